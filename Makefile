@@ -1,0 +1,58 @@
+# The front door. Meson and Ninja do the building; `make help` lists what there is.
+PREFIX ?= /usr/local
+DESTDIR ?=
+BUILD ?= build
+FUZZ_SECONDS ?= 60
+
+.PHONY: all setup demo test bench fuzz install clean help
+all: setup $(BUILD)/build.ninja
+	@ninja -C "$(BUILD)"
+
+setup:
+	@tools/setup
+
+$(BUILD)/build.ninja: | setup
+	@meson setup "$(BUILD)" "-Dprefix=$(PREFIX)"
+	@printf '%s' "$(PREFIX)" > "$(BUILD)/.prefix"
+
+demo: all
+	@mkdir -p demo && rm -f demo/mlp.tare demo/mlp.txt
+	"$(BUILD)/tare" run -o demo/mlp.tare -- "$(BUILD)/examples/mlp"
+	@"$(BUILD)/tare" report demo/mlp.tare > demo/mlp.txt.part && mv demo/mlp.txt.part demo/mlp.txt
+	@cat demo/mlp.txt
+	@echo "The trace is demo/mlp.tare; its report, shown above, is demo/mlp.txt"
+
+test:
+	@tools/setup test
+	@tools/test
+
+bench: setup $(BUILD)/build.ninja
+	@meson configure "$(BUILD)" -Dbench=true && ninja -C "$(BUILD)"
+	@TARE_BUILD="$(BUILD)" bench/run
+
+fuzz:
+	@tools/setup test
+	@tools/test --fuzz-seconds "$(FUZZ_SECONDS)" fuzz
+
+# The loader's cache knows the new library only after ldconfig; a staged install must not touch it.
+install: all
+	@case "$(PREFIX)" in /*) ;; *) echo "PREFIX must be an absolute path, not '$(PREFIX)'" >&2; exit 2;; esac
+	@if [ "$$(cat "$(BUILD)/.prefix" 2>/dev/null)" != "$(PREFIX)" ]; then \
+	    meson configure "$(BUILD)" "-Dprefix=$(PREFIX)" && ninja -C "$(BUILD)" && \
+	    printf '%s' "$(PREFIX)" > "$(BUILD)/.prefix"; fi
+	@meson install -C "$(BUILD)" --no-rebuild --quiet --destdir "$(DESTDIR)"
+	@case "$(DESTDIR):$(PREFIX):$$(id -u)" in \
+	    :/usr:0|:/usr/local:0) PATH="$$PATH:/usr/sbin:/sbin" ldconfig;; esac
+	@echo "Installed under $(DESTDIR)$(PREFIX)"
+
+clean:
+	rm -rf "$(BUILD)" demo
+
+help:
+	@echo "make                     build tare and libtare into $(BUILD)/"
+	@echo "make demo                profile examples/mlp and show the report; both stay in demo/"
+	@echo "make test                all tests: gcc, clang, ASan and UBSan, TSan, fuzzers, house rules"
+	@echo "make bench               the figures of docs/PERFORMANCE.md on this machine"
+	@echo "make fuzz                fuzz every parser, FUZZ_SECONDS=$(FUZZ_SECONDS) each"
+	@echo "make install PREFIX=DIR  bin/tare, tare.h, libtare, tare.pc, man pages; DESTDIR is honoured"
+	@echo "make clean               remove $(BUILD)/ and demo/"

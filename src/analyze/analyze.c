@@ -1,0 +1,148 @@
+/* analyze: the way from the cursor to the tables, block by block, then table by table.
+ * Owned by the calling thread.
+ * Must not know output formats. */
+#include "analyze.h"
+
+#include <stdlib.h>
+
+#include "inner.h"
+
+static int start_work(work *work)
+{
+    work->counters.row_bytes = sizeof(counter);
+    work->marks.row_bytes = sizeof(mark);
+    work->cells.row_bytes = sizeof(cell);
+    work->squeezer = tare__squeezer_new();
+    int status = work->squeezer ? tare__analyze_init_nodes(&work->nodes) : TARE_E_MEMORY;
+    if (!status)
+        status = tare__analyze_load_names(&work->names, work->trace);
+    if (status)
+        return status;
+    work->run_root = tare__analyze_make_root(&work->nodes);
+    work->tracks = tare__analyze_make_root(&work->nodes);
+    return work->run_root && work->tracks ? tare__analyze_load_streams(work) : TARE_E_MEMORY;
+}
+
+static void free_by_name(by_name *table)
+{
+    free(table->row_of);
+    free(table->rows);
+}
+
+static void free_work(work *work)
+{
+    for (size_t i = 0; i < work->n_steps; i++) {
+        free(work->steps[i].exact);
+        tare__hist_free(&work->steps[i].hist);
+    }
+    for (size_t i = 0; i < work->cells.n; i++)
+        tare__hist_free(&((cell *)(void *)work->cells.rows)[i].hist);
+    free(work->steps);
+    free_by_name(&work->counters);
+    free_by_name(&work->marks);
+    free_by_name(&work->cells);
+    free(work->complete);
+    free(work->frames);
+    tare__analyze_free_streams(work);
+    tare__analyze_free_nodes(&work->nodes);
+    tare__analyze_free_names(&work->names);
+    tare__events_close(&work->decoder);
+    tare__squeezer_free(work->squeezer);
+}
+
+/* ---- reading ------------------------------------------------------------------------------------- */
+static int take_block(work *work, const tare__trace_block *block)
+{
+    switch (block->header.kind) {
+    case TARE__BLOCK_EVENTS:
+        return tare__analyze_events(work, block);
+    case TARE__BLOCK_COMPLETE:
+        return tare__analyze_complete(work, block);
+    case TARE__BLOCK_AGGREGATES:
+        return tare__analyze_aggregates(work, block);
+    default:
+        return 0; /* in the trace's own tables already */
+    }
+}
+
+static int read_all(work *work, tare__error *error)
+{
+    tare__trace_block block;
+    for (;;) {
+        int status = tare__trace_next(work->trace, &block, error);
+        if (status <= 0)
+            return status;
+        status = take_block(work, &block);
+        if (status == TARE_E_INPUT)
+            tare__trace_refuse(work->trace, &block);
+        else if (status)
+            return tare__fail(error, status, "out of memory while analyzing %s",
+                              tare__trace_path(work->trace));
+    }
+}
+
+/* ---- tables -------------------------------------------------------------------------------------- */
+/* In this order: spans refer to threads and take off the recorder's cost; steps refer to sorted groups. */
+static int make_tables(work *work, tare__analysis *analysis)
+{
+    int status = tare__analyze_close_streams(work);
+    tare__analyze_free_slots(&work->nodes);
+    if (!status)
+        status = tare__analyze_people_table(work, analysis);
+    tare__analyze_own_table(work, analysis);
+    if (!status)
+        status = tare__analyze_spans_table(work, analysis);
+    if (!status)
+        status = tare__analyze_tracks_table(work, analysis);
+    if (!status)
+        status = tare__analyze_steps_table(work, analysis);
+    if (!status)
+        status = tare__analyze_values_table(work, analysis);
+    return status ? status : tare__analyze_run_table(work, analysis);
+}
+
+static tare__analysis *new_analysis(void)
+{
+    tare__arena *arena = tare__arena_new();
+    tare__analysis *analysis = arena ? tare__arena_alloc(arena, sizeof *analysis) : NULL;
+    if (analysis)
+        analysis->arena = arena;
+    else
+        tare__arena_free(arena);
+    return analysis;
+}
+
+int tare__analyze(struct tare__trace *trace, const tare__analyze_options *options, tare__analysis **analysis,
+                  tare__error *error)
+{
+    *analysis = NULL;
+    int status = tare__trace_prescan(trace, error);
+    if (status)
+        return status;
+    tare__trace_rewind(trace);
+    work work = {.trace = trace, .by = options ? options->by : TARE__BY_RUN};
+    tare__analysis *made = new_analysis();
+    status = made ? start_work(&work) : TARE_E_MEMORY;
+    if (status)
+        tare__fail(error, status, "out of memory while analyzing %s", tare__trace_path(trace));
+    else
+        status = read_all(&work, error);
+    if (!status) {
+        status = make_tables(&work, made);
+        if (status)
+            tare__fail(error, status, "out of memory while analyzing %s", tare__trace_path(trace));
+    }
+    free_work(&work);
+    if (status) {
+        tare__analysis_free(made);
+        return status;
+    }
+    *analysis = made;
+    return 0;
+}
+
+void tare__analysis_free(tare__analysis *analysis)
+{
+    if (analysis)
+        tare__arena_free(analysis->arena);
+}

@@ -1,0 +1,300 @@
+/* inner: the state of an analysis under way, shared by the files of this room only.
+ * Owned by the thread that analyzes.
+ * Must not know output formats. */
+#ifndef TARE_ANALYZE_INNER_H
+#define TARE_ANALYZE_INNER_H
+
+#include "analyze.h"
+#include "stat/stat.h"
+#include "trace/trace.h"
+
+/* Times stay ticks, whole numbers, until the tables are made: the clock is straight enough over a run that
+ * sums and durations may be converted by its average rate. */
+
+/* ---- names: by text and kind, whatever their ids (names.c) --------------------------------------- */
+typedef struct canon {
+    const char *text, *file; /* the trace's */
+    uint32_t kind, line;
+} canon;
+
+enum {
+    CANON_UNKNOWN = 0, /* an id no NAMES block told of */
+    CANON_OTHERS = 1,  /* what was folded together */
+    CANON_THREAD = 2,  /* the track of spans on their recording thread */
+    CANON_FIRST = 3
+};
+
+typedef struct canons {
+    canon *rows;
+    uint32_t n;
+    uint32_t *of_id; /* file name id to canon */
+    uint32_t ids;
+    uint32_t index; /* the number that is a step's index; CANON_UNKNOWN: there is none */
+} canons;
+
+int tare__analyze_load_names(canons *names, const tare__trace *trace);
+void tare__analyze_free_names(canons *names);
+
+static inline uint32_t canon_of(const canons *names, uint32_t id)
+{
+    return TARE__LIKELY(id < names->ids) ? names->of_id[id] : CANON_UNKNOWN;
+}
+
+/* ---- nodes: one a path of names (nodes.c) -------------------------------------------------------- */
+typedef struct number_cell {
+    struct number_cell *next;
+    uint64_t n;
+    double sum;
+    uint32_t name; /* canon */
+} number_cell;
+
+enum {
+    NODE_TIMED = 1, /* a step or an epoch */
+    NODE_FOLDS = 2  /* spans inside it count as it: nested too deep, or too many nodes */
+};
+
+/* The first cache line is all that the end of a span touches. */
+typedef struct node {
+    uint64_t self; /* ticks; a node's total is this and its children's totals */
+    uint64_t min, max;
+    tare__hist hist; /* durations; its total is the number of calls */
+    uint32_t id;     /* 1, 2, … */
+    uint32_t flags;
+
+    struct node *parent, *children, *sibling;
+    number_cell *numbers;
+    uint64_t chained; /* of the calls: begun by NEXT */
+    uint64_t untimed; /* calls deeper than any stack that is kept: not in the histogram */
+    uint64_t end_lost; /* of a complete span's node: calls with a flow */
+    uint32_t left_open;
+    uint32_t still_open;
+    uint64_t with_parent; /* of a complete span's node */
+    uint64_t total;       /* made when all is read */
+    uint32_t name;        /* canon */
+    uint32_t depth;
+} node;
+
+#define NODES_MAX 100000u
+#define DEPTH_MAX 256u
+
+typedef struct node_slot {
+    uint64_t key; /* parent's id << 32 | name; 0: empty */
+    node *node;
+} node_slot;
+
+typedef struct nodes {
+    tare__arena *arena;
+    node *batch; /* given out from here */
+    uint32_t batch_left;
+    node_slot *slots;
+    uint32_t mask, shift, n, used;
+    node **all; /* by id - 1 */
+    uint32_t all_room;
+    bool folded_many, folded_deep; /* it happened */
+    size_t hist_bytes;
+    uint8_t hist_bits;
+    uint32_t number_cells;
+    uint64_t numbers_refused;
+} nodes;
+
+int tare__analyze_init_nodes(nodes *all);
+void tare__analyze_free_nodes(nodes *all);
+void tare__analyze_free_slots(nodes *all); /* no more look-ups */
+node *tare__analyze_make_root(nodes *all); /* NULL: no memory */
+/* The child, made where it is not there; the parent itself where it folds. NULL: no memory. */
+node *tare__analyze_make_child(nodes *all, const canons *names, node *parent, uint32_t name);
+/* Makes room for a bucket; histograms get coarser where all together take too much. 0 or TARE_E_MEMORY. */
+int tare__analyze_widen(nodes *all, node *node, uint64_t duration);
+int tare__analyze_add_number(nodes *all, node *node, uint32_t name, uint64_t n, double sum);
+
+static inline node *find_child(nodes *all, const canons *names, node *parent, uint32_t name)
+{
+    uint64_t key = (uint64_t)parent->id << 32 | name;
+    uint32_t at = (uint32_t)(key * UINT64_C(0x9E3779B97F4A7C15) >> all->shift);
+    for (;; at = (at + 1) & all->mask) {
+        if (TARE__LIKELY(all->slots[at].key == key))
+            return all->slots[at].node;
+        if (!all->slots[at].key)
+            return tare__analyze_make_child(all, names, parent, name);
+    }
+}
+
+static inline int count_call(nodes *all, node *node, uint64_t duration)
+{
+    if (duration < node->min)
+        node->min = duration;
+    if (duration > node->max)
+        node->max = duration;
+    uint32_t at = tare__hist_bucket(duration, node->hist.bits) - node->hist.first;
+    if (TARE__UNLIKELY(at >= node->hist.length)) {
+        int status = tare__analyze_widen(all, node, duration);
+        if (status)
+            return status;
+        at = tare__hist_bucket(duration, node->hist.bits) - node->hist.first;
+    }
+    if (TARE__UNLIKELY(++node->hist.counts[at] == 0))
+        node->hist.counts[at] = UINT32_MAX; /* as tare__hist_add */
+    node->hist.total++;
+    return 0;
+}
+
+/* ---- streams (streams.c) ------------------------------------------------------------------------- */
+typedef struct frame {
+    node *node;
+    uint64_t begin;
+    uint64_t child; /* ticks of direct children that ended */
+    uint32_t name;  /* file name id: an END_OF names it */
+    uint32_t spare;
+} frame;
+
+typedef struct open_index { /* a step's number, until it ends */
+    uint64_t index;
+    uint32_t depth;
+} open_index;
+
+#define OPEN_INDEXES 16u
+
+typedef struct stream {
+    uint32_t id, process;
+    uint32_t ordinal; /* of the block that should come next */
+    uint32_t group;
+    uint32_t row;     /* in the table of threads, once made */
+    bool seen;
+    node *root;       /* of its group */
+    frame *frames;    /* open spans between blocks */
+    uint32_t depth;
+    uint32_t n_indexes;
+    open_index *indexes;
+    uint64_t beyond; /* open spans deeper than the stack that is kept */
+    uint64_t busy;   /* ticks of top-level spans */
+    uint64_t first, last;
+    uint64_t events, begun, chained, marks, counters, numbers, complete, aggregate_calls, aggregate_timed;
+    uint64_t unmatched, lost_ends, lost_blocks;
+} stream;
+
+typedef struct group {
+    node *root;
+    uint32_t process, stream; /* the file's numbers; 0: none */
+} group;
+
+/* ---- steps (steps.c) ----------------------------------------------------------------------------- */
+typedef struct slow_step {
+    uint64_t duration, begin, index;
+    const stream *stream;
+    bool has_index;
+} slow_step;
+
+typedef struct steps {
+    uint32_t name, group;
+    uint64_t count, unfinished, total, min, max;
+    uint64_t first_begin, first_duration, last_end;
+    uint64_t *exact; /* durations, while there are few */
+    size_t n_exact, exact_room;
+    bool coarse; /* … too many */
+    tare__hist hist;
+    slow_step slowest[TARE__SLOWEST];
+    size_t n_slowest;
+} steps;
+
+/* ---- counters, marks, aggregates (values.c) ------------------------------------------------------ */
+typedef struct counter {
+    uint32_t name;
+    tare__moments moments;
+    double first, last;
+    uint64_t first_at, last_at;
+} counter;
+
+typedef struct mark {
+    uint32_t name;
+    uint64_t n, first_at, last_at;
+} mark;
+
+typedef struct cell {
+    uint32_t name, every;
+    uint64_t calls, timed, total, min, max;
+    tare__hist hist;
+} cell;
+
+/* Rows found by canon. */
+typedef struct by_name {
+    uint32_t *row_of; /* row + 1 */
+    char *rows;
+    size_t row_bytes, n, room;
+} by_name;
+/* The row of a name, made zeroed where it is not there. NULL: no memory. */
+void *tare__analyze_row(by_name *table, const canons *names, uint32_t name, bool *fresh);
+
+/* ---- all of it ----------------------------------------------------------------------------------- */
+typedef struct cost { /* ticks; the recorder's own */
+    bool known;
+    double pair, inner, next, aggregate;
+} cost;
+
+typedef struct work {
+    tare__trace *trace;
+    tare__by by;
+    tare__squeezer *squeezer;
+    tare__events_decoder decoder;
+    canons names;
+    nodes nodes;
+    node *run_root, *tracks;
+
+    frame *frames; /* of the stream whose block is read; [0] stands for what is outside of all spans */
+    uint32_t frames_room;
+    size_t saved_frames;
+    bool too_deep; /* spans were open deeper than the stack that is kept */
+
+    stream **streams; /* in order of appearance */
+    size_t n_streams, streams_room;
+    uint32_t *stream_of; /* id: index + 1 */
+    size_t stream_ids;
+    stream stray;    /* for blocks of more streams than are kept apart */
+    bool has_strays;
+    group *groups;
+    size_t n_groups, groups_room;
+    uint32_t *group_of_process;
+
+    steps *steps;
+    size_t n_steps, steps_room, exact_values;
+    bool steps_refused;
+    cost average; /* of all processes */
+    by_name counters, marks, cells;
+    tare__complete_span *complete;
+} work;
+
+stream *tare__analyze_stream(work *work, uint32_t id); /* NULL: no memory */
+int tare__analyze_load_streams(work *work);
+void tare__analyze_free_streams(work *work);
+
+/* Blocks into state: 0, TARE_E_INPUT when the codec refuses the block, TARE_E_MEMORY. */
+int tare__analyze_events(work *work, const tare__trace_block *block);
+int tare__analyze_complete(work *work, const tare__trace_block *block);
+int tare__analyze_aggregates(work *work, const tare__trace_block *block);
+int tare__analyze_counter(work *work, uint32_t name, uint64_t ticks, double value);
+int tare__analyze_mark(work *work, uint32_t name, uint64_t ticks);
+int tare__analyze_close_streams(work *work); /* ends what is open when all is read */
+
+typedef enum how_ended { ENDED, STILL_OPEN, END_LOST } how_ended;
+int tare__analyze_step(work *work, stream *stream, const frame *frame, uint32_t depth, uint64_t now,
+                       how_ended how);
+void tare__analyze_step_index(stream *stream, uint32_t depth, double value);
+
+/* ---- tables: from state into the result's arena; 0 or TARE_E_MEMORY ------------------------------ */
+/* Of a process by number; of one whose cost is not known, and of 0, the average by spans. */
+cost tare__analyze_cost(const work *work, uint32_t process);
+uint32_t tare__analyze_process_row(const work *work, uint32_t number); /* in the table of processes */
+tare__durations tare__analyze_durations(const work *work, const tare__hist *hist, uint64_t min, uint64_t max,
+                                        double total, uint64_t calls);
+int tare__analyze_numbers(const work *work, tare__arena *arena, const number_cell *cells, double total_ns,
+                          const tare__number_row **rows, size_t *n);
+
+int tare__analyze_people_table(work *work, tare__analysis *analysis); /* processes, threads */
+int tare__analyze_spans_table(work *work, tare__analysis *analysis);
+int tare__analyze_tracks_table(work *work, tare__analysis *analysis);
+int tare__analyze_steps_table(work *work, tare__analysis *analysis);
+int tare__analyze_values_table(work *work, tare__analysis *analysis);
+void tare__analyze_own_table(work *work, tare__analysis *analysis);
+int tare__analyze_run_table(work *work, tare__analysis *analysis);
+const char *tare__analyze_command(tare__arena *arena, const char *arguments, size_t bytes); /* in one line */
+
+#endif

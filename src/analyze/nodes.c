@@ -1,0 +1,205 @@
+/* nodes: the tree of paths: made at first sight, found by (parent, name), bounded in number and memory.
+ * Owned by the thread that analyzes.
+ * Must not know events. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "inner.h"
+
+#define FIRST_SLOTS_LOG 12u
+#define BATCH 512u
+#define LINE 64u
+#define HIST_BITS 5
+#define HIST_BYTES_MAX ((size_t)20 << 20)
+#define NUMBER_CELLS_MAX 100000u
+#define HIST_OVERHEAD 16u /* the allocator's, for each */
+
+int tare__analyze_init_nodes(nodes *all)
+{
+    all->arena = tare__arena_new();
+    all->slots = calloc((size_t)1 << FIRST_SLOTS_LOG, sizeof *all->slots);
+    all->mask = (1u << FIRST_SLOTS_LOG) - 1;
+    all->shift = 64 - FIRST_SLOTS_LOG;
+    all->hist_bits = HIST_BITS;
+    return all->arena && all->slots ? 0 : TARE_E_MEMORY;
+}
+
+void tare__analyze_free_slots(nodes *all)
+{
+    free(all->slots);
+    all->slots = NULL;
+}
+
+void tare__analyze_free_nodes(nodes *all)
+{
+    for (uint32_t i = 0; i < all->n; i++)
+        tare__hist_free(&all->all[i]->hist);
+    free(all->all);
+    tare__analyze_free_slots(all);
+    tare__arena_free(all->arena);
+}
+
+/* ---- making -------------------------------------------------------------------------------------- */
+static node *take_from_batch(nodes *all)
+{
+    if (!all->batch_left) {
+        char *memory = tare__arena_alloc(all->arena, BATCH * sizeof(node) + LINE);
+        if (!memory)
+            return NULL;
+        /* Nodes on cache lines of their own: the first line is the hot one. */
+        memory += -(uintptr_t)memory & (LINE - 1);
+        all->batch = (node *)(void *)memory;
+        all->batch_left = BATCH;
+    }
+    all->batch_left--;
+    return all->batch++;
+}
+
+static bool list_room(nodes *all)
+{
+    if (all->n < all->all_room)
+        return true;
+    uint32_t room = all->all_room ? all->all_room * 2 : 1024;
+    node **list = realloc(all->all, room * sizeof(node *));
+    if (!list)
+        return false;
+    all->all = list;
+    all->all_room = room;
+    return true;
+}
+
+static node *make_node(nodes *all)
+{
+    node *made = list_room(all) ? take_from_batch(all) : NULL;
+    if (!made)
+        return NULL;
+    made->min = UINT64_MAX;
+    made->hist.bits = all->hist_bits;
+    all->all[all->n++] = made;
+    made->id = all->n;
+    return made;
+}
+
+node *tare__analyze_make_root(nodes *all)
+{
+    return make_node(all);
+}
+
+static node_slot *slot_for(const nodes *all, uint64_t key)
+{
+    uint32_t at = (uint32_t)(key * UINT64_C(0x9E3779B97F4A7C15) >> all->shift);
+    while (all->slots[at].key && all->slots[at].key != key)
+        at = (at + 1) & all->mask;
+    return &all->slots[at];
+}
+
+static bool grow_slots(nodes *all)
+{
+    node_slot *old = all->slots;
+    size_t old_slots = (size_t)all->mask + 1;
+    node_slot *slots = calloc(old_slots * 2, sizeof *slots);
+    if (!slots)
+        return false;
+    all->slots = slots;
+    all->mask = all->mask * 2 + 1;
+    all->shift--;
+    for (size_t i = 0; i < old_slots; i++)
+        if (old[i].key)
+            *slot_for(all, old[i].key) = old[i];
+    free(old);
+    return true;
+}
+
+static bool is_timed(const canons *names, uint32_t name)
+{
+    uint32_t kind = names->rows[name].kind;
+    return kind == TARE_KIND_STEP || kind == TARE_KIND_EPOCH;
+}
+
+static node *add_child(nodes *all, const canons *names, node *parent, uint32_t name)
+{
+    if (all->used * 2 > all->mask && !grow_slots(all))
+        return NULL;
+    node *child = make_node(all);
+    if (!child)
+        return NULL;
+    child->parent = parent;
+    child->sibling = parent->children;
+    parent->children = child;
+    child->name = name;
+    child->depth = parent->depth + 1;
+    child->flags = is_timed(names, name) ? NODE_TIMED : 0;
+    if (child->depth >= DEPTH_MAX || name == CANON_OTHERS)
+        child->flags = NODE_FOLDS;
+    uint64_t key = (uint64_t)parent->id << 32 | name;
+    *slot_for(all, key) = (node_slot){key, child};
+    all->used++;
+    return child;
+}
+
+node *tare__analyze_make_child(nodes *all, const canons *names, node *parent, uint32_t name)
+{
+    if (parent->flags & NODE_FOLDS) {
+        all->folded_deep |= parent->name != CANON_OTHERS;
+        return parent;
+    }
+    /* Each parent may still get its "(others)", so that no time moves to another place in the tree. */
+    if (all->n >= NODES_MAX && name != CANON_OTHERS) {
+        all->folded_many = true;
+        return find_child(all, names, parent, CANON_OTHERS);
+    }
+    return add_child(all, names, parent, name);
+}
+
+/* ---- histograms within bounds -------------------------------------------------------------------- */
+static size_t hist_cost(const tare__hist *hist)
+{
+    return hist->length ? tare__hist_bytes(hist) + HIST_OVERHEAD : 0;
+}
+
+static void coarsen_all(nodes *all)
+{
+    all->hist_bits--;
+    all->hist_bytes = 0;
+    for (uint32_t i = 0; i < all->n; i++) {
+        tare__hist_coarsen(&all->all[i]->hist);
+        all->hist_bytes += hist_cost(&all->all[i]->hist);
+    }
+}
+
+int tare__analyze_widen(nodes *all, node *node, uint64_t duration)
+{
+    size_t before = hist_cost(&node->hist);
+    int status = tare__hist_grow(&node->hist, tare__hist_bucket(duration, node->hist.bits));
+    if (status)
+        return status;
+    all->hist_bytes += hist_cost(&node->hist) - before;
+    while (all->hist_bytes > HIST_BYTES_MAX && all->hist_bits > 0)
+        coarsen_all(all);
+    /* Coarsening cuts off buckets that hold nothing yet, the one asked for among them. */
+    uint32_t bucket = tare__hist_bucket(duration, node->hist.bits);
+    return bucket - node->hist.first < node->hist.length ? 0 : tare__hist_grow(&node->hist, bucket);
+}
+
+/* ---- numbers ------------------------------------------------------------------------------------- */
+int tare__analyze_add_number(nodes *all, node *node, uint32_t name, uint64_t n, double sum)
+{
+    number_cell *cell = node->numbers;
+    while (cell && cell->name != name)
+        cell = cell->next;
+    if (!cell) {
+        if (all->number_cells >= NUMBER_CELLS_MAX) {
+            all->numbers_refused += n;
+            return 0;
+        }
+        cell = tare__arena_alloc(all->arena, sizeof *cell);
+        if (!cell)
+            return TARE_E_MEMORY;
+        all->number_cells++;
+        *cell = (number_cell){.next = node->numbers, .name = name};
+        node->numbers = cell;
+    }
+    cell->n += n;
+    cell->sum += sum;
+    return 0;
+}

@@ -1,0 +1,354 @@
+/* spans: a stream's events replayed on its stack of open spans, each end counted in the tree. The hot loop
+ * of reading. Owned by the thread that analyzes.
+ * Must not know files, or how rows look. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "inner.h"
+
+#define DEPTH_KEPT 131072u             /* open spans of a stream between two blocks … */
+#define DEPTH_KEPT_SCARCE 1024u        /* … and when all streams together have … */
+#define FRAMES_KEPT_MAX ((size_t)400000) /* … so many */
+
+/* ---- ends ---------------------------------------------------------------------------------------- */
+/* Closes the innermost span; the frame below it gets its duration. */
+static inline int close_top(work *work, stream *stream, frame *top, uint64_t now, how_ended how)
+{
+    node *node = top->node;
+    uint64_t duration = now - top->begin;
+    top[-1].child += duration;
+    node->self += duration - top->child;
+    int status = count_call(&work->nodes, node, duration);
+    if (TARE__UNLIKELY(node->flags & NODE_TIMED) && !status)
+        status = tare__analyze_step(work, stream, top, (uint32_t)(top - work->frames), now, how);
+    return status;
+}
+
+/* Closes the frames above `depth`; their ends are not known. */
+static int lose_ends(work *work, stream *stream, uint32_t depth, uint64_t now)
+{
+    int status = 0;
+    for (; stream->depth > depth && !status; stream->depth--) {
+        frame *top = &work->frames[stream->depth];
+        top->node->end_lost++;
+        status = close_top(work, stream, top, now, END_LOST);
+    }
+    return status;
+}
+
+/* ---- the stack between blocks -------------------------------------------------------------------- */
+static int make_frames(work *work, size_t frames)
+{
+    if (frames <= work->frames_room)
+        return 0;
+    frame *grown = realloc(work->frames, frames * sizeof *grown);
+    if (!grown)
+        return TARE_E_MEMORY;
+    work->frames = grown;
+    work->frames_room = (uint32_t)frames;
+    return 0;
+}
+
+/* Blocks are missing before this one. What stayed open is known by name and begin; what was open and is not
+ * any more ended at a time nobody knows. */
+static int rebuild_stack(work *work, stream *stream, uint64_t first_ticks)
+{
+    const tare__span_stack *open = &work->decoder.open;
+    uint32_t same = 0;
+    while (same < stream->depth && same < open->depth &&
+           work->frames[same + 1].name == open->spans[same].name &&
+           work->frames[same + 1].begin == open->spans[same].begin)
+        same++;
+    int status = lose_ends(work, stream, same, stream->last);
+    if (status)
+        return status;
+    for (uint32_t i = same; i < open->depth; i++) {
+        frame *below = &work->frames[i];
+        uint64_t begin = open->spans[i].begin;
+        begin = begin < below->begin ? below->begin : begin > first_ticks ? first_ticks : begin;
+        uint32_t name = open->spans[i].name;
+        node *node = find_child(&work->nodes, &work->names, below->node, canon_of(&work->names, name));
+        if (!node)
+            return TARE_E_MEMORY;
+        below[1] = (frame){.node = node, .begin = begin, .name = name};
+        stream->depth = i + 1;
+    }
+    stream->beyond = work->decoder.unlisted;
+    return 0;
+}
+
+/* A stream's time never runs backwards unless the file is wrong; durations must stay sane even then. */
+static void clamp_stack(work *work, const stream *stream, uint64_t first_ticks)
+{
+    for (uint32_t i = 1; i <= stream->depth; i++) {
+        frame *open = &work->frames[i];
+        if (open->begin > first_ticks)
+            open->begin = first_ticks;
+        if (open->child > first_ticks - open->begin)
+            open->child = first_ticks - open->begin;
+    }
+}
+
+static void note_missing_blocks(const work *work, stream *stream, uint32_t ordinal)
+{
+    /* Blocks missing at a stream's start may have been rotated out, which is no loss. */
+    bool damaged = tare__trace_damage_of(work->trace)->blocks > 0;
+    if (ordinal > stream->ordinal && (stream->seen || damaged) && stream != &work->stray)
+        stream->lost_blocks += ordinal - stream->ordinal;
+}
+
+/* When the block begins. One with nothing but numbers has no time: it follows on what was before. */
+static uint64_t first_ticks_of(const work *work, const stream *stream, const tare__block_header *header)
+{
+    const tare__span_stack *open = &work->decoder.open;
+    if (header->last_ticks)
+        return header->first_ticks;
+    uint64_t begin = open->depth ? open->spans[open->depth - 1].begin : 0;
+    return begin > stream->last ? begin : stream->last;
+}
+
+static int load_stack(work *work, stream *stream, uint32_t events)
+{
+    uint32_t listed = work->decoder.open.depth;
+    size_t most_open = stream->depth > listed ? stream->depth : listed;
+    int status = make_frames(work, most_open + events + 2);
+    if (status)
+        return status;
+    work->frames[0] = (frame){.node = stream->root, .child = stream->busy};
+    if (stream->depth)
+        memcpy(work->frames + 1, stream->frames, stream->depth * sizeof(frame));
+    work->saved_frames -= stream->depth;
+    return 0;
+}
+
+static int enter_block(work *work, stream *stream, const tare__block_header *header)
+{
+    uint64_t first = first_ticks_of(work, stream, header);
+    int status = load_stack(work, stream, header->count);
+    if (!status && (!stream->seen || header->ordinal != stream->ordinal)) {
+        note_missing_blocks(work, stream, header->ordinal);
+        status = rebuild_stack(work, stream, first);
+    }
+    if (first < stream->last)
+        clamp_stack(work, stream, first);
+    stream->seen = true;
+    stream->ordinal = header->ordinal + 1;
+    stream->first = first < stream->first ? first : stream->first;
+    stream->last = header->last_ticks > first ? header->last_ticks : first;
+    work->decoder.ticks = first;
+    return status;
+}
+
+/* Spans above what is kept are counted as calls, without a duration. */
+static void cut_stack(work *work, stream *stream)
+{
+    size_t others = work->saved_frames < FRAMES_KEPT_MAX ? work->saved_frames : FRAMES_KEPT_MAX;
+    size_t left = FRAMES_KEPT_MAX - others;
+    uint32_t kept = left < DEPTH_KEPT ? (uint32_t)left : DEPTH_KEPT;
+    kept = kept < DEPTH_KEPT_SCARCE ? DEPTH_KEPT_SCARCE : kept;
+    while (stream->depth > kept) {
+        work->frames[stream->depth--].node->untimed++;
+        stream->beyond++;
+    }
+}
+
+static int leave_block(work *work, stream *stream)
+{
+    stream->busy = work->frames[0].child;
+    if (stream == &work->stray)
+        stream->depth = 0;
+    cut_stack(work, stream);
+    work->too_deep |= stream->beyond > 0;
+    work->saved_frames += stream->depth;
+    if (stream->depth == 0) {
+        free(stream->frames);
+        stream->frames = NULL;
+        return 0;
+    }
+    frame *saved = realloc(stream->frames, stream->depth * sizeof *saved);
+    if (!saved)
+        return TARE_E_MEMORY;
+    stream->frames = saved;
+    memcpy(saved, work->frames + 1, stream->depth * sizeof *saved);
+    return 0;
+}
+
+/* ---- rarer events -------------------------------------------------------------------------------- */
+/* Ends the innermost open span of that name, and what was left open inside it. */
+static int end_of(work *work, stream *stream, const tare__event *event)
+{
+    uint32_t depth = stream->depth;
+    while (depth && work->frames[depth].name != event->name)
+        depth--;
+    if (!depth && stream->beyond)
+        stream->beyond--;
+    else if (!depth)
+        stream->unmatched++;
+    if (!depth)
+        return 0;
+    int status = 0;
+    stream->beyond = 0;
+    for (; stream->depth >= depth && !status; stream->depth--) {
+        frame *top = &work->frames[stream->depth];
+        top->node->left_open += stream->depth > depth;
+        status = close_top(work, stream, top, event->ticks, ENDED);
+    }
+    return status;
+}
+
+static int lost_ends(work *work, stream *stream, const tare__event *event)
+{
+    uint64_t lost = (uint64_t)event->value; /* the codec has seen to it that this is a whole number */
+    stream->lost_ends += lost;
+    uint64_t unseen = lost < stream->beyond ? lost : stream->beyond;
+    stream->beyond -= unseen;
+    lost -= unseen;
+    return lose_ends(work, stream, lost < stream->depth ? stream->depth - (uint32_t)lost : 0, event->ticks);
+}
+
+static int add_number(work *work, stream *stream, const tare__event *event)
+{
+    frame *top = &work->frames[stream->depth];
+    uint32_t name = canon_of(&work->names, event->name);
+    stream->numbers++;
+    if (!stream->depth)
+        return 0; /* belongs to no span */
+    if (name == work->names.index && name != CANON_UNKNOWN && (top->node->flags & NODE_TIMED)) {
+        tare__analyze_step_index(stream, stream->depth, event->value);
+        return 0;
+    }
+    return tare__analyze_add_number(&work->nodes, top->node, name, 1, event->value);
+}
+
+static int rarer_event(work *work, stream *stream, const tare__event *event)
+{
+    switch (event->op) {
+    case TARE__OP_END_OF:
+        return end_of(work, stream, event);
+    case TARE__OP_MARK:
+        stream->marks++;
+        return tare__analyze_mark(work, canon_of(&work->names, event->name), event->ticks);
+    case TARE__OP_COUNTER:
+        stream->counters++;
+        return tare__analyze_counter(work, canon_of(&work->names, event->name), event->ticks, event->value);
+    case TARE__OP_NUMBER:
+        return add_number(work, stream, event);
+    default:
+        return lost_ends(work, stream, event);
+    }
+}
+
+/* ---- replay -------------------------------------------------------------------------------------- */
+/* There is room for as many frames as the block has events. */
+static int replay(work *work, stream *stream)
+{
+    tare__events_decoder decoder = work->decoder; /* the compiler sees that nobody else changes a copy */
+    tare__event event;
+    frame *top = work->frames + stream->depth;
+    int status = 0;
+    while (!status && tare__events_next(&decoder, &event)) {
+        if (TARE__LIKELY(event.op <= TARE__OP_NEXT)) {
+            if (event.op != TARE__OP_BEGIN) {
+                if (TARE__LIKELY(top > work->frames)) {
+                    status = close_top(work, stream, top, event.ticks, ENDED);
+                    top--;
+                } else {
+                    stream->unmatched += event.op == TARE__OP_END;
+                }
+            }
+            if (event.op != TARE__OP_END) {
+                uint32_t name = canon_of(&work->names, event.name);
+                node *node = find_child(&work->nodes, &work->names, top->node, name);
+                if (TARE__UNLIKELY(!node))
+                    return TARE_E_MEMORY;
+                *++top = (frame){.node = node, .begin = event.ticks, .name = event.name};
+                if (event.op == TARE__OP_NEXT) {
+                    node->chained++;
+                    stream->chained++;
+                }
+            }
+            continue;
+        }
+        stream->depth = (uint32_t)(top - work->frames);
+        status = rarer_event(work, stream, &event);
+        top = work->frames + stream->depth;
+    }
+    stream->depth = (uint32_t)(top - work->frames);
+    return status;
+}
+
+/* The same for a stream that has more spans open than are kept. */
+static int replay_deep(work *work, stream *stream)
+{
+    tare__event event;
+    int status = 0;
+    while (!status && stream->beyond && tare__events_next(&work->decoder, &event)) {
+        stream->chained += event.op == TARE__OP_NEXT;
+        if (event.op == TARE__OP_BEGIN || event.op == TARE__OP_NEXT)
+            work->frames[stream->depth].node->untimed++;
+        if (event.op == TARE__OP_BEGIN)
+            stream->beyond++;
+        else if (event.op == TARE__OP_END)
+            stream->beyond--;
+        else if (event.op != TARE__OP_NEXT)
+            status = rarer_event(work, stream, &event);
+    }
+    return status ? status : replay(work, stream);
+}
+
+int tare__analyze_events(work *work, const tare__trace_block *block)
+{
+    const tare__block_header *header = &block->header;
+    int status = tare__events_open(&work->decoder, work->squeezer, header, block->payload);
+    if (status)
+        return status;
+    stream *stream = tare__analyze_stream(work, header->stream);
+    if (!stream)
+        return TARE_E_MEMORY;
+    uint64_t chained = stream->chained;
+    status = enter_block(work, stream, header);
+    if (!status)
+        status = stream->beyond ? replay_deep(work, stream) : replay(work, stream);
+    if (!status)
+        status = leave_block(work, stream);
+    stream->events += header->count;
+    stream->begun += header->spans - (stream->chained - chained);
+    return status;
+}
+
+/* ---- the end ------------------------------------------------------------------------------------- */
+/* Until when its open spans lasted: a main thread ends with its process; of another thread nobody knows when
+ * it ended, only that it was still there at its last event. */
+static uint64_t end_of_stream(const work *work, const stream *stream)
+{
+    const tare__trace_stream *told = tare__trace_stream_at(work->trace, stream->id);
+    const tare__trace_process *process = tare__trace_process_at(work->trace, stream->process);
+    if (!told || !process || (told->tid != process->pid && told->tid != process->inner_pid))
+        return stream->last;
+    return process->left_ticks > stream->last ? process->left_ticks : stream->last;
+}
+
+static int close_stream(work *work, stream *stream)
+{
+    uint64_t end = end_of_stream(work, stream);
+    int status = make_frames(work, stream->depth + 1);
+    if (status || !stream->depth)
+        return status;
+    work->frames[0] = (frame){.node = stream->root, .child = stream->busy};
+    memcpy(work->frames + 1, stream->frames, stream->depth * sizeof(frame));
+    for (; stream->depth && !status; stream->depth--) {
+        frame *top = &work->frames[stream->depth];
+        top->node->still_open++;
+        status = close_top(work, stream, top, end, STILL_OPEN);
+    }
+    stream->busy = work->frames[0].child;
+    return status;
+}
+
+int tare__analyze_close_streams(work *work)
+{
+    int status = 0;
+    for (size_t i = 0; i < work->n_streams && !status; i++)
+        status = close_stream(work, work->streams[i]);
+    return status;
+}

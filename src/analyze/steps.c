@@ -1,0 +1,280 @@
+/* steps: durations of steps and epochs: each kept while they are few, then a histogram; the slowest by name.
+ * Owned by the thread that analyzes.
+ * Must not know how steps are recorded. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "inner.h"
+
+#define EXACT_MAX ((size_t)65536)       /* of one table */
+#define EXACT_ALL_MAX ((size_t)524288)  /* of all tables together */
+#define TABLES_MAX ((size_t)1024)
+
+/* ---- while reading ------------------------------------------------------------------------------- */
+static steps *steps_of(work *work, uint32_t name, uint32_t group)
+{
+    for (size_t i = 0; i < work->n_steps; i++)
+        if (work->steps[i].name == name && work->steps[i].group == group)
+            return &work->steps[i];
+    if (work->n_steps >= TABLES_MAX) {
+        work->steps_refused = true;
+        return NULL;
+    }
+    if (work->n_steps == work->steps_room) {
+        size_t room = work->steps_room ? work->steps_room * 2 : 4;
+        steps *tables = realloc(work->steps, room * sizeof *tables);
+        if (!tables)
+            return NULL;
+        work->steps = tables;
+        work->steps_room = room;
+    }
+    steps *fresh = &work->steps[work->n_steps++];
+    *fresh = (steps){.name = name, .group = group, .min = UINT64_MAX, .first_begin = UINT64_MAX};
+    fresh->hist.bits = TARE__HIST_BITS_MAX;
+    return fresh;
+}
+
+static int make_coarse(work *work, steps *steps)
+{
+    int status = 0;
+    for (size_t i = 0; i < steps->n_exact && !status; i++)
+        status = tare__hist_add(&steps->hist, steps->exact[i], 1);
+    work->exact_values -= steps->n_exact;
+    free(steps->exact);
+    steps->exact = NULL;
+    steps->n_exact = steps->exact_room = 0;
+    steps->coarse = true;
+    return status;
+}
+
+static int keep_duration(work *work, steps *steps, uint64_t duration)
+{
+    if (!steps->coarse && (steps->n_exact == EXACT_MAX || work->exact_values >= EXACT_ALL_MAX)) {
+        int status = make_coarse(work, steps);
+        if (status)
+            return status;
+    }
+    if (steps->coarse)
+        return tare__hist_add(&steps->hist, duration, 1);
+    if (steps->n_exact == steps->exact_room) {
+        size_t room = steps->exact_room ? steps->exact_room * 2 : 256;
+        uint64_t *exact = realloc(steps->exact, room * sizeof *exact);
+        if (!exact)
+            return TARE_E_MEMORY;
+        steps->exact = exact;
+        steps->exact_room = room;
+    }
+    steps->exact[steps->n_exact++] = duration;
+    work->exact_values++;
+    return 0;
+}
+
+static void keep_if_slow(steps *steps, const slow_step *step)
+{
+    size_t at = steps->n_slowest;
+    while (at && steps->slowest[at - 1].duration < step->duration)
+        at--;
+    if (at == TARE__SLOWEST)
+        return;
+    if (steps->n_slowest < TARE__SLOWEST)
+        steps->n_slowest++;
+    memmove(&steps->slowest[at + 1], &steps->slowest[at], (steps->n_slowest - 1 - at) * sizeof *step);
+    steps->slowest[at] = *step;
+}
+
+/* Takes the number given to the step at this depth, and forgets those of deeper ones. */
+static bool take_index(stream *stream, uint32_t depth, uint64_t *index)
+{
+    bool found = false;
+    while (stream->n_indexes && stream->indexes[stream->n_indexes - 1].depth >= depth) {
+        const open_index *last = &stream->indexes[--stream->n_indexes];
+        found = last->depth == depth;
+        *index = last->index;
+    }
+    return found;
+}
+
+/* Without memory, or with very many nested steps the number is not known; nothing else depends on it. */
+void tare__analyze_step_index(stream *stream, uint32_t depth, double value)
+{
+    uint64_t before;
+    take_index(stream, depth, &before);
+    if (!stream->indexes)
+        stream->indexes = calloc(OPEN_INDEXES, sizeof *stream->indexes);
+    if (!stream->indexes || stream->n_indexes == OPEN_INDEXES || !(value >= 0 && value < 0x1p63))
+        return;
+    stream->indexes[stream->n_indexes++] = (open_index){(uint64_t)value, depth};
+}
+
+int tare__analyze_step(work *work, stream *stream, const frame *frame, uint32_t depth, uint64_t now,
+                       how_ended how)
+{
+    slow_step step = {.duration = now - frame->begin, .begin = frame->begin, .stream = stream};
+    step.has_index = take_index(stream, depth, &step.index);
+    steps *steps = steps_of(work, frame->node->name, stream->group);
+    if (!steps)
+        return work->steps_refused ? 0 : TARE_E_MEMORY;
+    if (how != ENDED) {
+        steps->unfinished++;
+        return 0;
+    }
+    steps->count++;
+    steps->total += step.duration;
+    steps->min = step.duration < steps->min ? step.duration : steps->min;
+    steps->max = step.duration > steps->max ? step.duration : steps->max;
+    steps->last_end = now > steps->last_end ? now : steps->last_end;
+    if (step.begin < steps->first_begin) {
+        steps->first_begin = step.begin;
+        steps->first_duration = step.duration;
+    }
+    keep_if_slow(steps, &step);
+    return keep_duration(work, steps, step.duration);
+}
+
+/* ---- table --------------------------------------------------------------------------------------- */
+static tare__step_interval interval_of(const double *sorted, size_t n, double q)
+{
+    tare__interval interval = tare__quantile_interval(sorted, n, q, 0.95);
+    return (tare__step_interval){interval.low, interval.high, interval.needed};
+}
+
+/* The median without one value that is known to be among them. */
+static double median_without(double *sorted, size_t n, double value)
+{
+    size_t at = 0;
+    while (at + 1 < n && sorted[at] < value)
+        at++;
+    memmove(sorted + at, sorted + at + 1, (n - 1 - at) * sizeof *sorted);
+    return tare__quantile_sorted(sorted, n - 1, 0.5);
+}
+
+static int exact_figures(const steps *steps, double tick_ns, tare__step_row *row)
+{
+    size_t n = steps->n_exact;
+    double *sorted = malloc((n + 1) * sizeof *sorted);
+    if (!sorted)
+        return TARE_E_MEMORY;
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = (double)steps->exact[i] * tick_ns;
+    tare__sort(sorted, n);
+    row->exact = true;
+    row->each.p50_ns = tare__quantile_sorted(sorted, n, 0.5);
+    row->each.p95_ns = tare__quantile_sorted(sorted, n, 0.95);
+    row->each.p99_ns = tare__quantile_sorted(sorted, n, 0.99);
+    row->p50 = interval_of(sorted, n, 0.5);
+    row->p95 = interval_of(sorted, n, 0.95);
+    if (n > 1)
+        row->rest_p50_ns = median_without(sorted, n, (double)steps->first_duration * tick_ns);
+    free(sorted);
+    return 0;
+}
+
+static void slowest_of(const work *work, const steps *steps, double tick_ns, tare__step_row *row)
+{
+    row->n_slowest = steps->n_slowest;
+    for (size_t i = 0; i < steps->n_slowest; i++) {
+        const slow_step *slow = &steps->slowest[i];
+        row->slowest[i] = (tare__slow_step){
+            .duration_ns = (double)slow->duration * tick_ns,
+            .start_at_ns = tare__trace_ns(work->trace, slow->begin),
+            .index = slow->index,
+            .has_index = slow->has_index,
+            .thread = slow->stream->row,
+        };
+    }
+}
+
+static bool is_inside_same(const node *node)
+{
+    for (const struct node *above = node->parent; above; above = above->parent)
+        if (above->name == node->name && above->parent)
+            return true;
+    return false;
+}
+
+/* Adds up the numbers of a node and all below it. */
+static int gather(nodes *scratch, node *into, const node *from)
+{
+    int status = 0;
+    for (const number_cell *cell = from->numbers; cell && !status; cell = cell->next)
+        status = tare__analyze_add_number(scratch, into, cell->name, cell->n, cell->sum);
+    for (const node *child = from->children; child && !status; child = child->sibling)
+        status = gather(scratch, into, child);
+    return status;
+}
+
+/* Numbers inside the steps of this table, with the total of all its nodes. */
+static int numbers_inside(work *work, const steps *steps, tare__analysis *analysis, double tick_ns,
+                          tare__step_row *row)
+{
+    const node *root = steps->group == TARE__NO_ROW ? work->run_root : work->groups[steps->group].root;
+    node sum = {0};
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < work->nodes.n; i++) {
+        const node *node = work->nodes.all[i], *top = node;
+        if (!(node->flags & NODE_TIMED) || node->name != steps->name || is_inside_same(node))
+            continue;
+        while (top->parent)
+            top = top->parent;
+        if (top != root)
+            continue;
+        total += node->total;
+        int status = gather(&work->nodes, &sum, node);
+        if (status)
+            return status;
+    }
+    return tare__analyze_numbers(work, analysis->arena, sum.numbers, (double)total * tick_ns,
+                                 &row->numbers, &row->n_numbers);
+}
+
+static int fill_row(work *work, const steps *steps, tare__analysis *analysis, tare__step_row *row)
+{
+    double tick_ns = tare__trace_tick_ns(work->trace);
+    *row = (tare__step_row){
+        .name = tare__arena_copy(analysis->arena, work->names.rows[steps->name].text,
+                                 strlen(work->names.rows[steps->name].text)),
+        .group = steps->group,
+        .count = steps->count,
+        .unfinished = steps->unfinished,
+        .total_ns = (double)steps->total * tick_ns,
+        .each = tare__analyze_durations(work, &steps->hist, steps->min, steps->max, (double)steps->total,
+                                        steps->count),
+        .p50 = {NAN, NAN, 0},
+        .p95 = {NAN, NAN, 0},
+        .per_second = NAN,
+        .first_ns = NAN,
+        .rest_p50_ns = NAN,
+    };
+    if (!row->name)
+        return TARE_E_MEMORY;
+    if (steps->count) {
+        double span_ns = (double)(steps->last_end - steps->first_begin) * tick_ns;
+        row->per_second = span_ns > 0 ? (double)steps->count / (span_ns / 1e9) : NAN;
+        row->first_ns = (double)steps->first_duration * tick_ns;
+        row->rest_p50_ns = steps->coarse ? row->each.p50_ns : NAN; /* one in 65,536 moves no median */
+    }
+    slowest_of(work, steps, tick_ns, row);
+    int status = steps->coarse ? 0 : exact_figures(steps, tick_ns, row);
+    return status ? status : numbers_inside(work, steps, analysis, tick_ns, row);
+}
+
+static int fill_rows(work *work, tare__analysis *analysis, uint32_t kind, const tare__step_row **rows,
+                     size_t *n)
+{
+    tare__step_row *made = tare__arena_alloc(analysis->arena, work->n_steps * sizeof *made);
+    int status = made ? 0 : TARE_E_MEMORY;
+    *n = 0;
+    for (size_t i = 0; i < work->n_steps && !status; i++)
+        if (work->names.rows[work->steps[i].name].kind == kind)
+            status = fill_row(work, &work->steps[i], analysis, &made[(*n)++]);
+    *rows = made;
+    return status;
+}
+
+int tare__analyze_steps_table(work *work, tare__analysis *analysis)
+{
+    int status = fill_rows(work, analysis, TARE_KIND_STEP, &analysis->steps, &analysis->n_steps);
+    if (!status)
+        status = fill_rows(work, analysis, TARE_KIND_EPOCH, &analysis->epochs, &analysis->n_epochs);
+    return status;
+}

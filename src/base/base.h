@@ -1,0 +1,128 @@
+/* base: what every room may use. Status codes and their sentences, arena, text building, JSON
+ * writing, units for people. Owned by the calling thread; nothing here is shared.
+ * Must not know that profiling exists. */
+#ifndef TARE_BASE_H
+#define TARE_BASE_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TARE__LIKELY(x) __builtin_expect(!!(x), 1)
+#define TARE__UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define TARE__COUNT_OF(array) (sizeof(array) / sizeof(*(array)))
+#define TARE__PRINTF(format_at, args_at) __attribute__((format(printf, format_at, args_at)))
+
+/* ---- sentences ------------------------------------------------------------------------------
+ * The failing place writes what was wrong, where, and what to do; the caller passes the status up. */
+typedef struct tare__error {
+    char text[512];
+} tare__error;
+
+/* Writes the sentence and returns `status`, so that a failure is one line. `error` may be NULL. */
+int tare__fail(tare__error *error, int status, const char *format, ...) TARE__PRINTF(3, 4);
+
+/* ---- arena: memory freed all at once ---------------------------------------------------------
+ * Allocation returns NULL when memory is out; what was given before stays valid. */
+typedef struct tare__arena tare__arena;
+tare__arena *tare__arena_new(void);
+void tare__arena_free(tare__arena *arena);                        /* NULL is fine */
+void *tare__arena_alloc(tare__arena *arena, size_t bytes);        /* zeroed, 16-byte aligned */
+char *tare__arena_copy(tare__arena *arena, const char *text, size_t length); /* NUL added */
+size_t tare__arena_bytes(const tare__arena *arena);               /* taken from the system */
+
+/* ---- intern: text to a dense id, 0, 1, 2, … in order of first sight ---------------------------- */
+typedef struct tare__intern tare__intern;
+#define TARE__INTERN_NONE UINT32_MAX
+tare__intern *tare__intern_new(void);
+void tare__intern_free(tare__intern *table);
+uint32_t tare__intern_add(tare__intern *table, const char *text, size_t length);  /* NONE: no memory */
+uint32_t tare__intern_find(const tare__intern *table, const char *text, size_t length);
+const char *tare__intern_text(const tare__intern *table, uint32_t id, size_t *length); /* NULL: unknown id */
+uint32_t tare__intern_count(const tare__intern *table);
+
+/* ---- text: a growing string. An allocation failure sticks in `failed`, later appends do nothing. - */
+typedef struct tare__text {
+    char *data; /* always NUL terminated once anything was appended; else NULL */
+    size_t length;
+    size_t room;
+    bool failed;
+} tare__text;
+void tare__text_append(tare__text *text, const char *bytes, size_t length);
+void tare__text_string(tare__text *text, const char *string);
+void tare__text_format(tare__text *text, const char *format, ...) TARE__PRINTF(2, 3);
+void tare__text_pad_to(tare__text *text, size_t column); /* blanks up to this display column of the line */
+void tare__text_clear(tare__text *text);                 /* keeps the memory, and `failed` */
+void tare__text_free(tare__text *text);
+
+/* Display columns of UTF-8 text (wide and combining characters counted as a terminal would). Colour
+ * sequences (ESC [ … m) take none; any other control character and any stray byte takes one. */
+size_t tare__text_columns(const char *bytes, size_t length);
+/* Copies `string` into `out` shortened to `columns` display columns, with "…" in the middle where
+ * it was cut; control characters and stray bytes become '?'. Never cuts inside a character. Always
+ * NUL terminated when out_bytes is not 0. Returns bytes written, the NUL not counted. */
+size_t tare__text_fit(char *out, size_t out_bytes, const char *string, size_t columns);
+
+/* One double as snprintf's %.*f or %.*g (`style` 'f' or 'g'), but with '.' whatever LC_NUMERIC says;
+ * the plain formats of tare__text_format follow the locale. `out` of 32 bytes holds any 'g'. */
+void tare__text_double(char *out, size_t out_bytes, char style, int digits, double value);
+
+/* ---- UTF-8 ------------------------------------------------------------------------------------- */
+/* Length in bytes (1..4) of the character at `bytes`, its code point in *code; 0 when what stands
+ * there is not UTF-8 (overlong, surrogate, cut short, too large). `length` must not be 0. */
+size_t tare__utf8_decode(const char *bytes, size_t length, uint32_t *code);
+unsigned tare__utf8_columns(uint32_t code); /* 0, 1 or 2; control characters 1 */
+bool tare__utf8_control(uint32_t code);     /* would move the cursor or turn the writing direction */
+
+/* ---- JSON writer: strict JSON into a tare__text -------------------------------------------------
+ * Commas and indentation are its own business; nothing is put between top-level values. Each byte
+ * that is not UTF-8 becomes U+FFFD; control characters are escaped; NaN and infinities become null. */
+typedef struct tare__json {
+    tare__text *out;
+    uint32_t depth;
+    bool pretty;       /* two-space indentation, else one line */
+    bool need_comma;   /* private */
+    bool after_key;    /* private */
+} tare__json;
+void tare__json_begin(tare__json *json, tare__text *out, bool pretty);
+void tare__json_object(tare__json *json);
+void tare__json_end_object(tare__json *json);
+void tare__json_array(tare__json *json);
+void tare__json_end_array(tare__json *json);
+void tare__json_key(tare__json *json, const char *key);
+void tare__json_string(tare__json *json, const char *string);  /* NULL becomes null */
+void tare__json_text(tare__json *json, const char *bytes, size_t length);
+void tare__json_unsigned(tare__json *json, uint64_t value);
+void tare__json_signed(tare__json *json, int64_t value);
+void tare__json_double(tare__json *json, double value);        /* shortest text that reads back equal */
+void tare__json_bool(tare__json *json, bool value);
+void tare__json_null(tare__json *json);
+
+/* ---- units for people: at most 3-4 significant digits, fixed width friendly --------------------
+ * NaN and infinities are "n/a". The decimal point is '.' in every locale. */
+#define TARE__UNIT_BYTES 32
+/* 0 ns, 812 ns, 1.24 µs, 31.0 ms, 2.41 s, 12m 04s, 3h 07m, 2d 05h; negative with a sign. */
+const char *tare__unit_time(char out[TARE__UNIT_BYTES], double ns);
+/* 0 B, 512 B, 1.50 KiB, 31.0 MiB, 2.41 GiB */
+const char *tare__unit_bytes(char out[TARE__UNIT_BYTES], double bytes);
+/* 0, 812, 12,345 up to 99,999, then 123k, 1.24M, 31.0G; fractions as 0.25, 1.50, 12.3 */
+const char *tare__unit_count(char out[TARE__UNIT_BYTES], double count);
+/* 0.0 %, <0.1 %, 12.3 %, 100 % of a share in 0..1 */
+const char *tare__unit_percent(char out[TARE__UNIT_BYTES], double share);
+
+/* Reads "512", "64K", "64KiB", "100MB", "2G" (K, M, G, T and KiB.. are powers of 1024; KB, MB, GB
+ * powers of 1000; case does not matter, a fraction is rounded down). Returns 0, or TARE_E_USAGE with
+ * a sentence naming `what`; *bytes is then untouched. */
+int tare__parse_bytes(const char *string, const char *what, uint64_t *bytes, tare__error *error);
+/* Reads "500ms", "60s", "60", "5m", "2h", "1d", "1.5s": seconds when there is no unit. */
+int tare__parse_duration(const char *string, const char *what, uint64_t *ns, tare__error *error);
+
+/* ---- files ---------------------------------------------------------------------------------- */
+/* Writes or reads all of it, over short counts and EINTR. 0 or -errno; pread_all says in *got how much
+ * came, also when it fails; the end of the file is not a failure. */
+int tare__write_all(int fd, const void *data, size_t bytes);
+int tare__pwrite_all(int fd, const void *data, size_t bytes, uint64_t offset);
+int tare__pread_all(int fd, void *data, size_t bytes, uint64_t offset, size_t *got);
+
+#endif

@@ -1,0 +1,32 @@
+/* error: writes the sentence of a failure where it happened. Owned by the calling thread.
+ * Never allocates: it must work when memory is out.
+ * Must not know who reads the sentence. */
+#include "base.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Ends a sentence that did not fit with "…", taking back a character that was cut in two. */
+static void mark_cut(char *text, size_t bytes)
+{
+    static const char mark[] = "…";
+    size_t end = bytes - sizeof mark;
+    while (end > 0 && ((unsigned char)text[end] & 0xc0) == 0x80)
+        end--;
+    memcpy(text + end, mark, sizeof mark);
+}
+
+int tare__fail(tare__error *error, int status, const char *format, ...)
+{
+    if (!error)
+        return status;
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(error->text, sizeof error->text, format, args);
+    va_end(args);
+    if (length < 0)
+        error->text[0] = '\0';
+    else if ((size_t)length >= sizeof error->text)
+        mark_cut(error->text, sizeof error->text);
+    return status;
+}

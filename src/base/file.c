@@ -1,0 +1,59 @@
+/* file: reads and writes whole buffers over short counts and interruptions.
+ * Owned by the calling thread; the offsets are the caller's, the descriptor may be shared.
+ * Must not know what is in the files. */
+#define _POSIX_C_SOURCE 200809L
+#include "base.h"
+
+#include <errno.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+_Static_assert(sizeof(off_t) == 8, "files larger than 2 GiB");
+
+int tare__write_all(int fd, const void *data, size_t bytes)
+{
+    const char *at = data;
+    while (bytes > 0) {
+        ssize_t done = write(fd, at, bytes);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done <= 0)
+            return done < 0 ? -errno : -EIO; /* 0 would loop forever */
+        at += done;
+        bytes -= (size_t)done;
+    }
+    return 0;
+}
+
+int tare__pwrite_all(int fd, const void *data, size_t bytes, uint64_t offset)
+{
+    const char *at = data;
+    while (bytes > 0) {
+        ssize_t done = pwrite(fd, at, bytes, (off_t)offset);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done <= 0)
+            return done < 0 ? -errno : -EIO;
+        at += done;
+        bytes -= (size_t)done;
+        offset += (uint64_t)done;
+    }
+    return 0;
+}
+
+int tare__pread_all(int fd, void *data, size_t bytes, uint64_t offset, size_t *got)
+{
+    char *at = data;
+    *got = 0;
+    while (*got < bytes) {
+        ssize_t done = pread(fd, at + *got, bytes - *got, (off_t)(offset + *got));
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done < 0)
+            return -errno;
+        if (done == 0)
+            break;
+        *got += (size_t)done;
+    }
+    return 0;
+}

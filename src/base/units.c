@@ -1,0 +1,286 @@
+/* units: numbers as people read them, and sizes and durations as people write them.
+ * Pure functions into the caller's buffer; any thread.
+ * Must not know what is measured. */
+#include "base.h"
+#include "tare.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Of values known to be small. By hand: the target must not get libm loaded for it. */
+static bool is_whole(double value)
+{
+    return value == (double)(int64_t)value;
+}
+
+static int64_t nearest(double value)
+{
+    return (int64_t)(value < 0 ? value - 0.5 : value + 0.5);
+}
+
+/* ---- writing ---------------------------------------------------------------------------------------- */
+
+/* Three significant digits: 1.24, 31.0, 812. The borders are those of rounding: 9.995 shows as 10.0. */
+static void put_three_digits(char out[TARE__UNIT_BYTES], double value)
+{
+    double size = fabs(value);
+    int decimals = size < 9.995 ? 2 : size < 99.95 ? 1 : 0;
+    tare__text_double(out, TARE__UNIT_BYTES, 'f', decimals, value);
+}
+
+static void put_unit(char out[TARE__UNIT_BYTES], const char *unit)
+{
+    size_t length = strlen(out);
+    snprintf(out + length, TARE__UNIT_BYTES - length, "%s%s", *unit ? " " : "", unit);
+}
+
+/* Whole numbers of the smallest unit have no decimals: 0 ns, 12 B. */
+static void put_smallest(char out[TARE__UNIT_BYTES], double value)
+{
+    if (is_whole(value))
+        tare__text_double(out, TARE__UNIT_BYTES, 'f', 0, value == 0 ? 0 : value);
+    else
+        put_three_digits(out, value);
+}
+
+static const char *not_a_number(char out[TARE__UNIT_BYTES])
+{
+    return strcpy(out, "n/a");
+}
+
+/* A minute and more: two units side by side, the smaller one with two digits. */
+static void put_long_time(char out[TARE__UNIT_BYTES], bool negative, double seconds)
+{
+    const char *sign = negative ? "-" : "";
+    if (seconds >= 86400e6) { /* a million days: nonsense, but shown */
+        tare__text_double(out, TARE__UNIT_BYTES, 'g', 3, (negative ? -seconds : seconds) / 86400);
+        put_unit(out, "d");
+        return;
+    }
+    /* Each form rounds to its own smaller unit, so that 59m 59.9s is 1h 00m and not 59m 60s. */
+    int64_t whole = nearest(seconds), minutes = nearest(seconds / 60), hours = nearest(seconds / 3600);
+    if (whole < 3600)
+        snprintf(out, TARE__UNIT_BYTES, "%s%dm %02ds", sign, (int)(whole / 60), (int)(whole % 60));
+    else if (minutes < 24 * 60)
+        snprintf(out, TARE__UNIT_BYTES, "%s%dh %02dm", sign, (int)(minutes / 60), (int)(minutes % 60));
+    else
+        snprintf(out, TARE__UNIT_BYTES, "%s%dd %02dh", sign, (int)(hours / 24), (int)(hours % 24));
+}
+
+const char *tare__unit_time(char out[TARE__UNIT_BYTES], double ns)
+{
+    static const char *const units[] = {"ns", "µs", "ms"};
+    if (!isfinite(ns))
+        return not_a_number(out);
+    double value = ns;
+    for (size_t i = 0; i < TARE__COUNT_OF(units); i++, value /= 1000) {
+        if (fabs(value) >= 999.5)
+            continue;
+        if (i == 0)
+            put_smallest(out, value);
+        else
+            put_three_digits(out, value);
+        put_unit(out, units[i]);
+        return out;
+    }
+    if (fabs(value) < 59.95) {
+        put_three_digits(out, value);
+        put_unit(out, "s");
+    } else {
+        put_long_time(out, value < 0, fabs(value));
+    }
+    return out;
+}
+
+const char *tare__unit_bytes(char out[TARE__UNIT_BYTES], double bytes)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    const size_t last = TARE__COUNT_OF(units) - 1;
+    if (!isfinite(bytes))
+        return not_a_number(out);
+    double value = bytes;
+    size_t i = 0;
+    for (; i < last && fabs(value) >= 1023.5; i++)
+        value /= 1024;
+    if (i == 0)
+        put_smallest(out, value);
+    else if (fabs(value) < 1023.5)
+        put_three_digits(out, value);
+    else
+        tare__text_double(out, TARE__UNIT_BYTES, 'g', 3, value);
+    put_unit(out, units[i]);
+    return out;
+}
+
+static void put_grouped(char out[TARE__UNIT_BYTES], int value)
+{
+    int size = value < 0 ? -value : value;
+    const char *sign = value < 0 ? "-" : "";
+    if (size < 1000)
+        snprintf(out, TARE__UNIT_BYTES, "%s%d", sign, size);
+    else
+        snprintf(out, TARE__UNIT_BYTES, "%s%d,%03d", sign, size / 1000, size % 1000);
+}
+
+const char *tare__unit_count(char out[TARE__UNIT_BYTES], double count)
+{
+    static const char units[] = "kMGTPE";
+    double size = fabs(count);
+    if (!isfinite(count))
+        return not_a_number(out);
+    if (size < 99999.5) {
+        if (is_whole(count) || size >= 99.95)
+            put_grouped(out, (int)nearest(count));
+        else if (size < 0.00995)
+            tare__text_double(out, TARE__UNIT_BYTES, 'g', 3, count); /* 0.00 would hide it */
+        else
+            put_three_digits(out, count);
+        return out;
+    }
+    double value = count / 1000;
+    size_t i = 0;
+    for (; i + 2 < sizeof units && fabs(value) >= 999.5; i++)
+        value /= 1000;
+    if (fabs(value) < 999.5)
+        put_three_digits(out, value);
+    else
+        tare__text_double(out, TARE__UNIT_BYTES, 'g', 3, value);
+    size_t length = strlen(out);
+    out[length] = units[i];
+    out[length + 1] = '\0';
+    return out;
+}
+
+const char *tare__unit_percent(char out[TARE__UNIT_BYTES], double share)
+{
+    double percent = share * 100, size = fabs(percent);
+    if (!isfinite(percent))
+        return not_a_number(out);
+    if (percent != 0 && size < 0.1)
+        return strcpy(out, percent > 0 ? "<0.1 %" : ">-0.1 %");
+    if (size < 99.95)
+        tare__text_double(out, TARE__UNIT_BYTES, 'f', 1, percent == 0 ? 0 : percent);
+    else if (size < 1e6)
+        tare__text_double(out, TARE__UNIT_BYTES, 'f', 0, percent);
+    else
+        tare__text_double(out, TARE__UNIT_BYTES, 'g', 3, percent);
+    put_unit(out, "%");
+    return out;
+}
+
+/* ---- reading ---------------------------------------------------------------------------------------- */
+typedef struct unit_name {
+    const char *name;
+    uint64_t scale;
+} unit_name;
+
+static const unit_name byte_units[] = {
+    {"", 1}, {"B", 1},
+    {"K", UINT64_C(1) << 10}, {"KiB", UINT64_C(1) << 10}, {"KB", 1000},
+    {"M", UINT64_C(1) << 20}, {"MiB", UINT64_C(1) << 20}, {"MB", 1000000},
+    {"G", UINT64_C(1) << 30}, {"GiB", UINT64_C(1) << 30}, {"GB", 1000000000},
+    {"T", UINT64_C(1) << 40}, {"TiB", UINT64_C(1) << 40}, {"TB", UINT64_C(1000000000000)},
+};
+
+static const unit_name duration_units[] = {
+    {"", 1000000000}, {"s", 1000000000}, {"ns", 1}, {"us", 1000}, {"µs", 1000}, {"ms", 1000000},
+    {"m", UINT64_C(60000000000)}, {"min", UINT64_C(60000000000)}, {"h", UINT64_C(3600000000000)},
+    {"d", UINT64_C(86400000000000)},
+};
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* ASCII only and in every locale the same; strcasecmp and strtod are neither. */
+static bool same_name(const char *a, const char *b)
+{
+    for (; *a && *b; a++, b++) {
+        char x = *a >= 'a' && *a <= 'z' ? (char)(*a - 'a' + 'A') : *a;
+        char y = *b >= 'a' && *b <= 'z' ? (char)(*b - 'a' + 'A') : *b;
+        if (x != y)
+            return false;
+    }
+    return *a == *b;
+}
+
+__extension__ typedef unsigned __int128 uint128; /* no whole * scale overflows it */
+
+/* A decimal number as whole + fraction / fraction_scale; moves *at behind it. */
+typedef struct decimal {
+    uint64_t whole, fraction, fraction_scale;
+} decimal;
+
+static bool read_decimal(const char **at, decimal *number, bool *too_large)
+{
+    const char *from = *at;
+    *number = (decimal){.fraction_scale = 1};
+    for (; is_digit(**at); ++*at) {
+        uint64_t digit = (uint64_t)(**at - '0');
+        if (number->whole > (UINT64_MAX - digit) / 10)
+            *too_large = true;
+        else
+            number->whole = number->whole * 10 + digit;
+    }
+    if (*at == from)
+        return false;
+    if (**at != '.')
+        return true;
+    const char *point = (*at)++;
+    for (; is_digit(**at); ++*at) {
+        if (number->fraction_scale > UINT64_C(100000000000000000))
+            continue; /* below anything a unit can show */
+        number->fraction = number->fraction * 10 + (uint64_t)(**at - '0');
+        number->fraction_scale *= 10;
+    }
+    return *at > point + 1;
+}
+
+/* False when it is no such quantity, and with *too_large when it is one that does not fit. */
+static bool read_quantity(const char *string, const unit_name *units, size_t count, uint64_t *value,
+                          bool *too_large)
+{
+    decimal number;
+    *too_large = false;
+    if (!read_decimal(&string, &number, too_large))
+        return false;
+    if (*string == ' ' && string[1])
+        string++;
+    for (size_t i = 0; i < count; i++) {
+        if (!same_name(string, units[i].name))
+            continue;
+        uint128 exact = (uint128)number.whole * units[i].scale +
+                        (uint128)number.fraction * units[i].scale / number.fraction_scale;
+        *too_large = *too_large || exact > UINT64_MAX;
+        if (!*too_large)
+            *value = (uint64_t)exact;
+        return !*too_large;
+    }
+    *too_large = false;
+    return false;
+}
+
+int tare__parse_bytes(const char *string, const char *what, uint64_t *bytes, tare__error *error)
+{
+    bool too_large;
+    if (read_quantity(string, byte_units, TARE__COUNT_OF(byte_units), bytes, &too_large))
+        return 0;
+    if (too_large)
+        return tare__fail(error, TARE_E_USAGE, "%s: '%.64s' is too large; the most is 16777215T", what,
+                          string);
+    return tare__fail(error, TARE_E_USAGE, "%s: '%.64s' is not a size; write it as 512, 64K, 100MB or 2GiB",
+                      what, string);
+}
+
+int tare__parse_duration(const char *string, const char *what, uint64_t *ns, tare__error *error)
+{
+    bool too_large;
+    if (read_quantity(string, duration_units, TARE__COUNT_OF(duration_units), ns, &too_large))
+        return 0;
+    if (too_large)
+        return tare__fail(error, TARE_E_USAGE, "%s: '%.64s' is too long; the most is 213503d", what, string);
+    return tare__fail(error, TARE_E_USAGE, "%s: '%.64s' is not a duration; write it as 500ms, 60s, 5m or 2h",
+                      what, string);
+}

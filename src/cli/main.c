@@ -1,0 +1,136 @@
+/* main: finds the command in the one const table and runs it; help and version.
+ * One thread.
+ * Must not know what the commands do. */
+#include "cli.h"
+
+#include <string.h>
+
+#include "tare.h"
+
+static int help_main(int argc, char **argv);
+static int version_main(int argc, char **argv);
+
+static const tare__cli_command help = {
+    .name = "help",
+    .summary = "tells about a command",
+    .usage = "[COMMAND]",
+    .examples = "  tare help run\n",
+    .main = help_main,
+};
+
+static const tare__cli_command version = {
+    .name = "version",
+    .summary = "tells the version",
+    .usage = "",
+    .examples = "  tare version\n",
+    .main = version_main,
+};
+
+static const tare__cli_command *const commands[] = {
+    &tare__cli_run,
+    &tare__cli_report,
+    &help,
+    &version,
+};
+
+static const tare__cli_command *find_command(const char *name)
+{
+    for (size_t i = 0; i < TARE__COUNT_OF(commands); i++) {
+        if (strcmp(commands[i]->name, name) == 0)
+            return commands[i];
+    }
+    return NULL;
+}
+
+static int unknown_command(const char *word)
+{
+    const char *names[TARE__COUNT_OF(commands)];
+    for (size_t i = 0; i < TARE__COUNT_OF(commands); i++)
+        names[i] = commands[i]->name;
+    const char *near = tare__cli_nearest(word, names, TARE__COUNT_OF(commands));
+    tare__error error;
+    if (near)
+        tare__fail(&error, TARE_E_USAGE, "there is no command '%.64s'; did you mean '%s'?", word, near);
+    else
+        tare__fail(&error, TARE_E_USAGE, "there is no command '%.64s'", word);
+    return tare__cli_usage("tare", &error);
+}
+
+static void put_overview(tare__text *out)
+{
+    tare__text_string(out, "tare weighs a program and takes its own weight off the scale.\n\n"
+                           "usage: tare COMMAND [options]\n\nCommands:\n");
+    for (size_t i = 0; i < TARE__COUNT_OF(commands); i++)
+        tare__text_format(out, "  %-9s %s\n", commands[i]->name, commands[i]->summary);
+    tare__text_string(out, "\nExamples:\n"
+                           "  tare run -- ./train --epochs 3   run it and write train.tare\n"
+                           "  tare report train.tare           see where the time went\n"
+                           "\n`tare COMMAND --help` or `man tare-COMMAND` says more.\n");
+}
+
+static int print_overview(void)
+{
+    tare__text text = {0};
+    put_overview(&text);
+    int exit_status = tare__cli_print(&text);
+    tare__text_free(&text);
+    return exit_status;
+}
+
+static int help_main(int argc, char **argv)
+{
+    if (argc < 2)
+        return print_overview();
+    const tare__cli_command *command = find_command(argv[1]);
+    return command ? tare__cli_print_help(command) : unknown_command(argv[1]);
+}
+
+static int version_main(int argc, char **argv)
+{
+    tare__text text = {0};
+    (void)argc, (void)argv;
+    tare__text_string(&text, "tare " TARE_VERSION "\n");
+    int exit_status = tare__cli_print(&text);
+    tare__text_free(&text);
+    return exit_status;
+}
+
+static bool asks_for_help(const char *word)
+{
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
+/* The commands that take no options of their own: they know --help and nothing else. */
+static int run_command(const tare__cli_command *command, int argc, char **argv)
+{
+    if (command->option_count == 0 && argc > 1 && argv[1][0] == '-') {
+        tare__error error;
+        if (asks_for_help(argv[1]))
+            return tare__cli_print_help(command);
+        tare__fail(&error, TARE_E_USAGE, "there is no option %.64s", argv[1]);
+        return tare__cli_usage("tare", &error);
+    }
+    return command->main(argc, argv);
+}
+
+int main(int argc, char **argv)
+{
+    tare__error error;
+    if (argc < 2) {
+        tare__fail(&error, TARE_E_USAGE, "which command? Most want: tare run -- ./program");
+        return tare__cli_usage("tare", &error);
+    }
+    const char *word = argv[1];
+    if (asks_for_help(word))
+        return help_main(argc - 1, argv + 1);
+    if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0)
+        return version_main(argc - 1, argv + 1);
+    if (word[0] == '-') {
+        tare__fail(&error, TARE_E_USAGE, "there is no option %.64s before the command", word);
+        return tare__cli_usage("tare", &error);
+    }
+    if (strcmp(word, tare__cli_collect.name) == 0)
+        return tare__cli_collect.main(argc - 1, argv + 1);
+    const tare__cli_command *command = find_command(word);
+    return command ? run_command(command, argc - 1, argv + 1) : unknown_command(word);
+}

@@ -1,0 +1,154 @@
+/* output: where a command's result goes: standard output, or a file that appears whole or not at all.
+ * One thread.
+ * Must not know what is written. */
+#define _GNU_SOURCE
+#include "cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tare.h"
+
+static int open_in_place(tare__cli_output *output, tare__error *error)
+{
+    output->fd = open(output->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    if (output->fd < 0)
+        return tare__fail(error, TARE_E_SYSTEM, "cannot write '%s': %s", output->path, strerror(errno));
+    output->terminal = isatty(output->fd);
+    return 0;
+}
+
+/* Beside the file, so that the rename stays in one file system. */
+static int open_temporary(tare__cli_output *output, tare__error *error)
+{
+    if (asprintf(&output->temporary, "%s.XXXXXX", output->path) < 0) {
+        output->temporary = NULL;
+        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+    }
+    output->fd = mkostemp(output->temporary, O_CLOEXEC);
+    if (output->fd < 0) {
+        int failure = errno;
+        free(output->temporary);
+        output->temporary = NULL;
+        return tare__fail(error, TARE_E_SYSTEM, "cannot write '%s': %s", output->path, strerror(failure));
+    }
+    mode_t mask = umask(0); /* mkostemp's 0600 is not what a plain file would have */
+    umask(mask);
+    fchmod(output->fd, 0666 & ~mask);
+    return 0;
+}
+
+static int open_path(tare__cli_output *output, const char *path, tare__error *error)
+{
+    struct stat info;
+    bool exists = stat(path, &info) == 0;
+    if (exists && S_ISDIR(info.st_mode))
+        return tare__fail(error, TARE_E_USAGE, "'%s' is a folder; name a file in it", path);
+    /* A link stays a link: what it points to is replaced. */
+    output->path = exists && S_ISREG(info.st_mode) ? realpath(path, NULL) : strdup(path);
+    if (!output->path)
+        return tare__fail(error, TARE_E_SYSTEM, "cannot write '%s': %s", path, strerror(errno));
+    return exists && !S_ISREG(info.st_mode) ? open_in_place(output, error) : open_temporary(output, error);
+}
+
+int tare__cli_output_open(tare__cli_output *output, const char *path, tare__error *error)
+{
+    *output = (tare__cli_output){.fd = STDOUT_FILENO};
+    if (!path) {
+        output->terminal = isatty(STDOUT_FILENO);
+        return 0;
+    }
+    int status = open_path(output, path, error);
+    if (status) {
+        free(output->path);
+        output->path = NULL;
+    }
+    return status;
+}
+
+int tare__cli_output_write(void *context, const void *data, size_t bytes)
+{
+    tare__cli_output *output = context;
+    if (!output->failure)
+        output->failure = -tare__write_all(output->fd, data, bytes);
+    return -output->failure;
+}
+
+static int finish(tare__cli_output *output, tare__error *error)
+{
+    const char *name = output->path ? output->path : "standard output";
+    if (!output->failure && output->temporary && rename(output->temporary, output->path) != 0)
+        output->failure = errno;
+    if (output->failure == 0)
+        return 0;
+    if (output->temporary)
+        unlink(output->temporary);
+    if (output->failure == EPIPE)
+        return 0; /* the reader has what it wanted */
+    return tare__fail(error, TARE_E_SYSTEM, "cannot write '%s': %s", name, strerror(output->failure));
+}
+
+int tare__cli_output_close(tare__cli_output *output, bool whole, tare__error *error)
+{
+    int status = 0;
+    /* A full disk may show itself only here (NFS, quotas). */
+    if (output->path && output->fd >= 0 && close(output->fd) != 0 && !output->failure)
+        output->failure = errno;
+    if (whole || output->failure)
+        status = finish(output, error);
+    else if (output->temporary)
+        unlink(output->temporary);
+    free(output->temporary);
+    free(output->path);
+    *output = (tare__cli_output){.fd = -1};
+    return status;
+}
+
+int tare__cli_print(const tare__text *text)
+{
+    tare__cli_output output;
+    tare__error error = {""};
+    if (text->failed) {
+        tare__cli_say("tare", "out of memory");
+        return TARE__EXIT_FAILED;
+    }
+    tare__cli_output_open(&output, NULL, &error);
+    tare__cli_output_write(&output, text->data, text->length);
+    if (tare__cli_output_close(&output, true, &error) == 0)
+        return TARE__EXIT_OK;
+    tare__cli_say("tare", "%s", error.text);
+    return TARE__EXIT_FAILED;
+}
+
+int tare__cli_print_help(const tare__cli_command *command)
+{
+    tare__text text = {0};
+    tare__cli_help(command, &text);
+    int exit_status = tare__cli_print(&text);
+    tare__text_free(&text);
+    return exit_status;
+}
+
+void tare__cli_say(const char *name, const char *format, ...)
+{
+    char sentence[2048], shown[4096];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(sentence, sizeof sentence, format, args);
+    va_end(args);
+    tare__text_fit(shown, sizeof shown - 1, sentence, sizeof shown);
+    fprintf(stderr, "%s: %s\n", name, shown);
+}
+
+int tare__cli_usage(const char *name, const tare__error *error)
+{
+    tare__cli_say(name, "%s", error->text);
+    fprintf(stderr, "%s --help says more\n", name);
+    return TARE__EXIT_USAGE;
+}

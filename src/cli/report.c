@@ -1,0 +1,287 @@
+/* report: `tare report`: shows a recorded run, finishing first what a killed collector left behind.
+ * One thread.
+ * Must not know how anything is analyzed or laid out. */
+#define _GNU_SOURCE
+#include "cli.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "analyze/analyze.h"
+#include "collect/collect.h"
+#include "emit/emit.h"
+#include "tare.h"
+#include "trace/trace.h"
+
+#define ME "tare report"
+
+enum { REPORT_JSON, REPORT_EVENTS, REPORT_BY, REPORT_ALL, REPORT_RAW, REPORT_OUTPUT, REPORT_WIDTH };
+
+static const tare__cli_option report_options[] = {
+    {"json", 0, NULL, "every table as JSON, for machines", REPORT_JSON},
+    {"events", 0, NULL, "the raw stream, one event a line", REPORT_EVENTS},
+    {"by", 0, "WHAT", "one span tree for the run (the default), for each process, or for each thread", REPORT_BY},
+    {"all", 0, NULL, "show every row: fold nothing, leave nothing out", REPORT_ALL},
+    {"raw", 0, NULL, "show self times as measured, the cost of recording not taken off", REPORT_RAW},
+    {"output", 'o', "FILE", "write to this file, whole or not at all", REPORT_OUTPUT},
+    {"width", 0, "N", "columns of the text: 80, or what a wider terminal has, up to 120", REPORT_WIDTH},
+};
+
+typedef struct report_settings {
+    const char *format, *output;
+    tare__analyze_options analyze;
+    tare__emit_options emit;
+} report_settings;
+
+/* ---- settings ------------------------------------------------------------------------------------------ */
+static int take_format(report_settings *settings, const char *format, tare__error *error)
+{
+    if (settings->format && strcmp(settings->format, format) != 0)
+        return tare__fail(error, TARE_E_USAGE, "--%s and --%s cannot both be had", settings->format, format);
+    settings->format = format;
+    return 0;
+}
+
+static int take_by(report_settings *settings, const char *what, tare__error *error)
+{
+    static const char *const names[] = {[TARE__BY_RUN] = "run", [TARE__BY_PROCESS] = "process",
+                                        [TARE__BY_THREAD] = "thread"};
+    for (size_t i = 0; i < TARE__COUNT_OF(names); i++) {
+        if (strcmp(names[i], what) == 0) {
+            settings->analyze.by = (tare__by)i;
+            return 0;
+        }
+    }
+    const char *near = tare__cli_nearest(what, names, TARE__COUNT_OF(names));
+    return tare__fail(error, TARE_E_USAGE, "--by: '%.64s' is not run, process or thread%s%s%s", what,
+                      near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+}
+
+static int take_width(report_settings *settings, const char *argument, tare__error *error)
+{
+    char *end;
+    long width = strtol(argument, &end, 10);
+    if (end == argument || *end || width < TARE__EMIT_WIDTH_MIN || width > TARE__EMIT_WIDTH_MAX)
+        return tare__fail(error, TARE_E_USAGE, "--width: '%.64s' is not a number of columns from %d to %d",
+                          argument, TARE__EMIT_WIDTH_MIN, TARE__EMIT_WIDTH_MAX);
+    settings->emit.width = (unsigned)width;
+    return 0;
+}
+
+static int take_report_option(void *context, int key, const char *argument, tare__error *error)
+{
+    report_settings *settings = context;
+    switch (key) {
+    case REPORT_JSON: return take_format(settings, "json", error);
+    case REPORT_EVENTS: return take_format(settings, "events", error);
+    case REPORT_BY: return take_by(settings, argument, error);
+    case REPORT_WIDTH: return take_width(settings, argument, error);
+    case REPORT_ALL: settings->emit.all = true; return 0;
+    case REPORT_RAW: settings->emit.raw = true; return 0;
+    default:
+        if (!*argument)
+            return tare__fail(error, TARE_E_USAGE, "--output: the name is empty");
+        settings->output = argument;
+        return 0;
+    }
+}
+
+static int find_input(const tare__cli_words *words, const char **path, tare__error *error)
+{
+    int rest = 0;
+    while (words->rest && words->rest[rest])
+        rest++;
+    if (words->count + rest == 0)
+        return tare__fail(error, TARE_E_USAGE, "which trace? tare report NAME.tare");
+    *path = words->count ? words->words[0] : words->rest[0];
+    if (words->count + rest > 1)
+        return tare__fail(error, TARE_E_USAGE, "one trace at a time; '%.64s' is one too many",
+                          words->count > 1 ? words->words[1] : words->rest[words->count ? 0 : 1]);
+    return 0;
+}
+
+/* ---- where it goes ---------------------------------------------------------------------------------------- */
+static bool wants_colour(void)
+{
+    const char *no_colour = getenv("NO_COLOR"), *terminal = getenv("TERM");
+    return !(no_colour && *no_colour) && terminal && *terminal && strcmp(terminal, "dumb") != 0;
+}
+
+static unsigned terminal_width(int fd)
+{
+    struct winsize size;
+    if (ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col < 80)
+        return TARE__EMIT_WIDTH;
+    return size.ws_col > 120 ? 120 : size.ws_col;
+}
+
+static void suit_output(report_settings *settings, const tare__cli_output *output)
+{
+    settings->emit.colour = output->terminal && wants_colour();
+    settings->emit.pretty = output->terminal;
+    if (settings->emit.width == 0)
+        settings->emit.width = output->terminal ? terminal_width(output->fd) : TARE__EMIT_WIDTH;
+}
+
+/* Writing the report over the trace it is made of would lose the run. */
+static bool same_file(const char *a, const char *b)
+{
+    struct stat of_a, of_b;
+    return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
+}
+
+/* ---- what a killed collector left ---------------------------------------------------------------------------- */
+static void say_salvaged(const tare__salvaged *saved)
+{
+    char spans[TARE__UNIT_BYTES];
+    if (saved->still_recording) {
+        tare__cli_say(ME, "still being recorded: this is what is in the file so far");
+        return;
+    }
+    tare__cli_say(ME, "the recording was cut off; %s spans that were still in memory are now in %s",
+                  tare__unit_count(spans, (double)saved->spans), saved->trace);
+    if (saved->target_alive)
+        tare__cli_say(ME, "a recorded process still runs; what it recorded since can be had by the same command");
+}
+
+/* A trace may come from anywhere, and salvaging writes and removes: only a private folder of this user. */
+static bool is_own_folder(const char *folder)
+{
+    struct stat info;
+    return folder && lstat(folder, &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid() &&
+           (info.st_mode & 077) == 0;
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+/* An unfinished trace whose session is still there: finish it. True when it should be opened anew. */
+static bool finish_trace(tare__trace *trace)
+{
+    static tare__salvaged saved;
+    tare__error error = {""};
+    const tare__trace_end *end = tare__trace_end_of(trace);
+    const tare__trace_run *run = tare__trace_run_of(trace);
+    if (end->present || !run->present || !is_own_folder(run->folder))
+        return false;
+    if (tare__salvage(run->folder, &saved, &error)) {
+        tare__cli_say(ME, "what was still in memory could not be saved: %s", error.text);
+        return false;
+    }
+    say_salvaged(&saved);
+    return !saved.still_recording;
+}
+
+static int open_trace(const char *path, tare__trace **trace, tare__error *error)
+{
+    int status = tare__trace_open(path, trace, error);
+    if (status)
+        return status;
+    status = tare__trace_prescan(*trace, error);
+    if (!status && finish_trace(*trace)) {
+        tare__trace_close(*trace);
+        *trace = NULL;
+        status = tare__trace_open(path, trace, error);
+    }
+    return status;
+}
+
+static int open_input(const char *path, tare__trace **trace, tare__error *error)
+{
+    static tare__salvaged saved;
+    if (!is_folder(path))
+        return open_trace(path, trace, error);
+    int status = tare__salvage(path, &saved, error);
+    if (status)
+        return status;
+    say_salvaged(&saved);
+    return tare__trace_open(saved.trace, trace, error);
+}
+
+/* ---- the report ------------------------------------------------------------------------------------------------ */
+static int exit_status_of(int status)
+{
+    if (status == TARE_E_USAGE)
+        return TARE__EXIT_USAGE;
+    return status == TARE_E_MEMORY ? TARE__EXIT_FAILED : TARE__EXIT_INPUT;
+}
+
+static int show(tare__trace *trace, const report_settings *settings, const tare__emitter *emitter,
+                tare__cli_output *output, tare__error *error)
+{
+    tare__analysis *analysis = NULL;
+    tare__emit_sink sink = {.write = tare__cli_output_write, .context = output};
+    int status = 0;
+    if (emitter->needs == TARE__EMIT_TABLES)
+        status = tare__analyze(trace, &settings->analyze, &analysis, error);
+    if (!status) {
+        tare__emit_input input = {.analysis = analysis, .trace = trace};
+        status = emitter->emit(&input, &settings->emit, &sink, error);
+    }
+    tare__analysis_free(analysis);
+    return status;
+}
+
+static int report(tare__trace *trace, report_settings *settings, tare__error *error)
+{
+    const tare__emitter *emitter = tare__emit_find(settings->format ? settings->format : "text");
+    tare__cli_output output;
+    int status = tare__cli_output_open(&output, settings->output, error);
+    if (status)
+        return status == TARE_E_USAGE ? TARE__EXIT_USAGE : TARE__EXIT_FAILED;
+    suit_output(settings, &output);
+    status = show(trace, settings, emitter, &output, error);
+    bool refused = output.failure != 0; /* then the output's own sentence is the one to say */
+    if (tare__cli_output_close(&output, status == 0, refused || !status ? error : NULL))
+        return TARE__EXIT_FAILED;
+    return refused || !status ? TARE__EXIT_OK : exit_status_of(status);
+}
+
+static int report_main(int argc, char **argv)
+{
+    tare__error error = {""};
+    tare__cli_words words;
+    report_settings settings = {0};
+    const char *path = NULL;
+    int status = tare__cli_parse(&tare__cli_report, argc, argv, &settings, &words, &error);
+    if (!status && words.help)
+        return tare__cli_print_help(&tare__cli_report);
+    if (!status)
+        status = find_input(&words, &path, &error);
+    if (!status && settings.output && same_file(path, settings.output))
+        status = tare__fail(&error, TARE_E_USAGE, "--output names the trace itself; the report would replace it");
+    if (status)
+        return tare__cli_usage(ME, &error);
+    signal(SIGPIPE, SIG_IGN); /* a reader that has seen enough is no failure */
+    tare__trace *trace = NULL;
+    status = open_input(path, &trace, &error);
+    int exit_status = status ? exit_status_of(status) : report(trace, &settings, &error);
+    tare__trace_close(trace);
+    if (exit_status)
+        tare__cli_say(ME, "%s", error.text[0] ? error.text : tare_status_text(status));
+    return exit_status;
+}
+
+const tare__cli_command tare__cli_report = {
+    .name = "report",
+    .summary = "shows a recorded run: where the time went",
+    .usage = "[options] FILE|FOLDER",
+    .details = "A folder is that of a session whose collector was killed: what is left in it is saved\n"
+               "into its trace first. Exit status: 0, 1 when the report could not be written,\n"
+               "2 when this command line was wrong, 3 when the trace could not be read.\n",
+    .examples = "  tare report train.tare\n"
+                "  tare report --by thread --all train.tare\n"
+                "  tare report --json train.tare | jq '.spans[] | {name, self_ns}'\n"
+                "  tare report --events train.tare | sort -ns\n",
+    .options = report_options,
+    .option_count = TARE__COUNT_OF(report_options),
+    .take = take_report_option,
+    .main = report_main,
+};

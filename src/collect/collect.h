@@ -1,0 +1,66 @@
+/* collect: launches a program or serves one that runs, drains its rings, writes the trace.
+ * One thread. Prints nothing: what a person should read comes back in the results.
+ * Must not know analysis, nor how anything is shown. */
+#ifndef TARE_COLLECT_H
+#define TARE_COLLECT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+#include "format/format.h"
+
+typedef struct tare__run_options {
+    const char *output;      /* NULL: named after the script */
+    bool overwrite;          /* else train.2.tare, train.3.tare, … */
+    bool readable_by_others; /* else the trace is mode 0600 */
+    bool leave_children;     /* end with the direct child, whoever is still recording */
+    uint64_t max_bytes;      /* 0: no limit */
+    uint64_t last_ns;        /* 0: everything */
+    uint64_t pool_bytes;     /* of a process; 0: the default */
+    char *const *command;    /* NULL terminated, as for execvp */
+    /* Called (if set) when the direct child has ended and others still record. */
+    void (*on_waiting)(void *context, unsigned still_recording);
+    void *context;
+} tare__run_options;
+
+typedef struct tare__run_result {
+    bool launched;
+    int exit_status;  /* 0..255; 128 + signal; 126 or 127 when it could not be launched */
+    int signal;       /* that killed it; 0 */
+    char trace[TARE__PATH_BYTES];
+    uint64_t trace_bytes;
+    uint64_t spans;   /* in the trace, of every kind but aggregates */
+    uint64_t dropped_spans;
+    uint32_t processes;     /* joined */
+    uint32_t left_running;
+    uint64_t elapsed_ns;
+    uint64_t collector_cpu_ns;
+    char trouble[512];      /* a sentence when the trace is not whole (disk full, …); "" */
+    char folder[TARE__PATH_BYTES]; /* of the session, when it could not be removed; "" */
+} tare__run_result;
+
+/* Runs a command to its end and writes the trace. 0 when the command was launched (its status is in the
+ * result) or could not be (126, 127: result->exit_status and a sentence); a negative status when Tare itself
+ * failed before launching it. */
+int tare__run(const tare__run_options *options, tare__run_result *result, tare__error *error);
+
+/* The output's name for a command: "train.tare" of python train.py. */
+void tare__run_name(char *const *command, char out[TARE__PATH_BYTES]);
+
+/* The helper behind tare_start: serves the process at the other end of this socket until it stops or dies. */
+int tare__serve_process(int socket, tare__error *error);
+
+typedef struct tare__salvaged {
+    char trace[TARE__PATH_BYTES];
+    uint64_t spans;    /* that were still in memory and are now in the trace */
+    bool still_recording; /* a collector is alive: nothing was touched */
+    bool target_alive;    /* a recorded process still runs: the folder was kept */
+} tare__salvaged;
+
+/* Finishes the trace of a session whose collector was killed: what is left in the rings of `folder` is
+ * appended, then the folder is removed (kept while a recorded process still runs). 0 or a status. */
+int tare__salvage(const char *folder, tare__salvaged *result, tare__error *error);
+
+#endif

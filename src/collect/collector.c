@@ -1,0 +1,294 @@
+/* collector: one round after the other over all rings, the clock beats, and the first and last words.
+ * One thread. Must not know how the program was launched. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "collector.h"
+
+#define ACTIVE_FOR_NS 100000000u
+#define FIRST_BEAT_GAP_NS 5000000u
+#define BEAT_GAP_NS 1000000000u
+#define ROTATE_CHECK_NS 250000000u
+
+int tare__collector_open(tare__collector *collector, tare__error *error)
+{
+    collector->squeezer = tare__squeezer_new();
+    collector->encoder = tare__events_encoder_new();
+    collector->names = tare__intern_new();
+    collector->name_arena = tare__arena_new();
+    collector->complete = malloc(TARE__EVENTS_MAX * sizeof *collector->complete);
+    if (!collector->squeezer || !collector->encoder || !collector->names || !collector->name_arena ||
+        !collector->complete)
+        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+    return 0;
+}
+
+void tare__collector_free(tare__collector *collector)
+{
+    for (uint32_t i = 0; i < collector->source_count; i++)
+        tare__source_free(collector->sources[i]);
+    free(collector->sources);
+    free(collector->processes);
+    free(collector->all_names);
+    free(collector->complete);
+    tare__span_stack_free(&collector->before);
+    tare__text_free(&collector->block);
+    tare__text_free(&collector->fields);
+    tare__squeezer_free(collector->squeezer);
+    tare__events_encoder_free(collector->encoder);
+    tare__intern_free(collector->names);
+    tare__arena_free(collector->name_arena);
+    tare__writer_close(&collector->writer);
+}
+
+/* ---- clock beats --------------------------------------------------------------------------------------------- */
+
+static void write_beats(tare__collector *collector, const tare__clock_beat *beats, uint32_t n)
+{
+    tare__text_clear(&collector->block);
+    tare__clock_seal(beats, n, &collector->block);
+    tare__writer_append(&collector->writer, &collector->block);
+}
+
+/* Soon after the start and then ever less often, so that even a run killed early has two to go by. */
+static void beat_clock(tare__collector *collector, bool now_in_any_case)
+{
+    uint64_t now = tare__monotonic_ns();
+    if (!now_in_any_case && collector->beat_ns && now - collector->beat_ns < collector->beat_gap_ns)
+        return;
+    tare__clock_beat beat;
+    tare__folder_beat(&collector->folder, &beat);
+    write_beats(collector, &beat, 1);
+    collector->beat_ns = now;
+    collector->beat_gap_ns = collector->beat_gap_ns ? collector->beat_gap_ns * 2 : FIRST_BEAT_GAP_NS;
+    if (collector->beat_gap_ns > BEAT_GAP_NS)
+        collector->beat_gap_ns = BEAT_GAP_NS;
+}
+
+/* ---- the first words ---------------------------------------------------------------------------------------------- */
+
+static void cpu_model(char out[128])
+{
+    char line[512];
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    out[0] = '\0';
+    while (file && fgets(line, sizeof line, file)) {
+        char *colon = strchr(line, ':');
+        if (colon && strncmp(line, "model name", 10) == 0) {
+            snprintf(out, 128, "%.*s", (int)strcspn(colon + 2, "\n"), colon + 2);
+            break;
+        }
+    }
+    if (file)
+        fclose(file);
+}
+
+int tare__collector_head(tare__collector *collector, char *const *command)
+{
+    tare__text *fields = &collector->fields;
+    tare__session_page *page = collector->folder.page;
+    struct utsname machine;
+    char model[128], directory[4096];
+    tare__text words = {0};
+    for (char *const *word = command; word && *word; word++)
+        tare__text_append(&words, *word, strlen(*word) + 1);
+    tare__clock_beat beat;
+    tare__folder_beat(&collector->folder, &beat);
+    collector->started_ticks = beat.ticks;
+    collector->started_ns = beat.monotonic_ns;
+    collector->started_realtime = beat.realtime_ns;
+    tare__text_clear(fields);
+    tare__field_bytes(fields, TARE__FIELD_SESSION_ID, page->id, TARE__ID_BYTES);
+    tare__field_bytes(fields, TARE__FIELD_COMMAND, words.data ? words.data : "", words.length);
+    if (uname(&machine) == 0)
+        tare__field_string(fields, TARE__FIELD_HOST, machine.nodename);
+    tare__field_number(fields, TARE__FIELD_START_REALTIME, beat.realtime_ns);
+    tare__field_number(fields, TARE__FIELD_START_TICKS, beat.ticks);
+    tare__field_number(fields, TARE__FIELD_CLOCK_KIND, page->clock);
+    tare__field_string(fields, TARE__FIELD_WRITER, "tare " TARE_VERSION);
+    tare__field_string(fields, TARE__FIELD_FOLDER, collector->folder.path);
+    tare__field_number(fields, TARE__FIELD_CPUS, (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
+    cpu_model(model);
+    if (model[0])
+        tare__field_string(fields, TARE__FIELD_CPU_MODEL, model);
+    if (getcwd(directory, sizeof directory))
+        tare__field_string(fields, TARE__FIELD_DIRECTORY, directory);
+    tare__text_free(&words);
+    tare__text_clear(&collector->block);
+    tare__fields_seal(TARE__BLOCK_RUN, 0, fields, &collector->block);
+    int status = tare__writer_append(&collector->writer, &collector->block);
+    if (status)
+        return status;
+    write_beats(collector, &beat, 1);
+    collector->beat_ns = beat.monotonic_ns;
+    collector->beat_gap_ns = FIRST_BEAT_GAP_NS;
+    /* The whole path: a later salvage may start from any folder. */
+    const char *trace = realpath(collector->writer.path, directory) ? directory : collector->writer.path;
+    if (strlen(trace) < sizeof page->trace)
+        strcpy(page->trace, trace);
+    atomic_store(&page->state, TARE__SESSION_OPEN);
+    return 0;
+}
+
+/* ---- rounds -------------------------------------------------------------------------------------------------------- */
+
+static void end_source(tare__collector *collector, uint32_t index)
+{
+    tare__source *source = collector->sources[index];
+    if (!source->broken)
+        tare__source_drain(collector, source, true);
+    if (!source->left_ticks)
+        source->left_ticks = tare__clock_ticks(collector->folder.page->clock);
+    collector->homeless_spans += atomic_load(&source->ring->homeless_spans);
+    tare__tell_process(collector, source, -1);
+    if (!collector->salvaging) {
+        unlink(source->path);
+        uint64_t chunks = source->mapped - source->chunks_offset;
+        atomic_fetch_add(&collector->folder.page->bytes_left, (int64_t)chunks);
+    }
+    tare__source_free(source);
+    collector->sources[index] = collector->sources[--collector->source_count];
+}
+
+/* The file stays below the limit at every moment, the copy of what is kept included: a third and two thirds. */
+static void rotate(tare__collector *collector, bool final)
+{
+    tare__writer *writer = &collector->writer;
+    uint64_t now = tare__monotonic_ns();
+    if (!writer->rotates || (!final && now - collector->rotate_check_ns < ROTATE_CHECK_NS &&
+                             writer->bytes < writer->max_bytes / 3 * 2))
+        return;
+    collector->rotate_check_ns = now;
+    uint64_t before = 0;
+    if (collector->last_ns) {
+        tare__clock_beat beat;
+        tare__folder_beat(&collector->folder, &beat);
+        double rate = (double)(beat.ticks - collector->started_ticks) /
+                      (double)(beat.monotonic_ns - collector->started_ns + 1);
+        double window = (double)collector->last_ns * rate;
+        if ((double)(beat.ticks - collector->started_ticks) > window)
+            before = beat.ticks - (uint64_t)window;
+    }
+    bool too_long = writer->max_bytes && writer->bytes >= writer->max_bytes / 3 * 2;
+    uint64_t stale = 0, fresh = 0;
+    for (size_t i = 0; i < writer->entry_count; i++)
+        *(writer->entries[i].last_ticks < before ? &stale : &fresh) += writer->entries[i].bytes;
+    if (too_long || (before && (final || (stale > fresh && stale > (1u << 20)))))
+        tare__writer_compact(writer, before, too_long ? writer->max_bytes / 3 : 0);
+}
+
+void tare__collector_beat(tare__collector *collector)
+{
+    tare__sources_find(collector);
+    bool any = false;
+    for (uint32_t i = 0; i < collector->source_count;) {
+        tare__source *source = collector->sources[i];
+        tare__source_check_alive(collector, source);
+        if (source->gone || source->broken) {
+            end_source(collector, i);
+            any = true;
+            continue;
+        }
+        any |= tare__source_drain(collector, source, false);
+        i++;
+    }
+    tare__tree_scan(collector);
+    beat_clock(collector, false);
+    rotate(collector, false);
+    if (any)
+        collector->active_ns = tare__monotonic_ns();
+}
+
+uint64_t tare__collector_pause_ns(const tare__collector *collector)
+{
+    bool active = tare__monotonic_ns() - collector->active_ns < ACTIVE_FOR_NS;
+    return active ? TARE__BEAT_ACTIVE_NS : TARE__BEAT_IDLE_NS;
+}
+
+uint32_t tare__collector_recording(const tare__collector *collector)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < collector->source_count; i++)
+        n += !collector->sources[i]->gone;
+    return n;
+}
+
+/* ---- the last words -------------------------------------------------------------------------------------------------- */
+
+static void refusals(tare__collector *collector, tare__text *fields)
+{
+    for (uint32_t i = 0; i < TARE__REFUSALS; i++) {
+        uint32_t n = atomic_load(&collector->folder.page->refused[i]);
+        if (n)
+            tare__field_number(fields, (tare__field)(TARE__FIELD_REFUSED_SPACE + i), n);
+    }
+}
+
+static void write_end(tare__collector *collector, int exit_status, int signal, uint32_t left_running)
+{
+    tare__text *fields = &collector->fields;
+    tare__writer *writer = &collector->writer;
+    struct timespec real;
+    struct rusage usage;
+    clock_gettime(CLOCK_REALTIME, &real);
+    getrusage(RUSAGE_SELF, &usage);
+    tare__text_clear(fields);
+    tare__field_number(fields, TARE__FIELD_END_REALTIME,
+                       (uint64_t)real.tv_sec * 1000000000u + (uint64_t)real.tv_nsec);
+    tare__field_number(fields, TARE__FIELD_END_TICKS, tare__clock_ticks(collector->folder.page->clock));
+    if (exit_status >= 0)
+        tare__field_number(fields, TARE__FIELD_STATUS, (uint64_t)exit_status);
+    if (signal > 0)
+        tare__field_number(fields, TARE__FIELD_SIGNAL, (uint64_t)signal);
+    if (!collector->salvaging)
+        tare__field_number(fields, TARE__FIELD_COLLECTOR_CPU,
+                           (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000000u +
+                               (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000u);
+    else
+        tare__field_number(fields, TARE__FIELD_SALVAGED, 1);
+    if (writer->rotated_spans || writer->rotated_before) {
+        tare__field_number(fields, TARE__FIELD_ROTATED_SPANS, writer->rotated_spans);
+        tare__field_number(fields, TARE__FIELD_ROTATED_BEFORE, writer->rotated_before);
+    }
+    refusals(collector, fields);
+    if (writer->trouble[0])
+        tare__field_string(fields, TARE__FIELD_WRITE_ERROR, writer->trouble);
+    if (left_running)
+        tare__field_number(fields, TARE__FIELD_LEFT_RUNNING, left_running);
+    tare__text_clear(&collector->block);
+    tare__names_seal(collector->all_names, tare__intern_count(collector->names), collector->squeezer,
+                     &collector->block);
+    tare__fields_seal(TARE__BLOCK_END, 0, fields, &collector->block);
+    if (tare__writer_append(writer, &collector->block) != 0 && writer->last_block) {
+        /* A full disk. The last block of events makes room: an end that says so is worth more. */
+        writer->bytes = writer->last_block;
+        if (ftruncate(writer->fd, (off_t)writer->bytes) == 0)
+            tare__writer_append(writer, &collector->block);
+    }
+}
+
+void tare__collector_finish(tare__collector *collector, int exit_status, int signal, uint32_t left_running)
+{
+    tare__sources_find(collector);
+    collector->folder_scan_ns = 0;
+    tare__sources_find(collector);
+    while (collector->source_count)
+        end_source(collector, collector->source_count - 1);
+    beat_clock(collector, true);
+    tare__tree_tell(collector);
+    rotate(collector, true);
+    write_end(collector, exit_status, signal, left_running);
+    if (collector->writer.trouble[0] && collector->writer.lost_spans) {
+        char detail[512];
+        snprintf(detail, sizeof detail, "%.300s; %llu spans could not be written", collector->writer.trouble,
+                 (unsigned long long)collector->writer.lost_spans);
+        strcpy(collector->writer.trouble, detail);
+    }
+}

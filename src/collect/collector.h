@@ -1,0 +1,183 @@
+/* collector: what the files of this room share. One thread. */
+#ifndef TARE_COLLECT_COLLECTOR_H
+#define TARE_COLLECT_COLLECTOR_H
+
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "collect.h"
+#include "record/record.h"
+
+#define TARE__BEAT_ACTIVE_NS 2000000u
+#define TARE__BEAT_IDLE_NS 4000000u
+#define TARE__SEAL_NS 1000000000u       /* a block seals when full or after this */
+#define TARE__AGGREGATES_NS 10000000000u
+#define TARE__HOLE_NS 2000000000u       /* a reserved slot that is still not filled is given up */
+
+/* ---- the session's folder ------------------------------------------------------------------------------ */
+typedef struct tare__folder {
+    char path[TARE__PATH_BYTES];
+    char fallback[TARE__PATH_BYTES]; /* "" until made */
+    tare__session_page *page;
+    int lock;   /* the session file, locked while we live */
+    int socket; /* where processes say hello */
+} tare__folder;
+
+int tare__folder_create(tare__folder *folder, uint64_t pool_bytes, tare__error *error);
+/* Takes over a folder whose collector is gone. 0; TARE_E_BUSY: it is alive; or another status. */
+int tare__folder_take(tare__folder *folder, const char *path, tare__error *error);
+void tare__folder_beat(tare__folder *folder, tare__clock_beat *beat); /* reads the clocks, keeps them there */
+bool tare__folder_remove(tare__folder *folder); /* false: something is left */
+void tare__folder_close(tare__folder *folder);
+
+/* ---- the trace file ----------------------------------------------------------------------------------------- */
+typedef struct tare__block_entry { /* kept when old blocks are to be taken out */
+    uint64_t offset;
+    uint64_t last_ticks;
+    uint32_t bytes;
+    uint32_t spans;
+    uint32_t key; /* stream or process */
+    uint16_t kind;
+} tare__block_entry;
+
+typedef struct tare__writer {
+    int fd;
+    char path[TARE__PATH_BYTES];
+    uint64_t bytes;          /* written; the file ends here */
+    uint64_t last_block;     /* where the last event block starts */
+    uint64_t spans;
+    uint64_t lost_spans;     /* that could not be written */
+    char trouble[512];
+    mode_t mode;
+    /* rotation */
+    uint64_t max_bytes;
+    bool rotates;
+    tare__block_entry *entries;
+    size_t entry_count, entry_room;
+    uint64_t rotated_spans, rotated_before;
+} tare__writer;
+
+/* Claims a name that is not taken (or takes it over) and writes the file's header. 0 or a status. */
+int tare__writer_create(tare__writer *writer, const char *path, bool overwrite, bool readable, tare__error *error);
+/* Appends whole blocks; on failure the file is as before and the trouble is noted. 0 or a status. */
+int tare__writer_append(tare__writer *writer, const tare__text *blocks);
+/* Takes out event blocks that end before `before_ticks`, and the oldest down to `keep_bytes` (0: any size). */
+int tare__writer_compact(tare__writer *writer, uint64_t before_ticks, uint64_t keep_bytes);
+void tare__writer_close(tare__writer *writer);
+
+/* ---- streams, rings, processes ------------------------------------------------------------------------------- */
+typedef struct tare__stream {
+    uint32_t id;       /* in the file */
+    uint32_t number;   /* in its ring */
+    int32_t tid;
+    char name[TARE__THREAD_NAME_BYTES];
+    uint64_t position; /* TARE__POSITION */
+    uint32_t ordinal;
+    uint64_t last_ticks;
+    uint64_t sealed_ns;
+    uint64_t hole_since_ns;
+    uint64_t aggregates_ns;
+    uint64_t dropped_spans, dropped_others, skipped;
+    bool told; /* its STREAM block says all of the above */
+    tare__span_stack open;
+} tare__stream;
+
+typedef struct tare__process_entry {
+    uint32_t number; /* in the file: 1, 2, … */
+    pid_t pid;
+    pid_t parent;
+    uint64_t start_time; /* of the kernel, to tell reused pids apart */
+    bool joined;
+    bool told;
+    char reason[128];
+    char command[TARE__COMMAND_BYTES];
+    size_t command_bytes;
+} tare__process_entry;
+
+typedef struct tare__source {
+    char path[TARE__PATH_BYTES];
+    char file[64];
+    tare__ring *ring;
+    uint64_t mapped;
+    uint64_t names_offset, chunks_offset; /* as checked when it was opened: the target could change its own */
+    int fd;
+    int pidfd;
+    pid_t pid; /* outer */
+    bool gone; /* the process ended, or became another program */
+    bool broken;
+    char reason[128];
+    uint32_t process; /* number in the file */
+    uint32_t taken_seen;
+    uint64_t scanned_ns;
+    uint64_t liveness_ns;
+    uint64_t left_ticks;
+    uint32_t *name_map; /* ring name id to file name id */
+    tare__stream **streams; /* by number - 1; NULL: not seen or ended */
+    uint32_t stream_room;
+    uint64_t budget_bytes;
+} tare__source;
+
+typedef struct tare__collector {
+    tare__folder folder;
+    tare__writer writer;
+    tare__squeezer *squeezer;
+    tare__events_encoder *encoder;
+    tare__intern *names; /* kind byte + text; file id is index + 1 */
+    uint32_t new_name_count; /* not in the file yet */
+    tare__arena *name_arena;
+    tare__file_name *all_names;
+    uint32_t all_name_room;
+    tare__complete_span *complete;
+    uint32_t complete_count;
+    tare__span_stack before; /* open spans before the block that is being made */
+    tare__text block, fields;
+    tare__source **sources;
+    uint32_t source_count, source_room;
+    tare__process_entry *processes;
+    uint32_t process_count, process_room;
+    uint32_t joined;
+    uint32_t stream_count;
+    uint64_t beat_ns, beat_gap_ns;
+    tare__clock_beat beats[512];
+    uint32_t beat_count;
+    uint64_t started_ns, started_ticks, started_realtime;
+    uint64_t last_ns, folder_scan_ns, tree_scan_ns, active_ns;
+    uint64_t dropped_spans, homeless_spans;
+    uint64_t rotate_check_ns;
+    bool salvaging;
+    pid_t root_pid;
+} tare__collector;
+
+int tare__collector_open(tare__collector *collector, tare__error *error);
+void tare__collector_free(tare__collector *collector);
+/* RUN block: what runs. */
+int tare__collector_head(tare__collector *collector, char *const *command);
+/* One round over all rings. `final`: everything, holes and all, of rings whose process is gone. */
+void tare__collector_beat(tare__collector *collector);
+/* Everything that is left, the names again, and the END block. */
+void tare__collector_finish(tare__collector *collector, int exit_status, int signal, uint32_t left_running);
+uint32_t tare__collector_recording(const tare__collector *collector); /* joined processes still alive */
+/* Milliseconds the caller may sleep. */
+uint64_t tare__collector_pause_ns(const tare__collector *collector);
+
+/* sources.c */
+void tare__sources_find(tare__collector *collector); /* hellos and new ring files */
+void tare__source_free(tare__source *source);
+tare__stream *tare__source_stream(tare__collector *collector, tare__source *source, const tare__chunk *chunk);
+void tare__source_check_alive(tare__collector *collector, tare__source *source);
+/* drain.c */
+bool tare__source_drain(tare__collector *collector, tare__source *source, bool final); /* anything found? */
+/* describe.c */
+void tare__tell_process(tare__collector *collector, tare__source *source, int exit_status);
+void tare__tell_stream(tare__collector *collector, tare__source *source, tare__stream *stream);
+uint32_t tare__file_name_of(tare__collector *collector, tare__source *source, uint32_t id);
+uint32_t tare__file_name_add(tare__collector *collector, uint32_t kind, uint32_t line, const char *text,
+                             size_t text_bytes, const char *file, size_t file_bytes);
+void tare__flush_names(tare__collector *collector, tare__text *out);
+/* tree.c */
+void tare__tree_scan(tare__collector *collector);
+tare__process_entry *tare__process_by_pid(tare__collector *collector, pid_t pid);
+tare__process_entry *tare__process_add(tare__collector *collector, pid_t pid);
+void tare__tree_tell(tare__collector *collector); /* those that were seen and never joined */
+
+#endif

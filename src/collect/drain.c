@@ -1,0 +1,479 @@
+/* drain: from slots in shared memory to blocks in the file. A chunk goes back to its process only when
+ * the block made of it is written. Reads in beats and never chases a thread's head.
+ * One thread. Must not know what the records will be used for. */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collector.h"
+
+#define LIVENESS_NS 1000000000u
+#define SCAN_NS 100000000u
+
+typedef struct found_chunk {
+    uint32_t stream, sequence;
+    uint32_t index, state;
+} found_chunk;
+
+typedef enum stop_reason {
+    STOP_END,   /* all that is there was read */
+    STOP_HOLE,  /* a slot was reserved and is not filled yet */
+    STOP_FULL   /* the block is full */
+} stop_reason;
+
+static tare__chunk *chunk_at(tare__source *source, uint32_t index)
+{
+    return (void *)((uint8_t *)source->ring + source->chunks_offset + (uint64_t)index * TARE__CHUNK_BYTES);
+}
+
+static int by_stream(const void *a, const void *b)
+{
+    const found_chunk *x = a, *y = b;
+    if (x->stream != y->stream)
+        return x->stream < y->stream ? -1 : 1;
+    return x->sequence < y->sequence ? -1 : x->sequence > y->sequence;
+}
+
+/* ---- one record ------------------------------------------------------------------------------------------------ */
+
+typedef struct reading {
+    tare__collector *collector;
+    tare__source *source;
+    tare__stream *stream;
+    const tare__slot *slots;
+    uint64_t generation;
+    uint32_t count; /* slots in this part */
+} reading;
+
+static bool slot_valid(const reading *at, uint32_t i)
+{
+    return i < at->count && __atomic_load_n(&at->slots[i].word, __ATOMIC_ACQUIRE) >>
+                                TARE__WORD_GENERATION_SHIFT == at->generation;
+}
+
+static uint64_t slot_value(const reading *at, uint32_t i)
+{
+    return __atomic_load_n(&at->slots[i].value, __ATOMIC_RELAXED);
+}
+
+static double double_of(uint64_t bits)
+{
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static void add_end(reading *at, uint32_t id, uint64_t ticks)
+{
+    tare__events_encoder *encoder = at->collector->encoder;
+    tare__span_stack *open = &at->stream->open;
+    if (id == TARE__NAME_NONE) {
+        open->depth -= open->depth > 0;
+        tare__events_add(encoder, TARE__OP_END, 0, ticks);
+        return;
+    }
+    uint32_t name = tare__file_name_of(at->collector, at->source, id);
+    if (TARE__LIKELY(open->depth && open->spans[open->depth - 1].name == name)) {
+        open->depth--;
+        tare__events_add(encoder, TARE__OP_END, 0, ticks);
+        return;
+    }
+    open->depth -= tare__span_stack_find(open, name);
+    tare__events_add(encoder, TARE__OP_END_OF, name, ticks);
+}
+
+static void add_complete(reading *at, uint32_t i, uint32_t id)
+{
+    tare__collector *collector = at->collector;
+    uint32_t track = TARE__WORD_ID(__atomic_load_n(&at->slots[i + 1].word, __ATOMIC_RELAXED));
+    tare__complete_span *span = &collector->complete[collector->complete_count++];
+    span->name = tare__file_name_of(collector, at->source, id);
+    span->track = track ? tare__file_name_of(collector, at->source, track) : 0;
+    span->start = slot_value(at, i);
+    span->end = slot_value(at, i + 1);
+    if (span->end < span->start)
+        span->end = span->start;
+    span->id = slot_value(at, i + 2);
+    span->parent = slot_value(at, i + 3);
+    span->flow = slot_value(at, i + 4);
+}
+
+static uint32_t slots_of(unsigned kind)
+{
+    return kind == TARE__RECORD_COMPLETE ? TARE__COMPLETE_SLOTS
+           : kind == TARE__RECORD_COUNTER ? TARE__COUNTER_SLOTS
+                                          : 1;
+}
+
+/* The record at slot i; how many slots it took, 0: not all of it is there. */
+static uint32_t add_record(reading *at, uint32_t i, uint64_t word)
+{
+    tare__collector *collector = at->collector;
+    tare__events_encoder *encoder = collector->encoder;
+    unsigned kind = TARE__WORD_KIND(word);
+    uint32_t id = TARE__WORD_ID(word);
+    uint64_t value = slot_value(at, i);
+    uint32_t slots = slots_of(kind);
+    for (uint32_t k = 1; k < slots; k++)
+        if (!slot_valid(at, i + k))
+            return 0;
+    switch (kind) {
+    case TARE__RECORD_BEGIN: {
+        uint32_t name = tare__file_name_of(collector, at->source, id);
+        tare__events_add(encoder, TARE__OP_BEGIN, name, value);
+        tare__span_stack_push(&at->stream->open, name, value);
+        break;
+    }
+    case TARE__RECORD_END:
+        add_end(at, id, value);
+        break;
+    case TARE__RECORD_NEXT: {
+        uint32_t name = tare__file_name_of(collector, at->source, id);
+        at->stream->open.depth -= at->stream->open.depth > 0;
+        tare__events_add(encoder, TARE__OP_NEXT, name, value);
+        tare__span_stack_push(&at->stream->open, name, value);
+        break;
+    }
+    case TARE__RECORD_MARK:
+        tare__events_add(encoder, TARE__OP_MARK, tare__file_name_of(collector, at->source, id), value);
+        break;
+    case TARE__RECORD_COUNTER:
+        tare__events_add_value(encoder, TARE__OP_COUNTER, tare__file_name_of(collector, at->source, id), value,
+                               double_of(slot_value(at, i + 1)));
+        break;
+    case TARE__RECORD_NUMBER:
+        tare__events_add_value(encoder, TARE__OP_NUMBER, tare__file_name_of(collector, at->source, id), 0,
+                               double_of(value));
+        break;
+    case TARE__RECORD_LOST_ENDS: {
+        uint32_t depth = at->stream->open.depth;
+        at->stream->open.depth -= value < depth ? (uint32_t)value : depth;
+        tare__events_add_value(encoder, TARE__OP_LOST_ENDS, 0, 0, (double)value);
+        break;
+    }
+    case TARE__RECORD_COMPLETE:
+        add_complete(at, i, id);
+        break;
+    default: /* padding; or a word that makes no sense, of a process that writes where it should not */
+        break;
+    }
+    return slots;
+}
+
+/* Reads one part of a chunk from slot *i on. With `past_holes`, slots never filled are left out. */
+static stop_reason read_part(reading *at, uint32_t *i, uint32_t expected, bool past_holes)
+{
+    tare__collector *collector = at->collector;
+    while (*i < at->count) {
+        if (collector->encoder->count >= TARE__EVENTS_MAX - 1 || collector->complete_count >= TARE__EVENTS_MAX)
+            return STOP_FULL;
+        uint64_t word = __atomic_load_n(&at->slots[*i].word, __ATOMIC_ACQUIRE);
+        uint32_t took = 0;
+        if (TARE__LIKELY(word >> TARE__WORD_GENERATION_SHIFT == at->generation))
+            took = add_record(at, *i, word);
+        if (TARE__UNLIKELY(took == 0)) {
+            if (*i >= expected && !past_holes)
+                return STOP_END;
+            if (!past_holes)
+                return STOP_HOLE;
+            bool more = false;
+            for (uint32_t k = *i + 1; k < at->count && !more; k++)
+                more = slot_valid(at, k);
+            if (!more && *i >= expected)
+                return STOP_END;
+            at->stream->skipped++;
+            at->stream->told = false;
+            took = 1;
+        }
+        *i += took;
+    }
+    return STOP_END;
+}
+
+/* ---- one chunk ------------------------------------------------------------------------------------------------- */
+
+static stop_reason read_chunk(tare__collector *collector, tare__source *source, tare__stream *stream,
+                              const found_chunk *found, bool past_holes)
+{
+    tare__chunk *chunk = chunk_at(source, found->index);
+    bool retired = found->state == TARE__CHUNK_RETIRED;
+    uint32_t used = retired ? atomic_load(&chunk->main_used) : 0;
+    uint32_t reserve = retired ? atomic_load(&chunk->reserve_used) : 0;
+    reading at = {collector, source, stream, (const void *)((uint8_t *)chunk + TARE__CHUNK_MAIN),
+                  chunk->generation, TARE__CHUNK_SLOTS};
+    uint32_t slots = TARE__POSITION_SLOTS(stream->position);
+    stop_reason stop = STOP_END;
+    if (slots < TARE__CHUNK_SLOTS) {
+        if (retired && used < at.count)
+            at.count = used;
+        stop = read_part(&at, &slots, used < at.count ? used : at.count, past_holes);
+    }
+    bool main_done = slots >= TARE__CHUNK_SLOTS || (stop == STOP_END && (retired || past_holes));
+    if (main_done && stop == STOP_END) {
+        if (slots < TARE__CHUNK_SLOTS)
+            slots = TARE__CHUNK_SLOTS;
+        at.slots = (const void *)((uint8_t *)chunk + TARE__CHUNK_RESERVE);
+        at.count = retired && reserve < TARE__CHUNK_RESERVE_SLOTS ? reserve : TARE__CHUNK_RESERVE_SLOTS;
+        uint32_t i = slots - TARE__CHUNK_SLOTS;
+        stop = read_part(&at, &i, retired ? at.count : 0, past_holes);
+        slots = TARE__CHUNK_SLOTS + i;
+    }
+    stream->position = TARE__POSITION(TARE__POSITION_SEQUENCE(stream->position), slots);
+    return stop;
+}
+
+/* Stale slots of 65,535 uses ago would look like fresh ones. */
+static void release(tare__source *source, uint32_t index, bool with_hole)
+{
+    tare__chunk *chunk = chunk_at(source, index);
+    if (chunk->generation >= 0xFFFF)
+        memset((uint8_t *)chunk + TARE__CHUNK_RESERVE, 0, TARE__CHUNK_BYTES - TARE__CHUNK_RESERVE);
+    atomic_store_explicit(&source->ring->chunk_state[index],
+                          with_hole ? TARE__CHUNK_QUARANTINED : TARE__CHUNK_FREE, memory_order_release);
+}
+
+/* ---- one stream: its chunks in order, as one or more blocks ------------------------------------------------------- */
+
+static void start_block(tare__collector *collector, const tare__stream *stream)
+{
+    tare__events_reset(collector->encoder);
+    collector->complete_count = 0;
+    collector->before.depth = 0;
+    for (uint32_t i = 0; i < stream->open.depth && i < TARE__STACK_LISTED; i++)
+        tare__span_stack_push(&collector->before, stream->open.spans[i].name, stream->open.spans[i].begin);
+}
+
+static void write_block(tare__collector *collector, tare__source *source, tare__stream *stream)
+{
+    if (collector->encoder->count == 0 && collector->complete_count == 0)
+        return;
+    tare__tell_stream(collector, source, stream);
+    tare__text *block = &collector->block;
+    tare__text_clear(block);
+    tare__flush_names(collector, block);
+    if (collector->complete_count) {
+        tare__block_header header = {.stream = stream->id, .position = stream->position};
+        tare__complete_seal(collector->complete, collector->complete_count, collector->squeezer, &header, block);
+    }
+    if (collector->encoder->count) {
+        tare__block_header header = {.stream = stream->id, .position = stream->position,
+                                     .ordinal = stream->ordinal++};
+        tare__events_seal(collector->encoder, collector->squeezer, &collector->before, &header, block);
+        if (header.last_ticks > stream->last_ticks)
+            stream->last_ticks = header.last_ticks;
+    }
+    tare__writer_append(&collector->writer, block);
+}
+
+typedef struct given_back {
+    uint32_t index;
+    bool hole;
+} given_back;
+
+#define GIVEN_BACK_MAX 16
+
+static void flush_block(tare__collector *collector, tare__source *source, tare__stream *stream,
+                        given_back *chunks, uint32_t *n)
+{
+    write_block(collector, source, stream);
+    for (uint32_t i = 0; i < *n; i++)
+        release(source, chunks[i].index, chunks[i].hole);
+    *n = 0;
+    start_block(collector, stream);
+}
+
+/* Chunks found[0..n) of one stream. Retired ones are read to their end and given back; the live one is read
+ * when its second is up. */
+static bool drain_stream(tare__collector *collector, tare__source *source, tare__stream *stream,
+                         const found_chunk *found, uint32_t n, bool final, uint64_t now)
+{
+    bool due = final || now - stream->sealed_ns >= TARE__SEAL_NS;
+    if (!due && found[0].state != TARE__CHUNK_RETIRED)
+        return false;
+    bool give_up = final || (stream->hole_since_ns && now - stream->hole_since_ns >= TARE__HOLE_NS);
+    bool progress = false;
+    given_back done[GIVEN_BACK_MAX];
+    uint32_t done_count = 0;
+    start_block(collector, stream);
+    for (uint32_t at = 0; at < n && (due || found[at].state == TARE__CHUNK_RETIRED);) {
+        uint32_t sequence = TARE__POSITION_SEQUENCE(stream->position);
+        bool retired = found[at].state == TARE__CHUNK_RETIRED;
+        if (found[at].sequence < sequence) { /* written before; only the word to give it back is missing */
+            if (retired)
+                release(source, found[at].index, false);
+            at++;
+            continue;
+        }
+        if (found[at].sequence > sequence)
+            stream->position = TARE__POSITION(found[at].sequence, 0);
+        uint64_t skipped = stream->skipped;
+        stop_reason stop = read_chunk(collector, source, stream, &found[at], give_up);
+        progress = progress || collector->encoder->count || collector->complete_count;
+        if (stop == STOP_HOLE) {
+            if (!stream->hole_since_ns)
+                stream->hole_since_ns = now;
+            break;
+        }
+        if (stop == STOP_END) {
+            stream->hole_since_ns = 0;
+            if (!retired && !(final && at + 1 < n))
+                break;
+            if (retired)
+                done[done_count++] = (given_back){found[at].index, stream->skipped != skipped && !final};
+            stream->position = TARE__POSITION(found[at].sequence + 1, 0);
+            at++;
+        }
+        if (stop == STOP_FULL || done_count == GIVEN_BACK_MAX ||
+            collector->encoder->count + TARE__CHUNK_SLOTS > TARE__EVENTS_MAX)
+            flush_block(collector, source, stream, done, &done_count);
+    }
+    flush_block(collector, source, stream, done, &done_count);
+    if (due)
+        stream->sealed_ns = now;
+    return progress;
+}
+
+/* ---- aggregates --------------------------------------------------------------------------------------------------- */
+
+static uint32_t collect_cells(tare__collector *collector, tare__source *source, const found_chunk *found,
+                              uint32_t n, tare__aggregate *out, uint32_t room)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const tare__cell *cells = (const void *)((uint8_t *)chunk_at(source, found[i].index) + TARE__CHUNK_MAIN);
+        for (uint32_t k = 0; k < TARE__CELLS_PER_CHUNK && count < room; k++) {
+            uint32_t name = atomic_load_explicit(&cells[k].name, memory_order_acquire);
+            if (name == 0)
+                break;
+            out[count++] = (tare__aggregate){
+                .name = tare__file_name_of(collector, source, name),
+                .every = cells[k].every,
+                .count = cells[k].count,
+                .timed = cells[k].timed,
+                .total = cells[k].total,
+                .min = cells[k].min,
+                .max = cells[k].max,
+                .buckets = cells[k].buckets,
+            };
+        }
+    }
+    return count;
+}
+
+static void drain_cells(tare__collector *collector, tare__source *source, tare__stream *stream,
+                        const found_chunk *found, uint32_t n, bool final, uint64_t now)
+{
+    bool retired = found[0].state == TARE__CHUNK_AGGREGATES_RETIRED;
+    if (!final && !retired && now - stream->aggregates_ns < TARE__AGGREGATES_NS)
+        return;
+    static tare__aggregate cells[TARE__CELLS_MAX];
+    uint32_t count = collect_cells(collector, source, found, n, cells, TARE__CELLS_MAX);
+    if (count) {
+        tare__tell_stream(collector, source, stream);
+        tare__text *block = &collector->block;
+        tare__text_clear(block);
+        tare__flush_names(collector, block);
+        tare__block_header header = {.stream = stream->id};
+        tare__aggregates_seal(cells, count, collector->squeezer, &header, block);
+        tare__writer_append(&collector->writer, block);
+    }
+    stream->aggregates_ns = now;
+    for (uint32_t i = 0; i < n && retired && !final; i++)
+        release(source, found[i].index, false);
+}
+
+/* ---- one process ---------------------------------------------------------------------------------------------------- */
+
+/* A thread that ended without its destructors (killed by exec, a raw system call) leaves its chunks; so does
+ * one of another PID namespace, whose ids mean nothing here: those wait for their process. */
+static bool thread_is_gone(const tare__source *source, int32_t tid)
+{
+    char path[64];
+    if (source->ring->pid != source->pid)
+        return false;
+    snprintf(path, sizeof path, "/proc/%d/task/%d", (int)source->pid, (int)tid);
+    return access(path, F_OK) != 0;
+}
+
+static uint32_t find_chunks(tare__source *source, found_chunk *found)
+{
+    tare__ring *ring = source->ring;
+    uint32_t count = atomic_load(&ring->chunk_count), n = 0;
+    uint64_t fits = (source->mapped - source->chunks_offset) / TARE__CHUNK_BYTES;
+    if (count > fits)
+        count = (uint32_t)fits;
+    if (count > TARE__RING_CHUNKS_MAX)
+        count = TARE__RING_CHUNKS_MAX;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t state = atomic_load_explicit(&ring->chunk_state[i], memory_order_acquire);
+        if (state < TARE__CHUNK_EVENTS || state > TARE__CHUNK_AGGREGATES_RETIRED)
+            continue;
+        const tare__chunk *chunk = chunk_at(source, i);
+        found[n++] = (found_chunk){chunk->stream, chunk->sequence, i, state};
+    }
+    qsort(found, n, sizeof *found, by_stream);
+    return n;
+}
+
+static bool holds_cells(const found_chunk *chunk)
+{
+    return chunk->state == TARE__CHUNK_AGGREGATES || chunk->state == TARE__CHUNK_AGGREGATES_RETIRED;
+}
+
+static bool drain_group(tare__collector *collector, tare__source *source, found_chunk *found, uint32_t n,
+                        bool final, bool check_alive, uint64_t now)
+{
+    tare__stream *stream = tare__source_stream(collector, source, chunk_at(source, found[0].index));
+    if (!stream)
+        return false;
+    found_chunk events[64], cells[16];
+    uint32_t event_count = 0, cell_count = 0;
+    bool any = false, ended = !final && check_alive && thread_is_gone(source, stream->tid);
+    for (uint32_t i = 0; i < n; i++) {
+        if (holds_cells(&found[i])) {
+            if (cell_count < TARE__COUNT_OF(cells))
+                cells[cell_count++] = found[i];
+            continue;
+        }
+        events[event_count++] = found[i];
+        if (event_count == TARE__COUNT_OF(events)) {
+            any |= drain_stream(collector, source, stream, events, event_count, final, now);
+            event_count = 0;
+        }
+    }
+    if (event_count)
+        any |= drain_stream(collector, source, stream, events, event_count, final || ended, now);
+    if (cell_count)
+        drain_cells(collector, source, stream, cells, cell_count, final || ended, now);
+    if (ended)
+        for (uint32_t i = 0; i < n; i++)
+            release(source, found[i].index, false);
+    tare__tell_stream(collector, source, stream);
+    return any;
+}
+
+bool tare__source_drain(tare__collector *collector, tare__source *source, bool final)
+{
+    static found_chunk found[TARE__RING_CHUNKS_MAX];
+    uint64_t now = tare__monotonic_ns();
+    uint32_t taken = atomic_load_explicit(&source->ring->taken, memory_order_relaxed);
+    if (!final && taken == source->taken_seen && now - source->scanned_ns < SCAN_NS)
+        return false;
+    bool check_alive = now - source->liveness_ns >= LIVENESS_NS;
+    if (check_alive)
+        source->liveness_ns = now;
+    bool busy = taken - source->taken_seen > 16;
+    source->taken_seen = taken;
+    source->scanned_ns = now;
+    uint32_t n = find_chunks(source, found);
+    /* With half the pool waiting, speed matters more than bytes. */
+    tare__squeezer_level(collector->squeezer, busy && n > atomic_load(&source->ring->chunk_count) / 2 ? -5 : 1);
+    bool any = false;
+    for (uint32_t from = 0, to; from < n; from = to) {
+        for (to = from + 1; to < n && found[to].stream == found[from].stream; to++)
+            ;
+        any |= drain_group(collector, source, &found[from], to - from, final, check_alive, now);
+    }
+    return any;
+}

@@ -1,0 +1,247 @@
+/* folder: the session's private folder: where it goes, who may enter, how it goes away.
+ * One thread. Must not know what is recorded. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "collector.h"
+
+#define TMPFS_MAGIC 0x01021994u
+#define MAX_POOL_BYTES ((uint64_t)256 << 20)  /* of a process: about 4,000 threads */
+#define SESSION_BYTES ((uint64_t)1 << 30)     /* of all processes together, at most */
+
+/* Pages of a shared mapping must stay where the kernel put them: nothing that talks to a server. */
+static bool is_network(uint32_t type)
+{
+    static const uint32_t types[] = {0x6969 /* nfs */, 0xFF534D42 /* cifs */, 0xFE534D42 /* smb2 */,
+                                     0x517B /* smb */, 0x01021997 /* 9p */, 0x65735546 /* fuse */,
+                                     0x00C36400 /* ceph */, 0x5346414F /* afs */, 0x0BD00BD0 /* lustre */,
+                                     0x7461636F /* ocfs2 */, 0x01161970 /* gfs2 */};
+    for (size_t i = 0; i < TARE__COUNT_OF(types); i++)
+        if (types[i] == type)
+            return true;
+    return false;
+}
+
+static bool place_is_good(const char *place, uint64_t bytes, bool *in_memory)
+{
+    struct statfs fs;
+    if (!place || place[0] != '/' || statfs(place, &fs) != 0 || is_network((uint32_t)fs.f_type))
+        return false;
+    uint64_t available = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
+    *in_memory = (uint32_t)fs.f_type == TMPFS_MAGIC;
+    if (*in_memory && bytes > available / 8)
+        return false;
+    return available > bytes && access(place, W_OK | X_OK) == 0;
+}
+
+static bool make_private(const char *place, char path[TARE__PATH_BYTES])
+{
+    if (snprintf(path, TARE__PATH_BYTES, "%s/tare-%u-XXXXXX", place, (unsigned)geteuid()) >= TARE__PATH_BYTES - 64)
+        return false;
+    return mkdtemp(path) != NULL; /* mode 0700, and it was not there before */
+}
+
+static int make_page(tare__folder *folder, uint64_t pool_bytes, uint64_t budget, tare__error *error)
+{
+    char path[TARE__PATH_BYTES + 32];
+    snprintf(path, sizeof path, "%s/" TARE__SESSION_FILE, folder->path);
+    folder->lock = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (folder->lock < 0 || posix_fallocate(folder->lock, 0, sizeof(tare__session_page)) != 0)
+        return tare__fail(error, TARE_E_SYSTEM, "cannot write %s: %s", path, strerror(errno));
+    flock(folder->lock, LOCK_EX | LOCK_NB);
+    void *map = mmap(NULL, sizeof(tare__session_page), PROT_READ | PROT_WRITE, MAP_SHARED, folder->lock, 0);
+    if (map == MAP_FAILED)
+        return tare__fail(error, TARE_E_SYSTEM, "cannot map %s: %s", path, strerror(errno));
+    tare__session_page *page = folder->page = map;
+    page->abi = TARE__RING_ABI;
+    page->bytes = sizeof *page;
+    if (getrandom(page->id, sizeof page->id, 0) != sizeof page->id)
+        return tare__fail(error, TARE_E_SYSTEM, "no random numbers: %s", strerror(errno));
+    const char *forced = getenv("TARE_CLOCK");
+    page->clock = forced && strcmp(forced, "monotonic") == 0 ? TARE__CLOCK_MONOTONIC : tare__clock_choose();
+    page->pool_bytes = pool_bytes;
+    page->max_pool_bytes = pool_bytes > MAX_POOL_BYTES ? pool_bytes : MAX_POOL_BYTES;
+    atomic_store(&page->bytes_left, (int64_t)budget);
+    page->collector_pid = getpid();
+    strcpy(page->fallback, folder->fallback);
+    memcpy(page->magic, TARE__SESSION_MAGIC, sizeof page->magic);
+    return 0;
+}
+
+static int make_socket(tare__folder *folder, tare__error *error)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int length = snprintf(address.sun_path, sizeof address.sun_path, "%s/" TARE__JOIN_SOCKET, folder->path);
+    if (length < 0 || (size_t)length >= sizeof address.sun_path)
+        return tare__fail(error, TARE_E_SYSTEM, "the temporary folder's name is too long: %s", folder->path);
+    folder->socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int yes = 1;
+    if (folder->socket < 0 || bind(folder->socket, (struct sockaddr *)&address, sizeof address) != 0 ||
+        setsockopt(folder->socket, SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes) != 0)
+        return tare__fail(error, TARE_E_SYSTEM, "cannot listen in %s: %s", folder->path, strerror(errno));
+    return 0;
+}
+
+static uint64_t free_bytes(const char *place, bool in_memory)
+{
+    struct statfs fs;
+    if (statfs(place, &fs) != 0)
+        return 0;
+    uint64_t available = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
+    return in_memory ? available / 8 : available / 2;
+}
+
+int tare__folder_create(tare__folder *folder, uint64_t pool_bytes, tare__error *error)
+{
+    folder->lock = folder->socket = -1;
+    const char *own = getenv("TMPDIR");
+    /* Memory first, where it is plenty; a temporary folder on a disk is written to by the kernel at leisure. */
+    const char *places[] = {"/dev/shm", own && own[0] == '/' ? own : "/tmp", "/tmp", "/var/tmp", "/run"};
+    uint64_t need = pool_bytes + ((uint64_t)2 << 20), budget = 0;
+    bool in_memory = false;
+    for (size_t i = 0; i < TARE__COUNT_OF(places); i++) {
+        bool memory = false;
+        if (!place_is_good(places[i], need, &memory))
+            continue;
+        if (folder->path[0] == '\0') {
+            if (!make_private(places[i], folder->path)) {
+                folder->path[0] = '\0';
+                continue;
+            }
+            in_memory = memory;
+            budget = free_bytes(places[i], memory);
+            if (!memory)
+                break;
+        } else if (!memory) {
+            if (!make_private(places[i], folder->fallback))
+                folder->fallback[0] = '\0';
+            else
+                budget += free_bytes(places[i], memory);
+            break;
+        }
+    }
+    (void)in_memory;
+    if (folder->path[0] == '\0')
+        return tare__fail(error, TARE_E_SPACE,
+                          "no place for %llu MiB of shared memory: /dev/shm, TMPDIR and /tmp are full, not "
+                          "writable or on a network; set TMPDIR to a local folder or pass a smaller --pool",
+                          (unsigned long long)(need >> 20));
+    int status = make_page(folder, pool_bytes, budget < SESSION_BYTES ? budget : SESSION_BYTES, error);
+    if (status == 0)
+        status = make_socket(folder, error);
+    if (status)
+        tare__folder_remove(folder);
+    return status;
+}
+
+int tare__folder_take(tare__folder *folder, const char *path, tare__error *error)
+{
+    folder->lock = folder->socket = -1;
+    char file[TARE__PATH_BYTES + 32];
+    if (strlen(path) >= sizeof folder->path)
+        return tare__fail(error, TARE_E_INPUT, "%.200s…: the name is too long", path);
+    strcpy(folder->path, path);
+    snprintf(file, sizeof file, "%s/" TARE__SESSION_FILE, path);
+    folder->lock = open(file, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    struct stat about;
+    if (folder->lock < 0 || fstat(folder->lock, &about) != 0)
+        return tare__fail(error, TARE_E_INPUT, "%s is not the folder of a session of Tare: %s", path,
+                          strerror(errno));
+    if (about.st_uid != geteuid() && geteuid() != 0)
+        return tare__fail(error, TARE_E_PERMISSION, "%s belongs to another user", path);
+    void *map = about.st_size < (off_t)sizeof(tare__session_page)
+                    ? MAP_FAILED
+                    : mmap(NULL, sizeof(tare__session_page), PROT_READ | PROT_WRITE, MAP_SHARED, folder->lock, 0);
+    if (map == MAP_FAILED)
+        return tare__fail(error, TARE_E_INPUT, "%s: the session file is too short", path);
+    folder->page = map;
+    const char *wrong = tare__session_check(folder->page, (uint64_t)about.st_size);
+    if (wrong)
+        return tare__fail(error, TARE_E_VERSION, "%s: %s", path, wrong);
+    if (flock(folder->lock, LOCK_EX | LOCK_NB) != 0)
+        return TARE_E_BUSY;
+    folder->page->fallback[TARE__PATH_BYTES - 1] = folder->page->trace[TARE__PATH_BYTES - 1] = '\0';
+    strcpy(folder->fallback, folder->page->fallback);
+    return 0;
+}
+
+/* The counter between two readings of the clock: the middle of the closest of three tries. */
+void tare__folder_beat(tare__folder *folder, tare__clock_beat *beat)
+{
+    tare__session_page *page = folder->page;
+    uint64_t closest = UINT64_MAX;
+    for (int i = 0; i < 3; i++) {
+        struct timespec real;
+        uint64_t before = tare__clock_ticks(page->clock);
+        uint64_t monotonic = tare__monotonic_ns();
+        uint64_t after = tare__clock_ticks(page->clock);
+        if (after - before >= closest)
+            continue;
+        closest = after - before;
+        clock_gettime(CLOCK_REALTIME, &real);
+        beat->ticks = page->clock == TARE__CLOCK_MONOTONIC ? monotonic : before + closest / 2;
+        beat->monotonic_ns = monotonic;
+        beat->realtime_ns = (uint64_t)real.tv_sec * 1000000000u + (uint64_t)real.tv_nsec;
+    }
+    uint32_t n = atomic_load(&page->beat_count);
+    /* The first stays: it anchors everything that follows. */
+    uint32_t at = n < TARE__SESSION_BEATS ? n : 1 + (n - 1) % (TARE__SESSION_BEATS - 1);
+    page->beats[at] = *beat;
+    atomic_store(&page->beat_count, n + 1);
+}
+
+static bool remove_folder(const char *path)
+{
+    int dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *list = dir < 0 ? NULL : fdopendir(dir);
+    if (!list) {
+        if (dir >= 0)
+            close(dir);
+        return errno == ENOENT;
+    }
+    struct dirent *entry;
+    while ((entry = readdir(list)) != NULL)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            unlinkat(dirfd(list), entry->d_name, 0);
+    closedir(list);
+    return rmdir(path) == 0;
+}
+
+bool tare__folder_remove(tare__folder *folder)
+{
+    if (folder->page)
+        atomic_store(&folder->page->state, TARE__SESSION_ENDED);
+    bool gone = true;
+    if (folder->fallback[0])
+        gone = remove_folder(folder->fallback);
+    if (folder->path[0])
+        gone = remove_folder(folder->path) && gone;
+    tare__folder_close(folder);
+    return gone;
+}
+
+void tare__folder_close(tare__folder *folder)
+{
+    if (folder->page)
+        munmap(folder->page, sizeof *folder->page);
+    if (folder->socket >= 0)
+        close(folder->socket);
+    if (folder->lock >= 0)
+        close(folder->lock);
+    folder->page = NULL;
+    folder->socket = folder->lock = -1;
+}

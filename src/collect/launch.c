@@ -1,0 +1,159 @@
+/* launch: the program's start, the name of its trace, and its signals.
+ * One thread. Must not know what is recorded. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "launch.h"
+
+/* ---- the trace's name ------------------------------------------------------------------------------------------ */
+
+/* Programs that run another one, and which of their options take a word of their own. */
+static const struct {
+    const char *name;
+    const char *options_with_word;
+    int words; /* of their own before the command: timeout 10 …, taskset 3 … */
+} wrappers[] = {
+    {"env", "uSC", 0},      {"nice", "n", 0},     {"nohup", "", 0},    {"time", "fo", 0},  {"timeout", "ks", 1},
+    {"taskset", "", 1},     {"numactl", "NmCpi", 0}, {"stdbuf", "ioe", 0}, {"setsid", "", 0}, {"ionice", "cnp", 0},
+    {"chrt", "TPD", 1},     {"sudo", "ugCDhprtT", 0}, {"xvfb-run", "nsef", 0}, {"catchsegv", "", 0}, {"exec", "", 0},
+};
+
+static const char *const interpreters[] = {"python", "pypy",  "bash", "sh",   "dash", "zsh",  "perl", "ruby",
+                                           "node",   "lua",   "Rscript", "julia", "php", "torchrun", "accelerate",
+                                           "deepspeed", "java", "mpirun", "mpiexec"};
+
+static const char *base_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static bool is_interpreter(const char *word)
+{
+    const char *base = base_of(word);
+    for (size_t i = 0; i < TARE__COUNT_OF(interpreters); i++) {
+        size_t length = strlen(interpreters[i]);
+        if (strncmp(base, interpreters[i], length) == 0 && strspn(base + length, "0123456789.") == strlen(base + length))
+            return true;
+    }
+    return false;
+}
+
+static bool is_script(const char *word)
+{
+    static const char *const endings[] = {".py", ".sh", ".pl", ".rb", ".js", ".mjs", ".lua", ".R", ".jl", ".php"};
+    size_t length = strlen(word);
+    for (size_t i = 0; i < TARE__COUNT_OF(endings); i++) {
+        size_t ending = strlen(endings[i]);
+        if (length > ending && strcmp(word + length - ending, endings[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Past "env A=1", "timeout 10", "nice -n 5", … to the program that does the work. */
+static char *const *skip_wrappers(char *const *word)
+{
+    for (bool again = true; again && word[0] && word[1];) {
+        again = false;
+        for (size_t i = 0; i < TARE__COUNT_OF(wrappers); i++) {
+            if (strcmp(base_of(word[0]), wrappers[i].name) != 0)
+                continue;
+            char *const *at = word + 1;
+            int own = wrappers[i].words;
+            while (*at && (**at == '-' || strchr(*at, '=') || own > 0)) {
+                if (strcmp(*at, "--") == 0) {
+                    at++;
+                    break;
+                }
+                bool takes = **at == '-' && (*at)[1] != '-' && strlen(*at) == 2 &&
+                             strchr(wrappers[i].options_with_word, (*at)[1]);
+                own -= **at != '-' && !strchr(*at, '=');
+                at += takes && at[1] ? 2 : 1;
+            }
+            if (*at) {
+                word = at;
+                again = true;
+            }
+            break;
+        }
+    }
+    return word;
+}
+
+static const char *naming_word(char *const *command)
+{
+    char *const *word = skip_wrappers(command);
+    if (!is_interpreter(word[0]))
+        return word[0];
+    for (char *const *at = word + 1; *at; at++)
+        if (is_script(*at))
+            return *at;
+    for (char *const *at = word + 1; *at; at++) {
+        if (strcmp(*at, "-m") == 0 && at[1])
+            return at[1];
+        if (strcmp(*at, "-c") == 0 || strcmp(*at, "-e") == 0)
+            break; /* code on the command line has no name */
+        if (**at != '-' && access(*at, F_OK) == 0)
+            return *at;
+    }
+    return word[0];
+}
+
+void tare__run_name(char *const *command, char out[TARE__PATH_BYTES])
+{
+    const char *name = base_of(naming_word(command));
+    size_t length = strnlen(name, 200);
+    if (is_script(name))
+        length = (size_t)(strrchr(name, '.') - name);
+    if (length == 0) {
+        name = "run";
+        length = 3;
+    }
+    snprintf(out, TARE__PATH_BYTES, "%.*s.tare", (int)length, name);
+    for (char *at = out; *at; at++)
+        if ((unsigned char)*at < ' ')
+            *at = '_';
+}
+
+/* ---- launching ------------------------------------------------------------------------------------------------------ */
+
+int tare__launch(char *const *command, const char *folder, const sigset_t *mask, tare__launched *launched)
+{
+    int told[2];
+    if (pipe2(told, O_CLOEXEC) != 0)
+        return -errno;
+    /* Grandchildren whose parent ends become ours: the tree stays one. */
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    pid_t pid = fork();
+    if (pid < 0) {
+        int failed = -errno;
+        close(told[0]);
+        close(told[1]);
+        return failed;
+    }
+    if (pid == 0) {
+        sigprocmask(SIG_SETMASK, mask, NULL);
+        setenv(TARE__ENV_SESSION, folder, 1);
+        execvp(command[0], command);
+        int failed = errno;
+        ssize_t ignored = write(told[1], &failed, sizeof failed);
+        (void)ignored;
+        _exit(127);
+    }
+    close(told[1]);
+    launched->pid = pid;
+    launched->error = 0;
+    ssize_t got;
+    do
+        got = read(told[0], &launched->error, sizeof launched->error);
+    while (got < 0 && errno == EINTR);
+    close(told[0]);
+    return 0;
+}

@@ -1,0 +1,129 @@
+/* serve: the helper beside a program that records itself with tare_start.
+ * One thread, a process of its own. Must not know what is recorded. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "collector.h"
+
+#define POOL_BYTES ((uint64_t)8 << 20)
+
+static void reply(int socket, int status, const tare__collector *collector)
+{
+    static tare__serve_reply answer;
+    answer.abi = TARE__RING_ABI;
+    answer.status = status;
+    snprintf(answer.folder, sizeof answer.folder, "%s", collector->folder.path);
+    snprintf(answer.trace, sizeof answer.trace, "%s",
+             collector->folder.page ? collector->folder.page->trace : collector->writer.path);
+    send(socket, &answer, sizeof answer, MSG_NOSIGNAL);
+}
+
+/* The program's own arguments, as the kernel knows them. */
+static size_t arguments_of(pid_t pid, char *text, size_t room, char **words, size_t word_room)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? 0 : read(fd, text, room - 1);
+    if (fd >= 0)
+        close(fd);
+    size_t n = 0;
+    text[got > 0 ? got : 0] = '\0';
+    for (ssize_t at = 0; at < got && n + 1 < word_room; at += (ssize_t)strlen(text + at) + 1)
+        words[n++] = text + at;
+    if (n == 0)
+        words[n++] = (char *)(uintptr_t) "run";
+    words[n] = NULL;
+    return n;
+}
+
+static int open_session(tare__collector *collector, const tare__serve_request *request, tare__error *error)
+{
+    static char text[65536];
+    char *words[1024];
+    char name[TARE__PATH_BYTES];
+    arguments_of(request->pid, text, sizeof text, words, TARE__COUNT_OF(words));
+    if (request->output[0])
+        memcpy(name, request->output, sizeof name);
+    else
+        tare__run_name(words, name);
+    collector->writer.max_bytes = request->max_bytes;
+    collector->writer.rotates = request->max_bytes || request->last_ns;
+    collector->last_ns = request->last_ns;
+    int status = tare__collector_open(collector, error);
+    if (status == 0)
+        status = tare__writer_create(&collector->writer, name, false, false, error);
+    if (status)
+        return status;
+    status = tare__folder_create(&collector->folder, POOL_BYTES, error);
+    if (status == 0)
+        status = tare__collector_head(collector, words);
+    if (status)
+        unlink(collector->writer.path);
+    return status;
+}
+
+static void be_quiet(void)
+{
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int fd = 0; fd < 3 && nothing >= 0; fd++)
+        dup2(nothing, fd);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+/* Until it says stop, or it and every process that records with it is gone. Closing our socket alone means
+ * nothing: a program may close every descriptor it did not open. */
+static bool attend(tare__collector *collector, int socket, pid_t pid)
+{
+    bool connected = true;
+    for (;;) {
+        struct pollfd events[2] = {{.fd = connected ? socket : -1, .events = POLLIN},
+                                   {.fd = collector->folder.socket, .events = POLLIN}};
+        struct timespec pause = {0, (long)tare__collector_pause_ns(collector)};
+        ppoll(events, 2, &pause, NULL);
+        tare__collector_beat(collector);
+        if (connected && events[0].revents) {
+            tare__serve_request request;
+            ssize_t got = recv(socket, &request, sizeof request, MSG_DONTWAIT);
+            if (got == (ssize_t)sizeof request && request.kind == TARE__SERVE_STOP)
+                return true;
+            if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
+                connected = false;
+        }
+        if (kill(pid, 0) != 0 && errno == ESRCH && tare__collector_recording(collector) == 0)
+            return false;
+    }
+}
+
+int tare__serve_process(int socket, tare__error *error)
+{
+    static tare__collector collector;
+    collector.writer.fd = collector.folder.lock = collector.folder.socket = -1;
+    tare__serve_request request;
+    fcntl(socket, F_SETFD, FD_CLOEXEC);
+    if (recv(socket, &request, sizeof request, 0) != (ssize_t)sizeof request || request.abi != TARE__RING_ABI ||
+        request.kind != TARE__SERVE_START)
+        return tare__fail(error, TARE_E_VERSION, "the program at the other end speaks another version");
+    request.output[sizeof request.output - 1] = '\0';
+    int status = open_session(&collector, &request, error);
+    reply(socket, status, &collector);
+    if (status == 0) {
+        be_quiet();
+        bool asked = attend(&collector, socket, request.pid);
+        tare__collector_finish(&collector, -1, 0, 0);
+        int result = collector.writer.trouble[0] ? TARE_E_SPACE : 0;
+        if (asked)
+            reply(socket, result, &collector);
+    }
+    if (collector.folder.path[0])
+        tare__folder_remove(&collector.folder);
+    tare__collector_free(&collector);
+    return status;
+}

@@ -1,0 +1,274 @@
+/* sources: the rings of recorded processes: found, opened, watched until their process is gone.
+ * One thread. Must not know what the records mean. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "collector.h"
+
+#define FOLDER_SCAN_NS 50000000u
+
+static int open_pid(pid_t pid)
+{
+    return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+static tare__source *source_by_file(tare__collector *collector, const char *file)
+{
+    for (uint32_t i = 0; i < collector->source_count; i++)
+        if (strcmp(collector->sources[i]->file, file) == 0)
+            return collector->sources[i];
+    return NULL;
+}
+
+void tare__source_free(tare__source *source)
+{
+    if (!source)
+        return;
+    for (uint32_t i = 0; i < source->stream_room; i++)
+        if (source->streams[i]) {
+            tare__span_stack_free(&source->streams[i]->open);
+            free(source->streams[i]);
+        }
+    free(source->streams);
+    free(source->name_map);
+    if (source->ring)
+        munmap(source->ring, source->mapped);
+    if (source->fd >= 0)
+        close(source->fd);
+    if (source->pidfd >= 0)
+        close(source->pidfd);
+    free(source);
+}
+
+/* Maps the file as it is now; it grows when its process has many threads. */
+static bool map_all(tare__source *source)
+{
+    struct stat about;
+    if (fstat(source->fd, &about) != 0)
+        return false;
+    uint64_t bytes = (uint64_t)about.st_size;
+    if (source->ring && bytes <= source->mapped)
+        return true;
+    void *map = source->ring ? mremap(source->ring, source->mapped, bytes, MREMAP_MAYMOVE)
+                             : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, source->fd, 0);
+    if (map == MAP_FAILED)
+        return false;
+    source->ring = map;
+    source->mapped = bytes;
+    return true;
+}
+
+static bool add_source(tare__collector *collector, tare__source *source)
+{
+    if (collector->source_count == collector->source_room) {
+        uint32_t room = collector->source_room ? collector->source_room * 2 : 16;
+        tare__source **more = realloc(collector->sources, room * sizeof *more);
+        if (!more)
+            return false;
+        collector->sources = more;
+        collector->source_room = room;
+    }
+    collector->sources[collector->source_count++] = source;
+    return true;
+}
+
+/* A process that became another program by exec keeps its pid and leaves its ring behind. */
+static void end_earlier(tare__collector *collector, const tare__source *newer)
+{
+    for (uint32_t i = 0; i < collector->source_count; i++) {
+        tare__source *source = collector->sources[i];
+        if (source != newer && source->pid == newer->pid && !source->gone)
+            source->gone = true;
+    }
+}
+
+static void set_pid(tare__collector *collector, tare__source *source, pid_t pid)
+{
+    source->pid = pid;
+    if (source->pidfd >= 0)
+        close(source->pidfd);
+    source->pidfd = pid > 0 ? open_pid(pid) : -1;
+    if (source->pidfd < 0)
+        source->gone = true; /* quicker than we were */
+    end_earlier(collector, source);
+    tare__process_entry *entry = tare__process_by_pid(collector, pid);
+    if (entry)
+        entry->joined = true;
+}
+
+/* NULL when the file is not (yet) a whole ring. */
+static tare__source *open_source(tare__collector *collector, const char *folder, const char *file, pid_t pid)
+{
+    tare__source *source = calloc(1, sizeof *source);
+    if (!source)
+        return NULL;
+    source->pidfd = -1;
+    snprintf(source->file, sizeof source->file, "%s", file);
+    snprintf(source->path, sizeof source->path, "%s/%s", folder, file);
+    source->fd = open(source->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    struct stat about;
+    if (source->fd < 0 || fstat(source->fd, &about) != 0 || !S_ISREG(about.st_mode) ||
+        (uint64_t)about.st_size < sizeof(tare__ring) || !map_all(source) ||
+        tare__ring_check(source->ring, source->mapped)) {
+        tare__source_free(source);
+        return NULL;
+    }
+    atomic_thread_fence(memory_order_acquire);
+    source->names_offset = source->ring->names_offset;
+    source->chunks_offset = source->ring->chunks_offset;
+    source->name_map = calloc(TARE__NAMES_BYTES / TARE__NAME_UNIT, sizeof *source->name_map);
+    if (!source->name_map || !add_source(collector, source)) {
+        tare__source_free(source);
+        return NULL;
+    }
+    if (collector->salvaging) { /* its number may be known from the trace */
+        source->pid = source->ring->pid;
+        source->gone = true;
+        return source;
+    }
+    source->process = ++collector->joined;
+    set_pid(collector, source, pid > 0 ? pid : source->ring->pid);
+    tare__tell_process(collector, source, -1);
+    return source;
+}
+
+static void hear(tare__collector *collector)
+{
+    for (;;) {
+        tare__hello hello;
+        union {
+            char room[CMSG_SPACE(sizeof(struct ucred))];
+            struct cmsghdr align;
+        } control;
+        struct iovec part = {&hello, sizeof hello};
+        struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control,
+                                 .msg_controllen = sizeof control};
+        ssize_t got = recvmsg(collector->folder.socket, &message, 0);
+        if (got < 0)
+            return;
+        struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+        if (got != (ssize_t)sizeof hello || !head || head->cmsg_type != SCM_CREDENTIALS)
+            continue;
+        struct ucred sender;
+        memcpy(&sender, CMSG_DATA(head), sizeof sender);
+        if (hello.abi != TARE__RING_ABI) {
+            atomic_fetch_add(&collector->folder.page->refused[TARE__REFUSED_ABI], 1);
+            continue;
+        }
+        char file[64];
+        for (int i = 0; i < TARE__ID_BYTES; i++)
+            snprintf(file + 2 * i, 3, "%02x", hello.id[i]);
+        strcpy(file + 2 * TARE__ID_BYTES, TARE__RING_SUFFIX);
+        tare__source *source = source_by_file(collector, file);
+        if (source) {
+            if (source->pid != sender.pid)
+                set_pid(collector, source, sender.pid);
+        } else if (!open_source(collector, collector->folder.path, file, sender.pid) &&
+                   collector->folder.fallback[0]) {
+            open_source(collector, collector->folder.fallback, file, sender.pid);
+        }
+    }
+}
+
+static void scan(tare__collector *collector, const char *folder)
+{
+    DIR *list = folder[0] ? opendir(folder) : NULL;
+    if (!list)
+        return;
+    struct dirent *entry;
+    while ((entry = readdir(list)) != NULL) {
+        size_t length = strlen(entry->d_name);
+        if (length == 2 * TARE__ID_BYTES + sizeof TARE__RING_SUFFIX - 1 &&
+            strcmp(entry->d_name + 2 * TARE__ID_BYTES, TARE__RING_SUFFIX) == 0 &&
+            !source_by_file(collector, entry->d_name))
+            open_source(collector, folder, entry->d_name, 0);
+    }
+    closedir(list);
+}
+
+void tare__sources_find(tare__collector *collector)
+{
+    if (collector->folder.socket >= 0)
+        hear(collector);
+    uint64_t now = tare__monotonic_ns();
+    if (now - collector->folder_scan_ns < FOLDER_SCAN_NS && !collector->salvaging)
+        return;
+    collector->folder_scan_ns = now;
+    scan(collector, collector->folder.path);
+    scan(collector, collector->folder.fallback);
+}
+
+tare__stream *tare__source_stream(tare__collector *collector, tare__source *source, const tare__chunk *chunk)
+{
+    uint32_t number = chunk->stream;
+    if (number == 0 || number > (1u << 28))
+        return NULL;
+    if (number > source->stream_room) {
+        uint32_t room = source->stream_room ? source->stream_room : 16;
+        while (room < number)
+            room *= 2;
+        tare__stream **more = realloc(source->streams, room * sizeof *more);
+        if (!more)
+            return NULL;
+        memset(more + source->stream_room, 0, (room - source->stream_room) * sizeof *more);
+        source->streams = more;
+        source->stream_room = room;
+    }
+    tare__stream *stream = source->streams[number - 1];
+    if (!stream) {
+        stream = source->streams[number - 1] = calloc(1, sizeof *stream);
+        if (!stream)
+            return NULL;
+        stream->id = ++collector->stream_count;
+        stream->number = number;
+        stream->sealed_ns = tare__monotonic_ns();
+    }
+    char name[TARE__THREAD_NAME_BYTES];
+    memcpy(name, chunk->thread_name, sizeof name);
+    name[sizeof name - 1] = '\0';
+    uint64_t spans = atomic_load(&chunk->dropped_spans), others = atomic_load(&chunk->dropped_others);
+    if (stream->tid != chunk->tid || strcmp(stream->name, name) != 0 || stream->dropped_spans < spans ||
+        stream->dropped_others < others) {
+        stream->tid = chunk->tid;
+        strcpy(stream->name, name);
+        if (spans > stream->dropped_spans) {
+            collector->dropped_spans += spans - stream->dropped_spans;
+            stream->dropped_spans = spans;
+        }
+        if (others > stream->dropped_others)
+            stream->dropped_others = others;
+        stream->told = false;
+    }
+    return stream;
+}
+
+void tare__source_check_alive(tare__collector *collector, tare__source *source)
+{
+    uint32_t count = atomic_load(&source->ring->chunk_count);
+    if (count > TARE__RING_CHUNKS_MAX ||
+        source->chunks_offset + (uint64_t)count * TARE__CHUNK_BYTES > source->mapped) {
+        if (!map_all(source) || tare__ring_check(source->ring, source->mapped)) {
+            source->broken = true;
+            snprintf(source->reason, sizeof source->reason, "its ring was overwritten");
+        }
+    }
+    if (source->gone || source->pidfd < 0)
+        return;
+    struct pollfd ended = {.fd = source->pidfd, .events = POLLIN};
+    if (poll(&ended, 1, 0) > 0 || atomic_load(&source->ring->closed)) {
+        source->gone = true;
+        source->left_ticks = tare__clock_ticks(collector->folder.page->clock);
+    }
+}

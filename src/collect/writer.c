@@ -1,0 +1,236 @@
+/* writer: the trace file grows by whole blocks, is readable at every moment, and can lose its oldest part.
+ * One thread. Must not know what is in the blocks but for their headers. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "collector.h"
+
+/* train.tare, train.2.tare, train.3.tare, … */
+static void numbered(const char *path, unsigned number, char out[TARE__PATH_BYTES])
+{
+    size_t length = strlen(path);
+    size_t stem = length > 5 && strcmp(path + length - 5, ".tare") == 0 ? length - 5 : length;
+    snprintf(out, TARE__PATH_BYTES, "%.*s.%u%s", (int)stem, path, number, path + stem);
+}
+
+static int claim(tare__writer *writer, const char *path, bool overwrite, tare__error *error)
+{
+    int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY;
+    for (unsigned number = 1; number < 100000; number++) {
+        if (number == 1)
+            snprintf(writer->path, sizeof writer->path, "%s", path);
+        else
+            numbered(path, number, writer->path);
+        writer->fd = open(writer->path, flags | (overwrite ? O_TRUNC : O_EXCL), writer->mode);
+        if (writer->fd >= 0)
+            return 0;
+        if (errno != EEXIST || overwrite)
+            return tare__fail(error, errno == ENOSPC ? TARE_E_SPACE : TARE_E_PERMISSION,
+                              "cannot write %s: %s", writer->path, strerror(errno));
+    }
+    return tare__fail(error, TARE_E_SYSTEM, "%s and 99,999 numbered ones are there already", path);
+}
+
+int tare__writer_create(tare__writer *writer, const char *path, bool overwrite, bool readable, tare__error *error)
+{
+    writer->fd = -1;
+    writer->mode = readable ? 0666 : 0600;
+    if (strlen(path) >= TARE__PATH_BYTES - 16)
+        return tare__fail(error, TARE_E_USAGE, "the output's name is too long");
+    int status = claim(writer, path, overwrite, error);
+    if (status)
+        return status;
+    struct stat about;
+    if (fstat(writer->fd, &about) == 0 && !S_ISREG(about.st_mode))
+        return tare__fail(error, TARE_E_USAGE, "%s is not a regular file", writer->path);
+    tare__file_header header;
+    tare__file_header_make(&header);
+    int failed = tare__pwrite_all(writer->fd, &header, sizeof header, 0);
+    if (failed) {
+        if (!overwrite)
+            unlink(writer->path);
+        return tare__fail(error, TARE_E_SPACE, "cannot write %s: %s", writer->path, strerror(-failed));
+    }
+    writer->bytes = sizeof header;
+    return 0;
+}
+
+static void note_entry(tare__writer *writer, const tare__block_header *header, uint64_t offset)
+{
+    if (writer->entry_count == writer->entry_room) {
+        size_t room = writer->entry_room ? writer->entry_room * 2 : 1024;
+        tare__block_entry *more = realloc(writer->entries, room * sizeof *more);
+        if (!more)
+            return; /* the block stays in the file for good */
+        writer->entries = more;
+        writer->entry_room = room;
+    }
+    writer->entries[writer->entry_count++] = (tare__block_entry){
+        .offset = offset,
+        .last_ticks = header->last_ticks,
+        .bytes = (uint32_t)sizeof *header + header->payload_bytes,
+        .spans = header->spans,
+        .key = header->stream,
+        .kind = header->kind,
+    };
+}
+
+static bool is_events(uint16_t kind)
+{
+    return kind == TARE__BLOCK_EVENTS || kind == TARE__BLOCK_COMPLETE;
+}
+
+static void account(tare__writer *writer, const tare__text *blocks, bool written)
+{
+    for (size_t at = 0; at + sizeof(tare__block_header) <= blocks->length;) {
+        tare__block_header header;
+        memcpy(&header, blocks->data + at, sizeof header);
+        if (is_events(header.kind)) {
+            if (written) {
+                writer->spans += header.spans;
+                writer->last_block = writer->bytes + at;
+            } else {
+                writer->lost_spans += header.spans;
+            }
+        }
+        if (written && writer->rotates)
+            note_entry(writer, &header, writer->bytes + at);
+        at += sizeof header + header.payload_bytes;
+    }
+}
+
+int tare__writer_append(tare__writer *writer, const tare__text *blocks)
+{
+    if (blocks->failed || blocks->length == 0)
+        return blocks->failed ? TARE_E_MEMORY : 0;
+    int failed = tare__pwrite_all(writer->fd, blocks->data, blocks->length, writer->bytes);
+    if (failed) {
+        /* Half a block would be a torn tail. */
+        if (ftruncate(writer->fd, (off_t)writer->bytes) != 0)
+            failed = -errno;
+        account(writer, blocks, false);
+        if (writer->trouble[0] == '\0')
+            snprintf(writer->trouble, sizeof writer->trouble, "%.400s: %.100s", writer->path, strerror(-failed));
+        return failed == -ENOSPC || failed == -EDQUOT ? TARE_E_SPACE : TARE_E_SYSTEM;
+    }
+    account(writer, blocks, true);
+    writer->bytes += blocks->length;
+    return 0;
+}
+
+/* ---- taking out the oldest ------------------------------------------------------------------------------------ */
+
+static int copy_block(tare__writer *writer, int to, const tare__block_entry *entry, uint64_t offset)
+{
+    char piece[65536];
+    for (uint32_t done = 0; done < entry->bytes;) {
+        uint32_t bytes = entry->bytes - done < sizeof piece ? entry->bytes - done : (uint32_t)sizeof piece;
+        size_t got = 0;
+        int failed = tare__pread_all(writer->fd, piece, bytes, entry->offset + done, &got);
+        if (failed || got != bytes)
+            return failed ? failed : -EIO;
+        failed = tare__pwrite_all(to, piece, bytes, offset + done);
+        if (failed)
+            return failed;
+        done += bytes;
+    }
+    return 0;
+}
+
+/* A block that a later one of the same kind and key replaces need not be kept. */
+static bool replaced(const tare__writer *writer, size_t index)
+{
+    const tare__block_entry *entry = &writer->entries[index];
+    if (entry->kind != TARE__BLOCK_PROCESS && entry->kind != TARE__BLOCK_STREAM &&
+        entry->kind != TARE__BLOCK_AGGREGATES)
+        return false;
+    for (size_t i = index + 1; i < writer->entry_count; i++)
+        if (writer->entries[i].kind == entry->kind && writer->entries[i].key == entry->key)
+            return true;
+    return false;
+}
+
+/* The index from which on event blocks fit into `keep_bytes`. */
+static size_t first_that_fits(const tare__writer *writer, uint64_t keep_bytes)
+{
+    if (keep_bytes == 0)
+        return 0;
+    uint64_t sum = 0;
+    for (size_t i = writer->entry_count; i > 0; i--) {
+        if (!is_events(writer->entries[i - 1].kind))
+            continue;
+        sum += writer->entries[i - 1].bytes;
+        if (sum > keep_bytes)
+            return i;
+    }
+    return 0;
+}
+
+int tare__writer_compact(tare__writer *writer, uint64_t before_ticks, uint64_t keep_bytes)
+{
+    size_t first = first_that_fits(writer, keep_bytes);
+    uint64_t taken_out = 0;
+    for (size_t i = 0; i < writer->entry_count; i++)
+        taken_out += is_events(writer->entries[i].kind) &&
+                     (i < first || writer->entries[i].last_ticks < before_ticks);
+    if (taken_out == 0)
+        return 0;
+    char path[TARE__PATH_BYTES + 8];
+    snprintf(path, sizeof path, "%s.part", writer->path);
+    int to = open(path, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, writer->mode);
+    if (to < 0)
+        return TARE_E_SYSTEM;
+    tare__file_header header;
+    tare__file_header_make(&header);
+    int failed = tare__pwrite_all(to, &header, sizeof header, 0);
+    uint64_t offset = sizeof header, rotated = 0, before = writer->rotated_before;
+    size_t kept = 0;
+    tare__block_entry *entries = malloc((writer->entry_count + 1) * sizeof *entries);
+    for (size_t i = 0; i < writer->entry_count && !failed && entries; i++) {
+        const tare__block_entry *entry = &writer->entries[i];
+        if (is_events(entry->kind) && (i < first || entry->last_ticks < before_ticks)) {
+            rotated += entry->spans;
+            if (entry->last_ticks > before)
+                before = entry->last_ticks;
+            continue;
+        }
+        if (replaced(writer, i))
+            continue;
+        failed = copy_block(writer, to, entry, offset);
+        entries[kept] = *entry;
+        entries[kept++].offset = offset;
+        offset += entry->bytes;
+    }
+    if (failed || !entries || rename(path, writer->path) != 0) {
+        unlink(path);
+        close(to);
+        free(entries);
+        return TARE_E_SYSTEM;
+    }
+    close(writer->fd);
+    free(writer->entries);
+    writer->fd = to;
+    writer->entries = entries;
+    writer->entry_room = writer->entry_count + 1;
+    writer->entry_count = kept;
+    writer->bytes = offset;
+    writer->last_block = 0;
+    writer->spans -= rotated < writer->spans ? rotated : writer->spans;
+    writer->rotated_spans += rotated;
+    writer->rotated_before = before;
+    return 0;
+}
+
+void tare__writer_close(tare__writer *writer)
+{
+    if (writer->fd >= 0)
+        close(writer->fd);
+    writer->fd = -1;
+    free(writer->entries);
+    writer->entries = NULL;
+}

@@ -1,0 +1,39 @@
+/* emit: the one table of output formats, and how their bytes reach the sink.
+ * Constant; any thread.
+ * Must not know any format from inside. */
+#include "emit.h"
+
+#include <string.h>
+
+#include "flush.h"
+#include "tare.h"
+
+static const tare__emitter *const emitters[] = {
+    &tare__emit_text,
+    &tare__emit_json,
+    &tare__emit_events,
+};
+
+const tare__emitter *tare__emit_at(size_t index)
+{
+    return index < TARE__COUNT_OF(emitters) ? emitters[index] : NULL;
+}
+
+const tare__emitter *tare__emit_find(const char *name)
+{
+    for (size_t i = 0; i < TARE__COUNT_OF(emitters); i++) {
+        if (strcmp(emitters[i]->name, name) == 0)
+            return emitters[i];
+    }
+    return NULL;
+}
+
+int tare__emit_flush(tare__text *text, const tare__emit_sink *sink, tare__error *error)
+{
+    if (text->failed)
+        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+    if (text->length > 0 && sink->write(sink->context, text->data, text->length) != 0)
+        return TARE_E_SYSTEM;
+    tare__text_clear(text);
+    return 0;
+}

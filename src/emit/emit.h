@@ -1,0 +1,58 @@
+/* emit: shows tables or the raw stream. One output format a file behind one vtable, in one const table.
+ * Owned by the calling thread. Opens no files: bytes go to the sink it is given.
+ * Must not know how the tables were made, nor where the bytes go. */
+#ifndef TARE_EMIT_H
+#define TARE_EMIT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "analyze/analyze.h"
+#include "base/base.h"
+
+struct tare__trace;
+
+typedef struct tare__emit_sink {
+    int (*write)(void *context, const void *data, size_t bytes); /* 0; else the emitter stops */
+    void *context;
+} tare__emit_sink;
+
+typedef struct tare__emit_options {
+    unsigned width; /* columns of text; TARE__EMIT_WIDTH_MIN at least */
+    bool colour;
+    bool all;    /* fold nothing, leave nothing out */
+    bool raw;    /* show self times as measured, the recorder's own cost not taken off */
+    bool pretty; /* JSON: indented */
+} tare__emit_options;
+
+#define TARE__EMIT_WIDTH 80
+#define TARE__EMIT_WIDTH_MIN 72
+#define TARE__EMIT_WIDTH_MAX 400
+
+typedef enum tare__emit_needs {
+    TARE__EMIT_TABLES = 1, /* analysis is set */
+    TARE__EMIT_CURSOR = 2  /* trace is set; it is read from its start to its end */
+} tare__emit_needs;
+
+typedef struct tare__emit_input {
+    const tare__analysis *analysis;
+    struct tare__trace *trace;
+} tare__emit_input;
+
+typedef struct tare__emitter {
+    const char *name;
+    const char *description;
+    tare__emit_needs needs;
+    /* 0; TARE_E_SYSTEM when the sink refused (the sink knows why) or reading failed, TARE_E_MEMORY; with a
+     * sentence unless it was the sink. */
+    int (*emit)(const tare__emit_input *input, const tare__emit_options *options, const tare__emit_sink *sink,
+                tare__error *error);
+} tare__emitter;
+
+extern const tare__emitter tare__emit_text, tare__emit_json, tare__emit_events;
+
+/* In order of the table; NULL past its end. */
+const tare__emitter *tare__emit_at(size_t index);
+const tare__emitter *tare__emit_find(const char *name); /* NULL: no such format */
+
+#endif

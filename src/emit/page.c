@@ -1,0 +1,135 @@
+/* page: cells, colours and broken lines of the text report.
+ * Owned by the calling thread.
+ * Must not know what the tables mean. */
+#include "page.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void tare__page_style_on(tare__page *page, tare__page_style style)
+{
+    static const char *const sequences[] = {"", "\x1b[1m", "\x1b[2m", "\x1b[33m", "\x1b[36m"};
+    if (page->options->colour)
+        tare__text_string(page->out, sequences[style]);
+}
+
+void tare__page_style_off(tare__page *page)
+{
+    if (page->options->colour)
+        tare__text_string(page->out, "\x1b[0m");
+}
+
+void tare__page_name(tare__page *page, unsigned indent, const char *name, unsigned kept)
+{
+    char fitted[4 * TARE__EMIT_WIDTH_MAX];
+    unsigned room = page->name_columns;
+    /* However deep a row is, some of its name stays readable. */
+    unsigned deepest = room > 12 + kept ? room - 12 - kept : 0;
+    indent = indent < deepest ? indent : deepest;
+    tare__text_fit(fitted, sizeof fitted, name, room - indent - kept);
+    tare__text_format(page->out, "%*s%s", (int)indent, "", fitted);
+}
+
+void tare__page_pad(tare__page *page)
+{
+    tare__text_pad_to(page->out, page->name_columns);
+}
+
+void tare__page_cell(tare__page *page, unsigned columns, const char *string)
+{
+    size_t taken = tare__text_columns(string, strlen(string));
+    size_t blanks = taken + 1 < columns ? columns - taken : 1;
+    tare__text_format(page->out, "%*s%s", (int)blanks, "", string);
+}
+
+void tare__page_calls(tare__page *page, uint64_t count)
+{
+    char unit[TARE__UNIT_BYTES];
+    tare__page_cell(page, TARE__PAGE_COUNT, tare__unit_count(unit, (double)count));
+}
+
+void tare__page_count(tare__page *page, double count)
+{
+    char unit[TARE__UNIT_BYTES];
+    tare__page_cell(page, TARE__PAGE_CELL, tare__unit_count(unit, count));
+}
+
+void tare__page_time(tare__page *page, double ns)
+{
+    char unit[TARE__UNIT_BYTES];
+    tare__page_cell(page, TARE__PAGE_CELL, tare__unit_time(unit, ns));
+}
+
+void tare__page_line_end(tare__page *page)
+{
+    tare__text_string(page->out, "\n");
+}
+
+void tare__page_heading(tare__page *page, const char *title)
+{
+    tare__page_line_end(page);
+    tare__page_style_on(page, TARE__PAGE_STRONG);
+    tare__text_string(page->out, title);
+    tare__page_style_off(page);
+    tare__page_pad(page);
+}
+
+void tare__page_title(tare__page *page, const char *title, const char *columns)
+{
+    tare__page_heading(page, title);
+    tare__page_style_on(page, TARE__PAGE_FAINT);
+    for (bool first = true; *columns; first = false) {
+        char cell[32];
+        size_t length = strcspn(columns, "|");
+        snprintf(cell, sizeof cell, "%.*s", (int)length, columns);
+        tare__page_cell(page, first ? TARE__PAGE_COUNT : TARE__PAGE_CELL, cell);
+        columns += length + (columns[length] == '|');
+    }
+    tare__page_style_off(page);
+    tare__page_line_end(page);
+}
+
+void tare__page_more(tare__page *page, size_t more, const char *what)
+{
+    char count[TARE__UNIT_BYTES];
+    if (more == 0)
+        return;
+    tare__page_style_on(page, TARE__PAGE_FAINT);
+    tare__text_format(page->out, "… %s more %s; --all shows them", tare__unit_count(count, (double)more), what);
+    tare__page_style_off(page);
+    tare__page_line_end(page);
+}
+
+size_t tare__page_rows(const tare__page *page, size_t n, size_t few)
+{
+    return page->options->all || n <= few + 1 ? n : few;
+}
+
+void tare__page_sentence(tare__page *page, unsigned hang, const char *sentence)
+{
+    size_t width = page->options->width, start = page->out->length, column = 0;
+    if (page->out->failed)
+        return;
+    while (start > 0 && page->out->data[start - 1] != '\n')
+        start--;
+    column = tare__text_columns(page->out->data + start, page->out->length - start);
+    bool first = true;
+    while (*sentence) {
+        char word[1024], shown[1024];
+        size_t length = strcspn(sentence, " ");
+        snprintf(word, sizeof word, "%.*s", (int)length, sentence);
+        tare__text_fit(shown, sizeof shown, word, width - hang);
+        size_t columns = tare__text_columns(shown, strlen(shown));
+        if (!first && column + 1 + columns > width) {
+            tare__text_format(page->out, "\n%*s", (int)hang, "");
+            column = hang;
+        } else if (!first) {
+            tare__text_string(page->out, " ");
+            column++;
+        }
+        tare__text_string(page->out, shown);
+        column += columns;
+        first = false;
+        sentence += length + strspn(sentence + length, " ");
+    }
+}

@@ -1,0 +1,214 @@
+/* text_steps: steps, epochs and attached numbers of the text report.
+ * Owned by the calling thread.
+ * Must not know how the rows were made. */
+#include "parts.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FEW 6
+
+/* ---- numbers and their rates ------------------------------------------------------------------------------ */
+typedef struct known_number {
+    const char *name, *unit; /* the unit takes k, M, G, … before it */
+} known_number;
+
+static const known_number known[] = {{"flops", "FLOP/s"}, {"bytes", "B/s"}};
+
+/* 31.2 GFLOP/s */
+static void put_scaled(char *out, size_t out_bytes, double value, const char *unit)
+{
+    static const char *const prefixes[] = {"", "k", "M", "G", "T", "P", "E"};
+    size_t i = 0;
+    for (; i + 1 < TARE__COUNT_OF(prefixes) && fabs(value) >= 999.5; i++)
+        value /= 1000;
+    char digits[32];
+    double size = fabs(value);
+    tare__text_double(digits, sizeof digits, 'f', size < 9.995 ? 2 : size < 99.95 ? 1 : 0, value);
+    snprintf(out, out_bytes, "%s %s%s", digits, prefixes[i], unit);
+}
+
+static const char *put_rate(char *out, size_t out_bytes, const tare__number_row *number)
+{
+    char count[TARE__UNIT_BYTES], name[48];
+    if (!isfinite(number->rate))
+        return strcpy(out, "n/a");
+    for (size_t i = 0; i < TARE__COUNT_OF(known); i++) {
+        if (strcmp(known[i].name, number->name) == 0) {
+            put_scaled(out, out_bytes, number->rate, known[i].unit);
+            return out;
+        }
+    }
+    tare__text_fit(name, sizeof name, number->name, 16);
+    snprintf(out, out_bytes, "%s %s/s", tare__unit_count(count, number->rate), name);
+    return out;
+}
+
+static const char *put_sum(char out[TARE__UNIT_BYTES], const tare__number_row *number)
+{
+    bool bytes = strcmp(number->name, "bytes") == 0;
+    return bytes ? tare__unit_bytes(out, number->sum) : tare__unit_count(out, number->sum);
+}
+
+void tare__part_rate(tare__text *out, const tare__number_row *number)
+{
+    char sum[TARE__UNIT_BYTES], rate[96], name[48];
+    tare__text_fit(name, sizeof name, number->name, 16);
+    bool bytes = strcmp(number->name, "bytes") == 0; /* its unit says it already */
+    tare__text_format(out, "%s%s%s, %s", put_sum(sum, number), bytes ? "" : " ", bytes ? "" : name,
+                      put_rate(rate, sizeof rate, number));
+}
+
+static void put_number_line(tare__page *page, const char *span, const tare__number_row *number)
+{
+    char sum[TARE__UNIT_BYTES], rate[96], name[48];
+    tare__page_name(page, 0, span, 0);
+    tare__page_pad(page);
+    tare__text_fit(name, sizeof name, number->name, 11);
+    tare__text_format(page->out, "  %s", name);
+    tare__text_pad_to(page->out, page->name_columns + 13);
+    tare__page_cell(page, 11, put_sum(sum, number));
+    tare__page_cell(page, 24, put_rate(rate, sizeof rate, number));
+    tare__page_line_end(page);
+}
+
+/* Those of steps are told with the steps. */
+static bool is_loop(const tare__span_row *row)
+{
+    return row->kind == TARE_KIND_STEP || row->kind == TARE_KIND_EPOCH;
+}
+
+static void put_number_title(tare__page *page)
+{
+    tare__page_heading(page, "Numbers");
+    tare__page_style_on(page, TARE__PAGE_FAINT);
+    tare__page_cell(page, 13, "");
+    tare__page_cell(page, 11, "sum");
+    tare__page_cell(page, 24, "rate");
+    tare__page_style_off(page);
+    tare__page_line_end(page);
+}
+
+void tare__part_numbers(tare__page *page, const tare__analysis *analysis)
+{
+    size_t n = 0, at = 0;
+    for (size_t i = 0; i < analysis->n_spans; i++)
+        n += is_loop(&analysis->spans[i]) ? 0 : analysis->spans[i].n_numbers;
+    if (n == 0)
+        return;
+    put_number_title(page);
+    size_t shown = tare__page_rows(page, n, FEW);
+    for (size_t i = 0; i < analysis->n_spans && at < shown; i++) {
+        const tare__span_row *row = &analysis->spans[i];
+        for (size_t j = 0; j < row->n_numbers && !is_loop(row) && at < shown; j++, at++)
+            put_number_line(page, row->name, &row->numbers[j]);
+    }
+    tare__page_more(page, n - shown, "numbers");
+}
+
+/* ---- steps and epochs --------------------------------------------------------------------------------------- */
+static void put_interval(tare__text *out, const tare__step_row *row)
+{
+    char low[TARE__UNIT_BYTES], high[TARE__UNIT_BYTES];
+    if (row->p50.needed > 0)
+        tare__text_format(out, "too few for an interval of the median (%" PRIu64 " needed)", row->p50.needed);
+    else if (isfinite(row->p50.low_ns))
+        tare__text_format(out, "median within %s and %s (95 %%)", tare__unit_time(low, row->p50.low_ns),
+                          tare__unit_time(high, row->p50.high_ns));
+    else
+        tare__text_string(out, "too many for an interval; quantiles are within 0.4 %");
+    if (row->unfinished > 0)
+        tare__text_format(out, "; %" PRIu64 " unfinished, not in these figures", row->unfinished);
+}
+
+static void put_slow_step(tare__text *out, const tare__slow_step *slow)
+{
+    char took[TARE__UNIT_BYTES];
+    tare__unit_time(took, slow->duration_ns);
+    if (slow->has_index)
+        tare__text_format(out, "#%" PRIu64 " %s", slow->index, took);
+    else
+        tare__text_string(out, took);
+}
+
+static void put_extremes(tare__text *out, const tare__step_row *row)
+{
+    char first[TARE__UNIT_BYTES], rest[TARE__UNIT_BYTES];
+    bool known = isfinite(row->first_ns) && isfinite(row->rest_p50_ns);
+    if (known)
+        tare__text_format(out, "first %s, the others %s", tare__unit_time(first, row->first_ns),
+                          tare__unit_time(rest, row->rest_p50_ns));
+    if (row->count < 6 || row->n_slowest == 0)
+        return;
+    tare__text_string(out, known ? "; slowest: " : "slowest: ");
+    for (size_t i = 0; i < row->n_slowest && i < 3; i++) {
+        tare__text_string(out, i ? ", " : "");
+        put_slow_step(out, &row->slowest[i]);
+    }
+}
+
+static void put_rates(tare__text *out, const tare__step_row *row)
+{
+    for (size_t i = 0; i < row->n_numbers && i < FEW; i++) {
+        tare__text_string(out, i ? "; " : "");
+        tare__part_rate(out, &row->numbers[i]);
+    }
+}
+
+/* A line of its own for each thing there is to say. */
+static void put_words(tare__page *page, const tare__step_row *row,
+                      void (*say)(tare__text *out, const tare__step_row *row))
+{
+    tare__text words = {0};
+    say(&words, row);
+    if (!words.failed && words.length > 0) {
+        tare__text_string(page->out, "  ");
+        tare__page_style_on(page, TARE__PAGE_FAINT);
+        tare__page_sentence(page, 4, words.data);
+        tare__page_style_off(page);
+        tare__page_line_end(page);
+    }
+    page->out->failed = page->out->failed || words.failed;
+    tare__text_free(&words);
+}
+
+static void put_step(tare__page *page, const tare__analysis *analysis, const tare__step_row *row)
+{
+    char label[256];
+    if (row->group != TARE__NO_ROW && row->group < analysis->n_groups)
+        snprintf(label, sizeof label, "%s, %s", row->name, analysis->groups[row->group].name);
+    else
+        snprintf(label, sizeof label, "%s", row->name);
+    tare__page_name(page, 0, label, 0);
+    tare__page_pad(page);
+    tare__page_calls(page, row->count);
+    tare__page_time(page, row->total_ns);
+    tare__page_time(page, row->each.p50_ns);
+    tare__page_time(page, row->each.p95_ns);
+    tare__page_time(page, row->each.max_ns);
+    tare__page_count(page, row->per_second);
+    tare__page_line_end(page);
+    put_words(page, row, put_interval);
+    put_words(page, row, put_extremes);
+    put_words(page, row, put_rates);
+}
+
+static void put_steps(tare__page *page, const tare__analysis *analysis, const char *title,
+                      const tare__step_row *rows, size_t n)
+{
+    if (n == 0)
+        return;
+    tare__page_title(page, title, "count|total|p50|p95|max|per s");
+    size_t shown = tare__page_rows(page, n, FEW / 2);
+    for (size_t i = 0; i < shown; i++)
+        put_step(page, analysis, &rows[i]);
+    tare__page_more(page, n - shown, "of these");
+}
+
+void tare__part_steps(tare__page *page, const tare__analysis *analysis)
+{
+    put_steps(page, analysis, "Steps", analysis->steps, analysis->n_steps);
+    put_steps(page, analysis, "Epochs", analysis->epochs, analysis->n_epochs);
+}

@@ -1,0 +1,169 @@
+/* text_threads: threads and processes of the text report; a thousand threads of one name are one line.
+ * Owned by the calling thread.
+ * Must not know how the rows were made. */
+#include "parts.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FEW 6
+#define GROUPED_ABOVE 12
+
+/* ---- threads ------------------------------------------------------------------------------------------------ */
+/* One thread, or all of one name. */
+typedef struct line {
+    const char *name;
+    int64_t tid;
+    uint64_t threads, spans, dropped;
+    double busy_ns, first_at_ns, last_at_ns;
+} line;
+
+static line line_of(const tare__thread_row *row)
+{
+    return (line){.name = row->name ? row->name : "(no name)", .tid = row->tid, .threads = 1, .spans = row->spans,
+                  .dropped = row->dropped_spans, .busy_ns = row->busy_ns, .first_at_ns = row->first_at_ns,
+                  .last_at_ns = row->last_at_ns};
+}
+
+static void add_line(line *into, const line *more)
+{
+    into->threads += more->threads;
+    into->spans += more->spans;
+    into->dropped += more->dropped;
+    into->busy_ns += more->busy_ns;
+    into->first_at_ns = fmin(into->first_at_ns, more->first_at_ns); /* passes over NaN */
+    into->last_at_ns = fmax(into->last_at_ns, more->last_at_ns);
+}
+
+static int by_busy(const void *a, const void *b)
+{
+    const line *x = a, *y = b;
+    if (x->busy_ns != y->busy_ns)
+        return x->busy_ns < y->busy_ns ? 1 : -1;
+    return strcmp(x->name, y->name);
+}
+
+/* Fills `lines` (room for every thread); how many there are, SIZE_MAX when memory is out. */
+static size_t gather(const tare__analysis *analysis, line *lines)
+{
+    bool grouped = analysis->n_threads > GROUPED_ABOVE;
+    tare__intern *names = grouped ? tare__intern_new() : NULL;
+    size_t n = 0;
+    if (grouped && !names)
+        return SIZE_MAX;
+    for (size_t i = 0; i < analysis->n_threads; i++) {
+        line one = line_of(&analysis->threads[i]);
+        uint32_t at = grouped ? tare__intern_add(names, one.name, strlen(one.name)) : (uint32_t)n;
+        if (at == TARE__INTERN_NONE) {
+            tare__intern_free(names);
+            return SIZE_MAX;
+        }
+        if (at < n)
+            add_line(&lines[at], &one);
+        else
+            lines[n++] = one;
+    }
+    tare__intern_free(names);
+    if (n > 1)
+        qsort(lines, n, sizeof *lines, by_busy);
+    return n;
+}
+
+static void put_thread(tare__page *page, const line *line)
+{
+    char label[32] = "";
+    if (line->threads > 1)
+        snprintf(label, sizeof label, " ×%" PRIu64, line->threads);
+    else if (line->tid)
+        snprintf(label, sizeof label, " %" PRId64, line->tid);
+    tare__page_name(page, 0, line->name, (unsigned)tare__text_columns(label, strlen(label)));
+    tare__page_style_on(page, TARE__PAGE_FAINT);
+    tare__text_string(page->out, label);
+    tare__page_style_off(page);
+    tare__page_pad(page);
+    tare__page_calls(page, line->spans);
+    tare__page_time(page, line->busy_ns);
+    tare__page_time(page, line->first_at_ns);
+    tare__page_time(page, line->last_at_ns);
+    if (line->dropped > 0)
+        tare__page_count(page, (double)line->dropped);
+    tare__page_line_end(page);
+}
+
+void tare__part_threads(tare__page *page, const tare__analysis *analysis)
+{
+    if (analysis->n_threads < 2)
+        return;
+    line *lines = calloc(analysis->n_threads, sizeof *lines);
+    size_t n = lines ? gather(analysis, lines) : SIZE_MAX, dropped = 0;
+    if (n == SIZE_MAX) {
+        page->out->failed = true;
+        free(lines);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        dropped += lines[i].dropped > 0;
+    tare__page_title(page, "Threads", dropped ? "spans|busy|from|to|dropped" : "spans|busy|from|to");
+    size_t shown = tare__page_rows(page, n, FEW);
+    for (size_t i = 0; i < shown; i++)
+        put_thread(page, &lines[i]);
+    tare__page_more(page, n - shown, "threads");
+    free(lines);
+}
+
+/* ---- processes ---------------------------------------------------------------------------------------------- */
+static void put_pid(tare__page *page, const tare__process_row *row)
+{
+    char label[192], pid[32] = "pid n/a";
+    if (row->pid)
+        snprintf(pid, sizeof pid, "%" PRId64, row->pid);
+    snprintf(label, sizeof label, "%s %s", pid, row->command ? row->command : "(command not known)");
+    tare__page_name(page, 0, label, 0);
+}
+
+static void put_reason(tare__page *page, const char *what, const char *reason)
+{
+    tare__page_style_on(page, TARE__PAGE_WARNING);
+    tare__text_format(page->out, "  %s: ", what);
+    tare__page_sentence(page, 4, reason);
+    tare__page_style_off(page);
+    tare__page_line_end(page);
+}
+
+static void put_process(tare__page *page, const tare__process_row *row)
+{
+    put_pid(page, row);
+    if (row->joined) {
+        tare__page_pad(page);
+        tare__page_calls(page, row->spans);
+        tare__page_count(page, row->threads);
+        tare__page_time(page, row->busy_ns);
+        tare__page_time(page, row->joined_at_ns);
+        tare__page_time(page, row->left_at_ns);
+        if (row->dropped_spans > 0)
+            tare__page_count(page, (double)row->dropped_spans);
+    }
+    tare__page_line_end(page);
+    if (!row->joined)
+        put_reason(page, "seen, not recorded", row->not_joined ? row->not_joined : "the reason is not known");
+    if (row->unreadable)
+        put_reason(page, "not all of it could be read", row->unreadable);
+}
+
+void tare__part_processes(tare__page *page, const tare__analysis *analysis)
+{
+    size_t n = analysis->n_processes, shown = tare__page_rows(page, n, FEW), dropped = 0;
+    bool needed = n > 1 || (n == 1 && (!analysis->processes[0].joined || analysis->processes[0].unreadable));
+    if (!needed)
+        return;
+    for (size_t i = 0; i < n; i++)
+        dropped += analysis->processes[i].dropped_spans > 0;
+    tare__page_title(page, "Processes",
+                     dropped ? "spans|threads|busy|from|to|dropped" : "spans|threads|busy|from|to");
+    for (size_t i = 0; i < shown; i++)
+        put_process(page, &analysis->processes[i]);
+    tare__page_more(page, n - shown, "processes");
+}

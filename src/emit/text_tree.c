@@ -1,0 +1,256 @@
+/* text_tree: the span tree of the text report: what matters in few lines, the rest folded and counted.
+ * Owned by the calling thread.
+ * Must not know how the rows were made. */
+#include "parts.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FEW_ROWS 24 /* unless --all */
+#define FEW_ROWS_OF_GROUP 7
+#define FEW_GROUPS 5
+#define BAR_COLUMNS 4
+#define FIGURES (TARE__PAGE_COUNT + 5 * TARE__PAGE_CELL + 1 + BAR_COLUMNS)
+
+typedef struct tree {
+    tare__page *page;
+    const tare__span_row *rows;
+    size_t n;       /* rows of this tree, from its first one */
+    double cut;     /* rows with a smaller share are folded */
+    unsigned bar;   /* columns */
+    size_t few;     /* rows that are enough */
+    size_t printed; /* lines */
+} tree;
+
+/* ---- what to show ---------------------------------------------------------------------------------------- */
+static bool is_small(const tree *tree, const tare__span_row *row)
+{
+    /* A share that is not known is not small; nor is what a tree begins with, else it would say nothing. */
+    return row->share < tree->cut && row != tree->rows;
+}
+
+/* The small siblings from `first` up to `end`, in rows of the tree. */
+typedef struct fold {
+    size_t siblings;
+    double total_ns, share;
+} fold;
+
+static fold fold_small(const tree *tree, size_t first, size_t end)
+{
+    fold sum = {0};
+    for (size_t i = first; i < end; i += 1 + tree->rows[i].n_rows) {
+        const tare__span_row *row = &tree->rows[i];
+        if (!is_small(tree, row))
+            continue;
+        sum.siblings++;
+        sum.total_ns += row->total_ns;
+        sum.share += row->share;
+    }
+    return sum;
+}
+
+/* A single small row without children takes the line that would tell of it. */
+static bool folds(const tree *tree, size_t first, size_t end)
+{
+    size_t small = 0, below = 0;
+    for (size_t i = first; i < end; i += 1 + tree->rows[i].n_rows) {
+        if (is_small(tree, &tree->rows[i])) {
+            small++;
+            below += tree->rows[i].n_rows;
+        }
+    }
+    return small > 1 || below > 0;
+}
+
+/* Lines it takes to show the tree with this cut. */
+static size_t count_lines(const tree *tree)
+{
+    size_t lines = 0;
+    for (size_t i = 0; i < tree->n;) {
+        bool small = is_small(tree, &tree->rows[i]);
+        lines++;
+        i += small ? 1 + tree->rows[i].n_rows : 1;
+    }
+    return lines;
+}
+
+/* ---- lines ---------------------------------------------------------------------------------------------- */
+static double self_of(const tare__page *page, const tare__span_row *row)
+{
+    return page->options->raw ? row->raw_self_ns : row->self_ns;
+}
+
+static void put_bar(const tree *tree, double share)
+{
+    static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+    tare__page *page = tree->page;
+    double full = (share < 0 ? 0 : share > 1 ? 1 : share) * tree->bar * 8;
+    unsigned parts = isnan(share) ? 0 : (unsigned)(full + 0.5);
+    if (parts == 0)
+        return;
+    tare__text_string(page->out, " ");
+    tare__page_style_on(page, TARE__PAGE_BAR);
+    for (unsigned i = 0; i < parts / 8; i++)
+        tare__text_string(page->out, "█");
+    tare__text_string(page->out, eighths[parts % 8]);
+    tare__page_style_off(page);
+}
+
+static void put_share(const tree *tree, double share)
+{
+    char percent[TARE__UNIT_BYTES];
+    tare__page_cell(tree->page, TARE__PAGE_CELL, tare__unit_percent(percent, share));
+}
+
+/* What a reader must know of the calls before trusting the figures. */
+static const char *flaw_of(const tare__span_row *row)
+{
+    return row->still_open ? " (open)" : row->end_lost ? " (end lost)" : "";
+}
+
+static void put_row(tree *tree, const tare__span_row *row)
+{
+    tare__page *page = tree->page;
+    const char *flaw = flaw_of(row);
+    tare__page_name(page, 2 * row->depth, row->name, (unsigned)strlen(flaw));
+    tare__page_style_on(page, *flaw ? TARE__PAGE_WARNING : TARE__PAGE_PLAIN);
+    tare__text_string(page->out, flaw);
+    if (*flaw)
+        tare__page_style_off(page);
+    tare__page_pad(page);
+    tare__page_calls(page, row->calls);
+    tare__page_time(page, row->total_ns);
+    tare__page_time(page, self_of(page, row));
+    tare__page_time(page, row->each.p50_ns);
+    tare__page_time(page, row->each.p95_ns);
+    put_share(tree, row->share);
+    put_bar(tree, row->share);
+    tare__page_line_end(page);
+    tree->printed++;
+}
+
+/* The sum of calls of several names would mean little: its cell is room for the label. */
+static void put_fold(tree *tree, unsigned depth, const fold *sum)
+{
+    tare__page wider = *tree->page;
+    char label[64], cut[16];
+    wider.name_columns += TARE__PAGE_COUNT;
+    tare__text_double(cut, sizeof cut, 'g', 3, tree->cut * 100);
+    snprintf(label, sizeof label, "… %zu more under %s %%", sum->siblings, cut);
+    tare__page_style_on(&wider, TARE__PAGE_FAINT);
+    tare__page_name(&wider, 2 * depth, label, 0);
+    tare__page_pad(&wider);
+    tare__page_time(&wider, sum->total_ns);
+    tare__page_cell(&wider, 3 * TARE__PAGE_CELL, "");
+    put_share(tree, sum->share);
+    tare__page_style_off(&wider);
+    tare__page_line_end(&wider);
+    tree->printed++;
+}
+
+/* The rows from `first` up to `end`, one level of siblings and what is below. Each level prints a line
+ * before it goes down: no deeper than there are lines. */
+static void put_level(tree *tree, size_t first, size_t end, unsigned depth)
+{
+    bool folding = folds(tree, first, end);
+    for (size_t i = first; i < end && tree->printed < tree->few + 2; i += 1 + tree->rows[i].n_rows) {
+        const tare__span_row *row = &tree->rows[i];
+        if (folding && is_small(tree, row))
+            continue;
+        put_row(tree, row);
+        if (row->n_rows > 0)
+            put_level(tree, i + 1, i + 1 + row->n_rows, depth + 1);
+    }
+    if (folding && tree->printed < tree->few + 2) {
+        fold sum = fold_small(tree, first, end);
+        put_fold(tree, depth, &sum);
+    }
+}
+
+/* Without folding there is nothing to look back for: as deep as it may be, no recursion. */
+static void put_every_row(tree *tree)
+{
+    for (size_t i = 0; i < tree->n; i++)
+        put_row(tree, &tree->rows[i]);
+}
+
+static void put_tree(tree *tree)
+{
+    static const double cuts[] = {0.005, 0.01, 0.02, 0.05, 0.1};
+    if (tree->page->options->all) {
+        put_every_row(tree);
+        return;
+    }
+    for (size_t i = 0; i < TARE__COUNT_OF(cuts); i++) {
+        tree->cut = cuts[i];
+        if (count_lines(tree) <= tree->few)
+            break;
+    }
+    tree->printed = 0;
+    put_level(tree, 0, tree->n, 0);
+    if (tree->printed >= tree->few + 2 && tree->n > tree->printed)
+        tare__page_more(tree->page, tree->n - tree->printed, "rows");
+}
+
+/* ---- the part ---------------------------------------------------------------------------------------------- */
+/* What a wide page has more goes to names that need it, then to the bars. */
+static unsigned lay_out(tare__page *page, const tare__analysis *analysis)
+{
+    unsigned width = page->options->width, names = width - FIGURES, needed = 23;
+    bool bars = names >= 20;
+    if (!bars)
+        names = width - (FIGURES - 1 - BAR_COLUMNS);
+    for (size_t i = 0; i < analysis->n_spans; i++) {
+        const tare__span_row *row = &analysis->spans[i];
+        size_t columns = 2 * (size_t)row->depth + tare__text_columns(row->name, strlen(row->name)) + 8;
+        if (columns > needed)
+            needed = columns > 60 ? 60 : (unsigned)columns;
+    }
+    page->name_columns = names < needed ? names : needed;
+    if (!bars)
+        return 0;
+    unsigned bar = BAR_COLUMNS + names - page->name_columns;
+    return bar > 15 ? 15 : bar;
+}
+
+static void put_group_title(tare__page *page, const tare__group_row *group)
+{
+    char name[TARE__EMIT_WIDTH_MAX * 4], total[TARE__UNIT_BYTES];
+    tare__text_fit(name, sizeof name, group->name, page->options->width - 12);
+    tare__page_style_on(page, TARE__PAGE_STRONG);
+    tare__text_format(page->out, "%s, %s", name, tare__unit_time(total, group->total_ns));
+    tare__page_style_off(page);
+    tare__page_line_end(page);
+}
+
+static void put_groups(tree *tree, const tare__analysis *analysis)
+{
+    size_t shown = tare__page_rows(tree->page, analysis->n_groups, FEW_GROUPS);
+    tree->few = shown > 2 ? FEW_ROWS_OF_GROUP : tree->few;
+    for (size_t i = 0; i < shown; i++) {
+        const tare__group_row *group = &analysis->groups[i];
+        put_group_title(tree->page, group);
+        tree->rows = analysis->spans + group->first_row;
+        tree->n = group->n_rows;
+        put_tree(tree);
+    }
+    bool threads = analysis->groups[0].thread != TARE__NO_ROW;
+    tare__page_more(tree->page, analysis->n_groups - shown, threads ? "threads" : "processes");
+}
+
+void tare__part_tree(tare__page *page, const tare__analysis *analysis)
+{
+    tree tree = {.page = page, .rows = analysis->spans, .n = analysis->n_spans, .few = FEW_ROWS};
+    tree.bar = lay_out(page, analysis);
+    if (analysis->n_spans == 0) {
+        tare__text_string(page->out, "\nNo spans were recorded.\n");
+        return;
+    }
+    tare__page_title(page, "Where the time went",
+                     page->options->raw ? "calls|total|raw self|p50|p95|share" : "calls|total|self|p50|p95|share");
+    if (analysis->n_groups > 0)
+        put_groups(&tree, analysis);
+    else
+        put_tree(&tree);
+}

@@ -1,0 +1,321 @@
+/* codec: how records become the payload of a block, and back. docs/FORMAT.md says it in prose.
+ * Each encoder and decoder belongs to one thread. Decoders trust nothing they read.
+ * Must not know rings, files' order, or what the records mean. */
+#ifndef TARE_FORMAT_CODEC_H
+#define TARE_FORMAT_CODEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+#include "file.h"
+
+/* ---- varints: LEB128, at most ten bytes; zigzag for signed ones -------------------------------------- */
+static inline uint64_t tare__zigzag(int64_t value)
+{
+    return (uint64_t)value << 1 ^ (uint64_t)(value >> 63);
+}
+static inline int64_t tare__unzigzag(uint64_t value)
+{
+    return (int64_t)(value >> 1) ^ -(int64_t)(value & 1);
+}
+#define TARE__VARINT_BYTES 10
+static inline uint8_t *tare__varint_write(uint8_t *at, uint64_t value) /* returns the byte after it */
+{
+    while (value >= 0x80) {
+        *at++ = (uint8_t)(value | 0x80);
+        value >>= 7;
+    }
+    *at++ = (uint8_t)value;
+    return at;
+}
+void tare__varint_put(tare__text *out, uint64_t value);
+
+/* Bytes being read. Running off the end sets `failed` and yields zeros. */
+typedef struct tare__reader {
+    const uint8_t *at, *end;
+    bool failed;
+} tare__reader;
+uint64_t tare__read_long_varint(tare__reader *reader);
+static inline uint64_t tare__read_varint(tare__reader *reader)
+{
+    if (TARE__LIKELY(reader->at < reader->end && *reader->at < 0x80))
+        return *reader->at++;
+    return tare__read_long_varint(reader);
+}
+const uint8_t *tare__read_bytes(tare__reader *reader, uint64_t bytes); /* NULL when there are not as many */
+
+/* ---- blocks: a header, then its payload, appended to a text ------------------------------------------ */
+/* Leaves room for a header; returns where it will be. */
+size_t tare__block_begin(tare__text *out);
+/* All after that header is its payload: fills it in (the caller has set kind, stream, count, …). When
+ * `status` is not 0 or the block is not possible, `out` is as before. 0, `status`, TARE_E_MEMORY, or
+ * TARE_E_USAGE for a payload over TARE__BLOCK_PAYLOAD_MAX. */
+int tare__block_end(tare__text *out, size_t at, tare__block_header *header, int status);
+
+/* ---- columns: byte strings, each compressed by itself where that helps ----------------------------------
+ * A set of n columns is a directory (for each: varint raw bytes, then, unless 0, varint stored bytes * 2 + 1
+ * if compressed), then the stored bytes of each in order. */
+typedef struct tare__squeezer tare__squeezer; /* compression state, reused */
+tare__squeezer *tare__squeezer_new(void);
+void tare__squeezer_free(tare__squeezer *squeezer);
+/* Higher is smaller and slower: 1 is the default; negative ones are for when there is no time. */
+void tare__squeezer_level(tare__squeezer *squeezer, int level);
+
+typedef struct tare__column {
+    const uint8_t *data;
+    size_t bytes;
+} tare__column;
+/* The columns of a set are at most this large together, before compression. */
+#define TARE__COLUMNS_BYTES_MAX (8u << 20)
+/* Appends the set to `out`. 0, TARE_E_MEMORY, or TARE_E_USAGE when it is too large. */
+int tare__columns_put(tare__squeezer *squeezer, const tare__column *columns, size_t n, tare__text *out);
+/* Reads a set of n columns; each may have up to `limit` bytes. Column data lives in the squeezer or in the
+ * reader's bytes until the next call. 0, TARE_E_INPUT or TARE_E_MEMORY. */
+int tare__columns_get(tare__squeezer *squeezer, tare__reader *reader, tare__column *columns, size_t n,
+                      size_t limit);
+/* Memory to build columns in, good until the next call; NULL when there is none. */
+uint8_t *tare__squeezer_room(tare__squeezer *squeezer, size_t bytes);
+
+/* ---- stack of open spans ----------------------------------------------------------------------------- */
+typedef struct tare__open_span {
+    uint64_t begin; /* ticks */
+    uint32_t name;  /* file name id */
+    uint32_t spare;
+} tare__open_span;
+
+typedef struct tare__span_stack {
+    tare__open_span *spans;
+    uint32_t depth;
+    uint32_t room;
+} tare__span_stack;
+int tare__span_stack_push(tare__span_stack *stack, uint32_t name, uint64_t begin); /* 0 or TARE_E_MEMORY */
+/* How many spans an end of `name` closes: 1 when it is the innermost, more when others were left open
+ * inside, 0 when no such span is open. */
+uint32_t tare__span_stack_find(const tare__span_stack *stack, uint32_t name);
+void tare__span_stack_free(tare__span_stack *stack);
+
+/* A block lists at most this many open spans, the outermost ones. */
+#define TARE__STACK_LISTED 4096u
+
+/* ---- events ---------------------------------------------------------------------------------------------
+ * One byte an event: operation (bits 0..2), bytes of its time (3..5), bytes of its name (6..7); the bytes
+ * themselves go to planes, byte k of every value into plane k, since a plane of low bytes and a plane of
+ * high bytes compress far better apart. Times are the ticks since the event before. */
+typedef enum tare__op {
+    TARE__OP_END = 0,       /* the innermost open span */
+    TARE__OP_BEGIN = 1,     /* name */
+    TARE__OP_NEXT = 2,      /* name: ends the innermost, begins this */
+    TARE__OP_END_OF = 3,    /* name: not the innermost; closes what is open inside it, or nothing */
+    TARE__OP_MARK = 4,      /* name */
+    TARE__OP_COUNTER = 5,   /* name, value */
+    TARE__OP_NUMBER = 6,    /* name, value; no time */
+    TARE__OP_LOST_ENDS = 7  /* value: so many ends of innermost spans were lost; no time */
+} tare__op;
+
+#define TARE__EVENTS_MAX 32768u
+
+/* What encoders write for the name 0: an event whose name got lost is still an event. */
+#define TARE__NAME_LOST UINT32_MAX
+static inline uint32_t tare__name_or_lost(uint32_t name)
+{
+    return name - !name;
+}
+
+enum {
+    TARE__COLUMN_OPS = 0,
+    TARE__COLUMN_NAME = 1,   /* 4 planes */
+    TARE__COLUMN_BEGIN = 5,  /* 8 planes: times of BEGIN, MARK, COUNTER */
+    TARE__COLUMN_END = 13,   /* 8 planes: times of END, NEXT, END_OF */
+    TARE__COLUMN_VALUE = 21, /* varints: whole numbers as zigzag * 2, else 1 and the double's eight bytes */
+    TARE__COLUMNS_EVENTS = 22
+};
+
+typedef struct tare__event {
+    uint32_t op;
+    uint32_t name;
+    uint64_t ticks;
+    double value;
+} tare__event;
+
+/* Events as they come; all the work is done when the block is sealed, in registers. */
+typedef struct tare__raw_event {
+    uint64_t ticks; /* 0 for those without a time */
+    uint32_t name;
+    uint32_t op;
+} tare__raw_event;
+
+typedef struct tare__events_encoder {
+    uint32_t count;
+    uint8_t *values_end;
+    tare__raw_event events[TARE__EVENTS_MAX];
+    uint8_t values[TARE__EVENTS_MAX * TARE__VARINT_BYTES];
+} tare__events_encoder;
+
+tare__events_encoder *tare__events_encoder_new(void);
+void tare__events_encoder_free(tare__events_encoder *encoder);
+void tare__events_reset(tare__events_encoder *encoder);
+
+/* Appends one event without a value; at most TARE__EVENTS_MAX events between resets. A time before the
+ * last one is taken as it. */
+static inline void tare__events_add(tare__events_encoder *encoder, tare__op op, uint32_t name, uint64_t ticks)
+{
+    encoder->events[encoder->count++] = (tare__raw_event){ticks, name, op};
+}
+
+static inline bool tare__op_ends(tare__op op) /* its time is among END's */
+{
+    return op == TARE__OP_END || op == TARE__OP_NEXT || op == TARE__OP_END_OF;
+}
+static inline bool tare__op_has_name(tare__op op)
+{
+    return op != TARE__OP_END && op != TARE__OP_LOST_ENDS;
+}
+
+/* Appends COUNTER, NUMBER or LOST_ENDS; the latter two have no time, LOST_ENDS no name. */
+void tare__events_add_value(tare__events_encoder *encoder, tare__op op, uint32_t name, uint64_t ticks,
+                            double value);
+/* Appends header and payload to `out`. `open` is what was open before the first event. The caller has set
+ * header->stream, position and ordinal; the rest is set here. 0 or TARE_E_MEMORY. */
+int tare__events_seal(tare__events_encoder *encoder, tare__squeezer *squeezer, const tare__span_stack *open,
+                      tare__block_header *header, tare__text *out);
+
+typedef struct tare__events_decoder {
+    const uint8_t *ops, *ops_end;
+    const uint8_t *planes[TARE__COLUMNS_EVENTS];
+    tare__reader values;
+    uint64_t ticks;
+    tare__span_stack open; /* what was open before the first event: for use where blocks before are missing */
+    uint32_t unlisted;     /* spans that were open inside of those, not known any further */
+} tare__events_decoder;
+
+/* Checks the whole block, so that `next` need not. What it hands out lives in squeezer and payload.
+ * 0, TARE_E_INPUT or TARE_E_MEMORY. `decoder` starts zeroed and is freed once at the end. */
+int tare__events_open(tare__events_decoder *decoder, tare__squeezer *squeezer,
+                      const tare__block_header *header, const uint8_t *payload);
+void tare__events_close(tare__events_decoder *decoder);
+double tare__events_value(tare__events_decoder *decoder);
+
+/* Time classes: 0..5 are 1..6 bytes, 6 is 8 bytes, 7 is none (a difference of 0). */
+static inline uint64_t tare__planes_take(const uint8_t **planes, unsigned time_class)
+{
+    uint64_t value = *planes[0]++;
+    if (__builtin_expect(time_class == 0, 1))
+        return value;
+    value |= (uint64_t)*planes[1]++ << 8;
+    if (time_class == 1)
+        return value;
+    value |= (uint64_t)*planes[2]++ << 16;
+    if (time_class == 2)
+        return value;
+    value |= (uint64_t)*planes[3]++ << 24;
+    if (time_class == 3)
+        return value;
+    value |= (uint64_t)*planes[4]++ << 32;
+    if (time_class == 4)
+        return value;
+    value |= (uint64_t)*planes[5]++ << 40;
+    if (time_class == 5)
+        return value;
+    value |= (uint64_t)*planes[6]++ << 48;
+    return value | (uint64_t)*planes[7]++ << 56;
+}
+
+/* The next event; false at the end of the block. */
+static inline bool tare__events_next(tare__events_decoder *decoder, tare__event *event)
+{
+    if (decoder->ops == decoder->ops_end)
+        return false;
+    unsigned code = *decoder->ops++;
+    unsigned op = code & 7;
+    unsigned name_class = code >> 6;
+    unsigned time_class = code >> 3 & 7;
+    event->op = op;
+    uint32_t name = 0;
+    if (name_class) {
+        name = *decoder->planes[TARE__COLUMN_NAME]++;
+        if (name_class > 1) {
+            name |= (uint32_t)*decoder->planes[TARE__COLUMN_NAME + 1]++ << 8;
+            if (name_class > 2) {
+                name |= (uint32_t)*decoder->planes[TARE__COLUMN_NAME + 2]++ << 16;
+                name |= (uint32_t)*decoder->planes[TARE__COLUMN_NAME + 3]++ << 24;
+            }
+        }
+    }
+    event->name = name;
+    if (time_class != 7) {
+        unsigned first = tare__op_ends((tare__op)op) ? TARE__COLUMN_END : TARE__COLUMN_BEGIN;
+        decoder->ticks += tare__planes_take(&decoder->planes[first], time_class);
+    }
+    event->ticks = decoder->ticks;
+    if (__builtin_expect(op >= TARE__OP_COUNTER, 0))
+        event->value = tare__events_value(decoder);
+    return true;
+}
+
+/* ---- complete spans ---------------------------------------------------------------------------------- */
+typedef struct tare__complete_span {
+    uint32_t name;
+    uint32_t track; /* file name id of the track; 0: the recording thread */
+    uint64_t start, end; /* ticks */
+    uint64_t id, parent, flow;
+} tare__complete_span;
+
+/* Appends header and payload of `n` spans (at most TARE__EVENTS_MAX). The caller has set header->stream and
+ * position. 0 or TARE_E_MEMORY. */
+int tare__complete_seal(const tare__complete_span *spans, uint32_t n, tare__squeezer *squeezer,
+                        tare__block_header *header, tare__text *out);
+/* Reads all of a block into `spans` (room for header->count, which is checked to be at most
+ * TARE__EVENTS_MAX). 0, TARE_E_INPUT or TARE_E_MEMORY. */
+int tare__complete_read(const tare__block_header *header, const uint8_t *payload, tare__squeezer *squeezer,
+                        tare__complete_span *spans);
+
+/* ---- names ------------------------------------------------------------------------------------------- */
+typedef struct tare__file_name {
+    uint32_t id;   /* 1, 2, … */
+    uint32_t kind; /* tare_kind, or TARE__NAME_TRACK + tare_track_kind */
+    uint32_t line;
+    const char *text, *file; /* not NUL terminated */
+    uint32_t text_bytes, file_bytes;
+} tare__file_name;
+
+typedef void tare__name_sink(void *context, const tare__file_name *name);
+/* Appends as many blocks as it takes. 0, TARE_E_MEMORY, or TARE_E_USAGE for a name over 1 MiB. */
+int tare__names_seal(const tare__file_name *names, uint32_t n, tare__squeezer *squeezer, tare__text *out);
+int tare__names_read(const tare__block_header *header, const uint8_t *payload, tare__squeezer *squeezer,
+                     tare__name_sink *sink, void *context);
+
+/* ---- aggregates: one stream's cells as they stand ---------------------------------------------------- */
+typedef struct tare__aggregate {
+    uint32_t name;
+    uint32_t every;
+    uint64_t count, timed, total, min, max;
+    const uint32_t *buckets; /* TARE__CELL_BUCKETS */
+} tare__aggregate;
+
+typedef void tare__aggregate_sink(void *context, const tare__aggregate *aggregate);
+/* All of a stream's in one block: a later block replaces it. The caller has set header->stream. 0,
+ * TARE_E_MEMORY, or TARE_E_USAGE when they do not fit. */
+int tare__aggregates_seal(const tare__aggregate *aggregates, uint32_t n, tare__squeezer *squeezer,
+                          tare__block_header *header, tare__text *out);
+int tare__aggregates_read(const tare__block_header *header, const uint8_t *payload, tare__squeezer *squeezer,
+                          tare__aggregate_sink *sink, void *context);
+
+/* ---- clock beats, fields ----------------------------------------------------------------------------- */
+struct tare__clock_beat;
+int tare__clock_seal(const struct tare__clock_beat *beats, uint32_t n, tare__text *out);
+/* Reads up to `room` beats; 0 or TARE_E_INPUT. */
+int tare__clock_read(const tare__block_header *header, const uint8_t *payload, struct tare__clock_beat *beats,
+                     uint32_t room, uint32_t *n);
+
+void tare__field_number(tare__text *fields, tare__field tag, uint64_t value);
+void tare__field_bytes(tare__text *fields, tare__field tag, const void *data, size_t bytes);
+void tare__field_string(tare__text *fields, tare__field tag, const char *string);
+/* Wraps fields into a block of this kind. */
+int tare__fields_seal(tare__block_kind kind, uint32_t stream, const tare__text *fields, tare__text *out);
+/* The next field; false at the end or where the rest makes no sense (reader->failed). */
+bool tare__field_next(tare__reader *reader, uint32_t *tag, const uint8_t **data, size_t *bytes);
+uint64_t tare__field_value(const uint8_t *data, size_t bytes);
+
+#endif

@@ -1,0 +1,133 @@
+/* file: the blocks of a .tare file. The specification is docs/FORMAT.md; all integers little-endian.
+ * Must not know who writes and who reads. */
+#ifndef TARE_FORMAT_FILE_H
+#define TARE_FORMAT_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+
+#define TARE__FILE_MAGIC "\x89TARE\r\n\x1a" /* as PNG's: shows text-mode damage at once */
+#define TARE__FILE_MAJOR 1                  /* a reader refuses another major version */
+#define TARE__FILE_MINOR 0                  /* and reads any minor one, skipping what it does not know */
+
+typedef struct tare__file_header {
+    uint8_t magic[8];
+    uint16_t major;
+    uint16_t minor;
+    uint32_t crc; /* CRC32C of the 12 bytes before */
+} tare__file_header;
+
+typedef enum tare__block_kind {
+    TARE__BLOCK_RUN = 1,        /* fields: what ran, where, when (first block of a file) */
+    TARE__BLOCK_NAMES = 2,      /* names as they come up; repeated whole at the end */
+    TARE__BLOCK_PROCESS = 3,    /* fields: one process; a later one replaces an earlier one */
+    TARE__BLOCK_STREAM = 4,     /* fields: one stream (thread); a later one replaces an earlier one */
+    TARE__BLOCK_CLOCK = 5,      /* beats */
+    TARE__BLOCK_EVENTS = 6,     /* nested spans, marks, counters, numbers of one stream */
+    TARE__BLOCK_COMPLETE = 7,   /* complete spans recorded by one stream */
+    TARE__BLOCK_AGGREGATES = 8, /* one stream's aggregate spans; a later one replaces an earlier one */
+    TARE__BLOCK_END = 9         /* fields: how it ended (last block of a file that was closed) */
+} tare__block_kind;
+
+#define TARE__BLOCK_MAGIC 0x4B4C4254u /* "TBLK" */
+
+typedef struct tare__block_header {
+    uint32_t magic;
+    uint16_t kind;
+    uint16_t flags;          /* 0 */
+    uint32_t payload_bytes;  /* after this header */
+    uint32_t stream;         /* file-wide stream id; 0 where there is none */
+    uint32_t count;          /* records */
+    uint32_t spans;          /* EVENTS: spans begun in it; COMPLETE: all; else 0 */
+    uint64_t first_ticks;    /* time range; 0, 0 where there is none */
+    uint64_t last_ticks;
+    uint64_t position;       /* EVENTS, COMPLETE: where reading of the stream's ring stood after this block */
+    uint32_t ordinal;        /* EVENTS: 0, 1, 2, … in its stream, so that a lost block is noticed */
+    uint32_t payload_crc;    /* CRC32C */
+    uint32_t reserved;
+    uint32_t header_crc;     /* CRC32C of the bytes before */
+} tare__block_header;
+
+_Static_assert(sizeof(tare__block_header) == 64, "no padding");
+
+/* A payload larger than this is damage (writers stay far below). */
+#define TARE__BLOCK_PAYLOAD_MAX (4u << 20)
+
+/* Position in a stream's ring: chunk sequence, and slots of that chunk read (main, then reserve). */
+#define TARE__POSITION(sequence, slots) ((uint64_t)(sequence) << 16 | (uint64_t)(slots))
+#define TARE__POSITION_SEQUENCE(position) ((uint32_t)((position) >> 16))
+#define TARE__POSITION_SLOTS(position) ((uint32_t)((position)&0xFFFFu))
+
+/* ---- fields: (varint tag, varint length, bytes) in RUN, PROCESS, STREAM, END ---------------------------
+ * Numbers are varints, signed ones zigzag. A reader skips tags it does not know. */
+typedef enum tare__field {
+    /* RUN */
+    TARE__FIELD_SESSION_ID = 1,
+    TARE__FIELD_COMMAND = 2,      /* arguments, each ended by NUL */
+    TARE__FIELD_HOST = 3,
+    TARE__FIELD_START_REALTIME = 4, /* ns since 1970 */
+    TARE__FIELD_CLOCK_KIND = 5,
+    TARE__FIELD_WRITER = 6,       /* "tare 0.1.0" */
+    TARE__FIELD_FOLDER = 7,       /* the session folder, to salvage from if the END block is missing */
+    TARE__FIELD_CPUS = 8,
+    TARE__FIELD_CPU_MODEL = 9,
+    TARE__FIELD_START_TICKS = 10,
+    TARE__FIELD_DIRECTORY = 11,   /* working directory */
+    /* PROCESS */
+    TARE__FIELD_PROCESS = 20,     /* file-wide process number: 1, 2, … */
+    TARE__FIELD_PROCESS_ID = 21,  /* 16 random bytes; absent: seen but not joined */
+    TARE__FIELD_PID = 22,         /* outer pid */
+    TARE__FIELD_PARENT_PID = 23,
+    TARE__FIELD_PARENT_ID = 24,   /* 16 bytes: of the process it was forked from */
+    TARE__FIELD_PROCESS_COMMAND = 25,
+    TARE__FIELD_JOINED_TICKS = 26,
+    TARE__FIELD_LEFT_TICKS = 27,
+    TARE__FIELD_NOT_JOINED = 28,  /* a sentence: why it was only seen */
+    TARE__FIELD_COST_PAIR = 29,   /* 1/256 ticks */
+    TARE__FIELD_COST_INNER = 30,
+    TARE__FIELD_COST_NEXT = 31,
+    TARE__FIELD_COST_AGGREGATE = 32,
+    TARE__FIELD_HOMELESS_SPANS = 33,
+    TARE__FIELD_HOMELESS_OTHERS = 34,
+    TARE__FIELD_NAMES_REFUSED = 35,
+    TARE__FIELD_INNER_PID = 36,   /* as it sees itself, where that differs */
+    TARE__FIELD_UNREADABLE = 37,  /* a sentence: why its ring could not be read (on) */
+    TARE__FIELD_EXIT_STATUS = 38, /* as of wait(); only the direct child's is known */
+    /* STREAM */
+    TARE__FIELD_STREAM = 40,      /* file-wide stream id: 1, 2, … */
+    TARE__FIELD_STREAM_PROCESS = 41,
+    TARE__FIELD_TID = 42,
+    TARE__FIELD_THREAD_NAME = 43,
+    TARE__FIELD_DROPPED_SPANS = 44,
+    TARE__FIELD_DROPPED_OTHERS = 45,
+    TARE__FIELD_STREAM_NUMBER = 46, /* in its process: tare__chunk.stream */
+    TARE__FIELD_SKIPPED_SLOTS = 47, /* reserved and never filled */
+    /* END */
+    TARE__FIELD_END_REALTIME = 60,
+    TARE__FIELD_END_TICKS = 61,
+    TARE__FIELD_STATUS = 62,      /* exit status as tare run returned it; absent: not known */
+    TARE__FIELD_SIGNAL = 63,      /* that ended the program; absent: none */
+    TARE__FIELD_COLLECTOR_CPU = 64, /* ns of CPU time the collector used, user + system */
+    TARE__FIELD_ROTATED_SPANS = 65, /* spans of blocks taken out by --max-size or --last */
+    TARE__FIELD_ROTATED_BEFORE = 66, /* ticks: what lies before is not complete */
+    TARE__FIELD_SALVAGED = 67,    /* 1: finished by a later command after the collector was killed */
+    TARE__FIELD_REFUSED_SPACE = 68, /* processes that could not join, by reason */
+    TARE__FIELD_REFUSED_ABI = 69,
+    TARE__FIELD_REFUSED_SYSTEM = 70,
+    TARE__FIELD_REFUSED_COPY = 71,
+    TARE__FIELD_WRITE_ERROR = 72, /* a sentence: the disk filled up, … and what is missing */
+    TARE__FIELD_LEFT_RUNNING = 73 /* recorded processes still running when it ended */
+} tare__field;
+
+/* ---- checksums ------------------------------------------------------------------------------------------------ */
+/* CRC32C (Castagnoli), as iSCSI and ext4 use it. Start with 0; feed the result back to go on. */
+uint32_t tare__crc32c(uint32_t crc, const void *data, size_t bytes);
+
+void tare__file_header_make(tare__file_header *header);
+void tare__block_header_seal(tare__block_header *header, const void *payload); /* fills magic and both CRCs */
+/* NULL when magic and CRC of the header are right and the lengths are sane, else what is wrong. */
+const char *tare__block_header_check(const tare__block_header *header);
+
+#endif

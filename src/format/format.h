@@ -1,0 +1,11 @@
+/* format: what a record in shared memory and a block in a file *are*: layouts, versions, codec.
+ * Shared by the recording and the reading side; owns no state.
+ * Must not know who writes and who reads. */
+#ifndef TARE_FORMAT_H
+#define TARE_FORMAT_H
+
+#include "ring.h"
+#include "file.h"
+#include "codec.h"
+
+#endif

@@ -1,0 +1,51 @@
+/* clock: which clock, and reading it. Pure but for the kernel's files; any thread.
+ * Must not know sessions. */
+#include <fcntl.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#include "record.h"
+
+uint64_t tare__monotonic_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+#if defined(__x86_64__)
+/* A virtual machine may hide the bit; that the kernel keeps its own time by the counter is as good. */
+static bool kernel_trusts_tsc(void)
+{
+    char name[16] = "";
+    int fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    ssize_t got = read(fd, name, sizeof name - 1);
+    close(fd);
+    return got >= 4 && memcmp(name, "tsc\n", 4) == 0;
+}
+#endif
+
+tare__clock_kind tare__clock_choose(void)
+{
+#if defined(__x86_64__)
+    unsigned a, b, c, d;
+    if (__get_cpuid(0x80000007, &a, &b, &c, &d) && (d & 1u << 8))
+        return TARE__CLOCK_TSC;
+    return kernel_trusts_tsc() ? TARE__CLOCK_TSC : TARE__CLOCK_MONOTONIC;
+#elif defined(__aarch64__)
+    return TARE__CLOCK_TSC;
+#else
+    return TARE__CLOCK_MONOTONIC;
+#endif
+}
+
+uint64_t tare__clock_ticks(tare__clock_kind kind)
+{
+    return kind == TARE__CLOCK_TSC ? tare__tsc() : tare__monotonic_ns();
+}

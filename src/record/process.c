@@ -1,0 +1,287 @@
+/* process: this process's ring file: made at the first event, grown for many threads, given up.
+ * One thread makes it, others wait; a handler that meets its own thread making it does without.
+ * Must not know what the records mean. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "record.h"
+
+#define NAMES_OFFSET ((sizeof(tare__ring) + 4095u) & ~(uint64_t)4095u)
+#define CHUNKS_OFFSET \
+    ((NAMES_OFFSET + TARE__NAMES_BYTES + TARE__CHUNK_BYTES - 1) & ~(uint64_t)(TARE__CHUNK_BYTES - 1))
+#define POOL_BYTES_MIN (4u * TARE__CHUNK_BYTES)
+#define GROW_CHUNKS 32u
+#define TMPFS_MAGIC 0x01021994
+
+tare__process *tare__here;
+tare__session_page *tare__session;
+char tare__session_folder[TARE__PATH_BYTES];
+
+/* Address space for the largest ring, reserved once and never given back: a thread that was stopped half
+ * way through writing a slot may finish it at any later time, and must find memory there. */
+static uint8_t *region;
+static size_t region_bytes;
+static uint8_t last_id[TARE__ID_BYTES]; /* survives fork: the child's parent */
+
+int tare__thread_id(void)
+{
+    return (int)syscall(SYS_gettid);
+}
+
+static void make_id(uint8_t id[TARE__ID_BYTES])
+{
+    if (getrandom(id, TARE__ID_BYTES, GRND_NONBLOCK) == TARE__ID_BYTES)
+        return;
+    uint64_t mix[2] = {tare__monotonic_ns() ^ (uint64_t)getpid() << 40, tare__tsc() ^ (uintptr_t)&mix};
+    memcpy(id, mix, TARE__ID_BYTES);
+}
+
+static bool reserve_region(void)
+{
+    if (region)
+        return true;
+    size_t want = CHUNKS_OFFSET + (size_t)tare__session->max_pool_bytes;
+    for (; want > CHUNKS_OFFSET + POOL_BYTES_MIN; want = CHUNKS_OFFSET + (want - CHUNKS_OFFSET) / 2) {
+        uint8_t *map = mmap(NULL, want + TARE__CHUNK_BYTES, PROT_NONE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (map == MAP_FAILED)
+            continue;
+        uintptr_t aligned = ((uintptr_t)map + TARE__CHUNK_BYTES - 1) & ~(uintptr_t)(TARE__CHUNK_BYTES - 1);
+        region = (uint8_t *)aligned;
+        region_bytes = want;
+        return true;
+    }
+    return false;
+}
+
+/* Takes up to `want` bytes from what the session may use, in whole chunks; 0: nothing left. */
+static uint64_t take_budget(uint64_t want, uint64_t least)
+{
+    for (; want >= least; want = want / 2 & ~(uint64_t)(TARE__CHUNK_BYTES - 1)) {
+        int64_t before = atomic_fetch_sub(&tare__session->bytes_left, (int64_t)want);
+        if (before >= (int64_t)want)
+            return want;
+        atomic_fetch_add(&tare__session->bytes_left, (int64_t)want);
+    }
+    return 0;
+}
+
+/* Shared memory is the machine's memory: a ring takes at most an eighth of what is free there. */
+static bool fits(int fd, uint64_t bytes)
+{
+    struct statfs fs;
+    if (fstatfs(fd, &fs) != 0 || fs.f_type != TMPFS_MAGIC || fs.f_blocks == 0)
+        return true;
+    return bytes <= (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize / 8;
+}
+
+/* Opens a new ring file of `bytes`, all of it really there: a full file system is an error now, never a
+ * SIGBUS later. Returns the descriptor or -1. */
+static int create_in(const char *folder, const char *name, uint64_t bytes, char path[TARE__PATH_BYTES])
+{
+    if (folder[0] == '\0' ||
+        snprintf(path, TARE__PATH_BYTES, "%s/%s", folder, name) >= TARE__PATH_BYTES)
+        return -1;
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return -1;
+    if (fits(fd, bytes) && fallocate(fd, 0, 0, (off_t)bytes) == 0)
+        return fd;
+    /* posix_fallocate would fill in for file systems that cannot reserve; writing zeros is what it does. */
+    if (errno == EOPNOTSUPP && posix_fallocate(fd, 0, (off_t)bytes) == 0)
+        return fd;
+    close(fd);
+    unlink(path);
+    return -1;
+}
+
+static void read_command(char command[TARE__COMMAND_BYTES])
+{
+    int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? 0 : read(fd, command, TARE__COMMAND_BYTES - 2);
+    if (fd >= 0)
+        close(fd);
+    command[got > 0 ? got : 0] = '\0';
+}
+
+static void say_hello(const tare__ring *ring)
+{
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    int length = snprintf(to.sun_path, sizeof to.sun_path, "%s/" TARE__JOIN_SOCKET, tare__session_folder);
+    if (length < 0 || (size_t)length >= sizeof to.sun_path)
+        return;
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return;
+    tare__hello hello = {.abi = TARE__RING_ABI, .pid = getpid()};
+    memcpy(hello.id, ring->id, TARE__ID_BYTES);
+    /* Lost when the collector is behind; it finds the file by itself and then lacks only the outer pid. */
+    sendto(fd, &hello, sizeof hello, MSG_NOSIGNAL, (struct sockaddr *)&to, sizeof to);
+    close(fd);
+}
+
+static void fill_in(tare__ring *ring, const uint8_t id[TARE__ID_BYTES], uint64_t pool)
+{
+    memcpy(ring->id, id, TARE__ID_BYTES);
+    memcpy(ring->parent, last_id, TARE__ID_BYTES);
+    memcpy(last_id, id, TARE__ID_BYTES);
+    ring->abi = TARE__RING_ABI;
+    ring->header_bytes = sizeof *ring;
+    ring->names_offset = NAMES_OFFSET;
+    ring->chunks_offset = CHUNKS_OFFSET;
+    ring->pid = getpid();
+    ring->ppid = getppid();
+    read_command(ring->command);
+    atomic_store(&ring->chunk_count, (uint32_t)(pool / TARE__CHUNK_BYTES));
+    /* Generations start at random, so that a straggler from another ring at this address is stale here. */
+    for (uint32_t i = 0; i < pool / TARE__CHUNK_BYTES; i++)
+        ((tare__chunk *)(void *)((uint8_t *)ring + CHUNKS_OFFSET + (size_t)i * TARE__CHUNK_BYTES))->generation =
+            (uint32_t)(id[0] | id[1] << 8) & 0x7FFFu;
+    tare__calibrate(ring, (uint8_t *)ring + CHUNKS_OFFSET);
+    ring->joined = tare__ticks();
+    atomic_thread_fence(memory_order_release);
+    memcpy(ring->magic, TARE__RING_MAGIC, sizeof ring->magic);
+}
+
+static int make_ring(void)
+{
+    tare__session_page *session = tare__session;
+    if (atomic_load(&session->state) != TARE__SESSION_OPEN)
+        return TARE_E_NO_SESSION;
+    if (!reserve_region())
+        return TARE_E_MEMORY;
+    uint64_t want = session->pool_bytes;
+    if (want > region_bytes - CHUNKS_OFFSET)
+        want = region_bytes - CHUNKS_OFFSET;
+    uint64_t pool = take_budget(want, POOL_BYTES_MIN);
+    if (pool == 0)
+        return TARE_E_SPACE;
+    uint8_t id[TARE__ID_BYTES];
+    make_id(id);
+    char name[2 * TARE__ID_BYTES + sizeof TARE__RING_SUFFIX];
+    for (int i = 0; i < TARE__ID_BYTES; i++)
+        snprintf(name + 2 * i, 3, "%02x", id[i]);
+    memcpy(name + 2 * TARE__ID_BYTES, TARE__RING_SUFFIX, sizeof TARE__RING_SUFFIX);
+    tare__process *here = tare__here;
+    int fd = -1;
+    for (; fd < 0 && pool >= POOL_BYTES_MIN; pool /= 2) {
+        fd = create_in(tare__session_folder, name, CHUNKS_OFFSET + pool, here->path);
+        if (fd < 0)
+            fd = create_in(session->fallback, name, CHUNKS_OFFSET + pool, here->path);
+        if (fd >= 0)
+            break;
+        atomic_fetch_add(&session->bytes_left, (int64_t)(pool - pool / 2));
+    }
+    if (fd < 0)
+        return TARE_E_SPACE;
+    void *map = mmap(region, CHUNKS_OFFSET + pool, PROT_READ | PROT_WRITE,
+                     MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd, 0);
+    close(fd);
+    if (map == MAP_FAILED) {
+        unlink(here->path);
+        return TARE_E_MEMORY;
+    }
+    tare__ring *ring = map;
+    fill_in(ring, id, pool);
+    here->chunks = region + CHUNKS_OFFSET;
+    __atomic_store_n(&here->ring, ring, __ATOMIC_RELEASE);
+    tare__names_publish(ring);
+    say_hello(ring);
+    return 0;
+}
+
+static void refuse(int status)
+{
+    if (status == TARE_E_NO_SESSION)
+        return;
+    atomic_fetch_add(&tare__session->refused[status == TARE_E_SPACE ? TARE__REFUSED_SPACE
+                                                                    : TARE__REFUSED_SYSTEM], 1);
+}
+
+tare__ring *tare__process_join(void)
+{
+    tare__process *here = tare__here;
+    if (!here || !tare__session)
+        return NULL;
+    uint32_t state = atomic_load_explicit(&here->state, memory_order_acquire);
+    if (TARE__LIKELY(state == TARE__PROCESS_JOINED))
+        return here->ring;
+    if (state == TARE__PROCESS_REFUSED)
+        return NULL;
+    int me = tare__thread_id();
+    uint32_t fresh = TARE__PROCESS_FRESH;
+    if (state == TARE__PROCESS_FRESH &&
+        atomic_compare_exchange_strong(&here->state, &fresh, TARE__PROCESS_JOINING)) {
+        atomic_store(&here->joiner, me);
+        int status = make_ring();
+        if (status) {
+            refuse(status);
+            tare__modes_set(0, TARE__MODE_SESSION);
+        }
+        atomic_store_explicit(&here->state, status ? TARE__PROCESS_REFUSED : TARE__PROCESS_JOINED,
+                              memory_order_release);
+        return status ? NULL : here->ring;
+    }
+    /* Some milliseconds at most. A handler on the joining thread itself would wait for ever. */
+    while ((state = atomic_load_explicit(&here->state, memory_order_acquire)) == TARE__PROCESS_JOINING) {
+        if (atomic_load(&here->joiner) == me)
+            return NULL;
+        sched_yield();
+    }
+    return state == TARE__PROCESS_JOINED ? here->ring : NULL;
+}
+
+bool tare__process_grow(void)
+{
+    tare__process *here = tare__here;
+    tare__ring *ring = here->ring;
+    uint32_t idle = 0;
+    if (!atomic_compare_exchange_strong(&here->growing, &idle, 1))
+        return false;
+    uint32_t count = atomic_load(&ring->chunk_count);
+    uint64_t at = CHUNKS_OFFSET + (uint64_t)count * TARE__CHUNK_BYTES;
+    uint64_t more = (uint64_t)GROW_CHUNKS * TARE__CHUNK_BYTES;
+    bool grown = false;
+    if (at + more <= region_bytes && count + GROW_CHUNKS <= TARE__RING_CHUNKS_MAX && take_budget(more, more)) {
+        int fd = open(here->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+        if (fd >= 0 && fits(fd, more) && fallocate(fd, 0, (off_t)at, (off_t)more) == 0 &&
+            mmap(region + at, more, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd,
+                 (off_t)at) != MAP_FAILED) {
+            atomic_store_explicit(&ring->chunk_count, count + GROW_CHUNKS, memory_order_release);
+            grown = true;
+        }
+        if (fd >= 0)
+            close(fd);
+        if (!grown)
+            atomic_fetch_add(&tare__session->bytes_left, (int64_t)more);
+    }
+    atomic_store(&here->growing, 0);
+    return grown;
+}
+
+void tare__process_leave(void)
+{
+    tare__process *here = tare__here;
+    if (!here || atomic_load(&here->state) != TARE__PROCESS_JOINED)
+        return;
+    atomic_store(&here->ring->closed, 1);
+    tare__ring *ring = here->ring;
+    uint64_t bytes = CHUNKS_OFFSET + (uint64_t)atomic_load(&ring->chunk_count) * TARE__CHUNK_BYTES;
+    __atomic_store_n(&here->ring, NULL, __ATOMIC_RELEASE);
+    atomic_store(&here->state, TARE__PROCESS_FRESH);
+    /* Private memory in its place: whoever still writes there harms nobody. */
+    mmap(region, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+}

@@ -1,0 +1,223 @@
+/* record: inside the target. Clock, names, per-thread cursors into shared chunks, birth and death of
+ * threads and processes, sessions. Everything here may run in any thread, in a signal handler, after fork.
+ * Must not know what the records will mean, nor anything about files but the ring. */
+#ifndef TARE_RECORD_H
+#define TARE_RECORD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <tare.h>
+
+#include "base/base.h"
+#include "format/format.h"
+
+/* ---- clock ----------------------------------------------------------------------------------------- */
+static inline uint64_t tare__tsc(void)
+{
+#if defined(__x86_64__)
+    return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+    uint64_t ticks;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+    return ticks;
+#else
+    return 0;
+#endif
+}
+uint64_t tare__monotonic_ns(void);
+/* Whether the time-stamp counter of this machine can be trusted as a clock. */
+tare__clock_kind tare__clock_choose(void);
+uint64_t tare__clock_ticks(tare__clock_kind kind);
+
+/* ---- threads --------------------------------------------------------------------------------------------
+ * A thread's state lies on private pages that fork wipes (MADV_WIPEONFORK), so that a child finds zeros and
+ * joins anew, whichever way it was made: atfork handlers do not run for _Fork or clone. */
+#define TARE__SKIP_LEVELS 512
+#define TARE__CELLS_MAX 384
+
+typedef struct tare__thread {
+    /* Next free slot: its address, with the chunk's generation in the top 16 bits. Advanced by one
+     * instruction before the slot is filled, so that a signal handler in between gets the next slot. Bits
+     * 12..15 zero: no slot there, go the slow way (end of the chunk, wiped by fork, parked at 0). */
+    uint64_t cursor;
+    uint64_t saved;        /* the cursor while it is parked at 0; 0: the chunk is full or there is none */
+    volatile uint32_t in_slow; /* the slow way is running: a handler must not enter it again */
+    uint32_t stream;       /* 0: not joined */
+    uint32_t chunk;        /* index + 1; 0: none */
+    uint32_t sequence;     /* of the next chunk */
+    uint32_t reserve_used;
+    int32_t tid;
+    /* While a span was dropped or skipped and is still open, its end must be left out too: one bit a level
+     * from there on, 1 for left out. Everything goes the slow way until the stack is empty again. */
+    uint32_t skip_depth;
+    uint32_t skip_over;    /* levels beyond the bits; left out, all of them */
+    uint64_t skip_bits[TARE__SKIP_LEVELS / 64];
+    uint64_t dropped_spans, dropped_others, lost_ends;
+    uint64_t nested_spans, nested_others; /* dropped by handlers that met in_slow */
+    uint32_t steps_open, epochs_open;
+    uint32_t cell_chunk;   /* index + 1 */
+    uint32_t cells_used;
+    _Atomic uint32_t used; /* the state belongs to a thread */
+    char name[TARE__THREAD_NAME_BYTES];
+    tare__cell *cells[TARE__CELLS_MAX]; /* by site->slot */
+} tare__thread;
+
+extern __thread tare__thread *tare__self __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* The calling thread's state, joined to the process's ring; NULL when there is no room or no session (the
+ * gate is then closed if it will stay so). Slow, keeps errno. */
+tare__thread *tare__thread_join(void);
+/* Makes a (possibly wiped) state part of the ring; false: no session. */
+bool tare__thread_enlist(tare__thread *self);
+/* Moves the thread to a fresh chunk and retires the old one. False: none is free, nothing changed. */
+bool tare__thread_next_chunk(tare__thread *self, bool may_grow);
+void tare__thread_count_drops(tare__thread *self); /* publishes its drop counts */
+void tare__threads_forget(void); /* every thread joins anew at its next event (a new session starts) */
+tare__cell *tare__thread_cell(tare__thread *self, uint64_t slot, uint32_t name, uint32_t every);
+
+/* ---- process ---------------------------------------------------------------------------------------------- */
+typedef enum tare__process_state {
+    TARE__PROCESS_FRESH = 0, /* also what fork leaves */
+    TARE__PROCESS_JOINING = 1,
+    TARE__PROCESS_JOINED = 2,
+    TARE__PROCESS_REFUSED = 3
+} tare__process_state;
+
+typedef struct tare__process {
+    _Atomic uint32_t state;
+    _Atomic int32_t joiner; /* thread that is joining it */
+    _Atomic uint32_t growing;
+    _Atomic(void *) thread_blocks;
+    tare__ring *ring;
+    uint8_t *chunks;
+    char path[TARE__PATH_BYTES]; /* of the ring file */
+} tare__process;
+
+extern tare__process *tare__here;          /* on a page that fork wipes; NULL: never had a session */
+extern tare__session_page *tare__session;  /* NULL: none */
+extern char tare__session_folder[TARE__PATH_BYTES]; /* kept over fork, for the child to join by */
+extern _Atomic uint32_t tare__modes;       /* TARE__MODE_ bits; the gate follows from them */
+
+enum {
+    TARE__MODE_SESSION = 1,
+    TARE__MODE_PAUSED = 2,
+    TARE__MODE_NO_TSC = 4,
+    TARE__MODE_FORWARD = 8 /* another copy of the library is the home of the state */
+};
+void tare__modes_set(uint32_t set, uint32_t clear);
+
+/* True when there is something to record to. The gate starts at 2, so that events before any constructor
+ * has run find out by themselves. */
+bool tare__find_out(void);
+static inline bool tare__on(void)
+{
+    return TARE__LIKELY(tare__gate == 1) || tare__find_out();
+}
+
+/* Starts the helper program with `socket` as its only business; not this process's child as far as wait()
+ * can see. 0 or a status. */
+int tare__helper_spawn(const char *path, int socket);
+/* Where the helper is; false: nowhere. */
+bool tare__helper_find(const char *wanted, char path[TARE__PATH_BYTES]);
+
+/* The process's ring, made at first need; NULL: none. */
+tare__ring *tare__process_join(void);
+bool tare__process_grow(void); /* more chunks, for many threads; system calls */
+void tare__process_leave(void); /* gives the ring up at the end of a session; stragglers stay harmless */
+uint64_t tare__ticks(void);
+void tare__calibrate(tare__ring *ring, uint8_t *chunk);
+int tare__thread_id(void);
+
+/* Attaches to the session in this folder. 0 or a status. */
+int tare__session_attach(const char *folder);
+void tare__session_detach(void);
+
+/* ---- names ----------------------------------------------------------------------------------------------- */
+/* Id of a name, the same for the same text and kind. Lock-free, no system call. */
+uint32_t tare__name_intern(const char *text, int kind, const char *file, uint32_t line);
+void tare__names_publish(tare__ring *ring); /* copies all names so far into a new ring */
+/* Makes site->word (and site->slot of aggregates). Returns the word. */
+uint64_t tare__site_register(tare_site *site);
+
+/* ---- writing records ------------------------------------------------------------------------------------- */
+/* One instruction: nothing can come between reading and advancing but another thread, and there is none. */
+static inline uint64_t tare__reserve(uint64_t *cursor, uint64_t bytes)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("xaddq %0, %1" : "+r"(bytes), "+m"(*cursor)::"memory", "cc");
+    return bytes;
+#else
+    return __atomic_fetch_add(cursor, bytes, __ATOMIC_RELAXED);
+#endif
+}
+
+static inline void tare__add(uint64_t *at, uint64_t value)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("addq %1, %0" : "+m"(*at) : "er"(value) : "cc");
+#else
+    __atomic_fetch_add(at, value, __ATOMIC_RELAXED);
+#endif
+}
+
+static inline tare__slot *tare__slot_of(uint64_t cursor)
+{
+    return (tare__slot *)(uintptr_t)(cursor & ~TARE__WORD_GENERATION);
+}
+
+/* The word last and with release: the collector takes a slot by its word. */
+static inline void tare__slot_write(uint64_t cursor, uint64_t value, uint64_t word)
+{
+    tare__slot *slot = tare__slot_of(cursor);
+    __atomic_store_n(&slot->value, value, __ATOMIC_RELAXED);
+    __atomic_store_n(&slot->word, word | (cursor & TARE__WORD_GENERATION), __ATOMIC_RELEASE);
+}
+
+/* Records `n` slots (words without generation) the slow way. `reserved` is what tare__reserve gave. Times of 0 in slots[0] are filled in. */
+#define TARE__NOT_RESERVED UINT64_C(1) /* no slot starts there */
+void tare__record_slow(tare__slot *slots, unsigned n, uint64_t reserved) __attribute__((cold));
+/* The same, trying the fast way first. */
+void tare__record(tare__slot *slots, unsigned n);
+
+/* ---- other copies of this library in the process ------------------------------------------------------------ */
+/* Every entry of tare.h that records, as the first copy's functions: a later copy calls these. */
+#define TARE__HOME_LIST(X)                                                                             \
+    X(void, begin, (tare_site * site), (site))                                                         \
+    X(void, end, (tare_site * site), (site))                                                           \
+    X(void, next, (tare_site * site), (site))                                                          \
+    X(uint64_t, aggregate_begin, (void), ())                                                           \
+    X(void, aggregate_end, (tare_site * site, uint64_t start), (site, start))                          \
+    X(uint64_t, sampled_begin, (tare_site * site), (site))                                             \
+    X(void, sampled_end, (tare_site * site, uint64_t start), (site, start))                            \
+    X(void, mark, (tare_site * site), (site))                                                          \
+    X(void, counter, (tare_site * site, double value), (site, value))                                  \
+    X(void, number, (tare_site * site, double value), (site, value))                                   \
+    X(void, indexed, (tare_site * site, uint64_t index, int action), (site, index, action))            \
+    X(void, complete, (tare_site * site, const tare_complete_span *span), (site, span))                \
+    X(tare_site *, dynamic, (const char *name, int kind, tare_site *scratch), (name, kind, scratch))   \
+    X(uint32_t, track, (const char *name, tare_track_kind kind), (name, kind))                         \
+    X(uint64_t, now, (void), ())                                                                       \
+    X(void, thread_name, (const char *name), (name))                                                   \
+    X(int, start, (const tare_options *options), (options))                                            \
+    X(int, stop, (void), ())                                                                           \
+    X(void, pause, (void), ())                                                                         \
+    X(void, resume, (void), ())                                                                        \
+    X(int, recording, (void), ())                                                                      \
+    X(const char *, output, (void), ())
+
+typedef struct tare__home {
+    uint32_t abi;
+    uint32_t bytes;
+    _Atomic uint32_t claimed;
+    const int *gate;
+#define TARE__HOME_MEMBER(type, name, parameters, arguments) type(*name) parameters;
+    TARE__HOME_LIST(TARE__HOME_MEMBER)
+#undef TARE__HOME_MEMBER
+} tare__home;
+
+extern const tare__home *tare__forward; /* the first copy, when this is not it; NULL */
+/* Finds out which copy is the home. True: this one. */
+bool tare__home_claim(void);
+
+#endif

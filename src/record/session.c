@@ -1,0 +1,291 @@
+/* session: is there one, which, and its beginning and end. The gate that every inline function tests is set
+ * here. Start and stop are for one thread at a time; the rest may be called from any.
+ * Must not know who writes the trace, or how. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "record.h"
+
+#define HELPER_ANSWER_MS 10000
+
+TARE_API int tare__gate = 2;
+_Atomic uint32_t tare__modes;
+
+static _Atomic uint32_t found_out; /* 0: not yet, 1: being found out, 2: known */
+static int helper_socket = -1;     /* of a session of our own */
+static char own_trace[TARE__PATH_BYTES];
+
+void tare__modes_set(uint32_t set, uint32_t clear)
+{
+    uint32_t before = atomic_load(&tare__modes), after;
+    do
+        after = (before | set) & ~clear;
+    while (!atomic_compare_exchange_weak(&tare__modes, &before, after));
+    int gate = 0;
+    if (after & TARE__MODE_FORWARD)
+        gate = 2;
+    else if (after & TARE__MODE_SESSION)
+        gate = after == TARE__MODE_SESSION ? 1 : 2;
+    __atomic_store_n(&tare__gate, gate, __ATOMIC_RELEASE);
+}
+
+uint64_t tare__ticks(void)
+{
+    uint32_t modes = atomic_load_explicit(&tare__modes, memory_order_relaxed);
+    return modes & TARE__MODE_NO_TSC ? tare__monotonic_ns() : tare__tsc();
+}
+
+/* ---- attaching ------------------------------------------------------------------------------------------------- */
+
+/* The folder must be a real one of ours that nobody else can enter: what is in it is believed. */
+static int open_session(const char *folder, tare__session_page **page)
+{
+    int dir = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir < 0)
+        return errno == EACCES ? TARE_E_PERMISSION : TARE_E_SYSTEM;
+    struct stat about;
+    int status = TARE_E_PERMISSION, fd = -1;
+    if (fstat(dir, &about) == 0 && about.st_uid == geteuid() && (about.st_mode & 077) == 0)
+        fd = openat(dir, TARE__SESSION_FILE, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    close(dir);
+    if (fd < 0)
+        return status;
+    void *map = MAP_FAILED;
+    if (fstat(fd, &about) == 0 && about.st_size >= (off_t)sizeof **page)
+        map = mmap(NULL, sizeof **page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (map == MAP_FAILED)
+        return TARE_E_SYSTEM;
+    *page = map;
+    if (tare__session_check(*page, (uint64_t)about.st_size)) {
+        munmap(map, sizeof **page);
+        return TARE_E_VERSION;
+    }
+    return 0;
+}
+
+static bool make_process_page(void)
+{
+    if (tare__here)
+        return true;
+    size_t bytes = (sizeof(tare__process) + 4095) & ~(size_t)4095;
+    void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (map == MAP_FAILED)
+        return false;
+    if (madvise(map, bytes, MADV_WIPEONFORK) != 0) {
+        munmap(map, bytes);
+        return false;
+    }
+    tare__here = map;
+    return true;
+}
+
+int tare__session_attach(const char *folder)
+{
+    if (strnlen(folder, TARE__PATH_BYTES) >= TARE__PATH_BYTES)
+        return TARE_E_USAGE;
+    tare__session_page *page = NULL;
+    int status = open_session(folder, &page);
+    if (status)
+        return status;
+    if (!make_process_page()) {
+        atomic_fetch_add(&page->refused[TARE__REFUSED_SYSTEM], 1);
+        munmap(page, sizeof *page);
+        return TARE_E_MEMORY;
+    }
+    tare__threads_forget();
+    strcpy(tare__session_folder, folder);
+    tare__session = page;
+    atomic_thread_fence(memory_order_seq_cst);
+    bool usable_tsc = page->clock == TARE__CLOCK_TSC;
+    tare__modes_set(TARE__MODE_SESSION | (usable_tsc ? 0 : TARE__MODE_NO_TSC), TARE__MODE_PAUSED);
+    return 0;
+}
+
+void tare__session_detach(void)
+{
+    tare__modes_set(0, TARE__MODE_SESSION | TARE__MODE_PAUSED);
+    tare__process_leave();
+    /* The page stays mapped: a thread on the slow way may be looking at it. */
+    tare__session = NULL;
+}
+
+/* A program of a session whose libtare is of another ABI is not recorded, and the session is told. */
+static void stand_back(const char *folder, tare__refusal why)
+{
+    tare__session_page *page = NULL;
+    if (open_session(folder, &page) == 0) {
+        atomic_fetch_add(&page->refused[why], 1);
+        munmap(page, sizeof *page);
+    }
+}
+
+bool tare__find_out(void)
+{
+    if (TARE__LIKELY(atomic_load_explicit(&found_out, memory_order_acquire) == 2))
+        return tare__gate != 0;
+    uint32_t not_yet = 0;
+    if (!atomic_compare_exchange_strong(&found_out, &not_yet, 1))
+        return false; /* somebody is at it */
+    int saved_errno = errno;
+    const char *folder = secure_getenv(TARE__ENV_SESSION);
+    if (!tare__home_claim()) {
+        if (tare__forward)
+            tare__modes_set(TARE__MODE_FORWARD, 0);
+        else if (folder)
+            stand_back(folder, TARE__REFUSED_COPY);
+    } else if (folder && folder[0]) {
+        tare__session_attach(folder);
+    }
+    if (atomic_load(&tare__modes) == 0)
+        tare__modes_set(0, 0); /* closes the gate */
+    atomic_store_explicit(&found_out, 2, memory_order_release);
+    errno = saved_errno;
+    return tare__gate != 0;
+}
+
+/* Before any constructor of the program, which may record. */
+__attribute__((constructor(101))) static void library_loaded(void)
+{
+    tare__find_out();
+}
+
+/* ---- a session of our own ------------------------------------------------------------------------------------------ */
+
+static int ask_helper(int socket, const tare__serve_request *request, tare__serve_reply *reply, int wait_ms)
+{
+    if (send(socket, request, sizeof *request, MSG_NOSIGNAL) != (ssize_t)sizeof *request)
+        return TARE_E_SYSTEM;
+    struct pollfd until = {.fd = socket, .events = POLLIN};
+    int ready;
+    do
+        ready = poll(&until, 1, wait_ms);
+    while (ready < 0 && errno == EINTR);
+    if (ready <= 0 || recv(socket, reply, sizeof *reply, 0) != (ssize_t)sizeof *reply)
+        return TARE_E_SYSTEM;
+    return reply->abi == TARE__RING_ABI ? reply->status : TARE_E_VERSION;
+}
+
+static int start_own(const tare_options *options)
+{
+    tare__serve_request request = {.abi = TARE__RING_ABI, .kind = TARE__SERVE_START, .pid = getpid()};
+    const char *output = options && options->output ? options->output : "";
+    char helper[TARE__PATH_BYTES];
+    int sockets[2];
+    if (strnlen(output, sizeof request.output) >= sizeof request.output)
+        return TARE_E_USAGE;
+    strcpy(request.output, output);
+    request.max_bytes = options ? options->max_bytes : 0;
+    request.last_ns = options ? options->last_ns : 0;
+    if (!tare__helper_find(options ? options->helper : NULL, helper))
+        return TARE_E_NO_HELPER;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0)
+        return TARE_E_SYSTEM;
+    static tare__serve_reply reply;
+    int status = tare__helper_spawn(helper, sockets[1]);
+    close(sockets[1]);
+    if (status == 0)
+        status = ask_helper(sockets[0], &request, &reply, HELPER_ANSWER_MS);
+    if (status == 0)
+        status = tare__session_attach(reply.folder);
+    if (status) {
+        close(sockets[0]);
+        return status;
+    }
+    helper_socket = sockets[0];
+    memcpy(own_trace, reply.trace, sizeof own_trace);
+    return 0;
+}
+
+TARE_API int tare_start(const tare_options *options)
+{
+    static _Atomic uint32_t starting;
+    tare__find_out();
+    if (tare__forward)
+        return tare__forward->start(options);
+    if (atomic_load(&tare__modes) & TARE__MODE_SESSION) {
+        if (helper_socket >= 0)
+            return TARE_E_BUSY;
+        tare_resume();
+        return 0;
+    }
+    if (options && options->size != sizeof *options)
+        return TARE_E_USAGE;
+    uint32_t idle = 0;
+    if (!atomic_compare_exchange_strong(&starting, &idle, 1))
+        return TARE_E_BUSY;
+    int saved_errno = errno;
+    int status = start_own(options);
+    errno = saved_errno;
+    atomic_store(&starting, 0);
+    return status;
+}
+
+TARE_API int tare_stop(void)
+{
+    tare__find_out();
+    if (tare__forward)
+        return tare__forward->stop();
+    if (!(atomic_load(&tare__modes) & TARE__MODE_SESSION) && helper_socket < 0)
+        return TARE_E_NO_SESSION;
+    if (helper_socket < 0) {
+        tare_pause();
+        return 0;
+    }
+    int saved_errno = errno;
+    int socket = helper_socket;
+    helper_socket = -1;
+    tare__session_detach();
+    tare__serve_request request = {.abi = TARE__RING_ABI, .kind = TARE__SERVE_STOP, .pid = getpid()};
+    static tare__serve_reply reply;
+    int status = ask_helper(socket, &request, &reply, -1);
+    close(socket);
+    errno = saved_errno;
+    return status;
+}
+
+TARE_API void tare_pause(void)
+{
+    tare__find_out();
+    if (tare__forward)
+        tare__forward->pause();
+    else if (atomic_load(&tare__modes) & TARE__MODE_SESSION)
+        tare__modes_set(TARE__MODE_PAUSED, 0);
+}
+
+TARE_API void tare_resume(void)
+{
+    tare__find_out();
+    if (tare__forward)
+        tare__forward->resume();
+    else
+        tare__modes_set(0, TARE__MODE_PAUSED);
+}
+
+TARE_API int tare_recording(void)
+{
+    tare__find_out();
+    if (tare__forward)
+        return tare__forward->recording();
+    uint32_t modes = atomic_load(&tare__modes);
+    return (modes & TARE__MODE_SESSION) && !(modes & TARE__MODE_PAUSED);
+}
+
+TARE_API const char *tare_output(void)
+{
+    tare__find_out();
+    if (tare__forward)
+        return tare__forward->output();
+    tare__session_page *session = tare__session;
+    return session ? session->trace : own_trace;
+}

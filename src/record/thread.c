@@ -1,0 +1,264 @@
+/* thread: birth, chunks and death of a recording thread. Each state belongs to its thread alone.
+ * Chunks are taken by compare-and-swap; the collector gives them back.
+ * Must not know what the records mean. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+
+#include "record.h"
+
+#define BLOCK_STATES 32u
+
+typedef struct thread_block {
+    struct thread_block *next;
+    uint64_t align;
+    tare__thread states[BLOCK_STATES];
+} thread_block;
+
+__thread tare__thread *tare__self __attribute__((tls_model("initial-exec")));
+
+static pthread_key_t death_key;
+static _Atomic uint32_t death_key_made;
+
+static uint8_t *chunk_at(uint32_t index)
+{
+    return tare__here->chunks + (size_t)index * TARE__CHUNK_BYTES;
+}
+
+static tare__chunk *descriptor(uint32_t chunk)
+{
+    return chunk ? (tare__chunk *)(void *)chunk_at(chunk - 1) : NULL;
+}
+
+void tare__thread_count_drops(tare__thread *self)
+{
+    tare__chunk *chunk = descriptor(self->chunk);
+    if (!chunk)
+        return;
+    atomic_store_explicit(&chunk->dropped_spans, self->dropped_spans + self->nested_spans, memory_order_relaxed);
+    atomic_store_explicit(&chunk->dropped_others, self->dropped_others + self->nested_others,
+                          memory_order_relaxed);
+}
+
+/* Index + 1 of a chunk that is now this thread's; 0: none is free. */
+static uint32_t take_chunk(uint32_t after)
+{
+    tare__ring *ring = tare__here->ring;
+    uint32_t count = atomic_load_explicit(&ring->chunk_count, memory_order_acquire);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t at = (after + i) % count;
+        uint32_t expected = TARE__CHUNK_FREE;
+        if (atomic_load_explicit(&ring->chunk_state[at], memory_order_relaxed) == TARE__CHUNK_FREE &&
+            atomic_compare_exchange_strong_explicit(&ring->chunk_state[at], &expected, TARE__CHUNK_TAKEN,
+                                                    memory_order_acquire, memory_order_relaxed))
+            return at + 1;
+    }
+    return 0;
+}
+
+/* Names it as this thread's and hands it to the collector's sight. */
+static void show_chunk(const tare__thread *self, uint32_t chunk, uint32_t sequence, tare__chunk_state state)
+{
+    tare__ring *ring = tare__here->ring;
+    tare__chunk *it = descriptor(chunk);
+    it->stream = self->stream;
+    it->sequence = sequence;
+    it->generation = (it->generation + 1) & 0xFFFF;
+    if (it->generation == 0)
+        it->generation = 1;
+    it->tid = self->tid;
+    atomic_store_explicit(&it->main_used, 0, memory_order_relaxed);
+    atomic_store_explicit(&it->reserve_used, 0, memory_order_relaxed);
+    memcpy(it->thread_name, self->name, sizeof it->thread_name);
+    atomic_store_explicit(&it->dropped_spans, self->dropped_spans + self->nested_spans, memory_order_relaxed);
+    atomic_store_explicit(&it->dropped_others, self->dropped_others + self->nested_others, memory_order_relaxed);
+    atomic_store_explicit(&ring->chunk_state[chunk - 1], state, memory_order_release);
+    atomic_fetch_add_explicit(&ring->taken, 1, memory_order_relaxed);
+}
+
+static void retire(tare__thread *self, uint32_t main_used)
+{
+    tare__chunk *chunk = descriptor(self->chunk);
+    if (!chunk)
+        return;
+    tare__thread_count_drops(self);
+    atomic_store_explicit(&chunk->main_used, main_used, memory_order_relaxed);
+    atomic_store_explicit(&chunk->reserve_used, self->reserve_used, memory_order_relaxed);
+    atomic_store_explicit(&tare__here->ring->chunk_state[self->chunk - 1], TARE__CHUNK_RETIRED,
+                          memory_order_release);
+    self->chunk = 0;
+}
+
+bool tare__thread_next_chunk(tare__thread *self, bool may_grow)
+{
+    uint32_t chunk = take_chunk(self->chunk ? self->chunk : self->stream);
+    if (!chunk && may_grow && tare__process_grow())
+        chunk = take_chunk(self->chunk);
+    if (!chunk)
+        return false;
+    retire(self, TARE__CHUNK_SLOTS);
+    self->chunk = chunk;
+    self->reserve_used = 0;
+    show_chunk(self, chunk, self->sequence++, TARE__CHUNK_EVENTS);
+    self->saved = (uint64_t)(uintptr_t)(chunk_at(chunk - 1) + TARE__CHUNK_MAIN) |
+                  (uint64_t)descriptor(chunk)->generation << TARE__WORD_GENERATION_SHIFT;
+    return true;
+}
+
+tare__cell *tare__thread_cell(tare__thread *self, uint64_t slot, uint32_t name, uint32_t every)
+{
+    if (slot >= TARE__CELLS_MAX)
+        return NULL;
+    if (self->cells[slot])
+        return self->cells[slot];
+    if (!self->cell_chunk || self->cells_used == TARE__CELLS_PER_CHUNK) {
+        uint32_t chunk = take_chunk(self->stream);
+        if (!chunk)
+            return NULL;
+        /* A full chunk of cells stays as it is, updated in place, until the thread ends: the collector
+         * finds all of a stream's by their descriptors. */
+        memset(chunk_at(chunk - 1) + TARE__CHUNK_MAIN, 0, TARE__CHUNK_BYTES - TARE__CHUNK_MAIN);
+        self->cell_chunk = chunk;
+        self->cells_used = 0;
+        show_chunk(self, chunk, 0, TARE__CHUNK_AGGREGATES);
+    }
+    tare__cell *cell = (tare__cell *)(void *)(chunk_at(self->cell_chunk - 1) + TARE__CHUNK_MAIN) +
+                       self->cells_used++;
+    cell->every = every ? every : 1;
+    cell->min = UINT64_MAX;
+    cell->countdown = 1;
+    cell->random = tare__ticks() | 1;
+    atomic_store_explicit(&cell->name, name, memory_order_release);
+    self->cells[slot] = cell;
+    return cell;
+}
+
+/* Chunks of cells have no order among themselves; they are this stream's that are not retired yet. */
+static void retire_cells(const tare__thread *self)
+{
+    tare__ring *ring = tare__here->ring;
+    if (!self->cell_chunk)
+        return;
+    uint32_t count = atomic_load(&ring->chunk_count);
+    for (uint32_t i = 0; i < count; i++)
+        if (atomic_load(&ring->chunk_state[i]) == TARE__CHUNK_AGGREGATES &&
+            ((tare__chunk *)(void *)chunk_at(i))->stream == self->stream)
+            atomic_store_explicit(&ring->chunk_state[i], TARE__CHUNK_AGGREGATES_RETIRED, memory_order_release);
+}
+
+static void thread_died(void *state)
+{
+    tare__thread *self = state;
+    /* What destructors still to come record starts a new stream. */
+    tare__self = NULL;
+    atomic_signal_fence(memory_order_seq_cst);
+    if (self->stream && tare__here && tare__here->ring) {
+        uint64_t cursor = self->cursor & TARE__CHUNK_MAIN_BITS ? self->cursor : self->saved;
+        uint32_t used = cursor ? (uint32_t)((cursor & (TARE__CHUNK_BYTES - 1)) - TARE__CHUNK_MAIN) / 16
+                               : TARE__CHUNK_SLOTS;
+        retire(self, used);
+        retire_cells(self);
+    }
+    memset(self, 0, offsetof(tare__thread, used));
+    memset(self->cells, 0, sizeof self->cells);
+    atomic_store_explicit(&self->used, 0, memory_order_release);
+}
+
+static bool make_death_key(void)
+{
+    uint32_t state = atomic_load(&death_key_made);
+    if (state == 2)
+        return true;
+    uint32_t none = 0;
+    if (state == 0 && atomic_compare_exchange_strong(&death_key_made, &none, 1))
+        atomic_store(&death_key_made, pthread_key_create(&death_key, thread_died) == 0 ? 2 : 3);
+    return atomic_load(&death_key_made) == 2;
+}
+
+/* States are never handed out again after a fork: blocks hang off a wiped page, and the forking thread goes
+ * on in the state it has. */
+static tare__thread *new_state(void)
+{
+    tare__process *here = tare__here;
+    for (thread_block *block = atomic_load(&here->thread_blocks); block; block = block->next)
+        for (uint32_t i = 0; i < BLOCK_STATES; i++) {
+            uint32_t expected = 0;
+            if (atomic_load_explicit(&block->states[i].used, memory_order_relaxed) == 0 &&
+                atomic_compare_exchange_strong(&block->states[i].used, &expected, 1))
+                return &block->states[i];
+        }
+    thread_block *block =
+        mmap(NULL, sizeof *block, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (block == MAP_FAILED)
+        return NULL;
+    if (madvise(block, sizeof *block, MADV_WIPEONFORK) != 0) {
+        munmap(block, sizeof *block);
+        return NULL;
+    }
+    atomic_store(&block->states[0].used, 1);
+    void *head = atomic_load(&here->thread_blocks);
+    do
+        block->next = head;
+    while (!atomic_compare_exchange_weak(&here->thread_blocks, &head, block));
+    return &block->states[0];
+}
+
+bool tare__thread_enlist(tare__thread *self)
+{
+    tare__ring *ring = tare__process_join();
+    if (!ring)
+        return false;
+    self->sequence = 0;
+    self->chunk = 0;
+    self->saved = 0;
+    self->tid = tare__thread_id();
+    if (self->name[0] == '\0')
+        prctl(PR_GET_NAME, self->name);
+    self->stream = atomic_fetch_add(&ring->next_stream, 1) + 1;
+    return true;
+}
+
+tare__thread *tare__thread_join(void)
+{
+    int saved_errno = errno;
+    tare__thread *self = NULL;
+    if (tare__process_join() && make_death_key() && (self = new_state()) != NULL) {
+        self->in_slow = 1; /* until it is whole */
+        tare__self = self;
+        atomic_signal_fence(memory_order_seq_cst);
+        if (tare__thread_enlist(self)) {
+            tare__thread_next_chunk(self, true);
+            pthread_setspecific(death_key, self);
+        }
+        atomic_signal_fence(memory_order_seq_cst);
+        self->in_slow = 0;
+    }
+    errno = saved_errno;
+    return self;
+}
+
+void tare__threads_forget(void)
+{
+    tare__process *here = tare__here;
+    for (thread_block *block = here ? atomic_load(&here->thread_blocks) : NULL; block; block = block->next)
+        for (uint32_t i = 0; i < BLOCK_STATES; i++) {
+            tare__thread *state = &block->states[i];
+            if (!atomic_load(&state->used))
+                continue;
+            __atomic_store_n(&state->cursor, 0, __ATOMIC_RELAXED);
+            state->saved = 0;
+            state->stream = 0;
+            state->chunk = state->sequence = state->reserve_used = 0;
+            state->skip_depth = state->skip_over = 0;
+            state->dropped_spans = state->dropped_others = state->lost_ends = 0;
+            state->nested_spans = state->nested_others = 0;
+            state->steps_open = state->epochs_open = 0;
+            state->cell_chunk = state->cells_used = 0;
+            memset(state->cells, 0, sizeof state->cells);
+        }
+}

@@ -1,0 +1,43 @@
+/* quantile: exact quantiles of values that are all at hand.
+ * Owned by the calling thread; nothing is kept.
+ * Must not know what the values measure. */
+#include "stat.h"
+
+#include <stdlib.h>
+
+static int compare(const void *left, const void *right)
+{
+    double a = *(const double *)left;
+    double b = *(const double *)right;
+    if (isnan(a) || isnan(b))
+        return !!isnan(a) - !!isnan(b);
+    return (a > b) - (a < b);
+}
+
+void tare__sort(double *values, size_t n)
+{
+    if (n > 1)
+        qsort(values, n, sizeof(*values), compare);
+}
+
+double tare__quantile_sorted(const double *sorted, size_t n, double q)
+{
+    if (!n || isnan(q))
+        return NAN;
+    if (q <= 0)
+        return sorted[0];
+    if (q >= 1)
+        return sorted[n - 1];
+    double position = q * (double)(n - 1);
+    size_t at = (size_t)position;
+    double part = position - (double)at;
+    if (at + 1 >= n)
+        return sorted[n - 1];
+    double low = sorted[at];
+    double high = sorted[at + 1];
+    /* Equal neighbours as they are: the difference of two infinities is no number. */
+    if (part == 0 || low == high)
+        return low;
+    /* From the nearer end, so that rounding never carries the result past a neighbour. */
+    return part < 0.5 ? low + (high - low) * part : high - (high - low) * (1 - part);
+}

@@ -1,0 +1,143 @@
+/* trace: opens a .tare file, validates it, salvages what damage left, hands out its blocks in file order.
+ * A trace belongs to one thread; its memory does not grow with the file's length.
+ * Must not know rings, targets, or what is made of the records. */
+#ifndef TARE_TRACE_H
+#define TARE_TRACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+#include "format/format.h"
+
+typedef struct tare__trace tare__trace;
+
+/* Opens and validates the head of the file. 0; TARE_E_INPUT (not there, foreign, empty, damaged beyond use),
+ * TARE_E_VERSION, TARE_E_PERMISSION, TARE_E_SYSTEM or TARE_E_MEMORY with a sentence. */
+int tare__trace_open(const char *path, tare__trace **trace, tare__error *error);
+void tare__trace_close(tare__trace *trace); /* NULL is fine */
+const char *tare__trace_path(const tare__trace *trace);
+
+/* ---- cursor -------------------------------------------------------------------------------------- */
+typedef struct tare__trace_block {
+    tare__block_header header;
+    const uint8_t *payload; /* checksum verified; lives until the next call */
+    uint64_t offset;        /* of the header in the file */
+} tare__trace_block;
+
+/* The next block of a kind and coding that is known, in file order: 1, 0 at the end, TARE_E_SYSTEM or
+ * TARE_E_MEMORY with a sentence. Damage is stepped over and told by tare__trace_damage. What the blocks RUN,
+ * NAMES, PROCESS, STREAM, CLOCK and END say is in the tables below before they are handed out. */
+int tare__trace_next(tare__trace *trace, tare__trace_block *block, tare__error *error);
+
+/* Reads all headers, and the payloads that fill the tables; seeks over events. After it the tables are those
+ * of the whole file and the cursor is at the start. Does nothing the second time.
+ * 0 or as tare__trace_next. */
+int tare__trace_prescan(tare__trace *trace, tare__error *error);
+void tare__trace_rewind(tare__trace *trace); /* the damage report starts anew; tables stay */
+
+/* A payload with the right checksum that its codec refuses: counts it among the damaged blocks. */
+void tare__trace_refuse(tare__trace *trace, const tare__trace_block *block);
+
+/* ---- damage: of what the cursor has passed since open or rewind ---------------------------------- */
+typedef struct tare__trace_damage {
+    uint64_t blocks;       /* damaged, or runs of bytes in which no block starts */
+    uint64_t bytes;        /* stepped over for it */
+    uint64_t first_offset; /* of the first damage; meaningful when blocks > 0 */
+    uint64_t spans;        /* in damaged blocks whose headers are right */
+    uint64_t headless;     /* of blocks: those without a right header, so that nobody knows their spans */
+    bool file_header;      /* the first 16 bytes are damaged (counted in neither) */
+    bool torn;             /* the file ends inside a block */
+    uint64_t torn_offset;  /* where that block starts */
+    uint64_t torn_spans;   /* spans its header promised; 0 when not even that is there */
+    uint64_t unknown;      /* blocks of unknown kind or coding, skipped */
+    uint64_t last_ticks;   /* newest event time in a good header; 0: none */
+} tare__trace_damage;
+const tare__trace_damage *tare__trace_damage_of(const tare__trace *trace);
+
+/* ---- tables: digested as the blocks pass; complete after prescan or at the end ----------------------------
+ * Strings are NUL terminated and live until close; NULL where the file has none. */
+typedef struct tare__trace_run {
+    bool present;
+    const char *session_id; /* TARE__ID_BYTES random bytes, or NULL */
+    const char *arguments;     /* each ended by NUL */
+    size_t arguments_bytes;
+    const char *host, *writer, *folder, *cpu_model, *directory;
+    uint64_t start_realtime_ns; /* 0: not known */
+    uint64_t start_ticks;
+    uint32_t clock; /* tare__clock_kind; 0: not known */
+    uint32_t cpus;
+} tare__trace_run;
+
+typedef struct tare__trace_end {
+    bool present; /* false: the file is unfinished */
+    bool has_status, salvaged;
+    int64_t status;
+    uint32_t signal;
+    uint64_t realtime_ns, ticks; /* 0: not known */
+    bool has_collector_cpu;
+    uint64_t collector_cpu_ns;
+    uint64_t rotated_spans, rotated_before; /* ticks; 0: nothing taken out */
+    uint64_t refused_space, refused_abi, refused_system, refused_copy;
+    uint64_t left_running;
+    const char *write_error;
+} tare__trace_end;
+
+typedef struct tare__trace_process {
+    uint32_t number;
+    bool joined; /* has a process id */
+    bool has_cost, has_exit_status;
+    uint8_t id[TARE__ID_BYTES], parent[TARE__ID_BYTES];
+    int64_t pid, parent_pid, inner_pid; /* 0: not known */
+    const char *arguments;              /* each ended by NUL */
+    size_t arguments_bytes;
+    uint64_t joined_ticks, left_ticks; /* 0: not known */
+    const char *not_joined, *unreadable;
+    tare__own_cost cost; /* 1/256 ticks */
+    uint64_t homeless_spans, homeless_others, names_refused;
+    int64_t exit_status; /* as of wait() */
+} tare__trace_process;
+
+typedef struct tare__trace_stream {
+    uint32_t id;
+    uint32_t process; /* its number; 0: not known */
+    int64_t tid;
+    const char *name;
+    uint64_t dropped_spans, dropped_others, skipped_slots;
+} tare__trace_stream;
+
+typedef struct tare__trace_name {
+    const char *text;
+    const char *file; /* NULL: not known */
+    uint32_t text_bytes;
+    uint32_t kind; /* tare_kind, or TARE__NAME_TRACK + tare_track_kind */
+    uint32_t line;
+    uint32_t id;
+} tare__trace_name;
+
+const tare__trace_run *tare__trace_run_of(const tare__trace *trace);
+const tare__trace_end *tare__trace_end_of(const tare__trace *trace);
+/* In order of appearance. The pointer lives until the next call of next or prescan. */
+const tare__trace_process *tare__trace_processes(const tare__trace *trace, size_t *n);
+size_t tare__trace_stream_count(const tare__trace *trace);
+const tare__trace_stream *tare__trace_stream_row(const tare__trace *trace, size_t row);
+const tare__trace_name *tare__trace_names(const tare__trace *trace, size_t *n);
+/* By number or id; NULL when the file does not tell of it. */
+const tare__trace_process *tare__trace_process_at(const tare__trace *trace, uint32_t number);
+const tare__trace_stream *tare__trace_stream_at(const tare__trace *trace, uint32_t id);
+const tare__trace_name *tare__trace_name_at(const tare__trace *trace, uint32_t id);
+/* Offset of the newest readable AGGREGATES block of a stream, the one that counts; 0: none. After prescan. */
+uint64_t tare__trace_aggregates_at(const tare__trace *trace, uint32_t stream);
+
+/* Ids above this are taken as damage: a table must not grow by what a few bytes claim. */
+#define TARE__TRACE_IDS_MAX (1u << 20)
+
+/* ---- clock --------------------------------------------------------------------------------------- */
+/* Nanoseconds since the start of the run; negative before it. Piecewise linear between beats. */
+double tare__trace_ns(const tare__trace *trace, uint64_t ticks);
+/* Nanoseconds a tick, on average over the run: for durations and sums. */
+double tare__trace_tick_ns(const tare__trace *trace);
+bool tare__trace_clock_known(const tare__trace *trace); /* else a tick is taken as a nanosecond */
+
+#endif

@@ -1,0 +1,260 @@
+/* Tests of the JSON report: golden output, strict grammar, promised keys, failing sinks and memory.
+ * One thread.
+ * Must not know traces. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <ctype.h>
+
+#include "base_failing.h"
+#include "emit_golden.h"
+#include "emit_sample.h"
+
+static tare__text render(const tare__analysis *analysis, bool pretty)
+{
+    kept kept = {0};
+    tare__error error = {""};
+    tare__emit_sink sink = sink_of(&kept);
+    tare__emit_input input = {.analysis = analysis};
+    tare__emit_options options = {.pretty = pretty};
+    assert_int_equal(tare__emit_json.emit(&input, &options, &sink, &error), 0);
+    return kept.text;
+}
+
+/* ---- a strict reader that only says yes or no: RFC 8259, ASCII control characters refused ----------------- */
+static const char *skip_value(const char *at, int depth);
+
+static const char *skip_blanks(const char *at)
+{
+    return at + strspn(at, " \n");
+}
+
+static const char *skip_string(const char *at)
+{
+    if (*at++ != '"')
+        return NULL;
+    for (; *at != '"'; at++) {
+        if ((unsigned char)*at < 0x20)
+            return NULL;
+        if (*at == '\\' && !strchr("\"\\/bfnrtu", *++at))
+            return NULL;
+    }
+    return at + 1;
+}
+
+static const char *skip_number(const char *at)
+{
+    at += *at == '-';
+    if (!isdigit((unsigned char)*at) || (*at == '0' && isdigit((unsigned char)at[1])))
+        return NULL;
+    at += strspn(at, "0123456789");
+    if (*at == '.') {
+        size_t digits = strspn(at + 1, "0123456789");
+        if (digits == 0)
+            return NULL;
+        at += 1 + digits;
+    }
+    if (*at == 'e' || *at == 'E') {
+        at += 1 + (at[1] == '+' || at[1] == '-');
+        if (!isdigit((unsigned char)*at))
+            return NULL;
+        at += strspn(at, "0123456789");
+    }
+    return at;
+}
+
+static const char *skip_members(const char *at, char closing, int depth)
+{
+    at = skip_blanks(at + 1);
+    if (*at == closing)
+        return at + 1;
+    for (;;) {
+        if (closing == '}') {
+            at = skip_string(skip_blanks(at));
+            if (!at || *(at = skip_blanks(at)) != ':')
+                return NULL;
+            at++;
+        }
+        at = skip_value(at, depth + 1);
+        if (!at)
+            return NULL;
+        at = skip_blanks(at);
+        if (*at == closing)
+            return at + 1;
+        if (*at++ != ',')
+            return NULL;
+    }
+}
+
+static const char *skip_value(const char *at, int depth)
+{
+    static const char *const words[] = {"true", "false", "null"};
+    at = skip_blanks(at);
+    if (depth > 100)
+        return NULL;
+    if (*at == '{' || *at == '[')
+        return skip_members(at, *at == '{' ? '}' : ']', depth);
+    if (*at == '"')
+        return skip_string(at);
+    for (size_t i = 0; i < COUNT(words); i++) {
+        if (strncmp(at, words[i], strlen(words[i])) == 0)
+            return at + strlen(words[i]);
+    }
+    return skip_number(at);
+}
+
+static bool is_json(const char *text)
+{
+    const char *end = skip_value(text, 0);
+    return end && *skip_blanks(end) == '\0';
+}
+
+static void the_reader_is_strict(void **state)
+{
+    (void)state;
+    assert_true(is_json("{\"a\":[1,-2.5e3,\"x\\n\",true,null,{}]}\n"));
+    static const char *const wrong[] = {"", "{", "[1,]", "{\"a\"}", "{a:1}", "[01]", "[nan]", "[1.]", "\"\t\"",
+                                        "[\"\\x\"]", "{} {}", "[1 2]"};
+    for (size_t i = 0; i < COUNT(wrong); i++)
+        assert_false(is_json(wrong[i]));
+}
+
+/* ---- the report -------------------------------------------------------------------------------------------- */
+static void reports_are_as_they_were(void **state)
+{
+    (void)state;
+    tare__text text = render(&train, true);
+    assert_true(is_json(text.data));
+    assert_golden("train.json", &text);
+    tare__text_free(&text);
+    text = render(&damaged, true);
+    assert_true(is_json(text.data));
+    assert_golden("damaged.json", &text);
+    tare__text_free(&text);
+}
+
+static void one_line_says_the_same(void **state)
+{
+    (void)state;
+    tare__text pretty = render(&train, true), plain = render(&train, false), squeezed = {0};
+    bool quoted = false;
+    for (const char *at = pretty.data; *at; at++) {
+        if (*at == '"' && at[-1] != '\\')
+            quoted = !quoted;
+        if (quoted || (*at != ' ' && *at != '\n'))
+            tare__text_append(&squeezed, at, 1);
+    }
+    tare__text_string(&squeezed, "\n");
+    assert_string_equal(plain.data, squeezed.data);
+    assert_int_equal(strchr(plain.data, '\n') - plain.data, plain.length - 1);
+    tare__text_free(&pretty);
+    tare__text_free(&plain);
+    tare__text_free(&squeezed);
+}
+
+/* What docs/JSON.md promises; a key that goes away is a new version of the schema. */
+static void promised_keys_are_there(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {
+        "{\"schema\":{\"name\":\"tare-report\",\"version\":1}", "\"run\":{\"command\":\"./train --epochs 3\"",
+        "\"arguments\":[\"./train\",\"--epochs\",\"3\"]", "\"exit_status\":0", "\"notes\":[\"41 spans", "\"tare\":{",
+        "\"spans\":[{\"name\":\"train\",\"kind\":\"span\",\"calls\":1,\"total_ns\":2460000000,\"self_ns\":1200000,"
+        "\"raw_self_ns\":1250000", "\"path\":[\"train\",\"epoch\",\"step\",\"forward\",\"matmul\"]", "\"parent\":null",
+        "\"depth\":4,\"parent\":3", "\"steps\":[{", "\"epochs\":[{", "\"aggregates\":[{", "\"counters\":[{",
+        "\"marks\":[{", "\"tracks\":[{", "\"threads\":[{", "\"processes\":[{", "\"groups\":[]",
+        "\"reason\":\"too few: 6 needed\"", "\"kind\":\"others\"", "\\u001b[31m\\tred\""};
+    tare__text text = render(&train, false);
+    for (size_t i = 0; i < COUNT(keys); i++) {
+        if (!strstr(text.data, keys[i]))
+            fail_msg("not there: %s", keys[i]);
+    }
+    tare__text_free(&text);
+}
+
+static void deep_trees_stay_small(void **state)
+{
+    (void)state;
+    enum { DEPTH = 20000 };
+    tare__span_row *rows = calloc(DEPTH, sizeof *rows);
+    assert_non_null(rows);
+    for (uint32_t i = 0; i < DEPTH; i++)
+        rows[i] = (tare__span_row){.name = "recurse", .kind = TARE_KIND_SPAN, .group = TARE__NO_ROW, .depth = i,
+                                   .parent = i ? i - 1 : TARE__NO_ROW, .n_rows = DEPTH - 1 - i, .calls = 1};
+    tare__analysis deep = damaged;
+    deep.spans = rows;
+    deep.n_spans = DEPTH;
+    tare__text text = render(&deep, false);
+    assert_true(is_json(text.data));
+    assert_true(text.length < DEPTH * 600u + 256u * 256u * 12u);
+    assert_non_null(strstr(text.data, "\"depth\":256,\"parent\":255,\"path\":null"));
+    tare__text_free(&text);
+    free(rows);
+}
+
+static void a_refusing_sink_ends_it(void **state)
+{
+    (void)state;
+    crowd *crowd = make_crowd(true);
+    tare__emit_input input = {.analysis = &crowd->tables};
+    tare__emit_options options = {0};
+    unsigned writes = 1;
+    for (;; writes++) {
+        kept kept = {.refuse = writes};
+        tare__error error = {""};
+        tare__emit_sink sink = sink_of(&kept);
+        int status = tare__emit_json.emit(&input, &options, &sink, &error);
+        bool refused = kept.writes == writes;
+        assert_true(kept.writes <= writes);
+        tare__text_free(&kept.text);
+        assert_int_equal(status, refused ? TARE_E_SYSTEM : 0);
+        assert_string_equal(error.text, "");
+        if (!refused)
+            break;
+    }
+    assert_true(writes > 2);
+    free_crowd(crowd);
+}
+
+static int drop(void *context, const void *data, size_t bytes)
+{
+    (void)context, (void)data, (void)bytes;
+    return 0;
+}
+
+static void out_of_memory_is_said(void **state)
+{
+    (void)state;
+    tare__emit_sink sink = {.write = drop};
+    tare__emit_input input = {.analysis = &train};
+    tare__emit_options options = {0};
+    int failures = 0;
+    for (;; failures++) {
+        tare__error error = {""};
+        allocations_left = failures;
+        int status = tare__emit_json.emit(&input, &options, &sink, &error);
+        allocations_left = -1;
+        if (status == 0)
+            break;
+        assert_int_equal(status, TARE_E_MEMORY);
+        assert_string_equal(error.text, "out of memory");
+    }
+    assert_true(failures > 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_reader_is_strict),
+        cmocka_unit_test(reports_are_as_they_were),
+        cmocka_unit_test(one_line_says_the_same),
+        cmocka_unit_test(promised_keys_are_there),
+        cmocka_unit_test(deep_trees_stay_small),
+        cmocka_unit_test(a_refusing_sink_ends_it),
+        cmocka_unit_test(out_of_memory_is_said),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
