@@ -59,20 +59,28 @@ typedef struct node {
     uint64_t min, max;
     tare__hist hist; /* durations; its total is the number of calls */
     uint32_t id;     /* 1, 2, … */
-    uint32_t flags;
+    uint16_t flags;
+    uint16_t depth; /* 0: a root */
 
-    struct node *parent, *children, *sibling;
+    struct node *children, *sibling;
     number_cell *numbers;
     uint64_t chained; /* of the calls: begun by NEXT */
-    uint64_t untimed; /* calls deeper than any stack that is kept: not in the histogram */
-    uint64_t end_lost; /* of a complete span's node: calls with a flow */
-    uint32_t left_open;
+    uint64_t total;   /* made when all is read */
+    uint32_t parent;  /* id; 0: a root */
+    uint32_t name;    /* canon */
+    union {
+        uint32_t end_lost;
+        uint32_t flows; /* of a complete span */
+    };
+    union {
+        uint32_t left_open;
+        uint32_t with_parent; /* of a complete span */
+    };
     uint32_t still_open;
-    uint64_t with_parent; /* of a complete span's node */
-    uint64_t total;       /* made when all is read */
-    uint32_t name;        /* canon */
-    uint32_t depth;
+    uint32_t untimed; /* calls deeper than any stack that is kept: not in the histogram */
 } node;
+
+_Static_assert(sizeof(node) == 128, "two cache lines");
 
 #define NODES_MAX 100000u
 #define DEPTH_MAX 256u
@@ -100,6 +108,10 @@ typedef struct nodes {
 int tare__analyze_init_nodes(nodes *all);
 void tare__analyze_free_nodes(nodes *all);
 void tare__analyze_free_slots(nodes *all); /* no more look-ups */
+static inline node *parent_of(const nodes *all, const node *node)
+{
+    return node->parent ? all->all[node->parent - 1] : NULL;
+}
 node *tare__analyze_make_root(nodes *all); /* NULL: no memory */
 /* The child, made where it is not there; the parent itself where it folds. NULL: no memory. */
 node *tare__analyze_make_child(nodes *all, const canons *names, node *parent, uint32_t name);

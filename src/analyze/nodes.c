@@ -7,6 +7,7 @@
 #include "inner.h"
 
 #define FIRST_SLOTS_LOG 12u
+#define SPARSE_SLOTS 65536u
 #define BATCH 512u
 #define LINE 64u
 #define HIST_BITS 5
@@ -118,16 +119,18 @@ static bool is_timed(const canons *names, uint32_t name)
 
 static node *add_child(nodes *all, const canons *names, node *parent, uint32_t name)
 {
-    if (all->used * 2 > all->mask && !grow_slots(all))
+    /* Few collisions where the table is small anyway: each is a branch that nobody can predict. */
+    uint32_t slots_each = all->mask < SPARSE_SLOTS ? 4 : 2;
+    if (all->used * slots_each > all->mask && !grow_slots(all))
         return NULL;
     node *child = make_node(all);
     if (!child)
         return NULL;
-    child->parent = parent;
+    child->parent = parent->id;
     child->sibling = parent->children;
     parent->children = child;
     child->name = name;
-    child->depth = parent->depth + 1;
+    child->depth = (uint16_t)(parent->depth + 1);
     child->flags = is_timed(names, name) ? NODE_TIMED : 0;
     if (child->depth >= DEPTH_MAX || name == CANON_OTHERS)
         child->flags = NODE_FOLDS;

@@ -21,7 +21,8 @@ static void add_weighted(cost *sum, const cost *one, double weight)
 }
 
 /* Processes of one run on one machine have nearly the same costs: where their spans are merged, the average
- * by spans is taken off. A stream without spans counts as if it had one, so that some cost is always known. */
+ * by spans is taken off. A stream without spans counts as one with one, so that a
+ * cost is known wherever one was measured. */
 static cost average_cost(const work *work)
 {
     cost sum = {0};

@@ -110,7 +110,7 @@ static int sum_and_sort(work *work)
         node *node = work->nodes.all[i];
         node->total += node->self;
         if (node->parent)
-            node->parent->total += node->total;
+            parent_of(&work->nodes, node)->total += node->total;
         status = sort_children(&sorter, node);
     }
     free(sorter.list);
@@ -171,7 +171,7 @@ static int fill_row(row_maker *maker, node *node, tare__span_row *row)
         .line = canon->line,
         .kind = canon->kind,
         .group = maker->group,
-        .depth = node->depth - 1,
+        .depth = node->depth - 1u,
         .calls = calls,
         .still_open = node->still_open,
         .end_lost = node->end_lost,
@@ -364,7 +364,7 @@ static int fill_track_row(const work *work, tare__arena *arena, const node *trac
         .self_ns = (double)span->self * tick_ns,
         .each = tare__analyze_durations(work, &span->hist, span->min, span->max, (double)span->self,
                                         span->hist.total),
-        .flows = span->end_lost,
+        .flows = span->flows,
         .children = span->with_parent,
     };
     return row->track && row->name ? 0 : TARE_E_MEMORY;

@@ -56,7 +56,7 @@ static void note_end(note_list *list, const work *work, const tare__run_table *r
              (unsigned long long)damage->torn_offset, time);
     else if (!run->finished)
         note(list,
-             "the file is unfinished: the recording was still going on or was killed; the last event is at %s",
+             "the file is unfinished: its recording still went on or was killed; the last event is at %s",
              time);
     if (!run->finished && run->folder)
         note(list, "more may be saved by `tare report %s`", run->folder);

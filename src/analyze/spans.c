@@ -10,9 +10,12 @@
 #define DEPTH_KEPT_SCARCE 1024u        /* … and when all streams together have … */
 #define FRAMES_KEPT_MAX ((size_t)400000) /* … so many */
 
+#define RARE __attribute__((noinline))
+#define HOT __attribute__((noinline, flatten))
+
 /* ---- ends ---------------------------------------------------------------------------------------- */
 /* Closes the innermost span; the frame below it gets its duration. */
-static inline int close_top(work *work, stream *stream, frame *top, uint64_t now, how_ended how)
+static inline __attribute__((always_inline)) int close_top(work *work, stream *stream, frame *top, uint64_t now, how_ended how)
 {
     node *node = top->node;
     uint64_t duration = now - top->begin;
@@ -25,7 +28,7 @@ static inline int close_top(work *work, stream *stream, frame *top, uint64_t now
 }
 
 /* Closes the frames above `depth`; their ends are not known. */
-static int lose_ends(work *work, stream *stream, uint32_t depth, uint64_t now)
+static RARE int lose_ends(work *work, stream *stream, uint32_t depth, uint64_t now)
 {
     int status = 0;
     for (; stream->depth > depth && !status; stream->depth--) {
@@ -175,7 +178,7 @@ static int leave_block(work *work, stream *stream)
 
 /* ---- rarer events -------------------------------------------------------------------------------- */
 /* Ends the innermost open span of that name, and what was left open inside it. */
-static int end_of(work *work, stream *stream, const tare__event *event)
+static RARE int end_of(work *work, stream *stream, const tare__event *event)
 {
     uint32_t depth = stream->depth;
     while (depth && work->frames[depth].name != event->name)
@@ -220,7 +223,7 @@ static int add_number(work *work, stream *stream, const tare__event *event)
     return tare__analyze_add_number(&work->nodes, top->node, name, 1, event->value);
 }
 
-static int rarer_event(work *work, stream *stream, const tare__event *event)
+static RARE int rarer_event(work *work, stream *stream, const tare__event *event)
 {
     switch (event->op) {
     case TARE__OP_END_OF:
@@ -239,8 +242,9 @@ static int rarer_event(work *work, stream *stream, const tare__event *event)
 }
 
 /* ---- replay -------------------------------------------------------------------------------------- */
-/* There is room for as many frames as the block has events. */
-static int replay(work *work, stream *stream)
+/* There is room for as many frames as the block has events. Flat: a call for each event would cost as much as
+ * the event. */
+static HOT int replay(work *work, stream *stream)
 {
     tare__events_decoder decoder = work->decoder; /* the compiler sees that nobody else changes a copy */
     tare__event event;
@@ -261,6 +265,8 @@ static int replay(work *work, stream *stream)
                 node *node = find_child(&work->nodes, &work->names, top->node, name);
                 if (TARE__UNLIKELY(!node))
                     return TARE_E_MEMORY;
+                /* With many names its end would wait for these counts. */
+                __builtin_prefetch(node->hist.counts, 1);
                 *++top = (frame){.node = node, .begin = event.ticks, .name = event.name};
                 if (event.op == TARE__OP_NEXT) {
                     node->chained++;
@@ -278,7 +284,7 @@ static int replay(work *work, stream *stream)
 }
 
 /* The same for a stream that has more spans open than are kept. */
-static int replay_deep(work *work, stream *stream)
+static RARE int replay_deep(work *work, stream *stream)
 {
     tare__event event;
     int status = 0;
@@ -328,7 +334,7 @@ static uint64_t end_of_stream(const work *work, const stream *stream)
     return process->left_ticks > stream->last ? process->left_ticks : stream->last;
 }
 
-static int close_stream(work *work, stream *stream)
+static RARE int close_stream(work *work, stream *stream)
 {
     uint64_t end = end_of_stream(work, stream);
     int status = make_frames(work, stream->depth + 1);

@@ -184,12 +184,14 @@ static void slowest_of(const work *work, const steps *steps, double tick_ns, tar
     }
 }
 
-static bool is_inside_same(const node *node)
+/* The root above a step's node; NULL when the node lies inside another of the same name. */
+static const node *root_of_outermost(const nodes *all, const node *step)
 {
-    for (const struct node *above = node->parent; above; above = above->parent)
-        if (above->name == node->name && above->parent)
-            return true;
-    return false;
+    const node *above = parent_of(all, step);
+    for (; above->parent; above = parent_of(all, above))
+        if (above->name == step->name)
+            return NULL;
+    return above;
 }
 
 /* Adds up the numbers of a node and all below it. */
@@ -211,12 +213,9 @@ static int numbers_inside(work *work, const steps *steps, tare__analysis *analys
     node sum = {0};
     uint64_t total = 0;
     for (uint32_t i = 0; i < work->nodes.n; i++) {
-        const node *node = work->nodes.all[i], *top = node;
-        if (!(node->flags & NODE_TIMED) || node->name != steps->name || is_inside_same(node))
-            continue;
-        while (top->parent)
-            top = top->parent;
-        if (top != root)
+        const node *node = work->nodes.all[i];
+        if (!(node->flags & NODE_TIMED) || node->name != steps->name ||
+            root_of_outermost(&work->nodes, node) != root)
             continue;
         total += node->total;
         int status = gather(&work->nodes, &sum, node);

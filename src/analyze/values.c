@@ -134,7 +134,7 @@ static int add_complete(work *work, const tare__complete_span *span)
         return TARE_E_MEMORY;
     uint64_t duration = span->end > span->start ? span->end - span->start : 0;
     node->self += duration;
-    node->end_lost += span->flow != 0;
+    node->flows += span->flow != 0;
     node->with_parent += span->parent != 0;
     return count_call(nodes, node, duration);
 }

@@ -19,7 +19,7 @@ enum {
     TARE__EXIT_OWN = 125
 };
 
-/* ---- options ----------------------------------------------------------------------------------------- */
+/* ---- options ------------------------------------------------------------------------------------- */
 typedef struct tare__cli_option {
     const char *name;     /* without the dashes */
     char letter;          /* 0: none */
@@ -61,7 +61,7 @@ void tare__cli_help(const tare__cli_command *command, tare__text *out);
 /* The nearest of `names` when it is near enough to be meant; else NULL. */
 const char *tare__cli_nearest(const char *word, const char *const *names, size_t count);
 
-/* ---- output ------------------------------------------------------------------------------------------ */
+/* ---- output -------------------------------------------------------------------------------------- */
 typedef struct tare__cli_output {
     int fd;
     bool terminal;
@@ -82,7 +82,7 @@ int tare__cli_output_close(tare__cli_output *output, bool whole, tare__error *er
 int tare__cli_print(const tare__text *text);
 int tare__cli_print_help(const tare__cli_command *command);
 
-/* ---- sentences to standard error ----------------------------------------------------------------------- */
+/* ---- sentences to standard error ----------------------------------------------------------------- */
 /* "NAME: sentence" and a line end; control characters are made harmless. */
 void tare__cli_say(const char *name, const char *format, ...) TARE__PRINTF(2, 3);
 /* The sentence of a wrong usage with where to read more; TARE__EXIT_USAGE. */

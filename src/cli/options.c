@@ -9,7 +9,7 @@
 
 static const tare__cli_option help_option = {"help", 'h', NULL, "show this and do nothing else", -1};
 
-/* ---- near names -------------------------------------------------------------------------------------- */
+/* ---- near names ---------------------------------------------------------------------------------- */
 #define NAME_MAX_BYTES 32
 
 static size_t smallest(size_t a, size_t b, size_t c)
@@ -60,7 +60,7 @@ const char *tare__cli_nearest(const char *word, const char *const *names, size_t
     return found;
 }
 
-/* ---- parsing ------------------------------------------------------------------------------------------- */
+/* ---- parsing ------------------------------------------------------------------------------------- */
 typedef struct parse {
     const tare__cli_command *command;
     char **argv;
@@ -121,7 +121,8 @@ static int take_option(parse *state, const tare__cli_option *option, const char 
         return state->command->take(state->settings, option->key, NULL, state->error);
     if (!attached) {
         if (state->at + 1 >= state->argc)
-            return tare__fail(state->error, TARE_E_USAGE, "--%s needs its %s", option->name, option->argument);
+            return tare__fail(state->error, TARE_E_USAGE, "--%s needs its %s", option->name,
+                              option->argument);
         attached = state->argv[++state->at];
     }
     return state->command->take(state->settings, option->key, attached, state->error);
@@ -163,7 +164,8 @@ static int parse_letters(parse *state, const char *letters)
 int tare__cli_parse(const tare__cli_command *command, int argc, char **argv, void *settings,
                     tare__cli_words *words, tare__error *error)
 {
-    parse state = {.command = command, .argv = argv, .argc = argc, .at = 1, .settings = settings, .error = error};
+    parse state = {
+        .command = command, .argv = argv, .argc = argc, .at = 1, .settings = settings, .error = error};
     int status = 0;
     *words = (tare__cli_words){.words = argv + 1};
     for (; state.at < argc && !status && !state.help; state.at++) {
@@ -188,9 +190,9 @@ int tare__cli_parse(const tare__cli_command *command, int argc, char **argv, voi
     return state.help ? 0 : status;
 }
 
-/* ---- help ---------------------------------------------------------------------------------------------- */
+/* ---- help ---------------------------------------------------------------------------------------- */
 #define HELP_COLUMNS 79
-#define HELP_INDENT 24
+#define HELP_INDENT  24
 
 /* Breaks a sentence at blanks so that each line fits behind the indentation. */
 static void put_wrapped(tare__text *out, const char *text)

@@ -82,7 +82,6 @@ int tare__cli_output_write(void *context, const void *data, size_t bytes)
 
 static int finish(tare__cli_output *output, tare__error *error)
 {
-    const char *name = output->path ? output->path : "standard output";
     if (!output->failure && output->temporary && rename(output->temporary, output->path) != 0)
         output->failure = errno;
     if (output->failure == 0)
@@ -91,7 +90,10 @@ static int finish(tare__cli_output *output, tare__error *error)
         unlink(output->temporary);
     if (output->failure == EPIPE)
         return 0; /* the reader has what it wanted */
-    return tare__fail(error, TARE_E_SYSTEM, "cannot write '%s': %s", name, strerror(output->failure));
+    if (!output->path)
+        return tare__fail(error, TARE_E_SYSTEM, "cannot write to standard output: %s",
+                          strerror(output->failure));
+    return tare__fail(error, TARE_E_SYSTEM, "cannot write '%s': %s", output->path, strerror(output->failure));
 }
 
 int tare__cli_output_close(tare__cli_output *output, bool whole, tare__error *error)

@@ -24,7 +24,8 @@ enum { REPORT_JSON, REPORT_EVENTS, REPORT_BY, REPORT_ALL, REPORT_RAW, REPORT_OUT
 static const tare__cli_option report_options[] = {
     {"json", 0, NULL, "every table as JSON, for machines", REPORT_JSON},
     {"events", 0, NULL, "the raw stream, one event a line", REPORT_EVENTS},
-    {"by", 0, "WHAT", "one span tree for the run (the default), for each process, or for each thread", REPORT_BY},
+    {"by", 0, "WHAT", "one span tree for the run (the default), for each process, or for each thread",
+     REPORT_BY},
     {"all", 0, NULL, "show every row: fold nothing, leave nothing out", REPORT_ALL},
     {"raw", 0, NULL, "show self times as measured, the cost of recording not taken off", REPORT_RAW},
     {"output", 'o', "FILE", "write to this file, whole or not at all", REPORT_OUTPUT},
@@ -37,7 +38,7 @@ typedef struct report_settings {
     tare__emit_options emit;
 } report_settings;
 
-/* ---- settings ------------------------------------------------------------------------------------------ */
+/* ---- settings ------------------------------------------------------------------------------------ */
 static int take_format(report_settings *settings, const char *format, tare__error *error)
 {
     if (settings->format && strcmp(settings->format, format) != 0)
@@ -48,8 +49,8 @@ static int take_format(report_settings *settings, const char *format, tare__erro
 
 static int take_by(report_settings *settings, const char *what, tare__error *error)
 {
-    static const char *const names[] = {[TARE__BY_RUN] = "run", [TARE__BY_PROCESS] = "process",
-                                        [TARE__BY_THREAD] = "thread"};
+    static const char *const names[] = {
+        [TARE__BY_RUN] = "run", [TARE__BY_PROCESS] = "process", [TARE__BY_THREAD] = "thread"};
     for (size_t i = 0; i < TARE__COUNT_OF(names); i++) {
         if (strcmp(names[i], what) == 0) {
             settings->analyze.by = (tare__by)i;
@@ -104,7 +105,7 @@ static int find_input(const tare__cli_words *words, const char **path, tare__err
     return 0;
 }
 
-/* ---- where it goes ---------------------------------------------------------------------------------------- */
+/* ---- where it goes ------------------------------------------------------------------------------- */
 static bool wants_colour(void)
 {
     const char *no_colour = getenv("NO_COLOR"), *terminal = getenv("TERM");
@@ -131,10 +132,11 @@ static void suit_output(report_settings *settings, const tare__cli_output *outpu
 static bool same_file(const char *a, const char *b)
 {
     struct stat of_a, of_b;
-    return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
+    return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev &&
+           of_a.st_ino == of_b.st_ino;
 }
 
-/* ---- what a killed collector left ---------------------------------------------------------------------------- */
+/* ---- what a killed collector left ---------------------------------------------------------------- */
 static void say_salvaged(const tare__salvaged *saved)
 {
     char spans[TARE__UNIT_BYTES];
@@ -145,7 +147,8 @@ static void say_salvaged(const tare__salvaged *saved)
     tare__cli_say(ME, "the recording was cut off; %s spans that were still in memory are now in %s",
                   tare__unit_count(spans, (double)saved->spans), saved->trace);
     if (saved->target_alive)
-        tare__cli_say(ME, "a recorded process still runs; what it recorded since can be had by the same command");
+        tare__cli_say(ME,
+                      "a recorded process still runs; what it recorded since can be had by the same command");
 }
 
 /* A trace may come from anywhere, and salvaging writes and removes: only a private folder of this user. */
@@ -205,7 +208,7 @@ static int open_input(const char *path, tare__trace **trace, tare__error *error)
     return tare__trace_open(saved.trace, trace, error);
 }
 
-/* ---- the report ------------------------------------------------------------------------------------------------ */
+/* ---- the report ---------------------------------------------------------------------------------- */
 static int exit_status_of(int status)
 {
     if (status == TARE_E_USAGE)
@@ -256,7 +259,8 @@ static int report_main(int argc, char **argv)
     if (!status)
         status = find_input(&words, &path, &error);
     if (!status && settings.output && same_file(path, settings.output))
-        status = tare__fail(&error, TARE_E_USAGE, "--output names the trace itself; the report would replace it");
+        status =
+            tare__fail(&error, TARE_E_USAGE, "--output names the trace itself; the report would replace it");
     if (status)
         return tare__cli_usage(ME, &error);
     signal(SIGPIPE, SIG_IGN); /* a reader that has seen enough is no failure */
@@ -273,9 +277,9 @@ const tare__cli_command tare__cli_report = {
     .name = "report",
     .summary = "shows a recorded run: where the time went",
     .usage = "[options] FILE|FOLDER",
-    .details = "A folder is that of a session whose collector was killed: what is left in it is saved\n"
-               "into its trace first. Exit status: 0, 1 when the report could not be written,\n"
-               "2 when this command line was wrong, 3 when the trace could not be read.\n",
+    .details = "A folder is that of a session whose collector was killed: what is left in it is\n"
+               "saved into its trace first. Exit status: 0; 1 the report could not be written;\n"
+               "2 this command line was wrong; 3 the trace could not be read.\n",
     .examples = "  tare report train.tare\n"
                 "  tare report --by thread --all train.tare\n"
                 "  tare report --json train.tare | jq '.spans[] | {name, self_ns}'\n"

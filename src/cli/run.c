@@ -12,8 +12,10 @@
 enum { RUN_OUTPUT, RUN_FORCE, RUN_QUIET, RUN_MAX_SIZE, RUN_LAST, RUN_POOL, RUN_READABLE, RUN_NO_WAIT };
 
 static const tare__cli_option run_options[] = {
-    {"output", 'o', "FILE", "write the trace here; without it, it is named after the script (train.tare), "
-                            "with a number when that name is taken (train.2.tare)", RUN_OUTPUT},
+    {"output", 'o', "FILE",
+     "write the trace here; without it, it is named after the script (train.tare), "
+     "with a number when that name is taken (train.2.tare)",
+     RUN_OUTPUT},
     {"force", 'f', NULL, "overwrite the file that -o names", RUN_FORCE},
     {"quiet", 'q', NULL, "say nothing at the end, unless the trace is not whole", RUN_QUIET},
     {"max-size", 0, "SIZE", "keep the file below this (500M, 2G): the oldest events make room for the newest",
@@ -66,7 +68,8 @@ static int forgotten_dashes(const tare__cli_words *words, tare__error *error)
     return tare__fail(error, TARE_E_USAGE, "put -- before the command: tare run --%s", line);
 }
 
-static int read_settings(int argc, char **argv, run_settings *settings, tare__cli_words *words, tare__error *error)
+static int read_settings(int argc, char **argv, run_settings *settings, tare__cli_words *words,
+                         tare__error *error)
 {
     int status = tare__cli_parse(&tare__cli_run, argc, argv, settings, words, error);
     if (status || words->help)
@@ -154,9 +157,9 @@ const tare__cli_command tare__cli_run = {
     .name = "run",
     .summary = "profiles a command and its children, and writes a trace",
     .usage = "[options] -- COMMAND [ARGUMENT...]",
-    .details = "The command keeps its input, output and exit status (128 + the signal that ended it).\n"
-               "125 means that tare itself failed, 126 that the command could not be executed,\n"
-               "127 that it was not found, 2 that this command line was wrong.\n",
+    .details = "The command keeps its input, output and exit status (128 and the number of the\n"
+               "signal that ended it). Otherwise: 2 this command line was wrong, 125 tare\n"
+               "itself failed, 126 the command could not be executed, 127 it was not found.\n",
     .examples = "  tare run -- ./train --epochs 3\n"
                 "  tare run -o big.tare --max-size 500M -- ./serve\n"
                 "  tare run --last 60s -- python3 train.py\n",

@@ -8,7 +8,7 @@
 #include "collect.h"
 #include "record/record.h"
 
-#define TARE__BEAT_ACTIVE_NS 2000000u
+#define TARE__BEAT_ACTIVE_NS 1000000u
 #define TARE__BEAT_IDLE_NS 4000000u
 #define TARE__SEAL_NS 1000000000u       /* a block seals when full or after this */
 #define TARE__AGGREGATES_NS 10000000000u
@@ -164,6 +164,7 @@ uint64_t tare__collector_pause_ns(const tare__collector *collector);
 void tare__sources_find(tare__collector *collector); /* hellos and new ring files */
 void tare__source_free(tare__source *source);
 tare__stream *tare__source_stream(tare__collector *collector, tare__source *source, const tare__chunk *chunk);
+bool tare__source_map_growth(tare__source *source); /* false: the ring makes no sense any more */
 void tare__source_check_alive(tare__collector *collector, tare__source *source);
 /* drain.c */
 bool tare__source_drain(tare__collector *collector, tare__source *source, bool final); /* anything found? */

@@ -231,6 +231,7 @@ static void release(tare__source *source, uint32_t index, bool with_hole)
         memset((uint8_t *)chunk + TARE__CHUNK_RESERVE, 0, TARE__CHUNK_BYTES - TARE__CHUNK_RESERVE);
     atomic_store_explicit(&source->ring->chunk_state[index],
                           with_hole ? TARE__CHUNK_QUARANTINED : TARE__CHUNK_FREE, memory_order_release);
+    atomic_fetch_add_explicit(&source->ring->given_back, 1, memory_order_release);
 }
 
 /* ---- one stream: its chunks in order, as one or more blocks ------------------------------------------------------- */
@@ -242,6 +243,8 @@ static void start_block(tare__collector *collector, const tare__stream *stream)
     collector->before.depth = 0;
     for (uint32_t i = 0; i < stream->open.depth && i < TARE__STACK_LISTED; i++)
         tare__span_stack_push(&collector->before, stream->open.spans[i].name, stream->open.spans[i].begin);
+    if (stream->open.depth > TARE__STACK_LISTED)
+        collector->before.depth = stream->open.depth; /* said, not listed */
 }
 
 static void write_block(tare__collector *collector, tare__source *source, tare__stream *stream)
@@ -254,12 +257,14 @@ static void write_block(tare__collector *collector, tare__source *source, tare__
     tare__flush_names(collector, block);
     if (collector->complete_count) {
         tare__block_header header = {.stream = stream->id, .position = stream->position};
-        tare__complete_seal(collector->complete, collector->complete_count, collector->squeezer, &header, block);
+        if (tare__complete_seal(collector->complete, collector->complete_count, collector->squeezer, &header, block))
+            collector->writer.lost_spans += collector->complete_count;
     }
     if (collector->encoder->count) {
         tare__block_header header = {.stream = stream->id, .position = stream->position,
                                      .ordinal = stream->ordinal++};
-        tare__events_seal(collector->encoder, collector->squeezer, &collector->before, &header, block);
+        if (tare__events_seal(collector->encoder, collector->squeezer, &collector->before, &header, block))
+            collector->writer.lost_spans += collector->encoder->count / 2;
         if (header.last_ticks > stream->last_ticks)
             stream->last_ticks = header.last_ticks;
     }
@@ -424,7 +429,9 @@ static bool holds_cells(const found_chunk *chunk)
 static bool drain_group(tare__collector *collector, tare__source *source, found_chunk *found, uint32_t n,
                         bool final, bool check_alive, uint64_t now)
 {
-    tare__stream *stream = tare__source_stream(collector, source, chunk_at(source, found[0].index));
+    tare__stream *stream = NULL;
+    for (uint32_t i = 0; i < n; i++) /* the newest has the newest counts and name */
+        stream = tare__source_stream(collector, source, chunk_at(source, found[i].index));
     if (!stream)
         return false;
     found_chunk events[64], cells[16];
@@ -466,7 +473,7 @@ bool tare__source_drain(tare__collector *collector, tare__source *source, bool f
     bool busy = taken - source->taken_seen > 16;
     source->taken_seen = taken;
     source->scanned_ns = now;
-    uint32_t n = find_chunks(source, found);
+    uint32_t n = tare__source_map_growth(source) ? find_chunks(source, found) : 0;
     /* With half the pool waiting, speed matters more than bytes. */
     tare__squeezer_level(collector->squeezer, busy && n > atomic_load(&source->ring->chunk_count) / 2 ? -5 : 1);
     bool any = false;

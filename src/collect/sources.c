@@ -121,11 +121,11 @@ static tare__source *open_source(tare__collector *collector, const char *folder,
     struct stat about;
     if (source->fd < 0 || fstat(source->fd, &about) != 0 || !S_ISREG(about.st_mode) ||
         (uint64_t)about.st_size < sizeof(tare__ring) || !map_all(source) ||
+        __atomic_load_n((uint64_t *)(void *)source->ring->magic, __ATOMIC_ACQUIRE) == 0 ||
         tare__ring_check(source->ring, source->mapped)) {
         tare__source_free(source);
         return NULL;
     }
-    atomic_thread_fence(memory_order_acquire);
     source->names_offset = source->ring->names_offset;
     source->chunks_offset = source->ring->chunks_offset;
     source->name_map = calloc(TARE__NAMES_BYTES / TARE__NAME_UNIT, sizeof *source->name_map);
@@ -254,16 +254,21 @@ tare__stream *tare__source_stream(tare__collector *collector, tare__source *sour
     return stream;
 }
 
+bool tare__source_map_growth(tare__source *source)
+{
+    uint32_t count = atomic_load_explicit(&source->ring->chunk_count, memory_order_acquire);
+    if (count <= TARE__RING_CHUNKS_MAX &&
+        source->chunks_offset + (uint64_t)count * TARE__CHUNK_BYTES <= source->mapped)
+        return true;
+    if (map_all(source) && !tare__ring_check(source->ring, source->mapped))
+        return true;
+    source->broken = true;
+    snprintf(source->reason, sizeof source->reason, "its ring was overwritten");
+    return false;
+}
+
 void tare__source_check_alive(tare__collector *collector, tare__source *source)
 {
-    uint32_t count = atomic_load(&source->ring->chunk_count);
-    if (count > TARE__RING_CHUNKS_MAX ||
-        source->chunks_offset + (uint64_t)count * TARE__CHUNK_BYTES > source->mapped) {
-        if (!map_all(source) || tare__ring_check(source->ring, source->mapped)) {
-            source->broken = true;
-            snprintf(source->reason, sizeof source->reason, "its ring was overwritten");
-        }
-    }
     if (source->gone || source->pidfd < 0)
         return;
     struct pollfd ended = {.fd = source->pidfd, .events = POLLIN};

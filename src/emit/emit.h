@@ -25,7 +25,7 @@ typedef struct tare__emit_options {
     bool pretty; /* JSON: indented */
 } tare__emit_options;
 
-#define TARE__EMIT_WIDTH 80
+#define TARE__EMIT_WIDTH     80
 #define TARE__EMIT_WIDTH_MIN 72
 #define TARE__EMIT_WIDTH_MAX 400
 

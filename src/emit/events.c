@@ -28,12 +28,12 @@ typedef struct lines {
     tare__squeezer *squeezer;
     tare__events_decoder decoder;
     tare__complete_span *complete; /* room for a block's */
-    stream *streams;                 /* by id */
+    stream *streams;               /* by id */
     size_t n_streams;
-    int64_t pid, tid; /* of the block at hand */
+    int64_t pid, tid; /* of the block at hand; 0: not known */
 } lines;
 
-/* ---- pieces of a line ---------------------------------------------------------------------------------------- */
+/* ---- pieces of a line ---------------------------------------------------------------------------- */
 /* So that a line is a line, a tab a separator, and nothing moves a terminal's cursor. */
 static void put_escaped(tare__text *out, const char *name)
 {
@@ -63,11 +63,21 @@ static void put_name(lines *to, uint32_t id)
         tare__text_format(&to->text, "(name %" PRIu32 ")", id);
 }
 
+static void put_number_or_absence(tare__text *out, int64_t number)
+{
+    if (number)
+        tare__text_format(out, "\t%" PRId64, number);
+    else
+        tare__text_string(out, "\tn/a");
+}
+
 /* Up to the name. */
 static void begin_line(lines *to, uint64_t ticks, const char *kind)
 {
-    tare__text_format(&to->text, "%" PRId64 "\t%" PRId64 "\t%" PRId64 "\t%s\t",
-                      (int64_t)llround(tare__trace_ns(to->trace, ticks)), to->pid, to->tid, kind);
+    tare__text_format(&to->text, "%" PRId64, (int64_t)llround(tare__trace_ns(to->trace, ticks)));
+    put_number_or_absence(&to->text, to->pid);
+    put_number_or_absence(&to->text, to->tid);
+    tare__text_format(&to->text, "\t%s\t", kind);
 }
 
 static void begin_named(lines *to, uint64_t ticks, const char *kind, uint32_t name)
@@ -86,19 +96,21 @@ static void put_whole(lines *to, const char *key, uint64_t value)
     tare__text_format(&to->text, "\t%s=%" PRIu64, key, value);
 }
 
+/* As few digits as read back the same: 0.1 rather than 0.10000000000000001; whole numbers as such. */
 static void put_value(lines *to, double value)
 {
-    char digits[40];
-    tare__text_double(digits, sizeof digits, 'g', 17, value);
-    /* 0.1 rather than 0.10000000000000001, where it reads back the same. */
-    for (int n = 1; n < 17; n++) {
-        char fewer[40];
-        snprintf(fewer, sizeof fewer, "%.*g", n, value);
-        if (strtod(fewer, NULL) == value) {
-            tare__text_double(digits, sizeof digits, 'g', n, value);
-            break;
-        }
+    char digits[40], tried[40];
+    if (fabs(value) < 1e15 && value == floor(value)) {
+        tare__text_format(&to->text, "\tvalue=%" PRId64, (int64_t)value);
+        return;
     }
+    int n = 15;
+    for (; n < 17; n++) {
+        snprintf(tried, sizeof tried, "%.*g", n, value); /* written and read in the same locale */
+        if (strtod(tried, NULL) == value)
+            break;
+    }
+    tare__text_double(digits, sizeof digits, 'g', n, value);
     tare__text_format(&to->text, "\tvalue=%s", digits);
 }
 
@@ -108,7 +120,7 @@ static void put_duration(lines *to, uint64_t begin, uint64_t end)
     tare__text_format(&to->text, "\tdur_ns=%" PRId64, (int64_t)llround(ns));
 }
 
-/* ---- what is open ------------------------------------------------------------------------------------------ */
+/* ---- what is open -------------------------------------------------------------------------------- */
 static uint64_t depth_of(const stream *stream)
 {
     return (uint64_t)stream->open.depth + stream->unlisted;
@@ -143,7 +155,7 @@ static void pop_many(stream *stream, uint64_t n)
     stream->open.depth -= (uint32_t)(n < stream->open.depth ? n : stream->open.depth);
 }
 
-/* ---- nested spans, marks, counters, numbers ------------------------------------------------------------------- */
+/* ---- nested spans, marks, counters, numbers ------------------------------------------------------ */
 /* Ends the innermost span; `left_open` when it ended only because one around it did. */
 static void put_end(lines *to, stream *stream, uint64_t ticks, bool left_open)
 {
@@ -243,7 +255,7 @@ static int put_event(lines *to, stream *stream, const tare__event *event)
     }
 }
 
-/* ---- blocks ---------------------------------------------------------------------------------------------------- */
+/* ---- blocks -------------------------------------------------------------------------------------- */
 static stream *stream_at(lines *to, uint32_t id)
 {
     if (id >= to->n_streams) {
@@ -347,14 +359,15 @@ static int put_block(lines *to, const tare__trace_block *block)
     return block->header.kind == TARE__BLOCK_COMPLETE ? put_completes(to, block) : 0;
 }
 
-/* ---- the whole -------------------------------------------------------------------------------------------------- */
+/* ---- the whole ----------------------------------------------------------------------------------- */
 static void put_damage(lines *to)
 {
     const tare__trace_damage *damage = tare__trace_damage_of(to->trace);
     if (damage->blocks > 0)
         tare__text_format(&to->text,
                           "# damage: %" PRIu64 " blocks (%" PRIu64 " bytes) are missing, the first at byte "
-                          "%" PRIu64 "\n", damage->blocks, damage->bytes, damage->first_offset);
+                          "%" PRIu64 "\n",
+                          damage->blocks, damage->bytes, damage->first_offset);
     if (damage->torn)
         tare__text_format(&to->text, "# damage: the file ends inside the block at byte %" PRIu64 "\n",
                           damage->torn_offset);
@@ -382,7 +395,8 @@ static int emit_events(const tare__emit_input *input, const tare__emit_options *
     (void)options;
     lines to = {.trace = input->trace, .sink = sink, .error = error, .squeezer = tare__squeezer_new()};
     to.complete = malloc(TARE__EVENTS_MAX * sizeof *to.complete);
-    int status = to.squeezer && to.complete ? put_all(&to) : tare__fail(error, TARE_E_MEMORY, "out of memory");
+    int status =
+        to.squeezer && to.complete ? put_all(&to) : tare__fail(error, TARE_E_MEMORY, "out of memory");
     for (size_t i = 0; i < to.n_streams; i++)
         tare__span_stack_free(&to.streams[i].open);
     tare__events_close(&to.decoder);

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SCHEMA_NAME "tare-report"
+#define SCHEMA_NAME    "tare-report"
 #define SCHEMA_VERSION 1
 /* A path is as long as the row is deep: all paths of a deep recursion would be its square. */
 #define PATH_DEPTH_MAX 255u
@@ -22,7 +22,7 @@ typedef struct writer {
     int status; /* the first failure; what comes after it is not written */
 } writer;
 
-/* ---- values ------------------------------------------------------------------------------------------------ */
+/* ---- values -------------------------------------------------------------------------------------- */
 /* Whole nanoseconds; null when not known. */
 static void put_ns(writer *to, const char *key, double ns)
 {
@@ -109,7 +109,7 @@ static void put_place(writer *to, const char *file, uint32_t line)
     put_known(to, "line", file ? line : 0);
 }
 
-/* ---- lists -------------------------------------------------------------------------------------------------- */
+/* ---- lists --------------------------------------------------------------------------------------- */
 typedef void put_element(writer *to, size_t index);
 
 /* An array of objects under a key, handed on in pieces. */
@@ -126,7 +126,7 @@ static void put_list(writer *to, const char *key, size_t n, put_element *put)
     tare__json_end_array(&to->json);
 }
 
-/* ---- run ---------------------------------------------------------------------------------------------------- */
+/* ---- run ----------------------------------------------------------------------------------------- */
 static void put_arguments(writer *to, const tare__run_table *run)
 {
     tare__json_key(&to->json, "arguments");
@@ -196,7 +196,7 @@ static void put_notes(writer *to)
     tare__json_end_array(&to->json);
 }
 
-/* ---- spans -------------------------------------------------------------------------------------------------- */
+/* ---- spans --------------------------------------------------------------------------------------- */
 static const char *kind_name(uint32_t kind)
 {
     return kind == TARE_KIND_STEP ? "step" : kind == TARE_KIND_EPOCH ? "epoch" : kind ? "span" : "others";
@@ -256,7 +256,7 @@ static void put_group(writer *to, size_t index)
     put_ns(to, "total_ns", row->total_ns);
 }
 
-/* ---- steps, epochs -------------------------------------------------------------------------------------------- */
+/* ---- steps, epochs ------------------------------------------------------------------------------- */
 static void put_interval(writer *to, const char *key, const tare__step_interval *interval)
 {
     tare__json_key(&to->json, key);
@@ -320,7 +320,7 @@ static void put_epoch(writer *to, size_t index)
     put_step_row(to, &to->analysis->epochs[index]);
 }
 
-/* ---- the rest ------------------------------------------------------------------------------------------------- */
+/* ---- the rest ------------------------------------------------------------------------------------ */
 static void put_aggregate(writer *to, size_t index)
 {
     const tare__aggregate_row *row = &to->analysis->aggregates[index];
@@ -418,7 +418,7 @@ static void put_process(writer *to, size_t index)
     put_ns(to, "busy_ns", row->busy_ns);
 }
 
-/* ---- the tare line -------------------------------------------------------------------------------------------- */
+/* ---- the tare line ------------------------------------------------------------------------------- */
 static void put_own_reasons(writer *to, const tare__own_table *own)
 {
     tare__json_key(&to->json, "reasons");
@@ -456,7 +456,7 @@ static void put_own(writer *to)
     tare__json_end_object(&to->json);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------------ */
+/* ---- the whole ----------------------------------------------------------------------------------- */
 static void put_schema(writer *to)
 {
     tare__json_key(&to->json, "schema");
@@ -466,8 +466,8 @@ static void put_schema(writer *to)
     tare__json_end_object(&to->json);
 }
 
-static int emit_json(const tare__emit_input *input, const tare__emit_options *options, const tare__emit_sink *sink,
-                     tare__error *error)
+static int emit_json(const tare__emit_input *input, const tare__emit_options *options,
+                     const tare__emit_sink *sink, tare__error *error)
 {
     const tare__analysis *analysis = input->analysis;
     writer to = {.analysis = analysis, .sink = sink, .error = error};

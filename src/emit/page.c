@@ -95,7 +95,8 @@ void tare__page_more(tare__page *page, size_t more, const char *what)
     if (more == 0)
         return;
     tare__page_style_on(page, TARE__PAGE_FAINT);
-    tare__text_format(page->out, "… %s more %s; --all shows them", tare__unit_count(count, (double)more), what);
+    tare__text_format(page->out, "… %s more %s; --all shows them", tare__unit_count(count, (double)more),
+                      what);
     tare__page_style_off(page);
     tare__page_line_end(page);
 }
@@ -105,20 +106,48 @@ size_t tare__page_rows(const tare__page *page, size_t n, size_t few)
     return page->options->all || n <= few + 1 ? n : few;
 }
 
+/* Whether a figure would be torn from its unit or its number by a break between these words. */
+static bool belongs_together(const char *word, size_t length, const char *next)
+{
+    static const char *const units[] = {"ns", "µs", "ms", "s", "B", "KiB", "MiB", "GiB", "%", "CPU"};
+    size_t next_length = strcspn(next, " ,;)");
+    if (word[0] == '#')
+        return true;
+    for (size_t i = 0; i < TARE__COUNT_OF(units) && length > 0; i++) {
+        if (next_length == strlen(units[i]) && memcmp(next, units[i], next_length) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Bytes up to the next place where the line may be broken. */
+static size_t unbroken(const char *text)
+{
+    size_t length = strcspn(text, " ");
+    for (size_t start = 0;
+         text[length] == ' ' && belongs_together(text + start, length - start, text + length + 1);) {
+        start = length + 1;
+        length = start + strcspn(text + start, " ");
+    }
+    return length;
+}
+
+static size_t column_of(const tare__text *text)
+{
+    size_t start = text->length;
+    while (start > 0 && text->data[start - 1] != '\n')
+        start--;
+    return start < text->length ? tare__text_columns(text->data + start, text->length - start) : 0;
+}
+
 void tare__page_sentence(tare__page *page, unsigned hang, const char *sentence)
 {
-    size_t width = page->options->width, start = page->out->length, column = 0;
-    if (page->out->failed)
-        return;
-    while (start > 0 && page->out->data[start - 1] != '\n')
-        start--;
-    column = tare__text_columns(page->out->data + start, page->out->length - start);
-    bool first = true;
-    while (*sentence) {
-        char word[1024], shown[1024];
-        size_t length = strcspn(sentence, " ");
-        snprintf(word, sizeof word, "%.*s", (int)length, sentence);
-        tare__text_fit(shown, sizeof shown, word, width - hang);
+    size_t width = page->options->width, column = column_of(page->out);
+    for (bool first = true; *sentence; first = false) {
+        char words[1024], shown[1024];
+        size_t length = unbroken(sentence);
+        snprintf(words, sizeof words, "%.*s", (int)length, sentence);
+        tare__text_fit(shown, sizeof shown, words, width - hang);
         size_t columns = tare__text_columns(shown, strlen(shown));
         if (!first && column + 1 + columns > width) {
             tare__text_format(page->out, "\n%*s", (int)hang, "");
@@ -129,7 +158,6 @@ void tare__page_sentence(tare__page *page, unsigned hang, const char *sentence)
         }
         tare__text_string(page->out, shown);
         column += columns;
-        first = false;
         sentence += length + strspn(sentence + length, " ");
     }
 }

@@ -22,7 +22,7 @@ typedef struct tare__page {
 
 /* Columns of a cell, the blanks before its figure counted; the first figure of a line is a count. */
 #define TARE__PAGE_COUNT 7u
-#define TARE__PAGE_CELL 9u
+#define TARE__PAGE_CELL  9u
 
 void tare__page_style_on(tare__page *page, tare__page_style style);
 void tare__page_style_off(tare__page *page);
@@ -47,7 +47,7 @@ void tare__page_more(tare__page *page, size_t more, const char *what);
 /* How many of n rows to show when few are enough: all of them where leaving out saves nothing. */
 size_t tare__page_rows(const tare__page *page, size_t n, size_t few);
 
-/* A sentence broken at blanks; lines after the first are indented by `hang`. Control characters become '?'. */
+/* A sentence broken at blanks; lines after the first are indented by `hang`. Control characters are '?'. */
 void tare__page_sentence(tare__page *page, unsigned hang, const char *sentence);
 
 #endif

@@ -13,11 +13,12 @@
 
 #define FEW_NOTES 6
 
-/* ---- head ------------------------------------------------------------------------------------------------ */
+/* ---- head ---------------------------------------------------------------------------------------- */
 static void put_command(tare__page *page, const tare__run_table *run)
 {
     char shown[4 * TARE__EMIT_WIDTH_MAX];
-    tare__text_fit(shown, sizeof shown, run->command ? run->command : "(command not known)", page->options->width);
+    tare__text_fit(shown, sizeof shown, run->command ? run->command : "(command not known)",
+                   page->options->width);
     tare__page_style_on(page, TARE__PAGE_STRONG);
     tare__text_string(page->out, shown);
     tare__page_style_off(page);
@@ -86,23 +87,46 @@ static void put_head(tare__page *page, const tare__analysis *analysis)
     tare__text_free(&words);
 }
 
-/* ---- notes ------------------------------------------------------------------------------------------------- */
-static void put_notes(tare__page *page, const tare__run_table *run)
+/* ---- notes --------------------------------------------------------------------------------------- */
+static void put_note(tare__page *page, const char *sentence)
 {
-    size_t shown = tare__page_rows(page, run->n_notes, FEW_NOTES);
-    if (run->n_notes > 0)
-        tare__page_line_end(page);
-    for (size_t i = 0; i < shown; i++) {
-        tare__page_style_on(page, TARE__PAGE_WARNING);
-        tare__text_string(page->out, "! ");
-        tare__page_sentence(page, 2, run->notes[i]);
-        tare__page_style_off(page);
-        tare__page_line_end(page);
-    }
-    tare__page_more(page, run->n_notes - shown, "notes");
+    tare__page_style_on(page, TARE__PAGE_WARNING);
+    tare__text_string(page->out, "! ");
+    tare__page_sentence(page, 2, sentence);
+    tare__page_style_off(page);
+    tare__page_line_end(page);
 }
 
-/* ---- the tare line ------------------------------------------------------------------------------------------ */
+/* What the marks in the tree mean, once for all rows. */
+static void put_note_of_calls(tare__page *page, uint64_t calls, const char *what, const char *mark)
+{
+    char count[TARE__UNIT_BYTES], sentence[160];
+    if (calls == 0)
+        return;
+    snprintf(sentence, sizeof sentence, "%s call%s %s, counted up to there: marked (%s)",
+             tare__unit_count(count, (double)calls), calls == 1 ? "" : "s", what, mark);
+    put_note(page, sentence);
+}
+
+static void put_notes(tare__page *page, const tare__analysis *analysis)
+{
+    const tare__run_table *run = &analysis->run;
+    uint64_t open = 0, lost = 0;
+    for (size_t i = 0; i < analysis->n_spans; i++) {
+        open += analysis->spans[i].still_open;
+        lost += analysis->spans[i].end_lost;
+    }
+    if (run->n_notes > 0 || open > 0 || lost > 0)
+        tare__page_line_end(page);
+    size_t shown = tare__page_rows(page, run->n_notes, FEW_NOTES);
+    for (size_t i = 0; i < shown; i++)
+        put_note(page, run->notes[i]);
+    tare__page_more(page, run->n_notes - shown, "notes");
+    put_note_of_calls(page, open, "open at the end", "open");
+    put_note_of_calls(page, lost, "without a known end", "end lost");
+}
+
+/* ---- the tare line ------------------------------------------------------------------------------- */
 /* A span is two events, a chained one is one. */
 static uint64_t count_events(const tare__own_table *own)
 {
@@ -147,16 +171,16 @@ static void put_tare_line(tare__page *page, const tare__own_table *own)
     tare__text_free(&words);
 }
 
-/* ---- the whole ---------------------------------------------------------------------------------------------- */
+/* ---- the whole ----------------------------------------------------------------------------------- */
 typedef void part(tare__page *page, const tare__analysis *analysis);
 
 static part *const parts[] = {
-    tare__part_tree,   tare__part_steps,    tare__part_numbers, tare__part_aggregates, tare__part_tracks,
+    tare__part_tree,     tare__part_steps, tare__part_numbers, tare__part_aggregates, tare__part_tracks,
     tare__part_counters, tare__part_marks, tare__part_threads, tare__part_processes,
 };
 
-static int emit_text(const tare__emit_input *input, const tare__emit_options *asked, const tare__emit_sink *sink,
-                     tare__error *error)
+static int emit_text(const tare__emit_input *input, const tare__emit_options *asked,
+                     const tare__emit_sink *sink, tare__error *error)
 {
     const tare__analysis *analysis = input->analysis;
     tare__emit_options options = *asked;
@@ -166,7 +190,7 @@ static int emit_text(const tare__emit_input *input, const tare__emit_options *as
     tare__text out = {0};
     tare__page page = {.out = &out, .options = &options};
     put_head(&page, analysis);
-    put_notes(&page, &analysis->run);
+    put_notes(&page, analysis);
     int status = tare__emit_flush(&out, sink, error);
     for (size_t i = 0; i < TARE__COUNT_OF(parts) && !status; i++) {
         parts[i](&page, analysis);

@@ -10,7 +10,7 @@
 
 #define FEW 6
 
-/* ---- numbers and their rates ------------------------------------------------------------------------------ */
+/* ---- numbers and their rates --------------------------------------------------------------------- */
 typedef struct known_number {
     const char *name, *unit; /* the unit takes k, M, G, … before it */
 } known_number;
@@ -61,10 +61,29 @@ void tare__part_rate(tare__text *out, const tare__number_row *number)
                       put_rate(rate, sizeof rate, number));
 }
 
-static void put_number_line(tare__page *page, const char *span, const tare__number_row *number)
+/* Those of steps are told with the steps. */
+static bool is_loop(const tare__span_row *row)
+{
+    return row->kind == TARE_KIND_STEP || row->kind == TARE_KIND_EPOCH;
+}
+
+/* "forward / layer 1": the span's name alone may stand in many places of the tree. */
+static void put_number_owner(tare__page *page, const tare__analysis *analysis, const tare__span_row *row)
+{
+    const tare__span_row *parent = row->parent == TARE__NO_ROW ? NULL : &analysis->spans[row->parent];
+    char label[256];
+    if (parent && !is_loop(parent))
+        snprintf(label, sizeof label, "%.120s / %.120s", parent->name, row->name);
+    else
+        snprintf(label, sizeof label, "%.250s", row->name);
+    tare__page_name(page, 0, label, 0);
+}
+
+static void put_number_line(tare__page *page, const tare__analysis *analysis, const tare__span_row *row,
+                            const tare__number_row *number)
 {
     char sum[TARE__UNIT_BYTES], rate[96], name[48];
-    tare__page_name(page, 0, span, 0);
+    put_number_owner(page, analysis, row);
     tare__page_pad(page);
     tare__text_fit(name, sizeof name, number->name, 11);
     tare__text_format(page->out, "  %s", name);
@@ -72,12 +91,6 @@ static void put_number_line(tare__page *page, const char *span, const tare__numb
     tare__page_cell(page, 11, put_sum(sum, number));
     tare__page_cell(page, 24, put_rate(rate, sizeof rate, number));
     tare__page_line_end(page);
-}
-
-/* Those of steps are told with the steps. */
-static bool is_loop(const tare__span_row *row)
-{
-    return row->kind == TARE_KIND_STEP || row->kind == TARE_KIND_EPOCH;
 }
 
 static void put_number_title(tare__page *page)
@@ -103,12 +116,12 @@ void tare__part_numbers(tare__page *page, const tare__analysis *analysis)
     for (size_t i = 0; i < analysis->n_spans && at < shown; i++) {
         const tare__span_row *row = &analysis->spans[i];
         for (size_t j = 0; j < row->n_numbers && !is_loop(row) && at < shown; j++, at++)
-            put_number_line(page, row->name, &row->numbers[j]);
+            put_number_line(page, analysis, row, &row->numbers[j]);
     }
     tare__page_more(page, n - shown, "numbers");
 }
 
-/* ---- steps and epochs --------------------------------------------------------------------------------------- */
+/* ---- steps and epochs ---------------------------------------------------------------------------- */
 static void put_interval(tare__text *out, const tare__step_row *row)
 {
     char low[TARE__UNIT_BYTES], high[TARE__UNIT_BYTES];

@@ -9,7 +9,7 @@
 
 #define FEW 6
 
-/* ---- aggregate spans ---------------------------------------------------------------------------------- */
+/* ---- aggregate spans ----------------------------------------------------------------------------- */
 static void put_aggregate(tare__page *page, const tare__aggregate_row *row)
 {
     char total[TARE__UNIT_BYTES], marked[TARE__UNIT_BYTES + 2], sampled[32] = "";
@@ -45,7 +45,7 @@ void tare__part_aggregates(tare__page *page, const tare__analysis *analysis)
         tare__text_string(page->out, "~ is an estimate: the mean of the timed calls, times all calls\n");
 }
 
-/* ---- tracks ----------------------------------------------------------------------------------------------- */
+/* ---- tracks -------------------------------------------------------------------------------------- */
 static const char *track_kind_name(uint32_t kind)
 {
     static const char *const names[] = {"", " (task)", " (GPU)", " (request)", ""};
@@ -90,7 +90,7 @@ void tare__part_tracks(tare__page *page, const tare__analysis *analysis)
     tare__page_more(page, n - shown, "names on tracks");
 }
 
-/* ---- counters, marks -------------------------------------------------------------------------------------- */
+/* ---- counters, marks ----------------------------------------------------------------------------- */
 void tare__part_counters(tare__page *page, const tare__analysis *analysis)
 {
     size_t n = analysis->n_counters, shown = tare__page_rows(page, n, FEW);

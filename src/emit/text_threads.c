@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FEW 6
+#define FEW           6
 #define GROUPED_ABOVE 12
 
-/* ---- threads ------------------------------------------------------------------------------------------------ */
+/* ---- threads ------------------------------------------------------------------------------------- */
 /* One thread, or all of one name. */
 typedef struct line {
     const char *name;
@@ -23,8 +23,13 @@ typedef struct line {
 
 static line line_of(const tare__thread_row *row)
 {
-    return (line){.name = row->name ? row->name : "(no name)", .tid = row->tid, .threads = 1, .spans = row->spans,
-                  .dropped = row->dropped_spans, .busy_ns = row->busy_ns, .first_at_ns = row->first_at_ns,
+    return (line){.name = row->name ? row->name : "(no name)",
+                  .tid = row->tid,
+                  .threads = 1,
+                  .spans = row->spans,
+                  .dropped = row->dropped_spans,
+                  .busy_ns = row->busy_ns,
+                  .first_at_ns = row->first_at_ns,
                   .last_at_ns = row->last_at_ns};
 }
 
@@ -114,7 +119,7 @@ void tare__part_threads(tare__page *page, const tare__analysis *analysis)
     free(lines);
 }
 
-/* ---- processes ---------------------------------------------------------------------------------------------- */
+/* ---- processes ----------------------------------------------------------------------------------- */
 static void put_pid(tare__page *page, const tare__process_row *row)
 {
     char label[192], pid[32] = "pid n/a";

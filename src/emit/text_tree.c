@@ -7,11 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FEW_ROWS 24 /* unless --all */
-#define FEW_ROWS_OF_GROUP 7
-#define FEW_GROUPS 5
-#define BAR_COLUMNS 4
-#define FIGURES (TARE__PAGE_COUNT + 5 * TARE__PAGE_CELL + 1 + BAR_COLUMNS)
+#define FEW_ROWS         24 /* unless --all */
+#define FEW_ROWS_OF_FEW  14 /* groups */
+#define FEW_ROWS_OF_MANY 7
+#define FEW_GROUPS       5
+#define BAR_COLUMNS      4
+#define FIGURES          (TARE__PAGE_COUNT + 5 * TARE__PAGE_CELL + 1 + BAR_COLUMNS)
 
 typedef struct tree {
     tare__page *page;
@@ -21,9 +22,10 @@ typedef struct tree {
     unsigned bar;   /* columns */
     size_t few;     /* rows that are enough */
     size_t printed; /* lines */
+    size_t told;    /* rows that are shown or counted in a fold */
 } tree;
 
-/* ---- what to show ---------------------------------------------------------------------------------------- */
+/* ---- what to show -------------------------------------------------------------------------------- */
 static bool is_small(const tree *tree, const tare__span_row *row)
 {
     /* A share that is not known is not small; nor is what a tree begins with, else it would say nothing. */
@@ -32,7 +34,7 @@ static bool is_small(const tree *tree, const tare__span_row *row)
 
 /* The small siblings from `first` up to `end`, in rows of the tree. */
 typedef struct fold {
-    size_t siblings;
+    size_t siblings, rows; /* rows: with all that is below */
     double total_ns, share;
 } fold;
 
@@ -44,6 +46,7 @@ static fold fold_small(const tree *tree, size_t first, size_t end)
         if (!is_small(tree, row))
             continue;
         sum.siblings++;
+        sum.rows += 1 + row->n_rows;
         sum.total_ns += row->total_ns;
         sum.share += row->share;
     }
@@ -63,19 +66,23 @@ static bool folds(const tree *tree, size_t first, size_t end)
     return small > 1 || below > 0;
 }
 
-/* Lines it takes to show the tree with this cut. */
+/* Lines it takes to show the tree with this cut. Siblings are sorted by total, so that small ones stand
+ * together and make one line. */
 static size_t count_lines(const tree *tree)
 {
-    size_t lines = 0;
-    for (size_t i = 0; i < tree->n;) {
-        bool small = is_small(tree, &tree->rows[i]);
-        lines++;
-        i += small ? 1 + tree->rows[i].n_rows : 1;
+    size_t lines = 0, i = 0;
+    const tare__span_row *before = NULL; /* the last one, if it was small */
+    while (i < tree->n) {
+        const tare__span_row *row = &tree->rows[i];
+        bool small = is_small(tree, row);
+        lines += !(small && before && before->depth == row->depth);
+        before = small ? row : NULL;
+        i += small ? 1 + row->n_rows : 1;
     }
     return lines;
 }
 
-/* ---- lines ---------------------------------------------------------------------------------------------- */
+/* ---- lines --------------------------------------------------------------------------------------- */
 static double self_of(const tare__page *page, const tare__span_row *row)
 {
     return page->options->raw ? row->raw_self_ns : row->self_ns;
@@ -128,6 +135,7 @@ static void put_row(tree *tree, const tare__span_row *row)
     put_bar(tree, row->share);
     tare__page_line_end(page);
     tree->printed++;
+    tree->told++;
 }
 
 /* The sum of calls of several names would mean little: its cell is room for the label. */
@@ -147,6 +155,7 @@ static void put_fold(tree *tree, unsigned depth, const fold *sum)
     tare__page_style_off(&wider);
     tare__page_line_end(&wider);
     tree->printed++;
+    tree->told += sum->rows;
 }
 
 /* The rows from `first` up to `end`, one level of siblings and what is below. Each level prints a line
@@ -187,13 +196,12 @@ static void put_tree(tree *tree)
         if (count_lines(tree) <= tree->few)
             break;
     }
-    tree->printed = 0;
+    tree->printed = tree->told = 0;
     put_level(tree, 0, tree->n, 0);
-    if (tree->printed >= tree->few + 2 && tree->n > tree->printed)
-        tare__page_more(tree->page, tree->n - tree->printed, "rows");
+    tare__page_more(tree->page, tree->n - tree->told, "rows");
 }
 
-/* ---- the part ---------------------------------------------------------------------------------------------- */
+/* ---- the part ------------------------------------------------------------------------------------ */
 /* What a wide page has more goes to names that need it, then to the bars. */
 static unsigned lay_out(tare__page *page, const tare__analysis *analysis)
 {
@@ -227,7 +235,7 @@ static void put_group_title(tare__page *page, const tare__group_row *group)
 static void put_groups(tree *tree, const tare__analysis *analysis)
 {
     size_t shown = tare__page_rows(tree->page, analysis->n_groups, FEW_GROUPS);
-    tree->few = shown > 2 ? FEW_ROWS_OF_GROUP : tree->few;
+    tree->few = shown > 3 ? FEW_ROWS_OF_MANY : shown > 1 ? FEW_ROWS_OF_FEW : FEW_ROWS;
     for (size_t i = 0; i < shown; i++) {
         const tare__group_row *group = &analysis->groups[i];
         put_group_title(tree->page, group);
@@ -248,7 +256,8 @@ void tare__part_tree(tare__page *page, const tare__analysis *analysis)
         return;
     }
     tare__page_title(page, "Where the time went",
-                     page->options->raw ? "calls|total|raw self|p50|p95|share" : "calls|total|self|p50|p95|share");
+                     page->options->raw ? "calls|total|raw self|p50|p95|share"
+                                        : "calls|total|self|p50|p95|share");
     if (analysis->n_groups > 0)
         put_groups(&tree, analysis);
     else

@@ -144,21 +144,20 @@ int tare__names_read(const tare__block_header *header, const uint8_t *payload, t
 enum { CELL_NAME, CELL_EVERY, CELL_COUNT, CELL_TIMED, CELL_TOTAL, CELL_MIN, CELL_MAX };
 enum { CELL_BUCKETS = CELL_MAX + 1, CELL_COLUMNS };
 
-/* Buckets not 0: how many, then for each the empty ones before it and what it holds. */
-static size_t buckets_bound(const tare__aggregate *aggregate)
-{
-    size_t used = 0;
-    for (unsigned i = 0; i < TARE__CELL_BUCKETS; i++)
-        used += aggregate->buckets[i] != 0;
-    return 2 + used * 7;
-}
+#define BUCKETS_BYTES_MAX (2 + TARE__CELL_BUCKETS * 7) /* a gap takes up to 2 bytes, a count 5 */
 
-static uint8_t *write_buckets(uint8_t *at, const uint32_t *buckets)
+/* Buckets not 0: how many, then for each the empty ones before it and what it holds. The target may count
+ * on while we look, so each is looked at once. */
+static void put_buckets(tare__text *out, const uint32_t *live)
 {
+    uint32_t buckets[TARE__CELL_BUCKETS];
+    uint8_t bytes[BUCKETS_BYTES_MAX];
     unsigned used = 0, empty = 0;
-    for (unsigned i = 0; i < TARE__CELL_BUCKETS; i++)
+    for (unsigned i = 0; i < TARE__CELL_BUCKETS; i++) {
+        buckets[i] = __atomic_load_n(&live[i], __ATOMIC_RELAXED);
         used += buckets[i] != 0;
-    at = tare__varint_write(at, used);
+    }
+    uint8_t *at = tare__varint_write(bytes, used);
     for (unsigned i = 0; i < TARE__CELL_BUCKETS; i++) {
         if (!buckets[i]) {
             empty++;
@@ -168,10 +167,10 @@ static uint8_t *write_buckets(uint8_t *at, const uint32_t *buckets)
         at = tare__varint_write(at, buckets[i]);
         empty = 0;
     }
-    return at;
+    tare__text_append(out, (const char *)bytes, (size_t)(at - bytes));
 }
 
-static void fill_aggregate(const tare__aggregate *aggregate, uint8_t **at)
+static void fill_numbers(const tare__aggregate *aggregate, uint8_t **at)
 {
     const uint64_t numbers[CELL_BUCKETS] = {
         tare__name_or_lost(aggregate->name), aggregate->every, aggregate->count, aggregate->timed,
@@ -179,7 +178,28 @@ static void fill_aggregate(const tare__aggregate *aggregate, uint8_t **at)
     };
     for (unsigned i = 0; i < CELL_BUCKETS; i++)
         at[i] = tare__varint_write(at[i], numbers[i]);
-    at[CELL_BUCKETS] = write_buckets(at[CELL_BUCKETS], aggregate->buckets);
+}
+
+static int put_aggregates(const tare__aggregate *aggregates, uint32_t n, tare__squeezer *squeezer,
+                          tare__text *buckets, tare__text *out)
+{
+    size_t each = (size_t)n * TARE__VARINT_BYTES;
+    uint8_t *room = tare__squeezer_room(squeezer, each * CELL_BUCKETS), *ends[CELL_BUCKETS];
+    if (!room)
+        return TARE_E_MEMORY;
+    for (unsigned i = 0; i < CELL_BUCKETS; i++)
+        ends[i] = room + i * each;
+    for (uint32_t i = 0; i < n; i++) {
+        fill_numbers(&aggregates[i], ends);
+        put_buckets(buckets, aggregates[i].buckets);
+    }
+    if (buckets->failed)
+        return TARE_E_MEMORY;
+    tare__column columns[CELL_COLUMNS];
+    for (unsigned i = 0; i < CELL_BUCKETS; i++)
+        columns[i] = (tare__column){room + i * each, (size_t)(ends[i] - (room + i * each))};
+    columns[CELL_BUCKETS] = (tare__column){(const uint8_t *)buckets->data, buckets->length};
+    return tare__columns_put(squeezer, columns, CELL_COLUMNS, out);
 }
 
 int tare__aggregates_seal(const tare__aggregate *aggregates, uint32_t n, tare__squeezer *squeezer,
@@ -187,26 +207,15 @@ int tare__aggregates_seal(const tare__aggregate *aggregates, uint32_t n, tare__s
 {
     if (n > TARE__EVENTS_MAX)
         return TARE_E_USAGE;
-    size_t each = (size_t)n * TARE__VARINT_BYTES, bucket_bytes = 0;
-    for (uint32_t i = 0; i < n; i++)
-        bucket_bytes += buckets_bound(&aggregates[i]);
-    uint8_t *room = tare__squeezer_room(squeezer, each * CELL_BUCKETS + bucket_bytes);
-    uint8_t *ends[CELL_COLUMNS];
-    if (!room)
-        return TARE_E_MEMORY;
-    for (unsigned i = 0; i < CELL_COLUMNS; i++)
-        ends[i] = room + i * each;
-    for (uint32_t i = 0; i < n; i++)
-        fill_aggregate(&aggregates[i], ends);
-    tare__column columns[CELL_COLUMNS];
-    for (unsigned i = 0; i < CELL_COLUMNS; i++)
-        columns[i] = (tare__column){room + i * each, (size_t)(ends[i] - (room + i * each))};
+    tare__text buckets = {0};
     header->kind = TARE__BLOCK_AGGREGATES;
     header->count = n;
     header->spans = 0;
     header->first_ticks = header->last_ticks = 0;
     size_t at = tare__block_begin(out);
-    return tare__block_end(out, at, header, tare__columns_put(squeezer, columns, CELL_COLUMNS, out));
+    int status = put_aggregates(aggregates, n, squeezer, &buckets, out);
+    tare__text_free(&buckets);
+    return tare__block_end(out, at, header, status);
 }
 
 static bool read_buckets(tare__reader *reader, uint32_t *buckets)

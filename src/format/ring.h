@@ -237,6 +237,7 @@ typedef struct tare__ring {
     _Atomic uint64_t homeless_spans;   /* dropped by threads that never got a chunk */
     _Atomic uint64_t homeless_others;
     _Atomic uint32_t taken;       /* chunks handed out so far: tells the collector there is work */
+    _Atomic uint32_t given_back;  /* and given back: tells a thread without one that looking is worth it */
     _Atomic uint32_t closed;      /* the process left the session by itself */
     char command[TARE__COMMAND_BYTES]; /* arguments, each ended by NUL, then another NUL */
     _Atomic uint32_t chunk_state[TARE__RING_CHUNKS_MAX];

@@ -48,8 +48,13 @@ static __attribute__((cold, noinline)) tare__cell *find_cell(tare_site *site)
     tare__thread *self = tare__self;
     if (!self)
         self = tare__thread_join();
-    if (!self || self->in_slow)
+    if (!self || self->in_slow) {
+        if (self)
+            tare__add(&self->nested_spans, 1);
+        else if (tare__here && tare__here->ring)
+            atomic_fetch_add(&tare__here->ring->homeless_spans, 1);
         return NULL;
+    }
     int saved_errno = errno;
     self->in_slow = 1;
     atomic_signal_fence(memory_order_seq_cst);

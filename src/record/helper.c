@@ -40,7 +40,7 @@ static bool beside_library(char path[TARE__PATH_BYTES])
 
 static bool on_path(char path[TARE__PATH_BYTES])
 {
-    const char *list = getenv("PATH");
+    const char *list = secure_getenv("PATH");
     while (list && *list) {
         size_t length = strcspn(list, ":");
         if (length && snprintf(path, TARE__PATH_BYTES, "%.*s/tare", (int)length, list) < TARE__PATH_BYTES &&
@@ -54,7 +54,7 @@ static bool on_path(char path[TARE__PATH_BYTES])
 bool tare__helper_find(const char *wanted, char path[TARE__PATH_BYTES])
 {
     if (!wanted)
-        wanted = getenv("TARE_HELPER");
+        wanted = secure_getenv("TARE_HELPER");
     if (wanted)
         return snprintf(path, TARE__PATH_BYTES, "%s", wanted) < TARE__PATH_BYTES && usable(path);
     return beside_library(path) || on_path(path);

@@ -67,23 +67,21 @@ static void copy_to(tare__ring *ring, uint32_t id)
  * its maker shows the ring, then looks through the table. One of the two copies the name, perhaps both. */
 static void publish(uint32_t id)
 {
-    atomic_thread_fence(memory_order_seq_cst);
     tare__process *here = tare__here;
-    tare__ring *ring = here ? __atomic_load_n(&here->ring, __ATOMIC_ACQUIRE) : NULL;
+    tare__ring *ring = here ? __atomic_load_n(&here->ring, __ATOMIC_SEQ_CST) : NULL;
     if (ring)
         copy_to(ring, id);
 }
 
 void tare__names_publish(tare__ring *ring)
 {
-    atomic_thread_fence(memory_order_seq_cst);
     for (uint32_t i = 0; i < BUCKETS; i++) {
-        uint32_t id = atomic_load_explicit(&buckets[i], memory_order_acquire);
+        uint32_t id = atomic_load(&buckets[i]);
         if (id)
             copy_to(ring, id);
     }
     for (uint32_t i = 0; i < TARE__COUNT_OF(more_ids); i++) {
-        uint32_t id = atomic_load_explicit(&more_ids[i], memory_order_acquire);
+        uint32_t id = atomic_load(&more_ids[i]);
         if (id)
             copy_to(ring, id);
     }

@@ -152,8 +152,9 @@ static void fill_in(tare__ring *ring, const uint8_t id[TARE__ID_BYTES], uint64_t
             (uint32_t)(id[0] | id[1] << 8) & 0x7FFFu;
     tare__calibrate(ring, (uint8_t *)ring + CHUNKS_OFFSET);
     ring->joined = tare__ticks();
-    atomic_thread_fence(memory_order_release);
-    memcpy(ring->magic, TARE__RING_MAGIC, sizeof ring->magic);
+    uint64_t magic;
+    memcpy(&magic, TARE__RING_MAGIC, sizeof magic);
+    __atomic_store_n((uint64_t *)(void *)ring->magic, magic, __ATOMIC_RELEASE); /* now it is whole */
 }
 
 static int make_ring(void)
@@ -197,7 +198,7 @@ static int make_ring(void)
     tare__ring *ring = map;
     fill_in(ring, id, pool);
     here->chunks = region + CHUNKS_OFFSET;
-    __atomic_store_n(&here->ring, ring, __ATOMIC_RELEASE);
+    __atomic_store_n(&here->ring, ring, __ATOMIC_SEQ_CST);
     tare__names_publish(ring);
     say_hello(ring);
     return 0;

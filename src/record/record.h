@@ -47,10 +47,12 @@ typedef struct tare__thread {
     uint32_t chunk;        /* index + 1; 0: none */
     uint32_t sequence;     /* of the next chunk */
     uint32_t reserve_used;
+    uint32_t looked;       /* ring->given_back when no chunk was free, + 1; 0: has not looked in vain */
     int32_t tid;
     /* While a span was dropped or skipped and is still open, its end must be left out too: one bit a level
      * from there on, 1 for left out. Everything goes the slow way until the stack is empty again. */
     uint32_t skip_depth;
+    uint32_t skip_count;   /* bits that are 1: at 0 the stack is of no more use */
     uint32_t skip_over;    /* levels beyond the bits; left out, all of them */
     uint64_t skip_bits[TARE__SKIP_LEVELS / 64];
     uint64_t dropped_spans, dropped_others, lost_ends;

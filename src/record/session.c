@@ -106,7 +106,6 @@ int tare__session_attach(const char *folder)
     tare__threads_forget();
     strcpy(tare__session_folder, folder);
     tare__session = page;
-    atomic_thread_fence(memory_order_seq_cst);
     bool usable_tsc = page->clock == TARE__CLOCK_TSC;
     tare__modes_set(TARE__MODE_SESSION | (usable_tsc ? 0 : TARE__MODE_NO_TSC), TARE__MODE_PAUSED);
     return 0;

@@ -123,6 +123,7 @@ static void skip_push(tare__thread *self, bool left_out)
     uint64_t bit = UINT64_C(1) << self->skip_depth % 64;
     uint64_t *bits = &self->skip_bits[self->skip_depth++ / 64];
     *bits = left_out ? *bits | bit : *bits & ~bit;
+    self->skip_count += left_out;
 }
 
 static bool skip_pop(tare__thread *self) /* was it left out? */
@@ -132,7 +133,9 @@ static bool skip_pop(tare__thread *self) /* was it left out? */
         return true;
     }
     self->skip_depth--;
-    return self->skip_bits[self->skip_depth / 64] >> self->skip_depth % 64 & 1;
+    bool left_out = self->skip_bits[self->skip_depth / 64] >> self->skip_depth % 64 & 1;
+    self->skip_count -= left_out;
+    return left_out;
 }
 
 static bool paused(void)
@@ -199,6 +202,8 @@ static void record_one(tare__thread *self, tare__slot *slots, unsigned n)
     default:
         record_other(self, slots, n);
     }
+    if (self->skip_count == 0 && self->skip_over == 0)
+        self->skip_depth = 0; /* nothing open was left out: ends need no care any more */
     tare__thread_count_drops(self);
 }
 

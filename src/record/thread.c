@@ -38,8 +38,15 @@ static tare__chunk *descriptor(uint32_t chunk)
 void tare__thread_count_drops(tare__thread *self)
 {
     tare__chunk *chunk = descriptor(self->chunk);
-    if (!chunk)
+    if (!chunk) { /* nowhere to keep them for the thread: they are the process's */
+        tare__ring *ring = tare__here->ring;
+        if (ring && self->dropped_spans + self->dropped_others) {
+            atomic_fetch_add_explicit(&ring->homeless_spans, self->dropped_spans, memory_order_relaxed);
+            atomic_fetch_add_explicit(&ring->homeless_others, self->dropped_others, memory_order_relaxed);
+            self->dropped_spans = self->dropped_others = 0;
+        }
         return;
+    }
     atomic_store_explicit(&chunk->dropped_spans, self->dropped_spans + self->nested_spans, memory_order_relaxed);
     atomic_store_explicit(&chunk->dropped_others, self->dropped_others + self->nested_others,
                           memory_order_relaxed);
@@ -96,9 +103,13 @@ static void retire(tare__thread *self, uint32_t main_used)
 
 bool tare__thread_next_chunk(tare__thread *self, bool may_grow)
 {
+    uint32_t given_back = atomic_load_explicit(&tare__here->ring->given_back, memory_order_acquire) + 1;
+    if (self->looked == given_back)
+        return false; /* as full as the last time */
     uint32_t chunk = take_chunk(self->chunk ? self->chunk : self->stream);
     if (!chunk && may_grow && tare__process_grow())
         chunk = take_chunk(self->chunk);
+    self->looked = chunk ? 0 : given_back;
     if (!chunk)
         return false;
     retire(self, TARE__CHUNK_SLOTS);
@@ -254,7 +265,7 @@ void tare__threads_forget(void)
             state->saved = 0;
             state->stream = 0;
             state->chunk = state->sequence = state->reserve_used = 0;
-            state->skip_depth = state->skip_over = 0;
+            state->skip_depth = state->skip_over = state->skip_count = state->looked = 0;
             state->dropped_spans = state->dropped_others = state->lost_ends = 0;
             state->nested_spans = state->nested_others = 0;
             state->steps_open = state->epochs_open = 0;

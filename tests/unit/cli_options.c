@@ -14,7 +14,8 @@
 enum { OUT, LOUD, FAST, REFUSED };
 static const tare__cli_option table[] = {
     {"output", 'o', "FILE", "where it goes", OUT},
-    {"loud", 'l', NULL, "a sentence that is so long that it must be broken into at least two lines of help", LOUD},
+    {"loud", 'l', NULL, "a sentence that is so long that it must be broken into at least two lines of help",
+     LOUD},
     {"fast-forward-to-the-end", 0, "TIME", "skip", FAST},
     {"refused", 'r', NULL, "always wrong", REFUSED},
 };
@@ -39,8 +40,13 @@ static int take(void *settings, int key, const char *argument, tare__error *erro
 }
 
 static tare__cli_command command = {
-    .name = "try", .summary = "tries", .usage = "[options] FILE", .examples = "  tare try x\n",
-    .options = table, .option_count = TARE__COUNT_OF(table), .take = take,
+    .name = "try",
+    .summary = "tries",
+    .usage = "[options] FILE",
+    .examples = "  tare try x\n",
+    .options = table,
+    .option_count = TARE__COUNT_OF(table),
+    .take = take,
 };
 
 #define MANY 12

@@ -46,9 +46,12 @@ static void add_head(void)
 static void add_tables(void)
 {
     static const tare__file_name names[] = {
-        {LOAD, TARE_KIND_SPAN, 1, "load", "a.c", 4, 3},       {FORWARD, TARE_KIND_SPAN, 2, "forward", "", 7, 0},
-        {BACKWARD, TARE_KIND_SPAN, 3, "backward", "", 8, 0}, {MARKED, TARE_KIND_MARK, 4, "here", "", 4, 0},
-        {LOSS, TARE_KIND_COUNTER, 5, "loss", "", 4, 0},      {SAMPLES, TARE_KIND_NUMBER, 6, "samples", "", 7, 0},
+        {LOAD, TARE_KIND_SPAN, 1, "load", "a.c", 4, 3},
+        {FORWARD, TARE_KIND_SPAN, 2, "forward", "", 7, 0},
+        {BACKWARD, TARE_KIND_SPAN, 3, "backward", "", 8, 0},
+        {MARKED, TARE_KIND_MARK, 4, "here", "", 4, 0},
+        {LOSS, TARE_KIND_COUNTER, 5, "loss", "", 4, 0},
+        {SAMPLES, TARE_KIND_NUMBER, 6, "samples", "", 7, 0},
         {ODD, TARE_KIND_SPAN, 7, "a\tb\nc\\d\x1b[1m\xc2\x9b\xff\xc3\xa9", "", 17, 0},
         {STREAM7, TARE__NAME_TRACK + TARE_TRACK_GPU, 0, "stream 7", "", 8, 0}};
     static const uint8_t id[TARE__ID_BYTES] = {1};
@@ -123,7 +126,7 @@ static void add_completes(void)
     assert_int_equal(tare__complete_seal(spans, 2, squeezer, &header, &file), 0);
 }
 
-/* ---- reading --------------------------------------------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------------------------------- */
 static tare__trace *open_file(void)
 {
     char path[] = "/tmp/tare-emit-events.XXXXXX";

@@ -24,7 +24,7 @@ static tare__text render(const tare__analysis *analysis, bool pretty)
     return kept.text;
 }
 
-/* ---- a strict reader that only says yes or no: RFC 8259, ASCII control characters refused ----------------- */
+/* ---- a strict reader that only says yes or no: RFC 8259, ASCII control characters refused -------- */
 static const char *skip_value(const char *at, int depth);
 
 static const char *skip_blanks(const char *at)
@@ -116,13 +116,13 @@ static void the_reader_is_strict(void **state)
 {
     (void)state;
     assert_true(is_json("{\"a\":[1,-2.5e3,\"x\\n\",true,null,{}]}\n"));
-    static const char *const wrong[] = {"", "{", "[1,]", "{\"a\"}", "{a:1}", "[01]", "[nan]", "[1.]", "\"\t\"",
-                                        "[\"\\x\"]", "{} {}", "[1 2]"};
+    static const char *const wrong[] = {"",      "{",    "[1,]",   "{\"a\"}",   "{a:1}", "[01]",
+                                        "[nan]", "[1.]", "\"\t\"", "[\"\\x\"]", "{} {}", "[1 2]"};
     for (size_t i = 0; i < COUNT(wrong); i++)
         assert_false(is_json(wrong[i]));
 }
 
-/* ---- the report -------------------------------------------------------------------------------------------- */
+/* ---- the report ---------------------------------------------------------------------------------- */
 static void reports_are_as_they_were(void **state)
 {
     (void)state;
@@ -159,20 +159,58 @@ static void one_line_says_the_same(void **state)
 static void promised_keys_are_there(void **state)
 {
     (void)state;
-    static const char *const keys[] = {
-        "{\"schema\":{\"name\":\"tare-report\",\"version\":1}", "\"run\":{\"command\":\"./train --epochs 3\"",
-        "\"arguments\":[\"./train\",\"--epochs\",\"3\"]", "\"exit_status\":0", "\"notes\":[\"41 spans", "\"tare\":{",
-        "\"spans\":[{\"name\":\"train\",\"kind\":\"span\",\"calls\":1,\"total_ns\":2460000000,\"self_ns\":1200000,"
-        "\"raw_self_ns\":1250000", "\"path\":[\"train\",\"epoch\",\"step\",\"forward\",\"matmul\"]", "\"parent\":null",
-        "\"depth\":4,\"parent\":3", "\"steps\":[{", "\"epochs\":[{", "\"aggregates\":[{", "\"counters\":[{",
-        "\"marks\":[{", "\"tracks\":[{", "\"threads\":[{", "\"processes\":[{", "\"groups\":[]",
-        "\"reason\":\"too few: 6 needed\"", "\"kind\":\"others\"", "\\u001b[31m\\tred\""};
+    static const char *const keys[] = {"{\"schema\":{\"name\":\"tare-report\",\"version\":1}",
+                                       "\"run\":{\"command\":\"./train --epochs 3\"",
+                                       "\"arguments\":[\"./train\",\"--epochs\",\"3\"]",
+                                       "\"exit_status\":0",
+                                       "\"notes\":[\"41 spans",
+                                       "\"tare\":{",
+                                       ("\"spans\":[{\"name\":\"train\",\"kind\":\"span\",\"calls\":1,\"total_"
+                                       "ns\":2460000000,\"self_ns\":1200000,"
+         "\"raw_self_ns\":1250000"),
+                                       "\"path\":[\"train\",\"epoch\",\"step\",\"forward\",\"matmul\"]",
+                                       "\"parent\":null",
+                                       "\"depth\":4,\"parent\":3",
+                                       "\"steps\":[{",
+                                       "\"epochs\":[{",
+                                       "\"aggregates\":[{",
+                                       "\"counters\":[{",
+                                       "\"marks\":[{",
+                                       "\"tracks\":[{",
+                                       "\"threads\":[{",
+                                       "\"processes\":[{",
+                                       "\"groups\":[]",
+                                       "\"reason\":\"too few: 6 needed\"",
+                                       "\"kind\":\"others\"",
+                                       "\\u001b[31m\\tred\""};
     tare__text text = render(&train, false);
     for (size_t i = 0; i < COUNT(keys); i++) {
         if (!strstr(text.data, keys[i]))
             fail_msg("not there: %s", keys[i]);
     }
     tare__text_free(&text);
+}
+
+static void every_key_is_documented(void **state)
+{
+    (void)state;
+    tare__text text = render(&train, true), doc = {0};
+    read_golden("../../docs/JSON.md", &doc);
+    for (const char *at = text.data; (at = strstr(at, "\": "));) {
+        const char *key = at;
+        while (key[-1] != '"')
+            key--;
+        char word[64];
+        snprintf(word, sizeof word, "%.*s", (int)(at - key), key);
+        bool found = false;
+        for (const char *in = doc.data; !found && (in = strstr(in, word)); in++)
+            found = strchr("`\"", in[-1]) && strchr("`\"", in[strlen(word)]);
+        if (!found)
+            fail_msg("docs/JSON.md does not tell of %s", word);
+        at += 3;
+    }
+    tare__text_free(&text);
+    tare__text_free(&doc);
 }
 
 static void deep_trees_stay_small(void **state)
@@ -182,8 +220,13 @@ static void deep_trees_stay_small(void **state)
     tare__span_row *rows = calloc(DEPTH, sizeof *rows);
     assert_non_null(rows);
     for (uint32_t i = 0; i < DEPTH; i++)
-        rows[i] = (tare__span_row){.name = "recurse", .kind = TARE_KIND_SPAN, .group = TARE__NO_ROW, .depth = i,
-                                   .parent = i ? i - 1 : TARE__NO_ROW, .n_rows = DEPTH - 1 - i, .calls = 1};
+        rows[i] = (tare__span_row){.name = "recurse",
+                                   .kind = TARE_KIND_SPAN,
+                                   .group = TARE__NO_ROW,
+                                   .depth = i,
+                                   .parent = i ? i - 1 : TARE__NO_ROW,
+                                   .n_rows = DEPTH - 1 - i,
+                                   .calls = 1};
     tare__analysis deep = damaged;
     deep.spans = rows;
     deep.n_spans = DEPTH;
@@ -248,13 +291,10 @@ static void out_of_memory_is_said(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_reader_is_strict),
-        cmocka_unit_test(reports_are_as_they_were),
-        cmocka_unit_test(one_line_says_the_same),
-        cmocka_unit_test(promised_keys_are_there),
-        cmocka_unit_test(deep_trees_stay_small),
-        cmocka_unit_test(a_refusing_sink_ends_it),
-        cmocka_unit_test(out_of_memory_is_said),
+        cmocka_unit_test(the_reader_is_strict),    cmocka_unit_test(reports_are_as_they_were),
+        cmocka_unit_test(one_line_says_the_same),  cmocka_unit_test(promised_keys_are_there),
+        cmocka_unit_test(every_key_is_documented), cmocka_unit_test(deep_trees_stay_small),
+        cmocka_unit_test(a_refusing_sink_ends_it), cmocka_unit_test(out_of_memory_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

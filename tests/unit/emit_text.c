@@ -186,14 +186,10 @@ int main(void)
     setenv("TZ", "UTC", 1);
     tzset();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pages_are_as_they_were),
-        cmocka_unit_test(crowds_fit_a_page),
-        cmocka_unit_test(every_width_is_kept),
-        cmocka_unit_test(names_move_no_cursor),
-        cmocka_unit_test(colours_change_nothing_else),
-        cmocka_unit_test(a_refusing_sink_ends_it),
-        cmocka_unit_test(out_of_memory_is_said),
-        cmocka_unit_test(formats_are_found_by_name),
+        cmocka_unit_test(pages_are_as_they_were),      cmocka_unit_test(crowds_fit_a_page),
+        cmocka_unit_test(every_width_is_kept),         cmocka_unit_test(names_move_no_cursor),
+        cmocka_unit_test(colours_change_nothing_else), cmocka_unit_test(a_refusing_sink_ends_it),
+        cmocka_unit_test(out_of_memory_is_said),       cmocka_unit_test(formats_are_found_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

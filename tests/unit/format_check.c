@@ -25,7 +25,8 @@ static void the_file_header_is_as_specified(void **state)
 
 static tare__block_header sealed(const char *payload)
 {
-    tare__block_header header = {.kind = TARE__BLOCK_END, .payload_bytes = (uint32_t)strlen(payload), .stream = 7};
+    tare__block_header header = {.kind = TARE__BLOCK_END, .stream = 7};
+    header.payload_bytes = (uint32_t)strlen(payload);
     tare__block_header_seal(&header, payload);
     return header;
 }

@@ -100,7 +100,8 @@ static void spans_come_back(void **state)
 static void extremes_come_back(void **state)
 {
     tare__text out = {0};
-    spans[0] = (tare__complete_span){UINT32_MAX, UINT32_MAX, 0, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
+    const uint64_t most = UINT64_MAX;
+    spans[0] = (tare__complete_span){UINT32_MAX, UINT32_MAX, 0, most, most, most, most};
     spans[1] = (tare__complete_span){1, 0, UINT64_MAX, 0, 0, 0, 0}; /* ends before it starts: the caller's */
     spans[2] = (tare__complete_span){1, 0, 7, 7, UINT64_C(1) << 63, 1, UINT64_C(1) << 63};
     tare__block_header header = seal(*state, 3, &out);

@@ -211,7 +211,8 @@ static void random_blocks_come_back(void **state)
     fixture *f = *state;
     static const uint32_t sizes[] = {1, 2, 3, 100, 2000, 2049, TARE__EVENTS_MAX};
     for (unsigned round = 0; round < 4 * TARE__COUNT_OF(sizes); round++) {
-        unsigned name_bits = 1 + (unsigned)(next_random() % 31), time_bits = 1 + (unsigned)(next_random() % 40);
+        unsigned name_bits = 1 + (unsigned)(next_random() % 31);
+        unsigned time_bits = 1 + (unsigned)(next_random() % 40);
         uint64_t ticks = 1 + next_random() % 1000000;
         again(f);
         add(f, TARE__OP_BEGIN, 1, ticks, 0);

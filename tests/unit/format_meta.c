@@ -39,7 +39,7 @@ static size_t block_at(const tare__text *out, size_t at, tare__block_header *hea
     return at + sizeof *header + header->payload_bytes;
 }
 
-/* ---- names ------------------------------------------------------------------------------------------ */
+/* ---- names ---------------------------------------------------------------------------------------- */
 enum { NAMES = 10000 };
 static tare__file_name names[NAMES];
 static char texts[NAMES][16];
@@ -189,7 +189,7 @@ static void damaged_names(void **state)
     tare__text_free(&out);
 }
 
-/* ---- aggregates --------------------------------------------------------------------------------------- */
+/* ---- aggregates ----------------------------------------------------------------------------------- */
 enum { AGGREGATES = 50 };
 static tare__aggregate aggregates[AGGREGATES];
 static uint32_t buckets[AGGREGATES][TARE__CELL_BUCKETS];
@@ -303,7 +303,7 @@ static void wrong_aggregates_are_refused(void **state)
     assert_int_equal(read_made(*state, UINT64_C(1) << 32, "\0", 1), TARE_E_INPUT);
 }
 
-/* ---- clock ---------------------------------------------------------------------------------------------- */
+/* ---- clock ---------------------------------------------------------------------------------------- */
 static const tare__clock_beat beats[] = {
     {1000, 77777777, 1700000000000000000}, {2300001000, 1077777777, 1700000001000000000},
     {4600001000, 2077777777, 1699999999000000000}, /* someone set the clock */
@@ -355,7 +355,7 @@ static void damaged_beats(void **state)
     tare__text_free(&out);
 }
 
-/* ---- no memory ------------------------------------------------------------------------------------------ */
+/* ---- no memory ------------------------------------------------------------------------------------ */
 static void no_memory_is_said(void **state)
 {
     (void)state;

@@ -1,0 +1,134 @@
+/* fuzz_codec: every decoder of src/format/ on any bytes. The first byte picks the kind of block and whether
+ * its header comes from the input (the next 64 bytes) or is made to fit. One thread.
+ * Must not know files: the cursor over them has a fuzzer of its own. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/format.h"
+
+static tare__squeezer *squeezer;
+static tare__events_decoder decoder;
+static tare__complete_span spans[TARE__EVENTS_MAX];
+static volatile uint64_t sink; /* what was read must have been readable */
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+static void must(bool holds)
+{
+    if (!holds)
+        abort();
+}
+
+static void read_events(const tare__block_header *header, const uint8_t *payload)
+{
+    tare__event event;
+    uint32_t n = 0, begun = 0;
+    uint64_t last = header->first_ticks;
+    if (tare__events_open(&decoder, squeezer, header, payload))
+        return;
+    must(decoder.open.depth <= TARE__STACK_LISTED);
+    while (tare__events_next(&decoder, &event)) {
+        must(event.ticks >= last && event.ticks <= header->last_ticks);
+        must((event.op == TARE__OP_END || event.op == TARE__OP_LOST_ENDS) == (event.name == 0));
+        last = event.ticks;
+        begun += event.op == TARE__OP_BEGIN || event.op == TARE__OP_NEXT;
+        n++;
+    }
+    must(n == header->count && begun == header->spans && !decoder.values.failed);
+}
+
+static void read_complete(const tare__block_header *header, const uint8_t *payload)
+{
+    if (tare__complete_read(header, payload, squeezer, spans))
+        return;
+    for (uint32_t i = 0; i < header->count; i++)
+        must(spans[i].name && spans[i].start >= header->first_ticks && spans[i].end <= header->last_ticks);
+}
+
+static void take_name(void *context, const tare__file_name *name)
+{
+    uint64_t sum = name->id;
+    for (uint32_t i = 0; i < name->text_bytes; i++)
+        sum += (uint8_t)name->text[i];
+    for (uint32_t i = 0; i < name->file_bytes; i++)
+        sum += (uint8_t)name->file[i];
+    sink = sum;
+    ++*(uint32_t *)context;
+}
+
+static void take_aggregate(void *context, const tare__aggregate *aggregate)
+{
+    must(aggregate->name != 0);
+    for (unsigned i = 0; i < TARE__CELL_BUCKETS; i++)
+        sink += aggregate->buckets[i];
+    ++*(uint32_t *)context;
+}
+
+static void read_clock(const tare__block_header *header, const uint8_t *payload)
+{
+    tare__clock_beat beats[16];
+    uint32_t n;
+    if (tare__clock_read(header, payload, beats, 16, &n) == 0)
+        must(n == (header->count < 16 ? header->count : 16));
+}
+
+static void read_fields(const tare__block_header *header, const uint8_t *payload)
+{
+    tare__reader reader = {payload, payload + header->payload_bytes, false};
+    const uint8_t *data;
+    uint32_t tag;
+    size_t bytes;
+    while (tare__field_next(&reader, &tag, &data, &bytes))
+        sink += tare__field_value(data, bytes) + tag;
+}
+
+static void read_block(const tare__block_header *header, const uint8_t *payload)
+{
+    uint32_t seen = 0;
+    switch (header->kind) {
+    case TARE__BLOCK_NAMES:
+        if (tare__names_read(header, payload, squeezer, take_name, &seen) == 0)
+            must(seen == header->count);
+        break;
+    case TARE__BLOCK_AGGREGATES:
+        if (tare__aggregates_read(header, payload, squeezer, take_aggregate, &seen) == 0)
+            must(seen == header->count);
+        break;
+    case TARE__BLOCK_EVENTS:
+        read_events(header, payload);
+        break;
+    case TARE__BLOCK_COMPLETE:
+        read_complete(header, payload);
+        break;
+    case TARE__BLOCK_CLOCK:
+        read_clock(header, payload);
+        break;
+    default:
+        read_fields(header, payload);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    if (!squeezer && !(squeezer = tare__squeezer_new()))
+        return 0;
+    if (bytes < 1)
+        return 0;
+    tare__block_header header = {.kind = data[0] & 15, .count = 1, .last_ticks = UINT64_MAX};
+    bool with_header = data[0] & 16;
+    header.spans = header.kind == TARE__BLOCK_COMPLETE || (data[0] & 32);
+    data++;
+    bytes--;
+    if (with_header && bytes >= sizeof header) {
+        uint16_t kind = header.kind;
+        memcpy(&header, data, sizeof header);
+        header.kind = kind;
+        header.flags = 0;
+        data += sizeof header;
+        bytes -= sizeof header;
+    }
+    header.payload_bytes = (uint32_t)bytes;
+    read_block(&header, data);
+    return 0;
+}

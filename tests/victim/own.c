@@ -1,0 +1,90 @@
+/* own: sessions of the program's own, without `tare run`: twice, with a fork inside, ended by SIGKILL.
+ * One thread a process.
+ * Must not know anything of Tare but tare.h. */
+#include <errno.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "victim.h"
+
+static void record(const char *name, int n)
+{
+    for (int i = 0; i < n; i++) {
+        tare_begin_name(name);
+        tare_end(NULL);
+    }
+}
+
+static int start(const char *output)
+{
+    tare_options options = {.size = sizeof options, .output = output};
+    errno = 1234;
+    int status = tare_start(&options);
+    if (errno != 1234)
+        tell("errno_changed", 1);
+    return status;
+}
+
+static void twice(void)
+{
+    tell("idle", (uint64_t)(tare_stop() == TARE_E_NO_SESSION));
+    record("before", 7);
+    for (int round = 0; round < 2; round++) {
+        char name[32];
+        snprintf(name, sizeof name, "own%d.tare", round);
+        tell("started", (uint64_t)(start(name) == 0));
+        tell("busy", (uint64_t)(tare_start(NULL) == TARE_E_BUSY));
+        printf("output %s\n", tare_output());
+        tell("recording", (uint64_t)tare_recording());
+        record(round ? "second" : "first", 40);
+        tare_begin_name("open over the end");
+        pid_t pid = fork();
+        if (pid == 0) {
+            record("child", 25);
+            _exit(0);
+        }
+        waitpid(pid, NULL, 0);
+        tell("stopped", (uint64_t)(tare_stop() == 0));
+        tell("errno_kept", (uint64_t)(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD));
+        tare_end(NULL);
+        record("between", 7);
+    }
+}
+
+static void killed(void)
+{
+    tell("started", (uint64_t)(start("killed.tare") == 0));
+    record("doomed", 500);
+    tare_begin_name("open at the kill");
+    kill(getpid(), SIGKILL);
+}
+
+static void wrong(void)
+{
+    tare_options options = {.size = 3};
+    tell("size", (uint64_t)-tare_start(&options));
+    options = (tare_options){.size = sizeof options, .output = "/nonexistent/folder/x.tare"};
+    tell("folder", (uint64_t)-tare_start(&options));
+    options = (tare_options){.size = sizeof options, .helper = "/nonexistent/tare"};
+    tell("helper", (uint64_t)-tare_start(&options));
+    tell("children", (uint64_t)(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD));
+    record("nowhere", 10);
+}
+
+int main(int argc, char **argv)
+{
+    const char *mode = mode_of(argc, argv);
+    if (strcmp(mode, "twice") == 0)
+        twice();
+    else if (strcmp(mode, "killed") == 0)
+        killed();
+    else if (strcmp(mode, "wrong") == 0)
+        wrong();
+    else if (strcmp(mode, "leave") == 0) { /* ends without tare_stop */
+        start("left.tare");
+        record("left", 30);
+    } else
+        return unknown_mode(mode);
+    return 0;
+}
