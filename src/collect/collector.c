@@ -196,6 +196,7 @@ void tare__collector_beat(tare__collector *collector)
             any = true;
             continue;
         }
+        tare__source_grow(collector, source);
         any |= tare__source_drain(collector, source, false);
         i++;
     }

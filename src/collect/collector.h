@@ -105,6 +105,7 @@ typedef struct tare__source {
     pid_t pid; /* outer */
     bool gone; /* the process ended, or became another program */
     bool broken;
+    bool full_grown; /* no more memory for it */
     char reason[128];
     uint32_t process; /* number in the file */
     uint32_t taken_seen;
@@ -114,7 +115,6 @@ typedef struct tare__source {
     uint32_t *name_map; /* ring name id to file name id */
     tare__stream **streams; /* by number - 1; NULL: not seen or ended */
     uint32_t stream_room;
-    uint64_t budget_bytes;
 } tare__source;
 
 typedef struct tare__collector {
@@ -164,6 +164,7 @@ uint64_t tare__collector_pause_ns(const tare__collector *collector);
 void tare__sources_find(tare__collector *collector); /* hellos and new ring files */
 void tare__source_free(tare__source *source);
 tare__stream *tare__source_stream(tare__collector *collector, tare__source *source, const tare__chunk *chunk);
+void tare__source_grow(tare__collector *collector, tare__source *source);
 bool tare__source_map_growth(tare__source *source); /* false: the ring makes no sense any more */
 void tare__source_check_alive(tare__collector *collector, tare__source *source);
 /* drain.c */

@@ -64,23 +64,53 @@ static double double_of(uint64_t bits)
     return value;
 }
 
-static void add_end(reading *at, uint32_t id, uint64_t ticks)
+static uint32_t slots_of(unsigned kind)
+{
+    return kind == TARE__RECORD_COMPLETE ? TARE__COMPLETE_SLOTS
+           : kind == TARE__RECORD_COUNTER ? TARE__COUNTER_SLOTS
+                                          : 1;
+}
+
+static inline uint32_t name_of(reading *at, uint32_t id)
+{
+    uint32_t known = id < TARE__NAMES_BYTES / TARE__NAME_UNIT ? at->source->name_map[id] : 0;
+    return TARE__LIKELY(known) ? known : tare__file_name_of(at->collector, at->source, id);
+}
+
+static inline void push_open(tare__span_stack *open, uint32_t name, uint64_t begin)
+{
+    if (TARE__LIKELY(open->depth < open->room))
+        open->spans[open->depth++] = (tare__open_span){.begin = begin, .name = name};
+    else
+        tare__span_stack_push(open, name, begin);
+}
+
+/* Nearly all records: one slot, a span. False: it is something else. */
+static inline bool add_span(reading *at, uint64_t word, uint64_t ticks)
 {
     tare__events_encoder *encoder = at->collector->encoder;
     tare__span_stack *open = &at->stream->open;
-    if (id == TARE__NAME_NONE) {
+    unsigned kind = TARE__WORD_KIND(word);
+    if (kind > TARE__RECORD_NEXT || kind < TARE__RECORD_BEGIN)
+        return false;
+    uint32_t name = TARE__WORD_ID(word) ? name_of(at, TARE__WORD_ID(word)) : 0;
+    if (kind == TARE__RECORD_BEGIN) {
+        tare__events_add(encoder, TARE__OP_BEGIN, name, ticks);
+        push_open(open, name, ticks);
+    } else if (kind == TARE__RECORD_END) {
+        if (TARE__LIKELY(name == 0 || (open->depth && open->spans[open->depth - 1].name == name))) {
+            open->depth -= open->depth > 0;
+            tare__events_add(encoder, TARE__OP_END, 0, ticks);
+        } else {
+            open->depth -= tare__span_stack_find(open, name);
+            tare__events_add(encoder, TARE__OP_END_OF, name, ticks);
+        }
+    } else {
         open->depth -= open->depth > 0;
-        tare__events_add(encoder, TARE__OP_END, 0, ticks);
-        return;
+        tare__events_add(encoder, TARE__OP_NEXT, name, ticks);
+        push_open(open, name, ticks);
     }
-    uint32_t name = tare__file_name_of(at->collector, at->source, id);
-    if (TARE__LIKELY(open->depth && open->spans[open->depth - 1].name == name)) {
-        open->depth--;
-        tare__events_add(encoder, TARE__OP_END, 0, ticks);
-        return;
-    }
-    open->depth -= tare__span_stack_find(open, name);
-    tare__events_add(encoder, TARE__OP_END_OF, name, ticks);
+    return true;
 }
 
 static void add_complete(reading *at, uint32_t i, uint32_t id)
@@ -88,8 +118,8 @@ static void add_complete(reading *at, uint32_t i, uint32_t id)
     tare__collector *collector = at->collector;
     uint32_t track = TARE__WORD_ID(__atomic_load_n(&at->slots[i + 1].word, __ATOMIC_RELAXED));
     tare__complete_span *span = &collector->complete[collector->complete_count++];
-    span->name = tare__file_name_of(collector, at->source, id);
-    span->track = track ? tare__file_name_of(collector, at->source, track) : 0;
+    span->name = name_of(at, id);
+    span->track = track ? name_of(at, track) : 0;
     span->start = slot_value(at, i);
     span->end = slot_value(at, i + 1);
     if (span->end < span->start)
@@ -99,14 +129,7 @@ static void add_complete(reading *at, uint32_t i, uint32_t id)
     span->flow = slot_value(at, i + 4);
 }
 
-static uint32_t slots_of(unsigned kind)
-{
-    return kind == TARE__RECORD_COMPLETE ? TARE__COMPLETE_SLOTS
-           : kind == TARE__RECORD_COUNTER ? TARE__COUNTER_SLOTS
-                                          : 1;
-}
-
-/* The record at slot i; how many slots it took, 0: not all of it is there. */
+/* Any other record, at slot i; how many slots it took, 0: not all of it is there. */
 static uint32_t add_record(reading *at, uint32_t i, uint64_t word)
 {
     tare__collector *collector = at->collector;
@@ -119,31 +142,15 @@ static uint32_t add_record(reading *at, uint32_t i, uint64_t word)
         if (!slot_valid(at, i + k))
             return 0;
     switch (kind) {
-    case TARE__RECORD_BEGIN: {
-        uint32_t name = tare__file_name_of(collector, at->source, id);
-        tare__events_add(encoder, TARE__OP_BEGIN, name, value);
-        tare__span_stack_push(&at->stream->open, name, value);
-        break;
-    }
-    case TARE__RECORD_END:
-        add_end(at, id, value);
-        break;
-    case TARE__RECORD_NEXT: {
-        uint32_t name = tare__file_name_of(collector, at->source, id);
-        at->stream->open.depth -= at->stream->open.depth > 0;
-        tare__events_add(encoder, TARE__OP_NEXT, name, value);
-        tare__span_stack_push(&at->stream->open, name, value);
-        break;
-    }
     case TARE__RECORD_MARK:
-        tare__events_add(encoder, TARE__OP_MARK, tare__file_name_of(collector, at->source, id), value);
+        tare__events_add(encoder, TARE__OP_MARK, name_of(at, id), value);
         break;
     case TARE__RECORD_COUNTER:
-        tare__events_add_value(encoder, TARE__OP_COUNTER, tare__file_name_of(collector, at->source, id), value,
+        tare__events_add_value(encoder, TARE__OP_COUNTER, name_of(at, id), value,
                                double_of(slot_value(at, i + 1)));
         break;
     case TARE__RECORD_NUMBER:
-        tare__events_add_value(encoder, TARE__OP_NUMBER, tare__file_name_of(collector, at->source, id), 0,
+        tare__events_add_value(encoder, TARE__OP_NUMBER, name_of(at, id), 0,
                                double_of(value));
         break;
     case TARE__RECORD_LOST_ENDS: {
@@ -171,7 +178,7 @@ static stop_reason read_part(reading *at, uint32_t *i, uint32_t expected, bool p
         uint64_t word = __atomic_load_n(&at->slots[*i].word, __ATOMIC_ACQUIRE);
         uint32_t took = 0;
         if (TARE__LIKELY(word >> TARE__WORD_GENERATION_SHIFT == at->generation))
-            took = add_record(at, *i, word);
+            took = add_span(at, word, slot_value(at, *i)) ? 1 : add_record(at, *i, word);
         if (TARE__UNLIKELY(took == 0)) {
             if (*i >= expected && !past_holes)
                 return STOP_END;
@@ -247,10 +254,24 @@ static void start_block(tare__collector *collector, const tare__stream *stream)
         collector->before.depth = stream->open.depth; /* said, not listed */
 }
 
+/* Within a block the encoder sees to it that time does not run backwards (a handler that got the slot after
+ * the one it interrupted may have read the clock before it). From block to block it is done here. */
+static void keep_order(tare__events_encoder *encoder, const tare__stream *stream)
+{
+    for (uint32_t i = 0; i < encoder->count; i++) {
+        if (encoder->events[i].op >= TARE__OP_NUMBER)
+            continue;
+        if (encoder->events[i].ticks < stream->last_ticks)
+            encoder->events[i].ticks = stream->last_ticks;
+        return;
+    }
+}
+
 static void write_block(tare__collector *collector, tare__source *source, tare__stream *stream)
 {
     if (collector->encoder->count == 0 && collector->complete_count == 0)
         return;
+    keep_order(collector->encoder, stream);
     tare__tell_stream(collector, source, stream);
     tare__text *block = &collector->block;
     tare__text_clear(block);

@@ -18,6 +18,7 @@
 #include "collector.h"
 
 #define FOLDER_SCAN_NS 50000000u
+#define GROW_CHUNKS 16u
 
 static int open_pid(pid_t pid)
 {
@@ -252,6 +253,31 @@ tare__stream *tare__source_stream(tare__collector *collector, tare__source *sour
         stream->told = false;
     }
     return stream;
+}
+
+/* The rest of a process's pool, a little at a time: zeroed here, not in the program. */
+void tare__source_grow(tare__collector *collector, tare__source *source)
+{
+    tare__ring *ring = source->ring;
+    tare__session_page *page = collector->folder.page;
+    uint32_t count = atomic_load(&ring->chunk_count), idle = 0;
+    uint64_t at = source->chunks_offset + (uint64_t)count * TARE__CHUNK_BYTES;
+    uint64_t more = (uint64_t)GROW_CHUNKS * TARE__CHUNK_BYTES;
+    if ((uint64_t)count * TARE__CHUNK_BYTES + more > page->pool_bytes || source->gone || source->full_grown ||
+        !atomic_compare_exchange_strong(&ring->growing, &idle, 1))
+        return;
+    if (atomic_fetch_sub(&page->bytes_left, (int64_t)more) < (int64_t)more ||
+        fallocate(source->fd, 0, (off_t)at, (off_t)more) != 0 || !map_all(source)) {
+        atomic_fetch_add(&page->bytes_left, (int64_t)more);
+        source->full_grown = true;
+    } else {
+        ring = source->ring;
+        for (uint64_t page_at = at; page_at < at + more; page_at += 4096)
+            *(volatile uint8_t *)((uint8_t *)ring + page_at + 4095) = 0;
+        atomic_store_explicit(&ring->chunk_count, count + GROW_CHUNKS, memory_order_release);
+        atomic_fetch_add(&ring->given_back, GROW_CHUNKS);
+    }
+    atomic_store(&ring->growing, 0);
 }
 
 bool tare__source_map_growth(tare__source *source)

@@ -58,7 +58,7 @@ typedef struct tare__session_page {
     uint8_t id[TARE__ID_BYTES];
     uint32_t clock; /* tare__clock_kind */
     _Atomic uint32_t state;
-    uint64_t pool_bytes;           /* chunks a process starts with */
+    uint64_t pool_bytes;           /* chunks a process gets; the collector sees to it, while it runs */
     uint64_t max_pool_bytes;       /* and may grow to, for many threads */
     _Atomic int64_t bytes_left;    /* what all processes together may still take */
     _Atomic uint32_t refused[TARE__REFUSALS];
@@ -231,7 +231,8 @@ typedef struct tare__ring {
     int32_t ppid;
     uint64_t joined;            /* ticks */
     tare__own_cost cost;
-    _Atomic uint32_t chunk_count; /* in the file; grows */
+    _Atomic uint32_t chunk_count; /* in the file, and in memory; grows */
+    _Atomic uint32_t growing;     /* 1: one side is at it (the collector, or a thread at its first event) */
     _Atomic uint32_t next_stream;
     _Atomic uint32_t names_refused;
     _Atomic uint64_t homeless_spans;   /* dropped by threads that never got a chunk */

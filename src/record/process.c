@@ -23,7 +23,10 @@
 #define CHUNKS_OFFSET \
     ((NAMES_OFFSET + TARE__NAMES_BYTES + TARE__CHUNK_BYTES - 1) & ~(uint64_t)(TARE__CHUNK_BYTES - 1))
 #define POOL_BYTES_MIN (4u * TARE__CHUNK_BYTES)
-#define GROW_CHUNKS 32u
+/* To zero and map 8 MiB takes 5 ms, which the first event should not wait for: it gets this much, and the
+ * collector adds the rest while the program runs. */
+#define POOL_BYTES_AT_ONCE (64u * TARE__CHUNK_BYTES)
+#define GROW_CHUNKS 8u
 #define TMPFS_MAGIC 0x01021994
 
 tare__process *tare__here;
@@ -47,6 +50,17 @@ static void make_id(uint8_t id[TARE__ID_BYTES])
         return;
     uint64_t mix[2] = {tare__monotonic_ns() ^ (uint64_t)getpid() << 40, tare__tsc() ^ (uintptr_t)&mix};
     memcpy(id, mix, TARE__ID_BYTES);
+}
+
+/* Memory that is really there, and mapped: nothing is left for the first store to do. */
+static void fault_in(uint8_t *from, uint64_t bytes)
+{
+#ifdef MADV_POPULATE_WRITE
+    if (madvise(from, bytes, MADV_POPULATE_WRITE) == 0)
+        return;
+#endif
+    for (uint64_t at = 0; at < bytes; at += 4096)
+        (void)*(volatile uint8_t *)(from + at);
 }
 
 static bool reserve_region(void)
@@ -165,8 +179,8 @@ static int make_ring(void)
     if (!reserve_region())
         return TARE_E_MEMORY;
     uint64_t want = session->pool_bytes;
-    if (want > region_bytes - CHUNKS_OFFSET)
-        want = region_bytes - CHUNKS_OFFSET;
+    if (want > POOL_BYTES_AT_ONCE)
+        want = POOL_BYTES_AT_ONCE;
     uint64_t pool = take_budget(want, POOL_BYTES_MIN);
     if (pool == 0)
         return TARE_E_SPACE;
@@ -188,13 +202,15 @@ static int make_ring(void)
     }
     if (fd < 0)
         return TARE_E_SPACE;
-    void *map = mmap(region, CHUNKS_OFFSET + pool, PROT_READ | PROT_WRITE,
-                     MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd, 0);
+    /* All of the region, far beyond the file's end: whoever makes the file longer, it is mapped already. */
+    void *map = mmap(region, region_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0);
     close(fd);
     if (map == MAP_FAILED) {
         unlink(here->path);
         return TARE_E_MEMORY;
     }
+    fault_in(region, sizeof(tare__ring));
+    fault_in(region + CHUNKS_OFFSET, pool);
     tare__ring *ring = map;
     fill_in(ring, id, pool);
     here->chunks = region + CHUNKS_OFFSET;
@@ -250,7 +266,7 @@ bool tare__process_grow(void)
     tare__process *here = tare__here;
     tare__ring *ring = here->ring;
     uint32_t idle = 0;
-    if (!atomic_compare_exchange_strong(&here->growing, &idle, 1))
+    if (!atomic_compare_exchange_strong(&ring->growing, &idle, 1))
         return false;
     uint32_t count = atomic_load(&ring->chunk_count);
     uint64_t at = CHUNKS_OFFSET + (uint64_t)count * TARE__CHUNK_BYTES;
@@ -258,18 +274,17 @@ bool tare__process_grow(void)
     bool grown = false;
     if (at + more <= region_bytes && count + GROW_CHUNKS <= TARE__RING_CHUNKS_MAX && take_budget(more, more)) {
         int fd = open(here->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-        if (fd >= 0 && fits(fd, more) && fallocate(fd, 0, (off_t)at, (off_t)more) == 0 &&
-            mmap(region + at, more, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd,
-                 (off_t)at) != MAP_FAILED) {
-            atomic_store_explicit(&ring->chunk_count, count + GROW_CHUNKS, memory_order_release);
-            grown = true;
-        }
+        grown = fd >= 0 && fits(fd, more) && fallocate(fd, 0, (off_t)at, (off_t)more) == 0;
         if (fd >= 0)
             close(fd);
-        if (!grown)
+        if (grown) {
+            fault_in(region + at, more);
+            atomic_store_explicit(&ring->chunk_count, count + GROW_CHUNKS, memory_order_release);
+        } else {
             atomic_fetch_add(&tare__session->bytes_left, (int64_t)more);
+        }
     }
-    atomic_store(&here->growing, 0);
+    atomic_store(&ring->growing, 0);
     return grown;
 }
 
@@ -279,10 +294,8 @@ void tare__process_leave(void)
     if (!here || atomic_load(&here->state) != TARE__PROCESS_JOINED)
         return;
     atomic_store(&here->ring->closed, 1);
-    tare__ring *ring = here->ring;
-    uint64_t bytes = CHUNKS_OFFSET + (uint64_t)atomic_load(&ring->chunk_count) * TARE__CHUNK_BYTES;
     __atomic_store_n(&here->ring, NULL, __ATOMIC_RELEASE);
     atomic_store(&here->state, TARE__PROCESS_FRESH);
     /* Private memory in its place: whoever still writes there harms nobody. */
-    mmap(region, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+    mmap(region, region_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
 }

@@ -89,7 +89,6 @@ typedef enum tare__process_state {
 typedef struct tare__process {
     _Atomic uint32_t state;
     _Atomic int32_t joiner; /* thread that is joining it */
-    _Atomic uint32_t growing;
     _Atomic(void *) thread_blocks;
     tare__ring *ring;
     uint8_t *chunks;

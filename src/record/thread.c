@@ -62,8 +62,11 @@ static uint32_t take_chunk(uint32_t after)
         uint32_t expected = TARE__CHUNK_FREE;
         if (atomic_load_explicit(&ring->chunk_state[at], memory_order_relaxed) == TARE__CHUNK_FREE &&
             atomic_compare_exchange_strong_explicit(&ring->chunk_state[at], &expected, TARE__CHUNK_TAKEN,
-                                                    memory_order_acquire, memory_order_relaxed))
+                                                    memory_order_acquire, memory_order_relaxed)) {
+            /* One read maps all 16 pages of a chunk that the collector added; writes would map one each. */
+            (void)*(volatile uint64_t *)(void *)(chunk_at(at) + TARE__CHUNK_MAIN);
             return at + 1;
+        }
     }
     return 0;
 }

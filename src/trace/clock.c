@@ -8,28 +8,32 @@
 
 #define BEATS_A_BLOCK_MAX 65536u
 
-/* Every other beat goes, the newest stays: any file keeps to the same memory, and a long one has its beats
- * minutes apart, where the clocks' drift is still a straight line. */
+/* Any file keeps to the same memory: when the room is full every other beat goes, and from then on only every
+ * second, fourth, … is kept, so that they stay evenly apart. A long file has its beats minutes apart, where
+ * the clocks' drift is still a straight line. */
 static void thin_beats(tare__trace *trace)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < trace->n_beats; i += 2)
         trace->beats[kept++] = trace->beats[i];
-    if (trace->n_beats % 2 == 0)
-        trace->beats[kept++] = trace->beats[trace->n_beats - 1];
     trace->n_beats = kept;
+    trace->beat_stride *= 2;
 }
 
-/* Beats that do not go forward are old ones told again, or nonsense. */
+/* Beats that do not go forward are old ones told again, or nonsense. The newest is always there, if only
+ * until the next one comes. */
 static void add_beat(tare__trace *trace, const tare__clock_beat *beat)
 {
     if (trace->n_beats) {
         const tare__clock_beat *last = &trace->beats[trace->n_beats - 1];
         if (beat->ticks <= last->ticks || beat->monotonic_ns <= last->monotonic_ns)
             return;
+        if (!trace->last_beat_stays)
+            trace->n_beats--;
     }
     if (trace->n_beats == TARE__BEATS_MAX)
         thin_beats(trace);
+    trace->last_beat_stays = trace->beats_seen++ % trace->beat_stride == 0;
     trace->beats[trace->n_beats++] = *beat;
 }
 

@@ -61,6 +61,8 @@ struct tare__trace {
 
     tare__clock_beat *beats;
     uint32_t n_beats;
+    uint64_t beats_seen, beat_stride; /* every so many is kept */
+    bool last_beat_stays;
 };
 
 /* ---- window (open.c) ----------------------------------------------------------------------------- */

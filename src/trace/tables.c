@@ -66,6 +66,7 @@ void tare__trace_init_tables(tare__trace *trace)
     trace->streams = (tare__trace_table){.row_bytes = sizeof(tare__stream_row), .limit = ROWS_MAX};
     trace->names = (tare__trace_table){.row_bytes = sizeof(tare__trace_name), .limit = TARE__TRACE_IDS_MAX};
     trace->first_ticks = UINT64_MAX;
+    trace->beat_stride = 1;
 }
 
 /* ---- fields into structs ------------------------------------------------------------------------- */

@@ -159,30 +159,31 @@ static void one_line_says_the_same(void **state)
 static void promised_keys_are_there(void **state)
 {
     (void)state;
-    static const char *const keys[] = {"{\"schema\":{\"name\":\"tare-report\",\"version\":1}",
-                                       "\"run\":{\"command\":\"./train --epochs 3\"",
-                                       "\"arguments\":[\"./train\",\"--epochs\",\"3\"]",
-                                       "\"exit_status\":0",
-                                       "\"notes\":[\"41 spans",
-                                       "\"tare\":{",
-                                       ("\"spans\":[{\"name\":\"train\",\"kind\":\"span\",\"calls\":1,\"total_"
-                                       "ns\":2460000000,\"self_ns\":1200000,"
-         "\"raw_self_ns\":1250000"),
-                                       "\"path\":[\"train\",\"epoch\",\"step\",\"forward\",\"matmul\"]",
-                                       "\"parent\":null",
-                                       "\"depth\":4,\"parent\":3",
-                                       "\"steps\":[{",
-                                       "\"epochs\":[{",
-                                       "\"aggregates\":[{",
-                                       "\"counters\":[{",
-                                       "\"marks\":[{",
-                                       "\"tracks\":[{",
-                                       "\"threads\":[{",
-                                       "\"processes\":[{",
-                                       "\"groups\":[]",
-                                       "\"reason\":\"too few: 6 needed\"",
-                                       "\"kind\":\"others\"",
-                                       "\\u001b[31m\\tred\""};
+    static const char *const keys[] = {
+        "{\"schema\":{\"name\":\"tare-report\",\"version\":1}",
+        "\"run\":{\"command\":\"./train --epochs 3\"",
+        "\"arguments\":[\"./train\",\"--epochs\",\"3\"]",
+        "\"exit_status\":0",
+        "\"notes\":[\"41 spans",
+        "\"tare\":{",
+        "\"groups\":[]",
+        "\"spans\":[{\"name\":\"train\",\"kind\":\"span\",\"calls\":1,\"total_ns\":2460000000,",
+        "\"self_ns\":1200000,\"raw_self_ns\":1250000",
+        "\"path\":[\"train\",\"epoch\",\"step\",\"forward\",\"matmul\"]",
+        "\"depth\":0,\"parent\":null",
+        "\"depth\":4,\"parent\":3",
+        "\"kind\":\"others\"",
+        "\\u001b[31m\\tred\"",
+        "\"steps\":[{",
+        "\"epochs\":[{",
+        "\"reason\":\"too few: 6 needed\"",
+        "\"aggregates\":[{",
+        "\"counters\":[{",
+        "\"marks\":[{",
+        "\"tracks\":[{",
+        "\"threads\":[{",
+        "\"processes\":[{",
+    };
     tare__text text = render(&train, false);
     for (size_t i = 0; i < COUNT(keys); i++) {
         if (!strstr(text.data, keys[i]))

@@ -1,0 +1,191 @@
+/* Tests of src/analyze/steps.c: steps and epochs, their distribution, the slowest, numbers inside.
+ * One thread.
+ * Must not know how rows are shown. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "analyze_helper.h"
+
+/* Steps of 2,000 ticks (1 µs) and more, back to back, the first one slow. */
+static uint64_t build_steps(builder *b, uint64_t t, int n)
+{
+    for (int i = 0; i < n; i++) {
+        BEGIN(STEP, t);
+        NUMBER(INDEX, i);
+        BEGIN(INNER, t + 10);
+        NUMBER(SAMPLES, 4);
+        END(t + 20);
+        t += i == 0 ? 20000 : 2000 + 10 * (uint64_t)i;
+        END(t);
+    }
+    return t;
+}
+
+static void steps_have_a_distribution(void **state)
+{
+    (void)state;
+    builder *b = build_single();
+    BEGIN(EPOCH, 2000);
+    NUMBER(INDEX, 3);
+    uint64_t end = build_steps(b, 2000, 101);
+    END(end);
+    build_seal(b);
+    build_end(b, end + 1000);
+    tare__analysis *a = analyze(b);
+    assert_int_equal(a->n_steps, 1);
+    const tare__step_row *steps = &a->steps[0];
+    assert_string_equal(steps->name, "step");
+    assert_int_equal(steps->count, 101);
+    assert_int_equal(steps->unfinished, 0);
+    assert_true(steps->exact);
+    double total = 10000 + 100 * 1000 + 5 * 5050;
+    NEAR(steps->total_ns, total);
+    NEAR(steps->each.min_ns, 1005);
+    NEAR(steps->each.max_ns, 10000);
+    NEAR(steps->each.mean_ns, total / 101);
+    NEAR(steps->each.p50_ns, 1255);          /* the 51st of 101 */
+    NEAR(steps->each.p95_ns, 1000 + 96 * 5); /* the 96th */
+    NEAR(steps->first_ns, 10000);
+    NEAR(steps->rest_p50_ns, 1252.5);
+    NEAR(steps->per_second, 101 / (total / 1e9));
+    assert_int_equal(steps->p50.needed, 0);
+    assert_true(steps->p50.low_ns < 1255 && steps->p50.high_ns > 1255);
+    assert_true(steps->p95.low_ns < steps->each.p95_ns && steps->p95.high_ns >= steps->each.p95_ns);
+    assert_int_equal(steps->n_slowest, 5);
+    NEAR(steps->slowest[0].duration_ns, 10000);
+    NEAR(steps->slowest[0].start_at_ns, 500);
+    assert_int_equal(steps->slowest[0].index, 0);
+    for (uint64_t i = 1; i < 5; i++) {
+        assert_true(steps->slowest[i].has_index);
+        assert_int_equal(steps->slowest[i].index, 101 - i);
+        NEAR(steps->slowest[i].duration_ns, 1000 + 5 * (double)(101 - i));
+    }
+    assert_int_equal(steps->n_numbers, 1); /* index is not one of them */
+    assert_string_equal(steps->numbers[0].name, "samples");
+    assert_int_equal(steps->numbers[0].n, 101);
+    NEAR(steps->numbers[0].sum, 404);
+    NEAR(steps->numbers[0].rate, 404 / (total / 1e9));
+
+    assert_int_equal(a->n_epochs, 1);
+    assert_int_equal(a->epochs[0].count, 1);
+    assert_int_equal(a->epochs[0].slowest[0].index, 3);
+    assert_true(isnan(a->epochs[0].p50.low_ns));
+    assert_int_equal(a->epochs[0].p50.needed, 6);
+    assert_int_equal(a->epochs[0].p95.needed, 72);
+    assert_true(isnan(a->epochs[0].rest_p50_ns));
+    NEAR(a->epochs[0].numbers[0].sum, 404);
+    done(b, a);
+}
+
+static void chained_steps_keep_their_indexes(void **state)
+{
+    (void)state;
+    builder *b = build_single();
+    uint64_t t = 2000;
+    BEGIN(STEP, t);
+    NUMBER(INDEX, 10);
+    for (int i = 11; i < 14; i++) {
+        NEXT(STEP, t += 100 * (uint64_t)i);
+        NUMBER(INDEX, i);
+    }
+    END(t += 100);
+    BEGIN(STEP, t += 50); /* without an index */
+    END(t += 5000);
+    build_seal(b);
+    tare__analysis *a = analyze(b);
+    const tare__step_row *steps = &a->steps[0];
+    const uint64_t order[] = {0, 12, 11, 10, 13};
+    assert_int_equal(steps->count, 5);
+    assert_false(steps->slowest[0].has_index);
+    for (size_t i = 1; i < 5; i++) {
+        assert_true(steps->slowest[i].has_index);
+        assert_int_equal(steps->slowest[i].index, order[i]);
+    }
+    done(b, a);
+}
+
+static void steps_without_an_end_stay_out_of_the_figures(void **state)
+{
+    (void)state;
+    builder *b = build_single();
+    BEGIN(STEP, 2000);
+    END(2100);
+    BEGIN(STEP, 3000);
+    MARK(SAVED, 90000);
+    LOST(1);
+    BEGIN(STEP, 100000);
+    MARK(SAVED, 200000);
+    build_seal(b);
+    tare__analysis *a = analyze(b);
+    assert_int_equal(a->steps[0].count, 1);
+    assert_int_equal(a->steps[0].unfinished, 2);
+    NEAR(a->steps[0].each.max_ns, 50);
+    assert_int_equal(a->steps[0].n_slowest, 1);
+    done(b, a);
+}
+
+static void very_many_steps_become_a_histogram(void **state)
+{
+    (void)state;
+    enum { STEPS = 70000, A_BLOCK = 15000 };
+    builder *b = build_single();
+    uint64_t t = 2000;
+    for (int i = 0; i < STEPS; i++) {
+        BEGIN(STEP, t);
+        END(t += 20000 + (uint64_t)(i % 1000) * 20); /* 10 to 20 µs */
+        if (i % A_BLOCK == A_BLOCK - 1)
+            build_seal(b);
+    }
+    build_seal(b);
+    tare__analysis *a = analyze(b);
+    const tare__step_row *steps = &a->steps[0];
+    assert_int_equal(steps->count, STEPS);
+    assert_false(steps->exact);
+    NEAR(steps->each.min_ns, 10000);
+    NEAR(steps->each.max_ns, 19990);
+    assert_true(fabs(steps->each.p50_ns - 15000) <= 15000 / 250.0);
+    assert_true(fabs(steps->each.p99_ns - 19900) <= 19900 / 250.0);
+    assert_true(isnan(steps->p50.low_ns));
+    assert_int_equal(steps->p50.needed, 0);
+    assert_int_equal(steps->n_slowest, 5);
+    NEAR(steps->slowest[4].duration_ns, 19990);
+    done(b, a);
+}
+
+/* A step inside a step: numbers of the inner one are not added twice. */
+static void steps_inside_steps_count_numbers_once(void **state)
+{
+    (void)state;
+    builder *b = build_single();
+    BEGIN(STEP, 2000);
+    BEGIN(OUTER, 2100);
+    BEGIN(STEP, 2200);
+    NUMBER(INDEX, 1);
+    NUMBER(SAMPLES, 5);
+    END(2300);
+    END(2400);
+    END(2500);
+    build_seal(b);
+    tare__analysis *a = analyze(b);
+    assert_int_equal(a->steps[0].count, 2);
+    NEAR(a->steps[0].numbers[0].sum, 5);
+    NEAR(a->steps[0].numbers[0].rate, 5 / 250e-9);
+    done(b, a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(steps_have_a_distribution),
+        cmocka_unit_test(chained_steps_keep_their_indexes),
+        cmocka_unit_test(steps_without_an_end_stay_out_of_the_figures),
+        cmocka_unit_test(very_many_steps_become_a_histogram),
+        cmocka_unit_test(steps_inside_steps_count_numbers_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
