@@ -68,7 +68,7 @@ static inline long bench_argument(int argc, char **argv, int index, long otherwi
     return argc > index ? strtol(argv[index], NULL, 10) : otherwise;
 }
 
-/* ---- the floor: two reads of the counter and two 16-byte stores into a warm ring, all inline ------------ */
+/* ---- the floor: two reads of the counter and two 16-byte stores into a warm ring, all inline ---------- */
 #define BENCH_RING_SLOTS 4096u /* 64 KiB: as large as one chunk of the recorder */
 
 typedef struct bench_slot {
@@ -94,7 +94,7 @@ static inline void bench_floor_pairs(bench_ring *ring, unsigned long n)
     }
 }
 
-/* ---- the floor of aggregates: two reads and count, total, min, max, histogram, updated by hand ------------ */
+/* ---- the floor of aggregates: two reads and count, total, min, max, histogram, updated by hand ------ */
 typedef struct bench_cell {
     uint64_t count, total, min, max;
     uint32_t buckets[368];

@@ -6,11 +6,10 @@
  *     crowd jitter THREADS SPANS           back-to-back spans of 1 ms +- 5 %, 1,000 names at random
  *
  * The millisecond is slept, so that one machine can record many such threads at once; waking up adds some
- * jitter of its own. Prints the spans begun. */
+ * jitter of its own. */
 #define _GNU_SOURCE
-#include <limits.h>
 #include <pthread.h>
-#include <stdatomic.h>
+#include <semaphore.h>
 
 #include <tare.h>
 
@@ -23,6 +22,7 @@ static tare_site sites[NAMES];
 static tare_site roots[THREADS_MAX];
 static unsigned threads, nodes, turns;
 static pthread_barrier_t all;
+static sem_t joined;
 
 static void make_sites(tare_site *made, unsigned n, const char *prefix)
 {
@@ -36,10 +36,16 @@ static void make_sites(tare_site *made, unsigned n, const char *prefix)
 }
 
 /* One place is the root, the others hang below it: THREADS x NODES places in all, since no two threads share
- * their root. The rest between two turns lets the collector drain a thousand threads. */
+ * their root. They join one by one, start at different places of their chunks, and rest between two turns, so
+ * that a thousand of them do not all want another chunk in the same millisecond. */
 static void *grow_tree(void *argument)
 {
     tare_site *root = argument;
+    for (long i = 0; i <= (root - roots) % 64 * 28; i++) {
+        tare_begin(root);
+        tare_end(root);
+    }
+    sem_post(&joined);
     pthread_barrier_wait(&all);
     for (unsigned turn = 0; turn < turns; turn++) {
         tare_begin(root);
@@ -48,7 +54,7 @@ static void *grow_tree(void *argument)
             tare_end(&sites[i % NAMES]);
         }
         tare_end(root);
-        bench_rest(10000);
+        bench_rest(20000);
     }
     pthread_barrier_wait(&all); /* all streams are open to the end */
     return NULL;
@@ -81,17 +87,20 @@ int main(int argc, char **argv)
     make_sites(sites, NAMES, "operator");
     make_sites(roots, threads, "root");
     pthread_barrier_init(&all, NULL, threads);
+    sem_init(&joined, 0, 0);
     pthread_attr_t small;
     pthread_attr_init(&small);
     pthread_attr_setstacksize(&small, 128 * 1024);
     static pthread_t made[THREADS_MAX];
-    for (unsigned i = 0; i < threads; i++)
+    for (unsigned i = 0; i < threads; i++) {
         if (pthread_create(&made[i], &small, tree ? grow_tree : jitter, &roots[i]) != 0) {
             fprintf(stderr, "only %u threads could be made\n", i);
             return 2;
         }
+        if (tree)
+            sem_wait(&joined);
+    }
     for (unsigned i = 0; i < threads; i++)
         pthread_join(made[i], NULL);
-    printf("%llu\n", (unsigned long long)threads * nodes * (tree ? turns : 1));
     return 0;
 }

@@ -126,9 +126,7 @@ typedef struct tare_options {
 /* ---- private: what the inline functions below stand on ---------------------------------------------
  * 0: no session; 1: recording; 2: a session that needs the long way (paused, no usable TSC, …). */
 extern TARE_API int tare__gate;
-TARE_API void tare__begin(tare_site *site);
-TARE_API void tare__end(tare_site *site);
-TARE_API void tare__next(tare_site *site);
+TARE_API void tare__end_last(void);
 TARE_API void tare__begin_slow(tare_site *site);
 TARE_API void tare__end_slow(tare_site *site);
 TARE_API void tare__next_slow(tare_site *site);
@@ -144,6 +142,65 @@ TARE_API void tare__complete(tare_site *site, const tare_complete_span *span);
 TARE_API tare_site *tare__dynamic(const char *name, int kind, tare_site *scratch);
 
 #define TARE__OFF() __builtin_expect(tare__gate == 0, 1)
+
+/* The hot path itself, since a call and its return cost a tenth of it. What it knows of the recorder is part
+ * of the library's binary interface: this thread's cursor points at its next free 16-byte slot, with a
+ * generation in the low four bits; bits 12 to 15 all zero mean there is none. The slot is reserved by one
+ * instruction (a signal handler then gets the next one), and its word is stored last. */
+#ifndef TARE__HOT_PATH_ELSEWHERE /* tests of this header bring their own */
+extern TARE_API __thread uint64_t *tare__cursor __attribute__((tls_model("initial-exec")));
+TARE_API void tare__record_at(uint64_t word, uint64_t at);
+
+static inline uint64_t tare__reserve(uint64_t *cursor, uint64_t bytes)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("xaddq %0, %1" : "+r"(bytes), "+m"(*cursor)::"memory", "cc");
+    return bytes;
+#else
+    return __atomic_fetch_add(cursor, bytes, __ATOMIC_RELAXED);
+#endif
+}
+
+static inline uint64_t tare__tsc(void)
+{
+#if defined(__x86_64__)
+    return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+    uint64_t ticks;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+    return ticks;
+#else
+    return 0; /* never asked: the gate is 2 where there is no counter */
+#endif
+}
+
+static inline void tare__record_hot(tare_site *site, uint64_t added, void (*slow)(tare_site *))
+{
+    uint64_t *cursor = tare__cursor;
+    uint64_t word = __atomic_load_n(&site->word, __ATOMIC_RELAXED);
+    if (__builtin_expect(!cursor, 0) || __builtin_expect(!word, 0)) {
+        slow(site);
+        return;
+    }
+    word += added;
+    uint64_t at = tare__reserve(cursor, 16);
+    if (__builtin_expect((at & 0xF000u) == 0, 0)) {
+        tare__record_at(word, at);
+        return;
+    }
+    uint64_t *slot = (uint64_t *)(uintptr_t)(at & ~(uint64_t)15);
+    __atomic_store_n(&slot[0], tare__tsc(), __ATOMIC_RELAXED);
+    __atomic_store_n(&slot[1], word | (at & 15u), __ATOMIC_RELEASE);
+}
+
+static inline void tare__begin(tare_site *site) { tare__record_hot(site, 0x00, tare__begin_slow); }
+static inline void tare__end(tare_site *site) { tare__record_hot(site, 0x10, tare__end_slow); }
+static inline void tare__next(tare_site *site) { tare__record_hot(site, 0x20, tare__next_slow); }
+#else
+void tare__begin(tare_site *site);
+void tare__end(tare_site *site);
+void tare__next(tare_site *site);
+#endif
 
 /* ---- nested spans ----------------------------------------------------------------------------------
  * Begin and end on one thread, properly nested to any depth. An end names its site: one without its
@@ -162,7 +219,9 @@ static inline void tare_end(tare_site *site) /* NULL: the innermost open span of
 {
     if (TARE__OFF())
         return;
-    if (tare__gate == 1)
+    if (!site)
+        tare__end_last();
+    else if (tare__gate == 1)
         tare__end(site);
     else
         tare__end_slow(site);

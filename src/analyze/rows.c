@@ -239,6 +239,8 @@ static int by_group_total(const void *a, const void *b)
 static int sort_groups(work *work)
 {
     size_t n = work->n_groups, kept = 0;
+    if (!n)
+        return 0;
     uint32_t *moved = malloc((work->nodes.n + 1) * sizeof *moved); /* by root's id */
     if (!moved)
         return TARE_E_MEMORY;

@@ -142,7 +142,8 @@ static int enter_block(work *work, stream *stream, const tare__block_header *hea
     return status;
 }
 
-/* Spans above what is kept are counted as calls, without a duration. */
+/* Spans above what is kept are counted as calls, without a duration; what ended inside them is time of the
+ * ones below. */
 static void cut_stack(work *work, stream *stream)
 {
     size_t others = work->saved_frames < FRAMES_KEPT_MAX ? work->saved_frames : FRAMES_KEPT_MAX;
@@ -150,7 +151,9 @@ static void cut_stack(work *work, stream *stream)
     uint32_t kept = left < DEPTH_KEPT ? (uint32_t)left : DEPTH_KEPT;
     kept = kept < DEPTH_KEPT_SCARCE ? DEPTH_KEPT_SCARCE : kept;
     while (stream->depth > kept) {
-        work->frames[stream->depth--].node->untimed++;
+        const frame *top = &work->frames[stream->depth--];
+        top->node->untimed++;
+        work->frames[stream->depth].child += top->child;
         stream->beyond++;
     }
 }

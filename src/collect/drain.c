@@ -48,8 +48,8 @@ typedef struct reading {
 
 static bool slot_valid(const reading *at, uint32_t i)
 {
-    return i < at->count && __atomic_load_n(&at->slots[i].word, __ATOMIC_ACQUIRE) >>
-                                TARE__WORD_GENERATION_SHIFT == at->generation;
+    return i < at->count &&
+           (__atomic_load_n(&at->slots[i].word, __ATOMIC_ACQUIRE) & TARE__WORD_GENERATION) == at->generation;
 }
 
 static uint64_t slot_value(const reading *at, uint32_t i)
@@ -177,7 +177,7 @@ static stop_reason read_part(reading *at, uint32_t *i, uint32_t expected, bool p
             return STOP_FULL;
         uint64_t word = __atomic_load_n(&at->slots[*i].word, __ATOMIC_ACQUIRE);
         uint32_t took = 0;
-        if (TARE__LIKELY(word >> TARE__WORD_GENERATION_SHIFT == at->generation))
+        if (TARE__LIKELY((word & TARE__WORD_GENERATION) == at->generation))
             took = add_span(at, word, slot_value(at, *i)) ? 1 : add_record(at, *i, word);
         if (TARE__UNLIKELY(took == 0)) {
             if (*i >= expected && !past_holes)
@@ -230,12 +230,17 @@ static stop_reason read_chunk(tare__collector *collector, tare__source *source, 
     return stop;
 }
 
-/* Stale slots of 65,535 uses ago would look like fresh ones. */
+/* Slots that this use left alone hold what earlier ones wrote: zeroed, so that no later use of the same
+ * generation takes it for its own. */
 static void release(tare__source *source, uint32_t index, bool with_hole)
 {
     tare__chunk *chunk = chunk_at(source, index);
-    if (chunk->generation >= 0xFFFF)
-        memset((uint8_t *)chunk + TARE__CHUNK_RESERVE, 0, TARE__CHUNK_BYTES - TARE__CHUNK_RESERVE);
+    uint32_t used = atomic_load(&chunk->main_used), reserve = atomic_load(&chunk->reserve_used);
+    if (used < TARE__CHUNK_SLOTS)
+        memset((uint8_t *)chunk + TARE__CHUNK_MAIN + used * sizeof(tare__slot), 0,
+               (TARE__CHUNK_SLOTS - used) * sizeof(tare__slot));
+    if (reserve)
+        memset((uint8_t *)chunk + TARE__CHUNK_RESERVE, 0, TARE__CHUNK_MAIN - TARE__CHUNK_RESERVE);
     atomic_store_explicit(&source->ring->chunk_state[index],
                           with_hole ? TARE__CHUNK_QUARANTINED : TARE__CHUNK_FREE, memory_order_release);
     atomic_fetch_add_explicit(&source->ring->given_back, 1, memory_order_release);
@@ -474,9 +479,12 @@ static bool drain_group(tare__collector *collector, tare__source *source, found_
         any |= drain_stream(collector, source, stream, events, event_count, final || ended, now);
     if (cell_count)
         drain_cells(collector, source, stream, cells, cell_count, final || ended, now);
-    if (ended)
-        for (uint32_t i = 0; i < n; i++)
-            release(source, found[i].index, false);
+    for (uint32_t i = 0; i < n && ended; i++) {
+        tare__chunk *chunk = chunk_at(source, found[i].index);
+        atomic_store(&chunk->main_used, 0); /* how far it got is not known: all of it */
+        atomic_store(&chunk->reserve_used, 1);
+        release(source, found[i].index, false);
+    }
     tare__tell_stream(collector, source, stream);
     return any;
 }

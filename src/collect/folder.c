@@ -112,7 +112,6 @@ int tare__folder_create(tare__folder *folder, uint64_t pool_bytes, tare__error *
     /* Memory first, where it is plenty; a temporary folder on a disk is written to by the kernel at leisure. */
     const char *places[] = {"/dev/shm", own && own[0] == '/' ? own : "/tmp", "/tmp", "/var/tmp", "/run"};
     uint64_t need = pool_bytes + ((uint64_t)2 << 20), budget = 0;
-    bool in_memory = false;
     for (size_t i = 0; i < TARE__COUNT_OF(places); i++) {
         bool memory = false;
         if (!place_is_good(places[i], need, &memory))
@@ -122,7 +121,6 @@ int tare__folder_create(tare__folder *folder, uint64_t pool_bytes, tare__error *
                 folder->path[0] = '\0';
                 continue;
             }
-            in_memory = memory;
             budget = free_bytes(places[i], memory);
             if (!memory)
                 break;
@@ -134,7 +132,6 @@ int tare__folder_create(tare__folder *folder, uint64_t pool_bytes, tare__error *
             break;
         }
     }
-    (void)in_memory;
     if (folder->path[0] == '\0')
         return tare__fail(error, TARE_E_SPACE,
                           "no place for %llu MiB of shared memory: /dev/shm, TMPDIR and /tmp are full, not "

@@ -19,8 +19,8 @@
 #define POOL_BYTES ((uint64_t)8 << 20)
 #define POOL_BYTES_MIN ((uint64_t)1 << 20)
 
-static const int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT, SIGTSTP,
-                                SIGALRM, SIGPIPE};
+static const int passed_on[] = {SIGINT,  SIGTERM,  SIGHUP,  SIGQUIT, SIGUSR1,
+                                SIGUSR2, SIGWINCH, SIGCONT, SIGTSTP, SIGALRM};
 
 typedef struct running {
     tare__collector *collector;
@@ -37,6 +37,7 @@ static void hold_signals(sigset_t *before, int *fd)
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
+    sigaddset(&set, SIGPIPE); /* ours to see as an error; the program gets its own, unblocked */
     for (size_t i = 0; i < TARE__COUNT_OF(passed_on); i++)
         sigaddset(&set, passed_on[i]);
     sigprocmask(SIG_BLOCK, &set, before);
@@ -50,16 +51,14 @@ static void pass_on(running *run, const struct signalfd_siginfo *info)
     int number = (int)info->ssi_signo;
     if (number == SIGCHLD || number == SIGPIPE)
         return;
-    if (run->ended) {
-        if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT)
-            run->stop_waiting = true;
+    if (run->ended) { /* only waiting for others: they will do without us */
+        run->stop_waiting = run->stop_waiting || number == SIGINT || number == SIGTERM || number == SIGHUP ||
+                            number == SIGQUIT;
         return;
     }
-    if (info->ssi_code == SI_KERNEL && number != SIGHUP)
-        number = number == SIGTSTP ? number : 0;
-    else if (number)
+    if (info->ssi_code != SI_KERNEL)
         kill(run->child.pid, number);
-    if (info->ssi_signo == SIGTSTP)
+    if (number == SIGTSTP)
         kill(getpid(), SIGSTOP);
 }
 
@@ -126,7 +125,6 @@ static int could_not_launch(const running *run, tare__run_result *result, tare__
 
 static void fill_result(running *run, tare__run_result *result, uint64_t since_ns)
 {
-    tare__writer *writer = &run->collector->writer;
     result->launched = true;
     if (WIFSIGNALED(run->status)) {
         result->signal = WTERMSIG(run->status);
@@ -136,7 +134,6 @@ static void fill_result(running *run, tare__run_result *result, uint64_t since_n
     }
     result->elapsed_ns = tare__monotonic_ns() - since_ns;
     result->left_running = tare__collector_recording(run->collector);
-    (void)writer;
 }
 
 static void fill_totals(tare__collector *collector, tare__run_result *result)

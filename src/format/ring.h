@@ -102,17 +102,22 @@ typedef struct tare__serve_reply {
  * `word` is stored last, with release. */
 typedef struct tare__slot {
     uint64_t value; /* ticks; the continuation's payload */
-    uint64_t word;  /* generation 63..48 | name id or payload 47..16 | zero 15..4 | kind 3..0 */
+    uint64_t word;  /* zero 63..48 | name id or payload 47..16 | zero 15..8 | kind 7..4 | generation 3..0 */
 } tare__slot;
 
-#define TARE__WORD_GENERATION UINT64_C(0xFFFF000000000000)
-#define TARE__WORD_GENERATION_SHIFT 48
+/* Sixteen generations are enough: 0 is memory that was never written, and what is left of earlier uses in a
+ * chunk is one generation back, since a chunk is given back full or with its rest zeroed. Low bits, because a
+ * slot's address has its low four bits free to carry it. */
+#define TARE__WORD_GENERATION UINT64_C(15)
+#define TARE__WORD_KIND_SHIFT 4
 #define TARE__WORD_ID_SHIFT 16
-#define TARE__WORD_KIND(word) ((unsigned)((word)&15u))
+#define TARE__WORD_KIND(word) ((unsigned)((word) >> TARE__WORD_KIND_SHIFT & 15u))
 #define TARE__WORD_ID(word) ((uint32_t)((word) >> TARE__WORD_ID_SHIFT))
-#define TARE__WORD(kind, id) ((uint64_t)(kind) | (uint64_t)(uint32_t)(id) << TARE__WORD_ID_SHIFT)
+#define TARE__WORD(kind, id) \
+    ((uint64_t)(kind) << TARE__WORD_KIND_SHIFT | (uint64_t)(uint32_t)(id) << TARE__WORD_ID_SHIFT)
 
-/* BEGIN + 1 is END and BEGIN + 2 is NEXT: the hot path makes one from the other by adding. */
+/* BEGIN + 1 is END and BEGIN + 2 is NEXT: the hot path makes one from the other by adding
+ * TARE__WORD(1, 0) or TARE__WORD(2, 0). */
 typedef enum tare__record_kind {
     TARE__RECORD_BEGIN = 1,     /* ticks; name */
     TARE__RECORD_END = 2,       /* ticks; name, 0: the innermost */
@@ -164,6 +169,12 @@ typedef struct tare__chunk {
     _Atomic uint64_t dropped_others; /* marks, counters, numbers, complete spans */
     char thread_name[TARE__THREAD_NAME_BYTES];
 } tare__chunk;
+
+/* 1..15, and 1 again. */
+static inline uint32_t tare__generation_after(uint32_t generation)
+{
+    return generation % 15 + 1;
+}
 
 _Static_assert(sizeof(tare__chunk) <= TARE__CHUNK_RESERVE, "the descriptor fits below the reserve");
 

@@ -78,14 +78,14 @@ void tare__calibrate(tare__ring *ring, uint8_t *chunk)
     cell.min = UINT64_MAX;
     scratch.stream = 1;
     scratch.cells[1] = &cell;
-    tare__self = &scratch;
+    tare__self_set(&scratch);
     /* A generation that no user of the chunk gets: all of it is stale afterwards. */
     uint64_t start = (uint64_t)(uintptr_t)(chunk + TARE__CHUNK_MAIN);
     ring->cost.next = quickest(nexts, &scratch, start);
     ring->cost.pair = quickest(pairs, &scratch, start);
     ring->cost.inner = inner_of((const tare__slot *)(const void *)(chunk + TARE__CHUNK_MAIN));
     ring->cost.aggregate = quickest(aggregates, &scratch, start);
-    tare__self = self;
+    tare__self_set(self);
     tare__here->ring = shown;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }

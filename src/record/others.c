@@ -12,7 +12,7 @@ static uint64_t word_of(tare_site *site, tare__record_kind kind)
     uint64_t word = __atomic_load_n(&site->word, __ATOMIC_ACQUIRE);
     if (!word)
         word = tare__site_register(site);
-    return word + kind - TARE__RECORD_BEGIN;
+    return word + TARE__WORD(kind - TARE__RECORD_BEGIN, 0);
 }
 
 static uint64_t bits_of(double value)

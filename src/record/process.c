@@ -163,7 +163,7 @@ static void fill_in(tare__ring *ring, const uint8_t id[TARE__ID_BYTES], uint64_t
     /* Generations start at random, so that a straggler from another ring at this address is stale here. */
     for (uint32_t i = 0; i < pool / TARE__CHUNK_BYTES; i++)
         ((tare__chunk *)(void *)((uint8_t *)ring + CHUNKS_OFFSET + (size_t)i * TARE__CHUNK_BYTES))->generation =
-            (uint32_t)(id[0] | id[1] << 8) & 0x7FFFu;
+            id[0] % 15u + 1;
     tare__calibrate(ring, (uint8_t *)ring + CHUNKS_OFFSET);
     ring->joined = tare__ticks();
     uint64_t magic;

@@ -13,18 +13,6 @@
 #include "format/format.h"
 
 /* ---- clock ----------------------------------------------------------------------------------------- */
-static inline uint64_t tare__tsc(void)
-{
-#if defined(__x86_64__)
-    return __builtin_ia32_rdtsc();
-#elif defined(__aarch64__)
-    uint64_t ticks;
-    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
-    return ticks;
-#else
-    return 0;
-#endif
-}
 uint64_t tare__monotonic_ns(void);
 /* Whether the time-stamp counter of this machine can be trusted as a clock. */
 tare__clock_kind tare__clock_choose(void);
@@ -37,7 +25,7 @@ uint64_t tare__clock_ticks(tare__clock_kind kind);
 #define TARE__CELLS_MAX 384
 
 typedef struct tare__thread {
-    /* Next free slot: its address, with the chunk's generation in the top 16 bits. Advanced by one
+    /* Next free slot: its address, with the chunk's generation in the low four bits. Advanced by one
      * instruction before the slot is filled, so that a signal handler in between gets the next slot. Bits
      * 12..15 zero: no slot there, go the slow way (end of the chunk, wiped by fork, parked at 0). */
     uint64_t cursor;
@@ -65,7 +53,18 @@ typedef struct tare__thread {
     tare__cell *cells[TARE__CELLS_MAX]; /* by site->slot */
 } tare__thread;
 
-extern __thread tare__thread *tare__self __attribute__((tls_model("initial-exec"), visibility("hidden")));
+_Static_assert(offsetof(tare__thread, cursor) == 0, "tare.h reaches the cursor through the same pointer");
+#define tare__self ((tare__thread *)(void *)tare__cursor)
+static inline void tare__self_set(tare__thread *self)
+{
+    tare__cursor = self ? &self->cursor : NULL;
+}
+
+/* What the inline hot path of tare.h has written out as numbers. */
+_Static_assert(sizeof(tare__slot) == 16 && TARE__CHUNK_MAIN_BITS == 0xF000 && TARE__WORD_GENERATION == 15 &&
+                   TARE__WORD(TARE__RECORD_END - TARE__RECORD_BEGIN, 0) == 0x10 &&
+                   TARE__WORD(TARE__RECORD_NEXT - TARE__RECORD_BEGIN, 0) == 0x20,
+               "tare.h and ring.h agree");
 
 /* The calling thread's state, joined to the process's ring; NULL when there is no room or no session (the
  * gate is then closed if it will stay so). Slow, keeps errno. */
@@ -142,17 +141,7 @@ void tare__names_publish(tare__ring *ring); /* copies all names so far into a ne
 uint64_t tare__site_register(tare_site *site);
 
 /* ---- writing records ------------------------------------------------------------------------------------- */
-/* One instruction: nothing can come between reading and advancing but another thread, and there is none. */
-static inline uint64_t tare__reserve(uint64_t *cursor, uint64_t bytes)
-{
-#if defined(__x86_64__)
-    __asm__ volatile("xaddq %0, %1" : "+r"(bytes), "+m"(*cursor)::"memory", "cc");
-    return bytes;
-#else
-    return __atomic_fetch_add(cursor, bytes, __ATOMIC_RELAXED);
-#endif
-}
-
+/* One instruction, so that nothing on this thread can come in between; as tare__reserve of tare.h. */
 static inline void tare__add(uint64_t *at, uint64_t value)
 {
 #if defined(__x86_64__)
@@ -176,7 +165,7 @@ static inline void tare__slot_write(uint64_t cursor, uint64_t value, uint64_t wo
 }
 
 /* Records `n` slots (words without generation) the slow way. `reserved` is what tare__reserve gave. Times of 0 in slots[0] are filled in. */
-#define TARE__NOT_RESERVED UINT64_C(1) /* no slot starts there */
+#define TARE__NOT_RESERVED UINT64_MAX
 void tare__record_slow(tare__slot *slots, unsigned n, uint64_t reserved) __attribute__((cold));
 /* The same, trying the fast way first. */
 void tare__record(tare__slot *slots, unsigned n);

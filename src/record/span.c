@@ -1,4 +1,5 @@
-/* span: the hot path, and the way around it when a chunk ends, a session begins, a span must be dropped.
+/* span: the way around the hot path (which is inline, in tare.h): a chunk ends, a session begins, a span must
+ * be dropped.
  * Runs in the recording thread, or in a signal handler on top of it.
  * Must not know what names stand for. */
 #include <errno.h>
@@ -7,57 +8,14 @@
 
 #include "record.h"
 
-/* ---- the hot path: reserve, fill, one release store ----------------------------------------------------- */
-
-TARE_API void tare__begin(tare_site *site)
+/* The innermost open span, whatever it is. */
+TARE_API void tare__end_last(void)
 {
-    tare__thread *self = tare__self;
-    uint64_t word = __atomic_load_n(&site->word, __ATOMIC_RELAXED);
-    if (TARE__UNLIKELY(!self) || TARE__UNLIKELY(!word)) {
-        tare__begin_slow(site);
-        return;
-    }
-    uint64_t at = tare__reserve(&self->cursor, sizeof(tare__slot));
-    if (TARE__UNLIKELY((at & TARE__CHUNK_MAIN_BITS) == 0)) {
-        tare__record_slow(&(tare__slot){0, word}, 1, at);
-        return;
-    }
-    tare__slot_write(at, tare__tsc(), word);
-}
-
-TARE_API void tare__end(tare_site *site)
-{
-    tare__thread *self = tare__self;
-    uint64_t word = site ? __atomic_load_n(&site->word, __ATOMIC_RELAXED)
-                         : TARE__WORD(TARE__RECORD_BEGIN, TARE__NAME_NONE);
-    if (TARE__UNLIKELY(!self) || TARE__UNLIKELY(!word)) {
-        tare__end_slow(site);
-        return;
-    }
-    word += TARE__RECORD_END - TARE__RECORD_BEGIN;
-    uint64_t at = tare__reserve(&self->cursor, sizeof(tare__slot));
-    if (TARE__UNLIKELY((at & TARE__CHUNK_MAIN_BITS) == 0)) {
-        tare__record_slow(&(tare__slot){0, word}, 1, at);
-        return;
-    }
-    tare__slot_write(at, tare__tsc(), word);
-}
-
-TARE_API void tare__next(tare_site *site)
-{
-    tare__thread *self = tare__self;
-    uint64_t word = __atomic_load_n(&site->word, __ATOMIC_RELAXED);
-    if (TARE__UNLIKELY(!self) || TARE__UNLIKELY(!word)) {
-        tare__next_slow(site);
-        return;
-    }
-    word += TARE__RECORD_NEXT - TARE__RECORD_BEGIN;
-    uint64_t at = tare__reserve(&self->cursor, sizeof(tare__slot));
-    if (TARE__UNLIKELY((at & TARE__CHUNK_MAIN_BITS) == 0)) {
-        tare__record_slow(&(tare__slot){0, word}, 1, at);
-        return;
-    }
-    tare__slot_write(at, tare__tsc(), word);
+    static tare_site innermost = {TARE__WORD(TARE__RECORD_BEGIN, TARE__NAME_NONE), "", NULL, 0, TARE_KIND_SPAN, 1, 0};
+    if (TARE__LIKELY(tare__gate == 1))
+        tare__end(&innermost);
+    else
+        tare__end_slow(&innermost);
 }
 
 /* ---- the slow way ------------------------------------------------------------------------------------------ */
@@ -103,7 +61,7 @@ static void place_end(tare__thread *self, const tare__slot *slot)
         uint8_t *chunk = tare__here->chunks + (size_t)(self->chunk - 1) * TARE__CHUNK_BYTES;
         uint64_t generation = ((tare__chunk *)(void *)chunk)->generation;
         uint64_t at = (uint64_t)(uintptr_t)(chunk + TARE__CHUNK_RESERVE) + 16 * self->reserve_used++;
-        tare__slot_write(at | generation << TARE__WORD_GENERATION_SHIFT, slot->value, slot->word);
+        tare__slot_write(at | generation, slot->value, slot->word);
     } else {
         self->lost_ends++;
     }
@@ -182,7 +140,7 @@ static void record_next(tare__thread *self, tare__slot *slot)
     bool was_skipping = skipping(self);
     if (!was_skipping || !skip_pop(self))
         place_end(self, &end);
-    slot->word -= TARE__RECORD_NEXT - TARE__RECORD_BEGIN;
+    slot->word -= TARE__WORD(TARE__RECORD_NEXT - TARE__RECORD_BEGIN, 0);
     begin_or_skip(self, slot, was_skipping);
 }
 
@@ -230,7 +188,7 @@ static void park(tare__thread *self)
     uint64_t found = __atomic_exchange_n(&self->cursor, 0, __ATOMIC_RELAXED);
     if (found & TARE__CHUNK_MAIN_BITS)
         self->saved = found;
-    else if ((found & ~TARE__WORD_GENERATION) >= TARE__CHUNK_BYTES)
+    else if (found >= TARE__CHUNK_BYTES)
         self->saved = 0; /* ran over the end of its chunk */
 }
 
@@ -252,12 +210,13 @@ void tare__record_slow(tare__slot *slots, unsigned n, uint64_t reserved)
     if (slots[0].value == 0 && (kind == TARE__RECORD_END || kind == TARE__RECORD_NEXT))
         slots[0].value = tare__ticks(); /* before anything that takes time */
     tare__thread *self = tare__self;
-    if (reserved & TARE__CHUNK_MAIN_BITS)
+    bool was_reserved = reserved != TARE__NOT_RESERVED;
+    if (was_reserved && (reserved & TARE__CHUNK_MAIN_BITS))
         pad(reserved); /* too few slots were left: nobody else will fill them */
     if (!self)
         self = tare__thread_join();
     if (!self || self->in_slow) {
-        if (self && reserved != TARE__NOT_RESERVED && !(reserved & TARE__CHUNK_MAIN_BITS))
+        if (self && was_reserved && !(reserved & TARE__CHUNK_MAIN_BITS))
             tare__reserve(&self->cursor, (uint64_t)0 - n * sizeof(tare__slot)); /* as if never asked */
         drop_nested(self, &slots[0]);
         return;
@@ -270,6 +229,11 @@ void tare__record_slow(tare__slot *slots, unsigned n, uint64_t reserved)
         record_one(self, slots, n);
     errno = saved_errno;
     unpark(self);
+}
+
+TARE_API void tare__record_at(uint64_t word, uint64_t at)
+{
+    tare__record_slow(&(tare__slot){0, word}, 1, at);
 }
 
 void tare__record(tare__slot *slots, unsigned n)
@@ -295,15 +259,13 @@ void tare__record(tare__slot *slots, unsigned n)
 
 static uint64_t word_of(tare_site *site)
 {
-    if (!site)
-        return TARE__WORD(TARE__RECORD_BEGIN, TARE__NAME_NONE);
     uint64_t word = __atomic_load_n(&site->word, __ATOMIC_ACQUIRE);
     return word ? word : tare__site_register(site);
 }
 
 static void record_span(tare_site *site, tare__record_kind kind)
 {
-    tare__record_slow(&(tare__slot){0, word_of(site) + kind - TARE__RECORD_BEGIN}, 1, TARE__NOT_RESERVED);
+    tare__record_slow(&(tare__slot){0, word_of(site) + TARE__WORD(kind - TARE__RECORD_BEGIN, 0)}, 1, TARE__NOT_RESERVED);
 }
 
 TARE_API void tare__begin_slow(tare_site *site)

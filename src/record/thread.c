@@ -20,7 +20,7 @@ typedef struct thread_block {
     tare__thread states[BLOCK_STATES];
 } thread_block;
 
-__thread tare__thread *tare__self __attribute__((tls_model("initial-exec")));
+TARE_API __thread uint64_t *tare__cursor __attribute__((tls_model("initial-exec")));
 
 static pthread_key_t death_key;
 static _Atomic uint32_t death_key_made;
@@ -52,13 +52,13 @@ void tare__thread_count_drops(tare__thread *self)
                           memory_order_relaxed);
 }
 
-/* Index + 1 of a chunk that is now this thread's; 0: none is free. */
-static uint32_t take_chunk(uint32_t after)
+/* Index + 1 of a chunk that is now this thread's; 0: none is free. The first that is free, not the next in
+ * turn: it was in use a moment ago and is still in the caches. */
+static uint32_t take_chunk(void)
 {
     tare__ring *ring = tare__here->ring;
     uint32_t count = atomic_load_explicit(&ring->chunk_count, memory_order_acquire);
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t at = (after + i) % count;
+    for (uint32_t at = 0; at < count; at++) {
         uint32_t expected = TARE__CHUNK_FREE;
         if (atomic_load_explicit(&ring->chunk_state[at], memory_order_relaxed) == TARE__CHUNK_FREE &&
             atomic_compare_exchange_strong_explicit(&ring->chunk_state[at], &expected, TARE__CHUNK_TAKEN,
@@ -78,9 +78,7 @@ static void show_chunk(const tare__thread *self, uint32_t chunk, uint32_t sequen
     tare__chunk *it = descriptor(chunk);
     it->stream = self->stream;
     it->sequence = sequence;
-    it->generation = (it->generation + 1) & 0xFFFF;
-    if (it->generation == 0)
-        it->generation = 1;
+    it->generation = tare__generation_after(it->generation);
     it->tid = self->tid;
     atomic_store_explicit(&it->main_used, 0, memory_order_relaxed);
     atomic_store_explicit(&it->reserve_used, 0, memory_order_relaxed);
@@ -109,9 +107,9 @@ bool tare__thread_next_chunk(tare__thread *self, bool may_grow)
     uint32_t given_back = atomic_load_explicit(&tare__here->ring->given_back, memory_order_acquire) + 1;
     if (self->looked == given_back)
         return false; /* as full as the last time */
-    uint32_t chunk = take_chunk(self->chunk ? self->chunk : self->stream);
+    uint32_t chunk = take_chunk();
     if (!chunk && may_grow && tare__process_grow())
-        chunk = take_chunk(self->chunk);
+        chunk = take_chunk();
     self->looked = chunk ? 0 : given_back;
     if (!chunk)
         return false;
@@ -120,7 +118,7 @@ bool tare__thread_next_chunk(tare__thread *self, bool may_grow)
     self->reserve_used = 0;
     show_chunk(self, chunk, self->sequence++, TARE__CHUNK_EVENTS);
     self->saved = (uint64_t)(uintptr_t)(chunk_at(chunk - 1) + TARE__CHUNK_MAIN) |
-                  (uint64_t)descriptor(chunk)->generation << TARE__WORD_GENERATION_SHIFT;
+                  descriptor(chunk)->generation;
     return true;
 }
 
@@ -131,7 +129,7 @@ tare__cell *tare__thread_cell(tare__thread *self, uint64_t slot, uint32_t name, 
     if (self->cells[slot])
         return self->cells[slot];
     if (!self->cell_chunk || self->cells_used == TARE__CELLS_PER_CHUNK) {
-        uint32_t chunk = take_chunk(self->stream);
+        uint32_t chunk = take_chunk();
         if (!chunk)
             return NULL;
         /* A full chunk of cells stays as it is, updated in place, until the thread ends: the collector
@@ -169,7 +167,7 @@ static void thread_died(void *state)
 {
     tare__thread *self = state;
     /* What destructors still to come record starts a new stream. */
-    tare__self = NULL;
+    tare__self_set(NULL);
     atomic_signal_fence(memory_order_seq_cst);
     if (self->stream && tare__here && tare__here->ring) {
         uint64_t cursor = self->cursor & TARE__CHUNK_MAIN_BITS ? self->cursor : self->saved;
@@ -243,7 +241,7 @@ tare__thread *tare__thread_join(void)
     tare__thread *self = NULL;
     if (tare__process_join() && make_death_key() && (self = new_state()) != NULL) {
         self->in_slow = 1; /* until it is whole */
-        tare__self = self;
+        tare__self_set(self);
         atomic_signal_fence(memory_order_seq_cst);
         if (tare__thread_enlist(self)) {
             tare__thread_next_chunk(self, true);

@@ -11,7 +11,7 @@
 #include "trace_builder.h"
 
 /* Names every test may use. A tick is half a nanosecond (build_clock). */
-enum { OUTER = 1, INNER = 2, OTHER = 3, STEP = 4, EPOCH = 5, INDEX = 6, SAMPLES = 7, LOSS = 8, SAVED = 9, GPU = 10 };
+enum { OUTER = 1, INNER, OTHER, STEP, EPOCH, INDEX, SAMPLES, LOSS, SAVED, GPU };
 
 static inline builder *build_start(void)
 {
@@ -71,7 +71,8 @@ static inline const tare__span_row *span_at(const tare__analysis *analysis, cons
         const tare__span_row *row = &analysis->spans[i];
         for (uint32_t at = (uint32_t)i;; at = analysis->spans[at].parent) {
             char longer[sizeof names];
-            snprintf(longer, sizeof longer, "%.500s%s%.500s", analysis->spans[at].name, *names ? "/" : "", names);
+            const char *name = analysis->spans[at].name;
+            snprintf(longer, sizeof longer, "%.500s%s%.500s", name, *names ? "/" : "", names);
             memcpy(names, longer, sizeof names);
             if (analysis->spans[at].parent == TARE__NO_ROW)
                 break;

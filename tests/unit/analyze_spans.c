@@ -285,7 +285,7 @@ static void numbers_add_up_with_a_rate(void **state)
     done(b, a);
 }
 
-/* ---- the recorder's own cost --------------------------------------------------------------------------- */
+/* ---- the recorder's own cost --------------------------------------------------------------------- */
 static builder *with_cost(uint32_t number, uint32_t pair, uint32_t inner)
 {
     builder *b = build_start();
@@ -365,7 +365,7 @@ static void self_times_never_go_below_zero(void **state)
     done(b, a);
 }
 
-/* ---- groups, people ---------------------------------------------------------------------------------------- */
+/* ---- groups, people ------------------------------------------------------------------------------ */
 static builder *two_processes(void)
 {
     builder *b = build_start();

@@ -49,8 +49,9 @@ static void counters_and_marks_go_by_the_clock(void **state)
     done(b, a);
 }
 
-/* ---- aggregates --------------------------------------------------------------------------------------- */
-static void build_cell(builder *b, uint32_t stream, uint32_t name, uint64_t calls, uint64_t timed, uint64_t each)
+/* ---- aggregates ---------------------------------------------------------------------------------- */
+static void build_cell(builder *b, uint32_t stream, uint32_t name, uint64_t calls, uint64_t timed,
+                       uint64_t each)
 {
     uint32_t buckets[TARE__CELL_BUCKETS] = {0};
     unsigned octave = 63 - (unsigned)__builtin_clzll(each); /* as the recorder fills them */
@@ -124,7 +125,7 @@ static void an_aggregate_never_timed_has_no_total(void **state)
     done(b, a);
 }
 
-/* ---- complete spans -------------------------------------------------------------------------------------- */
+/* ---- complete spans ------------------------------------------------------------------------------ */
 static void complete_spans_lie_on_tracks(void **state)
 {
     (void)state;

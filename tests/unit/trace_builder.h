@@ -71,7 +71,7 @@ static inline void builder_free(builder *builder)
     free(builder);
 }
 
-/* ---- blocks that are fields: begin, add fields, seal ------------------------------------------------- */
+/* ---- blocks that are fields: begin, add fields, seal --------------------------------------------- */
 static inline void build_number(builder *builder, tare__field tag, uint64_t value)
 {
     tare__field_number(&builder->fields, tag, value);
@@ -156,7 +156,7 @@ static inline void build_name(builder *builder, uint32_t id, uint32_t kind, cons
     builder_check(tare__names_seal(&name, 1, builder->squeezer, &builder->file));
 }
 
-/* ---- events --------------------------------------------------------------------------------------------- */
+/* ---- events -------------------------------------------------------------------------------------- */
 static inline void build_event(builder *builder, tare__op op, uint32_t name, uint64_t ticks)
 {
     tare__span_stack *open = &builder->streams[builder->stream].open;
@@ -208,7 +208,7 @@ static inline void build_lose(builder *builder, size_t at)
     builder->file.length = at;
 }
 
-/* ---- the file ---------------------------------------------------------------------------------------------- */
+/* ---- the file ------------------------------------------------------------------------------------ */
 /* Puts bytes where a path leads to them. */
 static inline const char *build_bytes(builder *builder, const void *bytes, size_t n)
 {

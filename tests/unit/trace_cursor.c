@@ -29,7 +29,8 @@ static walk walk_trace(tare__trace *trace)
     int status;
     while ((status = tare__trace_next(trace, &block, NULL)) == 1) {
         assert_true(seen.n < BLOCKS_MAX);
-        assert_int_equal(tare__crc32c(0, block.payload, block.header.payload_bytes), block.header.payload_crc);
+        uint32_t sum = tare__crc32c(0, block.payload, block.header.payload_bytes);
+        assert_int_equal(sum, block.header.payload_crc);
         seen.offsets[seen.n] = block.offset;
         seen.kinds[seen.n++] = block.header.kind;
     }

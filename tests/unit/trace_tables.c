@@ -1,4 +1,4 @@
-/* Tests of src/trace/tables.c and clock.c: what the blocks say is told, later ones replace, ticks become time.
+/* Tests of src/trace/tables.c and clock.c: what blocks say is told, later ones replace, ticks become time.
  * One thread.
  * Must not know events. */
 #define _GNU_SOURCE
@@ -127,7 +127,7 @@ static void the_newest_aggregates_of_a_stream_are_found(void **state)
     builder_free(b);
 }
 
-/* ---- clock --------------------------------------------------------------------------------------------- */
+/* ---- clock --------------------------------------------------------------------------------------- */
 static void expect_near(double value, double expected, double tolerance)
 {
     if (!(value >= expected - tolerance && value <= expected + tolerance))

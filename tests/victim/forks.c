@@ -99,16 +99,20 @@ static int with_spawn(char **argv)
     return wait_for(pid);
 }
 
-static int as_daemon(void)
+/* It outlives the first process; the late one records nothing before that. */
+static int as_daemon(int late)
 {
     record("parent", 10);
-    if (fork() != 0)
+    if (fork() != 0) {
+        wait_ms(100);
         return 0;
+    }
     setsid();
     if (fork() != 0)
         _exit(0);
-    wait_ms(300); /* by now the first process is gone */
-    record("daemon", 20);
+    record("daemon", late ? 0 : 5);
+    wait_ms(400);
+    record("daemon", 15);
     _exit(0);
 }
 
@@ -153,7 +157,9 @@ int main(int argc, char **argv)
     if (strcmp(mode, "spawn") == 0)
         return with_spawn(argv);
     if (strcmp(mode, "daemon") == 0)
-        return as_daemon();
+        return as_daemon(0);
+    if (strcmp(mode, "late-daemon") == 0)
+        return as_daemon(1);
     if (strcmp(mode, "workers") == 0)
         return workers(number_of(argc, argv, 2, 20));
     if (strcmp(mode, "plain") == 0) {

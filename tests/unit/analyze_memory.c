@@ -1,0 +1,91 @@
+/* Tests of open and analyze with each allocation failed in turn: a status and a sentence, nothing leaked.
+ * One thread; linked so that malloc, calloc and realloc can fail.
+ * Must not know where memory is taken. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "analyze_helper.h"
+#include "base_failing.h"
+
+static builder *some_of_all(void)
+{
+    builder *b = build_single();
+    build_stream(b, 2, 1, 78, "other");
+    uint64_t t = 2000;
+    BEGIN(EPOCH, t);
+    for (int i = 0; i < 20; i++, t += 1000) {
+        BEGIN(STEP, t);
+        NUMBER(INDEX, i);
+        NUMBER(SAMPLES, 3);
+        BEGIN(INNER, t + 100);
+        END(t + 200 + (uint64_t)i * i);
+        COUNTER(LOSS, t + 700, i);
+        MARK(SAVED, t + 800);
+        END(t + 900);
+        if (i == 10)
+            build_seal(b);
+    }
+    build_seal(b);
+    const tare__complete_span span = {.name = INNER, .track = GPU, .start = 5000, .end = 5400};
+    tare__block_header header = {.stream = 1};
+    builder_check(tare__complete_seal(&span, 1, b->squeezer, &header, &b->file));
+    uint32_t buckets[TARE__CELL_BUCKETS] = {[20] = 1};
+    tare__aggregate cell = {OTHER, 1, 1, 1, 44, 44, 44, buckets};
+    builder_check(tare__aggregates_seal(&cell, 1, b->squeezer, &header, &b->file));
+    build_end(b, t + 1000);
+    return b;
+}
+
+static int open_and_analyze(const char *path, tare__by by, tare__error *error)
+{
+    tare__trace *trace;
+    tare__analysis *analysis;
+    tare__analyze_options options = {by};
+    int status = tare__trace_open(path, &trace, error);
+    if (status)
+        return status;
+    status = tare__analyze(trace, &options, &analysis, error);
+    if (!status) {
+        assert_int_equal(analysis->run.damaged_blocks, 0); /* want of memory is not damage */
+        assert_int_equal(analysis->run.spans, 42);
+    }
+    tare__analysis_free(analysis);
+    tare__trace_close(trace);
+    return status;
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    (void)state;
+    builder *b = some_of_all();
+    const char *path = build_file(b);
+    for (int by = TARE__BY_RUN; by <= TARE__BY_THREAD; by++) {
+        int failures = 0, status = TARE_E_MEMORY;
+        for (long allocations = 0; status; allocations++) {
+            tare__error error = {""};
+            allocations_left = allocations;
+            status = open_and_analyze(path, (tare__by)by, &error);
+            allocations_left = -1;
+            if (!status)
+                break;
+            assert_int_equal(status, TARE_E_MEMORY);
+            assert_non_null(strstr(error.text, "out of memory"));
+            failures++;
+        }
+        assert_true(failures > 30);
+    }
+    builder_free(b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
