@@ -4,8 +4,8 @@
  *
  *     flood flat|nested|names SPANS RATE CPU
  *
- * RATE is spans a second, 0: as fast as it goes. Prints the spans begun, the seconds they took, and how many of
- * those the thread had no CPU: it never sleeps, so somebody else had it. */
+ * RATE is spans a second, 0: as fast as it goes. Prints the spans begun, the seconds they took, and for how
+ * many of those the thread had no CPU: it never sleeps, so somebody else had it. */
 #define _GNU_SOURCE
 #include <tare.h>
 

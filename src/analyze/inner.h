@@ -65,7 +65,10 @@ typedef struct node {
     struct node *children, *sibling;
     number_cell *numbers;
     uint64_t chained; /* of the calls: begun by NEXT */
-    uint64_t total;   /* made when all is read */
+    union {
+        struct node **by_name; /* children by canon, where there are many; NULL: not */
+        uint64_t total;        /* made when all is read */
+    };
     uint32_t parent;  /* id; 0: a root */
     uint32_t name;    /* canon */
     union {
@@ -99,7 +102,7 @@ typedef struct nodes {
     node **all; /* by id - 1 */
     uint32_t all_room;
     bool folded_many, folded_deep; /* it happened */
-    size_t hist_bytes;
+    size_t hist_bytes, by_name_bytes;
     uint8_t hist_bits;
     uint32_t number_cells;
     uint64_t numbers_refused;
@@ -121,6 +124,10 @@ int tare__analyze_add_number(nodes *all, node *node, uint32_t name, uint64_t n, 
 
 static inline node *find_child(nodes *all, const canons *names, node *parent, uint32_t name)
 {
+    if (parent->by_name) {
+        node *child = parent->by_name[name];
+        return TARE__LIKELY(child) ? child : tare__analyze_make_child(all, names, parent, name);
+    }
     uint64_t key = (uint64_t)parent->id << 32 | name;
     uint32_t at = (uint32_t)(key * UINT64_C(0x9E3779B97F4A7C15) >> all->shift);
     for (;; at = (at + 1) & all->mask) {

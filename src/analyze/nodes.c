@@ -10,6 +10,8 @@
 #define SPARSE_SLOTS 65536u
 #define BATCH 512u
 #define LINE 64u
+#define INDEX_FROM 16u
+#define INDEX_BYTES_MAX ((size_t)4 << 20)
 #define HIST_BITS 5
 #define HIST_BYTES_MAX ((size_t)20 << 20)
 #define NUMBER_CELLS_MAX 100000u
@@ -117,6 +119,23 @@ static bool is_timed(const canons *names, uint32_t name)
     return kind == TARE_KIND_STEP || kind == TARE_KIND_EPOCH;
 }
 
+/* A table of its own for a parent of many children: no collisions, one load less on the way. */
+static void index_children(nodes *all, const canons *names, node *parent)
+{
+    size_t bytes = names->n * sizeof *parent->by_name;
+    uint32_t n = 0;
+    for (const node *child = parent->children; child && n < INDEX_FROM; child = child->sibling)
+        n++;
+    if (n < INDEX_FROM || parent->by_name || bytes > INDEX_BYTES_MAX - all->by_name_bytes)
+        return;
+    parent->by_name = tare__arena_alloc(all->arena, bytes);
+    if (!parent->by_name)
+        return;
+    all->by_name_bytes += bytes;
+    for (node *child = parent->children; child; child = child->sibling)
+        parent->by_name[child->name] = child;
+}
+
 static node *add_child(nodes *all, const canons *names, node *parent, uint32_t name)
 {
     /* Few collisions where the table is small anyway: each is a branch that nobody can predict. */
@@ -137,6 +156,10 @@ static node *add_child(nodes *all, const canons *names, node *parent, uint32_t n
     uint64_t key = (uint64_t)parent->id << 32 | name;
     *slot_for(all, key) = (node_slot){key, child};
     all->used++;
+    if (parent->by_name)
+        parent->by_name[name] = child;
+    else
+        index_children(all, names, parent);
     return child;
 }
 

@@ -106,6 +106,8 @@ static int sum_and_sort(work *work)
 {
     sorter sorter = {NULL, 0};
     int status = 0;
+    for (uint32_t i = 0; i < work->nodes.n; i++)
+        work->nodes.all[i]->total = 0;
     for (uint32_t i = work->nodes.n; i-- > 0 && !status;) {
         node *node = work->nodes.all[i];
         node->total += node->self;

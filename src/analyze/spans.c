@@ -10,12 +10,13 @@
 #define DEPTH_KEPT_SCARCE 1024u        /* … and when all streams together have … */
 #define FRAMES_KEPT_MAX ((size_t)400000) /* … so many */
 
+#define INLINE inline __attribute__((always_inline))
 #define RARE __attribute__((noinline))
 #define HOT __attribute__((noinline, flatten))
 
 /* ---- ends ---------------------------------------------------------------------------------------- */
 /* Closes the innermost span; the frame below it gets its duration. */
-static inline __attribute__((always_inline)) int close_top(work *work, stream *stream, frame *top, uint64_t now, how_ended how)
+static INLINE int close_top(work *work, stream *stream, frame *top, uint64_t now, how_ended how)
 {
     node *node = top->node;
     uint64_t duration = now - top->begin;
@@ -268,8 +269,6 @@ static HOT int replay(work *work, stream *stream)
                 node *node = find_child(&work->nodes, &work->names, top->node, name);
                 if (TARE__UNLIKELY(!node))
                     return TARE_E_MEMORY;
-                /* With many names its end would wait for these counts. */
-                __builtin_prefetch(node->hist.counts, 1);
                 *++top = (frame){.node = node, .begin = event.ticks, .name = event.name};
                 if (event.op == TARE__OP_NEXT) {
                     node->chained++;

@@ -261,13 +261,24 @@ tare__ring *tare__process_join(void)
     return state == TARE__PROCESS_JOINED ? here->ring : NULL;
 }
 
+/* Whoever is at it (another thread, the collector) is done within a millisecond or two; a collector that was
+ * killed in the middle is not waited for. */
+static bool wait_for_growth(tare__ring *ring)
+{
+    uint64_t until = tare__monotonic_ns() + 200000000;
+    while (atomic_load_explicit(&ring->growing, memory_order_acquire))
+        if (sched_yield() != 0 || tare__monotonic_ns() > until)
+            return false;
+    return true;
+}
+
 bool tare__process_grow(void)
 {
     tare__process *here = tare__here;
     tare__ring *ring = here->ring;
     uint32_t idle = 0;
     if (!atomic_compare_exchange_strong(&ring->growing, &idle, 1))
-        return false;
+        return wait_for_growth(ring);
     uint32_t count = atomic_load(&ring->chunk_count);
     uint64_t at = CHUNKS_OFFSET + (uint64_t)count * TARE__CHUNK_BYTES;
     uint64_t more = (uint64_t)GROW_CHUNKS * TARE__CHUNK_BYTES;

@@ -123,7 +123,7 @@ bool tare__helper_find(const char *wanted, char path[TARE__PATH_BYTES]);
 
 /* The process's ring, made at first need; NULL: none. */
 tare__ring *tare__process_join(void);
-bool tare__process_grow(void); /* more chunks, for many threads; system calls */
+bool tare__process_grow(void); /* more chunks, for many threads; system calls. True: look again */
 void tare__process_leave(void); /* gives the ring up at the end of a session; stragglers stay harmless */
 uint64_t tare__ticks(void);
 void tare__calibrate(tare__ring *ring, uint8_t *chunk);

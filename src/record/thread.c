@@ -108,7 +108,7 @@ bool tare__thread_next_chunk(tare__thread *self, bool may_grow)
     if (self->looked == given_back)
         return false; /* as full as the last time */
     uint32_t chunk = take_chunk();
-    if (!chunk && may_grow && tare__process_grow())
+    while (!chunk && may_grow && tare__process_grow())
         chunk = take_chunk();
     self->looked = chunk ? 0 : given_back;
     if (!chunk)

@@ -3,7 +3,6 @@ import collections
 import json
 import os
 import pathlib
-import resource
 import subprocess
 
 import pytest
@@ -156,10 +155,6 @@ def check_nesting(events, left_open=0):
             else:
                 assert event.kind in ("mark", "counter", "number"), event
         assert len(stack) == left_open, (thread, "left open", stack[-3:])
-
-
-def peak_of_children_bytes():
-    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
 
 
 @pytest.fixture

@@ -79,7 +79,7 @@ def check_life(trial, lines):
 
 def check_trials(bench, done, dropped_at_most):
     trials = [Trial(line) for line in done.facts["thread"]]
-    assert len(trials) > 10
+    assert len(trials) > 5
     assert sum(trial.fired for trial in trials) > len(trials)
     report, events = bench.json(done.trace), bench.events(done.trace)
     check_nesting(events)
@@ -127,8 +127,9 @@ def test_a_handler_at_every_instruction_of_a_threads_first_event(bench):
 
 
 @STEPS
-def test_a_handler_during_a_processs_first_event(bench):
-    done = bench.run("stepped", "process", 40, 997)
+@pytest.mark.parametrize("trials, stride", [(60, 23), (8, 3001)])
+def test_a_handler_during_a_processs_first_event(bench, trials, stride):
+    done = bench.run("stepped", "process", trials, stride)
     check_trials(bench, done, dropped_at_most=100000)
 
 

@@ -1,5 +1,5 @@
 /* make_trace_seeds: writes the seed corpus of fuzz_trace: small whole traces of every kind of block.
- *     cc -Iinclude -Isrc -Itests/unit tests/fuzz/make_trace_seeds.c … && ./a.out tests/fuzz/corpus/fuzz_trace
+ * Takes the folder to write to; needs -Itests/unit. One thread.
  * Must not know how traces are read. */
 #define _GNU_SOURCE
 #include "trace_builder.h"
