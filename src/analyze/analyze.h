@@ -217,8 +217,8 @@ typedef struct tare__own_table {
     double own_ns;       /* the recorder's time in the program: events times their cost; NaN: not known */
     double taken_off_ns; /* of that, taken off self times */
     double collector_cpu_ns; /* NaN: the file has no end */
-    double busy_ns;      /* all top-level spans */
-    double share;        /* own_ns of busy_ns; NaN when either is not known */
+    double recorded_ns;  /* of all threads, from the first event of each to its last */
+    double share;        /* own_ns of recorded_ns; NaN when either is not known */
 } tare__own_table;
 
 typedef struct tare__analysis {

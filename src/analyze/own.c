@@ -74,7 +74,8 @@ static void add_stream(const work *work, const stream *stream, tare__own_table *
     own->aggregate_calls += stream->aggregate_calls;
     own->aggregate_timed += stream->aggregate_timed;
     own->own_ns += own_ticks(work, stream) * tick_ns;
-    own->busy_ns += (double)stream->busy * tick_ns;
+    if (stream->last > stream->first) /* first is UINT64_MAX when nothing was read */
+        own->recorded_ns += (double)(stream->last - stream->first) * tick_ns;
 }
 
 /* Before the spans table, which takes the average off. */
@@ -95,5 +96,5 @@ void tare__analyze_own_table(work *work, tare__analysis *analysis)
     own->aggregate_ns = known ? work->average.aggregate * tick_ns : NAN;
     own->own_ns = known ? own->own_ns : NAN;
     own->collector_cpu_ns = end->has_collector_cpu ? (double)end->collector_cpu_ns : NAN;
-    own->share = own->busy_ns > 0 ? own->own_ns / own->busy_ns : NAN;
+    own->share = own->recorded_ns > 0 ? own->own_ns / own->recorded_ns : NAN;
 }

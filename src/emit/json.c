@@ -438,7 +438,7 @@ static void put_own(writer *to)
     put_ns(to, "own_ns", own->own_ns);
     put_ns(to, "taken_off_ns", own->taken_off_ns);
     put_double(to, "share", own->share);
-    put_ns(to, "busy_ns", own->busy_ns);
+    put_ns(to, "recorded_ns", own->recorded_ns);
     put_ns(to, "collector_cpu_ns", own->collector_cpu_ns);
     put_double(to, "pair_ns", own->pair_ns); /* a cost of one event is no whole number */
     put_double(to, "inner_ns", own->inner_ns);

@@ -325,7 +325,7 @@ static void the_recorders_cost_is_taken_off_self_times(void **state)
     NEAR(a->own.next_ns, 6);
     NEAR(a->own.aggregate_ns, 15);
     NEAR(a->own.own_ns, 11 * 20);
-    NEAR(a->own.busy_ns, 1500);
+    NEAR(a->own.recorded_ns, 1500);
     NEAR(a->own.share, 220.0 / 1500);
     NEAR(a->own.collector_cpu_ns, 12345);
     done(b, a);
