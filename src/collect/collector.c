@@ -13,6 +13,7 @@
 #include "collector.h"
 
 #define ACTIVE_FOR_NS 100000000u
+#define ACTIVE_CHUNKS 4u /* in a beat: a program that fills its pool within 100 ms or so */
 #define FIRST_BEAT_GAP_NS 5000000u
 #define BEAT_GAP_NS 1000000000u
 #define ROTATE_CHECK_NS 250000000u
@@ -186,24 +187,24 @@ static void rotate(tare__collector *collector, bool final)
 
 void tare__collector_beat(tare__collector *collector)
 {
+    uint64_t given_back = collector->given_back;
+    uint32_t joined = collector->joined;
     tare__sources_find(collector);
-    bool any = false;
     for (uint32_t i = 0; i < collector->source_count;) {
         tare__source *source = collector->sources[i];
         tare__source_check_alive(collector, source);
         if (source->gone || source->broken) {
             end_source(collector, i);
-            any = true;
             continue;
         }
         tare__source_grow(collector, source);
-        any |= tare__source_drain(collector, source, false);
+        tare__source_drain(collector, source, false);
         i++;
     }
     tare__tree_scan(collector);
     beat_clock(collector, false);
     rotate(collector, false);
-    if (any)
+    if (collector->given_back - given_back >= ACTIVE_CHUNKS || collector->joined != joined)
         collector->active_ns = tare__monotonic_ns();
 }
 

@@ -144,6 +144,7 @@ typedef struct tare__collector {
     uint64_t last_ns, folder_scan_ns, tree_scan_ns, active_ns;
     uint64_t dropped_spans, homeless_spans;
     uint64_t rotate_check_ns;
+    uint64_t given_back; /* chunks, so far: how busy it is */
     bool salvaging;
     pid_t root_pid;
 } tare__collector;
@@ -157,7 +158,7 @@ void tare__collector_beat(tare__collector *collector);
 /* Everything that is left, the names again, and the END block. */
 void tare__collector_finish(tare__collector *collector, int exit_status, int signal, uint32_t left_running);
 uint32_t tare__collector_recording(const tare__collector *collector); /* joined processes still alive */
-/* Milliseconds the caller may sleep. */
+/* How long the caller may sleep. */
 uint64_t tare__collector_pause_ns(const tare__collector *collector);
 
 /* sources.c */
@@ -168,7 +169,7 @@ void tare__source_grow(tare__collector *collector, tare__source *source);
 bool tare__source_map_growth(tare__source *source); /* false: the ring makes no sense any more */
 void tare__source_check_alive(tare__collector *collector, tare__source *source);
 /* drain.c */
-bool tare__source_drain(tare__collector *collector, tare__source *source, bool final); /* anything found? */
+void tare__source_drain(tare__collector *collector, tare__source *source, bool final);
 /* describe.c */
 void tare__tell_process(tare__collector *collector, tare__source *source, int exit_status);
 void tare__tell_stream(tare__collector *collector, tare__source *source, tare__stream *stream);

@@ -232,7 +232,7 @@ static stop_reason read_chunk(tare__collector *collector, tare__source *source, 
 
 /* Slots that this use left alone hold what earlier ones wrote: zeroed, so that no later use of the same
  * generation takes it for its own. */
-static void release(tare__source *source, uint32_t index, bool with_hole)
+static void release(tare__collector *collector, tare__source *source, uint32_t index, bool with_hole)
 {
     tare__chunk *chunk = chunk_at(source, index);
     uint32_t used = atomic_load(&chunk->main_used), reserve = atomic_load(&chunk->reserve_used);
@@ -244,6 +244,7 @@ static void release(tare__source *source, uint32_t index, bool with_hole)
     atomic_store_explicit(&source->ring->chunk_state[index],
                           with_hole ? TARE__CHUNK_QUARANTINED : TARE__CHUNK_FREE, memory_order_release);
     atomic_fetch_add_explicit(&source->ring->given_back, 1, memory_order_release);
+    collector->given_back++;
 }
 
 /* ---- one stream: its chunks in order, as one or more blocks ------------------------------------------------------- */
@@ -309,21 +310,20 @@ static void flush_block(tare__collector *collector, tare__source *source, tare__
 {
     write_block(collector, source, stream);
     for (uint32_t i = 0; i < *n; i++)
-        release(source, chunks[i].index, chunks[i].hole);
+        release(collector, source, chunks[i].index, chunks[i].hole);
     *n = 0;
     start_block(collector, stream);
 }
 
 /* Chunks found[0..n) of one stream. Retired ones are read to their end and given back; the live one is read
  * when its second is up. */
-static bool drain_stream(tare__collector *collector, tare__source *source, tare__stream *stream,
+static void drain_stream(tare__collector *collector, tare__source *source, tare__stream *stream,
                          const found_chunk *found, uint32_t n, bool final, uint64_t now)
 {
     bool due = final || now - stream->sealed_ns >= TARE__SEAL_NS;
     if (!due && found[0].state != TARE__CHUNK_RETIRED)
-        return false;
+        return;
     bool give_up = final || (stream->hole_since_ns && now - stream->hole_since_ns >= TARE__HOLE_NS);
-    bool progress = false;
     given_back done[GIVEN_BACK_MAX];
     uint32_t done_count = 0;
     start_block(collector, stream);
@@ -332,7 +332,7 @@ static bool drain_stream(tare__collector *collector, tare__source *source, tare_
         bool retired = found[at].state == TARE__CHUNK_RETIRED;
         if (found[at].sequence < sequence) { /* written before; only the word to give it back is missing */
             if (retired)
-                release(source, found[at].index, false);
+                release(collector, source, found[at].index, false);
             at++;
             continue;
         }
@@ -340,7 +340,6 @@ static bool drain_stream(tare__collector *collector, tare__source *source, tare_
             stream->position = TARE__POSITION(found[at].sequence, 0);
         uint64_t skipped = stream->skipped;
         stop_reason stop = read_chunk(collector, source, stream, &found[at], give_up);
-        progress = progress || collector->encoder->count || collector->complete_count;
         if (stop == STOP_HOLE) {
             if (!stream->hole_since_ns)
                 stream->hole_since_ns = now;
@@ -362,7 +361,6 @@ static bool drain_stream(tare__collector *collector, tare__source *source, tare_
     flush_block(collector, source, stream, done, &done_count);
     if (due)
         stream->sealed_ns = now;
-    return progress;
 }
 
 /* ---- aggregates --------------------------------------------------------------------------------------------------- */
@@ -411,7 +409,7 @@ static void drain_cells(tare__collector *collector, tare__source *source, tare__
     }
     stream->aggregates_ns = now;
     for (uint32_t i = 0; i < n && retired && !final; i++)
-        release(source, found[i].index, false);
+        release(collector, source, found[i].index, false);
 }
 
 /* ---- one process ---------------------------------------------------------------------------------------------------- */
@@ -452,17 +450,17 @@ static bool holds_cells(const found_chunk *chunk)
     return chunk->state == TARE__CHUNK_AGGREGATES || chunk->state == TARE__CHUNK_AGGREGATES_RETIRED;
 }
 
-static bool drain_group(tare__collector *collector, tare__source *source, found_chunk *found, uint32_t n,
+static void drain_group(tare__collector *collector, tare__source *source, found_chunk *found, uint32_t n,
                         bool final, bool check_alive, uint64_t now)
 {
     tare__stream *stream = NULL;
     for (uint32_t i = 0; i < n; i++) /* the newest has the newest counts and name */
         stream = tare__source_stream(collector, source, chunk_at(source, found[i].index));
     if (!stream)
-        return false;
+        return;
     found_chunk events[64], cells[16];
     uint32_t event_count = 0, cell_count = 0;
-    bool any = false, ended = !final && check_alive && thread_is_gone(source, stream->tid);
+    bool ended = !final && check_alive && thread_is_gone(source, stream->tid);
     for (uint32_t i = 0; i < n; i++) {
         if (holds_cells(&found[i])) {
             if (cell_count < TARE__COUNT_OF(cells))
@@ -471,31 +469,30 @@ static bool drain_group(tare__collector *collector, tare__source *source, found_
         }
         events[event_count++] = found[i];
         if (event_count == TARE__COUNT_OF(events)) {
-            any |= drain_stream(collector, source, stream, events, event_count, final, now);
+            drain_stream(collector, source, stream, events, event_count, final, now);
             event_count = 0;
         }
     }
     if (event_count)
-        any |= drain_stream(collector, source, stream, events, event_count, final || ended, now);
+        drain_stream(collector, source, stream, events, event_count, final || ended, now);
     if (cell_count)
         drain_cells(collector, source, stream, cells, cell_count, final || ended, now);
     for (uint32_t i = 0; i < n && ended; i++) {
         tare__chunk *chunk = chunk_at(source, found[i].index);
         atomic_store(&chunk->main_used, 0); /* how far it got is not known: all of it */
         atomic_store(&chunk->reserve_used, 1);
-        release(source, found[i].index, false);
+        release(collector, source, found[i].index, false);
     }
     tare__tell_stream(collector, source, stream);
-    return any;
 }
 
-bool tare__source_drain(tare__collector *collector, tare__source *source, bool final)
+void tare__source_drain(tare__collector *collector, tare__source *source, bool final)
 {
     static found_chunk found[TARE__RING_CHUNKS_MAX];
     uint64_t now = tare__monotonic_ns();
     uint32_t taken = atomic_load_explicit(&source->ring->taken, memory_order_relaxed);
     if (!final && taken == source->taken_seen && now - source->scanned_ns < SCAN_NS)
-        return false;
+        return;
     bool check_alive = now - source->liveness_ns >= LIVENESS_NS;
     if (check_alive)
         source->liveness_ns = now;
@@ -505,11 +502,9 @@ bool tare__source_drain(tare__collector *collector, tare__source *source, bool f
     uint32_t n = tare__source_map_growth(source) ? find_chunks(source, found) : 0;
     /* With half the pool waiting, speed matters more than bytes. */
     tare__squeezer_level(collector->squeezer, busy && n > atomic_load(&source->ring->chunk_count) / 2 ? -5 : 1);
-    bool any = false;
     for (uint32_t from = 0, to; from < n; from = to) {
         for (to = from + 1; to < n && found[to].stream == found[from].stream; to++)
             ;
-        any |= drain_group(collector, source, &found[from], to - from, final, check_alive, now);
+        drain_group(collector, source, &found[from], to - from, final, check_alive, now);
     }
-    return any;
 }

@@ -82,7 +82,7 @@ def timeless(text):
 def says_what_is_missing(folder, data):
     report = json.loads(report_of(folder, data, "--json").stdout)
     run = report["run"]
-    missing = [note for note in report["notes"] if re.search(r"byte|damage|cut|end|missing", note)]
+    missing = [note for note in report["notes"] if re.search(r"byte|damage|unfinished|missing", note)]
     return bool(missing) and (run["damaged_blocks"] > 0 or not run["finished"] or bool(run["damaged_bytes"]))
 
 
