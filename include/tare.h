@@ -141,7 +141,24 @@ TARE_API void tare__indexed(tare_site *site, uint64_t index, int next);
 TARE_API void tare__complete(tare_site *site, const tare_complete_span *span);
 TARE_API tare_site *tare__dynamic(const char *name, int kind, tare_site *scratch);
 
-#define TARE__OFF() __builtin_expect(tare__gate == 0, 1)
+static inline int tare__gate_now(void)
+{
+    return __atomic_load_n(&tare__gate, __ATOMIC_RELAXED);
+}
+#define TARE__OFF() __builtin_expect(tare__gate_now() == 0, 1)
+
+static inline uint64_t tare__tsc(void)
+{
+#if defined(__x86_64__)
+    return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+    uint64_t ticks;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+    return ticks;
+#else
+    return 0; /* never asked: the gate is 2 where there is no counter */
+#endif
+}
 
 /* The hot path itself, since a call and its return cost a tenth of it. What it knows of the recorder is part
  * of the library's binary interface: this thread's cursor points at its next free 16-byte slot, with a
@@ -158,19 +175,6 @@ static inline uint64_t tare__reserve(uint64_t *cursor, uint64_t bytes)
     return bytes;
 #else
     return __atomic_fetch_add(cursor, bytes, __ATOMIC_RELAXED);
-#endif
-}
-
-static inline uint64_t tare__tsc(void)
-{
-#if defined(__x86_64__)
-    return __builtin_ia32_rdtsc();
-#elif defined(__aarch64__)
-    uint64_t ticks;
-    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
-    return ticks;
-#else
-    return 0; /* never asked: the gate is 2 where there is no counter */
 #endif
 }
 
@@ -207,9 +211,10 @@ void tare__next(tare_site *site);
  * begin is counted and changes nothing; spans left open inside are closed with it. */
 static inline void tare_begin(tare_site *site)
 {
-    if (TARE__OFF())
+    int gate = tare__gate_now();
+    if (__builtin_expect(gate == 0, 1))
         return;
-    if (tare__gate == 1)
+    if (gate == 1)
         tare__begin(site);
     else
         tare__begin_slow(site);
@@ -217,11 +222,12 @@ static inline void tare_begin(tare_site *site)
 
 static inline void tare_end(tare_site *site) /* NULL: the innermost open span of this thread */
 {
-    if (TARE__OFF())
+    int gate = tare__gate_now();
+    if (__builtin_expect(gate == 0, 1))
         return;
     if (!site)
         tare__end_last();
-    else if (tare__gate == 1)
+    else if (gate == 1)
         tare__end(site);
     else
         tare__end_slow(site);
@@ -230,9 +236,10 @@ static inline void tare_end(tare_site *site) /* NULL: the innermost open span of
 /* Ends the innermost open span and begins this one with a single timestamp. */
 static inline void tare_next(tare_site *site)
 {
-    if (TARE__OFF())
+    int gate = tare__gate_now();
+    if (__builtin_expect(gate == 0, 1))
         return;
-    if (tare__gate == 1)
+    if (gate == 1)
         tare__next(site);
     else
         tare__next_slow(site);
@@ -259,13 +266,10 @@ static inline void tare_next_name(const char *name)
  * and file stay small for ever. begin returns a start that end takes; 0 means nothing is recorded. */
 static inline uint64_t tare_aggregate_begin(void)
 {
-    if (TARE__OFF())
+    int gate = tare__gate_now();
+    if (__builtin_expect(gate == 0, 1))
         return 0;
-#if defined(__x86_64__)
-    if (tare__gate == 1)
-        return __builtin_ia32_rdtsc();
-#endif
-    return tare__aggregate_begin();
+    return gate == 1 ? tare__tsc() : tare__aggregate_begin();
 }
 
 static inline void tare_aggregate_end(tare_site *site, uint64_t start)
@@ -382,7 +386,7 @@ static inline tare_scope tare_scope_begin(tare_site *site)
 static inline void tare_scope_end(tare_scope *scope)
 {
     if (scope->site) {
-        if (__builtin_expect(tare__gate == 1, 1))
+        if (__builtin_expect(tare__gate_now() == 1, 1))
             tare__end(scope->site);
         else
             tare__end_slow(scope->site);

@@ -151,7 +151,7 @@ static void end_source(tare__collector *collector, uint32_t index)
     tare__tell_process(collector, source, -1);
     if (!collector->salvaging) {
         unlink(source->path);
-        uint64_t chunks = source->mapped - source->chunks_offset;
+        uint64_t chunks = source->bytes - source->chunks_offset;
         atomic_fetch_add(&collector->folder.page->bytes_left, (int64_t)chunks);
     }
     tare__source_free(source);

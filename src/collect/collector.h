@@ -98,7 +98,7 @@ typedef struct tare__source {
     char path[TARE__PATH_BYTES];
     char file[64];
     tare__ring *ring;
-    uint64_t mapped;
+    uint64_t bytes; /* of the file, all mapped */
     uint64_t names_offset, chunks_offset; /* as checked when it was opened: the target could change its own */
     int fd;
     int pidfd;

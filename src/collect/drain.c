@@ -429,7 +429,7 @@ static uint32_t find_chunks(tare__source *source, found_chunk *found)
 {
     tare__ring *ring = source->ring;
     uint32_t count = atomic_load(&ring->chunk_count), n = 0;
-    uint64_t fits = (source->mapped - source->chunks_offset) / TARE__CHUNK_BYTES;
+    uint64_t fits = (source->bytes - source->chunks_offset) / TARE__CHUNK_BYTES;
     if (count > fits)
         count = (uint32_t)fits;
     if (count > TARE__RING_CHUNKS_MAX)
@@ -453,6 +453,8 @@ static bool holds_cells(const found_chunk *chunk)
 static void drain_group(tare__collector *collector, tare__source *source, found_chunk *found, uint32_t n,
                         bool final, bool check_alive, uint64_t now)
 {
+    /* Whether its thread is gone is asked first: what it wrote last is then seen by all that follows. */
+    bool ended = !final && check_alive && thread_is_gone(source, chunk_at(source, found[0].index)->tid);
     tare__stream *stream = NULL;
     for (uint32_t i = 0; i < n; i++) /* the newest has the newest counts and name */
         stream = tare__source_stream(collector, source, chunk_at(source, found[i].index));
@@ -460,7 +462,6 @@ static void drain_group(tare__collector *collector, tare__source *source, found_
         return;
     found_chunk events[64], cells[16];
     uint32_t event_count = 0, cell_count = 0;
-    bool ended = !final && check_alive && thread_is_gone(source, stream->tid);
     for (uint32_t i = 0; i < n; i++) {
         if (holds_cells(&found[i])) {
             if (cell_count < TARE__COUNT_OF(cells))

@@ -19,6 +19,7 @@
 
 #define FOLDER_SCAN_NS 50000000u
 #define GROW_CHUNKS 16u
+#define MAPPED_BYTES ((uint64_t)(TARE__RING_CHUNKS_MAX + 64) * TARE__CHUNK_BYTES)
 
 static int open_pid(pid_t pid)
 {
@@ -45,7 +46,7 @@ void tare__source_free(tare__source *source)
     free(source->streams);
     free(source->name_map);
     if (source->ring)
-        munmap(source->ring, source->mapped);
+        munmap(source->ring, MAPPED_BYTES);
     if (source->fd >= 0)
         close(source->fd);
     if (source->pidfd >= 0)
@@ -53,21 +54,19 @@ void tare__source_free(tare__source *source)
     free(source);
 }
 
-/* Maps the file as it is now; it grows when its process has many threads. */
+/* The mapping is as long as a ring can get, the file grows into it; `bytes` is how far it goes by now. */
 static bool map_all(tare__source *source)
 {
     struct stat about;
+    if (!source->ring) {
+        void *map = mmap(NULL, MAPPED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, source->fd, 0);
+        if (map == MAP_FAILED)
+            return false;
+        source->ring = map;
+    }
     if (fstat(source->fd, &about) != 0)
         return false;
-    uint64_t bytes = (uint64_t)about.st_size;
-    if (source->ring && bytes <= source->mapped)
-        return true;
-    void *map = source->ring ? mremap(source->ring, source->mapped, bytes, MREMAP_MAYMOVE)
-                             : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, source->fd, 0);
-    if (map == MAP_FAILED)
-        return false;
-    source->ring = map;
-    source->mapped = bytes;
+    source->bytes = (uint64_t)about.st_size < MAPPED_BYTES ? (uint64_t)about.st_size : MAPPED_BYTES;
     return true;
 }
 
@@ -123,7 +122,7 @@ static tare__source *open_source(tare__collector *collector, const char *folder,
     if (source->fd < 0 || fstat(source->fd, &about) != 0 || !S_ISREG(about.st_mode) ||
         (uint64_t)about.st_size < sizeof(tare__ring) || !map_all(source) ||
         __atomic_load_n((uint64_t *)(void *)source->ring->magic, __ATOMIC_ACQUIRE) == 0 ||
-        tare__ring_check(source->ring, source->mapped)) {
+        tare__ring_check(source->ring, source->bytes)) {
         tare__source_free(source);
         return NULL;
     }
@@ -284,9 +283,9 @@ bool tare__source_map_growth(tare__source *source)
 {
     uint32_t count = atomic_load_explicit(&source->ring->chunk_count, memory_order_acquire);
     if (count <= TARE__RING_CHUNKS_MAX &&
-        source->chunks_offset + (uint64_t)count * TARE__CHUNK_BYTES <= source->mapped)
+        source->chunks_offset + (uint64_t)count * TARE__CHUNK_BYTES <= source->bytes)
         return true;
-    if (map_all(source) && !tare__ring_check(source->ring, source->mapped))
+    if (map_all(source) && !tare__ring_check(source->ring, source->bytes))
         return true;
     source->broken = true;
     snprintf(source->reason, sizeof source->reason, "its ring was overwritten");

@@ -84,7 +84,7 @@ static inline tare__cell *cell_of(tare_site *site)
         if (TARE__LIKELY(cell))
             return cell;
     }
-    return tare__gate ? find_cell(site) : NULL;
+    return tare__gate_now() ? find_cell(site) : NULL;
 }
 
 static bool stands_still(void)
@@ -101,13 +101,13 @@ TARE_API uint64_t tare__aggregate_begin(void)
 
 TARE_API void tare__aggregate_end(tare_site *site, uint64_t start)
 {
-    if (TARE__UNLIKELY(tare__gate != 1)) {
+    if (TARE__UNLIKELY(tare__gate_now() != 1)) {
         if (tare__forward) {
             tare__forward->aggregate_end(site, start);
             return;
         }
     }
-    uint64_t now = TARE__LIKELY(tare__gate == 1) ? tare__tsc() : tare__ticks();
+    uint64_t now = TARE__LIKELY(tare__gate_now() == 1) ? tare__tsc() : tare__ticks();
     tare__cell *cell = cell_of(site);
     if (TARE__UNLIKELY(!cell))
         return;
@@ -129,7 +129,7 @@ static __attribute__((noinline)) void draw_countdown(tare__cell *cell)
 
 TARE_API uint64_t tare__sampled_begin(tare_site *site)
 {
-    if (TARE__UNLIKELY(tare__gate != 1)) {
+    if (TARE__UNLIKELY(tare__gate_now() != 1)) {
         if (tare__on() && tare__forward)
             return tare__forward->sampled_begin(site);
         if (stands_still())
@@ -142,7 +142,7 @@ TARE_API uint64_t tare__sampled_begin(tare_site *site)
     if (TARE__LIKELY(--cell->countdown))
         return 0;
     draw_countdown(cell);
-    return tare__gate == 1 ? tare__tsc() : tare__ticks();
+    return tare__gate_now() == 1 ? tare__tsc() : tare__ticks();
 }
 
 TARE_API void tare__sampled_end(tare_site *site, uint64_t start)

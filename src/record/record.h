@@ -112,7 +112,7 @@ void tare__modes_set(uint32_t set, uint32_t clear);
 bool tare__find_out(void);
 static inline bool tare__on(void)
 {
-    return TARE__LIKELY(tare__gate == 1) || tare__find_out();
+    return TARE__LIKELY(tare__gate_now() == 1) || tare__find_out();
 }
 
 /* Starts the helper program with `socket` as its only business; not this process's child as far as wait()

@@ -25,18 +25,25 @@ static _Atomic uint32_t found_out; /* 0: not yet, 1: being found out, 2: known *
 static int helper_socket = -1;     /* of a session of our own */
 static char own_trace[TARE__PATH_BYTES];
 
+static int gate_for(uint32_t modes)
+{
+    if (modes & TARE__MODE_FORWARD)
+        return 2;
+    if (!(modes & TARE__MODE_SESSION))
+        return 0;
+    return modes == TARE__MODE_SESSION ? 1 : 2;
+}
+
 void tare__modes_set(uint32_t set, uint32_t clear)
 {
     uint32_t before = atomic_load(&tare__modes), after;
     do
         after = (before | set) & ~clear;
     while (!atomic_compare_exchange_weak(&tare__modes, &before, after));
-    int gate = 0;
-    if (after & TARE__MODE_FORWARD)
-        gate = 2;
-    else if (after & TARE__MODE_SESSION)
-        gate = after == TARE__MODE_SESSION ? 1 : 2;
-    __atomic_store_n(&tare__gate, gate, __ATOMIC_RELEASE);
+    do { /* another thread may have changed them meanwhile: the last one to look sets it right */
+        after = atomic_load(&tare__modes);
+        __atomic_store_n(&tare__gate, gate_for(after), __ATOMIC_SEQ_CST);
+    } while (atomic_load(&tare__modes) != after);
 }
 
 uint64_t tare__ticks(void)
@@ -132,7 +139,7 @@ static void stand_back(const char *folder, tare__refusal why)
 bool tare__find_out(void)
 {
     if (TARE__LIKELY(atomic_load_explicit(&found_out, memory_order_acquire) == 2))
-        return tare__gate != 0;
+        return tare__gate_now() != 0;
     uint32_t not_yet = 0;
     if (!atomic_compare_exchange_strong(&found_out, &not_yet, 1))
         return false; /* somebody is at it */
@@ -150,7 +157,7 @@ bool tare__find_out(void)
         tare__modes_set(0, 0); /* closes the gate */
     atomic_store_explicit(&found_out, 2, memory_order_release);
     errno = saved_errno;
-    return tare__gate != 0;
+    return tare__gate_now() != 0;
 }
 
 /* Before any constructor of the program, which may record. */

@@ -12,7 +12,7 @@
 TARE_API void tare__end_last(void)
 {
     static tare_site innermost = {TARE__WORD(TARE__RECORD_BEGIN, TARE__NAME_NONE), "", NULL, 0, TARE_KIND_SPAN, 1, 0};
-    if (TARE__LIKELY(tare__gate == 1))
+    if (TARE__LIKELY(tare__gate_now() == 1))
         tare__end(&innermost);
     else
         tare__end_slow(&innermost);
@@ -240,7 +240,7 @@ void tare__record(tare__slot *slots, unsigned n)
 {
     tare__thread *self = tare__self;
     uint64_t at = TARE__NOT_RESERVED;
-    if (TARE__LIKELY(self && tare__gate == 1)) {
+    if (TARE__LIKELY(self && tare__gate_now() == 1)) {
         at = tare__reserve(&self->cursor, n * sizeof(tare__slot));
         if (TARE__LIKELY((at & TARE__CHUNK_MAIN_BITS) &&
                          (at & (TARE__CHUNK_BYTES - 1)) + n * sizeof(tare__slot) <= TARE__CHUNK_BYTES)) {

@@ -170,10 +170,10 @@ static void thread_died(void *state)
     tare__self_set(NULL);
     atomic_signal_fence(memory_order_seq_cst);
     if (self->stream && tare__here && tare__here->ring) {
-        uint64_t cursor = self->cursor & TARE__CHUNK_MAIN_BITS ? self->cursor : self->saved;
-        uint32_t used = cursor ? (uint32_t)((cursor & (TARE__CHUNK_BYTES - 1)) - TARE__CHUNK_MAIN) / 16
-                               : TARE__CHUNK_SLOTS;
-        retire(self, used);
+        uint64_t cursor = self->cursor < TARE__CHUNK_BYTES ? self->saved : self->cursor; /* parked, or not */
+        bool full = (cursor & TARE__CHUNK_MAIN_BITS) == 0;
+        retire(self, full ? TARE__CHUNK_SLOTS
+                          : (uint32_t)((cursor & (TARE__CHUNK_BYTES - 1)) - TARE__CHUNK_MAIN) / 16);
         retire_cells(self);
     }
     memset(self, 0, offsetof(tare__thread, used));

@@ -1,4 +1,4 @@
-"""What the end-to-end tests share: running `tare`, reading what it wrote, and what must hold for any trace."""
+"""What the end-to-end tests share: running `tare`, reading what it wrote, what must hold for any trace."""
 import collections
 import json
 import os

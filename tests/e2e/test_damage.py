@@ -167,7 +167,8 @@ def test_blocks_of_garbage_in_the_middle(tmp_path, trace):
     damaged = trace[:at] + dice.randbytes(5000) + trace[at:]
     check_outcome(report_of(tmp_path, damaged))
     assert says_what_is_missing(tmp_path, damaged)
-    assert json.loads(report_of(tmp_path, damaged, "--json").stdout)["run"]["finished"], "the end was found again"
+    report = json.loads(report_of(tmp_path, damaged, "--json").stdout)
+    assert report["run"]["finished"], "the end was found again"
 
 
 def with_version(trace, major, minor):

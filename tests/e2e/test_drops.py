@@ -1,4 +1,4 @@
-"""More than the memory holds: whole spans are dropped, all of them are counted, and the rest is well nested."""
+"""More than the memory holds: whole spans are dropped, all are counted, and the rest is well nested."""
 import pytest
 
 from conftest import by_thread, check_nesting, scaled, spans_of

@@ -1,4 +1,4 @@
-"""SIGKILL at random moments, of the program, of the collector, of both: what is left opens, and all is there."""
+"""SIGKILL at random moments, of the program, of the collector, of both: what is left opens, all is there."""
 import concurrent.futures
 import ctypes
 import json
@@ -95,7 +95,8 @@ class Killed:
         # Stronger, and true of shared memory: what the program knew to be recorded is there.
         assert not written or seen and seen[-1] >= written[-1][0]
         for lines in by_thread(events).values():
-            opened = sum(event.kind == "begin" for event in lines) - sum(event.kind == "end" for event in lines)
+            kinds = [event.kind for event in lines]
+            opened = kinds.count("begin") - kinds.count("end")
             check_nesting(lines, left_open=opened)
             assert opened in (0, 1, 2)
 

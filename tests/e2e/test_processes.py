@@ -1,4 +1,4 @@
-"""Every way of becoming another process, sessions of a program's own, plugins, and processes that cannot join."""
+"""Every way of becoming another process, sessions of a program's own, plugins, those that cannot join."""
 import os
 import shutil
 import subprocess
@@ -165,8 +165,11 @@ def test_two_copies_of_the_library_are_one_recorder(bench):
 
 # ---- programs that make it hard ----
 
-@pytest.mark.parametrize("mode, names", [("close", {"before": 50, "after": 50}), ("close-first", {"after": 50}),
-                                         ("chdir", {"elsewhere": 50})])
+@pytest.mark.parametrize("mode, names", [
+    ("close", {"before": 50, "after": 50}),
+    ("close-first", {"after": 50}),
+    ("chdir", {"elsewhere": 50}),
+])
 def test_closed_descriptors_and_another_folder_do_not_matter(bench, mode, names):
     done = bench.run("rough", mode)
     assert names_of(bench.events(done.trace)) == names
@@ -210,7 +213,7 @@ def test_a_cleared_environment_is_seen_with_its_reason(bench):
 
 
 @ROOT_ONLY
-def test_another_user_is_seen_with_its_reason(bench, tmp_path_factory):
+def test_another_user_is_seen_with_its_reason(bench):
     trace = bench.folder / "x.tare"
     victim = shutil.copy(VICTIMS / "rough", "/tmp/tare-e2e-%d" % os.getpid())
     os.chmod(victim, 0o755)

@@ -7,7 +7,8 @@
 
 #include "victim.h"
 
-static tare_site in_handler = TARE_SITE("handler"), in_loop = TARE_SITE("loop"), chained = TARE_SITE("chained");
+static tare_site in_handler = TARE_SITE("handler"), in_loop = TARE_SITE("loop");
+static tare_site chained = TARE_SITE("chained");
 static tare_site counted = TARE_SITE_OF("counted", TARE_KIND_AGGREGATE, 1);
 static volatile uint64_t fired;
 static volatile uint64_t errno_changed;

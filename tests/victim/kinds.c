@@ -1,5 +1,5 @@
-/* kinds: one of everything: numbers, marks, counters, steps, epochs, complete spans on all kinds of track that
- * overlap and come late, aggregate and sampled spans, pauses.
+/* kinds: one of everything: numbers, marks, counters, steps, epochs, complete spans on all kinds of track
+ * that overlap and come late, aggregate and sampled spans, pauses.
  * One thread.
  * Must not know anything of Tare but tare.h. */
 #include <math.h>

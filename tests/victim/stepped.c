@@ -1,5 +1,5 @@
-/* stepped: runs recording calls one instruction at a time (the trap flag of x86-64) and lets a recording signal
- * handler come in between: before instruction k alone, for each k in turn, or before every one.
+/* stepped: runs recording calls one instruction at a time (the trap flag of x86-64) and lets a recording
+ * signal handler come in between: before instruction k alone, for each k in turn, or before every one.
  * A thread for each trial, one at a time, so that each starts from the same state.
  * Must not know anything of Tare but tare.h, and that a chunk has room for SLOTS one-slot records. */
 #define _GNU_SOURCE
@@ -25,19 +25,22 @@ int main(void)
 #define EVERY UINT64_MAX
 
 static tare_site filler = TARE_SITE_OF("filler", TARE_KIND_MARK, 1), handler_site = TARE_SITE("handler");
+static tare_site filler_span = TARE_SITE("filler");
 static tare_site aggregate_site = TARE_SITE_OF("aggregate", TARE_KIND_AGGREGATE, 1);
 static tare_site outer = TARE_SITE("outer"), stepped = TARE_SITE("stepped"), second = TARE_SITE("second");
 static tare_site counter_site = TARE_SITE_OF("value", TARE_KIND_COUNTER, 1);
 
 static volatile uint64_t steps, fire_at, fired;
-static volatile int in_call, masked;
+static volatile int in_call, in_handler, masked;
 
 /* The library's own is this one, linked statically as it is. A trap cannot wait, and a real signal would:
  * it stays unblocked here, and the handler comes when the mask goes. */
 int pthread_sigmask(int how, const sigset_t *set, sigset_t *before)
 {
     sigset_t others;
-    if (set) {
+    if (set && in_handler) /* where traps are blocked anyway, and none comes */
+        others = *set;
+    else if (set) {
         others = *set;
         masked = how != SIG_UNBLOCK && sigismember(set, SIGTRAP);
         sigdelset(&others, SIGTRAP);
@@ -51,9 +54,11 @@ static void on_trap(int number, siginfo_t *info, void *context)
     if (!in_call)
         return;
     if (!masked && ((steps >= fire_at && fired == 0) || fire_at == EVERY)) {
+        in_handler = 1;
         tare_begin(&handler_site);
         tare_aggregate_end(&aggregate_site, tare_aggregate_begin());
         tare_end(&handler_site);
+        in_handler = 0;
         fired++;
     }
     steps++;
@@ -74,7 +79,7 @@ static inline void step_no_more(void)
     in_call = 0;
 }
 
-/* ---- what is stepped; the spans and others each records itself ------------------------------------------------- */
+/* ---- what is stepped; the spans and others each records itself ----------------------------------------- */
 
 typedef struct call {
     const char *name;
@@ -151,7 +156,7 @@ static const call calls[] = {
     {"first", nothing, run_pair, nothing, 1, 0}, /* the thread's very first event */
 };
 
-/* ---- trials ------------------------------------------------------------------------------------------------------- */
+/* ---- trials -------------------------------------------------------------------------------------------- */
 
 typedef struct trial {
     const call *call;
@@ -160,10 +165,15 @@ typedef struct trial {
     int ended;     /* the call was over before instruction fire_at */
 } trial;
 
-static void fill(unsigned slots)
+/* Complete spans take five slots each, marks one. Returns how many records it took. */
+static uint64_t fill(unsigned slots)
 {
-    for (unsigned i = 0; i < slots; i++)
+    uint64_t now = tare_now();
+    for (unsigned i = 0; i < slots / 5; i++)
+        tare_complete(&filler_span, &(tare_complete_span){0, now, now + 1, 0, 0, 0});
+    for (unsigned i = 0; i < slots % 5; i++)
         tare_mark(&filler);
+    return slots / 5 + slots % 5;
 }
 
 static void step_call(trial *it)
@@ -191,10 +201,8 @@ static void *try_once(void *argument)
     trial *it = argument;
     uint64_t fillers = 0;
     it->call->prepare();
-    if (it->room < SLOTS) {
-        fillers = SLOTS - it->room - it->call->slots_before;
-        fill((unsigned)fillers);
-    }
+    if (it->room < SLOTS)
+        fillers = fill(SLOTS - it->room - it->call->slots_before);
     step_call(it);
     it->call->finish();
     tell_trial(it, fillers);
@@ -210,7 +218,7 @@ static int in_thread(void *(*body)(void *), trial *it)
     return 0;
 }
 
-/* Every instruction in turn, or with `stride` every so many; then one trial with the handler at all of them. */
+/* Every instruction in turn, or every `stride`th; then one trial with the handler at all of them. */
 static void step_through(const call *which, unsigned room, uint64_t stride, uint64_t most)
 {
     trial it = {.call = which, .room = room};
@@ -230,7 +238,7 @@ static const call *call_named(const char *name)
     return NULL;
 }
 
-/* ---- with no chunk to be had ---------------------------------------------------------------------------------------
+/* ---- with no chunk to be had ---------------------------------------------------------------------------
  * One thread, whose chunk is full, while the collector is halted and every other chunk is taken. */
 
 #define OPEN 120
@@ -280,14 +288,15 @@ static int without_room(const call *which)
     return status;
 }
 
-/* ---- the process's very first event ------------------------------------------------------------------------------- */
+/* ---- the process's very first event -------------------------------------------------------------------- */
 
 static int first_of_process(uint64_t trials, uint64_t stride)
 {
     for (uint64_t i = 0; i <= trials; i++) {
         pid_t pid = fork();
         if (pid == 0) {
-            trial it = {.call = call_named("first"), .fire_at = i == trials ? EVERY : i * stride, .room = SLOTS};
+            trial it = {.call = call_named("first"), .room = SLOTS};
+            it.fire_at = i == trials ? EVERY : i * stride;
             try_once(&it);
             fflush(stdout);
             _exit(0);
