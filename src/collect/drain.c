@@ -216,12 +216,13 @@ static stop_reason read_chunk(tare__collector *collector, tare__source *source, 
             at.count = used;
         stop = read_part(&at, &slots, used < at.count ? used : at.count, past_holes);
     }
-    bool main_done = slots >= TARE__CHUNK_SLOTS || (stop == STOP_END && (retired || past_holes));
+    at.slots = (const void *)((uint8_t *)chunk + TARE__CHUNK_RESERVE);
+    at.count = retired && reserve < TARE__CHUNK_RESERVE_SLOTS ? reserve : TARE__CHUNK_RESERVE_SLOTS;
+    /* The reserve is used once the main part is full. A live chunk may still be filled where we stopped. */
+    bool main_done = slots >= TARE__CHUNK_SLOTS || retired || (past_holes && slot_valid(&at, 0));
     if (main_done && stop == STOP_END) {
         if (slots < TARE__CHUNK_SLOTS)
             slots = TARE__CHUNK_SLOTS;
-        at.slots = (const void *)((uint8_t *)chunk + TARE__CHUNK_RESERVE);
-        at.count = retired && reserve < TARE__CHUNK_RESERVE_SLOTS ? reserve : TARE__CHUNK_RESERVE_SLOTS;
         uint32_t i = slots - TARE__CHUNK_SLOTS;
         stop = read_part(&at, &i, retired ? at.count : 0, past_holes);
         slots = TARE__CHUNK_SLOTS + i;

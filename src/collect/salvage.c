@@ -4,11 +4,12 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "collector.h"
@@ -207,9 +208,16 @@ static void take_up(salvaging *state, tare__source *source)
     }
 }
 
+/* A zombie runs no more: its descriptor is readable. */
 static bool process_lives(const tare__source *source)
 {
-    return kill(source->ring->pid, 0) == 0 || errno == EPERM;
+    int fd = (int)syscall(SYS_pidfd_open, source->ring->pid, 0);
+    if (fd < 0)
+        return errno == EPERM;
+    struct pollfd ended = {.fd = fd, .events = POLLIN};
+    bool lives = poll(&ended, 1, 0) == 0;
+    close(fd);
+    return lives;
 }
 
 static int open_trace(tare__collector *collector, tare__error *error)

@@ -63,11 +63,12 @@ static void find_reason(tare__process_entry *entry)
         snprintf(entry->reason, sizeof entry->reason, "runs as another user (uid %u)", (unsigned)about.st_uid);
         return;
     }
-    size_t got = read_of(entry->pid, "environ", environment, sizeof environment);
-    bool has = false;
+    snprintf(path, sizeof path, "/proc/%d/environ", (int)entry->pid);
+    bool readable = access(path, R_OK) == 0, has = false;
+    size_t got = read_file(path, environment, sizeof environment);
     for (size_t at = 0; at < got && !has; at += strlen(environment + at) + 1)
         has = strncmp(environment + at, TARE__ENV_SESSION "=", sizeof TARE__ENV_SESSION) == 0;
-    if (got && !has)
+    if (readable && !has)
         snprintf(entry->reason, sizeof entry->reason, "its environment was cleared");
     else
         snprintf(entry->reason, sizeof entry->reason, "recorded nothing");

@@ -51,8 +51,8 @@ static __attribute__((cold, noinline)) tare__cell *find_cell(tare_site *site)
     if (!self || self->in_slow) {
         if (self)
             tare__add(&self->nested_spans, 1);
-        else if (tare__here && tare__here->ring)
-            atomic_fetch_add(&tare__here->ring->homeless_spans, 1);
+        else
+            tare__count_homeless(true);
         return NULL;
     }
     int saved_errno = errno;

@@ -220,6 +220,18 @@ static int make_ring(void)
     return 0;
 }
 
+static _Atomic uint64_t early_spans, early_others; /* before there was a ring to count them in */
+
+void tare__count_homeless(bool span)
+{
+    tare__process *here = tare__here;
+    tare__ring *ring = here ? here->ring : NULL;
+    if (ring)
+        atomic_fetch_add(span ? &ring->homeless_spans : &ring->homeless_others, 1);
+    else if (tare__session)
+        atomic_fetch_add(span ? &early_spans : &early_others, 1);
+}
+
 static void refuse(int status)
 {
     if (status == TARE_E_NO_SESSION)
@@ -244,7 +256,10 @@ tare__ring *tare__process_join(void)
         atomic_compare_exchange_strong(&here->state, &fresh, TARE__PROCESS_JOINING)) {
         atomic_store(&here->joiner, me);
         int status = make_ring();
-        if (status) {
+        if (!status) {
+            atomic_fetch_add(&here->ring->homeless_spans, atomic_exchange(&early_spans, 0));
+            atomic_fetch_add(&here->ring->homeless_others, atomic_exchange(&early_others, 0));
+        } else {
             refuse(status);
             tare__modes_set(0, TARE__MODE_SESSION);
         }

@@ -23,6 +23,7 @@ uint64_t tare__clock_ticks(tare__clock_kind kind);
  * joins anew, whichever way it was made: atfork handlers do not run for _Fork or clone. */
 #define TARE__SKIP_LEVELS 512
 #define TARE__CELLS_MAX 384
+#define TARE__CELL_CHUNKS_MAX (TARE__CELLS_MAX / TARE__CELLS_PER_CHUNK + 1)
 
 typedef struct tare__thread {
     /* Next free slot: its address, with the chunk's generation in the low four bits. Advanced by one
@@ -46,8 +47,8 @@ typedef struct tare__thread {
     uint64_t dropped_spans, dropped_others, lost_ends;
     uint64_t nested_spans, nested_others; /* dropped by handlers that met in_slow */
     uint32_t steps_open, epochs_open;
-    uint32_t cell_chunk;   /* index + 1 */
-    uint32_t cells_used;
+    uint32_t cell_chunks[TARE__CELL_CHUNKS_MAX]; /* index + 1; the last one has room */
+    uint32_t cell_chunk_count, cells_used;
     _Atomic uint32_t used; /* the state belongs to a thread */
     char name[TARE__THREAD_NAME_BYTES];
     tare__cell *cells[TARE__CELLS_MAX]; /* by site->slot */
@@ -74,6 +75,8 @@ bool tare__thread_enlist(tare__thread *self);
 /* Moves the thread to a fresh chunk and retires the old one. False: none is free, nothing changed. */
 bool tare__thread_next_chunk(tare__thread *self, bool may_grow);
 void tare__thread_count_drops(tare__thread *self); /* publishes its drop counts */
+bool tare__threads_prepare(void); /* once a process, before any thread records */
+void tare__count_homeless(bool span); /* a record that found no thread state; before the ring is there, too */
 void tare__threads_forget(void); /* every thread joins anew at its next event (a new session starts) */
 tare__cell *tare__thread_cell(tare__thread *self, uint64_t slot, uint32_t name, uint32_t every);
 

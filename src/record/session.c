@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -105,7 +106,7 @@ int tare__session_attach(const char *folder)
     int status = open_session(folder, &page);
     if (status)
         return status;
-    if (!make_process_page()) {
+    if (!make_process_page() || !tare__threads_prepare()) {
         atomic_fetch_add(&page->refused[TARE__REFUSED_SYSTEM], 1);
         munmap(page, sizeof *page);
         return TARE_E_MEMORY;
@@ -136,6 +137,25 @@ static void stand_back(const char *folder, tare__refusal why)
     }
 }
 
+/* What runs before libc's own start-up (DT_PREINIT_ARRAY) finds no environment yet; the kernel has it. */
+static const char *session_of_environment(char found[TARE__PATH_BYTES])
+{
+    if (environ || getauxval(AT_SECURE))
+        return secure_getenv(TARE__ENV_SESSION);
+    static char text[1 << 17];
+    int fd = open("/proc/self/environ", O_RDONLY | O_CLOEXEC);
+    size_t got = 0;
+    for (ssize_t n; fd >= 0 && got < sizeof text - 1 && (n = read(fd, text + got, sizeof text - 1 - got)) > 0;)
+        got += (size_t)n;
+    if (fd >= 0)
+        close(fd);
+    size_t name = strlen(TARE__ENV_SESSION "=");
+    for (size_t at = 0; at < got; at += strlen(text + at) + 1)
+        if (strncmp(text + at, TARE__ENV_SESSION "=", name) == 0 && strlen(text + at + name) < TARE__PATH_BYTES)
+            return strcpy(found, text + at + name);
+    return NULL;
+}
+
 bool tare__find_out(void)
 {
     if (TARE__LIKELY(atomic_load_explicit(&found_out, memory_order_acquire) == 2))
@@ -144,7 +164,8 @@ bool tare__find_out(void)
     if (!atomic_compare_exchange_strong(&found_out, &not_yet, 1))
         return false; /* somebody is at it */
     int saved_errno = errno;
-    const char *folder = secure_getenv(TARE__ENV_SESSION);
+    char room[TARE__PATH_BYTES];
+    const char *folder = session_of_environment(room);
     if (!tare__home_claim()) {
         if (tare__forward)
             tare__modes_set(TARE__MODE_FORWARD, 0);

@@ -173,12 +173,10 @@ static void drop_nested(tare__thread *self, const tare__slot *slot)
     bool span = kind == TARE__RECORD_BEGIN || kind == TARE__RECORD_NEXT;
     if (kind == TARE__RECORD_END)
         return;
-    if (self) {
+    if (self)
         tare__add(span ? &self->nested_spans : &self->nested_others, 1);
-    } else if (tare__here && tare__here->ring) {
-        tare__ring *ring = tare__here->ring;
-        atomic_fetch_add(span ? &ring->homeless_spans : &ring->homeless_others, 1);
-    }
+    else
+        tare__count_homeless(span);
 }
 
 /* Parks the cursor at 0 and keeps where it stood. What is found there may not be what the caller saw: a

@@ -23,7 +23,7 @@ typedef struct thread_block {
 TARE_API __thread uint64_t *tare__cursor __attribute__((tls_model("initial-exec")));
 
 static pthread_key_t death_key;
-static _Atomic uint32_t death_key_made;
+static bool death_key_made;
 
 static uint8_t *chunk_at(uint32_t index)
 {
@@ -128,19 +128,17 @@ tare__cell *tare__thread_cell(tare__thread *self, uint64_t slot, uint32_t name, 
         return NULL;
     if (self->cells[slot])
         return self->cells[slot];
-    if (!self->cell_chunk || self->cells_used == TARE__CELLS_PER_CHUNK) {
-        uint32_t chunk = take_chunk();
+    if (!self->cell_chunk_count || self->cells_used == TARE__CELLS_PER_CHUNK) {
+        uint32_t chunk = self->cell_chunk_count < TARE__CELL_CHUNKS_MAX ? take_chunk() : 0;
         if (!chunk)
             return NULL;
-        /* A full chunk of cells stays as it is, updated in place, until the thread ends: the collector
-         * finds all of a stream's by their descriptors. */
         memset(chunk_at(chunk - 1) + TARE__CHUNK_MAIN, 0, TARE__CHUNK_BYTES - TARE__CHUNK_MAIN);
-        self->cell_chunk = chunk;
+        self->cell_chunks[self->cell_chunk_count++] = chunk;
         self->cells_used = 0;
         show_chunk(self, chunk, 0, TARE__CHUNK_AGGREGATES);
     }
-    tare__cell *cell = (tare__cell *)(void *)(chunk_at(self->cell_chunk - 1) + TARE__CHUNK_MAIN) +
-                       self->cells_used++;
+    uint8_t *cells = chunk_at(self->cell_chunks[self->cell_chunk_count - 1] - 1) + TARE__CHUNK_MAIN;
+    tare__cell *cell = (tare__cell *)(void *)cells + self->cells_used++;
     cell->every = every ? every : 1;
     cell->min = UINT64_MAX;
     cell->countdown = 1;
@@ -150,17 +148,11 @@ tare__cell *tare__thread_cell(tare__thread *self, uint64_t slot, uint32_t name, 
     return cell;
 }
 
-/* Chunks of cells have no order among themselves; they are this stream's that are not retired yet. */
 static void retire_cells(const tare__thread *self)
 {
-    tare__ring *ring = tare__here->ring;
-    if (!self->cell_chunk)
-        return;
-    uint32_t count = atomic_load(&ring->chunk_count);
-    for (uint32_t i = 0; i < count; i++)
-        if (atomic_load(&ring->chunk_state[i]) == TARE__CHUNK_AGGREGATES &&
-            ((tare__chunk *)(void *)chunk_at(i))->stream == self->stream)
-            atomic_store_explicit(&ring->chunk_state[i], TARE__CHUNK_AGGREGATES_RETIRED, memory_order_release);
+    for (uint32_t i = 0; i < self->cell_chunk_count; i++)
+        atomic_store_explicit(&tare__here->ring->chunk_state[self->cell_chunks[i] - 1],
+                              TARE__CHUNK_AGGREGATES_RETIRED, memory_order_release);
 }
 
 static void thread_died(void *state)
@@ -181,15 +173,11 @@ static void thread_died(void *state)
     atomic_store_explicit(&self->used, 0, memory_order_release);
 }
 
-static bool make_death_key(void)
+bool tare__threads_prepare(void)
 {
-    uint32_t state = atomic_load(&death_key_made);
-    if (state == 2)
-        return true;
-    uint32_t none = 0;
-    if (state == 0 && atomic_compare_exchange_strong(&death_key_made, &none, 1))
-        atomic_store(&death_key_made, pthread_key_create(&death_key, thread_died) == 0 ? 2 : 3);
-    return atomic_load(&death_key_made) == 2;
+    if (!death_key_made)
+        death_key_made = pthread_key_create(&death_key, thread_died) == 0;
+    return death_key_made;
 }
 
 /* States are never handed out again after a fork: blocks hang off a wiped page, and the forking thread goes
@@ -239,7 +227,7 @@ tare__thread *tare__thread_join(void)
 {
     int saved_errno = errno;
     tare__thread *self = NULL;
-    if (tare__process_join() && make_death_key() && (self = new_state()) != NULL) {
+    if (tare__process_join() && (self = new_state()) != NULL) {
         self->in_slow = 1; /* until it is whole */
         tare__self_set(self);
         atomic_signal_fence(memory_order_seq_cst);
@@ -270,7 +258,7 @@ void tare__threads_forget(void)
             state->dropped_spans = state->dropped_others = state->lost_ends = 0;
             state->nested_spans = state->nested_others = 0;
             state->steps_open = state->epochs_open = 0;
-            state->cell_chunk = state->cells_used = 0;
+            state->cell_chunk_count = state->cells_used = 0;
             memset(state->cells, 0, sizeof state->cells);
         }
 }

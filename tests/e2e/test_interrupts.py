@@ -84,7 +84,7 @@ def check_trials(bench, done, dropped_at_most):
     for event in events:
         if event.name != "filler":
             threads[event.tid].append(event)
-    others = sum(event.name == "filler" or event.kind == "counter" for event in events)
+    others = sum(event.kind in ("complete", "counter") for event in events)
     assert others == sum(trial.others for trial in trials) and report["run"]["dropped_others"] == 0
     kept = 0
     for tid, lines in threads.items():
@@ -112,11 +112,12 @@ def test_a_handler_at_every_instruction(bench, call):
 
 
 @STEPS
-@pytest.mark.parametrize("call, room", [("begin", 0), ("end", 0), ("next", 0), ("counter", 0), ("counter", 1),
-                                        ("begin", 1), ("end", 1)])
+@pytest.mark.parametrize("call, room", [("begin", 0), ("end", 0), ("next", 0), ("counter", 0), ("counter", 1)])
 def test_a_handler_at_every_instruction_when_the_chunk_is_full(bench, call, room):
     """Here the handler may meet the slow way below it, and its span is then dropped and counted."""
+    warm = len(bench.run("stepped", "warm", call).facts["thread"])
     done = bench.run("stepped", "full", call, room)
+    assert len(done.facts["thread"]) > 3 * warm, "the slow way is longer"
     check_trials(bench, done, dropped_at_most=len(done.facts["thread"]))
 
 

@@ -24,8 +24,8 @@ int main(void)
 #define TRAP_FLAG 0x100
 #define EVERY UINT64_MAX
 
-static tare_site filler = TARE_SITE_OF("filler", TARE_KIND_MARK, 1), handler_site = TARE_SITE("handler");
-static tare_site filler_span = TARE_SITE("filler");
+static tare_site filler = TARE_SITE("filler"), handler_site = TARE_SITE("handler");
+static tare_site mark = TARE_SITE_OF("mark", TARE_KIND_MARK, 1);
 static tare_site aggregate_site = TARE_SITE_OF("aggregate", TARE_KIND_AGGREGATE, 1);
 static tare_site outer = TARE_SITE("outer"), stepped = TARE_SITE("stepped"), second = TARE_SITE("second");
 static tare_site counter_site = TARE_SITE_OF("value", TARE_KIND_COUNTER, 1);
@@ -165,15 +165,19 @@ typedef struct trial {
     int ended;     /* the call was over before instruction fire_at */
 } trial;
 
-/* Complete spans take five slots each, marks one. Returns how many records it took. */
+/* Complete spans take five slots each; a chain of spans fills the rest to the last slot. Returns how many
+ * complete spans that were. */
 static uint64_t fill(unsigned slots)
 {
     uint64_t now = tare_now();
-    for (unsigned i = 0; i < slots / 5; i++)
-        tare_complete(&filler_span, &(tare_complete_span){0, now, now + 1, 0, 0, 0});
-    for (unsigned i = 0; i < slots % 5; i++)
-        tare_mark(&filler);
-    return slots / 5 + slots % 5;
+    unsigned complete = (slots - 2) / 5;
+    for (unsigned i = 0; i < complete; i++)
+        tare_complete(&filler, &(tare_complete_span){0, now, now + 1, 0, 0, 0});
+    tare_begin(&filler);
+    for (unsigned i = 2; i < slots - 5 * complete; i++)
+        tare_next(&filler);
+    tare_end(&filler);
+    return complete;
 }
 
 static void step_call(trial *it)
@@ -252,7 +256,7 @@ static void *try_without_room(void *argument)
         tare_begin(&stepped);
     spans += OPEN;
     while (all < 40 * SLOTS) { /* more than the pool holds */
-        tare_mark(&filler);
+        tare_mark(&mark);
         all++;
     }
     others += all;
