@@ -158,31 +158,25 @@ static void end_source(tare__collector *collector, uint32_t index)
     collector->sources[index] = collector->sources[--collector->source_count];
 }
 
-/* The file stays below the limit at every moment, the copy of what is kept included: a third and two thirds. */
+/* For --last: takes out what is older than the window, at the end exactly, before that when it pays. */
 static void rotate(tare__collector *collector, bool final)
 {
     tare__writer *writer = &collector->writer;
     uint64_t now = tare__monotonic_ns();
-    if (!writer->rotates || (!final && now - collector->rotate_check_ns < ROTATE_CHECK_NS &&
-                             writer->bytes < writer->max_bytes / 3 * 2))
+    if (!collector->last_ns || (!final && now - collector->rotate_check_ns < ROTATE_CHECK_NS))
         return;
     collector->rotate_check_ns = now;
-    uint64_t before = 0;
-    if (collector->last_ns) {
-        tare__clock_beat beat;
-        tare__folder_beat(&collector->folder, &beat);
-        double rate = (double)(beat.ticks - collector->started_ticks) /
-                      (double)(beat.monotonic_ns - collector->started_ns + 1);
-        double window = (double)collector->last_ns * rate;
-        if ((double)(beat.ticks - collector->started_ticks) > window)
-            before = beat.ticks - (uint64_t)window;
-    }
-    bool too_long = writer->max_bytes && writer->bytes >= writer->max_bytes / 3 * 2;
-    uint64_t stale = 0, fresh = 0;
+    tare__clock_beat beat;
+    tare__folder_beat(&collector->folder, &beat);
+    double ticks = (double)(beat.ticks - collector->started_ticks);
+    double window = (double)collector->last_ns * ticks / (double)(beat.monotonic_ns - collector->started_ns + 1);
+    if (ticks <= window)
+        return;
+    uint64_t before = beat.ticks - (uint64_t)window, stale = 0, fresh = 0;
     for (size_t i = 0; i < writer->entry_count; i++)
         *(writer->entries[i].last_ticks < before ? &stale : &fresh) += writer->entries[i].bytes;
-    if (too_long || (before && (final || (stale > fresh && stale > (1u << 20)))))
-        tare__writer_compact(writer, before, too_long ? writer->max_bytes / 3 : 0);
+    if (final || (stale > fresh && stale > (1u << 20)))
+        tare__writer_compact(writer, before, 0);
 }
 
 void tare__collector_beat(tare__collector *collector)

@@ -104,10 +104,19 @@ static void account(tare__writer *writer, const tare__text *blocks, bool written
     }
 }
 
+/* The file stays below its limit at every moment, the copy of what is kept included: it grows to two thirds
+ * and is cut to one. */
+static void make_room(tare__writer *writer, size_t bytes)
+{
+    if (writer->max_bytes && writer->bytes + bytes > writer->max_bytes / 3 * 2)
+        tare__writer_compact(writer, 0, writer->max_bytes / 3);
+}
+
 int tare__writer_append(tare__writer *writer, const tare__text *blocks)
 {
     if (blocks->failed || blocks->length == 0)
         return blocks->failed ? TARE_E_MEMORY : 0;
+    make_room(writer, blocks->length);
     int failed = tare__pwrite_all(writer->fd, blocks->data, blocks->length, writer->bytes);
     if (failed) {
         /* Half a block would be a torn tail. */
@@ -142,17 +151,33 @@ static int copy_block(tare__writer *writer, int to, const tare__block_entry *ent
     return 0;
 }
 
-/* A block that a later one of the same kind and key replaces need not be kept. */
-static bool replaced(const tare__writer *writer, size_t index)
+static bool can_be_replaced(uint16_t kind)
 {
-    const tare__block_entry *entry = &writer->entries[index];
-    if (entry->kind != TARE__BLOCK_PROCESS && entry->kind != TARE__BLOCK_STREAM &&
-        entry->kind != TARE__BLOCK_AGGREGATES)
-        return false;
-    for (size_t i = index + 1; i < writer->entry_count; i++)
-        if (writer->entries[i].kind == entry->kind && writer->entries[i].key == entry->key)
-            return true;
-    return false;
+    return kind == TARE__BLOCK_PROCESS || kind == TARE__BLOCK_STREAM || kind == TARE__BLOCK_AGGREGATES;
+}
+
+/* Marks blocks that a later one of the same kind and key replaces: from the end, by what was seen already.
+ * Without memory for that nothing is marked, and only the file is longer. */
+static bool *find_replaced(const tare__writer *writer)
+{
+    size_t room = 64;
+    while (room < 2 * writer->entry_count)
+        room *= 2;
+    uint64_t *seen = calloc(room, sizeof *seen);
+    bool *replaced = calloc(writer->entry_count + 1, sizeof *replaced);
+    for (size_t i = writer->entry_count; i-- > 0 && seen && replaced;) {
+        const tare__block_entry *entry = &writer->entries[i];
+        if (!can_be_replaced(entry->kind))
+            continue;
+        uint64_t key = (uint64_t)entry->kind << 32 | entry->key;
+        size_t at = (size_t)(key * 0x9E3779B97F4A7C15u >> 32) & (room - 1);
+        while (seen[at] && seen[at] != key)
+            at = (at + 1) & (room - 1);
+        replaced[i] = seen[at] == key;
+        seen[at] = key;
+    }
+    free(seen);
+    return replaced;
 }
 
 /* The index from which on event blocks fit into `keep_bytes`. */
@@ -190,6 +215,7 @@ int tare__writer_compact(tare__writer *writer, uint64_t before_ticks, uint64_t k
     int failed = tare__pwrite_all(to, &header, sizeof header, 0);
     uint64_t offset = sizeof header, rotated = 0, before = writer->rotated_before;
     size_t kept = 0;
+    bool *replaced = find_replaced(writer);
     tare__block_entry *entries = malloc((writer->entry_count + 1) * sizeof *entries);
     for (size_t i = 0; i < writer->entry_count && !failed && entries; i++) {
         const tare__block_entry *entry = &writer->entries[i];
@@ -199,13 +225,14 @@ int tare__writer_compact(tare__writer *writer, uint64_t before_ticks, uint64_t k
                 before = entry->last_ticks;
             continue;
         }
-        if (replaced(writer, i))
+        if (replaced && replaced[i])
             continue;
         failed = copy_block(writer, to, entry, offset);
         entries[kept] = *entry;
         entries[kept++].offset = offset;
         offset += entry->bytes;
     }
+    free(replaced);
     if (failed || !entries || rename(path, writer->path) != 0) {
         unlink(path);
         close(to);
