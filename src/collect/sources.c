@@ -259,12 +259,13 @@ void tare__source_grow(tare__collector *collector, tare__source *source)
 {
     tare__ring *ring = source->ring;
     tare__session_page *page = collector->folder.page;
-    uint32_t count = atomic_load(&ring->chunk_count), idle = 0;
-    uint64_t at = source->chunks_offset + (uint64_t)count * TARE__CHUNK_BYTES;
+    uint32_t idle = 0;
     uint64_t more = (uint64_t)GROW_CHUNKS * TARE__CHUNK_BYTES;
-    if ((uint64_t)count * TARE__CHUNK_BYTES + more > page->pool_bytes || source->gone || source->full_grown ||
-        !atomic_compare_exchange_strong(&ring->growing, &idle, 1))
+    if (atomic_load(&ring->chunk_count) * (uint64_t)TARE__CHUNK_BYTES + more > page->pool_bytes || source->gone ||
+        source->full_grown || !atomic_compare_exchange_strong(&ring->growing, &idle, 1))
         return;
+    uint32_t count = atomic_load(&ring->chunk_count); /* now nobody else changes it */
+    uint64_t at = source->chunks_offset + (uint64_t)count * TARE__CHUNK_BYTES;
     if (atomic_fetch_sub(&page->bytes_left, (int64_t)more) < (int64_t)more ||
         fallocate(source->fd, 0, (off_t)at, (off_t)more) != 0 || !map_all(source)) {
         atomic_fetch_add(&page->bytes_left, (int64_t)more);

@@ -29,7 +29,7 @@ static void pad(uint64_t from)
 /* Room for n slots at self->saved, in a fresh chunk if need be. */
 static bool make_room(tare__thread *self, unsigned n)
 {
-    if (self->saved && (self->saved & (TARE__CHUNK_BYTES - 1)) + n * sizeof(tare__slot) <= TARE__CHUNK_BYTES)
+    if (self->saved && (self->saved & (TARE__CHUNK_BYTES - sizeof(tare__slot))) + n * sizeof(tare__slot) <= TARE__CHUNK_BYTES)
         return true;
     if (self->saved)
         pad(self->saved);
@@ -241,7 +241,7 @@ void tare__record(tare__slot *slots, unsigned n)
     if (TARE__LIKELY(self && tare__gate_now() == 1)) {
         at = tare__reserve(&self->cursor, n * sizeof(tare__slot));
         if (TARE__LIKELY((at & TARE__CHUNK_MAIN_BITS) &&
-                         (at & (TARE__CHUNK_BYTES - 1)) + n * sizeof(tare__slot) <= TARE__CHUNK_BYTES)) {
+                         (at & (TARE__CHUNK_BYTES - sizeof(tare__slot))) + n * sizeof(tare__slot) <= TARE__CHUNK_BYTES)) {
             unsigned kind = TARE__WORD_KIND(slots[0].word);
             if (kind == TARE__RECORD_MARK || kind == TARE__RECORD_COUNTER)
                 slots[0].value = tare__tsc();

@@ -114,7 +114,8 @@ def test_a_handler_at_every_instruction(bench, call):
 
 
 @STEPS
-@pytest.mark.parametrize("call, room", [("begin", 0), ("end", 0), ("next", 0), ("counter", 0), ("counter", 1)])
+@pytest.mark.parametrize("call, room", [("begin", 0), ("end", 0), ("next", 0), ("counter", 0),
+                                        ("counter", 1)])
 def test_a_handler_at_every_instruction_when_the_chunk_is_full(bench, call, room):
     """Here the handler may meet the slow way below it, and its span is then dropped and counted."""
     warm = len(bench.run("stepped", "warm", call).facts["thread"])

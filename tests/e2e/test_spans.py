@@ -104,14 +104,15 @@ def test_three_hundred_threads_at_once(bench):
     n = scaled(300)
     done = bench.run("threads", "alive", n)
     events = bench.events(done.trace)
-    check_nesting(events)
+    # What a thread records after its own destructors ran is another stream, of the same thread id.
+    check_nesting([event for event in events if event.name != "after death"])
     assert names_of(events) == {"life": 2 * n, "work": 10 * n, "after death": n}
     assert len(by_thread(events)) == n
     check_no_drops(bench.json(done.trace))
 
 
 def test_names_beyond_the_limit_share_one(bench):
-    n = scaled(100000, 30000)
+    n = scaled(100000, 50000)
     done = bench.run("names", n)
     events = bench.events(done.trace)
     check_nesting(events)

@@ -16,11 +16,13 @@ static volatile uint64_t errno_changed;
 static void on_timer(int number)
 {
     (void)number;
+    int before = errno;
     errno = 4321;
     tare_begin(&in_handler);
     tare_aggregate_end(&counted, tare_aggregate_begin());
     tare_end(&in_handler);
     errno_changed += errno != 4321;
+    errno = before;
     fired++;
 }
 
