@@ -27,9 +27,26 @@ static tare__text render(const tare__analysis *analysis, bool pretty)
 /* ---- a strict reader that only says yes or no: RFC 8259, ASCII control characters refused -------- */
 static const char *skip_value(const char *at, int depth);
 
+/* Not strspn and strncmp: under ASan's strict_string_checks each call walks to the text's end. */
 static const char *skip_blanks(const char *at)
 {
-    return at + strspn(at, " \n");
+    while (*at == ' ' || *at == '\n')
+        at++;
+    return at;
+}
+
+static const char *skip_digits(const char *at)
+{
+    while (isdigit((unsigned char)*at))
+        at++;
+    return at;
+}
+
+static const char *skip_word(const char *at, const char *word)
+{
+    while (*word && *at == *word)
+        at++, word++;
+    return *word ? NULL : at;
 }
 
 static const char *skip_string(const char *at)
@@ -50,18 +67,18 @@ static const char *skip_number(const char *at)
     at += *at == '-';
     if (!isdigit((unsigned char)*at) || (*at == '0' && isdigit((unsigned char)at[1])))
         return NULL;
-    at += strspn(at, "0123456789");
+    at = skip_digits(at);
     if (*at == '.') {
-        size_t digits = strspn(at + 1, "0123456789");
-        if (digits == 0)
+        const char *digits = skip_digits(at + 1);
+        if (digits == at + 1)
             return NULL;
-        at += 1 + digits;
+        at = digits;
     }
     if (*at == 'e' || *at == 'E') {
         at += 1 + (at[1] == '+' || at[1] == '-');
         if (!isdigit((unsigned char)*at))
             return NULL;
-        at += strspn(at, "0123456789");
+        at = skip_digits(at);
     }
     return at;
 }
@@ -100,8 +117,9 @@ static const char *skip_value(const char *at, int depth)
     if (*at == '"')
         return skip_string(at);
     for (size_t i = 0; i < COUNT(words); i++) {
-        if (strncmp(at, words[i], strlen(words[i])) == 0)
-            return at + strlen(words[i]);
+        const char *after = skip_word(at, words[i]);
+        if (after)
+            return after;
     }
     return skip_number(at);
 }
