@@ -316,6 +316,13 @@ static void flush_block(tare__collector *collector, tare__source *source, tare__
     start_block(collector, stream);
 }
 
+/* Something is missing that must come any moment; for how long is it by now? */
+static void note_hole(tare__stream *stream, uint64_t now)
+{
+    if (!stream->hole_since_ns)
+        stream->hole_since_ns = now;
+}
+
 /* Chunks found[0..n) of one stream. Retired ones are read to their end and given back; the live one is read
  * when its second is up. */
 static void drain_stream(tare__collector *collector, tare__source *source, tare__stream *stream,
@@ -337,13 +344,18 @@ static void drain_stream(tare__collector *collector, tare__source *source, tare_
             at++;
             continue;
         }
-        if (found[at].sequence > sequence)
+        if (found[at].sequence > sequence) {
+            /* The one in between was taken behind the back of the scan; the next scan sees it. */
+            if (!give_up) {
+                note_hole(stream, now);
+                break;
+            }
             stream->position = TARE__POSITION(found[at].sequence, 0);
+        }
         uint64_t skipped = stream->skipped;
         stop_reason stop = read_chunk(collector, source, stream, &found[at], give_up);
         if (stop == STOP_HOLE) {
-            if (!stream->hole_since_ns)
-                stream->hole_since_ns = now;
+            note_hole(stream, now);
             break;
         }
         if (stop == STOP_END) {
