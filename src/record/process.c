@@ -287,13 +287,13 @@ static bool wait_for_growth(tare__ring *ring)
     return true;
 }
 
-bool tare__process_grow(void)
+tare__growth tare__process_grow(void)
 {
     tare__process *here = tare__here;
     tare__ring *ring = here->ring;
     uint32_t idle = 0;
     if (!atomic_compare_exchange_strong(&ring->growing, &idle, 1))
-        return wait_for_growth(ring);
+        return wait_for_growth(ring) ? TARE__GROWN : TARE__GROWS_NOW;
     uint32_t count = atomic_load(&ring->chunk_count);
     uint64_t at = CHUNKS_OFFSET + (uint64_t)count * TARE__CHUNK_BYTES;
     uint64_t more = (uint64_t)GROW_CHUNKS * TARE__CHUNK_BYTES;
@@ -311,7 +311,7 @@ bool tare__process_grow(void)
         }
     }
     atomic_store(&ring->growing, 0);
-    return grown;
+    return grown ? TARE__GROWN : TARE__FULL_GROWN;
 }
 
 void tare__process_leave(void)

@@ -126,7 +126,12 @@ bool tare__helper_find(const char *wanted, char path[TARE__PATH_BYTES]);
 
 /* The process's ring, made at first need; NULL: none. */
 tare__ring *tare__process_join(void);
-bool tare__process_grow(void); /* more chunks, for many threads; system calls. True: look again */
+typedef enum tare__growth {
+    TARE__GROWN,     /* look again */
+    TARE__GROWS_NOW, /* somebody is at it, for longer than can be waited for */
+    TARE__FULL_GROWN
+} tare__growth;
+tare__growth tare__process_grow(void); /* more chunks, for many threads; system calls */
 void tare__process_leave(void); /* gives the ring up at the end of a session; stragglers stay harmless */
 uint64_t tare__ticks(void);
 void tare__calibrate(tare__ring *ring, uint8_t *chunk);

@@ -108,9 +108,11 @@ bool tare__thread_next_chunk(tare__thread *self, bool may_grow)
     if (self->looked == given_back)
         return false; /* as full as the last time */
     uint32_t chunk = take_chunk();
-    while (!chunk && may_grow && tare__process_grow())
-        chunk = take_chunk();
-    self->looked = chunk ? 0 : given_back;
+    tare__growth growth = may_grow ? TARE__GROWN : TARE__FULL_GROWN;
+    while (!chunk && growth == TARE__GROWN)
+        if ((growth = tare__process_grow()) == TARE__GROWN)
+            chunk = take_chunk();
+    self->looked = chunk || growth == TARE__GROWS_NOW ? 0 : given_back;
     if (!chunk)
         return false;
     retire(self, TARE__CHUNK_SLOTS);
