@@ -20,14 +20,8 @@ static steps *steps_of(work *work, uint32_t name, uint32_t group)
         work->steps_refused = true;
         return NULL;
     }
-    if (work->n_steps == work->steps_room) {
-        size_t room = work->steps_room ? work->steps_room * 2 : 4;
-        steps *tables = realloc(work->steps, room * sizeof *tables);
-        if (!tables)
-            return NULL;
-        work->steps = tables;
-        work->steps_room = room;
-    }
+    if (!tare__array_fit(&work->steps, &work->steps_room, work->n_steps + 1, sizeof *work->steps))
+        return NULL;
     steps *fresh = &work->steps[work->n_steps++];
     *fresh = (steps){.name = name, .group = group, .min = UINT64_MAX, .first_begin = UINT64_MAX};
     fresh->hist.bits = TARE__HIST_BITS_MAX;
@@ -56,14 +50,8 @@ static int keep_duration(work *work, steps *steps, uint64_t duration)
     }
     if (steps->coarse)
         return tare__hist_add(&steps->hist, duration, 1);
-    if (steps->n_exact == steps->exact_room) {
-        size_t room = steps->exact_room ? steps->exact_room * 2 : 256;
-        uint64_t *exact = realloc(steps->exact, room * sizeof *exact);
-        if (!exact)
-            return TARE_E_MEMORY;
-        steps->exact = exact;
-        steps->exact_room = room;
-    }
+    if (!tare__array_fit(&steps->exact, &steps->exact_room, steps->n_exact + 1, sizeof *steps->exact))
+        return TARE_E_MEMORY;
     steps->exact[steps->n_exact++] = duration;
     work->exact_values++;
     return 0;

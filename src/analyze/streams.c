@@ -11,14 +11,8 @@
 /* ---- groups -------------------------------------------------------------------------------------- */
 static bool add_group(work *work, uint32_t process, uint32_t stream_id, uint32_t *at)
 {
-    if (work->n_groups == work->groups_room) {
-        size_t room = work->groups_room ? work->groups_room * 2 : 16;
-        group *groups = realloc(work->groups, room * sizeof *groups);
-        if (!groups)
-            return false;
-        work->groups = groups;
-        work->groups_room = room;
-    }
+    if (!tare__array_fit(&work->groups, &work->groups_room, work->n_groups + 1, sizeof *work->groups))
+        return false;
     node *root = tare__analyze_make_root(&work->nodes);
     if (!root)
         return false;

@@ -32,6 +32,9 @@ void *tare__arena_alloc(tare__arena *arena, size_t bytes);        /* zeroed, 16-
 char *tare__arena_copy(tare__arena *arena, const char *text, size_t length); /* NUL added */
 size_t tare__arena_bytes(const tare__arena *arena);               /* taken from the system */
 
+/* ---- arrays that grow: `array` is the address of the pointer. False: no memory, and nothing changed. -- */
+bool tare__array_fit(void *array, size_t *room, size_t needed, size_t element_bytes);
+
 /* ---- intern: text to a dense id, 0, 1, 2, … in order of first sight ---------------------------- */
 typedef struct tare__intern tare__intern;
 #define TARE__INTERN_NONE UINT32_MAX

@@ -114,7 +114,7 @@ typedef struct tare__source {
     uint64_t left_ticks;
     uint32_t *name_map; /* ring name id to file name id */
     tare__stream **streams; /* by number - 1; NULL: not seen or ended */
-    uint32_t stream_room;
+    size_t stream_room;
 } tare__source;
 
 typedef struct tare__collector {
@@ -126,15 +126,17 @@ typedef struct tare__collector {
     uint32_t new_name_count; /* not in the file yet */
     tare__arena *name_arena;
     tare__file_name *all_names;
-    uint32_t all_name_room;
+    size_t all_name_room;
     tare__complete_span *complete;
     uint32_t complete_count;
     tare__span_stack before; /* open spans before the block that is being made */
     tare__text block, fields;
     tare__source **sources;
-    uint32_t source_count, source_room;
+    uint32_t source_count;
+    size_t source_room;
     tare__process_entry *processes;
-    uint32_t process_count, process_room;
+    uint32_t process_count;
+    size_t process_room;
     uint32_t joined;
     uint32_t stream_count;
     uint64_t beat_ns, beat_gap_ns;

@@ -10,14 +10,8 @@
 
 static bool keep_name(tare__collector *collector, const tare__file_name *name)
 {
-    if (name->id > collector->all_name_room) {
-        uint32_t room = collector->all_name_room ? collector->all_name_room * 2 : 256;
-        tare__file_name *more = realloc(collector->all_names, room * sizeof *more);
-        if (!more)
-            return false;
-        collector->all_names = more;
-        collector->all_name_room = room;
-    }
+    if (!tare__array_fit(&collector->all_names, &collector->all_name_room, name->id, sizeof *collector->all_names))
+        return false;
     collector->all_names[name->id - 1] = *name;
     return true;
 }

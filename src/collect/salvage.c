@@ -31,8 +31,10 @@ typedef struct salvaging {
     tare__events_decoder decoder;
     old_stream *streams;
     uint32_t stream_count;
+    size_t stream_room;
     old_process *processes;
     uint32_t process_count;
+    size_t process_room;
 } salvaging;
 
 static old_stream *stream_of(salvaging *state, uint32_t id)
@@ -40,13 +42,11 @@ static old_stream *stream_of(salvaging *state, uint32_t id)
     for (uint32_t i = state->stream_count; i > 0; i--)
         if (state->streams[i - 1].id == id)
             return &state->streams[i - 1];
-    old_stream *more = realloc(state->streams, (state->stream_count + 1) * sizeof *more);
-    if (!more)
+    if (!tare__array_fit(&state->streams, &state->stream_room, state->stream_count + 1, sizeof *state->streams))
         return NULL;
-    state->streams = more;
-    memset(&more[state->stream_count], 0, sizeof *more);
-    more[state->stream_count].id = id;
-    return &more[state->stream_count++];
+    old_stream *fresh = &state->streams[state->stream_count++];
+    *fresh = (old_stream){.id = id};
+    return fresh;
 }
 
 static void take_stream(salvaging *state, const tare__block_header *header, const uint8_t *payload)
@@ -82,11 +82,10 @@ static void take_process(salvaging *state, const tare__block_header *header, con
             joined = true;
         }
     }
-    old_process *more = joined ? realloc(state->processes, (state->process_count + 1) * sizeof *more) : NULL;
-    if (!more)
+    if (!joined || !tare__array_fit(&state->processes, &state->process_room, state->process_count + 1,
+                                    sizeof *state->processes))
         return;
-    state->processes = more;
-    more[state->process_count++] = process;
+    state->processes[state->process_count++] = process;
     if (process.number > state->collector->joined)
         state->collector->joined = process.number;
 }

@@ -38,7 +38,7 @@ void tare__source_free(tare__source *source)
 {
     if (!source)
         return;
-    for (uint32_t i = 0; i < source->stream_room; i++)
+    for (size_t i = 0; i < source->stream_room; i++)
         if (source->streams[i]) {
             tare__span_stack_free(&source->streams[i]->open);
             free(source->streams[i]);
@@ -72,14 +72,9 @@ static bool map_all(tare__source *source)
 
 static bool add_source(tare__collector *collector, tare__source *source)
 {
-    if (collector->source_count == collector->source_room) {
-        uint32_t room = collector->source_room ? collector->source_room * 2 : 16;
-        tare__source **more = realloc(collector->sources, room * sizeof *more);
-        if (!more)
-            return false;
-        collector->sources = more;
-        collector->source_room = room;
-    }
+    if (!tare__array_fit(&collector->sources, &collector->source_room, collector->source_count + 1,
+                         sizeof *collector->sources))
+        return false;
     collector->sources[collector->source_count++] = source;
     return true;
 }
@@ -215,17 +210,10 @@ tare__stream *tare__source_stream(tare__collector *collector, tare__source *sour
     uint32_t number = chunk->stream;
     if (number == 0 || number > (1u << 28))
         return NULL;
-    if (number > source->stream_room) {
-        uint32_t room = source->stream_room ? source->stream_room : 16;
-        while (room < number)
-            room *= 2;
-        tare__stream **more = realloc(source->streams, room * sizeof *more);
-        if (!more)
-            return NULL;
-        memset(more + source->stream_room, 0, (room - source->stream_room) * sizeof *more);
-        source->streams = more;
-        source->stream_room = room;
-    }
+    size_t before = source->stream_room;
+    if (!tare__array_fit(&source->streams, &source->stream_room, number, sizeof *source->streams))
+        return NULL;
+    memset(source->streams + before, 0, (source->stream_room - before) * sizeof *source->streams);
     tare__stream *stream = source->streams[number - 1];
     if (!stream) {
         stream = source->streams[number - 1] = calloc(1, sizeof *stream);

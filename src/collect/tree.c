@@ -90,14 +90,9 @@ tare__process_entry *tare__process_add(tare__collector *collector, pid_t pid)
     }
     if (collector->process_count >= SEEN_MAX)
         return NULL;
-    if (collector->process_count == collector->process_room) {
-        uint32_t room = collector->process_room ? collector->process_room * 2 : 16;
-        tare__process_entry *more = realloc(collector->processes, room * sizeof *more);
-        if (!more)
-            return NULL;
-        collector->processes = more;
-        collector->process_room = room;
-    }
+    if (!tare__array_fit(&collector->processes, &collector->process_room, collector->process_count + 1,
+                         sizeof *collector->processes))
+        return NULL;
     tare__process_entry *entry = &collector->processes[collector->process_count++];
     memset(entry, 0, sizeof *entry);
     entry->pid = pid;

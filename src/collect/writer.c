@@ -62,14 +62,8 @@ int tare__writer_create(tare__writer *writer, const char *path, bool overwrite, 
 
 static void note_entry(tare__writer *writer, const tare__block_header *header, uint64_t offset)
 {
-    if (writer->entry_count == writer->entry_room) {
-        size_t room = writer->entry_room ? writer->entry_room * 2 : 1024;
-        tare__block_entry *more = realloc(writer->entries, room * sizeof *more);
-        if (!more)
-            return; /* the block stays in the file for good */
-        writer->entries = more;
-        writer->entry_room = room;
-    }
+    if (!tare__array_fit(&writer->entries, &writer->entry_room, writer->entry_count + 1, sizeof *writer->entries))
+        return; /* the block stays in the file for good */
     writer->entries[writer->entry_count++] = (tare__block_entry){
         .offset = offset,
         .last_ticks = header->last_ticks,
