@@ -492,6 +492,8 @@ static void drain_group(tare__collector *collector, tare__source *source, found_
     if (cell_count)
         drain_cells(collector, source, stream, cells, cell_count, final || ended, now);
     for (uint32_t i = 0; i < n && ended; i++) {
+        if (found[i].state == TARE__CHUNK_RETIRED)
+            continue; /* given back already, and perhaps another thread's by now */
         tare__chunk *chunk = chunk_at(source, found[i].index);
         atomic_store(&chunk->main_used, 0); /* how far it got is not known: all of it */
         atomic_store(&chunk->reserve_used, 1);

@@ -49,10 +49,7 @@ static __attribute__((cold, noinline)) tare__cell *find_cell(tare_site *site)
     if (!self)
         self = tare__thread_join();
     if (!self || self->in_slow) {
-        if (self)
-            tare__add(&self->nested_spans, 1);
-        else
-            tare__count_homeless(true);
+        tare__thread_drop_nested(self, true);
         return NULL;
     }
     int saved_errno = errno;

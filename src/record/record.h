@@ -75,6 +75,8 @@ bool tare__thread_enlist(tare__thread *self);
 /* Moves the thread to a fresh chunk and retires the old one. False: none is free, nothing changed. */
 bool tare__thread_next_chunk(tare__thread *self, bool may_grow);
 void tare__thread_count_drops(tare__thread *self); /* publishes its drop counts */
+/* A handler's record that met the slow way below it, or found no thread state (NULL). */
+void tare__thread_drop_nested(tare__thread *self, bool span);
 bool tare__threads_prepare(void); /* once a process, before any thread records */
 void tare__count_homeless(bool span); /* a record that found no thread state; before the ring is there, too */
 void tare__threads_forget(void); /* every thread joins anew at its next event (a new session starts) */

@@ -173,10 +173,7 @@ static void drop_nested(tare__thread *self, const tare__slot *slot)
     bool span = kind == TARE__RECORD_BEGIN || kind == TARE__RECORD_NEXT;
     if (kind == TARE__RECORD_END)
         return;
-    if (self)
-        tare__add(span ? &self->nested_spans : &self->nested_others, 1);
-    else
-        tare__count_homeless(span);
+    tare__thread_drop_nested(self, span);
 }
 
 /* Parks the cursor at 0 and keeps where it stood. What is found there may not be what the caller saw: a

@@ -35,6 +35,11 @@ static tare__chunk *descriptor(uint32_t chunk)
     return chunk ? (tare__chunk *)(void *)chunk_at(chunk - 1) : NULL;
 }
 
+static uint64_t nested(const uint64_t *count)
+{
+    return __atomic_load_n(count, __ATOMIC_RELAXED);
+}
+
 void tare__thread_count_drops(tare__thread *self)
 {
     tare__chunk *chunk = descriptor(self->chunk);
@@ -47,9 +52,15 @@ void tare__thread_count_drops(tare__thread *self)
         }
         return;
     }
-    atomic_store_explicit(&chunk->dropped_spans, self->dropped_spans + self->nested_spans, memory_order_relaxed);
-    atomic_store_explicit(&chunk->dropped_others, self->dropped_others + self->nested_others,
-                          memory_order_relaxed);
+    /* A handler may count one more and publish it between our sum and our store: then once more. */
+    uint64_t spans, others;
+    do {
+        spans = nested(&self->nested_spans);
+        others = nested(&self->nested_others);
+        atomic_store_explicit(&chunk->dropped_spans, self->dropped_spans + spans, memory_order_relaxed);
+        atomic_store_explicit(&chunk->dropped_others, self->dropped_others + others, memory_order_relaxed);
+        atomic_signal_fence(memory_order_seq_cst);
+    } while (spans != nested(&self->nested_spans) || others != nested(&self->nested_others));
 }
 
 /* Index + 1 of a chunk that is now this thread's; 0: none is free. The first that is free, not the next in
@@ -83,8 +94,8 @@ static void show_chunk(const tare__thread *self, uint32_t chunk, uint32_t sequen
     atomic_store_explicit(&it->main_used, 0, memory_order_relaxed);
     atomic_store_explicit(&it->reserve_used, 0, memory_order_relaxed);
     memcpy(it->thread_name, self->name, sizeof it->thread_name);
-    atomic_store_explicit(&it->dropped_spans, self->dropped_spans + self->nested_spans, memory_order_relaxed);
-    atomic_store_explicit(&it->dropped_others, self->dropped_others + self->nested_others, memory_order_relaxed);
+    atomic_store_explicit(&it->dropped_spans, 0, memory_order_relaxed);
+    atomic_store_explicit(&it->dropped_others, 0, memory_order_relaxed);
     atomic_store_explicit(&ring->chunk_state[chunk - 1], state, memory_order_release);
     atomic_fetch_add_explicit(&ring->taken, 1, memory_order_relaxed);
 }
@@ -119,6 +130,7 @@ bool tare__thread_next_chunk(tare__thread *self, bool may_grow)
     self->chunk = chunk;
     self->reserve_used = 0;
     show_chunk(self, chunk, self->sequence++, TARE__CHUNK_EVENTS);
+    tare__thread_count_drops(self);
     self->saved = (uint64_t)(uintptr_t)(chunk_at(chunk - 1) + TARE__CHUNK_MAIN) |
                   descriptor(chunk)->generation;
     return true;
@@ -242,6 +254,16 @@ tare__thread *tare__thread_join(void)
     }
     errno = saved_errno;
     return self;
+}
+
+void tare__thread_drop_nested(tare__thread *self, bool span)
+{
+    if (!self || !self->chunk) {
+        tare__count_homeless(span);
+        return;
+    }
+    tare__add(span ? &self->nested_spans : &self->nested_others, 1);
+    tare__thread_count_drops(self);
 }
 
 void tare__threads_forget(void)
