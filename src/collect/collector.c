@@ -105,6 +105,7 @@ int tare__collector_head(tare__collector *collector, char *const *command)
     collector->started_ticks = beat.ticks;
     collector->started_ns = beat.monotonic_ns;
     collector->started_realtime = beat.realtime_ns;
+    collector->active_ns = beat.monotonic_ns; /* programs begin busily */
     tare__text_clear(fields);
     tare__field_bytes(fields, TARE__FIELD_SESSION_ID, page->id, TARE__ID_BYTES);
     tare__field_bytes(fields, TARE__FIELD_COMMAND, words.data ? words.data : "", words.length);
@@ -198,6 +199,7 @@ void tare__collector_beat(tare__collector *collector)
     tare__tree_scan(collector);
     beat_clock(collector, false);
     rotate(collector, false);
+    tare__move_aside(collector);
     if (collector->given_back - given_back >= ACTIVE_CHUNKS || collector->joined != joined)
         collector->active_ns = tare__monotonic_ns();
 }

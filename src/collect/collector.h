@@ -2,6 +2,11 @@
 #ifndef TARE_COLLECT_COLLECTOR_H
 #define TARE_COLLECT_COLLECTOR_H
 
+#ifndef _GNU_SOURCE
+#error "cpu_set_t needs _GNU_SOURCE, before any header"
+#endif
+
+#include <sched.h>
 #include <stdio.h>
 #include <sys/types.h>
 
@@ -146,6 +151,10 @@ typedef struct tare__collector {
     uint64_t last_ns, folder_scan_ns, tree_scan_ns, active_ns;
     uint64_t dropped_spans, homeless_spans;
     uint64_t rotate_check_ns;
+    uint64_t place_ns;   /* when we last looked where to run */
+    cpu_set_t busy_cpus; /* chunks came from there since */
+    cpu_set_t own_cpus;  /* where we may run; empty until asked */
+    bool aside;
     uint64_t given_back; /* chunks, so far: how busy it is */
     bool salvaging;
     pid_t root_pid;
@@ -162,6 +171,10 @@ void tare__collector_finish(tare__collector *collector, int exit_status, int sig
 uint32_t tare__collector_recording(const tare__collector *collector); /* joined processes still alive */
 /* How long the caller may sleep. */
 uint64_t tare__collector_pause_ns(const tare__collector *collector);
+
+/* place.c */
+void tare__note_busy_cpu(tare__collector *collector, int cpu); /* a chunk was filled there */
+void tare__move_aside(tare__collector *collector); /* off the CPUs where the program records, if there is another */
 
 /* sources.c */
 void tare__sources_find(tare__collector *collector); /* hellos and new ring files */

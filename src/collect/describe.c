@@ -1,5 +1,6 @@
 /* describe: the blocks that say what the event blocks are about: names, streams, processes.
  * One thread. Must not know rings beyond their headers. */
+#define _GNU_SOURCE
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /* drain: from slots in shared memory to blocks in the file. A chunk goes back to its process only when
  * the block made of it is written. Reads in beats and never chases a thread's head.
  * One thread. Must not know what the records will be used for. */
+#define _GNU_SOURCE
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -246,6 +247,7 @@ static void release(tare__collector *collector, tare__source *source, uint32_t i
                           with_hole ? TARE__CHUNK_QUARANTINED : TARE__CHUNK_FREE, memory_order_release);
     atomic_fetch_add_explicit(&source->ring->given_back, 1, memory_order_release);
     collector->given_back++;
+    tare__note_busy_cpu(collector, chunk->cpu);
 }
 
 /* ---- one stream: its chunks in order, as one or more blocks ------------------------------------------------------- */

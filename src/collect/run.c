@@ -80,12 +80,13 @@ static void reap(running *run)
         }
 }
 
+/* Not woken by a hello: whoever is woken by a message runs where its sender runs, and would push the program
+ * off its CPU just when it starts. */
 static void wait_a_beat(running *run)
 {
-    struct pollfd events[2] = {{.fd = run->signals, .events = POLLIN},
-                               {.fd = run->collector->folder.socket, .events = POLLIN}};
+    struct pollfd events = {.fd = run->signals, .events = POLLIN};
     struct timespec pause = {0, (long)tare__collector_pause_ns(run->collector)};
-    ppoll(events, 2, &pause, NULL);
+    ppoll(&events, 1, &pause, NULL);
 }
 
 /* To the end of the child, and of those below it that record. */

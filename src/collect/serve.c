@@ -84,10 +84,9 @@ static bool attend(tare__collector *collector, int socket, pid_t pid)
 {
     bool connected = true;
     for (;;) {
-        struct pollfd events[2] = {{.fd = connected ? socket : -1, .events = POLLIN},
-                                   {.fd = collector->folder.socket, .events = POLLIN}};
+        struct pollfd events[1] = {{.fd = connected ? socket : -1, .events = POLLIN}};
         struct timespec pause = {0, (long)tare__collector_pause_ns(collector)};
-        ppoll(events, 2, &pause, NULL);
+        ppoll(events, 1, &pause, NULL);
         tare__collector_beat(collector);
         if (connected && events[0].revents) {
             tare__serve_request request;

@@ -1,5 +1,6 @@
 /* tree: every process below the one that was launched, whether it records or not, as /proc shows them.
  * One thread. Must not know rings. */
+#define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>

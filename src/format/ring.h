@@ -163,6 +163,7 @@ typedef struct tare__chunk {
     uint32_t sequence; /* of this stream: 0, 1, … */
     uint32_t generation;
     int32_t tid;
+    int32_t cpu; /* where its thread ran when it took the chunk; -1: not known */
     _Atomic uint32_t main_used; /* slots, when retired */
     _Atomic uint32_t reserve_used;
     _Atomic uint64_t dropped_spans;  /* of the stream, since its start */

@@ -25,7 +25,7 @@
 #define POOL_BYTES_MIN (4u * TARE__CHUNK_BYTES)
 /* To zero and map 8 MiB takes 5 ms, which the first event should not wait for: it gets this much, and the
  * collector adds the rest while the program runs. */
-#define POOL_BYTES_AT_ONCE (48u * TARE__CHUNK_BYTES)
+#define POOL_BYTES_AT_ONCE (36u * TARE__CHUNK_BYTES)
 #define GROW_CHUNKS 8u
 #define TMPFS_MAGIC 0x01021994
 

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -91,6 +92,7 @@ static void show_chunk(const tare__thread *self, uint32_t chunk, uint32_t sequen
     it->sequence = sequence;
     it->generation = tare__generation_after(it->generation);
     it->tid = self->tid;
+    it->cpu = sched_getcpu(); /* no system call where the kernel gives it by a page */
     atomic_store_explicit(&it->main_used, 0, memory_order_relaxed);
     atomic_store_explicit(&it->reserve_used, 0, memory_order_relaxed);
     memcpy(it->thread_name, self->name, sizeof it->thread_name);

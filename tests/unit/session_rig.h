@@ -4,6 +4,8 @@
 #ifndef TARE_TEST_SESSION_RIG_H
 #define TARE_TEST_SESSION_RIG_H
 
+#define _GNU_SOURCE
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
