@@ -1,0 +1,15 @@
+"""Traces of older versions: read for ever, with the same result."""
+from conftest import ROOT
+
+
+def test_format_1_0(bench):
+    trace = ROOT / "tests" / "fixture" / "format-1.0.tare"
+    report = bench.json(trace)
+    assert report["run"]["exit_status"] == 3 and report["notes"] == []
+    assert {span["name"]: span["calls"] for span in report["spans"]} == {"step": 5, "load": 5, "forward": 5}
+    assert report["steps"][0]["count"] == 5 and report["aggregates"][0]["calls"] == 5
+    assert report["counters"][0]["last"] == 0.2 and report["marks"][0]["name"] == "done"
+    numbers = {n["name"]: n["sum"] for span in report["spans"] for n in span["numbers"]}
+    assert numbers["samples"] == 160
+    kinds = [event.kind for event in bench.events(trace)]
+    assert kinds.count("begin") == 10 and kinds.count("next") == 5 and kinds.count("end") == 10
