@@ -13,6 +13,7 @@
 #include "collector.h"
 
 #define ACTIVE_FOR_NS 100000000u
+#define MOVING_FOR_NS 1000000000u
 #define ACTIVE_CHUNKS 4u /* in a beat: a program that fills its pool within 100 ms or so */
 #define FIRST_BEAT_GAP_NS 5000000u
 #define BEAT_GAP_NS 1000000000u
@@ -105,7 +106,7 @@ int tare__collector_head(tare__collector *collector, char *const *command)
     collector->started_ticks = beat.ticks;
     collector->started_ns = beat.monotonic_ns;
     collector->started_realtime = beat.realtime_ns;
-    collector->active_ns = beat.monotonic_ns; /* programs begin busily */
+    collector->active_ns = collector->moving_ns = beat.monotonic_ns; /* programs begin busily */
     tare__text_clear(fields);
     tare__field_bytes(fields, TARE__FIELD_SESSION_ID, page->id, TARE__ID_BYTES);
     tare__field_bytes(fields, TARE__FIELD_COMMAND, words.data ? words.data : "", words.length);
@@ -200,14 +201,18 @@ void tare__collector_beat(tare__collector *collector)
     beat_clock(collector, false);
     rotate(collector, false);
     tare__move_aside(collector);
+    if (collector->given_back != given_back)
+        collector->moving_ns = tare__monotonic_ns();
     if (collector->given_back - given_back >= ACTIVE_CHUNKS || collector->joined != joined)
         collector->active_ns = tare__monotonic_ns();
 }
 
 uint64_t tare__collector_pause_ns(const tare__collector *collector)
 {
-    bool active = tare__monotonic_ns() - collector->active_ns < ACTIVE_FOR_NS;
-    return active ? TARE__BEAT_ACTIVE_NS : TARE__BEAT_IDLE_NS;
+    uint64_t now = tare__monotonic_ns();
+    if (now - collector->active_ns < ACTIVE_FOR_NS)
+        return TARE__BEAT_ACTIVE_NS;
+    return now - collector->moving_ns < MOVING_FOR_NS ? TARE__BEAT_CALM_NS : TARE__BEAT_IDLE_NS;
 }
 
 uint32_t tare__collector_recording(const tare__collector *collector)

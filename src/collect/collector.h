@@ -14,7 +14,8 @@
 #include "record/record.h"
 
 #define TARE__BEAT_ACTIVE_NS 1000000u
-#define TARE__BEAT_IDLE_NS 4000000u
+#define TARE__BEAT_CALM_NS 4000000u /* chunks come back now and then */
+#define TARE__BEAT_IDLE_NS 8000000u /* none in a second */
 #define TARE__SEAL_NS 1000000000u       /* a block seals when full or after this */
 #define TARE__AGGREGATES_NS 10000000000u
 #define TARE__HOLE_NS 2000000000u       /* a reserved slot that is still not filled is given up */
@@ -148,7 +149,7 @@ typedef struct tare__collector {
     tare__clock_beat beats[512];
     uint32_t beat_count;
     uint64_t started_ns, started_ticks, started_realtime;
-    uint64_t last_ns, folder_scan_ns, tree_scan_ns, active_ns;
+    uint64_t last_ns, folder_scan_ns, tree_scan_ns, active_ns, moving_ns;
     uint64_t dropped_spans, homeless_spans;
     uint64_t rotate_check_ns;
     uint64_t place_ns;   /* when we last looked where to run */

@@ -66,8 +66,7 @@ static __attribute__((cold, noinline)) tare__cell *find_cell(tare_site *site)
             tare__thread_count_drops(self);
         }
     }
-    atomic_signal_fence(memory_order_seq_cst);
-    self->in_slow = 0;
+    tare__thread_leave_slow(self);
     errno = saved_errno;
     return cell;
 }

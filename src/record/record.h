@@ -46,6 +46,7 @@ typedef struct tare__thread {
     uint64_t skip_bits[TARE__SKIP_LEVELS / 64];
     uint64_t dropped_spans, dropped_others, lost_ends;
     uint64_t nested_spans, nested_others; /* dropped by handlers that met in_slow */
+    uint64_t nested_told; /* their sum when it was last published */
     uint32_t steps_open, epochs_open;
     uint32_t cell_chunks[TARE__CELL_CHUNKS_MAX]; /* index + 1; the last one has room */
     uint32_t cell_chunk_count, cells_used;
@@ -75,6 +76,7 @@ bool tare__thread_enlist(tare__thread *self);
 /* Moves the thread to a fresh chunk and retires the old one. False: none is free, nothing changed. */
 bool tare__thread_next_chunk(tare__thread *self, bool may_grow);
 void tare__thread_count_drops(tare__thread *self); /* publishes its drop counts */
+void tare__thread_leave_slow(tare__thread *self); /* in_slow ends here */
 /* A handler's record that met the slow way below it, or found no thread state (NULL). */
 void tare__thread_drop_nested(tare__thread *self, bool span);
 bool tare__threads_prepare(void); /* once a process, before any thread records */

@@ -192,9 +192,7 @@ static void park(tare__thread *self)
 static void unpark(tare__thread *self)
 {
     uint64_t parked = 0, cursor = skipping(self) ? 0 : self->saved;
-    atomic_signal_fence(memory_order_seq_cst);
-    self->in_slow = 0;
-    atomic_signal_fence(memory_order_seq_cst);
+    tare__thread_leave_slow(self);
     if (cursor)
         __atomic_compare_exchange_n(&self->cursor, &parked, cursor, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }

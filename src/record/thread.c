@@ -53,15 +53,21 @@ void tare__thread_count_drops(tare__thread *self)
         }
         return;
     }
-    /* A handler may count one more and publish it between our sum and our store: then once more. */
-    uint64_t spans, others;
-    do {
-        spans = nested(&self->nested_spans);
-        others = nested(&self->nested_others);
-        atomic_store_explicit(&chunk->dropped_spans, self->dropped_spans + spans, memory_order_relaxed);
-        atomic_store_explicit(&chunk->dropped_others, self->dropped_others + others, memory_order_relaxed);
-        atomic_signal_fence(memory_order_seq_cst);
-    } while (spans != nested(&self->nested_spans) || others != nested(&self->nested_others));
+    uint64_t spans = nested(&self->nested_spans), others = nested(&self->nested_others);
+    atomic_store_explicit(&chunk->dropped_spans, self->dropped_spans + spans, memory_order_relaxed);
+    atomic_store_explicit(&chunk->dropped_others, self->dropped_others + others, memory_order_relaxed);
+    self->nested_told = spans + others;
+}
+
+/* Handlers that met the slow way were counted in the thread's state; the last of them may have come after
+ * everything else was told. From here on none can add to it. */
+void tare__thread_leave_slow(tare__thread *self)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+    self->in_slow = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+    if (TARE__UNLIKELY(nested(&self->nested_spans) + nested(&self->nested_others) != self->nested_told))
+        tare__thread_count_drops(self);
 }
 
 /* Index + 1 of a chunk that is now this thread's; 0: none is free. The first that is free, not the next in
@@ -251,8 +257,7 @@ tare__thread *tare__thread_join(void)
             tare__thread_next_chunk(self, true);
             pthread_setspecific(death_key, self);
         }
-        atomic_signal_fence(memory_order_seq_cst);
-        self->in_slow = 0;
+        tare__thread_leave_slow(self);
     }
     errno = saved_errno;
     return self;
@@ -265,7 +270,6 @@ void tare__thread_drop_nested(tare__thread *self, bool span)
         return;
     }
     tare__add(span ? &self->nested_spans : &self->nested_others, 1);
-    tare__thread_count_drops(self);
 }
 
 void tare__threads_forget(void)
@@ -282,7 +286,7 @@ void tare__threads_forget(void)
             state->chunk = state->sequence = state->reserve_used = 0;
             state->skip_depth = state->skip_over = state->skip_count = state->looked = 0;
             state->dropped_spans = state->dropped_others = state->lost_ends = 0;
-            state->nested_spans = state->nested_others = 0;
+            state->nested_spans = state->nested_others = state->nested_told = 0;
             state->steps_open = state->epochs_open = 0;
             state->cell_chunk_count = state->cells_used = 0;
             memset(state->cells, 0, sizeof state->cells);
