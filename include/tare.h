@@ -376,10 +376,14 @@ typedef struct tare_scope {
 static inline tare_scope tare_scope_begin(tare_site *site)
 {
     tare_scope scope = {NULL};
-    if (!TARE__OFF()) {
-        tare_begin(site);
-        scope.site = site;
-    }
+    int gate = tare__gate_now(); /* once: tare_begin would ask again */
+    if (__builtin_expect(gate == 0, 1))
+        return scope;
+    if (gate == 1)
+        tare__begin(site);
+    else
+        tare__begin_slow(site);
+    scope.site = site;
     return scope;
 }
 

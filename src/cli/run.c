@@ -21,7 +21,7 @@ static const tare__cli_option run_options[] = {
     {"max-size", 0, "SIZE", "keep the file below this (500M, 2G): the oldest events make room for the newest",
      RUN_MAX_SIZE},
     {"last", 0, "TIME", "keep only the events of the last while (60s, 5m)", RUN_LAST},
-    {"pool", 0, "SIZE", "memory for events on their way to the file, of each process (8M)", RUN_POOL},
+    {"pool", 0, "SIZE", "memory for events on their way to the file, of each process (8M; up to 32M for one that records a lot)", RUN_POOL},
     {"readable", 0, NULL, "let others read the trace: without it, only its owner may", RUN_READABLE},
     {"no-wait", 0, NULL, "end with the command, even while children of it still record", RUN_NO_WAIT},
 };

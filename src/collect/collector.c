@@ -105,7 +105,6 @@ int tare__collector_head(tare__collector *collector, char *const *command)
     tare__folder_beat(&collector->folder, &beat);
     collector->started_ticks = beat.ticks;
     collector->started_ns = beat.monotonic_ns;
-    collector->started_realtime = beat.realtime_ns;
     collector->active_ns = collector->moving_ns = beat.monotonic_ns; /* programs begin busily */
     tare__text_clear(fields);
     tare__field_bytes(fields, TARE__FIELD_SESSION_ID, page->id, TARE__ID_BYTES);

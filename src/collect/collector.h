@@ -16,6 +16,8 @@
 #define TARE__BEAT_ACTIVE_NS 1000000u
 #define TARE__BEAT_CALM_NS 4000000u /* chunks come back now and then */
 #define TARE__BEAT_IDLE_NS 8000000u /* none in a second */
+#define TARE__POOL_BYTES ((uint64_t)8 << 20)       /* of a process */
+#define TARE__BUSY_POOL_BYTES ((uint64_t)32 << 20) /* of one that records a lot */
 #define TARE__SEAL_NS 1000000000u       /* a block seals when full or after this */
 #define TARE__AGGREGATES_NS 10000000000u
 #define TARE__HOLE_NS 2000000000u       /* a reserved slot that is still not filled is given up */
@@ -89,12 +91,10 @@ typedef struct tare__stream {
 } tare__stream;
 
 typedef struct tare__process_entry {
-    uint32_t number; /* in the file: 1, 2, … */
     pid_t pid;
     pid_t parent;
     uint64_t start_time; /* of the kernel, to tell reused pids apart */
     bool joined;
-    bool told;
     char reason[128];
     char command[TARE__COMMAND_BYTES];
     size_t command_bytes;
@@ -115,6 +115,7 @@ typedef struct tare__source {
     char reason[128];
     uint32_t process; /* number in the file */
     uint32_t taken_seen;
+    uint32_t most_waiting; /* chunks found at a beat, at most so far */
     uint64_t scanned_ns;
     uint64_t liveness_ns;
     uint64_t left_ticks;
@@ -146,9 +147,7 @@ typedef struct tare__collector {
     uint32_t joined;
     uint32_t stream_count;
     uint64_t beat_ns, beat_gap_ns;
-    tare__clock_beat beats[512];
-    uint32_t beat_count;
-    uint64_t started_ns, started_ticks, started_realtime;
+    uint64_t started_ns, started_ticks;
     uint64_t last_ns, folder_scan_ns, tree_scan_ns, active_ns, moving_ns;
     uint64_t dropped_spans, homeless_spans;
     uint64_t rotate_check_ns;
@@ -159,6 +158,7 @@ typedef struct tare__collector {
     uint64_t given_back; /* chunks, so far: how busy it is */
     bool salvaging;
     pid_t root_pid;
+    uint64_t busy_pool_bytes; /* a process that records a lot may have so much; 0: no more than the pool */
 } tare__collector;
 
 int tare__collector_open(tare__collector *collector, tare__error *error);

@@ -11,6 +11,7 @@
 
 #define LIVENESS_NS 1000000000u
 #define SCAN_NS 100000000u
+#define AHEAD 64u /* slots, of what is asked from memory in good time */
 
 typedef struct found_chunk {
     uint32_t stream, sequence;
@@ -72,46 +73,84 @@ static uint32_t slots_of(unsigned kind)
                                           : 1;
 }
 
-static inline uint32_t name_of(reading *at, uint32_t id)
+static uint32_t name_of(reading *at, uint32_t id)
 {
     uint32_t known = id < TARE__NAMES_BYTES / TARE__NAME_UNIT ? at->source->name_map[id] : 0;
     return TARE__LIKELY(known) ? known : tare__file_name_of(at->collector, at->source, id);
 }
 
-static inline void push_open(tare__span_stack *open, uint32_t name, uint64_t begin)
+/* Nearly all records are one slot, a span: as many of these as follow each other from slot i on, everything they
+ * touch in registers. Stops where it is not sure: at a name or a depth not seen before, an end of another span, at
+ * anything else. Returns the slot it stopped at. */
+static uint32_t add_usual_spans(reading *at, uint32_t i)
 {
-    if (TARE__LIKELY(open->depth < open->room))
-        open->spans[open->depth++] = (tare__open_span){.begin = begin, .name = name};
-    else
-        tare__span_stack_push(open, name, begin);
+    tare__events_encoder *encoder = at->collector->encoder;
+    tare__events_tail tail = encoder->tail;
+    tare__span_stack open = at->stream->open;
+    const uint32_t *names = at->source->name_map;
+    const tare__slot *slots = at->slots;
+    uint32_t room = TARE__EVENTS_MAX - 1 - tare__events_count(encoder), end = at->count;
+    uint64_t usual[] = {TARE__WORD(TARE__RECORD_BEGIN, 0) | at->generation,
+                        TARE__WORD(TARE__RECORD_END, 0) | at->generation,
+                        TARE__WORD(TARE__RECORD_NEXT, 0) | at->generation};
+    if (end > i + room)
+        end = i + room;
+    while (i < end) {
+        uint64_t word = __atomic_load_n(&slots[i].word, __ATOMIC_ACQUIRE), low = word & 0xFFFF;
+        uint64_t ticks = __atomic_load_n(&slots[i].value, __ATOMIC_RELAXED), id = word >> TARE__WORD_ID_SHIFT;
+        if (id >= TARE__NAMES_BYTES / TARE__NAME_UNIT)
+            break;
+        __builtin_prefetch(&slots[i + AHEAD]);
+        uint32_t name = names[id];
+        if (low == usual[0]) {
+            if (name == 0 || open.depth == open.room)
+                break;
+            tare__events_put(encoder, &tail, TARE__OP_BEGIN, name, ticks);
+            if (i + 1 < end && __atomic_load_n(&slots[i + 1].word, __ATOMIC_ACQUIRE) ==
+                                   word + TARE__WORD(TARE__RECORD_END - TARE__RECORD_BEGIN, 0)) {
+                tare__events_put(encoder, &tail, TARE__OP_END, 0, __atomic_load_n(&slots[i + 1].value, __ATOMIC_RELAXED));
+                i += 2;
+                continue;
+            }
+            open.spans[open.depth++] = (tare__open_span){.begin = ticks, .name = name};
+        } else if (low == usual[1]) {
+            if (open.depth == 0 || (id && open.spans[open.depth - 1].name != name))
+                break;
+            tare__events_put(encoder, &tail, TARE__OP_END, 0, ticks);
+            open.depth--;
+        } else if (low == usual[2]) {
+            if (name == 0 || open.depth == 0)
+                break;
+            tare__events_put(encoder, &tail, TARE__OP_NEXT, name, ticks);
+            open.spans[open.depth - 1] = (tare__open_span){.begin = ticks, .name = name};
+        } else {
+            break;
+        }
+        i++;
+    }
+    encoder->tail = tail;
+    at->stream->open.depth = open.depth;
+    return i;
 }
 
-/* Nearly all records: one slot, a span. False: it is something else. */
-static inline bool add_span(reading *at, uint64_t word, uint64_t ticks)
+/* Any span. */
+static void add_span(reading *at, unsigned kind, uint32_t id, uint64_t ticks)
 {
     tare__events_encoder *encoder = at->collector->encoder;
     tare__span_stack *open = &at->stream->open;
-    unsigned kind = TARE__WORD_KIND(word);
-    if (kind > TARE__RECORD_NEXT || kind < TARE__RECORD_BEGIN)
-        return false;
-    uint32_t name = TARE__WORD_ID(word) ? name_of(at, TARE__WORD_ID(word)) : 0;
-    if (kind == TARE__RECORD_BEGIN) {
-        tare__events_add(encoder, TARE__OP_BEGIN, name, ticks);
-        push_open(open, name, ticks);
-    } else if (kind == TARE__RECORD_END) {
-        if (TARE__LIKELY(name == 0 || (open->depth && open->spans[open->depth - 1].name == name))) {
-            open->depth -= open->depth > 0;
-            tare__events_add(encoder, TARE__OP_END, 0, ticks);
-        } else {
-            open->depth -= tare__span_stack_find(open, name);
-            tare__events_add(encoder, TARE__OP_END_OF, name, ticks);
-        }
-    } else {
-        open->depth -= open->depth > 0;
-        tare__events_add(encoder, TARE__OP_NEXT, name, ticks);
-        push_open(open, name, ticks);
+    uint32_t name = id ? name_of(at, id) : 0;
+    if (kind == TARE__RECORD_END && name && tare__span_stack_find(open, name) != 1) {
+        open->depth -= tare__span_stack_find(open, name);
+        tare__events_add(encoder, TARE__OP_END_OF, name, ticks);
+        return;
     }
-    return true;
+    if (kind != TARE__RECORD_BEGIN)
+        open->depth -= open->depth > 0;
+    tare__events_add(encoder, kind == TARE__RECORD_BEGIN ? TARE__OP_BEGIN
+                              : kind == TARE__RECORD_END ? TARE__OP_END
+                                                         : TARE__OP_NEXT, name, ticks);
+    if (kind != TARE__RECORD_END)
+        tare__span_stack_push(open, name, ticks);
 }
 
 static void add_complete(reading *at, uint32_t i, uint32_t id)
@@ -130,7 +169,7 @@ static void add_complete(reading *at, uint32_t i, uint32_t id)
     span->flow = slot_value(at, i + 4);
 }
 
-/* Any other record, at slot i; how many slots it took, 0: not all of it is there. */
+/* Any record, at slot i; how many slots it took, 0: not all of it is there. */
 static uint32_t add_record(reading *at, uint32_t i, uint64_t word)
 {
     tare__collector *collector = at->collector;
@@ -143,6 +182,11 @@ static uint32_t add_record(reading *at, uint32_t i, uint64_t word)
         if (!slot_valid(at, i + k))
             return 0;
     switch (kind) {
+    case TARE__RECORD_BEGIN:
+    case TARE__RECORD_END:
+    case TARE__RECORD_NEXT:
+        add_span(at, kind, id, value);
+        break;
     case TARE__RECORD_MARK:
         tare__events_add(encoder, TARE__OP_MARK, name_of(at, id), value);
         break;
@@ -174,12 +218,16 @@ static stop_reason read_part(reading *at, uint32_t *i, uint32_t expected, bool p
 {
     tare__collector *collector = at->collector;
     while (*i < at->count) {
-        if (collector->encoder->count >= TARE__EVENTS_MAX - 1 || collector->complete_count >= TARE__EVENTS_MAX)
+        *i = add_usual_spans(at, *i);
+        if (*i == at->count)
+            break;
+        if (tare__events_count(collector->encoder) >= TARE__EVENTS_MAX - 1 ||
+            collector->complete_count >= TARE__EVENTS_MAX)
             return STOP_FULL;
         uint64_t word = __atomic_load_n(&at->slots[*i].word, __ATOMIC_ACQUIRE);
         uint32_t took = 0;
         if (TARE__LIKELY((word & TARE__WORD_GENERATION) == at->generation))
-            took = add_span(at, word, slot_value(at, *i)) ? 1 : add_record(at, *i, word);
+            took = add_record(at, *i, word);
         if (TARE__UNLIKELY(took == 0)) {
             if (*i >= expected && !past_holes)
                 return STOP_END;
@@ -254,7 +302,9 @@ static void release(tare__collector *collector, tare__source *source, uint32_t i
 
 static void start_block(tare__collector *collector, const tare__stream *stream)
 {
-    tare__events_reset(collector->encoder);
+    /* A handler that got the slot after the one it interrupted may have read the clock before it, and the block
+     * may end between the two: time does not run backwards from block to block either. */
+    tare__events_reset(collector->encoder, stream->last_ticks);
     collector->complete_count = 0;
     collector->before.depth = 0;
     for (uint32_t i = 0; i < stream->open.depth && i < TARE__STACK_LISTED; i++)
@@ -263,24 +313,10 @@ static void start_block(tare__collector *collector, const tare__stream *stream)
         collector->before.depth = stream->open.depth; /* said, not listed */
 }
 
-/* Within a block the encoder sees to it that time does not run backwards (a handler that got the slot after
- * the one it interrupted may have read the clock before it). From block to block it is done here. */
-static void keep_order(tare__events_encoder *encoder, const tare__stream *stream)
-{
-    for (uint32_t i = 0; i < encoder->count; i++) {
-        if (encoder->events[i].op >= TARE__OP_NUMBER)
-            continue;
-        if (encoder->events[i].ticks < stream->last_ticks)
-            encoder->events[i].ticks = stream->last_ticks;
-        return;
-    }
-}
-
 static void write_block(tare__collector *collector, tare__source *source, tare__stream *stream)
 {
-    if (collector->encoder->count == 0 && collector->complete_count == 0)
+    if (tare__events_count(collector->encoder) == 0 && collector->complete_count == 0)
         return;
-    keep_order(collector->encoder, stream);
     tare__tell_stream(collector, source, stream);
     tare__text *block = &collector->block;
     tare__text_clear(block);
@@ -290,11 +326,11 @@ static void write_block(tare__collector *collector, tare__source *source, tare__
         if (tare__complete_seal(collector->complete, collector->complete_count, collector->squeezer, &header, block))
             collector->writer.lost_spans += collector->complete_count;
     }
-    if (collector->encoder->count) {
+    if (tare__events_count(collector->encoder)) {
         tare__block_header header = {.stream = stream->id, .position = stream->position,
                                      .ordinal = stream->ordinal++};
         if (tare__events_seal(collector->encoder, collector->squeezer, &collector->before, &header, block))
-            collector->writer.lost_spans += collector->encoder->count / 2;
+            collector->writer.lost_spans += tare__events_count(collector->encoder) / 2;
         if (header.last_ticks > stream->last_ticks)
             stream->last_ticks = header.last_ticks;
     }
@@ -370,7 +406,7 @@ static void drain_stream(tare__collector *collector, tare__source *source, tare_
             at++;
         }
         if (stop == STOP_FULL || done_count == GIVEN_BACK_MAX ||
-            collector->encoder->count + TARE__CHUNK_SLOTS > TARE__EVENTS_MAX)
+            tare__events_count(collector->encoder) + TARE__CHUNK_SLOTS > TARE__EVENTS_MAX)
             flush_block(collector, source, stream, done, &done_count);
     }
     flush_block(collector, source, stream, done, &done_count);
@@ -518,6 +554,8 @@ void tare__source_drain(tare__collector *collector, tare__source *source, bool f
     source->taken_seen = taken;
     source->scanned_ns = now;
     uint32_t n = tare__source_map_growth(source) ? find_chunks(source, found) : 0;
+    if (n > source->most_waiting)
+        source->most_waiting = n;
     /* With half the pool waiting, speed matters more than bytes. */
     tare__squeezer_level(collector->squeezer, busy && n > atomic_load(&source->ring->chunk_count) / 2 ? -5 : 1);
     for (uint32_t from = 0, to; from < n; from = to) {

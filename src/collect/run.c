@@ -16,7 +16,6 @@
 
 #include "launch.h"
 
-#define POOL_BYTES ((uint64_t)8 << 20)
 #define POOL_BYTES_MIN ((uint64_t)1 << 20)
 
 static const int passed_on[] = {SIGINT,  SIGTERM,  SIGHUP,  SIGQUIT, SIGUSR1,
@@ -153,7 +152,8 @@ static void fill_totals(tare__collector *collector, tare__run_result *result)
 
 static int prepare(tare__collector *collector, const tare__run_options *options, tare__error *error)
 {
-    uint64_t pool = options->pool_bytes ? options->pool_bytes : POOL_BYTES;
+    uint64_t pool = options->pool_bytes ? options->pool_bytes : TARE__POOL_BYTES;
+    collector->busy_pool_bytes = options->pool_bytes ? 0 : TARE__BUSY_POOL_BYTES;
     pool = (pool + TARE__CHUNK_BYTES - 1) & ~(uint64_t)(TARE__CHUNK_BYTES - 1);
     if (pool < POOL_BYTES_MIN)
         pool = POOL_BYTES_MIN;

@@ -12,7 +12,6 @@
 
 #include "collector.h"
 
-#define POOL_BYTES ((uint64_t)8 << 20)
 
 static void reply(int socket, int status, const tare__collector *collector)
 {
@@ -57,12 +56,13 @@ static int open_session(tare__collector *collector, const tare__serve_request *r
     collector->writer.max_bytes = request->max_bytes;
     collector->writer.rotates = request->max_bytes || request->last_ns;
     collector->last_ns = request->last_ns;
+    collector->busy_pool_bytes = TARE__BUSY_POOL_BYTES;
     int status = tare__collector_open(collector, error);
     if (status == 0)
         status = tare__writer_create(&collector->writer, name, false, false, error);
     if (status)
         return status;
-    status = tare__folder_create(&collector->folder, POOL_BYTES, error);
+    status = tare__folder_create(&collector->folder, TARE__POOL_BYTES, error);
     if (status == 0)
         status = tare__collector_head(collector, words);
     if (status)

@@ -242,6 +242,16 @@ tare__stream *tare__source_stream(tare__collector *collector, tare__source *sour
     return stream;
 }
 
+/* How much memory this process's events should have: the pool, and for one that records a lot, so much that
+ * what waits at a beat is an eighth of it. A collector that is kept from its CPU then has time to come back. */
+static uint64_t wanted_bytes(const tare__collector *collector, const tare__source *source)
+{
+    uint64_t busy = (uint64_t)source->most_waiting * 8 * TARE__CHUNK_BYTES, pool = collector->folder.page->pool_bytes;
+    if (busy > collector->busy_pool_bytes)
+        busy = collector->busy_pool_bytes;
+    return busy > pool ? busy : pool;
+}
+
 /* The rest of a process's pool, a little at a time: zeroed here, not in the program. */
 void tare__source_grow(tare__collector *collector, tare__source *source)
 {
@@ -249,7 +259,8 @@ void tare__source_grow(tare__collector *collector, tare__source *source)
     tare__session_page *page = collector->folder.page;
     uint32_t idle = 0;
     uint64_t more = (uint64_t)GROW_CHUNKS * TARE__CHUNK_BYTES;
-    if (atomic_load(&ring->chunk_count) * (uint64_t)TARE__CHUNK_BYTES + more > page->pool_bytes || source->gone ||
+    if (atomic_load(&ring->chunk_count) * (uint64_t)TARE__CHUNK_BYTES + more > wanted_bytes(collector, source) ||
+        source->gone ||
         source->full_grown || !atomic_compare_exchange_strong(&ring->growing, &idle, 1))
         return;
     uint32_t count = atomic_load(&ring->chunk_count); /* now nobody else changes it */

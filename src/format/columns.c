@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ZSTD_STATIC_LINKING_ONLY /* for ZSTD_c_literalCompressionMode; done without where it is refused */
 #include <zstd.h>
 #include <zstd_errors.h>
 
@@ -20,7 +21,7 @@ typedef struct buffer {
 } buffer;
 
 struct tare__squeezer {
-    ZSTD_CCtx *compress; /* both made at first use: most squeezers only ever go one way */
+    ZSTD_CCtx *compress[2]; /* [scattered]; all made at first use: most squeezers only ever go one way */
     ZSTD_DCtx *expand;
     int level;
     buffer working;  /* the caller's, to build columns in */
@@ -40,7 +41,8 @@ void tare__squeezer_free(tare__squeezer *squeezer)
 {
     if (!squeezer)
         return;
-    ZSTD_freeCCtx(squeezer->compress);
+    ZSTD_freeCCtx(squeezer->compress[0]);
+    ZSTD_freeCCtx(squeezer->compress[1]);
     ZSTD_freeDCtx(squeezer->expand);
     free(squeezer->working.data);
     free(squeezer->packed.data);
@@ -48,19 +50,28 @@ void tare__squeezer_free(tare__squeezer *squeezer)
     free(squeezer);
 }
 
-/* A plane of times is a few values in no order: short matches are found all the time there, at four times
- * the cost of the entropy coder's work and to no gain. The slow levels weigh that for themselves. */
-static void set_level(ZSTD_CCtx *context, int level)
+/* Looking for repeats in a scattered column takes four times as long as the entropy coder's work, to no gain:
+ * there zstd looks at few places (64 bytes apart and more), into a small table. */
+static void set_level(ZSTD_CCtx *context, int level, bool scattered)
 {
     ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, level);
     ZSTD_CCtx_setParameter(context, ZSTD_c_minMatch, level < 5 ? 7 : 0);
+    if (!scattered || level >= 5)
+        return;
+    ZSTD_CCtx_setParameter(context, ZSTD_c_hashLog, 6);
+    /* The entropy coder alone is what is wanted; by default zstd leaves it out when in such haste. */
+    if (!ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_literalCompressionMode, ZSTD_lcm_huffman)))
+        ZSTD_CCtx_setParameter(context, ZSTD_c_targetLength, 64);
 }
 
 void tare__squeezer_level(tare__squeezer *squeezer, int level)
 {
+    if (level == squeezer->level)
+        return;
     squeezer->level = level;
-    if (squeezer->compress)
-        set_level(squeezer->compress, level);
+    for (int scattered = 0; scattered < 2; scattered++)
+        if (squeezer->compress[scattered])
+            set_level(squeezer->compress[scattered], level, scattered);
 }
 
 /* Makes room; what was in the buffer is gone. */
@@ -82,33 +93,39 @@ uint8_t *tare__squeezer_room(tare__squeezer *squeezer, size_t bytes)
     return make_room(&squeezer->working, bytes);
 }
 
-static bool can_compress(tare__squeezer *squeezer)
+static ZSTD_CCtx *compressor(tare__squeezer *squeezer, bool scattered)
 {
-    if (squeezer->compress)
-        return true;
+    if (squeezer->compress[scattered])
+        return squeezer->compress[scattered];
     ZSTD_CCtx *context = ZSTD_createCCtx();
     if (!context)
-        return false;
-    set_level(context, squeezer->level);
+        return NULL;
+    set_level(context, squeezer->level, scattered);
     /* The directory has the size and the block has the checksum. */
     ZSTD_CCtx_setParameter(context, ZSTD_c_contentSizeFlag, 0);
     ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 0);
     ZSTD_CCtx_setParameter(context, ZSTD_c_dictIDFlag, 0);
-    squeezer->compress = context;
-    return true;
+    return squeezer->compress[scattered] = context;
 }
 
 /* Bytes written to `out`, or 0 when the column is better stored as it is. Want of memory is no reason to
  * lose it: it is then only larger. */
-static size_t compress_column(tare__squeezer *squeezer, const tare__column *column, uint8_t *out)
+static size_t compress_column(tare__squeezer *squeezer, const tare__column *column, bool scattered, uint8_t *out)
 {
-    if (column->bytes < COMPRESS_FROM || !can_compress(squeezer))
+    ZSTD_CCtx *context = column->bytes < COMPRESS_FROM ? NULL : compressor(squeezer, scattered);
+    if (!context)
         return 0;
-    size_t bytes = ZSTD_compress2(squeezer->compress, out, column->bytes - 1, column->data, column->bytes);
+    size_t bytes = ZSTD_compress2(context, out, column->bytes - 1, column->data, column->bytes);
     return ZSTD_isError(bytes) ? 0 : bytes;
 }
 
 int tare__columns_put(tare__squeezer *squeezer, const tare__column *columns, size_t n, tare__text *out)
+{
+    return tare__columns_put_scattered(squeezer, columns, n, 0, out);
+}
+
+int tare__columns_put_scattered(tare__squeezer *squeezer, const tare__column *columns, size_t n,
+                                uint32_t scattered, tare__text *out)
 {
     size_t total = 0, packed_bytes[COLUMNS_MAX];
     for (size_t i = 0; i < n; i++) {
@@ -122,7 +139,7 @@ int tare__columns_put(tare__squeezer *squeezer, const tare__column *columns, siz
     uint8_t *at = packed;
     for (size_t i = 0; i < n; i++) {
         size_t raw = columns[i].bytes;
-        packed_bytes[i] = compress_column(squeezer, &columns[i], at);
+        packed_bytes[i] = compress_column(squeezer, &columns[i], scattered >> i & 1, at);
         at += packed_bytes[i];
         tare__varint_put(out, raw);
         if (raw)

@@ -60,7 +60,7 @@ int tare__complete_seal(const tare__complete_span *spans, uint32_t n, tare__sque
     fill_columns(spans, n, header->first_ticks, ends);
     tare__column columns[COLUMNS];
     for (unsigned i = 0; i < COLUMNS; i++)
-        columns[i] = (tare__column){room + i * each, (size_t)(ends[i] - (room + i * each))};
+        columns[i] = (tare__column){.data = room + i * each, .bytes = (size_t)(ends[i] - (room + i * each))};
     size_t at = tare__block_begin(out);
     return tare__block_end(out, at, header, tare__columns_put(squeezer, columns, COLUMNS, out));
 }

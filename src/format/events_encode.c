@@ -7,11 +7,13 @@
 #include "format.h"
 #include "tare.h"
 
+enum { BEGINS = 0, ENDS = 1, WIDTHS = 9, SAMPLES = 512, STRIDE = 16 };
+
 tare__events_encoder *tare__events_encoder_new(void)
 {
     tare__events_encoder *encoder = malloc(sizeof *encoder); /* not zeroed: pages come as they are used */
     if (encoder)
-        tare__events_reset(encoder);
+        tare__events_reset(encoder, 0);
     return encoder;
 }
 
@@ -20,10 +22,19 @@ void tare__events_encoder_free(tare__events_encoder *encoder)
     free(encoder);
 }
 
-void tare__events_reset(tare__events_encoder *encoder)
+void tare__events_reset(tare__events_encoder *encoder, uint64_t from)
 {
-    encoder->count = 0;
+    encoder->tail = (tare__events_tail){encoder->ops, encoder->names, encoder->times[BEGINS], encoder->times[ENDS],
+                                        from};
+    encoder->from = from;
     encoder->values_end = encoder->values;
+    encoder->far_count[BEGINS] = encoder->far_count[ENDS] = 0;
+}
+
+uint32_t tare__events_add_far(tare__events_encoder *encoder, unsigned ends, uint64_t time)
+{
+    encoder->far[ends][encoder->far_count[ends]++] = time;
+    return TARE__TIME_FAR;
 }
 
 /* Every whole number of this size is a double, and -0 is not one of them. */
@@ -75,8 +86,6 @@ static unsigned name_class(unsigned width)
     return width == 4 ? 3 : width;
 }
 
-enum { WIDTHS = 9, SAMPLES = 1024, BEGINS = 0, ENDS = 1 };
-
 static const uint8_t first_plane[2] = {TARE__COLUMN_BEGIN, TARE__COLUMN_END};
 
 /* How a block's values are written: nearly all at a common width, the few wider ones with a class of their
@@ -84,9 +93,6 @@ static const uint8_t first_plane[2] = {TARE__COLUMN_BEGIN, TARE__COLUMN_END};
  * high bytes of zero cost nothing once compressed. */
 typedef struct layout {
     unsigned time_width[2], name_width;
-    uint64_t time_limit[2];
-    uint32_t name_limit;
-    uint8_t codes[8]; /* of each operation, when its values have the common widths */
 } layout;
 
 static unsigned common_width(const uint32_t counts[WIDTHS])
@@ -102,150 +108,201 @@ static unsigned common_width(const uint32_t counts[WIDTHS])
     return WIDTHS - 1;
 }
 
-static uint64_t largest(unsigned width)
+static uint32_t largest(unsigned width)
 {
-    return width == 8 ? UINT64_MAX : (UINT64_C(1) << 8 * width) - 1;
+    return width >= 4 ? UINT32_MAX : (UINT32_C(1) << 8 * width) - 1;
 }
 
-/* Chooses by a sample: what it misjudges is only written less well. The step is odd, since begins and ends
- * tend to alternate. */
+/* Which of eight operations are in a set: a bit in each one's byte, from the three bits of each. */
+typedef enum set { SET_BEGINS, SET_ENDS, SET_NAMED, SET_SPANS } set;
+
+#define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+static inline uint64_t members(set of, const uint8_t ops[8])
+{
+    uint64_t eight;
+    memcpy(&eight, ops, sizeof eight);
+    uint64_t low = eight, middle = eight >> 1, high = eight >> 2, in;
+    switch (of) {
+    case SET_BEGINS: in = ~middle & (low | high); break;             /* 1, 4, 5 */
+    case SET_ENDS: in = ~high & (middle | ~low); break;              /* 0, 2, 3 */
+    case SET_NAMED: in = (low | middle | high) & ~(low & middle & high); break; /* 1 to 6 */
+    default: in = ~high & (low ^ middle); break;                     /* 1, 2 */
+    }
+    return in & EACH(1);
+}
+
+static inline unsigned count_members(set of, const uint8_t ops[8])
+{
+    return (unsigned)(members(of, ops) * EACH(1) >> 56);
+}
+
+/* What was added, one list a plane group. */
+typedef struct list {
+    const uint32_t *values;
+    uint32_t count;
+    unsigned first_plane;
+    set of;
+    const uint64_t *far; /* in place of TARE__TIME_FAR */
+} list;
+
+static list times_of(const tare__events_encoder *encoder, unsigned group)
+{
+    const uint32_t *end = group == ENDS ? encoder->tail.end : encoder->tail.begin;
+    return (list){encoder->times[group], (uint32_t)(end - encoder->times[group]), first_plane[group],
+                  group == ENDS ? SET_ENDS : SET_BEGINS, encoder->far[group]};
+}
+
+static list names_of(const tare__events_encoder *encoder)
+{
+    return (list){encoder->names, (uint32_t)(encoder->tail.name - encoder->names), TARE__COLUMN_NAME, SET_NAMED, NULL};
+}
+
+/* Chooses by a sample: what it misjudges is only written less well. */
+static unsigned sampled_width(const list *from)
+{
+    uint32_t counts[WIDTHS] = {0}, step = from->count / SAMPLES + 1;
+    for (uint32_t i = 0; i < from->count; i += step) {
+        uint32_t value = from->values[i];
+        counts[!from->far ? name_width(value) : value == TARE__TIME_FAR ? 5 : time_width(value)]++;
+    }
+    return common_width(counts);
+}
+
 static layout choose_layout(const tare__events_encoder *encoder)
 {
-    uint32_t times[2][WIDTHS] = {{0}}, names[WIDTHS] = {0}, step = encoder->count / SAMPLES | 1;
-    for (uint32_t i = 1; i < encoder->count; i += step) {
-        const tare__raw_event *event = &encoder->events[i], *before = event - 1;
-        tare__op op = (tare__op)event->op;
-        uint64_t time = event->ticks > before->ticks ? event->ticks - before->ticks : 0;
-        if (op < TARE__OP_NUMBER && before->op < TARE__OP_NUMBER)
-            times[tare__op_ends(op)][time_width(time)]++;
-        if (tare__op_has_name(op))
-            names[name_width(event->name)]++;
-    }
     layout chosen;
     for (unsigned group = 0; group < 2; group++) {
-        chosen.time_width[group] = common_width(times[group]);
-        chosen.time_limit[group] = largest(chosen.time_width[group]);
+        list times = times_of(encoder, group);
+        unsigned width = sampled_width(&times);
+        chosen.time_width[group] = width > 4 ? 4 : width;
     }
-    chosen.name_width = common_width(names);
+    list names = names_of(encoder);
+    chosen.name_width = sampled_width(&names);
     if (chosen.name_width == 0)
         chosen.name_width = 1;
-    chosen.name_limit = (uint32_t)largest(chosen.name_width);
-    for (unsigned op = 0; op < 8; op++) {
-        unsigned time = op < TARE__OP_NUMBER ? time_class(chosen.time_width[tare__op_ends((tare__op)op)]) : 7;
-        unsigned name = tare__op_has_name((tare__op)op) ? name_class(chosen.name_width) : 0;
-        chosen.codes[op] = (uint8_t)(op | time << 3 | name << 6);
-    }
     return chosen;
 }
 
-static void write_rest(uint8_t **planes, uint64_t value, unsigned from, unsigned to)
+/* Each operation's byte with the classes of the common widths, eight at a time. */
+static void write_codes(const uint8_t *ops, size_t n, const layout *how, uint8_t *codes)
 {
-    for (unsigned k = from; k < to; k++)
-        *planes[k]++ = (uint8_t)(value >> 8 * k);
-}
-
-/* An event wider than the layout: the bytes beyond the common width go to their planes now. */
-static uint8_t write_wide(const layout *how, uint8_t **planes, tare__op op, uint64_t time, uint32_t name)
-{
-    unsigned code = how->codes[op], group = tare__op_ends(op);
-    if (time > how->time_limit[group]) {
-        unsigned width = time_width(time);
-        code = (code & ~(7u << 3)) | time_class(width) << 3;
-        write_rest(planes + first_plane[group], time, how->time_width[group], width);
+    uint64_t begins = time_class(how->time_width[BEGINS]) << 3, ends = time_class(how->time_width[ENDS]) << 3;
+    uint64_t none = 7 << 3, named = name_class(how->name_width) << 6;
+    for (size_t i = 0; i < n; i += 8) {
+        uint8_t eight[8] = {0};
+        uint64_t code;
+        memcpy(eight, ops + i, n - i < 8 ? n - i : 8);
+        memcpy(&code, eight, sizeof code);
+        uint64_t timed = members(SET_BEGINS, eight), ended = members(SET_ENDS, eight);
+        code |= timed * begins | ended * ends | (~(timed | ended) & EACH(1)) * none | members(SET_NAMED, eight) * named;
+        memcpy(codes + i, &code, n - i < 8 ? n - i : 8);
     }
-    if (name > how->name_limit) {
-        unsigned width = name_width(name);
-        code = (code & 63u) | name_class(width) << 6;
-        write_rest(planes + TARE__COLUMN_NAME, name, how->name_width, width);
+}
+
+/* Byte k of every value into plane k. In strides of a known length, since compilers then use whole registers. */
+static void split(const uint32_t *restrict values, size_t n, uint8_t *restrict plane, unsigned k)
+{
+    size_t i = 0;
+    for (; i + STRIDE <= n; i += STRIDE)
+        for (size_t j = 0; j < STRIDE; j++)
+            plane[i + j] = (uint8_t)(values[i + j] >> 8 * k);
+    for (; i < n; i++)
+        plane[i] = (uint8_t)(values[i] >> 8 * k);
+}
+
+static bool any_above(const uint32_t *values, uint32_t limit)
+{
+    uint32_t above = 0;
+    for (size_t j = 0; j < STRIDE; j++)
+        above |= values[j] & ~limit;
+    return above != 0;
+}
+
+/* The event that has value number `wanted` of a list; `event` and `number` are where the search before got to. */
+static uint32_t seek(const uint8_t *ops, set of, uint32_t wanted, uint32_t *event, uint32_t *number)
+{
+    for (; *number + 8 <= wanted; *event += 8)
+        *number += count_members(of, ops + *event);
+    for (;; ++*event) {
+        uint8_t one[8] = {ops[*event]};
+        if (members(of, one) & 1 && (*number)++ == wanted)
+            return (*event)++;
     }
-    return (uint8_t)code;
 }
 
-/* Times and names picked out of the events, in order. */
-typedef struct picked {
-    uint64_t *times[2];
-    uint32_t *names;
-    size_t time_count[2], name_count;
-    uint32_t spans;
-    uint64_t first, last; /* ticks */
-} picked;
-
-static uint64_t first_ticks(const tare__events_encoder *encoder)
+/* A value wider than the others: the bytes beyond the common width go to their planes, and its operation's byte
+ * tells. */
+static void write_wide(const list *from, unsigned common, uint64_t value, uint8_t *code, uint8_t **planes)
 {
-    for (uint32_t i = 0; i < encoder->count; i++)
-        if (encoder->events[i].op < TARE__OP_NUMBER)
-            return encoder->events[i].ticks;
-    return 0;
+    unsigned width = from->far ? time_width(value) : name_width((uint32_t)value);
+    *code = from->far ? (uint8_t)((*code & ~(7u << 3)) | time_class(width) << 3)
+                      : (uint8_t)((*code & 63u) | name_class(width) << 6);
+    for (unsigned k = common; k < width; k++)
+        *planes[from->first_plane + k]++ = (uint8_t)(value >> 8 * k);
 }
 
-/* Which cursors an operation moves. */
-static const struct moves {
-    uint8_t begins, ends, names, spans;
-} moves_of[8] = {
-    [TARE__OP_END] = {0, 1, 0, 0},     [TARE__OP_BEGIN] = {1, 0, 1, 1},  [TARE__OP_NEXT] = {0, 1, 1, 1},
-    [TARE__OP_END_OF] = {0, 1, 1, 0},  [TARE__OP_MARK] = {1, 0, 1, 0},   [TARE__OP_COUNTER] = {1, 0, 1, 0},
-    [TARE__OP_NUMBER] = {0, 0, 1, 0},  [TARE__OP_LOST_ENDS] = {0, 0, 0, 0},
-};
-
-/* Writes the operations' bytes, and picks the values. Every value is stored at every cursor and only the
- * right cursor moves on: begins and ends come in any order, and a missed branch costs more than a store. */
-static void pick(const tare__events_encoder *encoder, const layout *how, uint8_t **planes, picked *out)
+/* Far ones at a common width of four bytes are above no limit of 32 bits. */
+static bool is_wide(const list *from, uint32_t value, uint32_t limit)
 {
-    uint64_t *begins = out->times[BEGINS], *ends = out->times[ENDS], last = first_ticks(encoder);
-    uint32_t *names = out->names, spans = 0, n = encoder->count;
-    uint8_t *codes = planes[TARE__COLUMN_OPS];
-    out->first = last;
-    for (uint32_t i = 0; i < n; i++) {
-        uint64_t ticks = encoder->events[i].ticks, now = ticks < last ? last : ticks, time = now - last;
-        unsigned op = encoder->events[i].op & 7;
-        struct moves move = moves_of[op];
-        uint32_t name = tare__name_or_lost(encoder->events[i].name) & -(uint32_t)move.names;
-        last = now;
-        *begins = *ends = time;
-        *names = name;
-        begins += move.begins;
-        ends += move.ends;
-        names += move.names;
-        spans += move.spans;
-        codes[i] = how->codes[op];
-        if (TARE__UNLIKELY((time > how->time_limit[move.ends]) | (name > how->name_limit)))
-            codes[i] = write_wide(how, planes, (tare__op)op, time, name);
+    return value > limit || (value == TARE__TIME_FAR && from->far);
+}
+
+/* Fills a list's planes; each has room for all events. The far times' low bytes take the place of what stands for
+ * them. */
+static void write_list(const list *from, unsigned width, const uint8_t *ops, uint8_t **planes)
+{
+    uint8_t **own = planes + from->first_plane, *start[8];
+    for (unsigned k = 0; k < width; k++) {
+        start[k] = own[k];
+        split(from->values, from->count, own[k], k);
+        own[k] += from->count;
     }
-    planes[TARE__COLUMN_OPS] += n;
-    out->time_count[BEGINS] = (size_t)(begins - out->times[BEGINS]);
-    out->time_count[ENDS] = (size_t)(ends - out->times[ENDS]);
-    out->name_count = (size_t)(names - out->names);
-    out->spans = spans;
-    out->last = last;
-}
-
-/* Byte k of every value into plane k, for the common width. `plane` starts where `planes` did. */
-static void split_times(const uint64_t *restrict times, size_t n, uint8_t *restrict plane, unsigned k)
-{
-    for (size_t i = 0; i < n; i++)
-        plane[i] = (uint8_t)(times[i] >> 8 * k);
-}
-
-static void split_names(const uint32_t *restrict names, size_t n, uint8_t *restrict plane, unsigned k)
-{
-    for (size_t i = 0; i < n; i++)
-        plane[i] = (uint8_t)(names[i] >> 8 * k);
-}
-
-/* Fills the planes; each has room for all events. */
-static void split(const picked *from, const layout *how, uint8_t **planes)
-{
-    for (unsigned group = 0; group < 2; group++)
-        for (unsigned k = 0; k < how->time_width[group]; k++) {
-            uint8_t **plane = &planes[first_plane[group] + k];
-            split_times(from->times[group], from->time_count[group], *plane, k);
-            *plane += from->time_count[group];
+    uint32_t limit = largest(width), event = 0, number = 0, far = 0;
+    for (uint32_t i = 0; i < from->count; i++) {
+        if (i + STRIDE <= from->count && width < 4 && !any_above(from->values + i, limit)) {
+            i += STRIDE - 1;
+            continue;
         }
-    for (unsigned k = 0; k < how->name_width; k++) {
-        uint8_t **plane = &planes[TARE__COLUMN_NAME + k];
-        split_names(from->names, from->name_count, *plane, k);
-        *plane += from->name_count;
+        uint32_t value = from->values[i];
+        if (!is_wide(from, value, limit))
+            continue;
+        uint64_t whole = value == TARE__TIME_FAR && from->far ? from->far[far++] : value;
+        for (unsigned k = 0; k < width && whole > value; k++)
+            start[k][i] = (uint8_t)(whole >> 8 * k);
+        write_wide(from, width, whole, &planes[TARE__COLUMN_OPS][seek(ops, from->of, i, &event, &number)],
+                   planes);
     }
+}
+
+/* The first event with a time is where the block starts: its own is 0. */
+static void take_first(tare__events_encoder *encoder)
+{
+    for (const uint8_t *op = encoder->ops; op < encoder->tail.op; op++) {
+        if (*op >= TARE__OP_NUMBER)
+            continue;
+        unsigned group = tare__op_ends((tare__op)*op);
+        uint64_t time = encoder->times[group][0];
+        if (time == TARE__TIME_FAR) {
+            time = encoder->far[group][0];
+            memmove(encoder->far[group], encoder->far[group] + 1, --encoder->far_count[group] * sizeof(uint64_t));
+        }
+        encoder->times[group][0] = 0;
+        encoder->from += time;
+        return;
+    }
+    encoder->from = encoder->tail.ticks = 0; /* none has */
+}
+
+static uint32_t count_spans(const uint8_t *ops, size_t n)
+{
+    uint32_t spans = 0;
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        spans += count_members(SET_SPANS, ops + i);
+    for (; i < n; i++)
+        spans += ops[i] == TARE__OP_BEGIN || ops[i] == TARE__OP_NEXT;
+    return spans;
 }
 
 static void put_stack(const tare__span_stack *open, uint64_t first, tare__text *out)
@@ -265,30 +322,33 @@ int tare__events_seal(tare__events_encoder *encoder, tare__squeezer *squeezer, c
 {
     uint8_t *planes[TARE__COLUMNS_EVENTS];
     tare__column columns[TARE__COLUMNS_EVENTS];
-    size_t n = encoder->count, slots = n + 1; /* one for the value that does not count */
-    size_t picked_bytes = slots * (2 * sizeof(uint64_t) + sizeof(uint32_t));
-    uint8_t *room = tare__squeezer_room(squeezer, picked_bytes + TARE__COLUMN_VALUE * n);
+    size_t n = tare__events_count(encoder);
+    uint8_t *room = tare__squeezer_room(squeezer, TARE__COLUMN_VALUE * n);
     if (!room)
         return TARE_E_MEMORY;
-    uint64_t *times = (uint64_t *)(void *)room;
-    picked values = {.times = {times, times + slots}, .names = (uint32_t *)(void *)(times + 2 * slots)};
     for (unsigned i = 0; i < TARE__COLUMN_VALUE; i++)
-        columns[i].data = planes[i] = room + picked_bytes + i * n;
+        columns[i].data = planes[i] = room + i * n;
+    take_first(encoder);
     layout how = choose_layout(encoder);
-    pick(encoder, &how, planes, &values);
-    split(&values, &how, planes);
+    write_codes(encoder->ops, n, &how, planes[TARE__COLUMN_OPS]);
+    list times[2] = {times_of(encoder, BEGINS), times_of(encoder, ENDS)}, names = names_of(encoder);
+    for (unsigned group = 0; group < 2; group++)
+        write_list(&times[group], how.time_width[group], encoder->ops, planes);
+    write_list(&names, how.name_width, encoder->ops, planes);
+    planes[TARE__COLUMN_OPS] += n;
     for (unsigned i = 0; i < TARE__COLUMN_VALUE; i++)
         columns[i].bytes = (size_t)(planes[i] - columns[i].data);
     columns[TARE__COLUMN_VALUE].data = encoder->values;
     columns[TARE__COLUMN_VALUE].bytes = (size_t)(encoder->values_end - encoder->values);
 
     header->kind = TARE__BLOCK_EVENTS;
-    header->count = encoder->count;
-    header->spans = values.spans;
-    header->first_ticks = values.first;
-    header->last_ticks = values.last;
+    header->count = (uint32_t)n;
+    header->spans = count_spans(encoder->ops, n);
+    header->first_ticks = encoder->from;
+    header->last_ticks = encoder->tail.ticks;
     size_t at = tare__block_begin(out);
-    put_stack(open, values.first, out);
-    int status = tare__columns_put(squeezer, columns, TARE__COLUMNS_EVENTS, out);
+    put_stack(open, encoder->from, out);
+    uint32_t times_planes = (1u << TARE__COLUMN_VALUE) - (1u << TARE__COLUMN_BEGIN);
+    int status = tare__columns_put_scattered(squeezer, columns, TARE__COLUMNS_EVENTS, times_planes, out);
     return tare__block_end(out, at, header, status);
 }

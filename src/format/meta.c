@@ -58,7 +58,7 @@ static int seal_some_names(const tare__file_name *names, uint32_t n, size_t text
         fill_name(&names[i], i ? names[i - 1].id : 0, ends);
     tare__column columns[NAME_COLUMNS];
     for (unsigned i = 0; i < NAME_COLUMNS; i++)
-        columns[i] = (tare__column){starts[i], (size_t)(ends[i] - starts[i])};
+        columns[i] = (tare__column){.data = starts[i], .bytes = (size_t)(ends[i] - starts[i])};
     tare__block_header header = {.kind = TARE__BLOCK_NAMES, .count = n};
     size_t at = tare__block_begin(out);
     return tare__block_end(out, at, &header, tare__columns_put(squeezer, columns, NAME_COLUMNS, out));
@@ -197,8 +197,8 @@ static int put_aggregates(const tare__aggregate *aggregates, uint32_t n, tare__s
         return TARE_E_MEMORY;
     tare__column columns[CELL_COLUMNS];
     for (unsigned i = 0; i < CELL_BUCKETS; i++)
-        columns[i] = (tare__column){room + i * each, (size_t)(ends[i] - (room + i * each))};
-    columns[CELL_BUCKETS] = (tare__column){(const uint8_t *)buckets->data, buckets->length};
+        columns[i] = (tare__column){.data = room + i * each, .bytes = (size_t)(ends[i] - (room + i * each))};
+    columns[CELL_BUCKETS] = (tare__column){.data = (const uint8_t *)buckets->data, .bytes = buckets->length};
     return tare__columns_put(squeezer, columns, CELL_COLUMNS, out);
 }
 

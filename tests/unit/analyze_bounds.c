@@ -13,7 +13,7 @@
 
 static void seal_when_full(builder *b)
 {
-    if (b->events->count >= TARE__EVENTS_MAX - 4)
+    if (tare__events_count(b->events) >= TARE__EVENTS_MAX - 4)
         build_seal(b);
 }
 
@@ -158,7 +158,7 @@ static void a_thousand_streams_are_kept_apart(void **state)
     builder_check(tare__span_stack_push(&open, OUTER, 2000));
     for (uint32_t ordinal = 0; ordinal < 2; ordinal++)
         for (uint32_t stream = 1; stream <= STREAMS; stream++) {
-            tare__events_reset(b->events);
+            tare__events_reset(b->events, 0);
             if (ordinal == 0)
                 tare__events_add(b->events, TARE__OP_BEGIN, OUTER, 2000);
             else

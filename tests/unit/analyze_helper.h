@@ -40,6 +40,17 @@ static inline builder *build_single(void)
     return b;
 }
 
+/* A complete span on the GPU's track and an aggregate one, each a block. */
+static inline void build_complete_and_aggregate(builder *b)
+{
+    const tare__complete_span span = {.name = INNER, .track = GPU, .start = 5000, .end = 5400};
+    tare__block_header header = {.stream = 1};
+    builder_check(tare__complete_seal(&span, 1, b->squeezer, &header, &b->file));
+    uint32_t buckets[TARE__CELL_BUCKETS] = {[20] = 1};
+    tare__aggregate cell = {OTHER, 1, 1, 1, 44, 44, 44, buckets};
+    builder_check(tare__aggregates_seal(&cell, 1, b->squeezer, &header, &b->file));
+}
+
 static inline tare__analysis *analyze_by(builder *b, tare__by by)
 {
     tare__trace *trace;

@@ -31,12 +31,7 @@ static builder *some_of_all(void)
             build_seal(b);
     }
     build_seal(b);
-    const tare__complete_span span = {.name = INNER, .track = GPU, .start = 5000, .end = 5400};
-    tare__block_header header = {.stream = 1};
-    builder_check(tare__complete_seal(&span, 1, b->squeezer, &header, &b->file));
-    uint32_t buckets[TARE__CELL_BUCKETS] = {[20] = 1};
-    tare__aggregate cell = {OTHER, 1, 1, 1, 44, 44, 44, buckets};
-    builder_check(tare__aggregates_seal(&cell, 1, b->squeezer, &header, &b->file));
+    build_complete_and_aggregate(b);
     build_end(b, t + 1000);
     return b;
 }

@@ -60,7 +60,7 @@ static void add_events(tare__text *file)
     tare__span_stack none = {0};
     assert_true(squeezer && encoder);
     assert_int_equal(tare__names_seal(&name, 1, squeezer, file), 0);
-    tare__events_reset(encoder);
+    tare__events_reset(encoder, 0);
     tare__events_add(encoder, TARE__OP_BEGIN, 1, 2000);
     tare__events_add(encoder, TARE__OP_END, 0, 3000);
     assert_int_equal(tare__events_seal(encoder, squeezer, &none, &header, file), 0);

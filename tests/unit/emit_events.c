@@ -81,7 +81,7 @@ static void seal(uint32_t stream, uint32_t ordinal, const tare__span_stack *open
     tare__block_header header = {.stream = stream, .ordinal = ordinal};
     static const tare__span_stack none;
     assert_int_equal(tare__events_seal(encoder, squeezer, open ? open : &none, &header, &file), 0);
-    tare__events_reset(encoder);
+    tare__events_reset(encoder, 0);
 }
 
 static void event(tare__op op, uint32_t name, uint64_t at)

@@ -125,7 +125,7 @@ static void round_trip(fixture *f)
 
 static void again(fixture *f)
 {
-    tare__events_reset(f->encoder);
+    tare__events_reset(f->encoder, 0);
     f->count = f->spans = 0;
 }
 

@@ -194,7 +194,7 @@ static inline size_t build_seal(builder *builder)
     size_t at = builder->file.length;
     builder_check(tare__events_seal(builder->events, builder->squeezer, &stream->before, &header,
                                     &builder->file));
-    tare__events_reset(builder->events);
+    tare__events_reset(builder->events, 0);
     stream->before.depth = 0;
     for (uint32_t i = 0; i < stream->open.depth; i++)
         builder_check(tare__span_stack_push(&stream->before, stream->open.spans[i].name,
