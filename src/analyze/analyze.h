@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
+#include "format/metrics.h"
 #include "tare.h"
 
 struct tare__trace;
@@ -24,6 +25,7 @@ typedef enum tare__by {
 
 typedef struct tare__analyze_options {
     tare__by by;
+    const struct tare__rules *rules; /* the user's own; NULL: none */
 } tare__analyze_options;
 
 #define TARE__NO_ROW UINT32_MAX
@@ -53,6 +55,10 @@ typedef struct tare__run_table {
     const char *cpu_model;
     const char *folder;    /* of an unfinished file: the session folder it may be salvaged from */
     uint32_t cpus;         /* 0: not known */
+    const char *kernel, *system, *revision, *gpus; /* NULL: not known */
+    double memory_bytes;   /* of the machine; NaN: not known */
+    int64_t attached;      /* pid of a process that ran already; 0: it was launched */
+    bool oom_killed;       /* the kernel killed a process of it for want of memory */
     uint64_t start_realtime_ns; /* since 1970; 0: not known */
     double elapsed_ns;     /* to the end, or to the last thing recorded when the file is unfinished */
     bool finished;         /* it has its END block */
@@ -208,6 +214,94 @@ typedef struct tare__thread_row { /* by process, then in order of appearance */
     uint64_t skipped_slots;
 } tare__thread_row;
 
+/* ---- metrics: what was sampled over time --------------------------------------------------------- */
+/* One stretch of a series. Values as the metric is shown: a gauge's value, a total's rate a second. */
+typedef struct tare__metric_point {
+    double at_ns;     /* start */
+    double lasts_ns;
+    double min, mean, max; /* mean: weighted by time */
+} tare__metric_point;
+
+/* Units of values, as shown: bytes, seconds of CPU a second ("cores"), shares, °C, W, Hz, counts; of totals a
+ * second: B/s, cores, 1/s, W. */
+typedef enum tare__metric_unit {
+    TARE__SHOW_COUNT, TARE__SHOW_BYTES, TARE__SHOW_SHARE /* 1 is 100 % */, TARE__SHOW_CORES, TARE__SHOW_SECONDS,
+    TARE__SHOW_CELSIUS, TARE__SHOW_WATTS, TARE__SHOW_JOULES, TARE__SHOW_HERTZ, TARE__SHOW_BITS,
+    TARE__SHOW_BYTES_PER_S, TARE__SHOW_PER_S
+} tare__metric_unit;
+
+typedef struct tare__metric_row { /* by subject kind, owner, key, then metric */
+    const char *metric;    /* "memory.rss" */
+    uint32_t subject;      /* tare__subject_kind */
+    uint64_t key, owner;
+    const char *label;     /* of the subject; "" */
+    uint32_t kind;         /* tare__metric_kind */
+    uint32_t known;        /* tare__metric; TARE__METRIC_COUNT: of another version */
+    tare__metric_unit unit; /* of min, mean, max, first, last and of points */
+    tare__metric_unit total_unit; /* of total */
+    const char *absent;    /* why there are no values, or none any more; NULL: there are */
+    uint64_t n;            /* samples; 0: none, and all that follows is NaN */
+    double min, mean, max; /* of the gauge; of a total: of its rate a second between samples */
+    double max_at_ns;
+    double first, last;    /* of a gauge */
+    double total;          /* of a total: what was added from the first sample to the last; else NaN */
+    double from_ns, to_ns; /* first and last sample */
+    const tare__metric_point *points; /* in order, at most TARE__POINTS_MAX; NULL: too many series to keep them */
+    size_t n_points;
+} tare__metric_row;
+#define TARE__POINTS_MAX 1024u
+
+/* What the run used, one figure each, whoever measured it. NaN: absent; why is in `absent`. */
+typedef struct tare__usage_table {
+    double cpu_seconds;      /* of all processes, user and system */
+    double user_seconds, system_seconds;
+    double cores_mean, cores_max; /* cores in use */
+    double cores_allowed;    /* by affinity and container: what 100 % is */
+    double rss_peak_bytes;   /* of the largest process, by high-water mark */
+    bool rss_peak_at_least;  /* a process may have grown further between its last sample and its end */
+    const char *rss_peak_process; /* its name; NULL: not known */
+    double rss_peak_at_ns;   /* of the sample that first showed it; NaN: only known at the end */
+    double tree_rss_max_bytes; /* all processes together, at a tick */
+    double memory_allowed_bytes; /* by container or machine */
+    double io_read_bytes, io_write_bytes, disk_read_bytes, disk_write_bytes;
+    double net_received_bytes, net_sent_bytes; /* of the machine */
+    double faults_major, switches_voluntary, switches_forced;
+    double threads_max, processes_max;
+    double energy_joules;    /* of CPU packages and GPUs over the run */
+    double carbon_grams, carbon_intensity; /* intensity: g/kWh, as configured */
+    double gpu_busy_mean, gpu_memory_max_bytes; /* share; of all GPUs together */
+    const char *absent_cpu, *absent_memory, *absent_disk, *absent_energy, *absent_gpu; /* NULL: not absent */
+} tare__usage_table;
+
+/* Which span was open, innermost, on a thread of the run at an instant: for peaks. */
+typedef struct tare__open_at {
+    const char *span;   /* NULL: none */
+    uint32_t row;       /* in spans; TARE__NO_ROW */
+} tare__open_at;
+
+/* ---- findings ------------------------------------------------------------------------------------ */
+typedef enum tare__severity { TARE__INFO = 1, TARE__WARNING = 2, TARE__CRITICAL = 3 } tare__severity;
+
+typedef struct tare__figure {
+    const char *name;
+    double value;
+    tare__metric_unit unit;
+} tare__figure;
+
+typedef struct tare__finding { /* worst first */
+    const char *id;       /* "memory-growth"; stable, for machines */
+    tare__severity severity;
+    const char *title;    /* a short sentence without full stop, with the main number */
+    const char *evidence; /* sentences with numbers */
+    const char *advice;   /* sentences: what to do */
+    double gain;          /* predicted share of the run's time that could be saved, 0..1; NaN: not predicted */
+    const char *gain_how; /* how that was derived, or why there is none */
+    double from_ns, to_ns; /* where it holds; NaN: everywhere */
+    const tare__figure *figures;
+    size_t n_figures;
+    const char *source;   /* of a user's rule: file:line; NULL: built in */
+} tare__finding;
+
 /* ---- the tare line ------------------------------------------------------------------------------- */
 typedef struct tare__own_table {
     uint64_t spans, chained_spans; /* by begin and end; by next */
@@ -217,6 +311,8 @@ typedef struct tare__own_table {
     double own_ns;       /* the recorder's time in the program: events times their cost; NaN: not known */
     double taken_off_ns; /* of that, taken off self times */
     double collector_cpu_ns; /* NaN: the file has no end */
+    double sampler_cpu_ns;   /* of that: looking at program and machine; NaN: nothing was sampled, or no end */
+    double interval_ns, longest_interval_ns; /* between samples: as asked for, and at the longest; NaN: none */
     double recorded_ns;  /* of all threads, from the first event of each to its last */
     double share;        /* own_ns of recorded_ns; NaN when either is not known */
 } tare__own_table;
@@ -244,6 +340,11 @@ typedef struct tare__analysis {
     size_t n_processes;
     const tare__thread_row *threads;
     size_t n_threads;
+    const tare__metric_row *metrics;
+    size_t n_metrics;
+    tare__usage_table usage;
+    const tare__finding *findings;
+    size_t n_findings;
     tare__arena *arena; /* private */
 } tare__analysis;
 
@@ -252,5 +353,65 @@ typedef struct tare__analysis {
 int tare__analyze(struct tare__trace *trace, const tare__analyze_options *options, tare__analysis **analysis,
                   tare__error *error);
 void tare__analysis_free(tare__analysis *analysis); /* NULL is fine */
+
+/* The row of a metric of a subject: the first one of that kind when key is UINT64_MAX. NULL: not sampled. */
+const tare__metric_row *tare__metric_row_of(const tare__analysis *analysis, tare__metric metric,
+                                            tare__subject_kind subject, uint64_t key);
+
+/* ---- rules of the user's own: a small file, one a paragraph (docs/RULES.md) ------------------------- */
+typedef struct tare__rules tare__rules;
+/* Parses text; `name` is for sentences. 0; TARE_E_INPUT with name, line and what was wrong; TARE_E_MEMORY. */
+int tare__rules_parse(const char *text, size_t bytes, const char *name, tare__rules **rules, tare__error *error);
+void tare__rules_free(tare__rules *rules); /* NULL is fine */
+
+/* ---- timeline: spans as boxes for drawing, merged where they are too small to be seen --------------------- */
+/* A box is a span, or several neighbours of one level that were merged. */
+typedef struct tare__box {
+    uint32_t lane;      /* in lanes */
+    uint32_t depth;
+    uint32_t name;      /* in names: of the span; of merged ones the name with the most time */
+    uint64_t calls;     /* 1: one span */
+    double at_ns, lasts_ns;
+    double busy_ns;     /* of merged ones: sum of their durations; else = lasts_ns */
+    bool mixed;         /* merged ones of several names */
+} tare__box;
+
+typedef struct tare__lane { /* by process, then thread or track */
+    const char *name;     /* "train.py (12345) · MainThread" or a track's */
+    const char *process;
+    int64_t pid, tid;     /* 0: not known */
+    uint32_t track_kind;  /* tare_track_kind; 0: a thread */
+    uint32_t depth;       /* levels */
+    uint64_t spans;       /* in it, before merging */
+} tare__lane;
+
+typedef struct tare__counter_line { /* a counter of the program: min and max a stretch */
+    const char *name;
+    const tare__metric_point *points;
+    size_t n_points;
+} tare__counter_line;
+
+typedef struct tare__timeline {
+    const tare__lane *lanes;
+    size_t n_lanes;
+    const tare__box *boxes; /* by lane, then depth, then time */
+    size_t n_boxes;
+    const char *const *names;
+    size_t n_names;
+    const tare__counter_line *counters;
+    size_t n_counters;
+    uint64_t spans;        /* in the boxes */
+    uint64_t merged_spans; /* of these: in boxes of more than one */
+    uint64_t left_out_spans; /* deeper or more lanes than are kept */
+    double resolution_ns;  /* shorter ones may be merged */
+    tare__arena *arena;    /* private */
+} tare__timeline;
+
+/* Reads the whole trace (rewinding it), memory bounded by `boxes_max`. 0 or a status with a sentence. */
+int tare__analyze_timeline(struct tare__trace *trace, size_t boxes_max, tare__timeline **timeline,
+                           tare__error *error);
+void tare__timeline_free(tare__timeline *timeline); /* NULL is fine */
+/* The innermost box over an instant on the lane that is busiest then; row is TARE__NO_ROW. */
+tare__open_at tare__timeline_open_at(const tare__timeline *timeline, double at_ns);
 
 #endif

@@ -31,7 +31,8 @@ typedef struct tare__emit_options {
 
 typedef enum tare__emit_needs {
     TARE__EMIT_TABLES = 1, /* analysis is set */
-    TARE__EMIT_CURSOR = 2  /* trace is set; it is read from its start to its end */
+    TARE__EMIT_CURSOR = 2, /* trace is set; it is read from its start to its end */
+    TARE__EMIT_BOTH = 3
 } tare__emit_needs;
 
 typedef struct tare__emit_input {
@@ -49,7 +50,17 @@ typedef struct tare__emitter {
                 tare__error *error);
 } tare__emitter;
 
-extern const tare__emitter tare__emit_text, tare__emit_json, tare__emit_events;
+extern const tare__emitter tare__emit_text, tare__emit_json, tare__emit_events, tare__emit_html, tare__emit_chrome,
+    tare__emit_perfetto;
+
+/* CSV is one file a table: a name and a sink at a time. `open` returns the sink of a new file, NULL to stop. */
+typedef struct tare__emit_files {
+    const tare__emit_sink *(*open)(void *context, const char *name); /* "spans.csv" */
+    int (*close)(void *context); /* the file opened last; 0, else the emitter stops */
+    void *context;
+} tare__emit_files;
+/* 0; TARE_E_SYSTEM when a file refused (its owner knows why), TARE_E_MEMORY. */
+int tare__emit_csv(const tare__analysis *analysis, const tare__emit_files *files, tare__error *error);
 
 /* In order of the table; NULL past its end. */
 const tare__emitter *tare__emit_at(size_t index);

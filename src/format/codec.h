@@ -71,6 +71,10 @@ typedef struct tare__column {
 #define TARE__COLUMNS_BYTES_MAX (8u << 20)
 /* Appends the set to `out`. 0, TARE_E_MEMORY, or TARE_E_USAGE when it is too large. */
 int tare__columns_put(tare__squeezer *squeezer, const tare__column *columns, size_t n, tare__text *out);
+/* The same, with a bit (of column 0 in bit 0) for each column whose values are in no order, as times are: nothing
+ * is gained by looking for repeats there. */
+int tare__columns_put_scattered(tare__squeezer *squeezer, const tare__column *columns, size_t n,
+                                uint32_t scattered, tare__text *out);
 /* Reads a set of n columns; each may have up to `limit` bytes. Column data lives in the squeezer or in the
  * reader's bytes until the next call. 0, TARE_E_INPUT or TARE_E_MEMORY. */
 int tare__columns_get(tare__squeezer *squeezer, tare__reader *reader, tare__column *columns, size_t n,
@@ -139,29 +143,36 @@ typedef struct tare__event {
     double value;
 } tare__event;
 
-/* Events as they come; all the work is done when the block is sealed, in registers. */
-typedef struct tare__raw_event {
-    uint64_t ticks; /* 0 for those without a time */
-    uint32_t name;
-    uint32_t op;
-} tare__raw_event;
+/* Where the next event goes. A loop that adds many keeps a copy, so that it stays in registers. */
+typedef struct tare__events_tail {
+    uint8_t *op;
+    uint32_t *name, *begin, *end;
+    uint64_t ticks; /* of the event before: none is earlier */
+} tare__events_tail;
 
+/* Events as they come: one operation each, names and times in lists of their own. What a block makes of them
+ * is decided when it is sealed. */
 typedef struct tare__events_encoder {
-    uint32_t count;
+    tare__events_tail tail;
+    uint64_t from;
     uint8_t *values_end;
-    tare__raw_event events[TARE__EVENTS_MAX];
+    uint32_t far_count[2];
+    uint8_t ops[TARE__EVENTS_MAX];
+    uint32_t names[TARE__EVENTS_MAX];
+    uint32_t times[2][TARE__EVENTS_MAX]; /* of begins, of ends; TARE__TIME_FAR: see below */
+    uint64_t far[2][TARE__EVENTS_MAX];   /* those that do not fit there, in order */
     uint8_t values[TARE__EVENTS_MAX * TARE__VARINT_BYTES];
 } tare__events_encoder;
+#define TARE__TIME_FAR UINT32_MAX
 
 tare__events_encoder *tare__events_encoder_new(void);
 void tare__events_encoder_free(tare__events_encoder *encoder);
-void tare__events_reset(tare__events_encoder *encoder);
+void tare__events_reset(tare__events_encoder *encoder, uint64_t from); /* no event is earlier than `from` */
+uint32_t tare__events_add_far(tare__events_encoder *encoder, unsigned ends, uint64_t time); /* TARE__TIME_FAR */
 
-/* Appends one event without a value; at most TARE__EVENTS_MAX events between resets. A time before the
- * last one is taken as it. */
-static inline void tare__events_add(tare__events_encoder *encoder, tare__op op, uint32_t name, uint64_t ticks)
+static inline uint32_t tare__events_count(const tare__events_encoder *encoder)
 {
-    encoder->events[encoder->count++] = (tare__raw_event){ticks, name, op};
+    return (uint32_t)(encoder->tail.op - encoder->ops);
 }
 
 static inline bool tare__op_ends(tare__op op) /* its time is among END's */
@@ -171,6 +182,28 @@ static inline bool tare__op_ends(tare__op op) /* its time is among END's */
 static inline bool tare__op_has_name(tare__op op)
 {
     return op != TARE__OP_END && op != TARE__OP_LOST_ENDS;
+}
+
+/* Appends one event without a value, to a copy of the encoder's tail; at most TARE__EVENTS_MAX events between
+ * resets. A time before the last one is taken as it. */
+static inline void tare__events_put(tare__events_encoder *encoder, tare__events_tail *tail, tare__op op,
+                                    uint32_t name, uint64_t ticks)
+{
+    *tail->op++ = (uint8_t)op;
+    if (tare__op_has_name(op))
+        *tail->name++ = tare__name_or_lost(name);
+    if (op >= TARE__OP_NUMBER)
+        return;
+    uint64_t now = ticks < tail->ticks ? tail->ticks : ticks, time = now - tail->ticks;
+    tail->ticks = now;
+    unsigned ends = tare__op_ends(op);
+    *(ends ? tail->end++ : tail->begin++) =
+        __builtin_expect(time < TARE__TIME_FAR, 1) ? (uint32_t)time : tare__events_add_far(encoder, ends, time);
+}
+
+static inline void tare__events_add(tare__events_encoder *encoder, tare__op op, uint32_t name, uint64_t ticks)
+{
+    tare__events_put(encoder, &encoder->tail, op, name, ticks);
 }
 
 /* Appends COUNTER, NUMBER or LOST_ENDS; the latter two have no time, LOST_ENDS no name. */
@@ -301,6 +334,47 @@ int tare__aggregates_seal(const tare__aggregate *aggregates, uint32_t n, tare__s
                           tare__block_header *header, tare__text *out);
 int tare__aggregates_read(const tare__block_header *header, const uint8_t *payload, tare__squeezer *squeezer,
                           tare__aggregate_sink *sink, void *context);
+
+/* ---- series and samples: values over time ---------------------------------------------------------------
+ * A series is one metric of one subject. SERIES blocks tell of series as they come up, and of all once more at
+ * the end; a later record of the same id replaces an earlier one (labels become known, values stop coming). */
+typedef struct tare__series {
+    uint32_t id;         /* 1, 2, … */
+    uint32_t unit;       /* tare__unit_kind */
+    uint32_t kind;       /* tare__metric_kind */
+    uint32_t subject;    /* tare__subject_kind */
+    uint64_t key, owner; /* as the subject's kind has them; else 0 */
+    const char *metric, *label; /* not NUL terminated; the label may be empty */
+    const char *absent;  /* why there are no values, or none any more: a sentence without full stop; empty: none */
+    uint32_t metric_bytes, label_bytes, absent_bytes;
+} tare__series;
+
+typedef void tare__series_sink(void *context, const tare__series *series);
+/* Appends as many blocks as it takes. 0, TARE_E_MEMORY, or TARE_E_USAGE for texts over 1 MiB. */
+int tare__series_seal(const tare__series *series, uint32_t n, tare__squeezer *squeezer, tare__text *out);
+int tare__series_read(const tare__block_header *header, const uint8_t *payload, tare__squeezer *squeezer,
+                      tare__series_sink *sink, void *context);
+
+/* Samples gathered tick by tick; belongs to one thread. */
+typedef struct tare__samples tare__samples;
+#define TARE__SAMPLES_TICKS_MAX 4096u   /* in a block */
+#define TARE__SAMPLES_VALUES_MAX 65536u /* in a block */
+tare__samples *tare__samples_new(void); /* NULL: no memory */
+void tare__samples_free(tare__samples *samples);
+/* Starts a tick; ticks grow. False: seal first (full), or no memory. */
+bool tare__samples_tick(tare__samples *samples, uint64_t ticks);
+/* A value of the tick just started; a series at most once a tick. False: full or no memory; it is then absent. */
+bool tare__samples_put(tare__samples *samples, uint32_t series, int64_t value);
+uint32_t tare__samples_values(const tare__samples *samples); /* so far */
+/* Appends one SAMPLES block and starts anew; appends nothing when there are no values. 0 or TARE_E_MEMORY. */
+int tare__samples_seal(tare__samples *samples, tare__squeezer *squeezer, tare__text *out);
+
+/* A series' values at ticks that follow each other in the block: ticks[i] has values[i]. */
+typedef void tare__samples_sink(void *context, uint32_t series, const uint64_t *ticks, const int64_t *values,
+                                uint32_t n);
+/* Checks the whole block first. 0, TARE_E_INPUT or TARE_E_MEMORY. */
+int tare__samples_read(const tare__block_header *header, const uint8_t *payload, tare__squeezer *squeezer,
+                       tare__samples_sink *sink, void *context);
 
 /* ---- clock beats, fields ----------------------------------------------------------------------------- */
 struct tare__clock_beat;

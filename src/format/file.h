@@ -28,7 +28,9 @@ typedef enum tare__block_kind {
     TARE__BLOCK_EVENTS = 6,     /* nested spans, marks, counters, numbers of one stream */
     TARE__BLOCK_COMPLETE = 7,   /* complete spans recorded by one stream */
     TARE__BLOCK_AGGREGATES = 8, /* one stream's aggregate spans; a later one replaces an earlier one */
-    TARE__BLOCK_END = 9         /* fields: how it ended (last block of a file that was closed) */
+    TARE__BLOCK_END = 9,        /* fields: how it ended (last block of a file that was closed) */
+    TARE__BLOCK_SERIES = 10,    /* what is sampled, as it comes up; repeated whole at the end */
+    TARE__BLOCK_SAMPLES = 11    /* values of series at some ticks */
 } tare__block_kind;
 
 #define TARE__BLOCK_MAGIC 0x4B4C4254u /* "TBLK" */
@@ -75,6 +77,14 @@ typedef enum tare__field {
     TARE__FIELD_CPU_MODEL = 9,
     TARE__FIELD_START_TICKS = 10,
     TARE__FIELD_DIRECTORY = 11,   /* working directory */
+    TARE__FIELD_KERNEL = 12,      /* "Linux 6.1.0-13-amd64" */
+    TARE__FIELD_SYSTEM = 13,      /* "Debian GNU/Linux 12 (bookworm)" */
+    TARE__FIELD_REVISION = 14,    /* of the working directory: "4f2a9c1 on main, with changes" */
+    TARE__FIELD_INTERVAL = 15,    /* ns between samples as asked for; absent: nothing is sampled */
+    TARE__FIELD_ATTACHED = 16,    /* pid: it ran already, and is only looked at from outside */
+    TARE__FIELD_MEMORY = 17,      /* bytes of the machine */
+    TARE__FIELD_GPUS = 18,        /* "2 x NVIDIA H200, driver 580.65.06"; or "n/a: " and why */
+    TARE__FIELD_CARBON = 19,      /* grams of CO2 a kilowatt-hour, times 1000, as configured */
     /* PROCESS */
     TARE__FIELD_PROCESS = 20,     /* file-wide process number: 1, 2, … */
     TARE__FIELD_PROCESS_ID = 21,  /* 16 random bytes; absent: seen but not joined */
@@ -118,7 +128,13 @@ typedef enum tare__field {
     TARE__FIELD_REFUSED_SYSTEM = 70,
     TARE__FIELD_REFUSED_COPY = 71,
     TARE__FIELD_WRITE_ERROR = 72, /* a sentence: the disk filled up, … and what is missing */
-    TARE__FIELD_LEFT_RUNNING = 73 /* recorded processes still running when it ended */
+    TARE__FIELD_LEFT_RUNNING = 73, /* recorded processes still running when it ended */
+    TARE__FIELD_SAMPLER_CPU = 74,  /* of COLLECTOR_CPU: ns spent sampling */
+    TARE__FIELD_STRETCHED = 75,    /* ns between samples at the longest, where the budget made it longer than asked */
+    TARE__FIELD_CHILD_USER = 76,   /* the direct child and what it waited for, by the kernel's account: ns of CPU */
+    TARE__FIELD_CHILD_SYSTEM = 77,
+    TARE__FIELD_CHILD_PEAK = 78,   /* bytes: the largest resident set among these, exact */
+    TARE__FIELD_OOM_KILLED = 79    /* 1: the kernel killed a process of the run for want of memory */
 } tare__field;
 
 /* ---- checksums ------------------------------------------------------------------------------------------------ */

@@ -6,6 +6,7 @@
 
 #include "ring.h"
 #include "file.h"
+#include "metrics.h"
 #include "codec.h"
 
 #endif

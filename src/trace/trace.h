@@ -82,6 +82,9 @@ typedef struct tare__trace_end {
     uint64_t refused_space, refused_abi, refused_system, refused_copy;
     uint64_t left_running;
     const char *write_error;
+    bool has_sampler_cpu, has_child, oom_killed;
+    uint64_t sampler_cpu_ns, stretched_ns;
+    uint64_t child_user_ns, child_system_ns, child_peak_bytes;
 } tare__trace_end;
 
 typedef struct tare__trace_process {
@@ -116,6 +119,14 @@ typedef struct tare__trace_name {
     uint32_t id;
 } tare__trace_name;
 
+typedef struct tare__trace_series {
+    uint32_t id;
+    uint32_t unit, kind, subject; /* tare__unit_kind, tare__metric_kind, tare__subject_kind; others are unknown */
+    uint64_t key, owner;
+    const char *metric, *label; /* NUL terminated; the label may be "" */
+    const char *absent;         /* NULL: not told to be */
+} tare__trace_series;
+
 const tare__trace_run *tare__trace_run_of(const tare__trace *trace);
 const tare__trace_end *tare__trace_end_of(const tare__trace *trace);
 /* In order of appearance. The pointer lives until the next call of next or prescan. */
@@ -123,6 +134,8 @@ const tare__trace_process *tare__trace_processes(const tare__trace *trace, size_
 size_t tare__trace_stream_count(const tare__trace *trace);
 const tare__trace_stream *tare__trace_stream_row(const tare__trace *trace, size_t row);
 const tare__trace_name *tare__trace_names(const tare__trace *trace, size_t *n);
+const tare__trace_series *tare__trace_series_rows(const tare__trace *trace, size_t *n);
+const tare__trace_series *tare__trace_series_at(const tare__trace *trace, uint32_t id);
 /* By number or id; NULL when the file does not tell of it. */
 const tare__trace_process *tare__trace_process_at(const tare__trace *trace, uint32_t number);
 const tare__trace_stream *tare__trace_stream_at(const tare__trace *trace, uint32_t id);
