@@ -56,7 +56,7 @@ static inline tare__analysis *analyze_by(builder *b, tare__by by)
     tare__trace *trace;
     tare__analysis *analysis;
     tare__error error = {""};
-    tare__analyze_options options = {by};
+    tare__analyze_options options = {.by = by};
     assert_int_equal(tare__trace_open(build_file(b), &trace, &error), 0);
     assert_int_equal(tare__analyze(trace, &options, &analysis, &error), 0);
     tare__trace_close(trace); /* the tables live on without it */

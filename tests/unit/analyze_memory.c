@@ -40,7 +40,7 @@ static int open_and_analyze(const char *path, tare__by by, tare__error *error)
 {
     tare__trace *trace;
     tare__analysis *analysis;
-    tare__analyze_options options = {by};
+    tare__analyze_options options = {.by = by};
     int status = tare__trace_open(path, &trace, error);
     if (status)
         return status;
