@@ -10,7 +10,7 @@
 
 #define TARE__FILE_MAGIC "\x89TARE\r\n\x1a" /* as PNG's: shows text-mode damage at once */
 #define TARE__FILE_MAJOR 1                  /* a reader refuses another major version */
-#define TARE__FILE_MINOR 0                  /* and reads any minor one, skipping what it does not know */
+#define TARE__FILE_MINOR 1                  /* and reads any minor one, skipping what it does not know */
 
 typedef struct tare__file_header {
     uint8_t magic[8];

@@ -65,6 +65,27 @@ static void take_aggregate(void *context, const tare__aggregate *aggregate)
     ++*(uint32_t *)context;
 }
 
+static void take_series(void *context, const tare__series *series)
+{
+    must(series->id != 0);
+    const char *texts[] = {series->metric, series->label, series->absent};
+    const uint32_t bytes[] = {series->metric_bytes, series->label_bytes, series->absent_bytes};
+    for (unsigned i = 0; i < 3; i++)
+        for (uint32_t at = 0; at < bytes[i]; at++)
+            sink += (uint8_t)texts[i][at];
+    ++*(uint32_t *)context;
+}
+
+static void take_samples(void *context, uint32_t series, const uint64_t *ticks, const int64_t *values, uint32_t n)
+{
+    must(series != 0 && n != 0);
+    for (uint32_t i = 0; i < n; i++) {
+        must(i == 0 || ticks[i] > ticks[i - 1]);
+        sink += (uint64_t)values[i];
+    }
+    *(uint32_t *)context += n;
+}
+
 static void read_clock(const tare__block_header *header, const uint8_t *payload)
 {
     tare__clock_beat beats[16];
@@ -94,6 +115,16 @@ static void read_block(const tare__block_header *header, const uint8_t *payload)
     case TARE__BLOCK_AGGREGATES:
         if (tare__aggregates_read(header, payload, squeezer, take_aggregate, &seen) == 0)
             must(seen == header->count);
+        break;
+    case TARE__BLOCK_SERIES:
+        if (tare__series_read(header, payload, squeezer, take_series, &seen) == 0)
+            must(seen == header->count);
+        break;
+    case TARE__BLOCK_SAMPLES:
+        if (tare__samples_read(header, payload, squeezer, take_samples, &seen) == 0)
+            must(seen == header->count);
+        else
+            must(seen == 0);
         break;
     case TARE__BLOCK_EVENTS:
         read_events(header, payload);

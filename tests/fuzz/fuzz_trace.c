@@ -36,7 +36,7 @@ static void analyze_file(const char *path, tare__by by)
     tare__error error;
     tare__trace *trace;
     tare__analysis *analysis;
-    tare__analyze_options options = {by};
+    tare__analyze_options options = {.by = by};
     if (tare__trace_open(path, &trace, &error))
         return;
     if (tare__analyze(trace, &options, &analysis, &error) == 0)

@@ -100,6 +100,37 @@ static void save_aggregates(tare__squeezer *squeezer)
     tare__text_free(&out);
 }
 
+static void save_series(tare__squeezer *squeezer)
+{
+    tare__series series[40];
+    tare__text out = {0};
+    for (uint32_t i = 0; i < 40; i++)
+        series[i] = (tare__series){.id = i * 2 + 1, .unit = 1 + i % 10, .kind = 1 + i % 3, .subject = 1 + i % 12,
+                                   .key = 1000 + i, .owner = i % 4, .metric = "memory.rss", .metric_bytes = 10,
+                                   .label = "python3", .label_bytes = i % 8, .absent = "no permission",
+                                   .absent_bytes = i % 5 ? 0 : 13};
+    check(tare__series_seal(series, 40, squeezer, &out));
+    save("series", &out);
+    tare__text_free(&out);
+}
+
+static void save_samples(tare__squeezer *squeezer, const char *name, uint32_t n_series, uint32_t ticks)
+{
+    tare__samples *samples = tare__samples_new();
+    tare__text out = {0};
+    check(!samples);
+    for (uint32_t tick = 0; tick < ticks; tick++) {
+        check(!tare__samples_tick(samples, 1000000 + (uint64_t)tick * 230000));
+        for (uint32_t i = 0; i < n_series; i++)
+            if (i % 3 == 0 || tick % (i + 1) == 0)
+                check(!tare__samples_put(samples, i * 2 + 1, (int64_t)tick * i * 4096 - i));
+    }
+    check(tare__samples_seal(samples, squeezer, &out));
+    save(name, &out);
+    tare__samples_free(samples);
+    tare__text_free(&out);
+}
+
 static void save_plain(void)
 {
     const tare__clock_beat beats[2] = {{1000, 500000, 1700000000000000000},
@@ -132,6 +163,9 @@ int main(int count, char **arguments)
     save_complete(squeezer);
     save_names(squeezer);
     save_aggregates(squeezer);
+    save_series(squeezer);
+    save_samples(squeezer, "samples-one", 1, 1);
+    save_samples(squeezer, "samples-some", 12, 10);
     save_plain();
     tare__squeezer_free(squeezer);
     return 0;
