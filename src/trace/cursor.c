@@ -143,7 +143,7 @@ static int skip_bad_payload(tare__trace *trace, const tare__block_header *header
 /* ---- stepping ------------------------------------------------------------------------------------ */
 static bool is_known(const tare__block_header *header)
 {
-    return header->kind >= TARE__BLOCK_RUN && header->kind <= TARE__BLOCK_END && header->flags == 0;
+    return header->kind >= TARE__BLOCK_RUN && header->kind <= TARE__BLOCK_SAMPLES && header->flags == 0;
 }
 
 /* Looks at the block under the cursor and moves behind it: 1 when *block is one to hand out, 0 when there was
@@ -190,7 +190,8 @@ static int step(tare__trace *trace, tare__trace_block *block, tare__error *error
 
 static void note_time(tare__trace *trace, const tare__block_header *header)
 {
-    if (header->kind != TARE__BLOCK_EVENTS && header->kind != TARE__BLOCK_COMPLETE)
+    if (header->kind != TARE__BLOCK_EVENTS && header->kind != TARE__BLOCK_COMPLETE &&
+        header->kind != TARE__BLOCK_SAMPLES)
         return;
     if (header->last_ticks > trace->damage.last_ticks)
         trace->damage.last_ticks = header->last_ticks;

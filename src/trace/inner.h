@@ -54,10 +54,12 @@ struct tare__trace {
     /* tables */
     tare__trace_run run;
     tare__trace_end end;
-    tare__trace_table processes, streams, names;
+    tare__trace_table processes, streams, names, series;
     tare__arena *name_texts;
     size_t name_text_bytes;
     tare__intern *files;
+    tare__intern *series_texts;
+    size_t series_text_bytes;
 
     tare__clock_beat *beats;
     uint32_t n_beats;
@@ -70,13 +72,16 @@ struct tare__trace {
 int tare__trace_window(tare__trace *trace, uint64_t offset, size_t bytes, const uint8_t **data, size_t *got,
                        tare__error *error);
 
-/* ---- tables (tables.c, clock.c) ------------------------------------------------------------------ */
+/* ---- tables (tables.c, texts.c, clock.c) ------------------------------------------------------------------ */
 /* Takes in a block that fills a table; others are left alone. 0, TARE_E_INPUT when the codec refuses it,
  * TARE_E_MEMORY. */
 int tare__trace_digest(tare__trace *trace, const tare__trace_block *block);
 bool tare__trace_is_meta(unsigned kind); /* a block that prescan reads */
 void tare__trace_init_tables(tare__trace *trace);
 void tare__trace_free_tables(tare__trace *trace);
+#define TARE__TRACE_TEXT_MAX ((size_t)4096) /* of one field or text; more is cut */
+int tare__trace_take_names(tare__trace *trace, const tare__trace_block *block);
+int tare__trace_take_series(tare__trace *trace, const tare__trace_block *block);
 int tare__trace_add_beats(tare__trace *trace, const tare__trace_block *block);
 
 #endif

@@ -153,9 +153,11 @@ int tare__trace_open(const char *path, tare__trace **result, tare__error *error)
     trace->squeezer = tare__squeezer_new();
     trace->name_texts = tare__arena_new();
     trace->files = tare__intern_new();
+    trace->series_texts = tare__intern_new();
     trace->beats = malloc(TARE__BEATS_MAX * sizeof *trace->beats);
     int status = widen_window(trace, WINDOW_BYTES);
-    if (!trace->path || !trace->squeezer || !trace->name_texts || !trace->files || !trace->beats || status) {
+    if (!trace->path || !trace->squeezer || !trace->name_texts || !trace->files || !trace->series_texts ||
+        !trace->beats || status) {
         tare__trace_close(trace);
         return tare__fail(error, TARE_E_MEMORY, "out of memory while opening %s", path);
     }
@@ -180,6 +182,7 @@ void tare__trace_close(tare__trace *trace)
     tare__squeezer_free(trace->squeezer);
     tare__arena_free(trace->name_texts);
     tare__intern_free(trace->files);
+    tare__intern_free(trace->series_texts);
     free(trace->beats);
     free(trace->buffer);
     free(trace->path);

@@ -1,4 +1,4 @@
-/* tables: what the blocks RUN, NAMES, PROCESS, STREAM and END say, digested as they pass.
+/* tables: what the blocks RUN, NAMES, PROCESS, STREAM, SERIES and END say, digested as they pass.
  * Owned by the thread that opened the trace. A later block replaces an earlier one.
  * Must not know events. */
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 #include "tare.h"
 
 #define ROWS_MAX ((size_t)100000) /* processes, streams */
-#define TEXT_MAX ((size_t)4096)   /* of one field; more is cut */
-#define NAME_TEXTS_MAX ((size_t)24 << 20)
+#define TEXT_MAX TARE__TRACE_TEXT_MAX
+#define SERIES_MAX ((size_t)1 << 18)
 
 /* ---- rows by number ------------------------------------------------------------------------------ */
 void *tare__trace_find_row(const tare__trace_table *table, uint64_t number)
@@ -65,6 +65,7 @@ void tare__trace_init_tables(tare__trace *trace)
     trace->processes = (tare__trace_table){.row_bytes = sizeof(tare__trace_process), .limit = ROWS_MAX};
     trace->streams = (tare__trace_table){.row_bytes = sizeof(tare__stream_row), .limit = ROWS_MAX};
     trace->names = (tare__trace_table){.row_bytes = sizeof(tare__trace_name), .limit = TARE__TRACE_IDS_MAX};
+    trace->series = (tare__trace_table){.row_bytes = sizeof(tare__trace_series), .limit = SERIES_MAX};
     trace->first_ticks = UINT64_MAX;
     trace->beat_stride = 1;
 }
@@ -95,6 +96,14 @@ static const field_rule run_rules[] = {
     {TARE__FIELD_START_TICKS, NUMBER64, AT(start_ticks), 0},
     {TARE__FIELD_CLOCK_KIND, NUMBER32, AT(clock), 0},
     {TARE__FIELD_CPUS, NUMBER32, AT(cpus), 0},
+    {TARE__FIELD_KERNEL, TEXT, AT(kernel), 0},
+    {TARE__FIELD_SYSTEM, TEXT, AT(system), 0},
+    {TARE__FIELD_REVISION, TEXT, AT(revision), 0},
+    {TARE__FIELD_GPUS, TEXT, AT(gpus), 0},
+    {TARE__FIELD_MEMORY, NUMBER64, AT(memory_bytes), 0},
+    {TARE__FIELD_INTERVAL, NUMBER64, AT(interval_ns), 0},
+    {TARE__FIELD_ATTACHED, NUMBER64, AT(attached), 0},
+    {TARE__FIELD_CARBON, NUMBER64, AT(carbon), AT(has_carbon)},
     {0, 0, 0, 0},
 };
 #undef RECORD
@@ -115,6 +124,12 @@ static const field_rule end_rules[] = {
     {TARE__FIELD_REFUSED_COPY, NUMBER64, AT(refused_copy), 0},
     {TARE__FIELD_WRITE_ERROR, TEXT, AT(write_error), 0},
     {TARE__FIELD_LEFT_RUNNING, NUMBER64, AT(left_running), 0},
+    {TARE__FIELD_SAMPLER_CPU, NUMBER64, AT(sampler_cpu_ns), AT(has_sampler_cpu)},
+    {TARE__FIELD_STRETCHED, NUMBER64, AT(stretched_ns), 0},
+    {TARE__FIELD_CHILD_USER, NUMBER64, AT(child_user_ns), AT(has_child)},
+    {TARE__FIELD_CHILD_SYSTEM, NUMBER64, AT(child_system_ns), 0},
+    {TARE__FIELD_CHILD_PEAK, NUMBER64, AT(child_peak_bytes), 0},
+    {TARE__FIELD_OOM_KILLED, FLAG, AT(oom_killed), 0},
     {0, 0, 0, 0},
 };
 #undef RECORD
@@ -284,57 +299,6 @@ static int digest_stream(tare__trace *trace, const tare__trace_block *block)
     return 0;
 }
 
-/* ---- names --------------------------------------------------------------------------------------- */
-typedef struct name_taker {
-    tare__trace *trace;
-    int status;
-} name_taker;
-
-static bool same_text(const char *kept, size_t kept_bytes, const char *text, size_t bytes)
-{
-    return kept && kept_bytes == bytes && memcmp(kept, text, bytes) == 0;
-}
-
-/* Names come again at the file's end; one that is there already takes no memory. */
-static const char *keep_text(tare__trace *trace, const tare__trace_name *row, const tare__file_name *name)
-{
-    if (same_text(row->text, row->text_bytes, name->text, name->text_bytes))
-        return row->text;
-    trace->name_text_bytes += name->text_bytes + 1;
-    if (trace->name_text_bytes > NAME_TEXTS_MAX)
-        return "(name too many)";
-    return tare__arena_copy(trace->name_texts, name->text, name->text_bytes);
-}
-
-static void take_name(void *context, const tare__file_name *name)
-{
-    name_taker *taker = context;
-    bool refused;
-    if (taker->status)
-        return;
-    tare__trace_name *row = tare__trace_make_row(&taker->trace->names, name->id, &refused);
-    const char *text = row ? keep_text(taker->trace, row, name) : NULL;
-    if (!text) {
-        taker->status = refused ? 0 : TARE_E_MEMORY;
-        return;
-    }
-    const char *file = NULL;
-    if (name->file_bytes) {
-        uint32_t at = tare__intern_add(taker->trace->files, name->file, name->file_bytes);
-        file = tare__intern_text(taker->trace->files, at, NULL);
-        if (!file)
-            taker->status = TARE_E_MEMORY;
-    }
-    *row = (tare__trace_name){text, file, (uint32_t)strlen(text), name->kind, name->line, name->id};
-}
-
-static int digest_names(tare__trace *trace, const tare__trace_block *block)
-{
-    name_taker taker = {trace, 0};
-    int status = tare__names_read(&block->header, block->payload, trace->squeezer, take_name, &taker);
-    return status ? status : taker.status;
-}
-
 /* ---- aggregates: only where the newest readable block is ----------------------------------------- */
 static void drop_aggregate(void *context, const tare__aggregate *aggregate)
 {
@@ -360,10 +324,10 @@ static int digest_aggregates(tare__trace *trace, const tare__trace_block *block)
 typedef int digest_function(tare__trace *trace, const tare__trace_block *block);
 
 static digest_function *const digest_of[] = {
-    [TARE__BLOCK_RUN] = digest_run,         [TARE__BLOCK_NAMES] = digest_names,
+    [TARE__BLOCK_RUN] = digest_run,         [TARE__BLOCK_NAMES] = tare__trace_take_names,
     [TARE__BLOCK_PROCESS] = digest_process, [TARE__BLOCK_STREAM] = digest_stream,
     [TARE__BLOCK_CLOCK] = tare__trace_add_beats, [TARE__BLOCK_AGGREGATES] = digest_aggregates,
-    [TARE__BLOCK_END] = digest_end,
+    [TARE__BLOCK_END] = digest_end,         [TARE__BLOCK_SERIES] = tare__trace_take_series,
 };
 
 bool tare__trace_is_meta(unsigned kind)
@@ -385,7 +349,7 @@ void tare__trace_free_tables(tare__trace *trace)
         free_texts(trace->processes.rows + i * trace->processes.row_bytes, process_rules);
     for (size_t i = 0; i < trace->streams.n; i++)
         free_texts(trace->streams.rows + i * trace->streams.row_bytes, stream_rules);
-    tare__trace_table *tables[] = {&trace->processes, &trace->streams, &trace->names};
+    tare__trace_table *tables[] = {&trace->processes, &trace->streams, &trace->names, &trace->series};
     for (size_t i = 0; i < TARE__COUNT_OF(tables); i++) {
         free(tables[i]->rows);
         free(tables[i]->row_of);
@@ -424,6 +388,17 @@ const tare__trace_name *tare__trace_names(const tare__trace *trace, size_t *n)
 {
     *n = trace->names.n;
     return (const tare__trace_name *)(const void *)trace->names.rows;
+}
+
+const tare__trace_series *tare__trace_series_rows(const tare__trace *trace, size_t *n)
+{
+    *n = trace->series.n;
+    return (const tare__trace_series *)(const void *)trace->series.rows;
+}
+
+const tare__trace_series *tare__trace_series_at(const tare__trace *trace, uint32_t id)
+{
+    return tare__trace_find_row(&trace->series, id);
 }
 
 const tare__trace_process *tare__trace_process_at(const tare__trace *trace, uint32_t number)

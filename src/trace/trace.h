@@ -28,7 +28,7 @@ typedef struct tare__trace_block {
 
 /* The next block of a kind and coding that is known, in file order: 1, 0 at the end, TARE_E_SYSTEM or
  * TARE_E_MEMORY with a sentence. Damage is stepped over and told by tare__trace_damage. What the blocks RUN,
- * NAMES, PROCESS, STREAM, CLOCK and END say is in the tables below before they are handed out. */
+ * NAMES, PROCESS, STREAM, CLOCK, SERIES and END say is in the tables below before they are handed out. */
 int tare__trace_next(tare__trace *trace, tare__trace_block *block, tare__error *error);
 
 /* Reads all headers, and the payloads that fill the tables; seeks over events. After it the tables are those
@@ -68,6 +68,12 @@ typedef struct tare__trace_run {
     uint64_t start_ticks;
     uint32_t clock; /* tare__clock_kind; 0: not known */
     uint32_t cpus;
+    const char *kernel, *system, *revision, *gpus;
+    uint64_t memory_bytes; /* of the machine; 0: not known */
+    uint64_t interval_ns;  /* between samples as asked for; 0: nothing is sampled */
+    uint64_t attached;     /* pid; 0: it was launched */
+    bool has_carbon;
+    uint64_t carbon; /* milligrams of CO2 a kilowatt-hour */
 } tare__trace_run;
 
 typedef struct tare__trace_end {

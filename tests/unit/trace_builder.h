@@ -28,6 +28,7 @@ typedef struct builder {
     tare__text file;
     tare__squeezer *squeezer;
     tare__events_encoder *events;
+    tare__samples *samples;
     builder_stream streams[BUILDER_STREAMS];
     uint32_t stream; /* events go to this one */
     tare__text fields;
@@ -48,6 +49,7 @@ static inline builder *builder_new(void)
     builder *made = calloc(1, sizeof *made);
     made->squeezer = tare__squeezer_new();
     made->events = tare__events_encoder_new();
+    made->samples = tare__samples_new();
     made->stream = 1;
     made->fd = -1;
     tare__file_header header;
@@ -68,6 +70,7 @@ static inline void builder_free(builder *builder)
     tare__text_free(&builder->fields);
     tare__squeezer_free(builder->squeezer);
     tare__events_encoder_free(builder->events);
+    tare__samples_free(builder->samples);
     free(builder);
 }
 
@@ -206,6 +209,63 @@ static inline size_t build_seal(builder *builder)
 static inline void build_lose(builder *builder, size_t at)
 {
     builder->file.length = at;
+}
+
+/* ---- series and samples -------------------------------------------------------------------------- */
+/* A series of one of our metrics; `absent` NULL: it has values. */
+static inline void build_series_absent(builder *builder, uint32_t id, tare__metric metric, tare__subject_kind subject,
+                                       uint64_t key, uint64_t owner, const char *label, const char *absent)
+{
+    const tare__metric_about *about = tare__metric_of(metric);
+    tare__series series = {.id = id,
+                           .unit = about->unit,
+                           .kind = about->kind,
+                           .subject = subject,
+                           .key = key,
+                           .owner = owner,
+                           .metric = about->name,
+                           .metric_bytes = (uint32_t)strlen(about->name),
+                           .label = label,
+                           .label_bytes = (uint32_t)strlen(label),
+                           .absent = absent,
+                           .absent_bytes = absent ? (uint32_t)strlen(absent) : 0};
+    builder_check(tare__series_seal(&series, 1, builder->squeezer, &builder->file));
+}
+
+static inline void build_series(builder *builder, uint32_t id, tare__metric metric, tare__subject_kind subject,
+                                uint64_t key, const char *label)
+{
+    build_series_absent(builder, id, metric, subject, key, 0, label, NULL);
+}
+
+/* Values tick by tick: any number of build_tick, each with its build_sample calls, then build_samples_seal. */
+static inline void build_tick(builder *builder, uint64_t ticks)
+{
+    if (tare__samples_tick(builder->samples, ticks))
+        return;
+    builder_check(tare__samples_seal(builder->samples, builder->squeezer, &builder->file));
+    builder_check(!tare__samples_tick(builder->samples, ticks));
+}
+
+static inline void build_sample(builder *builder, uint32_t series, int64_t value)
+{
+    builder_check(!tare__samples_put(builder->samples, series, value));
+}
+
+static inline void build_samples_seal(builder *builder)
+{
+    builder_check(tare__samples_seal(builder->samples, builder->squeezer, &builder->file));
+}
+
+/* Values of one series, `step` ticks apart, as a block of their own. */
+static inline void build_samples(builder *builder, uint32_t series, uint64_t first, uint64_t step,
+                                 const int64_t *values, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        build_tick(builder, first + i * step);
+        build_sample(builder, series, values[i]);
+    }
+    build_samples_seal(builder);
 }
 
 /* ---- the file ------------------------------------------------------------------------------------ */

@@ -39,6 +39,69 @@ static void the_run_is_told(void **state)
     builder_free(b);
 }
 
+static void what_came_with_1_1_is_told(void **state)
+{
+    (void)state;
+    builder *b = builder_new();
+    build_string(b, TARE__FIELD_KERNEL, "Linux 6.1");
+    build_string(b, TARE__FIELD_SYSTEM, "Debian 12");
+    build_string(b, TARE__FIELD_REVISION, "4f2a9c1 on main");
+    build_string(b, TARE__FIELD_GPUS, "n/a: no NVIDIA driver");
+    build_number(b, TARE__FIELD_MEMORY, UINT64_C(64) << 30);
+    build_number(b, TARE__FIELD_INTERVAL, 100000000);
+    build_number(b, TARE__FIELD_ATTACHED, 4711);
+    build_number(b, TARE__FIELD_CARBON, 0);
+    build_fields(b, TARE__BLOCK_RUN, 0);
+    build_number(b, TARE__FIELD_SAMPLER_CPU, 5);
+    build_number(b, TARE__FIELD_STRETCHED, 250000000);
+    build_number(b, TARE__FIELD_CHILD_USER, 7);
+    build_number(b, TARE__FIELD_CHILD_SYSTEM, 8);
+    build_number(b, TARE__FIELD_CHILD_PEAK, 9);
+    build_number(b, TARE__FIELD_OOM_KILLED, 1);
+    build_fields(b, TARE__BLOCK_END, 0);
+    tare__trace *trace = open_scanned(b);
+    const tare__trace_run *run = tare__trace_run_of(trace);
+    assert_string_equal(run->kernel, "Linux 6.1");
+    assert_string_equal(run->system, "Debian 12");
+    assert_string_equal(run->revision, "4f2a9c1 on main");
+    assert_string_equal(run->gpus, "n/a: no NVIDIA driver");
+    assert_true(run->memory_bytes == UINT64_C(64) << 30 && run->interval_ns == 100000000 && run->attached == 4711);
+    assert_true(run->has_carbon && run->carbon == 0); /* a clean grid is not an unknown one */
+    const tare__trace_end *end = tare__trace_end_of(trace);
+    assert_true(end->has_sampler_cpu && end->sampler_cpu_ns == 5 && end->stretched_ns == 250000000);
+    assert_true(end->has_child && end->child_user_ns == 7 && end->child_system_ns == 8 && end->oom_killed);
+    assert_int_equal(end->child_peak_bytes, 9);
+    tare__trace_close(trace);
+    builder_free(b);
+}
+
+static void series_are_told(void **state)
+{
+    (void)state;
+    builder *b = builder_new();
+    size_t n;
+    build_series(b, 1, TARE__M_LOAD, TARE__SUBJECT_SYSTEM, 0, "");
+    build_series(b, 7, TARE__M_RSS, TARE__SUBJECT_PROCESS, 4711, "pyth");
+    build_series_absent(b, 7, TARE__M_RSS, TARE__SUBJECT_PROCESS, 4711, 99, "python3", "it ended");
+    build_series(b, TARE__TRACE_IDS_MAX + 1, TARE__M_RSS, TARE__SUBJECT_PROCESS, 1, "far"); /* refused */
+    tare__trace *trace = open_scanned(b);
+    const tare__trace_series *rows = tare__trace_series_rows(trace, &n);
+    assert_int_equal(n, 2);
+    assert_string_equal(rows[0].metric, "load");
+    assert_string_equal(rows[0].label, "");
+    assert_null(rows[0].absent);
+    assert_true(rows[0].kind == TARE__METRIC_GAUGE && rows[0].unit == TARE__IN_MILLI);
+    assert_ptr_equal(tare__trace_series_at(trace, 7), &rows[1]);
+    assert_string_equal(rows[1].label, "python3");
+    assert_string_equal(rows[1].absent, "it ended");
+    assert_true(rows[1].key == 4711 && rows[1].owner == 99 && rows[1].subject == TARE__SUBJECT_PROCESS);
+    assert_null(tare__trace_series_at(trace, 2));
+    assert_null(tare__trace_series_at(trace, TARE__TRACE_IDS_MAX + 1));
+    assert_int_equal(tare__trace_damage_of(trace)->blocks, 0);
+    tare__trace_close(trace);
+    builder_free(b);
+}
+
 static void a_later_block_replaces_an_earlier_one(void **state)
 {
     (void)state;
@@ -229,6 +292,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_run_is_told),
+        cmocka_unit_test(what_came_with_1_1_is_told),
+        cmocka_unit_test(series_are_told),
         cmocka_unit_test(a_later_block_replaces_an_earlier_one),
         cmocka_unit_test(absurd_numbers_are_refused),
         cmocka_unit_test(the_newest_aggregates_of_a_stream_are_found),
