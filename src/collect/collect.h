@@ -7,9 +7,21 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/base.h"
 #include "format/format.h"
+#include "sample/sample.h"
+
+/* What a status line shows, at each tick of the samplers. */
+typedef struct tare__run_beat {
+    uint64_t elapsed_ns;  /* since the launch, or since Tare looks on */
+    uint64_t steps;       /* ended so far, of all threads; 0: none known */
+    tare__sample_now now; /* NaN: absent */
+} tare__run_beat;
+typedef void tare__run_on_beat(void *context, const tare__run_beat *beat);
+
+#define TARE__RUN_NO_SAMPLES UINT64_MAX /* as interval_ns */
 
 typedef struct tare__run_options {
     const char *output;      /* NULL: named after the script */
@@ -20,6 +32,10 @@ typedef struct tare__run_options {
     uint64_t last_ns;        /* 0: everything */
     uint64_t pool_bytes;     /* of a process; 0: the default */
     char *const *command;    /* NULL terminated, as for execvp */
+    uint64_t interval_ns;    /* between samples; 0: the default; TARE__RUN_NO_SAMPLES */
+    uint32_t samplers_left_out; /* bits, by their place in the table of samplers */
+    double carbon_g_per_kwh; /* of the power used, as configured; 0: not said */
+    tare__run_on_beat *on_beat; /* NULL: nobody looks on */
     /* Called (if set) when the direct child has ended and others still record. */
     void (*on_waiting)(void *context, unsigned still_recording);
     void *context;
@@ -37,6 +53,12 @@ typedef struct tare__run_result {
     uint32_t left_running;
     uint64_t elapsed_ns;
     uint64_t collector_cpu_ns;
+    uint64_t sampler_cpu_ns; /* of these, spent sampling */
+    uint64_t stretched_ns;   /* between samples at the longest, where the budget made it so; 0: as asked for */
+    uint64_t child_user_ns, child_system_ns; /* the direct child and what it waited for, by the kernel's account */
+    uint64_t child_peak_bytes; /* the largest resident set among these; 0: not known */
+    bool oom_killed;         /* the kernel killed a process of the run for want of memory */
+    bool still_running;      /* attach: it was left running */
     char trouble[512];      /* a sentence when the trace is not whole (disk full, …); "" */
     char folder[TARE__PATH_BYTES]; /* of the session, when it could not be removed; "" */
 } tare__run_result;
@@ -45,6 +67,24 @@ typedef struct tare__run_result {
  * result) or could not be (126, 127: result->exit_status and a sentence); a negative status when Tare itself
  * failed before launching it. */
 int tare__run(const tare__run_options *options, tare__run_result *result, tare__error *error);
+
+typedef struct tare__attach_options {
+    pid_t pid;
+    const char *output;      /* NULL: named after the process's script */
+    bool overwrite, readable_by_others;
+    uint64_t max_bytes, last_ns; /* as for run */
+    uint64_t for_ns;         /* ends by itself after this; 0: does not */
+    uint64_t interval_ns;    /* 0: the default */
+    uint32_t samplers_left_out;
+    double carbon_g_per_kwh;
+    tare__run_on_beat *on_beat;
+    void *context;           /* of on_beat */
+} tare__attach_options;
+
+/* Looks at a process that runs already, and at its children, until it ends or SIGINT, SIGTERM or SIGHUP comes.
+ * 0 when the trace was written, whatever became of the process; a negative status with a sentence otherwise.
+ * The exit status of a process that is not ours is not known: result->exit_status is 0. */
+int tare__attach(const tare__attach_options *options, tare__run_result *result, tare__error *error);
 
 /* The output's name for a command: "train.tare" of python train.py. */
 void tare__run_name(char *const *command, char out[TARE__PATH_BYTES]);

@@ -29,6 +29,8 @@ typedef struct tare__sample_options {
     uint64_t interval_ns; /* TARE__SAMPLE_INTERVAL_NS by default; TARE__SAMPLE_INTERVAL_MIN_NS at least */
     uint32_t left_out;    /* bits of samplers not wanted: 1 << their place in the table */
     double budget;        /* share of one core; 0: TARE__SAMPLE_BUDGET */
+    bool only_list;       /* only who is in the tree is wanted, no values */
+    uint64_t (*cost_clock)(void); /* for tests; NULL: CPU time of the calling thread, in ns */
 } tare__sample_options;
 
 #define TARE__SAMPLE_INTERVAL_NS 100000000u
@@ -107,6 +109,9 @@ const tare__sampler *tare__sampler_at(size_t index);
 const tare__sample_options *tare__sample_options_of(const tare__sample_set *set);
 /* Who is in the tree, brought up to date by the process sampler at each of its ticks. */
 tare__sampled_process *tare__sample_process_list(tare__sample_set *set, size_t *n);
+/* For the process sampler: a new one at the list's end, zeroed; NULL: no room. Ended ones make room for others. */
+tare__sampled_process *tare__sample_process_add(tare__sample_set *set);
+void tare__sample_process_drop(tare__sample_set *set, size_t index); /* the last takes its place */
 
 typedef struct tare__subject {
     tare__subject_kind kind;
@@ -120,10 +125,15 @@ void tare__sample_put(tare__sample_set *set, uint32_t series, int64_t value);
 void tare__sample_absent(tare__sample_set *set, uint32_t series, const char *reason);
 /* The figures of the status line. */
 tare__sample_now *tare__sample_now_put(tare__sample_set *set);
+/* For samplers that hold a part of the budget themselves: the clock that costs are measured with, in ns, and
+ * what a tick may cost at the interval asked for. */
+uint64_t tare__sample_cost_clock(const tare__sample_set *set);
+uint64_t tare__sample_tick_budget_ns(const tare__sample_set *set);
 
 /* Reads root + path into out, NUL terminated. Bytes, or a negative errno. */
 int tare__sample_read(const char *root, const char *path, char *out, size_t room);
-/* The same on a kept descriptor, from its start; opens it when *fd is -1 (-2: given up). */
+/* The same on a kept descriptor, from its start; opens it when *fd is -1. What cannot be opened is not tried
+ * again: *fd is then below -1, and each call gives the same errno. */
 int tare__sample_pread(const char *root, const char *path, int *fd, char *out, size_t room);
 const char *tare__sample_why(int failure, const char *path, char out[256]); /* the reason as words */
 

@@ -1,0 +1,105 @@
+/* read: small files of /proc and /sys, whole, opened or on a kept descriptor; and why one cannot be read.
+ * Any thread: no state of its own.
+ * Must not know what is in the files. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sample.h"
+
+#define PATH_BYTES 4096
+/* The kernel hands out such files page by page and ends a piece only where the next line would not fit: a piece
+ * this short is all there is, and the read that would say so can be saved. */
+#define SHORT_BYTES 1024
+
+static int open_below(const char *root, const char *path)
+{
+    char whole[PATH_BYTES];
+    const char *name = path;
+    if (root && root[0]) {
+        int length = snprintf(whole, sizeof whole, "%s%s", root, path);
+        if (length < 0 || (size_t)length >= sizeof whole)
+            return -ENAMETOOLONG;
+        name = whole;
+    }
+    int fd = open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    return fd < 0 ? -errno : fd;
+}
+
+static int read_all(int fd, char *out, size_t room)
+{
+    size_t got = 0;
+    while (got + 1 < room) {
+        ssize_t n = pread(fd, out + got, room - 1 - got, (off_t)got);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        if (n == 0)
+            break;
+        got += (size_t)n;
+        if (n < SHORT_BYTES)
+            break;
+    }
+    out[got] = '\0';
+    return (int)got;
+}
+
+int tare__sample_read(const char *root, const char *path, char *out, size_t room)
+{
+    out[0] = '\0';
+    int fd = open_below(root, path);
+    if (fd < 0)
+        return fd;
+    int got = read_all(fd, out, room);
+    close(fd);
+    return got;
+}
+
+int tare__sample_pread(const char *root, const char *path, int *fd, char *out, size_t room)
+{
+    out[0] = '\0';
+    if (*fd < -1)
+        return *fd == -2 ? -ENOENT : *fd + 2;
+    if (*fd == -1) {
+        int opened = open_below(root, path);
+        if (opened < 0) {
+            if (opened != -EMFILE && opened != -ENFILE && opened != -ENOMEM && opened != -EINTR)
+                *fd = opened - 2;
+            return opened;
+        }
+        *fd = opened;
+    }
+    return read_all(*fd, out, room);
+}
+
+static const struct {
+    int failure;
+    const char *words;
+} reasons[] = {
+    {ENOENT, "%s is not there"},
+    {ENOTDIR, "%s is not there"},
+    {EACCES, "%s may not be read by this user"},
+    {EPERM, "%s may not be read by this user"},
+    {ESRCH, "ended"},
+    {EMFILE, "%s: too many files are open"},
+    {ENFILE, "%s: too many files are open on this machine"},
+};
+
+const char *tare__sample_why(int failure, const char *path, char out[256])
+{
+    int number = failure < 0 ? -failure : failure;
+    for (size_t i = 0; i < TARE__COUNT_OF(reasons); i++)
+        if (reasons[i].failure == number) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+            snprintf(out, 256, reasons[i].words, path);
+#pragma GCC diagnostic pop
+            return out;
+        }
+    snprintf(out, 256, "%.180s: %.60s", path, strerror(number));
+    return out;
+}

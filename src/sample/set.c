@@ -1,0 +1,384 @@
+/* set: all samplers over one target: their series, their beats, and what they cost.
+ * One thread owns a set.
+ * Must not know what any sampler measures, nor where values go. */
+#define _GNU_SOURCE
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "sample.h"
+
+#define SAMPLERS_MAX 32u
+#define LIST_AT 0u /* the first sampler of the table knows who is in the tree; others go by its list */
+#define STRETCH_MAX_NS 10000000000u /* the longest between ticks, however dear they are */
+
+/* Subjects that come and go must not take the room of those that stay. */
+#define SERIES_MAX 20000u
+#define SERIES_OF_PROCESSES_MAX 19000u
+#define SERIES_OF_THREADS_MAX 16000u
+
+typedef struct series_entry {
+    uint64_t key, owner;
+    uint32_t label, reason; /* in the set's texts */
+    uint16_t metric, subject;
+} series_entry;
+
+struct tare__sample_set {
+    tare__sample_options options;
+    char *root;
+    tare__sample_sink sink;
+    void *states[SAMPLERS_MAX];
+    unsigned waited[SAMPLERS_MAX]; /* ticks since its last */
+    uint64_t due_ns, interval_ns;
+    double tick_cost_ns; /* of late */
+    tare__sample_cost cost;
+    tare__sample_now now;
+    uint32_t interval_series;
+    series_entry *series; /* by id - 1 */
+    size_t series_count, series_room;
+    uint32_t *slots; /* hash table of ids; 0: free */
+    size_t slot_count;
+    tare__intern *texts; /* labels and reasons; 0 is "" */
+    tare__sampled_process *processes;
+    size_t process_count, process_room;
+};
+
+/* ---- series ------------------------------------------------------------------------------------------------ */
+
+/* What has no number of its own is told apart by its label. */
+static bool label_identifies(tare__subject_kind kind)
+{
+    return kind == TARE__SUBJECT_DISK || kind == TARE__SUBJECT_NETWORK || kind == TARE__SUBJECT_SENSOR ||
+           kind == TARE__SUBJECT_CONTAINER;
+}
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+    hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
+    return hash ^ hash >> 32;
+}
+
+static uint64_t hash_of(const series_entry *entry)
+{
+    uint64_t hash = mix((uint64_t)entry->metric << 16 | entry->subject, entry->key);
+    hash = mix(hash, entry->owner);
+    return label_identifies((tare__subject_kind)entry->subject) ? mix(hash, entry->label) : hash;
+}
+
+static bool is_same(const series_entry *a, const series_entry *b)
+{
+    return a->metric == b->metric && a->subject == b->subject && a->key == b->key && a->owner == b->owner &&
+           (a->label == b->label || !label_identifies((tare__subject_kind)a->subject));
+}
+
+/* Where this series is, or where it would go. */
+static uint32_t *slot_of(tare__sample_set *set, const series_entry *entry)
+{
+    size_t at = hash_of(entry) & (set->slot_count - 1);
+    while (set->slots[at] && !is_same(&set->series[set->slots[at] - 1], entry))
+        at = (at + 1) & (set->slot_count - 1);
+    return &set->slots[at];
+}
+
+static bool make_slots(tare__sample_set *set)
+{
+    if (set->slots && set->series_count * 2 < set->slot_count)
+        return true;
+    size_t count = set->slot_count ? set->slot_count * 2 : 256;
+    uint32_t *slots = calloc(count, sizeof *slots);
+    if (!slots)
+        return false;
+    free(set->slots);
+    set->slots = slots;
+    set->slot_count = count;
+    for (size_t i = 0; i < set->series_count; i++)
+        *slot_of(set, &set->series[i]) = (uint32_t)(i + 1);
+    return true;
+}
+
+static const char *text_of(const tare__sample_set *set, uint32_t text, uint32_t *bytes)
+{
+    size_t length = 0;
+    const char *found = tare__intern_text(set->texts, text, &length);
+    *bytes = (uint32_t)length;
+    return found ? found : "";
+}
+
+static void tell(tare__sample_set *set, uint32_t id)
+{
+    const series_entry *entry = &set->series[id - 1];
+    const tare__metric_about *about = tare__metric_of((tare__metric)entry->metric);
+    tare__series series = {.id = id, .unit = about->unit, .kind = about->kind, .subject = entry->subject,
+                           .key = entry->key, .owner = entry->owner, .metric = about->name,
+                           .metric_bytes = (uint32_t)strlen(about->name)};
+    series.label = text_of(set, entry->label, &series.label_bytes);
+    series.absent = text_of(set, entry->reason, &series.absent_bytes);
+    set->sink.series(set->sink.context, &series);
+}
+
+static size_t room_for(tare__subject_kind kind)
+{
+    if (kind == TARE__SUBJECT_THREAD)
+        return SERIES_OF_THREADS_MAX;
+    return kind == TARE__SUBJECT_PROCESS ? SERIES_OF_PROCESSES_MAX : SERIES_MAX;
+}
+
+static void relabel(tare__sample_set *set, uint32_t id, uint32_t label)
+{
+    if (set->series[id - 1].label == label)
+        return;
+    set->series[id - 1].label = label;
+    tell(set, id);
+}
+
+uint32_t tare__sample_series_of(tare__sample_set *set, tare__metric metric, const tare__subject *subject)
+{
+    const char *label = subject->label ? subject->label : "";
+    series_entry entry = {.key = subject->key, .owner = subject->owner, .metric = (uint16_t)metric,
+                          .subject = (uint16_t)subject->kind,
+                          .label = tare__intern_add(set->texts, label, strlen(label))};
+    if (entry.label == TARE__INTERN_NONE || !make_slots(set))
+        return 0;
+    uint32_t *slot = slot_of(set, &entry);
+    if (*slot) {
+        if (subject->label)
+            relabel(set, *slot, entry.label);
+        return *slot;
+    }
+    if (set->series_count >= room_for(subject->kind) ||
+        !tare__array_fit(&set->series, &set->series_room, set->series_count + 1, sizeof *set->series))
+        return 0;
+    set->series[set->series_count++] = entry;
+    *slot = (uint32_t)set->series_count;
+    tell(set, *slot);
+    return *slot;
+}
+
+static void give_reason(tare__sample_set *set, uint32_t id, uint32_t reason)
+{
+    if (set->series[id - 1].reason == reason || reason == TARE__INTERN_NONE)
+        return;
+    set->series[id - 1].reason = reason;
+    tell(set, id);
+}
+
+void tare__sample_put(tare__sample_set *set, uint32_t series, int64_t value)
+{
+    if (series == 0 || series > set->series_count)
+        return;
+    give_reason(set, series, 0);
+    set->sink.value(set->sink.context, series, value);
+}
+
+void tare__sample_absent(tare__sample_set *set, uint32_t series, const char *reason)
+{
+    if (series == 0 || series > set->series_count)
+        return;
+    give_reason(set, series, tare__intern_add(set->texts, reason, strlen(reason)));
+}
+
+/* ---- ticks ------------------------------------------------------------------------------------------------- */
+
+static uint64_t thread_cpu_ns(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+uint64_t tare__sample_cost_clock(const tare__sample_set *set)
+{
+    return set->options.cost_clock();
+}
+
+uint64_t tare__sample_tick_budget_ns(const tare__sample_set *set)
+{
+    return (uint64_t)(set->options.budget * (double)set->options.interval_ns);
+}
+
+/* One dear tick (a process was found and looked into) is no reason to slow down; many are. What is cheap again
+ * comes back at once, but for small changes, which would only make the interval flicker. */
+static void keep_to_budget(tare__sample_set *set, uint64_t spent_ns)
+{
+    set->tick_cost_ns += ((double)spent_ns - set->tick_cost_ns) / 8;
+    double wanted = set->tick_cost_ns / set->options.budget, asked = (double)set->options.interval_ns;
+    if (wanted < asked)
+        wanted = asked;
+    if (wanted > STRETCH_MAX_NS)
+        wanted = asked > STRETCH_MAX_NS ? asked : STRETCH_MAX_NS;
+    if (wanted > (double)set->interval_ns || wanted < 0.8 * (double)set->interval_ns)
+        set->interval_ns = (uint64_t)wanted;
+    if (wanted <= asked)
+        set->interval_ns = set->options.interval_ns;
+    if (set->interval_ns > set->cost.longest_ns)
+        set->cost.longest_ns = set->interval_ns;
+}
+
+static void tell_interval(tare__sample_set *set)
+{
+    if (set->options.only_list)
+        return;
+    if (!set->interval_series)
+        set->interval_series = tare__sample_series_of(set, TARE__M_SAMPLE_INTERVAL,
+                                                      &(tare__subject){.kind = TARE__SUBJECT_TARE});
+    tare__sample_put(set, set->interval_series, (int64_t)set->interval_ns);
+}
+
+static uint64_t tick(tare__sample_set *set, uint64_t now_ns, bool all)
+{
+    uint64_t before = tare__sample_cost_clock(set);
+    tell_interval(set);
+    const tare__sampler *sampler;
+    for (size_t i = 0; i < SAMPLERS_MAX && (sampler = tare__sampler_at(i)) != NULL; i++) {
+        if (!set->states[i])
+            continue;
+        if (!all && ++set->waited[i] < sampler->beats)
+            continue;
+        set->waited[i] = 0;
+        if (sampler->tick)
+            sampler->tick(set, set->states[i], now_ns);
+    }
+    uint64_t spent = tare__sample_cost_clock(set) - before;
+    set->cost.cpu_ns += spent;
+    set->due_ns += set->interval_ns;
+    if (set->due_ns <= now_ns || all)
+        set->due_ns = now_ns + set->interval_ns;
+    return spent;
+}
+
+void tare__sample_tick(tare__sample_set *set, uint64_t now_ns)
+{
+    keep_to_budget(set, tick(set, now_ns, false));
+}
+
+void tare__sample_tick_all(tare__sample_set *set, uint64_t now_ns)
+{
+    tick(set, now_ns, true);
+}
+
+uint64_t tare__sample_due_ns(const tare__sample_set *set)
+{
+    return set->due_ns;
+}
+
+tare__sample_cost tare__sample_cost_of(const tare__sample_set *set)
+{
+    tare__sample_cost cost = set->cost;
+    cost.interval_ns = set->interval_ns;
+    return cost;
+}
+
+/* ---- opening, closing -------------------------------------------------------------------------------------- */
+
+static bool take_options(tare__sample_set *set, const tare__sample_options *options)
+{
+    set->options = *options;
+    set->root = strdup(options->root ? options->root : "");
+    set->options.root = set->root;
+    if (set->options.interval_ns == 0)
+        set->options.interval_ns = TARE__SAMPLE_INTERVAL_NS;
+    if (set->options.interval_ns < TARE__SAMPLE_INTERVAL_MIN_NS)
+        set->options.interval_ns = TARE__SAMPLE_INTERVAL_MIN_NS;
+    if (!(set->options.budget > 0))
+        set->options.budget = TARE__SAMPLE_BUDGET;
+    if (!set->options.cost_clock)
+        set->options.cost_clock = thread_cpu_ns;
+    set->interval_ns = set->cost.longest_ns = set->options.interval_ns;
+    return set->root != NULL;
+}
+
+static bool open_samplers(tare__sample_set *set)
+{
+    const tare__sampler *sampler;
+    for (size_t i = 0; i < SAMPLERS_MAX && (sampler = tare__sampler_at(i)) != NULL; i++) {
+        bool unwanted = set->options.left_out >> i & 1;
+        if (set->options.only_list ? i != LIST_AT : unwanted)
+            continue;
+        set->states[i] = calloc(1, sampler->state_bytes ? sampler->state_bytes : 1);
+        if (!set->states[i])
+            return false;
+        set->waited[i] = sampler->beats; /* the first tick is everybody's */
+        uint64_t before = tare__sample_cost_clock(set);
+        if (sampler->open)
+            sampler->open(set, set->states[i]);
+        set->cost.cpu_ns += tare__sample_cost_clock(set) - before;
+    }
+    return true;
+}
+
+tare__sample_set *tare__sample_open(const tare__sample_options *options, const tare__sample_sink *sink)
+{
+    tare__sample_set *set = calloc(1, sizeof *set);
+    if (!set)
+        return NULL;
+    set->sink = *sink;
+    set->now = (tare__sample_now){NAN, NAN, NAN, NAN};
+    set->texts = tare__intern_new();
+    if (!set->texts || tare__intern_add(set->texts, "", 0) != 0 || !take_options(set, options) ||
+        !open_samplers(set)) {
+        tare__sample_close(set);
+        return NULL;
+    }
+    return set;
+}
+
+void tare__sample_close(tare__sample_set *set)
+{
+    if (!set)
+        return;
+    for (size_t i = 0; i < SAMPLERS_MAX; i++) {
+        if (set->states[i] && tare__sampler_at(i)->close)
+            tare__sampler_at(i)->close(set->states[i]);
+        free(set->states[i]);
+    }
+    free(set->processes);
+    free(set->series);
+    free(set->slots);
+    tare__intern_free(set->texts);
+    free(set->root);
+    free(set);
+}
+
+/* ---- what samplers and the collector look up ----------------------------------------------------------------- */
+
+const tare__sample_options *tare__sample_options_of(const tare__sample_set *set)
+{
+    return &set->options;
+}
+
+const tare__sampled_process *tare__sample_processes(const tare__sample_set *set, size_t *n)
+{
+    *n = set->process_count;
+    return set->processes;
+}
+
+tare__sampled_process *tare__sample_process_list(tare__sample_set *set, size_t *n)
+{
+    *n = set->process_count;
+    return set->processes;
+}
+
+tare__sampled_process *tare__sample_process_add(tare__sample_set *set)
+{
+    if (!tare__array_fit(&set->processes, &set->process_room, set->process_count + 1, sizeof *set->processes))
+        return NULL;
+    tare__sampled_process *process = &set->processes[set->process_count++];
+    memset(process, 0, sizeof *process);
+    return process;
+}
+
+void tare__sample_process_drop(tare__sample_set *set, size_t index)
+{
+    set->processes[index] = set->processes[--set->process_count];
+}
+
+tare__sample_now tare__sample_now_of(const tare__sample_set *set)
+{
+    return set->now;
+}
+
+tare__sample_now *tare__sample_now_put(tare__sample_set *set)
+{
+    return &set->now;
+}

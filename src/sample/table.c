@@ -1,0 +1,20 @@
+/* table: the samplers there are, in the order in which they tick and are told of. Constant; any thread.
+ * A new sampler is its file and its line here.
+ * Must not know how anything is measured. */
+#include "sample.h"
+
+static const tare__sampler *const samplers[] = {
+    NULL, /* &tare__sampler_process comes with its file, and stays the first */
+};
+
+const tare__sampler *tare__sampler_at(size_t index)
+{
+    return index < TARE__COUNT_OF(samplers) ? samplers[index] : NULL;
+}
+
+void tare__sample_doctor(const char *root, tare__sample_check_sink *sink, void *context)
+{
+    for (size_t i = 0; i < TARE__COUNT_OF(samplers); i++)
+        if (samplers[i] && samplers[i]->doctor)
+            samplers[i]->doctor(root, sink, context);
+}

@@ -1,0 +1,128 @@
+/* watch: what the files of the process sampler share: parts of /proc/PID as numbers, and the processes watched. */
+#ifndef TARE_SAMPLE_WATCH_H
+#define TARE_SAMPLE_WATCH_H
+
+#include "sample.h"
+
+#define TARE__NO_VALUE INT64_MIN
+
+/* ---- proc.c: files of /proc/PID ----------------------------------------------------------------------------- */
+typedef struct tare__proc_stat {
+    char name[64]; /* comm; holds anything but NUL */
+    char state;    /* R, S, D, Z, … */
+    pid_t parent, session;
+    int64_t faults_minor, faults_major;
+    int64_t user, system, waited_user, waited_system; /* clock ticks */
+    int64_t threads;
+    uint64_t start_time; /* clock ticks since boot */
+    int64_t rss_pages;
+} tare__proc_stat;
+
+typedef struct tare__proc_status { /* TARE__NO_VALUE: not in the file */
+    int64_t rss, rss_peak, anon, file, shared, swapped; /* bytes */
+    int64_t switches_voluntary, switches_forced;        /* of the first thread alone */
+} tare__proc_status;
+
+typedef struct tare__proc_io {
+    int64_t read, write, disk_read, disk_write; /* bytes; with those of children that were waited for */
+} tare__proc_io;
+
+/* False: this is not such a file. Numbers beyond 63 bits stay at the largest. */
+bool tare__proc_stat_parse(const char *text, tare__proc_stat *out);
+void tare__proc_status_parse(const char *text, tare__proc_status *out);
+bool tare__proc_io_parse(const char *text, tare__proc_io *out);
+int64_t tare__proc_pss_parse(const char *text); /* bytes, of smaps_rollup; TARE__NO_VALUE */
+int64_t tare__proc_ticks_ns(int64_t ticks);
+
+/* ---- the processes watched ----------------------------------------------------------------------------------- */
+typedef struct tare__watched_thread {
+    pid_t tid;
+    int fd; /* of its stat */
+    bool seen; /* in the list that is being read */
+    unsigned looks;
+    uint32_t series[2]; /* user, system; 0: none yet */
+    int64_t user, system; /* ns */
+    int64_t voluntary, forced;
+    char state;
+    char name[64];
+} tare__watched_thread;
+
+/* What is told of a process; the table in process.c has the same order. */
+enum {
+    TARE__W_USER,
+    TARE__W_SYSTEM,
+    TARE__W_IO_READ,
+    TARE__W_IO_WRITE,
+    TARE__W_DISK_READ,
+    TARE__W_DISK_WRITE,
+    TARE__W_LASTING, /* those before are kept in the tree's totals when a process ends */
+    TARE__W_RSS = TARE__W_LASTING,
+    TARE__W_ANON,
+    TARE__W_THREADS,
+    TARE__W_RUNNING,
+    TARE__W_DISK_WAIT,
+    TARE__W_IN_TREE, /* … those before are summed for the tree */
+    TARE__W_RSS_PEAK = TARE__W_IN_TREE,
+    TARE__W_FILE,
+    TARE__W_SHARED,
+    TARE__W_SWAPPED,
+    TARE__W_FAULTS_MINOR,
+    TARE__W_FAULTS_MAJOR,
+    TARE__W_VOLUNTARY,
+    TARE__W_FORCED,
+    TARE__W_ALWAYS, /* … those before are put at each tick, those after when they were read */
+    TARE__W_FILES = TARE__W_ALWAYS,
+    TARE__W_PSS,
+    TARE__W_COUNT
+};
+
+typedef struct tare__watched {
+    pid_t pid;
+    uint64_t start_time;
+    size_t listed;   /* its place in the set's list */
+    bool gone;       /* not in /proc any more, or another one under its pid */
+    bool ended;      /* a zombie, or gone: told so */
+    bool idle;       /* did not run since the last look */
+    unsigned looks;
+    int fd_stat, fd_status, fd_io, fd_children;
+    tare__proc_stat stat;
+    uint64_t cpu_ns; /* by its CPU clock; 0: no such clock */
+    int io_failure, pss_failure, files_failure; /* errno; 0: none */
+    int64_t value[TARE__W_COUNT];
+    uint32_t series[TARE__W_COUNT];
+    /* With what children it waited for have used: what it adds to the tree, and by how much that grew for their
+     * sake since the last look. */
+    int64_t lasting[TARE__W_LASTING], waited[TARE__W_LASTING];
+    int64_t switches_of_ended[2];
+    bool many_threads; /* has, or had */
+    tare__watched_thread *threads;
+    size_t thread_count, thread_room;
+} tare__watched;
+
+typedef struct tare__watch {
+    tare__watched *processes; /* in the order in which they were found */
+    size_t count, room;
+    const char *root;
+    pid_t target, self;
+    uint64_t target_start;
+    pid_t session;
+    bool clocks;        /* CPU clocks of other processes can be read */
+    bool no_children;   /* the kernel has no children files */
+    int fds_left;       /* descriptors that may still be kept */
+    uint64_t scan_due_ns; /* of all of /proc */
+    pid_t *strangers;   /* pids found there that are none of ours, sorted */
+    size_t stranger_count, stranger_room;
+} tare__watch;
+
+/* tree.c */
+void tare__watch_open(tare__sample_set *set, tare__watch *watch);
+void tare__watch_close(tare__watch *watch);
+/* Reads each known one again, and finds new ones. `thorough`: also children of other threads, idle ones, orphans. */
+void tare__watch_look(tare__sample_set *set, tare__watch *watch, uint64_t now_ns, bool thorough);
+/* Those that ended and were told so leave, for good. */
+void tare__watch_forget(tare__sample_set *set, tare__watch *watch);
+/* Reads a file of a process on a descriptor that is kept while there is room for one. */
+int tare__watch_read(tare__watch *watch, pid_t pid, const char *file, int *fd, char *out, size_t room);
+void tare__watch_close_fd(tare__watch *watch, int *fd);
+
+#endif
