@@ -44,7 +44,7 @@ typedef struct tare__watched_thread {
     int64_t user, system; /* ns */
     int64_t voluntary, forced;
     char state;
-    char name[64];
+    char name[64], told_name[64];
 } tare__watched_thread;
 
 /* What is told of a process; the table in process.c has the same order. */
@@ -93,8 +93,12 @@ typedef struct tare__watched {
     /* With what children it waited for have used: what it adds to the tree, and by how much that grew for their
      * sake since the last look. */
     int64_t lasting[TARE__W_LASTING], waited[TARE__W_LASTING];
+    int64_t waited_cpu[2];
+    bool told_end;
+    char told_name[64];
     int64_t switches_of_ended[2];
     bool many_threads; /* has, or had */
+    bool list_again;   /* a thread was not there any more */
     tare__watched_thread *threads;
     size_t thread_count, thread_room;
 } tare__watched;
@@ -102,10 +106,13 @@ typedef struct tare__watched {
 typedef struct tare__watch {
     tare__watched *processes; /* in the order in which they were found */
     size_t count, room;
+    uint32_t *slots; /* hash table: pid to place + 1 */
+    size_t slot_count;
     const char *root;
     pid_t target, self;
     uint64_t target_start;
     pid_t session;
+    bool launched;      /* by us: orphans become our children */
     bool clocks;        /* CPU clocks of other processes can be read */
     bool no_children;   /* the kernel has no children files */
     int fds_left;       /* descriptors that may still be kept */
@@ -124,5 +131,21 @@ void tare__watch_forget(tare__sample_set *set, tare__watch *watch);
 /* Reads a file of a process on a descriptor that is kept while there is room for one. */
 int tare__watch_read(tare__watch *watch, pid_t pid, const char *file, int *fd, char *out, size_t room);
 void tare__watch_close_fd(tare__watch *watch, int *fd);
+/* NULL: not known. One that was found to be gone at this look is still known. */
+tare__watched *tare__watch_find(tare__watch *watch, pid_t pid);
+pid_t tare__watch_as_pid(const char *name); /* 0: not a number */
+
+/* ---- threads.c ------------------------------------------------------------------------------------------------------- */
+typedef struct tare__thread_beat {
+    unsigned gap, waited; /* ticks between looks at threads, and since the last */
+    bool thorough;        /* the next is to be */
+    double cost;          /* of a look, in ticks' shares */
+} tare__thread_beat;
+/* Reads and puts the threads of all, when their beat has come; that keeps to a part of the budget. */
+void tare__threads_look(tare__sample_set *set, tare__watch *watch, tare__thread_beat *beat, bool thorough);
+void tare__threads_end(tare__sample_set *set, tare__watched *process);
+
+/* ---- doctor.c ---------------------------------------------------------------------------------------------------------- */
+void tare__process_doctor(const char *root, tare__sample_check_sink *sink, void *context);
 
 #endif

@@ -1,0 +1,525 @@
+/* process: what each process of the tree, its threads and all of them together use.
+ * One thread: the set's. Dear values have slower beats, and parts of the budget that they keep to.
+ * Must not know how samples are stored or shown. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "watch.h"
+
+#define THOROUGH_NS 1000000000u   /* between looks at what is idle, at open files, at children of all threads */
+#define PSS_FIRST_NS 1000000000u  /* not while it starts */
+#define PSS_NS 5000000000u
+#define PSS_SHARE 0.2             /* of the budget */
+#define SETTLED_LOOKS 2u          /* what is there for the second time gets all its series */
+#define CPU_SLACK_NS 20000000     /* the kernel rounds times of waited-for children down to its ticks */
+
+/* In the order of the enumeration in watch.h. */
+static const struct {
+    tare__metric metric;
+    bool at_once; /* told even of a process that is seen but once */
+} values[TARE__W_COUNT] = {
+    [TARE__W_USER] = {TARE__M_CPU_USER, true},
+    [TARE__W_SYSTEM] = {TARE__M_CPU_SYSTEM, true},
+    [TARE__W_IO_READ] = {TARE__M_IO_READ, false},
+    [TARE__W_IO_WRITE] = {TARE__M_IO_WRITE, false},
+    [TARE__W_DISK_READ] = {TARE__M_DISK_READ, false},
+    [TARE__W_DISK_WRITE] = {TARE__M_DISK_WRITE, false},
+    [TARE__W_RSS] = {TARE__M_RSS, true},
+    [TARE__W_ANON] = {TARE__M_RSS_ANON, false},
+    [TARE__W_THREADS] = {TARE__M_THREADS, false},
+    [TARE__W_RUNNING] = {TARE__M_THREADS_RUNNING, false},
+    [TARE__W_DISK_WAIT] = {TARE__M_THREADS_DISK_WAIT, false},
+    [TARE__W_RSS_PEAK] = {TARE__M_RSS_PEAK, true},
+    [TARE__W_FILE] = {TARE__M_RSS_FILE, false},
+    [TARE__W_SHARED] = {TARE__M_RSS_SHARED, false},
+    [TARE__W_SWAPPED] = {TARE__M_SWAPPED, false},
+    [TARE__W_FAULTS_MINOR] = {TARE__M_FAULTS_MINOR, false},
+    [TARE__W_FAULTS_MAJOR] = {TARE__M_FAULTS_MAJOR, false},
+    [TARE__W_VOLUNTARY] = {TARE__M_SWITCHES_VOLUNTARY, false},
+    [TARE__W_FORCED] = {TARE__M_SWITCHES_FORCED, false},
+    [TARE__W_FILES] = {TARE__M_FILES, false},
+    [TARE__W_PSS] = {TARE__M_PSS, false},
+};
+
+typedef struct process_state {
+    tare__watch watch;
+    tare__thread_beat threads;
+    uint64_t thorough_ns; /* when the next is due */
+    uint64_t pss_ns;
+    bool sizes_count_files; /* the size of /proc/PID/fd is how many it holds (Linux 6.2) */
+    /* the tree */
+    uint32_t tree_series[TARE__W_IN_TREE], processes_series, pss_series;
+    int64_t ended[TARE__W_LASTING]; /* of those that ended and that nobody waited for */
+    int64_t told[TARE__W_LASTING];
+    int64_t last_cpu_ns;
+    uint64_t last_ns;
+    /* ourselves */
+    uint32_t own_series[3];
+    int own_fd;
+} process_state;
+
+/* ---- one process ----------------------------------------------------------------------------------------------- */
+
+/* The exact sum shared out as the kernel does it (cputime_adjust): in the ratio of its ticks, and neither part
+ * ever shrinks. */
+static void split_cpu(tare__watched *process)
+{
+    int64_t *user = &process->value[TARE__W_USER], *system = &process->value[TARE__W_SYSTEM];
+    const tare__proc_stat *stat = &process->stat;
+    if (process->cpu_ns == 0) {
+        *user = tare__proc_ticks_ns(stat->user);
+        *system = tare__proc_ticks_ns(stat->system);
+        return;
+    }
+    int64_t total = (int64_t)process->cpu_ns, ticks = stat->user + stat->system;
+    int64_t before_user = *user == TARE__NO_VALUE ? 0 : *user, before_system = *user == TARE__NO_VALUE ? 0 : *system;
+    if (total < before_user + before_system)
+        total = before_user + before_system;
+    int64_t now_system = ticks > 0 ? (int64_t)((double)total * (double)stat->system / (double)ticks) : 0;
+    if (now_system < before_system)
+        now_system = before_system;
+    if (total - now_system < before_user)
+        now_system = total - before_user;
+    *system = now_system;
+    *user = total - now_system;
+}
+
+static void take_stat(tare__watched *process)
+{
+    const tare__proc_stat *stat = &process->stat;
+    split_cpu(process);
+    process->value[TARE__W_FAULTS_MINOR] = stat->faults_minor;
+    process->value[TARE__W_FAULTS_MAJOR] = stat->faults_major;
+    process->value[TARE__W_THREADS] = stat->threads;
+    process->many_threads = process->many_threads || stat->threads > 1;
+    if (!process->many_threads) {
+        process->value[TARE__W_RUNNING] = stat->state == 'R';
+        process->value[TARE__W_DISK_WAIT] = stat->state == 'D';
+    }
+}
+
+static void take_status(tare__sample_set *set, tare__watch *watch, tare__watched *process)
+{
+    char text[4096];
+    tare__proc_status status;
+    if (tare__watch_read(watch, process->pid, "status", &process->fd_status, text, sizeof text) <= 0)
+        return;
+    tare__proc_status_parse(text, &status);
+    int64_t *value = process->value;
+    if (status.rss == TARE__NO_VALUE) /* between its end and its zombie, or a thread of the kernel */
+        return;
+    value[TARE__W_RSS] = status.rss;
+    value[TARE__W_ANON] = status.anon;
+    value[TARE__W_FILE] = status.file;
+    value[TARE__W_SHARED] = status.shared;
+    value[TARE__W_SWAPPED] = status.swapped;
+    if (status.rss_peak > value[TARE__W_RSS_PEAK]) /* it starts anew when the process becomes another program */
+        value[TARE__W_RSS_PEAK] = status.rss_peak;
+    if (!process->many_threads) {
+        value[TARE__W_VOLUNTARY] = status.switches_voluntary;
+        value[TARE__W_FORCED] = status.switches_forced;
+    }
+    size_t n;
+    tare__sample_process_list(set, &n)[process->listed].rss_peak =
+        value[TARE__W_RSS_PEAK] == TARE__NO_VALUE ? -1 : value[TARE__W_RSS_PEAK];
+}
+
+static void take_io(tare__watch *watch, tare__watched *process)
+{
+    char text[1024];
+    tare__proc_io io;
+    int got = tare__watch_read(watch, process->pid, "io", &process->fd_io, text, sizeof text);
+    if (got < 0 && process->ended)
+        return; /* what was read last stands */
+    process->io_failure = got < 0 ? -got : 0;
+    if (got <= 0 || !tare__proc_io_parse(text, &io))
+        return;
+    process->value[TARE__W_IO_READ] = io.read;
+    process->value[TARE__W_IO_WRITE] = io.write;
+    process->value[TARE__W_DISK_READ] = io.disk_read;
+    process->value[TARE__W_DISK_WRITE] = io.disk_write;
+}
+
+static void take_files(const process_state *state, tare__watched *process)
+{
+    char path[4200];
+    struct stat about;
+    snprintf(path, sizeof path, "%s/proc/%d/fd", state->watch.root, (int)process->pid);
+    process->files_failure = 0;
+    if (state->sizes_count_files) {
+        /* Its size is known to everybody; whether one may look inside is not asked here. */
+        if (stat(path, &about) == 0)
+            process->value[TARE__W_FILES] = about.st_size;
+        else
+            process->files_failure = errno;
+        return;
+    }
+    DIR *folder = opendir(path);
+    if (!folder) {
+        process->files_failure = errno;
+        return;
+    }
+    int64_t n = 0;
+    for (struct dirent *entry; (entry = readdir(folder)) != NULL;)
+        n += entry->d_name[0] != '.';
+    closedir(folder);
+    process->value[TARE__W_FILES] = n;
+}
+
+static void take_pss(tare__watch *watch, tare__watched *process)
+{
+    char text[4096], path[64];
+    snprintf(path, sizeof path, "/proc/%d/smaps_rollup", (int)process->pid);
+    int got = tare__sample_read(watch->root, path, text, sizeof text);
+    process->pss_failure = got < 0 ? -got : 0;
+    process->value[TARE__W_PSS] = got > 0 ? tare__proc_pss_parse(text) : TARE__NO_VALUE;
+}
+
+/* What it adds to the tree: its own, and what the children it waited for have used. /proc/PID/io has these in its
+ * figures already. */
+static void take_lasting(tare__watched *process)
+{
+    int64_t now[TARE__W_LASTING];
+    for (int i = 0; i < TARE__W_LASTING; i++)
+        now[i] = process->value[i] == TARE__NO_VALUE ? 0 : process->value[i];
+    int64_t waited[2] = {tare__proc_ticks_ns(process->stat.waited_user),
+                         tare__proc_ticks_ns(process->stat.waited_system)};
+    for (int i = 0; i < TARE__W_LASTING; i++) {
+        if (i < 2)
+            __builtin_add_overflow(now[i], waited[i], &now[i]);
+        int64_t grew = i < 2 ? waited[i] - process->waited_cpu[i] : now[i] - process->lasting[i];
+        process->waited[i] = process->looks > 1 ? grew : 0;
+        process->lasting[i] = now[i];
+    }
+    process->waited_cpu[0] = waited[0];
+    process->waited_cpu[1] = waited[1];
+}
+
+static void read_process(tare__sample_set *set, process_state *state, tare__watched *process)
+{
+    if (process->gone || process->idle) {
+        memset(process->waited, 0, sizeof process->waited);
+        return;
+    }
+    take_stat(process);
+    if (!process->ended)
+        take_status(set, &state->watch, process);
+    take_io(&state->watch, process);
+    take_lasting(process);
+}
+
+/* ---- telling of it ------------------------------------------------------------------------------------------------ */
+
+static const char *reason_of(const tare__watched *process, int which, char out[256])
+{
+    char path[64];
+    if (which >= TARE__W_IO_READ && which <= TARE__W_DISK_WRITE && process->io_failure) {
+        snprintf(path, sizeof path, "/proc/%d/io", (int)process->pid);
+        return tare__sample_why(process->io_failure, path, out);
+    }
+    if (which == TARE__W_PSS && process->pss_failure) {
+        snprintf(path, sizeof path, "/proc/%d/smaps_rollup", (int)process->pid);
+        return tare__sample_why(process->pss_failure, path, out);
+    }
+    if (which == TARE__W_FILES && process->files_failure) {
+        snprintf(path, sizeof path, "/proc/%d/fd", (int)process->pid);
+        return tare__sample_why(process->files_failure, path, out);
+    }
+    return NULL;
+}
+
+static void put_value(tare__sample_set *set, tare__watched *process, int which)
+{
+    char words[256];
+    const char *reason = reason_of(process, which, words);
+    if (process->value[which] == TARE__NO_VALUE && !reason)
+        return;
+    if (!process->series[which]) {
+        tare__subject subject = {TARE__SUBJECT_PROCESS, (uint64_t)process->pid, process->start_time,
+                                 process->stat.name};
+        process->series[which] = tare__sample_series_of(set, values[which].metric, &subject);
+    }
+    if (reason)
+        tare__sample_absent(set, process->series[which], reason);
+    else
+        tare__sample_put(set, process->series[which], process->value[which]);
+}
+
+/* It became another program: its series are told under the new name. */
+static void rename_series(tare__sample_set *set, tare__watched *process)
+{
+    if (strcmp(process->told_name, process->stat.name) == 0)
+        return;
+    tare__subject subject = {TARE__SUBJECT_PROCESS, (uint64_t)process->pid, process->start_time, process->stat.name};
+    for (int i = 0; i < TARE__W_COUNT; i++)
+        if (process->series[i])
+            tare__sample_series_of(set, values[i].metric, &subject);
+    strcpy(process->told_name, process->stat.name);
+}
+
+static void end_series(tare__sample_set *set, tare__watched *process)
+{
+    for (int i = 0; i < TARE__W_COUNT; i++)
+        tare__sample_absent(set, process->series[i], "ended");
+    tare__threads_end(set, process);
+    process->told_end = true;
+}
+
+static void put_process(tare__sample_set *set, process_state *state, tare__watched *process, bool files, bool pss)
+{
+    if (process->told_end)
+        return;
+    bool settled = process->looks >= SETTLED_LOOKS || process->pid == state->watch.target;
+    if (!process->gone) {
+        rename_series(set, process);
+        for (int i = 0; i < TARE__W_ALWAYS; i++)
+            if ((settled || values[i].at_once) && !(process->ended && i >= TARE__W_LASTING))
+                put_value(set, process, i);
+        if (files && settled && !process->ended)
+            put_value(set, process, TARE__W_FILES);
+        if (pss && settled && !process->ended)
+            put_value(set, process, TARE__W_PSS);
+    }
+    if (process->ended)
+        end_series(set, process);
+}
+
+/* ---- the tree ------------------------------------------------------------------------------------------------------ */
+
+/* Who may have waited for it: the nearest above it that is still there. */
+static tare__watched *heir_of(tare__watch *watch, const tare__watched *process)
+{
+    pid_t parent = process->stat.parent;
+    for (int depth = 0; depth < 64; depth++) {
+        tare__watched *above = tare__watch_find(watch, parent);
+        if (!above || !above->gone)
+            return above;
+        parent = above->stat.parent;
+    }
+    return NULL;
+}
+
+/* What one that has gone used lives on in the figures of whoever waited for it. Where these have not grown
+ * enough, nobody did (an orphan, or a parent that ignores SIGCHLD), and it is kept here. */
+static void keep_what_ended(process_state *state)
+{
+    tare__watch *watch = &state->watch;
+    for (size_t k = 0; k < watch->count; k++) {
+        tare__watched *process = &watch->processes[k];
+        if (!process->gone)
+            continue;
+        tare__watched *heir = heir_of(watch, process);
+        for (int i = 0; i < TARE__W_LASTING; i++) {
+            int64_t slack = i < 2 ? CPU_SLACK_NS : 0;
+            if (heir && heir->waited[i] + slack >= process->lasting[i])
+                heir->waited[i] -= process->lasting[i];
+            else
+                __builtin_add_overflow(state->ended[i], process->lasting[i], &state->ended[i]);
+        }
+    }
+}
+
+typedef struct tree_sum {
+    int64_t value[TARE__W_IN_TREE];
+    const tare__watched *unknown[TARE__W_IN_TREE]; /* one whose value is not known */
+    bool skip[TARE__W_IN_TREE];
+    int64_t processes, pss;
+    bool pss_known;
+} tree_sum;
+
+static void add_up(const process_state *state, tree_sum *sum)
+{
+    memset(sum, 0, sizeof *sum);
+    memcpy(sum->value, state->ended, sizeof state->ended);
+    sum->pss_known = true;
+    for (size_t k = 0; k < state->watch.count; k++) {
+        const tare__watched *process = &state->watch.processes[k];
+        if (process->gone)
+            continue;
+        for (int i = 0; i < TARE__W_LASTING; i++) {
+            __builtin_add_overflow(sum->value[i], process->lasting[i], &sum->value[i]);
+            if (i >= TARE__W_IO_READ && process->io_failure && !process->ended)
+                sum->unknown[i] = process;
+        }
+        if (process->ended)
+            continue;
+        sum->processes++;
+        for (int i = TARE__W_LASTING; i < TARE__W_IN_TREE; i++) {
+            if (process->value[i] != TARE__NO_VALUE)
+                sum->value[i] += process->value[i];
+            else if (process->many_threads)
+                sum->skip[i] = true; /* not their beat */
+        }
+        sum->pss_known = sum->pss_known && process->value[TARE__W_PSS] != TARE__NO_VALUE;
+        if (process->value[TARE__W_PSS] != TARE__NO_VALUE)
+            sum->pss += process->value[TARE__W_PSS];
+    }
+}
+
+static uint32_t tree_series(tare__sample_set *set, uint32_t *series, tare__metric metric)
+{
+    if (!*series)
+        *series = tare__sample_series_of(set, metric, &(tare__subject){.kind = TARE__SUBJECT_TREE});
+    return *series;
+}
+
+static void put_now(tare__sample_set *set, process_state *state, const tree_sum *sum, uint64_t now_ns)
+{
+    tare__sample_now *now = tare__sample_now_put(set);
+    int64_t cpu = state->told[TARE__W_USER] + state->told[TARE__W_SYSTEM];
+    if (state->last_ns && now_ns > state->last_ns)
+        now->tree_cores = (double)(cpu - state->last_cpu_ns) / (double)(now_ns - state->last_ns);
+    now->tree_rss_bytes = (double)sum->value[TARE__W_RSS];
+    state->last_cpu_ns = cpu;
+    state->last_ns = now_ns;
+}
+
+static void put_no_tree(tare__sample_set *set, process_state *state)
+{
+    for (int i = 0; i < TARE__W_IN_TREE; i++)
+        tare__sample_absent(set, tree_series(set, &state->tree_series[i], values[i].metric),
+                            "the program ended before the first look");
+}
+
+static void put_tree(tare__sample_set *set, process_state *state, uint64_t now_ns, bool pss)
+{
+    tree_sum sum;
+    if (!state->watch.target_start) {
+        put_no_tree(set, state);
+        return;
+    }
+    add_up(state, &sum);
+    for (int i = 0; i < TARE__W_IN_TREE; i++) {
+        uint32_t series = tree_series(set, &state->tree_series[i], values[i].metric);
+        char words[256], reason[256];
+        if (sum.skip[i])
+            continue;
+        if (sum.unknown[i]) {
+            snprintf(reason, sizeof reason, "not known of %.40s: %.200s", sum.unknown[i]->stat.name,
+                     reason_of(sum.unknown[i], i, words));
+            tare__sample_absent(set, series, reason);
+            continue;
+        }
+        if (i < TARE__W_LASTING) { /* it never shrinks, whatever was taken for waited-for */
+            if (sum.value[i] < state->told[i])
+                sum.value[i] = state->told[i];
+            state->told[i] = sum.value[i];
+        }
+        tare__sample_put(set, series, sum.value[i]);
+    }
+    tare__sample_put(set, tree_series(set, &state->processes_series, TARE__M_PROCESSES), sum.processes);
+    if (pss && sum.pss_known && sum.processes)
+        tare__sample_put(set, tree_series(set, &state->pss_series, TARE__M_PSS), sum.pss);
+    put_now(set, state, &sum, now_ns);
+}
+
+/* ---- ourselves ------------------------------------------------------------------------------------------------------ */
+
+static void put_own(tare__sample_set *set, process_state *state)
+{
+    static const tare__metric metrics[] = {TARE__M_CPU_USER, TARE__M_CPU_SYSTEM, TARE__M_RSS};
+    char text[1024];
+    tare__proc_stat stat;
+    if (state->watch.self <= 0 ||
+        tare__watch_read(&state->watch, state->watch.self, "stat", &state->own_fd, text, sizeof text) <= 0 ||
+        !tare__proc_stat_parse(text, &stat))
+        return;
+    int64_t own[] = {tare__proc_ticks_ns(stat.user), tare__proc_ticks_ns(stat.system),
+                     stat.rss_pages * sysconf(_SC_PAGESIZE)};
+    for (size_t i = 0; i < TARE__COUNT_OF(metrics); i++) {
+        if (!state->own_series[i])
+            state->own_series[i] = tare__sample_series_of(set, metrics[i], &(tare__subject){.kind = TARE__SUBJECT_TARE});
+        tare__sample_put(set, state->own_series[i], own[i]);
+    }
+}
+
+/* ---- ticks ------------------------------------------------------------------------------------------------------------ */
+
+static bool take_all_pss(tare__sample_set *set, process_state *state, uint64_t now_ns)
+{
+    if (state->pss_ns == 0)
+        state->pss_ns = now_ns + PSS_FIRST_NS;
+    if (now_ns < state->pss_ns)
+        return false;
+    uint64_t before = tare__sample_cost_clock(set);
+    for (size_t i = 0; i < state->watch.count; i++)
+        if (!state->watch.processes[i].ended)
+            take_pss(&state->watch, &state->watch.processes[i]);
+    double gap = (double)(tare__sample_cost_clock(set) - before) / (tare__sample_options_of(set)->budget * PSS_SHARE);
+    state->pss_ns = now_ns + (uint64_t)(gap > PSS_NS ? gap : PSS_NS);
+    return true;
+}
+
+static void tick_process(tare__sample_set *set, void *context, uint64_t now_ns)
+{
+    process_state *state = context;
+    tare__watch *watch = &state->watch;
+    if (watch->target <= 0)
+        return;
+    bool only_list = tare__sample_options_of(set)->only_list;
+    bool thorough = only_list || now_ns >= state->thorough_ns;
+    if (thorough)
+        state->thorough_ns = now_ns + THOROUGH_NS;
+    tare__watch_look(set, watch, now_ns, thorough);
+    if (!only_list) {
+        for (size_t i = 0; i < watch->count; i++) {
+            read_process(set, state, &watch->processes[i]);
+            if (thorough && !watch->processes[i].ended)
+                take_files(state, &watch->processes[i]);
+        }
+        tare__threads_look(set, watch, &state->threads, thorough);
+        bool pss = take_all_pss(set, state, now_ns);
+        keep_what_ended(state);
+        for (size_t i = 0; i < watch->count; i++)
+            put_process(set, state, &watch->processes[i], thorough, pss);
+        put_tree(set, state, now_ns, pss);
+        if (thorough)
+            put_own(set, state);
+    }
+    tare__watch_forget(set, watch);
+}
+
+/* ---- opening, closing ------------------------------------------------------------------------------------------------ */
+
+static bool sizes_count_files(const char *root)
+{
+    struct stat before, after;
+    if (root[0] || stat("/proc/self/fd", &before) != 0)
+        return false;
+    int fd = dup(2); /* any descriptor more or less shows */
+    bool grew = fd >= 0 && stat("/proc/self/fd", &after) == 0 && after.st_size == before.st_size + 1;
+    if (fd >= 0)
+        close(fd);
+    return grew;
+}
+
+static void open_process(tare__sample_set *set, void *context)
+{
+    process_state *state = context;
+    tare__watch_open(set, &state->watch);
+    state->own_fd = -1;
+    state->sizes_count_files = sizes_count_files(state->watch.root);
+}
+
+static void close_process(void *context)
+{
+    process_state *state = context;
+    tare__watch_close_fd(&state->watch, &state->own_fd);
+    tare__watch_close(&state->watch);
+}
+
+const tare__sampler tare__sampler_process = {
+    .name = "process",
+    .what = "CPU, memory, I/O of the program's processes and threads",
+    .beats = 1,
+    .state_bytes = sizeof(process_state),
+    .open = open_process,
+    .tick = tick_process,
+    .close = close_process,
+    .doctor = tare__process_doctor,
+};

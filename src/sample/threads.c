@@ -1,0 +1,233 @@
+/* threads: CPU time and state of each thread of the processes watched.
+ * One thread: the set's. The first to wait when samples get dear: its beat keeps to a part of the budget.
+ * Must not know which processes there are, nor why. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "watch.h"
+
+#define THREAD_SHARE 0.4 /* of what a tick may cost */
+#define GAP_MAX 100u     /* ticks */
+#define SETTLED_LOOKS 2u
+
+/* ---- who is there --------------------------------------------------------------------------------------------- */
+
+static tare__watched_thread *find_thread(tare__watched *process, pid_t tid)
+{
+    for (size_t i = 0; i < process->thread_count; i++)
+        if (process->threads[i].tid == tid)
+            return &process->threads[i];
+    return NULL;
+}
+
+static tare__watched_thread *add_thread(tare__watched *process, pid_t tid)
+{
+    if (!tare__array_fit(&process->threads, &process->thread_room, process->thread_count + 1,
+                         sizeof *process->threads))
+        return NULL;
+    tare__watched_thread *thread = &process->threads[process->thread_count++];
+    memset(thread, 0, sizeof *thread);
+    thread->tid = tid;
+    thread->fd = -1;
+    thread->voluntary = thread->forced = TARE__NO_VALUE;
+    return thread;
+}
+
+static void end_thread(tare__sample_set *set, tare__watched *process, tare__watched_thread *thread)
+{
+    for (int i = 0; i < 2; i++)
+        tare__sample_absent(set, thread->series[i], "ended");
+    if (thread->voluntary != TARE__NO_VALUE) {
+        process->switches_of_ended[0] += thread->voluntary;
+        process->switches_of_ended[1] += thread->forced;
+    }
+}
+
+static void remove_thread(tare__sample_set *set, tare__watch *watch, tare__watched *process, size_t index)
+{
+    tare__watched_thread *thread = &process->threads[index];
+    end_thread(set, process, thread);
+    tare__watch_close_fd(watch, &thread->fd);
+    *thread = process->threads[--process->thread_count];
+}
+
+/* The list is in order of age, mostly: a thread is found where it was the last time. */
+static tare__watched_thread *expect_thread(tare__watched *process, size_t at, pid_t tid)
+{
+    if (at < process->thread_count && process->threads[at].tid == tid)
+        return &process->threads[at];
+    return find_thread(process, tid);
+}
+
+static void list_threads(tare__sample_set *set, tare__watch *watch, tare__watched *process)
+{
+    char path[4200];
+    snprintf(path, sizeof path, "%s/proc/%d/task", watch->root, (int)process->pid);
+    DIR *folder = opendir(path);
+    if (!folder)
+        return;
+    size_t at = 0;
+    for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {
+        pid_t tid = tare__watch_as_pid(entry->d_name);
+        if (!tid)
+            continue;
+        tare__watched_thread *thread = expect_thread(process, at++, tid);
+        if (!thread)
+            thread = add_thread(process, tid);
+        if (thread)
+            thread->seen = true;
+    }
+    closedir(folder);
+    for (size_t i = process->thread_count; i > 0; i--) {
+        if (!process->threads[i - 1].seen)
+            remove_thread(set, watch, process, i - 1);
+        else
+            process->threads[i - 1].seen = false;
+    }
+}
+
+/* ---- what they do ------------------------------------------------------------------------------------------------ */
+
+static bool read_thread(tare__watch *watch, const tare__watched *process, tare__watched_thread *thread)
+{
+    char file[64], text[1024];
+    tare__proc_stat stat;
+    snprintf(file, sizeof file, "task/%d/stat", (int)thread->tid);
+    if (tare__watch_read(watch, process->pid, file, &thread->fd, text, sizeof text) <= 0 ||
+        !tare__proc_stat_parse(text, &stat))
+        return false;
+    thread->user = tare__proc_ticks_ns(stat.user);
+    thread->system = tare__proc_ticks_ns(stat.system);
+    thread->state = stat.state;
+    memcpy(thread->name, stat.name, sizeof thread->name);
+    thread->looks++;
+    return true;
+}
+
+static void read_switches(tare__watch *watch, const tare__watched *process, tare__watched_thread *thread)
+{
+    char path[64], text[4096];
+    tare__proc_status status;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/status", (int)process->pid, (int)thread->tid);
+    if (tare__sample_read(watch->root, path, text, sizeof text) <= 0)
+        return;
+    tare__proc_status_parse(text, &status);
+    if (status.switches_voluntary == TARE__NO_VALUE || status.switches_forced == TARE__NO_VALUE)
+        return;
+    thread->voluntary = status.switches_voluntary;
+    thread->forced = status.switches_forced;
+}
+
+static void put_thread(tare__sample_set *set, const tare__watched *process, tare__watched_thread *thread)
+{
+    static const tare__metric metrics[] = {TARE__M_CPU_USER, TARE__M_CPU_SYSTEM};
+    const int64_t values[] = {thread->user, thread->system};
+    if (thread->looks < SETTLED_LOOKS)
+        return;
+    bool renamed = strcmp(thread->told_name, thread->name) != 0;
+    for (int i = 0; i < 2; i++) {
+        if (!thread->series[i] || renamed) {
+            tare__subject subject = {TARE__SUBJECT_THREAD, (uint64_t)thread->tid, (uint64_t)process->pid,
+                                     thread->name};
+            thread->series[i] = tare__sample_series_of(set, metrics[i], &subject);
+        }
+        tare__sample_put(set, thread->series[i], values[i]);
+    }
+    memcpy(thread->told_name, thread->name, sizeof thread->told_name);
+}
+
+static void sum_switches(tare__watched *process)
+{
+    int64_t voluntary = process->switches_of_ended[0], forced = process->switches_of_ended[1];
+    for (size_t i = 0; i < process->thread_count; i++)
+        if (process->threads[i].voluntary != TARE__NO_VALUE) {
+            voluntary += process->threads[i].voluntary;
+            forced += process->threads[i].forced;
+        }
+    process->value[TARE__W_VOLUNTARY] = voluntary;
+    process->value[TARE__W_FORCED] = forced;
+}
+
+static void look_at(tare__sample_set *set, tare__watch *watch, tare__watched *process, bool thorough)
+{
+    if (!process->idle && (thorough || process->list_again || process->stat.threads != (int64_t)process->thread_count))
+        list_threads(set, watch, process);
+    process->list_again = false;
+    int64_t running = 0, waiting = 0;
+    for (size_t i = process->thread_count; i > 0; i--) {
+        tare__watched_thread *thread = &process->threads[i - 1];
+        if (!process->idle && !read_thread(watch, process, thread)) {
+            process->list_again = true;
+            remove_thread(set, watch, process, i - 1);
+            continue;
+        }
+        running += thread->state == 'R';
+        waiting += thread->state == 'D';
+        if (thorough && !process->idle)
+            read_switches(watch, process, thread);
+        put_thread(set, process, thread);
+    }
+    process->value[TARE__W_RUNNING] = running;
+    process->value[TARE__W_DISK_WAIT] = waiting;
+    if (thorough && !process->idle)
+        sum_switches(process);
+}
+
+/* A process that never had a second thread: its values are its thread's, and need no other file. */
+static void look_at_only(tare__sample_set *set, tare__watched *process)
+{
+    tare__watched_thread *thread = find_thread(process, process->pid);
+    if (!thread && !(thread = add_thread(process, process->pid)))
+        return;
+    thread->user = process->value[TARE__W_USER];
+    thread->system = process->value[TARE__W_SYSTEM];
+    thread->state = process->stat.state;
+    memcpy(thread->name, process->stat.name, sizeof thread->name);
+    thread->looks++;
+    put_thread(set, process, thread);
+}
+
+/* ---- beats --------------------------------------------------------------------------------------------------------- */
+
+static void take_threads(tare__sample_set *set, tare__watch *watch, bool due, bool thorough)
+{
+    for (size_t i = 0; i < watch->count; i++) {
+        tare__watched *process = &watch->processes[i];
+        if (process->ended)
+            continue;
+        if (!process->many_threads) {
+            look_at_only(set, process);
+            continue;
+        }
+        process->value[TARE__W_VOLUNTARY] = process->value[TARE__W_FORCED] = TARE__NO_VALUE;
+        if (due)
+            look_at(set, watch, process, thorough);
+        else /* not known at this tick */
+            process->value[TARE__W_RUNNING] = process->value[TARE__W_DISK_WAIT] = TARE__NO_VALUE;
+    }
+}
+
+void tare__threads_look(tare__sample_set *set, tare__watch *watch, tare__thread_beat *beat, bool thorough)
+{
+    beat->thorough = beat->thorough || thorough;
+    bool due = ++beat->waited >= beat->gap;
+    uint64_t before = tare__sample_cost_clock(set);
+    take_threads(set, watch, due, beat->thorough);
+    if (!due)
+        return;
+    double spent = (double)(tare__sample_cost_clock(set) - before);
+    double ticks = spent / (THREAD_SHARE * (double)tare__sample_tick_budget_ns(set));
+    beat->cost += (ticks - beat->cost) / 4;
+    beat->gap = beat->cost > GAP_MAX ? GAP_MAX : (unsigned)(beat->cost + 0.999);
+    beat->waited = 0;
+    beat->thorough = false;
+}
+
+void tare__threads_end(tare__sample_set *set, tare__watched *process)
+{
+    for (size_t i = 0; i < process->thread_count; i++)
+        end_thread(set, process, &process->threads[i]);
+}
