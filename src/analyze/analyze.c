@@ -20,7 +20,8 @@ static int start_work(work *work)
         return status;
     work->run_root = tare__analyze_make_root(&work->nodes);
     work->tracks = tare__analyze_make_root(&work->nodes);
-    return work->run_root && work->tracks ? tare__analyze_load_streams(work) : TARE_E_MEMORY;
+    status = work->run_root && work->tracks ? tare__analyze_load_streams(work) : TARE_E_MEMORY;
+    return status ? status : tare__analyze_start_metrics(work);
 }
 
 static void free_by_name(by_name *table)
@@ -43,6 +44,7 @@ static void free_work(work *work)
     free_by_name(&work->cells);
     free(work->complete);
     free(work->frames);
+    tare__analyze_free_metrics(work);
     tare__analyze_free_streams(work);
     tare__analyze_free_nodes(&work->nodes);
     tare__analyze_free_names(&work->names);
@@ -60,6 +62,8 @@ static int take_block(work *work, const tare__trace_block *block)
         return tare__analyze_complete(work, block);
     case TARE__BLOCK_AGGREGATES:
         return tare__analyze_aggregates(work, block);
+    case TARE__BLOCK_SAMPLES:
+        return tare__analyze_samples(work, block);
     default:
         return 0; /* in the trace's own tables already */
     }
@@ -98,6 +102,10 @@ static int make_tables(work *work, tare__analysis *analysis)
         status = tare__analyze_steps_table(work, analysis);
     if (!status)
         status = tare__analyze_values_table(work, analysis);
+    if (!status)
+        status = tare__analyze_metrics_table(work, analysis);
+    if (!status)
+        status = tare__analyze_usage_table(work, analysis);
     return status ? status : tare__analyze_run_table(work, analysis);
 }
 

@@ -243,6 +243,45 @@ typedef struct by_name {
 /* The row of a name, made zeroed where it is not there. NULL: no memory. */
 void *tare__analyze_row(by_name *table, const canons *names, uint32_t name, bool *fresh);
 
+/* ---- points: values over time, bounded (points.c) -------------------------------------------------- */
+typedef struct points {
+    tare__metric_point *rows;
+    size_t n, room, max;
+    uint64_t each, in_last; /* stretches merged into one; of the last one so far */
+} points;
+
+/* Stretches come in order of time. 0 or TARE_E_MEMORY. */
+int tare__analyze_add_point(points *points, double from_ns, double to_ns, double value);
+/* A copy for a result, values times `scale`. NULL: no memory. */
+const tare__metric_point *tare__analyze_keep_points(const points *points, tare__arena *arena, double scale);
+
+/* ---- metrics (metrics.c) ------------------------------------------------------------------------- */
+typedef struct metric { /* a series under way; values as in the file, rates a second */
+    uint64_t n, last_ticks, added, stretches;
+    int64_t first, last;
+    double from_ns, last_ns, step_ns; /* step: between the last two samples */
+    double min, max, max_at_ns;
+    double sum, weight_ns; /* of values times how long they held */
+    points *points;        /* NULL: none are kept */
+    size_t row;            /* in the table, once made */
+} metric;
+
+typedef struct moment {
+    uint64_t ticks;
+    double ns;
+    bool known;
+} moment;
+
+typedef struct metrics {
+    metric *rows; /* as the trace's table of series */
+    size_t n;
+    points *points;
+    size_t n_points;
+    moment *times;
+    double gap_ns;
+    uint64_t restarts, late, strangers; /* totals that shrank; samples out of order; … of unknown series */
+} metrics;
+
 /* ---- all of it ----------------------------------------------------------------------------------- */
 typedef struct cost { /* ticks; the recorder's own */
     bool known;
@@ -279,6 +318,9 @@ typedef struct work {
     cost average; /* of all processes */
     by_name counters, marks, cells;
     tare__complete_span *complete;
+    metrics metrics;
+    const char *energy_of; /* what the figure of energy is of, where that is not all; NULL: all, or none */
+    bool carbon_assumed;
 } work;
 
 stream *tare__analyze_stream(work *work, uint32_t id); /* NULL: no memory */
@@ -291,6 +333,9 @@ int tare__analyze_complete(work *work, const tare__trace_block *block);
 int tare__analyze_aggregates(work *work, const tare__trace_block *block);
 int tare__analyze_counter(work *work, uint32_t name, uint64_t ticks, double value);
 int tare__analyze_mark(work *work, uint32_t name, uint64_t ticks);
+int tare__analyze_start_metrics(work *work); /* after prescan */
+int tare__analyze_samples(work *work, const tare__trace_block *block);
+void tare__analyze_free_metrics(work *work);
 int tare__analyze_close_streams(work *work); /* ends what is open when all is read */
 
 typedef enum how_ended { ENDED, STILL_OPEN, END_LOST } how_ended;
@@ -312,6 +357,9 @@ int tare__analyze_spans_table(work *work, tare__analysis *analysis);
 int tare__analyze_tracks_table(work *work, tare__analysis *analysis);
 int tare__analyze_steps_table(work *work, tare__analysis *analysis);
 int tare__analyze_values_table(work *work, tare__analysis *analysis);
+int tare__analyze_metrics_table(work *work, tare__analysis *analysis);
+int tare__analyze_usage_table(work *work, tare__analysis *analysis); /* after metrics */
+double tare__analyze_elapsed(const work *work); /* NaN: not known */
 void tare__analyze_own_table(work *work, tare__analysis *analysis);
 int tare__analyze_run_table(work *work, tare__analysis *analysis);
 const char *tare__analyze_command(tare__arena *arena, const char *arguments, size_t bytes); /* in one line */

@@ -96,5 +96,10 @@ void tare__analyze_own_table(work *work, tare__analysis *analysis)
     own->aggregate_ns = known ? work->average.aggregate * tick_ns : NAN;
     own->own_ns = known ? own->own_ns : NAN;
     own->collector_cpu_ns = end->has_collector_cpu ? (double)end->collector_cpu_ns : NAN;
+    own->sampler_cpu_ns = end->has_sampler_cpu ? (double)end->sampler_cpu_ns : NAN;
+    uint64_t interval = tare__trace_run_of(work->trace)->interval_ns;
+    own->interval_ns = interval ? (double)interval : NAN;
+    bool stretched = interval && end->stretched_ns > interval;
+    own->longest_interval_ns = stretched ? (double)end->stretched_ns : own->interval_ns;
     own->share = own->recorded_ns > 0 ? own->own_ns / own->recorded_ns : NAN;
 }

@@ -137,6 +137,31 @@ static void note_folding(note_list *list, const work *work)
              100.0 / (double)(2u << work->nodes.hist_bits));
 }
 
+static void note_samples(note_list *list, const work *work, const tare__analysis *analysis)
+{
+    const tare__own_table *own = &analysis->own;
+    const metrics *metrics = &work->metrics;
+    char longest[TARE__UNIT_BYTES], asked[TARE__UNIT_BYTES];
+    if (own->longest_interval_ns > own->interval_ns)
+        note(list,
+             "samples are %s apart at the longest, not %s as asked: looking more often would have taken more of a "
+             "CPU than Tare allows itself",
+             tare__unit_time(longest, own->longest_interval_ns), tare__unit_time(asked, own->interval_ns));
+    if (metrics->restarts)
+        note(list, "%s smaller than before: there they are counted anew",
+             count(metrics->restarts, "sampled total was", "sampled totals were").text);
+    if (metrics->late)
+        note(list, "%s left out: not in order of time", count(metrics->late, "sample was", "samples were").text);
+    if (metrics->strangers)
+        note(list, "%s left out: the block that tells of what they are is damaged or missing",
+             count(metrics->strangers, "sample was", "samples were").text);
+    if (work->energy_of)
+        note(list, "the energy is that of %s only: no other could be measured", work->energy_of);
+    if (work->carbon_assumed)
+        note(list, "the CO2 is an estimate at %.0f g/kWh, an assumed intensity: none was configured",
+             analysis->usage.carbon_intensity);
+}
+
 /* ---- table --------------------------------------------------------------------------------------- */
 static const char *copy_text(tare__arena *arena, const char *text, bool *failed)
 {
@@ -165,13 +190,20 @@ static void split_arguments(tare__run_table *run, const tare__trace_run *told, t
     run->arguments = arguments;
 }
 
-static void fill_from_end(const work *work, tare__run_table *run, tare__arena *arena, bool *failed)
+double tare__analyze_elapsed(const work *work)
 {
     const tare__trace_end *end = tare__trace_end_of(work->trace);
     uint64_t last = end->ticks ? end->ticks : tare__trace_damage_of(work->trace)->last_ticks;
+    return last ? tare__trace_ns(work->trace, last) : NAN;
+}
+
+static void fill_from_end(const work *work, tare__run_table *run, tare__arena *arena, bool *failed)
+{
+    const tare__trace_end *end = tare__trace_end_of(work->trace);
     run->finished = end->present;
     run->salvaged = end->salvaged;
-    run->elapsed_ns = last ? tare__trace_ns(work->trace, last) : NAN;
+    run->oom_killed = end->oom_killed;
+    run->elapsed_ns = tare__analyze_elapsed(work);
     run->status = end->has_status ? (int)end->status : -1;
     run->signal = (int)end->signal;
     run->rotated_spans = end->rotated_spans;
@@ -216,6 +248,12 @@ int tare__analyze_run_table(work *work, tare__analysis *analysis)
     run->writer = copy_text(arena, told->writer, &failed);
     run->cpu_model = copy_text(arena, told->cpu_model, &failed);
     run->folder = copy_text(arena, run->finished ? NULL : told->folder, &failed);
+    run->kernel = copy_text(arena, told->kernel, &failed);
+    run->system = copy_text(arena, told->system, &failed);
+    run->revision = copy_text(arena, told->revision, &failed);
+    run->gpus = copy_text(arena, told->gpus, &failed);
+    run->memory_bytes = told->memory_bytes ? (double)told->memory_bytes : NAN;
+    run->attached = (int64_t)told->attached;
     run->cpus = told->cpus;
     run->start_realtime_ns = told->start_realtime_ns;
     run->clock_known = tare__trace_clock_known(work->trace);
@@ -229,6 +267,7 @@ int tare__analyze_run_table(work *work, tare__analysis *analysis)
     note_damage(&list, work);
     note_losses(&list, run);
     note_folding(&list, work);
+    note_samples(&list, work, analysis);
     const char **notes = tare__arena_alloc(arena, (list.n + 1) * sizeof *notes);
     if (failed || list.failed || !notes)
         return TARE_E_MEMORY;

@@ -32,6 +32,11 @@ static builder *some_of_all(void)
     }
     build_seal(b);
     build_complete_and_aggregate(b);
+    build_series(b, 1, TARE__M_CPU_USER, TARE__SUBJECT_TREE, 0, "");
+    build_series_absent(b, 2, TARE__M_POWER, TARE__SUBJECT_GPU, 0, 0, "H200", "no driver");
+    build_series(b, 3, TARE__M_RSS_PEAK, TARE__SUBJECT_PROCESS, 77, "train");
+    build_samples(b, 1, 2000, 500, (const int64_t[]){1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17}, 17);
+    build_samples(b, 3, 2000, 500, (const int64_t[]){1, 2, 3}, 3);
     build_end(b, t + 1000);
     return b;
 }
@@ -48,6 +53,7 @@ static int open_and_analyze(const char *path, tare__by by, tare__error *error)
     if (!status) {
         assert_int_equal(analysis->run.damaged_blocks, 0); /* want of memory is not damage */
         assert_int_equal(analysis->run.spans, 42);
+        assert_int_equal(analysis->n_metrics, 3);
     }
     tare__analysis_free(analysis);
     tare__trace_close(trace);
