@@ -7,7 +7,7 @@
 
 #include "inner.h"
 
-static int start_work(work *work)
+int tare__analyze_start_work(work *work)
 {
     work->counters.row_bytes = sizeof(counter);
     work->marks.row_bytes = sizeof(mark);
@@ -30,7 +30,7 @@ static void free_by_name(by_name *table)
     free(table->rows);
 }
 
-static void free_work(work *work)
+void tare__analyze_free_work(work *work)
 {
     for (size_t i = 0; i < work->n_steps; i++) {
         free(work->steps[i].exact);
@@ -69,7 +69,7 @@ static int take_block(work *work, const tare__trace_block *block)
     }
 }
 
-static int read_all(work *work, tare__error *error)
+int tare__analyze_read_all(work *work, tare__error *error)
 {
     tare__trace_block block;
     for (;;) {
@@ -130,17 +130,17 @@ int tare__analyze(struct tare__trace *trace, const tare__analyze_options *option
     tare__trace_rewind(trace);
     work work = {.trace = trace, .by = options ? options->by : TARE__BY_RUN};
     tare__analysis *made = new_analysis();
-    status = made ? start_work(&work) : TARE_E_MEMORY;
+    status = made ? tare__analyze_start_work(&work) : TARE_E_MEMORY;
     if (status)
         tare__fail(error, status, "out of memory while analyzing %s", tare__trace_path(trace));
     else
-        status = read_all(&work, error);
+        status = tare__analyze_read_all(&work, error);
     if (!status) {
         status = make_tables(&work, made);
         if (status)
             tare__fail(error, status, "out of memory while analyzing %s", tare__trace_path(trace));
     }
-    free_work(&work);
+    tare__analyze_free_work(&work);
     if (status) {
         tare__analysis_free(made);
         return status;

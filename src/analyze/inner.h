@@ -178,6 +178,7 @@ typedef struct stream {
     uint32_t ordinal; /* of the block that should come next */
     uint32_t group;
     uint32_t row;     /* in the table of threads, once made */
+    uint32_t lane;    /* of a timeline, + 1; 0: none yet; UINT32_MAX: none to be had */
     bool seen;
     node *root;       /* of its group */
     frame *frames;    /* open spans between blocks */
@@ -319,9 +320,14 @@ typedef struct work {
     by_name counters, marks, cells;
     tare__complete_span *complete;
     metrics metrics;
+    struct timeline *timeline; /* NULL: none is made */
     const char *energy_of; /* what the figure of energy is of, where that is not all; NULL: all, or none */
     bool carbon_assumed;
 } work;
+
+int tare__analyze_start_work(work *work); /* after prescan; 0 or TARE_E_MEMORY */
+int tare__analyze_read_all(work *work, tare__error *error);
+void tare__analyze_free_work(work *work);
 
 stream *tare__analyze_stream(work *work, uint32_t id); /* NULL: no memory */
 int tare__analyze_load_streams(work *work);
@@ -337,6 +343,11 @@ int tare__analyze_start_metrics(work *work); /* after prescan */
 int tare__analyze_samples(work *work, const tare__trace_block *block);
 void tare__analyze_free_metrics(work *work);
 int tare__analyze_close_streams(work *work); /* ends what is open when all is read */
+
+/* For a timeline (lanes.c): a nested span that ended, complete ones, a counter's value. Names are canons. */
+int tare__analyze_draw(work *work, stream *stream, uint32_t depth, uint32_t name, uint64_t begin, uint64_t end);
+int tare__analyze_draw_complete(work *work, stream *stream, tare__complete_span *spans, uint32_t n);
+int tare__analyze_draw_value(work *work, uint32_t name, uint64_t ticks, double value);
 
 typedef enum how_ended { ENDED, STILL_OPEN, END_LOST } how_ended;
 int tare__analyze_step(work *work, stream *stream, const frame *frame, uint32_t depth, uint64_t now,

@@ -15,6 +15,12 @@
 #define HOT __attribute__((noinline, flatten))
 
 /* ---- ends ---------------------------------------------------------------------------------------- */
+static RARE int draw(work *work, stream *stream, const frame *top, uint64_t now)
+{
+    uint32_t depth = (uint32_t)(top - work->frames) - 1;
+    return tare__analyze_draw(work, stream, depth, canon_of(&work->names, top->name), top->begin, now);
+}
+
 /* Closes the innermost span; the frame below it gets its duration. */
 static INLINE int close_top(work *work, stream *stream, frame *top, uint64_t now, how_ended how)
 {
@@ -23,6 +29,8 @@ static INLINE int close_top(work *work, stream *stream, frame *top, uint64_t now
     top[-1].child += duration;
     node->self += duration - top->child;
     int status = count_call(&work->nodes, node, duration);
+    if (TARE__UNLIKELY(work->timeline != NULL) && !status)
+        status = draw(work, stream, top, now);
     if (TARE__UNLIKELY(node->flags & NODE_TIMED) && !status)
         status = tare__analyze_step(work, stream, top, (uint32_t)(top - work->frames), now, how);
     return status;

@@ -47,7 +47,7 @@ int tare__analyze_counter(work *work, uint32_t name, uint64_t ticks, double valu
         counter->last = value;
         counter->last_at = ticks;
     }
-    return 0;
+    return work->timeline ? tare__analyze_draw_value(work, name, ticks, value) : 0;
 }
 
 int tare__analyze_mark(work *work, uint32_t name, uint64_t ticks)
@@ -150,6 +150,8 @@ int tare__analyze_complete(work *work, const tare__trace_block *block)
     int status = tare__complete_read(header, block->payload, work->squeezer, work->complete);
     for (uint32_t i = 0; i < header->count && !status; i++)
         status = add_complete(work, &work->complete[i]);
+    if (!status && work->timeline)
+        status = tare__analyze_draw_complete(work, stream, work->complete, header->count);
     if (!status) {
         stream->events += header->count;
         stream->complete += header->count;

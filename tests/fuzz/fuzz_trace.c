@@ -1,4 +1,4 @@
-/* fuzz_trace: any bytes as a trace file: opened, analyzed, closed. Nothing may crash, hang or leak.
+/* fuzz_trace: any bytes as a trace file: opened, analyzed, drawn, closed. Nothing may crash, hang or leak.
  * One thread.
  * Must not know what a right answer is. */
 #define _GNU_SOURCE
@@ -36,11 +36,14 @@ static void analyze_file(const char *path, tare__by by)
     tare__error error;
     tare__trace *trace;
     tare__analysis *analysis;
+    tare__timeline *timeline;
     tare__analyze_options options = {.by = by};
     if (tare__trace_open(path, &trace, &error))
         return;
     if (tare__analyze(trace, &options, &analysis, &error) == 0)
         tare__analysis_free(analysis);
+    if (tare__analyze_timeline(trace, 100, &timeline, &error) == 0)
+        tare__timeline_free(timeline);
     tare__trace_close(trace);
 }
 

@@ -61,6 +61,24 @@ static void others(builder *b)
     builder_check(tare__aggregates_seal(&cell, 1, b->squeezer, &header, &b->file));
 }
 
+static void samples(builder *b)
+{
+    build_series(b, 1, TARE__M_RSS, TARE__SUBJECT_TREE, 0, "");
+    build_series(b, 2, TARE__M_CPU_USER, TARE__SUBJECT_TREE, 0, "");
+    build_series(b, 3, TARE__M_RSS_PEAK, TARE__SUBJECT_PROCESS, 77, "train");
+    build_series_absent(b, 4, TARE__M_ENERGY, TARE__SUBJECT_SENSOR, 0, 0, "package-0", "needs root");
+    build_series(b, 5, TARE__M_GPU_BUSY, TARE__SUBJECT_GPU, 0, "H200");
+    for (uint64_t tick = 0; tick < 8; tick++) {
+        build_tick(b, 2000 + tick * 1000);
+        build_sample(b, 1, (int64_t)tick * 4096);
+        build_sample(b, 2, (int64_t)tick * 900);
+        build_sample(b, 3, 100000);
+        if (tick % 3)
+            build_sample(b, 5, 870);
+    }
+    build_samples_seal(b);
+}
+
 int main(int n, char **arguments)
 {
     if (n != 2)
@@ -71,6 +89,7 @@ int main(int n, char **arguments)
     spans(b);
     save(b, arguments[1], "unfinished");
     others(b);
+    samples(b);
     build_end(b, 100000);
     save(b, arguments[1], "whole");
     builder_free(b);

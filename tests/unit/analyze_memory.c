@@ -56,6 +56,12 @@ static int open_and_analyze(const char *path, tare__by by, tare__error *error)
         assert_int_equal(analysis->n_metrics, 3);
     }
     tare__analysis_free(analysis);
+    tare__timeline *timeline = NULL;
+    if (!status)
+        status = tare__analyze_timeline(trace, 64, &timeline, error);
+    if (!status)
+        assert_int_equal(timeline->spans, 42);
+    tare__timeline_free(timeline);
     tare__trace_close(trace);
     return status;
 }

@@ -1,0 +1,339 @@
+/* timeline: a trace as boxes for drawing: one more reading of it, with each span that ends put into a box.
+ * Owned by the calling thread; memory is bounded by the number of boxes asked for.
+ * Must not know output formats. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "boxes.h"
+
+/* ---- names of lanes ------------------------------------------------------------------------------ */
+static const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+/* "train.py (12345)": of an interpreter it is the script that tells one from the other. */
+static const char *process_name(const work *work, uint32_t number, tare__arena *arena)
+{
+    const tare__trace_process *process = tare__trace_process_at(work->trace, number);
+    char name[256];
+    if (!process || !process->arguments || !process->arguments_bytes) {
+        if (process && process->pid)
+            snprintf(name, sizeof name, "process %lld", (long long)process->pid);
+        else
+            snprintf(name, sizeof name, "unknown process");
+        return tare__arena_copy(arena, name, strlen(name));
+    }
+    const char *program = last_part(process->arguments);
+    size_t first = strlen(process->arguments) + 1;
+    const char *script = first < process->arguments_bytes ? process->arguments + first : "";
+    if (strncmp(program, "python", 6) == 0 && *script && *script != '-')
+        program = last_part(script);
+    if (process->pid)
+        snprintf(name, sizeof name, "%.200s (%lld)", program, (long long)process->pid);
+    else
+        snprintf(name, sizeof name, "%.200s", program);
+    return tare__arena_copy(arena, name, strlen(name));
+}
+
+static const char *lane_name(const work *work, const lane *from, const char *process, tare__arena *arena)
+{
+    const tare__trace_stream *stream = from->stream ? tare__trace_stream_at(work->trace, from->stream) : NULL;
+    char thread[300], name[700];
+    if (!from->stream)
+        snprintf(thread, sizeof thread, "%.280s", work->names.rows[from->track].text);
+    else if (stream && stream->name && *stream->name)
+        snprintf(thread, sizeof thread, "%.200s%s", stream->name, from->complete ? " (complete spans)" : "");
+    else
+        snprintf(thread, sizeof thread, "thread %lld%s", stream ? (long long)stream->tid : 0,
+                 from->complete ? " (complete spans)" : "");
+    snprintf(name, sizeof name, "%.280s · %s", process, thread);
+    return tare__arena_copy(arena, name, strlen(name));
+}
+
+/* ---- order of lanes ------------------------------------------------------------------------------ */
+typedef struct ordered {
+    const lane *lane;
+    uint32_t process; /* row */
+    size_t at;        /* as they appeared */
+} ordered;
+
+static int by_place(const void *a, const void *b)
+{
+    const ordered *left = a, *right = b;
+    if (left->process != right->process)
+        return left->process < right->process ? -1 : 1;
+    bool left_thread = left->lane->stream != 0, right_thread = right->lane->stream != 0;
+    if (left_thread != right_thread)
+        return left_thread ? -1 : 1;
+    if (left->lane->stream != right->lane->stream)
+        return left->lane->stream < right->lane->stream ? -1 : 1;
+    return left->at < right->at ? -1 : 1;
+}
+
+/* ---- result -------------------------------------------------------------------------------------- */
+typedef struct maker {
+    const work *work;
+    const timeline *from;
+    tare__timeline *to;
+    tare__arena *arena;
+    ordered *lanes;
+    uint32_t *name_of; /* canon: name + 1 */
+    const char **names;
+    double tick_ns;
+} maker;
+
+static int fill_lane(const maker *maker, const ordered *ordered, tare__lane *lane)
+{
+    const struct lane *from = ordered->lane;
+    const tare__trace_process *process = tare__trace_process_at(maker->work->trace, from->process);
+    const tare__trace_stream *stream =
+        from->stream ? tare__trace_stream_at(maker->work->trace, from->stream) : NULL;
+    uint32_t kind = from->stream ? TARE__NAME_TRACK : maker->work->names.rows[from->track].kind;
+    *lane = (tare__lane){
+        .process = process_name(maker->work, from->process, maker->arena),
+        .pid = process ? process->pid : 0,
+        .tid = stream ? stream->tid : 0,
+        .track_kind = kind > TARE__NAME_TRACK ? kind - TARE__NAME_TRACK : from->stream ? 0 : TARE_TRACK_OTHER,
+        .depth = (uint32_t)from->n_levels,
+        .spans = from->spans,
+    };
+    lane->name = lane->process ? lane_name(maker->work, from, lane->process, maker->arena) : NULL;
+    return lane->name ? 0 : TARE_E_MEMORY;
+}
+
+static int make_lanes(maker *maker)
+{
+    const timeline *from = maker->from;
+    size_t n = from->n_lanes;
+    tare__lane *lanes = tare__arena_alloc(maker->arena, (n + 1) * sizeof *lanes);
+    maker->lanes = calloc(n + 1, sizeof *maker->lanes);
+    int status = lanes && maker->lanes ? 0 : TARE_E_MEMORY;
+    for (size_t i = 0; i < n && !status; i++)
+        maker->lanes[i] = (ordered){
+            &from->lanes[i], tare__analyze_process_row(maker->work, from->lanes[i].process), i};
+    if (!status)
+        qsort(maker->lanes, n, sizeof *maker->lanes, by_place);
+    for (size_t i = 0; i < n && !status; i++)
+        status = fill_lane(maker, &maker->lanes[i], &lanes[i]);
+    maker->to->lanes = lanes;
+    maker->to->n_lanes = status ? 0 : n;
+    return status;
+}
+
+static uint32_t name_at(maker *maker, uint32_t canon)
+{
+    if (!maker->name_of[canon]) {
+        const char *text = maker->work->names.rows[canon].text;
+        const char *copy = tare__arena_copy(maker->arena, text, strlen(text));
+        if (!copy)
+            return UINT32_MAX;
+        maker->names[maker->to->n_names++] = copy;
+        maker->name_of[canon] = (uint32_t)maker->to->n_names;
+    }
+    return maker->name_of[canon] - 1;
+}
+
+static void fill_box(const maker *maker, const box *from, tare__box *box)
+{
+    double at = tare__trace_ns(maker->work->trace, from->begin);
+    double lasts = tare__trace_ns(maker->work->trace, from->end) - at;
+    double busy = (double)from->busy * maker->tick_ns;
+    box->calls = from->calls;
+    box->at_ns = at;
+    box->lasts_ns = lasts;
+    box->busy_ns = from->calls == 1 || busy > lasts ? lasts : busy;
+    box->mixed = from->mixed;
+    maker->to->spans += from->calls;
+    if (from->calls > 1)
+        maker->to->merged_spans += from->calls;
+}
+
+static int make_boxes(maker *maker)
+{
+    const boxes *from = &maker->from->boxes;
+    tare__timeline *to = maker->to;
+    tare__box *boxes = tare__arena_alloc(maker->arena, ((size_t)from->n + 1) * sizeof *boxes);
+    if (!boxes)
+        return TARE_E_MEMORY;
+    for (uint32_t lane = 0; lane < to->n_lanes; lane++)
+        for (uint32_t depth = 0; depth < maker->lanes[lane].lane->n_levels; depth++) {
+            const level *level = &from->levels[maker->lanes[lane].lane->levels[depth]];
+            for (uint32_t at = level->first; at != NO_BOX; at = from->pool[at].next) {
+                tare__box *box = &boxes[to->n_boxes++];
+                *box = (tare__box){.lane = lane, .depth = depth};
+                box->name = name_at(maker, tare__box_name(&from->pool[at]));
+                if (box->name == UINT32_MAX)
+                    return TARE_E_MEMORY;
+                fill_box(maker, &from->pool[at], box);
+            }
+        }
+    to->boxes = boxes;
+    to->resolution_ns = (double)from->resolution * maker->tick_ns;
+    return 0;
+}
+
+static int make_line(const maker *maker, const line *from, tare__counter_line *line)
+{
+    const char *text = maker->work->names.rows[from->name].text;
+    tare__metric_point *points = tare__arena_alloc(maker->arena, LINE_BUCKETS * sizeof *points);
+    *line = (tare__counter_line){tare__arena_copy(maker->arena, text, strlen(text)), points, 0};
+    if (!points || !line->name)
+        return TARE_E_MEMORY;
+    for (size_t i = 0; i < LINE_BUCKETS; i++) {
+        const line_bucket *bucket = &from->buckets[i];
+        if (!bucket->n)
+            continue;
+        double at = tare__trace_ns(maker->work->trace, bucket->first);
+        points[line->n_points++] =
+            (tare__metric_point){at, tare__trace_ns(maker->work->trace, bucket->last) - at, bucket->min,
+                                 bucket->sum / (double)bucket->n, bucket->max};
+    }
+    return 0;
+}
+
+static int by_line_name(const void *a, const void *b)
+{
+    return strcmp(((const tare__counter_line *)a)->name, ((const tare__counter_line *)b)->name);
+}
+
+static int make_lines(const maker *maker)
+{
+    size_t n = maker->from->n_lines;
+    tare__counter_line *lines = tare__arena_alloc(maker->arena, (n + 1) * sizeof *lines);
+    int status = lines ? 0 : TARE_E_MEMORY;
+    for (size_t i = 0; i < n && !status; i++)
+        status = make_line(maker, maker->from->lines[i], &lines[i]);
+    if (status)
+        return status;
+    qsort(lines, n, sizeof *lines, by_line_name);
+    maker->to->counters = lines;
+    maker->to->n_counters = n;
+    return 0;
+}
+
+static uint64_t all_spans(const work *work)
+{
+    uint64_t spans = work->stray.begun + work->stray.chained + work->stray.complete;
+    for (size_t i = 0; i < work->n_streams; i++)
+        spans += work->streams[i]->begun + work->streams[i]->chained + work->streams[i]->complete;
+    return spans;
+}
+
+static int make_result(const work *work, const timeline *from, tare__timeline *to)
+{
+    maker maker = {.work = work, .from = from, .to = to, .arena = to->arena};
+    maker.tick_ns = tare__trace_tick_ns(work->trace);
+    maker.name_of = calloc(work->names.n, sizeof *maker.name_of);
+    maker.names = tare__arena_alloc(to->arena, work->names.n * sizeof *maker.names);
+    int status = maker.name_of && maker.names ? 0 : TARE_E_MEMORY;
+    if (!status)
+        status = make_lanes(&maker);
+    if (!status)
+        status = make_boxes(&maker);
+    if (!status)
+        status = make_lines(&maker);
+    free(maker.lanes);
+    free(maker.name_of);
+    to->names = maker.names;
+    uint64_t all = all_spans(work);
+    to->left_out_spans = all > to->spans ? all - to->spans : 0;
+    return status;
+}
+
+/* ---- entrance ------------------------------------------------------------------------------------ */
+static tare__timeline *new_timeline(void)
+{
+    tare__arena *arena = tare__arena_new();
+    tare__timeline *made = arena ? tare__arena_alloc(arena, sizeof *made) : NULL;
+    if (made)
+        made->arena = arena;
+    else
+        tare__arena_free(arena);
+    return made;
+}
+
+void tare__timeline_free(tare__timeline *timeline)
+{
+    if (timeline)
+        tare__arena_free(timeline->arena);
+}
+
+int tare__analyze_timeline(struct tare__trace *trace, size_t boxes_max, tare__timeline **result,
+                           tare__error *error)
+{
+    *result = NULL;
+    int status = tare__trace_prescan(trace, error);
+    if (status)
+        return status;
+    tare__trace_rewind(trace);
+    timeline state = {.n_lanes = 0};
+    work work = {.trace = trace, .timeline = &state};
+    tare__timeline *made = new_timeline();
+    status = made ? tare__analyze_start_work(&work) : TARE_E_MEMORY;
+    if (!status)
+        status = tare__lanes_init(&state, &work, boxes_max);
+    bool told = false;
+    if (!status) {
+        status = tare__analyze_read_all(&work, error);
+        told = status != 0;
+    }
+    if (!status)
+        status = tare__analyze_close_streams(&work);
+    if (!status)
+        status = make_result(&work, &state, made);
+    if (status && !told)
+        tare__fail(error, status, "out of memory while drawing %s", tare__trace_path(trace));
+    tare__lanes_free(&state);
+    tare__analyze_free_work(&work);
+    if (status)
+        tare__timeline_free(made);
+    else
+        *result = made;
+    return status;
+}
+
+/* ---- what was open ------------------------------------------------------------------------------- */
+typedef struct found {
+    const tare__box *top, *inner; /* over the instant, outermost and innermost */
+} found;
+
+/* The busier lane is the one whose outermost box is fuller; then the one with more spans open; then the one with
+ * more spans. */
+static bool is_busier(const tare__timeline *timeline, const found *a, const found *b)
+{
+    if (!b->top)
+        return true;
+    const tare__lane *left = &timeline->lanes[a->top->lane], *right = &timeline->lanes[b->top->lane];
+    if ((left->track_kind == 0) != (right->track_kind == 0))
+        return left->track_kind == 0; /* what a thread did, rather than what it had others do */
+    double left_full = a->top->lasts_ns > 0 ? a->top->busy_ns / a->top->lasts_ns : 0;
+    double right_full = b->top->lasts_ns > 0 ? b->top->busy_ns / b->top->lasts_ns : 0;
+    if (left_full != right_full)
+        return left_full > right_full;
+    if (a->inner->depth != b->inner->depth)
+        return a->inner->depth > b->inner->depth;
+    return left->spans > right->spans;
+}
+
+tare__open_at tare__timeline_open_at(const tare__timeline *timeline, double at_ns)
+{
+    found best = {NULL, NULL}, here = {NULL, NULL};
+    for (size_t i = 0; i <= timeline->n_boxes; i++) {
+        const tare__box *box = i < timeline->n_boxes ? &timeline->boxes[i] : NULL;
+        if (here.top && (!box || box->lane != here.top->lane)) {
+            if (is_busier(timeline, &here, &best))
+                best = here;
+            here = (found){NULL, NULL};
+        }
+        if (box && box->at_ns <= at_ns && at_ns <= box->at_ns + box->lasts_ns) {
+            here.top = here.top ? here.top : box;
+            here.inner = box;
+        }
+    }
+    if (!best.inner)
+        return (tare__open_at){NULL, TARE__NO_ROW};
+    return (tare__open_at){timeline->names[best.inner->name], TARE__NO_ROW};
+}
