@@ -16,7 +16,7 @@
 /* What a status line shows, at each tick of the samplers. */
 typedef struct tare__run_beat {
     uint64_t elapsed_ns;  /* since the launch, or since Tare looks on */
-    uint64_t steps;       /* ended so far, of all threads; 0: none known */
+    uint64_t steps;       /* begun so far, of all threads; 0: none known */
     tare__sample_now now; /* NaN: absent */
 } tare__run_beat;
 typedef void tare__run_on_beat(void *context, const tare__run_beat *beat);

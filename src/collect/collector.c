@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -38,6 +37,8 @@ void tare__collector_free(tare__collector *collector)
         tare__source_free(collector->sources[i]);
     free(collector->sources);
     free(collector->processes);
+    free(collector->entry_of);
+    tare__sampling_free(collector);
     free(collector->all_names);
     free(collector->complete);
     tare__span_stack_free(&collector->before);
@@ -76,30 +77,13 @@ static void beat_clock(tare__collector *collector, bool now_in_any_case)
 
 /* ---- the first words ---------------------------------------------------------------------------------------------- */
 
-static void cpu_model(char out[128])
-{
-    char line[512];
-    FILE *file = fopen("/proc/cpuinfo", "re");
-    out[0] = '\0';
-    while (file && fgets(line, sizeof line, file)) {
-        char *colon = strchr(line, ':');
-        if (colon && strncmp(line, "model name", 10) == 0) {
-            snprintf(out, 128, "%.*s", (int)strcspn(colon + 2, "\n"), colon + 2);
-            break;
-        }
-    }
-    if (file)
-        fclose(file);
-}
-
-int tare__collector_head(tare__collector *collector, char *const *command)
+int tare__collector_head(tare__collector *collector, const tare__run_about *about)
 {
     tare__text *fields = &collector->fields;
     tare__session_page *page = collector->folder.page;
-    struct utsname machine;
-    char model[128], directory[4096];
+    char directory[4096];
     tare__text words = {0};
-    for (char *const *word = command; word && *word; word++)
+    for (char *const *word = about->command; word && *word; word++)
         tare__text_append(&words, *word, strlen(*word) + 1);
     tare__clock_beat beat;
     tare__folder_beat(&collector->folder, &beat);
@@ -109,19 +93,18 @@ int tare__collector_head(tare__collector *collector, char *const *command)
     tare__text_clear(fields);
     tare__field_bytes(fields, TARE__FIELD_SESSION_ID, page->id, TARE__ID_BYTES);
     tare__field_bytes(fields, TARE__FIELD_COMMAND, words.data ? words.data : "", words.length);
-    if (uname(&machine) == 0)
-        tare__field_string(fields, TARE__FIELD_HOST, machine.nodename);
     tare__field_number(fields, TARE__FIELD_START_REALTIME, beat.realtime_ns);
     tare__field_number(fields, TARE__FIELD_START_TICKS, beat.ticks);
     tare__field_number(fields, TARE__FIELD_CLOCK_KIND, page->clock);
     tare__field_string(fields, TARE__FIELD_WRITER, "tare " TARE_VERSION);
     tare__field_string(fields, TARE__FIELD_FOLDER, collector->folder.path);
-    tare__field_number(fields, TARE__FIELD_CPUS, (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
-    cpu_model(model);
-    if (model[0])
-        tare__field_string(fields, TARE__FIELD_CPU_MODEL, model);
-    if (getcwd(directory, sizeof directory))
-        tare__field_string(fields, TARE__FIELD_DIRECTORY, directory);
+    tare__tell_environment(fields);
+    if (about->interval_ns)
+        tare__field_number(fields, TARE__FIELD_INTERVAL, about->interval_ns);
+    if (about->attached)
+        tare__field_number(fields, TARE__FIELD_ATTACHED, (uint64_t)about->attached);
+    if (about->carbon_g_per_kwh > 0)
+        tare__field_number(fields, TARE__FIELD_CARBON, (uint64_t)(about->carbon_g_per_kwh * 1000 + 0.5));
     tare__text_free(&words);
     tare__text_clear(&collector->block);
     tare__fields_seal(TARE__BLOCK_RUN, 0, fields, &collector->block);
@@ -196,7 +179,6 @@ void tare__collector_beat(tare__collector *collector)
         tare__source_drain(collector, source, false);
         i++;
     }
-    tare__tree_scan(collector);
     beat_clock(collector, false);
     rotate(collector, false);
     tare__move_aside(collector);
@@ -208,10 +190,13 @@ void tare__collector_beat(tare__collector *collector)
 
 uint64_t tare__collector_pause_ns(const tare__collector *collector)
 {
-    uint64_t now = tare__monotonic_ns();
-    if (now - collector->active_ns < ACTIVE_FOR_NS)
-        return TARE__BEAT_ACTIVE_NS;
-    return now - collector->moving_ns < MOVING_FOR_NS ? TARE__BEAT_CALM_NS : TARE__BEAT_IDLE_NS;
+    uint64_t now = tare__monotonic_ns(), due = tare__sampling_due_ns(collector);
+    uint64_t pause = now - collector->active_ns < ACTIVE_FOR_NS   ? TARE__BEAT_ACTIVE_NS
+                     : now - collector->moving_ns < MOVING_FOR_NS ? TARE__BEAT_CALM_NS
+                                                                  : TARE__BEAT_IDLE_NS;
+    if (due < now + pause)
+        return due > now ? due - now : 0;
+    return pause;
 }
 
 uint32_t tare__collector_recording(const tare__collector *collector)
@@ -231,6 +216,24 @@ static void refusals(tare__collector *collector, tare__text *fields)
         if (n)
             tare__field_number(fields, (tare__field)(TARE__FIELD_REFUSED_SPACE + i), n);
     }
+}
+
+static void tell_sampling(tare__collector *collector, tare__text *fields)
+{
+    if (collector->sampling.samples && collector->sampling.set) {
+        tare__sample_cost cost = tare__sample_cost_of(collector->sampling.set);
+        tare__field_number(fields, TARE__FIELD_SAMPLER_CPU, cost.cpu_ns);
+        if (cost.longest_ns > collector->sampling.interval_ns)
+            tare__field_number(fields, TARE__FIELD_STRETCHED, cost.longest_ns);
+    }
+    if (collector->child.known) {
+        tare__field_number(fields, TARE__FIELD_CHILD_USER, collector->child.user_ns);
+        tare__field_number(fields, TARE__FIELD_CHILD_SYSTEM, collector->child.system_ns);
+        if (collector->child.peak_bytes)
+            tare__field_number(fields, TARE__FIELD_CHILD_PEAK, collector->child.peak_bytes);
+    }
+    if (collector->oom_killed)
+        tare__field_number(fields, TARE__FIELD_OOM_KILLED, 1);
 }
 
 static void write_end(tare__collector *collector, int exit_status, int signal, uint32_t left_running)
@@ -264,9 +267,12 @@ static void write_end(tare__collector *collector, int exit_status, int signal, u
         tare__field_string(fields, TARE__FIELD_WRITE_ERROR, writer->trouble);
     if (left_running)
         tare__field_number(fields, TARE__FIELD_LEFT_RUNNING, left_running);
+    tell_sampling(collector, fields);
     tare__text_clear(&collector->block);
     tare__names_seal(collector->all_names, tare__intern_count(collector->names), collector->squeezer,
                      &collector->block);
+    tare__series_seal(collector->sampling.series, (uint32_t)collector->sampling.series_count, collector->squeezer,
+                      &collector->block);
     tare__fields_seal(TARE__BLOCK_END, 0, fields, &collector->block);
     if (tare__writer_append(writer, &collector->block) != 0 && writer->last_block) {
         /* A full disk. The last block of events makes room: an end that says so is worth more. */
@@ -284,6 +290,7 @@ void tare__collector_finish(tare__collector *collector, int exit_status, int sig
     while (collector->source_count)
         end_source(collector, collector->source_count - 1);
     beat_clock(collector, true);
+    tare__sampling_flush(collector);
     tare__tree_tell(collector);
     rotate(collector, true);
     write_end(collector, exit_status, signal, left_running);

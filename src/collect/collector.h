@@ -69,7 +69,7 @@ typedef struct tare__writer {
 int tare__writer_create(tare__writer *writer, const char *path, bool overwrite, bool readable, tare__error *error);
 /* Appends whole blocks; on failure the file is as before and the trouble is noted. 0 or a status. */
 int tare__writer_append(tare__writer *writer, const tare__text *blocks);
-/* Takes out event blocks that end before `before_ticks`, and the oldest down to `keep_bytes` (0: any size). */
+/* Takes out events and samples that end before `before_ticks`, and the oldest down to `keep_bytes` (0: any size). */
 int tare__writer_compact(tare__writer *writer, uint64_t before_ticks, uint64_t keep_bytes);
 void tare__writer_close(tare__writer *writer);
 
@@ -93,12 +93,43 @@ typedef struct tare__stream {
 typedef struct tare__process_entry {
     pid_t pid;
     pid_t parent;
-    uint64_t start_time; /* of the kernel, to tell reused pids apart */
+    uint64_t start_time; /* of the kernel, to tell reused pids apart; 0: not known yet */
     bool joined;
+    unsigned looks;
     char reason[128];
-    char command[TARE__COMMAND_BYTES];
+    const char *command; /* in the arena of names */
     size_t command_bytes;
 } tare__process_entry;
+
+/* ---- samples ------------------------------------------------------------------------------------------------- */
+typedef struct tare__sampling {
+    tare__sample_set *set;  /* NULL: nothing is looked at from outside */
+    tare__samples *samples; /* NULL: only the list of processes is wanted */
+    tare__series *series;   /* all, by id - 1; their texts in `texts` */
+    size_t series_count, series_room;
+    uint32_t *fresh; /* ids of those that the file does not know as they are now */
+    size_t fresh_count, fresh_room;
+    tare__intern *texts;
+    uint64_t sealed_ns;
+    uint64_t interval_ns; /* as asked for */
+    uint32_t oom_series;  /* processes killed in the job's control group */
+    int64_t oom_first, oom_last;
+    bool oom_known;
+    int64_t oom_machine; /* killed on the whole machine before it began; -1: not known */
+} tare__sampling;
+
+typedef struct tare__sampling_options {
+    pid_t target;
+    uint64_t interval_ns; /* 0: the default; TARE__RUN_NO_SAMPLES */
+    uint32_t left_out;
+} tare__sampling_options;
+
+/* What the kernel says of the direct child and of those it waited for. */
+typedef struct tare__child_usage {
+    bool known;
+    uint64_t user_ns, system_ns;
+    uint64_t peak_bytes; /* 0: not known */
+} tare__child_usage;
 
 typedef struct tare__source {
     char path[TARE__PATH_BYTES];
@@ -148,7 +179,7 @@ typedef struct tare__collector {
     uint32_t stream_count;
     uint64_t beat_ns, beat_gap_ns;
     uint64_t started_ns, started_ticks;
-    uint64_t last_ns, folder_scan_ns, tree_scan_ns, active_ns, moving_ns;
+    uint64_t last_ns, folder_scan_ns, active_ns, moving_ns;
     uint64_t dropped_spans, homeless_spans;
     uint64_t rotate_check_ns;
     uint64_t place_ns;   /* when we last looked where to run */
@@ -157,14 +188,25 @@ typedef struct tare__collector {
     bool aside;
     uint64_t given_back; /* chunks, so far: how busy it is */
     bool salvaging;
-    pid_t root_pid;
+    uint32_t *entry_of;  /* place in the samplers' list to place in `processes` + 1 */
+    size_t entry_of_room;
+    tare__sampling sampling;
+    tare__child_usage child;
+    bool oom_killed;
+    uint64_t steps; /* begun */
     uint64_t busy_pool_bytes; /* a process that records a lot may have so much; 0: no more than the pool */
 } tare__collector;
 
 int tare__collector_open(tare__collector *collector, tare__error *error);
 void tare__collector_free(tare__collector *collector);
-/* RUN block: what runs. */
-int tare__collector_head(tare__collector *collector, char *const *command);
+/* What runs, for the RUN block. */
+typedef struct tare__run_about {
+    char *const *command;
+    pid_t attached;       /* 0: it is launched */
+    uint64_t interval_ns; /* between samples; 0: none are taken */
+    double carbon_g_per_kwh;
+} tare__run_about;
+int tare__collector_head(tare__collector *collector, const tare__run_about *about);
 /* One round over all rings. `final`: everything, holes and all, of rings whose process is gone. */
 void tare__collector_beat(tare__collector *collector);
 /* Everything that is left, the names again, and the END block. */
@@ -193,10 +235,22 @@ uint32_t tare__file_name_of(tare__collector *collector, tare__source *source, ui
 uint32_t tare__file_name_add(tare__collector *collector, uint32_t kind, uint32_t line, const char *text,
                              size_t text_bytes, const char *file, size_t file_bytes);
 void tare__flush_names(tare__collector *collector, tare__text *out);
+/* environment.c: the machine and what is worked on, as fields of the RUN block */
+void tare__tell_environment(tare__text *fields);
+/* "4f2a9c1b2d3e on main" of the Git repository that holds `folder`; false: there is none. */
+bool tare__git_revision(const char *folder, char *out, size_t room);
+/* samples.c */
+void tare__sampling_open(tare__collector *collector, const tare__sampling_options *options);
+uint64_t tare__sampling_interval_ns(uint64_t asked_ns); /* 0: no samples */
+uint64_t tare__sampling_due_ns(const tare__collector *collector); /* UINT64_MAX: never */
+/* Ticks when it is due; `last`: in any case, everything. True: it did. */
+bool tare__sampling_beat(tare__collector *collector, bool last);
+void tare__sampling_flush(tare__collector *collector); /* into blocks what is gathered */
+bool tare__sampling_oom(const tare__collector *collector, bool killed); /* killed: by SIGKILL */
+void tare__sampling_free(tare__collector *collector);
 /* tree.c */
-void tare__tree_scan(tare__collector *collector);
-tare__process_entry *tare__process_by_pid(tare__collector *collector, pid_t pid);
-tare__process_entry *tare__process_add(tare__collector *collector, pid_t pid);
+void tare__tree_look(tare__collector *collector); /* takes over the samplers' list of processes */
+void tare__process_joined(tare__collector *collector, pid_t pid);
 void tare__tree_tell(tare__collector *collector); /* those that were seen and never joined */
 
 #endif

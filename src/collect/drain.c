@@ -169,6 +169,22 @@ static void add_complete(reading *at, uint32_t i, uint32_t id)
     span->flow = slot_value(at, i + 4);
 }
 
+/* A step is begun and then numbered: its number is what is counted, since it comes this slow way anyhow. */
+static void count_step(reading *at, uint32_t i, uint32_t name)
+{
+    const tare__collector *collector = at->collector;
+    const tare__span_stack *open = &at->stream->open;
+    const tare__file_name *number = name ? &collector->all_names[name - 1] : NULL;
+    if (!number || number->text_bytes != 5 || memcmp(number->text, "index", 5) != 0 || open->depth == 0)
+        return;
+    uint32_t span = open->spans[open->depth - 1].name;
+    unsigned before = i ? TARE__WORD_KIND(__atomic_load_n(&at->slots[i - 1].word, __ATOMIC_RELAXED))
+                        : TARE__RECORD_BEGIN;
+    if (span && collector->all_names[span - 1].kind == TARE_KIND_STEP &&
+        (before == TARE__RECORD_BEGIN || before == TARE__RECORD_NEXT))
+        at->collector->steps++;
+}
+
 /* Any record, at slot i; how many slots it took, 0: not all of it is there. */
 static uint32_t add_record(reading *at, uint32_t i, uint64_t word)
 {
@@ -194,10 +210,12 @@ static uint32_t add_record(reading *at, uint32_t i, uint64_t word)
         tare__events_add_value(encoder, TARE__OP_COUNTER, name_of(at, id), value,
                                double_of(slot_value(at, i + 1)));
         break;
-    case TARE__RECORD_NUMBER:
-        tare__events_add_value(encoder, TARE__OP_NUMBER, name_of(at, id), 0,
-                               double_of(value));
+    case TARE__RECORD_NUMBER: {
+        uint32_t name = name_of(at, id);
+        tare__events_add_value(encoder, TARE__OP_NUMBER, name, 0, double_of(value));
+        count_step(at, i, name);
         break;
+    }
     case TARE__RECORD_LOST_ENDS: {
         uint32_t depth = at->stream->open.depth;
         at->stream->open.depth -= value < depth ? (uint32_t)value : depth;

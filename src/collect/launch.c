@@ -122,6 +122,24 @@ void tare__run_name(char *const *command, char out[TARE__PATH_BYTES])
             *at = '_';
 }
 
+size_t tare__arguments_of(pid_t pid, char *text, size_t room, char **words, size_t word_room)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? 0 : read(fd, text, room - 1);
+    if (fd >= 0)
+        close(fd);
+    size_t n = 0;
+    text[got > 0 ? got : 0] = '\0';
+    for (ssize_t at = 0; at < got && n + 1 < word_room; at += (ssize_t)strlen(text + at) + 1)
+        words[n++] = text + at;
+    if (n == 0)
+        words[n++] = (char *)(uintptr_t) "run";
+    words[n] = NULL;
+    return n;
+}
+
 /* ---- launching ------------------------------------------------------------------------------------------------------ */
 
 int tare__launch(char *const *command, const char *folder, const sigset_t *mask, tare__launched *launched)

@@ -15,4 +15,12 @@ typedef struct tare__launched {
 /* Starts the command in the session of `folder`, with this signal mask. 0 or -errno. */
 int tare__launch(char *const *command, const char *folder, const sigset_t *mask, tare__launched *launched);
 
+/* The arguments of a process that runs, as the kernel knows them, NULL terminated; how many. */
+size_t tare__arguments_of(pid_t pid, char *text, size_t room, char **words, size_t word_room);
+
+/* run.c: what run and attach have in common. */
+void tare__run_tell_beat(const tare__collector *collector, tare__run_on_beat *on_beat, void *context,
+                         uint64_t since_ns);
+void tare__run_fill_totals(const tare__collector *collector, tare__run_result *result);
+
 #endif

@@ -29,6 +29,8 @@ typedef struct running {
     bool stop_waiting;
     int status; /* of wait */
     int signals;
+    uint64_t since_ns;
+    uint64_t own_bytes; /* resident in ourselves as it was launched */
 } running;
 
 static void hold_signals(sigset_t *before, int *fd)
@@ -68,15 +70,39 @@ static void take_signals(running *run)
         pass_on(run, &info);
 }
 
+static uint64_t ns_of(const struct timeval *time)
+{
+    return (uint64_t)time->tv_sec * 1000000000u + (uint64_t)time->tv_usec * 1000u;
+}
+
+/* A process begins with the peak of the one it was forked from: only above that it is its own. */
+static void take_usage(running *run, const struct rusage *usage)
+{
+    tare__child_usage *child = &run->collector->child;
+    uint64_t peak = (uint64_t)usage->ru_maxrss * 1024;
+    child->known = true;
+    child->user_ns = ns_of(&usage->ru_utime);
+    child->system_ns = ns_of(&usage->ru_stime);
+    child->peak_bytes = peak > run->own_bytes ? peak : 0;
+}
+
+/* The child is looked at once more before it is taken away: a zombie still says what it used. */
 static void reap(running *run)
 {
-    int status;
-    pid_t pid;
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-        if (pid == run->child.pid) {
+    siginfo_t info = {0};
+    while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid > 0) {
+        int status;
+        struct rusage usage;
+        bool child = info.si_pid == run->child.pid;
+        if (child)
+            tare__sampling_beat(run->collector, true);
+        if (wait4(info.si_pid, &status, WNOHANG, &usage) == info.si_pid && child) {
             run->ended = true;
             run->status = status;
+            take_usage(run, &usage);
         }
+        info.si_pid = 0;
+    }
 }
 
 /* Not woken by a hello: whoever is woken by a message runs where its sender runs, and would push the program
@@ -88,6 +114,16 @@ static void wait_a_beat(running *run)
     ppoll(&events, 1, &pause, NULL);
 }
 
+void tare__run_tell_beat(const tare__collector *collector, tare__run_on_beat *on_beat, void *context,
+                         uint64_t since_ns)
+{
+    if (!on_beat || !collector->sampling.set)
+        return;
+    tare__run_beat beat = {.elapsed_ns = tare__monotonic_ns() - since_ns, .steps = collector->steps,
+                           .now = tare__sample_now_of(collector->sampling.set)};
+    on_beat(context, &beat);
+}
+
 /* To the end of the child, and of those below it that record. */
 static void attend(running *run)
 {
@@ -97,6 +133,8 @@ static void attend(running *run)
         take_signals(run);
         reap(run);
         tare__collector_beat(run->collector);
+        if (tare__sampling_beat(run->collector, false))
+            tare__run_tell_beat(run->collector, run->options->on_beat, run->options->context, run->since_ns);
         if (!run->ended)
             continue;
         unsigned still = tare__collector_recording(run->collector);
@@ -123,7 +161,7 @@ static int could_not_launch(const running *run, tare__run_result *result, tare__
     return tare__fail(error, 0, "%s: %s", program, strerror(failed));
 }
 
-static void fill_result(running *run, tare__run_result *result, uint64_t since_ns)
+static void fill_result(running *run, tare__run_result *result)
 {
     result->launched = true;
     if (WIFSIGNALED(run->status)) {
@@ -132,16 +170,26 @@ static void fill_result(running *run, tare__run_result *result, uint64_t since_n
     } else {
         result->exit_status = WEXITSTATUS(run->status);
     }
-    result->elapsed_ns = tare__monotonic_ns() - since_ns;
+    result->elapsed_ns = tare__monotonic_ns() - run->since_ns;
     result->left_running = tare__collector_recording(run->collector);
+    bool killed = result->exit_status == 128 + SIGKILL; /* a shell says so of the command it ran */
+    run->collector->oom_killed = tare__sampling_oom(run->collector, killed);
+    result->child_user_ns = run->collector->child.user_ns;
+    result->child_system_ns = run->collector->child.system_ns;
+    result->child_peak_bytes = run->collector->child.peak_bytes;
 }
 
-static void fill_totals(tare__collector *collector, tare__run_result *result)
+void tare__run_fill_totals(const tare__collector *collector, tare__run_result *result)
 {
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
-    result->collector_cpu_ns = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000000u +
-                               (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000u;
+    result->collector_cpu_ns = ns_of(&usage.ru_utime) + ns_of(&usage.ru_stime);
+    if (collector->sampling.set && collector->sampling.samples) {
+        tare__sample_cost cost = tare__sample_cost_of(collector->sampling.set);
+        result->sampler_cpu_ns = cost.cpu_ns;
+        result->stretched_ns = cost.longest_ns > collector->sampling.interval_ns ? cost.longest_ns : 0;
+    }
+    result->oom_killed = collector->oom_killed;
     result->trace_bytes = collector->writer.bytes;
     result->spans = collector->writer.spans;
     result->dropped_spans = collector->dropped_spans + collector->homeless_spans;
@@ -171,7 +219,9 @@ static int prepare(tare__collector *collector, const tare__run_options *options,
     if (status)
         return status;
     status = tare__folder_create(&collector->folder, pool, error);
-    if (status == 0 && (status = tare__collector_head(collector, options->command)) != 0)
+    tare__run_about about = {options->command, 0, tare__sampling_interval_ns(options->interval_ns),
+                             options->carbon_g_per_kwh};
+    if (status == 0 && (status = tare__collector_head(collector, &about)) != 0)
         status = tare__fail(error, status, "cannot write %s", collector->writer.trouble);
     if (status) {
         unlink(collector->writer.path);
@@ -179,6 +229,15 @@ static int prepare(tare__collector *collector, const tare__run_options *options,
             tare__folder_remove(&collector->folder);
     }
     return status;
+}
+
+static uint64_t own_resident_bytes(void)
+{
+    char text[256];
+    long pages = 0;
+    if (tare__sample_read("", "/proc/self/statm", text, sizeof text) <= 0 || sscanf(text, "%*d %ld", &pages) != 1)
+        return UINT64_MAX;
+    return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 int tare__run(const tare__run_options *options, tare__run_result *result, tare__error *error)
@@ -195,7 +254,8 @@ int tare__run(const tare__run_options *options, tare__run_result *result, tare__
     }
     sigset_t before;
     hold_signals(&before, &run.signals);
-    uint64_t since = tare__monotonic_ns();
+    run.own_bytes = own_resident_bytes();
+    run.since_ns = tare__monotonic_ns();
     status = tare__launch(options->command, collector.folder.path, &before, &run.child);
     if (status || run.child.error) {
         if (status)
@@ -205,11 +265,12 @@ int tare__run(const tare__run_options *options, tare__run_result *result, tare__
         unlink(collector.writer.path);
         tare__folder_remove(&collector.folder);
     } else {
-        collector.root_pid = run.child.pid;
+        tare__sampling_options sampling = {run.child.pid, options->interval_ns, options->samplers_left_out};
+        tare__sampling_open(&collector, &sampling);
         attend(&run);
-        fill_result(&run, result, since);
+        fill_result(&run, result);
         tare__collector_finish(&collector, result->exit_status, result->signal, result->left_running);
-        fill_totals(&collector, result);
+        tare__run_fill_totals(&collector, result);
         strcpy(result->folder, collector.folder.path);
         if (tare__folder_remove(&collector.folder))
             result->folder[0] = '\0';

@@ -10,8 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "collector.h"
-
+#include "launch.h"
 
 static void reply(int socket, int status, const tare__collector *collector)
 {
@@ -24,31 +23,12 @@ static void reply(int socket, int status, const tare__collector *collector)
     send(socket, &answer, sizeof answer, MSG_NOSIGNAL);
 }
 
-/* The program's own arguments, as the kernel knows them. */
-static size_t arguments_of(pid_t pid, char *text, size_t room, char **words, size_t word_room)
-{
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd < 0 ? 0 : read(fd, text, room - 1);
-    if (fd >= 0)
-        close(fd);
-    size_t n = 0;
-    text[got > 0 ? got : 0] = '\0';
-    for (ssize_t at = 0; at < got && n + 1 < word_room; at += (ssize_t)strlen(text + at) + 1)
-        words[n++] = text + at;
-    if (n == 0)
-        words[n++] = (char *)(uintptr_t) "run";
-    words[n] = NULL;
-    return n;
-}
-
 static int open_session(tare__collector *collector, const tare__serve_request *request, tare__error *error)
 {
     static char text[65536];
     char *words[1024];
     char name[TARE__PATH_BYTES];
-    arguments_of(request->pid, text, sizeof text, words, TARE__COUNT_OF(words));
+    tare__arguments_of(request->pid, text, sizeof text, words, TARE__COUNT_OF(words));
     if (request->output[0])
         memcpy(name, request->output, sizeof name);
     else
@@ -64,7 +44,7 @@ static int open_session(tare__collector *collector, const tare__serve_request *r
         return status;
     status = tare__folder_create(&collector->folder, TARE__POOL_BYTES, error);
     if (status == 0)
-        status = tare__collector_head(collector, words);
+        status = tare__collector_head(collector, &(tare__run_about){.command = words});
     if (status)
         unlink(collector->writer.path);
     return status;

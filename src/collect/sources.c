@@ -98,9 +98,7 @@ static void set_pid(tare__collector *collector, tare__source *source, pid_t pid)
     if (source->pidfd < 0)
         source->gone = true; /* quicker than we were */
     end_earlier(collector, source);
-    tare__process_entry *entry = tare__process_by_pid(collector, pid);
-    if (entry)
-        entry->joined = true;
+    tare__process_joined(collector, pid);
 }
 
 /* NULL when the file is not (yet) a whole ring. */

@@ -1,8 +1,7 @@
-/* tree: every process below the one that was launched, whether it records or not, as /proc shows them.
- * One thread. Must not know rings. */
+/* tree: every process below the one that was launched, whether it records or not, by the samplers' list.
+ * One thread. Must not know rings, nor how the list is made. */
 #define _GNU_SOURCE
-#include <dirent.h>
-#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,47 +9,49 @@
 
 #include "collector.h"
 
-#define TREE_SCAN_NS 200000000u
-#define SEEN_MAX 4096u /* processes kept that never join */
-
-static size_t read_file(const char *path, char *out, size_t room)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    size_t got = 0;
-    if (fd < 0)
-        return 0;
-    for (ssize_t n; got + 1 < room && (n = read(fd, out + got, room - 1 - got)) > 0; got += (size_t)n)
-        ;
-    close(fd);
-    out[got] = '\0';
-    return got;
-}
+#define KEPT_MAX 16384u /* processes, all told */
+#define LOOK_AGAIN 10u  /* looks; and at each of the first few, when it may still become another program */
 
 static size_t read_of(pid_t pid, const char *file, char *out, size_t room)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, file);
-    return read_file(path, out, room);
+    int got = tare__sample_read("", path, out, room);
+    return got > 0 ? (size_t)got : 0;
 }
 
-static uint64_t start_time(pid_t pid)
+static tare__process_entry *add_entry(tare__collector *collector, pid_t pid, uint64_t start_time)
 {
-    char stat[1024];
-    if (!read_of(pid, "stat", stat, sizeof stat))
-        return 0;
-    char *at = strrchr(stat, ')'); /* the command's name may hold anything */
-    unsigned long long start = 0;
-    if (at)
-        sscanf(at + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &start);
-    return start;
+    if (collector->process_count >= KEPT_MAX ||
+        !tare__array_fit(&collector->processes, &collector->process_room, collector->process_count + 1,
+                         sizeof *collector->processes))
+        return NULL;
+    tare__process_entry *entry = &collector->processes[collector->process_count++];
+    memset(entry, 0, sizeof *entry);
+    entry->pid = pid;
+    entry->start_time = start_time;
+    entry->command = "";
+    return entry;
 }
 
-tare__process_entry *tare__process_by_pid(tare__collector *collector, pid_t pid)
+/* One that joined is known by its pid only, until the list says when it started. */
+static tare__process_entry *find_entry(tare__collector *collector, pid_t pid, uint64_t start_time)
 {
-    for (uint32_t i = collector->process_count; i > 0; i--)
-        if (collector->processes[i - 1].pid == pid)
-            return &collector->processes[i - 1];
+    for (uint32_t i = collector->process_count; i > 0; i--) {
+        tare__process_entry *entry = &collector->processes[i - 1];
+        if (entry->pid == pid && (entry->start_time == start_time || entry->start_time == 0 || start_time == 0))
+            return entry;
+    }
     return NULL;
+}
+
+void tare__process_joined(tare__collector *collector, pid_t pid)
+{
+    tare__process_entry *entry = find_entry(collector, pid, 0);
+    if (!entry)
+        entry = add_entry(collector, pid, 0);
+    if (entry)
+        entry->joined = true;
 }
 
 /* Why it has not joined (yet), from what can be seen of it now. */
@@ -66,7 +67,7 @@ static void find_reason(tare__process_entry *entry)
     }
     snprintf(path, sizeof path, "/proc/%d/environ", (int)entry->pid);
     bool readable = access(path, R_OK) == 0, has = false;
-    size_t got = read_file(path, environment, sizeof environment);
+    size_t got = read_of(entry->pid, "environ", environment, sizeof environment);
     for (size_t at = 0; at < got && !has; at += strlen(environment + at) + 1)
         has = strncmp(environment + at, TARE__ENV_SESSION "=", sizeof TARE__ENV_SESSION) == 0;
     if (readable && !has)
@@ -75,71 +76,71 @@ static void find_reason(tare__process_entry *entry)
         snprintf(entry->reason, sizeof entry->reason, "recorded nothing");
 }
 
-tare__process_entry *tare__process_add(tare__collector *collector, pid_t pid)
+static void take_command(tare__collector *collector, tare__process_entry *entry, const char *command, size_t bytes)
 {
-    uint64_t start = start_time(pid);
-    tare__process_entry *known = tare__process_by_pid(collector, pid);
-    if (known && (known->start_time == start || start == 0)) {
-        char command[TARE__COMMAND_BYTES];
-        size_t bytes = read_of(pid, "cmdline", command, sizeof command);
-        if (bytes && !known->joined && (bytes != known->command_bytes || memcmp(command, known->command, bytes))) {
-            memcpy(known->command, command, bytes); /* it became another program */
-            known->command_bytes = bytes;
-            find_reason(known);
-        }
-        return known;
-    }
-    if (collector->process_count >= SEEN_MAX)
-        return NULL;
-    if (!tare__array_fit(&collector->processes, &collector->process_room, collector->process_count + 1,
-                         sizeof *collector->processes))
-        return NULL;
-    tare__process_entry *entry = &collector->processes[collector->process_count++];
-    memset(entry, 0, sizeof *entry);
-    entry->pid = pid;
-    entry->start_time = start;
-    entry->command_bytes = read_of(pid, "cmdline", entry->command, sizeof entry->command);
+    const char *kept = tare__arena_copy(collector->name_arena, command, bytes);
+    if (!kept)
+        return;
+    entry->command = kept;
+    entry->command_bytes = bytes;
+}
+
+static void look_at(tare__collector *collector, tare__process_entry *entry)
+{
+    char command[TARE__COMMAND_BYTES];
+    entry->looks++;
+    if (entry->joined || (entry->looks > 3 && entry->looks % LOOK_AGAIN))
+        return;
+    size_t bytes = read_of(entry->pid, "cmdline", command, sizeof command);
+    if (bytes == 0 || (bytes == entry->command_bytes && memcmp(command, entry->command, bytes) == 0))
+        return;
+    take_command(collector, entry, command, bytes); /* new, or it became another program */
     find_reason(entry);
-    for (uint32_t i = 0; i < collector->source_count; i++)
-        if (collector->sources[i]->pid == pid)
-            entry->joined = true;
+}
+
+static void look_at_ended(tare__collector *collector, tare__process_entry *entry, const char *name)
+{
+    if (entry->command_bytes || entry->joined)
+        return;
+    take_command(collector, entry, name, strlen(name) + 1);
+    snprintf(entry->reason, sizeof entry->reason, "ended before it could be looked at");
+}
+
+static tare__process_entry *entry_of(tare__collector *collector, size_t index, const tare__sampled_process *process)
+{
+    size_t before = collector->entry_of_room;
+    if (!tare__array_fit(&collector->entry_of, &collector->entry_of_room, index + 1, sizeof *collector->entry_of))
+        return NULL;
+    memset(collector->entry_of + before, 0, (collector->entry_of_room - before) * sizeof *collector->entry_of);
+    uint32_t known = collector->entry_of[index];
+    if (known && collector->processes[known - 1].pid == process->pid &&
+        collector->processes[known - 1].start_time == process->start_time)
+        return &collector->processes[known - 1];
+    tare__process_entry *entry = find_entry(collector, process->pid, process->start_time);
+    if (!entry)
+        entry = add_entry(collector, process->pid, process->start_time);
+    if (!entry)
+        return NULL;
+    entry->start_time = process->start_time;
+    entry->parent = process->parent;
+    collector->entry_of[index] = (uint32_t)(entry - collector->processes) + 1;
     return entry;
 }
 
-static void scan_below(tare__collector *collector, pid_t pid, pid_t parent, int depth)
+void tare__tree_look(tare__collector *collector)
 {
-    tare__process_entry *entry = tare__process_add(collector, pid);
-    if (entry && !entry->parent)
-        entry->parent = parent;
-    if (depth > 64)
-        return;
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
-    DIR *threads = opendir(path);
-    if (!threads)
-        return;
-    struct dirent *thread;
-    while ((thread = readdir(threads)) != NULL) {
-        if (thread->d_name[0] == '.')
+    size_t n;
+    const tare__sampled_process *list = tare__sample_processes(collector->sampling.set, &n);
+    for (size_t i = 0; i < n; i++) {
+        bool known = i < collector->entry_of_room && collector->entry_of[i];
+        if (!list[i].alive && known)
             continue;
-        char file[320], children[4096];
-        snprintf(file, sizeof file, "/proc/%d/task/%s/children", (int)pid, thread->d_name);
-        if (!read_file(file, children, sizeof children))
-            continue;
-        char *at = children, *end;
-        for (long child; (child = strtol(at, &end, 10)) > 0; at = end)
-            scan_below(collector, (pid_t)child, pid, depth + 1);
+        tare__process_entry *entry = entry_of(collector, i, &list[i]);
+        if (entry && list[i].alive)
+            look_at(collector, entry);
+        else if (entry)
+            look_at_ended(collector, entry, list[i].name);
     }
-    closedir(threads);
-}
-
-void tare__tree_scan(tare__collector *collector)
-{
-    uint64_t now = tare__monotonic_ns();
-    if (now - collector->tree_scan_ns < TREE_SCAN_NS || collector->root_pid <= 0)
-        return;
-    collector->tree_scan_ns = now;
-    scan_below(collector, collector->root_pid, getpid(), 0);
 }
 
 void tare__tree_tell(tare__collector *collector)

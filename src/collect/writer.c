@@ -79,6 +79,12 @@ static bool is_events(uint16_t kind)
     return kind == TARE__BLOCK_EVENTS || kind == TARE__BLOCK_COMPLETE;
 }
 
+/* What may go when it is old; all else is needed to read what stays. */
+static bool can_go(uint16_t kind)
+{
+    return is_events(kind) || kind == TARE__BLOCK_SAMPLES;
+}
+
 static void account(tare__writer *writer, const tare__text *blocks, bool written)
 {
     for (size_t at = 0; at + sizeof(tare__block_header) <= blocks->length;) {
@@ -174,14 +180,14 @@ static bool *find_replaced(const tare__writer *writer)
     return replaced;
 }
 
-/* The index from which on event blocks fit into `keep_bytes`. */
+/* The index from which on events and samples fit into `keep_bytes`. */
 static size_t first_that_fits(const tare__writer *writer, uint64_t keep_bytes)
 {
     if (keep_bytes == 0)
         return 0;
     uint64_t sum = 0;
     for (size_t i = writer->entry_count; i > 0; i--) {
-        if (!is_events(writer->entries[i - 1].kind))
+        if (!can_go(writer->entries[i - 1].kind))
             continue;
         sum += writer->entries[i - 1].bytes;
         if (sum > keep_bytes)
@@ -195,7 +201,7 @@ int tare__writer_compact(tare__writer *writer, uint64_t before_ticks, uint64_t k
     size_t first = first_that_fits(writer, keep_bytes);
     uint64_t taken_out = 0;
     for (size_t i = 0; i < writer->entry_count; i++)
-        taken_out += is_events(writer->entries[i].kind) &&
+        taken_out += can_go(writer->entries[i].kind) &&
                      (i < first || writer->entries[i].last_ticks < before_ticks);
     if (taken_out == 0)
         return 0;
@@ -213,7 +219,7 @@ int tare__writer_compact(tare__writer *writer, uint64_t before_ticks, uint64_t k
     tare__block_entry *entries = malloc((writer->entry_count + 1) * sizeof *entries);
     for (size_t i = 0; i < writer->entry_count && !failed && entries; i++) {
         const tare__block_entry *entry = &writer->entries[i];
-        if (is_events(entry->kind) && (i < first || entry->last_ticks < before_ticks)) {
+        if (can_go(entry->kind) && (i < first || entry->last_ticks < before_ticks)) {
             rotated += entry->spans;
             if (entry->last_ticks > before)
                 before = entry->last_ticks;

@@ -461,7 +461,8 @@ static void tick_process(tare__sample_set *set, void *context, uint64_t now_ns)
     tare__watch *watch = &state->watch;
     if (watch->target <= 0)
         return;
-    bool only_list = tare__sample_options_of(set)->only_list;
+    const tare__sample_options *options = tare__sample_options_of(set);
+    bool only_list = options->only_list || options->left_out & 1; /* its own bit: it is the table's first */
     bool thorough = only_list || now_ns >= state->thorough_ns;
     if (thorough)
         state->thorough_ns = now_ns + THOROUGH_NS;

@@ -292,8 +292,8 @@ static bool open_samplers(tare__sample_set *set)
 {
     const tare__sampler *sampler;
     for (size_t i = 0; i < SAMPLERS_MAX && (sampler = tare__sampler_at(i)) != NULL; i++) {
-        bool unwanted = set->options.left_out >> i & 1;
-        if (set->options.only_list ? i != LIST_AT : unwanted)
+        bool unwanted = set->options.only_list || set->options.left_out >> i & 1;
+        if (unwanted && i != LIST_AT)
             continue;
         set->states[i] = calloc(1, sampler->state_bytes ? sampler->state_bytes : 1);
         if (!set->states[i])

@@ -1,0 +1,156 @@
+/* attach: looks at a process that runs already, from outside, until it ends or we are asked to stop.
+ * One thread. Nothing is done to the process: it is only read about.
+ * Must not know what is measured. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "launch.h"
+
+typedef struct attached {
+    tare__collector *collector;
+    const tare__attach_options *options;
+    int pidfd; /* -1: the kernel has none, and its pid is asked for instead */
+    int signals;
+    uint64_t since_ns;
+    bool ended, asked;
+} attached;
+
+static int find_process(attached *at, tare__error *error)
+{
+    pid_t pid = at->options->pid;
+    char path[64];
+    struct stat about;
+    if (pid <= 0)
+        return tare__fail(error, TARE_E_USAGE, "%d is not the number of a process", (int)pid);
+    if (pid == getpid())
+        return tare__fail(error, TARE_E_USAGE, "%d is this very command", (int)pid);
+    snprintf(path, sizeof path, "/proc/%d", (int)pid);
+    if (kill(pid, 0) != 0 && errno == ESRCH)
+        return tare__fail(error, TARE_E_INPUT, "there is no process %d", (int)pid);
+    if (stat(path, &about) != 0)
+        return tare__fail(error, TARE_E_PERMISSION,
+                          "process %d cannot be seen: run as its user or as root, or mount /proc without hidepid",
+                          (int)pid);
+    snprintf(path, sizeof path, "/proc/%d/task/%d", (int)pid, (int)pid);
+    if (stat(path, &about) != 0)
+        return tare__fail(error, TARE_E_INPUT, "there is no process %d", (int)pid);
+    at->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    return 0;
+}
+
+static int prepare(attached *at, tare__error *error)
+{
+    static char text[65536];
+    char *words[1024];
+    char name[TARE__PATH_BYTES];
+    const tare__attach_options *options = at->options;
+    tare__collector *collector = at->collector;
+    tare__arguments_of(options->pid, text, sizeof text, words, TARE__COUNT_OF(words));
+    if (options->output)
+        snprintf(name, sizeof name, "%s", options->output);
+    else
+        tare__run_name(words, name);
+    collector->writer.max_bytes = options->max_bytes;
+    collector->writer.rotates = options->max_bytes || options->last_ns;
+    collector->last_ns = options->last_ns;
+    int status = tare__collector_open(collector, error);
+    if (status == 0)
+        status = tare__writer_create(&collector->writer, name, options->overwrite, options->readable_by_others, error);
+    if (status)
+        return status;
+    tare__run_about about = {words, options->pid, tare__sampling_interval_ns(options->interval_ns),
+                             options->carbon_g_per_kwh};
+    status = tare__folder_create(&collector->folder, TARE__POOL_BYTES, error);
+    if (status == 0 && (status = tare__collector_head(collector, &about)) != 0)
+        status = tare__fail(error, status, "cannot write %s", collector->writer.trouble);
+    if (status) {
+        unlink(collector->writer.path);
+        if (collector->folder.page)
+            tare__folder_remove(&collector->folder);
+    }
+    return status;
+}
+
+static void hold_signals(attached *at, sigset_t *before)
+{
+    static const int asked_by[] = {SIGINT, SIGTERM, SIGHUP};
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < TARE__COUNT_OF(asked_by); i++)
+        sigaddset(&set, asked_by[i]);
+    sigprocmask(SIG_BLOCK, &set, before);
+    at->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static void wait_a_beat(attached *at)
+{
+    struct pollfd events[] = {{.fd = at->signals, .events = POLLIN}, {.fd = at->pidfd, .events = POLLIN}};
+    uint64_t pause = tare__collector_pause_ns(at->collector), due = tare__sampling_due_ns(at->collector);
+    uint64_t now = tare__monotonic_ns();
+    /* There are no rings to drain: only samples and the clock's beats are waited for. */
+    if (due != UINT64_MAX)
+        pause = due > now ? due - now : 0;
+    if (pause > 1000000000u)
+        pause = 1000000000u;
+    struct timespec time = {(time_t)(pause / 1000000000u), (long)(pause % 1000000000u)};
+    ppoll(events, TARE__COUNT_OF(events), &time, NULL);
+    at->asked = at->asked || events[0].revents;
+    at->ended = at->ended || events[1].revents ||
+                (at->pidfd < 0 && kill(at->options->pid, 0) != 0 && errno == ESRCH);
+}
+
+static bool time_is_up(const attached *at)
+{
+    return at->options->for_ns && tare__monotonic_ns() - at->since_ns >= at->options->for_ns;
+}
+
+static void attend(attached *at)
+{
+    tare__collector *collector = at->collector;
+    while (!at->ended && !at->asked && !time_is_up(at)) {
+        wait_a_beat(at);
+        tare__collector_beat(collector);
+        if (tare__sampling_beat(collector, false))
+            tare__run_tell_beat(collector, at->options->on_beat, at->options->context, at->since_ns);
+    }
+    tare__sampling_beat(collector, true);
+}
+
+int tare__attach(const tare__attach_options *options, tare__run_result *result, tare__error *error)
+{
+    static tare__collector collector;
+    memset(&collector, 0, sizeof collector);
+    collector.writer.fd = collector.folder.lock = collector.folder.socket = -1;
+    memset(result, 0, sizeof *result);
+    attached at = {.collector = &collector, .options = options, .pidfd = -1, .since_ns = tare__monotonic_ns()};
+    int status = find_process(&at, error);
+    if (status == 0)
+        status = prepare(&at, error);
+    if (status == 0) {
+        sigset_t before;
+        hold_signals(&at, &before);
+        tare__sampling_options sampling = {options->pid, options->interval_ns, options->samplers_left_out};
+        tare__sampling_open(&collector, &sampling);
+        attend(&at);
+        result->launched = true;
+        result->still_running = !at.ended;
+        result->elapsed_ns = tare__monotonic_ns() - at.since_ns;
+        collector.oom_killed = at.ended && tare__sampling_oom(&collector, false);
+        tare__collector_finish(&collector, -1, 0, 0);
+        tare__run_fill_totals(&collector, result);
+        tare__folder_remove(&collector.folder);
+        close(at.signals);
+        sigprocmask(SIG_SETMASK, &before, NULL);
+    }
+    if (at.pidfd >= 0)
+        close(at.pidfd);
+    tare__collector_free(&collector);
+    return status;
+}
