@@ -397,8 +397,8 @@ static void put_tree(tare__sample_set *set, process_state *state, uint64_t now_n
     for (int i = 0; i < TARE__W_IN_TREE; i++) {
         uint32_t series = tree_series(set, &state->tree_series[i], values[i].metric);
         char words[256], reason[256];
-        if (sum.skip[i])
-            continue;
+        if (sum.skip[i] || (sum.processes == 0 && i >= TARE__W_LASTING))
+            continue; /* of nobody there is nothing to say, not even 0 */
         if (sum.unknown[i]) {
             snprintf(reason, sizeof reason, "not known of %.40s: %.200s", sum.unknown[i]->stat.name,
                      reason_of(sum.unknown[i], i, words));

@@ -49,7 +49,8 @@ static inline void rig_open(rig *rig, uint64_t pool_bytes)
     assert_int_equal(tare__writer_create(&rig->collector.writer, rig->path, true, false, &error), 0);
     assert_int_equal(tare__folder_create(&rig->collector.folder, pool_bytes, &error), 0);
     char *command[] = {(char *)(uintptr_t) "test", NULL};
-    assert_int_equal(tare__collector_head(&rig->collector, command), 0);
+    tare__run_about about = {.command = command};
+    assert_int_equal(tare__collector_head(&rig->collector, &about), 0);
     assert_int_equal(tare__session_attach(rig->collector.folder.path), 0);
 }
 
