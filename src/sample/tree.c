@@ -297,7 +297,7 @@ static void meet_own_children(tare__sample_set *set, tare__watch *watch)
 {
     char file[64], text[4096], *end;
     snprintf(file, sizeof file, "task/%d/children", (int)watch->self);
-    if (watch->self <= 0 || read_once(watch, watch->self, file, text, sizeof text) <= 0)
+    if (tare__watch_read(watch, watch->self, file, &watch->fd_children, text, sizeof text) <= 0)
         return;
     char *at = text;
     for (long child; (child = strtol(at, &end, 10)) > 0; at = end) {
@@ -404,7 +404,7 @@ void tare__watch_look(tare__sample_set *set, tare__watch *watch, uint64_t now_ns
             meet_children_of_others(set, watch, i);
     }
     known = watch->count;
-    if (thorough && watch->target_start)
+    if (watch->launched && watch->target_start)
         meet_own_children(set, watch);
     /* What we launched ourselves cannot lose anybody, while the kernel lists children. */
     if (watch->target_start && (watch->no_children || !watch->launched))
@@ -421,6 +421,7 @@ void tare__watch_open(tare__sample_set *set, tare__watch *watch)
     watch->root = options->root;
     watch->target = options->target;
     watch->self = options->self;
+    watch->fd_children = -1;
     watch->clocks = options->root[0] == '\0';
     struct rlimit files;
     watch->fds_left = KEPT_FILES_MAX;
@@ -432,6 +433,7 @@ void tare__watch_close(tare__watch *watch)
 {
     for (size_t i = 0; i < watch->count; i++)
         release(watch, &watch->processes[i]);
+    tare__watch_close_fd(watch, &watch->fd_children);
     free(watch->processes);
     free(watch->strangers);
     free(watch->slots);

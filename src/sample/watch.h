@@ -113,6 +113,7 @@ typedef struct tare__watch {
     uint64_t target_start;
     pid_t session;
     bool launched;      /* by us: orphans become our children */
+    int fd_children;    /* of our own */
     bool clocks;        /* CPU clocks of other processes can be read */
     bool no_children;   /* the kernel has no children files */
     int fds_left;       /* descriptors that may still be kept */
