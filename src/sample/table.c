@@ -5,6 +5,9 @@
 
 static const tare__sampler *const samplers[] = {
     &tare__sampler_process, /* the first: it says who is in the tree */
+    &tare__sampler_system,
+    &tare__sampler_container,
+    &tare__sampler_power,
 };
 
 const tare__sampler *tare__sampler_at(size_t index)

@@ -1,0 +1,154 @@
+/* disk: what disks read, wrote and how long they were busy (/proc/diskstats).
+ * The set's thread owns it.
+ * Must not know who asked the disks. */
+#define _GNU_SOURCE
+#include "machine.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define SECTOR_BYTES 512 /* the unit of this file, whatever the disk's own is */
+#define MS_NS 1000000
+#define TEXT_BYTES (256 * 1024)
+
+/* Columns after the name: reads, merged, sectors, ms, writes, merged, sectors, ms, under way, busy ms, queue ms. */
+enum { COLUMNS = 11, FIGURES = 6 };
+static const struct {
+    int8_t column;
+    int32_t times;
+} figures[FIGURES] = {{2, SECTOR_BYTES}, {6, SECTOR_BYTES}, {0, 1}, {4, 1}, {9, MS_NS}, {10, MS_NS}};
+static const tare__metric metrics[FIGURES] = {TARE__M_DISK_READ,   TARE__M_DISK_WRITE, TARE__M_DISK_READS,
+                                              TARE__M_DISK_WRITES, TARE__M_DISK_BUSY,  TARE__M_DISK_QUEUE};
+
+/* Of these a kernel makes dozens that nobody uses. */
+static const char *const spare[] = {"loop", "ram", "zram", "fd", "sr", "nbd"};
+
+typedef struct disk_part {
+    int fd;
+    tare__devices disks;
+    char text[TEXT_BYTES];
+} disk_part;
+
+/* Partitions are not in /sys/block. What lies on other disks (LVM, RAID, encryption) is left out, too: its bytes
+ * are those disks' bytes, and would count twice. */
+static bool is_whole_disk(const char *root, const char *name)
+{
+    char path[128], file[64];
+    snprintf(file, sizeof file, "%s", name);
+    for (char *c = file; *c; c++)
+        if (*c == '/')
+            *c = '!'; /* as sysfs has cciss/c0d0 */
+    snprintf(path, sizeof path, "/sys/block/%s", file);
+    if (!tare__machine_exists(root, path))
+        return false;
+    snprintf(path, sizeof path, "/sys/block/%s/slaves", file);
+    tare__entry entries[3]; /* "." and ".." are in there, too */
+    int n = tare__machine_list(root, path, "", entries, 3);
+    return n < 3;
+}
+
+static bool is_spare(const char *name)
+{
+    for (size_t i = 0; i < TARE__COUNT_OF(spare); i++)
+        if (strncmp(name, spare[i], strlen(spare[i])) == 0)
+            return true;
+    return false;
+}
+
+static void open_disk(tare__sample_set *set, void *state)
+{
+    (void)set;
+    disk_part *part = state;
+    part->fd = -1;
+    part->disks = (tare__devices){.kind = TARE__SUBJECT_DISK, .metrics = metrics, .n_metrics = FIGURES,
+                                  .wanted = is_whole_disk};
+}
+
+static bool read_figures(tare__scan *line, int64_t values[FIGURES])
+{
+    int64_t columns[COLUMNS];
+    for (size_t i = 0; i < COLUMNS; i++)
+        if (!tare__scan_number(line, &columns[i]))
+            return false;
+    for (size_t i = 0; i < FIGURES; i++)
+        if (!tare__scan_times(columns[figures[i].column], figures[i].times, &values[i]))
+            return false;
+    return true;
+}
+
+/* "254 0 vda 318255 …": its name, and the line after it. */
+static tare__scan name_of(tare__scan *line)
+{
+    tare__scan_word(line);
+    tare__scan_word(line);
+    return tare__scan_word(line);
+}
+
+static void tick_disk(tare__sample_set *set, void *state, uint64_t now_ns)
+{
+    (void)now_ns;
+    disk_part *part = state;
+    int got = tare__sample_pread(tare__sample_options_of(set)->root, "/proc/diskstats", &part->fd, part->text,
+                                 sizeof part->text);
+    tare__scan text = tare__scan_of(part->text, got), line;
+    while (tare__scan_line(&text, &line)) {
+        int64_t values[FIGURES];
+        tare__scan name = name_of(&line);
+        tare__device *disk = tare__devices_find(set, &part->disks, name);
+        if (!disk || !read_figures(&line, values))
+            continue;
+        if (!disk->told && is_spare(disk->name) && values[2] == 0 && values[3] == 0)
+            continue;
+        tare__devices_put(set, &part->disks, disk, values);
+    }
+    char why[256];
+    tare__devices_sweep(set, &part->disks,
+                        got < 0 ? tare__machine_why(got, "/proc/diskstats", why) : "no disk is to be seen here");
+}
+
+static void close_disk(void *state)
+{
+    disk_part *part = state;
+    tare__machine_close(&part->fd);
+    tare__devices_close(&part->disks);
+}
+
+static void name_disks(const char *root, const char *text, int bytes, tare__text *names)
+{
+    tare__scan rest = tare__scan_of(text, bytes), line;
+    while (tare__scan_line(&rest, &line)) {
+        char name[64];
+        tare__scan word = name_of(&line);
+        snprintf(name, sizeof name, "%.*s", (int)(word.end - word.at), word.at);
+        if (*name && !is_spare(name) && is_whole_disk(root, name))
+            tare__text_format(names, "%s%s", names->length ? ", " : "", name);
+    }
+}
+
+static void doctor_disk(const char *root, tare__sample_check_sink *sink, void *context)
+{
+    char *text = malloc(TEXT_BYTES), why[256];
+    if (!text)
+        return;
+    tare__text names = {0};
+    int got = tare__sample_read(root, "/proc/diskstats", text, TEXT_BYTES);
+    name_disks(root, text, got, &names);
+    if (names.length)
+        tare__machine_check(sink, context, "system", "/proc/diskstats", TARE__SAMPLE_WORKS, "", "%s", names.data);
+    else
+        tare__machine_check(sink, context, "system", "/proc/diskstats", TARE__SAMPLE_FAILS, "", "%s",
+                            got < 0 ? tare__machine_why(got, "/proc/diskstats", why) : "no disk is to be seen here");
+    tare__text_free(&names);
+    free(text);
+}
+
+const tare__sampler tare__part_disk = {
+    .name = "disk",
+    .what = "bytes, requests and queues of disks",
+    .beats = 1,
+    .state_bytes = sizeof(disk_part),
+    .open = open_disk,
+    .tick = tick_disk,
+    .close = close_disk,
+    .doctor = doctor_disk,
+};

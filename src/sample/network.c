@@ -1,0 +1,123 @@
+/* network: bytes through each network interface but the loop-back one (/proc/net/dev).
+ * The set's thread owns it.
+ * Must not know who talks to whom. */
+#define _GNU_SOURCE
+#include "machine.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define TEXT_BYTES (128 * 1024)
+
+/* After the name: received bytes, packets, errors, dropped, …; sent bytes, packets, errors, dropped, …. */
+enum { COLUMNS = 16, FIGURES = 3 };
+static const tare__metric metrics[FIGURES] = {TARE__M_NET_RECEIVED, TARE__M_NET_SENT, TARE__M_NET_ERRORS};
+
+typedef struct network_part {
+    int fd;
+    tare__devices interfaces;
+    char text[TEXT_BYTES];
+} network_part;
+
+static bool is_wanted(const char *root, const char *name)
+{
+    (void)root;
+    return strcmp(name, "lo") != 0;
+}
+
+static void open_network(tare__sample_set *set, void *state)
+{
+    (void)set;
+    network_part *part = state;
+    part->fd = -1;
+    part->interfaces = (tare__devices){.kind = TARE__SUBJECT_NETWORK, .metrics = metrics, .n_metrics = FIGURES,
+                                       .wanted = is_wanted};
+}
+
+/* "  eth0: 123 4 …"; old kernels leave no blank after the colon. False: another line. */
+static bool read_name(tare__scan *line, tare__scan *name)
+{
+    tare__scan_blanks(line);
+    const char *colon = line->at < line->end ? memrchr(line->at, ':', (size_t)(line->end - line->at)) : NULL;
+    if (!colon)
+        return false;
+    *name = (tare__scan){line->at, colon};
+    line->at = colon + 1;
+    return true;
+}
+
+static bool read_figures(tare__scan *line, int64_t values[FIGURES])
+{
+    int64_t columns[COLUMNS];
+    for (size_t i = 0; i < COLUMNS; i++)
+        if (!tare__scan_number(line, &columns[i]) || columns[i] < 0)
+            return false;
+    values[0] = columns[0];
+    values[1] = columns[8];
+    return !__builtin_add_overflow(columns[2], columns[3], &values[2]) &&
+           !__builtin_add_overflow(values[2], columns[10], &values[2]) &&
+           !__builtin_add_overflow(values[2], columns[11], &values[2]);
+}
+
+static void tick_network(tare__sample_set *set, void *state, uint64_t now_ns)
+{
+    (void)now_ns;
+    network_part *part = state;
+    int got = tare__sample_pread(tare__sample_options_of(set)->root, "/proc/net/dev", &part->fd, part->text,
+                                 sizeof part->text);
+    tare__scan text = tare__scan_of(part->text, got), line, name;
+    while (tare__scan_line(&text, &line)) {
+        int64_t values[FIGURES];
+        if (!read_name(&line, &name) || !read_figures(&line, values))
+            continue;
+        tare__device *interface = tare__devices_find(set, &part->interfaces, name);
+        if (!interface || (!interface->told && values[0] == 0 && values[1] == 0))
+            continue; /* one that nobody uses */
+        tare__devices_put(set, &part->interfaces, interface, values);
+    }
+    char why[256];
+    tare__devices_sweep(set, &part->interfaces, got < 0 ? tare__machine_why(got, "/proc/net/dev", why)
+                                                        : "no network interface is in use here");
+}
+
+static void close_network(void *state)
+{
+    network_part *part = state;
+    tare__machine_close(&part->fd);
+    tare__devices_close(&part->interfaces);
+}
+
+static void doctor_network(const char *root, tare__sample_check_sink *sink, void *context)
+{
+    char *text = malloc(TEXT_BYTES), why[256];
+    if (!text)
+        return;
+    tare__text names = {0};
+    int got = tare__sample_read(root, "/proc/net/dev", text, TEXT_BYTES);
+    tare__scan rest = tare__scan_of(text, got), line, name;
+    int64_t values[FIGURES];
+    while (tare__scan_line(&rest, &line))
+        if (read_name(&line, &name) && read_figures(&line, values) && (values[0] > 0 || values[1] > 0) &&
+            !tare__scan_is(name, "lo"))
+            tare__text_format(&names, "%s%.*s", names.length ? ", " : "", (int)(name.end - name.at), name.at);
+    if (names.length)
+        tare__machine_check(sink, context, "system", "/proc/net/dev", TARE__SAMPLE_WORKS, "", "%s", names.data);
+    else
+        tare__machine_check(sink, context, "system", "/proc/net/dev",
+                            got < 0 ? TARE__SAMPLE_FAILS : TARE__SAMPLE_PARTLY, "", "%s",
+                            got < 0 ? tare__machine_why(got, "/proc/net/dev", why)
+                                    : "no network interface is in use here");
+    tare__text_free(&names);
+    free(text);
+}
+
+const tare__sampler tare__part_network = {
+    .name = "network",
+    .what = "bytes through network interfaces",
+    .beats = 1,
+    .state_bytes = sizeof(network_part),
+    .open = open_network,
+    .tick = tick_network,
+    .close = close_network,
+    .doctor = doctor_network,
+};
