@@ -11,6 +11,7 @@
 #define CPUS_MAX 512
 #define ASKED_MAX 64 /* CPUs whose clock is asked for; with more, evenly spread ones */
 #define CPUINFO_BYTES 65536
+#define HEAT_MAX (INT64_C(1) << 40) /* more is nonsense */
 
 /* A counter of heat: of a core, or of a whole package, which each of its CPUs repeats. */
 typedef struct heat {
@@ -56,7 +57,8 @@ static int64_t of_cpu(const char *root, int cpu, const char *file)
 static void add_heat(clock_part *part, const char *root, int cpu, const char *file)
 {
     int64_t count = of_cpu(root, cpu, file);
-    if (count < 0 || !tare__array_fit(&part->heats, &part->heats_room, part->n_heats + 1, sizeof *part->heats))
+    if (count < 0 || count > HEAT_MAX ||
+        !tare__array_fit(&part->heats, &part->heats_room, part->n_heats + 1, sizeof *part->heats))
         return;
     heat *heat = &part->heats[part->n_heats++];
     heat->last = count;
@@ -166,7 +168,7 @@ static void tick_clock(tare__sample_set *set, void *state, uint64_t now_ns)
         int failure;
         heat *heat = &part->heats[i];
         int64_t count = tare__machine_number(root, heat->path, NULL, &failure);
-        if (count >= heat->last && count < INT32_MAX * (int64_t)1024)
+        if (count >= heat->last && count <= HEAT_MAX)
             heat->last = count; /* of a CPU taken offline the last one stands */
         sum += heat->last;
     }
