@@ -249,7 +249,7 @@ static inline const tare__sample_check *check_of(const tare__sampler *sampler, c
     return NULL;
 }
 
-/* ---- rubbish: every file named, each kind of it, never a crash, and no nonsense as a value ------------------------- */
+/* ---- rubbish: every file named, each kind of it, never a crash, and no nonsense as a value --------------------- */
 static inline void feed_rubbish(const tare__sampler *sampler, pid_t target, const char *const *files, size_t n)
 {
     static const char huge[] = "cpu 99999999999999999999999999 18446744073709551615 1 2 3 4 5 6 7 8 9 0\n"

@@ -31,11 +31,9 @@ static const char net_text[] =
     "Inter-|   Receive                                                |  Transmit\n"
     " face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier "
     "compressed\n"
-    "    lo:    6460      58    0    0    0     0          0         0     6460      58    0    0    0     0       0   "
-    "       0\n"
-    "  ifb0:       0       0    0    0    0     0          0         0        0       0    0    0    0     0       0   "
-    "       0\n"
-    "  eth0:1000    10    1    2    0     0          0         0   2000    20    3    4    0     0       0          0\n";
+    "    lo:    6460      58 0 0 0 0 0 0     6460      58 0 0 0 0 0 0\n"
+    "  ifb0: 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
+    "  eth0:1000    10    1    2 0 0 0 0   2000    20    3    4 0 0 0 0\n";
 static const char psi_text[] = "some avg10=5.18 avg60=3.84 avg300=5.37 total=2000\n"
                                "full avg10=0.00 avg60=0.00 avg300=0.00 total=1500\n";
 
@@ -160,7 +158,8 @@ static void memory_and_swap(void **state)
 static void without_swap_the_counters_stand(void **state)
 {
     (void)state;
-    write_file("/proc/meminfo", "MemTotal: 10 kB\nMemAvailable: 4 kB\nCached: 1 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n");
+    write_file("/proc/meminfo", "MemTotal: 10 kB\nMemAvailable: 4 kB\nCached: 1 kB\n"
+                                "SwapTotal: 0 kB\nSwapFree: 0 kB\n");
     tare__sample_set *set = look();
     fake_tick(set, 2 * SECOND);
     SYSTEM(SWAP_TOTAL, 0);
