@@ -149,23 +149,55 @@ static const char *folder_of(const container *container, const figure *figure)
     return figure->controller == TARE__CGROUP_CPU ? container->cpu.folder : container->memory.folder;
 }
 
+/* Version 1 may count a process's CPU time in a group that is not the one with the limit. */
+static bool counted_elsewhere(const container *container, const figure *figure)
+{
+    const tare__cgroup *of = container->groups.of;
+    return of[figure->controller].version == 1 && strcmp(of[figure->v1].path, of[figure->controller].path) != 0;
+}
+
+static void tell_figure(tare__sample_set *set, container *container, size_t i)
+{
+    const figure *figure = &figures[i];
+    int version = container->groups.of[figure->controller].version;
+    const char *file = figure->places[version].file;
+    container->path[i][0] = '\0';
+    container->fd[i] = -1;
+    if (version == 0)
+        tare__sample_absent(set, container->series[i], container->groups.why);
+    else if (!file)
+        tare__sample_absent(set, container->series[i], "control groups of version 1 do not count it");
+    else if (counted_elsewhere(container, figure))
+        tare__sample_absent(set, container->series[i], "it is counted in another control group than the limited one");
+    else
+        snprintf(container->path[i], sizeof container->path[i], "%s/%s", folder_of(container, figure), file);
+}
+
+/* Only version 2 has pressure; beside version 1 its group may be another one than that of the limits. */
+static void tell_pressure(tare__sample_set *set, container *container, const tare__subject *subject)
+{
+    const tare__cgroup *of = container->groups.of, *unified = &of[TARE__CGROUP_UNIFIED];
+    tare__pressure_open(set, &container->pressure, unified->folder, ".pressure", subject);
+    bool same = strcmp(unified->path, of[TARE__CGROUP_MEMORY].path) == 0 ||
+                strcmp(unified->path, of[TARE__CGROUP_CPU].path) == 0;
+    container->pressed = unified->version == 2 && same;
+    bool any = of[TARE__CGROUP_MEMORY].version + of[TARE__CGROUP_CPU].version > 0;
+    for (size_t i = 0; i < TARE__PRESSURES && !container->pressed; i++)
+        tare__sample_absent(set, container->pressure.series[i],
+                            any ? "only control groups of version 2 tell of pressure, and the limits are version 1's"
+                                : container->groups.why);
+}
+
 static void tell_series(tare__sample_set *set, container *container)
 {
     tare__subject subject = {.kind = TARE__SUBJECT_CONTAINER, .label = container->label};
     container->cpu_limit = tare__sample_series_of(set, TARE__M_CPU_LIMIT, &subject);
     container->memory_limit = tare__sample_series_of(set, TARE__M_MEMORY_LIMIT, &subject);
     for (size_t i = 0; i < FIGURES; i++) {
-        int version = container->groups.of[figures[i].controller].version;
         container->series[i] = tare__sample_series_of(set, figures[i].metric, &subject);
-        container->path[i][0] = '\0';
-        container->fd[i] = -1;
-        const char *file = figures[i].places[version].file;
-        if (file)
-            snprintf(container->path[i], sizeof container->path[i], "%s/%s", folder_of(container, &figures[i]), file);
-        else
-            tare__sample_absent(set, container->series[i],
-                                version ? "control groups of version 1 do not count it" : container->groups.why);
+        tell_figure(set, container, i);
     }
+    tell_pressure(set, container, &subject);
 }
 
 static void find(tare__sample_set *set, container *container)
@@ -174,12 +206,6 @@ static void find(tare__sample_set *set, container *container)
     read_limits(container, root_of(set), target_of(set));
     write_label(container, container->label);
     tell_series(set, container);
-    const tare__cgroup *unified = &container->groups.of[TARE__CGROUP_UNIFIED];
-    container->pressed = unified->version == 2;
-    if (container->pressed) {
-        tare__subject subject = {.kind = TARE__SUBJECT_CONTAINER, .label = container->label};
-        tare__pressure_open(set, &container->pressure, unified->folder, ".pressure", &subject);
-    }
     container->found = true;
 }
 
@@ -187,7 +213,7 @@ static void forget(container *container)
 {
     for (size_t i = 0; i < FIGURES && container->found; i++)
         tare__machine_close(&container->fd[i]);
-    if (container->found && container->pressed)
+    if (container->found)
         tare__pressure_close(&container->pressure);
     container->found = false;
 }
@@ -197,7 +223,7 @@ static void leave(tare__sample_set *set, container *container)
     static const char why[] = "the program moved to another control group, or its limits changed";
     for (size_t i = 0; i < FIGURES; i++)
         tare__sample_absent(set, container->series[i], why);
-    for (size_t i = 0; i < TARE__PRESSURES && container->pressed; i++)
+    for (size_t i = 0; i < TARE__PRESSURES; i++)
         tare__sample_absent(set, container->pressure.series[i], why);
     tare__sample_absent(set, container->cpu_limit, why);
     tare__sample_absent(set, container->memory_limit, why);

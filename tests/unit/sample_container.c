@@ -198,7 +198,7 @@ static void version_1(void **state)
     IN(label, SWAPPED, 500);
     IN(label, OOM_KILLS, 6);
     NOT_IN(label, OOM, "version 1");
-    assert_null(series_at(set, TARE__M_PRESSURE_CPU, TARE__SUBJECT_CONTAINER, 0, label));
+    NOT_IN(label, PRESSURE_CPU, "version 2");
     fake_close(set);
 }
 
@@ -216,6 +216,29 @@ static void version_1_tells_of_limits_out_of_sight(void **state)
     IN("/docker/abc", MEMORY_LIMIT, 1024 * MIB);
     IN("/docker/abc", MEMORY_USED, 77);
     NOT_IN("/docker/abc", CPU_USAGE, "control group");
+    fake_close(set);
+}
+
+/* Hierarchies of version 1 have groups of their own: time and pressure of another one are not this one's. */
+static void counted_in_another_group(void **state)
+{
+    (void)state;
+    write_file("/proc/77/cgroup", "2:cpu:/limited\n3:cpuacct:/\n4:memory:/m\n0::/\n");
+    write_file("/proc/self/mountinfo", "32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"
+                                       "33 31 0:30 / /sys/fs/cgroup/cpuacct rw - cgroup cgroup rw,cpuacct\n"
+                                       "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
+                                       "41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n");
+    write_file(V1 "/cpu/limited/cpu.cfs_quota_us", "50000\n");
+    write_file(V1 "/cpu/limited/cpu.cfs_period_us", "100000\n");
+    write_file(V1 "/cpu/limited/cpu.stat", "nr_periods 3\n");
+    write_file(V1 "/cpuacct/cpuacct.usage", "5\n");
+    write_file(V1 "/unified/cpu.pressure", "some avg10=0 total=2\n");
+    make_folder(V1 "/memory/m");
+    tare__sample_set *set = look();
+    IN("/limited", CPU_LIMIT, 500);
+    IN("/limited", CPU_PERIODS, 3);
+    NOT_IN("/limited", CPU_USAGE, "another control group");
+    NOT_IN("/limited", PRESSURE_CPU, "version 2");
     fake_close(set);
 }
 
@@ -444,6 +467,7 @@ int main(void)
         TEST(threads_bound_one_by_one),
         TEST(version_1),
         TEST(version_1_tells_of_limits_out_of_sight),
+        TEST(counted_in_another_group),
         TEST(both_versions),
         TEST(inside_of_a_namespace),
         TEST(no_limit),
