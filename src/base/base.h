@@ -128,4 +128,27 @@ int tare__write_all(int fd, const void *data, size_t bytes);
 int tare__pwrite_all(int fd, const void *data, size_t bytes, uint64_t offset);
 int tare__pread_all(int fd, void *data, size_t bytes, uint64_t offset, size_t *got);
 
+/* ---- libraries that may be missing ------------------------------------------------------------------------
+ * A table says which symbols fill which slots of a struct of function pointers. A slot may have several lines:
+ * the first name that the library has is taken. Only outside of the target: dl.c is no part of libtare. */
+typedef struct tare__dl_symbol {
+    const char *name;
+    size_t slot;   /* offsetof the pointer */
+    bool required; /* without it the library is of no use; the same on each line of a slot */
+} tare__dl_symbol;
+
+typedef struct tare__dl {
+    void *handle;    /* NULL: not open */
+    char path[4096]; /* where the loader found it; else the name asked for */
+} tare__dl;
+
+/* Opens `name` (a path, or a name for the loader to search) and fills `slots`, NULL for what is not there. 0;
+ * TARE_E_SYSTEM: it could not be loaded, the sentence is the loader's; TARE_E_VERSION: it lacks what is
+ * required, the sentence names it. On a failure nothing stays open. */
+int tare__dl_open(tare__dl *dl, const char *name, const tare__dl_symbol *symbols, size_t n, void *slots,
+                  tare__error *error);
+/* The names, with ", " between, of optional slots that stayed empty: the first name of each. */
+void tare__dl_missing(const tare__dl_symbol *symbols, size_t n, const void *slots, tare__text *out);
+void tare__dl_close(tare__dl *dl); /* a dl that was never opened is fine when zeroed */
+
 #endif
