@@ -188,7 +188,8 @@ int tare__nvml_processes(const tare__nvml *nvml, tare__nvml_device device, tare_
             result = list(device, calls[i].newer, sizeof(tare__nvml_process), out, n);
         else if (calls[i].older)
             result = list(device, calls[i].older, sizeof(tare__nvml_process_v1), out, n);
-        if (result == TARE__NVML_GPU_IS_LOST)
+        bool lacks = result == TARE__NVML_FUNCTION_NOT_FOUND || result == TARE__NVML_NOT_SUPPORTED;
+        if (result && !lacks)
             return result;
         any = any || result == 0;
         if (i == 0)

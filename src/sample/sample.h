@@ -88,6 +88,10 @@ typedef void tare__sample_check_sink(void *context, const tare__sample_check *ch
 /* Every source of every sampler, in the table's order. */
 void tare__sample_doctor(const char *root, tare__sample_check_sink *sink, void *context);
 
+/* The GPUs in one line, for the run's description: "2 x NVIDIA H200, driver 580.65.06", or "n/a: " and why. What
+ * the NVML sampler of this process last found: cheap, and only worth asking when the run ends. */
+const char *tare__nvml_describe(char out[256]);
+
 /* ---- samplers ---------------------------------------------------------------------------------------------
  * What follows is for this room only. */
 typedef struct tare__sampler {

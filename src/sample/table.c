@@ -8,6 +8,7 @@ static const tare__sampler *const samplers[] = {
     &tare__sampler_system,
     &tare__sampler_container,
     &tare__sampler_power,
+    &tare__sampler_nvml,
 };
 
 const tare__sampler *tare__sampler_at(size_t index)
