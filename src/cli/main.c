@@ -29,6 +29,7 @@ static const tare__cli_command version = {
 static const tare__cli_command *const commands[] = {
     &tare__cli_run,
     &tare__cli_report,
+    &tare__cli_doctor,
     &help,
     &version,
 };

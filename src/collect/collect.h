@@ -103,4 +103,7 @@ typedef struct tare__salvaged {
  * appended, then the folder is removed (kept while a recorded process still runs). 0 or a status. */
 int tare__salvage(const char *folder, tare__salvaged *result, tare__error *error);
 
+/* What recording itself needs, tried for real: a session's folder, and the clock. */
+void tare__collect_doctor(tare__sample_check_sink *sink, void *context);
+
 #endif

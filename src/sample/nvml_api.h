@@ -87,12 +87,6 @@ typedef struct tare__nvml_sample {
 } tare__nvml_sample;
 #define TARE__NVML_SAMPLES_BUSY 1u
 
-typedef struct tare__nvml_temperature {
-    unsigned version, sensor;
-    int celsius;
-} tare__nvml_temperature;
-#define TARE__NVML_TEMPERATURE_V1 ((unsigned)sizeof(tare__nvml_temperature) | 1u << 24)
-
 enum { TARE__NVML_CLOCK_SM = 1, TARE__NVML_CLOCK_MEMORY = 2 };
 enum { TARE__NVML_SENSOR_GPU = 0 };
 enum { TARE__NVML_ECC_UNCORRECTED = 1, TARE__NVML_ECC_VOLATILE = 0 };
@@ -122,7 +116,6 @@ typedef struct tare__nvml_api {
     int (*fields)(tare__nvml_device device, int n, tare__nvml_field *values);
     int (*power)(tare__nvml_device device, unsigned *milliwatts);
     int (*temperature)(tare__nvml_device device, unsigned sensor, unsigned *celsius);
-    int (*temperature_v)(tare__nvml_device device, tare__nvml_temperature *out);
     int (*clock)(tare__nvml_device device, unsigned which, unsigned *megahertz);
     int (*reasons)(tare__nvml_device device, unsigned long long *bits);
     int (*ecc)(tare__nvml_device device, unsigned kind, unsigned counter, unsigned long long *n);
@@ -162,7 +155,7 @@ void tare__nvml_close(tare__nvml *nvml);
 bool tare__nvml_present(tare__error *error);
 /* The result in words, a sentence without full stop. */
 const char *tare__nvml_words(const tare__nvml *nvml, int result, char out[256]);
-/* The optional calls this driver lacks, as text. */
+/* The names of the optional calls that this driver lacks. */
 void tare__nvml_missing(const tare__nvml *nvml, tare__text *out);
 
 /* ---- values: each 0 or a result; FUNCTION_NOT_FOUND where the driver has no call for it ------------------- */

@@ -82,10 +82,10 @@ static const struct {
 } fixes[] = {
     {TARE__NVML_DRIVER_NOT_LOADED, "sudo modprobe nvidia"},
     {TARE__NVML_LIB_RM_VERSION_MISMATCH, "sudo reboot"},
-    {TARE__NVML_NO_PERMISSION, "ls -l /dev/nvidia*   # this user needs to read and write them"},
-    {TARE__NVML_GPU_IS_LOST, "sudo dmesg | grep -i xid   # then reboot"},
+    {TARE__NVML_NO_PERMISSION, "sudo chmod a+rw /dev/nvidia*"},
+    {TARE__NVML_GPU_IS_LOST, "sudo reboot"},
     {TARE__NVML_RESET_REQUIRED, "sudo nvidia-smi --gpu-reset"},
-    {TARE__NVML_UNKNOWN, "sudo nvidia-modprobe -u -c=0   # makes /dev/nvidia*"},
+    {TARE__NVML_UNKNOWN, "sudo nvidia-modprobe -u -c=0"},
     {TARE__NVML_OPERATING_SYSTEM, "sudo dmesg | grep -i nvidia"},
     {TARE__NVML_IRQ_ISSUE, "sudo dmesg | grep -i nvidia"},
 };
@@ -98,20 +98,46 @@ static const char *fix_of(int result)
     return "";
 }
 
+static const struct {
+    const char *id, *command;
+} installs[] = {
+    {"ubuntu", "sudo ubuntu-drivers install"},
+    {"debian", "sudo apt-get install nvidia-driver"},
+    {"fedora", "sudo dnf install akmod-nvidia"},
+    {"arch", "sudo pacman -S nvidia"},
+};
+
+static const char *install_command(const char *root)
+{
+    char release[4096], id[32] = "";
+    if (tare__sample_read(root, "/etc/os-release", release, sizeof release) <= 0)
+        return "";
+    const char *at = strncmp(release, "ID=", 3) == 0 ? release : strstr(release, "\nID=");
+    if (at)
+        sscanf(at + strcspn(at, "=") + 1, "%*[\"']%31[a-z]", id);
+    if (at && !id[0])
+        sscanf(at + strcspn(at, "=") + 1, "%31[a-z]", id);
+    for (size_t i = 0; i < TARE__COUNT_OF(installs); i++)
+        if (strcmp(installs[i].id, id) == 0)
+            return installs[i].command;
+    return "";
+}
+
 static void tell_failure(const look *look, const tare__nvml *nvml, int status, const tare__error *error)
 {
     bus found = look_at_bus(look->root);
     bool visible = found.nvidia > 0 || is_there(look->root, "/dev/nvidiactl");
     tare__sample_check check = {.source = "NVML", .state = TARE__SAMPLE_FAILS};
-    snprintf(check.detail, sizeof check.detail, "%.250s", error->text);
+    snprintf(check.detail, sizeof check.detail, "%.200s%s", error->text,
+             found.nvidia > 0 && !nvml->library.handle ? "; an NVIDIA GPU is on the bus" : "");
     if (status == TARE_E_VERSION)
-        snprintf(check.fix, sizeof check.fix, "install a newer NVIDIA driver");
+        snprintf(check.fix, sizeof check.fix, "%s", install_command(look->root));
     else if (nvml->library.handle)
         snprintf(check.fix, sizeof check.fix, "%s", fix_of(nvml->result));
     else if (in_container(look->root))
-        snprintf(check.fix, sizeof check.fix, "docker run --gpus all …   # with the NVIDIA Container Toolkit on the host");
+        snprintf(check.fix, sizeof check.fix, "docker run --gpus all …");
     else if (visible)
-        snprintf(check.fix, sizeof check.fix, "sudo ubuntu-drivers install   # or your distribution's NVIDIA driver");
+        snprintf(check.fix, sizeof check.fix, "%s", install_command(look->root));
     else if (found.known)
         snprintf(check.detail, sizeof check.detail, "%.200s; no NVIDIA GPU on the bus", error->text);
     tell(look, &check);
@@ -239,6 +265,17 @@ static void tell_gpu(const look *look, const tare__nvml *nvml, const tare__nvml_
     tell(look, &check);
 }
 
+/* What it comes to is said GPU by GPU; here only that there is something. */
+static void tell_missing(const char *names, tare__sample_check *check)
+{
+    size_t used = strlen(check->detail);
+    unsigned n = 1;
+    for (const char *at = names; (at = strchr(at, ',')) != NULL; at++)
+        n++;
+    snprintf(check->detail + used, sizeof check->detail - used, "; an old one, without %u newer calls (%.*s%s)", n,
+             (int)strcspn(names, ","), names, n > 1 ? ", …" : "");
+}
+
 static void tell_library(const look *look, const tare__nvml *nvml)
 {
     tare__text missing = {0};
@@ -246,8 +283,8 @@ static void tell_library(const look *look, const tare__nvml *nvml)
     tare__nvml_missing(nvml, &missing);
     snprintf(check.detail, sizeof check.detail, "driver %.40s, %.150s", nvml->driver[0] ? nvml->driver : "n/a",
              nvml->library.path);
-    if (missing.length > 0)
-        append(check.detail, sizeof check.detail, "; without %s", missing.data);
+    if (missing.length > 0 && !missing.failed)
+        tell_missing(missing.data, &check);
     tare__text_free(&missing);
     tell(look, &check);
 }

@@ -36,7 +36,6 @@ static const tare__dl_symbol symbols[] = {
     {"nvmlDeviceGetFieldValues", SLOT(fields), false},
     {"nvmlDeviceGetPowerUsage", SLOT(power), false},
     {"nvmlDeviceGetTemperature", SLOT(temperature), false},
-    {"nvmlDeviceGetTemperatureV", SLOT(temperature_v), false},
     {"nvmlDeviceGetClockInfo", SLOT(clock), false},
     {"nvmlDeviceGetCurrentClocksEventReasons", SLOT(reasons), false},
     {"nvmlDeviceGetCurrentClocksThrottleReasons", SLOT(reasons), false},

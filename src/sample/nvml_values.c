@@ -98,15 +98,9 @@ int tare__nvml_power_mw(const tare__nvml *nvml, tare__nvml_device device, int64_
 int tare__nvml_celsius(const tare__nvml *nvml, tare__nvml_device device, int64_t *celsius)
 {
     unsigned value = 0;
-    tare__nvml_temperature newer = {.version = TARE__NVML_TEMPERATURE_V1, .sensor = TARE__NVML_SENSOR_GPU};
-    int result = TARE__NVML_FUNCTION_NOT_FOUND;
-    if (nvml->api.temperature) {
-        result = nvml->api.temperature(device, TARE__NVML_SENSOR_GPU, &value);
-        *celsius = value;
-    } else if (nvml->api.temperature_v) {
-        result = nvml->api.temperature_v(device, &newer);
-        *celsius = newer.celsius;
-    }
+    int result = nvml->api.temperature ? nvml->api.temperature(device, TARE__NVML_SENSOR_GPU, &value)
+                                       : TARE__NVML_FUNCTION_NOT_FOUND;
+    *celsius = value;
     return result;
 }
 

@@ -623,6 +623,19 @@ static void doctor_tells_of_each_gpu(void **unused)
     assert_int_equal(fake->calls.shutdown, 1);
 }
 
+static void doctor_tells_an_old_driver(void **unused)
+{
+    (void)unused;
+    dlclose(fake_handle);
+    use_fake("nvml_old");
+    examine("/nonexistent");
+    assert_int_equal(check_count, 2);
+    assert_non_null(strstr(checks[0].detail, "nvml_old.so; an old one, without "));
+    assert_non_null(strstr(checks[0].detail, " newer calls (nvmlDeviceGetSamples, …)"));
+    assert_int_equal(checks[1].state, TARE__SAMPLE_PARTLY);
+    assert_non_null(strstr(checks[1].detail, "throttling (the NVIDIA driver is too old for it)"));
+}
+
 static void doctor_knows_what_would_help(void **unused)
 {
     (void)unused;
@@ -667,9 +680,16 @@ static void doctor_sees_gpus_without_a_driver(void **unused)
     put_file(root, "/sys/bus/pci/devices/0000:03:00.0/vendor", "0x10de\n");
     examine(root);
     assert_int_equal(check_count, 2);
-    assert_non_null(strstr(checks[0].fix, "driver"));
+    assert_non_null(strstr(checks[0].detail, "; an NVIDIA GPU is on the bus"));
+    assert_string_equal(checks[0].fix, ""); /* a distribution that is not known */
     assert_string_equal(checks[1].source, "AMD GPU");
     assert_string_equal(checks[1].detail, "1 found; only NVIDIA's GPUs are read");
+    put_file(root, "/etc/os-release", "NAME=\"Debian GNU/Linux\"\nVERSION_ID=\"12\"\nID=debian\nHOME=x\n");
+    examine(root);
+    assert_string_equal(checks[0].fix, "sudo apt-get install nvidia-driver");
+    put_file(root, "/etc/os-release", "ID=\"fedora\"\n");
+    examine(root);
+    assert_string_equal(checks[0].fix, "sudo dnf install akmod-nvidia");
     put_file(root, "/.dockerenv", "");
     examine(root);
     assert_ptr_equal(strstr(checks[0].fix, "docker run --gpus all"), checks[0].fix);
@@ -706,6 +726,7 @@ int main(void)
         TEST(a_container_that_hides_processes_is_told),
         TEST(more_processes_than_fit_is_said),
         TEST(doctor_tells_of_each_gpu),
+        TEST(doctor_tells_an_old_driver),
         TEST(doctor_knows_what_would_help),
         TEST(doctor_sees_gpus_without_a_driver),
     };

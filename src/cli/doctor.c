@@ -1,0 +1,316 @@
+/* doctor: `tare doctor`: what can be measured on this machine, and for what cannot, why and what would mend it.
+ * One thread.
+ * Must not know how anything is measured. */
+#define _GNU_SOURCE
+#include "cli.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "collect/collect.h"
+#include "sample/sample.h"
+#include "tare.h"
+
+#define DOCTOR "tare doctor"
+
+enum { DOCTOR_JSON };
+
+static const tare__cli_option doctor_options[] = {
+    {"json", 0, NULL, "the same as JSON, for machines", DOCTOR_JSON},
+};
+
+/* As they come; each sampler's stand together. */
+typedef struct doctor_checks {
+    tare__sample_check *checks;
+    size_t count, room;
+    bool failed; /* no memory */
+    tare__arena *texts;
+} doctor_checks;
+
+typedef struct doctor_look {
+    bool json;
+    bool marks;  /* ✓ ~ ✗ */
+    bool colour;
+    size_t width;
+} doctor_look;
+
+static void doctor_keep(void *context, const tare__sample_check *check)
+{
+    doctor_checks *all = context;
+    if (!tare__array_fit(&all->checks, &all->room, all->count + 1, sizeof *all->checks)) {
+        all->failed = true;
+        return;
+    }
+    tare__sample_check *kept = &all->checks[all->count++];
+    *kept = *check; /* the texts it points to live during the call only */
+    kept->sampler = tare__arena_copy(all->texts, check->sampler, strlen(check->sampler));
+    kept->source = tare__arena_copy(all->texts, check->source, strlen(check->source));
+    if (!kept->sampler || !kept->source) {
+        all->failed = true;
+        all->count--;
+    }
+}
+
+/* ---- Python: most of what is run here is a script ------------------------------------------------------- */
+static bool doctor_find_program(const char *name, char out[4096])
+{
+    const char *path = getenv("PATH");
+    while (path && *path) {
+        size_t length = strcspn(path, ":");
+        int written = snprintf(out, 4096, "%.*s/%s", (int)length, path, name);
+        if (length > 0 && written > 0 && written < 4096 && access(out, X_OK) == 0)
+            return true;
+        path += length + (path[length] == ':');
+    }
+    return false;
+}
+
+static void doctor_check_python(doctor_checks *all)
+{
+    char path[4096];
+    tare__sample_check check = {.sampler = "recording", .source = "Python", .state = TARE__SAMPLE_WORKS};
+    if (doctor_find_program("python3", path) || doctor_find_program("python", path)) {
+        snprintf(check.detail, sizeof check.detail, "%.250s", path);
+    } else {
+        check.state = TARE__SAMPLE_PARTLY;
+        snprintf(check.detail, sizeof check.detail, "neither python3 nor python is on the PATH; other programs "
+                                                    "can be run");
+        snprintf(check.fix, sizeof check.fix, "sudo apt-get install python3");
+    }
+    doctor_keep(all, &check);
+}
+
+/* ---- the table -------------------------------------------------------------------------------------------- */
+static const struct {
+    const char *mark, *word, *json, *colour;
+} doctor_states[] = {
+    [TARE__SAMPLE_WORKS] = {"✓", "works ", "works", "32"},
+    [TARE__SAMPLE_PARTLY] = {"~", "partly", "partly", "33"},
+    [TARE__SAMPLE_FAILS] = {"✗", "fails ", "fails", "31"},
+};
+
+#define DOCTOR_SOURCE_COLUMNS 24u
+
+static size_t doctor_source_columns(const doctor_checks *all)
+{
+    size_t widest = 8;
+    for (size_t i = 0; i < all->count; i++) {
+        size_t columns = tare__text_columns(all->checks[i].source, strlen(all->checks[i].source));
+        if (columns > widest)
+            widest = columns;
+    }
+    return widest > DOCTOR_SOURCE_COLUMNS ? DOCTOR_SOURCE_COLUMNS : widest;
+}
+
+/* Words from `column` on, which is where the line already stands, broken so that they fit; a word that is too long
+ * for a line of its own (a path) runs over: it must stay whole to be copied. */
+static void doctor_wrap(tare__text *out, const char *text, size_t column, size_t width)
+{
+    size_t at = column;
+    while (*text) {
+        size_t bytes = strcspn(text, " "), columns = tare__text_columns(text, bytes);
+        if (at > column && at + 1 + columns > width) {
+            tare__text_string(out, "\n");
+            tare__text_pad_to(out, column);
+            at = column;
+        } else if (at > column) {
+            tare__text_string(out, " ");
+            at++;
+        }
+        tare__text_append(out, text, bytes);
+        at += columns;
+        text += bytes + strspn(text + bytes, " ");
+    }
+    tare__text_string(out, "\n");
+}
+
+static void doctor_put_check(tare__text *out, const tare__sample_check *check, const doctor_look *look,
+                             size_t source_columns)
+{
+    char source[128], detail[1024], fix[1024];
+    size_t mark_columns = look->marks ? 1 : 6, column = 2 + mark_columns + 2 + source_columns + 2;
+    const char *mark = look->marks ? doctor_states[check->state].mark : doctor_states[check->state].word;
+    tare__text_fit(source, sizeof source, check->source, source_columns);
+    tare__text_fit(detail, sizeof detail, check->detail, sizeof check->detail);
+    tare__text_fit(fix, sizeof fix, check->fix, sizeof check->fix);
+    if (look->colour)
+        tare__text_format(out, "  \x1b[%sm%s\x1b[0m  %s", doctor_states[check->state].colour, mark, source);
+    else
+        tare__text_format(out, "  %s  %s", mark, source);
+    tare__text_pad_to(out, column);
+    doctor_wrap(out, detail, column, look->width);
+    if (!fix[0])
+        return;
+    tare__text_pad_to(out, column);
+    tare__text_format(out, "fix: %s\n", fix); /* whole, so that it can be copied */
+}
+
+static void doctor_count(const doctor_checks *all, unsigned counts[3])
+{
+    memset(counts, 0, 3 * sizeof *counts);
+    for (size_t i = 0; i < all->count; i++)
+        counts[all->checks[i].state]++;
+}
+
+static void doctor_put_table(tare__text *out, const doctor_checks *all, const doctor_look *look)
+{
+    unsigned counts[3];
+    const char *section = "";
+    size_t source_columns = doctor_source_columns(all);
+    tare__text_string(out, "What tare " TARE_VERSION " can measure here\n");
+    for (size_t i = 0; i < all->count; i++) {
+        if (strcmp(section, all->checks[i].sampler) != 0) {
+            section = all->checks[i].sampler;
+            tare__text_format(out, "\n%s\n", section);
+        }
+        doctor_put_check(out, &all->checks[i], look, source_columns);
+    }
+    doctor_count(all, counts);
+    tare__text_format(out, "\n%u work, %u partly, %u not.\n", counts[TARE__SAMPLE_WORKS],
+                      counts[TARE__SAMPLE_PARTLY], counts[TARE__SAMPLE_FAILS]);
+}
+
+/* ---- JSON --------------------------------------------------------------------------------------------------- */
+static void doctor_put_json(tare__text *out, const doctor_checks *all, bool pretty)
+{
+    tare__json json;
+    unsigned counts[3];
+    doctor_count(all, counts);
+    tare__json_begin(&json, out, pretty);
+    tare__json_object(&json);
+    tare__json_key(&json, "schema");
+    tare__json_object(&json);
+    tare__json_key(&json, "name");
+    tare__json_string(&json, "tare-doctor");
+    tare__json_key(&json, "version");
+    tare__json_unsigned(&json, 1);
+    tare__json_end_object(&json);
+    tare__json_key(&json, "writer");
+    tare__json_string(&json, "tare " TARE_VERSION);
+    for (size_t i = 0; i < TARE__COUNT_OF(doctor_states); i++) {
+        tare__json_key(&json, doctor_states[i].json);
+        tare__json_unsigned(&json, counts[i]);
+    }
+    tare__json_key(&json, "checks");
+    tare__json_array(&json);
+    for (size_t i = 0; i < all->count; i++) {
+        const tare__sample_check *check = &all->checks[i];
+        tare__json_object(&json);
+        tare__json_key(&json, "sampler");
+        tare__json_string(&json, check->sampler);
+        tare__json_key(&json, "source");
+        tare__json_string(&json, check->source);
+        tare__json_key(&json, "state");
+        tare__json_string(&json, doctor_states[check->state].json);
+        tare__json_key(&json, "detail");
+        tare__json_string(&json, check->detail);
+        tare__json_key(&json, "fix");
+        tare__json_string(&json, check->fix[0] ? check->fix : NULL);
+        tare__json_end_object(&json);
+    }
+    tare__json_end_array(&json);
+    tare__json_end_object(&json);
+    tare__text_string(out, "\n");
+}
+
+/* ---- the command -------------------------------------------------------------------------------------------- */
+/* As setlocale would choose, without its files. */
+static bool doctor_is_utf8(void)
+{
+    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+    for (size_t i = 0; i < TARE__COUNT_OF(names); i++) {
+        const char *value = getenv(names[i]);
+        if (value && *value)
+            return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
+    }
+    return false;
+}
+
+static void doctor_suit_terminal(doctor_look *look)
+{
+    const char *no_colour = getenv("NO_COLOR"), *terminal = getenv("TERM");
+    struct winsize size;
+    look->width = 80;
+    if (!isatty(STDOUT_FILENO))
+        return;
+    look->marks = doctor_is_utf8();
+    look->colour = !(no_colour && *no_colour) && terminal && *terminal && strcmp(terminal, "dumb") != 0;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 80)
+        look->width = size.ws_col > 120 ? 120 : size.ws_col;
+}
+
+static int doctor_print(const doctor_checks *all, const doctor_look *look)
+{
+    tare__text text = {0};
+    if (look->json)
+        doctor_put_json(&text, all, isatty(STDOUT_FILENO));
+    else
+        doctor_put_table(&text, all, look);
+    int exit_status = tare__cli_print(&text);
+    tare__text_free(&text);
+    return exit_status;
+}
+
+static int doctor_examine(const doctor_look *look)
+{
+    doctor_checks all = {.texts = tare__arena_new()};
+    int exit_status = TARE__EXIT_FAILED;
+    if (all.texts) {
+        tare__collect_doctor(doctor_keep, &all);
+        doctor_check_python(&all);
+        tare__sample_doctor("", doctor_keep, &all);
+    }
+    if (!all.texts || all.failed)
+        tare__cli_say(DOCTOR, "out of memory");
+    else
+        exit_status = doctor_print(&all, look);
+    tare__arena_free(all.texts);
+    free(all.checks);
+    return exit_status;
+}
+
+static int take_doctor_option(void *context, int key, const char *argument, tare__error *error)
+{
+    doctor_look *look = context;
+    (void)key, (void)argument, (void)error;
+    look->json = true;
+    return 0;
+}
+
+static int doctor_main(int argc, char **argv)
+{
+    tare__error error = {""};
+    tare__cli_words words;
+    doctor_look look = {0};
+    int status = tare__cli_parse(&tare__cli_doctor, argc, argv, &look, &words, &error);
+    if (!status && words.help)
+        return tare__cli_print_help(&tare__cli_doctor);
+    if (!status && (words.count > 0 || (words.rest && words.rest[0])))
+        status = tare__fail(&error, TARE_E_USAGE, "'%.64s' is one word too many: it takes none",
+                            words.count > 0 ? words.words[0] : words.rest[0]);
+    if (status)
+        return tare__cli_usage(DOCTOR, &error);
+    signal(SIGPIPE, SIG_IGN);
+    doctor_suit_terminal(&look);
+    return doctor_examine(&look);
+}
+
+const tare__cli_command tare__cli_doctor = {
+    .name = "doctor",
+    .summary = "tells what can be measured here, and how to mend what cannot",
+    .usage = "[options]",
+    .details = "Each line is a source of measurements: it works, works partly, or fails; then\n"
+               "what was found or why not, and a command that would mend it. Exit status: 0,\n"
+               "whatever is found; 1 the output could not be written; 2 this command line was\n"
+               "wrong.\n",
+    .examples = "  tare doctor\n"
+                "  tare doctor --json | jq -r '.checks[] | select(.state == \"fails\") | .source'\n",
+    .options = doctor_options,
+    .option_count = TARE__COUNT_OF(doctor_options),
+    .take = take_doctor_option,
+    .main = doctor_main,
+};
