@@ -93,12 +93,14 @@ static const struct {
     [TARE__SAMPLE_FAILS] = {"✗", "fails ", "fails", "31"},
 };
 
-#define DOCTOR_SOURCE_COLUMNS 24u
+#define DOCTOR_SOURCE_COLUMNS 28u
 
-static size_t doctor_source_columns(const doctor_checks *all)
+/* Of the section that begins here. */
+static size_t doctor_source_columns(const doctor_checks *all, size_t first)
 {
     size_t widest = 8;
-    for (size_t i = 0; i < all->count; i++) {
+    const char *section = all->checks[first].sampler;
+    for (size_t i = first; i < all->count && strcmp(all->checks[i].sampler, section) == 0; i++) {
         size_t columns = tare__text_columns(all->checks[i].source, strlen(all->checks[i].source));
         if (columns > widest)
             widest = columns;
@@ -160,11 +162,12 @@ static void doctor_put_table(tare__text *out, const doctor_checks *all, const do
 {
     unsigned counts[3];
     const char *section = "";
-    size_t source_columns = doctor_source_columns(all);
+    size_t source_columns = 0;
     tare__text_string(out, "What tare " TARE_VERSION " can measure here\n");
     for (size_t i = 0; i < all->count; i++) {
         if (strcmp(section, all->checks[i].sampler) != 0) {
             section = all->checks[i].sampler;
+            source_columns = doctor_source_columns(all, i);
             tare__text_format(out, "\n%s\n", section);
         }
         doctor_put_check(out, &all->checks[i], look, source_columns);

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "cli/doctor.c"
 #include "cli/options.c"
 #include "cli/output.c"
 #include "cli/report.c"
@@ -94,11 +95,17 @@ static void report_page_and_table_agree(void **state)
     check(&tare__cli_report);
 }
 
+static void doctor_page_and_table_agree(void **state)
+{
+    (void)state;
+    check(&tare__cli_doctor);
+}
+
 /* Keys are what `take` goes by: two alike would be one option. */
 static void names_letters_and_keys_are_unique(void **state)
 {
     (void)state;
-    static const tare__cli_command *const all[] = {&tare__cli_run, &tare__cli_report};
+    static const tare__cli_command *const all[] = {&tare__cli_run, &tare__cli_report, &tare__cli_doctor};
     for (size_t c = 0; c < TARE__COUNT_OF(all); c++) {
         for (size_t i = 0; i <= all[c]->option_count; i++) {
             for (size_t j = 0; j < i; j++) {
@@ -116,6 +123,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(run_page_and_table_agree),
         cmocka_unit_test(report_page_and_table_agree),
+        cmocka_unit_test(doctor_page_and_table_agree),
         cmocka_unit_test(names_letters_and_keys_are_unique),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

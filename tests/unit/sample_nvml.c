@@ -548,7 +548,8 @@ static void a_container_that_hides_processes_is_told(void **unused)
     (void)unused;
     char root[] = "/tmp/tare-nvml.XXXXXX", path[64];
     assert_non_null(mkdtemp(root));
-    static const char *const folders[] = {"/proc", "/proc/self", "/proc/self/ns", "/proc/driver", "/proc/driver/nvidia"};
+    static const char *const folders[] = {"/proc", "/proc/self", "/proc/self/ns", "/proc/driver",
+                                          "/proc/driver/nvidia"};
     for (size_t i = 0; i < TARE__COUNT_OF(folders); i++) {
         snprintf(path, sizeof path, "%s%s", root, folders[i]);
         assert_int_equal(mkdir(path, 0700), 0);
