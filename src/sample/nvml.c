@@ -272,6 +272,22 @@ static void too_short(tare__sample_set *set, const nvml_state *state, const gpu_
     tare__sample_absent(set, of->series[UTILIZATION][1], reason);
 }
 
+/* The memory of a divided GPU is that of its instances: counted once. */
+static bool has_instances(const tare__nvml *nvml, uint32_t index)
+{
+    for (uint32_t i = nvml->physical; i < nvml->gpu_count; i++)
+        if (nvml->gpus[i].parent == (int32_t)index)
+            return true;
+    return false;
+}
+
+static void leave_to_instances(tare__sample_set *set, gpu_state *of)
+{
+    of->gone[MEMORY] = true;
+    for (uint8_t m = 0; m < readers[MEMORY].metrics; m++)
+        tare__sample_absent(set, of->series[MEMORY][m], "its MIG instances tell, each for itself");
+}
+
 static void lose(tare__sample_set *set, const tare__nvml *nvml, gpu_state *of, int result)
 {
     char reason[256];
@@ -299,6 +315,8 @@ static void finish_opening(tare__sample_set *set, nvml_state *state)
             lose(set, nvml, &state->gpus[i], nvml->gpus[i].trouble);
         else
             too_short(set, state, &state->gpus[i]);
+        if (has_instances(nvml, i))
+            leave_to_instances(set, &state->gpus[i]);
     }
 }
 
@@ -415,7 +433,7 @@ static void put_now(tare__sample_set *set, const nvml_state *state)
     tare__sample_now *now = tare__sample_now_put(set);
     double busy = 0, used = 0;
     unsigned with_busy = 0, with_used = 0;
-    for (uint32_t i = 0; i < state->opening->nvml.physical; i++) {
+    for (uint32_t i = 0; i < state->opening->nvml.gpu_count; i++) {
         if (!isnan(state->gpus[i].busy)) {
             busy += state->gpus[i].busy;
             with_busy++;

@@ -491,6 +491,7 @@ static void a_divided_gpu_has_instances(void **unused)
     assert_value(gpu(TARE__M_GPU_BUSY, 0), 800);
     assert_absent(gpu(TARE__M_GPU_BUSY, 1), words);
     assert_value(gpu(TARE__M_POWER, 1), 310000);
+    assert_absent(gpu(TARE__M_MEMORY_USED, 1), "its MIG instances tell, each for itself");
     for (unsigned i = 2; i < 4; i++) { /* its two instances, numbered after the GPUs */
         assert_value(gpu(TARE__M_MEMORY_TOTAL, i), ((int64_t)150 << 30) / 7);
         assert_string_equal(gpu(TARE__M_MEMORY_TOTAL, i)->label, "NVIDIA H200 MIG 1g.18gb");
@@ -498,7 +499,7 @@ static void a_divided_gpu_has_instances(void **unused)
         assert_null(look_at(TARE__M_POWER, TARE__SUBJECT_GPU, i, 0));
     }
     assert_null(look_at(TARE__M_MEMORY_TOTAL, TARE__SUBJECT_GPU, 4, 0));
-    assert_true(set.now.gpu_memory_bytes == (double)(20ull << 30)); /* instances are not counted twice */
+    assert_true(set.now.gpu_memory_bytes == (double)(30ull << 30)); /* GPU 0 and two instances */
 }
 
 /* ---- processes --------------------------------------------------------------------------------------------- */
