@@ -333,20 +333,9 @@ int tare__analyze_events(work *work, const tare__trace_block *block)
 }
 
 /* ---- the end ------------------------------------------------------------------------------------- */
-/* Until when its open spans lasted: a main thread ends with its process; of another thread nobody knows when
- * it ended, only that it was still there at its last event. */
-static uint64_t end_of_stream(const work *work, const stream *stream)
-{
-    const tare__trace_stream *told = tare__trace_stream_at(work->trace, stream->id);
-    const tare__trace_process *process = tare__trace_process_at(work->trace, stream->process);
-    if (!told || !process || (told->tid != process->pid && told->tid != process->inner_pid))
-        return stream->last;
-    return process->left_ticks > stream->last ? process->left_ticks : stream->last;
-}
-
 static RARE int close_stream(work *work, stream *stream)
 {
-    uint64_t end = end_of_stream(work, stream);
+    uint64_t end = tare__trace_open_until(work->trace, stream->id, stream->last);
     int status = make_frames(work, stream->depth + 1);
     if (status || !stream->depth)
         return status;

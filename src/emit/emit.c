@@ -12,6 +12,8 @@ static const tare__emitter *const emitters[] = {
     &tare__emit_text,
     &tare__emit_json,
     &tare__emit_events,
+    &tare__emit_chrome,
+    &tare__emit_perfetto,
 };
 
 const tare__emitter *tare__emit_at(size_t index)

@@ -1,0 +1,30 @@
+/* csv: cells and rows, shared by the files that write tables of them.
+ * Owned by the calling thread; used inside emit only.
+ * Must not know where the files are. */
+#ifndef TARE_EMIT_CSV_H
+#define TARE_EMIT_CSV_H
+
+#include "emit.h"
+
+typedef struct csv {
+    tare__text text;
+    const tare__emit_sink *sink;
+    tare__error *error;
+    unsigned cells; /* in this row */
+    int status;
+} csv;
+
+/* The next cell of the row; an absent value is an empty one (NULL, "", NaN). */
+void tare__csv_text(csv *to, const char *text);
+void tare__csv_double(csv *to, double value);
+void tare__csv_count(csv *to, uint64_t value);
+void tare__csv_signed(csv *to, int64_t value);
+void tare__csv_absent(csv *to);
+void tare__csv_end_row(csv *to);
+
+/* Tables of one thing: key, value, unit, why it is absent (csv_keys.c). */
+void tare__csv_put_run(csv *to, const tare__analysis *from);
+void tare__csv_put_usage(csv *to, const tare__analysis *from);
+void tare__csv_put_own(csv *to, const tare__analysis *from);
+
+#endif
