@@ -170,17 +170,8 @@ void tare__lanes_name(const tare__trace *trace, uint32_t id, tare__text *name)
         tare__text_format(name, "(name %" PRIu32 ")", id);
 }
 
-void tare__lanes_process_name(const tare__lanes *lanes, const tare__trace_process *process, tare__text *name)
+static void put_command(const tare__trace_process *process, tare__text *name)
 {
-    (void)lanes;
-    if (!process) {
-        tare__text_string(name, "unknown process");
-        return;
-    }
-    if (!process->arguments || !process->arguments_bytes || !process->arguments[0]) {
-        tare__text_format(name, "process %" PRIu32, process->number);
-        return;
-    }
     char line[COMMAND_BYTES * 4], fitted[COMMAND_BYTES * 4];
     size_t bytes = process->arguments_bytes < sizeof line ? process->arguments_bytes : sizeof line - 1;
     memcpy(line, process->arguments, bytes);
@@ -191,6 +182,18 @@ void tare__lanes_process_name(const tare__lanes *lanes, const tare__trace_proces
     line[bytes] = '\0';
     tare__text_fit(fitted, sizeof fitted, line, COMMAND_BYTES);
     tare__text_string(name, fitted);
+}
+
+void tare__lanes_process_name(const tare__lanes *lanes, const tare__trace_process *process, tare__text *name)
+{
+    if (!process)
+        tare__text_string(name, "unknown process");
+    else if (!process->arguments || !process->arguments_bytes || !process->arguments[0])
+        tare__text_format(name, "process %" PRIu32, process->number);
+    else
+        put_command(process, name);
+    if (process && process->pid && process->pid != tare__lanes_pid(lanes, process))
+        tare__text_format(name, " (pid %" PRId64 ")", process->pid);
 }
 
 void tare__lanes_thread_name(const tare__lanes *lanes, uint32_t stream, tare__text *name)

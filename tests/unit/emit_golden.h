@@ -31,13 +31,13 @@ static inline tare__emit_sink sink_of(kept *kept)
 }
 
 /* Tests run in the build folder, from which the compiler was given this file's path. */
-static void golden_path(char out[512], const char *name)
+static inline void golden_path(char out[512], const char *name)
 {
     const char *here = __FILE__, *slash = strrchr(here, '/');
     snprintf(out, 512, "%.*s../golden/%s", (int)(slash + 1 - here), here, name);
 }
 
-static void read_golden(const char *name, tare__text *text)
+static inline void read_golden(const char *name, tare__text *text)
 {
     char path[512], piece[4096];
     golden_path(path, name);
@@ -49,7 +49,7 @@ static void read_golden(const char *name, tare__text *text)
     fclose(file);
 }
 
-static void write_golden(const char *name, const tare__text *text)
+static inline void write_golden(const char *name, const tare__text *text)
 {
     char path[512];
     golden_path(path, name);
@@ -59,7 +59,7 @@ static void write_golden(const char *name, const tare__text *text)
     assert_int_equal(fclose(file), 0);
 }
 
-static void assert_golden(const char *name, const tare__text *got)
+static inline void assert_golden(const char *name, const tare__text *got)
 {
     const char *mode = getenv("TARE_GOLDEN");
     if (mode && strcmp(mode, "write") == 0) {
