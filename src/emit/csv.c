@@ -56,6 +56,11 @@ void tare__csv_double(csv *to, double value)
     tare__json_double(&json, value);
 }
 
+void tare__csv_ns(csv *to, double ns)
+{
+    tare__csv_double(to, fabs(ns) < 1e12 ? round(ns * 1000) / 1000 : ns);
+}
+
 void tare__csv_count(csv *to, uint64_t value)
 {
     separate(to);
@@ -113,7 +118,7 @@ static void durations(csv *to, const tare__durations *each)
 {
     const double values[] = {each->min_ns, each->mean_ns, each->max_ns, each->p50_ns, each->p95_ns, each->p99_ns};
     for (size_t i = 0; i < TARE__COUNT_OF(values); i++)
-        tare__csv_double(to, values[i]);
+        tare__csv_ns(to, values[i]);
 }
 #define DURATIONS "min_ns,mean_ns,max_ns,p50_ns,p95_ns,p99_ns"
 
@@ -158,9 +163,9 @@ static void put_spans(csv *to, const tare__analysis *from)
         tare__csv_count(to, row->still_open);
         tare__csv_count(to, row->end_lost);
         tare__csv_count(to, row->left_open);
-        tare__csv_double(to, row->total_ns);
-        tare__csv_double(to, row->self_ns);
-        tare__csv_double(to, row->raw_self_ns);
+        tare__csv_ns(to, row->total_ns);
+        tare__csv_ns(to, row->self_ns);
+        tare__csv_ns(to, row->raw_self_ns);
         tare__csv_double(to, row->share);
         durations(to, &row->each);
         tare__csv_end_row(to);
@@ -182,17 +187,17 @@ static void put_step_rows(csv *to, const tare__analysis *from, const tare__step_
         tare__csv_text(to, group_name(from, row->group));
         tare__csv_count(to, row->count);
         tare__csv_count(to, row->unfinished);
-        tare__csv_double(to, row->total_ns);
+        tare__csv_ns(to, row->total_ns);
         durations(to, &row->each);
         yes_or_no(to, row->exact);
-        tare__csv_double(to, row->p50.low_ns);
-        tare__csv_double(to, row->p50.high_ns);
-        tare__csv_double(to, row->p95.low_ns);
-        tare__csv_double(to, row->p95.high_ns);
+        tare__csv_ns(to, row->p50.low_ns);
+        tare__csv_ns(to, row->p50.high_ns);
+        tare__csv_ns(to, row->p95.low_ns);
+        tare__csv_ns(to, row->p95.high_ns);
         tare__csv_text(to, reason);
         tare__csv_double(to, row->per_second);
-        tare__csv_double(to, row->count ? row->first_ns : NAN);
-        tare__csv_double(to, row->rest_p50_ns);
+        tare__csv_ns(to, row->count ? row->first_ns : NAN);
+        tare__csv_ns(to, row->rest_p50_ns);
         tare__csv_end_row(to);
     }
 }
@@ -223,8 +228,8 @@ static void put_slow_rows(csv *to, const tare__analysis *from, const char *table
                 tare__csv_count(to, slow->index);
             else
                 tare__csv_absent(to);
-            tare__csv_double(to, slow->start_at_ns);
-            tare__csv_double(to, slow->duration_ns);
+            tare__csv_ns(to, slow->start_at_ns);
+            tare__csv_ns(to, slow->duration_ns);
             row_or_none(to, slow->thread);
             tare__csv_end_row(to);
         }
@@ -273,7 +278,7 @@ static void put_aggregates(csv *to, const tare__analysis *from)
         tare__csv_count(to, row->calls);
         tare__csv_count(to, row->timed);
         yes_or_no(to, row->estimated);
-        tare__csv_double(to, row->total_ns);
+        tare__csv_ns(to, row->total_ns);
         durations(to, &row->each);
         tare__csv_text(to, row->timed ? NULL : "none was timed");
         tare__csv_end_row(to);
@@ -284,12 +289,13 @@ static void put_counters(csv *to, const tare__analysis *from)
 {
     for (size_t i = 0; i < from->n_counters && !to->status; i++) {
         const tare__counter_row *row = &from->counters[i];
-        const double values[] = {row->first, row->last, row->min,       row->mean,
-                                 row->max,   row->first_at_ns, row->last_at_ns};
+        const double values[] = {row->first, row->last, row->min, row->mean, row->max};
         tare__csv_text(to, row->name);
         tare__csv_count(to, row->n);
         for (size_t k = 0; k < TARE__COUNT_OF(values); k++)
             tare__csv_double(to, values[k]);
+        tare__csv_ns(to, row->first_at_ns);
+        tare__csv_ns(to, row->last_at_ns);
         tare__csv_end_row(to);
     }
 }
@@ -299,8 +305,8 @@ static void put_marks(csv *to, const tare__analysis *from)
     for (size_t i = 0; i < from->n_marks && !to->status; i++) {
         tare__csv_text(to, from->marks[i].name);
         tare__csv_count(to, from->marks[i].n);
-        tare__csv_double(to, from->marks[i].first_at_ns);
-        tare__csv_double(to, from->marks[i].last_at_ns);
+        tare__csv_ns(to, from->marks[i].first_at_ns);
+        tare__csv_ns(to, from->marks[i].last_at_ns);
         tare__csv_end_row(to);
     }
 }
@@ -318,8 +324,8 @@ static void put_tracks(csv *to, const tare__analysis *from)
         tare__csv_text(to, WORD(track_kinds, row->track_kind));
         tare__csv_text(to, row->name);
         tare__csv_count(to, row->calls);
-        tare__csv_double(to, row->total_ns);
-        tare__csv_double(to, row->self_ns);
+        tare__csv_ns(to, row->total_ns);
+        tare__csv_ns(to, row->self_ns);
         durations(to, &row->each);
         tare__csv_count(to, row->flows);
         tare__csv_count(to, row->children);
@@ -341,8 +347,8 @@ static void put_processes(csv *to, const tare__analysis *from)
         yes_or_no(to, row->joined);
         tare__csv_text(to, row->not_joined);
         tare__csv_text(to, row->unreadable);
-        tare__csv_double(to, row->joined_at_ns);
-        tare__csv_double(to, row->left_at_ns);
+        tare__csv_ns(to, row->joined_at_ns);
+        tare__csv_ns(to, row->left_at_ns);
         if (row->has_exit_status)
             tare__csv_signed(to, row->exit_status);
         else
@@ -351,7 +357,7 @@ static void put_processes(csv *to, const tare__analysis *from)
         tare__csv_count(to, row->spans);
         tare__csv_count(to, row->dropped_spans);
         tare__csv_count(to, row->dropped_others);
-        tare__csv_double(to, row->busy_ns);
+        tare__csv_ns(to, row->busy_ns);
         tare__csv_end_row(to);
     }
 }
@@ -370,9 +376,9 @@ static void put_threads(csv *to, const tare__analysis *from)
         tare__csv_text(to, row->name);
         tare__csv_count(to, row->spans);
         tare__csv_count(to, row->events);
-        tare__csv_double(to, row->busy_ns);
-        tare__csv_double(to, row->first_at_ns);
-        tare__csv_double(to, row->last_at_ns);
+        tare__csv_ns(to, row->busy_ns);
+        tare__csv_ns(to, row->first_at_ns);
+        tare__csv_ns(to, row->last_at_ns);
         for (size_t k = 0; k < TARE__COUNT_OF(losses); k++)
             tare__csv_count(to, losses[k]);
         tare__csv_end_row(to);
@@ -412,8 +418,8 @@ static void put_metrics(csv *to, const tare__analysis *from)
         [TARE__METRIC_GAUGE] = "gauge", [TARE__METRIC_TOTAL] = "total", [TARE__METRIC_PEAK] = "peak"};
     for (size_t i = 0; i < from->n_metrics && !to->status; i++) {
         const tare__metric_row *row = &from->metrics[i];
-        const double values[] = {row->min,  row->mean, row->max,   row->max_at_ns, row->first,
-                                 row->last, row->total, row->from_ns, row->to_ns};
+        const double values[] = {row->min, row->mean, row->max, row->first, row->last, row->total};
+        const double times[] = {row->max_at_ns, row->from_ns, row->to_ns};
         metric_of(to, row);
         tare__csv_text(to, WORD(metric_kinds, row->kind));
         tare__csv_text(to, WORD(units, row->unit));
@@ -421,6 +427,8 @@ static void put_metrics(csv *to, const tare__analysis *from)
         tare__csv_count(to, row->n);
         for (size_t k = 0; k < TARE__COUNT_OF(values); k++)
             tare__csv_double(to, row->n ? values[k] : NAN);
+        for (size_t k = 0; k < TARE__COUNT_OF(times); k++)
+            tare__csv_ns(to, row->n ? times[k] : NAN);
         tare__csv_text(to, row->absent);
         tare__csv_end_row(to);
     }
@@ -434,8 +442,8 @@ static void put_points(csv *to, const tare__analysis *from)
             const tare__metric_point *point = &row->points[k];
             metric_of(to, row);
             tare__csv_text(to, WORD(units, row->unit));
-            tare__csv_double(to, point->at_ns);
-            tare__csv_double(to, point->lasts_ns);
+            tare__csv_ns(to, point->at_ns);
+            tare__csv_ns(to, point->lasts_ns);
             tare__csv_double(to, point->min);
             tare__csv_double(to, point->mean);
             tare__csv_double(to, point->max);
@@ -459,8 +467,8 @@ static void put_findings(csv *to, const tare__analysis *from)
         tare__csv_text(to, row->advice);
         tare__csv_double(to, row->gain);
         tare__csv_text(to, row->gain_how);
-        tare__csv_double(to, row->from_ns);
-        tare__csv_double(to, row->to_ns);
+        tare__csv_ns(to, row->from_ns);
+        tare__csv_ns(to, row->to_ns);
         tare__csv_text(to, row->source);
         tare__csv_end_row(to);
     }
@@ -514,7 +522,7 @@ static const struct table {
      "unmatched_ends,lost_ends,lost_blocks,skipped_slots",
      put_threads},
     {"metrics.csv",
-     METRIC_COLUMNS ",kind,unit,total_unit,n,min,mean,max,max_at_ns,first,last,total,from_ns,to_ns,absent", put_metrics},
+     METRIC_COLUMNS ",kind,unit,total_unit,n,min,mean,max,first,last,total,max_at_ns,from_ns,to_ns,absent", put_metrics},
     {"points.csv", METRIC_COLUMNS ",unit,at_ns,lasts_ns,min,mean,max", put_points},
 };
 

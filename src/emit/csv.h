@@ -17,6 +17,7 @@ typedef struct csv {
 /* The next cell of the row; an absent value is an empty one (NULL, "", NaN). */
 void tare__csv_text(csv *to, const char *text);
 void tare__csv_double(csv *to, double value);
+void tare__csv_ns(csv *to, double ns); /* to a thousandth: no clock knows more */
 void tare__csv_count(csv *to, uint64_t value);
 void tare__csv_signed(csv *to, int64_t value);
 void tare__csv_absent(csv *to);

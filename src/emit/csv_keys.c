@@ -6,7 +6,7 @@
 #include "csv.h"
 #include "tare.h"
 
-typedef enum cell_type { TEXT, DOUBLE, COUNT, COUNT32, WHOLE, FLAG } cell_type;
+typedef enum cell_type { TEXT, DOUBLE, TIME, COUNT, COUNT32, FLAG } cell_type;
 
 typedef struct key_row {
     const char *key;
@@ -23,7 +23,7 @@ typedef struct key_row {
 /* True when a value was put. */
 static bool put_value(csv *to, const key_row *row, const char *value)
 {
-    double number = row->type == DOUBLE ? *(const double *)(const void *)value : 0;
+    double number = row->type == DOUBLE || row->type == TIME ? *(const double *)(const void *)value : 0;
     uint64_t count = row->type == COUNT     ? *(const uint64_t *)(const void *)value
                      : row->type == COUNT32 ? *(const uint32_t *)(const void *)value
                                             : 0;
@@ -31,7 +31,7 @@ static bool put_value(csv *to, const key_row *row, const char *value)
     switch (row->type) {
     case TEXT: tare__csv_text(to, text); return text && *text;
     case DOUBLE: tare__csv_double(to, number); return isfinite(number);
-    case WHOLE: tare__csv_signed(to, *(const int *)(const void *)value); return true;
+    case TIME: tare__csv_ns(to, number); return isfinite(number);
     case FLAG: tare__csv_text(to, *(const bool *)(const void *)value ? "true" : "false"); return true;
     default:
         if (count || !row->zero_is_absent)
@@ -71,7 +71,7 @@ static const key_row run_rows[] = {
     {"gpus", TEXT, AT(gpus), NULL, 0, NOT_TOLD, false},
     {"memory", DOUBLE, AT(memory_bytes), "bytes", 0, NOT_TOLD, false},
     {"start_realtime", COUNT, AT(start_realtime_ns), "ns", 0, NOT_TOLD, true},
-    {"elapsed", DOUBLE, AT(elapsed_ns), "ns", 0, NOT_TOLD, false},
+    {"elapsed", TIME, AT(elapsed_ns), "ns", 0, NOT_TOLD, false},
     {"finished", FLAG, AT(finished), NULL, 0, NULL, false},
     {"salvaged", FLAG, AT(salvaged), NULL, 0, NULL, false},
     {"clock_known", FLAG, AT(clock_known), NULL, 0, NULL, false},
@@ -80,7 +80,7 @@ static const key_row run_rows[] = {
     {"dropped_spans", COUNT, AT(dropped_spans), "count", 0, NULL, false},
     {"dropped_others", COUNT, AT(dropped_others), "count", 0, NULL, false},
     {"rotated_spans", COUNT, AT(rotated_spans), "count", 0, NULL, false},
-    {"rotated_before_at", DOUBLE, AT(rotated_before_at_ns), "ns", 0, "nothing was taken out", false},
+    {"rotated_before_at", TIME, AT(rotated_before_at_ns), "ns", 0, "nothing was taken out", false},
     {"refused_space", COUNT, AT(refused_space), "count", 0, NULL, false},
     {"refused_abi", COUNT, AT(refused_abi), "count", 0, NULL, false},
     {"refused_system", COUNT, AT(refused_system), "count", 0, NULL, false},
@@ -137,7 +137,7 @@ static const key_row usage_rows[] = {
     {"rss_peak", DOUBLE, AT(rss_peak_bytes), "bytes", AT(absent_memory), NOT_MEASURED, false},
     {"rss_peak_at_least", FLAG, AT(rss_peak_at_least), NULL, 0, NULL, false},
     {"rss_peak_process", TEXT, AT(rss_peak_process), NULL, AT(absent_memory), "not known", false},
-    {"rss_peak_at", DOUBLE, AT(rss_peak_at_ns), "ns", AT(absent_memory), "only known at the end", false},
+    {"rss_peak_at", TIME, AT(rss_peak_at_ns), "ns", AT(absent_memory), "only known at the end", false},
     {"tree_rss_max", DOUBLE, AT(tree_rss_max_bytes), "bytes", AT(absent_memory), NOT_MEASURED, false},
     {"memory_allowed", DOUBLE, AT(memory_allowed_bytes), "bytes", AT(absent_memory), NOT_MEASURED, false},
     {"io_read", DOUBLE, AT(io_read_bytes), "bytes", AT(absent_disk), NOT_MEASURED, false},
@@ -176,17 +176,17 @@ static const key_row own_rows[] = {
     {"complete_spans", COUNT, AT(complete_spans), "count", 0, NULL, false},
     {"aggregate_calls", COUNT, AT(aggregate_calls), "count", 0, NULL, false},
     {"aggregate_timed", COUNT, AT(aggregate_timed), "count", 0, NULL, false},
-    {"pair", DOUBLE, AT(pair_ns), "ns", 0, NOT_CALIBRATED, false},
-    {"inner", DOUBLE, AT(inner_ns), "ns", 0, NOT_CALIBRATED, false},
-    {"next", DOUBLE, AT(next_ns), "ns", 0, NOT_CALIBRATED, false},
-    {"aggregate", DOUBLE, AT(aggregate_ns), "ns", 0, NOT_CALIBRATED, false},
-    {"own", DOUBLE, AT(own_ns), "ns", 0, NOT_CALIBRATED, false},
-    {"taken_off", DOUBLE, AT(taken_off_ns), "ns", 0, NOT_CALIBRATED, false},
-    {"collector_cpu", DOUBLE, AT(collector_cpu_ns), "ns", 0, "the file has no end", false},
-    {"sampler_cpu", DOUBLE, AT(sampler_cpu_ns), "ns", 0, "nothing was sampled, or the file has no end", false},
-    {"interval", DOUBLE, AT(interval_ns), "ns", 0, "nothing was sampled", false},
-    {"longest_interval", DOUBLE, AT(longest_interval_ns), "ns", 0, "nothing was sampled", false},
-    {"recorded", DOUBLE, AT(recorded_ns), "ns", 0, "nothing was recorded", false},
+    {"pair", TIME, AT(pair_ns), "ns", 0, NOT_CALIBRATED, false},
+    {"inner", TIME, AT(inner_ns), "ns", 0, NOT_CALIBRATED, false},
+    {"next", TIME, AT(next_ns), "ns", 0, NOT_CALIBRATED, false},
+    {"aggregate", TIME, AT(aggregate_ns), "ns", 0, NOT_CALIBRATED, false},
+    {"own", TIME, AT(own_ns), "ns", 0, NOT_CALIBRATED, false},
+    {"taken_off", TIME, AT(taken_off_ns), "ns", 0, NOT_CALIBRATED, false},
+    {"collector_cpu", TIME, AT(collector_cpu_ns), "ns", 0, "the file has no end", false},
+    {"sampler_cpu", TIME, AT(sampler_cpu_ns), "ns", 0, "nothing was sampled, or the file has no end", false},
+    {"interval", TIME, AT(interval_ns), "ns", 0, "nothing was sampled", false},
+    {"longest_interval", TIME, AT(longest_interval_ns), "ns", 0, "nothing was sampled", false},
+    {"recorded", TIME, AT(recorded_ns), "ns", 0, "nothing was recorded", false},
     {"share", DOUBLE, AT(share), "share", 0, "own or recorded time is not known", false},
 };
 #undef AT

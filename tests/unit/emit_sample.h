@@ -415,7 +415,7 @@ typedef struct crowd {
 #define CROWD_THREADS 1000
 
 /* Forty top-level spans, the largest first, each a chain fifty deep. */
-static crowd *make_crowd(bool grouped)
+static inline crowd *make_crowd(bool grouped)
 {
     crowd *made = calloc(1, sizeof *made);
     made->spans = calloc(CROWD_TREES * CROWD_DEPTH, sizeof *made->spans);
@@ -470,7 +470,7 @@ static crowd *make_crowd(bool grouped)
     return made;
 }
 
-static void free_crowd(crowd *made)
+static inline void free_crowd(crowd *made)
 {
     free(made->spans);
     free(made->threads);
