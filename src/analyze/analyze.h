@@ -128,6 +128,14 @@ typedef struct tare__step_interval {
 } tare__step_interval;
 
 #define TARE__SLOWEST 5
+#define TARE__STEP_BINS 48
+
+/* How durations spread: bins of one width from the shortest on. */
+typedef struct tare__step_bins {
+    double from_ns, width_ns; /* NaN: none; width 0: all are equal, and in the first bin */
+    uint64_t counts[TARE__STEP_BINS];
+    uint64_t over;            /* longer than the last bin reaches: a long tail would leave no room for the rest */
+} tare__step_bins;
 
 typedef struct tare__step_row {
     const char *name;
@@ -143,6 +151,7 @@ typedef struct tare__step_row {
     double rest_p50_ns;  /* … and the median of all others; NaN when there are none */
     tare__slow_step slowest[TARE__SLOWEST]; /* slowest first */
     size_t n_slowest;
+    tare__step_bins bins;
     const tare__number_row *numbers; /* attached to it or to spans inside; rates per second of its total */
     size_t n_numbers;
 } tare__step_row;

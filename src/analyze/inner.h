@@ -367,6 +367,7 @@ int tare__analyze_people_table(work *work, tare__analysis *analysis); /* process
 int tare__analyze_spans_table(work *work, tare__analysis *analysis);
 int tare__analyze_tracks_table(work *work, tare__analysis *analysis);
 int tare__analyze_steps_table(work *work, tare__analysis *analysis);
+void tare__analyze_step_bins(const steps *steps, double tick_ns, tare__step_row *row);
 int tare__analyze_values_table(work *work, tare__analysis *analysis);
 int tare__analyze_metrics_table(work *work, tare__analysis *analysis);
 int tare__analyze_usage_table(work *work, tare__analysis *analysis); /* after metrics */

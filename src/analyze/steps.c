@@ -242,6 +242,7 @@ static int fill_row(work *work, const steps *steps, tare__analysis *analysis, ta
     }
     slowest_of(work, steps, tick_ns, row);
     int status = steps->coarse ? 0 : exact_figures(steps, tick_ns, row);
+    tare__analyze_step_bins(steps, tick_ns, row);
     return status ? status : numbers_inside(work, steps, analysis, tick_ns, row);
 }
 

@@ -82,6 +82,33 @@ static void steps_have_a_distribution(void **state)
     done(b, a);
 }
 
+static uint64_t binned(const tare__step_row *row)
+{
+    uint64_t sum = row->bins.over;
+    for (size_t i = 0; i < TARE__STEP_BINS; i++)
+        sum += row->bins.counts[i];
+    return sum;
+}
+
+/* 1,000 ns to 1,500 ns and one of 10,000: bins show the many, the one is counted apart. */
+static void bins_leave_the_tail_out(void **state)
+{
+    (void)state;
+    builder *b = build_single();
+    uint64_t end = build_steps(b, 2000, 101);
+    build_seal(b);
+    build_end(b, end + 1000);
+    tare__analysis *a = analyze(b);
+    const tare__step_bins *bins = &a->steps[0].bins;
+    assert_int_equal(binned(&a->steps[0]), 101);
+    assert_int_equal(bins->over, 1);
+    NEAR(bins->from_ns, 1005);
+    NEAR(bins->width_ns, (1255 + 4 * (1480 - 1255) - 1005) / (double)TARE__STEP_BINS);
+    assert_int_equal(bins->counts[0], (uint64_t)(bins->width_ns / 5) + 1);
+    assert_int_equal(bins->counts[TARE__STEP_BINS - 1], 0);
+    done(b, a);
+}
+
 static void chained_steps_keep_their_indexes(void **state)
 {
     (void)state;
@@ -125,6 +152,8 @@ static void steps_without_an_end_stay_out_of_the_figures(void **state)
     assert_int_equal(a->steps[0].count, 1);
     assert_int_equal(a->steps[0].unfinished, 2);
     NEAR(a->steps[0].each.max_ns, 50);
+    assert_int_equal(a->steps[0].bins.counts[0], 1); /* all equal: no width, one bin */
+    NEAR(a->steps[0].bins.width_ns, 0);
     assert_int_equal(a->steps[0].n_slowest, 1);
     done(b, a);
 }
@@ -154,6 +183,10 @@ static void very_many_steps_become_a_histogram(void **state)
     assert_int_equal(steps->p50.needed, 0);
     assert_int_equal(steps->n_slowest, 5);
     NEAR(steps->slowest[4].duration_ns, 19990);
+    assert_int_equal(binned(steps), STEPS);
+    assert_int_equal(steps->bins.over, 0);
+    for (size_t i = 0; i < TARE__STEP_BINS; i++)
+        assert_true(steps->bins.counts[i] > STEPS / TARE__STEP_BINS / 2);
     done(b, a);
 }
 
@@ -182,6 +215,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_have_a_distribution),
+        cmocka_unit_test(bins_leave_the_tail_out),
         cmocka_unit_test(chained_steps_keep_their_indexes),
         cmocka_unit_test(steps_without_an_end_stay_out_of_the_figures),
         cmocka_unit_test(very_many_steps_become_a_histogram),
