@@ -1,0 +1,168 @@
+// base: the page's data, numbers for people, elements, colours. Names go into the page as text only, never as markup.
+const byId = (id) => document.getElementById(id);
+const DATA = JSON.parse(byId("data").textContent);
+
+// ---- tables of the data: rows as objects ---------------------------------------------------------------------
+function rowsOf(table) {
+  return table.rows.map((row) => {
+    const made = {};
+    table.columns.forEach((column, at) => { made[column] = row[at] === undefined ? null : row[at]; });
+    return made;
+  });
+}
+
+// ---- elements ------------------------------------------------------------------------------------------------
+function fill(element, attributes, children) {
+  for (const [key, value] of Object.entries(attributes || {})) {
+    if (key === "on") Object.entries(value).forEach(([event, act]) => element.addEventListener(event, act));
+    else if (value !== null && value !== undefined && value !== false) element.setAttribute(key, value === true ? "" : value);
+  }
+  for (const child of children.flat(3)) {
+    if (child !== null && child !== undefined && child !== false) element.append(child);
+  }
+  return element;
+}
+const el = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
+const svg = (tag, attributes, ...children) =>
+  fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+const na = (reason) => el("span", { class: "na", title: reason || "not known of this run" }, "n/a");
+const known = (value) => value !== null && value !== undefined && Number.isFinite(value);
+
+// ---- numbers for people --------------------------------------------------------------------------------------
+function digits(value) {
+  const size = Math.abs(value);
+  return value.toFixed(size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
+}
+function scaled(value, steps) {
+  const size = Math.abs(value);
+  let at = 0;
+  while (at + 1 < steps.length && size >= steps[at + 1][0] * 0.9995) at++;
+  return at === 0 && Number.isInteger(value) ? value + " " + steps[0][1] : digits(value / steps[at][0]) + " " + steps[at][1];
+}
+const two = (value) => String(value).padStart(2, "0");
+function time(ns) {
+  const seconds = Math.abs(ns) / 1e9, sign = ns < 0 ? "−" : "";
+  if (ns === 0) return "0 s";
+  if (seconds < 99.95) return scaled(ns, [[1, "ns"], [1e3, "µs"], [1e6, "ms"], [1e9, "s"]]);
+  const whole = Math.round(seconds);
+  if (whole < 3600) return sign + Math.floor(whole / 60) + "m " + two(whole % 60) + "s";
+  if (whole < 86400) return sign + Math.floor(whole / 3600) + "h " + two(Math.floor(whole / 60) % 60) + "m";
+  return sign + Math.floor(whole / 86400) + "d " + two(Math.floor(whole / 3600) % 24) + "h";
+}
+const bytes = (value) => scaled(Math.abs(value) < 1024 ? Math.round(value) : value,
+  [[1, "B"], [1024, "KiB"], [2 ** 20, "MiB"], [2 ** 30, "GiB"], [2 ** 40, "TiB"], [2 ** 50, "PiB"]]);
+function count(value) {
+  const size = Math.abs(value);
+  if (size < 100000) return Number.isInteger(value) ? value.toLocaleString("en-US") : size >= 1000 ? Math.round(value).toLocaleString("en-US") : size !== 0 && size < 0.01 ? value.toPrecision(3) : digits(value);
+  return scaled(value, [[1, ""], [1e3, "k"], [1e6, "M"], [1e9, "G"], [1e12, "T"], [1e15, "P"]]).replace(/ (?=[kMGTP]$)/, "");
+}
+const exactly = (value) => value.toLocaleString("en-US");
+function percent(share) {
+  const value = share * 100;
+  if (value > 0 && value < 0.1) return "<0.1 %";
+  return (Math.abs(value) >= 99.95 ? value.toFixed(0) : value.toFixed(1)) + " %";
+}
+const UNITS = {
+  "count": count, "bytes": bytes, "share": percent, "cores": (v) => digits(v) + (v === 1 ? " core" : " cores"),
+  "seconds": (v) => time(v * 1e9), "celsius": (v) => v.toFixed(v < 100 ? 1 : 0) + " °C", "watts": (v) => digits(v) + " W",
+  "joules": (v) => scaled(v, [[1, "J"], [1e3, "kJ"], [1e6, "MJ"]]), "hertz": (v) => scaled(v, [[1, "Hz"], [1e3, "kHz"], [1e6, "MHz"], [1e9, "GHz"]]),
+  "bits": (v) => "0x" + Math.round(v).toString(16), "bytes/s": (v) => bytes(v) + "/s", "1/s": (v) => count(v) + "/s", "time": time,
+};
+const show = (value, unit) => (UNITS[unit] || count)(value);
+const plural = (n, one, many) => exactly(n) + " " + (n === 1 ? one : many || one + "s");
+
+// ---- packed numbers --------------------------------------------------------------------------------------------
+function unpack(text) {
+  const coded = atob(text), out = new Uint8Array(coded.length);
+  for (let i = 0; i < coded.length; i++) out[i] = coded.charCodeAt(i);
+  return out;
+}
+class Reader {
+  constructor(text) { this.bytes = unpack(text); this.at = 0; }
+  varint() {
+    let value = 0, scale = 1, byte;
+    do {
+      byte = this.bytes[this.at++];
+      value += (byte & 0x7f) * scale;
+      scale *= 128;
+    } while (byte & 0x80);
+    return value;
+  }
+  share() {
+    const value = this.bytes[this.at] | this.bytes[this.at + 1] << 8;
+    this.at += 2;
+    return value / 65535;
+  }
+}
+// Points of a line: start, end, min, mean, max.
+function pointsOf(packed) {
+  const n = packed.n, read = new Reader(packed.packed), range = packed.high - packed.low;
+  const made = { n, start: new Float64Array(n), end: new Float64Array(n), min: new Float64Array(n), mean: new Float64Array(n), max: new Float64Array(n), low: packed.low, high: packed.high };
+  let at = 0;
+  for (let i = 0; i < n; i++) {
+    made.start[i] = at += read.varint();
+    made.end[i] = at += read.varint();
+    for (const part of ["min", "mean", "max"]) made[part][i] = packed.low + read.share() * range;
+  }
+  return made;
+}
+// The last one that starts at or before `at` of `n` ascending starts, from `first` on; first - 1 when none does.
+function lastBefore(starts, first, end, at) {
+  let low = first, high = end;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (starts[middle] <= at) low = middle + 1;
+    else high = middle;
+  }
+  return low - 1;
+}
+function valueAt(points, at) {
+  const found = lastBefore(points.start, 0, points.n, at);
+  const slack = found < 0 ? 0 : Math.max(points.end[found] - points.start[found], 0);
+  return found < 0 || at > points.end[found] + slack ? null : points.mean[found];
+}
+
+// ---- colours: fills that people with any colour vision can tell apart, all under dark text -------------------------
+const FILLS = ["#77aadd", "#ee9970", "#44bb99", "#eedd88", "#f2a7ba", "#99d9f5", "#bbcc33", "#c7aee0", "#b9bf8f", "#cfcfcf"];
+const fillOf = (function () {
+  const known = new Map(), weight = new Map();
+  const spans = rowsOf({ columns: DATA.spans.columns, rows: DATA.spans.rows });
+  spans.forEach((row) => weight.set(row.name, (weight.get(row.name) || 0) + (row.self || 0)));
+  [...weight.entries()].sort((a, b) => b[1] - a[1]).slice(0, FILLS.length - 1).forEach(([name], at) => known.set(name, FILLS[at]));
+  return (name) => {
+    let found = known.get(name);
+    if (!found) {
+      let hash = 7;
+      for (let i = 0; i < name.length; i++) hash = (hash * 31 + name.charCodeAt(i)) >>> 0;
+      found = FILLS[hash % FILLS.length];
+      known.set(name, found);
+    }
+    return found;
+  };
+})();
+const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+// ---- tooltip -------------------------------------------------------------------------------------------------------
+const tip = {
+  show(x, y, title, lines) {
+    const box = byId("tip");
+    box.replaceChildren(el("b", null, title), ...lines.filter(Boolean).map((line) => el("span", null, line)));
+    box.hidden = false;
+    const width = box.offsetWidth, height = box.offsetHeight;
+    box.style.left = Math.max(8, x + 14 + width > innerWidth ? x - 14 - width : x + 14) + "px";
+    box.style.top = Math.max(8, y + 16 + height > innerHeight ? y - 12 - height : y + 16) + "px";
+  },
+  hide() { byId("tip").hidden = true; },
+};
+
+// Draws once a frame however often it is asked.
+function onceAFrame(draw) {
+  let asked = false;
+  return () => {
+    if (asked) return;
+    asked = true;
+    requestAnimationFrame(() => { asked = false; draw(); });
+  };
+}
+// Whoever draws with colours of the theme wants to know when it changes.
+const themed = [];

@@ -1,0 +1,110 @@
+// under: charts below the lanes on the same time scale: what was sampled, and the program's own counters.
+const UNDER_ROW = 54, UNDER_MOST = 12;
+const METRICS = rowsOf(DATA.metrics);
+METRICS.forEach((row) => { row.line = row.points && row.points.n > 0 ? pointsOf(row.points) : null; });
+const COUNTERS = DATA.timeline.counters.map((row) => ({ name: row.name, line: pointsOf(row.points) })).filter((row) => row.line.n > 0);
+const metricsOf = (metric, subject) => METRICS.filter((row) => row.metric === metric && row.subject === subject && row.line);
+
+const under = {
+  tracks: [],
+  // Two lines that add up, such as user and system time: sampled together, else the first alone.
+  sum(rows) {
+    const [first, ...others] = rows.map((row) => row.line);
+    const fits = others.every((line) => line.n === first.n && line.start[0] === first.start[0]);
+    if (!fits || others.length === 0) return first;
+    const made = { n: first.n, start: first.start, end: first.end, low: 0, high: 0 };
+    ["min", "mean", "max"].forEach((part) => {
+      made[part] = first[part].map((value, at) => others.reduce((sum, line) => sum + line[part][at], value));
+    });
+    made.high = made.max.reduce((most, one) => Math.max(most, one), 0);
+    return made;
+  },
+  find() {
+    const add = (name, rows, unit, on) => { if (rows.length > 0) this.tracks.push({ name, unit, line: this.sum(rows), on }); };
+    const program = (metric) => metricsOf(metric, "program").slice(0, 1), one = (rows) => rows.slice(0, 1);
+    const cpu = program("cpu.usage").length ? program("cpu.usage") : program("cpu.user").concat(program("cpu.system"));
+    add("CPU in use", cpu, "cores", true);
+    add("Resident memory", program("memory.rss"), "bytes", true);
+    metricsOf("gpu.busy", "gpu").forEach((row) => add("GPU " + row.key + " busy", [row], "share", true));
+    COUNTERS.forEach((row, at) => this.tracks.push({ name: row.name, unit: "count", line: row.line, on: at < 4, counter: true }));
+    metricsOf("memory.used", "gpu").forEach((row) => add("GPU " + row.key + " memory", [row], "bytes", false));
+    add("Disk read", program("disk.read"), "bytes/s", false);
+    add("Disk written", program("disk.write"), "bytes/s", false);
+    metricsOf("net.received", "network").forEach((row) => add("Received " + row.label, [row], "bytes/s", false));
+    metricsOf("net.sent", "network").forEach((row) => add("Sent " + row.label, [row], "bytes/s", false));
+    add("Threads running", program("threads.running"), "count", false);
+    add("Machine memory in use", one(metricsOf("memory.used", "machine")), "bytes", false);
+    add("Machine waiting for disks", one(metricsOf("cpu.iowait", "machine")), "cores", false);
+    let shown = 0;
+    this.tracks.forEach((track) => { track.on = track.on && shown++ < UNDER_MOST; });
+  },
+  put() {
+    this.find();
+    if (this.tracks.length === 0) {
+      byId("tracks").hidden = true;
+      byId("under").hidden = true;
+      return;
+    }
+    byId("tracks-list").append(...this.tracks.map((track) => {
+      const box = el("input", { type: "checkbox", checked: track.on });
+      box.addEventListener("change", () => { track.on = box.checked; timeline.draw(); });
+      return el("label", null, box, track.name);
+    }));
+  },
+  drawLine(g, line, y, low, high, colour) {
+    const tall = UNDER_ROW - 24, place = (value) => y + UNDER_ROW - 5 - (value - low) / (high - low || 1) * tall;
+    const first = Math.max(0, lastBefore(line.start, 0, line.n, timeline.from) - 1);
+    const band = new Path2D(), mean = new Path2D(), zero = y + UNDER_ROW - 5;
+    let pixel = null, broken = true, last = -Infinity, xLast = 0;
+    const put = (x, from, min, max, value) => {
+      if (broken) mean.moveTo(x, place(value));
+      else mean.lineTo(x, place(value));
+      band.rect(from, place(max), Math.max(1, x - from), Math.max(0.5, place(min) - place(max)));
+      xLast = x;
+    };
+    for (let at = first; at < line.n && line.start[at] <= timeline.to; at++) {
+      const lasts = line.end[at] - line.start[at];
+      broken = at === first || line.start[at] - last > Math.max(2 * lasts, 1);
+      last = line.end[at];
+      const x = timeline.x((line.start[at] + line.end[at]) / 2);
+      put(x, broken ? x : xLast, line.min[at], line.max[at], line.mean[at]);
+    }
+    g.fillStyle = colour;
+    g.globalAlpha = 0.18;
+    g.fill(band);
+    g.globalAlpha = 1;
+    g.strokeStyle = colour;
+    g.lineWidth = 1.5;
+    g.stroke(mean);
+    g.lineWidth = 1;
+    return { zero, pixel };
+  },
+  drawTrack(g, track, y, colour) {
+    const low = track.counter ? track.line.low : 0, high = track.line.high > low ? track.line.high : low + 1;
+    const at = timeline.cursor, value = at === null ? null : valueAt(track.line, at);
+    this.drawLine(g, track.line, y, low, high, colour);
+    g.fillStyle = timeline.ink.ink;
+    g.fillText(track.name, 8, y + 11);
+    g.fillStyle = timeline.ink.muted;
+    const said = value === null ? "max " + show(track.line.high, track.unit) : show(value, track.unit);
+    g.textAlign = "right";
+    g.fillText(said, timeline.width - 8, y + 11);
+    g.textAlign = "left";
+    g.fillStyle = timeline.ink.line;
+    g.fillRect(0, y + UNDER_ROW - 1, timeline.width, 1);
+  },
+  draw() {
+    const shown = this.tracks.filter((track) => track.on), canvas = byId("under");
+    if (this.tracks.length === 0) return;
+    canvas.hidden = shown.length === 0;
+    const height = Math.max(1, shown.length * UNDER_ROW), g = fitCanvas(canvas, timeline.width, height);
+    g.font = FONT;
+    g.textBaseline = "middle";
+    timeline.drawTicks(g, ticksOf(timeline.from, timeline.to, timeline.width / 110), height);
+    timeline.drawShade(g, height);
+    shown.forEach((track, at) => this.drawTrack(g, track, at * UNDER_ROW, timeline.lines[track.counter ? 3 : at % 3]));
+    timeline.drawCursor(g, height);
+    timeline.drawSelecting(g, height);
+    canvas.setAttribute("aria-label", "Charts under the timeline: " + shown.map((track) => track.name + ", at most " + show(track.line.high, track.unit)).join("; "));
+  },
+};

@@ -1,0 +1,96 @@
+/* html_boxes: the timeline of the page: lanes, and boxes packed row by row.
+ * Owned by the calling thread.
+ * Must not know how spans were merged into boxes. */
+#include "html.h"
+
+static void put_lane(tare__html *page, size_t index)
+{
+    const tare__lane *lane = &page->timeline->lanes[index];
+    tare__json_string(&page->json, lane->name);
+    tare__json_string(&page->json, lane->process);
+    tare__html_known(page, lane->pid);
+    tare__html_known(page, lane->tid);
+    tare__json_unsigned(&page->json, lane->track_kind);
+    tare__json_unsigned(&page->json, lane->depth);
+    tare__json_unsigned(&page->json, lane->spans);
+}
+
+static void put_names(tare__html *page)
+{
+    tare__json_key(&page->json, "names");
+    tare__json_array(&page->json);
+    for (size_t i = 0; i < page->timeline->n_names; i++)
+        tare__json_string(&page->json, page->timeline->names[i]);
+    tare__json_end_array(&page->json);
+}
+
+/* A stretch, the name, and calls: one span is 0; merged ones are 2 * calls + mixed, and the share of the
+ * stretch that they took. */
+static void pack_box(tare__text *bytes, const tare__box *box, double *end)
+{
+    tare__pack_stretch(bytes, box->at_ns, box->lasts_ns, end);
+    tare__pack_varint(bytes, box->name);
+    if (box->calls <= 1) {
+        tare__pack_varint(bytes, 0);
+        return;
+    }
+    tare__pack_varint(bytes, 2.0 * (double)box->calls + box->mixed);
+    tare__pack_share(bytes, box->lasts_ns > 0 ? box->busy_ns / box->lasts_ns : 1);
+}
+
+/* Boxes of one lane and depth make a row: its lane, depth and number of boxes in "rows", the boxes in "packed". */
+static void put_boxes(tare__html *page)
+{
+    const tare__timeline *timeline = page->timeline;
+    tare__text bytes = {0};
+    tare__json_key(&page->json, "rows");
+    tare__json_array(&page->json);
+    for (size_t at = 0, next; at < timeline->n_boxes; at = next) {
+        const tare__box *first = &timeline->boxes[at];
+        double end = 0;
+        for (next = at; next < timeline->n_boxes && timeline->boxes[next].lane == first->lane &&
+                        timeline->boxes[next].depth == first->depth;
+             next++)
+            pack_box(&bytes, &timeline->boxes[next], &end);
+        tare__json_unsigned(&page->json, first->lane);
+        tare__json_unsigned(&page->json, first->depth);
+        tare__json_unsigned(&page->json, next - at);
+    }
+    tare__json_end_array(&page->json);
+    tare__json_key(&page->json, "packed");
+    tare__html_packed(page, &bytes);
+    tare__text_free(&bytes);
+}
+
+static void put_counters(tare__html *page)
+{
+    const tare__timeline *timeline = page->timeline;
+    size_t most = timeline->n_counters ? page->limits->points / 4 / timeline->n_counters : 0;
+    tare__json_key(&page->json, "counters");
+    tare__json_array(&page->json);
+    for (size_t i = 0; i < timeline->n_counters; i++) {
+        const tare__counter_line *line = &timeline->counters[i];
+        tare__json_object(&page->json);
+        tare__html_key_string(page, "name", line->name);
+        tare__json_key(&page->json, "points");
+        tare__html_points(page, line->points, line->n_points, most < 16 ? 16 : most > 1024 ? 1024 : most);
+        tare__json_end_object(&page->json);
+    }
+    tare__json_end_array(&page->json);
+}
+
+void tare__html_timeline(tare__html *page)
+{
+    const tare__timeline *timeline = page->timeline;
+    tare__json_key(&page->json, "timeline");
+    tare__json_object(&page->json);
+    tare__html_table(page, "lanes", "name process pid tid track_kind depth spans", timeline->n_lanes, 0, put_lane);
+    put_names(page);
+    put_boxes(page);
+    put_counters(page);
+    tare__html_key_unsigned(page, "spans", timeline->spans);
+    tare__html_key_unsigned(page, "merged", timeline->merged_spans);
+    tare__html_key_unsigned(page, "left_out", timeline->left_out_spans);
+    tare__html_key_ns(page, "resolution", timeline->resolution_ns);
+    tare__json_end_object(&page->json);
+}

@@ -1,0 +1,12 @@
+/* html_page: what the build makes of html/ (tools/embed-page): the page up to its data, and from there on.
+ * Constant; any thread.
+ * Must not know the data. */
+#ifndef TARE_EMIT_HTML_PAGE_H
+#define TARE_EMIT_HTML_PAGE_H
+
+#include <stddef.h>
+
+extern const char tare__html_before_data[], tare__html_after_data[];
+extern const size_t tare__html_before_data_bytes, tare__html_after_data_bytes;
+
+#endif

@@ -1,0 +1,184 @@
+/* html_run: what ran, where, what it used, what was found, what Tare itself cost.
+ * Owned by the calling thread.
+ * Must not know how the tables were made. */
+#include "html.h"
+
+#include <math.h>
+
+/* ---- the run --------------------------------------------------------------------------------------------- */
+static void put_environment(tare__html *page, const tare__run_table *run)
+{
+    tare__html_key_string(page, "directory", run->directory);
+    tare__html_key_string(page, "host", run->host);
+    tare__html_key_string(page, "cpu_model", run->cpu_model);
+    tare__json_key(&page->json, "cpus");
+    tare__html_known(page, run->cpus);
+    tare__html_key_figure(page, "memory_bytes", run->memory_bytes > 0 ? run->memory_bytes : NAN);
+    tare__html_key_string(page, "kernel", run->kernel);
+    tare__html_key_string(page, "system", run->system);
+    tare__html_key_string(page, "revision", run->revision);
+    tare__html_key_string(page, "gpus", run->gpus);
+    tare__html_key_string(page, "writer", run->writer);
+}
+
+static void put_arguments(tare__html *page, const tare__run_table *run)
+{
+    tare__json_key(&page->json, "arguments");
+    tare__json_array(&page->json);
+    for (size_t i = 0; i < run->n_arguments; i++)
+        tare__json_string(&page->json, run->arguments[i]);
+    tare__json_end_array(&page->json);
+}
+
+static void put_end(tare__html *page, const tare__run_table *run)
+{
+    tare__html_key_bool(page, "finished", run->finished);
+    tare__html_key_bool(page, "salvaged", run->salvaged);
+    tare__html_key_bool(page, "clock_known", run->clock_known);
+    tare__html_key_bool(page, "oom_killed", run->oom_killed);
+    tare__json_key(&page->json, "status");
+    if (run->status < 0)
+        tare__json_null(&page->json);
+    else
+        tare__json_signed(&page->json, run->status);
+    tare__json_key(&page->json, "signal");
+    tare__html_known(page, run->signal);
+    tare__json_key(&page->json, "attached");
+    tare__html_known(page, run->attached);
+    tare__html_key_unsigned(page, "spans", run->spans);
+    tare__html_key_unsigned(page, "dropped_spans", run->dropped_spans);
+    tare__html_key_unsigned(page, "rotated_spans", run->rotated_spans);
+    tare__html_key_ns(page, "rotated_before_at", run->rotated_spans ? run->rotated_before_at_ns : NAN);
+}
+
+static void put_notes(tare__html *page, const tare__run_table *run)
+{
+    tare__json_key(&page->json, "notes");
+    tare__json_array(&page->json);
+    for (size_t i = 0; i < run->n_notes; i++)
+        tare__json_string(&page->json, run->notes[i]);
+    tare__json_end_array(&page->json);
+}
+
+static void put_run(tare__html *page)
+{
+    const tare__run_table *run = &page->analysis->run;
+    tare__json_key(&page->json, "run");
+    tare__json_object(&page->json);
+    tare__html_key_string(page, "command", run->command);
+    put_arguments(page, run);
+    put_environment(page, run);
+    tare__json_key(&page->json, "start_ms");
+    tare__html_known(page, (int64_t)(run->start_realtime_ns / 1000000));
+    tare__html_key_ns(page, "elapsed", run->elapsed_ns);
+    put_end(page, run);
+    tare__json_end_object(&page->json);
+    put_notes(page, run);
+}
+
+/* ---- usage ----------------------------------------------------------------------------------------------- */
+static void put_usage(tare__html *page)
+{
+    const tare__usage_table *usage = &page->analysis->usage;
+    const struct {
+        const char *key;
+        double value;
+    } figures[] = {
+        {"cpu_seconds", usage->cpu_seconds},
+        {"user_seconds", usage->user_seconds},
+        {"system_seconds", usage->system_seconds},
+        {"cores_mean", usage->cores_mean},
+        {"cores_max", usage->cores_max},
+        {"cores_allowed", usage->cores_allowed},
+        {"rss_peak_bytes", usage->rss_peak_bytes},
+        {"tree_rss_max_bytes", usage->tree_rss_max_bytes},
+        {"memory_allowed_bytes", usage->memory_allowed_bytes},
+        {"io_read_bytes", usage->io_read_bytes},
+        {"io_write_bytes", usage->io_write_bytes},
+        {"disk_read_bytes", usage->disk_read_bytes},
+        {"disk_write_bytes", usage->disk_write_bytes},
+        {"net_received_bytes", usage->net_received_bytes},
+        {"net_sent_bytes", usage->net_sent_bytes},
+        {"faults_major", usage->faults_major},
+        {"switches_voluntary", usage->switches_voluntary},
+        {"switches_forced", usage->switches_forced},
+        {"threads_max", usage->threads_max},
+        {"processes_max", usage->processes_max},
+        {"energy_joules", usage->energy_joules},
+        {"carbon_grams", usage->carbon_grams},
+        {"carbon_intensity", usage->carbon_intensity},
+        {"gpu_busy_mean", usage->gpu_busy_mean},
+        {"gpu_memory_max_bytes", usage->gpu_memory_max_bytes},
+    };
+    tare__json_key(&page->json, "usage");
+    tare__json_object(&page->json);
+    for (size_t i = 0; i < TARE__COUNT_OF(figures); i++)
+        tare__html_key_figure(page, figures[i].key, figures[i].value);
+    tare__html_key_bool(page, "rss_peak_at_least", usage->rss_peak_at_least);
+    tare__html_key_string(page, "rss_peak_process", usage->rss_peak_process);
+    tare__html_key_ns(page, "rss_peak_at", usage->rss_peak_at_ns);
+    tare__html_key_string(page, "absent_cpu", usage->absent_cpu);
+    tare__html_key_string(page, "absent_memory", usage->absent_memory);
+    tare__html_key_string(page, "absent_disk", usage->absent_disk);
+    tare__html_key_string(page, "absent_energy", usage->absent_energy);
+    tare__html_key_string(page, "absent_gpu", usage->absent_gpu);
+    tare__json_end_object(&page->json);
+}
+
+/* ---- findings -------------------------------------------------------------------------------------------- */
+static void put_figures(tare__html *page, const tare__finding *finding)
+{
+    tare__json_array(&page->json);
+    for (size_t i = 0; i < finding->n_figures; i++) {
+        tare__json_array(&page->json);
+        tare__json_string(&page->json, finding->figures[i].name);
+        tare__html_figure(page, finding->figures[i].value);
+        tare__json_string(&page->json, tare__html_unit(finding->figures[i].unit));
+        tare__json_end_array(&page->json);
+    }
+    tare__json_end_array(&page->json);
+}
+
+static void put_finding(tare__html *page, size_t index)
+{
+    const tare__finding *finding = &page->analysis->findings[index];
+    tare__json_string(&page->json, finding->id);
+    tare__json_unsigned(&page->json, (uint64_t)finding->severity);
+    tare__json_string(&page->json, finding->title);
+    tare__json_string(&page->json, finding->evidence);
+    tare__json_string(&page->json, finding->advice);
+    tare__html_figure(page, finding->gain);
+    tare__json_string(&page->json, finding->gain_how);
+    tare__html_ns(page, finding->from_ns);
+    tare__html_ns(page, finding->to_ns);
+    put_figures(page, finding);
+    tare__json_string(&page->json, finding->source);
+}
+
+/* ---- the tare line --------------------------------------------------------------------------------------- */
+static void put_own(tare__html *page)
+{
+    const tare__own_table *own = &page->analysis->own;
+    tare__json_key(&page->json, "own");
+    tare__json_object(&page->json);
+    tare__html_key_unsigned(page, "spans", own->spans + own->chained_spans + own->complete_spans);
+    tare__html_key_ns(page, "own", own->own_ns);
+    tare__html_key_ns(page, "taken_off", own->taken_off_ns);
+    tare__html_key_figure(page, "pair", own->pair_ns);
+    tare__html_key_figure(page, "share", own->share);
+    tare__html_key_ns(page, "collector_cpu", own->collector_cpu_ns);
+    tare__html_key_ns(page, "sampler_cpu", own->sampler_cpu_ns);
+    tare__html_key_ns(page, "interval", own->interval_ns);
+    tare__html_key_ns(page, "longest_interval", own->longest_interval_ns);
+    tare__json_end_object(&page->json);
+}
+
+void tare__html_run(tare__html *page)
+{
+    put_run(page);
+    put_usage(page);
+    put_own(page);
+    tare__html_table(page, "findings",
+                     "id severity title evidence advice gain gain_how from to figures source",
+                     page->analysis->n_findings, 0, put_finding);
+}
