@@ -39,6 +39,12 @@ function scaled(value, steps) {
   while (at + 1 < steps.length && size >= steps[at + 1][0] * 0.9995) at++;
   return at === 0 && Number.isInteger(value) ? value + " " + steps[0][1] : digits(value / steps[at][0]) + " " + steps[at][1];
 }
+// An instant of the run, fine enough to tell it from others `apart` from it.
+function instant(ns, apart) {
+  if (ns === 0) return "0";
+  const size = Math.max(Math.abs(ns), apart), [one, unit] = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"]].find(([least]) => size >= least) || [1, "ns"];
+  return (ns / one).toFixed(Math.max(0, Math.min(9, Math.ceil(Math.log10(one / Math.max(apart, 1)) + 1)))) + " " + unit;
+}
 const two = (value) => String(value).padStart(2, "0");
 function time(ns) {
   const seconds = Math.abs(ns) / 1e9, sign = ns < 0 ? "−" : "";
@@ -123,23 +129,25 @@ function valueAt(points, at) {
 }
 
 // ---- colours: fills that people with any colour vision can tell apart, all under dark text -------------------------
-const FILLS = ["#77aadd", "#ee9970", "#44bb99", "#eedd88", "#f2a7ba", "#99d9f5", "#bbcc33", "#c7aee0", "#b9bf8f", "#cfcfcf"];
+const FILLS = 10; // --fill-0 and so on of the style; the last is for what has no name of its own
+const OTHERS = FILLS - 1;
 const fillOf = (function () {
   const known = new Map(), weight = new Map();
   const spans = rowsOf({ columns: DATA.spans.columns, rows: DATA.spans.rows });
   spans.forEach((row) => weight.set(row.name, (weight.get(row.name) || 0) + (row.self || 0)));
-  [...weight.entries()].sort((a, b) => b[1] - a[1]).slice(0, FILLS.length - 1).forEach(([name], at) => known.set(name, FILLS[at]));
+  [...weight.entries()].sort((a, b) => b[1] - a[1]).slice(0, OTHERS).forEach(([name], at) => known.set(name, at));
   return (name) => {
     let found = known.get(name);
-    if (!found) {
+    if (found === undefined) {
       let hash = 7;
       for (let i = 0; i < name.length; i++) hash = (hash * 31 + name.charCodeAt(i)) >>> 0;
-      found = FILLS[hash % FILLS.length];
+      found = hash % OTHERS;
       known.set(name, found);
     }
     return found;
   };
 })();
+const fillStyle = (fill) => "var(--fill-" + fill + ")";
 const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 // ---- tooltip -------------------------------------------------------------------------------------------------------

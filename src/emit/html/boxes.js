@@ -35,10 +35,11 @@ boxes.busyOf = (at) => (boxes.end[at] - boxes.start[at]) * boxes.busy[at];
 // What a box is, in sentences.
 boxes.linesOf = function (at) {
   const lasts = boxes.end[at] - boxes.start[at], calls = boxes.calls[at];
-  if (calls <= 1) return [time(lasts) + " from " + time(boxes.start[at])];
+  const from = " from " + instant(boxes.start[at], Math.max(lasts, 1) / 10);
+  if (calls <= 1) return [time(lasts) + from];
   return [exactly(calls) + " spans merged" + (boxes.mixed[at] ? ", most of the time in this one" : ""),
     time(boxes.busyOf(at)) + " in all, mean " + time(boxes.busyOf(at) / calls),
-    "within " + time(lasts) + " from " + time(boxes.start[at])];
+    "within " + time(lasts) + from];
 };
 // The box of a row over an instant, or the nearest within `slack`; -1 when there is none.
 boxes.at = function (row, instant, slack) {

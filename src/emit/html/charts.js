@@ -1,39 +1,29 @@
 // charts: what was sampled over the whole run, a chart a question, the peak marked and linked to its span.
 const CHART = { width: 620, height: 176, left: 64, right: 14, top: 10, bottom: 24 };
 
-// What is drawn, in groups. `of`: [metric, subject, label]; a chart without any of its lines is left out.
+// What is drawn. `of`: [metric, subject, label]; a chart without any of its lines is left out.
 const CHARTS = [
-  ["CPU", [
-    { title: "CPU in use by the program", unit: "cores", of: [["cpu.usage", "program", "all"], ["cpu.user", "program", "user"], ["cpu.system", "program", "system"]], limit: "cores_allowed" },
-    { title: "CPU of the machine", unit: "cores", of: [["cpu.user", "machine", "user"], ["cpu.system", "machine", "system"], ["cpu.iowait", "machine", "waiting for disks"], ["cpu.steal", "machine", "taken by others"]] },
-    { title: "CPU by process", unit: "cores", of: [["cpu.user", "process"]], least: 2 },
-    { title: "Held back by the CPU limit", unit: "cores", of: [["cpu.throttled", "container", "held back"]], silent: true },
-    { title: "Threads", unit: "count", of: [["threads", "program", "all"], ["threads.running", "program", "running"], ["threads.disk_wait", "program", "waiting for disks"]] },
-  ]],
-  ["Memory", [
-    { title: "Resident memory of the program", unit: "bytes", of: [["memory.rss", "program", "resident"], ["memory.pss", "program", "shared counted in shares"], ["memory.swapped", "program", "swapped out"]], limit: "memory_allowed_bytes" },
-    { title: "Resident memory by process", unit: "bytes", of: [["memory.rss", "process"]], least: 2 },
-    { title: "Memory of the machine", unit: "bytes", of: [["memory.used", "machine", "in use"], ["memory.cached", "machine", "caches files"], ["swap.used", "machine", "swap"]] },
-    { title: "Memory of the container", unit: "bytes", of: [["memory.used", "container", "in use"]], silent: true },
-  ]],
-  ["Disk", [
-    { title: "Disk, by the program", unit: "bytes/s", of: [["disk.read", "program", "read"], ["disk.write", "program", "written"]] },
-    { title: "Disks of the machine", unit: "bytes/s", of: [["disk.read", "disk", "read"], ["disk.write", "disk", "written"]] },
-    { title: "Disks busy", unit: "share", of: [["disk.busy", "disk"]] },
-  ]],
-  ["Network", [{ title: "Network of the machine", unit: "bytes/s", of: [["net.received", "network", "in"], ["net.sent", "network", "out"]] }]],
-  ["GPU", [
-    { title: "GPU busy", unit: "share", of: [["gpu.busy", "gpu"]] },
-    { title: "GPU memory", unit: "bytes", of: [["memory.used", "gpu"]] },
-    { title: "GPU power", unit: "watts", of: [["power", "gpu"]] },
-    { title: "GPU temperature", unit: "celsius", of: [["temperature", "gpu"]] },
-    { title: "GPU clock", unit: "hertz", of: [["gpu.clock", "gpu"]] },
-  ]],
-  ["Heat, power, pressure", [
-    { title: "Power", unit: "watts", of: [["power", "sensor"]] },
-    { title: "Temperature", unit: "celsius", of: [["temperature", "sensor"]] },
-    { title: "Pressure: share of time some task waited", unit: "share", of: [["pressure.cpu", "machine", "for a CPU"], ["pressure.memory", "machine", "for memory"], ["pressure.io", "machine", "for a disk"]], silent: true },
-  ]],
+  { title: "CPU in use by the program", unit: "cores", of: [["cpu.usage", "program", "all"], ["cpu.user", "program", "user"], ["cpu.system", "program", "system"]], limit: "cores_allowed" },
+  { title: "CPU of the machine", unit: "cores", of: [["cpu.user", "machine", "user"], ["cpu.system", "machine", "system"], ["cpu.iowait", "machine", "waiting for disks"], ["cpu.steal", "machine", "taken by others"]] },
+  { title: "CPU by process", unit: "cores", of: [["cpu.user", "process"]], least: 2 },
+  { title: "Held back by the CPU limit", unit: "cores", of: [["cpu.throttled", "container", "held back"]], silent: true },
+  { title: "Threads", unit: "count", of: [["threads", "program", "all"], ["threads.running", "program", "running"], ["threads.disk_wait", "program", "waiting for disks"]] },
+  { title: "Resident memory of the program", unit: "bytes", of: [["memory.rss", "program", "resident"], ["memory.pss", "program", "shared counted in shares"], ["memory.swapped", "program", "swapped out"]], limit: "memory_allowed_bytes" },
+  { title: "Resident memory by process", unit: "bytes", of: [["memory.rss", "process"]], least: 2 },
+  { title: "Memory of the machine", unit: "bytes", of: [["memory.used", "machine", "in use"], ["memory.cached", "machine", "caches files"], ["swap.used", "machine", "swap"]] },
+  { title: "Memory of the container", unit: "bytes", of: [["memory.used", "container", "in use"]], silent: true },
+  { title: "Disk, by the program", unit: "bytes/s", of: [["disk.read", "program", "read"], ["disk.write", "program", "written"]] },
+  { title: "Disks of the machine", unit: "bytes/s", of: [["disk.read", "disk", "read"], ["disk.write", "disk", "written"]] },
+  { title: "Disks busy", unit: "share", of: [["disk.busy", "disk"]] },
+  { title: "Network of the machine", unit: "bytes/s", of: [["net.received", "network", "in"], ["net.sent", "network", "out"]] },
+  { title: "GPU busy", unit: "share", of: [["gpu.busy", "gpu"]] },
+  { title: "GPU memory", unit: "bytes", of: [["memory.used", "gpu"]] },
+  { title: "GPU power", unit: "watts", of: [["power", "gpu"]] },
+  { title: "GPU temperature", unit: "celsius", of: [["temperature", "gpu"]] },
+  { title: "GPU clock", unit: "hertz", of: [["gpu.clock", "gpu"]] },
+  { title: "Power", unit: "watts", of: [["power", "sensor"]] },
+  { title: "Temperature", unit: "celsius", of: [["temperature", "sensor"]] },
+  { title: "Pressure: share of time some task waited", unit: "share", of: [["pressure.cpu", "machine", "for a CPU"], ["pressure.memory", "machine", "for memory"], ["pressure.io", "machine", "for a disk"]], silent: true },
 ];
 const LINES_MOST = 6;
 
@@ -53,11 +43,11 @@ function linesOf(spec) {
 }
 
 // ---- drawing -----------------------------------------------------------------------------------------------------------
-function niceTop(value, unit) {
+function niceTop(value, unit, room) {
   if (!(value > 0)) return 1;
   const base = unit.startsWith("bytes") ? 2 ** (10 * Math.floor(Math.log2(value) / 10)) : 10 ** Math.floor(Math.log10(value));
-  const steps = unit.startsWith("bytes") ? [1, 2, 4, 5, 8, 10, 16, 20, 32, 40, 64, 80, 100, 128, 160, 200, 256, 320, 400, 512, 640, 800, 1024] : [1, 1.5, 2, 3, 4, 5, 6, 8, 10];
-  return base * (steps.find((step) => step * base >= value * 1.02) || steps[steps.length - 1]);
+  const steps = unit.startsWith("bytes") ? [1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 32, 40, 64, 80, 100, 128, 160, 200, 256, 320, 400, 512, 640, 800, 1024] : [1, 1.5, 2, 3, 4, 5, 6, 8, 10];
+  return base * (steps.find((step) => step * base >= value * room) || steps[steps.length - 1]);
 }
 function pathsOf(line, x, y) {
   let mean = "", area = "", open = -1, last = -Infinity;
@@ -119,7 +109,7 @@ function putChart(spec) {
   if (lines.length < (spec.least || 1) || (spec.silent && !lines.some((one) => one.row.max > 0))) return null;
   const most = lines.reduce((top, one) => Math.max(top, one.row.max, one.line.high), 0), limit = USED[spec.limit];
   const withLimit = known(limit) && limit > 0 && limit < most * 4;
-  const top = spec.unit === "share" && most > 0.4 && most <= 1 ? 1 : niceTop(withLimit ? Math.max(most, limit) : most, spec.unit);
+  const top = spec.unit === "share" && most > 0.4 && most <= 1 ? 1 : withLimit && limit > most ? niceTop(limit, spec.unit, 1) : niceTop(most, spec.unit, 1.02);
   const plot = CHART.width - CHART.left - CHART.right;
   const scale = { top, x: (at) => CHART.left + at / boxes.last * plot, y: (value) => CHART.height - CHART.bottom - value / top * (CHART.height - CHART.top - CHART.bottom) };
   const peak = peakOf(lines, spec), said = peakText(peak, lines), hasPeak = known(peak.at) && known(peak.value);
@@ -127,14 +117,14 @@ function putChart(spec) {
     lines.map((one) => one.label + ": mean " + show(one.row.mean, spec.unit)).join(", ") + "." }, drawAxes(scale, spec));
   lines.forEach((one, at) => {
     const [mean, area] = pathsOf(one.line, scale.x, scale.y), colour = "var(--line-" + at + ")";
-    if (lines.length <= 3) picture.append(svg("path", { class: "area", d: area, fill: colour }));
+    if (at === 0) picture.append(svg("path", { class: "area", d: area, fill: colour }));
     picture.append(svg("path", { class: "line", d: mean, stroke: colour }));
   });
   if (withLimit) picture.append(svg("line", { class: "limit", x1: CHART.left, x2: CHART.width - CHART.right, y1: scale.y(limit), y2: scale.y(limit) }),
-    svg("text", { x: CHART.width - CHART.right, y: scale.y(limit) - 4, "text-anchor": "end" }, "may use " + show(limit, spec.unit)));
+    svg("text", { x: CHART.width - CHART.right, y: scale.y(limit) + 13, "text-anchor": "end" }, "may use " + show(limit, spec.unit).replace(/\.0+(?= )/, "")));
   if (hasPeak) picture.append(...drawPeak(scale, peak));
   hoverChart(picture, scale, lines, spec);
-  return el("figure", { class: "chart" }, el("figcaption", null, el("h4", null, spec.title), lines.map((one, at) => {
+  return el("figure", { class: "chart" }, el("figcaption", null, el("h3", null, spec.title), lines.map((one, at) => {
     const swatch = el("i");
     swatch.style.background = "var(--line-" + at + ")";
     return el("span", { class: "key", title: one.label }, swatch, one.label);
@@ -165,10 +155,7 @@ function putAbsent() {
     el("li", null, el("b", null, what.slice(0, 4).join(", ") + (what.length > 4 ? " and " + (what.length - 4) + " more" : "")), ": ", el("span", { class: "na", title: reason }, "n/a"), ", " + reason)))));
 }
 function putCharts() {
-  CHARTS.forEach(([name, specs]) => {
-    const made = specs.map(putChart).filter(Boolean);
-    if (made.length > 0) byId("charts").append(el("div", { class: "group" }, el("h3", null, name), el("div", { class: "grid" }, made)));
-  });
+  byId("charts").append(...CHARTS.map(putChart).filter(Boolean));
   putAbsent();
   byId("resources").hidden = byId("charts").children.length === 0 && byId("absent").children.length === 0;
 }

@@ -38,7 +38,7 @@ const flame = {
     made.style.left = left * 100 + "%";
     made.style.width = "calc(" + share * 100 + "% - " + (wide > 3 ? 1 : 0) + "px)";
     made.style.top = depth * FLAME_ROW + 1 + "px";
-    made.style.background = fillOf(row.name);
+    made.style.background = fillStyle(fillOf(row.name));
     return made;
   },
   draw() {

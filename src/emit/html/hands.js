@@ -198,7 +198,7 @@ function putTimelineTable() {
   const rows = found.slice(0, most).sort((a, b) => boxes.start[a] - boxes.start[b]).map((at) => el("tr", null,
     el("th", { scope: "row" }, el("button", { type: "button", class: "link", on: { click: () => reveal(at) } }, boxes.nameOf(at))),
     el("td", { class: "text" }, boxes.laneOf(at).name), el("td", { class: "number" }, String(boxes.rows[boxes.row[at]].depth)),
-    el("td", { class: "number" }, time(boxes.start[at])), el("td", { class: "number" }, time(boxes.busyOf(at))), el("td", { class: "number" }, exactly(boxes.calls[at]))));
+    el("td", { class: "number" }, instant(boxes.start[at], Math.max(1, boxes.end[at] - boxes.start[at]) / 10)), el("td", { class: "number" }, time(boxes.busyOf(at))), el("td", { class: "number" }, exactly(boxes.calls[at]))));
   const heads = [["Span"], ["Thread or track"], ["Level", 1], ["Start", 1], ["Time", 1], ["Spans", 1]];
   place.replaceChildren(
     el("p", { class: "small muted more" }, found.length > most ? "The " + most + " longest of " + exactly(found.length) + " boxes in view, in order of time." : plural(found.length, "box", "boxes") + " in view, in order of time."),
@@ -221,9 +221,13 @@ function putTimeline() {
   timeline.theme();
   themed.push(() => { timeline.theme(); timeline.draw(); });
   under.put();
+  if (boxes.n === 0 && under.tracks.length === 0) {
+    byId("timeline").hidden = true;
+    return;
+  }
   putTimelineLead();
   const tell = () => {
-    byId("timeline-range").textContent = time(timeline.from) + " – " + time(timeline.to) + " (" + time(timeline.to - timeline.from) + ")";
+    byId("timeline-range").textContent = instant(timeline.from, (timeline.to - timeline.from) / 10) + " – " + instant(timeline.to, (timeline.to - timeline.from) / 10) + " (" + time(timeline.to - timeline.from) + ")";
     holder.setAttribute("aria-label", "Timeline, from " + time(timeline.from) + " to " + time(timeline.to) + " of " + time(boxes.last) + ", " + plural(boxes.lanes.length, "thread or track", "threads and tracks"));
   };
   timeline.changed.push(tell, onceAFrame(putTimelineTable));

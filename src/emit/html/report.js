@@ -16,7 +16,7 @@ function putHeader() {
   byId("command").textContent = command;
   const when = RUN.start_ms ? new Date(RUN.start_ms) : null;
   const fact = (...parts) => el("span", null, ...parts);
-  byId("facts").append(
+  fill(byId("facts"), null, [
     fact(endOfRun()),
     fact("ran ", known(RUN.elapsed) ? el("b", null, time(RUN.elapsed)) : na("the trace does not tell how long it ran")),
     fact("on ", RUN.host ? el("b", null, RUN.host) : na("the trace does not tell the host")),
@@ -24,7 +24,7 @@ function putHeader() {
       when.toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "medium" })) : na("the trace does not tell the time of day")),
     fact(plural(RUN.spans, "span")),
     RUN.dropped_spans > 0 && fact(el("span", { class: "badge bad" }, exactly(RUN.dropped_spans) + " spans dropped")),
-    !RUN.finished && fact(el("span", { class: "badge bad" }, "the trace has no end")));
+    !RUN.finished && fact(el("span", { class: "badge bad" }, "the trace has no end"))]);
 }
 
 // ---- findings ------------------------------------------------------------------------------------------------------
@@ -43,17 +43,16 @@ function putFinding(row) {
       row.source && el("p", { class: "small muted" }, "Your rule, " + row.source)),
     el("div", { class: "side" },
       known(row.gain) ? [el("span", { class: "gain" }, "−" + percent(row.gain)),
-        el("span", { class: "muted small", title: row.gain_how }, "of the run's time, predicted"),
-        row.gain_how && el("span", { class: "muted small" }, row.gain_how)] :
-        row.gain_how && el("span", { class: "muted small" }, "Gain: ", na(row.gain_how), " · " + row.gain_how),
+        el("span", { class: "muted small" }, "of the run's time, predicted" + (row.gain_how ? ": " + row.gain_how : ""))] :
+        el("span", { class: "muted small" }, "Gain ", na(row.gain_how), row.gain_how ? ": " + row.gain_how : ""),
       somewhere && el("button", { type: "button", "aria-label": "Show in the timeline: " + row.title,
-        on: { click: () => timeline.goTo(row.from, row.to, true) } }, time(row.from) + " – " + time(row.to))));
+        on: { click: () => timeline.goTo(row.from, row.to, true) } }, "Show " + time(row.from) + " – " + time(row.to))));
 }
 
 function putFindings() {
   const rows = rowsOf(DATA.findings), list = byId("findings-list");
   if (rows.length === 0) {
-    list.append(el("p", { class: "calm" }, "No trouble found: no rule had anything to say about this run."));
+    list.append(el("p", { class: "calm" }, "No trouble found. What was not measured was not judged."));
     return;
   }
   rows.forEach((row) => list.append(putFinding(row)));
@@ -129,7 +128,7 @@ function putOwn() {
   if (known(OWN.share)) parts.push(" (" + percent(OWN.share) + " of the recorded time" + (known(OWN.pair) ? ", " + digits(OWN.pair) + " ns a span" : "") + ")");
   if (known(OWN.taken_off)) parts.push(", of which ", said(OWN.taken_off), " are taken off the times shown");
   parts.push(". Outside it: ", said(OWN.collector_cpu, "the trace has no end, which tells it"), " of CPU");
-  if (known(OWN.sampler_cpu)) parts.push(", ", said(OWN.sampler_cpu), " of that for sampling" + (known(OWN.interval) ? " every " + time(OWN.interval) : ""));
+  if (known(OWN.sampler_cpu) && OWN.interval > 0) parts.push(", ", said(OWN.sampler_cpu), " of that for sampling every " + time(OWN.interval));
   if (known(OWN.longest_interval) && known(OWN.interval) && OWN.longest_interval > OWN.interval * 1.5) parts.push(" (at the longest " + time(OWN.longest_interval) + ")");
   line.append(...parts, ".");
 }

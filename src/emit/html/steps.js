@@ -20,7 +20,7 @@ function phasesOf(name) {
   if (total > inside) few.push({ name: "not in a span", total: total - inside, calls: 0, rows: [], others: true });
   return { total, count: steps.reduce((sum, row) => sum + row.calls, 0), parts: few };
 }
-const partFill = (part) => part.others ? FILLS[FILLS.length - 1] : fillOf(part.name);
+const partFill = (part) => fillStyle(part.others ? OTHERS : fillOf(part.name));
 
 function putStack(phases) {
   const bar = el("div", { class: "stack", role: "img", "aria-label": "Parts of a step: " + phases.parts.map((part) => part.name + " " + percent(part.total / phases.total)).join(", ") });

@@ -32,6 +32,49 @@ function fitCanvas(canvas, width, height) {
   return context;
 }
 
+// Columns of one pixel, and runs of equal ones as one rectangle. A box may reach into the next column.
+class Columns {
+  constructor(g, y, view) {
+    Object.assign(this, { g, y, view, pixel: -1, covered: 0, next: 0, longest: 0, at: -1, hit: false, run: null });
+  }
+  add(left, right, at, hit) {
+    const pixel = Math.max(0, Math.floor(left));
+    if (pixel !== this.pixel) this.turn(pixel);
+    const inside = Math.min(right, pixel + 1) - Math.max(left, pixel), weight = hit && this.view.wanted ? 1e3 : 1;
+    this.covered += inside * boxes.busy[at];
+    this.next += Math.max(0, right - pixel - 1) * boxes.busy[at];
+    this.hit = this.hit || hit;
+    if ((right - left + 1e-9) * weight > this.longest) [this.longest, this.at] = [(right - left + 1e-9) * weight, at];
+  }
+  turn(pixel) {
+    if (this.pixel >= 0) {
+      this.put(this.pixel, this.covered);
+      if (this.next > 0.02 && pixel > this.pixel + 1) this.put(this.pixel + 1, Math.min(1, this.next));
+    }
+    const spilled = pixel === this.pixel + 1 ? this.next : 0;
+    Object.assign(this, { pixel, covered: spilled, next: 0, longest: 0, hit: false });
+  }
+  put(pixel, covered) {
+    const level = Math.ceil(Math.min(1, covered) * 8) / 8, colour = boxes.fills[boxes.name[this.at]], run = this.run;
+    if (run && run.end === pixel && run.colour === colour && run.level === level && run.hit === this.hit) {
+      run.end++;
+      return;
+    }
+    this.flush();
+    this.run = { from: pixel, end: pixel + 1, colour, level, hit: this.hit };
+  }
+  flush() {
+    if (!this.run) return;
+    this.g.globalAlpha = (0.3 + 0.7 * this.run.level) * (this.run.hit ? 1 : this.view.ink.dim);
+    this.g.fillStyle = this.run.colour;
+    this.g.fillRect(this.run.from, this.y, this.run.end - this.run.from, ROW - 1);
+  }
+  end() {
+    this.turn(-1);
+    this.flush();
+  }
+}
+
 const timeline = {
   from: 0, to: boxes.last, width: 800, picked: -1, wanted: null, hits: null, finding: null, cursor: null, changed: [],
   x(at) { return (at - this.from) / (this.to - this.from) * this.width; },
@@ -105,6 +148,8 @@ const timeline = {
   // ---- drawing ---------------------------------------------------------------------------------------------------------
   theme() {
     this.ink = { ink: style("--ink"), muted: style("--muted"), line: style("--line"), surface: style("--surface"), sunk: style("--sunk"), box: style("--box-ink"), dim: Number(style("--dim")), hit: style("--hit"), shade: style("--shade"), accent: style("--accent") };
+    const fills = Array.from({ length: FILLS }, (_, at) => style("--fill-" + at));
+    boxes.fills = boxes.names.map((name) => fills[fillOf(name)]);
     this.lines = [0, 1, 2, 3, 4, 5].map((at) => style("--line-" + at));
   },
   drawRuler(g, height) {
@@ -132,34 +177,36 @@ const timeline = {
     const left = this.x(this.finding[0]), right = this.x(this.finding[1]);
     g.fillStyle = this.ink.shade;
     g.fillRect(left, 0, Math.max(2, right - left), height);
+    g.fillStyle = this.ink.accent;
+    [left, right].forEach((x) => g.fillRect(Math.round(x), 0, 1, height));
   },
-  // Boxes of a row: neighbours that fall into one pixel are drawn as one, in the colour of the longest.
+  // Boxes of a row. What is narrower than two pixels goes into columns of one pixel, as strong as the share of the
+  // pixel's time that is covered, in the colour of the longest: a million spans make no pattern that is not there.
   drawRow(g, row, y) {
-    const { start, end, name, calls } = boxes, scale = this.width / (this.to - this.from), hits = this.wanted;
+    const { start, end, name } = boxes, scale = this.width / (this.to - this.from), hits = this.wanted;
+    const thin = new Columns(g, y, this);
     let at = Math.max(row.first, lastBefore(start, row.first, row.end, this.from));
     for (; at < row.end && start[at] < this.to; at++) {
-      const left = Math.max((start[at] - this.from) * scale, -1);
-      let right = Math.min((end[at] - this.from) * scale, this.width + 1), longest = at;
+      const left = (start[at] - this.from) * scale, right = (end[at] - this.from) * scale;
       if (right < 0) continue;
-      let hit = hits && hits[name[at]];
-      while (right - left < 1 && at + 1 < row.end && (start[at + 1] - this.from) * scale < left + 1) {
-        at++;
-        right = Math.min((end[at] - this.from) * scale, this.width + 1);
-        hit = hit || (hits && hits[name[at]]);
-        if (end[at] - start[at] > end[longest] - start[longest]) longest = at;
-      }
-      const wide = right - left, drawn = Math.max(wide > 3 ? wide - 0.6 : wide, 0.8);
-      g.globalAlpha = hits && !hit ? this.ink.dim : 1;
-      g.fillStyle = boxes.fills[name[longest]];
-      g.fillRect(left, y, drawn, ROW - 1);
-      if (calls[longest] > 1 && wide > 6) this.drawMerged(g, left, y, drawn, longest);
-      if (hit && wide > 3) {
-        g.strokeStyle = this.ink.hit;
-        g.strokeRect(left + 0.5, y + 0.5, drawn - 1, ROW - 2);
-      }
-      if (wide > 26) this.drawLabel(g, longest, left, y, wide);
+      const hit = !hits || hits[name[at]];
+      if (right - left < 2) thin.add(left, right, at, hit);
+      else this.drawBox(g, at, Math.max(left, -4), Math.min(right, this.width + 4), y, hit);
     }
+    thin.end();
     g.globalAlpha = 1;
+  },
+  drawBox(g, at, left, right, y, hit) {
+    const wide = right - left, drawn = wide > 3 ? wide - 0.7 : wide;
+    g.globalAlpha = hit ? 1 : this.ink.dim;
+    g.fillStyle = boxes.fills[boxes.name[at]];
+    g.fillRect(left, y, drawn, ROW - 1);
+    if (boxes.calls[at] > 1 && wide > 6) this.drawMerged(g, left, y, drawn, at);
+    if (hit && this.wanted && wide > 3) {
+      g.strokeStyle = this.ink.hit;
+      g.strokeRect(left + 0.5, y + 0.5, drawn - 1, ROW - 2);
+    }
+    if (wide > 26) this.drawLabel(g, at, left, y, wide);
   },
   // Merged spans: a lighter box filled by the share of its time that they took.
   drawMerged(g, left, y, wide, at) {
@@ -235,7 +282,6 @@ const timeline = {
     this.drawSelecting(g, this.seen);
   },
 };
-boxes.fills = boxes.names.map(fillOf);
 timeline.draw = onceAFrame(() => {
   timeline.drawLanes();
   overview.draw();

@@ -51,38 +51,40 @@ const under = {
       return el("label", null, box, track.name);
     }));
   },
-  drawLine(g, line, y, low, high, colour) {
+  // The mean as a line, the range as a band; a gap between samples is a gap.
+  drawLine(g, line, y, low, high, colour, fromZero) {
     const tall = UNDER_ROW - 24, place = (value) => y + UNDER_ROW - 5 - (value - low) / (high - low || 1) * tall;
     const first = Math.max(0, lastBefore(line.start, 0, line.n, timeline.from) - 1);
-    const band = new Path2D(), mean = new Path2D(), zero = y + UNDER_ROW - 5;
-    let pixel = null, broken = true, last = -Infinity, xLast = 0;
-    const put = (x, from, min, max, value) => {
-      if (broken) mean.moveTo(x, place(value));
-      else mean.lineTo(x, place(value));
-      band.rect(from, place(max), Math.max(1, x - from), Math.max(0.5, place(min) - place(max)));
-      xLast = x;
-    };
-    for (let at = first; at < line.n && line.start[at] <= timeline.to; at++) {
-      const lasts = line.end[at] - line.start[at];
-      broken = at === first || line.start[at] - last > Math.max(2 * lasts, 1);
-      last = line.end[at];
-      const x = timeline.x((line.start[at] + line.end[at]) / 2);
-      put(x, broken ? x : xLast, line.min[at], line.max[at], line.mean[at]);
+    const band = new Path2D(), mean = new Path2D(), under = new Path2D(), floor = place(low);
+    let last = -Infinity, before = 0, height = 0;
+    for (let at = first; at < line.n && (at === first || line.start[at - 1] <= timeline.to); at++) {
+      const lasts = line.end[at] - line.start[at], x = timeline.x((line.start[at] + line.end[at]) / 2);
+      const up = place(line.mean[at]), top = place(line.max[at]), gap = line.start[at] - last > Math.max(2 * lasts, 1);
+      if (gap) mean.moveTo(x, up);
+      else {
+        mean.lineTo(x, up);
+        band.rect(before, top, x - before, Math.max(0.5, place(line.min[at]) - top));
+        under.moveTo(before, floor);
+        under.lineTo(before, height);
+        under.lineTo(x, up);
+        under.lineTo(x, floor);
+      }
+      [last, before, height] = [line.end[at], x, up];
     }
-    g.fillStyle = colour;
+    g.fillStyle = g.strokeStyle = colour;
+    g.globalAlpha = 0.10;
+    if (fromZero) g.fill(under);
     g.globalAlpha = 0.18;
     g.fill(band);
     g.globalAlpha = 1;
-    g.strokeStyle = colour;
     g.lineWidth = 1.5;
     g.stroke(mean);
     g.lineWidth = 1;
-    return { zero, pixel };
   },
   drawTrack(g, track, y, colour) {
     const low = track.counter ? track.line.low : 0, high = track.line.high > low ? track.line.high : low + 1;
     const at = timeline.cursor, value = at === null ? null : valueAt(track.line, at);
-    this.drawLine(g, track.line, y, low, high, colour);
+    this.drawLine(g, track.line, y, low, high, colour, !track.counter);
     g.fillStyle = timeline.ink.ink;
     g.fillText(track.name, 8, y + 11);
     g.fillStyle = timeline.ink.muted;
