@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "inner.h"
+#include "rules.h"
 
 int tare__analyze_start_work(work *work)
 {
@@ -137,6 +138,8 @@ int tare__analyze(struct tare__trace *trace, const tare__analyze_options *option
         status = tare__analyze_read_all(&work, error);
     if (!status) {
         status = make_tables(&work, made);
+        if (!status)
+            status = tare__analyze_findings(made, options ? options->rules : NULL);
         if (status)
             tare__fail(error, status, "out of memory while analyzing %s", tare__trace_path(trace));
     }

@@ -88,4 +88,15 @@ void tare__moments_add(tare__moments *moments, double value);
 void tare__moments_merge(tare__moments *into, const tare__moments *from);
 double tare__moments_deviation(const tare__moments *moments); /* sample standard deviation; NaN below 2 */
 
+/* ---- trend: a straight line through points --------------------------------------------------------- */
+#define TARE__TREND_MAX 64u /* points; the cost is their square */
+typedef struct tare__trend {
+    double slope;     /* Theil-Sen: the median over all pairs; one point in four may be anything */
+    double low, high; /* 95 % interval of it by Kendall's tau (Sen 1968); NaN below 6 points */
+    double fit;       /* R squared of the least-squares line; NaN when all values are equal */
+    size_t n;
+} tare__trend;
+/* Of points with ascending x. All NaN below 2 points; of more than TARE__TREND_MAX the first ones. */
+tare__trend tare__trend_of(const double *x, const double *y, size_t n);
+
 #endif

@@ -1,0 +1,336 @@
+/* rules_cpu: too little CPU, too many threads for it, one thread where many could run, others on the machine.
+ * Owned by the thread that analyzes.
+ * Must not know how CPU time was measured. */
+#include <math.h>
+
+#include "rules.h"
+
+static shown percent(double share)
+{
+    return tare__show(share, TARE__SHOW_SHARE);
+}
+
+static shown count(double value)
+{
+    return tare__show(value, TARE__SHOW_COUNT);
+}
+
+/* "2 cores", "0.50 cores", "1 core" */
+static shown cores(double value)
+{
+    shown result = tare__show(value, TARE__SHOW_CORES);
+    for (char *at = result.text; value == 1 && *at; at++)
+        if (at[0] == 's' && !at[1])
+            *at = '\0';
+    return result;
+}
+
+/* ---- the limit of a container ---------------------------------------------------------------- */
+void tare__rule_throttled(findings *out, const tare__analysis *of)
+{
+    const tare__metric_row *hit =
+        tare__rows_first(of, TARE__M_CPU_THROTTLED_PERIODS, TARE__SUBJECT_CONTAINER);
+    const tare__metric_row *periods = tare__rows_first(of, TARE__M_CPU_PERIODS, TARE__SUBJECT_CONTAINER);
+    const tare__metric_row *held = tare__rows_first(of, TARE__M_CPU_THROTTLED, TARE__SUBJECT_CONTAINER);
+    if (!hit || !periods || !(periods->total >= limit(LIMIT_THROTTLED_LEAST)))
+        return;
+    double share = hit->total / periods->total, elapsed = of->run.elapsed_ns / 1e9;
+    if (!(share > limit(LIMIT_THROTTLED_INFO)))
+        return;
+    tare__finding *finding =
+        tare__finding_add(out, share > limit(LIMIT_THROTTLED_WARNING) ? TARE__WARNING : TARE__INFO);
+    curve curve;
+    if (tare__curve_of(hit, &curve)) {
+        stretch when = tare__curve_above(&curve, 1e-9);
+        tare__finding_when(finding, &when);
+    }
+    tare__finding_say(out, &finding->title, "Held back by the CPU limit of %s in %s of the periods",
+                      cores(of->usage.cores_allowed).text, percent(share).text);
+    tare__finding_say(out, &finding->evidence,
+                      "In %s of %s periods the job had used up its CPU time and had to wait.",
+                      count(hit->total).text, count(periods->total).text);
+    if (held) {
+        tare__finding_say(out, &finding->evidence, "It waited for %s in all, summed over CPUs.",
+                          tare__show(held->total, TARE__SHOW_SECONDS).text);
+        finding->gain = fmin(fmin(held->total / elapsed, share), 1);
+        tare__finding_say(
+            out, &finding->gain_how,
+            "at most: the time it was held back, if the limit were high enough never to be hit");
+    } else {
+        tare__finding_say(out, &finding->gain_how, "not predicted: how long it was held back is not known");
+    }
+    tare__finding_say(
+        out, &finding->advice,
+        "Raise the limit (docker --cpus, Kubernetes resources.limits.cpu), or start no more threads than "
+        "it allows: OMP_NUM_THREADS, torch.set_num_threads(), num_workers. A program that counts the "
+        "machine's CPUs starts too many.");
+    tare__finding_figure(out, finding, "throttled_share", share, TARE__SHOW_SHARE);
+    tare__finding_figure(out, finding, "throttled_periods", hit->total, TARE__SHOW_COUNT);
+    tare__finding_figure(out, finding, "periods", periods->total, TARE__SHOW_COUNT);
+    tare__finding_figure(out, finding, "throttled", held ? held->total : NAN, TARE__SHOW_SECONDS);
+    tare__finding_figure(out, finding, "cores_allowed", of->usage.cores_allowed, TARE__SHOW_CORES);
+}
+
+/* ---- all of it in use ------------------------------------------------------------------------ */
+void tare__rule_cpu_high(findings *out, const tare__analysis *of)
+{
+    curve curve;
+    double allowed = of->usage.cores_allowed;
+    if (!(allowed > 0) || !tare__tree_cores(of, &curve) || !tare__curve_enough(&curve))
+        return;
+    stretch high = tare__curve_above(&curve, limit(LIMIT_CPU_WARNING) * allowed);
+    bool full = high.share >= limit(LIMIT_HELD);
+    if (!full)
+        high = tare__curve_above(&curve, limit(LIMIT_CPU_INFO) * allowed);
+    if (!(high.share >= limit(LIMIT_HELD)))
+        return;
+    bool gpu = tare__any_gpu_used(of);
+    double mean = tare__curve_mean(&curve) / allowed;
+    tare__finding *finding = tare__finding_add(out, full && gpu ? TARE__WARNING : TARE__INFO);
+    tare__finding_when(finding, &high);
+    tare__finding_say(out, &finding->title, "CPU-bound: %s of the %s it may use were busy",
+                      percent(high.mean / allowed).text, cores(allowed).text);
+    tare__finding_say(
+        out, &finding->evidence,
+        "For %s (%s of the run) at least %s of the CPU time it may use were used; %s over all of it.",
+        tare__show_time(high.held_ns).text, percent(high.share).text,
+        percent(limit(full ? LIMIT_CPU_WARNING : LIMIT_CPU_INFO)).text, percent(mean).text);
+    tare__finding_say(
+        out, &finding->advice,
+        gpu ? "The GPU may wait for the CPU: move preprocessing ahead of time or onto the GPU, give the "
+              "job more cores, or spread it over more machines."
+            : "The work itself has to get less or cheaper: look at the spans that take most, use "
+              "vectorized or compiled code, a GPU, or more cores.");
+    tare__finding_say(out, &finding->gain_how,
+                      "not predicted: how the work would scale to more cores is not known");
+    tare__finding_figure(out, finding, "share", mean, TARE__SHOW_SHARE);
+    tare__finding_figure(out, finding, "held", high.share, TARE__SHOW_SHARE);
+    tare__finding_figure(out, finding, "cores_allowed", allowed, TARE__SHOW_CORES);
+}
+
+/* ---- more threads than cores ----------------------------------------------------------------- */
+void tare__rule_crowded(findings *out, const tare__analysis *of)
+{
+    curve running;
+    double allowed = of->usage.cores_allowed;
+    double forced = of->usage.switches_forced / (of->run.elapsed_ns / 1e9);
+    if (!(allowed > 0) || !(forced >= limit(LIMIT_CROWDED_SWITCHES) * fmin(allowed, 8)) ||
+        !tare__tree_curve(of, TARE__M_THREADS_RUNNING, &running) || !tare__curve_enough(&running))
+        return;
+    stretch crowded = tare__curve_above(&running, limit(LIMIT_CROWDED) * allowed);
+    if (!(crowded.share >= limit(LIMIT_HELD)))
+        return;
+    tare__finding *finding = tare__finding_add(out, TARE__WARNING);
+    tare__finding_when(finding, &crowded);
+    tare__finding_say(out, &finding->title, "%s threads want to run on %s", count(round(crowded.mean)).text,
+                      cores(allowed).text);
+    tare__finding_say(
+        out, &finding->evidence,
+        "For %s (%s of the run) more than %s threads for each core were running or ready to; the CPU was "
+        "taken from a thread %s times a second.",
+        tare__show_time(crowded.held_ns).text, percent(crowded.share).text, count(limit(LIMIT_CROWDED)).text,
+        count(forced).text);
+    tare__finding_say(
+        out, &finding->advice,
+        "Threads that take turns on a core cost caches and wait for each other in barriers. Start as "
+        "many as there are cores in all processes together: OMP_NUM_THREADS=%d, "
+        "torch.set_num_threads(%d), and num_workers times the threads of each worker.",
+        (int)fmax(1, floor(allowed)), (int)fmax(1, floor(allowed)));
+    tare__finding_say(out, &finding->gain_how,
+                      "not predicted: what the switching costs depends on caches and barriers; try it");
+    tare__finding_figure(out, finding, "threads_running", crowded.mean, TARE__SHOW_COUNT);
+    tare__finding_figure(out, finding, "cores_allowed", allowed, TARE__SHOW_CORES);
+    tare__finding_figure(out, finding, "forced_switches", forced, TARE__SHOW_PER_S);
+}
+
+/* ---- one thread does it all ------------------------------------------------------------------ */
+typedef struct busiest {
+    const tare__metric_row *thread; /* its row of user time; NULL: threads were not sampled */
+    double seconds, all_seconds;
+} busiest;
+
+static busiest busiest_of(const tare__analysis *of, tare__subject_kind subject)
+{
+    busiest found = {NULL, 0, 0};
+    const tare__metric_row *user, *system;
+    for (size_t at = 0; (user = tare__rows_next(of, &at, TARE__M_CPU_USER, subject));) {
+        system = tare__rows_beside(of, user, TARE__M_CPU_SYSTEM);
+        if (!system || isnan(user->total) || isnan(system->total))
+            continue;
+        double seconds = user->total + system->total;
+        found.all_seconds += seconds;
+        if (seconds > found.seconds) {
+            found.seconds = seconds;
+            found.thread = user;
+        }
+    }
+    return found;
+}
+
+/* One thread has nearly all CPU time. Where threads were not looked at: a process with a single one. */
+static busiest single_thread(const tare__analysis *of)
+{
+    busiest found = busiest_of(of, TARE__SUBJECT_THREAD);
+    if (!found.thread) {
+        found = busiest_of(of, TARE__SUBJECT_PROCESS);
+        const tare__metric_row *threads =
+            found.thread ? tare__rows_beside(of, found.thread, TARE__M_THREADS) : NULL;
+        if (!threads || threads->max > 1)
+            found.thread = NULL;
+    }
+    if (found.thread && found.seconds < limit(LIMIT_ONE_THREAD) * found.all_seconds)
+        found.thread = NULL;
+    return found;
+}
+
+/* One core's worth of CPU; or on a machine that did not give even that, one thread that wanted it. */
+static bool is_one_core(const curve_point *point, const void *context)
+{
+    const tare__metric_row *running = context;
+    double want = running ? tare__row_mean(running, point->at, point->at + point->lasts) : NAN;
+    double least = limit(LIMIT_ONE_CORE_LEAST), most = limit(LIMIT_ONE_CORE_MOST);
+    return (point->value >= least && point->value <= most) ||
+           (point->value >= least / 2 && point->value < least && want >= least && want <= most);
+}
+
+static bool gpu_keeps_up(const tare__analysis *of)
+{
+    return tare__any_gpu_used(of) && of->usage.gpu_busy_mean >= limit(LIMIT_GPU_BUSY);
+}
+
+void tare__rule_one_core(findings *out, const tare__analysis *of)
+{
+    curve curve;
+    double allowed = of->usage.cores_allowed;
+    /* A thread that waits for a busy GPU spins; that is no loss. */
+    if (!(allowed >= 2) || gpu_keeps_up(of) || !tare__tree_cores(of, &curve) || !tare__curve_enough(&curve))
+        return;
+    busiest one = single_thread(of);
+    stretch alone = tare__curve_where(&curve, is_one_core,
+                                      tare__rows_first(of, TARE__M_THREADS_RUNNING, TARE__SUBJECT_TREE));
+    if (!one.thread || !(alone.share >= limit(LIMIT_HELD)))
+        return;
+    bool is_thread = one.thread->subject == TARE__SUBJECT_THREAD;
+    tare__finding *finding = tare__finding_add(out, TARE__WARNING);
+    tare__finding_when(finding, &alone);
+    tare__finding_say(out, &finding->title, "One thread does the work: %s of %s in use",
+                      count(alone.mean).text, cores(allowed).text);
+    tare__finding_say(
+        out, &finding->evidence,
+        "For %s (%s of the run) the program used about one core of the %s it may use. %s of its CPU "
+        "time is %s %llu (%s)",
+        tare__show_time(alone.held_ns).text, percent(alone.share).text, count(allowed).text,
+        percent(one.seconds / one.all_seconds).text, is_thread ? "thread" : "process",
+        (unsigned long long)one.thread->key, tare__show_name(one.thread->label).text);
+    if (is_thread)
+        tare__finding_say(out, &finding->evidence, "of process %llu.", (unsigned long long)one.thread->owner);
+    else
+        tare__finding_say(out, &finding->evidence, "with its single thread.");
+    bool many = of->usage.threads_max > 1.5 * of->usage.processes_max;
+    if (many)
+        tare__finding_say(out, &finding->evidence,
+                          "There were up to %s threads: the others wait, for work or for a "
+                          "lock.",
+                          count(of->usage.threads_max).text);
+    tare__finding_say(
+        out, &finding->advice,
+        "Spread the work: DataLoader(num_workers=%d), multiprocessing, or libraries that use all cores "
+        "(a larger OMP_NUM_THREADS, torch.set_num_threads(%d)). Python threads take turns on the "
+        "interpreter's lock: use processes for Python code.",
+        (int)fmin(allowed, 8), (int)allowed);
+    finding->gain = alone.share * (1 - 1 / allowed);
+    tare__finding_say(out, &finding->gain_how,
+                      "at most (Amdahl): if the work of these %s were spread over %s without any loss",
+                      tare__show_time(alone.held_ns).text, cores(allowed).text);
+    tare__finding_figure(out, finding, "cores", alone.mean, TARE__SHOW_CORES);
+    tare__finding_figure(out, finding, "cores_allowed", allowed, TARE__SHOW_CORES);
+    tare__finding_figure(out, finding, "held", alone.share, TARE__SHOW_SHARE);
+    tare__finding_figure(out, finding, "thread_share", one.seconds / one.all_seconds, TARE__SHOW_SHARE);
+    tare__finding_figure(out, finding, is_thread ? "tid" : "pid", (double)one.thread->key, TARE__SHOW_COUNT);
+}
+
+/* ---- others on the machine ------------------------------------------------------------------- */
+static void say_others(findings *out, tare__finding *finding, const tare__analysis *of, double own)
+{
+    const tare__metric_row *user = tare__rows_first(of, TARE__M_CPU_USER, TARE__SUBJECT_SYSTEM);
+    const tare__metric_row *system = tare__rows_first(of, TARE__M_CPU_SYSTEM, TARE__SUBJECT_SYSTEM);
+    if (user && system && user->mean + system->mean > own)
+        tare__finding_say(out, &finding->evidence, "Other programs used %s meanwhile.",
+                          cores(user->mean + system->mean - own).text);
+}
+
+void tare__rule_shared_machine(findings *out, const tare__analysis *of)
+{
+    curve own, want;
+    double steal = tare__machine_share(of, TARE__M_CPU_STEAL),
+           waits = tare__pressure_of(of, TARE__M_PRESSURE_CPU);
+    bool known = tare__tree_cores(of, &own) && tare__tree_curve(of, TARE__M_THREADS_RUNNING, &want) &&
+                 tare__curve_enough(&own) && tare__curve_enough(&want);
+    double used = known ? tare__curve_mean(&own) : NAN, wanted = known ? tare__curve_mean(&want) : NAN;
+    bool stolen = steal > limit(LIMIT_STEAL);
+    bool crowded = waits > limit(LIMIT_PRESSURE_CPU) && wanted - used >= limit(LIMIT_WAITING_FOR_CPU) &&
+                   used < 0.8 * of->usage.cores_allowed && wanted <= of->usage.cores_allowed;
+    if (!stolen && !crowded)
+        return;
+    double gain = crowded ? fmin(1 - used / wanted, 1) : steal;
+    tare__finding *finding = tare__finding_add(out, gain >= 0.2 ? TARE__WARNING : TARE__INFO);
+    if (stolen)
+        tare__finding_say(out, &finding->title,
+                          "Others share the machine: the hypervisor took %s of its CPU time",
+                          percent(steal).text);
+    else
+        tare__finding_say(out, &finding->title, "Others share the machine: %s ran of %s threads ready to",
+                          count(used).text, count(wanted).text);
+    if (isfinite(steal))
+        tare__finding_say(out, &finding->evidence,
+                          "The hypervisor gave %s of this machine's CPU time to others.",
+                          percent(steal).text);
+    if (crowded) {
+        tare__finding_say(
+            out, &finding->evidence,
+            "Of the %s it may use the program got %s, and %s threads on average were running or ready "
+            "to; in %s of the time some task waited for a CPU.",
+            cores(of->usage.cores_allowed).text, cores(used).text, count(wanted).text, percent(waits).text);
+        say_others(out, finding, of, used);
+    }
+    tare__finding_say(
+        out, &finding->advice,
+        "Times of this run are not those of a quiet machine: measure again on one of your own, or pin "
+        "the job to cores (taskset, cpuset) before comparing.");
+    finding->gain = gain;
+    tare__finding_say(out, &finding->gain_how,
+                      "at most: the time in which it was ready to run and others ran");
+    tare__finding_figure(out, finding, "steal", steal, TARE__SHOW_SHARE);
+    tare__finding_figure(out, finding, "pressure", waits, TARE__SHOW_SHARE);
+    tare__finding_figure(out, finding, "cores", used, TARE__SHOW_CORES);
+    tare__finding_figure(out, finding, "threads_running", wanted, TARE__SHOW_COUNT);
+}
+
+/* ---- heat ------------------------------------------------------------------------------------ */
+void tare__rule_cpu_hot(findings *out, const tare__analysis *of)
+{
+    const tare__metric_row *events = tare__rows_first(of, TARE__M_THROTTLE_EVENTS, TARE__SUBJECT_SYSTEM);
+    const tare__metric_row *clock = tare__rows_first(of, TARE__M_CPU_FREQUENCY, TARE__SUBJECT_SYSTEM);
+    curve curve;
+    if (!events || !(events->total > 0))
+        return;
+    tare__finding *finding = tare__finding_add(out, TARE__WARNING);
+    if (tare__curve_of(events, &curve)) {
+        stretch when = tare__curve_above(&curve, 1e-9);
+        tare__finding_when(finding, &when);
+    }
+    tare__finding_say(out, &finding->title, "The CPU was slowed down for heat %s times",
+                      count(events->total).text);
+    tare__finding_say(out, &finding->evidence, "The CPU's own count of slow-downs for heat grew by %s.",
+                      count(events->total).text);
+    if (clock)
+        tare__finding_say(out, &finding->evidence, "Its clock was between %s and %s.",
+                          tare__show(clock->min, TARE__SHOW_HERTZ).text,
+                          tare__show(clock->max, TARE__SHOW_HERTZ).text);
+    tare__finding_say(
+        out, &finding->advice,
+        "Look at the cooling (fans, dust, where it stands) and at the power limit; times taken now cannot "
+        "be compared with those of a cool machine.");
+    tare__finding_say(out, &finding->gain_how, "not predicted: the clock it would have had is not known");
+    tare__finding_figure(out, finding, "events", events->total, TARE__SHOW_COUNT);
+}

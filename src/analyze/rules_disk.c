@@ -1,0 +1,234 @@
+/* rules_disk: a program that waits for disks, a disk that can do no more, a network that loses packets.
+ * Owned by the thread that analyzes.
+ * Must not know how any of it was measured. */
+#include <math.h>
+
+#include "rules.h"
+
+static shown percent(double share)
+{
+    return tare__show(share, TARE__SHOW_SHARE);
+}
+
+static shown rate_of(double bytes, double elapsed_ns)
+{
+    return tare__show(bytes / (elapsed_ns / 1e9), TARE__SHOW_BYTES_PER_S);
+}
+
+/* What the job itself moved; NaN: not known. */
+static double own_bytes(const tare__analysis *of)
+{
+    return of->usage.disk_read_bytes + of->usage.disk_write_bytes;
+}
+
+/* ---- the program waits ----------------------------------------------------------------------- */
+
+/* Something waits and nothing runs. */
+static bool only_waits(const curve_point *point, const void *context)
+{
+    const tare__metric_row *running = context;
+    double runs = running ? tare__row_mean(running, point->at, point->at + point->lasts) : NAN;
+    return point->value >= 0.5 && !(runs > point->value);
+}
+
+/* Where the kernel keeps account of it, the pressure of this container tells the same without looking at ticks. */
+static double container_pressure(const tare__analysis *of)
+{
+    const tare__metric_row *row = tare__rows_first(of, TARE__M_PRESSURE_IO, TARE__SUBJECT_CONTAINER);
+    return row ? row->mean : NAN;
+}
+
+static void say_traffic(findings *out, tare__finding *finding, const tare__analysis *of)
+{
+    const tare__usage_table *usage = &of->usage;
+    if (isfinite(usage->disk_read_bytes) && isfinite(usage->disk_write_bytes))
+        tare__finding_say(out, &finding->evidence, "It read %s from disks (%s) and wrote %s (%s).",
+                          tare__show(usage->disk_read_bytes, TARE__SHOW_BYTES).text,
+                          rate_of(usage->disk_read_bytes, of->run.elapsed_ns).text,
+                          tare__show(usage->disk_write_bytes, TARE__SHOW_BYTES).text,
+                          rate_of(usage->disk_write_bytes, of->run.elapsed_ns).text);
+    if (usage->faults_major > 100)
+        tare__finding_say(out, &finding->evidence, "%s page faults waited for a disk.",
+                          tare__show(usage->faults_major, TARE__SHOW_COUNT).text);
+}
+
+static bool mostly_writes(const tare__analysis *of)
+{
+    return of->usage.disk_write_bytes > of->usage.disk_read_bytes;
+}
+
+static void advise_disk(findings *out, tare__finding *finding, const tare__analysis *of)
+{
+    if (mostly_writes(of))
+        tare__finding_say(
+            out, &finding->advice,
+            "Write less often, in larger pieces, and in the background (checkpoints from a thread, "
+            "fsync once at the end and not for each record), to local storage.");
+    else
+        tare__finding_say(
+            out, &finding->advice,
+            "Read ahead (DataLoader num_workers, prefetch_factor, persistent_workers), in larger pieces "
+            "(shards instead of many small files), from local storage; keep in memory what every epoch "
+            "reads again.");
+}
+
+void tare__rule_disk_bound(findings *out, const tare__analysis *of)
+{
+    curve disk;
+    bool seen = tare__tree_curve(of, TARE__M_THREADS_DISK_WAIT, &disk) && tare__curve_enough(&disk);
+    const tare__metric_row *running = tare__rows_first(of, TARE__M_THREADS_RUNNING, TARE__SUBJECT_TREE);
+    stretch waits = {.share = NAN, .from_ns = NAN, .to_ns = NAN};
+    if (seen)
+        waits = tare__curve_where(&disk, only_waits, running);
+    double pressure = container_pressure(of);
+    bool by_ticks = waits.share >= limit(LIMIT_DISK_WAIT);
+    bool by_pressure = of->run.elapsed_ns >= limit(LIMIT_SHORTEST_RUN) &&
+                       pressure >= limit(LIMIT_DISK_WAIT) && own_bytes(of) >= limit(LIMIT_DISK_BYTES);
+    if (!by_ticks && !by_pressure)
+        return;
+    double share = by_ticks ? waits.share : pressure;
+    tare__finding *finding =
+        tare__finding_add(out, share >= limit(LIMIT_DISK_WAIT_CRITICAL) ? TARE__CRITICAL : TARE__WARNING);
+    tare__finding_when(finding, &waits);
+    tare__finding_say(out, &finding->title, "Disk-bound: it waits for disks %s of the time",
+                      percent(share).text);
+    if (by_ticks)
+        tare__finding_say(out, &finding->evidence,
+                          "For %s (%s of the run) threads of it waited for a disk, and no more of them ran.",
+                          tare__show_time(waits.held_ns).text, percent(waits.share).text);
+    if (isfinite(pressure))
+        tare__finding_say(out, &finding->evidence,
+                          "In %s of the time some task of its container waited for a disk.",
+                          percent(pressure).text);
+    say_traffic(out, finding, of);
+    advise_disk(out, finding, of);
+    finding->gain = fmin(share, 1);
+    tare__finding_say(out, &finding->gain_how,
+                      "at most: the time it waited, if that were hidden behind compute");
+    tare__finding_figure(out, finding, "waiting", waits.share, TARE__SHOW_SHARE);
+    tare__finding_figure(out, finding, "pressure", pressure, TARE__SHOW_SHARE);
+    tare__finding_figure(out, finding, "read", of->usage.disk_read_bytes, TARE__SHOW_BYTES);
+    tare__finding_figure(out, finding, "written", of->usage.disk_write_bytes, TARE__SHOW_BYTES);
+}
+
+/* ---- the disk can do no more ----------------------------------------------------------------- */
+static double device_bytes(const tare__analysis *of, const tare__metric_row *busy)
+{
+    const tare__metric_row *read = tare__rows_beside(of, busy, TARE__M_DISK_READ);
+    const tare__metric_row *written = tare__rows_beside(of, busy, TARE__M_DISK_WRITE);
+    return read && written ? read->total + written->total : NAN;
+}
+
+static void tell_busy(findings *out, const tare__analysis *of, const tare__metric_row *busy,
+                      const stretch *held, bool full)
+{
+    const tare__metric_row *queue = tare__rows_beside(of, busy, TARE__M_DISK_QUEUE);
+    double bytes = device_bytes(of, busy), own = own_bytes(of);
+    bool others = own < limit(LIMIT_DISK_BYTES) || own < 0.1 * bytes;
+    tare__finding *finding = tare__finding_add(out, full && !others ? TARE__WARNING : TARE__INFO);
+    tare__finding_when(finding, held);
+    tare__finding_say(out, &finding->title, "Disk %s was busy %s of the time%s",
+                      tare__show_name(busy->label).text, percent(busy->mean).text,
+                      others ? ", with the work of others" : "");
+    tare__finding_say(out, &finding->evidence,
+                      "For %s (%s of the run) it had requests under way more than %s of the "
+                      "time.",
+                      tare__show_time(held->held_ns).text, percent(held->share).text,
+                      percent(limit(full ? LIMIT_DISK_BUSY_WARNING : LIMIT_DISK_BUSY_INFO)).text);
+    if (isfinite(bytes))
+        tare__finding_say(out, &finding->evidence, "It moved %s.",
+                          rate_of(bytes, busy->to_ns - busy->from_ns).text);
+    if (queue)
+        tare__finding_say(out, &finding->evidence, "Its queue was %s requests long.",
+                          tare__show(queue->mean, TARE__SHOW_COUNT).text);
+    if (isfinite(own))
+        tare__finding_say(out, &finding->evidence, "The job itself read and wrote %s.",
+                          tare__show(own, TARE__SHOW_BYTES).text);
+    if (others)
+        tare__finding_say(out, &finding->advice,
+                          "Look for what else uses this disk, or keep the data on another one.");
+    else
+        advise_disk(out, finding, of);
+    tare__finding_say(
+        out, &finding->gain_how,
+        "not predicted: a busy disk may serve several requests at once, and the program need not wait");
+    tare__finding_figure(out, finding, "busy", busy->mean, TARE__SHOW_SHARE);
+    tare__finding_figure(out, finding, "held", held->share, TARE__SHOW_SHARE);
+    tare__finding_figure(out, finding, "queue", queue ? queue->mean : NAN, TARE__SHOW_COUNT);
+    tare__finding_figure(out, finding, "own", own, TARE__SHOW_BYTES);
+}
+
+void tare__rule_disk_busy(findings *out, const tare__analysis *of)
+{
+    const tare__metric_row *row, *worst = NULL;
+    for (size_t at = 0; (row = tare__rows_next(of, &at, TARE__M_DISK_BUSY, TARE__SUBJECT_DISK));)
+        if (!worst || row->mean > worst->mean)
+            worst = row;
+    curve curve;
+    if (!tare__curve_of(worst, &curve) || !tare__curve_enough(&curve))
+        return;
+    stretch full = tare__curve_above(&curve, limit(LIMIT_DISK_BUSY_WARNING));
+    stretch high = tare__curve_above(&curve, limit(LIMIT_DISK_BUSY_INFO));
+    if (full.share >= limit(LIMIT_HELD))
+        tell_busy(out, of, worst, &full, true);
+    else if (high.share >= limit(LIMIT_HELD))
+        tell_busy(out, of, worst, &high, false);
+}
+
+/* ---- network --------------------------------------------------------------------------------- */
+void tare__rule_network_errors(findings *out, const tare__analysis *of)
+{
+    const tare__metric_row *row;
+    for (size_t at = 0; (row = tare__rows_next(of, &at, TARE__M_NET_ERRORS, TARE__SUBJECT_NETWORK));) {
+        if (!(row->total >= limit(LIMIT_NETWORK_ERRORS)) || !(row->mean >= limit(LIMIT_NETWORK_ERRORS_RATE)))
+            continue;
+        tare__finding *finding = tare__finding_add(out, TARE__WARNING);
+        curve curve;
+        if (tare__curve_of(row, &curve)) {
+            stretch when = tare__curve_above(&curve, 1e-9);
+            tare__finding_when(finding, &when);
+        }
+        tare__finding_say(out, &finding->title, "%s packets of %s were lost or broken",
+                          tare__show(row->total, TARE__SHOW_COUNT).text, tare__show_name(row->label).text);
+        tare__finding_say(out, &finding->evidence, "The device counted %s errors and drops, %s on average.",
+                          tare__show(row->total, TARE__SHOW_COUNT).text,
+                          tare__show(row->mean, TARE__SHOW_PER_S).text);
+        tare__finding_say(
+            out, &finding->advice,
+            "Look at cable, switch and driver (ethtool -S %s), and at the size of the receive queue; "
+            "each lost packet stalls a transfer, and all ranks wait for the slowest.",
+            tare__show_name(row->label).text);
+        tare__finding_say(out, &finding->gain_how,
+                          "not predicted: how long transfers were stalled is not known");
+        tare__finding_figure(out, finding, "errors", row->total, TARE__SHOW_COUNT);
+        tare__finding_figure(out, finding, "rate", row->mean, TARE__SHOW_PER_S);
+    }
+}
+
+/* ---- waiting for disks, as the CPUs see it --------------------------------------------------- */
+void tare__rule_iowait(findings *out, const tare__analysis *of)
+{
+    double share = tare__machine_share(of, TARE__M_CPU_IOWAIT);
+    if (!(share > limit(LIMIT_IOWAIT)))
+        return;
+    tare__finding *finding = tare__finding_add(out, TARE__WARNING);
+    curve curve;
+    const tare__metric_row *row = tare__rows_first(of, TARE__M_CPU_IOWAIT, TARE__SUBJECT_SYSTEM);
+    if (tare__curve_of(row, &curve)) {
+        stretch when = tare__curve_above(&curve, limit(LIMIT_IOWAIT) * fmax(of->run.cpus, 1));
+        tare__finding_when(finding, &when);
+    }
+    tare__finding_say(out, &finding->title, "The CPUs idled for disks %s of the time", percent(share).text);
+    tare__finding_say(out, &finding->evidence,
+                      "Of the machine's CPU time %s were iowait: idle while something waited "
+                      "for a disk.",
+                      percent(share).text);
+    tare__finding_say(
+        out, &finding->advice,
+        "Read ahead (DataLoader num_workers, prefetch_factor), in larger pieces, from faster or local "
+        "storage; keep what is read again in memory.");
+    finding->gain = fmin(share, 1);
+    tare__finding_say(out, &finding->gain_how,
+                      "at most: the idle time, if the waiting were hidden behind compute");
+    tare__finding_figure(out, finding, "iowait", share, TARE__SHOW_SHARE);
+}

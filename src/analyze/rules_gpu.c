@@ -1,0 +1,283 @@
+/* rules_gpu: GPUs that wait, that are full, hot or broken. Only those that the run used.
+ * Owned by the thread that analyzes.
+ * Must not know NVML, but for the numbers of its throttle reasons. */
+#include <inttypes.h>
+#include <math.h>
+
+#include "rules.h"
+
+/* nvmlClocksEventReasonSwThermalSlowdown, …HwThermalSlowdown, and HwSlowdown, which heat or power may have set. */
+#define SW_THERMAL  0x20u
+#define HW_THERMAL  0x40u
+#define HW_SLOWDOWN 0x08u
+
+static shown percent(double share)
+{
+    return tare__show(share, TARE__SHOW_SHARE);
+}
+
+static const tare__metric_row *next_used(const tare__analysis *of, size_t *at, tare__metric metric)
+{
+    const tare__metric_row *row;
+    while ((row = tare__rows_next(of, at, metric, TARE__SUBJECT_GPU)))
+        if (tare__gpu_used(of, row->key))
+            return row;
+    return NULL;
+}
+
+/* From when on until when processes of the run were on it; all of the samples where that is not known. */
+static void used_span(const tare__analysis *of, const tare__metric_row *gpu, double *from, double *to)
+{
+    const tare__metric_row *row;
+    *from = INFINITY;
+    *to = -INFINITY;
+    for (size_t at = 0; (row = tare__rows_next(of, &at, TARE__M_MEMORY_USED, TARE__SUBJECT_GPU_PROCESS));) {
+        if (row->owner != gpu->key)
+            continue;
+        *from = fmin(*from, row->from_ns);
+        *to = fmax(*to, row->to_ns);
+    }
+    if (!(*to > *from)) {
+        *from = gpu->from_ns;
+        *to = gpu->to_ns;
+    }
+}
+
+/* The busy curve while the run was on the GPU. */
+static bool busy_curve(const tare__analysis *of, const tare__metric_row *row, curve *curve)
+{
+    double from, to;
+    size_t kept = 0;
+    if (!tare__curve_of(row, curve))
+        return false;
+    used_span(of, row, &from, &to);
+    for (size_t i = 0; i < curve->n; i++)
+        if (curve->points[i].at + curve->points[i].lasts > from && curve->points[i].at < to)
+            curve->points[kept++] = curve->points[i];
+    curve->n = kept;
+    return tare__curve_enough(curve);
+}
+
+void tare__rule_gpu_busy(findings *out, const tare__analysis *of)
+{
+    const tare__metric_row *row;
+    for (size_t at = 0; (row = next_used(of, &at, TARE__M_GPU_BUSY));) {
+        curve curve;
+        if (!busy_curve(of, row, &curve))
+            continue;
+        double mean = tare__curve_mean(&curve);
+        if (!(mean < limit(LIMIT_GPU_BUSY)))
+            continue;
+        stretch idle = tare__curve_below(&curve, limit(LIMIT_GPU_BUSY));
+        tare__finding *finding = tare__finding_add(out, TARE__WARNING);
+        tare__finding_when(finding, &idle);
+        tare__finding_say(out, &finding->title, "GPU %" PRIu64 " was busy only %s of the time", row->key,
+                          percent(mean).text);
+        tare__finding_say(
+            out, &finding->evidence,
+            "Some kernel ran on %s in %s of the time in which the run used it; for %s it was below %s.",
+            tare__show_name(row->label).text, percent(mean).text, tare__show_time(idle.held_ns).text,
+            percent(limit(LIMIT_GPU_BUSY)).text);
+        tare__finding_say(
+            out, &finding->advice,
+            "Feed it faster: DataLoader num_workers and pin_memory=True, copies with non_blocking=True, a "
+            "larger batch, torch.compile or CUDA graphs against many small launches, and no .item() or "
+            "print of a tensor in the loop.");
+        finding->gain = 1 - mean;
+        tare__finding_say(out, &finding->gain_how,
+                          "at most: if the same kernels ran one after the other without a break");
+        tare__finding_figure(out, finding, "busy", mean, TARE__SHOW_SHARE);
+        tare__finding_figure(out, finding, "gpu", (double)row->key, TARE__SHOW_COUNT);
+    }
+}
+
+/* ---- gaps ------------------------------------------------------------------------------------ */
+typedef struct gaps {
+    double total_ns, longest_from, longest_to, spanned_ns;
+    unsigned n;
+} gaps;
+
+/* Idle stretches between the first and the last work. */
+static gaps find_gaps(const curve *curve)
+{
+    gaps found = {0, NAN, NAN, 0, 0};
+    size_t first = 0, last = curve->n;
+    while (first < last && curve->points[first].value < limit(LIMIT_GPU_IDLE))
+        first++;
+    while (last > first && curve->points[last - 1].value < limit(LIMIT_GPU_IDLE))
+        last--;
+    for (size_t i = first; i < last;) {
+        size_t end = i;
+        while (end < last && curve->points[end].value < limit(LIMIT_GPU_IDLE))
+            end++;
+        if (end == i) {
+            i++;
+            continue;
+        }
+        double from = curve->points[i].at, to = curve->points[end - 1].at + curve->points[end - 1].lasts;
+        i = end;
+        if (to - from < limit(LIMIT_GPU_GAP))
+            continue;
+        found.n++;
+        found.total_ns += to - from;
+        if (!(to - from <= found.longest_to - found.longest_from)) {
+            found.longest_from = from;
+            found.longest_to = to;
+        }
+    }
+    if (last > first)
+        found.spanned_ns =
+            curve->points[last - 1].at + curve->points[last - 1].lasts - curve->points[first].at;
+    return found;
+}
+
+void tare__rule_gpu_gaps(findings *out, const tare__analysis *of)
+{
+    const tare__metric_row *row;
+    for (size_t at = 0; (row = next_used(of, &at, TARE__M_GPU_BUSY));) {
+        curve curve;
+        if (!busy_curve(of, row, &curve))
+            continue;
+        gaps gaps = find_gaps(&curve);
+        double share = gaps.spanned_ns > 0 ? gaps.total_ns / gaps.spanned_ns : NAN;
+        if (!(share >= limit(LIMIT_GPU_GAPS_INFO)))
+            continue;
+        tare__finding *finding =
+            tare__finding_add(out, share >= limit(LIMIT_GPU_GAPS_WARNING) ? TARE__WARNING : TARE__INFO);
+        finding->from_ns = gaps.longest_from;
+        finding->to_ns = gaps.longest_to;
+        tare__finding_say(out, &finding->title, "GPU %" PRIu64 " stood still %u times, for %s in all",
+                          row->key, gaps.n, tare__show_time(gaps.total_ns).text);
+        tare__finding_say(
+            out, &finding->evidence,
+            "Between its first and last work %s of the time no kernel ran for half a second or more; the "
+            "longest gap is %s from %s on.",
+            percent(share).text, tare__show_time(gaps.longest_to - gaps.longest_from).text,
+            tare__show_time(gaps.longest_from).text);
+        tare__finding_say(
+            out, &finding->advice,
+            "Look at what the program does in the gaps: data loading, evaluation on the CPU, writing "
+            "checkpoints (do that in the background), or workers started anew each epoch "
+            "(persistent_workers=True).");
+        finding->gain = fmin(gaps.total_ns / of->run.elapsed_ns, 1);
+        tare__finding_say(out, &finding->gain_how,
+                          "at most: the gaps, if what is done in them ran beside the GPU");
+        tare__finding_figure(out, finding, "gaps", gaps.n, TARE__SHOW_COUNT);
+        tare__finding_figure(out, finding, "idle", share, TARE__SHOW_SHARE);
+        tare__finding_figure(out, finding, "gpu", (double)row->key, TARE__SHOW_COUNT);
+    }
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+void tare__rule_gpu_memory(findings *out, const tare__analysis *of)
+{
+    const tare__metric_row *row;
+    for (size_t at = 0; (row = next_used(of, &at, TARE__M_MEMORY_USED));) {
+        const tare__metric_row *total = tare__rows_beside(of, row, TARE__M_MEMORY_TOTAL);
+        double share = total ? row->max / total->last : NAN;
+        if (!(share > limit(LIMIT_GPU_MEMORY)))
+            continue;
+        tare__finding *finding = tare__finding_add(out, TARE__WARNING);
+        curve curve;
+        if (tare__curve_of(row, &curve)) {
+            stretch when = tare__curve_above(&curve, limit(LIMIT_GPU_MEMORY) * total->last);
+            tare__finding_when(finding, &when);
+        }
+        tare__finding_say(out, &finding->title, "GPU %" PRIu64 " memory reached %s of %s", row->key,
+                          percent(share).text, tare__show(total->last, TARE__SHOW_BYTES).text);
+        tare__finding_say(out, &finding->evidence,
+                          "Up to %s were in use, at %s. What a framework holds for later counts as used.",
+                          tare__show(row->max, TARE__SHOW_BYTES).text, tare__show_time(row->max_at_ns).text);
+        tare__finding_say(
+            out, &finding->advice,
+            "A smaller batch with gradient accumulation, gradient checkpointing, or mixed precision need "
+            "less; PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True helps when it is fragmentation.");
+        tare__finding_say(out, &finding->gain_how, "no gain in time: it keeps the run from failing");
+        tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
+        tare__finding_figure(out, finding, "used", row->max, TARE__SHOW_BYTES);
+        tare__finding_figure(out, finding, "gpu", (double)row->key, TARE__SHOW_COUNT);
+    }
+}
+
+void tare__rule_gpu_errors(findings *out, const tare__analysis *of)
+{
+    const tare__metric_row *row;
+    for (size_t at = 0; (row = next_used(of, &at, TARE__M_GPU_ECC));) {
+        if (!(row->total > 0))
+            continue;
+        tare__finding *finding = tare__finding_add(out, TARE__CRITICAL);
+        tare__finding_say(out, &finding->title, "GPU %" PRIu64 " had %s memory errors it could not correct",
+                          row->key, tare__show(row->total, TARE__SHOW_COUNT).text);
+        tare__finding_say(out, &finding->evidence,
+                          "Its count of uncorrected errors grew by %s during the run.",
+                          tare__show(row->total, TARE__SHOW_COUNT).text);
+        tare__finding_say(
+            out, &finding->advice,
+            "Do not trust the results of this run. Take the GPU out of service and have it looked at "
+            "(nvidia-smi -q -d ECC,PAGE_RETIREMENT).");
+        tare__finding_say(out, &finding->gain_how, "no gain in time: results may be wrong");
+        tare__finding_figure(out, finding, "errors", row->total, TARE__SHOW_COUNT);
+        tare__finding_figure(out, finding, "gpu", (double)row->key, TARE__SHOW_COUNT);
+    }
+}
+
+/* ---- heat ------------------------------------------------------------------------------------ */
+/* Least and largest of merged samples are real samples; their mean is none. */
+static double hot_share(const tare__metric_row *row, double *from, double *to)
+{
+    double hot = 0, all = 0;
+    *from = *to = NAN;
+    for (size_t i = 0; row->points && i < row->n_points; i++) {
+        const tare__metric_point *point = &row->points[i];
+        uint64_t least = (uint64_t)fmax(point->min, 0), most = (uint64_t)fmax(point->max, 0);
+        uint64_t thermal = SW_THERMAL | HW_THERMAL | HW_SLOWDOWN;
+        double part = ((least & thermal) != 0) * 0.5 + ((most & thermal) != 0) * 0.5;
+        all += point->lasts_ns;
+        hot += part * point->lasts_ns;
+        if (part > 0) {
+            *from = isnan(*from) ? point->at_ns : *from;
+            *to = point->at_ns + point->lasts_ns;
+        }
+    }
+    return all > 0 ? hot / all : NAN;
+}
+
+void tare__rule_gpu_hot(findings *out, const tare__analysis *of)
+{
+    const tare__metric_row *row;
+    for (size_t at = 0; (row = next_used(of, &at, TARE__M_GPU_THROTTLE));) {
+        double from, to, share = hot_share(row, &from, &to);
+        const tare__metric_row *heat = tare__rows_beside(of, row, TARE__M_TEMPERATURE);
+        const tare__metric_row *clock = tare__rows_beside(of, row, TARE__M_GPU_CLOCK);
+        if (row->n < limit(LIMIT_FEWEST_SAMPLES) || !(share >= limit(LIMIT_GPU_SLOWED)))
+            continue;
+        tare__finding *finding = tare__finding_add(out, TARE__WARNING);
+        finding->from_ns = from;
+        finding->to_ns = to;
+        tare__finding_say(out, &finding->title, "GPU %" PRIu64 " was slowed down for heat %s of the time",
+                          row->key, percent(share).text);
+        tare__finding_say(out, &finding->evidence,
+                          "The driver named heat or a hardware slow-down as the reason for a "
+                          "lower clock in %s of the time.",
+                          percent(share).text);
+        if (heat)
+            tare__finding_say(out, &finding->evidence, "It was up to %s hot.",
+                              tare__show(heat->max, TARE__SHOW_CELSIUS).text);
+        tare__finding_say(
+            out, &finding->advice,
+            "Look at the cooling and at what stands beside it; a lower power limit (nvidia-smi -pl) often "
+            "costs less speed than the heat does.");
+        if (clock && clock->max > 0) {
+            finding->gain = fmin(share, 1 - clock->mean / clock->max);
+            tare__finding_say(out, &finding->gain_how,
+                              "at most: its mean clock of %s against its highest of %s",
+                              tare__show(clock->mean, TARE__SHOW_HERTZ).text,
+                              tare__show(clock->max, TARE__SHOW_HERTZ).text);
+        } else {
+            tare__finding_say(out, &finding->gain_how, "not predicted: its clock is not known");
+        }
+        tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
+        tare__finding_figure(out, finding, "temperature", heat ? heat->max : NAN, TARE__SHOW_CELSIUS);
+        tare__finding_figure(out, finding, "gpu", (double)row->key, TARE__SHOW_COUNT);
+    }
+}

@@ -1,0 +1,330 @@
+/* rules_memory: memory that grows, that is nearly out, that was swapped out.
+ * Owned by the thread that analyzes.
+ * Must not know how memory was measured. */
+#include <math.h>
+
+#include "rules.h"
+
+static shown bytes(double value)
+{
+    return tare__show(value, TARE__SHOW_BYTES);
+}
+
+/* ---- growth ---------------------------------------------------------------------------------- */
+#define PARTS_MAX 48u /* the window is cut into so many for the trend … */
+#define RISES     8u  /* … and into so many to see whether it rises all along */
+
+typedef struct growth {
+    double from_ns, to_ns; /* the window: without the warm-up */
+    double mean, last;
+    tare__trend trend; /* bytes a ns */
+    double grown;      /* by the trend, over the window */
+} growth;
+
+typedef struct part {
+    double at, mean, least;
+} part;
+
+/* Equal parts of a window; false: one of them is empty. */
+static bool cut(const curve *curve, double from, double to, part *parts, size_t n)
+{
+    double lasts[PARTS_MAX] = {0};
+    for (size_t i = 0; i < n; i++)
+        parts[i] = (part){from + (to - from) * ((double)i + 0.5) / (double)n, 0, INFINITY};
+    for (size_t i = 0; i < curve->n; i++) {
+        const curve_point *point = &curve->points[i];
+        double middle = point->at + point->lasts / 2;
+        if (middle < from || middle >= to)
+            continue;
+        size_t at = (size_t)((middle - from) / (to - from) * (double)n);
+        at = at < n ? at : n - 1;
+        parts[at].mean += point->value * point->lasts;
+        parts[at].least = fmin(parts[at].least, point->value);
+        lasts[at] += point->lasts;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (!(lasts[i] > 0))
+            return false;
+        parts[i].mean /= lasts[i];
+    }
+    return true;
+}
+
+/* What was allocated at once and kept rises once; what is given back again and again does not raise the least
+ * value of a part; what was loaded at the start has stopped rising. */
+static bool rises_all_along(const curve *curve, double from, double to)
+{
+    part parts[PARTS_MAX];
+    if (!cut(curve, from, to, parts, RISES))
+        return false;
+    double average = (parts[RISES - 1].least - parts[0].least) / (RISES - 1);
+    unsigned rising = 0;
+    for (size_t i = 1; i < RISES; i++)
+        rising += parts[i].least - parts[i - 1].least >= 0.25 * average;
+    double late = parts[RISES - 1].least - parts[RISES - 3].least;
+    return average > 0 && rising >= RISES - 3 && late >= 0.5 * average;
+}
+
+static bool find_growth(const curve *curve, growth *found)
+{
+    part parts[PARTS_MAX];
+    double x[PARTS_MAX], y[PARTS_MAX];
+    if (curve->n < 4)
+        return false;
+    /* The last sample may see a process that is being taken down. */
+    const curve_point *first = &curve->points[0], *last = &curve->points[curve->n - 2];
+    double to = last->at + last->lasts;
+    double from = first->at + limit(LIMIT_GROWTH_WARM_UP) * (to - first->at);
+    size_t n = 0;
+    for (size_t i = 0; i + 1 < curve->n; i++)
+        n += curve->points[i].at >= from;
+    n = n / 2 < PARTS_MAX ? n / 2 : PARTS_MAX;
+    if (to - from < limit(LIMIT_GROWTH_SHORTEST) || n < 6 || !cut(curve, from, to, parts, n))
+        return false;
+    *found = (growth){.from_ns = from, .to_ns = to, .last = last->value};
+    for (size_t i = 0; i < n; i++) {
+        x[i] = parts[i].at;
+        y[i] = parts[i].mean;
+        found->mean += parts[i].mean / (double)n;
+    }
+    found->trend = tare__trend_of(x, y, n);
+    found->grown = found->trend.slope * (to - from);
+    return found->trend.low > 0 && found->trend.fit >= limit(LIMIT_GROWTH_FIT) &&
+           rises_all_along(curve, from, to);
+}
+
+static bool worth_telling(const growth *growth)
+{
+    double a_minute = growth->trend.slope * 60e9 / growth->mean;
+    return growth->grown >= limit(LIMIT_GROWTH_BYTES) ||
+           (a_minute >= limit(LIMIT_GROWTH_A_MINUTE) && growth->grown >= limit(LIMIT_GROWTH_LEAST));
+}
+
+/* What is left to grow into; NaN: not known. */
+static double room_left(const tare__analysis *of, const growth *growth)
+{
+    double room = of->usage.memory_allowed_bytes - growth->last;
+    const tare__metric_row *free = tare__rows_first(of, TARE__M_MEMORY_AVAILABLE, TARE__SUBJECT_SYSTEM);
+    if (free)
+        room = isnan(room) ? free->last : fmin(room, free->last);
+    return room > 0 ? room : isnan(room) ? NAN : 0;
+}
+
+/* The process that grows most, and its slope. */
+static const tare__metric_row *who_grows(const tare__analysis *of, tare__metric metric, double *slope)
+{
+    const tare__metric_row *row, *most = NULL;
+    curve curve;
+    growth growth;
+    for (size_t at = 0; (row = tare__rows_next(of, &at, metric, TARE__SUBJECT_PROCESS));) {
+        if (!row->points || !tare__curve_of(row, &curve) || !find_growth(&curve, &growth))
+            continue;
+        if (!most || growth.trend.slope > *slope) {
+            most = row;
+            *slope = growth.trend.slope;
+        }
+    }
+    return most;
+}
+
+static void say_prediction(findings *out, tare__finding *finding, const growth *growth, double room)
+{
+    double left_ns = room / growth->trend.slope, seen_ns = growth->to_ns - growth->from_ns;
+    if (isnan(left_ns)) {
+        tare__finding_say(out, &finding->evidence,
+                          "When memory runs out is not known: what may be used is not known.");
+        return;
+    }
+    tare__finding_say(out, &finding->evidence, "At this rate the %s that are left last for %s%s.",
+                      bytes(room).text, tare__show_time(left_ns).text,
+                      left_ns > limit(LIMIT_GROWTH_FURTHEST) * seen_ns ? " (a long way beyond what was seen)"
+                                                                       : "");
+    tare__finding_figure(out, finding, "time_to_limit", left_ns / 1e9, TARE__SHOW_SECONDS);
+    if (left_ns <= limit(LIMIT_GROWTH_FURTHEST) * seen_ns)
+        finding->severity = TARE__CRITICAL;
+}
+
+static void tell_growth(findings *out, const tare__analysis *of, tare__metric metric, const growth *growth)
+{
+    double own_slope = NAN, rate = growth->trend.slope * 1e9;
+    const tare__metric_row *who = who_grows(of, metric, &own_slope);
+    tare__finding *finding = tare__finding_add(out, TARE__WARNING);
+    finding->from_ns = growth->from_ns;
+    finding->to_ns = growth->to_ns;
+    tare__finding_say(out, &finding->title, "Memory grows steadily by %s a second", bytes(rate).text);
+    tare__finding_say(
+        out, &finding->evidence,
+        "%s of all processes grew by %s from %s to %s, to %s: %s a second, with 95 %% confidence "
+        "between %s and %s (straight line: R² %s).",
+        metric == TARE__M_RSS_ANON ? "Memory of their own" : "Resident memory", bytes(growth->grown).text,
+        tare__show_time(growth->from_ns).text, tare__show_time(growth->to_ns).text, bytes(growth->last).text,
+        bytes(rate).text, bytes(growth->trend.low * 1e9).text, bytes(growth->trend.high * 1e9).text,
+        tare__show(growth->trend.fit, TARE__SHOW_COUNT).text);
+    if (who)
+        tare__finding_say(out, &finding->evidence, "Most of it is process %llu (%s): %s a second.",
+                          (unsigned long long)who->key, tare__show_name(who->label).text,
+                          bytes(own_slope * 1e9).text);
+    say_prediction(out, finding, growth, room_left(of, growth));
+    tare__finding_say(
+        out, &finding->advice,
+        "Look for what is kept from step to step: losses or outputs kept with their graph (use .item() "
+        "or .detach()), lists and caches without a bound, tensors in logs, DataLoader workers that "
+        "keep Python objects (use arrays). If it is data being loaded, it ends by itself.");
+    tare__finding_say(out, &finding->gain_how,
+                      "no gain in time: a run that goes on like this ends for want of memory");
+    tare__finding_figure(out, finding, "slope", rate, TARE__SHOW_BYTES_PER_S);
+    tare__finding_figure(out, finding, "slope_low", growth->trend.low * 1e9, TARE__SHOW_BYTES_PER_S);
+    tare__finding_figure(out, finding, "slope_high", growth->trend.high * 1e9, TARE__SHOW_BYTES_PER_S);
+    tare__finding_figure(out, finding, "fit", growth->trend.fit, TARE__SHOW_COUNT);
+    tare__finding_figure(out, finding, "grown", growth->grown, TARE__SHOW_BYTES);
+    if (who)
+        tare__finding_figure(out, finding, "pid", (double)who->key, TARE__SHOW_COUNT);
+}
+
+void tare__rule_memory_growth(findings *out, const tare__analysis *of)
+{
+    static const tare__metric metrics[] = {TARE__M_RSS_ANON, TARE__M_RSS};
+    curve curve;
+    growth growth;
+    for (size_t i = 0; i < TARE__COUNT_OF(metrics); i++) {
+        if (!tare__tree_curve(of, metrics[i], &curve))
+            continue;
+        if (find_growth(&curve, &growth) && worth_telling(&growth))
+            tell_growth(out, of, metrics[i], &growth);
+        return; /* the better of the two is known: the other one says nothing more */
+    }
+}
+
+/* ---- nearly out ------------------------------------------------------------------------------ */
+typedef struct most {
+    double bytes, at_ns;
+    const char *whose;
+} most;
+
+/* What counts against the limit. The sum over processes counts what they share several times, so that the
+ * container's own account goes before it; that of files' caches is left out, since it gives way. */
+static most most_memory(const tare__analysis *of)
+{
+    const tare__metric_row *own = tare__rows_first(of, TARE__M_RSS_ANON, TARE__SUBJECT_CONTAINER);
+    const tare__metric_row *tree = tare__rows_first(of, TARE__M_RSS, TARE__SUBJECT_TREE);
+    double allowed = of->usage.memory_allowed_bytes;
+    if (own)
+        return (most){own->max, own->max_at_ns, "the container's processes"};
+    if (of->usage.tree_rss_max_bytes <= allowed)
+        return (most){of->usage.tree_rss_max_bytes, tree ? tree->max_at_ns : NAN, "all processes together"};
+    return (most){of->usage.rss_peak_bytes, of->usage.rss_peak_at_ns, "the largest process"};
+}
+
+void tare__rule_memory_high(findings *out, const tare__analysis *of)
+{
+    most most = most_memory(of);
+    double share = most.bytes / of->usage.memory_allowed_bytes;
+    if (!(share > limit(LIMIT_MEMORY_INFO)))
+        return;
+    tare__severity severity = share > limit(LIMIT_MEMORY_CRITICAL)  ? TARE__CRITICAL
+                              : share > limit(LIMIT_MEMORY_WARNING) ? TARE__WARNING
+                                                                    : TARE__INFO;
+    tare__finding *finding = tare__finding_add(out, severity);
+    curve curve;
+    if (tare__tree_curve(of, TARE__M_RSS, &curve)) {
+        stretch high = tare__curve_above(&curve, limit(LIMIT_MEMORY_INFO) * of->usage.memory_allowed_bytes);
+        tare__finding_when(finding, &high);
+    }
+    tare__finding_say(out, &finding->title, "Memory reached %s of the %s it may use",
+                      tare__show(share, TARE__SHOW_SHARE).text, bytes(of->usage.memory_allowed_bytes).text);
+    tare__finding_say(out, &finding->evidence, "At most %s were in use by %s; what may be used is %s.",
+                      bytes(most.bytes).text, most.whose, bytes(of->usage.memory_allowed_bytes).text);
+    if (isfinite(most.at_ns))
+        tare__finding_say(out, &finding->evidence, "That was at %s.", tare__show_time(most.at_ns).text);
+    if (of->usage.rss_peak_process)
+        tare__finding_say(out, &finding->evidence, "The largest process is %s with %s%s.",
+                          tare__show_name(of->usage.rss_peak_process).text,
+                          of->usage.rss_peak_at_least ? "at least " : "",
+                          bytes(of->usage.rss_peak_bytes).text);
+    tare__finding_say(
+        out, &finding->advice,
+        "A smaller batch, gradient checkpointing or fewer DataLoader workers (each holds batches of its "
+        "own: num_workers x prefetch_factor) need less; memory-mapped data is not held twice. Or give "
+        "the job more.");
+    tare__finding_say(out, &finding->gain_how, "no gain in time: it keeps the run from being killed");
+    tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
+    tare__finding_figure(out, finding, "used", most.bytes, TARE__SHOW_BYTES);
+    tare__finding_figure(out, finding, "allowed", of->usage.memory_allowed_bytes, TARE__SHOW_BYTES);
+}
+
+void tare__rule_memory_large(findings *out, const tare__analysis *of)
+{
+    const tare__usage_table *usage = &of->usage;
+    if (!isnan(usage->memory_allowed_bytes) || !(usage->rss_peak_bytes > limit(LIMIT_MEMORY_LARGE)))
+        return;
+    tare__finding *finding = tare__finding_add(out, TARE__INFO);
+    tare__finding_say(out, &finding->title, "A process held %s of memory", bytes(usage->rss_peak_bytes).text);
+    tare__finding_say(
+        out, &finding->evidence,
+        "%s held %s at most. What the job may use is not known, so that it cannot be said whether that "
+        "is much.",
+        usage->rss_peak_process ? tare__show_name(usage->rss_peak_process).text : "The largest process",
+        bytes(usage->rss_peak_bytes).text);
+    tare__finding_say(out, &finding->advice,
+                      "A smaller batch, gradient checkpointing or memory-mapped data need less.");
+    tare__finding_say(out, &finding->gain_how, "no gain in time");
+    tare__finding_figure(out, finding, "used", usage->rss_peak_bytes, TARE__SHOW_BYTES);
+}
+
+/* ---- swap ------------------------------------------------------------------------------------ */
+static double total_of(const tare__analysis *of, tare__metric metric)
+{
+    const tare__metric_row *row = tare__rows_first(of, metric, TARE__SUBJECT_SYSTEM);
+    return row ? row->total : NAN;
+}
+
+static void tell_swap(findings *out, const tare__analysis *of, double own, double in, double away,
+                      const stretch *when)
+{
+    double rate = in / of->run.elapsed_ns * 1e9, waits = tare__pressure_of(of, TARE__M_PRESSURE_MEMORY);
+    bool ours = own >= limit(LIMIT_SWAPPED);
+    tare__finding *finding = tare__finding_add(out, !ours                             ? TARE__INFO
+                                                    : rate >= limit(LIMIT_SWAP_HEAVY) ? TARE__CRITICAL
+                                                                                      : TARE__WARNING);
+    if (ours)
+        tare__finding_say(out, &finding->title, "%s of its memory were swapped out", bytes(own).text);
+    else
+        tare__finding_say(out, &finding->title, "The machine swapped %s meanwhile", bytes(in + away).text);
+    if (isfinite(own))
+        tare__finding_say(out, &finding->evidence, "Of the job's own memory up to %s were swapped out.",
+                          bytes(own).text);
+    if (isfinite(in) && isfinite(away))
+        tare__finding_say(out, &finding->evidence, "The machine swapped %s in and %s out.", bytes(in).text,
+                          bytes(away).text);
+    tare__finding_when(finding, when);
+    tare__finding_say(
+        out, &finding->advice,
+        "What comes back from swap is a thousand times slower than memory: a smaller batch, fewer "
+        "workers, or more memory; not more swap.");
+    if (isfinite(waits)) {
+        finding->gain = fmin(waits, 1);
+        tare__finding_say(out, &finding->gain_how,
+                          "at most: %s of the time some task waited for memory (pressure)",
+                          tare__show(waits, TARE__SHOW_SHARE).text);
+    } else {
+        tare__finding_say(out, &finding->gain_how,
+                          "not predicted: how long tasks waited for memory is not known");
+    }
+    tare__finding_figure(out, finding, "swapped", own, TARE__SHOW_BYTES);
+    tare__finding_figure(out, finding, "swapped_in", in, TARE__SHOW_BYTES);
+    tare__finding_figure(out, finding, "swapped_out", away, TARE__SHOW_BYTES);
+}
+
+void tare__rule_swap(findings *out, const tare__analysis *of)
+{
+    curve curve;
+    double own = NAN, in = total_of(of, TARE__M_SWAP_IN), away = total_of(of, TARE__M_SWAP_OUT);
+    stretch when = {.from_ns = NAN, .to_ns = NAN};
+    if (tare__tree_curve(of, TARE__M_SWAPPED, &curve)) {
+        when = tare__curve_above(&curve, limit(LIMIT_SWAPPED));
+        for (size_t i = 0; i < curve.n; i++)
+            own = isnan(own) ? curve.points[i].value : fmax(own, curve.points[i].value);
+    }
+    if (own >= limit(LIMIT_SWAPPED) || in + away >= limit(LIMIT_SWAP_TRAFFIC))
+        tell_swap(out, of, own, in, away, &when);
+}

@@ -1,0 +1,197 @@
+/* rules_run: how the run ended: killed for want of memory, by a signal, with a status; and spans that are missing.
+ * Owned by the thread that analyzes.
+ * Must not know how any of it was found out. */
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+
+#include "rules.h"
+
+static shown bytes(double value)
+{
+    return tare__show(value, TARE__SHOW_BYTES);
+}
+
+/* ---- killed for want of memory --------------------------------------------------------------- */
+/* The process that grew most, and when. */
+static const tare__metric_row *who_grew(const tare__analysis *of)
+{
+    static const tare__metric metrics[] = {TARE__M_RSS_ANON, TARE__M_RSS};
+    const tare__metric_row *row, *most = NULL;
+    for (size_t i = 0; i < TARE__COUNT_OF(metrics) && !most; i++)
+        for (size_t at = 0; (row = tare__rows_next(of, &at, metrics[i], TARE__SUBJECT_PROCESS));)
+            if (row->max > row->first && (!most || row->max - row->first > most->max - most->first))
+                most = row;
+    return most;
+}
+
+/* How long the second half of its growth took: a job that was flat for hours and then grew is told so. */
+static double last_half_ns(const tare__metric_row *row)
+{
+    double half = row->first + (row->max - row->first) / 2, from = row->from_ns;
+    for (size_t i = 0; row->points && i < row->n_points && row->points[i].at_ns <= row->max_at_ns; i++)
+        if (row->points[i].mean <= half)
+            from = row->points[i].at_ns + row->points[i].lasts_ns;
+    return row->max_at_ns - from;
+}
+
+static void say_who_grew(findings *out, tare__finding *finding, const tare__analysis *of)
+{
+    const tare__metric_row *who = who_grew(of);
+    if (!who)
+        return;
+    double half_ns = last_half_ns(who), rate = (who->max - who->first) / 2 / (half_ns / 1e9);
+    tare__finding_say(out, &finding->evidence, "Process %llu (%s) grew from %s at %s to %s at %s",
+                      (unsigned long long)who->key, tare__show_name(who->label).text, bytes(who->first).text,
+                      tare__show_time(who->from_ns).text, bytes(who->max).text,
+                      tare__show_time(who->max_at_ns).text);
+    if (half_ns > 0)
+        tare__finding_say(out, &finding->evidence, "(half of that in the last %s: %s a second);",
+                          tare__show_time(half_ns).text, bytes(rate).text);
+    tare__finding_say(out, &finding->evidence, "it was last seen at %s.", tare__show_time(who->to_ns).text);
+    finding->from_ns = who->from_ns;
+    finding->to_ns = who->to_ns;
+    tare__finding_figure(out, finding, "pid", (double)who->key, TARE__SHOW_COUNT);
+    tare__finding_figure(out, finding, "first", who->first, TARE__SHOW_BYTES);
+    tare__finding_figure(out, finding, "last", who->last, TARE__SHOW_BYTES);
+    tare__finding_figure(out, finding, "largest", who->max, TARE__SHOW_BYTES);
+    if (half_ns > 0)
+        tare__finding_figure(out, finding, "rate", rate, TARE__SHOW_BYTES_PER_S);
+}
+
+/* Spans that never ended tell where it was. */
+static void say_open_span(findings *out, tare__finding *finding, const tare__analysis *of)
+{
+    const tare__span_row *inner = NULL;
+    for (size_t i = 0; i < of->n_spans; i++)
+        if (of->spans[i].still_open && (!inner || of->spans[i].depth > inner->depth))
+            inner = &of->spans[i];
+    if (inner)
+        tare__finding_say(out, &finding->evidence, "The innermost span open then was %s.",
+                          tare__show_name(inner->name).text);
+}
+
+static double most_used(const tare__analysis *of)
+{
+    const tare__metric_row *used = tare__rows_first(of, TARE__M_MEMORY_USED, TARE__SUBJECT_CONTAINER);
+    double most = used ? used->max : NAN;
+    most = fmax(most, of->usage.tree_rss_max_bytes); /* fmax takes the one that is a number */
+    return fmax(most, of->usage.rss_peak_bytes);
+}
+
+void tare__rule_killed(findings *out, const tare__analysis *of)
+{
+    double allowed = of->usage.memory_allowed_bytes, used = most_used(of);
+    bool at_limit = of->run.signal == SIGKILL && used >= limit(LIMIT_KILLED_AT) * allowed;
+    if (!of->run.oom_killed && !at_limit)
+        return;
+    tare__finding *finding = tare__finding_add(out, TARE__CRITICAL);
+    if (isfinite(allowed))
+        tare__finding_say(out, &finding->title,
+                          "Killed for want of memory: %s of the %s it may use were in use", bytes(used).text,
+                          bytes(allowed).text);
+    else
+        tare__finding_say(out, &finding->title, "Killed for want of memory after %s",
+                          tare__show_time(of->run.elapsed_ns).text);
+    tare__finding_say(out, &finding->evidence, "%s",
+                      of->run.oom_killed
+                          ? "The kernel counted a process killed for want of memory."
+                          : "It was killed by SIGKILL with its memory at the limit; the kernel's own count "
+                            "is not known.");
+    say_who_grew(out, finding, of);
+    if (isfinite(used) && isfinite(allowed))
+        tare__finding_say(out, &finding->evidence, "At most %s were seen in use; the limit is %s.",
+                          bytes(used).text, bytes(allowed).text);
+    say_open_span(out, finding, of);
+    tare__finding_say(
+        out, &finding->advice,
+        "If it grew all along, something is kept from step to step: losses or outputs with their graph "
+        "(use .item() or .detach()), lists and caches without a bound. If it grew at once: a smaller "
+        "batch, gradient checkpointing, fewer DataLoader workers, memory-mapped data. Or raise the limit "
+        "(docker --memory, Kubernetes resources.limits.memory).");
+    tare__finding_say(out, &finding->gain_how, "no gain in time: without this the run does not finish");
+    tare__finding_figure(out, finding, "used", used, TARE__SHOW_BYTES);
+    tare__finding_figure(out, finding, "allowed", allowed, TARE__SHOW_BYTES);
+}
+
+/* ---- ends ------------------------------------------------------------------------------------ */
+static const struct {
+    int number;
+    const char *name, *meaning;
+} signals[] = {
+    {SIGABRT, "SIGABRT", "It ended itself: an assertion, or a library that gave up. Its last lines say why."},
+    {SIGSEGV, "SIGSEGV",
+     "It touched memory that is not its own: a fault in native code. A debugger or "
+     "PYTHONFAULTHANDLER=1 shows where."},
+    {SIGBUS, "SIGBUS",
+     "It touched a mapped file or shared memory that is not there: often a full /dev/shm "
+     "(docker --shm-size, --ipc=host)."},
+    {SIGFPE, "SIGFPE", "It divided an integer by zero."},
+    {SIGILL, "SIGILL", "This CPU does not know an instruction of it: a library was built for a newer one."},
+    {SIGKILL, "SIGKILL",
+     "Somebody killed it: a scheduler, a time limit, a person, or the kernel for want of memory "
+     "(dmesg tells)."},
+    {SIGTERM, "SIGTERM", "Somebody asked it to end: a scheduler, a time limit, or a person."},
+    {SIGINT, "SIGINT", "It was interrupted, as by Ctrl-C."},
+    {SIGHUP, "SIGHUP", "Its terminal went away: run it under nohup, tmux or a scheduler."},
+    {SIGPIPE, "SIGPIPE", "Whoever read its output went away."},
+};
+
+void tare__rule_ended_by_signal(findings *out, const tare__analysis *of)
+{
+    int number = of->run.signal;
+    if (number <= 0)
+        return;
+    tare__finding *finding = tare__finding_add(out, TARE__INFO);
+    const char *name = NULL, *meaning = "Look at the last lines of its output.";
+    for (size_t i = 0; i < TARE__COUNT_OF(signals); i++)
+        if (signals[i].number == number) {
+            name = signals[i].name;
+            meaning = signals[i].meaning;
+        }
+    tare__finding_say(out, &finding->title, "Ended by signal %d%s%s%s after %s", number, name ? " (" : "",
+                      name ? name : "", name ? ")" : "", tare__show_time(of->run.elapsed_ns).text);
+    tare__finding_say(out, &finding->evidence, "The program did not end by itself: signal %d ended it at %s.",
+                      number, tare__show_time(of->run.elapsed_ns).text);
+    say_open_span(out, finding, of);
+    tare__finding_say(out, &finding->advice, "%s", meaning);
+    tare__finding_say(out, &finding->gain_how, "no gain in time");
+    tare__finding_figure(out, finding, "signal", number, TARE__SHOW_COUNT);
+}
+
+void tare__rule_exit_status(findings *out, const tare__analysis *of)
+{
+    if (of->run.status <= 0)
+        return;
+    tare__finding *finding = tare__finding_add(out, TARE__INFO);
+    tare__finding_say(out, &finding->title, "Ended with exit status %d", of->run.status);
+    tare__finding_say(out, &finding->evidence,
+                      "The program itself returned %d after %s; 0 would mean success.", of->run.status,
+                      tare__show_time(of->run.elapsed_ns).text);
+    tare__finding_say(out, &finding->advice,
+                      "Look at the last lines of its output. The figures are those up to there.");
+    tare__finding_say(out, &finding->gain_how, "no gain in time");
+    tare__finding_figure(out, finding, "status", of->run.status, TARE__SHOW_COUNT);
+}
+
+/* ---- what is missing ------------------------------------------------------------------------- */
+void tare__rule_dropped(findings *out, const tare__analysis *of)
+{
+    double dropped = (double)of->run.dropped_spans, share = dropped / (dropped + (double)of->run.spans);
+    if (!of->run.dropped_spans)
+        return;
+    tare__finding *finding =
+        tare__finding_add(out, share > limit(LIMIT_DROPPED_CRITICAL) ? TARE__CRITICAL : TARE__WARNING);
+    tare__finding_say(out, &finding->title, "%s spans (%s) were dropped: the figures of spans are too small",
+                      tare__show(dropped, TARE__SHOW_COUNT).text, tare__show(share, TARE__SHOW_SHARE).text);
+    tare__finding_say(out, &finding->evidence, "%s spans were recorded, %s found no room in a full buffer.",
+                      tare__show((double)of->run.spans, TARE__SHOW_COUNT).text,
+                      tare__show(dropped, TARE__SHOW_COUNT).text);
+    tare__finding_say(
+        out, &finding->advice,
+        "Record with more room (tare run --pool 64M), or use aggregate spans for what is called millions of "
+        "times a second.");
+    tare__finding_say(out, &finding->gain_how, "no gain in time: it makes the other figures right");
+    tare__finding_figure(out, finding, "dropped", dropped, TARE__SHOW_COUNT);
+    tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
+}

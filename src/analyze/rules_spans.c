@@ -1,0 +1,314 @@
+/* rules_spans: which operation takes the time; data loading, forward and backward as shares of the steps.
+ * Owned by the thread that analyzes.
+ * Must not know where spans come from. */
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rules.h"
+
+static shown percent(double share)
+{
+    return tare__show(share, TARE__SHOW_SHARE);
+}
+
+/* ---- phases: what names mean (docs/FINDINGS.md has this list) -------------------------------- */
+typedef enum phase { LOADING, FORWARD, BACKWARD, PHASES } phase;
+
+/* In small letters, without blanks and marks: data_loading, Data-Loading and dataLoading are one. */
+static const struct {
+    phase phase;
+    bool starts; /* the name only has to start so */
+    const char *name;
+} phase_names[] = {
+    {LOADING, false, "dataloading"},
+    {LOADING, false, "dataload"},
+    {LOADING, false, "loaddata"},
+    {LOADING, false, "dataloader"},
+    {LOADING, false, "loadbatch"},
+    {LOADING, false, "batchloading"},
+    {LOADING, false, "nextbatch"},
+    {LOADING, false, "getbatch"},
+    {LOADING, false, "fetch"},
+    {LOADING, false, "fetchbatch"},
+    {LOADING, false, "fetchdata"},
+    {LOADING, false, "datafetch"},
+    {LOADING, false, "fetching"},
+    {LOADING, false, "datawait"},
+    {LOADING, false, "waitfordata"},
+    {LOADING, false, "inputpipeline"},
+    {LOADING, false, "dataloadernext"},
+    {LOADING, true, "enumeratedataloader"}, /* as torch names its loaders' spans */
+    {FORWARD, false, "forward"},
+    {FORWARD, false, "forwardpass"},
+    {FORWARD, false, "modelforward"},
+    {FORWARD, false, "fwd"},
+    {BACKWARD, false, "backward"},
+    {BACKWARD, false, "backwardpass"},
+    {BACKWARD, false, "lossbackward"},
+    {BACKWARD, false, "bwd"},
+};
+
+/* Only what stands behind the last '/' counts: "train/data_loading". */
+static void plain_name(const char *name, char out[64])
+{
+    size_t n = 0;
+    const char *slash = strrchr(name, '/');
+    for (const char *at = slash && slash[1] ? slash + 1 : name; *at && n < 63; at++)
+        if (isalnum((unsigned char)*at))
+            out[n++] = (char)tolower((unsigned char)*at);
+    out[n] = '\0';
+}
+
+static phase phase_of(const char *name)
+{
+    char plain[64];
+    plain_name(name, plain);
+    for (size_t i = 0; i < TARE__COUNT_OF(phase_names); i++) {
+        const char *wanted = phase_names[i].name;
+        if (phase_names[i].starts ? strncmp(plain, wanted, strlen(wanted)) == 0 : strcmp(plain, wanted) == 0)
+            return phase_names[i].phase;
+    }
+    return PHASES;
+}
+
+/* ---- time of a phase ------------------------------------------------------------------------- */
+typedef struct phase_time {
+    double inside_ns, outside_ns; /* of steps */
+    double steps_ns, top_ns;      /* of all outermost steps; of all outermost spans */
+    const char *name;             /* the one with most time */
+    double most_ns;
+} phase_time;
+
+static bool has_above(const tare__analysis *of, const tare__span_row *row, uint32_t kind, phase phase)
+{
+    for (uint32_t at = row->parent; at != TARE__NO_ROW; at = of->spans[at].parent)
+        if (of->spans[at].kind == kind || (phase != PHASES && phase_of(of->spans[at].name) == phase))
+            return true;
+    return false;
+}
+
+#define NO_KIND UINT32_MAX
+
+static phase_time time_of(const tare__analysis *of, phase phase)
+{
+    phase_time sum = {0};
+    for (size_t i = 0; i < of->n_spans; i++) {
+        const tare__span_row *row = &of->spans[i];
+        if (row->parent == TARE__NO_ROW)
+            sum.top_ns += row->total_ns;
+        if (row->kind == TARE_KIND_STEP && !has_above(of, row, TARE_KIND_STEP, PHASES))
+            sum.steps_ns += row->total_ns;
+        if (phase_of(row->name) != phase || has_above(of, row, NO_KIND, phase))
+            continue;
+        if (has_above(of, row, TARE_KIND_STEP, PHASES))
+            sum.inside_ns += row->total_ns;
+        else
+            sum.outside_ns += row->total_ns;
+        if (row->total_ns > sum.most_ns) {
+            sum.most_ns = row->total_ns;
+            sum.name = row->name;
+        }
+    }
+    return sum;
+}
+
+/* Loading between steps belongs to the loop as much as loading inside them. Steps and loading together cannot
+ * take longer than the run unless they overlap: what overlaps is hidden already. */
+static double loading_share(const tare__analysis *of, const phase_time *time, double *lost_ns)
+{
+    double outside = time->outside_ns;
+    if (!(time->steps_ns > 0)) {
+        *lost_ns = fmin(outside, of->run.elapsed_ns);
+        return time->top_ns > 0 ? outside / time->top_ns : NAN;
+    }
+    if (time->steps_ns + outside > 1.02 * of->run.elapsed_ns)
+        outside = fmax(0, of->run.elapsed_ns - time->steps_ns);
+    *lost_ns = fmin(time->inside_ns + outside, of->run.elapsed_ns);
+    return (time->inside_ns + outside) / (time->steps_ns + outside);
+}
+
+static double compute_share(const phase_time *time)
+{
+    double all = time->steps_ns > 0 ? time->steps_ns : time->top_ns;
+    double part = time->steps_ns > 0 ? time->inside_ns : time->outside_ns;
+    return all > 0 ? part / all : NAN;
+}
+
+static bool long_enough(const tare__analysis *of)
+{
+    return of->run.clock_known && of->run.elapsed_ns >= limit(LIMIT_SHORTEST_SPANS);
+}
+
+void tare__rule_loading(findings *out, const tare__analysis *of)
+{
+    if (!long_enough(of))
+        return;
+    double lost_ns = NAN;
+    phase_time time = time_of(of, LOADING);
+    double share = loading_share(of, &time, &lost_ns);
+    if (!(share > limit(LIMIT_LOADING)))
+        return;
+    tare__finding *finding = tare__finding_add(out, TARE__WARNING);
+    bool steps = time.steps_ns > 0;
+    tare__finding_say(out, &finding->title, "Data loading takes %s of the %s", percent(share).text,
+                      steps ? "steps" : "time");
+    tare__finding_say(
+        out, &finding->evidence, "%s was spent in spans that load data (most of it in %s), of %s in %s.",
+        tare__show_time(lost_ns).text, tare__show_name(time.name ? time.name : "").text,
+        tare__show_time(steps ? time.steps_ns + lost_ns - fmin(lost_ns, time.inside_ns) : time.top_ns).text,
+        steps ? "steps and the loading between them" : "all spans");
+    tare__finding_say(
+        out, &finding->advice,
+        "Load while the model computes: DataLoader(num_workers=4, persistent_workers=True, "
+        "prefetch_factor=2), pin_memory=True for copies to a GPU; decode and augment ahead of time; store "
+        "the data in few large files.");
+    finding->gain = fmin(lost_ns / of->run.elapsed_ns, 1);
+    tare__finding_say(out, &finding->gain_how,
+                      "at most (Amdahl): the %s of the run's time, if loading were hidden behind compute",
+                      percent(finding->gain).text);
+    tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
+    tare__finding_figure(out, finding, "loading", lost_ns / 1e9, TARE__SHOW_SECONDS);
+}
+
+/* Host time around asynchronous work is not its duration: where a GPU was used, these say nothing. */
+static void look_at_compute(findings *out, const tare__analysis *of, phase phase, rule_limit which,
+                            const char *what, const char *advice)
+{
+    if (!long_enough(of) || tare__any_gpu_used(of))
+        return;
+    phase_time time = time_of(of, phase);
+    double share = compute_share(&time), spent = time.steps_ns > 0 ? time.inside_ns : time.outside_ns;
+    if (!(share > limit(which)))
+        return;
+    tare__finding *finding = tare__finding_add(out, TARE__INFO);
+    tare__finding_say(out, &finding->title, "The %s pass takes %s of the %s", what, percent(share).text,
+                      time.steps_ns > 0 ? "steps" : "time");
+    tare__finding_say(out, &finding->evidence,
+                      "%s was spent in spans of the %s pass (most of it in %s), of %s.",
+                      tare__show_time(spent).text, what, tare__show_name(time.name ? time.name : "").text,
+                      tare__show_time(time.steps_ns > 0 ? time.steps_ns : time.top_ns).text);
+    tare__finding_say(out, &finding->advice, "%s", advice);
+    finding->gain = fmin(spent / of->run.elapsed_ns, 1);
+    tare__finding_say(out, &finding->gain_how, "at most (Amdahl): if it took no time at all");
+    tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
+    tare__finding_figure(out, finding, "spent", spent / 1e9, TARE__SHOW_SECONDS);
+}
+
+void tare__rule_forward(findings *out, const tare__analysis *of)
+{
+    look_at_compute(
+        out, of, FORWARD, LIMIT_FORWARD, "forward",
+        "Mixed precision (torch.autocast), torch.compile, channels_last for convolutions, or a smaller "
+        "model make it cheaper. That it is the largest part is usual for inference.");
+}
+
+void tare__rule_backward(findings *out, const tare__analysis *of)
+{
+    look_at_compute(
+        out, of, BACKWARD, LIMIT_BACKWARD, "backward",
+        "It usually takes twice the forward pass. Mixed precision, freezing layers that need no training, "
+        "and no gradient checkpointing where memory allows make it cheaper.");
+}
+
+/* ---- operations ------------------------------------------------------------------------------ */
+typedef struct operations {
+    tare__intern *names;
+    double *self_ns;
+    uint64_t *calls;
+    uint32_t *kinds;
+    uint32_t n;
+    double all_ns;
+} operations;
+
+static void free_operations(operations *all)
+{
+    tare__intern_free(all->names);
+    free(all->self_ns);
+    free(all->calls);
+    free(all->kinds);
+}
+
+/* Self times by name, wherever in the tree. */
+static bool add_up(const tare__analysis *of, operations *all)
+{
+    *all = (operations){.names = tare__intern_new(),
+                        .self_ns = calloc(of->n_spans, sizeof(double)),
+                        .calls = calloc(of->n_spans, sizeof(uint64_t)),
+                        .kinds = calloc(of->n_spans, sizeof(uint32_t))};
+    if (!all->names || !all->self_ns || !all->calls || !all->kinds)
+        return false;
+    for (size_t i = 0; i < of->n_spans; i++) {
+        const tare__span_row *row = &of->spans[i];
+        uint32_t id = tare__intern_add(all->names, row->name, strlen(row->name));
+        if (id == TARE__INTERN_NONE)
+            return false;
+        all->self_ns[id] += row->self_ns;
+        all->calls[id] += row->calls;
+        all->kinds[id] = row->kind;
+        all->all_ns += row->self_ns;
+    }
+    all->n = tare__intern_count(all->names);
+    return true;
+}
+
+/* Has a rule of its own, and that one speaks of it. */
+static bool told_elsewhere(const findings *out, const char *name)
+{
+    static const char *const ids[] = {
+        [LOADING] = "data-loading", [FORWARD] = "forward", [BACKWARD] = "backward"};
+    phase phase = phase_of(name);
+    for (size_t i = 0; phase != PHASES && i < out->n; i++)
+        if (strcmp(out->rows[i].id, ids[phase]) == 0)
+            return true;
+    return false;
+}
+
+static void tell_operation(findings *out, const tare__analysis *of, const operations *all, uint32_t id)
+{
+    double share = all->self_ns[id] / all->all_ns, of_run = all->self_ns[id] / of->run.elapsed_ns;
+    const char *name = tare__intern_text(all->names, id, NULL);
+    bool frame = all->kinds[id] == TARE_KIND_STEP || all->kinds[id] == TARE_KIND_EPOCH;
+    tare__finding *finding =
+        tare__finding_add(out, share > limit(LIMIT_OPERATION_WARNING) && !frame ? TARE__WARNING : TARE__INFO);
+    tare__finding_say(out, &finding->title, "%s takes %s of the time by itself", tare__show_name(name).text,
+                      percent(share).text);
+    tare__finding_say(out, &finding->evidence,
+                      "%s called %s times took %s without the spans inside it, of %s in all spans.",
+                      tare__show_name(name).text, tare__show((double)all->calls[id], TARE__SHOW_COUNT).text,
+                      tare__show_time(all->self_ns[id]).text, tare__show_time(all->all_ns).text);
+    if (tare__any_gpu_used(of))
+        tare__finding_say(out, &finding->evidence,
+                          "This is time of the host; work it started on a GPU is not in it.");
+    if (frame)
+        tare__finding_say(
+            out, &finding->advice,
+            "This time lies inside it but in no span of its own: put spans around its parts to see which.");
+    else
+        tare__finding_say(
+            out, &finding->advice,
+            "Look here first: can it be done less often, ahead of time, in larger batches, or beside the "
+            "rest? Spans inside it show which part.");
+    finding->gain = fmin(fmin(share, of_run), 1);
+    tare__finding_say(out, &finding->gain_how, "at most (Amdahl): if it took no time at all");
+    tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
+    tare__finding_figure(out, finding, "self", all->self_ns[id] / 1e9, TARE__SHOW_SECONDS);
+    tare__finding_figure(out, finding, "calls", (double)all->calls[id], TARE__SHOW_COUNT);
+}
+
+/* After the rules of the phases, whose news it does not repeat. A single name has nothing to stand out from. */
+void tare__rule_operations(findings *out, const tare__analysis *of)
+{
+    operations all;
+    if (!long_enough(of) || of->n_spans < 2)
+        return;
+    if (!add_up(of, &all))
+        out->failed = true;
+    for (uint32_t id = 0; !out->failed && all.n > 1 && id < all.n; id++)
+        if (all.self_ns[id] > limit(LIMIT_OPERATION_INFO) * all.all_ns && all.kinds[id] != 0 &&
+            all.self_ns[id] > limit(LIMIT_OPERATION_OF_RUN) * of->run.elapsed_ns &&
+            !told_elsewhere(out, tare__intern_text(all.names, id, NULL)))
+            tell_operation(out, of, &all, id);
+    free_operations(&all);
+}

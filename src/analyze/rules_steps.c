@@ -1,0 +1,171 @@
+/* rules_steps: steps that differ, and a slow first one.
+ * Owned by the thread that analyzes.
+ * Must not know what a step does. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "rules.h"
+
+/* ---- the first step -------------------------------------------------------------------------- */
+static void tell_first(findings *out, const tare__analysis *of, const tare__step_row *row)
+{
+    double cost = row->first_ns - row->rest_p50_ns, of_run = cost / of->run.elapsed_ns;
+    tare__finding *finding =
+        tare__finding_add(out, of_run > limit(LIMIT_FIRST_STEP_OF_RUN) ? TARE__WARNING : TARE__INFO);
+    tare__finding_say(out, &finding->title, "The first %s took %s, %s times the others",
+                      tare__show_name(row->name).text, tare__show_time(row->first_ns).text,
+                      tare__show(row->first_ns / row->rest_p50_ns, TARE__SHOW_COUNT).text);
+    tare__finding_say(
+        out, &finding->evidence,
+        "The first took %s; the median of the other %s is %s. It cost %s more than one of them.",
+        tare__show_time(row->first_ns).text, tare__show((double)row->count - 1, TARE__SHOW_COUNT).text,
+        tare__show_time(row->rest_p50_ns).text, tare__show_time(cost).text);
+    for (size_t i = 0; i < row->n_slowest; i++) {
+        if (row->slowest[i].duration_ns != row->first_ns)
+            continue;
+        finding->from_ns = row->slowest[i].start_at_ns;
+        finding->to_ns = finding->from_ns + row->first_ns;
+        break;
+    }
+    tare__finding_say(
+        out, &finding->advice,
+        "Caches, allocators, kernels and compilers warm up in it (torch.compile, cudnn.benchmark, starting "
+        "DataLoader workers). Leave it out of measurements; warm up with one batch before timing; keep "
+        "compiled kernels between runs where it hurts.");
+    finding->gain = fmin(fmax(of_run, 0), 1);
+    tare__finding_say(out, &finding->gain_how,
+                      "at most: what the first one took beyond the median, once a run");
+    tare__finding_figure(out, finding, "first", row->first_ns / 1e9, TARE__SHOW_SECONDS);
+    tare__finding_figure(out, finding, "median", row->rest_p50_ns / 1e9, TARE__SHOW_SECONDS);
+    tare__finding_figure(out, finding, "ratio", row->first_ns / row->rest_p50_ns, TARE__SHOW_COUNT);
+}
+
+void tare__rule_first_step(findings *out, const tare__analysis *of)
+{
+    for (size_t i = 0; of->run.clock_known && i < of->n_steps; i++) {
+        const tare__step_row *row = &of->steps[i];
+        if (row->count >= limit(LIMIT_FEWEST_STEPS) &&
+            row->first_ns > limit(LIMIT_FIRST_STEP_RATIO) * row->rest_p50_ns &&
+            row->first_ns - row->rest_p50_ns >= limit(LIMIT_FIRST_STEP_COST))
+            tell_first(out, of, row);
+    }
+}
+
+/* ---- steps that differ ----------------------------------------------------------------------- */
+typedef struct slow {
+    tare__slow_step steps[TARE__SLOWEST];
+    size_t n;
+    double excess_ns; /* beyond the median */
+} slow;
+
+/* The slowest without the first of all. */
+static slow slow_ones(const tare__step_row *row)
+{
+    slow found = {.n = 0};
+    bool first_seen = false;
+    for (size_t i = 0; i < row->n_slowest; i++) {
+        if (!first_seen && row->slowest[i].duration_ns == row->first_ns) {
+            first_seen = true;
+            continue;
+        }
+        found.steps[found.n++] = row->slowest[i];
+        found.excess_ns += fmax(0, row->slowest[i].duration_ns - row->rest_p50_ns);
+    }
+    return found;
+}
+
+static uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+    while (b) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* Slow ones that come at equal distances point at something done every so many steps. 0: they do not. */
+static uint64_t distance_of(const slow *slow)
+{
+    uint64_t divisor = 0;
+    for (size_t i = 0; i < slow->n; i++) {
+        if (!slow->steps[i].has_index)
+            return 0;
+        uint64_t a = slow->steps[i].index, b = slow->steps[0].index;
+        divisor = common_divisor(divisor, a > b ? a - b : b - a);
+    }
+    return slow->n >= 3 && divisor >= 5 ? divisor : 0;
+}
+
+static void say_slow_ones(findings *out, tare__finding *finding, const slow *slow, double median_ns)
+{
+    for (size_t i = 0; i < slow->n && i < 3; i++) {
+        const tare__slow_step *step = &slow->steps[i];
+        if (step->duration_ns <= median_ns)
+            break;
+        if (step->has_index)
+            tare__finding_say(out, &finding->evidence, "Step %" PRIu64 " at %s took %s.", step->index,
+                              tare__show_time(step->start_at_ns).text,
+                              tare__show_time(step->duration_ns).text);
+        else
+            tare__finding_say(out, &finding->evidence, "One at %s took %s.",
+                              tare__show_time(step->start_at_ns).text,
+                              tare__show_time(step->duration_ns).text);
+    }
+}
+
+static void tell_variance(findings *out, const tare__analysis *of, const tare__step_row *row,
+                          const slow *slow)
+{
+    double rest = (double)row->count - 1, mean = (row->total_ns - row->first_ns) / rest;
+    double ratio = slow->steps[0].duration_ns / row->each.min_ns;
+    double lost = fmax(0, mean - row->rest_p50_ns) * rest, tail = row->each.p95_ns / row->each.p50_ns;
+    uint64_t distance = distance_of(slow);
+    tare__finding *finding =
+        tare__finding_add(out, tail > limit(LIMIT_STEP_TAIL) ? TARE__WARNING : TARE__INFO);
+    finding->from_ns = slow->steps[0].start_at_ns;
+    finding->to_ns = finding->from_ns + slow->steps[0].duration_ns;
+    tare__finding_say(out, &finding->title, "The slowest %s took %s times the fastest",
+                      tare__show_name(row->name).text, tare__show(ratio, TARE__SHOW_COUNT).text);
+    tare__finding_say(
+        out, &finding->evidence,
+        "Of %s (without the first) the fastest took %s, the median %s, the slowest %s; p95 is %s times "
+        "the median.",
+        tare__show(rest, TARE__SHOW_COUNT).text, tare__show_time(row->each.min_ns).text,
+        tare__show_time(row->rest_p50_ns).text, tare__show_time(slow->steps[0].duration_ns).text,
+        tare__show(tail, TARE__SHOW_COUNT).text);
+    say_slow_ones(out, finding, slow, row->rest_p50_ns);
+    if (distance)
+        tare__finding_say(out, &finding->evidence, "The slowest come every %" PRIu64 " steps.", distance);
+    tare__finding_say(
+        out, &finding->advice,
+        distance ? "Something is done every so many steps: logging, evaluation, checkpoints. Do it less "
+                   "often or in the background."
+                 : "Likely causes: inputs of different sizes (pad or sort batches by length), random "
+                   "augmentation (precompute it), a loader that cannot keep up, garbage collection, or "
+                   "others on the machine.");
+    finding->gain = fmin(lost / of->run.elapsed_ns, 1);
+    tare__finding_say(out, &finding->gain_how, "at most: if every step took the median");
+    tare__finding_figure(out, finding, "ratio", ratio, TARE__SHOW_COUNT);
+    tare__finding_figure(out, finding, "fastest", row->each.min_ns / 1e9, TARE__SHOW_SECONDS);
+    tare__finding_figure(out, finding, "slowest", slow->steps[0].duration_ns / 1e9, TARE__SHOW_SECONDS);
+    tare__finding_figure(out, finding, "tail", tail, TARE__SHOW_COUNT);
+}
+
+void tare__rule_step_variance(findings *out, const tare__analysis *of)
+{
+    for (size_t i = 0; of->run.clock_known && i < of->n_steps; i++) {
+        const tare__step_row *row = &of->steps[i];
+        slow slow = slow_ones(row);
+        if (row->count < limit(LIMIT_FEWEST_STEPS) || slow.n == 0)
+            continue;
+        double slowest = slow.steps[0].duration_ns;
+        /* One hiccup in a million steps is no news: it has to cost something. */
+        bool costs = row->each.p95_ns > limit(LIMIT_STEP_TAIL) * row->each.p50_ns ||
+                     slow.excess_ns > limit(LIMIT_STEP_EXCESS) * row->total_ns;
+        if (slowest > limit(LIMIT_STEP_RATIO) * row->each.min_ns && slowest >= limit(LIMIT_STEP_SHORTEST) &&
+            costs)
+            tell_variance(out, of, row, &slow);
+    }
+}
