@@ -23,6 +23,7 @@ typedef struct tare__emit_options {
     bool all;    /* fold nothing, leave nothing out */
     bool raw;    /* show self times as measured, the recorder's own cost not taken off */
     bool pretty; /* JSON: indented */
+    const char *trace; /* its name, for the commands that the text tells of; NULL: none are told */
 } tare__emit_options;
 
 #define TARE__EMIT_WIDTH     80

@@ -1,83 +1,18 @@
 /* json: every table as strict JSON; the schema is docs/JSON.md.
  * Owned by the calling thread.
  * Must not know how the tables were made, nor where the bytes go. */
-#include "flush.h"
+#include "json_writer.h"
 
-#include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #define SCHEMA_NAME    "tare-report"
 #define SCHEMA_VERSION 1
+#define SCHEMA_MINOR   1 /* grows when keys are added */
 /* A path is as long as the row is deep: all paths of a deep recursion would be its square. */
 #define PATH_DEPTH_MAX 255u
 
-typedef struct writer {
-    tare__json json;
-    tare__text text;
-    const tare__analysis *analysis;
-    const tare__emit_sink *sink;
-    tare__error *error;
-    int status; /* the first failure; what comes after it is not written */
-} writer;
-
 /* ---- values -------------------------------------------------------------------------------------- */
-/* Whole nanoseconds; null when not known. */
-static void put_ns(writer *to, const char *key, double ns)
-{
-    tare__json_key(&to->json, key);
-    if (!isfinite(ns))
-        tare__json_null(&to->json);
-    else if (fabs(ns) < 9e18)
-        tare__json_signed(&to->json, (int64_t)llround(ns));
-    else
-        tare__json_double(&to->json, ns);
-}
-
-static void put_double(writer *to, const char *key, double value)
-{
-    tare__json_key(&to->json, key);
-    tare__json_double(&to->json, value);
-}
-
-static void put_unsigned(writer *to, const char *key, uint64_t value)
-{
-    tare__json_key(&to->json, key);
-    tare__json_unsigned(&to->json, value);
-}
-
-static void put_string(writer *to, const char *key, const char *value)
-{
-    tare__json_key(&to->json, key);
-    tare__json_string(&to->json, value);
-}
-
-static void put_bool(writer *to, const char *key, bool value)
-{
-    tare__json_key(&to->json, key);
-    tare__json_bool(&to->json, value);
-}
-
-/* Numbers for which 0 stands for "not known" in the tables. */
-static void put_known(writer *to, const char *key, int64_t value)
-{
-    tare__json_key(&to->json, key);
-    if (value == 0)
-        tare__json_null(&to->json);
-    else
-        tare__json_signed(&to->json, value);
-}
-
-static void put_row_index(writer *to, const char *key, uint32_t row)
-{
-    tare__json_key(&to->json, key);
-    if (row == TARE__NO_ROW)
-        tare__json_null(&to->json);
-    else
-        tare__json_unsigned(&to->json, row);
-}
-
 static void put_durations(writer *to, const tare__durations *each)
 {
     put_ns(to, "min_ns", each->min_ns);
@@ -107,23 +42,6 @@ static void put_place(writer *to, const char *file, uint32_t line)
 {
     put_string(to, "file", file);
     put_known(to, "line", file ? line : 0);
-}
-
-/* ---- lists --------------------------------------------------------------------------------------- */
-typedef void put_element(writer *to, size_t index);
-
-/* An array of objects under a key, handed on in pieces. */
-static void put_list(writer *to, const char *key, size_t n, put_element *put)
-{
-    tare__json_key(&to->json, key);
-    tare__json_array(&to->json);
-    for (size_t i = 0; i < n && !to->status; i++) {
-        tare__json_object(&to->json);
-        put(to, i);
-        tare__json_end_object(&to->json);
-        to->status = tare__emit_flush_piece(&to->text, to->sink, to->error);
-    }
-    tare__json_end_array(&to->json);
 }
 
 /* ---- run ----------------------------------------------------------------------------------------- */
@@ -169,6 +87,11 @@ static void put_run(writer *to)
     put_string(to, "host", run->host);
     put_known(to, "cpus", run->cpus);
     put_string(to, "cpu_model", run->cpu_model);
+    put_double(to, "memory_bytes", run->memory_bytes > 0 ? run->memory_bytes : NAN);
+    put_string(to, "gpus", run->gpus);
+    put_string(to, "kernel", run->kernel);
+    put_string(to, "system", run->system);
+    put_string(to, "revision", run->revision);
     put_string(to, "writer", run->writer);
     put_known(to, "start_realtime_ns", (int64_t)run->start_realtime_ns);
     put_ns(to, "elapsed_ns", run->elapsed_ns);
@@ -181,6 +104,8 @@ static void put_run(writer *to)
     else
         tare__json_signed(&to->json, run->status);
     put_known(to, "signal", run->signal);
+    put_bool(to, "oom_killed", run->oom_killed);
+    put_known(to, "attached", run->attached);
     put_unsigned(to, "spans", run->spans);
     put_damage(to, run);
     tare__json_end_object(&to->json);
@@ -427,6 +352,8 @@ static void put_own_reasons(writer *to, const tare__own_table *own)
         put_string(to, "own_ns", "the cost of an event was not calibrated in this run");
     if (!isfinite(own->collector_cpu_ns))
         put_string(to, "collector_cpu_ns", "the trace has no end, which tells it");
+    if (!isfinite(own->sampler_cpu_ns))
+        put_string(to, "sampler_cpu_ns", "nothing was sampled, or the trace has no end");
     tare__json_end_object(&to->json);
 }
 
@@ -440,6 +367,9 @@ static void put_own(writer *to)
     put_double(to, "share", own->share);
     put_ns(to, "recorded_ns", own->recorded_ns);
     put_ns(to, "collector_cpu_ns", own->collector_cpu_ns);
+    put_ns(to, "sampler_cpu_ns", own->sampler_cpu_ns);
+    put_ns(to, "interval_ns", own->interval_ns);
+    put_ns(to, "longest_interval_ns", own->longest_interval_ns);
     put_double(to, "pair_ns", own->pair_ns); /* a cost of one event is no whole number */
     put_double(to, "inner_ns", own->inner_ns);
     put_double(to, "next_ns", own->next_ns);
@@ -463,6 +393,7 @@ static void put_schema(writer *to)
     tare__json_object(&to->json);
     put_string(to, "name", SCHEMA_NAME);
     put_unsigned(to, "version", SCHEMA_VERSION);
+    put_unsigned(to, "minor", SCHEMA_MINOR);
     tare__json_end_object(&to->json);
 }
 
@@ -470,13 +401,15 @@ static int emit_json(const tare__emit_input *input, const tare__emit_options *op
                      const tare__emit_sink *sink, tare__error *error)
 {
     const tare__analysis *analysis = input->analysis;
-    writer to = {.analysis = analysis, .sink = sink, .error = error};
+    writer to = {.analysis = analysis, .all = options->all, .sink = sink, .error = error};
     tare__json_begin(&to.json, &to.text, options->pretty);
     tare__json_object(&to.json);
     put_schema(&to);
     put_run(&to);
     put_notes(&to);
     put_own(&to);
+    tare__json_put_usage(&to);
+    tare__json_put_findings(&to);
     put_list(&to, "groups", analysis->n_groups, put_group);
     put_list(&to, "spans", analysis->n_spans, put_span);
     put_list(&to, "steps", analysis->n_steps, put_step);
@@ -487,6 +420,7 @@ static int emit_json(const tare__emit_input *input, const tare__emit_options *op
     put_list(&to, "tracks", analysis->n_tracks, put_track);
     put_list(&to, "threads", analysis->n_threads, put_thread);
     put_list(&to, "processes", analysis->n_processes, put_process);
+    tare__json_put_metrics(&to);
     tare__json_end_object(&to.json);
     tare__text_string(&to.text, "\n");
     if (!to.status)

@@ -8,7 +8,7 @@
 
 void tare__page_style_on(tare__page *page, tare__page_style style)
 {
-    static const char *const sequences[] = {"", "\x1b[1m", "\x1b[2m", "\x1b[33m", "\x1b[36m"};
+    static const char *const sequences[] = {"", "\x1b[1m", "\x1b[2m", "\x1b[33m", "\x1b[36m", "\x1b[1;31m"};
     if (page->options->colour)
         tare__text_string(page->out, sequences[style]);
 }
@@ -109,7 +109,7 @@ size_t tare__page_rows(const tare__page *page, size_t n, size_t few)
 /* Whether a figure would be torn from its unit or its number by a break between these words. */
 static bool belongs_together(const char *word, size_t length, const char *next)
 {
-    static const char *const units[] = {"ns", "µs", "ms", "s", "B", "KiB", "MiB", "GiB", "%", "CPU"};
+    static const char *const units[] = {"ns", "µs", "ms", "s", "B", "KiB", "MiB", "GiB", "TiB", "%", "CPU", "W", "J"};
     size_t next_length = strcspn(next, " ,;)");
     if (word[0] == '#')
         return true;
@@ -140,24 +140,45 @@ static size_t column_of(const tare__text *text)
     return start < text->length ? tare__text_columns(text->data + start, text->length - start) : 0;
 }
 
-void tare__page_sentence(tare__page *page, unsigned hang, const char *sentence)
+void tare__page_sentence_in(tare__page *page, unsigned hang, const char *sentence, size_t lines)
 {
     size_t width = page->options->width, column = column_of(page->out);
     for (bool first = true; *sentence; first = false) {
         char words[1024], shown[1024];
-        size_t length = unbroken(sentence);
+        size_t length = unbroken(sentence), after = length + strspn(sentence + length, " ");
+        bool last_line = lines <= 1, more = sentence[after] != '\0';
         snprintf(words, sizeof words, "%.*s", (int)length, sentence);
         tare__text_fit(shown, sizeof shown, words, width - hang);
         size_t columns = tare__text_columns(shown, strlen(shown));
+        /* On the last line room stays for the mark of what is cut off. */
+        size_t needed = (first ? 0 : 1) + columns + (last_line && more ? 2 : 0);
+        if (!first && column + needed > width && last_line) {
+            tare__text_string(page->out, " …");
+            return;
+        }
         if (!first && column + 1 + columns > width) {
             tare__text_format(page->out, "\n%*s", (int)hang, "");
             column = hang;
+            lines--;
         } else if (!first) {
             tare__text_string(page->out, " ");
             column++;
         }
         tare__text_string(page->out, shown);
         column += columns;
-        sentence += length + strspn(sentence + length, " ");
+        sentence += after;
     }
+}
+
+void tare__page_sentence(tare__page *page, unsigned hang, const char *sentence)
+{
+    tare__page_sentence_in(page, hang, sentence, TARE__PAGE_ENDLESS);
+}
+
+size_t tare__page_lines_of(const tare__text *text)
+{
+    size_t lines = 0;
+    for (size_t i = 0; i < text->length; i++)
+        lines += text->data[i] == '\n';
+    return lines;
 }

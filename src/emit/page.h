@@ -11,14 +11,20 @@ typedef enum tare__page_style {
     TARE__PAGE_STRONG,
     TARE__PAGE_FAINT,
     TARE__PAGE_WARNING,
-    TARE__PAGE_BAR
+    TARE__PAGE_BAR,
+    TARE__PAGE_BAD
 } tare__page_style;
 
 typedef struct tare__page {
     tare__text *out;
     const tare__emit_options *options;
     unsigned name_columns; /* of the first cell of a table's lines */
+    size_t lines;          /* that the part under way may take */
 } tare__page;
+
+#define TARE__PAGE_ENDLESS SIZE_MAX
+/* Columns of the word that begins a line of what was used, or a finding. */
+#define TARE__PAGE_LABEL 10u
 
 /* Columns of a cell, the blanks before its figure counted; the first figure of a line is a count. */
 #define TARE__PAGE_COUNT 7u
@@ -49,5 +55,8 @@ size_t tare__page_rows(const tare__page *page, size_t n, size_t few);
 
 /* A sentence broken at blanks; lines after the first are indented by `hang`. Control characters are '?'. */
 void tare__page_sentence(tare__page *page, unsigned hang, const char *sentence);
+/* The same in so many lines at most; "…" stands for what is cut off. */
+void tare__page_sentence_in(tare__page *page, unsigned hang, const char *sentence, size_t lines);
+size_t tare__page_lines_of(const tare__text *text);
 
 #endif

@@ -1,4 +1,4 @@
-/* text: the report for people: head, notes, tables, and the tare line last.
+/* text: the summary for people on one page: head, notes, what it used, what stands out, tables, the tare line.
  * Owned by the calling thread.
  * Must not know how the tables were made, nor where the text goes. */
 #define _POSIX_C_SOURCE 200809L
@@ -45,10 +45,14 @@ static void put_ending(tare__text *out, const tare__run_table *run)
         tare__text_string(out, "unfinished");
     else if (run->signal)
         tare__text_format(out, "killed by signal %d (%s)", run->signal, strsignal(run->signal));
+    else if (run->attached)
+        tare__text_format(out, "attached to %" PRId64, run->attached);
     else if (run->status >= 0)
         tare__text_format(out, "exit status %d", run->status);
     else
         tare__text_string(out, "exit status n/a");
+    if (run->oom_killed)
+        tare__text_string(out, ", out of memory");
 }
 
 static void put_amount(tare__text *out, uint64_t n, const char *one, const char *many)
@@ -68,6 +72,39 @@ static void put_line(tare__page *page, tare__text *words)
     tare__text_clear(words);
 }
 
+/* Who was there: those that recorded; of a program that did not, those that were seen. */
+static void put_crowd(tare__text *out, const tare__analysis *analysis)
+{
+    put_amount(out, analysis->n_processes, "process", "processes");
+    if (analysis->run.spans == 0 && analysis->n_threads == 0) {
+        tare__text_string(out, ", no spans recorded");
+        return;
+    }
+    tare__text_string(out, ", ");
+    put_amount(out, analysis->n_threads, "thread", "threads");
+    tare__text_string(out, ", ");
+    put_amount(out, analysis->run.spans, "span", "spans");
+}
+
+static void put_place(tare__text *out, const tare__run_table *run)
+{
+    char memory[TARE__UNIT_BYTES], cpus[64] = "";
+    if (run->cpus)
+        snprintf(cpus, sizeof cpus, "%u CPU%s", run->cpus, run->cpus == 1 ? "" : "s");
+    if (isfinite(run->memory_bytes) && run->memory_bytes > 0)
+        tare__unit_bytes(memory, run->memory_bytes);
+    else
+        memory[0] = '\0';
+    const char *const words[] = {run->cpu_model, cpus, memory, run->gpus, run->kernel, run->system, run->revision};
+    bool any = false;
+    for (size_t i = 0; i < TARE__COUNT_OF(words); i++) {
+        if (!words[i] || !words[i][0])
+            continue;
+        tare__text_format(out, "%s%.100s", any ? " · " : "", words[i]);
+        any = true;
+    }
+}
+
 static void put_head(tare__page *page, const tare__analysis *analysis)
 {
     const tare__run_table *run = &analysis->run;
@@ -78,12 +115,13 @@ static void put_head(tare__page *page, const tare__analysis *analysis)
     tare__text_format(&words, " · %s · ", tare__unit_time(took, run->elapsed_ns));
     put_ending(&words, run);
     put_line(page, &words);
-    put_amount(&words, analysis->n_processes, "process", "processes");
-    tare__text_string(&words, ", ");
-    put_amount(&words, analysis->n_threads, "thread", "threads");
-    tare__text_string(&words, ", ");
-    put_amount(&words, run->spans, "span", "spans");
+    put_crowd(&words, analysis);
     put_line(page, &words);
+    if (page->options->all) {
+        put_place(&words, run);
+        if (words.length > 0)
+            put_line(page, &words);
+    }
     tare__text_free(&words);
 }
 
@@ -134,16 +172,21 @@ static uint64_t count_events(const tare__own_table *own)
            own->complete_spans + own->aggregate_timed;
 }
 
-static void put_own_cost(tare__text *out, const tare__own_table *own, bool raw)
+static void put_own_cost(tare__text *out, const tare__analysis *analysis, bool raw)
 {
+    const tare__own_table *own = &analysis->own;
     char cost[TARE__UNIT_BYTES], events[TARE__UNIT_BYTES], each[TARE__UNIT_BYTES], off[TARE__UNIT_BYTES];
     char share[TARE__UNIT_BYTES];
     uint64_t n = count_events(own);
-    if (!isfinite(own->own_ns)) {
-        tare__text_string(out, "tare: the cost of recording is n/a, it was not calibrated in this run");
+    if (n == 0 && analysis->n_threads == 0 && analysis->n_spans == 0) {
+        tare__text_string(out, "nothing was recorded in the program");
         return;
     }
-    tare__text_format(out, "tare: %s of recording", tare__unit_time(cost, own->own_ns));
+    if (!isfinite(own->own_ns)) {
+        tare__text_string(out, "the cost of recording is n/a, it was not calibrated in this run");
+        return;
+    }
+    tare__text_format(out, "%s of recording", tare__unit_time(cost, own->own_ns));
     if (n > 0)
         tare__text_format(out, " (%s events x %s)", tare__unit_count(events, (double)n),
                           tare__unit_time(each, own->own_ns / (double)n));
@@ -155,14 +198,27 @@ static void put_own_cost(tare__text *out, const tare__own_table *own, bool raw)
         tare__text_format(out, "; %s taken off self times", tare__unit_time(off, own->taken_off_ns));
 }
 
-static void put_tare_line(tare__page *page, const tare__own_table *own)
+static void put_collector_cost(tare__text *out, const tare__own_table *own)
+{
+    char cpu[TARE__UNIT_BYTES], sampling[TARE__UNIT_BYTES], every[TARE__UNIT_BYTES], longest[TARE__UNIT_BYTES];
+    tare__text_format(out, "; collector %s%s", tare__unit_time(cpu, own->collector_cpu_ns),
+                      isfinite(own->collector_cpu_ns) ? " CPU" : "");
+    if (!isfinite(own->sampler_cpu_ns))
+        return;
+    tare__text_format(out, ", %s of it sampling", tare__unit_time(sampling, own->sampler_cpu_ns));
+    if (isfinite(own->interval_ns))
+        tare__text_format(out, " every %s", tare__unit_time(every, own->interval_ns));
+    if (own->longest_interval_ns > own->interval_ns)
+        tare__text_format(out, " (%s at the longest)", tare__unit_time(longest, own->longest_interval_ns));
+}
+
+static void put_tare_line(tare__page *page, const tare__analysis *analysis)
 {
     tare__text words = {0};
-    char cpu[TARE__UNIT_BYTES];
-    put_own_cost(&words, own, page->options->raw);
-    tare__text_format(&words, "; collector %s%s", tare__unit_time(cpu, own->collector_cpu_ns),
-                      isfinite(own->collector_cpu_ns) ? " CPU" : "");
+    put_own_cost(&words, analysis, page->options->raw);
+    put_collector_cost(&words, &analysis->own);
     tare__page_line_end(page);
+    tare__text_string(page->out, "tare: ");
     if (words.failed)
         page->out->failed = true;
     else
@@ -171,42 +227,193 @@ static void put_tare_line(tare__page *page, const tare__own_table *own)
     tare__text_free(&words);
 }
 
+/* ---- what to type next --------------------------------------------------------------------------- */
+/* As a shell takes it. */
+static void put_word(tare__text *out, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./,:+@%";
+    if (word[strspn(word, plain)] == '\0') {
+        tare__text_string(out, word);
+        return;
+    }
+    tare__text_string(out, "'");
+    for (; *word; word++)
+        tare__text_format(out, *word == '\'' ? "'\\%c'" : "%c", *word);
+    tare__text_string(out, "'");
+}
+
+static void put_next_line(tare__page *page, const char *lead, const char *option, const char *trace, const char *what)
+{
+    tare__text line = {0};
+    tare__text_format(&line, "%-6stare report %s %s", lead, option, trace);
+    if (!line.failed && tare__text_columns(line.data, line.length) > page->options->width) {
+        tare__text_clear(&line); /* cut in the middle it would be no command any more */
+        tare__text_format(&line, "%-6stare report %s FILE", lead, option);
+    }
+    tare__text_pad_to(&line, 42);
+    size_t columns = line.failed ? 0 : tare__text_columns(line.data, line.length);
+    tare__text_append(page->out, line.data, line.length);
+    if (columns + 2 + strlen(what) <= page->options->width) {
+        tare__page_style_on(page, TARE__PAGE_FAINT);
+        tare__text_format(page->out, "  %s", what);
+        tare__page_style_off(page);
+    }
+    tare__page_line_end(page);
+    page->out->failed = page->out->failed || line.failed;
+    tare__text_free(&line);
+}
+
+static void put_next(tare__page *page, const tare__analysis *analysis)
+{
+    tare__text word = {0};
+    char shown[4 * TARE__EMIT_WIDTH_MAX];
+    (void)analysis;
+    if (!page->options->trace || page->options->all)
+        return;
+    put_word(&word, page->options->trace);
+    if (!word.failed) {
+        tare__text_fit(shown, sizeof shown, word.data, TARE__EMIT_WIDTH_MAX);
+        put_next_line(page, "next:", "--html", shown, "a page with timeline and charts");
+        put_next_line(page, "", "--all", shown, "every row of every table");
+    }
+    page->out->failed = page->out->failed || word.failed;
+    tare__text_free(&word);
+}
+
 /* ---- the whole ----------------------------------------------------------------------------------- */
 typedef void part(tare__page *page, const tare__analysis *analysis);
 
-static part *const parts[] = {
-    tare__part_tree,     tare__part_steps, tare__part_numbers, tare__part_aggregates, tare__part_tracks,
-    tare__part_counters, tare__part_marks, tare__part_threads, tare__part_processes,
+/* Who gets room on the page first. */
+typedef enum rank { ALWAYS, FINDINGS, STEPS, TREE, SPARE, RANKS } rank;
+
+static const struct {
+    part *put;
+    rank rank;
+    const char *name; /* of what may be left out */
+} parts[] = {
+    {put_head, ALWAYS, NULL},
+    {put_notes, ALWAYS, NULL},
+    {tare__part_usage, ALWAYS, NULL},
+    {tare__part_findings, FINDINGS, NULL},
+    {tare__part_steps, STEPS, NULL},
+    {tare__part_tree, TREE, NULL},
+    {tare__part_sampled, TREE, "CPU by process"},
+    {tare__part_numbers, SPARE, "numbers"},
+    {tare__part_aggregates, SPARE, "aggregates"},
+    {tare__part_tracks, SPARE, "tracks"},
+    {tare__part_counters, SPARE, "counters"},
+    {tare__part_marks, SPARE, "marks"},
+    {tare__part_threads, SPARE, "threads"},
+    {tare__part_processes, SPARE, "processes"},
+    {put_tare_line, ALWAYS, NULL},
+    {put_next, ALWAYS, NULL},
 };
 
-static int emit_text(const tare__emit_input *input, const tare__emit_options *asked,
-                     const tare__emit_sink *sink, tare__error *error)
+#define PARTS      TARE__COUNT_OF(parts)
+#define PAGE_LINES 57u /* under 60 with the line or two that the command adds */
+
+/* What is kept free for those that come later. */
+static const unsigned kept_free[RANKS] = {[FINDINGS] = 20, [STEPS] = 13, [TREE] = 2, [SPARE] = 2};
+static const unsigned at_most[RANKS] = {[FINDINGS] = 24, [STEPS] = 9, [TREE] = 30, [SPARE] = 12};
+
+typedef struct layout {
+    tare__text texts[PARTS];
+    const char *left_out[PARTS];
+    size_t n_left_out;
+    size_t used; /* lines */
+} layout;
+
+static size_t lines_for(const layout *layout, rank rank)
 {
-    const tare__analysis *analysis = input->analysis;
-    tare__emit_options options = *asked;
-    options.width = options.width < TARE__EMIT_WIDTH_MIN   ? TARE__EMIT_WIDTH_MIN
-                    : options.width > TARE__EMIT_WIDTH_MAX ? TARE__EMIT_WIDTH_MAX
-                                                           : options.width;
-    tare__text out = {0};
-    tare__page page = {.out = &out, .options = &options};
-    put_head(&page, analysis);
-    put_notes(&page, analysis);
-    int status = tare__emit_flush(&out, sink, error);
-    for (size_t i = 0; i < TARE__COUNT_OF(parts) && !status; i++) {
-        parts[i](&page, analysis);
-        status = tare__emit_flush(&out, sink, error);
+    size_t taken = layout->used + kept_free[rank], left = taken < PAGE_LINES ? PAGE_LINES - taken : 0;
+    return rank == ALWAYS ? TARE__PAGE_ENDLESS : left < at_most[rank] ? left : at_most[rank];
+}
+
+static void lay_out_part(layout *layout, tare__page *page, const tare__analysis *analysis, size_t i)
+{
+    tare__text *text = &layout->texts[i];
+    page->out = text;
+    page->lines = lines_for(layout, parts[i].rank);
+    parts[i].put(page, analysis);
+    size_t lines = tare__page_lines_of(text);
+    if (lines > page->lines && parts[i].name) {
+        tare__text_clear(text);
+        layout->left_out[layout->n_left_out++] = parts[i].name;
+    } else {
+        layout->used += lines;
     }
-    if (!status) {
-        put_tare_line(&page, &analysis->own);
+}
+
+static void put_left_out(tare__page *page, const layout *layout)
+{
+    tare__text words = {0};
+    if (layout->n_left_out == 0)
+        return;
+    tare__text_string(&words, "More with --all: ");
+    for (size_t i = 0; i < layout->n_left_out; i++)
+        tare__text_format(&words, "%s%s", i ? ", " : "", layout->left_out[i]);
+    tare__page_line_end(page);
+    tare__page_style_on(page, TARE__PAGE_FAINT);
+    if (!words.failed)
+        tare__page_sentence_in(page, 0, words.data, 1);
+    tare__page_style_off(page);
+    tare__page_line_end(page);
+    page->out->failed = page->out->failed || words.failed;
+    tare__text_free(&words);
+}
+
+/* By rank into texts of their own, then out in their order. */
+static int emit_page(tare__page *page, const tare__analysis *analysis, const tare__emit_sink *sink,
+                     tare__error *error)
+{
+    layout layout = {.used = 0};
+    tare__text whole = {0};
+    for (rank rank = ALWAYS; rank < RANKS; rank++)
+        for (size_t i = 0; i < PARTS; i++)
+            if (parts[i].rank == rank)
+                lay_out_part(&layout, page, analysis, i);
+    page->out = &whole;
+    for (size_t i = 0; i < PARTS; i++) {
+        if (parts[i].put == put_tare_line)
+            put_left_out(page, &layout);
+        tare__text_append(&whole, layout.texts[i].data, layout.texts[i].length);
+        whole.failed = whole.failed || layout.texts[i].failed;
+        tare__text_free(&layout.texts[i]);
+    }
+    int status = tare__emit_flush(&whole, sink, error);
+    tare__text_free(&whole);
+    return status;
+}
+
+static int emit_all(tare__page *page, const tare__analysis *analysis, const tare__emit_sink *sink, tare__error *error)
+{
+    tare__text out = {0};
+    int status = 0;
+    page->out = &out;
+    page->lines = TARE__PAGE_ENDLESS;
+    for (size_t i = 0; i < PARTS && !status; i++) {
+        parts[i].put(page, analysis);
         status = tare__emit_flush(&out, sink, error);
     }
     tare__text_free(&out);
     return status;
 }
 
+static int emit_text(const tare__emit_input *input, const tare__emit_options *asked,
+                     const tare__emit_sink *sink, tare__error *error)
+{
+    tare__emit_options options = *asked;
+    options.width = options.width < TARE__EMIT_WIDTH_MIN   ? TARE__EMIT_WIDTH_MIN
+                    : options.width > TARE__EMIT_WIDTH_MAX ? TARE__EMIT_WIDTH_MAX
+                                                           : options.width;
+    tare__page page = {.options = &options};
+    tare__part_lay_out(&page, input->analysis);
+    return (options.all ? emit_all : emit_page)(&page, input->analysis, sink, error);
+}
+
 const tare__emitter tare__emit_text = {
     .name = "text",
-    .description = "for people: where the time went, on one page",
+    .description = "for people: what ran, what it used, what stands out and where the time went, on one page",
     .needs = TARE__EMIT_TABLES,
     .emit = emit_text,
 };

@@ -187,7 +187,7 @@ static void put_words(tare__page *page, const tare__step_row *row,
     tare__text_free(&words);
 }
 
-static void put_step(tare__page *page, const tare__analysis *analysis, const tare__step_row *row)
+static void put_label(tare__page *page, const tare__analysis *analysis, const tare__step_row *row)
 {
     char label[256];
     if (row->group != TARE__NO_ROW && row->group < analysis->n_groups)
@@ -195,6 +195,11 @@ static void put_step(tare__page *page, const tare__analysis *analysis, const tar
     else
         snprintf(label, sizeof label, "%s", row->name);
     tare__page_name(page, 0, label, 0);
+}
+
+static void put_step(tare__page *page, const tare__analysis *analysis, const tare__step_row *row, bool in_words)
+{
+    put_label(page, analysis, row);
     tare__page_pad(page);
     tare__page_calls(page, row->count);
     tare__page_time(page, row->total_ns);
@@ -203,25 +208,31 @@ static void put_step(tare__page *page, const tare__analysis *analysis, const tar
     tare__page_time(page, row->each.max_ns);
     tare__page_count(page, row->per_second);
     tare__page_line_end(page);
-    put_words(page, row, put_interval);
+    if (!in_words)
+        return;
+    if (page->options->all || row->count == 0 || row->unfinished > 0)
+        put_words(page, row, put_interval);
     put_words(page, row, put_extremes);
     put_words(page, row, put_rates);
 }
 
-static void put_steps(tare__page *page, const tare__analysis *analysis, const char *title,
-                      const tare__step_row *rows, size_t n)
+/* Epochs are told in words only where they are all there is, or everything is asked for. */
+static void put_rows(tare__page *page, const tare__analysis *analysis, const tare__step_row *rows, size_t n,
+                     bool in_words)
 {
-    if (n == 0)
-        return;
-    tare__page_title(page, title, "count|total|p50|p95|max|per s");
     size_t shown = tare__page_rows(page, n, FEW / 2);
     for (size_t i = 0; i < shown; i++)
-        put_step(page, analysis, &rows[i]);
+        put_step(page, analysis, &rows[i], page->options->all || (in_words && i == 0));
     tare__page_more(page, n - shown, "of these");
 }
 
 void tare__part_steps(tare__page *page, const tare__analysis *analysis)
 {
-    put_steps(page, analysis, "Steps", analysis->steps, analysis->n_steps);
-    put_steps(page, analysis, "Epochs", analysis->epochs, analysis->n_epochs);
+    bool both = analysis->n_steps > 0 && analysis->n_epochs > 0;
+    if (analysis->n_steps == 0 && analysis->n_epochs == 0)
+        return;
+    tare__page_title(page, both ? "Steps and epochs" : analysis->n_steps ? "Steps" : "Epochs",
+                     "count|total|p50|p95|max|per s");
+    put_rows(page, analysis, analysis->steps, analysis->n_steps, true);
+    put_rows(page, analysis, analysis->epochs, analysis->n_epochs, !both);
 }

@@ -138,31 +138,50 @@ static void put_reason(tare__page *page, const char *what, const char *reason)
     tare__page_line_end(page);
 }
 
+static void put_figures(tare__page *page, const tare__process_row *row)
+{
+    tare__page_calls(page, row->spans);
+    tare__page_count(page, row->threads);
+    tare__page_time(page, row->busy_ns);
+    tare__page_time(page, row->joined_at_ns);
+    tare__page_time(page, row->left_at_ns);
+    if (row->dropped_spans > 0)
+        tare__page_count(page, (double)row->dropped_spans);
+}
+
 static void put_process(tare__page *page, const tare__process_row *row)
 {
     put_pid(page, row);
+    tare__page_pad(page);
     if (row->joined) {
-        tare__page_pad(page);
-        tare__page_calls(page, row->spans);
-        tare__page_count(page, row->threads);
-        tare__page_time(page, row->busy_ns);
-        tare__page_time(page, row->joined_at_ns);
-        tare__page_time(page, row->left_at_ns);
-        if (row->dropped_spans > 0)
-            tare__page_count(page, (double)row->dropped_spans);
+        put_figures(page, row);
+    } else {
+        tare__page_style_on(page, TARE__PAGE_FAINT);
+        tare__text_string(page->out, "  not recorded: ");
+        tare__page_sentence(page, page->name_columns + 4, row->not_joined ? row->not_joined : "reason not known");
+        tare__page_style_off(page);
     }
     tare__page_line_end(page);
-    if (!row->joined)
-        put_reason(page, "seen, not recorded", row->not_joined ? row->not_joined : "the reason is not known");
     if (row->unreadable)
         put_reason(page, "not all of it could be read", row->unreadable);
+}
+
+/* Whether there is more to tell than what was seen from outside, or is said above the tables. */
+static bool is_needed(const tare__page *page, const tare__analysis *analysis)
+{
+    size_t joined = 0, unreadable = 0, n = analysis->n_processes;
+    for (size_t i = 0; i < n; i++) {
+        joined += analysis->processes[i].joined;
+        unreadable += analysis->processes[i].unreadable != NULL;
+    }
+    bool seen_only = joined == 0 && analysis->n_metrics > 0 && !page->options->all;
+    return unreadable > 0 || (!seen_only && (n > 1 || joined < n));
 }
 
 void tare__part_processes(tare__page *page, const tare__analysis *analysis)
 {
     size_t n = analysis->n_processes, shown = tare__page_rows(page, n, FEW), dropped = 0;
-    bool needed = n > 1 || (n == 1 && (!analysis->processes[0].joined || analysis->processes[0].unreadable));
-    if (!needed)
+    if (!is_needed(page, analysis))
         return;
     for (size_t i = 0; i < n; i++)
         dropped += analysis->processes[i].dropped_spans > 0;

@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FEW_ROWS         24 /* unless --all */
-#define FEW_ROWS_OF_FEW  14 /* groups */
-#define FEW_ROWS_OF_MANY 7
-#define FEW_GROUPS       5
+#define FEW_ROWS    24u /* unless --all */
+#define LEAST_ROWS  3u
+#define FEW_GROUPS  5
+#define OTHER_LINES 2u /* besides rows: the title and the line before it */
 #define BAR_COLUMNS      4
 #define FIGURES          (TARE__PAGE_COUNT + 5 * TARE__PAGE_CELL + 1 + BAR_COLUMNS)
 
@@ -20,7 +20,8 @@ typedef struct tree {
     size_t n;       /* rows of this tree, from its first one */
     double cut;     /* rows with a smaller share are folded */
     unsigned bar;   /* columns */
-    size_t few;     /* rows that are enough */
+    size_t few;     /* lines that are enough, the one that tells of more rows with them */
+    size_t limit;   /* lines of rows and folds */
     size_t printed; /* lines */
     size_t told;    /* rows that are shown or counted in a fold */
 } tree;
@@ -163,7 +164,7 @@ static void put_fold(tree *tree, unsigned depth, const fold *sum)
 static void put_level(tree *tree, size_t first, size_t end, unsigned depth)
 {
     bool folding = folds(tree, first, end);
-    for (size_t i = first; i < end && tree->printed < tree->few + 2; i += 1 + tree->rows[i].n_rows) {
+    for (size_t i = first; i < end && tree->printed < tree->limit; i += 1 + tree->rows[i].n_rows) {
         const tare__span_row *row = &tree->rows[i];
         if (folding && is_small(tree, row))
             continue;
@@ -171,7 +172,7 @@ static void put_level(tree *tree, size_t first, size_t end, unsigned depth)
         if (row->n_rows > 0)
             put_level(tree, i + 1, i + 1 + row->n_rows, depth + 1);
     }
-    if (folding && tree->printed < tree->few + 2) {
+    if (folding && tree->printed < tree->limit) {
         fold sum = fold_small(tree, first, end);
         put_fold(tree, depth, &sum);
     }
@@ -186,16 +187,17 @@ static void put_every_row(tree *tree)
 
 static void put_tree(tree *tree)
 {
-    static const double cuts[] = {0.005, 0.01, 0.02, 0.05, 0.1};
+    static const double cuts[] = {0.005, 0.01, 0.02, 0.05, 0.1, 0.2};
     if (tree->page->options->all) {
         put_every_row(tree);
         return;
     }
-    for (size_t i = 0; i < TARE__COUNT_OF(cuts); i++) {
+    bool fits = false;
+    for (size_t i = 0; i < TARE__COUNT_OF(cuts) && !fits; i++) {
         tree->cut = cuts[i];
-        if (count_lines(tree) <= tree->few)
-            break;
+        fits = count_lines(tree) <= tree->few;
     }
+    tree->limit = fits ? tree->few : tree->few - 1;
     tree->printed = tree->told = 0;
     put_level(tree, 0, tree->n, 0);
     tare__page_more(tree->page, tree->n - tree->told, "rows");
@@ -203,7 +205,7 @@ static void put_tree(tree *tree)
 
 /* ---- the part ------------------------------------------------------------------------------------ */
 /* What a wide page has more goes to names that need it, then to the bars. */
-static unsigned lay_out(tare__page *page, const tare__analysis *analysis)
+unsigned tare__part_lay_out(tare__page *page, const tare__analysis *analysis)
 {
     unsigned width = page->options->width, names = width - FIGURES, needed = 23;
     bool bars = names >= 20;
@@ -232,10 +234,17 @@ static void put_group_title(tare__page *page, const tare__group_row *group)
     tare__page_line_end(page);
 }
 
+/* Rows that may be shown in so many lines. */
+static size_t rows_in(size_t lines, size_t others)
+{
+    size_t rows = lines > others + LEAST_ROWS ? lines - others : LEAST_ROWS;
+    return rows < FEW_ROWS ? rows : FEW_ROWS;
+}
+
 static void put_groups(tree *tree, const tare__analysis *analysis)
 {
     size_t shown = tare__page_rows(tree->page, analysis->n_groups, FEW_GROUPS);
-    tree->few = shown > 3 ? FEW_ROWS_OF_MANY : shown > 1 ? FEW_ROWS_OF_FEW : FEW_ROWS;
+    tree->few = rows_in((tree->page->lines - OTHER_LINES - 1) / (shown ? shown : 1), 1);
     for (size_t i = 0; i < shown; i++) {
         const tare__group_row *group = &analysis->groups[i];
         put_group_title(tree->page, group);
@@ -249,12 +258,11 @@ static void put_groups(tree *tree, const tare__analysis *analysis)
 
 void tare__part_tree(tare__page *page, const tare__analysis *analysis)
 {
-    tree tree = {.page = page, .rows = analysis->spans, .n = analysis->n_spans, .few = FEW_ROWS};
-    tree.bar = lay_out(page, analysis);
-    if (analysis->n_spans == 0) {
-        tare__text_string(page->out, "\nNo spans were recorded.\n");
+    tree tree = {.page = page, .rows = analysis->spans, .n = analysis->n_spans};
+    tree.bar = tare__part_lay_out(page, analysis);
+    tree.few = rows_in(page->lines, OTHER_LINES);
+    if (analysis->n_spans == 0)
         return;
-    }
     tare__page_title(page, "Where the time went",
                      page->options->raw ? "calls|total|raw self|p50|p95|share"
                                         : "calls|total|self|p50|p95|share");

@@ -302,6 +302,70 @@ static const tare__thread_row train_threads[] = {
      .dropped_spans = 41,
      .lost_ends = 1},
 };
+/* ---- what was sampled */
+static const tare__metric_point train_user_points[] = {
+    {0, 0.5 * S, 0.2, 0.4, 0.6},  {0.5 * S, 0.5 * S, 1.1, 1.5, 1.9}, {1.0 * S, 0.5 * S, 1.6, 1.8, 1.9},
+    {1.5 * S, 0.5 * S, 0.9, 1.2, 1.6}, {2.0 * S, 0.5 * S, 0.1, 0.9, 1.7},
+};
+static const tare__metric_point train_system_points[] = {
+    {0, 1.25 * S, 0.01, 0.05, 0.1}, {1.25 * S, 1.25 * S, 0.02, 0.03, 0.08}};
+static const tare__metric_point train_rss_points[] = {
+    {0, 0.8 * S, 20e6, 100e6, 210e6},
+    {0.8 * S, 0.8 * S, 210e6, 420e6, 640e6},
+    {1.6 * S, 0.9 * S, 640e6, 860e6, 980e6},
+};
+static const tare__metric_point train_thread_points[] = {{0, 2.5 * S, 0.9, 0.95, 1.0}};
+#define NO_VALUES                                                                                              \
+    .min = NAN, .mean = NAN, .max = NAN, .max_at_ns = NAN, .first = NAN, .last = NAN, .total = NAN,            \
+    .from_ns = NAN, .to_ns = NAN
+#define TOTAL_OF(id, text, sum, average, most)                                                                 \
+    .metric = text, .known = TARE__M_##id, .kind = TARE__METRIC_TOTAL, .unit = TARE__SHOW_CORES,               \
+    .total_unit = TARE__SHOW_SECONDS, .n = 25, .min = 0.01, .mean = (average), .max = (most),                  \
+    .max_at_ns = 1.1 * S, .first = NAN, .last = NAN, .total = (sum), .from_ns = 1 * MS, .to_ns = 2.5 * S
+#define BYTES_OF(id, text, of_kind, most, end)                                                                 \
+    .metric = text, .known = TARE__M_##id, .kind = (of_kind), .unit = TARE__SHOW_BYTES,                        \
+    .total_unit = TARE__SHOW_BYTES, .n = 25, .min = 20e6, .mean = 450e6, .max = (most), .max_at_ns = 2.3 * S,  \
+    .first = 20e6, .last = (end), .total = NAN, .from_ns = 1 * MS, .to_ns = 2.5 * S
+static const tare__metric_row train_metrics[] = {
+    {TOTAL_OF(CPU_USER, "cpu.user", 2.9, 1.16, 1.9), .subject = TARE__SUBJECT_TREE, .label = "",
+     .points = train_user_points, .n_points = COUNT(train_user_points)},
+    {TOTAL_OF(CPU_SYSTEM, "cpu.system", 0.1, 0.04, 0.1), .subject = TARE__SUBJECT_TREE, .label = "",
+     .points = train_system_points, .n_points = COUNT(train_system_points)},
+    {BYTES_OF(RSS, "memory.rss", TARE__METRIC_GAUGE, 980e6, 971e6), .subject = TARE__SUBJECT_TREE, .label = "",
+     .points = train_rss_points, .n_points = COUNT(train_rss_points)},
+    {TOTAL_OF(CPU_USER, "cpu.user", 2.81, 1.12, 1.8), .subject = TARE__SUBJECT_PROCESS, .key = 4120,
+     .owner = 881234, .label = "train"},
+    {BYTES_OF(RSS_PEAK, "memory.rss_peak", TARE__METRIC_PEAK, 1010e6, 1010e6), .subject = TARE__SUBJECT_PROCESS,
+     .key = 4120, .owner = 881234, .label = "train"},
+    {.metric = "threads", .known = TARE__M_THREADS, .kind = TARE__METRIC_GAUGE, .unit = TARE__SHOW_COUNT,
+     .subject = TARE__SUBJECT_PROCESS, .key = 4120, .owner = 881234, .label = "train", .n = 25, .min = 1,
+     .mean = 1.9, .max = 2, .max_at_ns = 10 * MS, .first = 1, .last = 2, .total = NAN, .from_ns = 1 * MS,
+     .to_ns = 2.5 * S},
+    {TOTAL_OF(CPU_USER, "cpu.user", 0.09, 0.04, 0.3), .subject = TARE__SUBJECT_PROCESS, .key = 4133,
+     .owner = 881240, .label = "sudo"},
+    {.metric = "io.read", .known = TARE__M_IO_READ, .kind = TARE__METRIC_TOTAL, .unit = TARE__SHOW_BYTES_PER_S,
+     .total_unit = TARE__SHOW_BYTES, .subject = TARE__SUBJECT_PROCESS, .key = 4133, .owner = 881240,
+     .label = "sudo", .absent = "it belongs to another user", NO_VALUES},
+    {TOTAL_OF(CPU_USER, "cpu.user", 2.3, 0.92, 1.0), .subject = TARE__SUBJECT_THREAD, .key = 4120, .owner = 4120,
+     .label = "train", .points = train_thread_points, .n_points = 1},
+    {.metric = "gpu.wobble", .known = TARE__METRIC_COUNT, .kind = 9, .unit = TARE__SHOW_COUNT, .subject = 99,
+     .label = "", .absent = "of a newer version", NO_VALUES},
+};
+static const tare__figure train_figures[] = {{"data loading", 0.431, TARE__SHOW_SHARE},
+                                             {"limit", 2147483648.0, TARE__SHOW_BYTES}};
+static const tare__finding train_findings[] = {
+    {"memory-growth", TARE__CRITICAL, "Memory grows by 392 MiB a second and has 2.9 s to its limit",
+     "Resident memory of train (4120) grew from 20.0 MB to 980 MB in 2.50 s, steadily (R² 0.99); the limit of its "
+     "container is 2.00 GiB.",
+     "Look for tensors that are kept from step to step: a loss added up without .item(), a list of outputs, a cache "
+     "without a bound. Take a memory snapshot at two steps and compare.",
+     NAN, "a leak costs no time until the program is killed", 0.8 * S, 2.5 * S, train_figures + 1, 1, NULL},
+    {"data-loading", TARE__WARNING, "Data loading takes 43.1 % of the steps",
+     "load takes 1.04 s of 2.42 s of steps.", "Use more workers (num_workers), pin_memory and prefetch_factor.", 0.37,
+     "if loading were hidden behind compute", NAN, NAN, train_figures, 1, NULL},
+    {"slow-tokenizer", TARE__INFO, "tokenize takes 12 % of the run", "", "tokenize once, ahead of time", 0.0, NULL,
+     NAN, NAN, NULL, 0, "rules.tare:3"},
+};
 static const char *const train_arguments[] = {"./train", "--epochs", "3"};
 static const char *const train_notes[] = {
     "41 spans and 0 other events were dropped because a buffer was full",
@@ -321,6 +385,10 @@ static const tare__analysis train = {
             .finished = true,
             .clock_known = true,
             .status = 0,
+            .kernel = "6.8.0-45",
+            .system = "Debian GNU/Linux 12",
+            .revision = "0b5c0ffee",
+            .memory_bytes = 16.0 * 1073741824,
             .spans = 132066,
             .dropped_spans = 41,
             .rotated_before_at_ns = NAN,
@@ -341,6 +409,9 @@ static const tare__analysis train = {
             .own_ns = 39.9 * MS,
             .taken_off_ns = 4.2 * MS,
             .collector_cpu_ns = 31.0 * MS,
+            .sampler_cpu_ns = 11.0 * MS,
+            .interval_ns = 100.0 * MS,
+            .longest_interval_ns = 120.0 * MS,
             .recorded_ns = 2.536 * S,
             .share = 0.0157},
     .spans = train_spans,
@@ -361,7 +432,50 @@ static const tare__analysis train = {
     .n_processes = COUNT(train_processes),
     .threads = train_threads,
     .n_threads = COUNT(train_threads),
+    .metrics = train_metrics,
+    .n_metrics = COUNT(train_metrics),
+    .usage = {.cpu_seconds = 3.0,
+              .user_seconds = 2.9,
+              .system_seconds = 0.1,
+              .cores_mean = 1.2,
+              .cores_max = 1.95,
+              .cores_allowed = 2,
+              .rss_peak_bytes = 1010e6,
+              .rss_peak_process = "train",
+              .rss_peak_at_ns = 2.3 * S,
+              .tree_rss_max_bytes = 980e6,
+              .memory_allowed_bytes = 2.0 * 1073741824,
+              .io_read_bytes = 3.4e9,
+              .io_write_bytes = 12e6,
+              .disk_read_bytes = 1.2e9,
+              .disk_write_bytes = 8192,
+              .net_received_bytes = 3.1e6,
+              .net_sent_bytes = 120e3,
+              .faults_major = 4,
+              .switches_voluntary = 12345,
+              .switches_forced = 88,
+              .threads_max = 2,
+              .processes_max = 2,
+              .energy_joules = 120.5,
+              .carbon_grams = 0.0159,
+              .carbon_intensity = 475,
+              .gpu_busy_mean = NAN,
+              .gpu_memory_max_bytes = NAN,
+              .absent_gpu = "no NVIDIA driver (libnvidia-ml.so.1 was not found)"},
+    .findings = train_findings,
+    .n_findings = COUNT(train_findings),
 };
+
+#define NO_USAGE                                                                                               \
+    {.cpu_seconds = NAN, .user_seconds = NAN, .system_seconds = NAN, .cores_mean = NAN, .cores_max = NAN,      \
+     .cores_allowed = NAN, .rss_peak_bytes = NAN, .rss_peak_at_ns = NAN, .tree_rss_max_bytes = NAN,            \
+     .memory_allowed_bytes = NAN, .io_read_bytes = NAN, .io_write_bytes = NAN, .disk_read_bytes = NAN,         \
+     .disk_write_bytes = NAN, .net_received_bytes = NAN, .net_sent_bytes = NAN, .faults_major = NAN,           \
+     .switches_voluntary = NAN, .switches_forced = NAN, .threads_max = NAN, .processes_max = NAN,              \
+     .energy_joules = NAN, .carbon_grams = NAN, .carbon_intensity = NAN, .gpu_busy_mean = NAN,                 \
+     .gpu_memory_max_bytes = NAN, .absent_cpu = "nothing was sampled", .absent_memory = "nothing was sampled", \
+     .absent_disk = "nothing was sampled", .absent_energy = "nothing was sampled",                             \
+     .absent_gpu = "nothing was sampled"}
 
 /* ---- nothing is known ---------------------------------------------------------------------------- */
 static const char *const damaged_notes[] = {
@@ -383,6 +497,7 @@ static const tare__step_row damaged_steps[] = {
 static const tare__analysis damaged = {
     .run = {.status = -1,
             .elapsed_ns = NAN,
+            .memory_bytes = NAN,
             .rotated_before_at_ns = NAN,
             .damaged_blocks = 3,
             .damaged_bytes = 4711,
@@ -395,8 +510,12 @@ static const tare__analysis damaged = {
             .own_ns = NAN,
             .taken_off_ns = NAN,
             .collector_cpu_ns = NAN,
+            .sampler_cpu_ns = NAN,
+            .interval_ns = NAN,
+            .longest_interval_ns = NAN,
             .recorded_ns = 0,
             .share = NAN},
+    .usage = NO_USAGE,
     .steps = damaged_steps,
     .n_steps = 1,
 };

@@ -1,0 +1,147 @@
+/* text_findings: what stands out, worst first: a title, its evidence, what to do.
+ * Owned by the calling thread.
+ * Must not know the rules. */
+#include "parts.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FEW 5
+
+/* Lines of evidence and advice: the first finding, and the others. */
+typedef struct detail {
+    unsigned evidence, advice, others_evidence, others_advice;
+} detail;
+
+static const char *label_of(tare__severity severity)
+{
+    return severity >= TARE__CRITICAL ? "critical" : severity == TARE__WARNING ? "warning" : "info";
+}
+
+static tare__page_style style_of(tare__severity severity)
+{
+    return severity >= TARE__CRITICAL ? TARE__PAGE_BAD
+           : severity == TARE__WARNING ? TARE__PAGE_WARNING
+                                       : TARE__PAGE_FAINT;
+}
+
+static void put_title(tare__page *page, const tare__finding *finding)
+{
+    char gain[TARE__UNIT_BYTES];
+    tare__text words = {0};
+    tare__page_style_on(page, style_of(finding->severity));
+    tare__text_string(page->out, label_of(finding->severity));
+    tare__page_style_off(page);
+    tare__text_pad_to(page->out, TARE__PAGE_LABEL);
+    tare__text_string(&words, finding->title);
+    if (finding->gain > 0)
+        tare__text_format(&words, " (worth up to %s)", tare__unit_percent(gain, finding->gain));
+    tare__page_style_on(page, TARE__PAGE_STRONG);
+    if (!words.failed)
+        tare__page_sentence_in(page, TARE__PAGE_LABEL, words.data, page->options->all ? TARE__PAGE_ENDLESS : 2);
+    tare__page_style_off(page);
+    tare__page_line_end(page);
+    page->out->failed = page->out->failed || words.failed;
+    tare__text_free(&words);
+}
+
+static void put_words(tare__page *page, const char *mark, const char *words, size_t lines)
+{
+    if (!words || !words[0] || lines == 0)
+        return;
+    tare__text_pad_to(page->out, TARE__PAGE_LABEL);
+    tare__text_string(page->out, mark);
+    tare__page_sentence_in(page, TARE__PAGE_LABEL + 2, words, lines);
+    tare__page_line_end(page);
+}
+
+/* "from 12.0 s to 31.5 s" */
+static void put_when(tare__page *page, const tare__finding *finding)
+{
+    char from[TARE__UNIT_BYTES], to[TARE__UNIT_BYTES], words[128];
+    if (!isfinite(finding->from_ns) || !isfinite(finding->to_ns))
+        return;
+    snprintf(words, sizeof words, "from %s to %s of the run", tare__unit_time(from, finding->from_ns),
+             tare__unit_time(to, finding->to_ns));
+    put_words(page, "  ", words, 1);
+}
+
+static void put_all_of(tare__page *page, const tare__finding *finding)
+{
+    char source[256];
+    put_when(page, finding);
+    if (finding->gain_how) {
+        tare__text words = {0};
+        tare__text_format(&words, "gain: %s", finding->gain_how);
+        if (!words.failed)
+            put_words(page, "  ", words.data, TARE__PAGE_ENDLESS);
+        page->out->failed = page->out->failed || words.failed;
+        tare__text_free(&words);
+    }
+    snprintf(source, sizeof source, "rule %s%s%s", finding->id, finding->source ? " of " : "",
+             finding->source ? finding->source : "");
+    tare__page_style_on(page, TARE__PAGE_FAINT);
+    put_words(page, "  ", source, TARE__PAGE_ENDLESS);
+    tare__page_style_off(page);
+}
+
+static void put_finding(tare__page *page, const tare__finding *finding, size_t evidence, size_t advice)
+{
+    put_title(page, finding);
+    put_words(page, "  ", finding->evidence, evidence);
+    put_words(page, "→ ", finding->advice, advice);
+    if (page->options->all)
+        put_all_of(page, finding);
+}
+
+static void put_findings(tare__page *page, const tare__analysis *analysis, size_t shown, const detail *detail)
+{
+    for (size_t i = 0; i < shown; i++)
+        put_finding(page, &analysis->findings[i], i ? detail->others_evidence : detail->evidence,
+                    i ? detail->others_advice : detail->advice);
+    tare__page_more(page, analysis->n_findings - shown, "findings");
+}
+
+/* As much of each as the page has room for. */
+static void put_as_fits(tare__page *page, const tare__analysis *analysis, size_t shown)
+{
+    static const detail details[] = {{3, 3, 2, 2}, {2, 2, 2, 2}, {2, 2, 2, 1}, {2, 2, 1, 1}, {2, 2, 1, 0}, {2, 2, 0, 0}};
+    tare__text *whole = page->out, lines = {0};
+    page->out = &lines;
+    for (size_t i = 0; shown > 0; i++) {
+        tare__text_clear(&lines);
+        put_findings(page, analysis, shown, &details[i < TARE__COUNT_OF(details) ? i : TARE__COUNT_OF(details) - 1]);
+        if (tare__page_lines_of(&lines) + 2 <= page->lines || shown == 1 || lines.failed)
+            break;
+        shown -= i >= TARE__COUNT_OF(details);
+    }
+    page->out = whole;
+    tare__text_append(page->out, lines.data, lines.length);
+    page->out->failed = page->out->failed || lines.failed;
+    tare__text_free(&lines);
+}
+
+static void put_heading(tare__page *page)
+{
+    tare__page_line_end(page);
+    tare__page_style_on(page, TARE__PAGE_STRONG);
+    tare__text_string(page->out, "What stands out");
+    tare__page_style_off(page);
+    tare__page_line_end(page);
+}
+
+void tare__part_findings(tare__page *page, const tare__analysis *analysis)
+{
+    static const detail whole = {UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX};
+    size_t shown = tare__page_rows(page, analysis->n_findings, FEW);
+    if (analysis->n_findings == 0 && analysis->n_metrics == 0)
+        return; /* nobody looked */
+    put_heading(page);
+    if (analysis->n_findings == 0)
+        tare__text_string(page->out, "Nothing: no rule found anything to say of this run.\n");
+    else if (page->options->all)
+        put_findings(page, analysis, shown, &whole);
+    else
+        put_as_fits(page, analysis, shown > FEW ? FEW : shown);
+}

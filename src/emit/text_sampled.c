@@ -1,0 +1,199 @@
+/* text_sampled: processes as they were seen from outside: where the CPU time went in a program without spans.
+ * Owned by the calling thread.
+ * Must not know how anything was measured. */
+#include "parts.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FEW         6
+#define FEW_THREADS 3
+#define THREAD_CUT  0.05 /* of the CPU time of all; with less a thread is not worth a line */
+
+/* A process, or a thread; the figures are NaN until a metric says more. */
+typedef struct seen {
+    uint64_t key, owner;
+    const char *label;
+    double cpu_s, peak_bytes, threads, read_bytes, wrote_bytes;
+} seen;
+
+typedef struct crowd {
+    seen *rows;
+    size_t n;
+} crowd;
+
+/* ---- from metrics, one row a figure, to one row a process ------------------------------------------ */
+static void add(double *sum, double more)
+{
+    if (isfinite(more))
+        *sum = isfinite(*sum) ? *sum + more : more;
+}
+
+static void raise(double *most, double value)
+{
+    *most = fmax(*most, value); /* passes over NaN */
+}
+
+static void take_metric(seen *row, const tare__metric_row *metric)
+{
+    switch (metric->known) {
+    case TARE__M_CPU_USER:
+    case TARE__M_CPU_SYSTEM: add(&row->cpu_s, metric->total); break;
+    case TARE__M_RSS:
+    case TARE__M_RSS_PEAK: raise(&row->peak_bytes, metric->max); break;
+    case TARE__M_THREADS: raise(&row->threads, metric->max); break;
+    case TARE__M_DISK_READ: add(&row->read_bytes, metric->total); break;
+    case TARE__M_DISK_WRITE: add(&row->wrote_bytes, metric->total); break;
+    default: break;
+    }
+}
+
+static int by_cpu(const void *a, const void *b)
+{
+    const seen *x = a, *y = b;
+    double left = isfinite(x->cpu_s) ? x->cpu_s : -1, right = isfinite(y->cpu_s) ? y->cpu_s : -1;
+    if (left != right)
+        return left < right ? 1 : -1;
+    return x->key < y->key ? -1 : x->key > y->key;
+}
+
+/* Rows come sorted by subject, owner and key: those of one process stand together. False: no memory. */
+static bool gather(const tare__analysis *analysis, uint32_t subject, crowd *into)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < analysis->n_metrics; i++)
+        most += analysis->metrics[i].subject == subject;
+    *into = (crowd){.rows = calloc(most + 1, sizeof *into->rows)};
+    if (!into->rows)
+        return false;
+    for (size_t i = 0; i < analysis->n_metrics; i++) {
+        const tare__metric_row *metric = &analysis->metrics[i];
+        if (metric->subject != subject)
+            continue;
+        seen *row = into->n > 0 ? &into->rows[into->n - 1] : NULL;
+        if (!row || row->key != metric->key || row->owner != metric->owner) {
+            row = &into->rows[into->n++];
+            *row = (seen){metric->key, metric->owner, metric->label, NAN, NAN, NAN, NAN, NAN};
+        }
+        if (metric->n > 0)
+            take_metric(row, metric);
+    }
+    if (into->n > 1)
+        qsort(into->rows, into->n, sizeof *into->rows, by_cpu);
+    return true;
+}
+
+/* ---- lines ----------------------------------------------------------------------------------------- */
+static void put_bytes(tare__page *page, double bytes)
+{
+    char unit[TARE__UNIT_BYTES];
+    tare__page_cell(page, TARE__PAGE_CELL + 1, tare__unit_bytes(unit, bytes));
+}
+
+static void put_cpu(tare__page *page, double cpu_s, double all_s)
+{
+    char unit[TARE__UNIT_BYTES];
+    tare__page_cell(page, TARE__PAGE_CELL, tare__unit_time(unit, cpu_s * 1e9));
+    tare__page_cell(page, TARE__PAGE_CELL, tare__unit_percent(unit, all_s > 0 ? cpu_s / all_s : NAN));
+}
+
+/* The whole command where the file has it; the kernel's name of a process is cut after 15 letters. */
+static const char *name_of(const tare__analysis *analysis, const seen *row)
+{
+    for (size_t i = 0; i < analysis->n_processes; i++) {
+        const tare__process_row *process = &analysis->processes[i];
+        if (process->pid == (int64_t)row->key && process->command)
+            return process->command;
+    }
+    return row->label && row->label[0] ? row->label : "(no name)";
+}
+
+static void put_process(tare__page *page, const tare__analysis *analysis, const seen *row, double all_s)
+{
+    char pid[32];
+    snprintf(pid, sizeof pid, " %" PRIu64, row->key);
+    tare__page_name(page, 0, name_of(analysis, row), (unsigned)strlen(pid));
+    tare__page_style_on(page, TARE__PAGE_FAINT);
+    tare__text_string(page->out, pid);
+    tare__page_style_off(page);
+    tare__page_pad(page);
+    put_cpu(page, row->cpu_s, all_s);
+    put_bytes(page, row->peak_bytes);
+    tare__page_count(page, row->threads);
+    put_bytes(page, row->read_bytes);
+    put_bytes(page, row->wrote_bytes);
+    tare__page_line_end(page);
+}
+
+static size_t put_threads(tare__page *page, const seen *process, const crowd *threads, double all_s, size_t few)
+{
+    size_t lines = 0;
+    if (process->threads < 2)
+        return 0;
+    for (size_t i = 0; i < threads->n && lines < few; i++) {
+        const seen *thread = &threads->rows[i];
+        if (thread->owner != process->key || !(thread->cpu_s >= THREAD_CUT * all_s))
+            continue;
+        char label[96];
+        snprintf(label, sizeof label, "%.60s %" PRIu64, thread->label ? thread->label : "", thread->key);
+        tare__page_style_on(page, TARE__PAGE_FAINT);
+        tare__page_name(page, 2, label, 0);
+        tare__page_pad(page);
+        put_cpu(page, thread->cpu_s, all_s);
+        tare__page_style_off(page);
+        tare__page_line_end(page);
+        lines++;
+    }
+    return lines;
+}
+
+static void put_title(tare__page *page)
+{
+    static const struct {
+        const char *title;
+        unsigned columns;
+    } cells[] = {{"CPU", TARE__PAGE_CELL},      {"share", TARE__PAGE_CELL},     {"memory", TARE__PAGE_CELL + 1},
+                 {"threads", TARE__PAGE_CELL}, {"read", TARE__PAGE_CELL + 1}, {"written", TARE__PAGE_CELL + 1}};
+    unsigned figures = 0;
+    for (size_t i = 0; i < TARE__COUNT_OF(cells); i++)
+        figures += cells[i].columns;
+    page->name_columns = page->options->width - figures;
+    tare__page_heading(page, "CPU by process");
+    tare__page_style_on(page, TARE__PAGE_FAINT);
+    for (size_t i = 0; i < TARE__COUNT_OF(cells); i++)
+        tare__page_cell(page, cells[i].columns, cells[i].title);
+    tare__page_style_off(page);
+    tare__page_line_end(page);
+}
+
+static void put_table(tare__page *page, const tare__analysis *analysis, const crowd *processes, const crowd *threads)
+{
+    unsigned kept = page->name_columns;
+    double all_s = 0;
+    size_t most = page->lines > 4 + FEW ? page->lines - 4 : FEW, lines = 0, shown = 0;
+    for (size_t i = 0; i < processes->n; i++)
+        add(&all_s, processes->rows[i].cpu_s);
+    size_t few = tare__page_rows(page, processes->n, most > FEW * 2 ? FEW * 2 : FEW);
+    put_title(page);
+    for (; shown < few && (lines < most || page->options->all); shown++, lines++) {
+        const seen *row = &processes->rows[shown];
+        put_process(page, analysis, row, all_s);
+        lines += put_threads(page, row, threads, all_s, page->options->all ? SIZE_MAX : FEW_THREADS);
+    }
+    tare__page_more(page, processes->n - shown, "processes");
+    page->name_columns = kept;
+}
+
+void tare__part_sampled(tare__page *page, const tare__analysis *analysis)
+{
+    crowd processes = {0}, threads = {0};
+    if (!gather(analysis, TARE__SUBJECT_PROCESS, &processes) || !gather(analysis, TARE__SUBJECT_THREAD, &threads))
+        page->out->failed = true;
+    else if (processes.n > 1 || (processes.n == 1 && (analysis->n_spans == 0 || page->options->all)))
+        put_table(page, analysis, &processes, &threads);
+    free(processes.rows);
+    free(threads.rows);
+}
