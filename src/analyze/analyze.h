@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "format/metrics.h"
+#include "format/format.h"
 #include "tare.h"
 
 struct tare__trace;
