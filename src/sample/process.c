@@ -63,6 +63,12 @@ typedef struct process_state {
     int own_fd;
 } process_state;
 
+static int64_t add(int64_t a, int64_t b)
+{
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
 /* ---- one process ----------------------------------------------------------------------------------------------- */
 
 /* The exact sum shared out as the kernel does it (cputime_adjust): in the ratio of its ticks, and neither part
@@ -76,10 +82,10 @@ static void split_cpu(tare__watched *process)
         *system = tare__proc_ticks_ns(stat->system);
         return;
     }
-    int64_t total = (int64_t)process->cpu_ns, ticks = stat->user + stat->system;
+    int64_t total = (int64_t)process->cpu_ns, ticks = add(stat->user, stat->system);
     int64_t before_user = *user == TARE__NO_VALUE ? 0 : *user, before_system = *user == TARE__NO_VALUE ? 0 : *system;
-    if (total < before_user + before_system)
-        total = before_user + before_system;
+    if (total < add(before_user, before_system))
+        total = add(before_user, before_system);
     int64_t now_system = ticks > 0 ? (int64_t)((double)total * (double)stat->system / (double)ticks) : 0;
     if (now_system < before_system)
         now_system = before_system;
@@ -191,7 +197,7 @@ static void take_lasting(tare__watched *process)
                          tare__proc_ticks_ns(process->stat.waited_system)};
     for (int i = 0; i < TARE__W_LASTING; i++) {
         if (i < 2)
-            __builtin_add_overflow(now[i], waited[i], &now[i]);
+            now[i] = add(now[i], waited[i]);
         int64_t grew = i < 2 ? waited[i] - process->waited_cpu[i] : now[i] - process->lasting[i];
         process->waited[i] = process->looks > 1 ? grew : 0;
         process->lasting[i] = now[i];
@@ -316,10 +322,10 @@ static void keep_what_ended(process_state *state)
         tare__watched *heir = heir_of(watch, process);
         for (int i = 0; i < TARE__W_LASTING; i++) {
             int64_t slack = i < 2 ? CPU_SLACK_NS : 0;
-            if (heir && heir->waited[i] + slack >= process->lasting[i])
+            if (heir && add(heir->waited[i], slack) >= process->lasting[i])
                 heir->waited[i] -= process->lasting[i];
             else
-                __builtin_add_overflow(state->ended[i], process->lasting[i], &state->ended[i]);
+                state->ended[i] = add(state->ended[i], process->lasting[i]);
         }
     }
 }
@@ -342,7 +348,7 @@ static void add_up(const process_state *state, tree_sum *sum)
         if (process->gone)
             continue;
         for (int i = 0; i < TARE__W_LASTING; i++) {
-            __builtin_add_overflow(sum->value[i], process->lasting[i], &sum->value[i]);
+            sum->value[i] = add(sum->value[i], process->lasting[i]);
             if (i >= TARE__W_IO_READ && process->io_failure && !process->ended)
                 sum->unknown[i] = process;
         }
@@ -351,7 +357,7 @@ static void add_up(const process_state *state, tree_sum *sum)
         sum->processes++;
         for (int i = TARE__W_LASTING; i < TARE__W_IN_TREE; i++) {
             if (process->value[i] != TARE__NO_VALUE)
-                sum->value[i] += process->value[i];
+                sum->value[i] = add(sum->value[i], process->value[i]);
             else if (process->many_threads)
                 sum->skip[i] = true; /* not their beat */
         }
@@ -371,7 +377,7 @@ static uint32_t tree_series(tare__sample_set *set, uint32_t *series, tare__metri
 static void put_now(tare__sample_set *set, process_state *state, const tree_sum *sum, uint64_t now_ns)
 {
     tare__sample_now *now = tare__sample_now_put(set);
-    int64_t cpu = state->told[TARE__W_USER] + state->told[TARE__W_SYSTEM];
+    int64_t cpu = add(state->told[TARE__W_USER], state->told[TARE__W_SYSTEM]);
     if (state->last_ns && now_ns > state->last_ns)
         now->tree_cores = (double)(cpu - state->last_cpu_ns) / (double)(now_ns - state->last_ns);
     now->tree_rss_bytes = (double)sum->value[TARE__W_RSS];
