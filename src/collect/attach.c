@@ -101,7 +101,9 @@ static void wait_a_beat(attached *at)
         pause = 1000000000u;
     struct timespec time = {(time_t)(pause / 1000000000u), (long)(pause % 1000000000u)};
     ppoll(events, TARE__COUNT_OF(events), &time, NULL);
-    at->asked = at->asked || events[0].revents;
+    struct signalfd_siginfo info; /* taken, lest it comes again when signals are let through */
+    while (read(at->signals, &info, sizeof info) == (ssize_t)sizeof info)
+        at->asked = true;
     at->ended = at->ended || events[1].revents ||
                 (at->pidfd < 0 && kill(at->options->pid, 0) != 0 && errno == ESRCH);
 }

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -380,7 +381,7 @@ static void put_now(tare__sample_set *set, process_state *state, const tree_sum 
     int64_t cpu = add(state->told[TARE__W_USER], state->told[TARE__W_SYSTEM]);
     if (state->last_ns && now_ns > state->last_ns)
         now->tree_cores = (double)(cpu - state->last_cpu_ns) / (double)(now_ns - state->last_ns);
-    now->tree_rss_bytes = (double)sum->value[TARE__W_RSS];
+    now->tree_rss_bytes = sum->processes ? (double)sum->value[TARE__W_RSS] : NAN;
     state->last_cpu_ns = cpu;
     state->last_ns = now_ns;
 }

@@ -1,0 +1,242 @@
+/* collect_attach: looking at a process that runs already, and at one that does not.
+ * One thread, and a child to look at.
+ * Must not know how values are measured. */
+#define _GNU_SOURCE
+#include <math.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "collect/collect.h"
+#include "tare.h"
+#include "trace/trace.h"
+
+#define MS UINT64_C(1000000)
+
+static char folder[] = "/tmp/tare-attach-XXXXXX", output[64];
+static unsigned beats;
+static double most_cores, rss;
+static pid_t interrupted_by; /* who looks on sends SIGINT at the third beat */
+
+static uint64_t cpu_ns(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/* Waits until it may begin, then uses so much CPU time, then ends. */
+static pid_t start_spinner(uint64_t ns, int *begin)
+{
+    int told[2];
+    assert_int_equal(pipe(told), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        char byte;
+        close(told[1]);
+        if (read(told[0], &byte, 1) < 0)
+            _exit(1);
+        for (uint64_t until = cpu_ns() + ns; cpu_ns() < until;)
+            ;
+        _exit(0);
+    }
+    close(told[0]);
+    *begin = told[1];
+    return pid;
+}
+
+static void on_beat(void *context, const tare__run_beat *beat)
+{
+    assert_ptr_equal(context, &beats);
+    beats++;
+    assert_true(beat->elapsed_ns > 0);
+    assert_int_equal(beat->steps, 0);
+    if (beat->now.tree_cores > most_cores)
+        most_cores = beat->now.tree_cores;
+    if (beat->now.tree_rss_bytes > rss)
+        rss = beat->now.tree_rss_bytes;
+    if (interrupted_by && beats == 3)
+        kill(interrupted_by, SIGINT);
+}
+
+/* The last value of a metric of the tree; and all of them told to grow. */
+typedef struct wanted {
+    uint32_t series;
+    int64_t last;
+    unsigned n;
+} wanted;
+
+static void take_values(void *context, uint32_t series, const uint64_t *ticks, const int64_t *values, uint32_t n)
+{
+    wanted *want = context;
+    (void)ticks;
+    if (series != want->series)
+        return;
+    want->last = values[n - 1];
+    want->n += n;
+}
+
+static int64_t tree_value(tare__trace *trace, const char *metric)
+{
+    tare__error error;
+    tare__trace_block block;
+    wanted want = {0};
+    size_t n;
+    const tare__trace_series *rows = tare__trace_series_rows(trace, &n);
+    for (size_t i = 0; i < n; i++)
+        if (rows[i].subject == TARE__SUBJECT_TREE && strcmp(rows[i].metric, metric) == 0)
+            want.series = rows[i].id;
+    assert_int_not_equal(want.series, 0);
+    tare__squeezer *squeezer = tare__squeezer_new();
+    tare__trace_rewind(trace);
+    while (tare__trace_next(trace, &block, &error) > 0)
+        if (block.header.kind == TARE__BLOCK_SAMPLES)
+            assert_int_equal(tare__samples_read(&block.header, block.payload, squeezer, take_values, &want), 0);
+    tare__squeezer_free(squeezer);
+    assert_true(want.n >= 1);
+    return want.last;
+}
+
+static tare__trace *open_trace(const char *path)
+{
+    tare__error error = {""};
+    tare__trace *trace;
+    assert_int_equal(tare__trace_open(path, &trace, &error), 0);
+    assert_int_equal(tare__trace_prescan(trace, &error), 0);
+    return trace;
+}
+
+static int attach_to(pid_t pid, uint64_t for_ns, tare__run_result *result)
+{
+    tare__error error = {""};
+    tare__attach_options options = {.pid = pid, .output = output, .overwrite = true, .interval_ns = 20 * MS,
+                                    .for_ns = for_ns, .on_beat = on_beat, .context = &beats,
+                                    .carbon_g_per_kwh = 381.5};
+    beats = 0;
+    most_cores = 0;
+    int status = tare__attach(&options, result, &error);
+    assert_true(status == 0 || error.text[0]);
+    return status;
+}
+
+static void test_until_it_ends(void **state)
+{
+    (void)state;
+    int begin;
+    static tare__run_result result;
+    pid_t pid = start_spinner(300 * MS, &begin);
+    close(begin);
+    assert_int_equal(attach_to(pid, 0, &result), 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_true(result.launched);
+    assert_false(result.still_running);
+    assert_true(beats > 1);
+    assert_true(most_cores > 0 && rss > 0);
+    tare__trace *trace = open_trace(result.trace);
+    assert_int_equal(tare__trace_run_of(trace)->attached, pid);
+    assert_int_equal(tare__trace_run_of(trace)->interval_ns, 20 * MS);
+    assert_int_equal(tare__trace_run_of(trace)->carbon, 381500);
+    assert_true(tare__trace_end_of(trace)->present);
+    assert_false(tare__trace_end_of(trace)->has_status); /* of a process that is not ours nobody tells us */
+    assert_false(tare__trace_end_of(trace)->has_child);
+    int64_t cpu = tree_value(trace, "cpu.user") + tree_value(trace, "cpu.system");
+    assert_in_range(cpu, 290 * MS, 400 * MS);
+    size_t n;
+    const tare__trace_process *processes = tare__trace_processes(trace, &n);
+    assert_int_equal(n, 1);
+    assert_int_equal(processes[0].pid, pid);
+    tare__trace_close(trace);
+}
+
+static void test_until_it_is_enough(void **state)
+{
+    (void)state;
+    int begin;
+    static tare__run_result result;
+    pid_t pid = start_spinner(1, &begin);
+    assert_int_equal(attach_to(pid, 100 * MS, &result), 0);
+    assert_true(result.still_running);
+    assert_int_equal(kill(pid, 0), 0); /* nothing was done to it */
+    interrupted_by = getpid();
+    assert_int_equal(attach_to(pid, 0, &result), 0);
+    interrupted_by = 0;
+    assert_true(result.still_running);
+    assert_int_equal(beats, 3);
+    close(begin);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    tare__trace *trace = open_trace(result.trace);
+    assert_true(tare__trace_end_of(trace)->present);
+    tare__trace_close(trace);
+}
+
+static void test_the_name_of_the_trace(void **state)
+{
+    (void)state;
+    int begin;
+    static tare__run_result result;
+    tare__error error = {""};
+    char before[4096];
+    assert_non_null(getcwd(before, sizeof before));
+    assert_int_equal(chdir(folder), 0);
+    pid_t pid = start_spinner(1, &begin);
+    tare__attach_options options = {.pid = pid, .for_ns = 1};
+    assert_int_equal(tare__attach(&options, &result, &error), 0);
+    assert_string_equal(result.trace, "collect_attach.tare");
+    unlink(result.trace);
+    assert_int_equal(chdir(before), 0);
+    close(begin);
+    waitpid(pid, NULL, 0);
+}
+
+static void test_nobody_there(void **state)
+{
+    (void)state;
+    int begin;
+    static tare__run_result result;
+    pid_t pid = start_spinner(1, &begin);
+    close(begin);
+    waitpid(pid, NULL, 0);
+    unlink(output);
+    assert_int_equal(attach_to(pid, 0, &result), TARE_E_INPUT);
+    assert_int_equal(attach_to(-3, 0, &result), TARE_E_USAGE);
+    assert_int_equal(attach_to(getpid(), 0, &result), TARE_E_USAGE);
+    assert_int_not_equal(access(output, F_OK), 0); /* nothing was written */
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(output, sizeof output, "%s/out.tare", folder);
+    return 0;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    unlink(output);
+    rmdir(folder);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_until_it_ends),
+        cmocka_unit_test(test_until_it_is_enough),
+        cmocka_unit_test(test_the_name_of_the_trace),
+        cmocka_unit_test(test_nobody_there),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
