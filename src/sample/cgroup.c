@@ -210,11 +210,22 @@ void tare__cgroup_find(const char *root, pid_t target, tare__cgroups *groups)
     snprintf(groups->why, sizeof groups->why, "no control group of this process is to be seen here");
 }
 
+/* One that ended and was not waited for yet has no memory. */
+static bool is_alive(const char *root, pid_t target)
+{
+    char path[64], text[128];
+    int64_t pages;
+    path_of(target, "statm", path);
+    tare__scan scan = tare__scan_of(text, tare__sample_read(root, path, text, sizeof text));
+    return tare__scan_number(&scan, &pages) && pages > 0;
+}
+
+/* On its way out a process is put into the top groups of version 1: that is no move. */
 bool tare__cgroup_moved(const char *root, pid_t target, const tare__cgroups *groups)
 {
     char text[CGROUP_BYTES];
     int got = read_memberships(root, target, text);
-    return got > 0 && hash_of(text, got) != groups->text;
+    return got > 0 && hash_of(text, got) != groups->text && is_alive(root, target);
 }
 
 bool tare__cgroup_climb(const tare__cgroup *group, char *folder)

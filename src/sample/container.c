@@ -8,8 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define SLOW_NS 1000000000u /* limits and memberships change seldom */
-#define STAT_SHARE 500      /* memory.stat is made up anew by the kernel for each look: one of so many at most */
+#define SLOW_NS 1000000000u  /* limits and memberships change seldom */
+#define EARLY_NS 2000000000u /* … but a starter (systemd-run --scope) moves itself before it becomes the program */
+#define STAT_SHARE 500       /* memory.stat is made up anew by the kernel for each look: one of so many at most */
 
 /* ---- what can be read, of either version ------------------------------------------------------------- */
 typedef struct place {
@@ -48,7 +49,8 @@ static const figure figures[] = {
 enum { FIGURES = TARE__COUNT_OF(figures), FIRST_OF_STAT = FIGURES - 3 };
 
 typedef struct container {
-    uint64_t slow_due_ns, stat_due_ns;
+    uint64_t first_ns, slow_due_ns, stat_due_ns;
+    uint64_t moves; /* each group it was in is a subject of its own */
     tare__cgroups groups;
     tare__cgroup_limit cpu, memory;
     int64_t memory_total; /* of the machine; NONE: unknown */
@@ -190,7 +192,7 @@ static void tell_pressure(tare__sample_set *set, container *container, const tar
 
 static void tell_series(tare__sample_set *set, container *container)
 {
-    tare__subject subject = {.kind = TARE__SUBJECT_CONTAINER, .label = container->label};
+    tare__subject subject = {.kind = TARE__SUBJECT_CONTAINER, .key = container->moves, .label = container->label};
     container->cpu_limit = tare__sample_series_of(set, TARE__M_CPU_LIMIT, &subject);
     container->memory_limit = tare__sample_series_of(set, TARE__M_MEMORY_LIMIT, &subject);
     for (size_t i = 0; i < FIGURES; i++) {
@@ -228,6 +230,7 @@ static void leave(tare__sample_set *set, container *container)
     tare__sample_absent(set, container->cpu_limit, why);
     tare__sample_absent(set, container->memory_limit, why);
     forget(container);
+    container->moves++;
 }
 
 /* ---- ticks ------------------------------------------------------------------------------------------- */
@@ -279,24 +282,47 @@ static void tick_figures(tare__sample_set *set, container *container, size_t fro
     }
 }
 
+static void follow(tare__sample_set *set, container *container)
+{
+    leave(set, container);
+    find(set, container);
+    put_limits(set, container);
+}
+
+/* A group that was removed has the limits it had. */
+static bool is_removed(tare__sample_set *set, const tare__cgroup *group)
+{
+    return group->version > 0 && !tare__machine_exists(root_of(set), group->folder);
+}
+
 static void look_at_limits(tare__sample_set *set, container *container)
 {
+    if (is_removed(set, &container->groups.of[TARE__CGROUP_CPU]) ||
+        is_removed(set, &container->groups.of[TARE__CGROUP_MEMORY]))
+        return;
     char label[TARE__PATH_BYTES];
-    if (tare__cgroup_moved(root_of(set), target_of(set), &container->groups)) {
-        leave(set, container);
-        find(set, container);
-    } else {
-        tare__cgroup_limit cpu = container->cpu, memory = container->memory;
-        read_limits(container, root_of(set), target_of(set));
-        write_label(container, label);
-        bool changed = strcmp(label, container->label) != 0 || strcmp(cpu.folder, container->cpu.folder) != 0 ||
-                       strcmp(memory.folder, container->memory.folder) != 0;
-        if (changed) {
-            leave(set, container);
-            find(set, container);
-        }
-    }
-    put_limits(set, container);
+    tare__cgroup_limit cpu = container->cpu, memory = container->memory;
+    read_limits(container, root_of(set), target_of(set));
+    write_label(container, label);
+    if (strcmp(label, container->label) != 0 || strcmp(cpu.folder, container->cpu.folder) != 0 ||
+        strcmp(memory.folder, container->memory.folder) != 0)
+        follow(set, container);
+    else
+        put_limits(set, container);
+}
+
+static void look_around(tare__sample_set *set, container *container, uint64_t now_ns)
+{
+    bool slow = now_ns >= container->slow_due_ns;
+    if (container->first_ns == 0)
+        container->first_ns = now_ns;
+    if (slow)
+        container->slow_due_ns = now_ns + SLOW_NS;
+    if ((slow || now_ns - container->first_ns < EARLY_NS) &&
+        tare__cgroup_moved(root_of(set), target_of(set), &container->groups))
+        follow(set, container);
+    else if (slow)
+        look_at_limits(set, container);
 }
 
 static void open_container(tare__sample_set *set, void *state)
@@ -309,10 +335,7 @@ static void open_container(tare__sample_set *set, void *state)
 static void tick_container(tare__sample_set *set, void *state, uint64_t now_ns)
 {
     container *container = state;
-    if (now_ns >= container->slow_due_ns) {
-        container->slow_due_ns = now_ns + SLOW_NS;
-        look_at_limits(set, container);
-    }
+    look_around(set, container, now_ns);
     tick_figures(set, container, 0, FIRST_OF_STAT);
     if (now_ns >= container->stat_due_ns) {
         uint64_t before = tare__sample_cost_clock(set);

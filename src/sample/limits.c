@@ -175,7 +175,7 @@ static int affinity_of(const char *root, pid_t target, int before)
     snprintf(folder, sizeof folder, target > 0 ? "/proc/%d" : "/proc/self", (int)target);
     snprintf(path, sizeof path, "%s/status", folder);
     if (allowed_in(root, path, all) == 0)
-        return -1;
+        return before; /* it ended */
     if (before > 0 && count_of(all) >= before)
         return count_of(all);
     tare__entry threads[THREADS_MAX];

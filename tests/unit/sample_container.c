@@ -32,6 +32,7 @@ static int set_up(void **state)
     make_root();
     write_file("/proc/meminfo", "MemTotal: 16777216 kB\n");
     write_file("/sys/devices/system/cpu/online", "0-7\n");
+    write_file("/proc/77/statm", "2500 1000 500 1 0 900 0\n");
     write_file("/proc/77/status", "Name:\tx\nCpus_allowed:\tff\nCpus_allowed_list:\t0-7\n");
     return 0;
 }
@@ -333,6 +334,7 @@ static void outside_of_the_namespace(void **state)
     fake_close(set);
 }
 
+/* Each group it was in is a subject of its own. */
 static void it_follows_the_program(void **state)
 {
     (void)state;
@@ -341,14 +343,19 @@ static void it_follows_the_program(void **state)
     write_file(V2 "/other/memory.current", "1\n");
     tare__sample_set *set = look();
     write_file("/proc/77/cgroup", "0::/other\n");
-    fake_tick(set, SECOND + SECOND / 2);
-    IN("/pod/job", MEMORY_USED, 524288000); /* not looked at yet */
-    fake_tick(set, 3 * SECOND);
-    IN("/other", MEMORY_LIMIT, 4096000);
-    IN("/other", MEMORY_USED, 1);
-    IN("/other", CPU_LIMIT, 8000);
+    fake_tick(set, SECOND + SECOND / 10);
+    VALUE(CONTAINER, 1, "/other", MEMORY_LIMIT, 4096000);
+    VALUE(CONTAINER, 1, "/other", MEMORY_USED, 1);
+    VALUE(CONTAINER, 1, "/other", CPU_LIMIT, 8000);
     NOT_IN("/pod/job", MEMORY_USED, "moved");
     NOT_IN("/pod/job", MEMORY_LIMIT, "moved");
+    NOT_IN("/pod/job", PRESSURE_CPU, "moved");
+    fake_tick(set, 10 * SECOND);
+    write_file("/proc/77/cgroup", "0::/pod/job\n");
+    fake_tick(set, 10 * SECOND + SECOND / 10); /* later on it is looked at more seldom */
+    VALUE(CONTAINER, 1, "/other", MEMORY_USED, 1);
+    fake_tick(set, 12 * SECOND);
+    VALUE(CONTAINER, 2, "/pod/job", MEMORY_USED, 524288000);
     fake_close(set);
 }
 
@@ -363,7 +370,7 @@ static void a_limit_set_later(void **state)
     write_file(V2 "/pod/job/cpu.max", "max 100000\n");
     write_file(V2 "/pod/job/memory.max", "max\n");
     fake_tick(set, 6 * SECOND);
-    IN("no limit", CPU_LIMIT, 8000);
+    VALUE(CONTAINER, 1, "no limit", CPU_LIMIT, 8000);
     NOT_IN("/pod/job", CPU_LIMIT, "limits changed");
     fake_close(set);
 }
@@ -372,11 +379,30 @@ static void the_program_ended(void **state)
 {
     (void)state;
     make_v2();
+    write_file("/proc/77/status", "Cpus_allowed:\t10\n");
     tare__sample_set *set = look();
     remove_file("/proc/77");
     fake_tick(set, 3 * SECOND);
     IN("/pod/job", MEMORY_USED, 524288000);
-    IN("/pod/job", CPU_LIMIT, 2000);
+    IN("/pod/job", CPU_LIMIT, 1000);
+    remove_file(V2 "/pod"); /* and its group was removed */
+    fake_tick(set, 6 * SECOND);
+    assert_null(series_at(set, TARE__M_CPU_LIMIT, TARE__SUBJECT_CONTAINER, 1, "no limit"));
+    fake_close(set);
+}
+
+/* A process that ended is shown in the top group until it is waited for: its last figures are its group's. */
+static void the_program_is_a_zombie(void **state)
+{
+    (void)state;
+    make_v2();
+    tare__sample_set *set = look();
+    write_file("/proc/77/cgroup", "0::/\n");
+    write_file("/proc/77/statm", "0 0 0 0 0 0 0\n");
+    write_file(V2 "/pod/job/memory.events", "oom 3\noom_kill 9\n");
+    fake_tick(set, 3 * SECOND);
+    IN("/pod/job", OOM_KILLS, 9);
+    IN("/pod/job", MEMORY_LIMIT, 1024 * MIB);
     fake_close(set);
 }
 
@@ -477,6 +503,7 @@ int main(void)
         TEST(it_follows_the_program),
         TEST(a_limit_set_later),
         TEST(the_program_ended),
+        TEST(the_program_is_a_zombie),
         TEST(controller_not_switched_on),
         TEST(paths_with_blanks_and_several_mounts),
         TEST(memory_stat_is_paced),
