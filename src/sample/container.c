@@ -176,13 +176,18 @@ static void tell_figure(tare__sample_set *set, container *container, size_t i)
 }
 
 /* Only version 2 has pressure; beside version 1 its group may be another one than that of the limits. */
+static bool has_pressure(const tare__cgroup of[TARE__CONTROLLERS])
+{
+    const tare__cgroup *unified = &of[TARE__CGROUP_UNIFIED];
+    return unified->version == 2 && (strcmp(unified->path, of[TARE__CGROUP_MEMORY].path) == 0 ||
+                                     strcmp(unified->path, of[TARE__CGROUP_CPU].path) == 0);
+}
+
 static void tell_pressure(tare__sample_set *set, container *container, const tare__subject *subject)
 {
     const tare__cgroup *of = container->groups.of, *unified = &of[TARE__CGROUP_UNIFIED];
     tare__pressure_open(set, &container->pressure, unified->folder, ".pressure", subject);
-    bool same = strcmp(unified->path, of[TARE__CGROUP_MEMORY].path) == 0 ||
-                strcmp(unified->path, of[TARE__CGROUP_CPU].path) == 0;
-    container->pressed = unified->version == 2 && same;
+    container->pressed = has_pressure(of);
     bool any = of[TARE__CGROUP_MEMORY].version + of[TARE__CGROUP_CPU].version > 0;
     for (size_t i = 0; i < TARE__PRESSURES && !container->pressed; i++)
         tare__sample_absent(set, container->pressure.series[i],
@@ -396,13 +401,14 @@ static void check_pressure(const container *container, const char *root, tare__s
     const tare__cgroup *group = &container->groups.of[TARE__CGROUP_UNIFIED];
     char path[TARE__PATH_BYTES + 64];
     snprintf(path, sizeof path, "%s/memory.pressure", group->folder);
-    if (group->version == 2 && tare__machine_exists(root, path))
+    bool own = has_pressure(container->groups.of);
+    if (own && tare__machine_exists(root, path))
         tare__machine_check(sink, context, "container", "pressure", TARE__SAMPLE_WORKS, "",
                             "time the group lost waiting for CPU, memory and disks");
     else
         tare__machine_check(sink, context, "container", "pressure", TARE__SAMPLE_FAILS, "",
-                            group->version == 2 ? "the kernel keeps no pressure of groups (see /proc/pressure)"
-                                                : "only control groups of version 2 have it");
+                            own ? "the kernel keeps no pressure of groups (see /proc/pressure)"
+                                : "only control groups of version 2 have it, and the limits are version 1's");
 }
 
 static void doctor_container(const char *root, tare__sample_check_sink *sink, void *context)
