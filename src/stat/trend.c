@@ -9,7 +9,9 @@
 static double fit_of(const double *x, const double *y, size_t n)
 {
     double mean_x = 0, mean_y = 0, xx = 0, xy = 0, yy = 0;
+    bool flat = true; /* asked of the values: their mean is rounded, and so are the distances from it */
     for (size_t i = 0; i < n; i++) {
+        flat &= y[i] == y[0];
         mean_x += x[i] / (double)n;
         mean_y += y[i] / (double)n;
     }
@@ -18,7 +20,7 @@ static double fit_of(const double *x, const double *y, size_t n)
         xy += (x[i] - mean_x) * (y[i] - mean_y);
         yy += (y[i] - mean_y) * (y[i] - mean_y);
     }
-    return xx > 0 && yy > 0 ? xy * xy / (xx * yy) : NAN;
+    return xx > 0 && yy > 0 && !flat ? xy * xy / (xx * yy) : NAN;
 }
 
 /* Ranks of the pairs' slopes that bound the median one: N pairs, of which C = z * sqrt(Var S) may lie on the
