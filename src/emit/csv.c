@@ -213,7 +213,7 @@ static void put_epochs(csv *to, const tare__analysis *from)
 }
 #define STEP_COLUMNS                                                                                              \
     "name,group,count,unfinished,total_ns," DURATIONS                                                             \
-    ",exact,p50_low_ns,p50_high_ns,p95_low_ns,p95_high_ns,interval_absent,per_s,first_ns,rest_p50_ns"
+    ",exact,p50_low_ns,p50_high_ns,p95_low_ns,p95_high_ns,interval_absent,per_second,first_ns,rest_p50_ns"
 
 static void put_slow_rows(csv *to, const tare__analysis *from, const char *table, const tare__step_row *rows, size_t n)
 {
@@ -508,13 +508,13 @@ static const struct table {
     {"steps.csv", STEP_COLUMNS, put_steps},
     {"epochs.csv", STEP_COLUMNS, put_epochs},
     {"slowest.csv", "table,name,group,rank,index,start_at_ns,duration_ns,thread_row", put_slowest},
-    {"numbers.csv", "table,row,name,n,sum,per_s", put_numbers},
+    {"numbers.csv", "table,row,name,count,sum,per_second", put_numbers},
     {"aggregates.csv", "name,file,line,every,calls,timed,estimated,total_ns," DURATIONS ",absent", put_aggregates},
-    {"counters.csv", "name,n,first,last,min,mean,max,first_at_ns,last_at_ns", put_counters},
-    {"marks.csv", "name,n,first_at_ns,last_at_ns", put_marks},
+    {"counters.csv", "name,count,first,last,min,mean,max,first_at_ns,last_at_ns", put_counters},
+    {"marks.csv", "name,count,first_at_ns,last_at_ns", put_marks},
     {"tracks.csv", "track,track_kind,name,calls,total_ns,self_ns," DURATIONS ",flows,children", put_tracks},
     {"processes.csv",
-     "row,number,pid,parent_pid,inner_pid,command,joined,not_joined,unreadable,joined_at_ns,left_at_ns,exit_status,"
+     "row,number,pid,parent_pid,inner_pid,command,joined,not_joined,unreadable,joined_at_ns,left_at_ns,wait_status,"
      "threads,spans,dropped_spans,dropped_others,busy_ns",
      put_processes},
     {"threads.csv",
@@ -522,7 +522,7 @@ static const struct table {
      "unmatched_ends,lost_ends,lost_blocks,skipped_slots",
      put_threads},
     {"metrics.csv",
-     METRIC_COLUMNS ",kind,unit,total_unit,n,min,mean,max,first,last,total,max_at_ns,from_ns,to_ns,absent", put_metrics},
+     METRIC_COLUMNS ",kind,unit,total_unit,count,min,mean,max,first,last,total,max_at_ns,from_ns,to_ns,absent", put_metrics},
     {"points.csv", METRIC_COLUMNS ",unit,at_ns,lasts_ns,min,mean,max", put_points},
 };
 

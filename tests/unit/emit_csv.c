@@ -218,7 +218,7 @@ static void odd_names_are_quoted(void **state)
         tare__analysis one = {.marks = &mark, .n_marks = 1};
         folder to = write_whole(&one);
         char wanted[128];
-        snprintf(wanted, sizeof wanted, "name,n,first_at_ns,last_at_ns\r\n%s,1,5,7\r\n", odd[i].written);
+        snprintf(wanted, sizeof wanted, "name,count,first_at_ns,last_at_ns\r\n%s,1,5,7\r\n", odd[i].written);
         assert_string_equal(table_of(&to, "marks.csv"), wanted);
         free_folder(&to);
     }
