@@ -49,13 +49,17 @@ typedef struct tare__cli_command {
     int (*main)(int argc, char **argv); /* argv[0] is the command; returns the exit status */
 } tare__cli_command;
 
-extern const tare__cli_command tare__cli_run, tare__cli_report, tare__cli_doctor;
+extern const tare__cli_command tare__cli_run, tare__cli_attach, tare__cli_report, tare__cli_doctor;
 extern const tare__cli_command tare__cli_collect; /* not for people: what tare_start launches */
 
 /* Reads argv[1..] by the command's table; words are gathered at the front of argv. --help, -h set
  * words->help. 0, or TARE_E_USAGE with a sentence (and a suggestion when a name is near). */
 int tare__cli_parse(const tare__cli_command *command, int argc, char **argv, void *settings,
                     tare__cli_words *words, tare__error *error);
+/* The same after the settings that stand in TARE_* variables, ./tare.toml and [tool.tare] of ./pyproject.toml, each
+ * of which goes before those that follow; the command line goes before all. */
+int tare__cli_read(const tare__cli_command *command, int argc, char **argv, void *settings, tare__cli_words *words,
+                   tare__error *error);
 /* The whole --help of a command. */
 void tare__cli_help(const tare__cli_command *command, tare__text *out);
 /* The nearest of `names` when it is near enough to be meant; else NULL. */

@@ -28,6 +28,7 @@ static const tare__cli_command version = {
 
 static const tare__cli_command *const commands[] = {
     &tare__cli_run,
+    &tare__cli_attach,
     &tare__cli_report,
     &tare__cli_doctor,
     &help,
@@ -64,8 +65,8 @@ static void put_overview(tare__text *out)
     for (size_t i = 0; i < TARE__COUNT_OF(commands); i++)
         tare__text_format(out, "  %-9s %s\n", commands[i]->name, commands[i]->summary);
     tare__text_string(out, "\nExamples:\n"
-                           "  tare run -- ./train --epochs 3   run it and write train.tare\n"
-                           "  tare report train.tare           see where the time went\n"
+                           "  tare run -- python3 train.py     run it, show what stands out, write train.tare\n"
+                           "  tare report --html train.tare    a page with timeline and charts\n"
                            "\n`tare COMMAND --help` or `man tare-COMMAND` says more.\n");
 }
 

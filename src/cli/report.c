@@ -5,35 +5,51 @@
 #include "cli.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analyze/analyze.h"
 #include "collect/collect.h"
-#include "emit/emit.h"
 #include "tare.h"
-#include "trace/trace.h"
+#include "views.h"
 
 #define ME "tare report"
 
-enum { REPORT_JSON, REPORT_EVENTS, REPORT_BY, REPORT_ALL, REPORT_RAW, REPORT_OUTPUT, REPORT_WIDTH };
+enum {
+    REPORT_FORMAT, /* and as many as there are formats */
+    REPORT_CSV = REPORT_FORMAT + 5,
+    REPORT_BY,
+    REPORT_ALL,
+    REPORT_RAW,
+    REPORT_RULES,
+    REPORT_OUTPUT,
+    REPORT_WIDTH
+};
+
+/* By key. */
+static const char *const formats[] = {"html", "json", "events", "chrome", "perfetto"};
 
 static const tare__cli_option report_options[] = {
-    {"json", 0, NULL, "every table as JSON, for machines", REPORT_JSON},
-    {"events", 0, NULL, "the raw stream, one event a line", REPORT_EVENTS},
+    {"html", 0, NULL, "a page to look around in: findings, timeline, charts, tables", REPORT_FORMAT},
+    {"json", 0, NULL, "every table as JSON, for machines", REPORT_FORMAT + 1},
+    {"csv", 0, "DIR", "every table as a CSV file in this folder", REPORT_CSV},
+    {"chrome", 0, NULL, "a trace for chrome://tracing and ui.perfetto.dev, as JSON", REPORT_FORMAT + 3},
+    {"perfetto", 0, NULL, "a trace for ui.perfetto.dev, in its own format", REPORT_FORMAT + 4},
+    {"events", 0, NULL, "the raw stream, one event a line", REPORT_FORMAT + 2},
     {"by", 0, "WHAT", "one span tree for the run (the default), for each process, or for each thread",
      REPORT_BY},
     {"all", 0, NULL, "show every row: fold nothing, leave nothing out", REPORT_ALL},
     {"raw", 0, NULL, "show self times as measured, the cost of recording not taken off", REPORT_RAW},
+    {"rules", 0, "FILE", "findings by rules of your own as well", REPORT_RULES},
     {"output", 'o', "FILE", "write to this file, whole or not at all", REPORT_OUTPUT},
     {"width", 0, "N", "columns of the text: 80, or what a wider terminal has, up to 120", REPORT_WIDTH},
 };
 
 typedef struct report_settings {
-    const char *format, *output;
+    const char *format, *output, *rules_file;
+    char *default_output; /* where a page goes that nobody gave a name */
     tare__analyze_options analyze;
     tare__emit_options emit;
 } report_settings;
@@ -73,21 +89,32 @@ static int take_width(report_settings *settings, const char *argument, tare__err
     return 0;
 }
 
+static int take_name(const char *what, const char *argument, const char **into, tare__error *error)
+{
+    if (!*argument)
+        return tare__fail(error, TARE_E_USAGE, "--%s: the name is empty", what);
+    *into = argument;
+    return 0;
+}
+
+static int take_csv(report_settings *settings, const char *argument, tare__error *error)
+{
+    int status = take_format(settings, TARE__VIEW_CSV, error);
+    return status ? status : take_name("csv", argument, &settings->output, error);
+}
+
 static int take_report_option(void *context, int key, const char *argument, tare__error *error)
 {
     report_settings *settings = context;
     switch (key) {
-    case REPORT_JSON: return take_format(settings, "json", error);
-    case REPORT_EVENTS: return take_format(settings, "events", error);
+    case REPORT_CSV: return take_csv(settings, argument, error);
     case REPORT_BY: return take_by(settings, argument, error);
     case REPORT_WIDTH: return take_width(settings, argument, error);
     case REPORT_ALL: settings->emit.all = true; return 0;
     case REPORT_RAW: settings->emit.raw = true; return 0;
-    default:
-        if (!*argument)
-            return tare__fail(error, TARE_E_USAGE, "--output: the name is empty");
-        settings->output = argument;
-        return 0;
+    case REPORT_RULES: return take_name("rules", argument, &settings->rules_file, error);
+    case REPORT_OUTPUT: return take_name("output", argument, &settings->output, error);
+    default: return take_format(settings, formats[key - REPORT_FORMAT], error);
     }
 }
 
@@ -106,26 +133,30 @@ static int find_input(const tare__cli_words *words, const char **path, tare__err
 }
 
 /* ---- where it goes ------------------------------------------------------------------------------- */
-static bool wants_colour(void)
+/* A page or a binary trace is no text for a terminal: it goes beside the trace, as NAME.html, unless something of
+ * that name is there that no page of ours could be. */
+static int find_place(report_settings *settings, const char *path, tare__error *error)
 {
-    const char *no_colour = getenv("NO_COLOR"), *terminal = getenv("TERM");
-    return !(no_colour && *no_colour) && terminal && *terminal && strcmp(terminal, "dumb") != 0;
-}
-
-static unsigned terminal_width(int fd)
-{
-    struct winsize size;
-    if (ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col < 80)
-        return TARE__EMIT_WIDTH;
-    return size.ws_col > 120 ? 120 : size.ws_col;
-}
-
-static void suit_output(report_settings *settings, const tare__cli_output *output)
-{
-    settings->emit.colour = output->terminal && wants_colour();
-    settings->emit.pretty = output->terminal;
-    if (settings->emit.width == 0)
-        settings->emit.width = output->terminal ? terminal_width(output->fd) : TARE__EMIT_WIDTH;
+    static const struct {
+        const char *format, *ending;
+    } places[] = {{"html", ".html"}, {"perfetto", ".pftrace"}};
+    for (size_t i = 0; i < TARE__COUNT_OF(places); i++) {
+        size_t length = strlen(path);
+        if (!settings->format || strcmp(settings->format, places[i].format) != 0 || settings->output ||
+            !isatty(STDOUT_FILENO))
+            continue;
+        if (length > 5 && strcmp(path + length - 5, ".tare") == 0)
+            length -= 5;
+        while (length > 1 && path[length - 1] == '/')
+            length--;
+        if (asprintf(&settings->default_output, "%.*s%s", (int)length, path, places[i].ending) < 0)
+            return tare__fail(error, TARE_E_MEMORY, "out of memory");
+        if (access(settings->default_output, F_OK) == 0)
+            return tare__fail(error, TARE_E_USAGE, "'%.200s' is there already; name another with -o, or overwrite it: -o %.200s",
+                              settings->default_output, settings->default_output);
+        settings->output = settings->default_output;
+    }
+    return 0;
 }
 
 /* Writing the report over the trace it is made of would lose the run. */
@@ -216,35 +247,45 @@ static int exit_status_of(int status)
     return status == TARE_E_MEMORY ? TARE__EXIT_FAILED : TARE__EXIT_INPUT;
 }
 
-static int show(tare__trace *trace, const report_settings *settings, const tare__emitter *emitter,
-                tare__cli_output *output, tare__error *error)
+static int analyze(tare__trace *trace, report_settings *settings, tare__analysis **analysis, tare__error *error)
 {
-    tare__analysis *analysis = NULL;
-    tare__emit_sink sink = {.write = tare__cli_output_write, .context = output};
-    int status = 0;
-    if (emitter->needs == TARE__EMIT_TABLES)
-        status = tare__analyze(trace, &settings->analyze, &analysis, error);
-    if (!status) {
-        tare__emit_input input = {.analysis = analysis, .trace = trace};
-        status = emitter->emit(&input, &settings->emit, &sink, error);
-    }
-    tare__analysis_free(analysis);
+    tare__rules *rules = NULL;
+    int status = settings->rules_file ? tare__view_read_rules(settings->rules_file, &rules, error) : 0;
+    settings->analyze.rules = rules;
+    if (!status)
+        status = tare__analyze(trace, &settings->analyze, analysis, error);
+    settings->analyze.rules = NULL;
+    tare__rules_free(rules);
     return status;
 }
 
 static int report(tare__trace *trace, report_settings *settings, tare__error *error)
 {
-    const tare__emitter *emitter = tare__emit_find(settings->format ? settings->format : "text");
-    tare__cli_output output;
-    int status = tare__cli_output_open(&output, settings->output, error);
-    if (status)
+    const char *format = settings->format ? settings->format : "text";
+    tare__analysis *analysis = NULL;
+    bool unwritten = false;
+    int status = tare__view_needs_tables(format) ? analyze(trace, settings, &analysis, error) : 0;
+    if (!status)
+        status = tare__view_write(format, settings->output, trace, analysis, &settings->emit, &unwritten, error);
+    tare__analysis_free(analysis);
+    if (!status && settings->default_output)
+        tare__cli_say(ME, "wrote %s", settings->default_output);
+    if (unwritten)
         return status == TARE_E_USAGE ? TARE__EXIT_USAGE : TARE__EXIT_FAILED;
-    suit_output(settings, &output);
-    status = show(trace, settings, emitter, &output, error);
-    bool refused = output.failure != 0; /* then the output's own sentence is the one to say */
-    if (tare__cli_output_close(&output, status == 0, refused || !status ? error : NULL))
-        return TARE__EXIT_FAILED;
-    return refused || !status ? TARE__EXIT_OK : exit_status_of(status);
+    return status ? exit_status_of(status) : TARE__EXIT_OK;
+}
+
+static int read_settings(int argc, char **argv, report_settings *settings, tare__cli_words *words, const char **path,
+                         tare__error *error)
+{
+    int status = tare__cli_read(&tare__cli_report, argc, argv, settings, words, error);
+    if (status || words->help)
+        return status;
+    status = find_input(words, path, error);
+    if (!status && settings->output && same_file(*path, settings->output))
+        return tare__fail(error, TARE_E_USAGE, "--output names the trace itself; the report would replace it");
+    settings->emit.trace = *path;
+    return status ? status : find_place(settings, *path, error);
 }
 
 static int report_main(int argc, char **argv)
@@ -253,21 +294,19 @@ static int report_main(int argc, char **argv)
     tare__cli_words words;
     report_settings settings = {0};
     const char *path = NULL;
-    int status = tare__cli_parse(&tare__cli_report, argc, argv, &settings, &words, &error);
+    int status = read_settings(argc, argv, &settings, &words, &path, &error);
     if (!status && words.help)
         return tare__cli_print_help(&tare__cli_report);
-    if (!status)
-        status = find_input(&words, &path, &error);
-    if (!status && settings.output && same_file(path, settings.output))
-        status =
-            tare__fail(&error, TARE_E_USAGE, "--output names the trace itself; the report would replace it");
-    if (status)
+    if (status) {
+        free(settings.default_output);
         return tare__cli_usage(ME, &error);
+    }
     signal(SIGPIPE, SIG_IGN); /* a reader that has seen enough is no failure */
     tare__trace *trace = NULL;
     status = open_input(path, &trace, &error);
     int exit_status = status ? exit_status_of(status) : report(trace, &settings, &error);
     tare__trace_close(trace);
+    free(settings.default_output);
     if (exit_status)
         tare__cli_say(ME, "%s", error.text[0] ? error.text : tare_status_text(status));
     return exit_status;
@@ -275,12 +314,13 @@ static int report_main(int argc, char **argv)
 
 const tare__cli_command tare__cli_report = {
     .name = "report",
-    .summary = "shows a recorded run: where the time went",
+    .summary = "shows a recorded run: what it used, what stands out, where the time went",
     .usage = "[options] FILE|FOLDER",
     .details = "A folder is that of a session whose collector was killed: what is left in it is\n"
                "saved into its trace first. Exit status: 0; 1 the report could not be written;\n"
                "2 this command line was wrong; 3 the trace could not be read.\n",
     .examples = "  tare report train.tare\n"
+                "  tare report --html -o train.html train.tare\n"
                 "  tare report --by thread --all train.tare\n"
                 "  tare report --json train.tare | jq '.spans[] | {name, self_ns}'\n"
                 "  tare report --events train.tare | sort -ns\n",

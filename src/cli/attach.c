@@ -1,0 +1,149 @@
+/* attach: `tare attach`: looks at a process that runs already, until it ends or Ctrl-C, and shows the summary.
+ * One thread.
+ * Must not know how anything is measured. */
+#define _GNU_SOURCE
+#include "cli.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "recording.h"
+#include "tare.h"
+
+#define ME "tare attach"
+#define KERNEL_THREAD 0x00200000u /* PF_KTHREAD, among the flags of /proc/PID/stat */
+
+enum { ATTACH_FOR };
+
+static const tare__cli_option attach_options[] = {
+    TARE__RECORDING_OPTIONS,
+    {"for", 0, "TIME", "end by itself after this while (30s, 5m)", ATTACH_FOR},
+};
+
+typedef struct attach_settings {
+    tare__cli_recording recording;
+    tare__attach_options attach;
+} attach_settings;
+
+static int take_attach_option(void *context, int key, const char *argument, tare__error *error)
+{
+    attach_settings *settings = context;
+    if (key == ATTACH_FOR)
+        return tare__parse_duration(argument, "--for", &settings->attach.for_ns, error);
+    return tare__cli_recording_take(&settings->recording, key, argument, error);
+}
+
+static int read_pid(const tare__cli_words *words, pid_t *pid, tare__error *error)
+{
+    const char *word = words->count > 0 ? words->words[0] : words->rest ? words->rest[0] : NULL;
+    if (!word)
+        return tare__fail(error, TARE_E_USAGE, "which process? tare attach PID");
+    if (words->count + (words->rest && words->rest[0]) > 1)
+        return tare__fail(error, TARE_E_USAGE, "one process at a time; its children are looked at with it");
+    char *end;
+    long number = strtol(word, &end, 10);
+    if (end == word || *end || number <= 0 || number > INT32_MAX)
+        return tare__fail(error, TARE_E_USAGE, "'%.64s' is not the number of a process", word);
+    *pid = (pid_t)number;
+    return 0;
+}
+
+/* Behind the command's name, which may hold anything, in parentheses: state, six numbers, flags. */
+static bool is_kernel_thread(pid_t pid)
+{
+    char path[64], line[1024];
+    unsigned flags = 0;
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *file = fopen(path, "re");
+    size_t got = file ? fread(line, 1, sizeof line - 1, file) : 0;
+    if (file)
+        fclose(file);
+    line[got] = '\0';
+    const char *after = strrchr(line, ')');
+    return after && sscanf(after + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && (flags & KERNEL_THREAD);
+}
+
+static void copy_settings(attach_settings *settings)
+{
+    const tare__cli_recording *from = &settings->recording;
+    tare__attach_options *attach = &settings->attach;
+    attach->output = from->output;
+    attach->overwrite = from->overwrite;
+    attach->readable_by_others = from->readable;
+    attach->max_bytes = from->max_bytes;
+    attach->last_ns = from->last_ns;
+    attach->interval_ns = from->interval_ns;
+    attach->samplers_left_out = from->samplers_left_out;
+    attach->carbon_g_per_kwh = from->carbon_g_per_kwh;
+}
+
+static int read_settings(int argc, char **argv, attach_settings *settings, tare__cli_words *words,
+                         tare__error *error)
+{
+    int status = tare__cli_read(&tare__cli_attach, argc, argv, settings, words, error);
+    if (status || words->help)
+        return status;
+    copy_settings(settings);
+    status = read_pid(words, &settings->attach.pid, error);
+    return status ? status : tare__cli_recording_check(&settings->recording, error);
+}
+
+static void on_beat(void *context, const tare__run_beat *beat)
+{
+    attach_settings *settings = context;
+    tare__cli_live_beat(&settings->recording.live, beat);
+}
+
+static int exit_status_of(int status)
+{
+    return status == TARE_E_USAGE ? TARE__EXIT_USAGE : status == TARE_E_INPUT ? TARE__EXIT_INPUT : TARE__EXIT_FAILED;
+}
+
+static int attach(attach_settings *settings, tare__run_result *result, tare__error *error)
+{
+    int status = tare__cli_recording_begin(&settings->recording, error);
+    if (status)
+        return status;
+    if (is_kernel_thread(settings->attach.pid))
+        return tare__fail(error, TARE_E_INPUT, "%d is a thread of the kernel: there is no program to look at",
+                          (int)settings->attach.pid);
+    return tare__attach(&settings->attach, result, error);
+}
+
+static int attach_main(int argc, char **argv)
+{
+    tare__error error = {""};
+    tare__cli_words words;
+    attach_settings settings = {0};
+    int status = read_settings(argc, argv, &settings, &words, &error);
+    if (status)
+        return tare__cli_usage(ME, &error);
+    if (words.help)
+        return tare__cli_print_help(&tare__cli_attach);
+    settings.attach.on_beat = on_beat;
+    settings.attach.context = &settings;
+    static tare__run_result result;
+    status = attach(&settings, &result, &error);
+    if (status)
+        tare__cli_say(ME, "%s", error.text[0] ? error.text : tare_status_text(status));
+    result.launched = status == 0;
+    tare__cli_recording_end(&settings.recording, ME, &result);
+    return status ? exit_status_of(status) : TARE__EXIT_OK;
+}
+
+const tare__cli_command tare__cli_attach = {
+    .name = "attach",
+    .summary = "profiles a process that runs already, as far as it can be seen from outside",
+    .usage = "[options] PID",
+    .details = "Ends with the process, with --for, or with Ctrl-C; the process runs on. Exit status:\n"
+               "0 the trace was written; 1 the process may not be looked at, or the trace could\n"
+               "not be written; 2 this command line was wrong; 3 there is no such process.\n",
+    .examples = "  tare attach 4120\n"
+                "  tare attach --for 60s --html slow.html 4120\n"
+                "  tare attach --live $(pgrep -n -f train.py)\n",
+    .options = attach_options,
+    .option_count = TARE__COUNT_OF(attach_options),
+    .take = take_attach_option,
+    .main = attach_main,
+};

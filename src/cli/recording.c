@@ -1,0 +1,241 @@
+/* recording: options that run and attach share, and the end of a recording: summary, views, sentences.
+ * One thread. Everything said here goes to standard error: standard output is the program's.
+ * Must not know how recording works. */
+#define _GNU_SOURCE
+#include "recording.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tare.h"
+#include "views.h"
+
+#define INTERVAL_MAX_NS 60000000000u
+#define CARBON_MAX      10000.0 /* g/kWh: ten times the dirtiest grid there is */
+
+/* In the order of their options. */
+static const char *const formats[TARE__RECORDING_VIEWS] = {"html", "json", TARE__VIEW_CSV, "chrome", "perfetto"};
+
+/* ---- options -------------------------------------------------------------------------------------- */
+static int take_name(const char *what, const char *argument, const char **into, tare__error *error)
+{
+    if (!*argument)
+        return tare__fail(error, TARE_E_USAGE, "--%s: the name is empty", what);
+    *into = argument;
+    return 0;
+}
+
+static int take_interval(tare__cli_recording *recording, const char *argument, tare__error *error)
+{
+    uint64_t ns = 0;
+    int status = tare__parse_duration(argument, "--interval", &ns, error);
+    if (status)
+        return status;
+    if (ns < TARE__SAMPLE_INTERVAL_MIN_NS || ns > INTERVAL_MAX_NS)
+        return tare__fail(error, TARE_E_USAGE, "--interval: '%.64s' is not between 1ms and 60s", argument);
+    recording->interval_ns = ns;
+    return 0;
+}
+
+static int unknown_sampler(const char *word, tare__error *error)
+{
+    const char *names[16];
+    size_t n = 0;
+    for (; n < TARE__COUNT_OF(names) && tare__sampler_at(n); n++)
+        names[n] = tare__sampler_at(n)->name;
+    char list[160] = "";
+    for (size_t i = 0, used = 0; i < n && used < sizeof list; i++)
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i == 0 ? "" : i + 1 < n ? ", " : " or ",
+                                 names[i]);
+    const char *near = tare__cli_nearest(word, names, n);
+    return tare__fail(error, TARE_E_USAGE, "--without: '%.32s' is not %s%s%s%s", word, list,
+                      near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+}
+
+static int take_without(tare__cli_recording *recording, const char *argument, tare__error *error)
+{
+    uint32_t left_out = 0;
+    for (const char *at = argument; *at; at += strspn(at, ", ")) {
+        char word[33];
+        size_t length = strcspn(at, ", "), i = 0;
+        snprintf(word, sizeof word, "%.*s", (int)length, at);
+        while (tare__sampler_at(i) && strcmp(tare__sampler_at(i)->name, word) != 0)
+            i++;
+        if (!tare__sampler_at(i))
+            return unknown_sampler(word, error);
+        left_out |= 1u << i;
+        at += length;
+    }
+    recording->samplers_left_out = left_out;
+    return 0;
+}
+
+static int take_carbon(tare__cli_recording *recording, const char *argument, tare__error *error)
+{
+    char *end;
+    double grams = strtod(argument, &end);
+    if (end == argument || *end || !(grams > 0) || grams > CARBON_MAX)
+        return tare__fail(error, TARE_E_USAGE, "--carbon: '%.64s' is not a number of grams a kWh", argument);
+    recording->carbon_g_per_kwh = grams;
+    return 0;
+}
+
+int tare__cli_recording_take(tare__cli_recording *recording, int key, const char *argument, tare__error *error)
+{
+    switch (key) {
+    case TARE__RECORDING_OUTPUT: return take_name("output", argument, &recording->output, error);
+    case TARE__RECORDING_FORCE: recording->overwrite = true; return 0;
+    case TARE__RECORDING_QUIET: recording->quiet = true; return 0;
+    case TARE__RECORDING_READABLE: recording->readable = true; return 0;
+    case TARE__RECORDING_LIVE: recording->wants_live = true; return 0;
+    case TARE__RECORDING_MAX_SIZE: return tare__parse_bytes(argument, "--max-size", &recording->max_bytes, error);
+    case TARE__RECORDING_LAST: return tare__parse_duration(argument, "--last", &recording->last_ns, error);
+    case TARE__RECORDING_INTERVAL: return take_interval(recording, argument, error);
+    case TARE__RECORDING_WITHOUT: return take_without(recording, argument, error);
+    case TARE__RECORDING_CARBON: return take_carbon(recording, argument, error);
+    case TARE__RECORDING_RULES: return take_name("rules", argument, &recording->rules_file, error);
+    default: {
+        int view = key - TARE__RECORDING_HTML;
+        return take_name(formats[view], argument, &recording->views[view], error);
+    }
+    }
+}
+
+int tare__cli_recording_check(const tare__cli_recording *recording, tare__error *error)
+{
+    if (recording->overwrite && !recording->output)
+        return tare__fail(error, TARE_E_USAGE, "--force goes with --output: name the file to overwrite");
+    for (int i = 0; i < TARE__RECORDING_VIEWS; i++) {
+        const char *path = recording->views[i];
+        if (path && recording->output && strcmp(path, recording->output) == 0)
+            return tare__fail(error, TARE_E_USAGE, "--%s and --output name the same file", formats[i]);
+        for (int j = 0; path && j < i; j++)
+            if (recording->views[j] && strcmp(path, recording->views[j]) == 0)
+                return tare__fail(error, TARE_E_USAGE, "--%s and --%s name the same file", formats[j], formats[i]);
+    }
+    return 0;
+}
+
+int tare__cli_recording_begin(tare__cli_recording *recording, tare__error *error)
+{
+    int status = recording->rules_file ? tare__view_read_rules(recording->rules_file, &recording->rules, error) : 0;
+    for (int i = 0; i < TARE__RECORDING_VIEWS && !status; i++)
+        if (recording->views[i])
+            status = tare__view_try(formats[i], recording->views[i], error);
+    if (!status)
+        tare__cli_live_begin(&recording->live, recording->wants_live);
+    return status;
+}
+
+/* ---- summary and views ------------------------------------------------------------------------------ */
+static int write_to_standard_error(void *context, const void *data, size_t bytes)
+{
+    (void)context;
+    return tare__write_all(STDERR_FILENO, data, bytes);
+}
+
+static void show_summary(const tare__analysis *analysis, const char *trace)
+{
+    tare__emit_options options = {.trace = trace};
+    tare__emit_sink sink = {.write = write_to_standard_error};
+    tare__emit_input input = {.analysis = analysis};
+    tare__error error;
+    tare__view_suit(&options, STDERR_FILENO, isatty(STDERR_FILENO));
+    tare__write_all(STDERR_FILENO, "\n", 1);
+    tare__emit_text.emit(&input, &options, &sink, &error);
+}
+
+static void write_views(const tare__cli_recording *recording, const char *me, tare__trace *trace,
+                        const tare__analysis *analysis)
+{
+    for (int i = 0; i < TARE__RECORDING_VIEWS; i++) {
+        tare__emit_options options = {0};
+        tare__error error = {""};
+        bool unwritten;
+        if (recording->views[i] && tare__view_write(formats[i], recording->views[i], trace, analysis, &options,
+                                                    &unwritten, &error) != 0)
+            tare__cli_say(me, "--%s: %s", formats[i], error.text[0] ? error.text : "it could not be written");
+    }
+}
+
+static void show(const tare__cli_recording *recording, const char *me, const char *path)
+{
+    tare__error error = {""};
+    tare__trace *trace = NULL;
+    tare__analysis *analysis = NULL;
+    tare__analyze_options options = {.rules = recording->rules};
+    int status = tare__trace_open(path, &trace, &error);
+    if (!status)
+        status = tare__analyze(trace, &options, &analysis, &error);
+    if (status) {
+        tare__cli_say(me, "the trace was written, but not analyzed: %s",
+                      error.text[0] ? error.text : tare_status_text(status));
+    } else {
+        if (!recording->quiet)
+            show_summary(analysis, path);
+        write_views(recording, me, trace, analysis);
+    }
+    tare__analysis_free(analysis);
+    tare__trace_close(trace);
+}
+
+static bool wants_views(const tare__cli_recording *recording)
+{
+    for (int i = 0; i < TARE__RECORDING_VIEWS; i++)
+        if (recording->views[i])
+            return true;
+    return false;
+}
+
+/* ---- sentences -------------------------------------------------------------------------------------- */
+static void say_what_was_written(const tare__cli_recording *recording, const tare__run_result *result)
+{
+    char size[TARE__UNIT_BYTES];
+    tare__text words = {0};
+    tare__text_format(&words, "%s (%s)", result->trace, tare__unit_bytes(size, (double)result->trace_bytes));
+    for (int i = 0; i < TARE__RECORDING_VIEWS; i++) {
+        struct stat about;
+        if (!recording->views[i] || stat(recording->views[i], &about) != 0)
+            continue;
+        tare__text_format(&words, ", %s", recording->views[i]);
+        if (S_ISREG(about.st_mode))
+            tare__text_format(&words, " (%s)", tare__unit_bytes(size, (double)about.st_size));
+    }
+    if (!words.failed)
+        tare__cli_say("tare", "wrote %s", words.data);
+    tare__text_free(&words);
+}
+
+static void say_what_is_left(void)
+{
+    tare__cli_leftover left;
+    tare__cli_find_leftover(&left);
+    if (left.count == 1)
+        tare__cli_say("tare", "an earlier recording was cut off; tare report %s shows it", left.newest);
+    else if (left.count > 1)
+        tare__cli_say("tare", "%u earlier recordings were cut off; tare report %s shows the newest", left.count,
+                      left.newest);
+}
+
+void tare__cli_recording_end(tare__cli_recording *recording, const char *me, const tare__run_result *result)
+{
+    bool whole = result->launched && result->trace[0];
+    tare__cli_live_end(&recording->live);
+    signal(SIGPIPE, SIG_IGN); /* nobody may be reading standard error any more; the status must still be right */
+    if (whole && (!recording->quiet || wants_views(recording)))
+        show(recording, me, result->trace);
+    if (whole && !recording->quiet)
+        say_what_was_written(recording, result);
+    if (result->trouble[0])
+        tare__cli_say("tare", "%s", result->trouble);
+    if (result->folder[0])
+        tare__cli_say("tare", "the session folder %s is left; tare report reads it", result->folder);
+    if (whole && !recording->quiet)
+        say_what_is_left();
+    tare__rules_free(recording->rules);
+    recording->rules = NULL;
+}

@@ -1,0 +1,103 @@
+/* recording: what `tare run` and `tare attach` share: options, the status line, and what is said and written at the
+ * end. One thread.
+ * Must not know how recording works. */
+#ifndef TARE_CLI_RECORDING_H
+#define TARE_CLI_RECORDING_H
+
+#include <time.h>
+
+#include "cli.h"
+#include "collect/collect.h"
+
+/* ---- options -------------------------------------------------------------------------------------- */
+enum {
+    TARE__RECORDING_OUTPUT = 100,
+    TARE__RECORDING_FORCE,
+    TARE__RECORDING_QUIET,
+    TARE__RECORDING_MAX_SIZE,
+    TARE__RECORDING_LAST,
+    TARE__RECORDING_READABLE,
+    TARE__RECORDING_INTERVAL,
+    TARE__RECORDING_WITHOUT,
+    TARE__RECORDING_CARBON,
+    TARE__RECORDING_RULES,
+    TARE__RECORDING_LIVE,
+    TARE__RECORDING_HTML, /* from here on the views, in the order of their table */
+    TARE__RECORDING_JSON,
+    TARE__RECORDING_CSV,
+    TARE__RECORDING_CHROME,
+    TARE__RECORDING_PERFETTO
+};
+#define TARE__RECORDING_VIEWS 5
+
+/* Rows of a command's table. */
+#define TARE__RECORDING_OPTIONS                                                                                  \
+    {"output", 'o', "FILE",                                                                                      \
+     "write the trace here; without it, it is named after the script (train.tare), "                             \
+     "with a number when that name is taken (train.2.tare)",                                                     \
+     TARE__RECORDING_OUTPUT},                                                                                    \
+        {"force", 'f', NULL, "overwrite the file that -o names", TARE__RECORDING_FORCE},                         \
+        {"quiet", 'q', NULL, "show no summary at the end, and say only what is wrong", TARE__RECORDING_QUIET},   \
+        {"html", 0, "FILE", "write a page to look around in, with timeline and charts", TARE__RECORDING_HTML},   \
+        {"json", 0, "FILE", "write every table as JSON", TARE__RECORDING_JSON},                                  \
+        {"csv", 0, "DIR", "write every table as a CSV file into this folder", TARE__RECORDING_CSV},              \
+        {"chrome", 0, "FILE", "write a trace for chrome://tracing and ui.perfetto.dev, as JSON",                 \
+         TARE__RECORDING_CHROME},                                                                                \
+        {"perfetto", 0, "FILE", "write a trace for ui.perfetto.dev, in its own format", TARE__RECORDING_PERFETTO}, \
+        {"interval", 0, "TIME", "look at program and machine so often (100ms; from 1ms to 60s)",                 \
+         TARE__RECORDING_INTERVAL},                                                                              \
+        {"without", 0, "LIST",                                                                                   \
+         "leave out some of what is looked at: process, system, container, power, nvml, with commas between",    \
+         TARE__RECORDING_WITHOUT},                                                                               \
+        {"carbon", 0, "GRAMS", "CO2 of a kWh of the power used here, in grams", TARE__RECORDING_CARBON},         \
+        {"rules", 0, "FILE", "findings by rules of your own as well", TARE__RECORDING_RULES},                    \
+        {"live", 0, NULL, "show a status line while it runs, on a terminal only", TARE__RECORDING_LIVE},         \
+        {"max-size", 0, "SIZE",                                                                                  \
+         "keep the file below this (500M, 2G): the oldest events make room for the newest",                      \
+         TARE__RECORDING_MAX_SIZE},                                                                              \
+        {"last", 0, "TIME", "keep only the events of the last while (60s, 5m)", TARE__RECORDING_LAST},           \
+        {"readable", 0, NULL, "let others read the trace: without it, only its owner may",                       \
+         TARE__RECORDING_READABLE}
+
+/* ---- the status line -------------------------------------------------------------------------------- */
+typedef struct tare__cli_live {
+    bool on, shown;
+    uint64_t at_ns, steps; /* of the line that is shown */
+} tare__cli_live;
+
+void tare__cli_live_begin(tare__cli_live *live, bool wanted); /* nothing is shown where there is no terminal */
+void tare__cli_live_beat(tare__cli_live *live, const tare__run_beat *beat);
+void tare__cli_live_words(tare__cli_live *live, const tare__run_beat *beat, tare__text *out);
+void tare__cli_live_end(tare__cli_live *live); /* the line goes away */
+
+/* ---- the whole -------------------------------------------------------------------------------------- */
+typedef struct tare__cli_recording {
+    const char *output, *rules_file;
+    bool overwrite, quiet, readable, wants_live;
+    uint64_t max_bytes, last_ns, interval_ns;
+    uint32_t samplers_left_out;
+    double carbon_g_per_kwh;
+    const char *views[TARE__RECORDING_VIEWS]; /* where to; NULL: not wanted */
+    struct tare__rules *rules;
+    tare__cli_live live;
+} tare__cli_recording;
+
+/* One option of the rows above. 0, or TARE_E_USAGE with a sentence. */
+int tare__cli_recording_take(tare__cli_recording *recording, int key, const char *argument, tare__error *error);
+/* What goes together, once all options are known: 0, or TARE_E_USAGE with a sentence. */
+int tare__cli_recording_check(const tare__cli_recording *recording, tare__error *error);
+/* What must be in order before the program runs, so that nothing is lost when it ends: the rules can be read, the
+ * views can be written. 0, or a status with a sentence. */
+int tare__cli_recording_begin(tare__cli_recording *recording, tare__error *error);
+/* Summary, views and sentences; then the rules are freed. `me` is the command, for what went wrong. */
+void tare__cli_recording_end(tare__cli_recording *recording, const char *me, const tare__run_result *result);
+
+/* ---- sessions left behind ----------------------------------------------------------------------------- */
+typedef struct tare__cli_leftover {
+    unsigned count;
+    time_t newest_at;
+    char newest[TARE__PATH_BYTES];
+} tare__cli_leftover;
+void tare__cli_find_leftover(tare__cli_leftover *found);
+
+#endif

@@ -1,0 +1,241 @@
+/* settings: options that were not given on the command line: from TARE_* variables, tare.toml, pyproject.toml.
+ * One thread. What was read is kept to the end of the process: options point into it.
+ * Must not know what the options do. */
+#define _GNU_SOURCE
+#include "cli.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tare.h"
+#include "toml.h"
+
+#define FILE_MAX_BYTES (1u << 20)
+
+extern char **environ;
+
+/* What may be set for good. A command takes those that its own table has, of the same kind. */
+static const struct {
+    const char *name;
+    bool is_switch;
+} known[] = {
+    {"output", false},   {"quiet", true},     {"max-size", false}, {"last", false},  {"pool", false},
+    {"readable", true},  {"no-wait", true},   {"interval", false}, {"no-sampling", true}, {"without", false},
+    {"carbon", false},   {"rules", false},    {"live", true},      {"html", false},  {"json", false},
+    {"csv", false},      {"chrome", false},   {"perfetto", false}, {"width", false}, {"by", false},
+};
+
+#define KNOWN TARE__COUNT_OF(known)
+
+/* Variables that mean something else: no misspelt settings. */
+static const char *const others[] = {"clock", "helper", "session", "nvml", "build", "golden"};
+
+typedef struct value {
+    const char *text;  /* NULL: not set */
+    char where[300];   /* "tare.toml:3", "TARE_QUIET" */
+} value;
+
+typedef struct settings {
+    value values[KNOWN];
+    const char *file; /* being read */
+    bool replaces;    /* what an earlier file said */
+} settings;
+
+static tare__arena *kept; /* texts of values */
+
+/* ---- names ---------------------------------------------------------------------------------------- */
+static size_t find_known(const char *name)
+{
+    for (size_t i = 0; i < KNOWN; i++) {
+        const char *a = known[i].name, *b = name;
+        while (*a && (*a == *b || (*a == '-' && *b == '_'))) /* both ways to write it are common */
+            a++, b++;
+        if (*a == '\0' && *b == '\0')
+            return i;
+    }
+    return KNOWN;
+}
+
+static const char *near_known(const char *name)
+{
+    const char *names[KNOWN];
+    for (size_t i = 0; i < KNOWN; i++)
+        names[i] = known[i].name;
+    return tare__cli_nearest(name, names, KNOWN);
+}
+
+static void variable_of(const char *name, char out[64])
+{
+    size_t length = (size_t)snprintf(out, 64, "TARE_%s", name);
+    for (size_t i = 5; i < length && i < 63; i++)
+        out[i] = out[i] == '-' ? '_' : (char)toupper((unsigned char)out[i]);
+}
+
+static const char *keep(const char *text)
+{
+    if (!kept)
+        kept = tare__arena_new();
+    return kept ? tare__arena_copy(kept, text, strlen(text)) : NULL;
+}
+
+/* ---- files ---------------------------------------------------------------------------------------- */
+static int take_pair(void *context, const tare__toml_pair *pair, tare__error *error)
+{
+    settings *to = context;
+    size_t i = find_known(pair->key);
+    if (i == KNOWN) {
+        const char *near = near_known(pair->key);
+        return tare__fail(error, TARE_E_USAGE, "%s:%u: there is no setting '%s'%s%s%s", to->file, pair->line, pair->key,
+                          near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    }
+    if (known[i].is_switch != (pair->kind == TARE__TOML_SWITCH))
+        return tare__fail(error, TARE_E_USAGE, "%s:%u: %s is %s", to->file, pair->line, known[i].name,
+                          known[i].is_switch ? "true or false" : "a \"string\" or a number");
+    value *value = &to->values[i];
+    if (value->text && !to->replaces)
+        return tare__fail(error, TARE_E_USAGE, "%s:%u: %s is set twice", to->file, pair->line, known[i].name);
+    value->text = keep(pair->value);
+    snprintf(value->where, sizeof value->where, "%s:%u", to->file, pair->line);
+    return value->text ? 0 : tare__fail(error, TARE_E_MEMORY, "out of memory");
+}
+
+static int read_file(settings *to, const char *file, const char *table, tare__error *error)
+{
+    FILE *stream = fopen(file, "re");
+    if (!stream)
+        return errno == ENOENT || errno == ENOTDIR
+                   ? 0
+                   : tare__fail(error, TARE_E_USAGE, "cannot read %s: %s", file, strerror(errno));
+    char *text = malloc(FILE_MAX_BYTES + 1);
+    size_t bytes = text ? fread(text, 1, FILE_MAX_BYTES + 1, stream) : 0;
+    int status = !text              ? tare__fail(error, TARE_E_MEMORY, "out of memory")
+                 : ferror(stream)   ? tare__fail(error, TARE_E_USAGE, "cannot read %s: %s", file, strerror(errno))
+                 : bytes > FILE_MAX_BYTES
+                     ? tare__fail(error, TARE_E_USAGE, "%s is larger than %u bytes", file, FILE_MAX_BYTES)
+                     : 0;
+    fclose(stream);
+    to->file = file;
+    if (!status)
+        status = tare__toml_read(text, bytes, file, table, take_pair, to, error);
+    free(text);
+    return status;
+}
+
+/* The later file goes first in importance; within one a name may stand once. */
+static int read_files(settings *to, tare__error *error)
+{
+    settings other = {.replaces = false};
+    int status = read_file(to, "pyproject.toml", "tool.tare", error);
+    if (!status)
+        status = read_file(&other, "tare.toml", "", error);
+    for (size_t i = 0; i < KNOWN; i++)
+        if (other.values[i].text)
+            to->values[i] = other.values[i];
+    return status;
+}
+
+/* ---- environment ---------------------------------------------------------------------------------- */
+static int take_variable(settings *to, size_t i, const char *variable, const char *text, tare__error *error)
+{
+    static const char *const yes[] = {"1", "true", "yes", "on"}, *const no[] = {"0", "false", "no", "off", ""};
+    value *value = &to->values[i];
+    snprintf(value->where, sizeof value->where, "%s", variable);
+    value->text = text;
+    if (!known[i].is_switch) {
+        if (!*text)
+            value->text = NULL; /* set to nothing is not set */
+        return 0;
+    }
+    for (size_t j = 0; j < TARE__COUNT_OF(yes); j++)
+        if (strcasecmp(text, yes[j]) == 0) {
+            value->text = "true";
+            return 0;
+        }
+    for (size_t j = 0; j < TARE__COUNT_OF(no); j++)
+        if (strcasecmp(text, no[j]) == 0) {
+            value->text = "false";
+            return 0;
+        }
+    return tare__fail(error, TARE_E_USAGE, "%s: '%.64s' is not 1 or 0", variable, text);
+}
+
+static int read_variables(settings *to, tare__error *error)
+{
+    int status = 0;
+    for (size_t i = 0; i < KNOWN && !status; i++) {
+        char variable[64];
+        variable_of(known[i].name, variable);
+        const char *text = getenv(variable);
+        if (text)
+            status = take_variable(to, i, variable, text, error);
+    }
+    return status;
+}
+
+/* Variables of other programs may begin like ours; one that is nearly ours was meant to be. */
+static int find_misspelt(tare__error *error)
+{
+    for (char **entry = environ; entry && *entry; entry++) {
+        char name[64], variable[64];
+        size_t length = strcspn(*entry, "=");
+        if (strncmp(*entry, "TARE_", 5) != 0 || length >= sizeof name)
+            continue;
+        for (size_t i = 5; i <= length; i++)
+            name[i - 5] = i == length ? '\0' : (*entry)[i] == '_' ? '-' : (char)tolower((unsigned char)(*entry)[i]);
+        bool other = find_known(name) < KNOWN;
+        for (size_t i = 0; i < TARE__COUNT_OF(others); i++)
+            other = other || strcmp(name, others[i]) == 0;
+        const char *near = other ? NULL : near_known(name);
+        if (!near)
+            continue;
+        variable_of(near, variable);
+        return tare__fail(error, TARE_E_USAGE, "there is no setting %.*s; did you mean %s?", (int)length, *entry,
+                          variable);
+    }
+    return 0;
+}
+
+/* ---- into the command ----------------------------------------------------------------------------- */
+static int hand_over(const tare__cli_command *command, const settings *from, void *to, tare__error *error)
+{
+    for (size_t i = 0; i < KNOWN; i++) {
+        const value *value = &from->values[i];
+        for (size_t j = 0; value->text && j < command->option_count; j++) {
+            const tare__cli_option *option = &command->options[j];
+            if (strcmp(option->name, known[i].name) != 0 || !option->argument != known[i].is_switch)
+                continue;
+            tare__error inner = {""};
+            if (known[i].is_switch && strcmp(value->text, "true") != 0)
+                continue;
+            int status = command->take(to, option->key, known[i].is_switch ? NULL : value->text, &inner);
+            if (status)
+                return tare__fail(error, status, "%.200s: %s", value->where, inner.text);
+        }
+    }
+    return 0;
+}
+
+static int load(const tare__cli_command *command, void *to, tare__error *error)
+{
+    settings from = {.file = ""};
+    int status = read_files(&from, error);
+    if (!status)
+        status = read_variables(&from, error);
+    if (!status)
+        status = find_misspelt(error);
+    return status ? status : hand_over(command, &from, to, error);
+}
+
+int tare__cli_read(const tare__cli_command *command, int argc, char **argv, void *settings, tare__cli_words *words,
+                   tare__error *error)
+{
+    tare__error of_settings = {""};
+    int loaded = load(command, settings, &of_settings);
+    int status = tare__cli_parse(command, argc, argv, settings, words, error);
+    if (status || words->help || !loaded)
+        return status;
+    return tare__fail(error, loaded, "%s", of_settings.text);
+}

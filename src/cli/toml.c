@@ -1,0 +1,325 @@
+/* toml: the part of TOML that settings need: key = string, number or boolean, in one table; the rest is passed over.
+ * One thread.
+ * Must not know what the settings mean. */
+#include "toml.h"
+
+#include <string.h>
+
+#include "tare.h"
+
+#define KEY_BYTES   64
+#define VALUE_BYTES 1024
+#define NAME_BYTES  128
+
+typedef struct reader {
+    const char *at, *end;
+    unsigned line;
+    const char *file;
+    tare__error *error;
+} reader;
+
+/* ---- small things --------------------------------------------------------------------------------- */
+static int wrong(const reader *from, const char *what)
+{
+    return tare__fail(from->error, TARE_E_USAGE, "%.200s:%u: %s", from->file, from->line, what);
+}
+
+static char here(const reader *from)
+{
+    return from->at < from->end ? *from->at : '\0';
+}
+
+static void skip_blanks(reader *from)
+{
+    while (from->at < from->end && (*from->at == ' ' || *from->at == '\t'))
+        from->at++;
+}
+
+static bool at_line_end(const reader *from)
+{
+    return from->at >= from->end || *from->at == '\n' || (*from->at == '\r' && from->at + 1 < from->end && from->at[1] == '\n');
+}
+
+static void skip_line(reader *from)
+{
+    const char *line_end = from->at < from->end ? memchr(from->at, '\n', (size_t)(from->end - from->at)) : NULL;
+    from->at = line_end ? line_end + 1 : from->end;
+    from->line++;
+}
+
+static bool starts(const reader *from, const char *word)
+{
+    size_t length = strlen(word);
+    return (size_t)(from->end - from->at) >= length && memcmp(from->at, word, length) == 0;
+}
+
+/* ---- passing over --------------------------------------------------------------------------------- */
+/* A string of any kind; what is in it may look like anything. */
+static void skip_string(reader *from)
+{
+    char quote = *from->at;
+    char three[4] = {quote, quote, quote, '\0'};
+    bool lines = starts(from, three);
+    from->at += lines ? 3 : 1;
+    while (from->at < from->end && !(lines ? starts(from, three) : *from->at == quote || *from->at == '\n')) {
+        if (*from->at == '\\' && quote == '"' && from->at + 1 < from->end)
+            from->at++;
+        from->line += *from->at == '\n';
+        from->at++;
+    }
+    if (from->at < from->end && *from->at != '\n')
+        from->at += lines ? 3 : 1;
+}
+
+/* The rest of a statement: to the end of its line, or of the line in which its last bracket closes. */
+static void skip_statement(reader *from)
+{
+    int depth = 0;
+    while (from->at < from->end) {
+        char c = *from->at;
+        if (c == '"' || c == '\'') {
+            skip_string(from);
+            continue;
+        }
+        if (c == '#') {
+            const char *line_end = memchr(from->at, '\n', (size_t)(from->end - from->at));
+            from->at = line_end ? line_end : from->end;
+            continue;
+        }
+        depth += c == '[' || c == '{';
+        depth -= c == ']' || c == '}';
+        if (c == '\n' && depth <= 0)
+            break;
+        from->line += c == '\n';
+        from->at++;
+    }
+    if (from->at < from->end)
+        skip_line(from);
+}
+
+/* ---- strings -------------------------------------------------------------------------------------- */
+typedef struct buffer {
+    char *data;
+    size_t used, room;
+} buffer;
+
+static bool put(buffer *to, char c)
+{
+    if (to->used + 1 >= to->room)
+        return false;
+    to->data[to->used++] = c;
+    to->data[to->used] = '\0';
+    return true;
+}
+
+static bool put_code(buffer *to, uint32_t code)
+{
+    if (code < 0x80)
+        return code != 0 && put(to, (char)code);
+    if (code < 0x800)
+        return put(to, (char)(0xC0 | code >> 6)) && put(to, (char)(0x80 | (code & 63)));
+    if (code < 0x10000)
+        return (code < 0xD800 || code > 0xDFFF) && put(to, (char)(0xE0 | code >> 12)) &&
+               put(to, (char)(0x80 | (code >> 6 & 63))) && put(to, (char)(0x80 | (code & 63)));
+    return code < 0x110000 && put(to, (char)(0xF0 | code >> 18)) && put(to, (char)(0x80 | (code >> 12 & 63))) &&
+           put(to, (char)(0x80 | (code >> 6 & 63))) && put(to, (char)(0x80 | (code & 63)));
+}
+
+/* \uXXXX or \UXXXXXXXX; `at` stands on the letter, and then behind the last digit. */
+static bool read_code(reader *from, buffer *to)
+{
+    int digits = *from->at++ == 'u' ? 4 : 8;
+    uint32_t code = 0;
+    for (int i = 0; i < digits; i++, from->at++) {
+        char c = here(from);
+        int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+        if (digit < 0)
+            return false;
+        code = code << 4 | (uint32_t)digit;
+    }
+    return put_code(to, code);
+}
+
+static bool read_escape(reader *from, buffer *to)
+{
+    static const char letters[] = "btnfr\"\\", meant[] = "\b\t\n\f\r\"\\";
+    char c = here(from);
+    const char *found = c ? strchr(letters, c) : NULL;
+    if (c == 'u' || c == 'U')
+        return read_code(from, to);
+    if (!found)
+        return false;
+    from->at++;
+    return put(to, meant[found - letters]);
+}
+
+static int read_string(reader *from, buffer *to)
+{
+    char quote = *from->at++;
+    if (here(from) == quote && from->at + 1 < from->end && from->at[1] == quote)
+        return wrong(from, "a string over several lines is not understood here");
+    while (!at_line_end(from) && *from->at != quote) {
+        char c = *from->at++;
+        bool good = quote == '"' && c == '\\' ? read_escape(from, to) : (unsigned char)c >= 0x20 ? put(to, c) : c == '\t' && put(to, c);
+        if (!good)
+            return wrong(from, to->used + 2 >= to->room ? "the string is too long" : "the string has a wrong escape or byte");
+    }
+    if (here(from) != quote)
+        return wrong(from, "the string has no end");
+    from->at++;
+    return 0;
+}
+
+/* ---- keys ----------------------------------------------------------------------------------------- */
+static bool is_bare(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+}
+
+static int read_key(reader *from, buffer *to)
+{
+    if (here(from) == '"' || here(from) == '\'')
+        return read_string(from, to);
+    while (is_bare(here(from))) {
+        if (!put(to, *from->at++))
+            return wrong(from, "the name is too long");
+    }
+    return to->used ? 0 : wrong(from, "a setting is expected: name = value");
+}
+
+/* "[tool . "tare"]" as "tool.tare"; "" when it is nothing of ours that could be read. */
+static void read_header(reader *from, char name[NAME_BYTES])
+{
+    buffer whole = {name, 0, NAME_BYTES};
+    name[0] = '\0';
+    from->at++;
+    for (;;) {
+        tare__error ignored;
+        reader part = *from;
+        part.error = &ignored;
+        skip_blanks(&part);
+        if (read_key(&part, &whole) != 0)
+            break;
+        skip_blanks(&part);
+        *from = (reader){part.at, part.end, part.line, from->file, from->error};
+        if (here(from) == ']')
+            return;
+        if (here(from) != '.' || !put(&whole, '.'))
+            break;
+        from->at++;
+    }
+    name[0] = '\0';
+}
+
+/* ---- values --------------------------------------------------------------------------------------- */
+/* Digits, with "_" only between them; how many there were. */
+static size_t read_digits(reader *from, buffer *to)
+{
+    size_t n = 0;
+    for (;; from->at++) {
+        char c = here(from);
+        if (c >= '0' && c <= '9')
+            n += put(to, c);
+        else if (!(c == '_' && n > 0 && from->at + 1 < from->end && from->at[1] >= '0' && from->at[1] <= '9'))
+            return n;
+    }
+}
+
+static bool read_number(reader *from, buffer *to)
+{
+    if (here(from) == '-' || here(from) == '+')
+        put(to, *from->at++);
+    if (read_digits(from, to) == 0)
+        return false;
+    if (here(from) == '.') {
+        put(to, *from->at++);
+        if (read_digits(from, to) == 0)
+            return false;
+    }
+    if (here(from) == 'e' || here(from) == 'E') {
+        put(to, *from->at++);
+        if (here(from) == '-' || here(from) == '+')
+            put(to, *from->at++);
+        return read_digits(from, to) > 0;
+    }
+    return true;
+}
+
+static int read_value(reader *from, buffer *to, tare__toml_kind *kind)
+{
+    static const char *const words[] = {"true", "false"};
+    char c = here(from);
+    if (c == '"' || c == '\'') {
+        *kind = TARE__TOML_STRING;
+        return read_string(from, to);
+    }
+    for (size_t i = 0; i < TARE__COUNT_OF(words); i++) {
+        if (starts(from, words[i])) {
+            *kind = TARE__TOML_SWITCH;
+            for (const char *at = words[i]; *at; at++, from->at++)
+                put(to, *at);
+            return 0;
+        }
+    }
+    *kind = TARE__TOML_NUMBER;
+    return read_number(from, to) ? 0 : wrong(from, "a value is a \"string\", a number, true or false");
+}
+
+/* ---- the file ------------------------------------------------------------------------------------- */
+static int read_pair(reader *from, tare__toml_sink *sink, void *context)
+{
+    char key_text[KEY_BYTES] = "", value_text[VALUE_BYTES] = "";
+    buffer key = {key_text, 0, sizeof key_text}, value = {value_text, 0, sizeof value_text};
+    tare__toml_pair pair = {.key = key_text, .value = value_text, .line = from->line};
+    int status = read_key(from, &key);
+    if (status)
+        return status;
+    skip_blanks(from);
+    if (here(from) != '=')
+        return wrong(from, here(from) == '.' ? "a name with a dot is not understood here"
+                                             : "after the name comes = and a value");
+    from->at++;
+    skip_blanks(from);
+    status = read_value(from, &value, &pair.kind);
+    if (status)
+        return status;
+    skip_blanks(from);
+    if (here(from) != '#' && !at_line_end(from))
+        return wrong(from, "nothing may follow the value but a # comment");
+    status = sink(context, &pair, from->error);
+    skip_line(from);
+    return status;
+}
+
+int tare__toml_read(const char *text, size_t bytes, const char *file, const char *table, tare__toml_sink *sink,
+                    void *context, tare__error *error)
+{
+    reader from = {text, text + bytes, 1, file, error};
+    bool whole_file = table[0] == '\0', ours = whole_file;
+    int status = 0;
+    if (starts(&from, "\xEF\xBB\xBF"))
+        from.at += 3;
+    while (from.at < from.end && !status) {
+        skip_blanks(&from);
+        if (at_line_end(&from) || here(&from) == '#') {
+            skip_line(&from);
+        } else if (here(&from) == '[' && whole_file) {
+            status = wrong(&from, "settings stand at the top of this file, in no table");
+        } else if (here(&from) == '[') {
+            char name[NAME_BYTES];
+            unsigned line = from.line;
+            read_header(&from, name);
+            ours = strcmp(name, table) == 0;
+            size_t length = strlen(table);
+            if (strncmp(name, table, length) == 0 && name[length] == '.')
+                status = tare__fail(error, TARE_E_USAGE, "%.200s:%u: there is no table [%s]", file, line, name);
+            else
+                skip_statement(&from);
+        } else if (ours) {
+            status = read_pair(&from, sink, context);
+        } else {
+            skip_statement(&from);
+        }
+    }
+    return status;
+}

@@ -1,0 +1,178 @@
+/* views: writes a view of a trace: one file by an emitter, or the folder of tables; whole or not at all.
+ * One thread.
+ * Must not know how anything is analyzed or laid out. */
+#define _GNU_SOURCE
+#include "views.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tare.h"
+
+#define TABLES_MAX      32u
+#define RULES_MAX_BYTES (1u << 20)
+
+/* ---- what suits the reader ------------------------------------------------------------------------- */
+static bool wants_colour(void)
+{
+    const char *no_colour = getenv("NO_COLOR"), *terminal = getenv("TERM");
+    return !(no_colour && *no_colour) && terminal && *terminal && strcmp(terminal, "dumb") != 0;
+}
+
+static unsigned terminal_width(int fd)
+{
+    struct winsize size;
+    if (ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col < 80)
+        return TARE__EMIT_WIDTH;
+    return size.ws_col > 120 ? 120 : size.ws_col;
+}
+
+void tare__view_suit(tare__emit_options *options, int fd, bool terminal)
+{
+    options->colour = terminal && wants_colour();
+    options->pretty = terminal;
+    if (options->width == 0)
+        options->width = terminal ? terminal_width(fd) : TARE__EMIT_WIDTH;
+}
+
+/* ---- one file ------------------------------------------------------------------------------------- */
+static int write_file(const tare__emitter *emitter, const char *path, const tare__emit_input *input,
+                      const tare__emit_options *asked, bool *unwritten, tare__error *error)
+{
+    tare__cli_output output;
+    tare__emit_options options = *asked;
+    int status = tare__cli_output_open(&output, path, error);
+    if (status) {
+        *unwritten = true;
+        return status;
+    }
+    tare__emit_sink sink = {.write = tare__cli_output_write, .context = &output};
+    tare__view_suit(&options, output.fd, output.terminal);
+    status = emitter->emit(input, &options, &sink, error);
+    bool refused = output.failure != 0; /* then the output's own sentence is the one to say */
+    int closed = tare__cli_output_close(&output, status == 0, refused || !status ? error : NULL);
+    *unwritten = closed != 0;
+    return closed ? closed : refused ? 0 : status;
+}
+
+/* ---- a folder of tables ---------------------------------------------------------------------------- */
+typedef struct folder {
+    const char *path;
+    tare__cli_output files[TABLES_MAX];
+    size_t n;
+    tare__emit_sink sink; /* of the file opened last */
+    bool unwritten;
+    tare__error *error;
+} folder;
+
+static const tare__emit_sink *open_table(void *context, const char *name)
+{
+    folder *to = context;
+    char *path = NULL;
+    to->unwritten = true; /* until it is open */
+    if (to->n == TABLES_MAX || asprintf(&path, "%s/%s", to->path, name) < 0) {
+        tare__fail(to->error, TARE_E_MEMORY, "out of memory");
+        return NULL;
+    }
+    int status = tare__cli_output_open(&to->files[to->n], path, to->error);
+    free(path);
+    if (status)
+        return NULL;
+    to->unwritten = false;
+    to->sink = (tare__emit_sink){.write = tare__cli_output_write, .context = &to->files[to->n++]};
+    return &to->sink;
+}
+
+/* The files get their names together, once all are written; until then only what could not be written counts. */
+static int close_table(void *context)
+{
+    folder *to = context;
+    const tare__cli_output *last = &to->files[to->n - 1];
+    return last->failure ? TARE_E_SYSTEM : 0;
+}
+
+static int make_folder(const char *path, tare__error *error)
+{
+    struct stat about;
+    if (mkdir(path, 0777) == 0)
+        return 0;
+    int failure = errno;
+    if (failure == EEXIST && stat(path, &about) == 0 && S_ISDIR(about.st_mode) && access(path, W_OK | X_OK) == 0)
+        return 0;
+    if (failure == EEXIST)
+        failure = stat(path, &about) == 0 && S_ISDIR(about.st_mode) ? EACCES : ENOTDIR;
+    return tare__fail(error, TARE_E_SYSTEM, "cannot write into the folder '%s': %s", path, strerror(failure));
+}
+
+static int write_tables(const char *path, const tare__analysis *analysis, bool *unwritten, tare__error *error)
+{
+    folder to = {.path = path, .error = error};
+    tare__emit_files files = {.open = open_table, .close = close_table, .context = &to};
+    int status = make_folder(path, error);
+    *unwritten = status != 0;
+    if (status)
+        return status;
+    status = tare__emit_csv(analysis, &files, error);
+    *unwritten = to.unwritten;
+    for (size_t i = 0; i < to.n; i++) {
+        bool failed = to.files[i].failure != 0;
+        int closed = tare__cli_output_close(&to.files[i], status == 0, failed || !status ? error : NULL);
+        *unwritten = *unwritten || failed || closed;
+        status = status ? status : closed;
+    }
+    return status;
+}
+
+/* ---- either --------------------------------------------------------------------------------------- */
+bool tare__view_needs_tables(const char *format)
+{
+    const tare__emitter *emitter = tare__emit_find(format);
+    return !emitter || (emitter->needs & TARE__EMIT_TABLES);
+}
+
+int tare__view_write(const char *format, const char *path, tare__trace *trace, const tare__analysis *analysis,
+                     const tare__emit_options *options, bool *unwritten, tare__error *error)
+{
+    const tare__emitter *emitter = tare__emit_find(format);
+    tare__emit_input input = {.analysis = analysis, .trace = trace};
+    *unwritten = false;
+    if (emitter)
+        return write_file(emitter, path, &input, options, unwritten, error);
+    return write_tables(path, analysis, unwritten, error);
+}
+
+int tare__view_try(const char *format, const char *path, tare__error *error)
+{
+    tare__cli_output output;
+    if (strcmp(format, TARE__VIEW_CSV) == 0)
+        return make_folder(path, error);
+    int status = tare__cli_output_open(&output, path, error);
+    return status ? status : tare__cli_output_close(&output, false, error);
+}
+
+/* ---- rules ---------------------------------------------------------------------------------------- */
+int tare__view_read_rules(const char *path, tare__rules **rules, tare__error *error)
+{
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return tare__fail(error, TARE_E_INPUT, "cannot read '%.200s': %s", path, strerror(errno));
+    char *text = malloc(RULES_MAX_BYTES + 1);
+    size_t bytes = text ? fread(text, 1, RULES_MAX_BYTES + 1, file) : 0;
+    int status = 0;
+    if (!text)
+        status = tare__fail(error, TARE_E_MEMORY, "out of memory");
+    else if (ferror(file))
+        status = tare__fail(error, TARE_E_INPUT, "cannot read '%.200s': %s", path, strerror(errno));
+    else if (bytes > RULES_MAX_BYTES)
+        status = tare__fail(error, TARE_E_INPUT, "'%.200s' is larger than %u bytes", path, RULES_MAX_BYTES);
+    else
+        status = tare__rules_parse(text, bytes, path, rules, error);
+    free(text);
+    fclose(file);
+    return status;
+}

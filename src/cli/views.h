@@ -1,0 +1,30 @@
+/* views: a trace shown in one of its formats, to standard output, standard error or files. One thread.
+ * Must not know how anything is analyzed or laid out. */
+#ifndef TARE_CLI_VIEWS_H
+#define TARE_CLI_VIEWS_H
+
+#include "analyze/analyze.h"
+#include "cli.h"
+#include "emit/emit.h"
+#include "trace/trace.h"
+
+#define TARE__VIEW_CSV "csv" /* the one format that is a folder of files */
+
+/* Colour and width as suit what `fd` is; a width that is set stays. */
+void tare__view_suit(tare__emit_options *options, int fd, bool terminal);
+
+/* Whether the format needs the tables. */
+bool tare__view_needs_tables(const char *format);
+
+/* Writes one view, whole or not at all; `path` NULL: standard output. `analysis` may be NULL where the format needs
+ * no tables. *unwritten tells a failure of writing from one of reading. 0, or a status with a sentence. */
+int tare__view_write(const char *format, const char *path, tare__trace *trace, const tare__analysis *analysis,
+                     const tare__emit_options *options, bool *unwritten, tare__error *error);
+
+/* Whether a view could be written there, before anything is done for it: 0, or a status with a sentence. */
+int tare__view_try(const char *format, const char *path, tare__error *error);
+
+/* Reads and parses a file of rules. 0, or a status with a sentence. */
+int tare__view_read_rules(const char *path, tare__rules **rules, tare__error *error);
+
+#endif
