@@ -14,6 +14,7 @@ static const tare__emitter *const emitters[] = {
     &tare__emit_events,
     &tare__emit_chrome,
     &tare__emit_perfetto,
+    &tare__emit_html,
 };
 
 const tare__emitter *tare__emit_at(size_t index)

@@ -10,10 +10,20 @@ function endOfRun() {
   return el("span", { class: "badge " + (RUN.status === 0 ? "good" : "bad") }, "exit status " + RUN.status);
 }
 
+function dateOf(when) {
+  const day = [when.getFullYear(), two(when.getMonth() + 1), two(when.getDate())].join("-");
+  return day + " " + [when.getHours(), when.getMinutes(), when.getSeconds()].map(two).join(":");
+}
+// The command, less the folder of its program: that is in the environment.
+function shortCommand() {
+  const program = RUN.arguments[0] || "", cut = program.lastIndexOf("/") + 1;
+  return cut > 0 && RUN.command.startsWith(program) ? RUN.command.slice(cut) : RUN.command;
+}
 function putHeader() {
-  const command = RUN.command || "command not known";
+  const command = RUN.command ? shortCommand() : "command not known";
   document.title = command + " · Tare";
   byId("command").textContent = command;
+  byId("command").title = RUN.command || "";
   const when = RUN.start_ms ? new Date(RUN.start_ms) : null;
   const fact = (...parts) => el("span", null, ...parts);
   fill(byId("facts"), null, [
@@ -21,7 +31,7 @@ function putHeader() {
     fact("ran ", known(RUN.elapsed) ? el("b", null, time(RUN.elapsed)) : na("the trace does not tell how long it ran")),
     fact("on ", RUN.host ? el("b", null, RUN.host) : na("the trace does not tell the host")),
     fact("started ", when ? el("time", { datetime: when.toISOString(), title: when.toISOString() },
-      when.toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "medium" })) : na("the trace does not tell the time of day")),
+      dateOf(when)) : na("the trace does not tell the time of day")),
     fact(plural(RUN.spans, "span")),
     RUN.dropped_spans > 0 && fact(el("span", { class: "badge bad" }, exactly(RUN.dropped_spans) + " spans dropped")),
     !RUN.finished && fact(el("span", { class: "badge bad" }, "the trace has no end"))]);

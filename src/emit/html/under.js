@@ -51,15 +51,15 @@ const under = {
       return el("label", null, box, track.name);
     }));
   },
-  // The mean as a line, the range as a band; a gap between samples is a gap.
-  drawLine(g, line, y, low, high, colour, fromZero) {
+  // The mean as a line, the range as a band; a gap between samples is a gap; a counter holds until its next value.
+  drawLine(g, line, y, low, high, colour, sampled) {
     const tall = UNDER_ROW - 24, place = (value) => y + UNDER_ROW - 5 - (value - low) / (high - low || 1) * tall;
     const first = Math.max(0, lastBefore(line.start, 0, line.n, timeline.from) - 1);
     const band = new Path2D(), mean = new Path2D(), under = new Path2D(), floor = place(low);
     let last = -Infinity, before = 0, height = 0;
     for (let at = first; at < line.n && (at === first || line.start[at - 1] <= timeline.to); at++) {
       const lasts = line.end[at] - line.start[at], x = timeline.x((line.start[at] + line.end[at]) / 2);
-      const up = place(line.mean[at]), top = place(line.max[at]), gap = line.start[at] - last > Math.max(2 * lasts, 1);
+      const up = place(line.mean[at]), top = place(line.max[at]), gap = at === first || (sampled && line.start[at] - last > Math.max(2 * lasts, 1));
       if (gap) mean.moveTo(x, up);
       else {
         mean.lineTo(x, up);
@@ -73,7 +73,7 @@ const under = {
     }
     g.fillStyle = g.strokeStyle = colour;
     g.globalAlpha = 0.10;
-    if (fromZero) g.fill(under);
+    if (sampled) g.fill(under);
     g.globalAlpha = 0.18;
     g.fill(band);
     g.globalAlpha = 1;
