@@ -44,6 +44,7 @@ void tare__collector_free(tare__collector *collector)
     tare__span_stack_free(&collector->before);
     tare__text_free(&collector->block);
     tare__text_free(&collector->fields);
+    tare__text_free(&collector->run_fields);
     tare__squeezer_free(collector->squeezer);
     tare__events_encoder_free(collector->encoder);
     tare__intern_free(collector->names);
@@ -79,7 +80,7 @@ static void beat_clock(tare__collector *collector, bool now_in_any_case)
 
 int tare__collector_head(tare__collector *collector, const tare__run_about *about)
 {
-    tare__text *fields = &collector->fields;
+    tare__text *fields = &collector->run_fields;
     tare__session_page *page = collector->folder.page;
     char directory[4096];
     tare__text words = {0};
@@ -236,6 +237,16 @@ static void tell_sampling(tare__collector *collector, tare__text *fields)
         tare__field_number(fields, TARE__FIELD_OOM_KILLED, 1);
 }
 
+/* What runs, once more, now that the GPUs have been looked at: that takes too long for the first block. */
+static void tell_run_again(tare__collector *collector)
+{
+    char gpus[256];
+    if (!collector->sampling.samples || collector->run_fields.length == 0)
+        return;
+    tare__field_string(&collector->run_fields, TARE__FIELD_GPUS, tare__nvml_describe(gpus));
+    tare__fields_seal(TARE__BLOCK_RUN, 0, &collector->run_fields, &collector->block);
+}
+
 static void write_end(tare__collector *collector, int exit_status, int signal, uint32_t left_running)
 {
     tare__text *fields = &collector->fields;
@@ -271,6 +282,7 @@ static void write_end(tare__collector *collector, int exit_status, int signal, u
     tare__text_clear(&collector->block);
     tare__names_seal(collector->all_names, tare__intern_count(collector->names), collector->squeezer,
                      &collector->block);
+    tell_run_again(collector);
     tare__series_seal(collector->sampling.series, (uint32_t)collector->sampling.series_count, collector->squeezer,
                       &collector->block);
     tare__fields_seal(TARE__BLOCK_END, 0, fields, &collector->block);

@@ -169,6 +169,7 @@ typedef struct tare__collector {
     uint32_t complete_count;
     tare__span_stack before; /* open spans before the block that is being made */
     tare__text block, fields;
+    tare__text run_fields; /* of the RUN block */
     tare__source **sources;
     uint32_t source_count;
     size_t source_room;

@@ -20,7 +20,7 @@ typedef struct tare__file_header {
 } tare__file_header;
 
 typedef enum tare__block_kind {
-    TARE__BLOCK_RUN = 1,        /* fields: what ran, where, when (first block of a file) */
+    TARE__BLOCK_RUN = 1,        /* fields: what ran, where, when (first block of a file); a later one replaces it */
     TARE__BLOCK_NAMES = 2,      /* names as they come up; repeated whole at the end */
     TARE__BLOCK_PROCESS = 3,    /* fields: one process; a later one replaces an earlier one */
     TARE__BLOCK_STREAM = 4,     /* fields: one stream (thread); a later one replaces an earlier one */

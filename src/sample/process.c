@@ -13,6 +13,7 @@
 #include "watch.h"
 
 #define THOROUGH_NS 1000000000u   /* between looks at what is idle, at open files, at children of all threads */
+#define THOROUGH_SHARE 0.3        /* of the budget */
 #define PSS_FIRST_NS 1000000000u  /* not while it starts */
 #define PSS_NS 5000000000u
 #define PSS_SHARE 0.2             /* of the budget */
@@ -471,8 +472,7 @@ static void tick_process(tare__sample_set *set, void *context, uint64_t now_ns)
     const tare__sample_options *options = tare__sample_options_of(set);
     bool only_list = options->only_list || options->left_out & 1; /* its own bit: it is the table's first */
     bool thorough = only_list || now_ns >= state->thorough_ns;
-    if (thorough)
-        state->thorough_ns = now_ns + THOROUGH_NS;
+    uint64_t before = tare__sample_cost_clock(set);
     tare__watch_look(set, watch, now_ns, thorough);
     if (!only_list) {
         for (size_t i = 0; i < watch->count; i++) {
@@ -490,6 +490,10 @@ static void tick_process(tare__sample_set *set, void *context, uint64_t now_ns)
             put_own(set, state);
     }
     tare__watch_forget(set, watch);
+    if (!thorough)
+        return;
+    double gap = (double)(tare__sample_cost_clock(set) - before) / (options->budget * THOROUGH_SHARE);
+    state->thorough_ns = now_ns + (uint64_t)(gap > THOROUGH_NS ? gap : THOROUGH_NS);
 }
 
 /* ---- opening, closing ------------------------------------------------------------------------------------------------ */

@@ -1,6 +1,7 @@
 """What is seen from outside: CPU time, memory and files of a process tree, beside what the kernel says itself."""
 import collections
 import os
+import pathlib
 import signal
 import struct
 import subprocess
@@ -146,6 +147,55 @@ def test_first_and_last_blocks(bench):
     assert int(samples.facts["memory"]) > 1 << 28
     assert samples.facts["finished"] == "1" and samples.facts["oom_killed"] == "0"
     assert int(samples.facts["sampler_cpu"]) > 0
+
+
+class Group:
+    """A control group of this test's own, with a limit on memory; None where none can be made."""
+
+    def __init__(self, limit):
+        self.folder = None
+        for place, file in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")):
+            folder = pathlib.Path(place) / f"tare-test-{os.getpid()}"
+            try:
+                folder.mkdir()
+                (folder / file).write_text(str(limit))
+                self.folder = folder
+                return
+            except OSError:
+                if folder.exists():
+                    folder.rmdir()
+
+    def enter(self):
+        (self.folder / "cgroup.procs").write_text(str(os.getpid()))
+
+
+@pytest.mark.skipif(SANITIZER != "none", reason="a sanitizer needs more memory than the limit")
+def test_killed_for_want_of_memory(bench):
+    group = Group(64 << 20)
+    if not group.folder:
+        pytest.skip("no control group for memory can be made here")
+    try:
+        done = bench.tare("run", "-q", "-o", "trace.tare", "--", VICTIMS / "uses", "spike", 500, 5,
+                          preexec_fn=group.enter)
+        if done.status == 1:
+            pytest.skip("the limit was not applied")
+        assert done.status == 137
+        samples = Samples(bench, bench.folder / "trace.tare")
+        assert samples.facts["oom_killed"] == "1"
+        assert 16 << 20 < int(samples.facts["child_peak"]) < 80 << 20
+    finally:
+        assert until(lambda: not (group.folder / "cgroup.procs").read_text())
+        group.folder.rmdir()
+
+
+def test_killed_by_somebody_is_not_for_want_of_memory(bench):
+    done = bench.tare("run", "-q", "-o", "trace.tare", "--", "sh", "-c", "kill -9 $$")
+    assert done.status == 137
+    assert Samples(bench, bench.folder / "trace.tare").facts["oom_killed"] == "0"
+
+
+def test_gpus_are_told_of(bench):
+    assert uses(bench, "sleep", 10)[1].facts["gpus"]
 
 
 def git(bench, *words):

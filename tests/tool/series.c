@@ -43,6 +43,7 @@ static void show_run(void)
     show_text("kernel", run->kernel);
     show_text("system", run->system);
     show_text("revision", run->revision);
+    show_text("gpus", run->gpus);
     show_number("memory", run->memory_bytes);
     show_number("interval", run->interval_ns);
     show_number("attached", run->attached);
