@@ -142,7 +142,8 @@ static void note_samples(note_list *list, const work *work, const tare__analysis
     const tare__own_table *own = &analysis->own;
     const metrics *metrics = &work->metrics;
     char longest[TARE__UNIT_BYTES], asked[TARE__UNIT_BYTES];
-    if (own->longest_interval_ns > own->interval_ns)
+    /* A little is no news; the tare line has the figures. */
+    if (own->longest_interval_ns >= 1.5 * own->interval_ns)
         note(list,
              "samples are %s apart at the longest, not %s as asked: looking more often would have taken more of a "
              "CPU than Tare allows itself",

@@ -13,3 +13,18 @@ def test_format_1_0(bench):
     assert numbers["samples"] == 160
     kinds = [event.kind for event in bench.events(trace)]
     assert kinds.count("begin") == 10 and kinds.count("next") == 5 and kinds.count("end") == 10
+
+
+def test_format_1_1(bench):
+    trace = ROOT / "tests" / "fixture" / "format-1.1.tare"
+    report = bench.json(trace)
+    assert report["run"]["exit_status"] == 4 and report["notes"] == []
+    assert {span["name"]: span["calls"] for span in report["spans"]} == {"step": 6, "load": 6, "work": 6}
+    usage = report["usage"]
+    assert usage["rss_peak_bytes"] > 48 << 20 and usage["rss_peak_process"] == "t2"
+    assert not usage["rss_peak_at_least"] and usage["carbon_intensity"] == 123.5
+    assert usage["energy_joules"] is None and "RAPL" in usage["reasons"]["energy"]
+    tree = {row["metric"]: row for row in report["metrics"] if row["subject"] == "tree"}
+    assert tree["memory.rss"]["samples"] > 20 and tree["memory.rss"]["max"] > 45 << 20
+    assert tree["memory.rss"]["last"] > tree["memory.rss"]["first"]
+    assert 0 < tree["cpu.user"]["total"] <= usage["user_seconds"] * 1.01

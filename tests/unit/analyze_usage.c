@@ -359,13 +359,13 @@ static void stretched_samples_are_told(void **state)
         build_string(b, TARE__FIELD_REVISION, "4f2a9c1 on main");
         run_done(b);
         build_number(b, TARE__FIELD_SAMPLER_CPU, 4000000);
-        build_number(b, TARE__FIELD_STRETCHED, stretched ? 250000000 : 100000000);
+        build_number(b, TARE__FIELD_STRETCHED, stretched ? 250000000 : 114000000);
         build_number(b, TARE__FIELD_OOM_KILLED, (uint64_t)stretched);
         end_run(b);
         tare__analysis *a = analyze(b);
         NEAR(a->own.sampler_cpu_ns, 4e6);
         NEAR(a->own.interval_ns, 1e8);
-        NEAR(a->own.longest_interval_ns, stretched ? 2.5e8 : 1e8);
+        NEAR(a->own.longest_interval_ns, stretched ? 2.5e8 : 1.14e8);
         assert_int_equal(has_note(a, "samples are 250 ms apart at the longest, not 100 ms as asked"), stretched);
         assert_int_equal(a->run.n_notes, stretched);
         assert_string_equal(a->run.kernel, "Linux 6.1");
