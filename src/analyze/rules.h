@@ -40,6 +40,7 @@
     L(THROTTLED_LEAST, 10)     /* periods */                                                                      \
     L(ONE_CORE_LEAST, 0.85)    /* cores of all processes */                                                       \
     L(ONE_CORE_MOST, 1.25)                                                                                        \
+    L(ONE_CORE_WANTED, 0.95)   /* threads ready to run, on a machine that does not give a core */                 \
     L(ONE_THREAD, 0.90)        /* of the CPU time: one thread's */                                                \
     L(CROWDED, 1.5)            /* threads ready to run for each core */                                           \
     L(CROWDED_SWITCHES, 20)    /* forced switches a second and core */                                            \
@@ -50,8 +51,10 @@
     L(IOWAIT, 0.20)            /* of the machine's CPU time */                                                    \
     L(DISK_BUSY_INFO, 0.80)    /* of the time */                                                                  \
     L(DISK_BUSY_WARNING, 0.90)                                                                                    \
-    L(DISK_BYTES, 1048576.0)   /* of the job: below, it is not its doing */                                       \
+    L(DISK_BYTES, 1048576.0)   /* a second, of the job: below, it is not its doing */                             \
     L(DISK_WAIT, 0.40)         /* of the time */                                                                  \
+    L(DISK_WAIT_LEAST, 0.20)   /* of the time, where it had to wait for a CPU most of the rest … */               \
+    L(DISK_WAIT_OF_OWN, 0.60)  /* … and of the time in which it waited for a disk or ran */                       \
     L(DISK_WAIT_CRITICAL, 0.80)                                                                                   \
     L(NETWORK_ERRORS, 100)     /* packets */                                                                      \
     L(NETWORK_ERRORS_RATE, 1)  /* packets a second */                                                             \

@@ -183,14 +183,21 @@ static busiest single_thread(const tare__analysis *of)
     return found;
 }
 
-/* One core's worth of CPU; or on a machine that did not give even that, one thread that wanted it. */
+/* One core's worth of CPU; or on a machine that did not give even that, one thread that wants it all along. */
 static bool is_one_core(const curve_point *point, const void *context)
 {
-    const tare__metric_row *running = context;
-    double want = running ? tare__row_mean(running, point->at, point->at + point->lasts) : NAN;
+    const tare__metric_row *wanted = context;
+    double want = wanted ? tare__row_mean(wanted, point->at, point->at + point->lasts) : NAN;
     double least = limit(LIMIT_ONE_CORE_LEAST), most = limit(LIMIT_ONE_CORE_MOST);
     return (point->value >= least && point->value <= most) ||
-           (point->value >= least / 2 && point->value < least && want >= least && want <= most);
+           (point->value < least && want >= limit(LIMIT_ONE_CORE_WANTED) && want <= most);
+}
+
+/* The row of threads ready to run, where it says that one wanted to all along; NULL: it does not. */
+static const tare__metric_row *one_wants(const tare__analysis *of)
+{
+    const tare__metric_row *row = tare__rows_first(of, TARE__M_THREADS_RUNNING, TARE__SUBJECT_TREE);
+    return row && row->mean >= limit(LIMIT_ONE_CORE_WANTED) ? row : NULL;
 }
 
 static bool gpu_keeps_up(const tare__analysis *of)
@@ -206,8 +213,7 @@ void tare__rule_one_core(findings *out, const tare__analysis *of)
     if (!(allowed >= 2) || gpu_keeps_up(of) || !tare__tree_cores(of, &curve) || !tare__curve_enough(&curve))
         return;
     busiest one = single_thread(of);
-    stretch alone = tare__curve_where(&curve, is_one_core,
-                                      tare__rows_first(of, TARE__M_THREADS_RUNNING, TARE__SUBJECT_TREE));
+    stretch alone = tare__curve_where(&curve, is_one_core, one_wants(of));
     if (!one.thread || !(alone.share >= limit(LIMIT_HELD)))
         return;
     bool is_thread = one.thread->subject == TARE__SUBJECT_THREAD;
@@ -272,15 +278,15 @@ void tare__rule_shared_machine(findings *out, const tare__analysis *of)
                    used < 0.8 * of->usage.cores_allowed && wanted <= of->usage.cores_allowed;
     if (!stolen && !crowded)
         return;
-    double gain = crowded ? fmin(1 - used / wanted, 1) : steal;
+    double gain = crowded ? (wanted - used) / fmax(wanted, 1) : steal; /* a thread's share of the time */
     tare__finding *finding = tare__finding_add(out, gain >= 0.2 ? TARE__WARNING : TARE__INFO);
     if (stolen)
         tare__finding_say(out, &finding->title,
                           "Others share the machine: the hypervisor took %s of its CPU time",
                           percent(steal).text);
     else
-        tare__finding_say(out, &finding->title, "Others share the machine: %s ran of %s threads ready to",
-                          count(used).text, count(wanted).text);
+        tare__finding_say(out, &finding->title, "Others share the machine: it got %s of the %s it wanted",
+                          count(used).text, cores(wanted).text);
     if (isfinite(steal))
         tare__finding_say(out, &finding->evidence,
                           "The hypervisor gave %s of this machine's CPU time to others.",

@@ -21,6 +21,11 @@ static double own_bytes(const tare__analysis *of)
     return of->usage.disk_read_bytes + of->usage.disk_write_bytes;
 }
 
+static bool moves_much(const tare__analysis *of)
+{
+    return own_bytes(of) >= limit(LIMIT_DISK_BYTES) * (of->run.elapsed_ns / 1e9);
+}
+
 /* ---- the program waits ----------------------------------------------------------------------- */
 
 /* Something waits and nothing runs. */
@@ -72,6 +77,17 @@ static void advise_disk(findings *out, tare__finding *finding, const tare__analy
             "reads again.");
 }
 
+/* On a crowded machine a program that waits for a disk then waits for a CPU, and the disk's share of the run gets
+ * small; of the time that is left when that is taken off it is not. */
+static bool waits_by_ticks(const tare__analysis *of, const stretch *waits)
+{
+    curve cores;
+    double used = tare__tree_cores(of, &cores) ? tare__curve_mean(&cores) : NAN;
+    return waits->share >= limit(LIMIT_DISK_WAIT) ||
+           (waits->share >= limit(LIMIT_DISK_WAIT_LEAST) &&
+            waits->share / (waits->share + used) >= limit(LIMIT_DISK_WAIT_OF_OWN) && moves_much(of));
+}
+
 void tare__rule_disk_bound(findings *out, const tare__analysis *of)
 {
     curve disk;
@@ -81,9 +97,9 @@ void tare__rule_disk_bound(findings *out, const tare__analysis *of)
     if (seen)
         waits = tare__curve_where(&disk, only_waits, running);
     double pressure = container_pressure(of);
-    bool by_ticks = waits.share >= limit(LIMIT_DISK_WAIT);
+    bool by_ticks = waits_by_ticks(of, &waits);
     bool by_pressure = of->run.elapsed_ns >= limit(LIMIT_SHORTEST_RUN) &&
-                       pressure >= limit(LIMIT_DISK_WAIT) && own_bytes(of) >= limit(LIMIT_DISK_BYTES);
+                       pressure >= limit(LIMIT_DISK_WAIT) && moves_much(of);
     if (!by_ticks && !by_pressure)
         return;
     double share = by_ticks ? waits.share : pressure;
@@ -124,7 +140,7 @@ static void tell_busy(findings *out, const tare__analysis *of, const tare__metri
 {
     const tare__metric_row *queue = tare__rows_beside(of, busy, TARE__M_DISK_QUEUE);
     double bytes = device_bytes(of, busy), own = own_bytes(of);
-    bool others = own < limit(LIMIT_DISK_BYTES) || own < 0.1 * bytes;
+    bool others = isfinite(own) && (!moves_much(of) || own < 0.1 * bytes);
     tare__finding *finding = tare__finding_add(out, full && !others ? TARE__WARNING : TARE__INFO);
     tare__finding_when(finding, held);
     tare__finding_say(out, &finding->title, "Disk %s was busy %s of the time%s",

@@ -86,16 +86,17 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
 }
 
 /* Slow ones that come at equal distances point at something done every so many steps. 0: they do not. */
-static uint64_t distance_of(const slow *slow)
+static uint64_t distance_of(const slow *slow, double median_ns)
 {
     uint64_t divisor = 0;
-    for (size_t i = 0; i < slow->n; i++) {
+    size_t n = 0;
+    for (size_t i = 0; i < slow->n && slow->steps[i].duration_ns > 1.5 * median_ns; i++, n++) {
         if (!slow->steps[i].has_index)
             return 0;
         uint64_t a = slow->steps[i].index, b = slow->steps[0].index;
         divisor = common_divisor(divisor, a > b ? a - b : b - a);
     }
-    return slow->n >= 3 && divisor >= 5 ? divisor : 0;
+    return n >= 3 && divisor >= 5 ? divisor : 0;
 }
 
 static void say_slow_ones(findings *out, tare__finding *finding, const slow *slow, double median_ns)
@@ -121,7 +122,7 @@ static void tell_variance(findings *out, const tare__analysis *of, const tare__s
     double rest = (double)row->count - 1, mean = (row->total_ns - row->first_ns) / rest;
     double ratio = slow->steps[0].duration_ns / row->each.min_ns;
     double lost = fmax(0, mean - row->rest_p50_ns) * rest, tail = row->each.p95_ns / row->each.p50_ns;
-    uint64_t distance = distance_of(slow);
+    uint64_t distance = distance_of(slow, row->rest_p50_ns);
     tare__finding *finding =
         tare__finding_add(out, tail > limit(LIMIT_STEP_TAIL) ? TARE__WARNING : TARE__INFO);
     finding->from_ns = slow->steps[0].start_at_ns;
