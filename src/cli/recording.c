@@ -192,22 +192,30 @@ static bool wants_views(const tare__cli_recording *recording)
 }
 
 /* ---- sentences -------------------------------------------------------------------------------------- */
+/* "tare: wrote train.tare (113 KiB), train.html (1.2 MiB)", each line no longer than a terminal is wide. */
 static void say_what_was_written(const tare__cli_recording *recording, const tare__run_result *result)
 {
     char size[TARE__UNIT_BYTES];
-    tare__text words = {0};
-    tare__text_format(&words, "%s (%s)", result->trace, tare__unit_bytes(size, (double)result->trace_bytes));
-    for (int i = 0; i < TARE__RECORDING_VIEWS; i++) {
+    tare__text line = {0}, word = {0};
+    tare__text_format(&line, "wrote %s (%s)", result->trace, tare__unit_bytes(size, (double)result->trace_bytes));
+    for (int i = 0; i < TARE__RECORDING_VIEWS && !line.failed; i++) {
         struct stat about;
         if (!recording->views[i] || stat(recording->views[i], &about) != 0)
             continue;
-        tare__text_format(&words, ", %s", recording->views[i]);
+        tare__text_clear(&word);
+        tare__text_string(&word, recording->views[i]);
         if (S_ISREG(about.st_mode))
-            tare__text_format(&words, " (%s)", tare__unit_bytes(size, (double)about.st_size));
+            tare__text_format(&word, " (%s)", tare__unit_bytes(size, (double)about.st_size));
+        if (line.length + word.length + 8 > TARE__EMIT_WIDTH) {
+            tare__cli_say("tare", "%s", line.data);
+            tare__text_clear(&line);
+        }
+        tare__text_format(&line, "%s%s", line.length ? ", " : "wrote ", word.failed ? "?" : word.data);
     }
-    if (!words.failed)
-        tare__cli_say("tare", "wrote %s", words.data);
-    tare__text_free(&words);
+    if (!line.failed)
+        tare__cli_say("tare", "%s", line.data);
+    tare__text_free(&line);
+    tare__text_free(&word);
 }
 
 static void say_what_is_left(void)
@@ -215,10 +223,9 @@ static void say_what_is_left(void)
     tare__cli_leftover left;
     tare__cli_find_leftover(&left);
     if (left.count == 1)
-        tare__cli_say("tare", "an earlier recording was cut off; tare report %s shows it", left.newest);
+        tare__cli_say("tare", "a recording was cut off; see it: tare report %s", left.newest);
     else if (left.count > 1)
-        tare__cli_say("tare", "%u earlier recordings were cut off; tare report %s shows the newest", left.count,
-                      left.newest);
+        tare__cli_say("tare", "%u recordings were cut off; see the newest: tare report %s", left.count, left.newest);
 }
 
 void tare__cli_recording_end(tare__cli_recording *recording, const char *me, const tare__run_result *result)

@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FEW         6
+#define FEW         8
 #define FEW_THREADS 3
+#define PROCESS_CUT 0.01
 #define THREAD_CUT  0.05 /* of the CPU time of all; with less a thread is not worth a line */
 
 /* A process, or a thread; the figures are NaN until a metric says more. */
@@ -100,13 +101,23 @@ static void put_cpu(tare__page *page, double cpu_s, double all_s)
     tare__page_cell(page, TARE__PAGE_CELL, tare__unit_percent(unit, all_s > 0 ? cpu_s / all_s : NAN));
 }
 
+/* Without the folder of the program, which says little and takes the room of what says more. */
+static const char *without_folder(const char *command)
+{
+    size_t word = strcspn(command, " ");
+    for (size_t i = word; i > 0; i--)
+        if (command[i - 1] == '/' && i < word)
+            return command + i;
+    return command;
+}
+
 /* The whole command where the file has it; the kernel's name of a process is cut after 15 letters. */
 static const char *name_of(const tare__analysis *analysis, const seen *row)
 {
     for (size_t i = 0; i < analysis->n_processes; i++) {
         const tare__process_row *process = &analysis->processes[i];
-        if (process->pid == (int64_t)row->key && process->command)
-            return process->command;
+        if (process->pid == (int64_t)row->key && process->command && process->command[0])
+            return without_folder(process->command);
     }
     return row->label && row->label[0] ? row->label : "(no name)";
 }
@@ -169,19 +180,31 @@ static void put_title(tare__page *page)
     tare__page_line_end(page);
 }
 
+/* Rows worth a line: the CPU time of short-lived helpers is not even known. */
+static size_t count_large(const crowd *processes, double all_s)
+{
+    size_t n = 0;
+    while (n < processes->n && processes->rows[n].cpu_s >= PROCESS_CUT * all_s)
+        n++;
+    return n;
+}
+
 static void put_table(tare__page *page, const tare__analysis *analysis, const crowd *processes, const crowd *threads)
 {
     unsigned kept = page->name_columns;
     double all_s = 0;
-    size_t most = page->lines > 4 + FEW ? page->lines - 4 : FEW, lines = 0, shown = 0;
+    bool all = page->options->all;
     for (size_t i = 0; i < processes->n; i++)
         add(&all_s, processes->rows[i].cpu_s);
-    size_t few = tare__page_rows(page, processes->n, most > FEW * 2 ? FEW * 2 : FEW);
+    size_t n = all ? processes->n : count_large(processes, all_s), few = tare__page_rows(page, n, FEW), shown = 0;
+    if (n == 0)
+        return;
     put_title(page);
-    for (; shown < few && (lines < most || page->options->all); shown++, lines++) {
+    for (size_t lines = 3; shown < few && (all || lines < page->lines); shown++, lines++) {
         const seen *row = &processes->rows[shown];
         put_process(page, analysis, row, all_s);
-        lines += put_threads(page, row, threads, all_s, page->options->all ? SIZE_MAX : FEW_THREADS);
+        size_t left = page->lines > lines + 1 ? page->lines - lines - 1 : 0;
+        lines += put_threads(page, row, threads, all_s, all ? SIZE_MAX : left < FEW_THREADS ? left : FEW_THREADS);
     }
     tare__page_more(page, processes->n - shown, "processes");
     page->name_columns = kept;

@@ -16,6 +16,7 @@
 typedef struct course {
     double bins[COURSE_COLUMNS]; /* means; NaN where nothing is known */
     bool any;
+    double top;
 } course;
 
 static void add_point(const tare__metric_point *point, double run_ns, double sums[], double weights[])
@@ -50,12 +51,9 @@ static void add_row(course *course, const tare__metric_row *row, double run_ns)
 static void put_course(tare__page *page, const course *course)
 {
     static const char *const heights[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-    double top = 0;
-    for (unsigned i = 0; i < COURSE_COLUMNS; i++)
-        top = fmax(top, course->bins[i]); /* passes over NaN */
     tare__page_style_on(page, TARE__PAGE_BAR);
     for (unsigned i = 0; i < COURSE_COLUMNS; i++) {
-        double share = course->bins[i] / top;
+        double share = course->bins[i] / course->top;
         int height = (int)(share * 8);
         tare__text_string(page->out, isnan(share) ? " " : heights[height > 7 ? 7 : height < 0 ? 0 : height]);
     }
@@ -79,6 +77,8 @@ static course course_of(const tare__analysis *analysis, const used *used)
     for (unsigned i = 0; i < COURSES_MAX && used->courses[i].subject; i++)
         add_row(&sum, tare__metric_row_of(analysis, used->courses[i].metric, used->courses[i].subject, UINT64_MAX),
                 analysis->run.elapsed_ns);
+    for (unsigned i = 0; i < COURSE_COLUMNS && sum.any; i++)
+        sum.top = fmax(sum.top, sum.bins[i]); /* passes over NaN */
     return sum;
 }
 
@@ -93,7 +93,7 @@ static void put_used(tare__page *page, const tare__analysis *analysis, const use
     tare__text_pad_to(page->out, TARE__PAGE_LABEL);
     tare__page_sentence(page, TARE__PAGE_LABEL, used->words);
     course course = course_of(analysis, used);
-    if (course.any && columns + 1 < from && end <= page->options->width) {
+    if (course.top > 0 && columns < from && end <= page->options->width) {
         tare__text_pad_to(page->out, from);
         put_course(page, &course);
         tare__page_style_on(page, TARE__PAGE_FAINT);
@@ -182,7 +182,8 @@ static void tell_tasks(used *used, const tare__usage_table *usage)
         add_words(used, "; %s waits, %s preempted", tare__unit_count(waits, usage->switches_voluntary),
                   tare__unit_count(forced, usage->switches_forced));
     if (usage->faults_major > 0)
-        add_words(used, ", %s major faults", tare__unit_count(forced, usage->faults_major));
+        add_words(used, ", %s major fault%s", tare__unit_count(forced, usage->faults_major),
+                  usage->faults_major == 1 ? "" : "s");
 }
 
 static void tell_gpu(used *used, const tare__usage_table *usage)
