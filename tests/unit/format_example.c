@@ -104,10 +104,54 @@ static void the_example_is_what_is_written(void **state)
     tare__squeezer_free(squeezer);
 }
 
+static const uint8_t shown_series[] = {
+    0x02, 0x04, 0x02, 0x04, 0x02, 0x04, 0x02, 0x04, 0x03, 0x06, 0x03, 0x06, 0x02, 0x04, 0x02, 0x04,
+    0x02, 0x04, 0x12, 0x24, 0x02, 0x04, 0x00, 0x02, 0x02, 0x02, 0x03, 0x01, 0x02, 0x06, 0x07, 0x00,
+    0x9A, 0x01, 0x00, 0xC0, 0x3E, 0x0A, 0x08, 0x00, 0x02, 0x00, 0x00, 0x6D, 0x65, 0x6D, 0x6F, 0x72,
+    0x79, 0x2E, 0x72, 0x73, 0x73, 0x63, 0x70, 0x75, 0x2E, 0x75, 0x73, 0x65, 0x72, 0x73, 0x68,
+};
+
+static const uint8_t shown_samples[] = {
+    0x05, 0x0A, 0x03, 0x06, 0x03, 0x06, 0x03, 0x06, 0x08, 0x10, 0x00, 0xE6, 0x01, 0xE6, 0x01, 0x01,
+    0x01, 0x00, 0x00, 0x00, 0x02, 0x03, 0x01, 0x01, 0x80, 0x80, 0x01, 0x80, 0x40, 0x00, 0x64, 0x32,
+};
+
+static void samples_are_written_as_shown(void **state)
+{
+    (void)state;
+    const tare__series series[] = {
+        {.id = 1, .unit = 2, .kind = 1, .subject = 6, .metric = "memory.rss", .metric_bytes = 10},
+        {.id = 2, .unit = 3, .kind = 2, .subject = 7, .key = 77, .owner = 4000, .metric = "cpu.user",
+         .metric_bytes = 8, .label = "sh", .label_bytes = 2},
+    };
+    const size_t header = sizeof(tare__block_header);
+    tare__text out = {0};
+    tare__squeezer *squeezer = tare__squeezer_new();
+    tare__samples *samples = tare__samples_new();
+    assert_true(squeezer && samples);
+    assert_int_equal(tare__series_seal(series, 2, squeezer, &out), 0);
+    assert_int_equal(out.length, header + sizeof shown_series);
+    assert_memory_equal(out.data + header, shown_series, sizeof shown_series);
+    tare__text_clear(&out);
+    assert_true(tare__samples_tick(samples, 2000));
+    assert_true(tare__samples_put(samples, 1, 8192) && tare__samples_put(samples, 2, 50));
+    assert_true(tare__samples_tick(samples, 2230));
+    assert_true(tare__samples_put(samples, 1, 12288));
+    assert_true(tare__samples_tick(samples, 2460));
+    assert_true(tare__samples_put(samples, 1, 12288) && tare__samples_put(samples, 2, 75));
+    assert_int_equal(tare__samples_seal(samples, squeezer, &out), 0);
+    assert_int_equal(out.length, header + sizeof shown_samples);
+    assert_memory_equal(out.data + header, shown_samples, sizeof shown_samples);
+    tare__samples_free(samples);
+    tare__text_free(&out);
+    tare__squeezer_free(squeezer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_example_is_what_is_written),
+        cmocka_unit_test(samples_are_written_as_shown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
