@@ -263,6 +263,8 @@ typedef struct metric { /* a series under way; values as in the file, rates a se
     double from_ns, last_ns, step_ns; /* step: between the last two samples */
     double min, max, max_at_ns;
     double sum, weight_ns; /* of values times how long they held */
+    double rate_from_ns;   /* of a total: what it grew by since then is not in a rate yet */
+    uint64_t rate_grown;
     points *points;        /* NULL: none are kept */
     size_t row;            /* in the table, once made */
 } metric;
@@ -279,7 +281,7 @@ typedef struct metrics {
     points *points;
     size_t n_points;
     moment *times;
-    double gap_ns;
+    double gap_ns, least_ns; /* rates are of at least so long */
     uint64_t restarts, late, strangers; /* totals that shrank; samples out of order; … of unknown series */
 } metrics;
 

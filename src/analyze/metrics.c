@@ -15,6 +15,8 @@
 #define GAP_INTERVALS 12.0
 #define GAP_STEPS 4.0
 #define INTERVAL_NS 1e8 /* where the file does not tell */
+/* The kernel counts the machine's CPU time in ticks of 10 ms: over a shorter while rates are of one tick or none. */
+#define COARSE_NS 5e7
 
 /* ---- start --------------------------------------------------------------------------------------- */
 static double gap_of(const tare__trace *trace)
@@ -56,6 +58,8 @@ int tare__analyze_start_metrics(work *work)
     metrics *metrics = &work->metrics;
     const tare__trace_series *series = tare__trace_series_rows(work->trace, &metrics->n);
     metrics->gap_ns = gap_of(work->trace);
+    double asked = (double)tare__trace_run_of(work->trace)->interval_ns;
+    metrics->least_ns = (asked > 0 && asked < INTERVAL_NS ? asked : INTERVAL_NS) / 2;
     if (!metrics->n)
         return 0;
     metrics->rows = calloc(metrics->n, sizeof *metrics->rows);
@@ -104,28 +108,38 @@ static int add_gauge(metric *metric, double now_ns, bool gap)
 
 /* What a total grew by in a gap belongs to the total; when in the gap it grew nobody knows. A total that shrinks
  * began anew: what it had grown to by then is not known, so nothing is added. */
-static int add_total(metrics *metrics, metric *metric, double now_ns, int64_t value, bool gap)
+static int add_total(metrics *metrics, metric *metric, double now_ns, int64_t value, bool gap, double least_ns)
 {
-    if (value < metric->last) {
-        metrics->restarts++;
-        return 0;
-    }
-    uint64_t grown = (uint64_t)value - (uint64_t)metric->last;
-    double lasts = now_ns - metric->last_ns;
+    bool anew = value < metric->last;
+    uint64_t grown = anew ? 0 : (uint64_t)value - (uint64_t)metric->last, rate_grown = metric->rate_grown + grown;
+    double from = metric->rate_from_ns, lasts = now_ns - from;
+    metrics->restarts += anew;
     metric->added += grown;
-    metric->stretches++;
-    if (gap || !(lasts > 0))
+    metric->stretches += !anew;
+    metric->rate_grown = rate_grown;
+    if (!anew && !gap && !(lasts >= least_ns)) /* two looks shortly after each other, as at the end of a run */
         return 0;
-    return add_stretch(metric, metric->last_ns, now_ns, (double)grown / (lasts / 1e9), metric->last_ns + lasts / 2);
+    metric->rate_grown = 0;
+    metric->rate_from_ns = now_ns;
+    if (anew || gap)
+        return 0;
+    return add_stretch(metric, from, now_ns, (double)rate_grown / (lasts / 1e9), from + lasts / 2);
 }
 
-static int add_sample(work *work, metric *metric, bool total, uint64_t ticks, int64_t value)
+static double least_of(const metrics *metrics, const tare__trace_series *series)
+{
+    bool machine = series->subject == TARE__SUBJECT_SYSTEM || series->subject == TARE__SUBJECT_CPU ||
+                   series->subject == TARE__SUBJECT_CONTAINER;
+    return machine && series->unit == TARE__IN_NS ? COARSE_NS : metrics->least_ns;
+}
+
+static int add_sample(work *work, metric *metric, const tare__trace_series *series, uint64_t ticks, int64_t value)
 {
     double now_ns = time_of(work, ticks);
     int status = 0;
     if (!metric->n) {
         metric->first = value;
-        metric->from_ns = now_ns;
+        metric->from_ns = metric->rate_from_ns = now_ns;
         metric->min = metric->max = NAN;
     } else if (ticks <= metric->last_ticks) {
         work->metrics.late++;
@@ -133,7 +147,10 @@ static int add_sample(work *work, metric *metric, bool total, uint64_t ticks, in
     } else {
         double step = now_ns - metric->last_ns;
         bool gap = step > work->metrics.gap_ns && (metric->n == 1 || step > GAP_STEPS * metric->step_ns);
-        status = total ? add_total(&work->metrics, metric, now_ns, value, gap) : add_gauge(metric, now_ns, gap);
+        if (series->kind == TARE__METRIC_TOTAL)
+            status = add_total(&work->metrics, metric, now_ns, value, gap, least_of(&work->metrics, series));
+        else
+            status = add_gauge(metric, now_ns, gap);
         if (!gap)
             metric->step_ns = step;
     }
@@ -162,7 +179,7 @@ static void take_samples(void *context, uint32_t id, const uint64_t *ticks, cons
     }
     metric *metric = &work->metrics.rows[series - all];
     for (uint32_t i = 0; i < n && !taker->status; i++)
-        taker->status = add_sample(work, metric, series->kind == TARE__METRIC_TOTAL, ticks[i], values[i]);
+        taker->status = add_sample(work, metric, series, ticks[i], values[i]);
 }
 
 int tare__analyze_samples(work *work, const tare__trace_block *block)
