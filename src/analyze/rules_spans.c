@@ -275,9 +275,9 @@ static void tell_operation(findings *out, const tare__analysis *of, const operat
     tare__finding_say(out, &finding->title, "%s takes %s of the time by itself", tare__show_name(name).text,
                       percent(share).text);
     tare__finding_say(out, &finding->evidence,
-                      "%s called %s times took %s without the spans inside it, of %s in all spans.",
-                      tare__show_name(name).text, tare__show((double)all->calls[id], TARE__SHOW_COUNT).text,
-                      tare__show_time(all->self_ns[id]).text, tare__show_time(all->all_ns).text);
+                      "It took %s in itself, without the spans inside it, of %s in all spans (calls: %s).",
+                      tare__show_time(all->self_ns[id]).text, tare__show_time(all->all_ns).text,
+                      tare__show((double)all->calls[id], TARE__SHOW_COUNT).text);
     if (tare__any_gpu_used(of))
         tare__finding_say(out, &finding->evidence,
                           "This is time of the host; work it started on a GPU is not in it.");

@@ -90,7 +90,10 @@ static uint64_t distance_of(const slow *slow, double median_ns)
 {
     uint64_t divisor = 0;
     size_t n = 0;
-    for (size_t i = 0; i < slow->n && slow->steps[i].duration_ns > 1.5 * median_ns; i++, n++) {
+    if (slow->n < 3)
+        return 0;
+    double least = (median_ns + slow->steps[2].duration_ns) / 2; /* below, it is jitter */
+    for (size_t i = 0; i < slow->n && slow->steps[i].duration_ns > least; i++, n++) {
         if (!slow->steps[i].has_index)
             return 0;
         uint64_t a = slow->steps[i].index, b = slow->steps[0].index;
