@@ -56,6 +56,8 @@ const rule_pair tare__rule_pairs[] = {
     {"cpu-throttled", "threads-oversubscribed", false},
     {"threads-oversubscribed", "cpu-high", false},
     {"threads-oversubscribed", "shared-machine", true},
+    {"disk-bound", "shared-machine", false}, /* what the program can do about it goes before what it cannot */
+    {"one-core", "shared-machine", false},
     {"disk-bound", "iowait", false},
     {"disk-bound", "disk-busy", false},
     {"disk-busy", "iowait", false},

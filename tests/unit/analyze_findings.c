@@ -435,6 +435,10 @@ static void others_on_the_machine(void **state)
     add_row(w, TARE__M_THREADS_RUNNING, TREE, 0, "", one);
     look(w);
     ABOUT(must_find(w, "shared-machine")->gain, 0.5);
+    add_cores(w, THREAD, 7, "MainThread", half);
+    look(w); /* what the program can do about it goes before what it cannot */
+    assert_true(must_find(w, "one-core") < must_find(w, "shared-machine"));
+    assert_true(must_find(w, "one-core")->gain <= must_find(w, "shared-machine")->gain);
     world_free(w);
     w = world_new(); /* the hypervisor's others */
     add_row(w, TARE__M_CPU_USER, SYSTEM, 0, "", half);
