@@ -539,8 +539,8 @@ static void put_absent(chrome *to, tare__json *json)
     tare__json_key(json, "absent");
     tare__json_array(json);
     for (size_t i = 0; i < n; i++) {
-        if (!rows[i].absent || !rows[i].absent[0])
-            continue;
+        if (!rows[i].absent || !rows[i].absent[0] || tare__gauge_seen(&to->gauges, rows[i].id))
+            continue; /* what ended had values */
         tare__text_clear(&to->scratch);
         tare__gauge_name(&rows[i], &to->scratch);
         tare__json_object(json);

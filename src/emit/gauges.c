@@ -60,6 +60,10 @@ void tare__gauge_name(const tare__trace_series *series, tare__text *name)
         tare__text_string(name, " of all processes");
     if (subject == TARE__SUBJECT_TARE)
         tare__text_string(name, " of tare");
+    if (subject == TARE__SUBJECT_CONTAINER) {
+        tare__text_string(name, " of the container"); /* the label is its path, or says that it has no limit */
+        return;
+    }
     if (subject == TARE__SUBJECT_GPU_PROCESS)
         tare__text_format(name, " on gpu %" PRIu64, series->owner);
     else if (worded)
@@ -84,18 +88,23 @@ static struct tare__gauge_state *state_of(tare__gauges *gauges, uint32_t id)
     return &gauges->states[id];
 }
 
+bool tare__gauge_seen(const tare__gauges *gauges, uint32_t id)
+{
+    return id < gauges->room && gauges->states[id].seen;
+}
+
 int tare__gauge_draw(tare__gauges *gauges, const tare__trace *trace, const tare__trace_series *series,
                      uint64_t ticks, int64_t value, tare__gauge_point *point)
 {
     double scale = drawn_of(series)->scale;
     *point = (tare__gauge_point){ticks, (double)value * scale};
-    if (series->kind != TARE__METRIC_TOTAL)
-        return 1;
     struct tare__gauge_state *last = state_of(gauges, series->id);
     if (!last)
         return TARE_E_MEMORY;
     struct tare__gauge_state before = *last;
     *last = (struct tare__gauge_state){ticks, value, true};
+    if (series->kind != TARE__METRIC_TOTAL)
+        return 1;
     if (!before.seen || value < before.value || ticks <= before.ticks)
         return 0;
     double seconds = (tare__trace_ns(trace, ticks) - tare__trace_ns(trace, before.ticks)) / 1e9;

@@ -30,6 +30,7 @@ void tare__gauge_name(const tare__trace_series *series, tare__text *name);
 /* The process it belongs to; 0: the machine. */
 int64_t tare__gauge_pid(const tare__trace_series *series);
 
+bool tare__gauge_seen(const tare__gauges *gauges, uint32_t id); /* a series had a sample */
 /* What a sample adds to the drawing: a gauge its value, a total the rate since the sample before, from there on.
  * 1: *point is set; 0: nothing (a total's first sample, or it started anew); TARE_E_MEMORY. */
 int tare__gauge_draw(tare__gauges *gauges, const tare__trace *trace, const tare__trace_series *series,
