@@ -123,7 +123,8 @@ static int attach_main(int argc, char **argv)
         return tare__cli_print_help(&tare__cli_attach);
     settings.attach.on_beat = on_beat;
     settings.attach.context = &settings;
-    static tare__run_result result;
+    static tare__run_result result; /* large: not on the stack */
+    result = (tare__run_result){0};
     status = attach(&settings, &result, &error);
     if (status)
         tare__cli_say(ME, "%s", error.text[0] ? error.text : tare_status_text(status));

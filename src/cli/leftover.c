@@ -23,7 +23,7 @@ static bool is_left(int place, const char *name, struct stat *about)
 {
     char file[320];
     if (fstatat(place, name, about, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISDIR(about->st_mode) ||
-        about->st_uid != geteuid() || (about->st_mode & 077) || about->st_ctime + YOUNG_SECONDS > time(NULL))
+        about->st_uid != geteuid() || (about->st_mode & 077) || about->st_mtime + YOUNG_SECONDS > time(NULL))
         return false;
     snprintf(file, sizeof file, "%.255s/" TARE__SESSION_FILE, name);
     int fd = openat(place, file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);

@@ -114,7 +114,8 @@ static int run_main(int argc, char **argv)
     settings.run.on_waiting = on_waiting;
     settings.run.on_beat = on_beat;
     settings.run.context = &settings;
-    static tare__run_result result;
+    static tare__run_result result; /* large: not on the stack */
+    result = (tare__run_result){0};
     status = tare__cli_recording_begin(&settings.recording, &error);
     if (!status)
         status = tare__run(&settings.run, &result, &error);

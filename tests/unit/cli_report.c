@@ -10,10 +10,13 @@
 
 #include <cmocka.h>
 
-#include "cli/options.c"
-#include "cli/output.c"
-#include "cli/report.c"
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "cli/cli.h"
 #include "cli_capture.h"
+#include "cli_trace.h"
+#include "collect/collect.h"
 
 static char folder[64], trace[128], session[128], other[128];
 static tare__salvaged salvaged;
@@ -35,58 +38,9 @@ int tare__salvage(const char *of, tare__salvaged *result, tare__error *error)
     return 0;
 }
 
-/* ---- a trace ------------------------------------------------------------------------------------- */
-static void add_run(tare__text *file, const char *session_folder)
-{
-    tare__text fields = {0};
-    tare__file_header header;
-    tare__file_header_make(&header);
-    tare__text_append(file, (const char *)&header, sizeof header);
-    tare__field_bytes(&fields, TARE__FIELD_COMMAND, "./prog", sizeof "./prog");
-    tare__field_number(&fields, TARE__FIELD_CLOCK_KIND, TARE__CLOCK_MONOTONIC);
-    tare__field_number(&fields, TARE__FIELD_START_TICKS, 1000);
-    if (session_folder)
-        tare__field_string(&fields, TARE__FIELD_FOLDER, session_folder);
-    assert_int_equal(tare__fields_seal(TARE__BLOCK_RUN, 0, &fields, file), 0);
-    tare__text_free(&fields);
-}
-
-static void add_events(tare__text *file)
-{
-    static const tare__file_name name = {1, TARE_KIND_SPAN, 1, "work", "a.c", 4, 3};
-    tare__squeezer *squeezer = tare__squeezer_new();
-    tare__events_encoder *encoder = tare__events_encoder_new();
-    tare__block_header header = {.stream = 1};
-    tare__span_stack none = {0};
-    assert_true(squeezer && encoder);
-    assert_int_equal(tare__names_seal(&name, 1, squeezer, file), 0);
-    tare__events_reset(encoder, 0);
-    tare__events_add(encoder, TARE__OP_BEGIN, 1, 2000);
-    tare__events_add(encoder, TARE__OP_END, 0, 3000);
-    assert_int_equal(tare__events_seal(encoder, squeezer, &none, &header, file), 0);
-    tare__events_encoder_free(encoder);
-    tare__squeezer_free(squeezer);
-}
-
-static void write_file(const char *path, const void *data, size_t bytes)
-{
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    assert_true(fd >= 0);
-    assert_int_equal(tare__write_all(fd, data, bytes), 0);
-    close(fd);
-}
-
 static void write_trace(bool finished, const char *session_folder)
 {
-    tare__text file = {0}, fields = {0};
-    add_run(&file, session_folder);
-    add_events(&file);
-    tare__field_number(&fields, TARE__FIELD_END_TICKS, 5000);
-    if (finished)
-        assert_int_equal(tare__fields_seal(TARE__BLOCK_END, 0, &fields, &file), 0);
-    write_file(trace, file.data, file.length);
-    tare__text_free(&file);
-    tare__text_free(&fields);
+    write_trace_to(trace, finished, session_folder);
 }
 
 static int set_up(void **state)
@@ -115,7 +69,7 @@ static int tear_down(void **state)
     return rmdir(folder);
 }
 
-#define REPORT(...) CALL(report_main, "report", __VA_ARGS__)
+#define REPORT(...) CALL(tare__cli_report.main, "report", __VA_ARGS__)
 
 /* ---- views --------------------------------------------------------------------------------------- */
 static void every_view_has_the_span(void **state)
@@ -126,6 +80,7 @@ static void every_view_has_the_span(void **state)
     assert_ptr_equal(strstr(printed, "./prog\n"), printed);
     assert_non_null(strstr(printed, "\nwork "));
     assert_non_null(strstr(printed, "\ntare: "));
+    assert_non_null(strstr(printed, "\nnext: tare report --html "));
     assert_null(strchr(printed, '\x1b')); /* no terminal, no colour */
     assert_int_equal(REPORT("--json", trace), 0);
     assert_non_null(strstr(printed, "\"name\":\"work\",\"kind\":\"span\",\"calls\":1,\"total_ns\":1000,"));
@@ -156,6 +111,43 @@ static void what_cannot_be_written_is_said(void **state)
     assert_int_equal(REPORT("-o", folder, trace), 2);
 }
 
+static void every_format_is_written(void **state)
+{
+    (void)state;
+    char path[256];
+    assert_int_equal(REPORT("--html", trace), 0);
+    assert_ptr_equal(strstr(printed, "<!"), printed);
+    assert_int_equal(REPORT("--chrome", trace), 0);
+    assert_non_null(strstr(printed, "\"name\":\"work\""));
+    assert_int_equal(REPORT("--perfetto", "-o", other, trace), 0);
+    assert_int_equal(access(other, R_OK), 0);
+    unlink(other);
+    assert_int_equal(REPORT("--csv", other, trace), 0);
+    snprintf(path, sizeof path, "%s/spans.csv", other);
+    assert_int_equal(access(path, R_OK), 0);
+    assert_int_equal(REPORT("--csv", other, trace), 0); /* into the same folder again */
+    assert_int_equal(REPORT("--csv", trace, trace), 2);
+    assert_int_equal(REPORT("--csv", "/proc/none", trace), 1);
+    assert_ptr_equal(strstr(said, "tare report: cannot write into the folder '/proc/none': "), said);
+    snprintf(path, sizeof path, "rm -r %s", other);
+    assert_int_equal(system(path), 0);
+}
+
+static void rules_of_the_user_are_read(void **state)
+{
+    (void)state;
+    static const char rules[] = "rule work-is-there\n  table spans where name = \"work\"\n  when calls > 0\n"
+                                "  say \"{name} was called\"\n  severity warning\n";
+    write_file(other, rules, sizeof rules - 1);
+    assert_int_equal(REPORT("--rules", other, trace), 0);
+    assert_non_null(strstr(printed, "warning   work was called\n"));
+    write_file(other, "rule\n", 5);
+    assert_int_equal(REPORT("--rules", other, trace), 3);
+    assert_non_null(strstr(said, ":1"));
+    assert_int_equal(REPORT("--rules", "/nonexistent", trace), 3);
+    assert_string_equal(said, "tare report: cannot read '/nonexistent': No such file or directory\n");
+}
+
 /* ---- bad input, bad usage ------------------------------------------------------------------------ */
 static void bad_input_is_status_three(void **state)
 {
@@ -184,6 +176,9 @@ static void wrong_usage_is_status_two(void **state)
         {{"a", "--", "b"}, "one trace at a time; 'b' is one too many"},
         {{"--", "a", "b"}, "one trace at a time; 'b' is one too many"},
         {{"--json", "--events", "a"}, "--json and --events cannot both be had"},
+        {{"--html", "--csv", "d", "a"}, "--html and --csv cannot both be had"},
+        {{"--csv", "", "a"}, "--csv: the name is empty"},
+        {{"--rules", "", "a"}, "--rules: the name is empty"},
         {{"--by", "threads", "a"}, "--by: 'threads' is not run, process or thread; did you mean thread?"},
         {{"--width", "9", "a"}, "--width: '9' is not a number of columns from 72 to 400"},
         {{"--width=80x", "a"}, "--width: '80x' is not a number of columns from 72 to 400"},
@@ -195,7 +190,7 @@ static void wrong_usage_is_status_two(void **state)
             words[j + 1] = (char *)wrong[i].words[j];
         snprintf(expected, sizeof expected, "tare report: %s\ntare report --help says more\n",
                  wrong[i].sentence);
-        assert_int_equal(call(report_main, words), 2);
+        assert_int_equal(call(tare__cli_report.main, words), 2);
         assert_string_equal(said, expected);
     }
 }
@@ -282,6 +277,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_view_has_the_span, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(every_format_is_written, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(rules_of_the_user_are_read, set_up, tear_down),
         cmocka_unit_test_setup_teardown(output_goes_to_a_file, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_cannot_be_written_is_said, set_up, tear_down),
         cmocka_unit_test_setup_teardown(bad_input_is_status_three, set_up, tear_down),

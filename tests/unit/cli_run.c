@@ -10,10 +10,20 @@
 
 #include <cmocka.h>
 
-#include "cli/options.c"
-#include "cli/output.c"
-#include "cli/run.c"
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "cli/recording.h"
 #include "cli_capture.h"
+#include "cli_trace.h"
+
+static char folder[64], trace[128];
+static tare__cli_leftover left;
+
+void tare__cli_find_leftover(tare__cli_leftover *found)
+{
+    *found = left;
+}
 
 static tare__run_options asked;
 static tare__run_result answer;
@@ -38,6 +48,12 @@ int tare__run(const tare__run_options *options, tare__run_result *result, tare__
 static int set_up(void **state)
 {
     (void)state;
+    strcpy(folder, "/tmp/tare-cli-run.XXXXXX");
+    if (!mkdtemp(folder) || chdir(folder) != 0)
+        return -1;
+    snprintf(trace, sizeof trace, "%s/train.tare", folder);
+    write_trace_to(trace, true, NULL);
+    left = (tare__cli_leftover){0};
     answer = (tare__run_result){.launched = true,
                                 .exit_status = 7,
                                 .trace = "train.tare",
@@ -51,64 +67,141 @@ static int set_up(void **state)
     return 0;
 }
 
-#define RUN(...) CALL(run_main, "run", __VA_ARGS__)
+static int tear_down(void **state)
+{
+    (void)state;
+    char command[128];
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    return chdir("/") != 0 || system(command) != 0;
+}
+
+#define RUN(...) CALL(tare__cli_run.main, "run", __VA_ARGS__)
 
 static void options_reach_the_collector(void **state)
 {
     (void)state;
     assert_int_equal(RUN("-o", "x.tare", "-fq", "--max-size=500M", "--last", "60s", "--pool", "16M",
-                         "--readable", "--no-wait", "--", "./prog", "--force"),
+                         "--readable", "--no-wait", "--interval", "50ms", "--without=power,nvml", "--carbon", "300",
+                         "--", "./prog", "--force"),
                      7);
     assert_string_equal(asked.output, "x.tare");
     assert_true(asked.overwrite && asked.readable_by_others && asked.leave_children);
     assert_int_equal(asked.max_bytes, 500u << 20);
     assert_int_equal(asked.last_ns, 60000000000u);
     assert_int_equal(asked.pool_bytes, 16u << 20);
+    assert_int_equal(asked.interval_ns, 50000000u);
+    assert_true(asked.carbon_g_per_kwh == 300);
+    uint32_t bits = 0;
+    for (size_t i = 0; tare__sampler_at(i); i++)
+        if (strcmp(tare__sampler_at(i)->name, "power") == 0 || strcmp(tare__sampler_at(i)->name, "nvml") == 0)
+            bits |= 1u << i;
+    assert_int_equal(asked.samplers_left_out, bits);
     assert_string_equal(asked.command[0], "./prog");
     assert_string_equal(asked.command[1], "--force");
     assert_null(asked.command[2]);
     assert_string_equal(said, "");
 }
 
-static void says_what_was_written_to_standard_error(void **state)
+static void sampling_is_the_default(void **state)
+{
+    (void)state;
+    RUN("--", "./prog");
+    assert_int_equal(asked.interval_ns, 0);
+    assert_int_equal(asked.samplers_left_out, 0);
+    RUN("--no-sampling", "--interval=1s", "--", "./prog");
+    assert_true(asked.interval_ns == TARE__RUN_NO_SAMPLES);
+}
+
+static void the_summary_goes_to_standard_error(void **state)
 {
     (void)state;
     assert_int_equal(RUN("--", "./prog"), 7);
     assert_false(asked.overwrite || asked.readable_by_others || asked.leave_children);
     assert_null(asked.output);
     assert_string_equal(printed, "");
-    assert_string_equal(said, "tare: wrote train.tare (2.00 KiB): 84,210 spans in 2.40 s\n"
-                              "tare: see it with: tare report train.tare\n");
+    assert_ptr_equal(strstr(said, "\n./prog\n"), said);
+    assert_non_null(strstr(said, "\nWhere the time went "));
+    assert_non_null(strstr(said, "\nwork "));
+    assert_non_null(strstr(said, "\nnext: tare report --html train.tare "));
+    static const char last[] = "\ntare: wrote train.tare (2.00 KiB)\n";
+    assert_string_equal(said + strlen(said) - (sizeof last - 1), last);
+    assert_null(strchr(said, '\x1b')); /* no terminal, no colour */
 }
 
-static void says_what_is_missing(void **state)
+static void what_is_wrong_is_said_even_when_quiet(void **state)
 {
     (void)state;
-    answer.dropped_spans = 12;
-    answer.processes = 3;
     answer.left_running = 1;
     strcpy(answer.trouble, "the disk is full; the trace ends early");
     strcpy(answer.folder, "/tmp/tare-x");
     assert_int_equal(RUN("--", "./prog"), 7);
-    assert_string_equal(said, "tare: the command has ended; waiting for 3 of its processes that still record "
-                              "(--no-wait would not)\n"
-                              "tare: wrote train.tare (2.00 KiB): 84,210 spans of 3 processes in 2.40 s\n"
-                              "tare: 12 spans were dropped, the memory for them was full; --pool gives more\n"
-                              "tare: 1 process is still running and no longer recorded\n"
-                              "tare: the disk is full; the trace ends early\n"
-                              "tare: the session folder /tmp/tare-x is left; tare report reads it\n"
-                              "tare: see it with: tare report train.tare\n");
-    assert_int_equal(RUN("-q", "--", "./prog"), 7); /* trouble is told even so */
+    assert_ptr_equal(strstr(said, "tare: the command has ended; waiting for 3 of its processes that still record "
+                                  "(--no-wait would not)\n\n./prog\n"),
+                     said);
+    assert_non_null(strstr(said, "\ntare: the disk is full; the trace ends early\n"
+                                 "tare: the session folder /tmp/tare-x is left; tare report reads it\n"));
+    assert_int_equal(RUN("-q", "--", "./prog"), 7);
     assert_string_equal(said, "tare: the disk is full; the trace ends early\n"
                               "tare: the session folder /tmp/tare-x is left; tare report reads it\n");
 }
 
-static void says_when_nothing_was_recorded(void **state)
+static void views_are_written_at_the_end(void **state)
 {
     (void)state;
-    answer.spans = answer.processes = 0;
-    RUN("--", "/bin/true");
-    assert_non_null(strstr(said, "no process recorded anything"));
+    assert_int_equal(RUN("-q", "--html", "a.html", "--json=a.json", "--csv", "tables", "--chrome", "a.chrome",
+                         "--perfetto", "a.pftrace", "--", "./prog"),
+                     7);
+    assert_string_equal(said, "");
+    static const char *const files[] = {"a.html", "a.json", "tables/spans.csv", "a.chrome", "a.pftrace"};
+    for (size_t i = 0; i < TARE__COUNT_OF(files); i++)
+        assert_int_equal(access(files[i], R_OK), 0);
+    assert_int_equal(RUN("--json", "a.json", "--", "./prog"), 7); /* a view may be written again */
+    assert_non_null(strstr(said, "\ntare: wrote train.tare (2.00 KiB), a.json ("));
+}
+
+/* Hours of work must not end in a view that cannot be written. */
+static void what_cannot_be_written_is_known_before(void **state)
+{
+    (void)state;
+    assert_int_equal(RUN("--html", "none/a.html", "--", "./prog"), 125);
+    assert_int_equal(runs, 0);
+    assert_string_equal(said, "tare run: cannot write 'none/a.html': No such file or directory\n");
+    assert_int_equal(RUN("--rules", "none", "--", "./prog"), 125);
+    assert_int_equal(runs, 0);
+    write_file("bad.rules", "rule\n", 5);
+    assert_int_equal(RUN("--rules", "bad.rules", "--", "./prog"), 125);
+    assert_int_equal(runs, 0);
+    assert_int_equal(RUN("--csv", "train.tare", "--", "./prog"), 125);
+    assert_int_equal(runs, 0);
+}
+
+static void a_failed_view_leaves_the_status(void **state)
+{
+    (void)state;
+    assert_int_equal(RUN("-q", "--json", "/dev/full", "--", "./prog"), 7);
+    assert_string_equal(said, "tare run: --json: cannot write '/dev/full': No space left on device\n");
+}
+
+static void a_trace_that_cannot_be_analyzed_leaves_the_status(void **state)
+{
+    (void)state;
+    write_file(trace, "no trace", 8);
+    assert_int_equal(RUN("--", "./prog"), 7);
+    assert_ptr_equal(strstr(said, "tare run: the trace was written, but not analyzed: "), said);
+    assert_non_null(strstr(said, "\ntare: wrote train.tare"));
+}
+
+static void leftover_sessions_are_told_of(void **state)
+{
+    (void)state;
+    left = (tare__cli_leftover){.count = 1, .newest = "/dev/shm/tare-0-abcdef"};
+    RUN("--", "./prog");
+    assert_non_null(strstr(said, "\ntare: a recording was cut off; see it: tare report /dev/shm/tare-0-abcdef\n"));
+    left.count = 3;
+    RUN("--", "./prog");
+    assert_non_null(strstr(said, "\ntare: 3 recordings were cut off; see the newest: tare report /dev/shm/tare-0-a"));
+    RUN("-q", "--", "./prog");
+    assert_string_equal(said, "");
 }
 
 static void names_cannot_move_the_cursor(void **state)
@@ -152,13 +245,21 @@ static void wrong_usage_runs_nothing(void **state)
         {{"--quite", "--", "x"}, "there is no option --quite; did you mean --quiet?"},
         {{"-f", "--", "x"}, "--force goes with --output: name the file to overwrite"},
         {{"-o", "", "--", "x"}, "--output: the name is empty"},
+        {{"--interval", "0.1ms", "--", "x"}, "--interval: '0.1ms' is not between 1ms and 60s"},
+        {{"--interval", "2m", "--", "x"}, "--interval: '2m' is not between 1ms and 60s"},
+        {{"--without", "powr", "--", "x"},
+         "--without: 'powr' is not process, system, container, power or nvml; did you mean power?"},
+        {{"--carbon", "-3", "--", "x"}, "--carbon: '-3' is not a number of grams a kWh"},
+        {{"--carbon=4g", "--", "x"}, "--carbon: '4g' is not a number of grams a kWh"},
+        {{"--html=a", "--json=a", "--", "x"}, "--html and --json name the same file"},
+        {{"--html=a", "-oa", "--", "x"}, "--html and --output name the same file"},
     };
     for (size_t i = 0; i < TARE__COUNT_OF(wrong); i++) {
         char expected[512], *words[6] = {"run"};
         for (int j = 0; j < 4; j++)
             words[j + 1] = (char *)wrong[i].words[j];
         snprintf(expected, sizeof expected, "tare run: %s\ntare run --help says more\n", wrong[i].sentence);
-        assert_int_equal(call(run_main, words), 2);
+        assert_int_equal(call(tare__cli_run.main, words), 2);
         assert_string_equal(said, expected);
         assert_string_equal(printed, "");
     }
@@ -181,22 +282,27 @@ static void help_goes_to_standard_output(void **state)
     assert_int_equal(RUN("--help"), 0);
     assert_string_equal(said, "");
     assert_ptr_equal(strstr(printed, "tare run: profiles a command"), printed);
-    assert_non_null(strstr(printed, "\n  tare run -- ./train --epochs 3\n"));
+    assert_non_null(strstr(printed, "\n  tare run -- python3 train.py --epochs 3\n"));
     assert_int_equal(runs, 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(options_reach_the_collector, set_up),
-        cmocka_unit_test_setup(says_what_was_written_to_standard_error, set_up),
-        cmocka_unit_test_setup(says_what_is_missing, set_up),
-        cmocka_unit_test_setup(says_when_nothing_was_recorded, set_up),
-        cmocka_unit_test_setup(names_cannot_move_the_cursor, set_up),
-        cmocka_unit_test_setup(exit_statuses_are_as_promised, set_up),
-        cmocka_unit_test_setup(wrong_usage_runs_nothing, set_up),
-        cmocka_unit_test_setup(a_long_command_is_shortened, set_up),
-        cmocka_unit_test_setup(help_goes_to_standard_output, set_up),
+        cmocka_unit_test_setup_teardown(options_reach_the_collector, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(sampling_is_the_default, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_summary_goes_to_standard_error, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_is_wrong_is_said_even_when_quiet, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(views_are_written_at_the_end, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_cannot_be_written_is_known_before, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_failed_view_leaves_the_status, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_trace_that_cannot_be_analyzed_leaves_the_status, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(leftover_sessions_are_told_of, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(names_cannot_move_the_cursor, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(exit_statuses_are_as_promised, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(wrong_usage_runs_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_long_command_is_shortened, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(help_goes_to_standard_output, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,182 @@
+/* Tests of src/cli/attach.c with a collector that only pretends: options, sentences, exit statuses; and of the status
+ * line, and of looking for sessions left behind.
+ * One thread. Must not know how recording works. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <utime.h>
+
+#include "cli/recording.h"
+#include "cli_capture.h"
+#include "cli_trace.h"
+
+static tare__attach_options asked;
+static unsigned attached;
+static int answer_status;
+static char folder[64], trace[128];
+
+int tare__attach(const tare__attach_options *options, tare__run_result *result, tare__error *error)
+{
+    asked = *options;
+    attached++;
+    if (answer_status)
+        return tare__fail(error, answer_status, "there is no process %d", (int)options->pid);
+    *result = (tare__run_result){.trace_bytes = 2048, .still_running = true};
+    strcpy(result->trace, trace);
+    tare__run_beat beat = {.elapsed_ns = 1000};
+    options->on_beat(options->context, &beat); /* standard error is no terminal: nothing is shown */
+    return 0;
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    strcpy(folder, "/tmp/tare-cli-attach.XXXXXX");
+    if (!mkdtemp(folder) || chdir(folder) != 0)
+        return -1;
+    snprintf(trace, sizeof trace, "%s/train.tare", folder);
+    write_trace_to(trace, true, NULL);
+    setenv("TMPDIR", folder, 1);
+    answer_status = 0;
+    attached = 0;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    char command[128];
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    return chdir("/") != 0 || system(command) != 0;
+}
+
+#define ATTACH(...) CALL(tare__cli_attach.main, "attach", __VA_ARGS__)
+
+static void options_reach_the_collector(void **state)
+{
+    (void)state;
+    assert_int_equal(ATTACH("-o", "x.tare", "-f", "-q", "--for", "5s", "--interval=1s", "--last", "60s", "--live",
+                            "--without", "nvml", "--carbon=20", "--readable", "--html", "a.html", "1"),
+                     0);
+    assert_int_equal(asked.pid, 1);
+    assert_string_equal(asked.output, "x.tare");
+    assert_true(asked.overwrite && asked.readable_by_others);
+    assert_int_equal(asked.for_ns, 5000000000u);
+    assert_int_equal(asked.interval_ns, 1000000000u);
+    assert_int_equal(asked.last_ns, 60000000000u);
+    assert_true(asked.carbon_g_per_kwh == 20 && asked.samplers_left_out != 0);
+    assert_string_equal(said, "");
+    assert_int_equal(access("a.html", R_OK), 0);
+}
+
+static void the_summary_is_shown(void **state)
+{
+    (void)state;
+    assert_int_equal(ATTACH("1"), 0);
+    assert_string_equal(printed, "");
+    assert_non_null(strstr(said, "\nWhere the time went "));
+    assert_non_null(strstr(said, "\ntare: wrote "));
+}
+
+static void exit_statuses_are_as_promised(void **state)
+{
+    (void)state;
+    answer_status = TARE_E_INPUT;
+    assert_int_equal(ATTACH("2000000007"), 3);
+    assert_string_equal(said, "tare attach: there is no process 2000000007\n");
+    answer_status = TARE_E_PERMISSION;
+    assert_int_equal(ATTACH("2000000007"), 1);
+    answer_status = TARE_E_USAGE;
+    assert_int_equal(ATTACH("2000000007"), 2);
+}
+
+static void wrong_usage_attaches_to_nothing(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words[3], *sentence;
+    } wrong[] = {
+        {{NULL}, "which process? tare attach PID"},
+        {{"train"}, "'train' is not the number of a process"},
+        {{"0"}, "'0' is not the number of a process"},
+        {{"12x"}, "'12x' is not the number of a process"},
+        {{"1", "2"}, "one process at a time; its children are looked at with it"},
+        {{"--for", "ever", "1"}, "--for: 'ever' is not a duration; write it as 500ms, 60s, 5m or 2h"},
+    };
+    for (size_t i = 0; i < TARE__COUNT_OF(wrong); i++) {
+        char expected[512], *words[5] = {"attach"};
+        for (int j = 0; j < 3; j++)
+            words[j + 1] = (char *)wrong[i].words[j];
+        snprintf(expected, sizeof expected, "tare attach: %s\ntare attach --help says more\n", wrong[i].sentence);
+        assert_int_equal(call(tare__cli_attach.main, words), 2);
+        assert_string_equal(said, expected);
+    }
+    assert_int_equal(attached, 0);
+}
+
+/* ---- the status line -------------------------------------------------------------------------------- */
+static void the_line_tells_what_is_known(void **state)
+{
+    (void)state;
+    tare__text words = {0};
+    tare__cli_live live = {.on = true, .at_ns = 1000000000u, .steps = 100};
+    tare__run_beat beat = {.elapsed_ns = 3000000000u, .steps = 150, .now = {1.5, 2147483648.0, 0.62, NAN}};
+    tare__cli_live_words(&live, &beat, &words);
+    assert_string_equal(words.data, "tare: 3.00 s · 25 steps/s · CPU 1.50 cores · memory 2.00 GiB · GPU 62.0 %");
+    tare__text_clear(&words);
+    live = (tare__cli_live){.on = true};
+    beat = (tare__run_beat){.elapsed_ns = 100000000u, .now = {NAN, NAN, NAN, NAN}};
+    tare__cli_live_words(&live, &beat, &words);
+    assert_string_equal(words.data, "tare: 100 ms");
+    tare__text_free(&words);
+}
+
+/* ---- sessions left behind ----------------------------------------------------------------------------- */
+static void leftover_folders_are_found(void **state)
+{
+    (void)state;
+    char path[256], file[300];
+    tare__cli_leftover before, found;
+    tare__cli_find_leftover(&before); /* of other places there may be some */
+    snprintf(path, sizeof path, "%s/tare-%u-abcdef", folder, (unsigned)geteuid());
+    snprintf(file, sizeof file, "%s/session", path);
+    assert_int_equal(mkdir(path, 0700), 0);
+    write_file(file, "x", 1);
+    tare__cli_find_leftover(&found);
+    assert_int_equal(found.count, before.count); /* so young that it may be in the making */
+    struct utimbuf old = {time(NULL) - 60, time(NULL) - 60};
+    assert_int_equal(utime(path, &old), 0);
+    tare__cli_find_leftover(&found);
+    assert_int_equal(found.count, before.count + 1);
+    int fd = open(file, O_RDWR);
+    assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0); /* as a collector that lives */
+    tare__cli_find_leftover(&found);
+    assert_int_equal(found.count, before.count);
+    close(fd);
+    assert_int_equal(chmod(path, 0755), 0); /* whoever made this, it was not Tare */
+    tare__cli_find_leftover(&found);
+    assert_int_equal(found.count, before.count);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(options_reach_the_collector, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_summary_is_shown, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(exit_statuses_are_as_promised, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(wrong_usage_attaches_to_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_line_tells_what_is_known, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(leftover_folders_are_found, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
