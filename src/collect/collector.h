@@ -102,6 +102,11 @@ typedef struct tare__process_entry {
 } tare__process_entry;
 
 /* ---- samples ------------------------------------------------------------------------------------------------- */
+typedef struct tare__look_value {
+    int64_t value;
+    uint32_t series;
+} tare__look_value;
+
 typedef struct tare__sampling {
     tare__sample_set *set;  /* NULL: nothing is looked at from outside */
     tare__samples *samples; /* NULL: only the list of processes is wanted */
@@ -109,6 +114,9 @@ typedef struct tare__sampling {
     size_t series_count, series_room;
     uint32_t *fresh; /* ids of those that the file does not know as they are now */
     size_t fresh_count, fresh_room;
+    tare__look_value *look; /* what the look under way has found */
+    size_t look_count, look_room;
+    bool late; /* the look before was thrown away */
     tare__intern *texts;
     uint64_t sealed_ns;
     uint64_t interval_ns; /* as asked for */

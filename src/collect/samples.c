@@ -10,6 +10,7 @@
 #include "collector.h"
 
 #define LIST_INTERVAL_NS 200000000u /* where only the list of processes is wanted */
+#define LATE_NS 5000000u             /* a look that took longer was interrupted */
 #define BUDGET_MAX 0.25             /* of one core, for who asks for very short intervals */
 
 /* ---- from the samplers ------------------------------------------------------------------------------------------ */
@@ -55,7 +56,8 @@ static void take_series(void *context, const tare__series *series)
 static void take_value(void *context, uint32_t series, int64_t value)
 {
     tare__sampling *sampling = context;
-    tare__samples_put(sampling->samples, series, value);
+    if (tare__array_fit(&sampling->look, &sampling->look_room, sampling->look_count + 1, sizeof *sampling->look))
+        sampling->look[sampling->look_count++] = (tare__look_value){value, series};
     if (series != sampling->oom_series)
         return;
     if (!sampling->oom_known)
@@ -110,17 +112,26 @@ uint64_t tare__sampling_due_ns(const tare__collector *collector)
     return collector->sampling.set ? tare__sample_due_ns(collector->sampling.set) : UINT64_MAX;
 }
 
-static void begin_tick(tare__collector *collector)
+/* A look's values all go into one block. */
+static void keep_look(tare__collector *collector, uint64_t ticks)
 {
     tare__sampling *sampling = &collector->sampling;
-    /* A tick's values all go into one block. */
-    if (tare__samples_values(sampling->samples) + sampling->series_count > TARE__SAMPLES_VALUES_MAX)
+    if (tare__samples_values(sampling->samples) + sampling->look_count > TARE__SAMPLES_VALUES_MAX)
         tare__sampling_flush(collector);
-    uint64_t ticks = tare__clock_ticks(collector->folder.page->clock);
     if (!tare__samples_tick(sampling->samples, ticks)) {
         tare__sampling_flush(collector);
         tare__samples_tick(sampling->samples, ticks);
     }
+    for (size_t i = 0; i < sampling->look_count; i++)
+        tare__samples_put(sampling->samples, sampling->look[i].series, sampling->look[i].value);
+}
+
+/* Kept off its CPU in the middle of a look, the collector would put values of one instant down as those of
+ * another, and a rate over a wrong while is a wrong rate. The next look makes good for it; not for two in a row. */
+static bool look_was_late(const tare__sampling *sampling, uint64_t took_ns)
+{
+    uint64_t bound = sampling->interval_ns / 8;
+    return !sampling->late && took_ns > (bound > LATE_NS ? bound : LATE_NS);
 }
 
 bool tare__sampling_beat(tare__collector *collector, bool last)
@@ -129,12 +140,15 @@ bool tare__sampling_beat(tare__collector *collector, bool last)
     uint64_t now = tare__monotonic_ns();
     if (!sampling->set || (!last && now < tare__sample_due_ns(sampling->set)))
         return false;
-    if (sampling->samples)
-        begin_tick(collector);
+    uint64_t ticks = tare__clock_ticks(collector->folder.page->clock);
+    sampling->look_count = 0;
     if (last)
         tare__sample_tick_all(sampling->set, now);
     else
         tare__sample_tick(sampling->set, now);
+    sampling->late = !last && look_was_late(sampling, tare__monotonic_ns() - now);
+    if (sampling->samples && !sampling->late)
+        keep_look(collector, ticks);
     tare__tree_look(collector);
     if (now - sampling->sealed_ns >= TARE__SEAL_NS)
         tare__sampling_flush(collector);
@@ -211,6 +225,7 @@ void tare__sampling_free(tare__collector *collector)
     tare__samples_free(sampling->samples);
     tare__intern_free(sampling->texts);
     free(sampling->series);
+    free(sampling->look);
     free(sampling->fresh);
     memset(sampling, 0, sizeof *sampling);
 }
