@@ -266,3 +266,51 @@ def test_a_killed_collector_leaves_its_samples(bench):
     os.kill(victim, signal.SIGKILL)
     assert samples.facts["finished"] == "0"
     assert len(samples.all_values("memory.rss", TREE)) >= 5
+
+
+# ---- attach ----
+
+def test_attach_to_a_program_that_runs(bench):
+    """It sleeps, then works; Tare comes late and sees the rest, until its end."""
+    script = "import time\ntime.sleep(1)\nend = time.process_time() + 0.5\nwhile time.process_time() < end: pass\n"
+    (bench.folder / "job.py").write_text(script)
+    job = bench.start("python3", "job.py")
+    done = bench.tare("attach", "-q", job.pid)
+    assert done.status == 0, done.err
+    assert job.wait() == 0
+    samples = Samples(bench, bench.folder / "job.tare")
+    assert samples.facts["attached"] == str(job.pid) and samples.facts["finished"] == "1"
+    assert "child_user" not in samples.facts  # nobody tells a stranger
+    cpu = samples.cpu_us(PROCESS, key=job.pid)
+    assert 400_000 < cpu < 1_500_000
+    assert samples.of("memory.rss", PROCESS, key=job.pid).absent == "ended"
+
+
+def test_attach_ends_with_a_signal_and_leaves_the_program(bench):
+    job = bench.start(VICTIMS / "uses", "sleep", 60000, stdout=subprocess.DEVNULL)
+    trace = bench.folder / "uses.tare"
+    tare = bench.start(TARE, "attach", "-q", job.pid)
+    assert until(lambda: blocks_of_samples(trace) >= 1)
+    tare.send_signal(signal.SIGINT)
+    assert tare.wait(timeout=20) == 0
+    assert job.poll() is None
+    job.kill()
+    job.wait()
+    assert Samples(bench, trace).facts["finished"] == "1"
+
+
+def test_attach_sees_children(bench):
+    job = bench.start(VICTIMS / "uses", "child", 20, 1500)
+    done = bench.tare("attach", "-q", job.pid)
+    assert done.status == 0, done.err
+    out, _ = job.communicate()
+    child = int(next(line for line in out.splitlines() if line.startswith("child ")).split()[1])
+    assert Samples(bench, bench.folder / "uses.tare").of("memory.rss", PROCESS, key=child).owner > 0
+
+
+def test_attach_to_nobody(bench):
+    gone = bench.start("true")
+    gone.wait()
+    done = bench.tare("attach", gone.pid)
+    assert done.status == 3 and str(gone.pid) in done.err
+    assert list(bench.folder.glob("*.tare")) == []
