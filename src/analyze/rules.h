@@ -60,6 +60,7 @@
     L(NETWORK_ERRORS_RATE, 1)  /* packets a second */                                                             \
     /* GPU */                                                                                                     \
     L(GPU_BUSY, 0.70)          /* of the time */                                                                  \
+    L(GPU_WORKS, 0.50)         /* of the time: a thread that runs meanwhile may just wait for it */               \
     L(GPU_MEMORY, 0.90)                                                                                           \
     L(GPU_USED_BYTES, 67108864.0) /* growth of its memory that tells that the run uses it */                      \
     L(GPU_IDLE, 0.01)          /* of the time: below, it is a gap */                                              \

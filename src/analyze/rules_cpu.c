@@ -183,37 +183,51 @@ static busiest single_thread(const tare__analysis *of)
     return found;
 }
 
+typedef struct one_core_view {
+    const tare__analysis *of;
+    const tare__metric_row
+        *wanted; /* threads ready to run, where it says that one wanted to all along; else NULL */
+} one_core_view;
+
+/* A thread that waits for a GPU at work spins: that is no work. */
+static bool gpu_works(const one_core_view *view, const curve_point *point)
+{
+    for (size_t i = 0; i < view->n_gpus; i++)
+        if (tare__row_mean(view->gpus[i], point->at, point->at + point->lasts) >= limit(LIMIT_GPU_WORKS))
+            return true;
+    return false;
+}
+
 /* One core's worth of CPU; or on a machine that did not give even that, one thread that wants it all along. */
 static bool is_one_core(const curve_point *point, const void *context)
 {
-    const tare__metric_row *wanted = context;
-    double want = wanted ? tare__row_mean(wanted, point->at, point->at + point->lasts) : NAN;
+    const one_core_view *view = context;
+    double want = view->wanted ? tare__row_mean(view->wanted, point->at, point->at + point->lasts) : NAN;
     double least = limit(LIMIT_ONE_CORE_LEAST), most = limit(LIMIT_ONE_CORE_MOST);
-    return (point->value >= least && point->value <= most) ||
-           (point->value < least && want >= limit(LIMIT_ONE_CORE_WANTED) && want <= most);
+    bool one = (point->value >= least && point->value <= most) ||
+               (point->value < least && want >= limit(LIMIT_ONE_CORE_WANTED) && want <= most);
+    return one && !gpu_works(view, point);
 }
 
-/* The row of threads ready to run, where it says that one wanted to all along; NULL: it does not. */
-static const tare__metric_row *one_wants(const tare__analysis *of)
+static one_core_view view_of(const tare__analysis *of)
 {
     const tare__metric_row *row = tare__rows_first(of, TARE__M_THREADS_RUNNING, TARE__SUBJECT_TREE);
-    return row && row->mean >= limit(LIMIT_ONE_CORE_WANTED) ? row : NULL;
-}
-
-static bool gpu_keeps_up(const tare__analysis *of)
-{
-    return tare__any_gpu_used(of) && of->usage.gpu_busy_mean >= limit(LIMIT_GPU_BUSY);
+    one_core_view view = {.wanted = row && row->mean >= limit(LIMIT_ONE_CORE_WANTED) ? row : NULL};
+    for (size_t at = 0; (row = tare__rows_next(of, &at, TARE__M_GPU_BUSY, TARE__SUBJECT_GPU));)
+        if (view.n_gpus < TARE__COUNT_OF(view.gpus) && tare__gpu_used(of, row->key))
+            view.gpus[view.n_gpus++] = row;
+    return view;
 }
 
 void tare__rule_one_core(findings *out, const tare__analysis *of)
 {
     curve curve;
     double allowed = of->usage.cores_allowed;
-    /* A thread that waits for a busy GPU spins; that is no loss. */
-    if (!(allowed >= 2) || gpu_keeps_up(of) || !tare__tree_cores(of, &curve) || !tare__curve_enough(&curve))
+    if (!(allowed >= 2) || !tare__tree_cores(of, &curve) || !tare__curve_enough(&curve))
         return;
     busiest one = single_thread(of);
-    stretch alone = tare__curve_where(&curve, is_one_core, one_wants(of));
+    one_core_view view = view_of(of);
+    stretch alone = tare__curve_where(&curve, is_one_core, &view);
     if (!one.thread || !(alone.share >= limit(LIMIT_HELD)))
         return;
     bool is_thread = one.thread->subject == TARE__SUBJECT_THREAD;

@@ -45,7 +45,8 @@ class Found:
 def check_findings(report):
     """What holds for the findings of any run."""
     severities = {"critical": 3, "warning": 2, "info": 1}
-    known = set(re.findall(r'^    \{"([a-z-]+)", (?:true|false), ', (ROOT / "src/analyze/rules.c").read_text(), re.M))
+    rules = (ROOT / "src/analyze/rules.c").read_text()
+    known = set(re.findall(r'^    \{"([a-z-]+)", (?:true|false), ', rules, re.M))
     for finding in report["findings"]:
         assert finding["title"] and finding["evidence"] and finding["gain_how"], finding
         assert finding["severity"] in severities
@@ -55,7 +56,7 @@ def check_findings(report):
         if finding["from_ns"] is not None:
             assert 0 <= finding["from_ns"] <= finding["to_ns"] <= report["run"]["elapsed_ns"] + 1e6, finding
     order = [severities[finding["severity"]] for finding in report["findings"]]
-    causes = re.findall(r'^    \{"([a-z-]+)", "([a-z-]+)", false\},', (ROOT / "src/analyze/rules.c").read_text(), re.M)
+    causes = re.findall(r'^    \{"([a-z-]+)", "([a-z-]+)", false\},', rules, re.M)
     ids = [finding["id"] for finding in report["findings"]]
     if not any(cause in ids and symptom in ids for cause, symptom in causes):
         assert order == sorted(order, reverse=True), "worst first"
@@ -267,6 +268,33 @@ def test_findings_on_the_machine_agree_with_its_figures(bench, favoured):
         assert not [name for name in found.ids if name.startswith("gpu-")]
 
 
+# ---- GPU ----
+
+def on_gpu(bench, mode):
+    try:
+        import torch
+    except ImportError:
+        pytest.skip("needs torch")
+    if not torch.cuda.is_available():
+        pytest.skip("needs an NVIDIA GPU")
+    return run(bench, None, sys.executable, ROOT / "tests" / "e2e" / "gpu_trouble.py", mode, 8)
+
+
+def test_a_gpu_that_waits(bench):
+    assert on_gpu(bench, "half").figure("gpu-underused", "busy") < 0.7
+
+
+def test_a_gpu_with_gaps(bench):
+    found = on_gpu(bench, "gaps")
+    assert found.figure("gpu-idle-gaps", "gaps") >= 1, found.told()
+    assert found.ids.index("gpu-idle-gaps") < found.ids.index("gpu-underused")
+
+
+def test_a_busy_gpu(bench):
+    found = on_gpu(bench, "full")
+    assert not [name for name in found.ids if name in ("gpu-idle-gaps", "gpu-underused", "one-core")], found.told()
+
+
 # ---- spans and steps ----
 
 def train(bench, group, steps, load=10, forward=10, backward=10, first=0, slow=0, every=0):
@@ -420,6 +448,7 @@ def test_every_column_is_documented():
         section = text.split(f"### {table}\n")[1].split("###")[0]
         told = re.findall(r"^\| `(\w+)` \|", section, re.M)
         real = []
-        for cell, quoted, all_of_them in re.findall(r'CELL\(R, (\w+)|(?:NAMED|MADE|MADE_TEXT)\("(\w+)"|(DURATIONS)', rows):
+        parts = re.findall(r'CELL\(R, (\w+)|(?:NAMED|MADE|MADE_TEXT)\("(\w+)"|(DURATIONS)', rows)
+        for cell, quoted, all_of_them in parts:
             real += durations if all_of_them else [cell or quoted]
         assert told == real, table

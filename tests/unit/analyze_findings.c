@@ -404,6 +404,24 @@ static void two_threads_that_share_a_core_are_not_one(void **state)
     world_free(w);
 }
 
+static void use_gpu(world *w);
+static double gpu_full(double t);
+
+static void a_thread_that_waits_for_a_gpu_spins(void **state)
+{
+    (void)state;
+    world *w = world_new();
+    w->of.usage.cores_allowed = 16;
+    add_cores(w, TREE, 0, "", one);
+    add_cores(w, THREAD, 501, "MainThread", one);
+    add_row(w, TARE__M_GPU_BUSY, GPU, 0, "H200", gpu_full);
+    look(w); /* somebody else's GPU */
+    must_find(w, "one-core");
+    use_gpu(w);
+    must_be_silent(w);
+    world_free(w);
+}
+
 /* Threads were not looked at: a process with a single one will do, one with several will not. */
 static void one_thread_without_samples_of_threads(void **state)
 {
@@ -1104,6 +1122,7 @@ int main(void)
         cmocka_unit_test(more_threads_than_cores),
         cmocka_unit_test(one_thread_of_many_cores),
         cmocka_unit_test(two_threads_that_share_a_core_are_not_one),
+        cmocka_unit_test(a_thread_that_waits_for_a_gpu_spins),
         cmocka_unit_test(one_thread_without_samples_of_threads),
         cmocka_unit_test(others_on_the_machine),
         cmocka_unit_test(slowed_down_for_heat),

@@ -147,9 +147,9 @@ static int train(int argc, char **argv)
 /* operations MS …: eight spans in one */
 static int operations(int argc, char **argv)
 {
-    static tare_site all = TARE_SITE("all"), sites[8] = {TARE_SITE("tokenize"), TARE_SITE("embed"), TARE_SITE("rank"),
-                                                         TARE_SITE("write"), TARE_SITE("read"), TARE_SITE("sort"),
-                                                         TARE_SITE("merge"), TARE_SITE("score")};
+    static tare_site all = TARE_SITE("all");
+    static tare_site sites[] = {TARE_SITE("tokenize"), TARE_SITE("embed"), TARE_SITE("rank"),  TARE_SITE("write"),
+                                TARE_SITE("read"),     TARE_SITE("sort"),  TARE_SITE("merge"), TARE_SITE("score")};
     tare_begin(&all);
     for (int i = 0; i < 8; i++)
         span_of(&sites[i], number_of(argc, argv, 2 + i, 50));
@@ -161,7 +161,8 @@ static const struct {
     const char *name;
     int (*run)(uint64_t ms, uint64_t amount);
 } modes[] = {
-    {"leak", leak}, {"once", once}, {"sawtooth", sawtooth}, {"spin", spin_threads}, {"rest", rest}, {"sync", write_file},
+    {"leak", leak},         {"once", once}, {"sawtooth", sawtooth},
+    {"spin", spin_threads}, {"rest", rest}, {"sync", write_file},
 };
 
 int main(int argc, char **argv)
