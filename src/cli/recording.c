@@ -223,9 +223,9 @@ static void say_what_is_left(void)
     tare__cli_leftover left;
     tare__cli_find_leftover(&left);
     if (left.count == 1)
-        tare__cli_say("tare", "a recording was cut off; see it: tare report %s", left.newest);
+        tare__cli_say("tare", "a recording was cut off: tare report %s", left.newest);
     else if (left.count > 1)
-        tare__cli_say("tare", "%u recordings were cut off; see the newest: tare report %s", left.count, left.newest);
+        tare__cli_say("tare", "%u recordings were cut off; the newest: tare report %s", left.count, left.newest);
 }
 
 void tare__cli_recording_end(tare__cli_recording *recording, const char *me, const tare__run_result *result)

@@ -122,6 +122,9 @@ def test_groups(workers, by):
 def test_the_text_names_what_took_the_time(recorded):
     bench, trace = recorded
     text = bench.report(trace).out
+    for word in ("epoch", "step", "forward", "tare:"):
+        assert word in text
+    text = bench.report(trace, "--all").out
     for word in ("epoch", "step", "forward", "kernel", "aggregate", "loss", "checkpoint", "tare:"):
         assert word in text
     assert max(len(line) for line in text.splitlines()) <= 80

@@ -196,10 +196,10 @@ static void leftover_sessions_are_told_of(void **state)
     (void)state;
     left = (tare__cli_leftover){.count = 1, .newest = "/dev/shm/tare-0-abcdef"};
     RUN("--", "./prog");
-    assert_non_null(strstr(said, "\ntare: a recording was cut off; see it: tare report /dev/shm/tare-0-abcdef\n"));
+    assert_non_null(strstr(said, "\ntare: a recording was cut off: tare report /dev/shm/tare-0-abcdef\n"));
     left.count = 3;
     RUN("--", "./prog");
-    assert_non_null(strstr(said, "\ntare: 3 recordings were cut off; see the newest: tare report /dev/shm/tare-0-a"));
+    assert_non_null(strstr(said, "\ntare: 3 recordings were cut off; the newest: tare report /dev/shm/tare-0-a"));
     RUN("-q", "--", "./prog");
     assert_string_equal(said, "");
 }
