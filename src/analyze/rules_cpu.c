@@ -184,9 +184,9 @@ static busiest single_thread(const tare__analysis *of)
 }
 
 typedef struct one_core_view {
-    const tare__analysis *of;
-    const tare__metric_row
-        *wanted; /* threads ready to run, where it says that one wanted to all along; else NULL */
+    const tare__metric_row *wanted;   /* threads ready to run, where one wanted to all along; else NULL */
+    const tare__metric_row *gpus[16]; /* how busy those are that the run uses */
+    size_t n_gpus;
 } one_core_view;
 
 /* A thread that waits for a GPU at work spins: that is no work. */
