@@ -2,7 +2,7 @@
  * One thread, and a child to look at.
  * Must not know how values are measured. */
 #define _GNU_SOURCE
-#include <math.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -11,9 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -27,32 +26,24 @@
 static char folder[] = "/tmp/tare-attach-XXXXXX", output[64];
 static unsigned beats;
 static double most_cores, rss;
-static pid_t interrupted_by; /* who looks on sends SIGINT at the third beat */
+static pid_t interrupt;    /* who looks on sends it SIGINT at the third beat */
+static int end_spinner = -1; /* … or ends the spinner */
 
-static uint64_t cpu_ns(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
-/* Waits until it may begin, then uses so much CPU time, then ends. */
-static pid_t start_spinner(uint64_t ns, int *begin)
+/* Spins until the other end of the pipe is closed. */
+static pid_t start_spinner(int *end)
 {
     int told[2];
-    assert_int_equal(pipe(told), 0);
+    assert_int_equal(pipe2(told, O_CLOEXEC | O_NONBLOCK), 0);
     pid_t pid = fork();
     if (pid == 0) {
         char byte;
         close(told[1]);
-        if (read(told[0], &byte, 1) < 0)
-            _exit(1);
-        for (uint64_t until = cpu_ns() + ns; cpu_ns() < until;)
+        while (read(told[0], &byte, 1) != 0)
             ;
         _exit(0);
     }
     close(told[0]);
-    *begin = told[1];
+    *end = told[1];
     return pid;
 }
 
@@ -66,8 +57,12 @@ static void on_beat(void *context, const tare__run_beat *beat)
         most_cores = beat->now.tree_cores;
     if (beat->now.tree_rss_bytes > rss)
         rss = beat->now.tree_rss_bytes;
-    if (interrupted_by && beats == 3)
-        kill(interrupted_by, SIGINT);
+    if (interrupt && beats == 3)
+        kill(interrupt, SIGINT);
+    if (end_spinner >= 0 && beats == 3) {
+        close(end_spinner);
+        end_spinner = -1;
+    }
 }
 
 /* The last value of a metric of the tree; and all of them told to grow. */
@@ -133,15 +128,14 @@ static int attach_to(pid_t pid, uint64_t for_ns, tare__run_result *result)
 static void test_until_it_ends(void **state)
 {
     (void)state;
-    int begin;
     static tare__run_result result;
-    pid_t pid = start_spinner(300 * MS, &begin);
-    close(begin);
+    struct rusage usage;
+    pid_t pid = start_spinner(&end_spinner);
     assert_int_equal(attach_to(pid, 0, &result), 0);
-    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_int_equal(wait4(pid, NULL, 0, &usage), pid);
     assert_true(result.launched);
     assert_false(result.still_running);
-    assert_true(beats > 1);
+    assert_true(beats >= 3);
     assert_true(most_cores > 0 && rss > 0);
     tare__trace *trace = open_trace(result.trace);
     assert_int_equal(tare__trace_run_of(trace)->attached, pid);
@@ -151,7 +145,9 @@ static void test_until_it_ends(void **state)
     assert_false(tare__trace_end_of(trace)->has_status); /* of a process that is not ours nobody tells us */
     assert_false(tare__trace_end_of(trace)->has_child);
     int64_t cpu = tree_value(trace, "cpu.user") + tree_value(trace, "cpu.system");
-    assert_in_range(cpu, 290 * MS, 400 * MS);
+    int64_t kernel = (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * INT64_C(1000000000) +
+                     (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * INT64_C(1000);
+    assert_true(cpu > 0 && cpu - kernel < 11 * (int64_t)MS && kernel - cpu < 11 * (int64_t)MS); /* a clock tick */
     size_t n;
     const tare__trace_process *processes = tare__trace_processes(trace, &n);
     assert_int_equal(n, 1);
@@ -162,18 +158,18 @@ static void test_until_it_ends(void **state)
 static void test_until_it_is_enough(void **state)
 {
     (void)state;
-    int begin;
+    int end;
     static tare__run_result result;
-    pid_t pid = start_spinner(1, &begin);
+    pid_t pid = start_spinner(&end);
     assert_int_equal(attach_to(pid, 100 * MS, &result), 0);
     assert_true(result.still_running);
     assert_int_equal(kill(pid, 0), 0); /* nothing was done to it */
-    interrupted_by = getpid();
+    interrupt = getpid();
     assert_int_equal(attach_to(pid, 0, &result), 0);
-    interrupted_by = 0;
+    interrupt = 0;
     assert_true(result.still_running);
     assert_int_equal(beats, 3);
-    close(begin);
+    close(end);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
     tare__trace *trace = open_trace(result.trace);
     assert_true(tare__trace_end_of(trace)->present);
@@ -183,29 +179,29 @@ static void test_until_it_is_enough(void **state)
 static void test_the_name_of_the_trace(void **state)
 {
     (void)state;
-    int begin;
+    int end;
     static tare__run_result result;
     tare__error error = {""};
     char before[4096];
     assert_non_null(getcwd(before, sizeof before));
     assert_int_equal(chdir(folder), 0);
-    pid_t pid = start_spinner(1, &begin);
+    pid_t pid = start_spinner(&end);
     tare__attach_options options = {.pid = pid, .for_ns = 1};
     assert_int_equal(tare__attach(&options, &result, &error), 0);
     assert_string_equal(result.trace, "collect_attach.tare");
     unlink(result.trace);
     assert_int_equal(chdir(before), 0);
-    close(begin);
+    close(end);
     waitpid(pid, NULL, 0);
 }
 
 static void test_nobody_there(void **state)
 {
     (void)state;
-    int begin;
+    int end;
     static tare__run_result result;
-    pid_t pid = start_spinner(1, &begin);
-    close(begin);
+    pid_t pid = start_spinner(&end);
+    close(end);
     waitpid(pid, NULL, 0);
     unlink(output);
     assert_int_equal(attach_to(pid, 0, &result), TARE_E_INPUT);
