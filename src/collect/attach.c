@@ -62,7 +62,8 @@ static int prepare(attached *at, tare__error *error)
     collector->last_ns = options->last_ns;
     int status = tare__collector_open(collector, error);
     if (status == 0)
-        status = tare__writer_create(&collector->writer, name, options->overwrite, options->readable_by_others, error);
+        status = tare__writer_create(&collector->writer, name, options->overwrite, options->readable_by_others,
+                                     error);
     if (status)
         return status;
     tare__run_about about = {words, options->pid, tare__sampling_interval_ns(options->interval_ns),

@@ -52,7 +52,7 @@ void tare__collector_free(tare__collector *collector)
     tare__writer_close(&collector->writer);
 }
 
-/* ---- clock beats --------------------------------------------------------------------------------------------- */
+/* ---- clock beats ------------------------------------------------------------------------------------------- */
 
 static void write_beats(tare__collector *collector, const tare__clock_beat *beats, uint32_t n)
 {
@@ -76,7 +76,7 @@ static void beat_clock(tare__collector *collector, bool now_in_any_case)
         collector->beat_gap_ns = BEAT_GAP_NS;
 }
 
-/* ---- the first words ---------------------------------------------------------------------------------------------- */
+/* ---- the first words --------------------------------------------------------------------------------------- */
 
 int tare__collector_head(tare__collector *collector, const tare__run_about *about)
 {
@@ -123,7 +123,7 @@ int tare__collector_head(tare__collector *collector, const tare__run_about *abou
     return 0;
 }
 
-/* ---- rounds -------------------------------------------------------------------------------------------------------- */
+/* ---- rounds ------------------------------------------------------------------------------------------------ */
 
 static void end_source(tare__collector *collector, uint32_t index)
 {
@@ -208,7 +208,7 @@ uint32_t tare__collector_recording(const tare__collector *collector)
     return n;
 }
 
-/* ---- the last words -------------------------------------------------------------------------------------------------- */
+/* ---- the last words ---------------------------------------------------------------------------------------- */
 
 static void refusals(tare__collector *collector, tare__text *fields)
 {

@@ -73,7 +73,7 @@ int tare__writer_append(tare__writer *writer, const tare__text *blocks);
 int tare__writer_compact(tare__writer *writer, uint64_t before_ticks, uint64_t keep_bytes);
 void tare__writer_close(tare__writer *writer);
 
-/* ---- streams, rings, processes ------------------------------------------------------------------------------- */
+/* ---- streams, rings, processes ----------------------------------------------------------------------------- */
 typedef struct tare__stream {
     uint32_t id;       /* in the file */
     uint32_t number;   /* in its ring */
@@ -101,7 +101,7 @@ typedef struct tare__process_entry {
     size_t command_bytes;
 } tare__process_entry;
 
-/* ---- samples ------------------------------------------------------------------------------------------------- */
+/* ---- samples ----------------------------------------------------------------------------------------------- */
 typedef struct tare__look_value {
     int64_t value;
     uint32_t series;

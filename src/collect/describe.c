@@ -75,7 +75,7 @@ void tare__flush_names(tare__collector *collector, tare__text *out)
     collector->new_name_count = 0;
 }
 
-/* ---- processes and streams ------------------------------------------------------------------------------------ */
+/* ---- processes and streams --------------------------------------------------------------------------------- */
 
 static void append_fields(tare__collector *collector, tare__block_kind kind, uint32_t key)
 {

@@ -37,7 +37,7 @@ static int by_stream(const void *a, const void *b)
     return x->sequence < y->sequence ? -1 : x->sequence > y->sequence;
 }
 
-/* ---- one record ------------------------------------------------------------------------------------------------ */
+/* ---- one record -------------------------------------------------------------------------------------------- */
 
 typedef struct reading {
     tare__collector *collector;
@@ -265,7 +265,7 @@ static stop_reason read_part(reading *at, uint32_t *i, uint32_t expected, bool p
     return STOP_END;
 }
 
-/* ---- one chunk ------------------------------------------------------------------------------------------------- */
+/* ---- one chunk --------------------------------------------------------------------------------------------- */
 
 static stop_reason read_chunk(tare__collector *collector, tare__source *source, tare__stream *stream,
                               const found_chunk *found, bool past_holes)
@@ -316,7 +316,7 @@ static void release(tare__collector *collector, tare__source *source, uint32_t i
     tare__note_busy_cpu(collector, chunk->cpu);
 }
 
-/* ---- one stream: its chunks in order, as one or more blocks ------------------------------------------------------- */
+/* ---- one stream: its chunks in order, as one or more blocks ------------------------------------------------ */
 
 static void start_block(tare__collector *collector, const tare__stream *stream)
 {
@@ -432,7 +432,7 @@ static void drain_stream(tare__collector *collector, tare__source *source, tare_
         stream->sealed_ns = now;
 }
 
-/* ---- aggregates --------------------------------------------------------------------------------------------------- */
+/* ---- aggregates -------------------------------------------------------------------------------------------- */
 
 static uint32_t collect_cells(tare__collector *collector, tare__source *source, const found_chunk *found,
                               uint32_t n, tare__aggregate *out, uint32_t room)
@@ -481,7 +481,7 @@ static void drain_cells(tare__collector *collector, tare__source *source, tare__
         release(collector, source, found[i].index, false);
 }
 
-/* ---- one process ---------------------------------------------------------------------------------------------------- */
+/* ---- one process ------------------------------------------------------------------------------------------- */
 
 /* A thread that ended without its destructors (killed by exec, a raw system call) leaves its chunks; so does
  * one of another PID namespace, whose ids mean nothing here: those wait for their process. */

@@ -26,7 +26,7 @@ static void line_after(char *text, const char *key, char *out, size_t room)
         }
 }
 
-/* ---- the machine ---------------------------------------------------------------------------------------------- */
+/* ---- the machine ------------------------------------------------------------------------------------------- */
 
 static void cpu_model(char *out, size_t room)
 {
@@ -80,7 +80,7 @@ void tare__tell_environment(tare__text *fields)
         tare__field_string(fields, TARE__FIELD_REVISION, words);
 }
 
-/* ---- Git: gitrepository-layout(5) ------------------------------------------------------------------------------- */
+/* ---- Git: gitrepository-layout(5) -------------------------------------------------------------------------- */
 
 static bool read_word(const char *folder, const char *file, char *out, size_t room)
 {

@@ -11,7 +11,7 @@
 
 #include "launch.h"
 
-/* ---- the trace's name ------------------------------------------------------------------------------------------ */
+/* ---- the trace's name -------------------------------------------------------------------------------------- */
 
 /* Programs that run another one, and which of their options take a word of their own. */
 static const struct {
@@ -140,7 +140,7 @@ size_t tare__arguments_of(pid_t pid, char *text, size_t room, char **words, size
     return n;
 }
 
-/* ---- launching ------------------------------------------------------------------------------------------------------ */
+/* ---- launching --------------------------------------------------------------------------------------------- */
 
 int tare__launch(char *const *command, const char *folder, const sigset_t *mask, tare__launched *launched)
 {

@@ -215,7 +215,8 @@ static int prepare(tare__collector *collector, const tare__run_options *options,
     collector->last_ns = options->last_ns;
     int status = tare__collector_open(collector, error);
     if (status == 0)
-        status = tare__writer_create(&collector->writer, name, options->overwrite, options->readable_by_others, error);
+        status = tare__writer_create(&collector->writer, name, options->overwrite, options->readable_by_others,
+                                     error);
     if (status)
         return status;
     status = tare__folder_create(&collector->folder, pool, error);

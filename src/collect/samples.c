@@ -13,7 +13,7 @@
 #define LATE_NS 5000000u             /* a look that took longer was interrupted */
 #define BUDGET_MAX 0.25             /* of one core, for who asks for very short intervals */
 
-/* ---- from the samplers ------------------------------------------------------------------------------------------ */
+/* ---- from the samplers ------------------------------------------------------------------------------------- */
 
 static const char *keep_text(tare__sampling *sampling, const char *text, uint32_t bytes)
 {
@@ -76,7 +76,7 @@ static void ignore_value(void *context, uint32_t series, int64_t value)
     (void)context, (void)series, (void)value;
 }
 
-/* ---- into the file -------------------------------------------------------------------------------------------------- */
+/* ---- into the file ----------------------------------------------------------------------------------------- */
 
 static void seal_series(tare__collector *collector)
 {
@@ -105,7 +105,7 @@ void tare__sampling_flush(tare__collector *collector)
     sampling->sealed_ns = tare__monotonic_ns();
 }
 
-/* ---- beats ------------------------------------------------------------------------------------------------------------ */
+/* ---- beats ------------------------------------------------------------------------------------------------- */
 
 uint64_t tare__sampling_due_ns(const tare__collector *collector)
 {
@@ -155,7 +155,7 @@ bool tare__sampling_beat(tare__collector *collector, bool last)
     return true;
 }
 
-/* ---- processes killed for want of memory ---------------------------------------------------------------------------------- */
+/* ---- processes killed for want of memory ------------------------------------------------------------------- */
 
 static int64_t killed_on_machine(void)
 {
@@ -176,7 +176,7 @@ bool tare__sampling_oom(const tare__collector *collector, bool killed)
     return killed && sampling->oom_machine >= 0 && killed_on_machine() > sampling->oom_machine;
 }
 
-/* ---- opening, closing ---------------------------------------------------------------------------------------------------- */
+/* ---- opening, closing -------------------------------------------------------------------------------------- */
 
 uint64_t tare__sampling_interval_ns(uint64_t asked_ns)
 {

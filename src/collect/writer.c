@@ -132,7 +132,7 @@ int tare__writer_append(tare__writer *writer, const tare__text *blocks)
     return 0;
 }
 
-/* ---- taking out the oldest ------------------------------------------------------------------------------------ */
+/* ---- taking out the oldest --------------------------------------------------------------------------------- */
 
 static int copy_block(tare__writer *writer, int to, const tare__block_entry *entry, uint64_t offset)
 {

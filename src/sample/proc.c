@@ -53,7 +53,7 @@ int64_t tare__proc_ticks_ns(int64_t ticks)
     return __builtin_mul_overflow(ticks, tick_ns, &ns) ? INT64_MAX : ns;
 }
 
-/* ---- stat ----------------------------------------------------------------------------------------------------- */
+/* ---- stat -------------------------------------------------------------------------------------------------- */
 
 /* pid (comm) state ppid …: the name may hold blanks and parentheses, what follows it does not. */
 bool tare__proc_stat_parse(const char *text, tare__proc_stat *out)
@@ -86,7 +86,7 @@ bool tare__proc_stat_parse(const char *text, tare__proc_stat *out)
     return true;
 }
 
-/* ---- files of `key: value` lines ------------------------------------------------------------------------------- */
+/* ---- files of `key: value` lines --------------------------------------------------------------------------- */
 
 static const char *next_line(const char *at)
 {

@@ -1,10 +1,9 @@
-/* process: what each process of the tree, its threads and all of them together use.
+/* process: the sampler of processes: what each uses, when it is looked at, and that it ended.
  * One thread: the set's. Dear values have slower beats, and parts of the budget that they keep to.
  * Must not know how samples are stored or shown. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,7 +17,6 @@
 #define PSS_NS 5000000000u
 #define PSS_SHARE 0.2             /* of the budget */
 #define SETTLED_LOOKS 2u          /* what is there for the second time gets all its series */
-#define CPU_SLACK_NS 20000000     /* the kernel rounds times of waited-for children down to its ticks */
 
 /* In the order of the enumeration in watch.h. */
 static const struct {
@@ -54,24 +52,12 @@ typedef struct process_state {
     uint64_t thorough_ns; /* when the next is due */
     uint64_t pss_ns;
     bool sizes_count_files; /* the size of /proc/PID/fd is how many it holds (Linux 6.2) */
-    /* the tree */
-    uint32_t tree_series[TARE__W_IN_TREE], processes_series, pss_series;
-    int64_t ended[TARE__W_LASTING]; /* of those that ended and that nobody waited for */
-    int64_t told[TARE__W_LASTING];
-    int64_t last_cpu_ns;
-    uint64_t last_ns;
-    /* ourselves */
-    uint32_t own_series[3];
+    tare__totals totals;
+    uint32_t own_series[3]; /* of ourselves */
     int own_fd;
 } process_state;
 
-static int64_t add(int64_t a, int64_t b)
-{
-    int64_t sum;
-    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
-}
-
-/* ---- one process ----------------------------------------------------------------------------------------------- */
+/* ---- one process ------------------------------------------------------------------------------------------- */
 
 /* The exact sum shared out as the kernel does it (cputime_adjust): in the ratio of its ticks, and neither part
  * ever shrinks. */
@@ -84,10 +70,10 @@ static void split_cpu(tare__watched *process)
         *system = tare__proc_ticks_ns(stat->system);
         return;
     }
-    int64_t total = (int64_t)process->cpu_ns, ticks = add(stat->user, stat->system);
+    int64_t total = (int64_t)process->cpu_ns, ticks = tare__watch_add(stat->user, stat->system);
     int64_t before_user = *user == TARE__NO_VALUE ? 0 : *user, before_system = *user == TARE__NO_VALUE ? 0 : *system;
-    if (total < add(before_user, before_system))
-        total = add(before_user, before_system);
+    if (total < tare__watch_add(before_user, before_system))
+        total = tare__watch_add(before_user, before_system);
     int64_t now_system = ticks > 0 ? (int64_t)((double)total * (double)stat->system / (double)ticks) : 0;
     if (now_system < before_system)
         now_system = before_system;
@@ -199,7 +185,7 @@ static void take_lasting(tare__watched *process)
                          tare__proc_ticks_ns(process->stat.waited_system)};
     for (int i = 0; i < TARE__W_LASTING; i++) {
         if (i < 2)
-            now[i] = add(now[i], waited[i]);
+            now[i] = tare__watch_add(now[i], waited[i]);
         int64_t grew = i < 2 ? waited[i] - process->waited_cpu[i] : now[i] - process->lasting[i];
         process->waited[i] = process->looks > 1 ? grew : 0;
         process->lasting[i] = now[i];
@@ -221,9 +207,14 @@ static void read_process(tare__sample_set *set, process_state *state, tare__watc
     take_lasting(process);
 }
 
-/* ---- telling of it ------------------------------------------------------------------------------------------------ */
+tare__metric tare__watch_metric(int which)
+{
+    return values[which].metric;
+}
 
-static const char *reason_of(const tare__watched *process, int which, char out[256])
+/* ---- telling of it ----------------------------------------------------------------------------------------- */
+
+const char *tare__watch_reason(const tare__watched *process, int which, char out[256])
 {
     char path[64];
     if (which >= TARE__W_IO_READ && which <= TARE__W_DISK_WRITE && process->io_failure) {
@@ -244,7 +235,7 @@ static const char *reason_of(const tare__watched *process, int which, char out[2
 static void put_value(tare__sample_set *set, tare__watched *process, int which)
 {
     char words[256];
-    const char *reason = reason_of(process, which, words);
+    const char *reason = tare__watch_reason(process, which, words);
     if (process->value[which] == TARE__NO_VALUE && !reason)
         return;
     if (!process->series[which]) {
@@ -297,136 +288,7 @@ static void put_process(tare__sample_set *set, process_state *state, tare__watch
         end_series(set, process);
 }
 
-/* ---- the tree ------------------------------------------------------------------------------------------------------ */
-
-/* Who may have waited for it: the nearest above it that is still there. */
-static tare__watched *heir_of(tare__watch *watch, const tare__watched *process)
-{
-    pid_t parent = process->stat.parent;
-    for (int depth = 0; depth < 64; depth++) {
-        tare__watched *above = tare__watch_find(watch, parent);
-        if (!above || !above->gone)
-            return above;
-        parent = above->stat.parent;
-    }
-    return NULL;
-}
-
-/* What one that has gone used lives on in the figures of whoever waited for it. Where these have not grown
- * enough, nobody did (an orphan, or a parent that ignores SIGCHLD), and it is kept here. */
-static void keep_what_ended(process_state *state)
-{
-    tare__watch *watch = &state->watch;
-    for (size_t k = 0; k < watch->count; k++) {
-        tare__watched *process = &watch->processes[k];
-        if (!process->gone)
-            continue;
-        tare__watched *heir = heir_of(watch, process);
-        for (int i = 0; i < TARE__W_LASTING; i++) {
-            int64_t slack = i < 2 ? CPU_SLACK_NS : 0;
-            if (heir && add(heir->waited[i], slack) >= process->lasting[i])
-                heir->waited[i] -= process->lasting[i];
-            else
-                state->ended[i] = add(state->ended[i], process->lasting[i]);
-        }
-    }
-}
-
-typedef struct tree_sum {
-    int64_t value[TARE__W_IN_TREE];
-    const tare__watched *unknown[TARE__W_IN_TREE]; /* one whose value is not known */
-    bool skip[TARE__W_IN_TREE];
-    int64_t processes, pss;
-    bool pss_known;
-} tree_sum;
-
-static void add_up(const process_state *state, tree_sum *sum)
-{
-    memset(sum, 0, sizeof *sum);
-    memcpy(sum->value, state->ended, sizeof state->ended);
-    sum->pss_known = true;
-    for (size_t k = 0; k < state->watch.count; k++) {
-        const tare__watched *process = &state->watch.processes[k];
-        if (process->gone)
-            continue;
-        for (int i = 0; i < TARE__W_LASTING; i++) {
-            sum->value[i] = add(sum->value[i], process->lasting[i]);
-            if (i >= TARE__W_IO_READ && process->io_failure && !process->ended)
-                sum->unknown[i] = process;
-        }
-        if (process->ended)
-            continue;
-        sum->processes++;
-        for (int i = TARE__W_LASTING; i < TARE__W_IN_TREE; i++) {
-            if (process->value[i] != TARE__NO_VALUE)
-                sum->value[i] = add(sum->value[i], process->value[i]);
-            else if (process->many_threads)
-                sum->skip[i] = true; /* not their beat */
-        }
-        sum->pss_known = sum->pss_known && process->value[TARE__W_PSS] != TARE__NO_VALUE;
-        if (process->value[TARE__W_PSS] != TARE__NO_VALUE)
-            sum->pss += process->value[TARE__W_PSS];
-    }
-}
-
-static uint32_t tree_series(tare__sample_set *set, uint32_t *series, tare__metric metric)
-{
-    if (!*series)
-        *series = tare__sample_series_of(set, metric, &(tare__subject){.kind = TARE__SUBJECT_TREE});
-    return *series;
-}
-
-static void put_now(tare__sample_set *set, process_state *state, const tree_sum *sum, uint64_t now_ns)
-{
-    tare__sample_now *now = tare__sample_now_put(set);
-    int64_t cpu = add(state->told[TARE__W_USER], state->told[TARE__W_SYSTEM]);
-    if (state->last_ns && now_ns > state->last_ns)
-        now->tree_cores = (double)(cpu - state->last_cpu_ns) / (double)(now_ns - state->last_ns);
-    now->tree_rss_bytes = sum->processes ? (double)sum->value[TARE__W_RSS] : NAN;
-    state->last_cpu_ns = cpu;
-    state->last_ns = now_ns;
-}
-
-static void put_no_tree(tare__sample_set *set, process_state *state)
-{
-    for (int i = 0; i < TARE__W_IN_TREE; i++)
-        tare__sample_absent(set, tree_series(set, &state->tree_series[i], values[i].metric),
-                            "the program ended before the first look");
-}
-
-static void put_tree(tare__sample_set *set, process_state *state, uint64_t now_ns, bool pss)
-{
-    tree_sum sum;
-    if (!state->watch.target_start) {
-        put_no_tree(set, state);
-        return;
-    }
-    add_up(state, &sum);
-    for (int i = 0; i < TARE__W_IN_TREE; i++) {
-        uint32_t series = tree_series(set, &state->tree_series[i], values[i].metric);
-        char words[256], reason[256];
-        if (sum.skip[i] || (sum.processes == 0 && i >= TARE__W_LASTING))
-            continue; /* of nobody there is nothing to say, not even 0 */
-        if (sum.unknown[i]) {
-            snprintf(reason, sizeof reason, "not known of %.40s: %.200s", sum.unknown[i]->stat.name,
-                     reason_of(sum.unknown[i], i, words));
-            tare__sample_absent(set, series, reason);
-            continue;
-        }
-        if (i < TARE__W_LASTING) { /* it never shrinks, whatever was taken for waited-for */
-            if (sum.value[i] < state->told[i])
-                sum.value[i] = state->told[i];
-            state->told[i] = sum.value[i];
-        }
-        tare__sample_put(set, series, sum.value[i]);
-    }
-    tare__sample_put(set, tree_series(set, &state->processes_series, TARE__M_PROCESSES), sum.processes);
-    if (pss && sum.pss_known && sum.processes)
-        tare__sample_put(set, tree_series(set, &state->pss_series, TARE__M_PSS), sum.pss);
-    put_now(set, state, &sum, now_ns);
-}
-
-/* ---- ourselves ------------------------------------------------------------------------------------------------------ */
+/* ---- ourselves --------------------------------------------------------------------------------------------- */
 
 static void put_own(tare__sample_set *set, process_state *state)
 {
@@ -441,12 +303,13 @@ static void put_own(tare__sample_set *set, process_state *state)
                      stat.rss_pages * sysconf(_SC_PAGESIZE)};
     for (size_t i = 0; i < TARE__COUNT_OF(metrics); i++) {
         if (!state->own_series[i])
-            state->own_series[i] = tare__sample_series_of(set, metrics[i], &(tare__subject){.kind = TARE__SUBJECT_TARE});
+            state->own_series[i] =
+                tare__sample_series_of(set, metrics[i], &(tare__subject){.kind = TARE__SUBJECT_TARE});
         tare__sample_put(set, state->own_series[i], own[i]);
     }
 }
 
-/* ---- ticks ------------------------------------------------------------------------------------------------------------ */
+/* ---- ticks ------------------------------------------------------------------------------------------------- */
 
 static bool take_all_pss(tare__sample_set *set, process_state *state, uint64_t now_ns)
 {
@@ -482,10 +345,10 @@ static void tick_process(tare__sample_set *set, void *context, uint64_t now_ns)
         }
         tare__threads_look(set, watch, &state->threads, thorough);
         bool pss = take_all_pss(set, state, now_ns);
-        keep_what_ended(state);
+        tare__totals_keep_ended(&state->totals, watch);
         for (size_t i = 0; i < watch->count; i++)
             put_process(set, state, &watch->processes[i], thorough, pss);
-        put_tree(set, state, now_ns, pss);
+        tare__totals_put(set, &state->totals, watch, now_ns, pss);
         if (thorough)
             put_own(set, state);
     }
@@ -496,7 +359,7 @@ static void tick_process(tare__sample_set *set, void *context, uint64_t now_ns)
     state->thorough_ns = now_ns + (uint64_t)(gap > THOROUGH_NS ? gap : THOROUGH_NS);
 }
 
-/* ---- opening, closing ------------------------------------------------------------------------------------------------ */
+/* ---- opening, closing -------------------------------------------------------------------------------------- */
 
 static bool sizes_count_files(const char *root)
 {

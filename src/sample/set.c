@@ -340,7 +340,7 @@ void tare__sample_close(tare__sample_set *set)
     free(set);
 }
 
-/* ---- what samplers and the collector look up ----------------------------------------------------------------- */
+/* ---- what samplers and the collector look up --------------------------------------------------------------- */
 
 const tare__sample_options *tare__sample_options_of(const tare__sample_set *set)
 {

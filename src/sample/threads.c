@@ -13,7 +13,7 @@
 #define GAP_MAX 100u     /* ticks */
 #define SETTLED_LOOKS 2u
 
-/* ---- who is there --------------------------------------------------------------------------------------------- */
+/* ---- who is there ------------------------------------------------------------------------------------------ */
 
 static tare__watched_thread *find_thread(tare__watched *process, pid_t tid)
 {
@@ -89,7 +89,7 @@ static void list_threads(tare__sample_set *set, tare__watch *watch, tare__watche
     }
 }
 
-/* ---- what they do ------------------------------------------------------------------------------------------------ */
+/* ---- what they do ------------------------------------------------------------------------------------------ */
 
 static bool read_thread(tare__watch *watch, const tare__watched *process, tare__watched_thread *thread)
 {
@@ -153,7 +153,8 @@ static void sum_switches(tare__watched *process)
 
 static void look_at(tare__sample_set *set, tare__watch *watch, tare__watched *process, bool thorough)
 {
-    if (!process->idle && (thorough || process->list_again || process->stat.threads != (int64_t)process->thread_count))
+    bool others = process->list_again || process->stat.threads != (int64_t)process->thread_count;
+    if (!process->idle && (thorough || others))
         list_threads(set, watch, process);
     process->list_again = false;
     int64_t running = 0, waiting = 0;
@@ -190,7 +191,7 @@ static void look_at_only(tare__sample_set *set, tare__watched *process)
     put_thread(set, process, thread);
 }
 
-/* ---- beats --------------------------------------------------------------------------------------------------------- */
+/* ---- beats ------------------------------------------------------------------------------------------------- */
 
 static void take_threads(tare__sample_set *set, tare__watch *watch, bool due, bool thorough)
 {

@@ -74,7 +74,7 @@ static bool cpu_clock(const tare__watch *watch, pid_t pid, uint64_t *ns)
     return true;
 }
 
-/* ---- those that are known ------------------------------------------------------------------------------------ */
+/* ---- those that are known ---------------------------------------------------------------------------------- */
 
 /* Where this pid is in the hash table, or would go. */
 static uint32_t *slot_of(tare__watch *watch, pid_t pid)
@@ -201,7 +201,7 @@ static tare__watched *add(tare__sample_set *set, tare__watch *watch, pid_t pid, 
     return process;
 }
 
-/* ---- one process read again ----------------------------------------------------------------------------------- */
+/* ---- one process read again -------------------------------------------------------------------------------- */
 
 static void mark_gone(tare__watched *process)
 {
@@ -237,7 +237,7 @@ static void refresh(tare__sample_set *set, tare__watch *watch, tare__watched *pr
     tell_list(set, process);
 }
 
-/* ---- looking for more ------------------------------------------------------------------------------------------ */
+/* ---- looking for more -------------------------------------------------------------------------------------- */
 
 static void meet(tare__sample_set *set, tare__watch *watch, pid_t pid)
 {
@@ -367,7 +367,7 @@ static void scan_when_due(tare__sample_set *set, tare__watch *watch, uint64_t no
     watch->scan_due_ns = now_ns + (uint64_t)(gap > SCAN_NS ? gap : SCAN_NS);
 }
 
-/* ---- a look ------------------------------------------------------------------------------------------------------ */
+/* ---- a look ------------------------------------------------------------------------------------------------ */
 
 static void find_target(tare__sample_set *set, tare__watch *watch)
 {
@@ -413,7 +413,7 @@ void tare__watch_look(tare__sample_set *set, tare__watch *watch, uint64_t now_ns
         refresh(set, watch, &watch->processes[i], thorough);
 }
 
-/* ---- opening, closing ------------------------------------------------------------------------------------------- */
+/* ---- opening, closing -------------------------------------------------------------------------------------- */
 
 void tare__watch_open(tare__sample_set *set, tare__watch *watch)
 {

@@ -34,7 +34,7 @@ bool tare__proc_io_parse(const char *text, tare__proc_io *out);
 int64_t tare__proc_pss_parse(const char *text); /* bytes, of smaps_rollup; TARE__NO_VALUE */
 int64_t tare__proc_ticks_ns(int64_t ticks);
 
-/* ---- the processes watched ----------------------------------------------------------------------------------- */
+/* ---- the processes watched --------------------------------------------------------------------------------- */
 typedef struct tare__watched_thread {
     pid_t tid;
     int fd; /* of its stat */
@@ -136,7 +136,26 @@ void tare__watch_close_fd(tare__watch *watch, int *fd);
 tare__watched *tare__watch_find(tare__watch *watch, pid_t pid);
 pid_t tare__watch_as_pid(const char *name); /* 0: not a number */
 
-/* ---- threads.c ------------------------------------------------------------------------------------------------------- */
+/* process.c */
+tare__metric tare__watch_metric(int which);
+/* Why a value of a process cannot be read; NULL: it can. */
+const char *tare__watch_reason(const tare__watched *process, int which, char out[256]);
+
+/* ---- totals.c -------------------------------------------------------------------------------------------------- */
+typedef struct tare__totals {
+    uint32_t series[TARE__W_IN_TREE], processes_series, pss_series;
+    int64_t ended[TARE__W_LASTING]; /* of those that ended and that nobody waited for */
+    int64_t told[TARE__W_LASTING];
+    int64_t last_cpu_ns;
+    uint64_t last_ns;
+} tare__totals;
+int64_t tare__watch_add(int64_t a, int64_t b); /* stays at INT64_MAX */
+/* What those that have gone used, unless somebody waited for them. Before they are forgotten. */
+void tare__totals_keep_ended(tare__totals *totals, tare__watch *watch);
+void tare__totals_put(tare__sample_set *set, tare__totals *totals, const tare__watch *watch, uint64_t now_ns,
+                      bool pss);
+
+/* ---- threads.c --------------------------------------------------------------------------------------------- */
 typedef struct tare__thread_beat {
     unsigned gap, waited; /* ticks between looks at threads, and since the last */
     bool thorough;        /* the next is to be */
@@ -146,7 +165,7 @@ typedef struct tare__thread_beat {
 void tare__threads_look(tare__sample_set *set, tare__watch *watch, tare__thread_beat *beat, bool thorough);
 void tare__threads_end(tare__sample_set *set, tare__watched *process);
 
-/* ---- doctor.c ---------------------------------------------------------------------------------------------------------- */
+/* ---- doctor.c ---------------------------------------------------------------------------------------------- */
 void tare__process_doctor(const char *root, tare__sample_check_sink *sink, void *context);
 
 #endif

@@ -19,8 +19,8 @@ static void test_stat(void **state)
 {
     (void)state;
     tare__proc_stat stat;
-    assert_true(tare__proc_stat_parse("24695 (cat) D 24389 24388 19752 0 -1 4194304 100 2 3 4 5 6 7 8 20 0 9 0 1259281 "
-                                      "3133440 416 18446744073709551615 1 1\n", &stat));
+    assert_true(tare__proc_stat_parse("24695 (cat) D 24389 24388 19752 0 -1 4194304 100 2 3 4 5 6 7 8 20 0 9 0 "
+                                      "1259281 3133440 416 18446744073709551615 1 1\n", &stat));
     assert_string_equal(stat.name, "cat");
     assert_int_equal(stat.state, 'D');
     assert_int_equal(stat.parent, 24389);
@@ -134,7 +134,7 @@ static void test_pss(void **state)
     assert_true(tare__proc_pss_parse("Pss: many kB\n") == TARE__NO_VALUE);
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------ */
+/* ---- reading ----------------------------------------------------------------------------------------------- */
 
 static void test_reading_below_a_root(void **state)
 {

@@ -28,7 +28,7 @@ const tare__sampler *tare__sampler_at(size_t index)
     return index == 0 ? &tare__sampler_process : NULL;
 }
 
-/* ---- a made-up /proc -------------------------------------------------------------------------------------------- */
+/* ---- a made-up /proc --------------------------------------------------------------------------------------- */
 static char root[64];
 
 typedef struct made_up {
@@ -132,7 +132,7 @@ static int remove_root(void **state)
     return 0;
 }
 
-/* ---- what was told --------------------------------------------------------------------------------------------------- */
+/* ---- what was told ----------------------------------------------------------------------------------------- */
 #define SERIES_MAX 20000
 static struct {
     char metric[32], label[64], absent[256];
@@ -212,7 +212,8 @@ static void value_is(const char *metric, uint32_t subject, uint64_t key, int64_t
 {
     int at = place_of(metric, subject, key, 0);
     if (at < 0 || !told[at].has)
-        fail_msg("line %d: %s of %d has no value: %s", line, metric, (int)key, at < 0 ? "no series" : told[at].absent);
+        fail_msg("line %d: %s of %d has no value: %s", line, metric, (int)key,
+                 at < 0 ? "no series" : told[at].absent);
     if (told[at].value != value)
         fail_msg("line %d: %s of %d is %lld, not %lld", line, metric, (int)key, (long long)told[at].value,
                  (long long)value);
@@ -250,7 +251,7 @@ static const tare__sampled_process *listed(tare__sample_set *set, int pid, uint6
 static const made_up target = {.pid = TARGET, .parent = SELF, .name = "python3", .user = 100, .system = 20,
                                .start = 1000, .rss_kb = 4000, .peak_kb = 9000, .read = 500};
 
-/* ---- one process --------------------------------------------------------------------------------------------------------- */
+/* ---- one process ------------------------------------------------------------------------------------------- */
 
 static void test_one_process(void **state)
 {
@@ -325,7 +326,8 @@ static void test_huge_counters(void **state)
     (void)state;
     make(&target);
     write_file("1000 (x) R 999 1 50 0 -1 0 9223372036854775807 0 9223372036854775806 0 9223372036854775807 "
-               "9223372036854775807 9223372036854775807 9223372036854775807 20 0 1 0 1000 0 1 0\n", "/proc/1000/stat");
+               "9223372036854775807 9223372036854775807 9223372036854775807 20 0 1 0 1000 0 1 0\n",
+               "/proc/1000/stat");
     write_file("rchar: 18446744073709551615\nwchar: 9223372036854775807\nread_bytes: 9223372036854775806\n"
                "write_bytes: 0\n", "/proc/1000/io");
     tare__sample_set *set = open_set();
@@ -339,12 +341,13 @@ static void test_huge_counters(void **state)
     tare__sample_close(set);
 }
 
-/* ---- who belongs ------------------------------------------------------------------------------------------------------------ */
+/* ---- who belongs ------------------------------------------------------------------------------------------- */
 
 static void test_children_come_and_go(void **state)
 {
     (void)state;
-    made_up p = target, child = {.pid = 1001, .parent = TARGET, .name = ") (", .start = 2000, .user = 7, .rss_kb = 100};
+    made_up p = target;
+    made_up child = {.pid = 1001, .parent = TARGET, .name = ") (", .start = 2000, .user = 7, .rss_kb = 100};
     make(&p);
     tare__sample_set *set = open_set();
     tick(set, 0);
@@ -535,7 +538,8 @@ static void test_an_orphan_becomes_ours(void **state)
 {
     (void)state;
     make(&target);
-    made_up self = {.pid = SELF, .parent = 50, .name = "tare", .start = 5, .rss_kb = 800, .children = "1000 700 1007 "};
+    made_up self = {.pid = SELF, .parent = 50, .name = "tare", .start = 5, .rss_kb = 800};
+    self.children = "1000 700 1007 ";
     made_up orphan = {.pid = 1007, .parent = SELF, .name = "o", .start = 2000};
     made_up older = {.pid = 700, .parent = SELF, .name = "a child before", .start = 4};
     make(&self);
@@ -615,7 +619,7 @@ static void test_a_loop_and_a_crowd(void **state)
     tare__sample_close(set);
 }
 
-/* ---- what may not be read ---------------------------------------------------------------------------------------------------- */
+/* ---- what may not be read ---------------------------------------------------------------------------------- */
 
 static void test_no_permission(void **state)
 {
@@ -651,7 +655,7 @@ static void test_nothing_to_look_at(void **state)
     tare__sample_close(set);
 }
 
-/* ---- threads --------------------------------------------------------------------------------------------------------------- */
+/* ---- threads ----------------------------------------------------------------------------------------------- */
 
 static void test_threads(void **state)
 {
@@ -706,7 +710,7 @@ static void test_threads_wait_first_when_it_gets_dear(void **state)
     tare__sample_close(set);
 }
 
-/* ---- doctor ------------------------------------------------------------------------------------------------------------------ */
+/* ---- doctor ------------------------------------------------------------------------------------------------ */
 static unsigned answers[3];
 static char fails[512];
 

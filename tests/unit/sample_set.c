@@ -15,7 +15,7 @@
 
 #define MS UINT64_C(1000000)
 
-/* ---- samplers of the test ------------------------------------------------------------------------------------ */
+/* ---- samplers of the test ---------------------------------------------------------------------------------- */
 static uint64_t clock_ns, tick_costs_ns; /* each tick of the fast one costs so much */
 static unsigned fast_ticks, slow_ticks, opened, closed;
 static void (*in_tick)(tare__sample_set *set);
@@ -58,7 +58,7 @@ const tare__sampler *tare__sampler_at(size_t index)
     return index == 0 ? &fast : index == 1 ? &slow : NULL;
 }
 
-/* ---- a sink that writes down ------------------------------------------------------------------------------------ */
+/* ---- a sink that writes down ------------------------------------------------------------------------------- */
 static struct {
     unsigned told, values;
     uint32_t last_id, last_value_of;
@@ -108,7 +108,7 @@ static tare__sample_set *open_set(tare__sample_options options)
     return set;
 }
 
-/* ---- series -------------------------------------------------------------------------------------------------------- */
+/* ---- series ------------------------------------------------------------------------------------------------ */
 
 static void test_series_are_numbered_and_found_again(void **state)
 {
@@ -190,7 +190,7 @@ static void test_the_number_of_series_is_bounded(void **state)
     tare__sample_close(set);
 }
 
-/* ---- beats ------------------------------------------------------------------------------------------------------------ */
+/* ---- beats ------------------------------------------------------------------------------------------------- */
 
 static void test_beats(void **state)
 {
@@ -249,7 +249,7 @@ static void test_intervals_have_a_least(void **state)
     tare__sample_close(set);
 }
 
-/* ---- the budget --------------------------------------------------------------------------------------------------------- */
+/* ---- the budget -------------------------------------------------------------------------------------------- */
 
 static uint64_t tick_times(tare__sample_set *set, unsigned n, uint64_t now)
 {
@@ -320,7 +320,7 @@ static void test_however_dear_it_goes_on(void **state)
     tare__sample_close(set);
 }
 
-/* ---- what is looked up ----------------------------------------------------------------------------------------------------- */
+/* ---- what is looked up ------------------------------------------------------------------------------------- */
 
 static void add_two(tare__sample_set *set)
 {

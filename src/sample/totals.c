@@ -1,0 +1,143 @@
+/* totals: what all processes of the tree use together; what ended ones used stays in it.
+ * One thread: the set's.
+ * Must not know how a process is read. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "watch.h"
+
+#define CPU_SLACK_NS 20000000 /* the kernel rounds times of waited-for children down to its ticks */
+
+int64_t tare__watch_add(int64_t a, int64_t b)
+{
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+/* Who may have waited for it: the nearest above it that is still there. */
+static tare__watched *heir_of(tare__watch *watch, const tare__watched *process)
+{
+    pid_t parent = process->stat.parent;
+    for (int depth = 0; depth < 64; depth++) {
+        tare__watched *above = tare__watch_find(watch, parent);
+        if (!above || !above->gone)
+            return above;
+        parent = above->stat.parent;
+    }
+    return NULL;
+}
+
+/* What one that has gone used lives on in the figures of whoever waited for it. Where these have not grown
+ * enough, nobody did (an orphan, or a parent that ignores SIGCHLD), and it is kept here. */
+void tare__totals_keep_ended(tare__totals *totals, tare__watch *watch)
+{
+    for (size_t k = 0; k < watch->count; k++) {
+        tare__watched *process = &watch->processes[k];
+        if (!process->gone)
+            continue;
+        tare__watched *heir = heir_of(watch, process);
+        for (int i = 0; i < TARE__W_LASTING; i++) {
+            int64_t slack = i < 2 ? CPU_SLACK_NS : 0;
+            if (heir && tare__watch_add(heir->waited[i], slack) >= process->lasting[i])
+                heir->waited[i] -= process->lasting[i];
+            else
+                totals->ended[i] = tare__watch_add(totals->ended[i], process->lasting[i]);
+        }
+    }
+}
+
+typedef struct tree_sum {
+    int64_t value[TARE__W_IN_TREE];
+    const tare__watched *unknown[TARE__W_IN_TREE]; /* one whose value is not known */
+    bool skip[TARE__W_IN_TREE];
+    int64_t processes, pss;
+    bool pss_known;
+} tree_sum;
+
+static void add_up(const tare__totals *totals, const tare__watch *watch, tree_sum *sum)
+{
+    memset(sum, 0, sizeof *sum);
+    memcpy(sum->value, totals->ended, sizeof totals->ended);
+    sum->pss_known = true;
+    for (size_t k = 0; k < watch->count; k++) {
+        const tare__watched *process = &watch->processes[k];
+        if (process->gone)
+            continue;
+        for (int i = 0; i < TARE__W_LASTING; i++) {
+            sum->value[i] = tare__watch_add(sum->value[i], process->lasting[i]);
+            if (i >= TARE__W_IO_READ && process->io_failure && !process->ended)
+                sum->unknown[i] = process;
+        }
+        if (process->ended)
+            continue;
+        sum->processes++;
+        for (int i = TARE__W_LASTING; i < TARE__W_IN_TREE; i++) {
+            if (process->value[i] != TARE__NO_VALUE)
+                sum->value[i] = tare__watch_add(sum->value[i], process->value[i]);
+            else if (process->many_threads)
+                sum->skip[i] = true; /* not their beat */
+        }
+        sum->pss_known = sum->pss_known && process->value[TARE__W_PSS] != TARE__NO_VALUE;
+        if (process->value[TARE__W_PSS] != TARE__NO_VALUE)
+            sum->pss += process->value[TARE__W_PSS];
+    }
+}
+
+static uint32_t series_of(tare__sample_set *set, uint32_t *series, tare__metric metric)
+{
+    if (!*series)
+        *series = tare__sample_series_of(set, metric, &(tare__subject){.kind = TARE__SUBJECT_TREE});
+    return *series;
+}
+
+static void put_now(tare__sample_set *set, tare__totals *totals, const tree_sum *sum, uint64_t now_ns)
+{
+    tare__sample_now *now = tare__sample_now_put(set);
+    int64_t cpu = tare__watch_add(totals->told[TARE__W_USER], totals->told[TARE__W_SYSTEM]);
+    if (totals->last_ns && now_ns > totals->last_ns)
+        now->tree_cores = (double)(cpu - totals->last_cpu_ns) / (double)(now_ns - totals->last_ns);
+    now->tree_rss_bytes = sum->processes ? (double)sum->value[TARE__W_RSS] : NAN;
+    totals->last_cpu_ns = cpu;
+    totals->last_ns = now_ns;
+}
+
+static void put_no_tree(tare__sample_set *set, tare__totals *totals)
+{
+    for (int i = 0; i < TARE__W_IN_TREE; i++)
+        tare__sample_absent(set, series_of(set, &totals->series[i], tare__watch_metric(i)),
+                            "the program ended before the first look");
+}
+
+void tare__totals_put(tare__sample_set *set, tare__totals *totals, const tare__watch *watch, uint64_t now_ns,
+                      bool pss)
+{
+    tree_sum sum;
+    if (!watch->target_start) {
+        put_no_tree(set, totals);
+        return;
+    }
+    add_up(totals, watch, &sum);
+    for (int i = 0; i < TARE__W_IN_TREE; i++) {
+        uint32_t series = series_of(set, &totals->series[i], tare__watch_metric(i));
+        char words[256], reason[256];
+        if (sum.skip[i] || (sum.processes == 0 && i >= TARE__W_LASTING))
+            continue; /* of nobody there is nothing to say, not even 0 */
+        if (sum.unknown[i]) {
+            snprintf(reason, sizeof reason, "not known of %.40s: %.200s", sum.unknown[i]->stat.name,
+                     tare__watch_reason(sum.unknown[i], i, words));
+            tare__sample_absent(set, series, reason);
+            continue;
+        }
+        if (i < TARE__W_LASTING) { /* it never shrinks, whatever was taken for waited-for */
+            if (sum.value[i] < totals->told[i])
+                sum.value[i] = totals->told[i];
+            totals->told[i] = sum.value[i];
+        }
+        tare__sample_put(set, series, sum.value[i]);
+    }
+    tare__sample_put(set, series_of(set, &totals->processes_series, TARE__M_PROCESSES), sum.processes);
+    if (pss && sum.pss_known && sum.processes)
+        tare__sample_put(set, series_of(set, &totals->pss_series, TARE__M_PSS), sum.pss);
+    put_now(set, totals, &sum, now_ns);
+}
