@@ -17,7 +17,7 @@ const tare__html_limits tare__html_limits_of_a_page = {
     .points = 100000,
 };
 
-/* ---- from JSON to what may stand inside <script> ------------------------------------------------------- */
+/* ---- from JSON to what may stand inside <script> ------------------------------------------------ */
 /* In JSON these stand in strings only, where \u says the same. Without them no text can end the element, begin
  * another or a comment, or (U+2028, U+2029) end a line for those who read it as a program. */
 static size_t unsafe_at(const char *at, size_t left, const char **instead)
@@ -25,7 +25,11 @@ static size_t unsafe_at(const char *at, size_t left, const char **instead)
     static const struct {
         const char *text, *instead;
     } all[] = {
-        {"<", "\\u003c"}, {">", "\\u003e"}, {"&", "\\u0026"}, {"\xe2\x80\xa8", "\\u2028"}, {"\xe2\x80\xa9", "\\u2029"},
+        {"<", "\\u003c"},
+        {">", "\\u003e"},
+        {"&", "\\u0026"},
+        {"\xe2\x80\xa8", "\\u2028"},
+        {"\xe2\x80\xa9", "\\u2029"},
     };
     for (size_t i = 0; i < TARE__COUNT_OF(all); i++) {
         size_t length = strlen(all[i].text);
@@ -70,7 +74,7 @@ static void hand_on(tare__html *page)
     page->status = tare__emit_flush(&page->safe, page->sink, page->error);
 }
 
-/* ---- values -------------------------------------------------------------------------------------------- */
+/* ---- values ------------------------------------------------------------------------------------- */
 void tare__html_ns(tare__html *page, double ns)
 {
     if (isfinite(ns) && fabs(ns) < 9e15)
@@ -146,7 +150,7 @@ void tare__html_durations(tare__html *page, const tare__durations *each)
     tare__html_ns(page, each->max_ns);
 }
 
-/* ---- tables -------------------------------------------------------------------------------------------- */
+/* ---- tables ------------------------------------------------------------------------------------- */
 void tare__html_open_table(tare__html *page, const char *key, const char *columns)
 {
     tare__json_key(&page->json, key);
@@ -194,7 +198,7 @@ void tare__html_table(tare__html *page, const char *key, const char *columns, si
     tare__html_close_table(page, left_out);
 }
 
-/* ---- the whole ----------------------------------------------------------------------------------------- */
+/* ---- the whole ---------------------------------------------------------------------------------- */
 static void put_part(tare__html *page, const char *data, size_t bytes)
 {
     if (!page->status && page->sink->write(page->sink->context, data, bytes) != 0)

@@ -31,18 +31,19 @@ typedef struct tare__html {
 int tare__html_write(const tare__analysis *analysis, const tare__timeline *timeline,
                      const tare__html_limits *limits, const tare__emit_sink *sink, tare__error *error);
 
-/* ---- parts of the data: each writes a key and its value into the object under way ------------------ */
+/* ---- parts of the data: each writes a key and its value into the object under way --------------- */
 void tare__html_run(tare__html *page);
 void tare__html_tables(tare__html *page);
 void tare__html_spans(tare__html *page);
 void tare__html_metrics(tare__html *page);
 void tare__html_timeline(tare__html *page);
 
-/* ---- values ------------------------------------------------------------------------------------------ */
-void tare__html_ns(tare__html *page, double ns);         /* whole nanoseconds, null when not known */
-void tare__html_known(tare__html *page, int64_t value);  /* null for 0, which stands for "not known" */
-void tare__html_row(tare__html *page, uint32_t row);     /* null for TARE__NO_ROW */
-void tare__html_figure(tare__html *page, double value);  /* nine digits: enough for anything that was measured */
+/* ---- values ------------------------------------------------------------------------------------- */
+void tare__html_ns(tare__html *page, double ns);        /* whole nanoseconds, null when not known */
+void tare__html_known(tare__html *page, int64_t value); /* null for 0, which stands for "not known" */
+void tare__html_row(tare__html *page, uint32_t row);    /* null for TARE__NO_ROW */
+void tare__html_figure(tare__html *page,
+                       double value); /* nine digits: enough for anything that was measured */
 void tare__html_key_ns(tare__html *page, const char *key, double ns);
 void tare__html_key_figure(tare__html *page, const char *key, double value);
 void tare__html_key_string(tare__html *page, const char *key, const char *value);
@@ -62,9 +63,10 @@ void tare__html_open_row(tare__html *page);
 void tare__html_close_row(tare__html *page); /* hands on what has come together */
 void tare__html_close_table(tare__html *page, size_t left_out);
 
-/* ---- packed: bytes that the page unpacks into arrays of numbers ------------------------------------------ */
-void tare__pack_varint(tare__text *bytes, double whole); /* 7 bits a byte, low ones first; below 0 and NaN: 0 */
-void tare__pack_share(tare__text *bytes, double share);  /* of 1 in 65,535ths, two bytes, the low one first */
+/* ---- packed: bytes that the page unpacks into arrays of numbers --------------------------------- */
+void tare__pack_varint(tare__text *bytes,
+                       double whole); /* 7 bits a byte, low ones first; below 0 and NaN: 0 */
+void tare__pack_share(tare__text *bytes, double share); /* of 1 in 65,535ths, two bytes, the low one first */
 /* A stretch of time in whole nanoseconds: from the end of the one before, and how long. None begins before that. */
 void tare__pack_stretch(tare__text *bytes, double at, double lasts, double *end);
 /* As a base64 string. */

@@ -84,7 +84,8 @@ void tare__html_timeline(tare__html *page)
     const tare__timeline *timeline = page->timeline;
     tare__json_key(&page->json, "timeline");
     tare__json_object(&page->json);
-    tare__html_table(page, "lanes", "name process pid tid track_kind depth spans", timeline->n_lanes, 0, put_lane);
+    tare__html_table(page, "lanes", "name process pid tid track_kind depth spans", timeline->n_lanes, 0,
+                     put_lane);
     put_names(page);
     put_boxes(page);
     put_counters(page);

@@ -17,19 +17,25 @@ static const tare__subject_kind drawn[] = {
 };
 
 static const char *const subjects[] = {
-    [TARE__SUBJECT_SYSTEM] = "machine",       [TARE__SUBJECT_CPU] = "cpu",
-    [TARE__SUBJECT_DISK] = "disk",            [TARE__SUBJECT_NETWORK] = "network",
-    [TARE__SUBJECT_CONTAINER] = "container",  [TARE__SUBJECT_TREE] = "program",
-    [TARE__SUBJECT_PROCESS] = "process",      [TARE__SUBJECT_THREAD] = "thread",
-    [TARE__SUBJECT_SENSOR] = "sensor",        [TARE__SUBJECT_GPU] = "gpu",
-    [TARE__SUBJECT_GPU_PROCESS] = "gpu process", [TARE__SUBJECT_TARE] = "tare",
+    [TARE__SUBJECT_SYSTEM] = "machine",
+    [TARE__SUBJECT_CPU] = "cpu",
+    [TARE__SUBJECT_DISK] = "disk",
+    [TARE__SUBJECT_NETWORK] = "network",
+    [TARE__SUBJECT_CONTAINER] = "container",
+    [TARE__SUBJECT_TREE] = "program",
+    [TARE__SUBJECT_PROCESS] = "process",
+    [TARE__SUBJECT_THREAD] = "thread",
+    [TARE__SUBJECT_SENSOR] = "sensor",
+    [TARE__SUBJECT_GPU] = "gpu",
+    [TARE__SUBJECT_GPU_PROCESS] = "gpu process",
+    [TARE__SUBJECT_TARE] = "tare",
 };
 
 static const char *const units[] = {
-    [TARE__SHOW_COUNT] = "count",     [TARE__SHOW_BYTES] = "bytes",   [TARE__SHOW_SHARE] = "share",
-    [TARE__SHOW_CORES] = "cores",     [TARE__SHOW_SECONDS] = "seconds", [TARE__SHOW_CELSIUS] = "celsius",
-    [TARE__SHOW_WATTS] = "watts",     [TARE__SHOW_JOULES] = "joules", [TARE__SHOW_HERTZ] = "hertz",
-    [TARE__SHOW_BITS] = "bits",       [TARE__SHOW_BYTES_PER_S] = "bytes/s", [TARE__SHOW_PER_S] = "1/s",
+    [TARE__SHOW_COUNT] = "count", [TARE__SHOW_BYTES] = "bytes",         [TARE__SHOW_SHARE] = "share",
+    [TARE__SHOW_CORES] = "cores", [TARE__SHOW_SECONDS] = "seconds",     [TARE__SHOW_CELSIUS] = "celsius",
+    [TARE__SHOW_WATTS] = "watts", [TARE__SHOW_JOULES] = "joules",       [TARE__SHOW_HERTZ] = "hertz",
+    [TARE__SHOW_BITS] = "bits",   [TARE__SHOW_BYTES_PER_S] = "bytes/s", [TARE__SHOW_PER_S] = "1/s",
 };
 
 const char *tare__html_unit(tare__metric_unit unit)
@@ -42,7 +48,7 @@ static const char *subject_of(uint32_t subject)
     return subject < TARE__COUNT_OF(subjects) && subjects[subject] ? subjects[subject] : "other";
 }
 
-/* ---- room for points ------------------------------------------------------------------------------------- */
+/* ---- room for points ---------------------------------------------------------------------------- */
 static size_t rank_of(uint32_t subject)
 {
     size_t rank = 0;
@@ -81,7 +87,7 @@ static uint32_t *share_out(tare__html *page)
     return room;
 }
 
-/* ---- rows ------------------------------------------------------------------------------------------------ */
+/* ---- rows --------------------------------------------------------------------------------------- */
 static void put_metric(tare__html *page, const tare__metric_row *row, size_t points)
 {
     const tare__metric_about *about = row->known < TARE__METRIC_COUNT ? tare__metric_of(row->known) : NULL;
@@ -118,9 +124,10 @@ void tare__html_metrics(tare__html *page)
     size_t put = 0, bare = 0;
     if (!room)
         page->text.failed = true;
-    tare__html_open_table(page, "metrics",
-                          "metric subject key label what kind unit total_unit absent n min mean max max_at first "
-                          "last total open points");
+    tare__html_open_table(
+        page, "metrics",
+        "metric subject key label what kind unit total_unit absent n min mean max max_at first "
+        "last total open points");
     for (size_t i = 0; room && i < analysis->n_metrics && !page->status; i++) {
         if (room[i] == 0 && ++bare > page->limits->rows)
             continue;

@@ -9,7 +9,8 @@ void tare__pack_varint(tare__text *bytes, double whole)
 {
     char out[10];
     size_t n = 0;
-    uint64_t value = whole >= 1 ? (uint64_t)(whole < 9e15 ? whole : 9e15) : 0; /* a double holds that exactly */
+    uint64_t value =
+        whole >= 1 ? (uint64_t)(whole < 9e15 ? whole : 9e15) : 0; /* a double holds that exactly */
     for (; value >= 0x80; value >>= 7)
         out[n++] = (char)(value | 0x80);
     out[n++] = (char)value;
@@ -55,7 +56,7 @@ void tare__html_packed(tare__html *page, const tare__text *bytes)
     tare__text_free(&coded);
 }
 
-/* ---- points ---------------------------------------------------------------------------------------------- */
+/* ---- points ------------------------------------------------------------------------------------- */
 /* `n` neighbours as one. */
 static tare__metric_point merge(const tare__metric_point *points, size_t n)
 {
@@ -73,7 +74,8 @@ static tare__metric_point merge(const tare__metric_point *points, size_t n)
     return sum;
 }
 
-static void pack_point(tare__text *bytes, const tare__metric_point *point, double *end, double low, double high)
+static void pack_point(tare__text *bytes, const tare__metric_point *point, double *end, double low,
+                       double high)
 {
     double range = high > low ? high - low : 1;
     tare__pack_stretch(bytes, point->at_ns, point->lasts_ns, end);

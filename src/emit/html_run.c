@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-/* ---- the run --------------------------------------------------------------------------------------------- */
+/* ---- the run ------------------------------------------------------------------------------------ */
 static void put_environment(tare__html *page, const tare__run_table *run)
 {
     tare__html_key_string(page, "directory", run->directory);
@@ -76,7 +76,7 @@ static void put_run(tare__html *page)
     put_notes(page, run);
 }
 
-/* ---- usage ----------------------------------------------------------------------------------------------- */
+/* ---- usage -------------------------------------------------------------------------------------- */
 static void put_usage(tare__html *page)
 {
     const tare__usage_table *usage = &page->analysis->usage;
@@ -125,7 +125,7 @@ static void put_usage(tare__html *page)
     tare__json_end_object(&page->json);
 }
 
-/* ---- findings -------------------------------------------------------------------------------------------- */
+/* ---- findings ----------------------------------------------------------------------------------- */
 static void put_figures(tare__html *page, const tare__finding *finding)
 {
     tare__json_array(&page->json);
@@ -155,7 +155,7 @@ static void put_finding(tare__html *page, size_t index)
     tare__json_string(&page->json, finding->source);
 }
 
-/* ---- the tare line --------------------------------------------------------------------------------------- */
+/* ---- the tare line ------------------------------------------------------------------------------ */
 static void put_own(tare__html *page)
 {
     const tare__own_table *own = &page->analysis->own;

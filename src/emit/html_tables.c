@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-/* ---- steps ----------------------------------------------------------------------------------------------- */
+/* ---- steps -------------------------------------------------------------------------------------- */
 static void put_slowest(tare__html *page, const tare__step_row *row)
 {
     tare__json_array(&page->json);
@@ -78,7 +78,7 @@ static void put_epoch(tare__html *page, size_t index)
     put_step_row(page, &page->analysis->epochs[index]);
 }
 
-/* ---- the rest -------------------------------------------------------------------------------------------- */
+/* ---- the rest ----------------------------------------------------------------------------------- */
 static void put_aggregate(tare__html *page, size_t index)
 {
     const tare__aggregate_row *row = &page->analysis->aggregates[index];
@@ -120,7 +120,8 @@ static void put_track(tare__html *page, size_t index)
     static const char *const kinds[] = {"thread", "task", "GPU", "request", "other"};
     const tare__track_row *row = &page->analysis->tracks[index];
     tare__json_string(&page->json, row->track_kind ? row->track : "(recording thread)");
-    tare__json_string(&page->json, row->track_kind < TARE__COUNT_OF(kinds) ? kinds[row->track_kind] : "other");
+    tare__json_string(&page->json,
+                      row->track_kind < TARE__COUNT_OF(kinds) ? kinds[row->track_kind] : "other");
     tare__json_string(&page->json, row->name);
     tare__json_unsigned(&page->json, row->calls);
     tare__html_ns(page, row->total_ns);
@@ -160,8 +161,9 @@ static void put_process(tare__html *page, size_t index)
     tare__json_unsigned(&page->json, row->dropped_spans);
 }
 
-#define STEP_COLUMNS                                                                                              \
-    "name count unfinished total min mean p50 p95 p99 max per_second first rest_p50 p50_low p50_high p95_low "    \
+#define STEP_COLUMNS                                                                                   \
+    "name count unfinished total min mean p50 p95 p99 max per_second first rest_p50 p50_low p50_high " \
+    "p95_low "                                                                                         \
     "p95_high slowest bins numbers"
 
 void tare__html_tables(tare__html *page)

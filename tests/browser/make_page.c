@@ -30,9 +30,10 @@ static double noise(void)
     return (state >> 8) / (double)(1u << 24);
 }
 
-/* ---- timeline ---------------------------------------------------------------------------------------------- */
-static const char *const span_names[] = {"train", "epoch",    "step",        "load",    "forward", "matmul", "attention",
-                                         "backward", "optimizer", "log", "decode image", "kernel gemm"};
+/* ---- timeline ----------------------------------------------------------------------------------- */
+static const char *const span_names[] = {"train",     "epoch",  "step",         "load",
+                                         "forward",   "matmul", "attention",    "backward",
+                                         "optimizer", "log",    "decode image", "kernel gemm"};
 enum { TRAIN, EPOCH, STEP, LOAD, FORWARD, MATMUL, ATTENTION, BACKWARD, OPTIMIZER, LOG, DECODE, GEMM };
 
 typedef struct line {
@@ -110,8 +111,8 @@ static void add_training(unsigned steps, double total, uint64_t merged)
 
 static void add_workers(unsigned from, unsigned n, double total, unsigned pieces, uint64_t merged)
 {
-    static const char *const names[] = {"train (4120) · loader 0", "train (4120) · loader 1", "train (4120) · loader 2",
-                                        "train (4120) · loader 3"};
+    static const char *const names[] = {"train (4120) · loader 0", "train (4120) · loader 1",
+                                        "train (4120) · loader 2", "train (4120) · loader 3"};
     for (unsigned lane = from; lane < from + n; lane++) {
         double each = total / pieces;
         for (unsigned i = 0; i < pieces; i++)
@@ -128,7 +129,7 @@ static void add_stream(unsigned lane, double total, unsigned pieces, uint64_t me
     end_lane(lane, "cuda:0 stream 7", 4120, TARE_TRACK_GPU);
 }
 
-/* ---- what was sampled --------------------------------------------------------------------------------------- */
+/* ---- what was sampled --------------------------------------------------------------------------- */
 typedef double shape(double part);
 static double shape_cpu(double part)
 {
@@ -168,9 +169,20 @@ static void add_metric(const char *metric, uint32_t known, uint32_t subject, uin
 {
     tare__metric_row *row = &rows[n_rows];
     tare__metric_point *out = points[n_rows++];
-    *row = (tare__metric_row){.metric = metric, .subject = subject, .key = key, .label = label, .known = known,
-                              .kind = TARE__METRIC_GAUGE, .unit = unit, .total_unit = unit, .n = POINTS,
-                              .min = INFINITY, .max = -INFINITY, .total = NAN, .points = out, .n_points = POINTS};
+    *row = (tare__metric_row){.metric = metric,
+                              .subject = subject,
+                              .key = key,
+                              .label = label,
+                              .known = known,
+                              .kind = TARE__METRIC_GAUGE,
+                              .unit = unit,
+                              .total_unit = unit,
+                              .n = POINTS,
+                              .min = INFINITY,
+                              .max = -INFINITY,
+                              .total = NAN,
+                              .points = out,
+                              .n_points = POINTS};
     for (int i = 0; i < POINTS; i++) {
         double value = shape(i / (double)POINTS);
         out[i] = (tare__metric_point){i * total / POINTS, total / POINTS, value * 0.97, value, value * 1.02};
@@ -188,48 +200,63 @@ static void add_metric(const char *metric, uint32_t known, uint32_t subject, uin
 
 static void add_absent(const char *metric, uint32_t subject, const char *label, const char *why)
 {
-    rows[n_rows++] = (tare__metric_row){.metric = metric, .subject = subject, .label = label, .absent = why,
-                                        .known = TARE__METRIC_COUNT, .min = NAN, .mean = NAN, .max = NAN,
-                                        .max_at_ns = NAN, .first = NAN, .last = NAN, .total = NAN};
+    rows[n_rows++] = (tare__metric_row){.metric = metric,
+                                        .subject = subject,
+                                        .label = label,
+                                        .absent = why,
+                                        .known = TARE__METRIC_COUNT,
+                                        .min = NAN,
+                                        .mean = NAN,
+                                        .max = NAN,
+                                        .max_at_ns = NAN,
+                                        .first = NAN,
+                                        .last = NAN,
+                                        .total = NAN};
 }
 
 static void add_metrics(double total)
 {
     add_metric("cpu.user", TARE__M_CPU_USER, TARE__SUBJECT_TREE, 0, "", TARE__SHOW_CORES, total, shape_cpu);
-    add_metric("cpu.system", TARE__M_CPU_SYSTEM, TARE__SUBJECT_TREE, 0, "", TARE__SHOW_CORES, total, shape_system);
+    add_metric("cpu.system", TARE__M_CPU_SYSTEM, TARE__SUBJECT_TREE, 0, "", TARE__SHOW_CORES, total,
+               shape_system);
     add_metric("memory.rss", TARE__M_RSS, TARE__SUBJECT_TREE, 0, "", TARE__SHOW_BYTES, total, shape_leak);
     add_metric("disk.read", TARE__M_DISK_READ, TARE__SUBJECT_TREE, 0, "", TARE__SHOW_BYTES_PER_S, total,
                shape_bytes);
     add_metric("cpu.user", TARE__M_CPU_USER, TARE__SUBJECT_SYSTEM, 0, "", TARE__SHOW_CORES, total, shape_cpu);
-    add_metric("cpu.iowait", TARE__M_CPU_IOWAIT, TARE__SUBJECT_SYSTEM, 0, "", TARE__SHOW_CORES, total, shape_system);
-    add_metric("net.received", TARE__M_NET_RECEIVED, TARE__SUBJECT_NETWORK, 0, "eth0", TARE__SHOW_BYTES_PER_S, total,
-               shape_bytes);
+    add_metric("cpu.iowait", TARE__M_CPU_IOWAIT, TARE__SUBJECT_SYSTEM, 0, "", TARE__SHOW_CORES, total,
+               shape_system);
+    add_metric("net.received", TARE__M_NET_RECEIVED, TARE__SUBJECT_NETWORK, 0, "eth0", TARE__SHOW_BYTES_PER_S,
+               total, shape_bytes);
     for (uint64_t gpu = 0; gpu < 2; gpu++) {
-        add_metric("gpu.busy", TARE__M_GPU_BUSY, TARE__SUBJECT_GPU, gpu, "NVIDIA H100", TARE__SHOW_SHARE, total,
-                   shape_gpu);
-        add_metric("memory.used", TARE__M_MEMORY_USED, TARE__SUBJECT_GPU, gpu, "NVIDIA H100", TARE__SHOW_BYTES,
-                   total, shape_leak);
+        add_metric("gpu.busy", TARE__M_GPU_BUSY, TARE__SUBJECT_GPU, gpu, "NVIDIA H100", TARE__SHOW_SHARE,
+                   total, shape_gpu);
+        add_metric("memory.used", TARE__M_MEMORY_USED, TARE__SUBJECT_GPU, gpu, "NVIDIA H100",
+                   TARE__SHOW_BYTES, total, shape_leak);
         add_metric("power", TARE__M_POWER, TARE__SUBJECT_GPU, gpu, "NVIDIA H100", TARE__SHOW_WATTS, total,
                    shape_watts);
     }
     add_metric("temperature", TARE__M_TEMPERATURE, TARE__SUBJECT_SENSOR, 0, "coretemp Package id 0",
                TARE__SHOW_CELSIUS, total, shape_heat);
-    add_absent("energy", TARE__SUBJECT_SENSOR, "RAPL package 0", "only root may read RAPL; run as root or see doctor");
+    add_absent("energy", TARE__SUBJECT_SENSOR, "RAPL package 0",
+               "only root may read RAPL; run as root or see doctor");
     add_absent("pressure.cpu", TARE__SUBJECT_SYSTEM, "", "the kernel runs without PSI: boot with psi=1");
 }
 
 static const tare__figure growth_figures[] = {{"slope", 1.1e6, TARE__SHOW_BYTES_PER_S},
                                               {"grown", 2.6 * 1073741824, TARE__SHOW_BYTES},
                                               {"to OOM", 5210, TARE__SHOW_SECONDS}};
-static const tare__figure load_figures[] = {{"share", 0.31, TARE__SHOW_SHARE}, {"GPU busy", 0.6, TARE__SHOW_SHARE}};
+static const tare__figure load_figures[] = {{"share", 0.31, TARE__SHOW_SHARE},
+                                            {"GPU busy", 0.6, TARE__SHOW_SHARE}};
 static const tare__finding some_findings[] = {
     {.id = "memory-growth",
      .severity = TARE__CRITICAL,
      .title = "Memory grows by 1.05 MiB a second and reaches the limit in about 1h 27m",
-     .evidence = "Resident memory of train (4120) rose from 0.7 GiB to 3.3 GiB in 42 s, in 96 % of the samples "
-                 "(95 % interval of the slope: 1.01 to 1.09 MiB/s). It may use 8 GiB.",
-     .advice = "Look for lists that keep tensors with their graph (append loss.item(), not loss), caches without a "
-               "bound, and data loader workers that copy the data set.",
+     .evidence =
+         "Resident memory of train (4120) rose from 0.7 GiB to 3.3 GiB in 42 s, in 96 % of the samples "
+         "(95 % interval of the slope: 1.01 to 1.09 MiB/s). It may use 8 GiB.",
+     .advice =
+         "Look for lists that keep tensors with their graph (append loss.item(), not loss), caches without a "
+         "bound, and data loader workers that copy the data set.",
      .gain = NAN,
      .gain_how = "it saves memory, not time",
      .from_ns = 4e9,
@@ -239,9 +266,11 @@ static const tare__finding some_findings[] = {
     {.id = "data-loading",
      .severity = TARE__WARNING,
      .title = "Data loading takes 31 % of a step",
-     .evidence = "600 of 600 steps begin with load: 18.4 ms of 59.1 ms at the median. The GPU is busy 60 % of the "
-                 "time and idle in these gaps.",
-     .advice = "Use more data loader workers (num_workers is 4, the job may use 8 cores), pin memory, and prefetch.",
+     .evidence =
+         "600 of 600 steps begin with load: 18.4 ms of 59.1 ms at the median. The GPU is busy 60 % of the "
+         "time and idle in these gaps.",
+     .advice = "Use more data loader workers (num_workers is 4, the job may use 8 cores), pin memory, and "
+               "prefetch.",
      .gain = 0.27,
      .gain_how = "if loading ran beside the step and only its last 4 % were waited for",
      .from_ns = 0.4e9,
@@ -259,7 +288,7 @@ static const tare__finding some_findings[] = {
      .to_ns = NAN},
 };
 
-/* ---- pages --------------------------------------------------------------------------------------------------- */
+/* ---- pages -------------------------------------------------------------------------------------- */
 static int write_page(const tare__analysis *analysis, const tare__timeline *timeline)
 {
     const tare__emit_sink sink = {.write = put, .context = stdout};
@@ -284,7 +313,8 @@ static tare__analysis stretched(double factor)
     tare__step_bins *bins = &steps[0].bins;
     *bins = (tare__step_bins){.from_ns = 3.5 * MS, .width_ns = 0.04 * MS, .over = 4};
     for (int i = 0; i < TARE__STEP_BINS; i++)
-        bins->counts[i] = (uint64_t)(90 * exp(-(i - 13) * (i - 13) / 40.0) + 14 * exp(-(i - 24) * (i - 24) / 90.0));
+        bins->counts[i] =
+            (uint64_t)(90 * exp(-(i - 13) * (i - 13) / 40.0) + 14 * exp(-(i - 24) * (i - 24) / 90.0));
     made.spans = spans;
     made.steps = steps;
     made.run.elapsed_ns *= factor;
@@ -292,13 +322,33 @@ static tare__analysis stretched(double factor)
 }
 
 static const tare__usage_table rich_usage = {
-    .cpu_seconds = 96.2, .user_seconds = 84.1, .system_seconds = 12.1, .cores_mean = 2.29, .cores_max = 3.4,
-    .cores_allowed = 8, .rss_peak_bytes = 3.31 * 1073741824, .rss_peak_process = "train (4120)",
-    .rss_peak_at_ns = 41e9, .tree_rss_max_bytes = 4.02 * 1073741824, .memory_allowed_bytes = 8.0 * 1073741824,
-    .io_read_bytes = 9.1e9, .io_write_bytes = 2.2e7, .disk_read_bytes = 1.4e9, .disk_write_bytes = 2.1e7,
-    .net_received_bytes = 3.1e6, .net_sent_bytes = 8.8e5, .faults_major = 12, .switches_voluntary = 91022,
-    .switches_forced = 512, .threads_max = 14, .processes_max = 5, .energy_joules = NAN, .carbon_grams = NAN,
-    .carbon_intensity = 475, .gpu_busy_mean = 0.6, .gpu_memory_max_bytes = 3.4 * 1073741824,
+    .cpu_seconds = 96.2,
+    .user_seconds = 84.1,
+    .system_seconds = 12.1,
+    .cores_mean = 2.29,
+    .cores_max = 3.4,
+    .cores_allowed = 8,
+    .rss_peak_bytes = 3.31 * 1073741824,
+    .rss_peak_process = "train (4120)",
+    .rss_peak_at_ns = 41e9,
+    .tree_rss_max_bytes = 4.02 * 1073741824,
+    .memory_allowed_bytes = 8.0 * 1073741824,
+    .io_read_bytes = 9.1e9,
+    .io_write_bytes = 2.2e7,
+    .disk_read_bytes = 1.4e9,
+    .disk_write_bytes = 2.1e7,
+    .net_received_bytes = 3.1e6,
+    .net_sent_bytes = 8.8e5,
+    .faults_major = 12,
+    .switches_voluntary = 91022,
+    .switches_forced = 512,
+    .threads_max = 14,
+    .processes_max = 5,
+    .energy_joules = NAN,
+    .carbon_grams = NAN,
+    .carbon_intensity = 475,
+    .gpu_busy_mean = 0.6,
+    .gpu_memory_max_bytes = 3.4 * 1073741824,
     .absent_energy = "only root may read RAPL",
 };
 
@@ -332,9 +382,15 @@ static int write_rich(unsigned steps, uint64_t merged)
     analysis.own.sampler_cpu_ns = 120 * MS;
     analysis.own.interval_ns = 100 * MS;
     analysis.own.longest_interval_ns = 100 * MS;
-    tare__timeline timeline = {.lanes = lanes, .n_lanes = 6, .boxes = all_boxes, .n_boxes = n_boxes,
-                               .names = span_names, .n_names = TARE__COUNT_OF(span_names), .counters = counters,
-                               .n_counters = 1, .resolution_ns = 1e5};
+    tare__timeline timeline = {.lanes = lanes,
+                               .n_lanes = 6,
+                               .boxes = all_boxes,
+                               .n_boxes = n_boxes,
+                               .names = span_names,
+                               .n_names = TARE__COUNT_OF(span_names),
+                               .counters = counters,
+                               .n_counters = 1,
+                               .resolution_ns = 1e5};
     for (size_t i = 0; i < n_boxes; i++) {
         timeline.spans += all_boxes[i].calls;
         timeline.merged_spans += all_boxes[i].calls > 1 ? all_boxes[i].calls : 0;
@@ -356,8 +412,15 @@ static int write_hostile(void)
         spans[i].name = names[i];
         spans[i].file = ATTACK;
     }
-    const tare__finding finding = {.id = ATTACK, .severity = TARE__CRITICAL, .title = ATTACK, .evidence = ATTACK,
-                                   .advice = ATTACK, .gain = NAN, .gain_how = ATTACK, .from_ns = NAN, .to_ns = NAN,
+    const tare__finding finding = {.id = ATTACK,
+                                   .severity = TARE__CRITICAL,
+                                   .title = ATTACK,
+                                   .evidence = ATTACK,
+                                   .advice = ATTACK,
+                                   .gain = NAN,
+                                   .gain_how = ATTACK,
+                                   .from_ns = NAN,
+                                   .to_ns = NAN,
                                    .source = ATTACK};
     const tare__counter_row counter = {ATTACK, 1, 1, 1, 1, 1, 1, 0, 0};
     const tare__mark_row mark = {ATTACK, 1, 0, 0};
@@ -369,10 +432,23 @@ static int write_hostile(void)
     add_metric("memory.rss", TARE__M_RSS, TARE__SUBJECT_PROCESS, 1, ATTACK, TARE__SHOW_BYTES, S, shape_leak);
     add_absent(ATTACK, TARE__SUBJECT_SENSOR, ATTACK, ATTACK);
     const tare__counter_line line = {ATTACK, points[0], POINTS};
-    tare__analysis analysis = {.run = train.run, .own = train.own, .usage = rich_usage, .spans = spans, .n_spans = 3,
-                               .findings = &finding, .n_findings = 1, .counters = &counter, .n_counters = 1,
-                               .marks = &mark, .n_marks = 1, .processes = &process, .n_processes = 1,
-                               .threads = &thread, .n_threads = 1, .metrics = rows, .n_metrics = n_rows};
+    tare__analysis analysis = {.run = train.run,
+                               .own = train.own,
+                               .usage = rich_usage,
+                               .spans = spans,
+                               .n_spans = 3,
+                               .findings = &finding,
+                               .n_findings = 1,
+                               .counters = &counter,
+                               .n_counters = 1,
+                               .marks = &mark,
+                               .n_marks = 1,
+                               .processes = &process,
+                               .n_processes = 1,
+                               .threads = &thread,
+                               .n_threads = 1,
+                               .metrics = rows,
+                               .n_metrics = n_rows};
     analysis.run.command = analysis.run.host = analysis.run.directory = analysis.run.cpu_model = ATTACK;
     analysis.run.kernel = analysis.run.system = analysis.run.revision = analysis.run.gpus = ATTACK;
     analysis.run.writer = ATTACK;
@@ -384,8 +460,15 @@ static int write_hostile(void)
         add_box(0, 0, i, i * 0.3 * S, 0.2 * S, 1);
     end_lane(0, ATTACK, 1, 0);
     lanes[0].process = ATTACK;
-    tare__timeline timeline = {.lanes = lanes, .n_lanes = 1, .boxes = all_boxes, .n_boxes = n_boxes, .names = names,
-                               .n_names = 3, .counters = &line, .n_counters = 1, .spans = 3};
+    tare__timeline timeline = {.lanes = lanes,
+                               .n_lanes = 1,
+                               .boxes = all_boxes,
+                               .n_boxes = n_boxes,
+                               .names = names,
+                               .n_names = 3,
+                               .counters = &line,
+                               .n_counters = 1,
+                               .spans = 3};
     return write_page(&analysis, &timeline);
 }
 
@@ -394,14 +477,33 @@ static int write_bare(void)
 {
     const tare__timeline timeline = {0};
     tare__analysis analysis = damaged;
-    analysis.usage = (tare__usage_table){
-        .cpu_seconds = NAN, .user_seconds = NAN, .system_seconds = NAN, .cores_mean = NAN, .cores_max = NAN,
-        .cores_allowed = NAN, .rss_peak_bytes = NAN, .rss_peak_at_ns = NAN, .tree_rss_max_bytes = NAN,
-        .memory_allowed_bytes = NAN, .io_read_bytes = NAN, .io_write_bytes = NAN, .disk_read_bytes = NAN,
-        .disk_write_bytes = NAN, .net_received_bytes = NAN, .net_sent_bytes = NAN, .faults_major = NAN,
-        .switches_voluntary = NAN, .switches_forced = NAN, .threads_max = NAN, .processes_max = NAN,
-        .energy_joules = NAN, .carbon_grams = NAN, .carbon_intensity = NAN, .gpu_busy_mean = NAN,
-        .gpu_memory_max_bytes = NAN, .absent_gpu = "no NVIDIA driver"};
+    analysis.usage = (tare__usage_table){.cpu_seconds = NAN,
+                                         .user_seconds = NAN,
+                                         .system_seconds = NAN,
+                                         .cores_mean = NAN,
+                                         .cores_max = NAN,
+                                         .cores_allowed = NAN,
+                                         .rss_peak_bytes = NAN,
+                                         .rss_peak_at_ns = NAN,
+                                         .tree_rss_max_bytes = NAN,
+                                         .memory_allowed_bytes = NAN,
+                                         .io_read_bytes = NAN,
+                                         .io_write_bytes = NAN,
+                                         .disk_read_bytes = NAN,
+                                         .disk_write_bytes = NAN,
+                                         .net_received_bytes = NAN,
+                                         .net_sent_bytes = NAN,
+                                         .faults_major = NAN,
+                                         .switches_voluntary = NAN,
+                                         .switches_forced = NAN,
+                                         .threads_max = NAN,
+                                         .processes_max = NAN,
+                                         .energy_joules = NAN,
+                                         .carbon_grams = NAN,
+                                         .carbon_intensity = NAN,
+                                         .gpu_busy_mean = NAN,
+                                         .gpu_memory_max_bytes = NAN,
+                                         .absent_gpu = "no NVIDIA driver"};
     analysis.run.memory_bytes = NAN;
     return write_page(&analysis, &timeline);
 }

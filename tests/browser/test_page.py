@@ -40,7 +40,7 @@ def lanes_place(page, x, y):
     return box["x"] + x, box["y"] + y
 
 
-# ---- what is there ----------------------------------------------------------------------------------------------
+# ---- what is there -------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["rich", "bare", "hostile", "small"])
 def test_it_opens_and_every_part_is_there(show, name):
     page = show(name)
@@ -103,12 +103,13 @@ def test_steps_are_taken_apart(show):
     shares = [float(text.split()[0]) for text in page.locator("#steps tbody tr td:nth-child(3)").all_text_contents()]
     assert sum(shares) == pytest.approx(100, abs=0.4)
     assert "p95 4.32 ms" in re.sub(r"\s+", " ", page.locator(".step-head").text_content().replace("p95", "p95 "))
-    label = page.get_by_role("img", name=re.compile("^Histogram of 600 durations of step")).get_attribute("aria-label")
+    histogram = page.get_by_role("img", name=re.compile("^Histogram of 600 durations of step"))
+    label = histogram.get_attribute("aria-label")
     assert "p50 4.01 ms, p95 4.32 ms, p99" in label
     assert page.locator("#steps rect.bin").count() > 20
 
 
-# ---- names that attack --------------------------------------------------------------------------------------------
+# ---- names that attack ---------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["hostile", "small"])
 def test_names_are_shown_not_run(show, name):
     page = show(name)
@@ -127,7 +128,7 @@ def test_the_page_may_load_nothing(show):
     assert page.evaluate("performance.getEntriesByType('resource').length") == 0
 
 
-# ---- timeline ------------------------------------------------------------------------------------------------------
+# ---- timeline ------------------------------------------------------------------------------------
 def test_keys_move_and_zoom(show):
     page = show("rich")
     page.locator("#lanes").focus()
@@ -275,7 +276,7 @@ def test_the_timeline_is_also_a_table(show):
     assert page.locator("#picked strong").text_content() == "epoch"
 
 
-# ---- flame graph, charts -----------------------------------------------------------------------------------------------
+# ---- flame graph, charts -------------------------------------------------------------------------
 def test_the_flame_graph_zooms_and_searches(show):
     page = show("rich")
     graph = page.locator("#flame-graph")
@@ -309,7 +310,7 @@ def test_a_peak_leads_to_its_span(show):
     assert lasts(page) != "42.0 s"
 
 
-# ---- tables ----------------------------------------------------------------------------------------------------------------
+# ---- tables --------------------------------------------------------------------------------------
 def test_tables_sort(show):
     page = show("rich")
     names = column(page, "spans", 1)
@@ -343,7 +344,7 @@ def test_tables_filter_and_tabs_take_keys(show):
     assert "it runs as another user, who may not open the session" in page.locator("#panel-processes").text_content()
 
 
-# ---- for everyone ------------------------------------------------------------------------------------------------------------
+# ---- for everyone --------------------------------------------------------------------------------
 def test_dark_and_light(show):
     page = show("rich", color_scheme="dark")
     ground = "getComputedStyle(document.body).backgroundColor"
@@ -359,8 +360,9 @@ def test_dark_and_light(show):
 
 # Of all text that stands on the page: the ratio of WCAG 2 between it and what is behind it.
 CONTRASTS = """() => {
-  const parse = (text) => { const all = text.match(/[\\d.]+/g).map(Number); return all.length < 4 ? [...all, 1] : all; };
-  const light = ([r, g, b]) => [r, g, b].map((v) => v / 255).map((v) => v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
+  const parse = (text) => text.match(/[\\d.]+/g).map(Number).concat(1).slice(0, 4);
+  const light = ([r, g, b]) => [r, g, b].map((v) => v / 255)
+    .map((v) => v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
     .reduce((sum, v, at) => sum + v * [.2126, .7152, .0722][at], 0);
   const behind = (element) => {
     for (let at = element; at; at = at.parentElement) {
@@ -372,10 +374,12 @@ CONTRASTS = """() => {
   const low = [];
   document.querySelectorAll('body *').forEach((element) => {
     const text = [...element.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
-    if (!text || !element.checkVisibility() || element.closest('svg, script, noscript, .sr, .skip, :disabled')) return;
+    if (!text || !element.checkVisibility() || element.closest('svg, script, noscript, .sr, .skip, :disabled'))
+      return;
     const a = light(parse(getComputedStyle(element).color)), b = light(behind(element));
     const ratio = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
-    if (ratio < 4.5) low.push(element.tagName + ' ' + element.className + ' ' + element.textContent.slice(0, 30) + ' ' + ratio);
+    const what = element.tagName + ' ' + element.className + ' ' + element.textContent.slice(0, 30);
+    if (ratio < 4.5) low.push(what + ' ' + ratio);
   });
   return low;
 }"""
@@ -388,11 +392,13 @@ def test_text_has_contrast(show, scheme):
 
 # Elements that are used or seen, and have no name for those who do not see them.
 NAMELESS = """() => {
-  const low = [];
-  document.querySelectorAll('button, input, a, [role=img], [role=tab], [role=tabpanel], [role=region], [tabindex], table, section, nav').forEach((element) => {
+  const low = [], roles = '[role=img], [role=tab], [role=tabpanel], [role=region], [tabindex]';
+  document.querySelectorAll('button, input, a, table, section, nav, ' + roles).forEach((element) => {
     if (!element.checkVisibility()) return;
-    const by = element.getAttribute('aria-labelledby'), named = element.getAttribute('aria-label') || (by && document.getElementById(by).textContent) ||
-      (element.labels && [...element.labels].map((label) => label.textContent).join('')) || (element.tagName === 'TABLE' && element.caption && element.caption.textContent) ||
+    const by = element.getAttribute('aria-labelledby');
+    const named = element.getAttribute('aria-label') || (by && document.getElementById(by).textContent) ||
+      (element.labels && [...element.labels].map((label) => label.textContent).join('')) ||
+      (element.tagName === 'TABLE' && element.caption && element.caption.textContent) ||
       (!['SECTION', 'NAV', 'TABLE'].includes(element.tagName) && element.textContent);
     if (!named || !named.trim()) low.push(element.outerHTML.slice(0, 120));
   });
@@ -408,7 +414,8 @@ def test_everything_has_a_name_and_a_place(show, name):
     assert page.evaluate(NAMELESS) == []
     for landmark in ("main", "header", "footer", "nav"):
         assert page.locator(landmark).count() >= 1
-    levels = page.evaluate("[...document.querySelectorAll('h1,h2,h3,h4')].filter(e => e.checkVisibility()).map(e => +e.tagName[1])")
+    levels = page.evaluate("[...document.querySelectorAll('h1,h2,h3,h4')].filter(e => e.checkVisibility())"
+                           ".map(e => +e.tagName[1])")
     assert levels[0] == 1 and levels.count(1) == 1
     assert all(after - before <= 1 for before, after in zip(levels, levels[1:]))
     assert page.locator("th:not([scope])").count() == 0
@@ -451,7 +458,7 @@ def test_it_fits_every_width(show, width):
     assert page.locator("#lanes-canvas").bounding_box()["width"] <= width
 
 
-# ---- a million spans ----------------------------------------------------------------------------------------------------------
+# ---- a million spans -----------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["million", "large"])
 def test_a_million_spans_make_a_small_page(show, pages, name):
     assert pages(name).stat().st_size < 5_000_000

@@ -18,7 +18,8 @@
 
 #define ATTACK "</script><img src=x onerror=alert(1)>&\xe2\x80\xa8\xe2\x80\xa9"
 
-static const tare__lane lanes[] = {{"main", "train", 1, 1, 0, 2, 10}, {ATTACK, "train", 1, 2, TARE_TRACK_GPU, 1, 2}};
+static const tare__lane lanes[] = {{"main", "train", 1, 1, 0, 2, 10},
+                                   {ATTACK, "train", 1, 2, TARE_TRACK_GPU, 1, 2}};
 static const char *const names[] = {"step", ATTACK};
 static const tare__box boxes[] = {
     {0, 0, 0, 1, 100.5, 300, 300, false},  {0, 0, 1, 1, 400.5, 5e12, 5e12, false},
@@ -36,8 +37,8 @@ static const tare__timeline timeline = {.lanes = lanes,
                                         .left_out_spans = 5,
                                         .resolution_ns = 100};
 
-static int render_with(const tare__analysis *analysis, const tare__timeline *lines, const tare__html_limits *limits,
-                       kept *kept)
+static int render_with(const tare__analysis *analysis, const tare__timeline *lines,
+                       const tare__html_limits *limits, kept *kept)
 {
     tare__error error = {""};
     tare__emit_sink sink = sink_of(kept);
@@ -45,7 +46,8 @@ static int render_with(const tare__analysis *analysis, const tare__timeline *lin
 }
 
 /* The data of a page, between what stands before and after it. */
-static char *data_of(const tare__analysis *analysis, const tare__timeline *lines, const tare__html_limits *limits)
+static char *data_of(const tare__analysis *analysis, const tare__timeline *lines,
+                     const tare__html_limits *limits)
 {
     kept kept = {0};
     assert_int_equal(render_with(analysis, lines, limits, &kept), 0);
@@ -62,7 +64,7 @@ static char *data_of(const tare__analysis *analysis, const tare__timeline *lines
 
 static const tare__html_limits *const usual = &tare__html_limits_of_a_page;
 
-/* ---- the page around the data -------------------------------------------------------------------------------- */
+/* ---- the page around the data ------------------------------------------------------------------- */
 static void the_page_may_connect_to_nothing(void **state)
 {
     (void)state;
@@ -70,13 +72,14 @@ static void the_page_may_connect_to_nothing(void **state)
     const char *policy = strstr(tare__html_before_data, "content=\"default-src 'none'; script-src 'sha256-");
     assert_non_null(policy);
     assert_non_null(strstr(policy, "style-src 'sha256-"));
-    const char *const forbidden[] = {"unsafe-inline", "unsafe-eval", "http:", "https:", "src=\"", "url(", "@import"};
+    const char *const forbidden[] = {
+        "unsafe-inline", "unsafe-eval", "http:", "https:", "src=\"", "url(", "@import"};
     for (size_t i = 0; i < COUNT(forbidden); i++)
         assert_null(strstr(tare__html_before_data, forbidden[i]));
     assert_memory_equal(tare__html_after_data, "</script>", 9);
     /* Names get into the page as text: no way in which a string becomes markup or a program. */
     const char *const risky[] = {"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(",
-                                 "Function(", "fetch(", "XMLHttpRequest", "import("};
+                                 "Function(", "fetch(",    "XMLHttpRequest",     "import("};
     for (size_t i = 0; i < COUNT(risky); i++)
         assert_null(strstr(tare__html_after_data, risky[i]));
 }
@@ -111,12 +114,13 @@ static void what_is_absent_is_null(void **state)
     assert_non_null(strstr(data, "\"status\":null"));
     assert_non_null(strstr(data, "\"command\":null"));
     assert_non_null(strstr(data, "\"own\":null"));
-    assert_non_null(strstr(data, "\"lanes\":{\"columns\":[\"name\",\"process\",\"pid\",\"tid\",\"track_kind\",\"depth\","
-                                 "\"spans\"],\"rows\":[],\"left_out\":0}"));
+    assert_non_null(
+        strstr(data, "\"lanes\":{\"columns\":[\"name\",\"process\",\"pid\",\"tid\",\"track_kind\",\"depth\","
+                     "\"spans\"],\"rows\":[],\"left_out\":0}"));
     free(data);
 }
 
-/* ---- packed ---------------------------------------------------------------------------------------------------- */
+/* ---- packed ------------------------------------------------------------------------------------- */
 typedef struct unpacked {
     unsigned char bytes[512];
     size_t n, at;
@@ -198,7 +202,8 @@ static void points_are_merged_and_read_back(void **state)
     tare__html_limits few = *usual;
     few.points = 4 * 16;
     char *data = data_of(&train, &lines, &few);
-    assert_non_null(strstr(data, "\"name\":\"loss\",\"points\":{\"n\":10,\"low\":0,\"high\":90,\"packed\":\""));
+    assert_non_null(
+        strstr(data, "\"name\":\"loss\",\"points\":{\"n\":10,\"low\":0,\"high\":90,\"packed\":\""));
     free(data);
 
     kept kept = {0};
@@ -219,7 +224,7 @@ static void points_are_merged_and_read_back(void **state)
     tare__text_free(&page.text);
 }
 
-/* ---- limits ------------------------------------------------------------------------------------------------------ */
+/* ---- limits ------------------------------------------------------------------------------------- */
 static size_t count_of(const char *data, const char *what)
 {
     size_t n = 0;
@@ -237,7 +242,8 @@ static void small_rows_are_left_out_and_counted(void **state)
     const char *end_of_spans = strstr(data, "],\"left_out\":");
     assert_non_null(strstr(data, "\"spans\":{\"columns\""));
     size_t left_out = 0;
-    assert_int_equal(sscanf(strstr(strstr(data, "\"spans\":{\"columns\""), "],\"left_out\":"), "],\"left_out\":%zu", &left_out),
+    assert_int_equal(sscanf(strstr(strstr(data, "\"spans\":{\"columns\""), "],\"left_out\":"),
+                            "],\"left_out\":%zu", &left_out),
                      1);
     assert_true(left_out >= 1500 && left_out < 1600);
     /* Whatever is kept has its parent: chains stay whole from the top. */
@@ -258,9 +264,24 @@ static void only_what_is_drawn_has_points(void **state)
     for (int i = 0; i < 64; i++)
         points[i] = (tare__metric_point){i * 1e6, 1e6, 1, 2, 3};
     tare__metric_row rows[] = {
-        {.metric = "cpu.user", .subject = TARE__SUBJECT_THREAD, .points = points, .n_points = 64, .n = 64, .label = ""},
-        {.metric = "cpu.user", .subject = TARE__SUBJECT_TREE, .points = points, .n_points = 64, .n = 64, .label = ""},
-        {.metric = "power", .subject = 999, .absent = "why not", .label = "", .known = TARE__METRIC_COUNT, .max = NAN},
+        {.metric = "cpu.user",
+         .subject = TARE__SUBJECT_THREAD,
+         .points = points,
+         .n_points = 64,
+         .n = 64,
+         .label = ""},
+        {.metric = "cpu.user",
+         .subject = TARE__SUBJECT_TREE,
+         .points = points,
+         .n_points = 64,
+         .n = 64,
+         .label = ""},
+        {.metric = "power",
+         .subject = 999,
+         .absent = "why not",
+         .label = "",
+         .known = TARE__METRIC_COUNT,
+         .max = NAN},
     };
     tare__analysis analysis = train;
     analysis.metrics = rows;
@@ -275,7 +296,7 @@ static void only_what_is_drawn_has_points(void **state)
     free(data);
 }
 
-/* ---- failures ---------------------------------------------------------------------------------------------------- */
+/* ---- failures ----------------------------------------------------------------------------------- */
 static void a_refusing_sink_ends_it(void **state)
 {
     (void)state;
@@ -323,10 +344,14 @@ static void out_of_memory_is_said(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_page_may_connect_to_nothing), cmocka_unit_test(no_text_leaves_its_place),
-        cmocka_unit_test(what_is_absent_is_null),          cmocka_unit_test(boxes_read_back),
-        cmocka_unit_test(points_are_merged_and_read_back), cmocka_unit_test(small_rows_are_left_out_and_counted),
-        cmocka_unit_test(only_what_is_drawn_has_points),   cmocka_unit_test(a_refusing_sink_ends_it),
+        cmocka_unit_test(the_page_may_connect_to_nothing),
+        cmocka_unit_test(no_text_leaves_its_place),
+        cmocka_unit_test(what_is_absent_is_null),
+        cmocka_unit_test(boxes_read_back),
+        cmocka_unit_test(points_are_merged_and_read_back),
+        cmocka_unit_test(small_rows_are_left_out_and_counted),
+        cmocka_unit_test(only_what_is_drawn_has_points),
+        cmocka_unit_test(a_refusing_sink_ends_it),
         cmocka_unit_test(out_of_memory_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

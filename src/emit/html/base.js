@@ -2,20 +2,24 @@
 const byId = (id) => document.getElementById(id);
 const DATA = JSON.parse(byId("data").textContent);
 
-// ---- tables of the data: rows as objects ---------------------------------------------------------------------
+// ---- tables of the data: rows as objects --------------------------------------------------------
 function rowsOf(table) {
   return table.rows.map((row) => {
     const made = {};
-    table.columns.forEach((column, at) => { made[column] = row[at] === undefined ? null : row[at]; });
+    table.columns.forEach((column, at) => {
+      made[column] = row[at] === undefined ? null : row[at];
+    });
     return made;
   });
 }
 
-// ---- elements ------------------------------------------------------------------------------------------------
+// ---- elements -----------------------------------------------------------------------------------
 function fill(element, attributes, children) {
   for (const [key, value] of Object.entries(attributes || {})) {
-    if (key === "on") Object.entries(value).forEach(([event, act]) => element.addEventListener(event, act));
-    else if (value !== null && value !== undefined && value !== false) element.setAttribute(key, value === true ? "" : value);
+    if (key === "on")
+      Object.entries(value).forEach(([event, act]) => element.addEventListener(event, act));
+    else if (value !== null && value !== undefined && value !== false)
+      element.setAttribute(key, value === true ? "" : value);
   }
   for (const child of children.flat(3)) {
     if (child !== null && child !== undefined && child !== false) element.append(child);
@@ -25,10 +29,10 @@ function fill(element, attributes, children) {
 const el = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
 const svg = (tag, attributes, ...children) =>
   fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
-const na = (reason) => el("span", { class: "na", title: reason || "not known of this run" }, "n/a");
+const na = (reason) => el("span", {class: "na", title: reason || "not known of this run"}, "n/a");
 const known = (value) => value !== null && value !== undefined && Number.isFinite(value);
 
-// ---- numbers for people --------------------------------------------------------------------------------------
+// ---- numbers for people -------------------------------------------------------------------------
 function digits(value) {
   const size = Math.abs(value);
   return value.toFixed(size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
@@ -37,13 +41,16 @@ function scaled(value, steps) {
   const size = Math.abs(value);
   let at = 0;
   while (at + 1 < steps.length && size >= steps[at + 1][0] * 0.9995) at++;
-  return at === 0 && Number.isInteger(value) ? value + " " + steps[0][1] : digits(value / steps[at][0]) + " " + steps[at][1];
+  return at === 0 && Number.isInteger(value) ? value + " " + steps[0][1] :
+                                               digits(value / steps[at][0]) + " " + steps[at][1];
 }
 // An instant of the run, fine enough to tell it from others `apart` from it.
 function instant(ns, apart) {
   if (ns === 0) return "0";
-  const size = Math.max(Math.abs(ns), apart), [one, unit] = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"]].find(([least]) => size >= least) || [1, "ns"];
-  return (ns / one).toFixed(Math.max(0, Math.min(9, Math.ceil(Math.log10(one / Math.max(apart, 1)) + 1)))) + " " + unit;
+  const size = Math.max(Math.abs(ns), apart),
+        [one, unit] = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"]].find(([least]) => size >= least) || [1, "ns"];
+  return (ns / one).toFixed(Math.max(0, Math.min(9, Math.ceil(Math.log10(one / Math.max(apart, 1)) + 1)))) + " " +
+    unit;
 }
 const two = (value) => String(value).padStart(2, "0");
 function time(ns) {
@@ -63,7 +70,9 @@ function count(value) {
     if (Number.isInteger(value) || size >= 1000) return exactly(Math.round(value));
     return size !== 0 && size < 0.01 ? value.toPrecision(3) : digits(value);
   }
-  return scaled(value, [[1, ""], [1e3, "k"], [1e6, "M"], [1e9, "G"], [1e12, "T"], [1e15, "P"]]).replace(/ (?=[kMGTP]$)/, "");
+  return scaled(value, [
+    [1, ""], [1e3, "k"], [1e6, "M"], [1e9, "G"], [1e12, "T"], [1e15, "P"]
+  ]).replace(/ (?=[kMGTP]$)/, "");
 }
 // Not toLocaleString: what it loads takes a tenth of a second.
 const exactly = (value) => String(value).replace(/\B(?=(\d{3})+$)/g, ",");
@@ -73,22 +82,34 @@ function percent(share) {
   return (Math.abs(value) >= 99.95 ? value.toFixed(0) : value.toFixed(1)) + " %";
 }
 const UNITS = {
-  "count": count, "bytes": bytes, "share": percent, "cores": (v) => digits(v) + (v === 1 ? " core" : " cores"),
-  "seconds": (v) => time(v * 1e9), "celsius": (v) => v.toFixed(v < 100 ? 1 : 0) + " °C", "watts": (v) => digits(v) + " W",
-  "joules": (v) => scaled(v, [[1, "J"], [1e3, "kJ"], [1e6, "MJ"]]), "hertz": (v) => scaled(v, [[1, "Hz"], [1e3, "kHz"], [1e6, "MHz"], [1e9, "GHz"]]),
-  "bits": (v) => "0x" + Math.round(v).toString(16), "bytes/s": (v) => bytes(v) + "/s", "1/s": (v) => count(v) + "/s", "time": time,
+  "count": count,
+  "bytes": bytes,
+  "share": percent,
+  "cores": (v) => digits(v) + (v === 1 ? " core" : " cores"),
+  "seconds": (v) => time(v * 1e9),
+  "celsius": (v) => v.toFixed(v < 100 ? 1 : 0) + " °C",
+  "watts": (v) => digits(v) + " W",
+  "joules": (v) => scaled(v, [[1, "J"], [1e3, "kJ"], [1e6, "MJ"]]),
+  "hertz": (v) => scaled(v, [[1, "Hz"], [1e3, "kHz"], [1e6, "MHz"], [1e9, "GHz"]]),
+  "bits": (v) => "0x" + Math.round(v).toString(16),
+  "bytes/s": (v) => bytes(v) + "/s",
+  "1/s": (v) => count(v) + "/s",
+  "time": time,
 };
 const show = (value, unit) => (UNITS[unit] || count)(value);
 const plural = (n, one, many) => exactly(n) + " " + (n === 1 ? one : many || one + "s");
 
-// ---- packed numbers --------------------------------------------------------------------------------------------
+// ---- packed numbers -----------------------------------------------------------------------------
 function unpack(text) {
   const coded = atob(text), out = new Uint8Array(coded.length);
   for (let i = 0; i < coded.length; i++) out[i] = coded.charCodeAt(i);
   return out;
 }
 class Reader {
-  constructor(text) { this.bytes = unpack(text); this.at = 0; }
+  constructor(text) {
+    this.bytes = unpack(text);
+    this.at = 0;
+  }
   varint() {
     let value = 0, scale = 1, byte;
     do {
@@ -107,7 +128,16 @@ class Reader {
 // Points of a line: start, end, min, mean, max.
 function pointsOf(packed) {
   const n = packed.n, read = new Reader(packed.packed), range = packed.high - packed.low;
-  const made = { n, start: new Float64Array(n), end: new Float64Array(n), min: new Float64Array(n), mean: new Float64Array(n), max: new Float64Array(n), low: packed.low, high: packed.high };
+  const made = {
+    n,
+    start: new Float64Array(n),
+    end: new Float64Array(n),
+    min: new Float64Array(n),
+    mean: new Float64Array(n),
+    max: new Float64Array(n),
+    low: packed.low,
+    high: packed.high
+  };
   let at = 0;
   for (let i = 0; i < n; i++) {
     made.start[i] = at += read.varint();
@@ -123,8 +153,10 @@ function lastBefore(starts, first, end, at) {
   let low = first, high = end;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (starts[middle] <= at) low = middle + 1;
-    else high = middle;
+    if (starts[middle] <= at)
+      low = middle + 1;
+    else
+      high = middle;
   }
   return low - 1;
 }
@@ -134,12 +166,12 @@ function valueAt(points, at) {
   return found < 0 || at > points.end[found] + slack ? null : points.mean[found];
 }
 
-// ---- colours: fills that people with any colour vision can tell apart, all under dark text -------------------------
-const FILLS = 10; // --fill-0 and so on of the style; the last is for what has no name of its own
+// ---- colours: fills that people with any colour vision can tell apart, all under dark text ------
+const FILLS = 10;  // --fill-0 and so on of the style; the last is for what has no name of its own
 const OTHERS = FILLS - 1;
-const fillOf = (function () {
+const fillOf = (function() {
   const known = new Map(), weight = new Map();
-  const spans = rowsOf({ columns: DATA.spans.columns, rows: DATA.spans.rows });
+  const spans = rowsOf({columns: DATA.spans.columns, rows: DATA.spans.rows});
   spans.forEach((row) => weight.set(row.name, (weight.get(row.name) || 0) + (row.self || 0)));
   [...weight.entries()].sort((a, b) => b[1] - a[1]).slice(0, OTHERS).forEach(([name], at) => known.set(name, at));
   return (name) => {
@@ -156,7 +188,7 @@ const fillOf = (function () {
 const fillStyle = (fill) => "var(--fill-" + fill + ")";
 const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-// ---- tooltip -------------------------------------------------------------------------------------------------------
+// ---- tooltip ------------------------------------------------------------------------------------
 const tip = {
   show(x, y, title, lines) {
     const box = byId("tip");
@@ -175,7 +207,10 @@ function onceAFrame(draw) {
   return () => {
     if (asked) return;
     asked = true;
-    requestAnimationFrame(() => { asked = false; draw(); });
+    requestAnimationFrame(() => {
+      asked = false;
+      draw();
+    });
   };
 }
 // Whoever draws with colours of the theme wants to know when it changes.

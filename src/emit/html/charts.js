@@ -1,29 +1,98 @@
 // charts: what was sampled over the whole run, a chart a question, the peak marked and linked to its span.
-const CHART = { width: 620, height: 176, left: 64, right: 14, top: 10, bottom: 24 };
+const CHART = {
+  width: 620,
+  height: 180,
+  left: 64,
+  right: 14,
+  top: 18,
+  bottom: 24
+};
 
 // What is drawn. `of`: [metric, subject, label]; a chart without any of its lines is left out.
 const CHARTS = [
-  { title: "CPU in use by the program", unit: "cores", of: [["cpu.usage", "program", "all"], ["cpu.user", "program", "user"], ["cpu.system", "program", "system"]], limit: "cores_allowed" },
-  { title: "CPU of the machine", unit: "cores", of: [["cpu.user", "machine", "user"], ["cpu.system", "machine", "system"], ["cpu.iowait", "machine", "waiting for disks"], ["cpu.steal", "machine", "taken by others"]] },
-  { title: "CPU by process", unit: "cores", of: [["cpu.user", "process"]], least: 2 },
-  { title: "Held back by the CPU limit", unit: "cores", of: [["cpu.throttled", "container", "held back"]], silent: true },
-  { title: "Threads", unit: "count", of: [["threads", "program", "all"], ["threads.running", "program", "running"], ["threads.disk_wait", "program", "waiting for disks"]] },
-  { title: "Resident memory of the program", unit: "bytes", of: [["memory.rss", "program", "resident"], ["memory.pss", "program", "shared counted in shares"], ["memory.swapped", "program", "swapped out"]], limit: "memory_allowed_bytes" },
-  { title: "Resident memory by process", unit: "bytes", of: [["memory.rss", "process"]], least: 2 },
-  { title: "Memory of the machine", unit: "bytes", of: [["memory.used", "machine", "in use"], ["memory.cached", "machine", "caches files"], ["swap.used", "machine", "swap"]] },
-  { title: "Memory of the container", unit: "bytes", of: [["memory.used", "container", "in use"]], silent: true },
-  { title: "Disk, by the program", unit: "bytes/s", of: [["disk.read", "program", "read"], ["disk.write", "program", "written"]] },
-  { title: "Disks of the machine", unit: "bytes/s", of: [["disk.read", "disk", "read"], ["disk.write", "disk", "written"]] },
-  { title: "Disks busy", unit: "share", of: [["disk.busy", "disk"]] },
-  { title: "Network of the machine", unit: "bytes/s", of: [["net.received", "network", "in"], ["net.sent", "network", "out"]] },
-  { title: "GPU busy", unit: "share", of: [["gpu.busy", "gpu"]] },
-  { title: "GPU memory", unit: "bytes", of: [["memory.used", "gpu"]] },
-  { title: "GPU power", unit: "watts", of: [["power", "gpu"]] },
-  { title: "GPU temperature", unit: "celsius", of: [["temperature", "gpu"]] },
-  { title: "GPU clock", unit: "hertz", of: [["gpu.clock", "gpu"]] },
-  { title: "Power", unit: "watts", of: [["power", "sensor"]] },
-  { title: "Temperature", unit: "celsius", of: [["temperature", "sensor"]] },
-  { title: "Pressure: share of time some task waited", unit: "share", of: [["pressure.cpu", "machine", "for a CPU"], ["pressure.memory", "machine", "for memory"], ["pressure.io", "machine", "for a disk"]], silent: true },
+  {
+    title: "CPU in use by the program",
+    unit: "cores",
+    of: [["cpu.usage", "program", "all"], ["cpu.user", "program", "user"], ["cpu.system", "program", "system"]],
+    limit: "cores_allowed"
+  },
+  {
+    title: "CPU of the machine",
+    unit: "cores",
+    of: [
+      ["cpu.user", "machine", "user"], ["cpu.system", "machine", "system"],
+      ["cpu.iowait", "machine", "waiting for disks"], ["cpu.steal", "machine", "taken by others"]
+    ]
+  },
+  {title: "CPU by process", unit: "cores", of: [["cpu", "process"]], least: 2},
+  {
+    title: "Held back by the CPU limit",
+    unit: "cores",
+    of: [["cpu.throttled", "container", "held back"]],
+    silent: true
+  },
+  {
+    title: "Threads",
+    unit: "count",
+    of: [
+      ["threads", "program", "all"], ["threads.running", "program", "running"],
+      ["threads.disk_wait", "program", "waiting for disks"]
+    ]
+  },
+  {
+    title: "Resident memory of the program",
+    unit: "bytes",
+    of: [
+      ["memory.rss", "program", "resident"], ["memory.pss", "program", "shared counted in shares"],
+      ["memory.swapped", "program", "swapped out"]
+    ],
+    limit: "memory_allowed_bytes"
+  },
+  {title: "Resident memory by process", unit: "bytes", of: [["memory.rss", "process"]], least: 2},
+  {
+    title: "Memory of the machine",
+    unit: "bytes",
+    of: [
+      ["memory.used", "machine", "in use"], ["memory.cached", "machine", "caches files"],
+      ["swap.used", "machine", "swap"]
+    ]
+  },
+  {title: "Memory of the container", unit: "bytes", of: [["memory.used", "container", "in use"]], silent: true},
+  {
+    title: "Disk, by the program",
+    unit: "bytes/s",
+    of: [["disk.read", "program", "read"], ["disk.write", "program", "written"]],
+    silent: true
+  },
+  {
+    title: "Disks of the machine",
+    unit: "bytes/s",
+    of: [["disk.read", "disk", "read"], ["disk.write", "disk", "written"]],
+    silent: true
+  },
+  {title: "Disks busy", unit: "share", of: [["disk.busy", "disk"]], silent: true},
+  {
+    title: "Network of the machine",
+    unit: "bytes/s",
+    of: [["net.received", "network", "in"], ["net.sent", "network", "out"]],
+    silent: true
+  },
+  {title: "GPU busy", unit: "share", of: [["gpu.busy", "gpu"]]},
+  {title: "GPU memory", unit: "bytes", of: [["memory.used", "gpu"]]},
+  {title: "GPU power", unit: "watts", of: [["power", "gpu"]]},
+  {title: "GPU temperature", unit: "celsius", of: [["temperature", "gpu"]]},
+  {title: "GPU clock", unit: "hertz", of: [["gpu.clock", "gpu"]]},
+  {title: "Power", unit: "watts", of: [["power", "sensor"]]},
+  {title: "Temperature", unit: "celsius", of: [["temperature", "sensor"]]},
+  {
+    title: "Pressure: share of time some task waited",
+    unit: "share",
+    of: [
+      ["pressure.cpu", "machine", "for a CPU"], ["pressure.memory", "machine", "for memory"],
+      ["pressure.io", "machine", "for a disk"]
+    ],
+    silent: true
+  },
 ];
 const LINES_MOST = 6;
 
@@ -36,64 +105,97 @@ function linesOf(spec) {
   const found = [];
   spec.of.forEach(([metric, subject, label]) => {
     const rows = metricsOf(metric, subject), many = rows.length > 1 || !label;
-    rows.forEach((row) => found.push({ row, line: row.line, label: many ? subjectName(row) + (label ? ", " + label : "") : label }));
+    rows.forEach((row) => found.push(
+                   {row, line: row.line, label: many ? subjectName(row) + (label ? ", " + label : "") : label}));
   });
   const worth = found.filter((one) => one.row.max > 0 || found.length === 1);
   return worth.length > LINES_MOST ? worth.sort((a, b) => b.row.max - a.row.max) : worth;
 }
 
-// ---- drawing -----------------------------------------------------------------------------------------------------------
+// ---- drawing ------------------------------------------------------------------------------------
 function niceTop(value, unit, room) {
   if (!(value > 0)) return 1;
-  const base = unit.startsWith("bytes") ? 2 ** (10 * Math.floor(Math.log2(value) / 10)) : 10 ** Math.floor(Math.log10(value));
-  const steps = unit.startsWith("bytes") ? [1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 32, 40, 64, 80, 100, 128, 160, 200, 256, 320, 400, 512, 640, 800, 1024] : [1, 1.5, 2, 3, 4, 5, 6, 8, 10];
+  const base =
+    unit.startsWith("bytes") ? 2 ** (10 * Math.floor(Math.log2(value) / 10)) : 10 ** Math.floor(Math.log10(value));
+  const steps = unit.startsWith("bytes") ?
+    [1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 32, 40, 64, 80, 100, 128, 160, 200, 256, 320, 400, 512, 640, 800, 1024] :
+    [1, 1.5, 2, 3, 4, 5, 6, 8, 10];
   return base * (steps.find((step) => step * base >= value * room) || steps[steps.length - 1]);
 }
+// A line through the middles of its points, what lies under it, and the range around it; gaps stay gaps.
 function pathsOf(line, x, y) {
-  let mean = "", area = "", open = -1, last = -Infinity;
-  const close = (at) => { if (open >= 0) area += "L" + x(line.end[at]).toFixed(1) + " " + y(0).toFixed(1) + "L" + x(line.start[open]).toFixed(1) + " " + y(0).toFixed(1) + "Z"; };
-  for (let at = 0; at < line.n; at++) {
-    const gap = line.start[at] - last > Math.max(2 * (line.end[at] - line.start[at]), boxes.last * 1e-4);
-    const left = x(line.start[at]).toFixed(1), right = x(line.end[at]).toFixed(1), up = y(line.mean[at]).toFixed(1), top = y(line.max[at]).toFixed(1);
-    if (gap) { close(at - 1); open = at; mean += "M" + left + " " + up; area += "M" + left + " " + top; }
-    mean += "L" + right + " " + up;
-    area += "L" + left + " " + top + "L" + right + " " + top;
-    last = line.end[at];
+  const put = (at, value) => x(at).toFixed(1) + " " + y(value).toFixed(1);
+  let mean = "", area = "", range = "", first = 0;
+  const piece = (from, end) => {
+    const points = [put(line.start[from], line.mean[from])], lows = [];
+    let highs = "";
+    for (let at = from; at < end; at++) {
+      const middle = (line.start[at] + line.end[at]) / 2;
+      points.push(put(middle, line.mean[at]));
+      highs += (highs ? "L" : "M") + put(middle, line.max[at]);
+      lows.unshift(put(middle, line.min[at]));
+    }
+    points.push(put(line.end[end - 1], line.mean[end - 1]));
+    mean += "M" + points.join("L");
+    area += "M" + put(line.start[from], 0) + "L" + points.join("L") + "L" + put(line.end[end - 1], 0) + "Z";
+    range += highs + "L" + lows.join("L") + "Z";
+  };
+  for (let at = 1; at <= line.n; at++) {
+    const least = at < line.n ? Math.max(2 * (line.end[at] - line.start[at]), boxes.last * 1e-4) : 0;
+    if (at < line.n && line.start[at] - line.end[at - 1] <= least) continue;
+    piece(first, at);
+    first = at;
   }
-  close(line.n - 1);
-  return [mean, area];
+  return [mean, area, range];
 }
 function drawAxes(scale, spec) {
-  const made = [], { left, right, width, height, bottom } = CHART;
+  const made = [], {left, right, width, height, bottom} = CHART;
   for (let part = 0; part <= 2; part++) {
     const value = scale.top * part / 2, y = scale.y(value);
-    made.push(svg("line", { class: part ? "grid-line" : "axis", x1: left, x2: width - right, y1: y, y2: y }),
-      svg("text", { x: left - 7, y: y + 4, "text-anchor": "end" }, part === 0 ? "0" : show(value, spec.unit).replace(/\.0+(?= )/, "")));
+    made.push(svg("line", {class: part ? "grid-line" : "axis", x1: left, x2: width - right, y1: y, y2: y}),
+      svg("text", {x: left - 7, y: y + 4, "text-anchor": "end"},
+        part === 0 ? "0" : show(value, spec.unit).replace(/\.0+(?= )/, "")));
   }
   const ticks = ticksOf(0, boxes.last, 5), step = ticks.length > 1 ? ticks[1] - ticks[0] : boxes.last;
-  ticks.forEach((at) => made.push(svg("text", { x: scale.x(at), y: height - bottom + 16, "text-anchor": at === 0 ? "start" : "middle" }, tickLabel(at, step))));
+  ticks.forEach(
+    (at) => made.push(svg("text",
+      {x: scale.x(at), y: height - bottom + 16, "text-anchor": at === 0 ? "start" : "middle"}, tickLabel(at, step))));
   return made;
 }
 function drawPeak(scale, peak) {
-  const x = scale.x(peak.at), y = scale.y(peak.value), near = x > CHART.width - 130;
-  return [svg("circle", { class: "dot", cx: x, cy: y, r: 4.5, fill: peak.colour }),
-    svg("text", { class: "strong", x: near ? x - 9 : x + 9, y: Math.max(y + 4, 12), "text-anchor": near ? "end" : "start" }, show(peak.value, peak.unit))];
+  const x = scale.x(peak.at), y = scale.y(peak.value),
+        middle = Math.max(CHART.left + 34, Math.min(CHART.width - 44, x));
+  return [
+    svg("circle", {class: "dot", cx: x, cy: y, r: 4.5, fill: peak.colour}),
+    svg("text", {class: "strong", x: middle, y: y - 8, "text-anchor": "middle"}, show(peak.value, peak.unit))
+  ];
 }
 function peakOf(lines, spec) {
   const best = lines.reduce((one, other) => !one || other.row.max > one.row.max ? other : one, null);
-  return { value: best.row.max, at: best.row.max_at, open: best.row.open, label: best.label, unit: spec.unit, colour: "var(--line-" + lines.indexOf(best) + ")" };
+  return {
+    value: best.row.max,
+    at: best.row.max_at,
+    open: best.row.open,
+    label: best.label,
+    unit: spec.unit,
+    colour: "var(--line-" + lines.indexOf(best) + ")"
+  };
 }
 function peakText(peak, lines) {
-  return "Peak " + show(peak.value, peak.unit) + (lines.length > 1 && peak.label ? " (" + peak.label + ")" : "") + " at " + time(peak.at) + (peak.open ? ", in " + peak.open : "");
+  return "Peak " + show(peak.value, peak.unit) + (lines.length > 1 && peak.label ? " (" + peak.label + ")" : "") +
+    " at " + time(peak.at) + (peak.open ? ", in " + peak.open : "");
 }
 
 function hoverChart(picture, scale, lines, spec) {
-  const cross = svg("line", { class: "cross", y1: CHART.top, y2: CHART.height - CHART.bottom, visibility: "hidden" });
+  const cross = svg("line", {class: "cross", y1: CHART.top, y2: CHART.height - CHART.bottom, visibility: "hidden"});
   picture.append(cross);
   picture.addEventListener("pointermove", (event) => {
     const box = picture.getBoundingClientRect(), x = (event.clientX - box.left) / box.width * CHART.width;
     const at = (x - CHART.left) / (CHART.width - CHART.left - CHART.right) * boxes.last;
-    if (at < 0 || at > boxes.last) { tip.hide(); return; }
+    if (at < 0 || at > boxes.last) {
+      tip.hide();
+      return;
+    }
     cross.setAttribute("x1", x);
     cross.setAttribute("x2", x);
     cross.setAttribute("visibility", "visible");
@@ -102,42 +204,76 @@ function hoverChart(picture, scale, lines, spec) {
       return one.label + ": " + (value === null ? "n/a" : show(value, spec.unit));
     }));
   });
-  picture.addEventListener("pointerleave", () => { tip.hide(); cross.setAttribute("visibility", "hidden"); });
+  picture.addEventListener("pointerleave", () => {
+    tip.hide();
+    cross.setAttribute("visibility", "hidden");
+  });
 }
 function putChart(spec) {
   const all = linesOf(spec), lines = all.slice(0, LINES_MOST);
   if (lines.length < (spec.least || 1) || (spec.silent && !lines.some((one) => one.row.max > 0))) return null;
   const most = lines.reduce((top, one) => Math.max(top, one.row.max, one.line.high), 0), limit = USED[spec.limit];
   const withLimit = known(limit) && limit > 0 && limit < most * 4;
-  const top = spec.unit === "share" && most > 0.4 && most <= 1 ? 1 : withLimit && limit > most ? niceTop(limit, spec.unit, 1) : niceTop(most, spec.unit, 1.02);
+  const top = spec.unit === "share" && most > 0.4 && most <= 1.05 ? 1 :
+    withLimit && limit > most                                     ? niceTop(limit, spec.unit, 1) :
+                                                                    niceTop(most, spec.unit, 1.02);
   const plot = CHART.width - CHART.left - CHART.right;
-  const scale = { top, x: (at) => CHART.left + at / boxes.last * plot, y: (value) => CHART.height - CHART.bottom - value / top * (CHART.height - CHART.top - CHART.bottom) };
+  const scale = {
+    top,
+    x: (at) => CHART.left + at / boxes.last * plot,
+    y: (value) => CHART.height - CHART.bottom - value / top * (CHART.height - CHART.top - CHART.bottom)
+  };
   const peak = peakOf(lines, spec), said = peakText(peak, lines), hasPeak = known(peak.at) && known(peak.value);
-  const picture = svg("svg", { viewBox: "0 0 " + CHART.width + " " + CHART.height, role: "img", "aria-label": spec.title + ". " + said + ". " +
-    lines.map((one) => one.label + ": mean " + show(one.row.mean, spec.unit)).join(", ") + "." }, drawAxes(scale, spec));
+  const picture = svg("svg", {
+    viewBox: "0 0 " + CHART.width + " " + CHART.height,
+    role: "img",
+    "aria-label": spec.title + ". " + said + ". " +
+      lines.map((one) => one.label + ": mean " + show(one.row.mean, spec.unit)).join(", ") + "."
+  },
+    drawAxes(scale, spec));
   lines.forEach((one, at) => {
-    const [mean, area] = pathsOf(one.line, scale.x, scale.y), colour = "var(--line-" + at + ")";
-    if (at === 0) picture.append(svg("path", { class: "area", d: area, fill: colour }));
-    picture.append(svg("path", { class: "line", d: mean, stroke: colour }));
+    const [mean, area, range] = pathsOf(one.line, scale.x, scale.y), colour = "var(--line-" + at + ")";
+    picture.append(svg("path", {class: "range", d: range, fill: colour}));
+    if (at === 0) picture.append(svg("path", {class: "area", d: area, fill: colour}));
+    picture.append(svg("path", {class: "line", d: mean, stroke: colour}));
   });
-  if (withLimit) picture.append(svg("line", { class: "limit", x1: CHART.left, x2: CHART.width - CHART.right, y1: scale.y(limit), y2: scale.y(limit) }),
-    svg("text", { x: CHART.width - CHART.right, y: scale.y(limit) + 13, "text-anchor": "end" }, "may use " + show(limit, spec.unit).replace(/\.0+(?= )/, "")));
+  if (withLimit)
+    picture.append(
+      svg("line",
+        {class: "limit", x1: CHART.left, x2: CHART.width - CHART.right, y1: scale.y(limit), y2: scale.y(limit)}),
+      svg("text", {x: CHART.width - CHART.right, y: scale.y(limit) + 13, "text-anchor": "end"},
+        "may use " + show(limit, spec.unit).replace(/\.0+(?= )/, "")));
   if (hasPeak) picture.append(...drawPeak(scale, peak));
   hoverChart(picture, scale, lines, spec);
-  return el("figure", { class: "chart" }, el("figcaption", null, el("h3", null, spec.title), lines.map((one, at) => {
-    const swatch = el("i");
-    swatch.style.background = "var(--line-" + at + ")";
-    return el("span", { class: "key", title: one.label }, swatch, one.label);
-  }), all.length > lines.length && el("span", { class: "muted" }, "and " + (all.length - lines.length) + " more in the tables")), picture,
-  hasPeak && el("p", { class: "peak" }, "Peak ", el("b", null, show(peak.value, spec.unit)), lines.length > 1 ? " (" + peak.label + ")" : "", " at " + time(peak.at),
-    peak.open ? [" in ", el("code", null, peak.open)] : "", " ",
-    el("button", { type: "button", class: "link go", "aria-label": "Show the peak of " + spec.title + " in the timeline", on: { click: () => goToPeak(peak) } }, "show")));
+  return el("figure", {class: "chart"},
+    el("figcaption", null, el("h3", null, spec.title), lines.map((one, at) => {
+      const swatch = el("i");
+      swatch.style.background = "var(--line-" + at + ")";
+      return el("span", {class: "key", title: one.label}, swatch, one.label);
+    }),
+      all.length > lines.length &&
+        el("span", {class: "muted"}, "and " + (all.length - lines.length) + " more in the tables")),
+    picture,
+    hasPeak &&
+      el("p", {class: "peak"}, "Peak ", el("b", null, show(peak.value, spec.unit)),
+        lines.length > 1 ? " (" + peak.label + ")" : "", " at " + time(peak.at),
+        peak.open ? [" in ", el("code", null, peak.open)] : "", " ",
+        el("button", {
+          type: "button",
+          class: "link go",
+          "aria-label": "Show the peak of " + spec.title + " in the timeline",
+          on: {click: () => goToPeak(peak)}
+        },
+          "show")));
 }
 function goToPeak(peak) {
   const around = boxes.last * 0.02;
   timeline.goTo(Math.max(0, peak.at - around), Math.min(boxes.last, peak.at + around), false);
   let found = -1;
-  boxes.rows.forEach((row) => { const at = boxes.at(row, peak.at, 0); if (at >= 0 && boxes.nameOf(at) === peak.open) found = at; });
+  boxes.rows.forEach((row) => {
+    const at = boxes.at(row, peak.at, 0);
+    if (at >= 0 && boxes.nameOf(at) === peak.open) found = at;
+  });
   if (found >= 0) putPicked(found);
   timeline.cursor = peak.at;
   timeline.draw();
@@ -147,12 +283,17 @@ function goToPeak(peak) {
 function putAbsent() {
   const reasons = new Map();
   METRICS.filter((row) => row.absent && row.n === 0).forEach((row) => {
-    const what = row.metric + (row.subject === "machine" || row.subject === "program" ? "" : " of " + subjectName(row));
+    const what =
+      row.metric + (row.subject === "machine" || row.subject === "program" ? "" : " of " + subjectName(row));
     reasons.set(row.absent, (reasons.get(row.absent) || []).concat(what));
   });
   if (reasons.size === 0) return;
-  byId("absent").append(el("div", { class: "not-measured" }, el("h3", null, "Not measured"), el("ul", null, [...reasons].map(([reason, what]) =>
-    el("li", null, el("b", null, what.slice(0, 4).join(", ") + (what.length > 4 ? " and " + (what.length - 4) + " more" : "")), ": ", el("span", { class: "na", title: reason }, "n/a"), ", " + reason)))));
+  byId("absent").append(el("div", {class: "not-measured"}, el("h3", null, "Not measured"),
+    el("ul", null,
+      [...reasons].map(
+        ([reason, what]) => el("li", null,
+          el("b", null, what.slice(0, 4).join(", ") + (what.length > 4 ? " and " + (what.length - 4) + " more" : "")),
+          ": ", el("span", {class: "na", title: reason}, "n/a"), ", " + reason)))));
 }
 function putCharts() {
   byId("charts").append(...CHARTS.map(putChart).filter(Boolean));

@@ -8,9 +8,9 @@ function putPicked(at, quiet) {
     return;
   }
   const lane = boxes.laneOf(at);
-  place.replaceChildren(el("strong", null, boxes.nameOf(at)), ...boxes.linesOf(at).map((line) => el("span", null, line)),
-    el("span", { class: "muted" }, lane.name),
-    el("button", { type: "button", on: { click: () => zoomToPicked() } }, "Zoom to it"));
+  place.replaceChildren(el("strong", null, boxes.nameOf(at)),
+    ...boxes.linesOf(at).map((line) => el("span", null, line)), el("span", {class: "muted"}, lane.name),
+    el("button", {type: "button", on: {click: () => zoomToPicked()}}, "Zoom to it"));
   if (!quiet) timeline.showRow(at);
 }
 function zoomToPicked() {
@@ -20,14 +20,15 @@ function zoomToPicked() {
 }
 // Moves as little as it takes to see the box.
 function reveal(at) {
-  const span = timeline.to - timeline.from, lasts = boxes.end[at] - boxes.start[at], middle = boxes.start[at] + lasts / 2;
+  const span = timeline.to - timeline.from, lasts = boxes.end[at] - boxes.start[at],
+        middle = boxes.start[at] + lasts / 2;
   const wanted = lasts > span ? lasts * 1.3 : lasts < span / 400 ? Math.max(lasts * 60, boxes.last * 1e-8) : span;
   const inside = boxes.start[at] >= timeline.from && boxes.end[at] <= timeline.to && wanted === span;
   if (!inside) timeline.look(middle - wanted / 2, middle + wanted / 2);
   putPicked(at);
 }
 
-// ---- keys ------------------------------------------------------------------------------------------------------------
+// ---- keys ---------------------------------------------------------------------------------------
 function pickInTheMiddle() {
   const middle = (timeline.from + timeline.to) / 2, top = byId("lanes").scrollTop;
   let found = -1, nearest = Infinity;
@@ -37,21 +38,50 @@ function pickInTheMiddle() {
     const at = boxes.at(row, middle, (timeline.to - timeline.from) / 2);
     if (at < 0) return;
     const away = Math.max(0, boxes.start[at] - middle, middle - boxes.end[at]);
-    if (away < nearest || (away === nearest && found >= 0 && boxes.laneOf(at) === boxes.laneOf(found))) [found, nearest] = [at, away];
+    if (away < nearest || (away === nearest && found >= 0 && boxes.laneOf(at) === boxes.laneOf(found)))
+      [found, nearest] = [at, away];
   });
   return found;
 }
-const scrollLanes = (by) => { byId("lanes").scrollTop += by; };
-const KEYS = {
-  ArrowLeft: () => timeline.move(-0.15), ArrowRight: () => timeline.move(0.15), a: () => timeline.move(-0.15), d: () => timeline.move(0.15),
-  w: () => timeline.zoom(0.7), s: () => timeline.zoom(1 / 0.7), "+": () => timeline.zoom(0.7), "=": () => timeline.zoom(0.7), "-": () => timeline.zoom(1 / 0.7),
-  ArrowUp: () => scrollLanes(-2 * ROW), ArrowDown: () => scrollLanes(2 * ROW),
-  0: () => timeline.look(0, boxes.last), Home: () => timeline.look(0, timeline.to - timeline.from),
-  End: () => timeline.look(boxes.last - (timeline.to - timeline.from), boxes.last),
-  n: () => search.step(1), p: () => search.step(-1), Escape: () => { timeline.finding = null; putPicked(-1); },
-  Enter: () => { if (timeline.picked >= 0) zoomToPicked(); else { const at = pickInTheMiddle(); if (at >= 0) putPicked(at); } },
+const scrollLanes = (by) => {
+  byId("lanes").scrollTop += by;
 };
-const STEPS = { ArrowLeft: "left", ArrowRight: "right", ArrowUp: "up", ArrowDown: "down" };
+const KEYS = {
+  ArrowLeft: () => timeline.move(-0.15),
+  ArrowRight: () => timeline.move(0.15),
+  a: () => timeline.move(-0.15),
+  d: () => timeline.move(0.15),
+  w: () => timeline.zoom(0.7),
+  s: () => timeline.zoom(1 / 0.7),
+  "+": () => timeline.zoom(0.7),
+  "=": () => timeline.zoom(0.7),
+  "-": () => timeline.zoom(1 / 0.7),
+  ArrowUp: () => scrollLanes(-2 * ROW),
+  ArrowDown: () => scrollLanes(2 * ROW),
+  0: () => timeline.look(0, boxes.last),
+  Home: () => timeline.look(0, timeline.to - timeline.from),
+  End: () => timeline.look(boxes.last - (timeline.to - timeline.from), boxes.last),
+  n: () => search.step(1),
+  p: () => search.step(-1),
+  Escape: () => {
+    timeline.finding = null;
+    putPicked(-1);
+  },
+  Enter: () => {
+    if (timeline.picked >= 0)
+      zoomToPicked();
+    else {
+      const at = pickInTheMiddle();
+      if (at >= 0) putPicked(at);
+    }
+  },
+};
+const STEPS = {
+  ArrowLeft: "left",
+  ArrowRight: "right",
+  ArrowUp: "up",
+  ArrowDown: "down"
+};
 function stepToNeighbour(direction) {
   const from = timeline.picked, at = from < 0 ? pickInTheMiddle() : boxes.neighbour(from, direction);
   if (at >= 0) reveal(at);
@@ -69,16 +99,29 @@ function onKey(event) {
   event.preventDefault();
 }
 
-// ---- mouse -------------------------------------------------------------------------------------------------------------
+// ---- mouse --------------------------------------------------------------------------------------
 function putMouse() {
-  const holder = byId("lanes"), place = (event) => { const box = holder.getBoundingClientRect(); return [event.clientX - box.left, event.clientY - box.top]; };
+  const holder = byId("lanes"), place = (event) => {
+    const box = holder.getBoundingClientRect();
+    return [event.clientX - box.left, event.clientY - box.top];
+  };
   let drag = null;
   holder.addEventListener("pointerdown", (event) => {
     if (event.button !== 0) return;
     const [x, y] = place(event);
     if (x > holder.clientWidth) return;
-    drag = { x, y, from: timeline.from, to: timeline.to, top: holder.scrollTop, moved: false, selects: event.shiftKey || y < RULER };
-    try { holder.setPointerCapture(event.pointerId); } catch (error) { drag.loose = true; }
+    drag = {
+      x,
+      y,
+      from: timeline.from,
+      to: timeline.to,
+      top: holder.scrollTop,
+      moved: false,
+      selects: event.shiftKey || y < RULER
+    };
+    try {
+      holder.setPointerCapture(event.pointerId);
+    } catch (error) { drag.loose = true; }
   });
   holder.addEventListener("pointermove", (event) => {
     const [x, y] = place(event);
@@ -95,7 +138,8 @@ function putMouse() {
       timeline.selecting = [timeline.at(drag.x), timeline.at(x)];
       timeline.draw();
     } else {
-      const by = Math.max(-drag.from, Math.min(boxes.last - drag.to, (drag.x - x) / timeline.width * (drag.to - drag.from)));
+      const by =
+        Math.max(-drag.from, Math.min(boxes.last - drag.to, (drag.x - x) / timeline.width * (drag.to - drag.from)));
       holder.classList.add("dragging");
       holder.scrollTop = drag.top + drag.y - y;
       timeline.look(drag.from + by, drag.to + by);
@@ -110,32 +154,50 @@ function putMouse() {
       const [a, b] = timeline.selecting;
       timeline.selecting = null;
       timeline.look(Math.min(a, b), Math.max(a, b));
-    } else if (!was.moved && event.type === "pointerup") click(x, y);
+    } else if (!was.moved && event.type === "pointerup")
+      click(x, y);
   };
   holder.addEventListener("pointerup", release);
   holder.addEventListener("pointercancel", release);
-  holder.addEventListener("pointerleave", () => { tip.hide(); timeline.cursor = null; timeline.draw(); });
-  holder.addEventListener("dblclick", (event) => { const at = timeline.boxAt(...place(event)); if (at >= 0) { putPicked(at, true); zoomToPicked(); } });
+  holder.addEventListener("pointerleave", () => {
+    tip.hide();
+    timeline.cursor = null;
+    timeline.draw();
+  });
+  holder.addEventListener("dblclick", (event) => {
+    const at = timeline.boxAt(...place(event));
+    if (at >= 0) {
+      putPicked(at, true);
+      zoomToPicked();
+    }
+  });
   holder.addEventListener("scroll", () => timeline.draw());
-  holder.addEventListener("wheel", (event) => onWheel(event, place(event)[0]), { passive: false });
+  holder.addEventListener("wheel", (event) => onWheel(event, place(event)[0]), {passive: false});
 }
 function hover(event, x, y) {
   const at = timeline.boxAt(x, y);
-  if (at < 0) tip.hide();
-  else tip.show(event.clientX, event.clientY, boxes.nameOf(at), boxes.linesOf(at));
+  if (at < 0)
+    tip.hide();
+  else
+    tip.show(event.clientX, event.clientY, boxes.nameOf(at), boxes.linesOf(at));
 }
 function click(x, y) {
   const found = timeline.rowAt(y), at = timeline.boxAt(x, y);
-  if (found && !found.row) timeline.fold(found.lane);
-  else putPicked(at, true);
+  if (found && !found.row)
+    timeline.fold(found.lane);
+  else
+    putPicked(at, true);
 }
 // A page that is scrolled must not be caught by what lies under the mouse: the wheel zooms when asked to.
 function onWheel(event, x) {
   const zooms = event.ctrlKey || event.metaKey || (document.activeElement === byId("lanes") && !event.shiftKey);
   const sideways = Math.abs(event.deltaX) > Math.abs(event.deltaY) ? event.deltaX : event.shiftKey ? event.deltaY : 0;
-  if (sideways) timeline.move(sideways / timeline.width);
-  else if (zooms) timeline.zoom(Math.exp(Math.max(-60, Math.min(60, event.deltaY)) * 0.006), x);
-  else return;
+  if (sideways)
+    timeline.move(sideways / timeline.width);
+  else if (zooms)
+    timeline.zoom(Math.exp(Math.max(-60, Math.min(60, event.deltaY)) * 0.006), x);
+  else
+    return;
   tip.hide();
   event.preventDefault();
 }
@@ -143,9 +205,13 @@ function putOverviewMouse() {
   const canvas = byId("overview");
   let from = null;
   const at = (event) => (event.clientX - canvas.getBoundingClientRect().left) / timeline.width * boxes.last;
-  canvas.addEventListener("pointerdown", (event) => { from = at(event); canvas.setPointerCapture(event.pointerId); });
+  canvas.addEventListener("pointerdown", (event) => {
+    from = at(event);
+    canvas.setPointerCapture(event.pointerId);
+  });
   canvas.addEventListener("pointermove", (event) => {
-    if (from !== null && Math.abs(at(event) - from) > boxes.last * 0.004) timeline.look(Math.min(from, at(event)), Math.max(from, at(event)));
+    if (from !== null && Math.abs(at(event) - from) > boxes.last * 0.004)
+      timeline.look(Math.min(from, at(event)), Math.max(from, at(event)));
   });
   canvas.addEventListener("pointerup", (event) => {
     const span = timeline.to - timeline.from, now = at(event);
@@ -154,9 +220,10 @@ function putOverviewMouse() {
   });
 }
 
-// ---- search --------------------------------------------------------------------------------------------------------------
+// ---- search -------------------------------------------------------------------------------------
 const search = {
-  hits: [], at: -1,
+  hits: [],
+  at: -1,
   look(text) {
     const wanted = text.trim().toLowerCase(), output = byId("timeline-hits");
     this.hits = [];
@@ -165,7 +232,8 @@ const search = {
     if (wanted) {
       const names = boxes.names.map((name) => name.toLowerCase().includes(wanted));
       timeline.wanted = names;
-      for (let at = 0; at < boxes.n; at++) if (names[boxes.name[at]]) this.hits.push(at);
+      for (let at = 0; at < boxes.n; at++)
+        if (names[boxes.name[at]]) this.hits.push(at);
       this.hits.sort((a, b) => boxes.start[a] - boxes.start[b]);
       this.calls = this.hits.reduce((sum, at) => sum + boxes.calls[at], 0);
     }
@@ -174,8 +242,12 @@ const search = {
   },
   said() {
     if (this.hits.length === 0) return "no hits";
-    const all = this.calls > this.hits.length ? exactly(this.hits.length) + " boxes, " + exactly(this.calls) + " spans" : exactly(this.hits.length);
-    return this.at < 0 ? plural(this.hits.length, "hit") + (this.calls > this.hits.length ? ", " + exactly(this.calls) + " spans" : "") : "hit " + exactly(this.at + 1) + " of " + all;
+    const all = this.calls > this.hits.length ?
+      exactly(this.hits.length) + " boxes, " + exactly(this.calls) + " spans" :
+      exactly(this.hits.length);
+    return this.at < 0 ?
+      plural(this.hits.length, "hit") + (this.calls > this.hits.length ? ", " + exactly(this.calls) + " spans" : "") :
+      "hit " + exactly(this.at + 1) + " of " + all;
   },
   step(by) {
     const n = this.hits.length;
@@ -186,40 +258,66 @@ const search = {
   },
 };
 
-// ---- the same as a table -----------------------------------------------------------------------------------------------------
+// ---- the same as a table ------------------------------------------------------------------------
 function putTimelineTable() {
   const place = byId("timeline-table-body"), most = 100, found = [];
   if (!byId("timeline-table").open) return;
   boxes.rows.forEach((row) => {
     let at = Math.max(row.first, lastBefore(boxes.start, row.first, row.end, timeline.from));
-    for (; at < row.end && boxes.start[at] < timeline.to; at++) if (boxes.end[at] > timeline.from) found.push(at);
+    for (; at < row.end && boxes.start[at] < timeline.to; at++)
+      if (boxes.end[at] > timeline.from) found.push(at);
   });
   found.sort((a, b) => boxes.busyOf(b) - boxes.busyOf(a));
-  const rows = found.slice(0, most).sort((a, b) => boxes.start[a] - boxes.start[b]).map((at) => el("tr", null,
-    el("th", { scope: "row" }, el("button", { type: "button", class: "link", on: { click: () => reveal(at) } }, boxes.nameOf(at))),
-    el("td", { class: "text" }, boxes.laneOf(at).name), el("td", { class: "number" }, String(boxes.rows[boxes.row[at]].depth)),
-    el("td", { class: "number" }, instant(boxes.start[at], Math.max(1, boxes.end[at] - boxes.start[at]) / 10)), el("td", { class: "number" }, time(boxes.busyOf(at))), el("td", { class: "number" }, exactly(boxes.calls[at]))));
+  const rows =
+    found.slice(0, most)
+      .sort((a, b) => boxes.start[a] - boxes.start[b])
+      .map((at) => el("tr", null,
+             el("th", {scope: "row"},
+               el("button", {type: "button", class: "link", on: {click: () => reveal(at)}}, boxes.nameOf(at))),
+             el("td", {class: "text"}, boxes.laneOf(at).name),
+             el("td", {class: "number"}, String(boxes.rows[boxes.row[at]].depth)),
+             el("td", {class: "number"}, instant(boxes.start[at], Math.max(1, boxes.end[at] - boxes.start[at]) / 10)),
+             el("td", {class: "number"}, time(boxes.busyOf(at))),
+             el("td", {class: "number"}, exactly(boxes.calls[at]))));
   const heads = [["Span"], ["Thread or track"], ["Level", 1], ["Start", 1], ["Time", 1], ["Spans", 1]];
-  place.replaceChildren(
-    el("p", { class: "small muted more" }, found.length > most ? "The " + most + " longest of " + exactly(found.length) + " boxes in view, in order of time." : plural(found.length, "box", "boxes") + " in view, in order of time."),
-    el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Boxes in view" }, el("table", null,
-      el("caption", { class: "sr" }, "Spans in the part of the run that the timeline shows"),
-      el("thead", null, el("tr", null, heads.map(([name, number]) => el("th", { scope: "col", class: number ? "number" : "" }, el("span", null, name))))), el("tbody", null, rows))));
+  place.replaceChildren(el("p", {class: "small muted more"},
+                          found.length > most ? "The " + most + " longest of " + exactly(found.length) +
+                              " boxes in view, in order of time." :
+                                                plural(found.length, "box", "boxes") + " in view, in order of time."),
+    el("div", {class: "scroll", tabindex: "0", role: "region", "aria-label": "Boxes in view"},
+      el("table", null, el("caption", {class: "sr"}, "Spans in the part of the run that the timeline shows"),
+        el("thead", null, el("tr", null, heads.map(([name,
+          number]) => el("th", {scope: "col", class: number ? "number" : ""}, el("span", null, name))))),
+        el("tbody", null, rows))));
 }
 
-// ---- all of it ------------------------------------------------------------------------------------------------------------------
+// ---- all of it ----------------------------------------------------------------------------------
 function putTimelineLead() {
   const line = DATA.timeline, parts = [];
-  parts.push(plural(line.spans, "span") + " of " + plural(boxes.lanes.length, "thread or track", "threads and tracks") + ".");
-  if (line.merged > 0) parts.push(exactly(line.merged) + " of them are shorter than the page can show and are merged into " + exactly(boxes.calls.filter((n) => n > 1).length) + " boxes that keep their number and total time.");
-  if (line.left_out > 0) parts.push(exactly(line.left_out) + " more are nested too deep or on too many threads to be shown.");
-  byId("timeline-lead").textContent = line.spans > 0 ? parts.join(" ") : "No spans were recorded in this run; the charts show what was sampled.";
+  parts.push(
+    plural(line.spans, "span") + " of " + plural(boxes.lanes.length, "thread or track", "threads and tracks") + ".");
+  if (line.merged > 0)
+    parts.push(exactly(line.merged) + " of them are shorter than the page can show and are merged into " +
+      exactly(boxes.calls.filter((n) => n > 1).length) + " boxes that keep their number and total time.");
+  if (line.left_out > 0)
+    parts.push(exactly(line.left_out) + " more are nested too deep or on too many threads to be shown.");
+  byId("timeline-lead").textContent =
+    line.spans > 0 ? parts.join(" ") : "No spans were recorded in this run; the charts show what was sampled.";
 }
 function putTimeline() {
   const holder = byId("lanes"), text = byId("timeline-search");
-  if (boxes.lanes.length > 24) boxes.lanes.forEach((lane, at) => { lane.folded = at > 7; });
+  if (boxes.lanes.length > 24)
+    boxes.lanes.forEach((lane, at) => {
+      lane.folded = at > 7;
+    });
+  ["overview", "timeline-table", "timeline-search", "timeline-next", "timeline-previous"].forEach((id) => {
+    byId(id).hidden = boxes.n === 0;
+  });
   timeline.theme();
-  themed.push(() => { timeline.theme(); timeline.draw(); });
+  themed.push(() => {
+    timeline.theme();
+    timeline.draw();
+  });
   under.put();
   if (boxes.n === 0 && under.tracks.length === 0) {
     byId("timeline").hidden = true;
@@ -227,8 +325,11 @@ function putTimeline() {
   }
   putTimelineLead();
   const tell = () => {
-    byId("timeline-range").textContent = instant(timeline.from, (timeline.to - timeline.from) / 10) + " – " + instant(timeline.to, (timeline.to - timeline.from) / 10) + " (" + time(timeline.to - timeline.from) + ")";
-    holder.setAttribute("aria-label", "Timeline, from " + time(timeline.from) + " to " + time(timeline.to) + " of " + time(boxes.last) + ", " + plural(boxes.lanes.length, "thread or track", "threads and tracks"));
+    byId("timeline-range").textContent = instant(timeline.from, (timeline.to - timeline.from) / 10) + " – " +
+      instant(timeline.to, (timeline.to - timeline.from) / 10) + " (" + time(timeline.to - timeline.from) + ")";
+    holder.setAttribute("aria-label",
+      "Timeline, from " + time(timeline.from) + " to " + time(timeline.to) + " of " + time(boxes.last) + ", " +
+        plural(boxes.lanes.length, "thread or track", "threads and tracks"));
   };
   timeline.changed.push(tell, onceAFrame(putTimelineTable));
   byId("timeline-table").addEventListener("toggle", putTimelineTable);
@@ -236,13 +337,24 @@ function putTimeline() {
   putMouse();
   putOverviewMouse();
   text.addEventListener("input", () => search.look(text.value));
-  text.addEventListener("keydown", (event) => { if (event.key === "Enter") { search.step(event.shiftKey ? -1 : 1); event.preventDefault(); } });
+  text.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") {
+      search.step(event.shiftKey ? -1 : 1);
+      event.preventDefault();
+    }
+  });
   byId("timeline-next").addEventListener("click", () => search.step(1));
   byId("timeline-previous").addEventListener("click", () => search.step(-1));
   byId("timeline-in").addEventListener("click", () => timeline.zoom(0.5));
   byId("timeline-out").addEventListener("click", () => timeline.zoom(2));
-  byId("timeline-all").addEventListener("click", () => { timeline.finding = null; timeline.look(0, boxes.last); });
-  new ResizeObserver(() => { timeline.layOut(); timeline.draw(); }).observe(byId("stage"));
+  byId("timeline-all").addEventListener("click", () => {
+    timeline.finding = null;
+    timeline.look(0, boxes.last);
+  });
+  new ResizeObserver(() => {
+    timeline.layOut();
+    timeline.draw();
+  }).observe(byId("stage"));
   timeline.layOut();
   tell();
   timeline.drawLanes();

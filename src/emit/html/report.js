@@ -1,13 +1,20 @@
 // report: what ran, the findings, what it used, the environment, the tare line, the theme.
 const RUN = DATA.run, USED = DATA.usage, OWN = DATA.own;
-const SEVERITIES = { 3: ["critical", "Critical", "!"], 2: ["warning", "Warning", "▲"], 1: ["info", "Info", "i"] };
+const SEVERITIES = {
+  3: ["critical", "Critical", "!"],
+  2: ["warning", "Warning", "▲"],
+  1: ["info", "Info", "i"]
+};
 
 function endOfRun() {
-  if (RUN.oom_killed) return el("span", { class: "badge bad" }, "killed: out of memory");
-  if (RUN.signal) return el("span", { class: "badge bad" }, "ended by signal " + RUN.signal);
-  if (RUN.status === null) return RUN.attached ? el("span", { class: "badge" }, "attached to process " + RUN.attached) :
-    el("span", { class: "badge", title: RUN.finished ? "the file does not tell" : "the trace has no end" }, "exit status n/a");
-  return el("span", { class: "badge " + (RUN.status === 0 ? "good" : "bad") }, "exit status " + RUN.status);
+  if (RUN.oom_killed) return el("span", {class: "badge bad"}, "killed: out of memory");
+  if (RUN.signal) return el("span", {class: "badge bad"}, "ended by signal " + RUN.signal);
+  if (RUN.status === null)
+    return RUN.attached ?
+      el("span", {class: "badge"}, "attached to process " + RUN.attached) :
+      el("span", {class: "badge", title: RUN.finished ? "the file does not tell" : "the trace has no end"},
+        "exit status n/a");
+  return el("span", {class: "badge " + (RUN.status === 0 ? "good" : "bad")}, "exit status " + RUN.status);
 }
 
 function dateOf(when) {
@@ -28,122 +35,159 @@ function putHeader() {
   const fact = (...parts) => el("span", null, ...parts);
   fill(byId("facts"), null, [
     fact(endOfRun()),
-    fact("ran ", known(RUN.elapsed) ? el("b", null, time(RUN.elapsed)) : na("the trace does not tell how long it ran")),
+    fact(
+      "ran ", known(RUN.elapsed) ? el("b", null, time(RUN.elapsed)) : na("the trace does not tell how long it ran")),
     fact("on ", RUN.host ? el("b", null, RUN.host) : na("the trace does not tell the host")),
-    fact("started ", when ? el("time", { datetime: when.toISOString(), title: when.toISOString() },
-      dateOf(when)) : na("the trace does not tell the time of day")),
+    fact("started ",
+      when ? el("time", {datetime: when.toISOString(), title: when.toISOString()}, dateOf(when)) :
+             na("the trace does not tell the time of day")),
     fact(plural(RUN.spans, "span")),
-    RUN.dropped_spans > 0 && fact(el("span", { class: "badge bad" }, exactly(RUN.dropped_spans) + " spans dropped")),
-    !RUN.finished && fact(el("span", { class: "badge bad" }, "the trace has no end"))]);
+    RUN.dropped_spans > 0 && fact(el("span", {class: "badge bad"}, exactly(RUN.dropped_spans) + " spans dropped")),
+    !RUN.finished && fact(el("span", {class: "badge bad"}, "the trace has no end"))
+  ]);
 }
 
-// ---- findings ------------------------------------------------------------------------------------------------------
+// ---- findings -----------------------------------------------------------------------------------
 function putFinding(row) {
   const [kind, word, mark] = SEVERITIES[row.severity] || SEVERITIES[1];
   const figures = (row.figures || []).filter(([, value]) => known(value));
   const somewhere = known(row.from) && known(row.to);
-  return el("article", { class: "finding " + kind, "data-id": row.id },
-    el("div", { class: "severity", "data-mark": mark }, word),
-    el("div", { class: "words" },
-      el("h3", null, row.title),
-      row.evidence && el("p", { class: "evidence" }, row.evidence),
-      row.advice && el("p", { class: "advice" }, row.advice),
-      figures.length > 0 && el("dl", { class: "figures-of" }, figures.map(([name, value, unit]) =>
-        el("div", null, el("dt", null, name), el("dd", null, show(value, unit))))),
-      row.source && el("p", { class: "small muted" }, "Your rule, " + row.source)),
-    el("div", { class: "side" },
-      known(row.gain) ? [el("span", { class: "gain" }, "−" + percent(row.gain)),
-        el("span", { class: "muted small" }, "of the run's time, predicted" + (row.gain_how ? ": " + row.gain_how : ""))] :
-        el("span", { class: "muted small" }, "Gain ", na(row.gain_how), row.gain_how ? ": " + row.gain_how : ""),
-      somewhere && el("button", { type: "button", "aria-label": "Show in the timeline: " + row.title,
-        on: { click: () => timeline.goTo(row.from, row.to, true) } }, "Show " + time(row.from) + " – " + time(row.to))));
+  return el("article", {class: "finding " + kind, "data-id": row.id},
+    el("div", {class: "severity", "data-mark": mark}, word),
+    el("div", {class: "words"}, el("h3", null, row.title), row.evidence && el("p", {class: "evidence"}, row.evidence),
+      row.advice && el("p", {class: "advice"}, row.advice),
+      figures.length > 0 &&
+        el("dl", {class: "figures-of"},
+          figures.map(([name, value, unit]) => el("div", null, el("dt", null, name.replace(/_/g, " ")),
+                        el("dd", null, name === "pid" ? String(value) : show(value, unit))))),
+      row.source && el("p", {class: "small muted"}, "Your rule, " + row.source)),
+    el("div", {class: "side"},
+      known(row.gain) ?
+        [
+          el("span", {class: "gain"}, "−" + percent(row.gain)),
+          el("span", {class: "muted small"},
+            "of the run's time, predicted" + (row.gain_how ? ": " + row.gain_how : ""))
+        ] :
+        el("span", {class: "muted small"}, "Gain ", na(row.gain_how), row.gain_how ? ": " + row.gain_how : ""),
+      somewhere &&
+        el("button", {
+          type: "button",
+          "aria-label": "Show in the timeline: " + row.title,
+          on: {click: () => timeline.goTo(row.from, row.to, true)}
+        },
+          "Show " + time(row.from) + " – " + time(row.to))));
 }
 
 function putFindings() {
   const rows = rowsOf(DATA.findings), list = byId("findings-list");
   if (rows.length === 0) {
-    list.append(el("p", { class: "calm" }, "No trouble found. What was not measured was not judged."));
+    list.append(el("p", {class: "calm"}, "No trouble found. What was not measured was not judged."));
     return;
   }
   rows.forEach((row) => list.append(putFinding(row)));
 }
 
-// ---- what it used ----------------------------------------------------------------------------------------------------
+// ---- what it used -------------------------------------------------------------------------------
 function tile(name, value, reason, subs, share) {
-  const meter = known(share) && el("div", { class: "meter", "aria-hidden": "true" }, el("i"));
+  const meter = known(share) && el("div", {class: "meter", "aria-hidden": "true"}, el("i"));
   if (meter) meter.firstChild.style.width = Math.min(100, share * 100) + "%";
-  return el("div", null, el("dt", null, name), el("dd", { class: "big" }, value === null ? na(reason) : value),
-    (value === null ? [reason] : subs).filter(Boolean).map((text) => el("dd", { class: "sub" }, text)), meter);
+  return el("div", null, el("dt", null, name), el("dd", {class: "big"}, value === null ? na(reason) : value),
+    (value === null ? [reason] : subs).filter(Boolean).map((text) => el("dd", {class: "sub"}, text)), meter);
 }
 const absent = "nothing of it was sampled in this run";
 
 function memoryTile() {
   const peak = USED.rss_peak_bytes, allowed = USED.memory_allowed_bytes;
   return tile("Peak memory, largest process", known(peak) ? (USED.rss_peak_at_least ? "≥ " : "") + bytes(peak) : null,
-    USED.absent_memory || absent, [USED.rss_peak_process,
+    USED.absent_memory || absent,
+    [
+      USED.rss_peak_process,
       known(USED.tree_rss_max_bytes) && bytes(USED.tree_rss_max_bytes) + " of all processes together",
-      known(allowed) && known(peak) && percent(peak / allowed) + " of the " + bytes(allowed) + " it may use"],
+      known(allowed) && known(peak) && percent(peak / allowed) + " of the " + bytes(allowed) + " it may use"
+    ],
     known(allowed) && known(peak) ? peak / allowed : null);
 }
 
 function putTiles() {
   const allowed = USED.cores_allowed, mean = USED.cores_mean;
-  const either = (a, b, unit) => known(a) || known(b) ? [known(a) ? show(a, unit) : "n/a", known(b) ? show(b, unit) : "n/a"].join(" / ") : null;
+  const either = (a, b, unit) =>
+    known(a) || known(b) ? [known(a) ? show(a, unit) : "n/a", known(b) ? show(b, unit) : "n/a"].join(" / ") : null;
   byId("tiles").append(
     tile("Elapsed", known(RUN.elapsed) ? time(RUN.elapsed) : null, "the trace does not tell how long it ran", []),
     tile("CPU time", known(USED.cpu_seconds) ? time(USED.cpu_seconds * 1e9) : null, USED.absent_cpu || absent,
-      [known(USED.user_seconds) && known(USED.system_seconds) && time(USED.user_seconds * 1e9) + " user, " + time(USED.system_seconds * 1e9) + " system",
-        known(mean) && digits(mean) + " cores on average" + (known(allowed) ? ", of " + digits(allowed).replace(/\.0+$/, "") : "")],
+      [
+        known(USED.user_seconds) && known(USED.system_seconds) &&
+          time(USED.user_seconds * 1e9) + " user, " + time(USED.system_seconds * 1e9) + " system",
+        known(mean) &&
+          digits(mean) + " cores on average" + (known(allowed) ? ", of " + digits(allowed).replace(/\.0+$/, "") : "")
+      ],
       known(mean) && known(allowed) && allowed > 0 ? mean / allowed : null),
     memoryTile(),
-    tile("Disk, read / written", either(USED.disk_read_bytes, USED.disk_write_bytes, "bytes"), USED.absent_disk || absent,
-      [known(USED.io_read_bytes) && known(USED.io_write_bytes) && bytes(USED.io_read_bytes) + " / " + bytes(USED.io_write_bytes) + " asked for"]),
-    tile("Network, in / out", either(USED.net_received_bytes, USED.net_sent_bytes, "bytes"), absent, ["of the whole machine"]),
+    tile("Disk, read / written", either(USED.disk_read_bytes, USED.disk_write_bytes, "bytes"),
+      USED.absent_disk || absent, [known(USED.io_read_bytes) && known(USED.io_write_bytes) &&
+        bytes(USED.io_read_bytes) + " / " + bytes(USED.io_write_bytes) + " asked for"]),
+    tile("Network, in / out", either(USED.net_received_bytes, USED.net_sent_bytes, "bytes"), absent,
+      ["of the whole machine"]),
     tile("Threads / processes", either(USED.threads_max, USED.processes_max, "count"), absent, ["at most at a time"]),
     tile("GPU busy", known(USED.gpu_busy_mean) ? percent(USED.gpu_busy_mean) : null, USED.absent_gpu || absent,
       [known(USED.gpu_memory_max_bytes) && bytes(USED.gpu_memory_max_bytes) + " of its memory at most"],
       USED.gpu_busy_mean),
-    tile("Energy", known(USED.energy_joules) ? show(USED.energy_joules, "joules") : null, USED.absent_energy || absent,
-      [known(USED.carbon_grams) && known(USED.carbon_intensity) && digits(USED.carbon_grams) + " g CO₂ at an assumed " + count(USED.carbon_intensity) + " g/kWh"]));
+    tile("Energy", known(USED.energy_joules) ? show(USED.energy_joules, "joules") : null,
+      USED.absent_energy || absent, [known(USED.carbon_grams) && known(USED.carbon_intensity) &&
+        digits(USED.carbon_grams) + " g CO₂ at an assumed " + count(USED.carbon_intensity) + " g/kWh"]));
 }
 
-// ---- environment, notes, the tare line ---------------------------------------------------------------------------------
+// ---- environment, notes, the tare line ----------------------------------------------------------
 function putEnvironment() {
   const list = byId("environment-list");
   const put = (name, value, reason) => list.append(el("dt", null, name),
-    el("dd", name === "Command" || name === "Directory" || name === "Revision" ? { class: "mono" } : null,
+    el("dd", name === "Command" || name === "Directory" || name === "Revision" ? {class: "mono"} : null,
       value === null || value === undefined ? na(reason) : value));
-  const limits = [known(USED.cores_allowed) && digits(USED.cores_allowed).replace(/\.0+$/, "") + " cores",
-    known(USED.memory_allowed_bytes) && bytes(USED.memory_allowed_bytes) + " of memory"].filter(Boolean).join(", ");
+  const limits = [
+    known(USED.cores_allowed) && digits(USED.cores_allowed).replace(/\.0+$/, "") + " cores",
+    known(USED.memory_allowed_bytes) && bytes(USED.memory_allowed_bytes) + " of memory"
+  ].filter(Boolean).join(", ");
   const untold = "the trace does not tell";
   put("Command", RUN.command, untold);
   put("Directory", RUN.directory, untold);
   put("Revision", RUN.revision, "the directory is not under git, or git could not tell");
   put("Host", RUN.host, untold);
   put("System", [RUN.system, RUN.kernel].filter(Boolean).join(", ") || null, untold);
-  put("CPU", RUN.cpu_model || RUN.cpus ? [RUN.cpu_model, RUN.cpus && plural(RUN.cpus, "CPU")].filter(Boolean).join(", ") : null, untold);
+  put("CPU",
+    RUN.cpu_model || RUN.cpus ? [RUN.cpu_model, RUN.cpus && plural(RUN.cpus, "CPU")].filter(Boolean).join(", ") :
+                                null,
+    untold);
   put("Memory", known(RUN.memory_bytes) ? bytes(RUN.memory_bytes) : null, untold);
   put("May use", limits || null, "no limits were sampled");
   put("GPU", RUN.gpus || null, USED.absent_gpu || "none was found");
   put("Recorded by", RUN.writer, untold);
   if (DATA.notes.length > 0) {
-    byId("notes").append(el("h3", null, "What is missing or was folded"), el("ul", null, DATA.notes.map((note) => el("li", null, note))));
+    byId("notes").append(el("h3", null, "What is missing or was folded"),
+      el("ul", null, DATA.notes.map((note) => el("li", null, note))));
   }
 }
 
 function putOwn() {
   const line = byId("own-line"), parts = [];
   const said = (value, reason) => known(value) ? el("b", null, time(value)) : na(reason);
-  parts.push("Tare itself: ", said(OWN.own, "the cost of an event was not calibrated in this run"), " in the program");
-  if (known(OWN.share)) parts.push(" (" + percent(OWN.share) + " of the recorded time" + (known(OWN.pair) ? ", " + digits(OWN.pair) + " ns a span" : "") + ")");
+  if (OWN.spans === 0 && !known(OWN.own))
+    parts.push("Tare itself: nothing in the program, where nothing was recorded");
+  else
+    parts.push(
+      "Tare itself: ", said(OWN.own, "the cost of an event was not calibrated in this run"), " in the program");
+  if (known(OWN.share))
+    parts.push(" (" + percent(OWN.share) + " of the recorded time" +
+      (known(OWN.pair) ? ", " + digits(OWN.pair) + " ns a span" : "") + ")");
   if (known(OWN.taken_off)) parts.push(", of which ", said(OWN.taken_off), " are taken off the times shown");
   parts.push(". Outside it: ", said(OWN.collector_cpu, "the trace has no end, which tells it"), " of CPU");
-  if (known(OWN.sampler_cpu) && OWN.interval > 0) parts.push(", ", said(OWN.sampler_cpu), " of that for sampling every " + time(OWN.interval));
-  if (known(OWN.longest_interval) && known(OWN.interval) && OWN.longest_interval > OWN.interval * 1.5) parts.push(" (at the longest " + time(OWN.longest_interval) + ")");
+  if (known(OWN.sampler_cpu) && OWN.interval > 0)
+    parts.push(", ", said(OWN.sampler_cpu), " of that for sampling every " + time(OWN.interval));
+  if (known(OWN.longest_interval) && known(OWN.interval) && OWN.longest_interval > OWN.interval * 1.5)
+    parts.push(" (at the longest " + time(OWN.longest_interval) + ")");
   line.append(...parts, ".");
 }
 
-// ---- theme, navigation ---------------------------------------------------------------------------------------------------
+// ---- theme, navigation --------------------------------------------------------------------------
 function isDark() {
   const chosen = document.documentElement.dataset.theme;
   return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
@@ -167,12 +211,15 @@ function putNavigation() {
   const links = new Map();
   document.querySelectorAll("section[data-nav]").forEach((section) => {
     if (section.hidden) return;
-    const link = el("a", { href: "#" + section.id }, section.dataset.nav);
+    const link = el("a", {href: "#" + section.id}, section.dataset.nav);
     links.set(section, link);
     byId("nav").append(link);
   });
   const seen = new IntersectionObserver((entries) => {
-    entries.forEach((entry) => { if (entry.isIntersecting) links.forEach((link, section) => link.setAttribute("aria-current", String(section === entry.target))); });
-  }, { rootMargin: "-15% 0px -75% 0px" });
+    entries.forEach((entry) => {
+      if (entry.isIntersecting)
+        links.forEach((link, section) => link.setAttribute("aria-current", String(section === entry.target)));
+    });
+  }, {rootMargin: "-15% 0px -75% 0px"});
   links.forEach((_, section) => seen.observe(section));
 }

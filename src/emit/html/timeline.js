@@ -1,19 +1,22 @@
 // timeline: lanes of boxes on a canvas, with level of detail: what is narrower than a pixel is drawn as one.
 const RULER = 24, LABEL = 19, ROW = 18, GAP = 9;
-const FONT = '11.5px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", "DejaVu Sans", sans-serif';
+const FONT =
+  '11.5px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", "DejaVu Sans", sans-serif';
 
 // Ticks at 1, 2 or 5 times a power of ten that leave room for their labels.
 function ticksOf(from, to, most) {
   const rough = (to - from) / Math.max(1, most), power = 10 ** Math.floor(Math.log10(rough));
   const step = power * [1, 2, 5, 10].find((factor) => power * factor >= rough * 0.999);
   const made = [];
-  for (let at = Math.ceil(from / step) * step; at <= to + step * 1e-6; at += step) made.push(Math.abs(at) < step * 1e-6 ? 0 : at);
+  for (let at = Math.ceil(from / step) * step; at <= to + step * 1e-6; at += step)
+    made.push(Math.abs(at) < step * 1e-6 ? 0 : at);
   return made;
 }
 // A label of the scale: no finer than the ticks need.
 function tickLabel(ns, step) {
   if (ns === 0) return "0";
-  const [size, unit] = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]].find(([one]) => Math.abs(ns) >= one) || [1, "ns"];
+  const [size, unit] =
+    [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]].find(([one]) => Math.abs(ns) >= one) || [1, "ns"];
   if (ns >= 100e9 && step >= 1e9) return time(ns);
   const places = Math.max(0, Math.min(9, Math.ceil(-Math.log10(step / size) - 1e-9)));
   return (ns / size).toFixed(places) + " " + unit;
@@ -35,7 +38,7 @@ function fitCanvas(canvas, width, height) {
 // Columns of one pixel, and runs of equal ones as one rectangle. A box may reach into the next column.
 class Columns {
   constructor(g, y, view) {
-    Object.assign(this, { g, y, view, pixel: -1, covered: 0, next: 0, longest: 0, at: -1, hit: false, run: null });
+    Object.assign(this, {g, y, view, pixel: -1, covered: 0, next: 0, longest: 0, at: -1, hit: false, run: null});
   }
   add(left, right, at, hit) {
     const pixel = Math.max(0, Math.floor(left));
@@ -52,7 +55,7 @@ class Columns {
       if (this.next > 0.02 && pixel > this.pixel + 1) this.put(this.pixel + 1, Math.min(1, this.next));
     }
     const spilled = pixel === this.pixel + 1 ? this.next : 0;
-    Object.assign(this, { pixel, covered: spilled, next: 0, longest: 0, hit: false });
+    Object.assign(this, {pixel, covered: spilled, next: 0, longest: 0, hit: false});
   }
   put(pixel, covered) {
     const level = Math.ceil(Math.min(1, covered) * 8) / 8, colour = boxes.fills[boxes.name[this.at]], run = this.run;
@@ -61,7 +64,7 @@ class Columns {
       return;
     }
     this.flush();
-    this.run = { from: pixel, end: pixel + 1, colour, level, hit: this.hit };
+    this.run = {from: pixel, end: pixel + 1, colour, level, hit: this.hit};
   }
   flush() {
     if (!this.run) return;
@@ -76,11 +79,19 @@ class Columns {
 }
 
 const timeline = {
-  from: 0, to: boxes.last, width: 800, picked: -1, wanted: null, hits: null, finding: null, cursor: null, changed: [],
+  from: 0,
+  to: boxes.last,
+  width: 800,
+  picked: -1,
+  wanted: null,
+  hits: null,
+  finding: null,
+  cursor: null,
+  changed: [],
   x(at) { return (at - this.from) / (this.to - this.from) * this.width; },
   at(x) { return this.from + x / this.width * (this.to - this.from); },
 
-  // ---- where it looks ----------------------------------------------------------------------------------------------
+  // ---- where it looks ---------------------------------------------------------------------------
   look(from, to) {
     const least = Math.max(boxes.last * 1e-9, 20), span = Math.min(Math.max(to - from, least), boxes.last);
     const middle = (from + to) / 2;
@@ -101,11 +112,11 @@ const timeline = {
     const margin = Math.max((to - from) * 0.12, boxes.last * 1e-6);
     this.finding = mark ? [from, to] : null;
     this.look(from - margin, to + margin);
-    byId("timeline").scrollIntoView({ block: "start" });
-    byId("lanes").focus({ preventScroll: true });
+    byId("timeline").scrollIntoView({block: "start"});
+    byId("lanes").focus({preventScroll: true});
   },
 
-  // ---- layout --------------------------------------------------------------------------------------------------------
+  // ---- layout -----------------------------------------------------------------------------------
   layOut() {
     let y = RULER + 4;
     boxes.lanes.forEach((lane) => {
@@ -114,7 +125,7 @@ const timeline = {
       lane.levels = levels;
       y += LABEL + levels * ROW + GAP;
     });
-    this.height = boxes.lanes.length ? y : 90;
+    this.height = boxes.lanes.length ? y : RULER;
     const holder = byId("lanes"), seen = Math.min(this.height, Math.max(280, Math.min(560, innerHeight * 0.6)));
     holder.style.height = seen + "px";
     byId("lanes-height").style.height = Math.max(0, this.height - seen) + "px";
@@ -131,7 +142,7 @@ const timeline = {
     const lane = boxes.lanes.find((one) => place >= one.y && place < one.y + LABEL + one.levels * ROW);
     if (!lane || y < RULER) return null;
     const depth = Math.floor((place - lane.y - LABEL) / ROW);
-    return { lane, row: depth >= 0 ? lane.rows[depth] : null };
+    return {lane, row: depth >= 0 ? lane.rows[depth] : null};
   },
   boxAt(x, y) {
     const found = this.rowAt(y);
@@ -141,19 +152,33 @@ const timeline = {
     const row = boxes.rows[boxes.row[at]], lane = boxes.lanes[row.lane], holder = byId("lanes");
     if (lane.folded && row.depth > 0) this.fold(lane);
     const y = lane.y + LABEL + row.depth * ROW;
-    if (y - holder.scrollTop < RULER + LABEL) holder.scrollTop = y - RULER - LABEL;
-    else if (y + ROW - holder.scrollTop > this.seen) holder.scrollTop = y + ROW - this.seen + GAP;
+    if (y - holder.scrollTop < RULER + LABEL)
+      holder.scrollTop = y - RULER - LABEL;
+    else if (y + ROW - holder.scrollTop > this.seen)
+      holder.scrollTop = y + ROW - this.seen + GAP;
   },
 
-  // ---- drawing ---------------------------------------------------------------------------------------------------------
+  // ---- drawing ----------------------------------------------------------------------------------
   theme() {
-    this.ink = { ink: style("--ink"), muted: style("--muted"), line: style("--line"), surface: style("--surface"), sunk: style("--sunk"), box: style("--box-ink"), dim: Number(style("--dim")), hit: style("--hit"), shade: style("--shade"), accent: style("--accent") };
-    const fills = Array.from({ length: FILLS }, (_, at) => style("--fill-" + at));
+    this.ink = {
+      ink: style("--ink"),
+      muted: style("--muted"),
+      line: style("--line"),
+      surface: style("--surface"),
+      sunk: style("--sunk"),
+      box: style("--box-ink"),
+      dim: Number(style("--dim")),
+      hit: style("--hit"),
+      shade: style("--shade"),
+      accent: style("--accent")
+    };
+    const fills = Array.from({length: FILLS}, (_, at) => style("--fill-" + at));
     boxes.fills = boxes.names.map((name) => fills[fillOf(name)]);
     this.lines = [0, 1, 2, 3, 4, 5].map((at) => style("--line-" + at));
   },
   drawRuler(g, height) {
-    const ticks = ticksOf(this.from, this.to, this.width / 110), step = ticks.length > 1 ? ticks[1] - ticks[0] : this.to - this.from;
+    const ticks = ticksOf(this.from, this.to, this.width / 110),
+          step = ticks.length > 1 ? ticks[1] - ticks[0] : this.to - this.from;
     g.fillStyle = this.ink.surface;
     g.fillRect(0, 0, this.width, RULER);
     g.fillStyle = this.ink.muted;
@@ -183,15 +208,17 @@ const timeline = {
   // Boxes of a row. What is narrower than two pixels goes into columns of one pixel, as strong as the share of the
   // pixel's time that is covered, in the colour of the longest: a million spans make no pattern that is not there.
   drawRow(g, row, y) {
-    const { start, end, name } = boxes, scale = this.width / (this.to - this.from), hits = this.wanted;
+    const {start, end, name} = boxes, scale = this.width / (this.to - this.from), hits = this.wanted;
     const thin = new Columns(g, y, this);
     let at = Math.max(row.first, lastBefore(start, row.first, row.end, this.from));
     for (; at < row.end && start[at] < this.to; at++) {
       const left = (start[at] - this.from) * scale, right = (end[at] - this.from) * scale;
       if (right < 0) continue;
       const hit = !hits || hits[name[at]];
-      if (right - left < 2) thin.add(left, right, at, hit);
-      else this.drawBox(g, at, Math.max(left, -4), Math.min(right, this.width + 4), y, hit);
+      if (right - left < 2)
+        thin.add(left, right, at, hit);
+      else
+        this.drawBox(g, at, Math.max(left, -4), Math.min(right, this.width + 4), y, hit);
     }
     thin.end();
     g.globalAlpha = 1;
@@ -245,7 +272,8 @@ const timeline = {
     if (this.picked < 0) return;
     const row = boxes.rows[boxes.row[this.picked]], lane = boxes.lanes[row.lane];
     if (row.depth >= lane.levels) return;
-    const left = Math.max(-4, this.x(boxes.start[this.picked])), right = Math.min(this.width + 4, this.x(boxes.end[this.picked]));
+    const left = Math.max(-4, this.x(boxes.start[this.picked])),
+          right = Math.min(this.width + 4, this.x(boxes.end[this.picked]));
     g.strokeStyle = this.ink.ink;
     g.lineWidth = 2;
     g.strokeRect(left - 1, lane.y - top + LABEL + row.depth * ROW - 1, Math.max(right - left, 2) + 2, ROW + 1);
@@ -275,7 +303,6 @@ const timeline = {
       const y = lane.y - top;
       if (y < this.seen && y + LABEL + lane.levels * ROW > RULER) this.drawLane(g, lane, top);
     });
-    if (boxes.lanes.length === 0) g.fillText("No spans were recorded. The charts below show what was sampled.", 12, RULER + 30);
     this.drawPicked(g, top);
     this.drawCursor(g, this.seen);
     this.drawRuler(g);
@@ -288,14 +315,15 @@ timeline.draw = onceAFrame(() => {
   under.draw();
 });
 
-// ---- overview: how busy the lanes were over the whole run, and where the timeline looks ---------------------------------
+// ---- overview: how busy the lanes were over the whole run, and where the timeline looks ---------
 const overview = {
   bins: null,
   fill(n) {
     const sums = new Float64Array(n), each = boxes.last / n;
     boxes.rows.filter((row) => row.depth === 0).forEach((row) => {
       for (let at = row.first; at < row.end; at++) {
-        const first = Math.min(n - 1, Math.floor(boxes.start[at] / each)), last = Math.min(n - 1, Math.floor(boxes.end[at] / each));
+        const first = Math.min(n - 1, Math.floor(boxes.start[at] / each)),
+              last = Math.min(n - 1, Math.floor(boxes.end[at] / each));
         for (let bin = first; bin <= last; bin++) {
           const inside = Math.min(boxes.end[at], (bin + 1) * each) - Math.max(boxes.start[at], bin * each);
           sums[bin] += inside * boxes.busy[at] / each;

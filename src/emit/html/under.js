@@ -1,32 +1,62 @@
 // under: charts below the lanes on the same time scale: what was sampled, and the program's own counters.
 const UNDER_ROW = 54, UNDER_MOST = 12;
 const METRICS = rowsOf(DATA.metrics);
-METRICS.forEach((row) => { row.line = row.points && row.points.n > 0 ? pointsOf(row.points) : null; });
-const COUNTERS = DATA.timeline.counters.map((row) => ({ name: row.name, line: pointsOf(row.points) })).filter((row) => row.line.n > 0);
-const metricsOf = (metric, subject) => METRICS.filter((row) => row.metric === metric && row.subject === subject && row.line);
+METRICS.forEach((row) => {
+  row.line = row.points && row.points.n > 0 ? pointsOf(row.points) : null;
+});
+const COUNTERS =
+  DATA.timeline.counters.map((row) => ({name: row.name, line: pointsOf(row.points)})).filter((row) => row.line.n > 0);
+// Two series that add up, such as user and system time: sampled together, else the first alone.
+function sumOf(lines) {
+  const [first, ...others] = lines;
+  const fits = others.every((line) => line.n === first.n && line.start[0] === first.start[0]);
+  if (!fits || others.length === 0) return first;
+  const made = {n: first.n, start: first.start, end: first.end, low: 0, high: 0};
+  ["min", "mean", "max"].forEach((part) => {
+    made[part] = first[part].map((value, at) => others.reduce((sum, line) => sum + line[part][at], value));
+  });
+  made.high = made.max.reduce((most, one) => Math.max(most, one), 0);
+  return made;
+}
+// What a process used, from several of its series: CPU as one more series, totals for its row in the table.
+const processes = new Map();
+METRICS.filter((row) => row.subject === "process").forEach((row) => {
+  const one = processes.get(row.key) || {key: row.key};
+  one[row.metric] = row;
+  processes.set(row.key, one);
+});
+processes.forEach((one) => {
+  const parts = [one["cpu.user"], one["cpu.system"]].filter((row) => row && row.line);
+  if (parts.length === 0) return;
+  const line = sumOf(parts.map((row) => row.line)), at = line.max.indexOf(line.high);
+  METRICS.push({
+    ...parts[0],
+    metric: "cpu",
+    line,
+    derived: true,
+    max: line.high,
+    mean: parts.reduce((sum, row) => sum + (row.mean || 0), 0),
+    max_at: at < 0 ? parts[0].max_at : (line.start[at] + line.end[at]) / 2,
+    open: at < 0 ? parts[0].open : null
+  });
+});
+const metricsOf = (metric, subject) =>
+  METRICS.filter((row) => row.metric === metric && row.subject === subject && row.line);
 
 const under = {
   tracks: [],
-  // Two lines that add up, such as user and system time: sampled together, else the first alone.
-  sum(rows) {
-    const [first, ...others] = rows.map((row) => row.line);
-    const fits = others.every((line) => line.n === first.n && line.start[0] === first.start[0]);
-    if (!fits || others.length === 0) return first;
-    const made = { n: first.n, start: first.start, end: first.end, low: 0, high: 0 };
-    ["min", "mean", "max"].forEach((part) => {
-      made[part] = first[part].map((value, at) => others.reduce((sum, line) => sum + line[part][at], value));
-    });
-    made.high = made.max.reduce((most, one) => Math.max(most, one), 0);
-    return made;
-  },
   find() {
-    const add = (name, rows, unit, on) => { if (rows.length > 0) this.tracks.push({ name, unit, line: this.sum(rows), on }); };
+    const add = (name, rows, unit, on) => {
+      if (rows.length > 0) this.tracks.push({name, unit, line: sumOf(rows.map((row) => row.line)), on});
+    };
     const program = (metric) => metricsOf(metric, "program").slice(0, 1), one = (rows) => rows.slice(0, 1);
-    const cpu = program("cpu.usage").length ? program("cpu.usage") : program("cpu.user").concat(program("cpu.system"));
+    const cpu =
+      program("cpu.usage").length ? program("cpu.usage") : program("cpu.user").concat(program("cpu.system"));
     add("CPU in use", cpu, "cores", true);
     add("Resident memory", program("memory.rss"), "bytes", true);
     metricsOf("gpu.busy", "gpu").forEach((row) => add("GPU " + row.key + " busy", [row], "share", true));
-    COUNTERS.forEach((row, at) => this.tracks.push({ name: row.name, unit: "count", line: row.line, on: at < 4, counter: true }));
+    COUNTERS.forEach(
+      (row, at) => this.tracks.push({name: row.name, unit: "count", line: row.line, on: at < 4, counter: true}));
     metricsOf("memory.used", "gpu").forEach((row) => add("GPU " + row.key + " memory", [row], "bytes", false));
     add("Disk read", program("disk.read"), "bytes/s", false);
     add("Disk written", program("disk.write"), "bytes/s", false);
@@ -36,7 +66,9 @@ const under = {
     add("Machine memory in use", one(metricsOf("memory.used", "machine")), "bytes", false);
     add("Machine waiting for disks", one(metricsOf("cpu.iowait", "machine")), "cores", false);
     let shown = 0;
-    this.tracks.forEach((track) => { track.on = track.on && shown++ < UNDER_MOST; });
+    this.tracks.forEach((track) => {
+      track.on = track.on && shown++ < UNDER_MOST;
+    });
   },
   put() {
     this.find();
@@ -46,8 +78,11 @@ const under = {
       return;
     }
     byId("tracks-list").append(...this.tracks.map((track) => {
-      const box = el("input", { type: "checkbox", checked: track.on });
-      box.addEventListener("change", () => { track.on = box.checked; timeline.draw(); });
+      const box = el("input", {type: "checkbox", checked: track.on});
+      box.addEventListener("change", () => {
+        track.on = box.checked;
+        timeline.draw();
+      });
       return el("label", null, box, track.name);
     }));
   },
@@ -59,8 +94,10 @@ const under = {
     let last = -Infinity, before = 0, height = 0;
     for (let at = first; at < line.n && (at === first || line.start[at - 1] <= timeline.to); at++) {
       const lasts = line.end[at] - line.start[at], x = timeline.x((line.start[at] + line.end[at]) / 2);
-      const up = place(line.mean[at]), top = place(line.max[at]), gap = at === first || (sampled && line.start[at] - last > Math.max(2 * lasts, 1));
-      if (gap) mean.moveTo(x, up);
+      const up = place(line.mean[at]), top = place(line.max[at]),
+            gap = at === first || (sampled && line.start[at] - last > Math.max(2 * lasts, 1));
+      if (gap)
+        mean.moveTo(x, up);
       else {
         mean.lineTo(x, up);
         band.rect(before, top, x - before, Math.max(0.5, place(line.min[at]) - top));
@@ -104,9 +141,12 @@ const under = {
     g.textBaseline = "middle";
     timeline.drawTicks(g, ticksOf(timeline.from, timeline.to, timeline.width / 110), height);
     timeline.drawShade(g, height);
-    shown.forEach((track, at) => this.drawTrack(g, track, at * UNDER_ROW, timeline.lines[track.counter ? 3 : at % 3]));
+    shown.forEach(
+      (track, at) => this.drawTrack(g, track, at * UNDER_ROW, timeline.lines[track.counter ? 3 : at % 3]));
     timeline.drawCursor(g, height);
     timeline.drawSelecting(g, height);
-    canvas.setAttribute("aria-label", "Charts under the timeline: " + shown.map((track) => track.name + ", at most " + show(track.line.high, track.unit)).join("; "));
+    canvas.setAttribute("aria-label",
+      "Charts under the timeline: " +
+        shown.map((track) => track.name + ", at most " + show(track.line.high, track.unit)).join("; "));
   },
 };
