@@ -1,0 +1,101 @@
+# sampling: what being looked at costs a program that knows nothing of tare, and whether what is seen is right.
+# One process; programs are not pinned, as users do not pin theirs.
+# Must not know how tare works inside: it runs programs and reads `tare report --json`.
+"""Figures of samplers, peaks and pages."""
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+from figures import CPUS, TARE, Void, interval, plain, program, report
+
+
+def figures(figure, recorder, quick):
+    """(figures, what measures them), in order."""
+    pairs = 3 if quick else 21
+    cpu, forks = (300, 300) if quick else (1200, 1500)
+    costs = [
+        (figure("default `tare run`, CPU-bound on one thread, added", "%", 1),
+         program("busy", "cpu", cpu, 1)),
+        (figure("default `tare run`, CPU-bound on every CPU, added", "%", 1),
+         program("busy", "cpu", cpu, len(CPUS))),
+        (figure("default `tare run`, fork-heavy, added", "%", 1), program("busy", "forks", forks)),
+    ]
+    work = [([one], lambda one=one, command=command: added(one, recorder, command, pairs)) for one, command in costs]
+    peaks = [
+        (figure("peak RSS, a spike of 5 ms, against the kernel's", "x", 1, within=0.005),
+         program("busy", "spike", 200, 5)),
+        (figure("peak RSS, of a descendant, against the kernel's", "x", 1, within=0.005),
+         program("busy", "descendant", 200, 300)),
+    ]
+    work += [([one], lambda one=one, command=command: peak(one, recorder, command, 2 if quick else 7))
+             for one, command in peaks]
+    shares = [(figure(f"samplers' share of a core, {threads} thread{'s' if threads > 1 else ''}", "%", 0.5), threads)
+              for threads in (1, 100)]
+    work += [([one], lambda one=one, threads=threads: share(one, recorder, threads, 2 if quick else 10,
+                                                            1 if quick else 3)) for one, threads in shares]
+    pages = [figure("page of 10 million spans", "s", 3), figure("  most memory while it is made", "MiB", 256 << 20),
+             figure("  its size", "MiB")]
+    return work + [(pages, lambda: page(pages, recorder, 1000000 if quick else 10000000, 1 if quick else 5))]
+
+
+def seconds_of(command):
+    from_s = time.monotonic()
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)}: exit status {done.returncode}\n{done.stderr}")
+    return time.monotonic() - from_s
+
+
+def added(figure, recorder, command, pairs):
+    """The whole command under `tare run`, summary included, against itself bare: pairs that take turns."""
+    recorded = [TARE, "run", "-f", "-o", recorder.path("added"), "--", *command]
+    bare_s = []
+    for number in range(pairs):
+        first, second = (command, recorded) if number % 2 else (recorded, command)
+        times = {first is command: seconds_of(first), second is command: seconds_of(second)}
+        bare_s.append(times[True])
+        figure.add(100 * (times[False] / times[True] - 1))
+    bounds = interval(figure.values)
+    told = f"95 % interval {bounds[0]:.2f} .. {bounds[1]:.2f} %" if bounds else "too few pairs for an interval"
+    figure.note = f"{told}; {pairs} pairs, bare {statistics.median(bare_s):.2f} s"
+
+
+def peak(figure, recorder, command, times):
+    for _ in range(times):
+        output, _ = recorder.once(command, "peak", apart=False)
+        kernel = int(output)
+        used = report(recorder.path("peak"))["usage"]
+        if used["rss_peak_bytes"] is None:
+            raise Void("the report has no peak")
+        figure.add(used["rss_peak_bytes"] / kernel, f"{kernel / 1048576:.1f} MiB by the kernel"
+                   + (", told as at least" if used["rss_peak_at_least"] else ""))
+
+
+def share(figure, recorder, threads, seconds, times):
+    for _ in range(times):
+        recorder.once(program("busy", "sleepers", threads, seconds), "share", apart=False)
+        found = report(recorder.path("share"))
+        own = found["tare"]
+        if own["sampler_cpu_ns"] is None:
+            raise Void("the report does not say what sampling cost")
+        figure.add(100 * own["sampler_cpu_ns"] / found["run"]["elapsed_ns"],
+                   f"every {own['interval_ns'] / 1e6:.0f} ms, at the longest {own['longest_interval_ns'] / 1e6:.0f} ms")
+
+
+def page(pages, recorder, spans, times):
+    seconds, memory, size = pages
+    recorder.whole(program("flood", "nested", spans, 8000000, CPUS[0]), "page")
+    out = os.path.join(recorder.folder, "page.html")
+    for _ in range(times):
+        from_s = time.monotonic()
+        process = subprocess.Popen([TARE, "report", "--html", "-o", out, recorder.path("page")],
+                                   stdout=subprocess.DEVNULL)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = status
+        if status != 0:
+            raise Void(f"tare report --html: wait status {status}")
+        seconds.add(time.monotonic() - from_s, f"{spans / 1e6:.0f} M spans")
+        memory.add(usage.ru_maxrss * 1024, "resident, by the kernel")
+        size.add(os.path.getsize(out))
