@@ -172,7 +172,8 @@ TRACES = {
     "damaged": lambda bench: damaged(bench, "kinds", "all", 300),
     "cut": lambda bench: cut(bench, "kinds", "all", 300),
     "rotated": lambda bench: recorded(bench, "nest", "loop", scaled(400000, 100000), options=("--max-size", "64K")),
-    "old": lambda bench: ROOT / "tests" / "fixture" / "format-1.0.tare",
+    "format 1.0": lambda bench: ROOT / "tests" / "fixture" / "format-1.0.tare",
+    "format 1.1": lambda bench: ROOT / "tests" / "fixture" / "format-1.1.tare",
 }
 
 

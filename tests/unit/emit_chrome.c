@@ -42,19 +42,22 @@ static void counts_are_equal(void **state)
 static void old_files_have_equal_counts(void **state)
 {
     (void)state;
-    char path[512];
-    tare__trace *trace;
-    tare__analysis *analysis;
-    tare__error error = {""};
-    fixture_path(path, "format-1.0.tare");
-    assert_int_equal(tare__trace_open(path, &trace, &error), 0);
-    assert_int_equal(tare__analyze(trace, &(tare__analyze_options){0}, &analysis, &error), 0);
-    tare__text text = export_path(&tare__emit_chrome, path);
-    assert_true(analysis->run.spans > 0);
-    assert_int_equal(spans_of(&text), analysis->run.spans);
-    tare__text_free(&text);
-    tare__analysis_free(analysis);
-    tare__trace_close(trace);
+    static const char *const names[] = {"format-1.0.tare", "format-1.1.tare"};
+    for (size_t i = 0; i < TARE__COUNT_OF(names); i++) {
+        char path[512];
+        tare__trace *trace;
+        tare__analysis *analysis;
+        tare__error error = {""};
+        fixture_path(path, names[i]);
+        assert_int_equal(tare__trace_open(path, &trace, &error), 0);
+        assert_int_equal(tare__analyze(trace, &(tare__analyze_options){0}, &analysis, &error), 0);
+        tare__text text = export_path(&tare__emit_chrome, path);
+        assert_true(analysis->run.spans > 0);
+        assert_int_equal(spans_of(&text), analysis->run.spans);
+        tare__text_free(&text);
+        tare__analysis_free(analysis);
+        tare__trace_close(trace);
+    }
 }
 
 /* ---- lanes ------------------------------------------------------------------------------------------------ */
