@@ -1,0 +1,36 @@
+/* core: what the files of the extension share. Everything runs attached to the interpreter, with its lock where
+ * there is one.
+ * Must not know what is made of the measurements. */
+#ifndef TARE_PYTHON_CORE_H
+#define TARE_PYTHON_CORE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <tare.h>
+
+/* Each adds one file's types and functions to the module. 0, or -1 with an exception. */
+int tare__py_add_spans(PyObject *module);
+int tare__py_add_session(PyObject *module);
+
+/* ---- the stack of a thread's open spans (stack.c) ------------------------------------------------------ */
+/* Spans of one thread are nested in the trace. Where Python's are not (a generator is left in the middle of a
+ * block and goes on later), those in between are ended and begun again: their time is right, and they come in
+ * pieces. */
+void tare__py_stack_begin(tare_site *site, PyObject *owner); /* the site's, kept while the span is open */
+void tare__py_stack_end(tare_site *site);
+
+/* ---- asyncio (task.c) ------------------------------------------------------------------------------------ */
+/* Spans of a task are not nested in its thread's: they are complete spans on a track of the task's own. */
+int tare__py_add_tasks(PyObject *module);
+typedef struct tare__py_task tare__py_task;
+/* The running task's state; NULL: no task runs (with no exception), or it could not be made (told to nobody: a
+ * span is then recorded as the thread's). */
+tare__py_task *tare__py_task_now(void);
+void tare__py_task_begin(tare__py_task *task, tare_site *site, PyObject *owner);
+bool tare__py_task_end(tare__py_task *task, tare_site *site); /* false: not begun by this task */
+
+#endif

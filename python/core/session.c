@@ -1,0 +1,165 @@
+/* session: marks, counters, steps, and starting and ending a recording, as the package offers them.
+ * Any thread, attached to the interpreter. Must not know spans. */
+#include "core.h"
+
+#include <string.h>
+
+static PyObject *raise_status(int status, const char *what)
+{
+    if (status == TARE_E_MEMORY)
+        return PyErr_NoMemory();
+    return PyErr_Format(status == TARE_E_USAGE ? PyExc_ValueError : PyExc_RuntimeError, "%s: %s", what,
+                        tare_status_text(status));
+}
+
+PyDoc_STRVAR(mark_doc, "mark(name)\n--\n\nAn instant worth seeing on the timeline.\n\n"
+                       "    tare.mark(\"checkpoint written\")\n");
+static PyObject *mark(PyObject *module, PyObject *name)
+{
+    (void)module;
+    const char *text = PyUnicode_AsUTF8(name);
+    if (!text)
+        return NULL;
+    tare_mark_name(text);
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(counter_doc, "counter(name, value)\n--\n\nA value over time: a loss, a queue's length.\n\n"
+                          "    tare.counter(\"loss\", loss.item())\n");
+static PyObject *counter(PyObject *module, PyObject *arguments)
+{
+    (void)module;
+    const char *name;
+    double value;
+    if (!PyArg_ParseTuple(arguments, "sd:counter", &name, &value))
+        return NULL;
+    tare_counter_name(name, value);
+    Py_RETURN_NONE;
+}
+
+static bool read_index(PyObject *object, unsigned long long *index)
+{
+    *index = PyLong_AsUnsignedLongLong(object);
+    if (!PyErr_Occurred())
+        return true;
+    if (PyErr_ExceptionMatches(PyExc_OverflowError))
+        PyErr_SetString(PyExc_ValueError, "a step's index is a whole number of 0 or more");
+    return false;
+}
+
+#define INDEXED(name, call)                                                                                        \
+    static PyObject *name(PyObject *module, PyObject *object)                                                      \
+    {                                                                                                              \
+        (void)module;                                                                                              \
+        unsigned long long index;                                                                                  \
+        if (!read_index(object, &index))                                                                           \
+            return NULL;                                                                                           \
+        call(index);                                                                                               \
+        Py_RETURN_NONE;                                                                                            \
+    }
+INDEXED(step_begin, tare_step_begin)
+INDEXED(step_next, tare_step_next)
+INDEXED(epoch_begin, tare_epoch_begin)
+INDEXED(epoch_next, tare_epoch_next)
+
+#define PLAIN(name, call)                                                                                          \
+    static PyObject *name(PyObject *module, PyObject *nothing)                                                     \
+    {                                                                                                              \
+        (void)module, (void)nothing;                                                                               \
+        call();                                                                                                    \
+        Py_RETURN_NONE;                                                                                            \
+    }
+PLAIN(step_end, tare_step_end)
+PLAIN(epoch_end, tare_epoch_end)
+PLAIN(pause_now, tare_pause)
+PLAIN(resume_now, tare_resume)
+
+PyDoc_STRVAR(start_doc,
+             "start(output=None, *, max_bytes=0, last_seconds=0, helper=None)\n--\n\n"
+             "Records this process without `tare run`: a helper process writes the trace.\n\n"
+             "    tare.start(\"train.tare\")\n"
+             "    …\n"
+             "    tare.stop()\n");
+static PyObject *start(PyObject *module, PyObject *arguments, PyObject *named)
+{
+    (void)module;
+    static char *words[] = {"output", "max_bytes", "last_seconds", "helper", NULL};
+    const char *output = NULL, *helper = NULL;
+    unsigned long long max_bytes = 0;
+    double last = 0;
+    if (!PyArg_ParseTupleAndKeywords(arguments, named, "|z$Kdz:start", words, &output, &max_bytes, &last, &helper))
+        return NULL;
+    if (!(last >= 0))
+        return PyErr_Format(PyExc_ValueError, "last_seconds is 0 or more");
+    tare_options options = {.size = sizeof options, .output = output, .helper = helper, .max_bytes = max_bytes,
+                            .last_ns = (uint64_t)(last * 1e9)};
+    int status;
+    Py_BEGIN_ALLOW_THREADS
+    status = tare_start(&options);
+    Py_END_ALLOW_THREADS
+    if (status)
+        return raise_status(status, "tare.start");
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(stop_doc, "stop()\n--\n\nEnds what tare.start began; the trace is then whole.");
+static PyObject *stop(PyObject *module, PyObject *nothing)
+{
+    (void)module, (void)nothing;
+    int status;
+    Py_BEGIN_ALLOW_THREADS
+    status = tare_stop();
+    Py_END_ALLOW_THREADS
+    if (status)
+        return raise_status(status, "tare.stop");
+    Py_RETURN_NONE;
+}
+
+static PyObject *recording(PyObject *module, PyObject *nothing)
+{
+    (void)module, (void)nothing;
+    return PyBool_FromLong(tare_recording());
+}
+
+static PyObject *output(PyObject *module, PyObject *nothing)
+{
+    (void)module, (void)nothing;
+    const char *path = tare_output();
+    if (!*path)
+        Py_RETURN_NONE;
+    return PyUnicode_DecodeFSDefault(path);
+}
+
+static PyObject *thread_name(PyObject *module, PyObject *name)
+{
+    (void)module;
+    const char *text = PyUnicode_AsUTF8(name);
+    if (!text)
+        return NULL;
+    tare_thread_name(text);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"mark", mark, METH_O, mark_doc},
+    {"counter", counter, METH_VARARGS, counter_doc},
+    {"step_begin", step_begin, METH_O, "step_begin(index)\n--\n\nBegins a training loop's iteration."},
+    {"step_next", step_next, METH_O, "step_next(index)\n--\n\nEnds the open step and begins the next one."},
+    {"step_end", step_end, METH_NOARGS, "step_end()\n--\n\nEnds the open step."},
+    {"epoch_begin", epoch_begin, METH_O, "epoch_begin(index)\n--\n\nBegins an epoch."},
+    {"epoch_next", epoch_next, METH_O, "epoch_next(index)\n--\n\nEnds the open epoch and begins the next one."},
+    {"epoch_end", epoch_end, METH_NOARGS, "epoch_end()\n--\n\nEnds the open epoch."},
+    {"pause", pause_now, METH_NOARGS, "pause()\n--\n\nRecords nothing until tare.resume()."},
+    {"resume", resume_now, METH_NOARGS, "resume()\n--\n\nRecords again."},
+    {"recording", recording, METH_NOARGS, "recording()\n--\n\nTrue while events are being kept."},
+    {"output", output, METH_NOARGS, "output()\n--\n\nThe path of the trace being written; None when none is."},
+    {"thread_name", thread_name, METH_O, "thread_name(name)\n--\n\nThis thread's name in the views."},
+    {"start", (PyCFunction)(void (*)(void))start, METH_VARARGS | METH_KEYWORDS, start_doc},
+    {"stop", stop, METH_NOARGS, stop_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+int tare__py_add_session(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions);
+}

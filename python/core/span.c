@@ -1,0 +1,267 @@
+/* span: `with tare.span("name")`. A span object has no state of its own: one a name, for all threads and tasks, so
+ * that entering costs a look-up and the recorder's own few nanoseconds.
+ * Any thread, attached to the interpreter. Must not know where spans go. */
+#include "core.h"
+
+#include <string.h>
+
+typedef struct span {
+    PyObject_HEAD
+    tare_site site;
+    PyObject *name;
+    PyObject *numbers; /* a dict of what is attached at the end; NULL: none */
+} span;
+
+/* More names than this are made up as the program runs (request_17): these spans are not kept. */
+#define KEPT_MAX 16384
+
+static PyTypeObject span_type;
+static PyObject *kept; /* name to span */
+
+/* ---- making and finding -------------------------------------------------------------------------------- */
+
+static span *make(PyObject *name, PyObject *numbers)
+{
+    if (!PyUnicode_Check(name)) {
+        PyErr_Format(PyExc_TypeError, "a span's name is text, not %.100s", Py_TYPE(name)->tp_name);
+        return NULL;
+    }
+    const char *text = PyUnicode_AsUTF8(name);
+    span *self = text ? PyObject_New(span, &span_type) : NULL;
+    if (!self)
+        return NULL;
+    self->site = (tare_site){0, text, NULL, 0, TARE_KIND_SPAN, 1, 0}; /* the text lives as long as the name */
+    Py_INCREF(name);
+    self->name = name;
+    Py_XINCREF(numbers);
+    self->numbers = numbers;
+    return self;
+}
+
+static PyObject *find(PyObject *name)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    PyObject *known;
+    if (PyDict_GetItemRef(kept, name, &known) != 0)
+        return known; /* or NULL with an exception */
+#else
+    PyObject *known = PyDict_GetItemWithError(kept, name);
+    if (known) {
+        Py_INCREF(known);
+        return known;
+    }
+    if (PyErr_Occurred())
+        return NULL;
+#endif
+    PyObject *made = (PyObject *)make(name, NULL);
+    if (made && PyDict_Size(kept) < KEPT_MAX && PyDict_SetItem(kept, name, made))
+        Py_CLEAR(made);
+    return made;
+}
+
+static bool check_numbers(PyObject *numbers)
+{
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    while (PyDict_Next(numbers, &at, &key, &value)) {
+        if (!PyNumber_Check(value)) {
+            PyErr_Format(PyExc_TypeError, "%U is a number, not %.100s", key, Py_TYPE(value)->tp_name);
+            return false;
+        }
+    }
+    return true;
+}
+
+PyDoc_STRVAR(span_doc,
+             "span(name, **numbers)\n--\n\n"
+             "A block of code that is timed, as a context manager or a decorator.\n\n"
+             "Numbers (samples=32, tokens=512, bytes=…) are added up in the report, with their rates.\n\n"
+             "    with tare.span(\"forward\", samples=len(batch)):\n"
+             "        output = model(batch)\n");
+
+static PyObject *get(PyObject *module, PyObject *const *arguments, Py_ssize_t n, PyObject *names)
+{
+    (void)module;
+    if (n != 1)
+        return PyErr_Format(PyExc_TypeError, "span takes one name, not %zd", n);
+    Py_ssize_t count = names ? PyTuple_GET_SIZE(names) : 0;
+    if (count == 0)
+        return find(arguments[0]);
+    PyObject *numbers = PyDict_New();
+    for (Py_ssize_t i = 0; numbers && i < count; i++)
+        if (PyDict_SetItem(numbers, PyTuple_GET_ITEM(names, i), arguments[1 + i]))
+            Py_CLEAR(numbers);
+    PyObject *made = numbers && check_numbers(numbers) ? (PyObject *)make(arguments[0], numbers) : NULL;
+    Py_XDECREF(numbers);
+    return made;
+}
+
+static void drop(PyObject *self)
+{
+    Py_XDECREF(((span *)self)->name);
+    Py_XDECREF(((span *)self)->numbers);
+    PyObject_Free(self);
+}
+
+/* ---- entering and leaving ------------------------------------------------------------------------------- */
+
+static inline void enter_span(PyObject *self)
+{
+    tare_site *site = &((span *)self)->site;
+    tare__py_task *task = tare__py_task_now();
+    if (__builtin_expect(task != NULL, 0))
+        tare__py_task_begin(task, site, self);
+    else
+        tare__py_stack_begin(site, self);
+}
+
+static inline void leave_site(tare_site *site)
+{
+    tare__py_task *task = tare__py_task_now();
+    if (__builtin_expect(task != NULL, 0) && tare__py_task_end(task, site))
+        return;
+    tare__py_stack_end(site);
+}
+
+/* A number belongs to the innermost open span: this one. */
+static void attach(PyObject *numbers)
+{
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    while (PyDict_Next(numbers, &at, &key, &value)) {
+        const char *name = PyUnicode_AsUTF8(key);
+        double number = PyFloat_AsDouble(value);
+        if (name && !(number == -1 && PyErr_Occurred())) {
+            tare_site site;
+            if (tare_recording())
+                tare_number(tare__dynamic(name, TARE_KIND_NUMBER, &site), number);
+        }
+        PyErr_Clear(); /* checked when it was given; a number that changed its mind is not worth an exception */
+    }
+}
+
+static PyObject *enter(PyObject *self, PyObject *nothing)
+{
+    (void)nothing;
+    if (__builtin_expect(tare__gate_now() != 0, 1))
+        enter_span(self);
+    Py_INCREF(self);
+    return self;
+}
+
+static PyObject *leave(PyObject *self, PyObject *const *arguments, Py_ssize_t n)
+{
+    (void)arguments, (void)n;
+    span *of = (span *)self;
+    if (__builtin_expect(tare__gate_now() != 0, 1)) {
+        if (of->numbers)
+            attach(of->numbers);
+        leave_site(&of->site);
+    }
+    Py_RETURN_NONE;
+}
+
+static bool is_span(PyObject *object, const char *who)
+{
+    if (Py_TYPE(object) == &span_type)
+        return true;
+    PyErr_Format(PyExc_TypeError, "%s takes a span (tare.span(\"name\")), not %.100s", who, Py_TYPE(object)->tp_name);
+    return false;
+}
+
+PyDoc_STRVAR(begin_doc, "begin(span)\n--\n\n"
+                        "Begins a span made by tare.span, where a with block does not fit. tare.end(span) ends it.\n\n"
+                        "    load = tare.span(\"load\")\n"
+                        "    tare.begin(load)\n"
+                        "    …\n"
+                        "    tare.end(load)\n");
+static PyObject *begin(PyObject *module, PyObject *of)
+{
+    (void)module;
+    if (!is_span(of, "begin"))
+        return NULL;
+    if (tare__gate_now() != 0)
+        enter_span(of);
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(end_doc, "end(span)\n--\n\nEnds a span begun by tare.begin.");
+static PyObject *end(PyObject *module, PyObject *of)
+{
+    (void)module;
+    if (!is_span(of, "end"))
+        return NULL;
+    if (tare__gate_now() != 0)
+        leave_site(&((span *)of)->site);
+    Py_RETURN_NONE;
+}
+
+/* ---- as a decorator: the wrapper is Python's, made by the package ------------------------------------------ */
+
+static PyObject *decorate(PyObject *self, PyObject *arguments, PyObject *named)
+{
+    PyObject *function;
+    static char *words[] = {"function", NULL};
+    if (!PyArg_ParseTupleAndKeywords(arguments, named, "O:span", words, &function))
+        return NULL;
+    PyObject *package = PyImport_ImportModule("tare._wrap");
+    PyObject *made = package ? PyObject_CallMethod(package, "wrap", "OO", self, function) : NULL;
+    Py_XDECREF(package);
+    return made;
+}
+
+static PyObject *show(PyObject *self)
+{
+    return PyUnicode_FromFormat("tare.span(%R)", ((span *)self)->name);
+}
+
+static PyObject *name_of(PyObject *self, void *closure)
+{
+    (void)closure;
+    PyObject *name = ((span *)self)->name;
+    Py_INCREF(name);
+    return name;
+}
+
+static PyMethodDef methods[] = {
+    {"__enter__", enter, METH_NOARGS, NULL},
+    {"__exit__", (PyCFunction)(void (*)(void))leave, METH_FASTCALL, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef members[] = {
+    {"name", name_of, NULL, "the name it is shown under", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyTypeObject span_type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "tare.Span",
+    .tp_doc = "A block of code that is timed; made by tare.span.",
+    .tp_basicsize = sizeof(span),
+    .tp_dealloc = drop,
+    .tp_repr = show,
+    .tp_call = decorate,
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_methods = methods,
+    .tp_getset = members,
+};
+
+static PyMethodDef functions[] = {
+    {"span", (PyCFunction)(void (*)(void))get, METH_FASTCALL | METH_KEYWORDS, span_doc},
+    {"begin", begin, METH_O, begin_doc},
+    {"end", end, METH_O, end_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+int tare__py_add_spans(PyObject *module)
+{
+    if (PyType_Ready(&span_type) || !(kept = PyDict_New()))
+        return -1;
+    Py_INCREF(&span_type);
+    if (PyModule_AddObject(module, "Span", (PyObject *)&span_type)) {
+        Py_DECREF(&span_type);
+        return -1;
+    }
+    return PyModule_AddFunctions(module, functions);
+}

@@ -1,0 +1,199 @@
+/* task: spans of asyncio's tasks, which take turns on one thread: each task has a track, and its spans are
+ * complete spans there. A task's state hangs in its context, and so do those of the tasks it makes: that is how a
+ * span knows the one that caused it.
+ * Any thread, attached to the interpreter. Must not know what is measured in a span. */
+#include "core.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct open_span {
+    tare_site *site;
+    PyObject *owner;
+    uint64_t start, id, parent;
+} open_span;
+
+struct tare__py_task {
+    PyObject_HEAD
+    PyObject *context; /* whose state this is; others that copied it have their own */
+    uint64_t cause;    /* id of the span open where the task was made; 0: none */
+    uint32_t track;
+    uint32_t depth, room;
+    open_span *open;
+};
+
+static PyTypeObject task_type;
+static PyObject *state;            /* the context variable */
+static PyObject *running_loop, *current_task; /* of asyncio; NULL: not imported yet */
+static _Atomic uint64_t last_id;
+/* The context in which this thread was last seen to run no loop: most threads never have another. */
+static __thread PyObject *plain __attribute__((tls_model("initial-exec")));
+
+/* ---- the object ---------------------------------------------------------------------------------------- */
+
+static int traverse(PyObject *self, visitproc visit, void *arg)
+{
+    tare__py_task *task = (tare__py_task *)self;
+    Py_VISIT(task->context);
+    for (uint32_t i = 0; i < task->depth; i++)
+        Py_VISIT(task->open[i].owner);
+    return 0;
+}
+
+static int clear(PyObject *self)
+{
+    tare__py_task *task = (tare__py_task *)self;
+    Py_CLEAR(task->context);
+    while (task->depth)
+        Py_DECREF(task->open[--task->depth].owner);
+    return 0;
+}
+
+static void drop(PyObject *self)
+{
+    PyObject_GC_UnTrack(self);
+    clear(self);
+    free(((tare__py_task *)self)->open);
+    PyObject_GC_Del(self);
+}
+
+static PyTypeObject task_type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "tare._core._Task",
+    .tp_basicsize = sizeof(tare__py_task),
+    .tp_dealloc = drop,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .tp_traverse = traverse,
+    .tp_clear = clear,
+};
+
+/* ---- which task runs ------------------------------------------------------------------------------------- */
+
+/* asyncio is not imported for this: where nobody did, no task runs. Looked for only when a module has come. */
+static bool find_asyncio(void)
+{
+    static Py_ssize_t modules_seen;
+    if (current_task)
+        return true;
+    PyObject *modules = PyImport_GetModuleDict();
+    if (!modules || PyDict_Size(modules) == modules_seen)
+        return false;
+    modules_seen = PyDict_Size(modules);
+    PyObject *asyncio = PyDict_GetItemString(modules, "asyncio");
+    if (!asyncio)
+        return false;
+    PyObject *loop = PyObject_GetAttrString(asyncio, "_get_running_loop");
+    PyObject *task = loop ? PyObject_GetAttrString(asyncio, "current_task") : NULL;
+    if (!task) { /* half imported */
+        Py_XDECREF(loop);
+        PyErr_Clear();
+        modules_seen = 0;
+        return false;
+    }
+    running_loop = loop;
+    current_task = task;
+    return true;
+}
+
+/* The running task (a new reference), or NULL without an exception. */
+static PyObject *find_task(void)
+{
+    PyObject *loop = PyObject_CallNoArgs(running_loop), *task = NULL;
+    if (loop == Py_None)
+        plain = PyThreadState_Get()->context;
+    else if (loop)
+        task = PyObject_CallFunctionObjArgs(current_task, loop, NULL);
+    Py_XDECREF(loop);
+    if (task == Py_None)
+        Py_CLEAR(task);
+    PyErr_Clear();
+    return task;
+}
+
+static uint32_t track_of(PyObject *task)
+{
+    PyObject *name = PyObject_CallMethod(task, "get_name", NULL);
+    const char *text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
+    uint32_t track = tare_track(text ? text : "task", TARE_TRACK_TASK);
+    Py_XDECREF(name);
+    PyErr_Clear();
+    return track;
+}
+
+static tare__py_task *make_state(PyObject *context, const tare__py_task *from)
+{
+    PyObject *task = find_task();
+    tare__py_task *made = task ? PyObject_GC_New(tare__py_task, &task_type) : NULL;
+    if (made) {
+        made->track = track_of(task);
+        made->cause = from && from->depth ? from->open[from->depth - 1].id : 0;
+        made->depth = made->room = 0;
+        made->open = NULL;
+        made->context = context;
+        Py_INCREF(context);
+        PyObject_GC_Track((PyObject *)made);
+        PyObject *token = PyContextVar_Set(state, (PyObject *)made);
+        Py_XDECREF(token);
+        if (!token)
+            Py_CLEAR(made);
+    }
+    Py_XDECREF(task);
+    PyErr_Clear();
+    Py_XDECREF(made); /* the context keeps it */
+    return made;
+}
+
+tare__py_task *tare__py_task_now(void)
+{
+    PyObject *context = PyThreadState_Get()->context, *value = NULL;
+    if (!context || context == plain || !find_asyncio())
+        return NULL;
+    if (PyContextVar_Get(state, NULL, &value))
+        return PyErr_Clear(), NULL;
+    tare__py_task *known = (tare__py_task *)value;
+    Py_XDECREF(value); /* the context keeps it */
+    return known && known->context == context ? known : make_state(context, known);
+}
+
+/* ---- its spans --------------------------------------------------------------------------------------------- */
+
+void tare__py_task_begin(tare__py_task *task, tare_site *site, PyObject *owner)
+{
+    if (task->depth == task->room) {
+        uint32_t room = task->room ? 2 * task->room : 8;
+        open_span *larger = realloc(task->open, room * sizeof *larger);
+        if (!larger)
+            return;
+        task->open = larger;
+        task->room = room;
+    }
+    uint64_t parent = task->depth ? task->open[task->depth - 1].id : task->cause;
+    Py_INCREF(owner);
+    task->open[task->depth++] = (open_span){site, owner, tare_now(), atomic_fetch_add(&last_id, 1) + 1, parent};
+}
+
+bool tare__py_task_end(tare__py_task *task, tare_site *site)
+{
+    uint32_t at = task->depth;
+    while (at > 0 && task->open[at - 1].site != site)
+        at--;
+    if (at == 0)
+        return false;
+    open_span span = task->open[at - 1];
+    memmove(task->open + at - 1, task->open + at, (task->depth - at) * sizeof *task->open);
+    task->depth--;
+    tare_complete(site, &(tare_complete_span){task->track, span.start, tare_now(), span.id, span.parent, 0});
+    Py_DECREF(span.owner);
+    return true;
+}
+
+int tare__py_add_tasks(PyObject *module)
+{
+    (void)module;
+    /* Ids of other processes of the run must differ. */
+    atomic_store(&last_id, (uint64_t)getpid() << 40);
+    state = PyContextVar_New("tare", NULL);
+    return state && PyType_Ready(&task_type) == 0 ? 0 : -1;
+}
