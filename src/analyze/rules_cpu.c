@@ -235,13 +235,20 @@ void tare__rule_one_core(findings *out, const tare__analysis *of)
     tare__finding_when(finding, &alone);
     tare__finding_say(out, &finding->title, "One thread does the work: %s of %s in use",
                       count(alone.mean).text, cores(allowed).text);
-    tare__finding_say(
-        out, &finding->evidence,
-        "For %s (%s of the run) the program used about one core of the %s it may use. %s of its CPU "
-        "time is %s %llu (%s)",
-        tare__show_time(alone.held_ns).text, percent(alone.share).text, count(allowed).text,
-        percent(one.seconds / one.all_seconds).text, is_thread ? "thread" : "process",
-        (unsigned long long)one.thread->key, tare__show_name(one.thread->label).text);
+    if (alone.mean >= limit(LIMIT_ONE_CORE_LEAST))
+        tare__finding_say(out, &finding->evidence,
+                          "For %s (%s of the run) the program used about one core of the %s it may use.",
+                          tare__show_time(alone.held_ns).text, percent(alone.share).text,
+                          count(allowed).text);
+    else
+        tare__finding_say(
+            out, &finding->evidence,
+            "For %s (%s of the run) one thread wanted to run all along, and got %s; it may use %s.",
+            tare__show_time(alone.held_ns).text, percent(alone.share).text, cores(alone.mean).text,
+            cores(allowed).text);
+    tare__finding_say(out, &finding->evidence, "%s of its CPU time is %s %llu (%s)",
+                      percent(one.seconds / one.all_seconds).text, is_thread ? "thread" : "process",
+                      (unsigned long long)one.thread->key, tare__show_name(one.thread->label).text);
     if (is_thread)
         tare__finding_say(out, &finding->evidence, "of process %llu.", (unsigned long long)one.thread->owner);
     else
@@ -301,16 +308,16 @@ void tare__rule_shared_machine(findings *out, const tare__analysis *of)
     else
         tare__finding_say(out, &finding->title, "Others share the machine: it got %s of the %s it wanted",
                           count(used).text, cores(wanted).text);
-    if (isfinite(steal))
+    if (stolen)
         tare__finding_say(out, &finding->evidence,
                           "The hypervisor gave %s of this machine's CPU time to others.",
                           percent(steal).text);
     if (crowded) {
         tare__finding_say(
             out, &finding->evidence,
-            "Of the %s it may use the program got %s, and %s threads on average were running or ready "
-            "to; in %s of the time some task waited for a CPU.",
-            cores(of->usage.cores_allowed).text, cores(used).text, count(wanted).text, percent(waits).text);
+            "It may use %s; its threads wanted %s and got %s. In %s of the time some task waited "
+            "for a CPU.",
+            cores(of->usage.cores_allowed).text, cores(wanted).text, cores(used).text, percent(waits).text);
         say_others(out, finding, of, used);
     }
     tare__finding_say(

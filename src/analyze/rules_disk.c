@@ -112,7 +112,7 @@ void tare__rule_disk_bound(findings *out, const tare__analysis *of)
         tare__finding_say(out, &finding->evidence,
                           "For %s (%s of the run) threads of it waited for a disk, and no more of them ran.",
                           tare__show_time(waits.held_ns).text, percent(waits.share).text);
-    if (isfinite(pressure))
+    if (pressure >= limit(LIMIT_DISK_WAIT_LEAST))
         tare__finding_say(out, &finding->evidence,
                           "In %s of the time some task of its container waited for a disk.",
                           percent(pressure).text);

@@ -152,18 +152,18 @@ static void tell_growth(findings *out, const tare__analysis *of, tare__metric me
     finding->from_ns = growth->from_ns;
     finding->to_ns = growth->to_ns;
     tare__finding_say(out, &finding->title, "Memory grows steadily by %s a second", bytes(rate).text);
+    if (who)
+        tare__finding_say(out, &finding->evidence, "Process %llu (%s) grows by %s a second.",
+                          (unsigned long long)who->key, tare__show_name(who->label).text,
+                          bytes(own_slope * 1e9).text);
     tare__finding_say(
         out, &finding->evidence,
-        "%s of all processes grew by %s from %s to %s, to %s: %s a second, with 95 %% confidence "
+        "%s of all processes together grew by %s from %s to %s, to %s: %s a second, with 95 %% confidence "
         "between %s and %s (straight line: R² %s).",
-        metric == TARE__M_RSS_ANON ? "Memory of their own" : "Resident memory", bytes(growth->grown).text,
+        metric == TARE__M_RSS_ANON ? "Anonymous memory" : "Resident memory", bytes(growth->grown).text,
         tare__show_time(growth->from_ns).text, tare__show_time(growth->to_ns).text, bytes(growth->last).text,
         bytes(rate).text, bytes(growth->trend.low * 1e9).text, bytes(growth->trend.high * 1e9).text,
         tare__show(growth->trend.fit, TARE__SHOW_COUNT).text);
-    if (who)
-        tare__finding_say(out, &finding->evidence, "Most of it is process %llu (%s): %s a second.",
-                          (unsigned long long)who->key, tare__show_name(who->label).text,
-                          bytes(own_slope * 1e9).text);
     say_prediction(out, finding, growth, room_left(of, growth));
     tare__finding_say(
         out, &finding->advice,

@@ -71,10 +71,11 @@ static void say_open_span(findings *out, tare__finding *finding, const tare__ana
                           tare__show_name(inner->name).text);
 }
 
+/* What processes hold: caches of files fill a container to its limit as a matter of course. */
 static double most_used(const tare__analysis *of)
 {
-    const tare__metric_row *used = tare__rows_first(of, TARE__M_MEMORY_USED, TARE__SUBJECT_CONTAINER);
-    double most = used ? used->max : NAN;
+    const tare__metric_row *own = tare__rows_first(of, TARE__M_RSS_ANON, TARE__SUBJECT_CONTAINER);
+    double most = own ? own->max : NAN;
     most = fmax(most, of->usage.tree_rss_max_bytes); /* fmax takes the one that is a number */
     return fmax(most, of->usage.rss_peak_bytes);
 }
@@ -87,21 +88,20 @@ void tare__rule_killed(findings *out, const tare__analysis *of)
         return;
     tare__finding *finding = tare__finding_add(out, TARE__CRITICAL);
     if (isfinite(allowed))
-        tare__finding_say(out, &finding->title,
-                          "Killed for want of memory: %s of the %s it may use were in use", bytes(used).text,
+        tare__finding_say(out, &finding->title, "Killed for want of memory at its limit of %s",
                           bytes(allowed).text);
     else
         tare__finding_say(out, &finding->title, "Killed for want of memory after %s",
                           tare__show_time(of->run.elapsed_ns).text);
+    say_who_grew(out, finding, of);
+    if (used <= allowed)
+        tare__finding_say(out, &finding->evidence, "At most %s were seen in use; the limit is %s.",
+                          bytes(used).text, bytes(allowed).text);
     tare__finding_say(out, &finding->evidence, "%s",
                       of->run.oom_killed
                           ? "The kernel counted a process killed for want of memory."
                           : "It was killed by SIGKILL with its memory at the limit; the kernel's own count "
                             "is not known.");
-    say_who_grew(out, finding, of);
-    if (isfinite(used) && isfinite(allowed))
-        tare__finding_say(out, &finding->evidence, "At most %s were seen in use; the limit is %s.",
-                          bytes(used).text, bytes(allowed).text);
     say_open_span(out, finding, of);
     tare__finding_say(
         out, &finding->advice,
