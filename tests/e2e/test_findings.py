@@ -235,10 +235,10 @@ def test_others_on_the_machine(bench, slowed):
 def test_waiting_for_a_disk(bench, favoured):
     found = run(bench, favoured, TROUBLE, "sync", 2500, 1)
     waits = [row["mean"] for row in found.metric("threads.disk_wait", "tree")]
-    if not waits or waits[0] < 0.45:
+    if not waits or waits[0] < 0.27:
         pytest.skip(f"this disk does not keep a program waiting: {waits} threads on average")
     assert "disk-bound" in found, found.told()
-    assert found["disk-bound"]["gain"] > 0.2 and "fsync" in found["disk-bound"]["advice"]
+    assert found["disk-bound"]["gain"] >= 0.2 and "fsync" in found["disk-bound"]["advice"]
     assert found.ids.index("disk-bound") < min((found.ids.index(late) for late in ("iowait", "disk-busy")
                                                 if late in found), default=99)
 
