@@ -152,7 +152,7 @@ static int find_place(report_settings *settings, const char *path, tare__error *
         if (asprintf(&settings->default_output, "%.*s%s", (int)length, path, places[i].ending) < 0)
             return tare__fail(error, TARE_E_MEMORY, "out of memory");
         if (access(settings->default_output, F_OK) == 0)
-            return tare__fail(error, TARE_E_USAGE, "'%.200s' is there already; name another with -o, or overwrite it: -o %.200s",
+            return tare__fail(error, TARE_E_USAGE, "'%.200s' is there already; -o %.200s would replace it",
                               settings->default_output, settings->default_output);
         settings->output = settings->default_output;
     }

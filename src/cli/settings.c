@@ -88,8 +88,8 @@ static int take_pair(void *context, const tare__toml_pair *pair, tare__error *er
     size_t i = find_known(pair->key);
     if (i == KNOWN) {
         const char *near = near_known(pair->key);
-        return tare__fail(error, TARE_E_USAGE, "%s:%u: there is no setting '%s'%s%s%s", to->file, pair->line, pair->key,
-                          near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+        return tare__fail(error, TARE_E_USAGE, "%s:%u: there is no setting '%s'%s%s%s", to->file, pair->line,
+                          pair->key, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
     }
     if (known[i].is_switch != (pair->kind == TARE__TOML_SWITCH))
         return tare__fail(error, TARE_E_USAGE, "%s:%u: %s is %s", to->file, pair->line, known[i].name,

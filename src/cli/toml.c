@@ -3,6 +3,7 @@
  * Must not know what the settings mean. */
 #include "toml.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #include "tare.h"
@@ -37,7 +38,8 @@ static void skip_blanks(reader *from)
 
 static bool at_line_end(const reader *from)
 {
-    return from->at >= from->end || *from->at == '\n' || (*from->at == '\r' && from->at + 1 < from->end && from->at[1] == '\n');
+    return from->at >= from->end || *from->at == '\n' ||
+           (*from->at == '\r' && from->at + 1 < from->end && from->at[1] == '\n');
 }
 
 static void skip_line(reader *from)
@@ -131,11 +133,12 @@ static bool read_code(reader *from, buffer *to)
     int digits = *from->at++ == 'u' ? 4 : 8;
     uint32_t code = 0;
     for (int i = 0; i < digits; i++, from->at++) {
-        char c = here(from);
-        int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-        if (digit < 0)
+        static const char hex[] = "0123456789abcdef";
+        char c = (char)tolower((unsigned char)here(from));
+        const char *digit = c ? strchr(hex, c) : NULL;
+        if (!digit)
             return false;
-        code = code << 4 | (uint32_t)digit;
+        code = code << 4 | (uint32_t)(digit - hex);
     }
     return put_code(to, code);
 }
@@ -160,9 +163,10 @@ static int read_string(reader *from, buffer *to)
         return wrong(from, "a string over several lines is not understood here");
     while (!at_line_end(from) && *from->at != quote) {
         char c = *from->at++;
-        bool good = quote == '"' && c == '\\' ? read_escape(from, to) : (unsigned char)c >= 0x20 ? put(to, c) : c == '\t' && put(to, c);
-        if (!good)
-            return wrong(from, to->used + 2 >= to->room ? "the string is too long" : "the string has a wrong escape or byte");
+        bool escape = quote == '"' && c == '\\', plain = (unsigned char)c >= 0x20 || c == '\t';
+        if (!(escape ? read_escape(from, to) : plain && put(to, c)))
+            return wrong(from, to->used + 2 >= to->room ? "the string is too long"
+                                                        : "the string has a wrong escape or byte");
     }
     if (here(from) != quote)
         return wrong(from, "the string has no end");

@@ -109,7 +109,8 @@ size_t tare__page_rows(const tare__page *page, size_t n, size_t few)
 /* Whether a figure would be torn from its unit or its number by a break between these words. */
 static bool belongs_together(const char *word, size_t length, const char *next)
 {
-    static const char *const units[] = {"ns", "µs", "ms", "s", "B", "KiB", "MiB", "GiB", "TiB", "%", "CPU", "W", "J"};
+    static const char *const units[] = {"ns",  "µs",  "ms", "s",   "B", "KiB", "MiB",
+                                        "GiB", "TiB", "%",  "CPU", "W", "J"};
     size_t next_length = strcspn(next, " ,;)");
     if (word[0] == '#')
         return true;

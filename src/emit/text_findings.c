@@ -106,15 +106,17 @@ static void put_findings(tare__page *page, const tare__analysis *analysis, size_
 /* As much of each as the page has room for. */
 static void put_as_fits(tare__page *page, const tare__analysis *analysis, size_t shown)
 {
-    static const detail details[] = {{3, 3, 2, 2}, {2, 2, 2, 2}, {2, 2, 2, 1}, {2, 2, 1, 1}, {2, 2, 1, 0}, {2, 2, 0, 0}};
+    static const detail details[] = {{3, 3, 2, 2}, {2, 2, 2, 2}, {2, 2, 2, 1}, {2, 2, 1, 1}, {2, 2, 1, 0},
+                                     {2, 2, 0, 0}};
+    const size_t last = TARE__COUNT_OF(details) - 1;
     tare__text *whole = page->out, lines = {0};
     page->out = &lines;
     for (size_t i = 0; shown > 0; i++) {
         tare__text_clear(&lines);
-        put_findings(page, analysis, shown, &details[i < TARE__COUNT_OF(details) ? i : TARE__COUNT_OF(details) - 1]);
+        put_findings(page, analysis, shown, &details[i < last ? i : last]);
         if (tare__page_lines_of(&lines) + 2 <= page->lines || shown == 1 || lines.failed)
             break;
-        shown -= i >= TARE__COUNT_OF(details);
+        shown -= i > last;
     }
     page->out = whole;
     tare__text_append(page->out, lines.data, lines.length);

@@ -132,16 +132,19 @@ static void tell_cpu(used *used, const tare__usage_table *usage)
 
 static void tell_memory(used *used, const tare__usage_table *usage)
 {
-    char peak[TARE__UNIT_BYTES], share[TARE__UNIT_BYTES], allowed[TARE__UNIT_BYTES], most[TARE__UNIT_BYTES], name[64];
+    char peak[TARE__UNIT_BYTES], share[TARE__UNIT_BYTES], allowed[TARE__UNIT_BYTES], most[TARE__UNIT_BYTES];
+    char name[64];
     if (!isfinite(usage->rss_peak_bytes))
         return;
-    add_words(used, "%s%s", usage->rss_peak_at_least ? "at least " : "", tare__unit_bytes(peak, usage->rss_peak_bytes));
+    add_words(used, "%s%s", usage->rss_peak_at_least ? "at least " : "",
+              tare__unit_bytes(peak, usage->rss_peak_bytes));
     if (usage->rss_peak_process && usage->processes_max > 1) {
         tare__text_fit(name, sizeof name, usage->rss_peak_process, 12);
         add_words(used, " (%s)", name);
     }
     if (usage->memory_allowed_bytes > 0)
-        add_words(used, " · %s of %s", tare__unit_percent(share, usage->rss_peak_bytes / usage->memory_allowed_bytes),
+        add_words(used, " · %s of %s",
+                  tare__unit_percent(share, usage->rss_peak_bytes / usage->memory_allowed_bytes),
                   tare__unit_bytes(allowed, usage->memory_allowed_bytes));
     if (isfinite(usage->tree_rss_max_bytes))
         snprintf(used->top, sizeof used->top, "max %s", tare__unit_bytes(most, usage->tree_rss_max_bytes));
