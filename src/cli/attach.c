@@ -135,7 +135,7 @@ static int attach_main(int argc, char **argv)
 
 const tare__cli_command tare__cli_attach = {
     .name = "attach",
-    .summary = "profiles a process that runs already, as far as it can be seen from outside",
+    .summary = "profiles a process that runs already, from outside",
     .usage = "[options] PID",
     .details = "Ends with the process, with --for, or with Ctrl-C; the process runs on. Exit status:\n"
                "0 the trace was written; 1 the process may not be looked at, or the trace could\n"
@@ -145,6 +145,7 @@ const tare__cli_command tare__cli_attach = {
                 "  tare attach --live $(pgrep -n -f train.py)\n",
     .options = attach_options,
     .option_count = TARE__COUNT_OF(attach_options),
+    .settings = TARE__SETTINGS_RECORDING,
     .take = take_attach_option,
     .main = attach_main,
 };

@@ -35,6 +35,9 @@ typedef struct tare__cli_words {
     bool help;   /* --help was asked for: nothing else matters */
 } tare__cli_words;
 
+/* Settings that may stand in variables and files, by what they are for. */
+enum { TARE__SETTINGS_RECORDING = 1, TARE__SETTINGS_SHOWING = 2 };
+
 typedef struct tare__cli_command {
     const char *name;
     const char *summary;  /* half a line */
@@ -43,6 +46,7 @@ typedef struct tare__cli_command {
     const char *examples; /* lines, each indented */
     const tare__cli_option *options;
     size_t option_count;
+    unsigned settings;    /* which of the settings it takes, besides its own words: TARE__SETTINGS_… */
     bool command_follows; /* words are another program's: the first one and all after it are left alone */
     /* Takes one option into the command's settings. 0, or a status with a sentence. */
     int (*take)(void *settings, int key, const char *argument, tare__error *error);

@@ -48,7 +48,7 @@ static const tare__cli_option report_options[] = {
 };
 
 typedef struct report_settings {
-    const char *format, *output, *rules_file;
+    const char *format, *output, *folder, *rules_file;
     char *default_output; /* where a page goes that nobody gave a name */
     tare__analyze_options analyze;
     tare__emit_options emit;
@@ -100,7 +100,7 @@ static int take_name(const char *what, const char *argument, const char **into, 
 static int take_csv(report_settings *settings, const char *argument, tare__error *error)
 {
     int status = take_format(settings, TARE__VIEW_CSV, error);
-    return status ? status : take_name("csv", argument, &settings->output, error);
+    return status ? status : take_name("csv", argument, &settings->folder, error);
 }
 
 static int take_report_option(void *context, int key, const char *argument, tare__error *error)
@@ -227,15 +227,18 @@ static int open_trace(const char *path, tare__trace **trace, tare__error *error)
     return status;
 }
 
-static int open_input(const char *path, tare__trace **trace, tare__error *error)
+/* *shown is the name of the trace that is open, which is another than `path` when that was a folder. */
+static int open_input(const char *path, tare__trace **trace, const char **shown, tare__error *error)
 {
     static tare__salvaged saved;
+    *shown = path;
     if (!is_folder(path))
         return open_trace(path, trace, error);
     int status = tare__salvage(path, &saved, error);
     if (status)
         return status;
     say_salvaged(&saved);
+    *shown = saved.trace;
     return tare__trace_open(saved.trace, trace, error);
 }
 
@@ -266,7 +269,7 @@ static int report(tare__trace *trace, report_settings *settings, tare__error *er
     bool unwritten = false;
     int status = tare__view_needs_tables(format) ? analyze(trace, settings, &analysis, error) : 0;
     if (!status)
-        status = tare__view_write(format, settings->output, trace, analysis, &settings->emit, &unwritten, error);
+        status = tare__view_write(format, settings->folder ? settings->folder : settings->output, trace, analysis, &settings->emit, &unwritten, error);
     tare__analysis_free(analysis);
     if (!status && settings->default_output)
         tare__cli_say(ME, "wrote %s", settings->default_output);
@@ -282,9 +285,10 @@ static int read_settings(int argc, char **argv, report_settings *settings, tare_
     if (status || words->help)
         return status;
     status = find_input(words, path, error);
+    if (!status && settings->output && settings->folder)
+        return tare__fail(error, TARE_E_USAGE, "--csv has its folder: --output does not go with it");
     if (!status && settings->output && same_file(*path, settings->output))
         return tare__fail(error, TARE_E_USAGE, "--output names the trace itself; the report would replace it");
-    settings->emit.trace = *path;
     return status ? status : find_place(settings, *path, error);
 }
 
@@ -303,7 +307,7 @@ static int report_main(int argc, char **argv)
     }
     signal(SIGPIPE, SIG_IGN); /* a reader that has seen enough is no failure */
     tare__trace *trace = NULL;
-    status = open_input(path, &trace, &error);
+    status = open_input(path, &trace, &settings.emit.trace, &error);
     int exit_status = status ? exit_status_of(status) : report(trace, &settings, &error);
     tare__trace_close(trace);
     free(settings.default_output);
@@ -314,7 +318,7 @@ static int report_main(int argc, char **argv)
 
 const tare__cli_command tare__cli_report = {
     .name = "report",
-    .summary = "shows a recorded run: what it used, what stands out, where the time went",
+    .summary = "shows a recorded run: a summary, a page, tables, exports",
     .usage = "[options] FILE|FOLDER",
     .details = "A folder is that of a session whose collector was killed: what is left in it is\n"
                "saved into its trace first. Exit status: 0; 1 the report could not be written;\n"
@@ -326,6 +330,7 @@ const tare__cli_command tare__cli_report = {
                 "  tare report --events train.tare | sort -ns\n",
     .options = report_options,
     .option_count = TARE__COUNT_OF(report_options),
+    .settings = TARE__SETTINGS_SHOWING,
     .take = take_report_option,
     .main = report_main,
 };

@@ -140,6 +140,7 @@ const tare__cli_command tare__cli_run = {
                 "  tare run --last 60s --live -- python3 train.py\n",
     .options = run_options,
     .option_count = TARE__COUNT_OF(run_options),
+    .settings = TARE__SETTINGS_RECORDING,
     .command_follows = true,
     .take = take_run_option,
     .main = run_main,

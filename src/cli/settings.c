@@ -17,15 +17,22 @@
 
 extern char **environ;
 
-/* What may be set for good. A command takes those that its own table has, of the same kind. */
+#define RECORDING TARE__SETTINGS_RECORDING
+#define SHOWING   TARE__SETTINGS_SHOWING
+
+/* What may be set for good: not what names a file of one run, such as --output, nor what --force would do. */
 static const struct {
     const char *name;
     bool is_switch;
+    unsigned of; /* commands that take it if they have an option of that name */
 } known[] = {
-    {"output", false},   {"quiet", true},     {"max-size", false}, {"last", false},  {"pool", false},
-    {"readable", true},  {"no-wait", true},   {"interval", false}, {"no-sampling", true}, {"without", false},
-    {"carbon", false},   {"rules", false},    {"live", true},      {"html", false},  {"json", false},
-    {"csv", false},      {"chrome", false},   {"perfetto", false}, {"width", false}, {"by", false},
+    {"quiet", true, RECORDING},     {"max-size", false, RECORDING}, {"last", false, RECORDING},
+    {"pool", false, RECORDING},     {"readable", true, RECORDING},  {"no-wait", true, RECORDING},
+    {"interval", false, RECORDING}, {"no-sampling", true, RECORDING}, {"without", false, RECORDING},
+    {"carbon", false, RECORDING},   {"live", true, RECORDING},      {"rules", false, RECORDING | SHOWING},
+    {"html", false, RECORDING},     {"json", false, RECORDING},     {"csv", false, RECORDING},
+    {"chrome", false, RECORDING},   {"perfetto", false, RECORDING}, {"width", false, SHOWING},
+    {"by", false, SHOWING},
 };
 
 #define KNOWN TARE__COUNT_OF(known)
@@ -203,9 +210,10 @@ static int hand_over(const tare__cli_command *command, const settings *from, voi
 {
     for (size_t i = 0; i < KNOWN; i++) {
         const value *value = &from->values[i];
-        for (size_t j = 0; value->text && j < command->option_count; j++) {
+        bool meant = value->text && (known[i].of & command->settings);
+        for (size_t j = 0; meant && j < command->option_count; j++) {
             const tare__cli_option *option = &command->options[j];
-            if (strcmp(option->name, known[i].name) != 0 || !option->argument != known[i].is_switch)
+            if (strcmp(option->name, known[i].name) != 0)
                 continue;
             tare__error inner = {""};
             if (known[i].is_switch && strcmp(value->text, "true") != 0)

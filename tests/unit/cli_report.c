@@ -126,7 +126,7 @@ static void every_format_is_written(void **state)
     snprintf(path, sizeof path, "%s/spans.csv", other);
     assert_int_equal(access(path, R_OK), 0);
     assert_int_equal(REPORT("--csv", other, trace), 0); /* into the same folder again */
-    assert_int_equal(REPORT("--csv", trace, trace), 2);
+    assert_int_equal(REPORT("--csv", trace, trace), 1);
     assert_int_equal(REPORT("--csv", "/proc/none", trace), 1);
     assert_ptr_equal(strstr(said, "tare report: cannot write into the folder '/proc/none': "), said);
     snprintf(path, sizeof path, "rm -r %s", other);
@@ -178,6 +178,7 @@ static void wrong_usage_is_status_two(void **state)
         {{"--json", "--events", "a"}, "--json and --events cannot both be had"},
         {{"--html", "--csv", "d", "a"}, "--html and --csv cannot both be had"},
         {{"--csv", "", "a"}, "--csv: the name is empty"},
+        {{"--csv=d", "-of", "a"}, "--csv has its folder: --output does not go with it"},
         {{"--rules", "", "a"}, "--rules: the name is empty"},
         {{"--by", "threads", "a"}, "--by: 'threads' is not run, process or thread; did you mean thread?"},
         {{"--width", "9", "a"}, "--width: '9' is not a number of columns from 72 to 400"},
@@ -213,6 +214,9 @@ static void a_folder_is_salvaged_first(void **state)
     assert_string_equal(salvaged_folder, session);
     assert_non_null(strstr(said, "12 spans that were still in memory are now in"));
     assert_non_null(strstr(printed, "\tbegin\twork"));
+    assert_int_equal(REPORT(session), 0);
+    assert_non_null(strstr(printed, "a.tare")); /* what to type next: the folder is gone by then */
+    assert_null(strstr(printed, session));
 }
 
 static void an_unfinished_trace_is_finished_first(void **state)

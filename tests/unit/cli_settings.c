@@ -17,16 +17,16 @@
 #include "cli/toml.h"
 #include "tare.h"
 
-enum { INTERVAL, QUIET, LIVE, HTML, WIDTH };
+enum { INTERVAL, QUIET, LIVE, SIZE, WIDTH };
 static const tare__cli_option table[] = {
     {"interval", 0, "TIME", "how often", INTERVAL}, {"quiet", 'q', NULL, "say nothing", QUIET},
-    {"live", 0, NULL, "a line", LIVE},              {"html", 0, NULL, "here it takes no value", HTML},
-    {"max-size", 0, "SIZE", "how large", WIDTH},
+    {"live", 0, NULL, "a line", LIVE},              {"max-size", 0, "SIZE", "how large", SIZE},
+    {"width", 0, "N", "how wide", WIDTH},
 };
 
 typedef struct seen {
-    char interval[64], size[64];
-    int quiet, live, html;
+    char interval[64], size[64], width[64];
+    int quiet, live;
 } seen;
 
 static int take(void *settings, int key, const char *argument, tare__error *error)
@@ -36,11 +36,12 @@ static int take(void *settings, int key, const char *argument, tare__error *erro
         return tare__fail(error, TARE_E_USAGE, "--interval: 'never' is no time");
     if (key == INTERVAL)
         snprintf(to->interval, sizeof to->interval, "%s", argument);
-    if (key == WIDTH)
+    if (key == SIZE)
         snprintf(to->size, sizeof to->size, "%s", argument);
+    if (key == WIDTH)
+        snprintf(to->width, sizeof to->width, "%s", argument);
     to->quiet += key == QUIET;
     to->live += key == LIVE;
-    to->html += key == HTML;
     return 0;
 }
 
@@ -50,6 +51,7 @@ static const tare__cli_command command = {.name = "try",
                                           .examples = "",
                                           .options = table,
                                           .option_count = TARE__COUNT_OF(table),
+                                          .settings = TARE__SETTINGS_RECORDING,
                                           .take = take};
 
 static char folder[64];
@@ -61,7 +63,7 @@ static int set_up(void **state)
 {
     (void)state;
     strcpy(folder, "/tmp/tare-cli-settings.XXXXXX");
-    static const char *const variables[] = {"TARE_INTERVAL", "TARE_QUIET", "TARE_LIVE", "TARE_HTML", "TARE_MAX_SIZE",
+    static const char *const variables[] = {"TARE_INTERVAL", "TARE_QUIET", "TARE_LIVE", "TARE_MAX_SIZE",
                                             "TARE_INTERVL"};
     for (size_t i = 0; i < TARE__COUNT_OF(variables); i++)
         unsetenv(variables[i]);
@@ -121,9 +123,9 @@ static void each_place_goes_before_the_next(void **state)
 static void a_command_takes_what_it_has(void **state)
 {
     (void)state;
-    write_file("tare.toml", "html = \"a.html\"\nperfetto = \"a.pftrace\"\n");
+    write_file("tare.toml", "width = 100\nperfetto = \"a.pftrace\"\n");
     assert_int_equal(read_line(NULL, NULL), 0);
-    assert_int_equal(got.html, 0); /* its --html takes no value, so that this one is not meant */
+    assert_string_equal(got.width, ""); /* is for those that show */
 }
 
 static void help_needs_no_good_file(void **state)
