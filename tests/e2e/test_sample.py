@@ -5,6 +5,7 @@ import pathlib
 import signal
 import struct
 import subprocess
+import sys
 import time
 
 import pytest
@@ -274,7 +275,7 @@ def test_attach_to_a_program_that_runs(bench):
     """It sleeps, then works; Tare comes late and sees the rest, until its end."""
     script = "import time\ntime.sleep(1)\nend = time.process_time() + 0.5\nwhile time.process_time() < end: pass\n"
     (bench.folder / "job.py").write_text(script)
-    job = bench.start("python3", "job.py")
+    job = bench.start(sys.executable, "job.py")
     done = bench.tare("attach", "-q", job.pid)
     assert done.status == 0, done.err
     assert job.wait() == 0
