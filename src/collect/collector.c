@@ -286,6 +286,7 @@ static void write_end(tare__collector *collector, int exit_status, int signal, u
     tare__series_seal(collector->sampling.series, (uint32_t)collector->sampling.series_count, collector->squeezer,
                       &collector->block);
     tare__fields_seal(TARE__BLOCK_END, 0, fields, &collector->block);
+    writer->last_words = true;
     if (tare__writer_append(writer, &collector->block) != 0 && writer->last_block) {
         /* A full disk. The last block of events makes room: an end that says so is worth more. */
         writer->bytes = writer->last_block;

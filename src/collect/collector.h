@@ -55,6 +55,8 @@ typedef struct tare__writer {
     uint64_t last_block;     /* where the last event block starts */
     uint64_t spans;
     uint64_t lost_spans;     /* that could not be written */
+    uint64_t reserved;       /* the disk has room for the file up to here */
+    bool last_words;         /* what is written now may use that room up */
     char trouble[512];
     mode_t mode;
     /* rotation */

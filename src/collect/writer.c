@@ -10,6 +10,9 @@
 
 #include "collector.h"
 
+#define RESERVE_BYTES ((uint64_t)256 << 10)
+#define RESERVE_LEAST ((uint64_t)64 << 10) /* no less than this */
+
 /* train.tare, train.2.tare, train.3.tare, … */
 static void numbered(const char *path, unsigned number, char out[TARE__PATH_BYTES])
 {
@@ -112,15 +115,49 @@ static void make_room(tare__writer *writer, size_t bytes)
         tare__writer_compact(writer, 0, writer->max_bytes / 3);
 }
 
+static bool any_can_go(const tare__text *blocks)
+{
+    for (size_t at = 0; at + sizeof(tare__block_header) <= blocks->length;) {
+        tare__block_header header;
+        memcpy(&header, blocks->data + at, sizeof header);
+        if (can_go(header.kind))
+            return true;
+        at += sizeof header + header.payload_bytes;
+    }
+    return false;
+}
+
+static bool reserve(tare__writer *writer, uint64_t bytes)
+{
+    if (fallocate(writer->fd, FALLOC_FL_KEEP_SIZE, (off_t)writer->bytes, (off_t)bytes) != 0)
+        return false;
+    writer->reserved = writer->bytes + bytes;
+    return true;
+}
+
+/* Room for the last words is kept behind the end of the file, so that a disk that fills up cannot take them: events
+ * and samples stop before it is touched. 0, or -ENOSPC or the like; where space cannot be reserved, nothing is. */
+static int keep_reserve(tare__writer *writer, const tare__text *blocks)
+{
+    if (writer->reserved >= writer->bytes + blocks->length + RESERVE_LEAST ||
+        reserve(writer, blocks->length + RESERVE_BYTES) || reserve(writer, blocks->length + RESERVE_LEAST) ||
+        !any_can_go(blocks))
+        return 0;
+    return errno == ENOSPC || errno == EDQUOT ? -errno : 0;
+}
+
 int tare__writer_append(tare__writer *writer, const tare__text *blocks)
 {
     if (blocks->failed || blocks->length == 0)
         return blocks->failed ? TARE_E_MEMORY : 0;
     make_room(writer, blocks->length);
-    int failed = tare__pwrite_all(writer->fd, blocks->data, blocks->length, writer->bytes);
+    int failed = writer->last_words ? 0 : keep_reserve(writer, blocks);
+    bool touched = !failed;
+    if (!failed)
+        failed = tare__pwrite_all(writer->fd, blocks->data, blocks->length, writer->bytes);
     if (failed) {
-        /* Half a block would be a torn tail. */
-        if (ftruncate(writer->fd, (off_t)writer->bytes) != 0)
+        /* Half a block would be a torn tail. This gives up what is reserved, too. */
+        if (touched && ftruncate(writer->fd, (off_t)writer->bytes) != 0)
             failed = -errno;
         account(writer, blocks, false);
         if (writer->trouble[0] == '\0')
@@ -242,6 +279,7 @@ int tare__writer_compact(tare__writer *writer, uint64_t before_ticks, uint64_t k
     close(writer->fd);
     free(writer->entries);
     writer->fd = to;
+    writer->reserved = 0;
     writer->entries = entries;
     writer->entry_room = writer->entry_count + 1;
     writer->entry_count = kept;
@@ -255,8 +293,11 @@ int tare__writer_compact(tare__writer *writer, uint64_t before_ticks, uint64_t k
 
 void tare__writer_close(tare__writer *writer)
 {
-    if (writer->fd >= 0)
+    if (writer->fd >= 0) {
+        if (writer->reserved && ftruncate(writer->fd, (off_t)writer->bytes) != 0)
+            writer->reserved = 0; /* the file only takes more room than it needs */
         close(writer->fd);
+    }
     writer->fd = -1;
     free(writer->entries);
     writer->entries = NULL;
