@@ -1,5 +1,5 @@
-/* busy: programs that know nothing of tare, for what it costs to be looked at from outside: work on CPUs, processes that
- * come and go, memory that is there for a moment, threads that sleep. Threads share nothing.
+/* busy: programs that know nothing of tare, for what it costs to be looked at from outside: work on CPUs,
+ * processes that come and go, memory that is there for a moment, threads that sleep. Threads share nothing.
  * Must not know tare. */
 #include <pthread.h>
 #include <stdint.h>
@@ -123,7 +123,8 @@ int main(int argc, char **argv)
         long seconds = number(argv, 3);
         run_threads(sleep_long, &seconds, number(argv, 2));
     } else {
-        fprintf(stderr, "busy: cpu MILLIONS THREADS | forks N | spike MIB MS | descendant MIB MS | sleepers N SECONDS\n");
+        fprintf(stderr, "busy: cpu MILLIONS THREADS | forks N | spike MIB MS | descendant MIB MS | "
+                        "sleepers N SECONDS\n");
         return 2;
     }
     return 0;

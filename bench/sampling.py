@@ -13,7 +13,7 @@ from figures import CPUS, TARE, Void, interval, plain, program, report
 
 def figures(figure, recorder, quick):
     """(figures, what measures them), in order."""
-    pairs = 3 if quick else 21
+    rounds = 3 if quick else 21
     cpu, forks = (300, 300) if quick else (1200, 1500)
     costs = [
         (figure("default `tare run`, CPU-bound on one thread, added", "%", 1),
@@ -22,7 +22,7 @@ def figures(figure, recorder, quick):
          program("busy", "cpu", cpu, len(CPUS))),
         (figure("default `tare run`, fork-heavy, added", "%", 1), program("busy", "forks", forks)),
     ]
-    work = [([one], lambda one=one, command=command: added(one, recorder, command, pairs)) for one, command in costs]
+    work = [([one], lambda one=one, command=command: added(one, recorder, command, rounds)) for one, command in costs]
     peaks = [
         (figure("peak RSS, a spike of 5 ms, against the kernel's", "x", 1, within=0.005),
          program("busy", "spike", 200, 5)),
@@ -48,18 +48,26 @@ def seconds_of(command):
     return time.monotonic() - from_s
 
 
-def added(figure, recorder, command, pairs):
-    """The whole command under `tare run`, summary included, against itself bare: pairs that take turns."""
+def added(figure, recorder, command, rounds):
+    """The whole command under `tare run`, summary included, against itself bare: before, between and after take
+    turns, and the two bare ones against each other are the machine's own noise."""
     recorded = [TARE, "run", "-f", "-o", recorder.path("added"), "--", *command]
-    bare_s = []
-    for number in range(pairs):
-        first, second = (command, recorded) if number % 2 else (recorded, command)
-        times = {first is command: seconds_of(first), second is command: seconds_of(second)}
-        bare_s.append(times[True])
-        figure.add(100 * (times[False] / times[True] - 1))
-    bounds = interval(figure.values)
-    told = f"95 % interval {bounds[0]:.2f} .. {bounds[1]:.2f} %" if bounds else "too few pairs for an interval"
-    figure.note = f"{told}; {pairs} pairs, bare {statistics.median(bare_s):.2f} s"
+    bare, noise = [], []
+    for number in range(rounds):
+        order = [command, command]
+        order.insert(number % 3, recorded)
+        times = [seconds_of(one) for one in order]
+        mine = times.pop(number % 3)
+        bare += times
+        noise.append(100 * (times[1] / times[0] - 1))
+        figure.add(100 * (mine / statistics.mean(times) - 1))
+    figure.note = (f"{told(figure.values)}; {rounds} rounds, bare {statistics.median(bare):.2f} s, "
+                   f"against itself {statistics.median(noise):.2f} %, {told(noise)}")
+
+
+def told(values):
+    bounds = interval(values)
+    return f"95 % interval {bounds[0]:.2f} .. {bounds[1]:.2f} %" if bounds else "too few for an interval"
 
 
 def peak(figure, recorder, command, times):
@@ -80,8 +88,9 @@ def share(figure, recorder, threads, seconds, times):
         own = found["tare"]
         if own["sampler_cpu_ns"] is None:
             raise Void("the report does not say what sampling cost")
+        asked, longest = own["interval_ns"] / 1e6, own["longest_interval_ns"] / 1e6
         figure.add(100 * own["sampler_cpu_ns"] / found["run"]["elapsed_ns"],
-                   f"every {own['interval_ns'] / 1e6:.0f} ms, at the longest {own['longest_interval_ns'] / 1e6:.0f} ms")
+                   f"every {asked:.0f} ms, at the longest {longest:.0f} ms")
 
 
 def page(pages, recorder, spans, times):

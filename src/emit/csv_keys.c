@@ -49,8 +49,9 @@ static void put_rows(csv *to, const void *table, const key_row *rows, size_t n)
         tare__csv_text(to, row->key);
         bool there = put_value(to, row, (const char *)table + row->at);
         tare__csv_text(to, row->unit);
-        const char *told =
-            row->absent_at ? *(const char *const *)(const void *)((const char *)table + row->absent_at) : NULL;
+        const char *told = row->absent_at
+                               ? *(const char *const *)(const void *)((const char *)table + row->absent_at)
+                               : NULL;
         tare__csv_text(to, there ? NULL : told ? told : row->absent);
         tare__csv_end_row(to);
     }
@@ -125,7 +126,7 @@ void tare__csv_put_run(csv *to, const tare__analysis *from)
 }
 
 /* ---- what it used ---------------------------------------------------------------------------------------- */
-#define AT(field) offsetof(tare__usage_table, field)
+#define AT(field)    offsetof(tare__usage_table, field)
 #define NOT_MEASURED "not measured in this run"
 static const key_row usage_rows[] = {
     {"cpu", DOUBLE, AT(cpu_seconds), "s", AT(absent_cpu), NOT_MEASURED, false},
@@ -153,7 +154,8 @@ static const key_row usage_rows[] = {
     {"processes_max", DOUBLE, AT(processes_max), "count", AT(absent_cpu), NOT_MEASURED, false},
     {"energy", DOUBLE, AT(energy_joules), "joules", AT(absent_energy), NOT_MEASURED, false},
     {"carbon", DOUBLE, AT(carbon_grams), "grams_co2", AT(absent_energy), NOT_MEASURED, false},
-    {"carbon_intensity", DOUBLE, AT(carbon_intensity), "grams_co2_per_kwh", AT(absent_energy), NOT_MEASURED, false},
+    {"carbon_intensity", DOUBLE, AT(carbon_intensity), "grams_co2_per_kwh", AT(absent_energy), NOT_MEASURED,
+     false},
     {"gpu_busy_mean", DOUBLE, AT(gpu_busy_mean), "share", AT(absent_gpu), NOT_MEASURED, false},
     {"gpu_memory_max", DOUBLE, AT(gpu_memory_max_bytes), "bytes", AT(absent_gpu), NOT_MEASURED, false},
 };
@@ -165,7 +167,7 @@ void tare__csv_put_usage(csv *to, const tare__analysis *from)
 }
 
 /* ---- the tare line ----------------------------------------------------------------------------------------- */
-#define AT(field) offsetof(tare__own_table, field)
+#define AT(field)      offsetof(tare__own_table, field)
 #define NOT_CALIBRATED "the recorder was not calibrated"
 static const key_row own_rows[] = {
     {"spans", COUNT, AT(spans), "count", 0, NULL, false},

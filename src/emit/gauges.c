@@ -14,16 +14,11 @@ static const struct drawn {
     const char *gauge, *rate;
     double scale;
 } units[] = {
-    [TARE__IN_NONE] = {"value", "per_s", 1},
-    [TARE__IN_COUNT] = {"count", "per_s", 1},
-    [TARE__IN_BYTE] = {"bytes", "bytes_per_s", 1},
-    [TARE__IN_NS] = {"s", "s_per_s", 1e-9},
-    [TARE__IN_PERMILLE] = {"share", "per_s", 1e-3},
-    [TARE__IN_MILLICELSIUS] = {"celsius", "per_s", 1e-3},
-    [TARE__IN_MILLIWATT] = {"watts", "per_s", 1e-3},
-    [TARE__IN_MICROJOULE] = {"joules", "watts", 1e-6},
-    [TARE__IN_HERTZ] = {"hertz", "per_s", 1},
-    [TARE__IN_MILLI] = {"value", "per_s", 1e-3},
+    [TARE__IN_NONE] = {"value", "per_s", 1},         [TARE__IN_COUNT] = {"count", "per_s", 1},
+    [TARE__IN_BYTE] = {"bytes", "bytes_per_s", 1},   [TARE__IN_NS] = {"s", "s_per_s", 1e-9},
+    [TARE__IN_PERMILLE] = {"share", "per_s", 1e-3},  [TARE__IN_MILLICELSIUS] = {"celsius", "per_s", 1e-3},
+    [TARE__IN_MILLIWATT] = {"watts", "per_s", 1e-3}, [TARE__IN_MICROJOULE] = {"joules", "watts", 1e-6},
+    [TARE__IN_HERTZ] = {"hertz", "per_s", 1},        [TARE__IN_MILLI] = {"value", "per_s", 1e-3},
     [TARE__IN_BITS] = {"bits", "per_s", 1},
 };
 
@@ -61,7 +56,8 @@ void tare__gauge_name(const tare__trace_series *series, tare__text *name)
     if (subject == TARE__SUBJECT_TARE)
         tare__text_string(name, " of tare");
     if (subject == TARE__SUBJECT_CONTAINER) {
-        tare__text_string(name, " of the container"); /* the label is its path, or says that it has no limit */
+        tare__text_string(name,
+                          " of the container"); /* the label is its path, or says that it has no limit */
         return;
     }
     if (subject == TARE__SUBJECT_GPU_PROCESS)

@@ -17,7 +17,7 @@ typedef struct tare__gauges {
         uint64_t ticks;
         int64_t value;
         bool seen;
-    } *states; /* by series: the sample before */
+    } * states; /* by series: the sample before */
     size_t room;
 } tare__gauges;
 

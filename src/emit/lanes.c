@@ -10,8 +10,8 @@
 #include "tare.h"
 
 #define LANES_A_TRACK_MAX 64u
-#define LANE_TIDS (TARE__LANES_MADE_UP + (INT64_C(1) << 21)) /* above those made up for threads */
-#define COMMAND_BYTES ((size_t)160)
+#define LANE_TIDS         (TARE__LANES_MADE_UP + (INT64_C(1) << 21)) /* above those made up for threads */
+#define COMMAND_BYTES     ((size_t)160)
 
 /* ---- numbers that are theirs alone --------------------------------------------------------------------- */
 typedef struct tare__lane_claim {
@@ -35,7 +35,8 @@ static void settle(claim *claims, size_t n, int64_t *to, int64_t (*made_up)(cons
 {
     qsort(claims, n, sizeof *claims, by_number);
     for (size_t i = 0; i < n; i++) {
-        bool taken = i > 0 && claims[i].group == claims[i - 1].group && claims[i].number == claims[i - 1].number;
+        bool taken =
+            i > 0 && claims[i].group == claims[i - 1].group && claims[i].number == claims[i - 1].number;
         bool known = claims[i].number > 0 && claims[i].number < TARE__LANES_MACHINE;
         to[claims[i].by] = known && !taken ? claims[i].number : made_up(context, claims[i].by);
     }
@@ -216,6 +217,18 @@ void tare__lanes_lane_name(const tare__lanes *lanes, uint32_t lane, uint32_t str
     }
     if (lane && lanes->rows[lane].number > 1)
         tare__text_format(name, " (%" PRIu32 ")", lanes->rows[lane].number);
+}
+
+const char *tare__lanes_how_ended(tare__replay_how how)
+{
+    static const char *const words[] = {
+        [TARE__REPLAY_ENDED] = NULL,
+        [TARE__REPLAY_WITH_OUTER] = "left open: closed by the end of a span around it",
+        [TARE__REPLAY_END_LOST] = "lost: closed where that was noticed",
+        [TARE__REPLAY_STILL_OPEN] = "open at the end: closed there",
+        [TARE__REPLAY_UNTIMED] = "not known: too many spans were open",
+    };
+    return words[how];
 }
 
 /* ---- lanes of complete spans ---------------------------------------------------------------------------- */

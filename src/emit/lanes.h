@@ -59,6 +59,8 @@ void tare__lanes_lane_name(const tare__lanes *lanes, uint32_t lane, uint32_t str
                            tare__text *name);
 void tare__lanes_name(const tare__trace *trace, uint32_t id, tare__text *name); /* of a span, a mark, … */
 
+const char *tare__lanes_how_ended(tare__replay_how how); /* NULL: as it should */
+
 /* Finds the span a lane on which nothing overlaps it. 0 in *lane: there are too many of its track already.
  * *fresh: it is a new one. 0 or TARE_E_MEMORY. */
 int tare__lanes_place(tare__lanes *lanes, uint32_t stream, const tare__complete_span *span, uint32_t *lane,

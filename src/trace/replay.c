@@ -7,10 +7,10 @@
 #include "tare.h"
 
 /* A few bytes of a crafted file can open very many spans. */
-#define DEPTH_KEPT 131072u
+#define DEPTH_KEPT        131072u
 #define DEPTH_KEPT_SCARCE 64u
-#define SPANS_KEPT_MAX ((size_t)400000)
-#define STREAMS_MAX ((size_t)100000)
+#define SPANS_KEPT_MAX    ((size_t)400000)
+#define STREAMS_MAX       ((size_t)100000)
 
 typedef struct stream {
     tare__replay_span *spans; /* open ones */
@@ -63,7 +63,8 @@ static int begin_untimed(replay *replay, stream *stream, uint32_t name, uint64_t
 
 static bool may_keep(const replay *replay, const stream *stream)
 {
-    return !stream->beyond && stream->depth < (replay->open < SPANS_KEPT_MAX ? DEPTH_KEPT : DEPTH_KEPT_SCARCE);
+    return !stream->beyond &&
+           stream->depth < (replay->open < SPANS_KEPT_MAX ? DEPTH_KEPT : DEPTH_KEPT_SCARCE);
 }
 
 static bool room_for_span(stream *stream)
@@ -144,25 +145,20 @@ static int take_event(replay *replay, stream *stream, const tare__event *event)
     const tare__replay_visitor *visitor = replay->visitor;
     int status = 0;
     switch (event->op) {
-    case TARE__OP_BEGIN:
-        return begin_span(replay, stream, event->name, event->ticks, false);
-    case TARE__OP_END:
-        return end_innermost(replay, stream, event->ticks);
+    case TARE__OP_BEGIN: return begin_span(replay, stream, event->name, event->ticks, false);
+    case TARE__OP_END: return end_innermost(replay, stream, event->ticks);
     case TARE__OP_NEXT:
         status = end_innermost(replay, stream, event->ticks);
         return status ? status : begin_span(replay, stream, event->name, event->ticks, false);
-    case TARE__OP_END_OF:
-        return end_of(replay, stream, event);
+    case TARE__OP_END_OF: return end_of(replay, stream, event);
     case TARE__OP_MARK:
         return visitor->mark ? visitor->mark(visitor->context, stream->id, event->name, event->ticks) : 0;
     case TARE__OP_COUNTER:
         return visitor->counter
                    ? visitor->counter(visitor->context, stream->id, event->name, event->ticks, event->value)
                    : 0;
-    case TARE__OP_NUMBER:
-        return number(replay, stream, event);
-    default:
-        return lost_ends(replay, stream, event);
+    case TARE__OP_NUMBER: return number(replay, stream, event);
+    default: return lost_ends(replay, stream, event);
     }
 }
 

@@ -23,7 +23,7 @@ typedef enum tare__replay_how {
 typedef struct tare__replay_span {
     uint64_t begin, end; /* ticks; `end` once it ended */
     uint32_t name;       /* file name id */
-    bool restored;       /* its begin lies in a block that is not there any more: it is not among the run's spans */
+    bool restored; /* its begin lies in a block that is not there any more: it is not among the run's spans */
     tare__replay_how how;
     void *own; /* the visitor's; NULL when it begins */
 } tare__replay_span;

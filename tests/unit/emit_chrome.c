@@ -1,5 +1,5 @@
-/* Tests of Chrome's trace events: counts equal to the span table's, spans nested on their lanes, golden output, damage,
- * failing sinks and memory. One thread.
+/* Tests of Chrome's trace events: counts equal to the span table's, spans nested on their lanes, golden output,
+ * damage, failing sinks and memory. One thread.
  * Must not know how the emitter works. */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -22,7 +22,8 @@ static uint64_t count_of(const tare__text *text, const char *words)
 
 static uint64_t spans_of(const tare__text *text)
 {
-    return count_of(text, "{\"ph\":\"X\"") + count_of(text, "{\"ph\":\"b\"") - count_of(text, "\"cat\":\"restored\"");
+    return count_of(text, "{\"ph\":\"X\"") + count_of(text, "{\"ph\":\"b\"") -
+           count_of(text, "\"cat\":\"restored\"");
 }
 
 static void counts_are_equal(void **state)
@@ -92,8 +93,8 @@ static size_t slices_of(const tare__text *text, slice *slices, size_t room)
         long long ts = llround(1000 * number_after(at, "\"ts\":"));
         long long lasts = llround(1000 * number_after(at, "\"dur\":"));
         assert_true(lasts >= 0);
-        slices[n++] = (slice){(long long)number_after(at, "\"pid\":"), (long long)number_after(at, "\"tid\":"), ts,
-                              ts + lasts};
+        slices[n++] = (slice){(long long)number_after(at, "\"pid\":"),
+                              (long long)number_after(at, "\"tid\":"), ts, ts + lasts};
     }
     qsort(slices, n, sizeof *slices, by_place);
     return n;
@@ -129,22 +130,30 @@ static void expect_words(const char *name, const char *const *words, size_t n)
             fail_msg("%s: not there: %s\n%.3000s", name, words[i], text.data);
     tare__text_free(&text);
 }
-#define EXPECT(name, ...) expect_words(name, (const char *const[]){__VA_ARGS__}, \
-                                       sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
+#define EXPECT(name, ...)                                  \
+    expect_words(name, (const char *const[]){__VA_ARGS__}, \
+                 sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
 
 static void every_kind_has_its_event(void **state)
 {
     (void)state;
-    EXPECT("nested", "{\"ph\":\"M\",\"pid\":77,\"tid\":77,\"name\":\"thread_name\",\"args\":{\"name\":\"main\"}}",
-           "{\"ph\":\"X\",\"cat\":\"span\",\"name\":\"outer\",\"ts\":0.500,\"dur\":0.025,\"pid\":77,\"tid\":77,"
-           "\"args\":{\"samples\":32}}",
-           "\"cat\":\"step\",\"name\":\"step\",\"ts\":0.510,\"dur\":0.015");
-    EXPECT("over blocks", "\"name\":\"step\",\"ts\":0.550,\"dur\":0.050,\"pid\":77,\"tid\":77,\"args\":{\"samples\":15}");
-    EXPECT("left open", "\"name\":\"other\",\"ts\":0.510,\"dur\":0.005,\"pid\":77,\"tid\":77,\"args\":{\"(end)\":\"left open",
-           "\"name\":\"step\",\"ts\":0.530,\"dur\":0,\"pid\":77,\"tid\":77,\"args\":{\"(end)\":\"open at the end");
-    EXPECT("ends lost", "\"(end)\":\"lost", "{\"ph\":\"i\",\"cat\":\"mark\",\"name\":\"saved\",\"ts\":0.515,");
-    EXPECT("unknown people", "\"name\":\"unknown process\"", "\"name\":\"(name 99)\"", "\"args\":{\"value\":-1.5}",
-           "\"values_left_out\":1");
+    EXPECT(
+        "nested",
+        "{\"ph\":\"M\",\"pid\":77,\"tid\":77,\"name\":\"thread_name\",\"args\":{\"name\":\"main\"}}",
+        "{\"ph\":\"X\",\"cat\":\"span\",\"name\":\"outer\",\"ts\":0.500,\"dur\":0.025,\"pid\":77,\"tid\":77,"
+        "\"args\":{\"samples\":32}}",
+        "\"cat\":\"step\",\"name\":\"step\",\"ts\":0.510,\"dur\":0.015");
+    EXPECT("over blocks",
+           "\"name\":\"step\",\"ts\":0.550,\"dur\":0.050,\"pid\":77,\"tid\":77,\"args\":{\"samples\":15}");
+    EXPECT(
+        "left open",
+        "\"name\":\"other\",\"ts\":0.510,\"dur\":0.005,\"pid\":77,\"tid\":77,\"args\":{\"(end)\":\"left open",
+        "\"name\":\"step\",\"ts\":0.530,\"dur\":0,\"pid\":77,\"tid\":77,\"args\":{\"(end)\":\"open at the "
+        "end");
+    EXPECT("ends lost", "\"(end)\":\"lost",
+           "{\"ph\":\"i\",\"cat\":\"mark\",\"name\":\"saved\",\"ts\":0.515,");
+    EXPECT("unknown people", "\"name\":\"unknown process\"", "\"name\":\"(name 99)\"",
+           "\"args\":{\"value\":-1.5}", "\"values_left_out\":1");
     EXPECT("overlapping", "{\"ph\":\"s\",\"cat\":\"flow\"", "{\"ph\":\"f\",\"cat\":\"flow\"", "\"bp\":\"e\"",
            "\"name\":\"stream 7 (2)\"", "\"id\":\"400\"");
 }
@@ -169,7 +178,8 @@ static void numbers_are_not_shared(void **state)
     tare__text text = export_case_of(&tare__emit_chrome, case_named("two processes"));
     assert_int_equal(count_of(&text, "\"pid\":77,\"tid\":77,\"name\":\"thread_name\""), 1);
     assert_int_equal(count_of(&text, "\"name\":\"outer\",\"ts\":1,\"dur\":0.150,\"pid\":77,\"tid\":77"), 1);
-    assert_int_equal(count_of(&text, "\"name\":\"outer\",\"ts\":1,\"dur\":0.150,\"pid\":77,\"tid\":1073741827"), 1);
+    assert_int_equal(
+        count_of(&text, "\"name\":\"outer\",\"ts\":1,\"dur\":0.150,\"pid\":77,\"tid\":1073741827"), 1);
     assert_int_equal(count_of(&text, "\"name\":\"outer\",\"ts\":1,\"dur\":0.150,\"pid\":1073741826"), 1);
     tare__text_free(&text);
 }
@@ -178,7 +188,8 @@ static void numbers_are_not_shared(void **state)
 static void samples_are_counters(void **state)
 {
     (void)state;
-    EXPECT("sampled", "\"name\":\"memory.rss\",\"ts\":0.500,\"pid\":77,\"tid\":0,\"args\":{\"bytes\":1048576}",
+    EXPECT("sampled",
+           "\"name\":\"memory.rss\",\"ts\":0.500,\"pid\":77,\"tid\":0,\"args\":{\"bytes\":1048576}",
            "\"name\":\"cpu.user cpu 3\",\"ts\":0.500,\"pid\":1073741823,\"tid\":0,\"args\":{\"cores\":0.5}",
            "\"name\":\"cpu.user cpu 3\",\"ts\":1000.500,\"pid\":1073741823,\"tid\":0,\"args\":{\"cores\":1}",
            "\"pid\":4711,\"tid\":0,\"name\":\"process_name\",\"args\":{\"name\":\"helper \\\"quoted\\\"\"}",
@@ -209,14 +220,10 @@ static void refusals_are_passed_on(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counts_are_equal),
-        cmocka_unit_test(old_files_have_equal_counts),
-        cmocka_unit_test(spans_never_cross),
-        cmocka_unit_test(every_kind_has_its_event),
-        cmocka_unit_test(the_whole_is_as_it_was),
-        cmocka_unit_test(numbers_are_not_shared),
-        cmocka_unit_test(samples_are_counters),
-        cmocka_unit_test(flipped_bits_keep_the_counts),
+        cmocka_unit_test(counts_are_equal),       cmocka_unit_test(old_files_have_equal_counts),
+        cmocka_unit_test(spans_never_cross),      cmocka_unit_test(every_kind_has_its_event),
+        cmocka_unit_test(the_whole_is_as_it_was), cmocka_unit_test(numbers_are_not_shared),
+        cmocka_unit_test(samples_are_counters),   cmocka_unit_test(flipped_bits_keep_the_counts),
         cmocka_unit_test(refusals_are_passed_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -149,10 +149,18 @@ static void every_table_is_there(void **state)
         const char *name;
         size_t rows;
     } tables[] = {
-        {"spans.csv", train.n_spans},         {"steps.csv", train.n_steps},         {"epochs.csv", train.n_epochs},
-        {"aggregates.csv", train.n_aggregates}, {"counters.csv", train.n_counters}, {"marks.csv", train.n_marks},
-        {"tracks.csv", train.n_tracks},       {"processes.csv", train.n_processes}, {"threads.csv", train.n_threads},
-        {"metrics.csv", train.n_metrics},     {"findings.csv", train.n_findings},   {"slowest.csv", 4},
+        {"spans.csv", train.n_spans},
+        {"steps.csv", train.n_steps},
+        {"epochs.csv", train.n_epochs},
+        {"aggregates.csv", train.n_aggregates},
+        {"counters.csv", train.n_counters},
+        {"marks.csv", train.n_marks},
+        {"tracks.csv", train.n_tracks},
+        {"processes.csv", train.n_processes},
+        {"threads.csv", train.n_threads},
+        {"metrics.csv", train.n_metrics},
+        {"findings.csv", train.n_findings},
+        {"slowest.csv", 4},
         {"numbers.csv", 7},
     };
     for (size_t i = 0; i < COUNT(tables); i++)
@@ -167,7 +175,8 @@ static void values_are_as_in_the_tables(void **state)
 {
     (void)state;
     folder to = write_whole(&train);
-    assert_string_equal(cell_where(&to, "spans.csv", "name", "matmul", "path"), "train/epoch/step/forward/matmul");
+    assert_string_equal(cell_where(&to, "spans.csv", "name", "matmul", "path"),
+                        "train/epoch/step/forward/matmul");
     assert_string_equal(cell_where(&to, "spans.csv", "name", "matmul", "parent_row"), "3");
     assert_string_equal(cell_where(&to, "spans.csv", "name", "matmul", "total_ns"), "1270000000");
     assert_string_equal(cell_where(&to, "spans.csv", "name", "train", "parent_row"), "");
@@ -189,7 +198,8 @@ static void what_is_absent_is_empty_and_says_why(void **state)
     assert_string_equal(cell_where(&to, "aggregates.csv", "name", "rare", "total_ns"), "");
     assert_string_equal(cell_where(&to, "aggregates.csv", "name", "rare", "absent"), "none was timed");
     assert_string_equal(cell_where(&to, "epochs.csv", "name", "epoch", "p95_low_ns"), "");
-    assert_string_equal(cell_where(&to, "epochs.csv", "name", "epoch", "interval_absent"), "too few: 72 needed");
+    assert_string_equal(cell_where(&to, "epochs.csv", "name", "epoch", "interval_absent"),
+                        "too few: 72 needed");
     assert_string_equal(cell_where(&to, "processes.csv", "pid", "4133", "not_joined"),
                         "it runs as another user, who may not open the session");
     assert_string_equal(cell_where(&to, "processes.csv", "pid", "4133", "joined_at_ns"), "");
@@ -208,10 +218,18 @@ static void odd_names_are_quoted(void **state)
     static const struct {
         const char *name, *written;
     } odd[] = {
-        {"a,b", "\"a,b\""},           {"say \"hi\"", "\"say \"\"hi\"\"\""}, {"two\r\nlines", "\"two\r\nlines\""},
-        {"=1+1", "'=1+1"},            {"+x", "'+x"},                        {"-x", "'-x"},
-        {"@sum", "'@sum"},            {"\tx", "'\tx"},                      {"=a,\"b\"", "\"'=a,\"\"b\"\"\""},
-        {" blank ", "\" blank \""},   {"\xff\xc3\xa9", "\xef\xbf\xbd\xc3\xa9"}, {"plain", "plain"},
+        {"a,b", "\"a,b\""},
+        {"say \"hi\"", "\"say \"\"hi\"\"\""},
+        {"two\r\nlines", "\"two\r\nlines\""},
+        {"=1+1", "'=1+1"},
+        {"+x", "'+x"},
+        {"-x", "'-x"},
+        {"@sum", "'@sum"},
+        {"\tx", "'\tx"},
+        {"=a,\"b\"", "\"'=a,\"\"b\"\"\""},
+        {" blank ", "\" blank \""},
+        {"\xff\xc3\xa9", "\xef\xbf\xbd\xc3\xa9"},
+        {"plain", "plain"},
     };
     for (size_t i = 0; i < COUNT(odd); i++) {
         const tare__mark_row mark = {odd[i].name, 1, 5, 7};
@@ -229,18 +247,50 @@ static void metrics_findings_and_usage(void **state)
     (void)state;
     static const tare__metric_point points[] = {{0, 1e8, 1, 1.5, 2}, {1e8, 1e8, 2, 2, 2}};
     static const tare__metric_row metrics[] = {
-        {.metric = "memory.rss", .subject = TARE__SUBJECT_PROCESS, .key = 77, .owner = 5, .label = "train",
-         .kind = TARE__METRIC_GAUGE, .unit = TARE__SHOW_BYTES, .n = 2, .min = 1, .mean = 1.75, .max = 2, .max_at_ns = 5,
-         .first = 1, .last = 2, .total = NAN, .from_ns = 0, .to_ns = 2e8, .points = points, .n_points = 2},
-        {.metric = "power", .subject = TARE__SUBJECT_SENSOR, .label = "package", .kind = TARE__METRIC_GAUGE,
-         .unit = TARE__SHOW_WATTS, .absent = "no permission"},
+        {.metric = "memory.rss",
+         .subject = TARE__SUBJECT_PROCESS,
+         .key = 77,
+         .owner = 5,
+         .label = "train",
+         .kind = TARE__METRIC_GAUGE,
+         .unit = TARE__SHOW_BYTES,
+         .n = 2,
+         .min = 1,
+         .mean = 1.75,
+         .max = 2,
+         .max_at_ns = 5,
+         .first = 1,
+         .last = 2,
+         .total = NAN,
+         .from_ns = 0,
+         .to_ns = 2e8,
+         .points = points,
+         .n_points = 2},
+        {.metric = "power",
+         .subject = TARE__SUBJECT_SENSOR,
+         .label = "package",
+         .kind = TARE__METRIC_GAUGE,
+         .unit = TARE__SHOW_WATTS,
+         .absent = "no permission"},
     };
     static const tare__figure figures[] = {{"slope", 12.5, TARE__SHOW_BYTES_PER_S}};
-    static const tare__finding findings[] = {
-        {.id = "memory-growth", .severity = TARE__CRITICAL, .title = "grows", .evidence = "it, too", .advice = "free",
-         .gain = NAN, .gain_how = "no time is lost", .from_ns = NAN, .to_ns = NAN, .figures = figures, .n_figures = 1}};
-    tare__analysis one = {.metrics = metrics, .n_metrics = 2, .findings = findings, .n_findings = 1,
-                          .usage = {.cpu_seconds = 2.5, .energy_joules = NAN, .absent_energy = "no RAPL here"}};
+    static const tare__finding findings[] = {{.id = "memory-growth",
+                                              .severity = TARE__CRITICAL,
+                                              .title = "grows",
+                                              .evidence = "it, too",
+                                              .advice = "free",
+                                              .gain = NAN,
+                                              .gain_how = "no time is lost",
+                                              .from_ns = NAN,
+                                              .to_ns = NAN,
+                                              .figures = figures,
+                                              .n_figures = 1}};
+    tare__analysis one = {
+        .metrics = metrics,
+        .n_metrics = 2,
+        .findings = findings,
+        .n_findings = 1,
+        .usage = {.cpu_seconds = 2.5, .energy_joules = NAN, .absent_energy = "no RAPL here"}};
     folder to = write_whole(&one);
     assert_int_equal(rows_in(&to, "points.csv"), 2);
     assert_string_equal(cell_where(&to, "points.csv", "at_ns", "100000000", "mean"), "2");
@@ -250,7 +300,8 @@ static void metrics_findings_and_usage(void **state)
     assert_string_equal(cell_where(&to, "metrics.csv", "metric", "power", "absent"), "no permission");
     assert_string_equal(cell_where(&to, "findings.csv", "id", "memory-growth", "severity"), "critical");
     assert_string_equal(cell_where(&to, "findings.csv", "id", "memory-growth", "gain_share"), "");
-    assert_string_equal(cell_where(&to, "findings.csv", "id", "memory-growth", "gain_how"), "no time is lost");
+    assert_string_equal(cell_where(&to, "findings.csv", "id", "memory-growth", "gain_how"),
+                        "no time is lost");
     assert_string_equal(cell_where(&to, "figures.csv", "name", "slope", "unit"), "bytes_per_s");
     assert_string_equal(cell_where(&to, "usage.csv", "key", "cpu", "value"), "2.5");
     assert_string_equal(cell_where(&to, "usage.csv", "key", "energy", "value"), "");
@@ -264,7 +315,8 @@ static void refusing_files_end_it(void **state)
     folder whole = write_whole(&train);
     for (unsigned i = 1; i <= whole.opens; i++) {
         for (unsigned what = 0; what < 3; what++) {
-            folder to = {.refuse_open = what == 0 ? i : 0, .refuse_write = what == 1 ? i : 0,
+            folder to = {.refuse_open = what == 0 ? i : 0,
+                         .refuse_write = what == 1 ? i : 0,
                          .refuse_close = what == 2 ? i : 0};
             tare__error error = {""};
             assert_int_equal(write_tables(&to, &train, &error), TARE_E_SYSTEM);

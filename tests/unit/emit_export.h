@@ -1,5 +1,6 @@
-/* Traces that exporters must get right: nested, chained, left open, with lost ends, gaps, unknown streams, overlapping
- * spans; and how many spans the span table counts in each. Owned by the test's one thread. Included after cmocka.h.
+/* Traces that exporters must get right: nested, chained, left open, with lost ends, gaps, unknown streams,
+ * overlapping spans; and how many spans the span table counts in each. Owned by the test's one thread. Included
+ * after cmocka.h.
  * Must not know the formats. */
 #ifndef TARE_TEST_EMIT_EXPORT_H
 #define TARE_TEST_EMIT_EXPORT_H

@@ -1,5 +1,5 @@
-/* Tests of Perfetto's packets, read back by a reader of their own: counts equal to the span table's, begins and ends in
- * pairs, names, tracks, counters, flows, damage, failing sinks and memory. One thread.
+/* Tests of Perfetto's packets, read back by a reader of their own: counts equal to the span table's, begins and
+ * ends in pairs, names, tracks, counters, flows, damage, failing sinks and memory. One thread.
  * Must not know how the emitter works. */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -58,7 +58,8 @@ static uint64_t value_of(tare__reader message, unsigned number)
 static const char *text_of(tare__reader message, unsigned number, char out[256])
 {
     field found = find(message, number);
-    snprintf(out, 256, "%.*s", (int)(found.bytes.end - found.bytes.at), found.bytes.at ? (char *)found.bytes.at : "");
+    snprintf(out, 256, "%.*s", (int)(found.bytes.end - found.bytes.at),
+             found.bytes.at ? (char *)found.bytes.at : "");
     return out;
 }
 
@@ -144,7 +145,8 @@ static void take_track(whole *to, tare__reader message)
 {
     assert_true(to->n_tracks < TARE__COUNT_OF(to->tracks));
     track *track = &to->tracks[to->n_tracks++];
-    tare__reader process = find(message, 3).bytes, thread = find(message, 4).bytes, counter = find(message, 8).bytes;
+    tare__reader process = find(message, 3).bytes, thread = find(message, 4).bytes,
+                 counter = find(message, 8).bytes;
     *track = (struct track){.uuid = value_of(message, 1), .parent = value_of(message, 5)};
     char text[256];
     snprintf(track->name, sizeof track->name, "%.199s", text_of(message, 2, text));
@@ -180,7 +182,8 @@ static whole *read_back(const tare__text *text)
     while (next_field(&trace, &packet)) {
         assert_int_equal(packet.number, 1);
         assert_int_equal(value_of(packet.bytes, 10), 1);
-        field interned = find(packet.bytes, 12), event = find(packet.bytes, 11), track = find(packet.bytes, 60);
+        field interned = find(packet.bytes, 12), event = find(packet.bytes, 11),
+              track = find(packet.bytes, 60);
         field clock = find(packet.bytes, 6);
         if (clock.number)
             to->clock_ns = value_of(find(clock.bytes, 1).bytes, 2);
