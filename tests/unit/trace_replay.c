@@ -1,0 +1,252 @@
+/* Tests of the replay: what a visitor is told and in which order, how spans end, what it may stop, how deep it goes.
+ * One thread.
+ * Must not know what visitors make of it. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "analyze_helper.h"
+
+typedef struct told {
+    tare__text lines;
+    uint64_t begun, ended, untimed, dropped, stop_at, calls;
+} told;
+
+static int tell(told *to)
+{
+    return ++to->calls == to->stop_at ? TARE_E_SYSTEM : 0;
+}
+
+static int begin(void *context, uint32_t stream, tare__replay_span *span)
+{
+    told *to = context;
+    to->begun++;
+    tare__text_format(&to->lines, "%u begin %u at %llu%s\n", stream, span->name,
+                      (unsigned long long)span->begin, span->restored ? " restored" : "");
+    span->own = to;
+    return tell(to);
+}
+
+static int end(void *context, uint32_t stream, tare__replay_span *span)
+{
+    static const char *const how[] = {"", " with outer", " lost", " still open", " untimed"};
+    told *to = context;
+    to->ended++;
+    to->untimed += span->how == TARE__REPLAY_UNTIMED;
+    tare__text_format(&to->lines, "%u end %u at %llu%s\n", stream, span->name, (unsigned long long)span->end,
+                      how[span->how]);
+    return tell(to);
+}
+
+static int mark(void *context, uint32_t stream, uint32_t name, uint64_t ticks)
+{
+    told *to = context;
+    tare__text_format(&to->lines, "%u mark %u at %llu\n", stream, name, (unsigned long long)ticks);
+    return tell(to);
+}
+
+static int counter(void *context, uint32_t stream, uint32_t name, uint64_t ticks, double value)
+{
+    told *to = context;
+    tare__text_format(&to->lines, "%u counter %u at %llu is %g\n", stream, name, (unsigned long long)ticks,
+                      value);
+    return tell(to);
+}
+
+static int number(void *context, uint32_t stream, tare__replay_span *innermost, uint32_t name, double value)
+{
+    told *to = context;
+    tare__text_format(&to->lines, "%u number %u of %u is %g\n", stream, name, innermost ? innermost->name : 0,
+                      value);
+    return tell(to);
+}
+
+static int complete(void *context, uint32_t stream, tare__complete_span *spans, uint32_t n)
+{
+    told *to = context;
+    tare__text_format(&to->lines, "%u complete %u, the first %u\n", stream, n, spans[0].name);
+    return tell(to);
+}
+
+static int samples(void *context, uint32_t series, const uint64_t *ticks, const int64_t *values, uint32_t n)
+{
+    told *to = context;
+    tare__text_format(&to->lines, "series %u: %u values, the last at %llu is %lld\n", series, n,
+                      (unsigned long long)ticks[n - 1], (long long)values[n - 1]);
+    return tell(to);
+}
+
+static void drop(void *own)
+{
+    ((told *)own)->dropped++;
+}
+
+static int replay(builder *b, told *to)
+{
+    const tare__replay_visitor visitor = {to, begin, end, mark, counter, number, complete, samples, drop};
+    tare__trace *trace;
+    tare__error error = {""};
+    assert_int_equal(tare__trace_open(build_file(b), &trace, &error), 0);
+    int status = tare__trace_replay(trace, &visitor, &error);
+    tare__trace_close(trace);
+    return status;
+}
+
+static void build_everything(builder *b)
+{
+    static const int64_t values[] = {5, 7};
+    BEGIN(OUTER, 2000);
+    NUMBER(SAMPLES, 3);
+    BEGIN(INNER, 2010);
+    NEXT(OTHER, 2020);
+    MARK(SAVED, 2030);
+    COUNTER(LOSS, 2040, 0.5);
+    build_seal(b);
+    BEGIN(INNER, 2050);
+    END_OF(OUTER, 2060);
+    NUMBER(SAMPLES, 4); /* of no span */
+    END(2070);          /* of no span */
+    BEGIN(STEP, 2080);
+    LOST(1);
+    BEGIN(EPOCH, 2090);
+    build_seal(b);
+    build_complete_and_aggregate(b);
+    build_series(b, 1, TARE__M_RSS, TARE__SUBJECT_PROCESS, 77, "train");
+    build_samples(b, 1, 2000, 10, values, 2);
+}
+
+static void everything_is_told_in_order(void **state)
+{
+    (void)state;
+    builder *b = build_single();
+    told to = {0};
+    build_everything(b);
+    assert_int_equal(replay(b, &to), 0);
+    assert_string_equal(to.lines.data, "1 begin 1 at 2000\n"
+                                       "1 number 7 of 1 is 3\n"
+                                       "1 begin 2 at 2010\n"
+                                       "1 end 2 at 2020\n"
+                                       "1 begin 3 at 2020\n"
+                                       "1 mark 9 at 2030\n"
+                                       "1 counter 8 at 2040 is 0.5\n"
+                                       "1 begin 2 at 2050\n"
+                                       "1 end 2 at 2060 with outer\n"
+                                       "1 end 3 at 2060 with outer\n"
+                                       "1 end 1 at 2060\n"
+                                       "1 number 7 of 0 is 4\n"
+                                       "1 begin 4 at 2080\n"
+                                       "1 end 4 at 2080 lost\n"
+                                       "1 begin 5 at 2090\n"
+                                       "1 complete 1, the first 2\n"
+                                       "series 1: 2 values, the last at 2010 is 7\n"
+                                       "1 end 5 at 2090 still open\n");
+    assert_int_equal(to.dropped, 0);
+    tare__text_free(&to.lines);
+    builder_free(b);
+}
+
+static void a_gap_restores_what_stayed_open(void **state)
+{
+    (void)state;
+    builder *b = build_single();
+    told to = {0};
+    BEGIN(OUTER, 2000);
+    BEGIN(INNER, 2010);
+    build_seal(b);
+    END(2020);
+    BEGIN(OTHER, 2030);
+    build_lose(b, build_seal(b));
+    END(2040);
+    END(2050);
+    build_seal(b);
+    assert_int_equal(replay(b, &to), 0);
+    assert_string_equal(to.lines.data, "1 begin 1 at 2000\n"
+                                       "1 begin 2 at 2010\n"
+                                       "1 end 2 at 2010 lost\n"
+                                       "1 begin 3 at 2030 restored\n"
+                                       "1 end 3 at 2040\n"
+                                       "1 end 1 at 2050\n");
+    tare__text_free(&to.lines);
+    builder_free(b);
+}
+
+/* A main thread ends with its process, another where it was last seen. */
+static void open_spans_end_with_their_process(void **state)
+{
+    (void)state;
+    builder *b = build_start();
+    told to = {0};
+    build_process_fields(b, 1, 77);
+    build_number(b, TARE__FIELD_LEFT_TICKS, 9000);
+    build_fields(b, TARE__BLOCK_PROCESS, 0);
+    build_stream(b, 1, 1, 77, "main");
+    build_stream(b, 2, 1, 78, "worker");
+    for (b->stream = 1; b->stream <= 2; b->stream++) {
+        BEGIN(OUTER, 2000);
+        build_seal(b);
+    }
+    assert_int_equal(replay(b, &to), 0);
+    assert_non_null(strstr(to.lines.data, "1 end 1 at 9000 still open\n"));
+    assert_non_null(strstr(to.lines.data, "2 end 1 at 2000 still open\n"));
+    tare__text_free(&to.lines);
+    builder_free(b);
+}
+
+/* Whatever call it is that a visitor refuses, nothing comes after, and what open spans hold is given back. */
+static void a_visitor_may_stop_anywhere(void **state)
+{
+    (void)state;
+    builder *b = build_single();
+    build_everything(b);
+    for (uint64_t stop = 1;; stop++) {
+        told to = {.stop_at = stop};
+        int status = replay(b, &to);
+        tare__text_free(&to.lines);
+        assert_int_equal(to.dropped, to.begun - to.ended);
+        if (!status) {
+            assert_int_equal(stop, to.calls + 1);
+            break;
+        }
+        assert_int_equal(status, TARE_E_SYSTEM);
+        assert_int_equal(to.calls, stop);
+    }
+    builder_free(b);
+}
+
+/* A few hundred bytes can claim any depth: spans beyond what is kept are told, without a duration. */
+static void depth_is_bounded_and_all_are_told(void **state)
+{
+    (void)state;
+    builder *b = build_single();
+    told to = {0};
+    for (uint64_t block = 0; block < 5; block++) {
+        for (uint64_t i = 0; i < TARE__EVENTS_MAX; i++)
+            BEGIN(OUTER, 2000 + block);
+        build_seal(b);
+    }
+    for (uint64_t i = 0; i < TARE__EVENTS_MAX; i++)
+        END(3000);
+    build_seal(b);
+    assert_int_equal(replay(b, &to), 0);
+    assert_int_equal(to.begun, 5 * TARE__EVENTS_MAX);
+    assert_int_equal(to.ended, to.begun);
+    assert_int_equal(to.untimed, TARE__EVENTS_MAX);
+    tare__text_free(&to.lines);
+    builder_free(b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(everything_is_told_in_order),
+        cmocka_unit_test(a_gap_restores_what_stayed_open),
+        cmocka_unit_test(open_spans_end_with_their_process),
+        cmocka_unit_test(a_visitor_may_stop_anywhere),
+        cmocka_unit_test(depth_is_bounded_and_all_are_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
