@@ -13,6 +13,13 @@ function rowsOf(table) {
   });
 }
 
+// The span tree.
+const SPANS = rowsOf(DATA.spans), STEP_KIND = 2;
+SPANS.forEach((row) => {
+  row.children = [];
+  if (row.parent !== null) SPANS[row.parent].children.push(row);
+});
+
 // ---- elements -----------------------------------------------------------------------------------
 function fill(element, attributes, children) {
   for (const [key, value] of Object.entries(attributes || {})) {
@@ -41,16 +48,16 @@ function scaled(value, steps) {
   const size = Math.abs(value);
   let at = 0;
   while (at + 1 < steps.length && size >= steps[at + 1][0] * 0.9995) at++;
-  return at === 0 && Number.isInteger(value) ? value + " " + steps[0][1] :
-                                               digits(value / steps[at][0]) + " " + steps[at][1];
+  const whole = at === 0 && Number.isInteger(value);
+  return (whole ? value : digits(value / steps[at][0])) + " " + steps[at][1];
 }
 // An instant of the run, fine enough to tell it from others `apart` from it.
 function instant(ns, apart) {
   if (ns === 0) return "0";
-  const size = Math.max(Math.abs(ns), apart),
-        [one, unit] = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"]].find(([least]) => size >= least) || [1, "ns"];
-  return (ns / one).toFixed(Math.max(0, Math.min(9, Math.ceil(Math.log10(one / Math.max(apart, 1)) + 1)))) + " " +
-    unit;
+  const size = Math.max(Math.abs(ns), apart);
+  const [one, unit] = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"]].find(([least]) => size >= least) || [1, "ns"];
+  const places = Math.ceil(Math.log10(one / Math.max(apart, 1)) + 1);
+  return (ns / one).toFixed(Math.max(0, Math.min(9, places))) + " " + unit;
 }
 const two = (value) => String(value).padStart(2, "0");
 function time(ns) {
@@ -169,11 +176,17 @@ function valueAt(points, at) {
 // ---- colours: fills that people with any colour vision can tell apart, all under dark text ------
 const FILLS = 10;  // --fill-0 and so on of the style; the last is for what has no name of its own
 const OTHERS = FILLS - 1;
+// The parts of a step get one each, since they stand side by side; then whatever takes most time by itself.
 const fillOf = (function() {
-  const known = new Map(), weight = new Map();
-  const spans = rowsOf({columns: DATA.spans.columns, rows: DATA.spans.rows});
-  spans.forEach((row) => weight.set(row.name, (weight.get(row.name) || 0) + (row.self || 0)));
-  [...weight.entries()].sort((a, b) => b[1] - a[1]).slice(0, OTHERS).forEach(([name], at) => known.set(name, at));
+  const known = new Map(), parts = new Map(), selves = new Map();
+  const add = (sums, name, value) => sums.set(name, (sums.get(name) || 0) + (value || 0));
+  const largest = (sums) => [...sums].sort((a, b) => b[1] - a[1]).map(([name]) => name);
+  SPANS.forEach((row) => {
+    add(selves, row.name, row.self);
+    if (row.parent !== null && SPANS[row.parent].kind === STEP_KIND) add(parts, row.name, row.total);
+  });
+  const names = new Set(largest(parts).slice(0, 7).concat(largest(selves)));
+  [...names].slice(0, OTHERS).forEach((name, at) => known.set(name, at));
   return (name) => {
     let found = known.get(name);
     if (found === undefined) {

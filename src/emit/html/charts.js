@@ -178,7 +178,7 @@ function peakOf(lines, spec) {
     open: best.row.open,
     label: best.label,
     unit: spec.unit,
-    colour: "var(--line-" + lines.indexOf(best) + ")"
+    colour: lineColour(lines.indexOf(best))
   };
 }
 function peakText(peak, lines) {
@@ -186,7 +186,7 @@ function peakText(peak, lines) {
     " at " + time(peak.at) + (peak.open ? ", in " + peak.open : "");
 }
 
-function hoverChart(picture, scale, lines, spec) {
+function hoverChart(picture, lines, spec) {
   const cross = svg("line", {class: "cross", y1: CHART.top, y2: CHART.height - CHART.bottom, visibility: "hidden"});
   picture.append(cross);
   picture.addEventListener("pointermove", (event) => {
@@ -209,62 +209,67 @@ function hoverChart(picture, scale, lines, spec) {
     cross.setAttribute("visibility", "hidden");
   });
 }
-function putChart(spec) {
-  const all = linesOf(spec), lines = all.slice(0, LINES_MOST);
-  if (lines.length < (spec.least || 1) || (spec.silent && !lines.some((one) => one.row.max > 0))) return null;
-  const most = lines.reduce((top, one) => Math.max(top, one.row.max, one.line.high), 0), limit = USED[spec.limit];
-  const withLimit = known(limit) && limit > 0 && limit < most * 4;
-  const top = spec.unit === "share" && most > 0.4 && most <= 1.05 ? 1 :
-    withLimit && limit > most                                     ? niceTop(limit, spec.unit, 1) :
-                                                                    niceTop(most, spec.unit, 1.02);
-  const plot = CHART.width - CHART.left - CHART.right;
-  const scale = {
+const lineColour = (at) => "var(--line-" + at + ")";
+const trimmed = (value, unit) => show(value, unit).replace(/\.0+(?= )/, "");
+
+// What 100 % of the height is: a share's whole, a limit that is not far away, or what the lines need.
+function topOf(most, limit, spec) {
+  if (spec.unit === "share" && most > 0.4 && most <= 1.05) return 1;
+  return limit > most ? niceTop(limit, spec.unit, 1) : niceTop(most, spec.unit, 1.02);
+}
+function scaleOf(top) {
+  const wide = CHART.width - CHART.left - CHART.right, tall = CHART.height - CHART.top - CHART.bottom;
+  return {
     top,
-    x: (at) => CHART.left + at / boxes.last * plot,
-    y: (value) => CHART.height - CHART.bottom - value / top * (CHART.height - CHART.top - CHART.bottom)
+    x: (at) => CHART.left + at / boxes.last * wide,
+    y: (value) => CHART.height - CHART.bottom - value / top * tall
   };
-  const peak = peakOf(lines, spec), said = peakText(peak, lines), hasPeak = known(peak.at) && known(peak.value);
-  const picture = svg("svg", {
-    viewBox: "0 0 " + CHART.width + " " + CHART.height,
-    role: "img",
-    "aria-label": spec.title + ". " + said + ". " +
-      lines.map((one) => one.label + ": mean " + show(one.row.mean, spec.unit)).join(", ") + "."
-  },
-    drawAxes(scale, spec));
+}
+function drawLimit(scale, limit, spec) {
+  const y = scale.y(limit), right = CHART.width - CHART.right;
+  return [
+    svg("line", {class: "limit", x1: CHART.left, x2: right, y1: y, y2: y}),
+    svg("text", {x: right, y: y + 13, "text-anchor": "end"}, "may use " + trimmed(limit, spec.unit))
+  ];
+}
+function drawLines(picture, scale, lines) {
   lines.forEach((one, at) => {
-    const [mean, area, range] = pathsOf(one.line, scale.x, scale.y), colour = "var(--line-" + at + ")";
-    picture.append(svg("path", {class: "range", d: range, fill: colour}));
-    if (at === 0) picture.append(svg("path", {class: "area", d: area, fill: colour}));
-    picture.append(svg("path", {class: "line", d: mean, stroke: colour}));
+    const [mean, area, range] = pathsOf(one.line, scale.x, scale.y);
+    picture.append(svg("path", {class: "range", d: range, fill: lineColour(at)}));
+    if (at === 0) picture.append(svg("path", {class: "area", d: area, fill: lineColour(at)}));
+    picture.append(svg("path", {class: "line", d: mean, stroke: lineColour(at)}));
   });
-  if (withLimit)
-    picture.append(
-      svg("line",
-        {class: "limit", x1: CHART.left, x2: CHART.width - CHART.right, y1: scale.y(limit), y2: scale.y(limit)}),
-      svg("text", {x: CHART.width - CHART.right, y: scale.y(limit) + 13, "text-anchor": "end"},
-        "may use " + show(limit, spec.unit).replace(/\.0+(?= )/, "")));
+}
+function putKey(one, at) {
+  const swatch = el("i");
+  swatch.style.background = lineColour(at);
+  return el("span", {class: "key", title: one.label}, swatch, one.label);
+}
+function putPeak(peak, lines, spec) {
+  const label = "Show the peak of " + spec.title + " in the timeline";
+  return el("p", {class: "peak"}, "Peak ", el("b", null, show(peak.value, spec.unit)),
+    lines.length > 1 ? " (" + peak.label + ")" : "", " at " + time(peak.at),
+    peak.open ? [" in ", el("code", null, peak.open)] : "", " ",
+    el("button", {type: "button", class: "link go", "aria-label": label, on: {click: () => goToPeak(peak)}}, "show"));
+}
+function putChart(spec) {
+  const all = linesOf(spec), lines = all.slice(0, LINES_MOST), more = all.length - lines.length;
+  if (lines.length < (spec.least || 1) || (spec.silent && !lines.some((one) => one.row.max > 0))) return null;
+  const most = lines.reduce((top, one) => Math.max(top, one.row.max, one.line.high), 0);
+  const limit = known(USED[spec.limit]) && USED[spec.limit] < most * 4 ? USED[spec.limit] : 0;
+  const scale = scaleOf(topOf(most, limit, spec)), peak = peakOf(lines, spec);
+  const hasPeak = known(peak.at) && known(peak.value);
+  const means = lines.map((one) => one.label + ": mean " + show(one.row.mean, spec.unit)).join(", ");
+  const label = spec.title + ". " + (hasPeak ? peakText(peak, lines) + ". " : "") + means + ".";
+  const picture = svg("svg", {viewBox: "0 0 " + CHART.width + " " + CHART.height, role: "img", "aria-label": label});
+  picture.append(...drawAxes(scale, spec));
+  drawLines(picture, scale, lines);
+  if (limit > 0) picture.append(...drawLimit(scale, limit, spec));
   if (hasPeak) picture.append(...drawPeak(scale, peak));
-  hoverChart(picture, scale, lines, spec);
-  return el("figure", {class: "chart"},
-    el("figcaption", null, el("h3", null, spec.title), lines.map((one, at) => {
-      const swatch = el("i");
-      swatch.style.background = "var(--line-" + at + ")";
-      return el("span", {class: "key", title: one.label}, swatch, one.label);
-    }),
-      all.length > lines.length &&
-        el("span", {class: "muted"}, "and " + (all.length - lines.length) + " more in the tables")),
-    picture,
-    hasPeak &&
-      el("p", {class: "peak"}, "Peak ", el("b", null, show(peak.value, spec.unit)),
-        lines.length > 1 ? " (" + peak.label + ")" : "", " at " + time(peak.at),
-        peak.open ? [" in ", el("code", null, peak.open)] : "", " ",
-        el("button", {
-          type: "button",
-          class: "link go",
-          "aria-label": "Show the peak of " + spec.title + " in the timeline",
-          on: {click: () => goToPeak(peak)}
-        },
-          "show")));
+  hoverChart(picture, lines, spec);
+  const caption = el("figcaption", null, el("h3", null, spec.title), lines.map(putKey),
+    more > 0 && el("span", {class: "muted"}, "and " + more + " more in the tables"));
+  return el("figure", {class: "chart"}, caption, picture, hasPeak && putPeak(peak, lines, spec));
 }
 function goToPeak(peak) {
   const around = boxes.last * 0.02;
@@ -288,12 +293,10 @@ function putAbsent() {
     reasons.set(row.absent, (reasons.get(row.absent) || []).concat(what));
   });
   if (reasons.size === 0) return;
-  byId("absent").append(el("div", {class: "not-measured"}, el("h3", null, "Not measured"),
-    el("ul", null,
-      [...reasons].map(
-        ([reason, what]) => el("li", null,
-          el("b", null, what.slice(0, 4).join(", ") + (what.length > 4 ? " and " + (what.length - 4) + " more" : "")),
-          ": ", el("span", {class: "na", title: reason}, "n/a"), ", " + reason)))));
+  const some = (what) => what.slice(0, 4).join(", ") + (what.length > 4 ? " and " + (what.length - 4) + " more" : "");
+  const items =
+    [...reasons].map(([reason, what]) => el("li", null, el("b", null, some(what)), ": ", na(reason), ", " + reason));
+  byId("absent").append(el("div", {class: "not-measured"}, el("h3", null, "Not measured"), el("ul", null, items)));
 }
 function putCharts() {
   byId("charts").append(...CHARTS.map(putChart).filter(Boolean));

@@ -259,36 +259,35 @@ const search = {
 };
 
 // ---- the same as a table ------------------------------------------------------------------------
-function putTimelineTable() {
-  const place = byId("timeline-table-body"), most = 100, found = [];
-  if (!byId("timeline-table").open) return;
+function boxesInView() {
+  const found = [];
   boxes.rows.forEach((row) => {
     let at = Math.max(row.first, lastBefore(boxes.start, row.first, row.end, timeline.from));
     for (; at < row.end && boxes.start[at] < timeline.to; at++)
       if (boxes.end[at] > timeline.from) found.push(at);
   });
-  found.sort((a, b) => boxes.busyOf(b) - boxes.busyOf(a));
-  const rows =
-    found.slice(0, most)
-      .sort((a, b) => boxes.start[a] - boxes.start[b])
-      .map((at) => el("tr", null,
-             el("th", {scope: "row"},
-               el("button", {type: "button", class: "link", on: {click: () => reveal(at)}}, boxes.nameOf(at))),
-             el("td", {class: "text"}, boxes.laneOf(at).name),
-             el("td", {class: "number"}, String(boxes.rows[boxes.row[at]].depth)),
-             el("td", {class: "number"}, instant(boxes.start[at], Math.max(1, boxes.end[at] - boxes.start[at]) / 10)),
-             el("td", {class: "number"}, time(boxes.busyOf(at))),
-             el("td", {class: "number"}, exactly(boxes.calls[at]))));
-  const heads = [["Span"], ["Thread or track"], ["Level", 1], ["Start", 1], ["Time", 1], ["Spans", 1]];
-  place.replaceChildren(el("p", {class: "small muted more"},
-                          found.length > most ? "The " + most + " longest of " + exactly(found.length) +
-                              " boxes in view, in order of time." :
-                                                plural(found.length, "box", "boxes") + " in view, in order of time."),
-    el("div", {class: "scroll", tabindex: "0", role: "region", "aria-label": "Boxes in view"},
-      el("table", null, el("caption", {class: "sr"}, "Spans in the part of the run that the timeline shows"),
-        el("thead", null, el("tr", null, heads.map(([name,
-          number]) => el("th", {scope: "col", class: number ? "number" : ""}, el("span", null, name))))),
-        el("tbody", null, rows))));
+  return found;
+}
+function timelineRow(at) {
+  const number = (text) => el("td", {class: "number"}, text), lasts = Math.max(1, boxes.end[at] - boxes.start[at]);
+  const link = el("button", {type: "button", class: "link", on: {click: () => reveal(at)}}, boxes.nameOf(at));
+  return el("tr", null, el("th", {scope: "row"}, link), el("td", {class: "text"}, boxes.laneOf(at).name),
+    number(String(boxes.rows[boxes.row[at]].depth)), number(instant(boxes.start[at], lasts / 10)),
+    number(time(boxes.busyOf(at))), number(exactly(boxes.calls[at])));
+}
+function putTimelineTable() {
+  if (!byId("timeline-table").open) return;
+  const found = boxesInView().sort((a, b) => boxes.busyOf(b) - boxes.busyOf(a)), some = found.slice(0, 100);
+  const rows = some.sort((a, b) => boxes.start[a] - boxes.start[b]).map(timelineRow);
+  const part = found.length > some.length ? "The " + some.length + " longest of " : "";
+  const told = part + plural(found.length, "box", "boxes");
+  const head = (name, at) => el("th", {scope: "col", class: at > 1 ? "number" : null}, el("span", null, name));
+  const heads = ["Span", "Thread or track", "Level", "Start", "Time", "Spans"].map(head);
+  const caption = el("caption", {class: "sr"}, "Spans in the part of the run that the timeline shows");
+  byId("timeline-table-body")
+    .replaceChildren(el("p", {class: "small muted more"}, told + " in view, in order of time."),
+      el("div", {class: "scroll", tabindex: "0", role: "region", "aria-label": "Boxes in view"},
+        el("table", null, caption, el("thead", null, el("tr", null, heads)), el("tbody", null, rows))));
 }
 
 // ---- all of it ----------------------------------------------------------------------------------

@@ -111,12 +111,7 @@ const TABLES = [
     label: "Metrics",
     rows: () => METRICS.filter((row) => !row.derived),
     columns: [
-      text("metric", "Metric", {title: "what was sampled"}), text("subject", "of", {
-        value: (row) => row.subject + (row.label && row.label !== row.subject ? " " + row.label : "") +
-          (row.subject === "process" || row.subject === "thread" ? " (" + row.key + ")" :
-              row.subject === "gpu" || row.subject === "cpu"     ? " " + row.key :
-                                                                   "")
-      }),
+      text("metric", "Metric", {title: "what was sampled"}), text("subject", "of", {value: whose}),
       ...["min", "mean", "max"].map((key) => col(key, key, metricUnit, {reason: whyAbsent})),
       col("max_at", "max at", TIME, {reason: whyAbsent}),
       col("total", "total", (value, row) => show(value, row.total_unit), {reason: "only totals have one"}),
@@ -139,6 +134,11 @@ function unsampled(row) { return "it was sampled once at most" + (row.pid ? "" :
 function processOf(row) {
   const one = row.process === null ? null : PROCESSES[row.process];
   return one ? (one.command || "process") + " (" + (one.pid || "?") + ")" : null;
+}
+function whose(row) {
+  const label = row.label && row.label !== row.subject ? " " + row.label : "";
+  if (row.subject === "process" || row.subject === "thread") return row.subject + label + " (" + row.key + ")";
+  return row.subject + (row.subject === "gpu" || row.subject === "cpu" ? " " + row.key : "") + label;
 }
 function seen(row) { return row.why || "it was seen, not recorded"; }
 function whyAbsent(row) { return row.absent || "no sample"; }
@@ -188,6 +188,13 @@ function rowsShown(table) {
       rows.filter((row) => texts.some((column) => String(valueIn(column, row) || "").toLowerCase().includes(wanted)));
   return table.sorted ? rows.slice().sort(compare(table.sorted, table.down)) : rows;
 }
+function moreButton(table, n) {
+  const click = () => {
+    table.every = true;
+    putRows(table);
+  };
+  return el("button", {type: "button", on: {click}}, "Show all " + exactly(n) + " rows");
+}
 function putRows(table) {
   const rows = rowsShown(table), some = table.every ? rows : rows.slice(0, ROWS_FIRST),
         left = DATA[table.id].left_out;
@@ -195,20 +202,11 @@ function putRows(table) {
     ...some.map((row) => el("tr", null, table.columns.map((column, at) => cell(column, row, at === 0, table)))));
   table.heads.forEach((head, at) => head.setAttribute("aria-sort",
                         table.sorted === table.columns[at] ? (table.down ? "descending" : "ascending") : "none"));
-  const told = rows.length === table.all.length ? plural(rows.length, "row") :
-                                                  exactly(rows.length) + " of " + plural(table.all.length, "row");
+  const part = rows.length === table.all.length ? "" : exactly(rows.length) + " of ";
+  const told = part + plural(table.all.length, "row");
   table.status.textContent = told + (left > 0 ? ", and " + exactly(left) + " small ones left out of this page" : "");
-  table.more.replaceChildren(...(some.length < rows.length ? [el("button", {
-    type: "button",
-    on: {
-      click: () => {
-        table.every = true;
-        putRows(table);
-      }
-    }
-  },
-                                                               "Show all " + exactly(rows.length) + " rows")] :
-                                                             []));
+  table.more.replaceChildren();
+  if (some.length < rows.length) table.more.append(moreButton(table, rows.length));
 }
 // Numbers begin with the largest, names with A; a third click brings the first order back.
 function sortBy(table, column) {
