@@ -158,8 +158,7 @@ function cell(column, row, first, table) {
   }
   if (column.bar && !missing) {
     const bar = el("i", {"aria-hidden": "true"});
-    bar.style.width = "calc(" + Math.min(1, value) * 100 + "% - 12px)";
-    if (value < 0.03) bar.style.width = value > 0 ? "2px" : "0";
+    bar.style.width = "calc((100% - 12px) * " + Math.min(1, value) + ")";
     return el("td", {class: "number share"}, bar, el("span", null, said));
   }
   return el("td", {class: column.number ? "number" : "text"}, said);
