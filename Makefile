@@ -16,11 +16,11 @@ $(BUILD)/build.ninja: | setup
 	@printf '%s' "$(PREFIX)" > "$(BUILD)/.prefix"
 
 demo: all
-	@mkdir -p demo && rm -f demo/mlp.tare demo/mlp.txt
-	"$(BUILD)/tare" run -o demo/mlp.tare -- "$(BUILD)/examples/mlp"
+	@mkdir -p demo && rm -f demo/mlp.tare demo/mlp.txt demo/mlp.html
+	"$(BUILD)/tare" run --quiet -o demo/mlp.tare --html demo/mlp.html -- "$(BUILD)/examples/mlp"
 	@"$(BUILD)/tare" report demo/mlp.tare > demo/mlp.txt.part && mv demo/mlp.txt.part demo/mlp.txt
 	@cat demo/mlp.txt
-	@echo "The trace is demo/mlp.tare; its report, shown above, is demo/mlp.txt"
+	@echo "The trace is demo/mlp.tare; its report, shown above, is demo/mlp.txt; open demo/mlp.html in a browser"
 
 test:
 	@tools/setup test

@@ -231,8 +231,21 @@ static void free_operations(operations *all)
 }
 
 /* Self times by name, wherever in the tree. */
+/* Where a program tells its steps, these are what its time is about: what threads beside them do, above all wait,
+ * is no cost of theirs. */
+static bool in_a_step(const tare__analysis *of, const tare__span_row *row)
+{
+    while (row->kind != TARE_KIND_STEP && row->kind != TARE_KIND_EPOCH) {
+        if (row->parent == TARE__NO_ROW)
+            return false;
+        row = &of->spans[row->parent];
+    }
+    return true;
+}
+
 static bool add_up(const tare__analysis *of, operations *all)
 {
+    bool has_steps = of->n_steps > 0 || of->n_epochs > 0;
     *all = (operations){.names = tare__intern_new(),
                         .self_ns = calloc(of->n_spans, sizeof(double)),
                         .calls = calloc(of->n_spans, sizeof(uint64_t)),
@@ -241,6 +254,8 @@ static bool add_up(const tare__analysis *of, operations *all)
         return false;
     for (size_t i = 0; i < of->n_spans; i++) {
         const tare__span_row *row = &of->spans[i];
+        if (has_steps && !in_a_step(of, row))
+            continue;
         uint32_t id = tare__intern_add(all->names, row->name, strlen(row->name));
         if (id == TARE__INTERN_NONE)
             return false;
@@ -275,8 +290,9 @@ static void tell_operation(findings *out, const tare__analysis *of, const operat
     tare__finding_say(out, &finding->title, "%s takes %s of the time by itself", tare__show_name(name).text,
                       percent(share).text);
     tare__finding_say(out, &finding->evidence,
-                      "It took %s in itself, without the spans inside it, of %s in all spans (calls: %s).",
+                      "It took %s in itself, without the spans inside it, of %s in all spans%s (calls: %s).",
                       tare__show_time(all->self_ns[id]).text, tare__show_time(all->all_ns).text,
+                      of->n_steps || of->n_epochs ? " of steps and epochs" : "",
                       tare__show((double)all->calls[id], TARE__SHOW_COUNT).text);
     if (tare__any_gpu_used(of))
         tare__finding_say(out, &finding->evidence,
