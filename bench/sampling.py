@@ -3,6 +3,8 @@
 # Must not know how tare works inside: it runs programs and reads `tare report --json`.
 """Figures of samplers, peaks and pages."""
 import os
+import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -37,7 +39,9 @@ def figures(figure, recorder, quick):
                                                             1 if quick else 3)) for one, threads in shares]
     pages = [figure("page of 10 million spans", "s", 3), figure("  most memory while it is made", "MiB", 256 << 20),
              figure("  its size", "MiB")]
-    return work + [(pages, lambda: page(pages, recorder, 1000000 if quick else 10000000, 1 if quick else 5))]
+    work += [(pages, lambda: page(pages, recorder, 1000000 if quick else 10000000, 1 if quick else 5))]
+    shown = figure("page of a million spans, ready in Chromium", "ms", 1000)
+    return work + [([shown], lambda: ready(shown, recorder, 1 if quick else 7))]
 
 
 def seconds_of(command):
@@ -108,3 +112,21 @@ def page(pages, recorder, spans, times):
         seconds.add(time.monotonic() - from_s, f"{spans / 1e6:.0f} M spans")
         memory.add(usage.ru_maxrss * 1024, "resident, by the kernel")
         size.add(os.path.getsize(out))
+
+
+def ready(figure, recorder, times):
+    """From the start of loading to the end of the page's script, as the page itself measures it."""
+    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if not browser:
+        raise Void("there is no Chromium")
+    recorder.whole(program("flood", "nested", 1000000, 8000000, CPUS[0]), "shown")
+    out = os.path.join(recorder.folder, "shown.html")
+    seconds_of([TARE, "report", "--html", "-o", out, recorder.path("shown")])
+    command = [browser, "--headless", "--disable-gpu", "--user-data-dir=" + os.path.join(recorder.folder, "browser"),
+               *(["--no-sandbox"] if os.getuid() == 0 else []), "--dump-dom", "file://" + out]
+    for _ in range(times):
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=120)
+        found = re.search(r'<html[^>]* data-ready="(\d+)"', done.stdout)
+        if not found:
+            raise Void("the page did not say that it is ready")
+        figure.add(float(found.group(1)), f"{os.path.getsize(out) / 1048576:.2f} MiB")
