@@ -26,8 +26,9 @@ def pages(tmp_path_factory):
 
     def of_run(path, steps):
         trace = folder / (path.stem + ".tare")
-        run(BUILD / "tare", "run", "-q", "-o", trace, "--", BUILD / "tests" / "victim" / "shown", steps, cwd=folder,
-            stdout=subprocess.DEVNULL)
+        # Room for all of it: on a busy machine, too, nothing is dropped.
+        run(BUILD / "tare", "run", "-q", "--pool", "256M", "-o", trace, "--", BUILD / "tests" / "victim" / "shown",
+            steps, cwd=folder, stdout=subprocess.DEVNULL)
         run(BUILD / "tare", "report", "--html", "-o", path, trace, cwd=folder)
 
     def page(name):
