@@ -485,5 +485,8 @@ def test_no_span_is_lost_by_merging(show):
     data = data_of(page)
     assert data["timeline"]["spans"] + data["timeline"]["left_out"] == data["run"]["spans"]
     page.fill("#timeline-search", "matmul gradient")
-    steps = next(row for row in data["steps"]["rows"])
-    assert steps[data["steps"]["columns"].index("count")] == 12000
+    hits = page.locator("#timeline-hits").text_content()
+    found = int(re.search(r"([\d,]+) spans", hits).group(1).replace(",", ""))
+    calls = sum(row[data["spans"]["columns"].index("calls")] for row in data["spans"]["rows"]
+                if row[0] == "matmul gradient")
+    assert calls / 2 < found <= data["timeline"]["spans"]  # a merged box has one name for all that is in it
