@@ -310,7 +310,7 @@ static const struct {
 };
 
 #define PARTS      TARE__COUNT_OF(parts)
-#define PAGE_LINES 57u /* under 60 with the line or two that the command adds */
+#define PAGE_LINES 55u /* under 60 with the lines that the command adds */
 
 /* What is kept free for those that come later. */
 static const unsigned kept_free[RANKS] = {[FINDINGS] = 20, [STEPS] = 13, [TREE] = 2, [SPARE] = 2};

@@ -17,7 +17,7 @@ import time
 import pytest
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as proto
 
-from conftest import PATIENCE, ROOT, TARE, VICTIMS, Bench, scaled
+from conftest import PATIENCE, ROOT, SANITIZER, TARE, VICTIMS, Bench, scaled
 
 SEED = int(os.environ.get("TARE_SEED", random.SystemRandom().randrange(1 << 32)))
 Span = collections.namedtuple("Span", "name begin_ns end_ns restored")
@@ -300,7 +300,7 @@ def test_names_that_need_escaping(bench):
                        "".join(f"\\{byte:03o}" for byte in name.encode()) for name in odd)
     source.write_text(f"#include <tare.h>\nint main(void) {{ {literals} return 0; }}\n")
     subprocess.run(["cc", "-I", ROOT / "include", source, "-o", bench.folder / "odd", "-L", TARE.parent, "-ltare",
-                    f"-Wl,-rpath,{TARE.parent}"], check=True)
+                    f"-Wl,-rpath,{TARE.parent}"] + ([] if SANITIZER == "none" else [f"-fsanitize={SANITIZER}"]), check=True)
     assert bench.tare("run", "-q", "-o", "odd.tare", "--", "./odd").status == 0
     trace = bench.folder / "odd.tare"
     assert sorted(span.name for span in chrome_spans(read_chrome(bench, trace))) == sorted(odd)

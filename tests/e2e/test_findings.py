@@ -235,7 +235,7 @@ def test_others_on_the_machine(bench, slowed):
 def test_waiting_for_a_disk(bench, favoured):
     found = run(bench, favoured, TROUBLE, "sync", 2500, 1)
     waits = [row["mean"] for row in found.metric("threads.disk_wait", "tree")]
-    if not waits or waits[0] < 0.27:
+    if not waits or waits[0] < 0.42: # the rule's own limit is 0.4 of the time
         pytest.skip(f"this disk does not keep a program waiting: {waits} threads on average")
     assert "disk-bound" in found, found.told()
     assert found["disk-bound"]["gain"] >= 0.2 and "fsync" in found["disk-bound"]["advice"]

@@ -282,7 +282,7 @@ def test_outputs_that_cannot_be(bench, output):
 def small_disk(bench):
     place = bench.folder / "small"
     place.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128k", "none", place]).returncode == 0
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=96k", "none", place]).returncode == 0
     if not mounted:
         pytest.skip("cannot mount here")
     yield place
