@@ -15,6 +15,15 @@
 /* Each adds one file's types and functions to the module. 0, or -1 with an exception. */
 int tare__py_add_spans(PyObject *module);
 int tare__py_add_session(PyObject *module);
+int tare__py_add_missing(PyObject *module);
+int tare__py_add_results(PyObject *module);
+int tare__py_add_aggregates(PyObject *module);
+int tare__py_add_lanes(PyObject *module);
+int tare__py_add_blocks(PyObject *module);
+int tare__py_add_recorder(PyObject *module);
+
+/* tare.Missing(reason), a new reference; NULL with an exception (missing.c). */
+PyObject *tare__py_missing(const char *reason);
 
 /* ---- the stack of a thread's open spans (stack.c) ------------------------------------------------------ */
 /* Spans of one thread are nested in the trace. Where Python's are not (a generator is left in the middle of a

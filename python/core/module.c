@@ -9,6 +9,10 @@ static int fill(PyObject *module)
         return -1;
     if (tare__py_add_tasks(module) || tare__py_add_spans(module))
         return -1;
+    if (tare__py_add_missing(module) || tare__py_add_results(module) || tare__py_add_aggregates(module))
+        return -1;
+    if (tare__py_add_lanes(module) || tare__py_add_blocks(module) || tare__py_add_recorder(module))
+        return -1;
     return tare__py_add_session(module);
 }
 

@@ -1,4 +1,5 @@
 """Tare weighs a program and takes its own weight off the scale."""
 from ._core import (  # noqa: F401
-    Span, begin, counter, end, epoch_begin, epoch_end, epoch_next, mark, output, pause, recording, resume, span,
-    start, step_begin, step_end, step_next, stop, thread_name)
+    Aggregate, Block, Missing, Recorder, Result, Span, begin, count_samples, counter, end, epoch_begin, epoch_end,
+    epoch_next, mark, output, pause, recording, resume, span, start, step_begin, step_end, step_next, stop,
+    thread_name)

@@ -1,5 +1,5 @@
 """The hot parts of tare, in C. What is public of it is exported by the package."""
-from typing import Any, Callable, Optional, TypeVar, overload
+from typing import Any, Callable, List, Optional, TypeVar, Union
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -30,3 +30,72 @@ def thread_name(name: str) -> None: ...
 def start(output: Optional[str] = None, *, max_bytes: int = 0, last_seconds: float = 0,
           helper: Optional[str] = None) -> None: ...
 def stop() -> None: ...
+
+class Missing(float):
+    reason: str
+    def __new__(cls, reason: str) -> "Missing": ...
+
+class Block:
+    name: Optional[str]
+    samples: Optional[float]
+    def __enter__(self) -> "Block": ...
+    def __exit__(self, *exception: object) -> None: ...
+    def __call__(self, function: _F) -> _F: ...
+
+# Numbers that could not be measured are Missing.
+class Result:
+    name: str
+    wall_s: float
+    self_s: float
+    own_s: float
+    cpu_s: float
+    process_cpu_s: float
+    rss_before: Union[int, Missing]
+    rss_after: Union[int, Missing]
+    rss_delta: Union[int, Missing]
+    rss_peak: Union[int, Missing]
+    rss_peak_note: Optional[str]
+    samples: float
+    throughput: float
+    started: float
+    depth: int
+    parent: Optional[str]
+    thread: int
+    task: Optional[str]
+    failed: bool
+    aggregate: bool
+
+class Aggregate:
+    name: str
+    count: int
+    unkept: int
+    failed: int
+    total_s: float
+    mean_s: float
+    min_s: float
+    max_s: float
+    p50_s: float
+    p95_s: float
+    p99_s: float
+    self_s: float
+    cpu_s: float
+    process_cpu_s: float
+    samples: float
+    throughput: float
+    rss_delta: Union[int, Missing]
+    rss_peak: Union[int, Missing]
+    rss_peak_note: Optional[str]
+
+class Recorder:
+    enabled: bool
+    own_s: float
+    def __init__(self, *, memory: bool = True, cpu: bool = True, keep: int = 10000, enabled: bool = True) -> None: ...
+    def block(self, name: str, aggregate: bool = False, samples: Optional[float] = None) -> Block: ...
+    def last(self) -> Optional[Result]: ...
+    def results(self, name: Optional[str] = None) -> List[Result]: ...
+    def aggregate(self, name: str) -> Aggregate: ...
+    def names(self) -> List[str]: ...
+    def clear(self) -> None: ...
+
+def count_samples(n: float) -> None: ...
+def rss() -> int: ...

@@ -1,0 +1,223 @@
+/* aggregate: all blocks of a name in constant memory, and what Python sees of them.
+ * Any thread, attached to the interpreter. Must not know how blocks are measured. */
+#include "blocks.h"
+
+#include <math.h>
+
+#define HIST_BITS 6 /* percentiles within 0.8 % */
+
+static PyTypeObject named_type, aggregate_type;
+
+/* ---- the sums ---------------------------------------------------------------------------------------------- */
+
+tare__py_named *tare__py_named_new(PyObject *name)
+{
+    const char *text = PyUnicode_AsUTF8(name);
+    tare__py_named *made = text ? PyObject_New(tare__py_named, &named_type) : NULL;
+    if (!made)
+        return NULL;
+    memset((char *)made + sizeof(PyObject), 0, sizeof *made - sizeof(PyObject));
+    made->site = (tare_site){0, text, NULL, 0, TARE_KIND_SPAN, 1, 0};
+    made->min_ns = UINT64_MAX;
+    made->samples = NAN;
+    made->hist.bits = HIST_BITS;
+    Py_INCREF(name);
+    made->name = name;
+    return made;
+}
+
+static void drop_named(PyObject *object)
+{
+    tare__py_named *self = (tare__py_named *)object;
+    tare__hist_free(&self->hist);
+    Py_XDECREF(self->name);
+    PyObject_Free(object);
+}
+
+static void add_memory(tare__py_named *to, const tare__py_result *result)
+{
+    if (!result->memory || !result->rss_before || !result->rss_after)
+        return;
+    to->with_memory++;
+    to->rss_delta += (int64_t)(result->rss_after - result->rss_before);
+    if (to->rss_peak < result->rss_peak) {
+        to->rss_peak = result->rss_peak;
+        to->lower_bound = result->lower_bound;
+    }
+}
+
+void tare__py_named_add(tare__py_named *to, const tare__py_result *result)
+{
+    uint64_t ns = result->wall_ns;
+    to->count++;
+    to->unkept += result->aggregate;
+    to->failed += result->failed;
+    to->total_ns += ns;
+    to->self_ns += result->self_ns;
+    to->min_ns = ns < to->min_ns ? ns : to->min_ns;
+    to->max_ns = ns > to->max_ns ? ns : to->max_ns;
+    tare__hist_add(&to->hist, ns, 1); /* out of memory: percentiles then stand on fewer */
+    if (!isnan(result->samples)) {
+        to->samples = isnan(to->samples) ? result->samples : to->samples + result->samples;
+        to->sampled_ns += ns;
+    }
+    if (result->cpu && !result->moved) {
+        to->with_cpu++;
+        to->cpu_ns += result->cpu_ns;
+    }
+    to->process_cpu_ns += result->process_cpu_ns;
+    add_memory(to, result);
+}
+
+/* ---- what Python sees: a copy -------------------------------------------------------------------------------- */
+
+typedef struct aggregate {
+    PyObject_HEAD
+    tare__py_named of; /* its object's head and histogram are not used */
+    double p50, p95, p99;
+} aggregate;
+
+/* The middle of a bucket may lie outside of what was seen. */
+static double quantile(const tare__py_named *named, double q)
+{
+    double ns = tare__hist_quantile(&named->hist, q);
+    return fmin(fmax(ns, (double)named->min_ns), (double)named->max_ns) / 1e9;
+}
+
+PyObject *tare__py_named_snapshot(const tare__py_named *named)
+{
+    aggregate *made = PyObject_New(aggregate, &aggregate_type);
+    if (!made)
+        return NULL;
+    made->of = *named;
+    Py_INCREF(made->of.name);
+    made->p50 = quantile(named, 0.50);
+    made->p95 = quantile(named, 0.95);
+    made->p99 = quantile(named, 0.99);
+    return (PyObject *)made;
+}
+
+static void drop(PyObject *object)
+{
+    Py_XDECREF(((aggregate *)object)->of.name);
+    PyObject_Free(object);
+}
+
+#define SELF const tare__py_named *self = &((const aggregate *)object)->of; (void)closure
+#define GET(field) static PyObject *get_##field(PyObject *object, void *closure)
+#define NONE_YET "no block of this name has ended"
+
+static PyObject *seconds(const tare__py_named *self, double value)
+{
+    return self->count ? PyFloat_FromDouble(value) : tare__py_missing(NONE_YET);
+}
+
+GET(name) { SELF; Py_INCREF(self->name); return self->name; }
+GET(count) { SELF; return PyLong_FromUnsignedLongLong(self->count); }
+GET(unkept) { SELF; return PyLong_FromUnsignedLongLong(self->unkept); }
+GET(failed) { SELF; return PyLong_FromUnsignedLongLong(self->failed); }
+GET(total_s) { SELF; return tare__py_ns_as_seconds(self->total_ns); }
+GET(self_s) { SELF; return tare__py_ns_as_seconds(self->self_ns); }
+GET(mean_s) { SELF; return seconds(self, (double)self->total_ns / 1e9 / (double)self->count); }
+GET(min_s) { SELF; return seconds(self, (double)self->min_ns / 1e9); }
+GET(max_s) { SELF; return seconds(self, (double)self->max_ns / 1e9); }
+GET(p50_s) { SELF; return seconds(self, ((const aggregate *)object)->p50); }
+GET(p95_s) { SELF; return seconds(self, ((const aggregate *)object)->p95); }
+GET(p99_s) { SELF; return seconds(self, ((const aggregate *)object)->p99); }
+GET(samples) { SELF; return tare__py_count_or_missing(self->samples, "no samples were counted"); }
+GET(throughput) { SELF; return tare__py_rate_or_missing(self->samples, self->sampled_ns); }
+
+GET(cpu_s)
+{
+    SELF;
+    return self->with_cpu ? tare__py_ns_as_seconds(self->cpu_ns) : tare__py_missing("CPU time was not read");
+}
+
+GET(process_cpu_s)
+{
+    SELF;
+    return self->with_cpu ? tare__py_ns_as_seconds(self->process_cpu_ns) : tare__py_missing("CPU time was not read");
+}
+
+GET(rss_delta)
+{
+    SELF;
+    return self->with_memory ? PyLong_FromLongLong(self->rss_delta) : tare__py_missing("memory was not read");
+}
+
+GET(rss_peak)
+{
+    SELF;
+    return self->with_memory ? PyLong_FromUnsignedLongLong(self->rss_peak) : tare__py_missing("memory was not read");
+}
+
+GET(rss_peak_note)
+{
+    SELF;
+    const char *trouble = self->lower_bound ? tare__py_peak_trouble() : NULL;
+    if (trouble)
+        return PyUnicode_FromString(trouble);
+    Py_RETURN_NONE;
+}
+
+static PyGetSetDef members[] = {
+    {"name", get_name, NULL, "the blocks' name", NULL},
+    {"count", get_count, NULL, "how many have ended", NULL},
+    {"unkept", get_unkept, NULL, "how many of them were only added up (aggregate=True)", NULL},
+    {"failed", get_failed, NULL, "how many of them were left by an exception", NULL},
+    {"total_s", get_total_s, NULL, "seconds in all of them", NULL},
+    {"mean_s", get_mean_s, NULL, "seconds in one, on average", NULL},
+    {"min_s", get_min_s, NULL, "seconds in the shortest", NULL},
+    {"max_s", get_max_s, NULL, "seconds in the longest", NULL},
+    {"p50_s", get_p50_s, NULL, "the median, within 0.8 %", NULL},
+    {"p95_s", get_p95_s, NULL, "95 of 100 took no longer, within 0.8 %", NULL},
+    {"p99_s", get_p99_s, NULL, "99 of 100 took no longer, within 0.8 %", NULL},
+    {"self_s", get_self_s, NULL, "seconds in no inner block", NULL},
+    {"cpu_s", get_cpu_s, NULL, "CPU seconds of their threads", NULL},
+    {"process_cpu_s", get_process_cpu_s, NULL, "CPU seconds of the process while they ran", NULL},
+    {"samples", get_samples, NULL, "how many samples they worked on", NULL},
+    {"throughput", get_throughput, NULL, "samples a second, of the blocks that counted them", NULL},
+    {"rss_delta", get_rss_delta, NULL, "what resident memory grew by, in bytes, added up", NULL},
+    {"rss_peak", get_rss_peak, NULL, "the most resident bytes in any of them", NULL},
+    {"rss_peak_note", get_rss_peak_note, NULL, "why rss_peak may be too low; None: it is not", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyObject *show(PyObject *object)
+{
+    const tare__py_named *self = &((const aggregate *)object)->of;
+    char total[32];
+    PyOS_snprintf(total, sizeof total, "%.6f", (double)self->total_ns / 1e9);
+    return PyUnicode_FromFormat("<tare.Aggregate %R: %llu in %s s>", self->name, (unsigned long long)self->count, total);
+}
+
+static PyTypeObject aggregate_type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "tare.Aggregate",
+    .tp_doc = "All blocks of one name, added up; made by a Recorder.",
+    .tp_basicsize = sizeof(aggregate),
+    .tp_dealloc = drop,
+    .tp_repr = show,
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_getset = members,
+};
+
+static PyTypeObject named_type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "tare._core._Named",
+    .tp_basicsize = sizeof(tare__py_named),
+    .tp_dealloc = drop_named,
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+};
+
+int tare__py_add_aggregates(PyObject *module)
+{
+    if (PyType_Ready(&named_type) || PyType_Ready(&aggregate_type))
+        return -1;
+    Py_INCREF(&aggregate_type);
+    if (PyModule_AddObject(module, "Aggregate", (PyObject *)&aggregate_type)) {
+        Py_DECREF(&aggregate_type);
+        return -1;
+    }
+    return 0;
+}

@@ -1,0 +1,430 @@
+/* block: entering and leaving a block: what is read, and whose time it is. What measuring costs is kept out of the
+ * block's own time and is told beside it.
+ * Any thread, attached to the interpreter. Must not know how results are kept. */
+#include "blocks.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+typedef struct block {
+    PyObject_HEAD
+    tare__py_recorder *recorder; /* NULL: measures nothing */
+    tare__py_named *named;
+    tare_site own_site; /* of a name that has no sums of its own */
+    PyObject *name;
+    double samples;
+    bool aggregate;
+} block;
+
+static PyTypeObject block_type;
+static PyObject *idle;
+
+/* ---- the object ------------------------------------------------------------------------------------------ */
+
+static bool has_own_sums(const block *self)
+{
+    return self->named->name == self->name || PyUnicode_Compare(self->named->name, self->name) == 0;
+}
+
+PyObject *tare__py_block_new(tare__py_recorder *recorder, PyObject *name, bool aggregate, double samples)
+{
+    tare__py_named *named = tare__py_recorder_named(recorder, name);
+    block *made = named ? PyObject_GC_New(block, &block_type) : NULL;
+    if (!made) {
+        Py_XDECREF((PyObject *)named);
+        return NULL;
+    }
+    Py_INCREF((PyObject *)recorder);
+    Py_INCREF(name);
+    made->recorder = recorder;
+    made->named = named;
+    made->name = name;
+    made->samples = samples;
+    made->aggregate = aggregate;
+    if (!has_own_sums(made))
+        made->own_site = (tare_site){0, PyUnicode_AsUTF8(name), NULL, 0, TARE_KIND_SPAN, 1, 0};
+    else
+        made->own_site.name = NULL;
+    PyErr_Clear();
+    PyObject_GC_Track((PyObject *)made);
+    return (PyObject *)made;
+}
+
+PyObject *tare__py_block_idle(void)
+{
+    Py_INCREF(idle);
+    return idle;
+}
+
+static int traverse(PyObject *object, visitproc visit, void *arg)
+{
+    Py_VISIT((PyObject *)((block *)object)->recorder);
+    return 0;
+}
+
+static int clear(PyObject *object)
+{
+    Py_CLEAR(((block *)object)->recorder);
+    return 0;
+}
+
+static void drop(PyObject *object)
+{
+    block *self = (block *)object;
+    PyObject_GC_UnTrack(object);
+    Py_XDECREF((PyObject *)self->recorder);
+    Py_XDECREF((PyObject *)self->named);
+    Py_XDECREF(self->name);
+    PyObject_GC_Del(object);
+}
+
+/* ---- its span in the trace ---------------------------------------------------------------------------------- */
+
+static tare_site *site_of(block *self)
+{
+    return self->own_site.name ? &self->own_site : &self->named->site;
+}
+
+static void begin_span(block *self)
+{
+    tare__py_task *task = tare__py_task_now();
+    PyObject *owner = self->own_site.name ? (PyObject *)self : (PyObject *)self->named;
+    if (task)
+        tare__py_task_begin(task, site_of(self), owner);
+    else
+        tare__py_stack_begin(site_of(self), owner);
+}
+
+static void end_span(block *self, double samples)
+{
+    tare_site scratch;
+    tare__py_task *task = tare__py_task_now();
+    if (task && tare__py_task_end(task, site_of(self)))
+        return;
+    if (!isnan(samples))
+        tare_number(tare__dynamic("samples", TARE_KIND_NUMBER, &scratch), samples);
+    tare__py_stack_end(site_of(self));
+}
+
+/* ---- entering ------------------------------------------------------------------------------------------------ */
+
+/* Those that were left are used again: no allocation while blocks come and go. */
+#define SPARE_MAX 64
+static tare__py_open *spare;
+static int spares;
+
+static tare__py_open *take(void)
+{
+    tare__py_open *open = spare;
+    if (!open)
+        return malloc(sizeof *open);
+    spare = open->below;
+    spares--;
+    return open;
+}
+
+static void give(tare__py_open *open)
+{
+    if (spares >= SPARE_MAX) {
+        free(open);
+        return;
+    }
+    open->below = spare;
+    spare = open;
+    spares++;
+}
+
+/* The clock last: what the others cost is not the block's. */
+static void read_begin(tare__py_open *open, const tare__py_recorder *recorder)
+{
+    open->started = tare__py_unix_time();
+    open->rss = 0;
+    if (recorder->memory) {
+        open->rss = tare__py_rss();
+        tare__py_peak_open(&open->peak, open->rss);
+    }
+    open->thread = PyThread_get_thread_ident();
+    if (recorder->cpu) {
+        open->process_cpu = tare__py_process_cpu_ns();
+        open->cpu = tare__py_thread_cpu_ns();
+    }
+    open->start = tare__py_clock_ns();
+}
+
+static PyObject *enter(PyObject *object, PyObject *nothing)
+{
+    (void)nothing;
+    block *self = (block *)object;
+    Py_INCREF(object);
+    if (!self->recorder)
+        return object;
+    uint64_t now = tare__py_clock_ns();
+    tare__py_lane *lane = tare__py_lane_now(self->recorder);
+    tare__py_open *open = lane ? take() : NULL;
+    if (!open) {
+        Py_DECREF(object);
+        return lane ? PyErr_NoMemory() : NULL;
+    }
+    if (lane->top)
+        lane->top->self_ns += now - lane->changed;
+    Py_INCREF(object);
+    open->block = object;
+    open->lane = lane;
+    open->below = lane->top;
+    open->depth = lane->top ? lane->top->depth + 1 : 0;
+    open->self_ns = open->own_ns = 0;
+    open->counted = NAN;
+    open->span = tare__gate_now() != 0;
+    lane->top = open;
+    if (open->span)
+        begin_span(self);
+    read_begin(open, self->recorder);
+    lane->changed = open->start;
+    if (open->below)
+        open->below->own_ns += open->start - now;
+    self->recorder->own_ns += open->start - now;
+    return object;
+}
+
+/* ---- leaving ------------------------------------------------------------------------------------------------- */
+
+static tare__py_open **find_in(tare__py_lane *lane, const block *self)
+{
+    for (tare__py_open **from = &lane->top; *from; from = &(*from)->below)
+        if ((*from)->block == (const PyObject *)self)
+            return from;
+    return NULL;
+}
+
+/* In the lane of what runs now, or where it was entered: another thread, a task that has ended. */
+static tare__py_open **find_open(block *self)
+{
+    tare__py_lane *lane = tare__py_lane_now(self->recorder);
+    tare__py_open **found = lane ? find_in(lane, self) : NULL;
+    PyErr_Clear();
+    for (lane = self->recorder->lanes; lane && !found; lane = lane->next_of_recorder)
+        found = find_in(lane, self);
+    return found;
+}
+
+static void read_end(tare__py_result *result, tare__py_open *open, const tare__py_recorder *recorder)
+{
+    result->cpu = recorder->cpu;
+    result->memory = recorder->memory;
+    result->moved = open->thread != PyThread_get_thread_ident();
+    if (recorder->cpu) {
+        result->cpu_ns = tare__py_thread_cpu_ns() - open->cpu;
+        result->process_cpu_ns = tare__py_process_cpu_ns() - open->process_cpu;
+    }
+    if (recorder->memory) {
+        result->rss_before = open->rss;
+        result->rss_after = tare__py_rss();
+        tare__py_peak_close(&open->peak, result->rss_after);
+        result->rss_peak = open->peak.bytes;
+        result->lower_bound = open->peak.lower_bound;
+    }
+}
+
+static PyObject *reference(PyObject *object)
+{
+    Py_XINCREF(object);
+    return object;
+}
+
+static void fill(tare__py_result *result, const tare__py_open *open, const block *self, bool failed)
+{
+    result->name = reference(self->name);
+    result->parent = open->below ? reference(((block *)open->below->block)->name) : NULL;
+    result->task = reference(tare__py_lane_task(open->lane));
+    result->thread = open->thread;
+    result->self_ns = open->self_ns;
+    result->own_ns = open->own_ns;
+    result->started = open->started;
+    result->samples = isnan(self->samples) ? open->counted : self->samples;
+    result->depth = open->depth;
+    result->failed = failed;
+    result->aggregate = self->aggregate;
+}
+
+/* All was cleared since the block was made: its sums are nobody's. */
+static int renew(block *self)
+{
+    if (self->named->generation == self->recorder->generation)
+        return 0;
+    tare__py_named *named = tare__py_recorder_named(self->recorder, self->name);
+    if (!named)
+        return -1;
+    tare__py_named *old = self->named;
+    self->named = named;
+    if (!has_own_sums(self) && !self->own_site.name)
+        self->own_site = (tare_site){0, PyUnicode_AsUTF8(self->name), NULL, 0, TARE_KIND_SPAN, 1, 0};
+    Py_DECREF((PyObject *)old);
+    return 0;
+}
+
+static int store(tare__py_result *result, tare__py_lane *lane, block *self)
+{
+    if (renew(self)) {
+        Py_DECREF((PyObject *)result);
+        return -1;
+    }
+    tare__py_named_add(self->named, result);
+    if (!self->aggregate)
+        tare__py_recorder_keep(self->recorder, result);
+    tare__py_result *before = lane->last;
+    lane->last = result;
+    Py_XDECREF((PyObject *)before);
+    return 0;
+}
+
+static PyObject *leave(PyObject *object, PyObject *const *arguments, Py_ssize_t n)
+{
+    block *self = (block *)object;
+    if (!self->recorder)
+        Py_RETURN_NONE;
+    uint64_t now = tare__py_clock_ns();
+    tare__py_open **at = find_open(self);
+    if (!at)
+        return PyErr_Format(PyExc_RuntimeError, "the block %R is left without having been entered", self->name);
+    tare__py_result *result = tare__py_result_new();
+    if (!result)
+        return NULL;
+    tare__py_open *open = *at;
+    tare__py_lane *lane = open->lane;
+    lane->top->self_ns += now - lane->changed;
+    *at = open->below;
+    result->wall_ns = now - open->start;
+    read_end(result, open, self->recorder);
+    fill(result, open, self, n > 0 && arguments[0] != Py_None);
+    if (open->span)
+        end_span(self, result->samples);
+    tare__py_open *below = open->below;
+    give(open);
+    int status = store(result, lane, self);
+    lane->changed = tare__py_clock_ns();
+    if (below)
+        below->own_ns += lane->changed - now;
+    self->recorder->own_ns += lane->changed - now;
+    tare__py_lane_left(lane);
+    Py_DECREF(object); /* the caller still has it */
+    if (status)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+/* ---- as Python sees it ------------------------------------------------------------------------------------------- */
+
+bool tare__py_read_samples(PyObject *object, double *samples)
+{
+    *samples = NAN;
+    if (!object || object == Py_None)
+        return true;
+    if (!PyNumber_Check(object)) {
+        PyErr_Format(PyExc_TypeError, "samples is a number, not %.100s", Py_TYPE(object)->tp_name);
+        return false;
+    }
+    *samples = PyFloat_AsDouble(object);
+    if (*samples == -1 && PyErr_Occurred())
+        return false;
+    if (*samples >= 0 && !isinf(*samples))
+        return true;
+    PyErr_Format(PyExc_ValueError, "samples is a number of 0 or more, not %S", object);
+    return false;
+}
+
+static PyObject *get_samples(PyObject *object, void *closure)
+{
+    (void)closure;
+    double samples = ((block *)object)->samples;
+    if (isnan(samples))
+        Py_RETURN_NONE;
+    return tare__py_count_or_missing(samples, "");
+}
+
+static int set_samples(PyObject *object, PyObject *value, void *closure)
+{
+    (void)closure;
+    double samples;
+    if (!tare__py_read_samples(value, &samples))
+        return -1;
+    ((block *)object)->samples = samples;
+    return 0;
+}
+
+static PyObject *get_name(PyObject *object, void *closure)
+{
+    (void)closure;
+    PyObject *name = ((block *)object)->name;
+    if (!name)
+        Py_RETURN_NONE;
+    return reference(name);
+}
+
+static PyObject *decorate(PyObject *self, PyObject *arguments, PyObject *named)
+{
+    PyObject *function;
+    static char *words[] = {"function", NULL};
+    if (!PyArg_ParseTupleAndKeywords(arguments, named, "O:block", words, &function))
+        return NULL;
+    PyObject *package = PyImport_ImportModule("tare._wrap");
+    PyObject *made = package ? PyObject_CallMethod(package, "wrap", "OO", self, function) : NULL;
+    Py_XDECREF(package);
+    return made;
+}
+
+static PyObject *show(PyObject *object)
+{
+    block *self = (block *)object;
+    return self->name ? PyUnicode_FromFormat("<tare.Block %R>", self->name)
+                      : PyUnicode_FromString("<tare.Block that measures nothing>");
+}
+
+static PyMethodDef methods[] = {
+    {"__enter__", enter, METH_NOARGS, NULL},
+    {"__exit__", (PyCFunction)(void (*)(void))leave, METH_FASTCALL, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef members[] = {
+    {"name", get_name, NULL, "the name it is measured under", NULL},
+    {"samples", get_samples, set_samples, "how many samples it works on; may be set inside the block", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyTypeObject block_type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "tare.Block",
+    .tp_doc = "A block of code that is measured, as a context manager or a decorator; made by Recorder.block.",
+    .tp_basicsize = sizeof(block),
+    .tp_dealloc = drop,
+    .tp_repr = show,
+    .tp_call = decorate,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .tp_traverse = traverse,
+    .tp_clear = clear,
+    .tp_methods = methods,
+    .tp_getset = members,
+};
+
+static PyObject *make_idle(void)
+{
+    block *made = PyObject_GC_New(block, &block_type);
+    if (!made)
+        return NULL;
+    memset((char *)made + sizeof(PyObject), 0, sizeof *made - sizeof(PyObject));
+    made->samples = NAN;
+    PyObject_GC_Track((PyObject *)made);
+    return (PyObject *)made;
+}
+
+int tare__py_add_blocks(PyObject *module)
+{
+    if (PyType_Ready(&block_type) || !(idle = make_idle()))
+        return -1;
+    Py_INCREF(&block_type);
+    if (PyModule_AddObject(module, "Block", (PyObject *)&block_type)) {
+        Py_DECREF(&block_type);
+        return -1;
+    }
+    return 0;
+}

@@ -1,0 +1,107 @@
+/* blocks: what the files of the block recorder share. Everything runs attached to the interpreter, with its lock.
+ * Must not know what is made of the results. */
+#ifndef TARE_PYTHON_BLOCKS_H
+#define TARE_PYTHON_BLOCKS_H
+
+#include "core.h"
+#include "readings.h"
+
+#include "stat/stat.h"
+
+typedef struct tare__py_recorder tare__py_recorder;
+typedef struct tare__py_lane tare__py_lane;
+
+/* ---- a finished block (result.c) --------------------------------------------------------------------------- */
+typedef struct tare__py_result {
+    PyObject_HEAD
+    PyObject *name;
+    PyObject *parent; /* NULL: none */
+    PyObject *task;   /* its name; NULL: not in a task */
+    unsigned long thread;
+    uint64_t wall_ns, self_ns, own_ns, cpu_ns, process_cpu_ns;
+    uint64_t rss_before, rss_after, rss_peak;
+    double started;
+    double samples; /* NaN: not counted */
+    uint32_t depth;
+    bool failed, aggregate, cpu, memory, moved, lower_bound;
+} tare__py_result;
+tare__py_result *tare__py_result_new(void); /* all zero but the object's head */
+PyObject *tare__py_ns_as_seconds(uint64_t ns);
+PyObject *tare__py_count_or_missing(double count, const char *reason); /* a whole one as an int; NaN: missing */
+PyObject *tare__py_rate_or_missing(double samples, uint64_t ns);
+
+/* ---- all blocks of a name (aggregate.c) ---------------------------------------------------------------------- */
+typedef struct tare__py_named {
+    PyObject_HEAD
+    PyObject *name;
+    tare_site site; /* of the span; the text lives as long as the name */
+    uint64_t generation;
+    uint64_t count, unkept, failed, total_ns, self_ns, min_ns, max_ns, sampled_ns, cpu_ns, process_cpu_ns;
+    uint64_t rss_peak, with_memory, with_cpu;
+    int64_t rss_delta;
+    double samples;
+    bool lower_bound;
+    tare__hist hist;
+} tare__py_named;
+tare__py_named *tare__py_named_new(PyObject *name);
+void tare__py_named_add(tare__py_named *named, const tare__py_result *result);
+PyObject *tare__py_named_snapshot(const tare__py_named *named);
+
+/* ---- an open block, and the lanes they are in (lane.c) ------------------------------------------------------- */
+typedef struct tare__py_open {
+    struct tare__py_open *below; /* in its lane */
+    PyObject *block;
+    tare__py_lane *lane;
+    uint64_t start, self_ns, own_ns, cpu, process_cpu, rss;
+    unsigned long thread;
+    double started, counted; /* counted: samples, NaN for none */
+    tare__py_peak peak;
+    uint32_t depth;
+    bool span;
+} tare__py_open;
+
+/* A thread or a task, for one recorder: blocks in it are nested, the time belongs to the innermost. */
+struct tare__py_lane {
+    tare__py_recorder *recorder;
+    struct tare__py_holder *holder; /* NULL: the thread or task is gone */
+    tare__py_lane *next_of_recorder, *previous_of_recorder;
+    tare__py_lane *next_of_holder;
+    tare__py_open *top;
+    tare__py_result *last;
+    uint64_t changed; /* when a block was entered or left */
+};
+/* The lane of what runs now. NULL with an exception. */
+tare__py_lane *tare__py_lane_now(tare__py_recorder *recorder);
+/* The name of the lane's task, borrowed; NULL: a thread's. */
+PyObject *tare__py_lane_task(const tare__py_lane *lane);
+/* Frees all lanes of a recorder that is going. */
+void tare__py_lanes_drop(tare__py_recorder *recorder);
+/* After a block was left: a lane whose thread or task has gone needs no room when it is empty. */
+void tare__py_lane_left(tare__py_lane *lane);
+/* Adds to what all open blocks of this thread or task, of any recorder, have counted. */
+void tare__py_lanes_count(double samples);
+
+/* ---- what keeps them (recorder.c) and what measures one (block.c) ---------------------------------------------- */
+struct tare__py_recorder {
+    PyObject_HEAD
+    PyObject *names;      /* name to tare__py_named, the first NAMES_MAX */
+    tare__py_named *rest; /* all other names; NULL: none yet */
+    tare__py_lane *lanes;
+    tare__py_result **ring;
+    uint64_t finished; /* put into the ring, ever; the newest `keep` are there */
+    size_t room, keep;
+    uint64_t generation; /* grows when all is cleared */
+    uint64_t own_ns;     /* spent in measuring */
+    bool memory, cpu, enabled;
+};
+#define TARE__PY_NAMES_MAX 4096
+#define TARE__PY_OTHER_NAMES "(other names)"
+/* The sums a name belongs to: its own, or those of all other names. A new reference; NULL with an exception. */
+tare__py_named *tare__py_recorder_named(tare__py_recorder *recorder, PyObject *name);
+void tare__py_recorder_keep(tare__py_recorder *recorder, tare__py_result *result); /* takes a reference of its own */
+/* A block to enter; NULL with an exception. Samples: NaN for none. */
+PyObject *tare__py_block_new(tare__py_recorder *recorder, PyObject *name, bool aggregate, double samples);
+PyObject *tare__py_block_idle(void); /* one that measures nothing, a new reference */
+bool tare__py_read_samples(PyObject *object, double *samples); /* None: NaN; false with an exception */
+
+#endif

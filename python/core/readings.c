@@ -1,0 +1,228 @@
+/* readings: clocks, resident memory and its peaks by system calls on descriptors that are kept open.
+ * Attached to the interpreter, which guards the state. Must not know blocks. */
+#define _GNU_SOURCE
+#include "readings.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static uint64_t clock_of(clockid_t clock)
+{
+    struct timespec time;
+    clock_gettime(clock, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+uint64_t tare__py_clock_ns(void) { return clock_of(CLOCK_MONOTONIC); }
+uint64_t tare__py_thread_cpu_ns(void) { return clock_of(CLOCK_THREAD_CPUTIME_ID); }
+uint64_t tare__py_process_cpu_ns(void) { return clock_of(CLOCK_PROCESS_CPUTIME_ID); }
+double tare__py_unix_time(void) { return (double)clock_of(CLOCK_REALTIME) / 1e9; }
+
+/* ---- descriptors of /proc/self, which are those of the process that opened them ---------------------------- */
+
+typedef struct kept_file {
+    const char *path;
+    int flags;
+    int fd; /* -1: not open */
+    dev_t device;
+    ino_t inode;
+} kept_file;
+
+static kept_file statm = {"/proc/self/statm", O_RDONLY, -1, 0, 0};
+static kept_file status = {"/proc/self/status", O_RDONLY, -1, 0, 0};
+static kept_file clear_refs = {"/proc/self/clear_refs", O_WRONLY, -1, 0, 0};
+
+/* 1 on a page that a fork wipes: 0 is how a child, however it was made, knows that it is one. */
+static volatile char *same_process;
+
+static bool is_ours(const kept_file *file)
+{
+    struct stat now;
+    return file->fd >= 0 && fstat(file->fd, &now) == 0 && now.st_dev == file->device && now.st_ino == file->inode;
+}
+
+static void forget(kept_file *file)
+{
+    if (is_ours(file)) /* someone who closes all descriptors may have given the number to another file */
+        close(file->fd);
+    file->fd = -1;
+}
+
+static bool reopen(kept_file *file)
+{
+    struct stat now;
+    forget(file);
+    file->fd = open(file->path, file->flags | O_CLOEXEC);
+    if (file->fd >= 0 && fstat(file->fd, &now) == 0) {
+        file->device = now.st_dev;
+        file->inode = now.st_ino;
+    }
+    return file->fd >= 0;
+}
+
+static void look_for_fork(void)
+{
+    if (__builtin_expect(same_process && *same_process, 1))
+        return;
+    if (!same_process) {
+        long page = sysconf(_SC_PAGESIZE);
+        void *made = mmap(NULL, (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (made == MAP_FAILED)
+            return;
+        madvise(made, (size_t)page, MADV_WIPEONFORK);
+        same_process = made;
+    }
+    *same_process = 1;
+    forget(&statm);
+    forget(&status);
+    forget(&clear_refs);
+}
+
+/* ---- resident memory ------------------------------------------------------------------------------------- */
+
+/* "765 446 417 5 0 123 0\n": the second number, in pages. Strict, so that another file is not believed. */
+static uint64_t second_of_seven(const char *text, ssize_t n)
+{
+    uint64_t second = 0;
+    int numbers = 0;
+    for (ssize_t i = 0; i < n; i++) {
+        if (text[i] == ' ' || text[i] == '\n')
+            numbers++;
+        else if (text[i] < '0' || text[i] > '9')
+            return 0;
+        else if (numbers == 1)
+            second = second * 10 + (uint64_t)(text[i] - '0');
+    }
+    return numbers == 7 ? second : 0;
+}
+
+uint64_t tare__py_rss(void)
+{
+    static uint64_t page;
+    char text[160];
+    look_for_fork();
+    if (!page)
+        page = (uint64_t)sysconf(_SC_PAGESIZE);
+    for (int attempt = 0; attempt < 2; attempt++) {
+        if (statm.fd < 0 && !reopen(&statm))
+            return 0;
+        uint64_t pages = second_of_seven(text, pread(statm.fd, text, sizeof text, 0));
+        if (pages)
+            return pages * page;
+        forget(&statm);
+    }
+    return 0;
+}
+
+/* ---- the high-water mark ---------------------------------------------------------------------------------- */
+
+/* VmHWM; 0: not told. */
+static uint64_t mark_of_status(void)
+{
+    char text[4096];
+    for (int attempt = 0; attempt < 2; attempt++) {
+        if (status.fd < 0 && !reopen(&status))
+            return 0;
+        ssize_t n = pread(status.fd, text, sizeof text - 1, 0);
+        text[n > 0 ? n : 0] = 0;
+        unsigned long long kilobytes;
+        const char *line = strstr(text, "\nVmHWM:");
+        if (line && sscanf(line + 7, "%llu", &kilobytes) == 1)
+            return kilobytes * 1024;
+        forget(&status);
+    }
+    return 0;
+}
+
+/* getrusage costs a tenth of the status file, but has the larger of the mark and of what the process was before
+ * it called exec. That part never changes, so it is not larger than the smallest ever seen: above that, what is
+ * seen is the mark. */
+static uint64_t high_water(void)
+{
+    static uint64_t smallest = UINT64_MAX;
+    struct rusage usage;
+    if (getrusage(RUSAGE_SELF, &usage))
+        return mark_of_status();
+    uint64_t seen = (uint64_t)usage.ru_maxrss * 1024;
+    if (seen > smallest)
+        return seen;
+    smallest = seen;
+    uint64_t mark = mark_of_status();
+    return mark ? mark : seen;
+}
+
+static int trouble; /* the errno of a reset that was refused */
+
+static bool reset(void)
+{
+    if (trouble)
+        return false;
+    if (!is_ours(&clear_refs) && !reopen(&clear_refs)) {
+        trouble = errno;
+        return false;
+    }
+    if (pwrite(clear_refs.fd, "5", 1, 0) == 1)
+        return true;
+    trouble = errno;
+    forget(&clear_refs);
+    return false;
+}
+
+const char *tare__py_peak_trouble(void)
+{
+    static char sentence[160];
+    if (!trouble)
+        return NULL;
+    snprintf(sentence, sizeof sentence, "a lower bound: the kernel's high-water mark could not be reset (%s: %s)",
+             clear_refs.path, strerror(trouble));
+    return sentence;
+}
+
+static tare__py_peak *open_peaks;
+
+static void raise_to(tare__py_peak *peak, uint64_t bytes)
+{
+    if (peak->bytes < bytes)
+        peak->bytes = bytes;
+}
+
+void tare__py_peak_open(tare__py_peak *peak, uint64_t rss_now)
+{
+    look_for_fork();
+    uint64_t mark = high_water();
+    if (mark > rss_now) {
+        for (tare__py_peak *other = open_peaks; other; other = other->next)
+            if (!trouble || mark > other->mark)
+                raise_to(other, mark);
+        if (reset())
+            mark = rss_now;
+    }
+    *peak = (tare__py_peak){open_peaks, NULL, rss_now, mark, false};
+    if (open_peaks)
+        open_peaks->previous = peak;
+    open_peaks = peak;
+}
+
+/* Where the mark cannot be reset it still says something when it has grown. */
+void tare__py_peak_close(tare__py_peak *peak, uint64_t rss_now)
+{
+    uint64_t mark = high_water();
+    if (!trouble || mark > peak->mark)
+        raise_to(peak, mark);
+    else
+        peak->lower_bound = true;
+    raise_to(peak, rss_now);
+    if (peak->next)
+        peak->next->previous = peak->previous;
+    if (peak->previous)
+        peak->previous->next = peak->next;
+    else
+        open_peaks = peak->next;
+}

@@ -1,0 +1,402 @@
+/* recorder: a bounded store of finished blocks: the newest ones, and the sums of each name.
+ * Any thread, attached to the interpreter. Must not know how blocks are measured. */
+#include "blocks.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static PyTypeObject recorder_type;
+
+/* ---- keeping --------------------------------------------------------------------------------------------- */
+
+static bool grow(tare__py_recorder *self)
+{
+    size_t room = self->room ? 2 * self->room : 64;
+    room = room < self->keep ? room : self->keep;
+    tare__py_result **larger = realloc(self->ring, room * sizeof *larger);
+    if (!larger)
+        return false;
+    self->ring = larger;
+    self->room = room;
+    return true;
+}
+
+/* Until the ring is as large as it may be, nothing in it is overwritten, and index and count agree. */
+void tare__py_recorder_keep(tare__py_recorder *self, tare__py_result *result)
+{
+    if (self->keep == 0 || (self->finished == self->room && self->room < self->keep && !grow(self)))
+        return;
+    tare__py_result **slot = &self->ring[self->finished % self->room];
+    tare__py_result *before = self->finished >= self->room ? *slot : NULL;
+    Py_INCREF((PyObject *)result);
+    *slot = result;
+    self->finished++;
+    Py_XDECREF((PyObject *)before);
+}
+
+static size_t kept(const tare__py_recorder *self)
+{
+    return self->finished < self->room ? (size_t)self->finished : self->room;
+}
+
+static tare__py_result *kept_at(const tare__py_recorder *self, size_t index) /* 0: the oldest */
+{
+    return self->ring[(self->finished - kept(self) + index) % self->room];
+}
+
+static tare__py_named *make_named(const tare__py_recorder *self, PyObject *name)
+{
+    tare__py_named *made = tare__py_named_new(name);
+    if (made)
+        made->generation = self->generation;
+    return made;
+}
+
+static tare__py_named *named_rest(tare__py_recorder *self)
+{
+    if (!self->rest) {
+        PyObject *name = PyUnicode_FromString(TARE__PY_OTHER_NAMES);
+        self->rest = name ? make_named(self, name) : NULL;
+        Py_XDECREF(name);
+    }
+    Py_XINCREF((PyObject *)self->rest);
+    return self->rest;
+}
+
+tare__py_named *tare__py_recorder_named(tare__py_recorder *self, PyObject *name)
+{
+    PyObject *known = PyDict_GetItemWithError(self->names, name);
+    Py_XINCREF(known);
+    if (known || PyErr_Occurred())
+        return (tare__py_named *)known;
+    if (PyDict_Size(self->names) >= TARE__PY_NAMES_MAX)
+        return named_rest(self);
+    PyObject *made = (PyObject *)make_named(self, name);
+    if (made && PyDict_SetItem(self->names, name, made))
+        Py_CLEAR(made);
+    return (tare__py_named *)made;
+}
+
+/* ---- making blocks ----------------------------------------------------------------------------------------- */
+
+/* An exact str, so that finding it runs nobody's code. A new reference. */
+static PyObject *read_name(PyObject *name)
+{
+    if (!PyUnicode_Check(name)) {
+        PyErr_Format(PyExc_TypeError, "a block's name is text, not %.100s", Py_TYPE(name)->tp_name);
+        return NULL;
+    }
+    return PyUnicode_FromObject(name);
+}
+
+PyDoc_STRVAR(block_doc,
+             "block(name, aggregate=False, samples=None)\n--\n\n"
+             "A block of code to measure, as a context manager or a decorator. With aggregate it is only added up\n"
+             "under its name; samples are what it works on, for a throughput.\n\n"
+             "    with recorder.block(\"forward\", samples=32):\n"
+             "        output = model(batch)\n");
+
+typedef struct block_arguments {
+    PyObject *name, *aggregate, *samples;
+} block_arguments;
+
+static bool read_named(block_arguments *to, PyObject *word, PyObject *value)
+{
+    static const char *const words[] = {"name", "aggregate", "samples"};
+    PyObject **slots[] = {&to->name, &to->aggregate, &to->samples};
+    for (int i = 0; i < 3; i++)
+        if (PyUnicode_CompareWithASCIIString(word, words[i]) == 0) {
+            if (*slots[i]) {
+                PyErr_Format(PyExc_TypeError, "block got %U twice", word);
+                return false;
+            }
+            *slots[i] = value;
+            return true;
+        }
+    PyErr_Format(PyExc_TypeError, "block has no argument %R; it takes name, aggregate and samples", word);
+    return false;
+}
+
+static PyObject *make_block(PyObject *object, PyObject *const *arguments, Py_ssize_t n, PyObject *words)
+{
+    tare__py_recorder *self = (tare__py_recorder *)object;
+    if (n > 3)
+        return PyErr_Format(PyExc_TypeError, "block takes name, aggregate and samples, not %zd arguments", n);
+    block_arguments given = {n > 0 ? arguments[0] : NULL, n > 1 ? arguments[1] : NULL, n > 2 ? arguments[2] : NULL};
+    for (Py_ssize_t i = 0; words && i < PyTuple_GET_SIZE(words); i++)
+        if (!read_named(&given, PyTuple_GET_ITEM(words, i), arguments[n + i]))
+            return NULL;
+    if (!given.name)
+        return PyErr_Format(PyExc_TypeError, "block takes a name");
+    if (!self->enabled)
+        return tare__py_block_idle();
+    double samples = NAN;
+    int aggregate = given.aggregate ? PyObject_IsTrue(given.aggregate) : 0;
+    if (aggregate < 0 || (given.samples && !tare__py_read_samples(given.samples, &samples)))
+        return NULL;
+    PyObject *name = read_name(given.name);
+    PyObject *made = name ? tare__py_block_new(self, name, aggregate, samples) : NULL;
+    Py_XDECREF(name);
+    return made;
+}
+
+/* ---- asking ------------------------------------------------------------------------------------------------- */
+
+PyDoc_STRVAR(last_doc, "last()\n--\n\nThe Result of the block of this thread or task that ended last; None: none has.");
+static PyObject *last(PyObject *object, PyObject *nothing)
+{
+    (void)nothing;
+    tare__py_lane *lane = tare__py_lane_now((tare__py_recorder *)object);
+    if (!lane)
+        return NULL;
+    PyObject *found = lane->last ? (PyObject *)lane->last : Py_None;
+    Py_INCREF(found);
+    return found;
+}
+
+PyDoc_STRVAR(results_doc, "results(name=None)\n--\n\n"
+                          "The newest finished blocks that were not only added up, the oldest first; those of a name.\n\n"
+                          "    slowest = max(recorder.results(\"forward\"), key=lambda result: result.wall_s)\n");
+static PyObject *results(PyObject *object, PyObject *arguments, PyObject *named)
+{
+    tare__py_recorder *self = (tare__py_recorder *)object;
+    static char *words[] = {"name", NULL};
+    PyObject *name = NULL;
+    if (!PyArg_ParseTupleAndKeywords(arguments, named, "|O:results", words, &name))
+        return NULL;
+    if (name == Py_None)
+        name = NULL;
+    if (name && !PyUnicode_Check(name))
+        return PyErr_Format(PyExc_TypeError, "a block's name is text, not %.100s", Py_TYPE(name)->tp_name);
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i < kept(self); i++) {
+        tare__py_result *result = kept_at(self, i);
+        if (name && result->name != name && PyUnicode_Compare(result->name, name) != 0)
+            continue;
+        if (PyList_Append(list, (PyObject *)result))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+/* Of a name without sums of its own: of what is kept. NULL without an exception: nothing is. */
+static PyObject *aggregate_kept(const tare__py_recorder *self, PyObject *name)
+{
+    tare__py_named *sums = make_named(self, name);
+    if (!sums)
+        return NULL;
+    for (size_t i = 0; i < kept(self); i++)
+        if (PyUnicode_Compare(kept_at(self, i)->name, name) == 0)
+            tare__py_named_add(sums, kept_at(self, i));
+    PyObject *made = sums->count ? tare__py_named_snapshot(sums) : NULL;
+    Py_DECREF((PyObject *)sums);
+    return made;
+}
+
+PyDoc_STRVAR(aggregate_doc,
+             "aggregate(name)\n--\n\n"
+             "All blocks of a name, added up: an Aggregate. A KeyError when there was none. After 4,096 names, new\n"
+             "ones are added up together as \"(other names)\"; of those the kept ones can still be asked for.\n\n"
+             "    recorder.aggregate(\"forward\").p95_s\n");
+static PyObject *aggregate(PyObject *object, PyObject *name)
+{
+    tare__py_recorder *self = (tare__py_recorder *)object;
+    PyObject *exact = read_name(name);
+    if (!exact)
+        return NULL;
+    tare__py_named *found = (tare__py_named *)PyDict_GetItemWithError(self->names, exact);
+    if (!found && self->rest && PyUnicode_Compare(exact, self->rest->name) == 0)
+        found = self->rest;
+    PyObject *made = NULL;
+    if (found && found->count)
+        made = tare__py_named_snapshot(found);
+    else if (!PyErr_Occurred())
+        made = aggregate_kept(self, exact);
+    if (!made && !PyErr_Occurred())
+        PyErr_SetObject(PyExc_KeyError, exact);
+    Py_DECREF(exact);
+    return made;
+}
+
+PyDoc_STRVAR(names_doc, "names()\n--\n\nThe names of finished blocks, in the order they came.");
+static PyObject *names(PyObject *object, PyObject *nothing)
+{
+    (void)nothing;
+    tare__py_recorder *self = (tare__py_recorder *)object;
+    PyObject *list = PyList_New(0), *name, *named;
+    Py_ssize_t at = 0;
+    while (list && PyDict_Next(self->names, &at, &name, &named))
+        if (((tare__py_named *)named)->count && PyList_Append(list, name))
+            Py_CLEAR(list);
+    if (list && self->rest && self->rest->count && PyList_Append(list, self->rest->name))
+        Py_CLEAR(list);
+    return list;
+}
+
+static void clear_kept(tare__py_recorder *self)
+{
+    size_t n = kept(self);
+    tare__py_result **ring = self->ring;
+    self->ring = NULL;
+    self->room = 0;
+    self->finished = 0;
+    for (size_t i = 0; i < n; i++)
+        Py_DECREF((PyObject *)ring[i]);
+    free(ring);
+}
+
+PyDoc_STRVAR(clear_doc, "clear()\n--\n\nForgets all finished blocks. Open ones go on, and are kept when they end.");
+static PyObject *clear(PyObject *object, PyObject *nothing)
+{
+    (void)nothing;
+    tare__py_recorder *self = (tare__py_recorder *)object;
+    self->generation++;
+    clear_kept(self);
+    PyDict_Clear(self->names);
+    Py_CLEAR(self->rest);
+    for (tare__py_lane *lane = self->lanes; lane; lane = lane->next_of_recorder)
+        Py_CLEAR(lane->last);
+    self->own_ns = 0;
+    Py_RETURN_NONE;
+}
+
+/* ---- the object ----------------------------------------------------------------------------------------------- */
+
+static PyObject *construct(PyTypeObject *type, PyObject *arguments, PyObject *named)
+{
+    (void)arguments, (void)named;
+    tare__py_recorder *self = (tare__py_recorder *)type->tp_alloc(type, 0);
+    if (!self)
+        return NULL;
+    self->keep = 10000;
+    self->memory = self->cpu = self->enabled = true;
+    self->names = PyDict_New();
+    if (!self->names)
+        Py_CLEAR(self);
+    return (PyObject *)self;
+}
+
+static int init(PyObject *object, PyObject *arguments, PyObject *named)
+{
+    tare__py_recorder *self = (tare__py_recorder *)object;
+    static char *words[] = {"memory", "cpu", "keep", "enabled", NULL};
+    int memory = 1, cpu = 1, enabled = 1;
+    Py_ssize_t keep = 10000;
+    if (!PyArg_ParseTupleAndKeywords(arguments, named, "|$ppnp:Recorder", words, &memory, &cpu, &keep, &enabled))
+        return -1;
+    if (keep < 0 || keep > 100000000) {
+        PyErr_Format(PyExc_ValueError, "keep is how many blocks are kept, 0 to 100000000, not %zd", keep);
+        return -1;
+    }
+    for (tare__py_lane *lane = self->lanes; lane; lane = lane->next_of_recorder)
+        if (lane->top) {
+            PyErr_SetString(PyExc_RuntimeError, "a recorder with open blocks cannot be made again");
+            return -1;
+        }
+    clear_kept(self);
+    self->keep = (size_t)keep;
+    self->memory = memory;
+    self->cpu = cpu;
+    self->enabled = enabled;
+    return 0;
+}
+
+static void drop(PyObject *object)
+{
+    tare__py_recorder *self = (tare__py_recorder *)object;
+    tare__py_lanes_drop(self);
+    clear_kept(self);
+    Py_CLEAR(self->names);
+    Py_CLEAR(self->rest);
+    Py_TYPE(object)->tp_free(object);
+}
+
+static PyObject *get_enabled(PyObject *object, void *closure)
+{
+    (void)closure;
+    return PyBool_FromLong(((tare__py_recorder *)object)->enabled);
+}
+
+static PyObject *get_own_s(PyObject *object, void *closure)
+{
+    (void)closure;
+    return tare__py_ns_as_seconds(((tare__py_recorder *)object)->own_ns);
+}
+
+static PyMethodDef methods[] = {
+    {"block", (PyCFunction)(void (*)(void))make_block, METH_FASTCALL | METH_KEYWORDS, block_doc},
+    {"last", last, METH_NOARGS, last_doc},
+    {"results", (PyCFunction)(void (*)(void))results, METH_VARARGS | METH_KEYWORDS, results_doc},
+    {"aggregate", aggregate, METH_O, aggregate_doc},
+    {"names", names, METH_NOARGS, names_doc},
+    {"clear", clear, METH_NOARGS, clear_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef members[] = {
+    {"enabled", get_enabled, NULL, "whether blocks are measured", NULL},
+    {"own_s", get_own_s, NULL, "seconds spent in measuring so far", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+PyDoc_STRVAR(recorder_doc,
+             "Recorder(*, memory=True, cpu=True, keep=10000, enabled=True)\n--\n\n"
+             "Measures blocks of code and keeps the newest results, and the sums of every name.\n\n"
+             "    recorder = tare.Recorder()\n"
+             "    with recorder.block(\"load\"):\n"
+             "        data = load()\n"
+             "    print(recorder.last().wall_s, recorder.last().rss_peak)\n");
+
+static PyTypeObject recorder_type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "tare.Recorder",
+    .tp_doc = recorder_doc,
+    .tp_basicsize = sizeof(tare__py_recorder),
+    .tp_dealloc = drop,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .tp_methods = methods,
+    .tp_getset = members,
+    .tp_new = construct,
+    .tp_init = init,
+};
+
+PyDoc_STRVAR(count_doc, "count_samples(n)\n--\n\n"
+                        "Adds n samples to every open block of this thread or task, but for those that were given\n"
+                        "samples= themselves.\n\n"
+                        "    for batch in loader:\n"
+                        "        tare.count_samples(len(batch))\n");
+static PyObject *count_samples(PyObject *module, PyObject *number)
+{
+    (void)module;
+    double samples;
+    if (!tare__py_read_samples(number, &samples))
+        return NULL;
+    if (!isnan(samples))
+        tare__py_lanes_count(samples);
+    Py_RETURN_NONE;
+}
+
+static PyObject *rss(PyObject *module, PyObject *nothing)
+{
+    (void)module, (void)nothing;
+    uint64_t bytes = tare__py_rss();
+    return bytes ? PyLong_FromUnsignedLongLong(bytes) : tare__py_missing("/proc/self/statm could not be read");
+}
+
+static PyMethodDef functions[] = {
+    {"count_samples", count_samples, METH_O, count_doc},
+    {"rss", rss, METH_NOARGS, "rss()\n--\n\nResident memory of this process, in bytes."},
+    {NULL, NULL, 0, NULL},
+};
+
+int tare__py_add_recorder(PyObject *module)
+{
+    if (PyType_Ready(&recorder_type))
+        return -1;
+    Py_INCREF(&recorder_type);
+    if (PyModule_AddObject(module, "Recorder", (PyObject *)&recorder_type)) {
+        Py_DECREF(&recorder_type);
+        return -1;
+    }
+    return PyModule_AddFunctions(module, functions);
+}

@@ -1,0 +1,166 @@
+/* result: what is known of one finished block, as Python sees it. Numbers become objects when they are asked for.
+ * Any thread, attached to the interpreter. Must not know how blocks are measured. */
+#include "blocks.h"
+
+#include <math.h>
+
+static PyTypeObject result_type;
+
+tare__py_result *tare__py_result_new(void)
+{
+    tare__py_result *made = PyObject_New(tare__py_result, &result_type);
+    if (made)
+        memset((char *)made + sizeof(PyObject), 0, sizeof *made - sizeof(PyObject));
+    return made;
+}
+
+static void drop(PyObject *object)
+{
+    tare__py_result *self = (tare__py_result *)object;
+    Py_XDECREF(self->name);
+    Py_XDECREF(self->parent);
+    Py_XDECREF(self->task);
+    PyObject_Free(object);
+}
+
+PyObject *tare__py_ns_as_seconds(uint64_t ns)
+{
+    return PyFloat_FromDouble((double)ns / 1e9);
+}
+
+PyObject *tare__py_count_or_missing(double count, const char *reason)
+{
+    if (isnan(count))
+        return tare__py_missing(reason);
+    return count == floor(count) && fabs(count) < 1e15 ? PyLong_FromDouble(count) : PyFloat_FromDouble(count);
+}
+
+#define NO_SAMPLES "no samples were counted: give samples= or use a loader that counts them"
+
+PyObject *tare__py_rate_or_missing(double samples, uint64_t ns)
+{
+    if (isnan(samples))
+        return tare__py_missing(NO_SAMPLES);
+    return ns ? PyFloat_FromDouble(samples / ((double)ns / 1e9)) : tare__py_missing("the clock did not move");
+}
+
+static PyObject *or_none(PyObject *object)
+{
+    PyObject *given = object ? object : Py_None;
+    Py_INCREF(given);
+    return given;
+}
+
+#define SELF const tare__py_result *self = (const tare__py_result *)object; (void)closure
+#define GET(field) static PyObject *get_##field(PyObject *object, void *closure)
+
+GET(name) { SELF; return or_none(self->name); }
+GET(parent) { SELF; return or_none(self->parent); }
+GET(task) { SELF; return or_none(self->task); }
+GET(thread) { SELF; return PyLong_FromUnsignedLong(self->thread); }
+GET(depth) { SELF; return PyLong_FromUnsignedLong(self->depth); }
+GET(started) { SELF; return PyFloat_FromDouble(self->started); }
+GET(failed) { SELF; return PyBool_FromLong(self->failed); }
+GET(aggregate) { SELF; return PyBool_FromLong(self->aggregate); }
+GET(wall_s) { SELF; return tare__py_ns_as_seconds(self->wall_ns); }
+GET(self_s) { SELF; return tare__py_ns_as_seconds(self->self_ns); }
+GET(own_s) { SELF; return tare__py_ns_as_seconds(self->own_ns); }
+GET(samples) { SELF; return tare__py_count_or_missing(self->samples, NO_SAMPLES); }
+GET(throughput) { SELF; return tare__py_rate_or_missing(self->samples, self->wall_ns); }
+
+GET(cpu_s)
+{
+    SELF;
+    if (!self->cpu)
+        return tare__py_missing("cpu=False");
+    if (self->moved)
+        return tare__py_missing("the block ended on another thread than it began on");
+    return tare__py_ns_as_seconds(self->cpu_ns);
+}
+
+GET(process_cpu_s)
+{
+    SELF;
+    return self->cpu ? tare__py_ns_as_seconds(self->process_cpu_ns) : tare__py_missing("cpu=False");
+}
+
+static PyObject *bytes(const tare__py_result *self, uint64_t value)
+{
+    if (!self->memory)
+        return tare__py_missing("memory=False");
+    return value ? PyLong_FromUnsignedLongLong(value) : tare__py_missing("/proc/self/statm could not be read");
+}
+
+GET(rss_before) { SELF; return bytes(self, self->rss_before); }
+GET(rss_after) { SELF; return bytes(self, self->rss_after); }
+GET(rss_peak) { SELF; return bytes(self, self->rss_peak); }
+
+GET(rss_delta)
+{
+    SELF;
+    if (!self->memory || !self->rss_before || !self->rss_after)
+        return bytes(self, 0);
+    return PyLong_FromLongLong((long long)(self->rss_after - self->rss_before));
+}
+
+GET(rss_peak_note)
+{
+    SELF;
+    const char *trouble = self->lower_bound ? tare__py_peak_trouble() : NULL;
+    return trouble ? PyUnicode_FromString(trouble) : or_none(NULL);
+}
+
+static PyGetSetDef members[] = {
+    {"name", get_name, NULL, "the block's name", NULL},
+    {"wall_s", get_wall_s, NULL, "seconds from entering to leaving", NULL},
+    {"self_s", get_self_s, NULL, "seconds in no inner block", NULL},
+    {"own_s", get_own_s, NULL, "seconds of wall_s spent in measuring inner blocks", NULL},
+    {"cpu_s", get_cpu_s, NULL, "CPU seconds of the thread", NULL},
+    {"process_cpu_s", get_process_cpu_s, NULL, "CPU seconds of all threads of the process", NULL},
+    {"rss_before", get_rss_before, NULL, "resident bytes on entering", NULL},
+    {"rss_after", get_rss_after, NULL, "resident bytes on leaving", NULL},
+    {"rss_delta", get_rss_delta, NULL, "what resident memory grew by, in bytes", NULL},
+    {"rss_peak", get_rss_peak, NULL, "the most resident bytes in between", NULL},
+    {"rss_peak_note", get_rss_peak_note, NULL, "why rss_peak may be too low; None: it is not", NULL},
+    {"samples", get_samples, NULL, "how many samples it worked on", NULL},
+    {"throughput", get_throughput, NULL, "samples a second", NULL},
+    {"started", get_started, NULL, "when it was entered, as time.time()", NULL},
+    {"depth", get_depth, NULL, "how many blocks it was in", NULL},
+    {"parent", get_parent, NULL, "name of the block it was in; None: in none", NULL},
+    {"thread", get_thread, NULL, "the thread, as threading.get_ident()", NULL},
+    {"task", get_task, NULL, "name of the asyncio task; None: in none", NULL},
+    {"failed", get_failed, NULL, "whether it was left by an exception", NULL},
+    {"aggregate", get_aggregate, NULL, "whether it was only added up", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyObject *show(PyObject *object)
+{
+    const tare__py_result *self = (const tare__py_result *)object;
+    char seconds[32];
+    PyOS_snprintf(seconds, sizeof seconds, "%.6f", (double)self->wall_ns / 1e9);
+    return PyUnicode_FromFormat("<tare.Result %R: %s s%s>", self->name, seconds, self->failed ? ", failed" : "");
+}
+
+static PyTypeObject result_type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "tare.Result",
+    .tp_doc = "What was measured of one finished block; made by a Recorder.",
+    .tp_basicsize = sizeof(tare__py_result),
+    .tp_dealloc = drop,
+    .tp_repr = show,
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_getset = members,
+};
+
+int tare__py_add_results(PyObject *module)
+{
+    if (PyType_Ready(&result_type))
+        return -1;
+    Py_INCREF(&result_type);
+    if (PyModule_AddObject(module, "Result", (PyObject *)&result_type)) {
+        Py_DECREF(&result_type);
+        return -1;
+    }
+    return 0;
+}
