@@ -19,7 +19,7 @@ tare__py_named *tare__py_named_new(PyObject *name)
     memset((char *)made + sizeof(PyObject), 0, sizeof *made - sizeof(PyObject));
     made->site = (tare_site){0, text, NULL, 0, TARE_KIND_SPAN, 1, 0};
     made->min_ns = UINT64_MAX;
-    made->samples = NAN;
+    made->samples = made->received = made->sent = NAN;
     made->hist.bits = HIST_BITS;
     Py_INCREF(name);
     made->name = name;
@@ -46,6 +46,26 @@ static void add_memory(tare__py_named *to, const tare__py_result *result)
     }
 }
 
+static void add_to(double *sum, double value)
+{
+    if (!isnan(value))
+        *sum = isnan(*sum) ? value : *sum + value;
+}
+
+static void add_usage(tare__py_named *to, const tare__py_result *result)
+{
+    double values[3] = {result->usage.cpu_percent, result->usage.iowait_percent, result->usage.disk_percent};
+    double seconds = (double)result->wall_ns / 1e9;
+    to->system |= result->system;
+    for (int i = 0; i < 3; i++)
+        if (!isnan(values[i])) {
+            to->usage_s[i] += seconds;
+            to->usage_sum[i] += values[i] * seconds;
+        }
+    add_to(&to->received, result->usage.received);
+    add_to(&to->sent, result->usage.sent);
+}
+
 void tare__py_named_add(tare__py_named *to, const tare__py_result *result)
 {
     uint64_t ns = result->wall_ns;
@@ -58,7 +78,7 @@ void tare__py_named_add(tare__py_named *to, const tare__py_result *result)
     to->max_ns = ns > to->max_ns ? ns : to->max_ns;
     tare__hist_add(&to->hist, ns, 1); /* out of memory: percentiles then stand on fewer */
     if (!isnan(result->samples)) {
-        to->samples = isnan(to->samples) ? result->samples : to->samples + result->samples;
+        add_to(&to->samples, result->samples);
         to->sampled_ns += ns;
     }
     if (result->cpu && !result->moved) {
@@ -67,6 +87,7 @@ void tare__py_named_add(tare__py_named *to, const tare__py_result *result)
     }
     to->process_cpu_ns += result->process_cpu_ns;
     add_memory(to, result);
+    add_usage(to, result);
 }
 
 /* ---- what Python sees: a copy -------------------------------------------------------------------------------- */
@@ -160,6 +181,18 @@ GET(rss_peak_note)
     Py_RETURN_NONE;
 }
 
+static PyObject *usage(const tare__py_named *self, int index, uint32_t kind)
+{
+    double mean = self->usage_s[index] > 0 ? self->usage_sum[index] / self->usage_s[index] : NAN;
+    return tare__py_usage_or_missing(mean, self->system, kind);
+}
+
+GET(cpu_percent) { SELF; return usage(self, 0, TARE__PY_CPU); }
+GET(iowait_percent) { SELF; return usage(self, 1, TARE__PY_CPU); }
+GET(disk_percent) { SELF; return usage(self, 2, TARE__PY_DISK); }
+GET(received) { SELF; return tare__py_usage_or_missing(self->received, self->system, TARE__PY_NETWORK); }
+GET(sent) { SELF; return tare__py_usage_or_missing(self->sent, self->system, TARE__PY_NETWORK); }
+
 static PyGetSetDef members[] = {
     {"name", get_name, NULL, "the blocks' name", NULL},
     {"count", get_count, NULL, "how many have ended", NULL},
@@ -179,6 +212,11 @@ static PyGetSetDef members[] = {
     {"throughput", get_throughput, NULL, "samples a second, of the blocks that counted them", NULL},
     {"rss_delta", get_rss_delta, NULL, "what resident memory grew by, in bytes, added up", NULL},
     {"rss_peak", get_rss_peak, NULL, "the most resident bytes in any of them", NULL},
+    {"cpu_percent", get_cpu_percent, NULL, "how busy the machine's CPUs were, weighted by time", NULL},
+    {"iowait_percent", get_iowait_percent, NULL, "how long the machine's CPUs could but wait for disks", NULL},
+    {"disk_percent", get_disk_percent, NULL, "how long the busiest disk worked", NULL},
+    {"received", get_received, NULL, "bytes the machine received, added up", NULL},
+    {"sent", get_sent, NULL, "bytes the machine sent, added up", NULL},
     {"rss_peak_note", get_rss_peak_note, NULL, "why rss_peak may be too low; None: it is not", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

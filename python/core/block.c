@@ -137,6 +137,8 @@ static void give(tare__py_open *open)
 /* The clock last: what the others cost is not the block's. */
 static void read_begin(tare__py_open *open, const tare__py_recorder *recorder)
 {
+    if (recorder->system)
+        tare__py_machine_recent(&open->machine, recorder->system);
     open->started = tare__py_unix_time();
     open->rss = 0;
     if (recorder->memory) {
@@ -222,6 +224,12 @@ static void read_end(tare__py_result *result, tare__py_open *open, const tare__p
         tare__py_peak_close(&open->peak, result->rss_after);
         result->rss_peak = open->peak.bytes;
         result->lower_bound = open->peak.lower_bound;
+    }
+    if (recorder->system) {
+        tare__py_machine now;
+        tare__py_machine_recent(&now, recorder->system);
+        result->system = recorder->system;
+        result->usage = tare__py_machine_between(&open->machine, &now);
     }
 }
 

@@ -4,6 +4,7 @@
 #define TARE_PYTHON_BLOCKS_H
 
 #include "core.h"
+#include "machine.h"
 #include "readings.h"
 
 #include "stat/stat.h"
@@ -24,10 +25,14 @@ typedef struct tare__py_result {
     double samples; /* NaN: not counted */
     uint32_t depth;
     bool failed, aggregate, cpu, memory, moved, lower_bound;
+    uint32_t system;       /* what was asked for of the machine */
+    tare__py_usage usage;
+    PyObject *extra;       /* whatever whoever made the block adds to it; NULL: nothing */
 } tare__py_result;
 tare__py_result *tare__py_result_new(void); /* all zero but the object's head */
 PyObject *tare__py_ns_as_seconds(uint64_t ns);
 PyObject *tare__py_count_or_missing(double count, const char *reason); /* a whole one as an int; NaN: missing */
+PyObject *tare__py_usage_or_missing(double value, uint32_t asked, uint32_t kind);
 PyObject *tare__py_rate_or_missing(double samples, uint64_t ns);
 
 /* ---- all blocks of a name (aggregate.c) ---------------------------------------------------------------------- */
@@ -38,6 +43,9 @@ typedef struct tare__py_named {
     uint64_t generation;
     uint64_t count, unkept, failed, total_ns, self_ns, min_ns, max_ns, sampled_ns, cpu_ns, process_cpu_ns;
     uint64_t rss_peak, with_memory, with_cpu;
+    double usage_s[3], usage_sum[3]; /* of CPU, waiting and disk: seconds known, percent times seconds */
+    double received, sent;           /* NaN: not read */
+    uint32_t system;
     int64_t rss_delta;
     double samples;
     bool lower_bound;
@@ -55,6 +63,7 @@ typedef struct tare__py_open {
     uint64_t start, self_ns, own_ns, cpu, process_cpu, rss;
     unsigned long thread;
     double started, counted; /* counted: samples, NaN for none */
+    tare__py_machine machine;
     tare__py_peak peak;
     uint32_t depth;
     bool span;
@@ -92,6 +101,7 @@ struct tare__py_recorder {
     size_t room, keep;
     uint64_t generation; /* grows when all is cleared */
     uint64_t own_ns;     /* spent in measuring */
+    uint32_t system; /* what is read of the machine around a block */
     bool memory, cpu, enabled;
 };
 #define TARE__PY_NAMES_MAX 4096

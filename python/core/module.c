@@ -13,6 +13,8 @@ static int fill(PyObject *module)
         return -1;
     if (tare__py_add_lanes(module) || tare__py_add_blocks(module) || tare__py_add_recorder(module))
         return -1;
+    if (tare__py_add_sampler(module))
+        return -1;
     return tare__py_add_session(module);
 }
 

@@ -279,10 +279,11 @@ static PyObject *construct(PyTypeObject *type, PyObject *arguments, PyObject *na
 static int init(PyObject *object, PyObject *arguments, PyObject *named)
 {
     tare__py_recorder *self = (tare__py_recorder *)object;
-    static char *words[] = {"memory", "cpu", "keep", "enabled", NULL};
+    static char *words[] = {"memory", "cpu", "keep", "enabled", "system", NULL};
     int memory = 1, cpu = 1, enabled = 1;
+    unsigned int system = 0;
     Py_ssize_t keep = 10000;
-    if (!PyArg_ParseTupleAndKeywords(arguments, named, "|$ppnp:Recorder", words, &memory, &cpu, &keep, &enabled))
+    if (!PyArg_ParseTupleAndKeywords(arguments, named, "|$ppnpI:Recorder", words, &memory, &cpu, &keep, &enabled, &system))
         return -1;
     if (keep < 0 || keep > 100000000) {
         PyErr_Format(PyExc_ValueError, "keep is how many blocks are kept, 0 to 100000000, not %zd", keep);
@@ -298,6 +299,7 @@ static int init(PyObject *object, PyObject *arguments, PyObject *named)
     self->memory = memory;
     self->cpu = cpu;
     self->enabled = enabled;
+    self->system = system;
     return 0;
 }
 
@@ -340,8 +342,9 @@ static PyGetSetDef members[] = {
 };
 
 PyDoc_STRVAR(recorder_doc,
-             "Recorder(*, memory=True, cpu=True, keep=10000, enabled=True)\n--\n\n"
-             "Measures blocks of code and keeps the newest results, and the sums of every name.\n\n"
+             "Recorder(*, memory=True, cpu=True, keep=10000, enabled=True, system=0)\n--\n\n"
+             "Measures blocks of code and keeps the newest results, and the sums of every name. system is what is\n"
+             "read of the machine around each block: MACHINE_CPU, MACHINE_DISK, MACHINE_NETWORK, MACHINE_MEMORY.\n\n"
              "    recorder = tare.Recorder()\n"
              "    with recorder.block(\"load\"):\n"
              "        data = load()\n"

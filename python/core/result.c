@@ -11,6 +11,8 @@ tare__py_result *tare__py_result_new(void)
     tare__py_result *made = PyObject_New(tare__py_result, &result_type);
     if (made)
         memset((char *)made + sizeof(PyObject), 0, sizeof *made - sizeof(PyObject));
+    if (made)
+        made->usage = (tare__py_usage){NAN, NAN, NAN, NAN, NAN, NAN, NAN};
     return made;
 }
 
@@ -20,6 +22,7 @@ static void drop(PyObject *object)
     Py_XDECREF(self->name);
     Py_XDECREF(self->parent);
     Py_XDECREF(self->task);
+    Py_XDECREF(self->extra);
     PyObject_Free(object);
 }
 
@@ -110,6 +113,38 @@ GET(rss_peak_note)
     return trouble ? PyUnicode_FromString(trouble) : or_none(NULL);
 }
 
+PyObject *tare__py_usage_or_missing(double value, uint32_t asked, uint32_t kind)
+{
+    if (!isnan(value))
+        return PyFloat_FromDouble(value);
+    if (!(asked & kind))
+        return tare__py_missing("it was not asked for");
+    return tare__py_missing(kind & (TARE__PY_CPU | TARE__PY_DISK)
+                                ? "the block was shorter than 50 ms, or the kernel does not tell"
+                                : "the kernel does not tell");
+}
+
+#define USAGE(field, kind) GET(field) { SELF; return tare__py_usage_or_missing(self->usage.field, self->system, kind); }
+USAGE(cpu_percent, TARE__PY_CPU)
+USAGE(iowait_percent, TARE__PY_CPU)
+USAGE(disk_percent, TARE__PY_DISK)
+USAGE(memory_percent, TARE__PY_MEMORY)
+USAGE(received, TARE__PY_NETWORK)
+USAGE(sent, TARE__PY_NETWORK)
+
+GET(extra) { SELF; return or_none(self->extra); }
+
+static int set_extra(PyObject *object, PyObject *value, void *closure)
+{
+    (void)closure;
+    tare__py_result *self = (tare__py_result *)object;
+    PyObject *before = self->extra;
+    Py_XINCREF(value);
+    self->extra = value;
+    Py_XDECREF(before);
+    return 0;
+}
+
 static PyGetSetDef members[] = {
     {"name", get_name, NULL, "the block's name", NULL},
     {"wall_s", get_wall_s, NULL, "seconds from entering to leaving", NULL},
@@ -130,6 +165,13 @@ static PyGetSetDef members[] = {
     {"thread", get_thread, NULL, "the thread, as threading.get_ident()", NULL},
     {"task", get_task, NULL, "name of the asyncio task; None: in none", NULL},
     {"failed", get_failed, NULL, "whether it was left by an exception", NULL},
+    {"cpu_percent", get_cpu_percent, NULL, "how busy the machine's CPUs were", NULL},
+    {"iowait_percent", get_iowait_percent, NULL, "how long the machine's CPUs had nothing to do but wait for disks", NULL},
+    {"disk_percent", get_disk_percent, NULL, "how long the busiest disk worked", NULL},
+    {"memory_percent", get_memory_percent, NULL, "how full the machine's memory was at the end", NULL},
+    {"received", get_received, NULL, "bytes the machine received", NULL},
+    {"sent", get_sent, NULL, "bytes the machine sent", NULL},
+    {"extra", get_extra, set_extra, "what whoever made the block added to it", NULL},
     {"aggregate", get_aggregate, NULL, "whether it was only added up", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
