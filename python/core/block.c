@@ -12,6 +12,7 @@ typedef struct block {
     tare__py_named *named;
     tare_site own_site; /* of a name that has no sums of its own */
     PyObject *name;
+    tare__py_result *result; /* of the last time it was left; NULL: never */
     double samples;
     bool aggregate;
 } block;
@@ -39,6 +40,7 @@ PyObject *tare__py_block_new(tare__py_recorder *recorder, PyObject *name, bool a
     made->recorder = recorder;
     made->named = named;
     made->name = name;
+    made->result = NULL;
     made->samples = samples;
     made->aggregate = aggregate;
     if (!has_own_sums(made))
@@ -74,6 +76,7 @@ static void drop(PyObject *object)
     PyObject_GC_UnTrack(object);
     Py_XDECREF((PyObject *)self->recorder);
     Py_XDECREF((PyObject *)self->named);
+    Py_XDECREF((PyObject *)self->result);
     Py_XDECREF(self->name);
     PyObject_GC_Del(object);
 }
@@ -270,6 +273,14 @@ static int renew(block *self)
     return 0;
 }
 
+static void put(tare__py_result **slot, tare__py_result *result)
+{
+    tare__py_result *before = *slot;
+    Py_INCREF((PyObject *)result);
+    *slot = result;
+    Py_XDECREF((PyObject *)before);
+}
+
 static int store(tare__py_result *result, tare__py_lane *lane, block *self)
 {
     if (renew(self)) {
@@ -279,9 +290,9 @@ static int store(tare__py_result *result, tare__py_lane *lane, block *self)
     tare__py_named_add(self->named, result);
     if (!self->aggregate)
         tare__py_recorder_keep(self->recorder, result);
-    tare__py_result *before = lane->last;
-    lane->last = result;
-    Py_XDECREF((PyObject *)before);
+    put(&self->result, result);
+    put(&lane->last, result);
+    Py_DECREF((PyObject *)result);
     return 0;
 }
 
@@ -368,6 +379,15 @@ static PyObject *get_name(PyObject *object, void *closure)
     return reference(name);
 }
 
+static PyObject *get_result(PyObject *object, void *closure)
+{
+    (void)closure;
+    tare__py_result *result = ((block *)object)->result;
+    if (!result)
+        Py_RETURN_NONE;
+    return reference((PyObject *)result);
+}
+
 static PyObject *decorate(PyObject *self, PyObject *arguments, PyObject *named)
 {
     PyObject *function;
@@ -396,6 +416,7 @@ static PyMethodDef methods[] = {
 static PyGetSetDef members[] = {
     {"name", get_name, NULL, "the name it is measured under", NULL},
     {"samples", get_samples, set_samples, "how many samples it works on; may be set inside the block", NULL},
+    {"result", get_result, NULL, "what was measured when it was last left; None: it never was", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

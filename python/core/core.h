@@ -22,6 +22,7 @@ int tare__py_add_lanes(PyObject *module);
 int tare__py_add_blocks(PyObject *module);
 int tare__py_add_recorder(PyObject *module);
 int tare__py_add_sampler(PyObject *module);
+int tare__py_add_numbers(PyObject *module);
 
 /* tare.Missing(reason), a new reference; NULL with an exception (missing.c). */
 PyObject *tare__py_missing(const char *reason);

@@ -13,7 +13,7 @@ static int fill(PyObject *module)
         return -1;
     if (tare__py_add_lanes(module) || tare__py_add_blocks(module) || tare__py_add_recorder(module))
         return -1;
-    if (tare__py_add_sampler(module))
+    if (tare__py_add_sampler(module) || tare__py_add_numbers(module))
         return -1;
     return tare__py_add_session(module);
 }

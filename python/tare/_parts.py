@@ -1,0 +1,211 @@
+"""What a switch of PerformanceProfiler adds to a block: each part begins before the block and ends after it."""
+import time
+from typing import Any, Dict, List, Tuple
+
+from . import _core
+from ._core import Missing
+from ._metrics import MB
+
+Values = Dict[str, Any]
+
+
+class Flops:
+    """estimate_flops."""
+    names = ("estimated_flops", "parameters")
+
+    def begin(self, _: Any) -> Any:
+        from ._flops import Counting
+        counting = Counting()
+        counting.start()
+        return counting
+
+    def end(self, counting: Any, _: Any) -> Values:
+        flops, parameters = counting.stop()
+        return {"estimated_flops": flops, "parameters": parameters}
+
+
+class GpuPart:
+    """track_gpu."""
+    names = ("peak_gpu_mb", "gpu_utilization_percent", "gpu_celsius")
+
+    def __init__(self, device: int = 0) -> None:
+        self.device = device
+
+    def begin(self, _: Any) -> Any:
+        from . import _device
+        return time.time(), _device.peaks(self.device).begin()
+
+    def end(self, state: Any, _: Any) -> Values:
+        from . import _device
+        from ._gpu import Gpu
+        begun, reading = state
+        _device.peaks(self.device).end(reading)
+        gpu = Gpu(self.device)
+        return {"peak_gpu_mb": reading.peak / MB, "gpu_utilization_percent": gpu.utilization_since(begun),
+                "gpu_celsius": gpu.celsius()}
+
+
+class Energy:
+    """track_carbon."""
+    names = ("cpu_joules", "gpu_joules")
+
+    def __init__(self, device: int = 0) -> None:
+        from ._sensors import CpuEnergy
+        self.cpu = CpuEnergy()
+        self.device = device
+
+    def begin(self, _: Any) -> Any:
+        from ._gpu import Gpu
+        return self.cpu.read(), Gpu(self.device).joules()
+
+    def end(self, state: Any, _: Any) -> Values:
+        from ._gpu import Gpu
+        return {"cpu_joules": self.cpu.since(state[0]), "gpu_joules": Gpu(self.device).joules() - state[1]}
+
+
+class Temperature:
+    """track_cpu_temp."""
+    names = ("cpu_celsius", "cpu_max_celsius")
+
+    def begin(self, _: Any) -> Any:
+        from ._sensors import cpu_celsius
+        return cpu_celsius()
+
+    def end(self, before: Any, _: Any) -> Values:
+        from ._sensors import cpu_celsius
+        now = cpu_celsius()
+        return {"cpu_celsius": now, "cpu_max_celsius": before if before > now else now}
+
+
+class Sampled:
+    """A beat of samples while blocks are open."""
+
+    def __init__(self, interval: float, what: int) -> None:
+        self.sampler = _core.Sampler(interval, what)
+
+    def begin(self, _: Any) -> Any:
+        begun = time.monotonic_ns()
+        self.sampler.acquire()
+        return begun
+
+    def summary(self, begun: int) -> Values:
+        """Of the samples since the block began."""
+        self.sampler.release()
+        return self.sampler.summary(begun)
+
+
+class DetailedMemory(Sampled):
+    """detailed_memory."""
+    names = ("average_ram_mb", "anonymous_mb", "file_mb", "memory_samples")
+
+    def __init__(self, interval: float) -> None:
+        super().__init__(interval, _core.MACHINE_RSS)
+
+    def end(self, begun: int, _: Any) -> Values:
+        summary = self.summary(begun)
+        timeline = [((at - begun) / 1e9, rss / MB) for at, *_, rss in self.sampler.samples(begun)]
+        return {"average_ram_mb": summary["avg_rss"] / MB, "memory_samples": timeline, **_kinds()}
+
+
+def _kinds() -> Values:
+    """Which of the resident memory is the program's own, and which is files'."""
+    found: Values = {}
+    try:
+        with open("/proc/self/status", encoding="ascii", errors="replace") as file:
+            for line in file:
+                name, _, value = line.partition(":")
+                if name in ("RssAnon", "RssFile"):
+                    found[name] = int(value.split()[0]) / 1024
+    except (OSError, ValueError, IndexError):
+        pass
+    missing = Missing("/proc/self/status does not tell")
+    return {"anonymous_mb": found.get("RssAnon", missing), "file_mb": found.get("RssFile", missing)}
+
+
+class System(Sampled):
+    """track_system."""
+    names = ("peak_cpu_percent", "peak_memory_percent")
+
+    def __init__(self, interval: float) -> None:
+        super().__init__(interval, _core.MACHINE_CPU | _core.MACHINE_DISK | _core.MACHINE_MEMORY)
+
+    def end(self, begun: int, _: Any) -> Values:
+        summary = self.summary(begun)
+        return {name: summary[name] for name in self.names}
+
+
+class Lines:
+    """enable_line_profiling."""
+    names = ("lines",)
+
+    def begin(self, frame: Any) -> Any:
+        from . import lines
+        return lines.LineProfile.around(frame).start()
+
+    def end(self, profile: Any, _: Any) -> Values:
+        return {"lines": profile.stop()}
+
+
+def begin_all(parts: List[Any], frame: Any) -> List[Tuple[Any, Any, Any]]:
+    """Begins all parts. A part in trouble is no reason to stop the program: its values say why they are missing."""
+    states = []
+    for part in parts:
+        try:
+            states.append((part, part.begin(frame), None))
+        except Exception as error:
+            states.append((part, None, error))
+    return states
+
+
+def end_all(states: List[Tuple[Any, Any, Any]], result: Any) -> Values:
+    """Ends them, the last first."""
+    values: Values = {}
+    for part, state, error in reversed(states):
+        try:
+            if error is None:
+                values.update(part.end(state, result))
+                continue
+        except Exception as trouble:
+            error = trouble
+        missing = Missing(f"{type(error).__name__}: {error}")
+        values.update({name: missing for name in part.names})
+    return values
+
+
+# ---- all blocks of a name -----------------------------------------------------------------------------------------
+
+_SUMS = frozenset(("estimated_flops", "cpu_joules", "gpu_joules"))
+_MEANS = frozenset(("gpu_utilization_percent", "average_ram_mb"))
+_LAST = frozenset(("lines", "memory_samples", "anonymous_mb", "file_mb", "cpu_celsius", "gpu_celsius"))
+
+
+class Totals:
+    """The parts' values of all blocks of a name: sums, largest ones, means over time, or the last ones."""
+
+    def __init__(self) -> None:
+        self.values: Values = {}
+        self.weights: Dict[str, float] = {}
+
+    def add(self, values: Values, seconds: float) -> None:
+        for name, value in values.items():
+            if name not in self.values or name in _LAST:
+                self.values[name] = value
+                self.weights[name] = seconds
+            elif name in _SUMS:
+                self.values[name] = self.values[name] + value  # a sum with a part missing is missing
+            else:
+                self._combine(name, value, seconds)
+
+    def _combine(self, name: str, value: Any, seconds: float) -> None:
+        before = self.values[name]
+        if isinstance(value, Missing):
+            return
+        if isinstance(before, Missing):
+            self.values[name], self.weights[name] = value, seconds
+        elif name in _MEANS:
+            weight = self.weights[name] + seconds
+            if weight > 0:
+                self.values[name] = (before * self.weights[name] + value * seconds) / weight
+            self.weights[name] = weight
+        elif value > before:
+            self.values[name] = value

@@ -1,0 +1,527 @@
+"""PerformanceProfiler: time, memory, machine and compute of named blocks."""
+import csv
+import difflib
+import io
+import json
+import sys
+import threading
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple, TypeVar, Union
+
+from . import _core, _parts
+from ._core import Aggregate, Missing, Recorder, Result
+from ._flops import running_task
+from ._metrics import (
+    MB, CarbonMetrics, ComputeMetrics, EnergyMetrics, MemoryMetrics, Metrics, NetworkMetrics, SystemMetrics,
+    SystemReport, SystemStats, TemperatureMetrics, TimingMetrics, plain, show)
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+OTHER_NAMES = "(other names)"
+_NAMES_MAX = 4096
+_HEAVY_MAX = 64  # of how many blocks lines and timelines are kept
+_FORMAT_VERSION = 1
+_core.machine_now()  # the first question is then about the time since the import
+
+# Which switch each value of a part needs.
+_SWITCHES = {
+    "estimated_flops": "estimate_flops", "parameters": "estimate_flops", "peak_gpu_mb": "track_gpu",
+    "gpu_utilization_percent": "track_gpu", "gpu_celsius": "track_gpu", "cpu_joules": "track_carbon",
+    "gpu_joules": "track_carbon", "cpu_celsius": "track_cpu_temp", "cpu_max_celsius": "track_cpu_temp",
+    "average_ram_mb": "detailed_memory", "anonymous_mb": "detailed_memory", "file_mb": "detailed_memory",
+    "memory_samples": "detailed_memory", "peak_cpu_percent": "track_system", "peak_memory_percent": "track_system",
+    "lines": "enable_line_profiling",
+}
+
+_ROW = ("name", "started", "wall_s", "self_s", "cpu_s", "process_cpu_s", "rss_before", "rss_after", "rss_peak",
+        "samples", "throughput", "cpu_percent", "iowait_percent", "depth", "parent", "thread", "task", "failed")
+
+
+def _interval(value: Any, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{name} is a number of seconds, not {type(value).__name__}")
+    if not 0.001 <= value <= 86400:
+        raise ValueError(f"{name} is 0.001 to 86400 seconds, not {value}")
+    return float(value)
+
+
+class _Profiled:
+    """A block with what the switches add to it. May be entered again, and from several threads at once."""
+    __slots__ = ("_profiler", "_block", "_open")
+
+    def __init__(self, profiler: "PerformanceProfiler", block: Any) -> None:
+        self._profiler = profiler
+        self._block = block
+        self._open: List[Tuple[Tuple[int, int], Any]] = []
+
+    @property
+    def name(self) -> str:
+        return self._block.name
+
+    @property
+    def samples(self) -> Optional[float]:
+        return self._block.samples
+
+    @samples.setter
+    def samples(self, value: Optional[float]) -> None:
+        self._block.samples = value
+
+    @property
+    def result(self) -> Optional[Result]:
+        return self._block.result
+
+    def __enter__(self) -> "_Profiled":
+        self._open.append((_where(), _parts.begin_all(self._profiler._parts, sys._getframe(1))))
+        self._block.__enter__()
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        self._block.__exit__(*exception)
+        result = self._block.result
+        where = _where()
+        at = next((i for i in reversed(range(len(self._open))) if self._open[i][0] == where), -1)
+        _, states = self._open.pop(at)
+        self._profiler._add_extra(result, _parts.end_all(states, result))
+
+    def __call__(self, function: _F) -> _F:
+        from ._wrap import wrap
+        return wrap(self, function)
+
+
+def _where() -> Tuple[int, int]:
+    return threading.get_ident(), id(running_task())
+
+
+class PerformanceProfiler:
+    """Measures named blocks of code.
+
+    Time, CPU time and memory are always measured, each switch adds what its name says:
+    `track_gpu` GPU memory, load and temperature; `track_carbon` joules, and grams of CO2 at `carbon_intensity`;
+    `detailed_memory` memory every `memory_interval` seconds and what it consists of; `track_cpu_temp` degrees;
+    `track_network` bytes; `track_system` the machine every `system_interval` seconds; `enable_line_profiling` time of
+    every line; `estimate_flops` operations of torch. A value whose switch is off is Missing and says so.
+
+        profiler = tare.PerformanceProfiler()
+        with profiler.profile("training", samples=len(data)):
+            train(data)
+        metrics = profiler.get_metrics()
+        print(f"{metrics.timing.wall_time_s:.3f} s, {metrics.memory.peak_ram_mb:.1f} MB, {metrics.throughput:.0f}/s")
+    """
+
+    def __init__(self, track_gpu: bool = False, track_carbon: bool = False, detailed_memory: bool = False,
+                 memory_interval: float = 0.1, track_cpu_temp: bool = False, track_network: bool = False,
+                 track_system: bool = False, system_interval: float = 1.0, enable_line_profiling: bool = False,
+                 estimate_flops: bool = False, *, carbon_intensity: float = 475.0, device: int = 0,
+                 keep: int = 10000) -> None:
+        memory_interval = _interval(memory_interval, "memory_interval")
+        system_interval = _interval(system_interval, "system_interval")
+        if not isinstance(carbon_intensity, (int, float)) or not carbon_intensity >= 0:
+            raise ValueError(f"carbon_intensity is grams of CO2 a kWh, 0 or more, not {carbon_intensity!r}")
+        if isinstance(device, bool) or not isinstance(device, int) or device < 0:
+            raise ValueError(f"device is a GPU's number, 0 or more, not {device!r}")
+        self.carbon_intensity = float(carbon_intensity)
+        self.device = device
+        self._switches = {
+            "track_gpu": track_gpu, "track_carbon": track_carbon, "detailed_memory": detailed_memory,
+            "track_cpu_temp": track_cpu_temp, "track_network": track_network, "track_system": track_system,
+            "enable_line_profiling": enable_line_profiling, "estimate_flops": estimate_flops}
+        system = _core.MACHINE_CPU | _core.MACHINE_MEMORY
+        system |= _core.MACHINE_DISK if track_system else 0
+        system |= _core.MACHINE_NETWORK if track_network else 0
+        self.recorder = Recorder(keep=keep, system=system)
+        self._system = _parts.System(system_interval) if track_system else None
+        self._parts: List[Any] = [part for part in (
+            self._system,
+            _parts.DetailedMemory(memory_interval) if detailed_memory else None,
+            _parts.Temperature() if track_cpu_temp else None,
+            _parts.Energy(device) if track_carbon else None,
+            _parts.GpuPart(device) if track_gpu else None,
+            _parts.Flops() if estimate_flops else None,
+            _parts.Lines() if enable_line_profiling else None,  # the last to begin: it sees none of the others
+        ) if part is not None]
+        self._totals: Dict[str, _parts.Totals] = {}
+        self._heavy: List[Dict[str, Any]] = []
+        self._lock = threading.Lock()
+
+    # ---- measuring ------------------------------------------------------------------------------------------------
+
+    def profile(self, name: str, samples: Optional[float] = None) -> Any:
+        """A block to measure, as a context manager or a decorator; nested, in any thread or task.
+
+            with profiler.profile("epoch"):
+                with profiler.profile("forward", samples=32) as block:
+                    output = model(batch)
+        """
+        block = self.recorder.block(name, False, samples)
+        return _Profiled(self, block) if self._parts else block
+
+    def _add_extra(self, result: Result, values: Dict[str, Any]) -> None:
+        result.extra = values
+        with self._lock:
+            self._heavy.append(values)
+            if len(self._heavy) > _HEAVY_MAX:
+                for name in ("lines", "memory_samples"):
+                    self._heavy[0].pop(name, None)
+                del self._heavy[0]
+            name = result.name
+            if name not in self._totals and len(self._totals) >= _NAMES_MAX:
+                name = OTHER_NAMES
+            self._totals.setdefault(name, _parts.Totals()).add(values, result.wall_s)
+
+    def clear(self) -> None:
+        """Forgets all finished blocks.
+
+            profiler.clear()
+        """
+        self.recorder.clear()
+        with self._lock:
+            self._totals.clear()
+            self._heavy.clear()
+
+    # ---- asking ---------------------------------------------------------------------------------------------------
+
+    def get_metrics(self, name: Optional[str] = None) -> Metrics:
+        """The last finished block of this thread or task; with a name, all finished blocks of that name together.
+
+            profiler.get_metrics().timing.wall_time_s
+            profiler.get_metrics("inference").timing.p95_s
+        """
+        if name is None:
+            result = self.recorder.last()
+            if result is None:
+                raise RuntimeError("no profiled block of this thread or task has ended yet")
+            return self._of_result(result)
+        aggregate = self._find(name)
+        totals = self._totals.get(name)
+        newest = self.recorder.results(name)[-1:]
+        return self._of_aggregate(aggregate, totals.values if totals else {}, newest[0] if newest else None)
+
+    def _find(self, name: str) -> Aggregate:
+        try:
+            return self.recorder.aggregate(name)
+        except KeyError:
+            near = difflib.get_close_matches(name, self.recorder.names(), 3)
+            hint = f"; near it: {', '.join(map(repr, near))}" if near else ""
+            raise KeyError(f"no block named {name!r} has ended{hint}") from None
+
+    def _off(self, switch: str) -> Missing:
+        return Missing(f"{switch}=False")
+
+    def _extra(self, values: Optional[Dict[str, Any]], name: str) -> Any:
+        switch = _SWITCHES[name]
+        if not self._switches[switch]:
+            return self._off(switch)
+        return (values or {}).get(name, Missing("not measured for this block, or no longer kept"))
+
+    def _of_result(self, result: Result) -> Metrics:
+        wall = result.wall_s
+        timing = TimingMetrics(wall, result.cpu_s, result.process_cpu_s, result.self_s, 1, int(result.failed), wall,
+                               wall, wall, wall, wall, wall)
+        return self._metrics(result, timing, result.extra, result, wall)
+
+    def _of_aggregate(self, sums: Aggregate, extra: Dict[str, Any], newest: Optional[Result]) -> Metrics:
+        timing = TimingMetrics(sums.total_s, sums.cpu_s, sums.process_cpu_s, sums.self_s, sums.count, sums.failed,
+                               sums.mean_s, sums.min_s, sums.max_s, sums.p50_s, sums.p95_s, sums.p99_s)
+        return self._metrics(sums, timing, extra, newest, sums.total_s)
+
+    def _metrics(self, of: Union[Result, Aggregate], timing: TimingMetrics, extra: Optional[Dict[str, Any]],
+                 newest: Optional[Result], wall: float) -> Metrics:
+        flops, parameters = self._extra(extra, "estimated_flops"), self._extra(extra, "parameters")
+        unknown = Missing("the block is no longer kept")
+        return Metrics(
+            name=of.name,
+            memory=MemoryMetrics(
+                of.rss_peak / MB, self._extra(extra, "peak_gpu_mb"),
+                newest.rss_before / MB if newest else unknown, newest.rss_after / MB if newest else unknown,
+                of.rss_delta / MB, self._extra(extra, "average_ram_mb"), self._extra(extra, "anonymous_mb"),
+                self._extra(extra, "file_mb"), of.rss_peak_note),
+            timing=timing,
+            compute=ComputeMetrics(
+                flops, flops / parameters, flops / wall if wall > 0 else Missing("the clock did not move"), parameters,
+                self._extra(extra, "gpu_utilization_percent")),
+            system=SystemMetrics(
+                of.cpu_percent, timing.process_cpu_time_s / wall * 100 if wall > 0 else Missing("the clock did not move"),
+                of.iowait_percent, of.disk_percent if self._switches["track_system"] else self._off("track_system"),
+                newest.memory_percent if newest else unknown, self._extra(extra, "peak_cpu_percent"),
+                self._extra(extra, "peak_memory_percent")),
+            throughput=of.throughput,
+            samples=of.samples,
+            temperature=TemperatureMetrics(
+                self._extra(extra, "cpu_celsius"), self._extra(extra, "cpu_max_celsius"),
+                self._extra(extra, "gpu_celsius")),
+            network=self._network(of),
+            **self._energy(extra))
+
+    def _network(self, of: Union[Result, Aggregate]) -> NetworkMetrics:
+        if not self._switches["track_network"]:
+            return NetworkMetrics(self._off("track_network"), self._off("track_network"))
+        return NetworkMetrics(of.received, of.sent)
+
+    def _energy(self, extra: Optional[Dict[str, Any]]) -> Dict[str, Any]:
+        parts = {"CPU package": self._extra(extra, "cpu_joules"), "GPU": self._extra(extra, "gpu_joules")}
+        known = {name: value for name, value in parts.items() if not isinstance(value, Missing)}
+        total: float = sum(known.values()) if known else next(iter(parts.values()))
+        grams = total / 3.6e6 * self.carbon_intensity
+        return {"energy": EnergyMetrics(parts["CPU package"], parts["GPU"], total, tuple(known)),
+                "carbon": CarbonMetrics(grams, self.carbon_intensity)}
+
+    def get_timing_breakdown(self) -> Dict[str, float]:
+        """Seconds by name without the time of inner blocks, the largest first: they add up to the time in all blocks.
+
+            for operation, seconds in profiler.get_timing_breakdown().items():
+                print(operation, seconds)
+        """
+        times = {name: self.recorder.aggregate(name).self_s for name in self.recorder.names()}
+        return dict(sorted(times.items(), key=lambda item: -item[1]))
+
+    def get_line_profile(self, name: Optional[str] = None) -> Any:
+        """Time by line of the last finished block (of a name): `line_number`, `time_percent`, `time_s`, `hits`,
+        `source`. Needs `enable_line_profiling=True`.
+
+            slow = [line for line in profiler.get_line_profile() if line.time_percent > 10]
+        """
+        if not self._switches["enable_line_profiling"]:
+            raise RuntimeError("lines are not profiled: PerformanceProfiler(enable_line_profiling=True) does")
+        if name is None:
+            result = self.recorder.last()
+            if result is None:
+                raise RuntimeError("no profiled block of this thread or task has ended yet")
+            profile = self._extra(result.extra, "lines")
+        else:
+            self._find(name)
+            totals = self._totals.get(name)
+            profile = self._extra(totals.values if totals else None, "lines")
+        if isinstance(profile, Missing):
+            raise RuntimeError(f"no lines: {profile.reason}")
+        return profile.stats()
+
+    # ---- now ------------------------------------------------------------------------------------------------------
+
+    def get_current_memory(self) -> float:
+        """Resident memory of this process now, in MB.
+
+            before = profiler.get_current_memory()
+        """
+        return _core.rss() / MB
+
+    def get_current_gpu_memory(self) -> float:
+        """How full the GPU's memory is now, between 0 and 1, whoever uses it.
+
+            if profiler.get_current_gpu_memory() > 0.9:
+                print("the GPU is nearly full")
+        """
+        if not self._switches["track_gpu"]:
+            return self._off("track_gpu")
+        answer = _core.gpu_memory(self.device)
+        if isinstance(answer, str):
+            return Missing(answer)
+        used, total = answer
+        return used / total if total else Missing("the driver tells no total")
+
+    def get_current_system_stats(self) -> SystemStats:
+        """The machine between the last time this was asked and now.
+
+            stats = profiler.get_current_system_stats()
+            print(stats.cpu_percent, stats.memory_percent, stats.disk_io_percent)
+        """
+        cpu, waiting, disk, memory = _core.machine_now()
+        return SystemStats(cpu, memory, disk, waiting)
+
+    def get_system_report(self) -> SystemReport:
+        """The machine while blocks ran, over all samples. Needs `track_system=True`.
+
+            print(profiler.get_system_report().peak_memory_percent)
+        """
+        if self._system is None:
+            off = self._off("track_system")
+            return SystemReport(off, off, off, off, off, off, 0)
+        summary = self._system.sampler.summary()
+        return SystemReport(summary["avg_cpu_percent"], summary["peak_cpu_percent"], summary["avg_memory_percent"],
+                            summary["peak_memory_percent"], summary["avg_disk_io_percent"],
+                            summary["peak_disk_io_percent"], summary["samples"])
+
+    def get_memory_timeline(self) -> List[Tuple[float, float]]:
+        """(seconds since it began, MB) of the last finished block. Needs `detailed_memory=True`.
+
+            seconds, megabytes = zip(*profiler.get_memory_timeline())
+        """
+        if not self._switches["detailed_memory"]:
+            raise RuntimeError("memory is not sampled: PerformanceProfiler(detailed_memory=True) does")
+        result = self.recorder.last()
+        if result is None:
+            raise RuntimeError("no profiled block of this thread or task has ended yet")
+        return list((result.extra or {}).get("memory_samples", ()))
+
+    # ---- tables ---------------------------------------------------------------------------------------------------
+
+    def compare(self, names: Optional[Iterable[str]] = None) -> "Comparison":
+        """Names side by side: architectures, batch sizes, learning rates.
+
+            print(profiler.compare(["mlp_training", "cnn_training"]))
+        """
+        chosen = list(names) if names is not None else self.recorder.names()
+        return Comparison([self.get_metrics(name) for name in chosen])
+
+    def _rows(self) -> List[Dict[str, Any]]:
+        return [{name: getattr(result, name) for name in _ROW} for result in self.recorder.results()]
+
+    def to_pandas(self) -> Any:
+        """A DataFrame with a row for each kept block; needs pandas.
+
+            profiler.to_pandas().groupby("name").wall_s.describe()
+        """
+        return _frame(self._rows(), _ROW)
+
+    def to_json(self, path: Optional[str] = None) -> str:
+        """All kept blocks and all names as JSON text; also written to a path.
+
+            profiler.to_json("run.json")
+        """
+        reasons: Dict[str, str] = {}
+        blocks = plain(self._rows(), reasons, "blocks")
+        names = {name: self.get_metrics(name).to_dict() for name in self.recorder.names()}
+        text = json.dumps({"version": _FORMAT_VERSION, "own_s": self.recorder.own_s, "names": names, "blocks": blocks,
+                           "missing": reasons}, indent=1, ensure_ascii=False)
+        return _deliver(text + "\n", path)
+
+    def to_csv(self, path: Optional[str] = None) -> str:
+        """All kept blocks as CSV text, n/a for what is missing and the reasons in the last column; also written to
+        a path.
+
+            profiler.to_csv("run.csv")
+        """
+        return _deliver(_csv(self._rows(), _ROW), path)
+
+    def _repr_html_(self) -> str:
+        return self.compare()._repr_html_()
+
+    def __repr__(self) -> str:
+        on = ", ".join(f"{name}=True" for name, value in self._switches.items() if value)
+        return f"PerformanceProfiler({on})"
+
+
+def _deliver(text: str, path: Optional[str]) -> str:
+    """Writes whole or not at all."""
+    if path is not None:
+        from ._files import write_whole
+        write_whole(path, text)
+    return text
+
+
+def _csv(rows: Sequence[Dict[str, Any]], columns: Sequence[str]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([*columns, "missing"])
+    for row in rows:
+        reasons: Dict[str, str] = {}
+        values = plain(row, reasons, "")
+        cells = ["n/a" if name in reasons else "" if values[name] is None else values[name] for name in columns]
+        writer.writerow([*cells, "; ".join(f"{name}: {reason}" for name, reason in reasons.items())])
+    return out.getvalue()
+
+
+def _frame(rows: Sequence[Dict[str, Any]], columns: Sequence[str]) -> Any:
+    try:
+        import pandas
+    except ImportError:
+        raise ImportError("to_pandas needs pandas: pip install pandas") from None
+    return pandas.DataFrame([[float(row[name]) if isinstance(row[name], Missing) else row[name] for name in columns]
+                             for row in rows], columns=list(columns))
+
+
+class Comparison:
+    """A table of names: how often, how long, how much.
+
+        table = profiler.compare(["batch_16", "batch_32"])
+        best = table.best("throughput")
+    """
+    COLUMNS = ("name", "count", "time_s", "mean_s", "p95_s", "self_percent", "peak_ram_mb", "peak_gpu_mb", "flops",
+               "throughput")
+
+    def __init__(self, metrics: List[Metrics]) -> None:
+        whole = sum(item.timing.self_time_s for item in metrics)
+        self.rows: List[Dict[str, Any]] = [{
+            "name": item.name, "count": item.timing.count, "time_s": item.timing.wall_time_s,
+            "mean_s": item.timing.mean_s, "p95_s": item.timing.p95_s,
+            "self_percent": item.timing.self_time_s / whole * 100 if whole > 0 else Missing("no time was measured"),
+            "peak_ram_mb": item.memory.peak_ram_mb, "peak_gpu_mb": item.memory.peak_gpu_mb,
+            "flops": item.compute.estimated_flops, "throughput": item.throughput} for item in metrics]
+
+    def best(self, column: str) -> str:
+        """The name with the most throughput, or with the least of another column.
+
+            profiler.compare().best("mean_s")
+        """
+        if column not in self.COLUMNS[1:]:
+            raise ValueError(f"no column {column!r}; there are {', '.join(self.COLUMNS[1:])}")
+        known = [row for row in self.rows if not isinstance(row[column], Missing)]
+        if not known:
+            raise ValueError(f"{column} is missing everywhere: {self.rows[0][column].reason}" if self.rows
+                             else "there is nothing to compare")
+        return (max if column == "throughput" else min)(known, key=lambda row: row[column])["name"]
+
+    def to_pandas(self) -> Any:
+        """A DataFrame with a row a name; needs pandas.
+
+            profiler.compare().to_pandas()
+        """
+        return _frame(self.rows, self.COLUMNS)
+
+    def to_csv(self, path: Optional[str] = None) -> str:
+        """The table as CSV text; also written to a path.
+
+            profiler.compare().to_csv("comparison.csv")
+        """
+        return _deliver(_csv(self.rows, self.COLUMNS), path)
+
+    def __str__(self) -> str:
+        table = [list(self.COLUMNS)] + [[show(row[name]) for name in self.COLUMNS] for row in self.rows]
+        widths = [max(len(line[i]) for line in table) for i in range(len(self.COLUMNS))]
+        return "\n".join("  ".join(cell.ljust(width) if i == 0 else cell.rjust(width)
+                                   for i, (cell, width) in enumerate(zip(line, widths))).rstrip() for line in table)
+
+    def _repr_html_(self) -> str:
+        from html import escape
+        head = "".join(f"<th>{escape(name)}</th>" for name in self.COLUMNS)
+        body = "".join("<tr>" + "".join(
+            f"<td title='{escape(row[name].reason, quote=True) if isinstance(row[name], Missing) else ''}'>"
+            f"{escape(show(row[name]))}</td>" for name in self.COLUMNS) + "</tr>" for row in self.rows)
+        return f"<table><tr>{head}</tr>{body}</table>"
+
+
+def detect_memory_leak(snapshots: Sequence[float], threshold_mb: float = 100.0) -> "LeakReport":
+    """Whether memory over snapshots in MB (of `get_current_memory()`) grew by more than a threshold.
+
+        report = tare.detect_memory_leak(snapshots)
+        if report:
+            print(report)
+    """
+    values = [float(value) for value in snapshots]
+    if not threshold_mb >= 0:
+        raise ValueError(f"threshold_mb is 0 or more, not {threshold_mb}")
+    if len(values) < 2:
+        return LeakReport(Missing("a growth needs two snapshots"), Missing("a growth needs two snapshots"), threshold_mb)
+    if any(value != value for value in values):
+        missing = Missing("a snapshot has no value")
+        return LeakReport(missing, missing, threshold_mb)
+    steps = [after - before for before, after in zip(values, values[1:])]
+    return LeakReport(values[-1] - values[0], 100.0 * sum(step > 0 for step in steps) / len(steps), threshold_mb)
+
+
+class LeakReport:
+    """True when more was grown than the threshold. `growing_percent` is how many of the steps went up: near 100, it
+    never stopped growing; a single jump is rather a cache that was filled.
+
+        report.growth_mb, report.growing_percent
+    """
+
+    def __init__(self, growth_mb: float, growing_percent: float, threshold_mb: float) -> None:
+        self.growth_mb = growth_mb
+        self.growing_percent = growing_percent
+        self.threshold_mb = threshold_mb
+
+    def __bool__(self) -> bool:
+        return self.growth_mb > self.threshold_mb
+
+    def __str__(self) -> str:
+        what = "memory may leak" if self else "no leak to be seen"
+        return f"{what}: {self.growth_mb:+.1f} MB, up in {self.growing_percent:.0f} % of the steps"
