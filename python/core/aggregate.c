@@ -172,14 +172,7 @@ GET(rss_peak)
     return self->with_memory ? PyLong_FromUnsignedLongLong(self->rss_peak) : tare__py_missing("memory was not read");
 }
 
-GET(rss_peak_note)
-{
-    SELF;
-    const char *trouble = self->lower_bound ? tare__py_peak_trouble() : NULL;
-    if (trouble)
-        return PyUnicode_FromString(trouble);
-    Py_RETURN_NONE;
-}
+GET(rss_peak_note) { SELF; return tare__py_peak_note(self->lower_bound); }
 
 static PyObject *usage(const tare__py_named *self, int index, uint32_t kind)
 {

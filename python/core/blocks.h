@@ -24,7 +24,8 @@ typedef struct tare__py_result {
     double started;
     double samples; /* NaN: not counted */
     uint32_t depth;
-    bool failed, aggregate, cpu, memory, moved, lower_bound;
+    int lower_bound; /* errno of a reset that was refused: rss_peak may be too low; 0: it is not */
+    bool failed, aggregate, cpu, memory, moved;
     uint32_t system;       /* what was asked for of the machine */
     tare__py_usage usage;
     PyObject *extra;       /* whatever whoever made the block adds to it; NULL: nothing */
@@ -33,6 +34,7 @@ tare__py_result *tare__py_result_new(void); /* all zero but the object's head */
 PyObject *tare__py_ns_as_seconds(uint64_t ns);
 PyObject *tare__py_count_or_missing(double count, const char *reason); /* a whole one as an int; NaN: missing */
 PyObject *tare__py_usage_or_missing(double value, uint32_t asked, uint32_t kind);
+PyObject *tare__py_peak_note(int lower_bound); /* None: 0 */
 PyObject *tare__py_rate_or_missing(double samples, uint64_t ns);
 
 /* ---- all blocks of a name (aggregate.c) ---------------------------------------------------------------------- */
@@ -48,7 +50,7 @@ typedef struct tare__py_named {
     uint32_t system;
     int64_t rss_delta;
     double samples;
-    bool lower_bound;
+    int lower_bound;
     tare__hist hist;
 } tare__py_named;
 tare__py_named *tare__py_named_new(PyObject *name);

@@ -158,67 +158,61 @@ static uint64_t high_water(void)
     return mark ? mark : seen;
 }
 
-static int trouble; /* the errno of a reset that was refused */
-
-static bool reset(void)
+/* 0, or an errno. Descriptors may be short for a moment: each time is a new attempt. */
+static int reset(void)
 {
-    if (trouble)
-        return false;
-    if (!is_ours(&clear_refs) && !reopen(&clear_refs)) {
-        trouble = errno;
-        return false;
-    }
+    if (!is_ours(&clear_refs) && !reopen(&clear_refs))
+        return errno;
     if (pwrite(clear_refs.fd, "5", 1, 0) == 1)
-        return true;
-    trouble = errno;
+        return 0;
+    int error = errno;
     forget(&clear_refs);
-    return false;
+    return error;
 }
 
-const char *tare__py_peak_trouble(void)
+void tare__py_peak_sentence(int lower_bound, char text[200])
 {
-    static char sentence[160];
-    if (!trouble)
-        return NULL;
-    snprintf(sentence, sizeof sentence, "a lower bound: the kernel's high-water mark could not be reset (%s: %s)",
-             clear_refs.path, strerror(trouble));
-    return sentence;
+    char words[80] = "";
+    const char *known = strerror_r(lower_bound, words, sizeof words);
+    snprintf(text, 200, "a lower bound: the kernel's high-water mark could not be reset (%s: %s)", clear_refs.path, known);
 }
 
 static tare__py_peak *open_peaks;
 
-static void raise_to(tare__py_peak *peak, uint64_t bytes)
+/* A mark that was not reset tells of this peak when it has grown since. */
+static void see(tare__py_peak *peak, uint64_t mark)
 {
-    if (peak->bytes < bytes)
-        peak->bytes = bytes;
+    if (peak->refused && mark <= peak->mark)
+        peak->lower_bound = peak->refused;
+    else if (peak->bytes < mark)
+        peak->bytes = mark;
 }
 
 void tare__py_peak_open(tare__py_peak *peak, uint64_t rss_now)
 {
     look_for_fork();
     uint64_t mark = high_water();
+    int refused = 0;
     if (mark > rss_now) {
         for (tare__py_peak *other = open_peaks; other; other = other->next)
-            if (!trouble || mark > other->mark)
-                raise_to(other, mark);
-        if (reset())
-            mark = rss_now;
+            see(other, mark);
+        refused = reset();
+        for (tare__py_peak *other = refused ? NULL : open_peaks; other; other = other->next)
+            other->refused = 0;
     }
-    *peak = (tare__py_peak){open_peaks, NULL, rss_now, mark, false};
+    *peak = (tare__py_peak){open_peaks, NULL, rss_now, mark, refused, 0};
     if (open_peaks)
         open_peaks->previous = peak;
     open_peaks = peak;
 }
 
-/* Where the mark cannot be reset it still says something when it has grown. */
 void tare__py_peak_close(tare__py_peak *peak, uint64_t rss_now)
 {
-    uint64_t mark = high_water();
-    if (!trouble || mark > peak->mark)
-        raise_to(peak, mark);
-    else
-        peak->lower_bound = true;
-    raise_to(peak, rss_now);
+    see(peak, high_water());
+    if (peak->bytes < rss_now)
+        peak->bytes = rss_now;
+    if (peak->bytes > peak->mark)
+        peak->lower_bound = 0; /* more than what the old mark could hide */
     if (peak->next)
         peak->next->previous = peak->previous;
     if (peak->previous)

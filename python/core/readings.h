@@ -18,13 +18,14 @@ uint64_t tare__py_rss(void);
  * process: it is reset when a peak is opened, after what it said was given to all the open ones. */
 typedef struct tare__py_peak {
     struct tare__py_peak *next, *previous;
-    uint64_t bytes;     /* so far */
-    uint64_t mark;      /* the high-water mark when it was opened */
-    bool lower_bound;   /* after close: the mark could not be reset, and there may have been more */
+    uint64_t bytes;  /* so far */
+    uint64_t mark;   /* the high-water mark when it was opened */
+    int refused;     /* errno of the reset it needed and did not get; 0: what the mark says is its own */
+    int lower_bound; /* such an errno: there may have been more than was seen; 0: there was not */
 } tare__py_peak;
 void tare__py_peak_open(tare__py_peak *peak, uint64_t rss_now);
 void tare__py_peak_close(tare__py_peak *peak, uint64_t rss_now);
-/* Why the mark cannot be reset; NULL: it can. */
-const char *tare__py_peak_trouble(void);
+/* What a lower_bound means, a sentence. */
+void tare__py_peak_sentence(int lower_bound, char text[200]);
 
 #endif

@@ -106,12 +106,16 @@ GET(rss_delta)
     return PyLong_FromLongLong((long long)(self->rss_after - self->rss_before));
 }
 
-GET(rss_peak_note)
+PyObject *tare__py_peak_note(int lower_bound)
 {
-    SELF;
-    const char *trouble = self->lower_bound ? tare__py_peak_trouble() : NULL;
-    return trouble ? PyUnicode_FromString(trouble) : or_none(NULL);
+    char text[200];
+    if (!lower_bound)
+        Py_RETURN_NONE;
+    tare__py_peak_sentence(lower_bound, text);
+    return PyUnicode_DecodeLocale(text, "surrogateescape");
 }
+
+GET(rss_peak_note) { SELF; return tare__py_peak_note(self->lower_bound); }
 
 PyObject *tare__py_usage_or_missing(double value, uint32_t asked, uint32_t kind)
 {

@@ -1,0 +1,450 @@
+"""PerformanceProfiler with each of its switches."""
+import csv
+import gc
+import io
+import json
+import math
+import os
+import sys
+import threading
+import time
+
+import pytest
+
+import tare
+from tare import _core, _parts, _sensors
+from tare.performance import Comparison
+
+MB = 1024 * 1024
+
+
+def reason(value):
+    assert isinstance(value, tare.Missing), value
+    return value.reason
+
+
+def spin(seconds):
+    until = time.thread_time() + seconds
+    while time.thread_time() < until:
+        pass
+
+
+# ---- the basics -----------------------------------------------------------------------------------------------------
+
+def test_a_block():
+    profiler = tare.PerformanceProfiler()
+    with profiler.profile("training_loop", samples=10):
+        spin(0.08)
+        data = bytearray(40 * MB)
+        data[::4096] = b"x" * len(data[::4096])
+    metrics = profiler.get_metrics()
+    assert metrics.name == "training_loop"
+    assert metrics.timing.wall_time_s >= metrics.timing.cpu_time_s >= 0.08
+    assert metrics.memory.peak_ram_mb - metrics.memory.ram_before_mb > 38
+    assert metrics.memory.growth_mb > 38
+    assert metrics.memory.peak_ram_mb >= metrics.memory.ram_after_mb
+    assert metrics.throughput == pytest.approx(10 / metrics.timing.wall_time_s)
+    assert 0 <= metrics.system.cpu_percent <= 100 and 0 <= metrics.system.disk_io_wait_percent <= 100
+    assert metrics.system.process_cpu_percent > 0
+    assert f"{metrics.memory.peak_ram_mb:.1f} MB" != "n/a MB"
+
+
+def test_every_switch_that_is_off_says_so():
+    profiler = tare.PerformanceProfiler()
+    with profiler.profile("x"):
+        pass
+    metrics = profiler.get_metrics()
+    assert reason(metrics.memory.peak_gpu_mb) == reason(metrics.compute.gpu_utilization_percent) == "track_gpu=False"
+    assert reason(metrics.compute.estimated_flops) == reason(metrics.compute.flops_per_param) == "estimate_flops=False"
+    assert reason(metrics.memory.average_ram_mb) == "detailed_memory=False"
+    assert reason(metrics.temperature.cpu_celsius) == "track_cpu_temp=False"
+    assert reason(metrics.network.bytes_received) == reason(metrics.network.bytes_sent) == "track_network=False"
+    assert reason(metrics.energy.total_joules) == reason(metrics.carbon.grams_co2) == "track_carbon=False"
+    assert reason(metrics.system.disk_io_percent) == reason(metrics.system.peak_cpu_percent) == "track_system=False"
+    assert reason(profiler.get_system_report().avg_cpu_percent) == "track_system=False"
+    assert reason(profiler.get_current_gpu_memory()) == "track_gpu=False"
+    assert "samples" in reason(metrics.throughput)
+    with pytest.raises(RuntimeError, match="enable_line_profiling=True"):
+        profiler.get_line_profile()
+    with pytest.raises(RuntimeError, match="detailed_memory=True"):
+        profiler.get_memory_timeline()
+
+
+def test_names_are_added_up():
+    profiler = tare.PerformanceProfiler()
+    for _ in range(4):
+        with profiler.profile("step", samples=8):
+            pass
+    with profiler.profile("other"):
+        pass
+    metrics = profiler.get_metrics("step")
+    assert (metrics.timing.count, metrics.samples) == (4, 32)
+    assert metrics.timing.min_s <= metrics.timing.p50_s <= metrics.timing.p99_s <= metrics.timing.max_s
+    assert metrics.timing.wall_time_s == pytest.approx(4 * metrics.timing.mean_s)
+    assert profiler.get_metrics().name == "other" and profiler.get_metrics().timing.count == 1
+
+
+def test_breakdown_is_self_time_and_adds_up():
+    profiler = tare.PerformanceProfiler()
+    with profiler.profile("complete_pipeline"):
+        for name in ("load", "train", "load"):
+            with profiler.profile(name):
+                spin(0.002)
+    breakdown = profiler.get_timing_breakdown()
+    assert set(breakdown) == {"complete_pipeline", "load", "train"}
+    assert list(breakdown.values()) == sorted(breakdown.values(), reverse=True)
+    whole = profiler.get_metrics("complete_pipeline")
+    own = profiler.recorder.results("complete_pipeline")[0].own_s
+    assert sum(breakdown.values()) + own == pytest.approx(whole.timing.wall_time_s, abs=1e-8)
+    assert breakdown["complete_pipeline"] < whole.timing.wall_time_s
+    shares = [seconds / sum(breakdown.values()) * 100 for seconds in breakdown.values()]
+    assert sum(shares) == pytest.approx(100)
+
+
+def test_metrics_are_this_threads():
+    profiler = tare.PerformanceProfiler()
+    with profiler.profile("main"):
+        pass
+    names = []
+
+    def work():
+        with pytest.raises(RuntimeError, match="has ended yet"):
+            profiler.get_metrics()
+        with profiler.profile("thread"):
+            pass
+        names.append(profiler.get_metrics().name)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert names == ["thread"] and profiler.get_metrics().name == "main"
+
+
+def test_unknown_names_and_nothing_yet():
+    profiler = tare.PerformanceProfiler()
+    with pytest.raises(RuntimeError, match="has ended yet"):
+        profiler.get_metrics()
+    with profiler.profile("training"):
+        with pytest.raises(KeyError, match="has ended"):
+            profiler.get_metrics("training")
+    with pytest.raises(KeyError, match="near it: 'training'"):
+        profiler.get_metrics("trainig")
+    assert profiler.get_metrics("training").timing.count == 1
+
+
+@pytest.mark.parametrize("options, error", [
+    ({"memory_interval": 0}, ValueError), ({"memory_interval": -1}, ValueError), ({"system_interval": "1"}, TypeError),
+    ({"system_interval": math.nan}, ValueError), ({"memory_interval": True}, TypeError), ({"keep": -1}, ValueError),
+    ({"carbon_intensity": -1}, ValueError), ({"device": -1}, ValueError), ({"track_gpus": True}, TypeError),
+])
+def test_bad_options(options, error):
+    with pytest.raises(error):
+        tare.PerformanceProfiler(**options)
+
+
+def test_unbounded_names_stay_bounded():
+    profiler = tare.PerformanceProfiler(track_cpu_temp=True, keep=100)
+    for i in range(4200):
+        with profiler.profile(f"request_{i}"):
+            pass
+    assert len(profiler._totals) == 4097 and len(profiler.recorder.names()) == 4097
+    assert profiler.get_metrics("request_4199").timing.count == 1
+    assert profiler.get_metrics("(other names)").timing.count == 4200 - 4096
+
+
+# ---- switches ---------------------------------------------------------------------------------------------------------
+
+def test_detailed_memory():
+    profiler = tare.PerformanceProfiler(detailed_memory=True, memory_interval=0.005)
+    snapshots = []
+    with profiler.profile("grows"):
+        kept = []
+        for _ in range(5):
+            kept.append(bytearray(b"x") * (8 * MB))
+            snapshots.append(profiler.get_current_memory())
+            time.sleep(0.02)
+    memory = profiler.get_metrics().memory
+    assert memory.ram_before_mb < memory.average_ram_mb < memory.peak_ram_mb
+    assert memory.anonymous_mb > 40 and memory.file_mb > 0
+    timeline = profiler.get_memory_timeline()
+    assert len(timeline) > 5 and timeline == sorted(timeline)
+    assert timeline[-1][1] - timeline[0][1] > 30
+    assert snapshots[-1] - snapshots[0] > 25
+    assert profiler.get_metrics("grows").memory.average_ram_mb == memory.average_ram_mb
+
+
+def test_system():
+    profiler = tare.PerformanceProfiler(track_system=True, system_interval=0.06)
+    with profiler.profile("resource_monitoring"):
+        spin(0.25)
+        stats = profiler.get_current_system_stats()
+    assert 0 <= stats.cpu_percent <= 100 and 0 < stats.memory_percent <= 100
+    report = profiler.get_system_report()
+    assert report.samples >= 3
+    assert 0 < report.avg_cpu_percent <= report.peak_cpu_percent <= 100
+    assert 0 < report.avg_memory_percent <= report.peak_memory_percent <= 100
+    system = profiler.get_metrics().system
+    assert 0 < system.peak_cpu_percent <= 100
+    if os.path.exists("/proc/diskstats"):
+        assert isinstance(system.disk_io_percent, tare.Missing) or 0 <= system.disk_io_percent <= 100
+
+
+def test_system_alerts():
+    from tare._metrics import SystemStats
+    assert SystemStats(91.0, 86.0, 81.0, 0.0).alerts() == [
+        "the CPUs are at 91 % (over 90 %)", "memory is at 86 % (over 85 %)", "a disk is at 81 % (over 80 %)"]
+    assert SystemStats(90.0, 85.0, tare.Missing("x"), 0.0).alerts() == []
+
+
+def test_network():
+    profiler = tare.PerformanceProfiler(track_network=True)
+    with profiler.profile("x"):
+        pass
+    network = profiler.get_metrics().network
+    if os.path.exists("/proc/self/net/dev"):
+        assert network.bytes_received >= 0 and network.bytes_sent >= 0
+    else:
+        assert reason(network.bytes_received)
+
+
+def write(folder, **files):
+    folder.mkdir(parents=True)
+    for name, text in files.items():
+        (folder / name).write_text(str(text))
+
+
+def test_temperature_of_a_machine_that_has_sensors(tmp_path):
+    write(tmp_path / "class/hwmon/hwmon0", name="nvme", temp1_input=90000)
+    assert "no CPU temperature sensor" in reason(_sensors.cpu_celsius(str(tmp_path)))
+    write(tmp_path / "class/thermal/thermal_zone0", type="x86_pkg_temp", temp=51000)
+    assert _sensors.cpu_celsius(str(tmp_path)) == 51
+    write(tmp_path / "class/hwmon/hwmon1", name="coretemp", temp1_input=45000, temp2_input=61500, temp3_input="junk")
+    assert _sensors.cpu_celsius(str(tmp_path)) == 61.5
+
+
+def test_energy_of_a_machine_that_counts_it(tmp_path):
+    assert "no energy counter" in reason(_sensors.CpuEnergy(str(tmp_path)).read())
+    package = tmp_path / "class/powercap/intel-rapl:0"
+    write(package, name="package-0", energy_uj=9_000_000, max_energy_range_uj=10_000_000)
+    write(tmp_path / "class/powercap/intel-rapl:0:0", name="core", energy_uj=1)
+    energy = _sensors.CpuEnergy(str(tmp_path))
+    begun = energy.read()
+    (package / "energy_uj").write_text("9500000")
+    assert energy.since(begun) == pytest.approx(0.5)
+    (package / "energy_uj").write_text("1000000")  # began again
+    assert energy.since(begun) == pytest.approx(2)
+
+
+def test_carbon_follows_energy(tmp_path):
+    package = tmp_path / "class/powercap/intel-rapl:0"
+    write(package, name="package-0", energy_uj=0, max_energy_range_uj=10_000_000_000)
+    profiler = tare.PerformanceProfiler(track_carbon=True, carbon_intensity=400)
+    part = next(part for part in profiler._parts if isinstance(part, _parts.Energy))
+    part.cpu = _sensors.CpuEnergy(str(tmp_path))
+    with profiler.profile("x"):
+        (package / "energy_uj").write_text("3600000000")
+    metrics = profiler.get_metrics()
+    assert metrics.energy.cpu_joules == pytest.approx(3600)
+    assert "CPU package" in metrics.energy.covers
+    assert metrics.energy.total_joules >= 3600
+    assert metrics.carbon.grams_co2 == pytest.approx(metrics.energy.total_joules / 3.6e6 * 400)
+    assert metrics.carbon.intensity_g_per_kwh == 400
+
+
+def test_switches_in_nested_and_threaded_blocks():
+    profiler = tare.PerformanceProfiler(track_system=True, detailed_memory=True, track_cpu_temp=True)
+    block = profiler.profile("shared")
+
+    def work():
+        for _ in range(5):
+            with block, profiler.profile("inner"):
+                pass
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    with pytest.raises(KeyError):
+        with block:
+            raise KeyError("passes")
+    for thread in threads:
+        thread.join()
+    assert profiler.get_metrics("shared").timing.count == 21
+    assert profiler.get_metrics("shared").timing.failed == 1
+    assert block._open == []
+
+
+def test_a_part_in_trouble_does_not_stop_the_program():
+    class Broken:
+        names = ("cpu_celsius", "cpu_max_celsius")
+
+        def begin(self, frame):
+            raise OSError("the sensor burns")
+
+    profiler = tare.PerformanceProfiler(track_cpu_temp=True)
+    profiler._parts[:] = [Broken()]
+    with profiler.profile("x"):
+        pass
+    assert "the sensor burns" in reason(profiler.get_metrics().temperature.cpu_celsius)
+
+
+def test_gpu_without_one():
+    profiler = tare.PerformanceProfiler(track_gpu=True)
+    with profiler.profile("x"):
+        pass
+    metrics = profiler.get_metrics()
+    answer = _core.gpu_memory(0)
+    if isinstance(answer, str):
+        assert answer in reason(metrics.memory.peak_gpu_mb)
+        assert reason(metrics.compute.gpu_utilization_percent)
+        assert not profiler.get_current_gpu_memory() > 0.9
+        assert f"{metrics.memory.peak_gpu_mb:.1f} MB" == "n/a MB"
+    else:
+        assert profiler.get_current_gpu_memory() == pytest.approx(answer[0] / answer[1], abs=0.1)
+
+
+def test_lines():
+    profiler = tare.PerformanceProfiler(enable_line_profiling=True)
+    with profiler.profile("bottleneck_detection"):
+        spin(0.02)
+        spin(0.0)
+    lines = profiler.get_line_profile()
+    slow = [line for line in lines if line.time_percent > 10]
+    assert slow and all(isinstance(line.line_number, int) for line in slow)
+    assert max(lines, key=lambda line: line.time_percent if line.function != "spin" else 0).source.strip() == "spin(0.02)"
+    assert [line.line_number for line in profiler.get_line_profile("bottleneck_detection")] == [
+        line.line_number for line in lines]
+
+
+# ---- torch ---------------------------------------------------------------------------------------------------------------
+
+def test_flops_need_torch_in_the_block(monkeypatch):
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    profiler = tare.PerformanceProfiler(estimate_flops=True)
+    with profiler.profile("x"):
+        pass
+    assert "torch was not loaded" in reason(profiler.get_metrics().compute.estimated_flops)
+
+
+def test_flops():
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    model = torch.nn.Sequential(torch.nn.Linear(784, 512), torch.nn.ReLU(), torch.nn.Linear(512, 10))
+    profiler = tare.PerformanceProfiler(estimate_flops=True)
+    x = torch.randn(32, 784)
+    with profiler.profile("outer"):
+        with profiler.profile("model_complexity"):
+            model(x)
+        model(x)
+    compute = profiler.get_metrics("model_complexity").compute
+    assert compute.estimated_flops == 2 * 32 * (784 * 512 + 512 * 10)
+    assert f"{compute.estimated_flops:,}" == "26,017,792"
+    assert compute.parameters == 784 * 512 + 512 + 512 * 10 + 10
+    assert compute.flops_per_param == pytest.approx(26017792 / compute.parameters)
+    assert compute.flops_per_second > 0
+    assert profiler.get_metrics().compute.estimated_flops == 2 * compute.estimated_flops
+    with pytest.raises(ValueError):
+        with profiler.profile("raises"):
+            raise ValueError
+    with profiler.profile("no module"):
+        x @ x.T
+    assert "no torch module" in reason(profiler.get_metrics().compute.flops_per_param)
+    assert profiler.get_metrics().compute.estimated_flops == 2 * 32 * 32 * 784
+
+
+# ---- tables --------------------------------------------------------------------------------------------------------------
+
+@pytest.fixture
+def profiled():
+    profiler = tare.PerformanceProfiler()
+    for name, samples in (("batch_16", 16), ("batch_32", 32), ("<b>", None)):
+        with profiler.profile(name, samples=samples):
+            pass
+    return profiler
+
+
+def test_json(profiled, tmp_path):
+    path = tmp_path / "run.json"
+    text = profiled.to_json(path)
+    assert path.read_text(encoding="utf-8") == text
+    data = json.loads(text, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
+    assert data["version"] == 1 and len(data["blocks"]) == 3
+    assert data["blocks"][2]["samples"] is None and "samples" in data["missing"]["blocks[2].samples"]
+    names = data["names"]
+    assert names["batch_16"]["memory"]["peak_gpu_mb"] is None
+    assert names["batch_16"]["missing"]["memory.peak_gpu_mb"] == "track_gpu=False"
+    assert names["batch_32"]["samples"] == 32
+
+
+def test_csv(profiled, tmp_path):
+    rows = list(csv.DictReader(io.StringIO(profiled.to_csv(str(tmp_path / "run.csv")))))
+    assert [row["name"] for row in rows] == ["batch_16", "batch_32", "<b>"]
+    assert float(rows[0]["wall_s"]) > 0 and rows[2]["samples"] == "n/a" and "samples: no" in rows[2]["missing"]
+
+
+def test_an_unwritable_path_leaves_nothing_behind(profiled, tmp_path):
+    with pytest.raises(FileNotFoundError):
+        profiled.to_json(tmp_path / "nowhere" / "run.json")
+    folder = tmp_path / "taken.csv"
+    folder.mkdir()
+    with pytest.raises(OSError):
+        profiled.to_csv(folder)
+    assert os.listdir(tmp_path) == ["taken.csv"] and os.listdir(folder) == []
+
+
+def test_pandas(profiled):
+    try:
+        import pandas
+    except ImportError:
+        with pytest.raises(ImportError, match="pip install pandas"):
+            profiled.to_pandas()
+    else:
+        frame = profiled.to_pandas()
+        assert list(frame.name) == ["batch_16", "batch_32", "<b>"] and frame.samples.isna().sum() == 1
+        assert isinstance(profiled.compare().to_pandas(), pandas.DataFrame)
+
+
+def test_html_and_text(profiled):
+    html = profiled._repr_html_()
+    assert "&lt;b&gt;" in html and "<b>" not in html and "n/a" in html
+    assert "track_gpu=False" in profiled.get_metrics()._repr_html_()
+    text = str(profiled.compare(["batch_16", "batch_32"]))
+    assert text.splitlines()[1].startswith("batch_16") and "n/a" in text
+
+
+def test_comparison(profiled):
+    table = profiled.compare(["batch_16", "batch_32"])
+    rates = {name: profiled.get_metrics(name).throughput for name in ("batch_16", "batch_32")}
+    assert table.best("throughput") == max(rates, key=rates.get)
+    assert sum(row["self_percent"] for row in table.rows) == pytest.approx(100)
+    with pytest.raises(ValueError, match="track_gpu=False"):
+        table.best("peak_gpu_mb")
+    with pytest.raises(ValueError, match="no column"):
+        table.best("speed")
+    with pytest.raises(ValueError, match="nothing"):
+        Comparison([]).best("time_s")
+
+
+def test_leaks():
+    assert tare.detect_memory_leak([100, 150, 201])
+    report = tare.detect_memory_leak([100, 150, 200])
+    assert not report and report.growth_mb == 100 and report.growing_percent == 100
+    assert "no leak" in str(report)
+    assert not tare.detect_memory_leak([5]) and "two snapshots" in reason(tare.detect_memory_leak([]).growth_mb)
+    assert not tare.detect_memory_leak([1, tare.Missing("x")])
+    assert tare.detect_memory_leak([1, 9], threshold_mb=5)
+    with pytest.raises(ValueError):
+        tare.detect_memory_leak([1, 2], threshold_mb=-1)
+
+
+def test_profilers_come_and_go():
+    def work(n):
+        for _ in range(n):
+            profiler = tare.PerformanceProfiler(track_system=True, detailed_memory=True)
+            with profiler.profile("x"):
+                pass
+
+    work(50)
+    gc.collect()
+    before, threads = _core.rss(), len(os.listdir("/proc/self/task"))
+    work(500)
+    gc.collect()
+    assert _core.rss() - before < 8 * MB and len(os.listdir("/proc/self/task")) <= threads
