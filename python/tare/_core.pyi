@@ -1,5 +1,5 @@
 """The hot parts of tare, in C. What is public of it is exported by the package."""
-from typing import Any, Callable, List, Optional, TypeVar, Union
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, TypeVar, Union
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -38,6 +38,7 @@ class Missing(float):
 class Block:
     name: Optional[str]
     samples: Optional[float]
+    result: Optional["Result"]
     def __enter__(self) -> "Block": ...
     def __exit__(self, *exception: object) -> None: ...
     def __call__(self, function: _F) -> _F: ...
@@ -64,6 +65,13 @@ class Result:
     task: Optional[str]
     failed: bool
     aggregate: bool
+    cpu_percent: float
+    iowait_percent: float
+    disk_percent: float
+    memory_percent: float
+    received: float
+    sent: float
+    extra: Any
 
 class Aggregate:
     name: str
@@ -85,11 +93,17 @@ class Aggregate:
     rss_delta: Union[int, Missing]
     rss_peak: Union[int, Missing]
     rss_peak_note: Optional[str]
+    cpu_percent: float
+    iowait_percent: float
+    disk_percent: float
+    received: float
+    sent: float
 
 class Recorder:
     enabled: bool
     own_s: float
-    def __init__(self, *, memory: bool = True, cpu: bool = True, keep: int = 10000, enabled: bool = True) -> None: ...
+    def __init__(self, *, memory: bool = True, cpu: bool = True, keep: int = 10000, enabled: bool = True,
+                 system: int = 0) -> None: ...
     def block(self, name: str, aggregate: bool = False, samples: Optional[float] = None) -> Block: ...
     def last(self) -> Optional[Result]: ...
     def results(self, name: Optional[str] = None) -> List[Result]: ...
@@ -99,3 +113,20 @@ class Recorder:
 
 def count_samples(n: float) -> None: ...
 def rss() -> int: ...
+
+MACHINE_CPU: int
+MACHINE_DISK: int
+MACHINE_NETWORK: int
+MACHINE_MEMORY: int
+MACHINE_RSS: int
+
+class Sampler:
+    def __init__(self, interval: float, what: int) -> None: ...
+    def acquire(self) -> None: ...
+    def release(self) -> None: ...
+    def summary(self, since_ns: int = 0) -> Dict[str, float]: ...
+    def samples(self, since_ns: int = 0) -> List[Tuple[int, float, float, float, float, float]]: ...
+
+def machine_now() -> Tuple[float, float, float, float]: ...
+def quantile(numbers: Sequence[float], q: float) -> float: ...
+def median_interval(numbers: Sequence[float], confidence: float = 0.95) -> Optional[Tuple[float, float]]: ...
