@@ -26,6 +26,8 @@ int tare__py_add_numbers(PyObject *module);
 
 /* tare.Missing(reason), a new reference; NULL with an exception (missing.c). */
 PyObject *tare__py_missing(const char *reason);
+int tare__py_add_lines(PyObject *module);
+int tare__py_add_call(PyObject *module);
 
 /* ---- the stack of a thread's open spans (stack.c) ------------------------------------------------------ */
 /* Spans of one thread are nested in the trace. Where Python's are not (a generator is left in the middle of a

@@ -7,7 +7,8 @@ static int fill(PyObject *module)
 {
     if (PyModule_AddStringConstant(module, "__version__", TARE_VERSION))
         return -1;
-    if (tare__py_add_tasks(module) || tare__py_add_spans(module))
+    if (tare__py_add_tasks(module) || tare__py_add_spans(module) || tare__py_add_lines(module) ||
+        tare__py_add_call(module))
         return -1;
     if (tare__py_add_missing(module) || tare__py_add_results(module) || tare__py_add_aggregates(module))
         return -1;

@@ -6,6 +6,8 @@ from ._core import (  # noqa: F401
 from typing import TYPE_CHECKING as _CHECKING
 
 if _CHECKING:
+    from .functions import FunctionProfiler, profile_function  # noqa: F401
+    from .lines import LineProfile, profile_lines  # noqa: F401
     from .performance import Comparison, LeakReport, PerformanceProfiler, detect_memory_leak  # noqa: F401
     from .production import (  # noqa: F401
         PerformanceRegressionDetector, PerformanceRegressionWarning, ProductionProfiler, RegressionCheck,
@@ -13,6 +15,10 @@ if _CHECKING:
 
 # Imported when they are first asked for: an interpreter that records spans only must not pay for them at its start.
 _LATER = {
+    "FunctionProfiler": "functions",
+    "LineProfile": "lines",
+    "profile_function": "functions",
+    "profile_lines": "lines",
     "Comparison": "performance",
     "LeakReport": "performance",
     "PerformanceProfiler": "performance",

@@ -4,17 +4,20 @@
 #include "cli.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "recording.h"
 #include "tare.h"
 
-enum { RUN_POOL, RUN_NO_WAIT, RUN_NO_SAMPLING };
+enum { RUN_POOL, RUN_NO_WAIT, RUN_NO_SAMPLING, RUN_LINES };
 
 static const tare__cli_option run_options[] = {
     TARE__RECORDING_OPTIONS,
     {"no-sampling", 0, NULL, "record only what the program marks itself: nothing is looked at from outside",
      RUN_NO_SAMPLING},
+    {"lines", 0, "FUNC",
+     "Python: time each line of these functions (step, Net.forward, train:*; more than one with commas)", RUN_LINES},
     {"pool", 0, "SIZE",
      "memory for events on their way to the file, of each process (8M; up to 32M for one that records a lot)",
      RUN_POOL},
@@ -24,9 +27,28 @@ static const tare__cli_option run_options[] = {
 typedef struct run_settings {
     tare__cli_recording recording;
     tare__run_options run;
+    const char *lines; /* functions, with commas between them; NULL: none */
     bool no_sampling;
     bool told_of_waiting;
 } run_settings;
+
+/* A part without a name is a slip worth telling before the program runs. */
+static int take_lines(run_settings *settings, const char *argument, tare__error *error)
+{
+    for (const char *at = argument;; at++) {
+        size_t length = strcspn(at, ",");
+        const char *colon = memchr(at, ':', length);
+        if (strspn(at, " ") == length || colon == at || (colon && colon + 1 == at + length))
+            return tare__fail(error, TARE_E_USAGE,
+                              "--lines: '%.64s' names no function; write step, Net.forward or module:function",
+                              argument);
+        at += length;
+        if (!*at)
+            break;
+    }
+    settings->lines = argument;
+    return 0;
+}
 
 static int take_run_option(void *context, int key, const char *argument, tare__error *error)
 {
@@ -35,6 +57,7 @@ static int take_run_option(void *context, int key, const char *argument, tare__e
     case RUN_POOL: return tare__parse_bytes(argument, "--pool", &settings->run.pool_bytes, error);
     case RUN_NO_WAIT: settings->run.leave_children = true; return 0;
     case RUN_NO_SAMPLING: settings->no_sampling = true; return 0;
+    case RUN_LINES: return take_lines(settings, argument, error);
     default: return tare__cli_recording_take(&settings->recording, key, argument, error);
     }
 }
@@ -80,6 +103,8 @@ static int read_settings(int argc, char **argv, run_settings *settings, tare__cl
     if (!words->rest || !words->rest[0])
         return tare__fail(error, TARE_E_USAGE, "which command? It comes after --: tare run -- ./program");
     copy_settings(settings);
+    if (settings->lines && setenv("TARE_LINES", settings->lines, 1) != 0) /* the package reads it there */
+        return tare__fail(error, TARE_E_MEMORY, "out of memory");
     settings->run.command = words->rest;
     return tare__cli_recording_check(&settings->recording, error);
 }
@@ -137,7 +162,8 @@ const tare__cli_command tare__cli_run = {
     .examples = "  tare run -- python3 train.py --epochs 3\n"
                 "  tare run --html train.html -- ./train\n"
                 "  tare run -o big.tare --max-size 500M -- ./serve\n"
-                "  tare run --last 60s --live -- python3 train.py\n",
+                "  tare run --last 60s --live -- python3 train.py\n"
+                "  tare run --lines train_step -- python3 train.py\n",
     .options = run_options,
     .option_count = TARE__COUNT_OF(run_options),
     .settings = TARE__SETTINGS_RECORDING,

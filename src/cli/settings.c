@@ -32,13 +32,13 @@ static const struct {
     {"carbon", false, RECORDING},   {"live", true, RECORDING},      {"rules", false, RECORDING | SHOWING},
     {"html", false, RECORDING},     {"json", false, RECORDING},     {"csv", false, RECORDING},
     {"chrome", false, RECORDING},   {"perfetto", false, RECORDING}, {"width", false, SHOWING},
-    {"by", false, SHOWING},
+    {"by", false, SHOWING},         {"lines", false, RECORDING},
 };
 
 #define KNOWN TARE__COUNT_OF(known)
 
 /* Variables that mean something else: no misspelt settings. */
-static const char *const others[] = {"clock", "helper", "session", "nvml", "build", "golden"};
+static const char *const others[] = {"clock", "helper", "session", "nvml", "build", "golden", "lines-pid"};
 
 typedef struct value {
     const char *text;  /* NULL: not set */

@@ -1,0 +1,55 @@
+/* call: one call, timed from as near as can be: no Python runs between the clock and the function.
+ * Any thread, attached to the interpreter. Must not know why it is timed. */
+#include "core.h"
+
+#include <time.h>
+
+static uint64_t monotonic_ns(void)
+{
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    return (uint64_t)at.tv_sec * 1000000000u + (uint64_t)at.tv_nsec;
+}
+
+/* What was raised, with its traceback, as an object. */
+static PyObject *take_raised(void)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    return PyErr_GetRaisedException();
+#else
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    if (trace && PyException_SetTraceback(value, trace))
+        PyErr_Clear();
+    Py_XDECREF(type);
+    Py_XDECREF(trace);
+    return value;
+#endif
+}
+
+PyDoc_STRVAR(call_doc, "timed_call(function, args, kwargs)\n--\n\n"
+                       "(seconds, result, None), or (seconds, None, exception) when it raised.");
+static PyObject *timed_call(PyObject *module, PyObject *arguments)
+{
+    (void)module;
+    PyObject *function, *words, *named;
+    if (!PyArg_ParseTuple(arguments, "OO!O!:timed_call", &function, &PyTuple_Type, &words, &PyDict_Type, &named))
+        return NULL;
+    uint64_t from = monotonic_ns();
+    PyObject *result = PyObject_Call(function, words, named);
+    double seconds = (double)(monotonic_ns() - from) * 1e-9;
+    if (result)
+        return Py_BuildValue("dNO", seconds, result, Py_None);
+    return Py_BuildValue("dON", seconds, Py_None, take_raised());
+}
+
+static PyMethodDef functions[] = {
+    {"timed_call", timed_call, METH_VARARGS, call_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+int tare__py_add_call(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions);
+}
