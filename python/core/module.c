@@ -16,6 +16,13 @@ static int fill(PyObject *module)
         return -1;
     if (tare__py_add_sampler(module) || tare__py_add_numbers(module))
         return -1;
+    if (tare__py_add_missing(module) || tare__py_add_results(module) || tare__py_add_aggregates(module))
+        return -1;
+    if (tare__py_add_lanes(module) || tare__py_add_blocks(module) || tare__py_add_recorder(module))
+        return -1;
+    if (tare__py_add_monitor(module) || tare__py_add_watch(module) || tare__py_add_gpu(module) ||
+        tare__py_add_laps(module))
+        return -1;
     return tare__py_add_session(module);
 }
 

@@ -6,30 +6,47 @@ from ._core import (  # noqa: F401
 from typing import TYPE_CHECKING as _CHECKING
 
 if _CHECKING:
+    from ._bottlenecks import Bottleneck  # noqa: F401
+    from .config import ProfilerAction, ProfilingConfig, create_profiling_config, load_settings  # noqa: F401
+    from .epoch import EpochPerformanceMonitor  # noqa: F401
     from .functions import FunctionProfiler, profile_function  # noqa: F401
     from .lines import LineProfile, profile_lines  # noqa: F401
+    from .metric import Metric  # noqa: F401
+    from .monitor import PerformanceMonitor, cudnn_benchmark  # noqa: F401
     from .performance import Comparison, LeakReport, PerformanceProfiler, detect_memory_leak  # noqa: F401
     from .production import (  # noqa: F401
         PerformanceRegressionDetector, PerformanceRegressionWarning, ProductionProfiler, RegressionCheck,
         SlaViolationWarning, diagnose_performance_issues, save_baseline)
+    from .track import monitor_performance, track_performance  # noqa: F401
 
 # Imported when they are first asked for: an interpreter that records spans only must not pay for them at its start.
 _LATER = {
-    "FunctionProfiler": "functions",
-    "LineProfile": "lines",
-    "profile_function": "functions",
-    "profile_lines": "lines",
+    "Bottleneck": "_bottlenecks",
     "Comparison": "performance",
+    "EpochPerformanceMonitor": "epoch",
+    "FunctionProfiler": "functions",
     "LeakReport": "performance",
+    "LineProfile": "lines",
+    "Metric": "metric",
+    "PerformanceMonitor": "monitor",
     "PerformanceProfiler": "performance",
     "PerformanceRegressionDetector": "production",
     "PerformanceRegressionWarning": "production",
     "ProductionProfiler": "production",
+    "ProfilerAction": "config",
+    "ProfilingConfig": "config",
     "RegressionCheck": "production",
     "SlaViolationWarning": "production",
+    "create_profiling_config": "config",
+    "cudnn_benchmark": "monitor",
     "detect_memory_leak": "performance",
     "diagnose_performance_issues": "production",
+    "load_settings": "config",
+    "monitor_performance": "track",
+    "profile_function": "functions",
+    "profile_lines": "lines",
     "save_baseline": "production",
+    "track_performance": "track",
 }
 
 

@@ -1,0 +1,232 @@
+/* monitor: `with monitor.track("name")`, the part of PerformanceMonitor that runs at every block: nothing at all when
+ * disabled, straight to the recorder when there is no GPU to ask about.
+ * Any thread, attached to the interpreter. Must not know what a recorder measures. */
+#include "core.h"
+
+#include <dlfcn.h>
+
+typedef struct tracker {
+    PyObject_HEAD
+    PyObject *block;  /* the recorder's method; NULL: disabled */
+    PyObject *device; /* called instead where a GPU is in use; NULL: its memory is not asked for */
+} tracker;
+
+static PyTypeObject tracker_type, nothing_type;
+static PyObject *nothing;  /* the one block of all that are disabled */
+static PyObject *words[2]; /* names of track's arguments */
+
+/* ---- a block that does nothing ---------------------------------------------------------------------------- */
+
+static PyObject *enter_nothing(PyObject *self, PyObject *none)
+{
+    (void)none;
+    Py_INCREF(self);
+    return self;
+}
+
+static PyObject *leave_nothing(PyObject *self, PyObject *const *arguments, Py_ssize_t n)
+{
+    (void)self, (void)arguments, (void)n;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef nothing_methods[] = {
+    {"__enter__", enter_nothing, METH_NOARGS, NULL},
+    {"__exit__", (PyCFunction)(void (*)(void))leave_nothing, METH_FASTCALL, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyTypeObject nothing_type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "tare._core.Nothing",
+    .tp_doc = "A block of a monitor that is disabled.",
+    .tp_basicsize = sizeof(PyObject),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_methods = nothing_methods,
+};
+
+/* ---- is a GPU in use? -------------------------------------------------------------------------------------- */
+/* Asked at every block, so it must cost nothing where the answer is no. Nothing is imported or initialised for it:
+ * CUDA that is initialised by the question could not be used in forked children. */
+
+static PyObject *cuda_ready; /* torch.cuda.is_initialized of a torch that has CUDA */
+static bool cuda_here;       /* somebody else's CUDA: its driver library is in the process */
+
+/* 1: torch with CUDA, its question kept; 0: none; -1: half imported. */
+static int look_for_torch(PyObject *modules)
+{
+    PyObject *torch = PyDict_GetItemString(modules, "torch"), *version = NULL, *kind = NULL, *cuda = NULL;
+    int found = torch ? -1 : 0;
+    if (torch && (version = PyObject_GetAttrString(torch, "version")) &&
+        (cuda = PyObject_GetAttrString(torch, "cuda")) && (kind = PyObject_GetAttrString(version, "cuda"))) {
+        found = kind != Py_None;
+        if (found && !(cuda_ready = PyObject_GetAttrString(cuda, "is_initialized")))
+            found = -1;
+    }
+    Py_XDECREF(version);
+    Py_XDECREF(cuda);
+    Py_XDECREF(kind);
+    PyErr_Clear();
+    return found;
+}
+
+/* Only when a module has come since. */
+static void look_again(void)
+{
+    static Py_ssize_t seen;
+    PyObject *modules = PyImport_GetModuleDict();
+    if (!modules || PyDict_Size(modules) == seen)
+        return;
+    seen = PyDict_Size(modules);
+    if (look_for_torch(modules) < 0)
+        seen = 0;
+    void *handle = cuda_ready ? NULL : dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    if (handle)
+        dlclose(handle);
+    cuda_here = handle != NULL;
+}
+
+static bool gpu_in_use(void)
+{
+    if (!cuda_ready)
+        look_again();
+    if (!cuda_ready)
+        return cuda_here;
+    PyObject *answer = PyObject_CallNoArgs(cuda_ready);
+    bool ready = answer && PyObject_IsTrue(answer) == 1;
+    Py_XDECREF(answer);
+    PyErr_Clear();
+    return ready;
+}
+
+static PyObject *gpu_used(PyObject *module, PyObject *none)
+{
+    (void)module, (void)none;
+    return PyBool_FromLong(gpu_in_use());
+}
+
+/* ---- track --------------------------------------------------------------------------------------------------- */
+
+static bool read_arguments(PyObject *const *given, Py_ssize_t n, PyObject *names, PyObject *out[2])
+{
+    Py_ssize_t count = names ? PyTuple_GET_SIZE(names) : 0;
+    for (Py_ssize_t i = 0; i < n && i < 2; i++)
+        out[i] = given[i];
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *name = PyTuple_GET_ITEM(names, i);
+        int which = PyUnicode_Compare(name, words[0]) == 0 ? 0 : PyUnicode_Compare(name, words[1]) == 0 ? 1 : -1;
+        if (which < 0 || out[which]) {
+            PyErr_Format(PyExc_TypeError,
+                         which < 0 ? "track() takes name and aggregate, not '%U'" : "track() got '%U' twice", name);
+            return false;
+        }
+        out[which] = given[n + i];
+    }
+    if (n <= 2 && out[0])
+        return true;
+    PyErr_Format(PyExc_TypeError, "track() takes a name and aggregate=, not %zd values", n);
+    return false;
+}
+
+PyDoc_STRVAR(track_doc,
+             "track(name, aggregate=False)\n--\n\n"
+             "A block of code that is measured. Blocks of one name are listed each; with aggregate=True only their\n"
+             "count, total, mean, least and most are kept.\n\n"
+             "    with monitor.track(\"forward\", aggregate=True):\n"
+             "        output = model(batch)\n");
+static PyObject *track(PyObject *object, PyObject *const *given, Py_ssize_t n, PyObject *names)
+{
+    tracker *self = (tracker *)object;
+    if (!self->block) {
+        Py_INCREF(nothing);
+        return nothing;
+    }
+    PyObject *both[2] = {NULL, NULL};
+    if (!read_arguments(given, n, names, both))
+        return NULL;
+    int summed = both[1] ? PyObject_IsTrue(both[1]) : 0; /* these have no place for a GPU's values */
+    if (summed < 0)
+        return NULL;
+    PyObject *to = !summed && self->device && gpu_in_use() ? self->device : self->block;
+    return PyObject_Vectorcall(to, both, both[1] ? 2 : 1, NULL);
+}
+
+static int prepare(PyObject *object, PyObject *arguments, PyObject *named)
+{
+    tracker *self = (tracker *)object;
+    static char *names[] = {"block", "device", NULL};
+    PyObject *block, *device = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(arguments, named, "O|O:Tracker", names, &block, &device))
+        return -1;
+    if (block != Py_None)
+        Py_INCREF(block);
+    if (device != Py_None)
+        Py_INCREF(device);
+    Py_XSETREF(self->block, block == Py_None ? NULL : block);
+    Py_XSETREF(self->device, device == Py_None ? NULL : device);
+    return 0;
+}
+
+static int traverse(PyObject *object, visitproc visit, void *arg)
+{
+    tracker *self = (tracker *)object;
+    Py_VISIT(self->block);
+    Py_VISIT(self->device);
+    return 0;
+}
+
+static int clear(PyObject *object)
+{
+    tracker *self = (tracker *)object;
+    Py_CLEAR(self->block);
+    Py_CLEAR(self->device);
+    return 0;
+}
+
+static void drop(PyObject *object)
+{
+    PyObject_GC_UnTrack(object);
+    clear(object);
+    Py_TYPE(object)->tp_free(object);
+}
+
+static PyMethodDef methods[] = {
+    {"track", (PyCFunction)(void (*)(void))track, METH_FASTCALL | METH_KEYWORDS, track_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyTypeObject tracker_type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "tare._core.Tracker",
+    .tp_doc = "What PerformanceMonitor does at every block.",
+    .tp_basicsize = sizeof(tracker),
+    .tp_new = PyType_GenericNew,
+    .tp_init = prepare,
+    .tp_dealloc = drop,
+    .tp_traverse = traverse,
+    .tp_clear = clear,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    .tp_methods = methods,
+};
+
+static PyMethodDef functions[] = {
+    {"gpu_used", gpu_used, METH_NOARGS, "gpu_used()\n--\n\nWhether this process uses a GPU through CUDA by now."},
+    {NULL, NULL, 0, NULL},
+};
+
+int tare__py_add_monitor(PyObject *module)
+{
+    if (PyType_Ready(&tracker_type) || PyType_Ready(&nothing_type))
+        return -1;
+    nothing = PyObject_New(PyObject, &nothing_type);
+    words[0] = PyUnicode_InternFromString("name");
+    words[1] = PyUnicode_InternFromString("aggregate");
+    if (!nothing || !words[0] || !words[1])
+        return -1;
+    Py_INCREF(&tracker_type);
+    if (PyModule_AddObject(module, "Tracker", (PyObject *)&tracker_type)) {
+        Py_DECREF(&tracker_type);
+        return -1;
+    }
+    return PyModule_AddFunctions(module, functions);
+}

@@ -1,0 +1,220 @@
+"""Memory of the GPU: from torch when it uses CUDA, else from the driver, else missing with the reason."""
+import sys
+import threading
+from typing import Any, Dict, List, NamedTuple, Optional
+
+from . import _core
+from ._core import Missing
+
+
+def number_of(device: Any) -> int:
+    """The number in `0`, `"cuda:0"`, `torch.device("cuda", 0)`; None and "cuda" are device 0."""
+    if hasattr(device, "index") and hasattr(device, "type"):  # torch.device
+        device = 0 if device.index is None else device.index
+    if isinstance(device, str):
+        kind, _, index = device.partition(":")
+        if kind != "cuda" or not (index or "0").isdecimal():
+            raise ValueError(f"device is a number or \"cuda:N\", not {device!r}")
+        device = int(index or 0)
+    if device is None:
+        return 0
+    if isinstance(device, bool) or not isinstance(device, int):
+        raise TypeError(f"device is a number or \"cuda:N\", not {type(device).__name__}")
+    if device < 0:
+        raise ValueError(f"a device's number is 0 or more, not {device}")
+    return device
+
+
+def torch_in_use() -> Optional[Any]:
+    """torch, if the program has loaded it and uses CUDA; nothing is initialised for the question."""
+    torch = sys.modules.get("torch")
+    try:
+        return torch if torch is not None and torch.cuda.is_initialized() else None
+    except AttributeError:  # half imported
+        return None
+
+
+def why_not(device: int) -> str:
+    """Why a block has no GPU values."""
+    torch = sys.modules.get("torch")
+    answer = _core.gpu_memory(device)
+    if isinstance(answer, str):
+        return answer
+    if torch is not None and getattr(getattr(torch, "version", None), "cuda", None) is None:
+        return "this torch is built without CUDA"
+    return "CUDA was not in use"
+
+
+class Memory(NamedTuple):
+    """Bytes of a device, each may be missing."""
+    allocated: float
+    reserved: float
+    peak: float
+
+
+def memory(device: int) -> Memory:
+    """What this process has on the device now (by the driver's count: what everybody has)."""
+    torch = torch_in_use()
+    if torch is not None:
+        try:
+            return Memory(float(torch.cuda.memory_allocated(device)), float(torch.cuda.memory_reserved(device)),
+                          float(torch.cuda.max_memory_allocated(device)))
+        except Exception as error:  # a framework in trouble must not stop the program
+            return _all_missing(f"torch does not tell: {error}")
+    if not _core.gpu_used():
+        return _all_missing(why_not(device))
+    answer = _core.gpu_memory(device)
+    if isinstance(answer, str):
+        return _all_missing(answer)
+    return Memory(float(answer[0]), Missing("the driver knows no reserve of a framework"),
+                  Missing("the driver keeps no peak"))
+
+
+def _all_missing(reason: str) -> Memory:
+    missing = Missing(reason)
+    return Memory(missing, missing, missing)
+
+
+def used_bytes(device: int) -> float:
+    """The device's memory as a watcher sees it, whether or not this process uses it."""
+    if torch_in_use() is not None:
+        return memory(device).allocated
+    answer = _core.gpu_memory(device)
+    return Missing(answer) if isinstance(answer, str) else float(answer[0])
+
+
+class Reading:
+    """A block's GPU values: what it added, its own peak, its time on the device."""
+    __slots__ = ("before", "delta", "peak", "begun", "ended")
+
+    def __init__(self) -> None:
+        self.before: float = 0.0
+        self.delta: float = Missing("the block has not ended")
+        self.peak: float = self.delta
+        self.begun: Any = None
+        self.ended: Any = None
+
+    def seconds(self) -> float:
+        """Time between the block's two marks on the device's own clock. Never waits for the device."""
+        if self.ended is None:
+            return Missing("no device clock")
+        try:
+            if not self.ended.query():
+                return Missing("the GPU has not finished the block's work yet")
+            return float(self.begun.elapsed_time(self.ended)) / 1e3
+        except Exception as error:
+            return Missing(f"no device time: {error}")
+
+
+class Peaks:
+    """Peaks of blocks that are open at the same time. The framework keeps one mark a device, which is reset when a
+    block begins, after what it said was given to all the open ones: a parent loses nothing by its child."""
+
+    def __init__(self, device: int) -> None:
+        self.device = device
+        self.open: List[Reading] = []
+        self.lock = threading.Lock()
+
+    def begin(self) -> Reading:
+        reading = Reading()
+        torch = torch_in_use()
+        with self.lock:
+            now = memory(self.device)
+            self._fold(now.peak)
+            reading.before = now.allocated
+            reading.peak = now.allocated
+            if torch is not None:
+                _reset_peak(torch, self.device)
+            self.open.append(reading)
+        if torch is not None:
+            reading.begun = self._mark(torch)
+        return reading
+
+    def end(self, reading: Reading) -> None:
+        torch = torch_in_use()
+        if torch is not None and reading.begun is not None:
+            reading.ended = self._mark(torch)
+        with self.lock:
+            now = memory(self.device)
+            self._fold(now.peak)
+            self.open.remove(reading)
+        reading.delta = now.allocated - reading.before
+        if isinstance(now.peak, Missing):
+            reading.peak = now.peak
+
+    def _fold(self, peak: float) -> None:
+        for reading in self.open:
+            if peak > reading.peak:
+                reading.peak = peak
+
+    def _mark(self, torch: Any) -> Any:
+        try:
+            event = torch.cuda.Event(enable_timing=True)
+            event.record(torch.cuda.current_stream(self.device))
+            return event
+        except Exception:  # no clock is no reason to stop the program
+            return None
+
+
+def _reset_peak(torch: Any, device: int) -> None:
+    try:
+        torch.cuda.reset_peak_memory_stats(device)
+    except Exception:  # then memory() has said that torch does not tell
+        pass
+
+
+_peaks: Dict[int, Peaks] = {}
+_lock = threading.Lock()
+
+
+def peaks(device: int) -> Peaks:
+    """One a device for the whole process, as the mark it resets."""
+    with _lock:
+        return _peaks.setdefault(device, Peaks(device))
+
+
+# ---- blocks while a GPU is in use ----------------------------------------------------------------------------
+
+class DeviceBlocks:
+    """Makes blocks that also read the GPU, and keeps what they read beside the recorder's results."""
+
+    def __init__(self, recorder: Any, device: int, keep: int) -> None:
+        self.recorder = recorder
+        self.device = device
+        self.keep = keep
+        self.readings: Dict[int, Any] = {}  # by the id of a result that is kept alive here
+        self.lock = threading.Lock()
+
+    def __call__(self, name: str, aggregate: bool = False) -> Any:
+        if aggregate:
+            return self.recorder.block(name, True)
+        return _DeviceBlock(self, self.recorder.block(name))
+
+    def store(self, result: Any, reading: Reading) -> None:
+        with self.lock:
+            self.readings[id(result)] = (result, reading)
+            while len(self.readings) > self.keep:
+                self.readings.pop(next(iter(self.readings)))
+
+    def find(self, result: Any) -> Optional[Reading]:
+        return self.readings.get(id(result), (None, None))[1]
+
+
+class _DeviceBlock:
+    __slots__ = ("owner", "block", "open")
+
+    def __init__(self, owner: DeviceBlocks, block: Any) -> None:
+        self.owner = owner
+        self.block = block
+        self.open: List[Reading] = []  # entered again while open
+
+    def __enter__(self) -> Any:
+        self.open.append(peaks(self.owner.device).begin())
+        return self.block.__enter__()
+
+    def __exit__(self, *exception: Any) -> None:
+        self.block.__exit__(*exception)
+        result = self.owner.recorder.last()
+        reading = self.open.pop()
+        peaks(self.owner.device).end(reading)
+        self.owner.store(result, reading)

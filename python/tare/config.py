@@ -1,0 +1,237 @@
+"""What a profiling run is to do: ProfilingConfig, and the settings that come from files and the environment."""
+import dataclasses
+import difflib
+import enum
+import os
+from dataclasses import dataclass
+from typing import Any, Dict, Iterable, Mapping, Optional, Union
+
+from ._settings import read_toml_table, read_yaml
+
+_Path = Union[str, "os.PathLike[str]"]
+
+
+class ProfilerAction(enum.Enum):
+    """What a profiler does in a step; torch's own actions are accepted wherever these are.
+
+        config.profiler_schedule = tare.ProfilerAction.RECORD_AND_SAVE
+    """
+    NONE = 0
+    WARMUP = 1
+    RECORD = 2
+    RECORD_AND_SAVE = 3
+
+
+def _hint(name: str, names: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, list(names), 1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def _action_of(value: Any) -> ProfilerAction:
+    name = value if isinstance(value, str) else getattr(value, "name", None)
+    if isinstance(name, str) and name.upper() in ProfilerAction.__members__:
+        return ProfilerAction[name.upper()]
+    raise TypeError(f"profiler_schedule is an action ({', '.join(ProfilerAction.__members__)}) or a function of the "
+                    f"step, not {value!r}")
+
+
+@dataclass
+class ProfilingConfig:
+    """The switches of a profiling run. A name that does not exist cannot be set, a value of another type neither.
+
+        config = tare.ProfilingConfig(use_compile=True, output_dir="profiles")
+        config.with_stack = True
+    """
+    # torch's profiler
+    use_torch_profiler: bool = True
+    profiler_schedule: Any = ProfilerAction.RECORD_AND_SAVE  #: an action, or a function from the step to one
+    record_shapes: bool = True
+    profile_memory: bool = True
+    with_stack: bool = False
+    # which parts
+    profile_data_loading: bool = True
+    profile_preprocessing: bool = True
+    profile_model_forward: bool = True
+    # the machine meanwhile
+    monitor_memory: bool = True
+    monitor_gpu: bool = True
+    monitor_cpu: bool = True
+    # optimizations
+    enable_optimizations: bool = True
+    use_mixed_precision: bool = True
+    use_compile: bool = False
+    use_channels_last: bool = False
+    # what is kept
+    save_profiles: bool = True
+    output_dir: str = "profiles"
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in _FIELDS:
+            raise AttributeError(f"there is no setting {name!r}{_hint(name, _FIELDS)}")
+        object.__setattr__(self, name, _checked(name, value))
+
+    def action(self, step: int) -> ProfilerAction:
+        """What the schedule says of a step.
+
+            config.action(0) is tare.ProfilerAction.RECORD_AND_SAVE
+        """
+        schedule = self.profiler_schedule
+        return _action_of(schedule(step) if callable(schedule) else schedule)
+
+    def as_dict(self) -> Dict[str, Any]:
+        """As a report or JSON has it.
+
+            json.dumps(config.as_dict())
+        """
+        out = {name: getattr(self, name) for name in _FIELDS}
+        schedule = self.profiler_schedule
+        out["profiler_schedule"] = getattr(schedule, "__name__", repr(schedule)) if callable(schedule) \
+            else _action_of(schedule).name
+        return out
+
+
+def _checked(name: str, value: Any) -> Any:
+    if name == "profiler_schedule":
+        if not callable(value) or isinstance(value, enum.Enum):
+            _action_of(value)
+        return value
+    if name == "output_dir":
+        if not isinstance(value, (str, os.PathLike)):
+            raise TypeError(f"output_dir is a path, not {type(value).__name__}")
+        if not os.fspath(value):
+            raise ValueError("output_dir is empty")
+        return os.fspath(value)
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} is True or False, not {value!r}")
+    return value
+
+
+_FIELDS = tuple(field.name for field in dataclasses.fields(ProfilingConfig))
+
+
+def create_profiling_config(**settings: Any) -> ProfilingConfig:
+    """A ProfilingConfig of what is given here, else in TARE_* variables, tare.toml, [tool.tare] of pyproject.toml.
+
+        config = tare.create_profiling_config(use_torch_profiler=True, save_profiles=True)
+    """
+    for name in settings:
+        if name not in _FIELDS:
+            raise TypeError(f"create_profiling_config() has no setting {name!r}{_hint(name, _FIELDS)}")
+    found = {name: value for name, value in load_settings().items() if name in _FIELDS}
+    found.update(settings)
+    return ProfilingConfig(**found)
+
+
+# ---- settings of files and the environment --------------------------------------------------------------------
+
+_TRAINER: Dict[str, type] = {"enable_memory_monitoring": bool, "memory_monitor_batches": int}
+# Of the command, which reads the same files and variables.
+_COMMAND = ("output", "quiet", "max_size", "last", "pool", "readable", "no_wait", "interval", "no_sampling",
+            "without", "carbon", "rules", "live", "html", "json", "csv", "chrome", "perfetto", "width", "by")
+_YES, _NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
+
+
+def _type_of(name: str) -> type:
+    return _TRAINER.get(name) or (str if name in ("output_dir", "profiler_schedule") else bool)
+
+
+def _take(value: Any, name: str, where: str) -> Any:
+    kind = _type_of(name)
+    if kind is int and isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    if kind is not int and isinstance(value, kind):
+        try:
+            return value if name in _TRAINER else _checked(name, value)
+        except TypeError as error:
+            raise ValueError(f"{where}: {error}") from None
+    words = {bool: "true or false", int: "a whole number of 0 or more", str: "text"}[kind]
+    raise ValueError(f"{where}: {name} is {words}, not {value!r}")
+
+
+def _from_table(table: Mapping[str, Any], where: str) -> Dict[str, Any]:
+    known = (*_FIELDS, *_TRAINER)
+    found: Dict[str, Any] = {}
+    for key, value in table.items():
+        name = key.replace("-", "_")
+        if name in known:
+            found[name] = _take(value, name, where)
+        elif name not in _COMMAND:
+            raise ValueError(f"{where}: there is no setting {key!r}{_hint(name, (*known, *_COMMAND))}")
+    return found
+
+
+def _from_environment(environment: Mapping[str, str]) -> Dict[str, Any]:
+    found: Dict[str, Any] = {}
+    known = (*_FIELDS, *_TRAINER)
+    for variable, text in environment.items():
+        name = variable[5:].lower()
+        if not variable.startswith("TARE_"):
+            continue
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1, 0.85)
+            if near and name not in _COMMAND:
+                raise ValueError(f"there is no setting {variable}; did you mean TARE_{near[0].upper()}?")
+            continue
+        value: Any = text
+        if _type_of(name) is bool:
+            if text.lower() not in _YES + _NO:
+                raise ValueError(f"{variable}: {text!r} is not 1 or 0")
+            value = text.lower() in _YES
+        elif not text:
+            continue  # set to nothing is not set
+        elif _type_of(name) is int and text.isdecimal():
+            value = int(text)
+        found[name] = _take(value, name, variable)
+    return found
+
+
+def load_settings(folder: Optional[_Path] = None, environment: Optional[Mapping[str, str]] = None) -> Dict[str, Any]:
+    """What is set for good, by name: [tool.tare] of pyproject.toml, then tare.toml, then TARE_* variables, the later
+    ones winning. A name nobody knows or a value of another type is a ValueError that says where it stands.
+
+        tare.load_settings().get("output_dir", "profiles")
+    """
+    where = os.fspath(folder) if folder is not None else "."
+    found: Dict[str, Any] = {}
+    for name, table in (("pyproject.toml", "tool.tare"), ("tare.toml", "")):
+        path = os.path.join(where, name)
+        try:
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except UnicodeDecodeError:
+            raise ValueError(f"{path} is not UTF-8") from None
+        found.update(_from_table(read_toml_table(text, path, table), path))
+    found.update(_from_environment(os.environ if environment is None else environment))
+    return found
+
+
+# ---- a trainer's YAML -------------------------------------------------------------------------------------------
+
+_PASSED_OVER = ("batch_size", "num_workers", "epochs")  # the trainer's own
+
+
+def read_trainer_params(config: Union[None, Mapping[str, Any], _Path], strict: bool = True) -> Dict[str, Any]:
+    """enable_memory_monitoring and memory_monitor_batches of a mapping, a YAML file, or (None) the settings.
+
+        read_trainer_params({"trainer_params": {"enable_memory_monitoring": True}})
+    """
+    if config is None:
+        return {name: value for name, value in load_settings().items() if name in _TRAINER}
+    where = "the configuration"
+    if not isinstance(config, Mapping):
+        where = os.fspath(config)
+        with open(where, encoding="utf-8") as file:
+            config = read_yaml(file.read(), where)
+    if "trainer_params" in config:
+        config = config["trainer_params"]
+        if not isinstance(config, Mapping):
+            raise ValueError(f"{where}: trainer_params is a mapping, not {type(config).__name__}")
+    found: Dict[str, Any] = {}
+    for name, value in config.items():
+        if name in _TRAINER:
+            found[name] = _take(value, name, where)
+        elif strict and name not in _PASSED_OVER:
+            raise ValueError(f"{where}: there is no setting {name!r}{_hint(str(name), _TRAINER)}")
+    return found

@@ -1,0 +1,119 @@
+"""One finished block as Python sees it, and how values are written: into JSON, into files, with their unit."""
+import math
+import os
+import tempfile
+from typing import Any, Callable, Dict, Optional, Union
+
+from . import _device
+from ._core import Missing
+
+MB = 1024.0 * 1024.0
+GB = 1024.0 * MB
+COLUMNS = ("operation", "duration_seconds", "cpu_delta_mb", "gpu_delta_mb", "gpu_peak_mb", "device_seconds")
+
+PathLike = Union[str, "os.PathLike[str]"]
+
+
+def put(target: Dict[str, Any], name: str, value: Any) -> None:
+    """A value as JSON has it: null beside the reason when it is missing."""
+    if isinstance(value, Missing):
+        target[name] = None
+        target[name + "_reason"] = value.reason
+    else:
+        target[name] = None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def write_whole(path: PathLike, data: Union[str, bytes]) -> None:
+    """The file appears whole or not at all."""
+    folder, name = os.path.split(os.path.abspath(os.fspath(path)))
+    handle, draft = tempfile.mkstemp(prefix="." + name, dir=folder)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data.encode() if isinstance(data, str) else data)
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(draft, 0o666 & ~mask)  # as open() would have made it
+        os.replace(draft, path)
+    except BaseException:
+        os.unlink(draft)
+        raise
+
+
+def megabytes(value: float, form: str = ".1f") -> str:
+    """"23.1MB", or n/a without a unit."""
+    return "n/a" if isinstance(value, Missing) else f"{value:{form}}MB"
+
+
+class Metric:
+    """One finished block. Memory is in MB; what could not be measured is a `tare.Missing`.
+
+        for metric in monitor.get_metrics():
+            print(metric.operation, metric.duration_seconds, metric.cpu_delta_mb)
+    """
+    __slots__ = ("_result", "_reading", "_device")
+
+    def __init__(self, result: Any, reading: Optional[_device.Reading] = None, device: int = 0) -> None:
+        self._result = result
+        self._reading = reading
+        self._device = device
+
+    @property
+    def operation(self) -> str:
+        return self._result.name
+
+    @property
+    def duration_seconds(self) -> float:
+        """Host time: work that a GPU does later is not in it (see device_seconds)."""
+        return self._result.wall_s
+
+    @property
+    def self_seconds(self) -> float:
+        """Without the blocks inside it."""
+        return self._result.self_s
+
+    @property
+    def device_seconds(self) -> float:
+        """Between the block's begin and end on the GPU's clock."""
+        return self._of_device(lambda reading: reading.seconds())
+
+    @property
+    def cpu_delta_mb(self) -> float:
+        """What the process's memory grew by."""
+        return self._result.rss_delta / MB
+
+    @property
+    def cpu_peak_mb(self) -> float:
+        return self._result.rss_peak / MB
+
+    @property
+    def gpu_delta_mb(self) -> float:
+        return self._of_device(lambda reading: reading.delta / MB)
+
+    @property
+    def gpu_peak_mb(self) -> float:
+        """The block's own peak."""
+        return self._of_device(lambda reading: reading.peak / MB)
+
+    @property
+    def failed(self) -> bool:
+        """Whether an exception left the block."""
+        return self._result.failed
+
+    @property
+    def started(self) -> float:
+        """As time.time()."""
+        return self._result.started
+
+    def _of_device(self, what: Callable[[_device.Reading], float]) -> float:
+        return Missing(_device.why_not(self._device)) if self._reading is None else what(self._reading)
+
+    def as_dict(self) -> Dict[str, Any]:
+        """As JSON has it: null and a reason for what is missing."""
+        out: Dict[str, Any] = {"operation": self.operation}
+        for name in COLUMNS[1:]:
+            put(out, name, getattr(self, name))
+        out["failed"] = self.failed
+        return out
+
+    def __repr__(self) -> str:
+        return f"<tare.Metric {self.operation!r}: {self.duration_seconds:.6f} s>"

@@ -1,0 +1,198 @@
+"""ProfilingConfig, and settings from files and the environment."""
+import json
+import pathlib
+import random
+import re
+
+import pytest
+
+import tare
+from tare import _settings, config
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DEFAULTS = {
+    "use_torch_profiler": True, "profiler_schedule": "RECORD_AND_SAVE", "record_shapes": True, "profile_memory": True,
+    "with_stack": False, "profile_data_loading": True, "profile_preprocessing": True, "profile_model_forward": True,
+    "monitor_memory": True, "monitor_gpu": True, "monitor_cpu": True, "enable_optimizations": True,
+    "use_mixed_precision": True, "use_compile": False, "use_channels_last": False, "save_profiles": True,
+    "output_dir": "profiles",
+}
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    """A folder without settings."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_every_field_and_its_default():
+    assert tare.ProfilingConfig().as_dict() == DEFAULTS
+    assert json.loads(json.dumps(tare.create_profiling_config().as_dict())) == DEFAULTS
+
+
+def test_fields_can_be_given_and_set():
+    made = tare.create_profiling_config(use_torch_profiler=False, output_dir=pathlib.Path("out"), save_profiles=False)
+    assert not made.use_torch_profiler and made.output_dir == "out"
+    made.use_mixed_precision = False
+    assert made.as_dict()["use_mixed_precision"] is False
+    assert made == tare.ProfilingConfig(use_torch_profiler=False, output_dir="out", save_profiles=False,
+                                        use_mixed_precision=False)
+
+
+def test_names_that_do_not_exist():
+    with pytest.raises(TypeError, match="no setting 'use_mixed_precison'; did you mean 'use_mixed_precision'"):
+        tare.create_profiling_config(use_mixed_precison=True)
+    made = tare.ProfilingConfig()
+    with pytest.raises(AttributeError, match="did you mean 'with_stack'"):
+        made.with_stacks = True
+    with pytest.raises(TypeError):
+        tare.ProfilingConfig(nonsense=1)
+
+
+@pytest.mark.parametrize("name, value, error", [
+    ("use_compile", 1, TypeError), ("use_compile", "yes", TypeError), ("output_dir", 5, TypeError),
+    ("output_dir", "", ValueError), ("profiler_schedule", 5, TypeError), ("profiler_schedule", "SAVE", TypeError),
+])
+def test_values_of_another_kind(name, value, error):
+    made = tare.ProfilingConfig()
+    before = made.as_dict()
+    with pytest.raises(error):
+        setattr(made, name, value)
+    assert made.as_dict() == before
+
+
+def test_the_schedule_is_an_action_or_a_function():
+    made = tare.ProfilingConfig()
+    assert made.action(7) is tare.ProfilerAction.RECORD_AND_SAVE
+    made.profiler_schedule = "warmup"
+    assert made.action(0) is tare.ProfilerAction.WARMUP
+    made.profiler_schedule = lambda step: "RECORD" if step % 2 else tare.ProfilerAction.NONE
+    assert [made.action(step).name for step in range(3)] == ["NONE", "RECORD", "NONE"]
+    assert made.as_dict()["profiler_schedule"] == "<lambda>"
+
+
+def test_torchs_actions_are_accepted():
+    torch = pytest.importorskip("torch")
+    made = tare.ProfilingConfig(profiler_schedule=torch.profiler.ProfilerAction.RECORD)
+    assert made.action(0) is tare.ProfilerAction.RECORD
+    made.profiler_schedule = torch.profiler.schedule(wait=1, warmup=1, active=1)
+    assert [made.action(step).name for step in range(3)] == ["NONE", "WARMUP", "RECORD_AND_SAVE"]
+
+
+# ---- files and the environment ----------------------------------------------------------------------------------
+
+def test_later_sources_win(elsewhere, monkeypatch):
+    (elsewhere / "pyproject.toml").write_text(
+        '[tool.other]\nuse_compile = "what"\n[tool.tare]\nuse-compile = true\nwith_stack = true\noutput_dir = "a"\n'
+        'quiet = true\n')
+    assert tare.load_settings() == {"use_compile": True, "with_stack": True, "output_dir": "a"}
+    (elsewhere / "tare.toml").write_text('output_dir = "b"\nwith_stack = false\n')
+    monkeypatch.setenv("TARE_OUTPUT_DIR", "c")
+    monkeypatch.setenv("TARE_MONITOR_CPU", "off")
+    monkeypatch.setenv("TARE_NO_SAMPLING", "1")  # the command's
+    assert tare.load_settings() == {"use_compile": True, "with_stack": False, "output_dir": "c", "monitor_cpu": False}
+    made = tare.create_profiling_config(monitor_cpu=True)
+    assert (made.use_compile, made.with_stack, made.output_dir, made.monitor_cpu) == (True, False, "c", True)
+
+
+def test_set_to_nothing_is_not_set():
+    assert tare.load_settings(environment={"TARE_OUTPUT_DIR": "", "PATH": "/bin"}) == {}
+
+
+@pytest.mark.parametrize("environment, words", [
+    ({"TARE_USE_COMPILE": "perhaps"}, "TARE_USE_COMPILE: 'perhaps' is not 1 or 0"),
+    ({"TARE_USE_COMPIL": "1"}, "did you mean TARE_USE_COMPILE?"),
+    ({"TARE_MEMORY_MONITOR_BATCHES": "-3"}, "a whole number of 0 or more"),
+    ({"TARE_PROFILER_SCHEDULE": "SAVE"}, "profiler_schedule is an action"),
+])
+def test_bad_variables(environment, words):
+    with pytest.raises(ValueError, match=re.escape(words)):
+        tare.load_settings(environment=environment)
+
+
+@pytest.mark.parametrize("text, words", [
+    ("use_compil = true", "there is no setting 'use_compil'; did you mean 'use_compile'"),
+    ("use_compile = 3", "use_compile is true or false, not 3"),
+    ("use_compile = [1]", "use_compile is true or false"),
+    ("output_dir = 'a", "tare.toml"),
+    ("what is this", "tare.toml"),
+    ("use_compile = true\nuse_compile = true", "tare.toml"),
+])
+@pytest.mark.parametrize("small", [False, True])
+def test_bad_files(elsewhere, monkeypatch, text, words, small):
+    if small:
+        monkeypatch.setattr(config, "read_toml_table", _settings.small_toml_table)
+    (elsewhere / "tare.toml").write_text(text)
+    with pytest.raises(ValueError, match=re.escape(words)):
+        tare.load_settings()
+
+
+def test_a_file_that_is_no_text(elsewhere):
+    (elsewhere / "tare.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(ValueError, match="not UTF-8"):
+        tare.load_settings()
+
+
+TRICKY = '''
+[project]
+description = """
+[tool.tare]
+use_compile = true
+"""
+dependencies = [
+    "a", # ]
+    ["tool.tare"],
+]
+text = 'it is [not] a # comment'
+[ tool . "tare" ] # ours
+output_dir = "a # b \\"c\\"" # said
+with_stack = true
+list = ["x",
+  "use_compile = true",
+]
+max-size = 1_000
+[tool.tare.inner]
+use_compile = true
+[[tool.tare]]
+'''
+
+
+def test_the_small_reader_of_toml():
+    found = _settings.small_toml_table(TRICKY, "pyproject.toml", "tool.tare")
+    assert found == {"output_dir": 'a # b "c"', "with_stack": True, "max-size": 1000}
+    assert _settings.small_toml_table("a = 1\nb = -2.5\n[t]\nc = 3", "x", "") == {"a": 1, "b": -2.5}
+
+
+def test_the_small_readers_agree_with_the_real_ones():
+    tomllib = pytest.importorskip("tomllib")
+    yaml = pytest.importorskip("yaml")
+    for value in ("true", "false", "0", "17", "1.5", '"a b"', "'c'", '"d # e"'):
+        assert _settings.small_toml_table(f"k = {value} # x", "x", "") == tomllib.loads(f"k = {value} # x")
+    for value in ("true", "no", "17", "-1.5", '"a: b"', "'c # d'", "plain text", "~", ""):
+        text = f"a:\n  k: {value} # x\n  l: 2\nb: 1\n"
+        assert _settings.small_yaml(text, "x") == yaml.safe_load(text)
+
+
+def test_readers_refuse_with_a_value_error_whatever_comes():
+    pieces = ["a", "tool.tare", "[", "]", "=", ":", "#", '"', "'", '"""', "\n", "  ", "\t", "true", "1", "-", "\\", "{",
+              "use_compile", "\0", "é"]
+    chance = random.Random(7)
+    read = 0
+    for _ in range(3000):
+        text = "".join(chance.choice(pieces) for _ in range(chance.randrange(20)))
+        for reader in (lambda: _settings.small_toml_table(text, "x", "tool.tare"),
+                       lambda: _settings.small_toml_table(text, "x", ""), lambda: _settings.small_yaml(text, "x")):
+            try:
+                assert isinstance(reader(), dict)
+                read += 1
+            except ValueError as error:
+                assert str(error).startswith("x:")
+    assert 0 < read < 9000
+
+
+def test_the_commands_settings_are_known():
+    source = ROOT / "src" / "cli" / "settings.c"
+    table = source.read_text().split("} known[] = {")[1].split("};")[0]
+    names = {name.replace("-", "_") for name in re.findall(r'\{"([a-z-]+)"', table)}
+    assert names and names <= set(config._COMMAND)
