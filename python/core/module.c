@@ -3,42 +3,56 @@
  * Must not know what is made of the measurements. */
 #include "core.h"
 
+/* In this order: blocks need results, monitors need blocks. */
+static int (*const parts[])(PyObject *module) = {
+    tare__py_add_tasks,
+    tare__py_add_spans,
+    tare__py_add_missing,
+    tare__py_add_results,
+    tare__py_add_aggregates,
+    tare__py_add_lanes,
+    tare__py_add_blocks,
+    tare__py_add_recorder,
+    tare__py_add_sampler,
+    tare__py_add_numbers,
+    tare__py_add_monitor,
+    tare__py_add_watch,
+    tare__py_add_gpu,
+    tare__py_add_laps,
+    tare__py_add_lines,
+    tare__py_add_call,
+    tare__py_add_session,
+};
+
 static int fill(PyObject *module)
 {
     if (PyModule_AddStringConstant(module, "__version__", TARE_VERSION))
         return -1;
-    if (tare__py_add_tasks(module) || tare__py_add_spans(module) || tare__py_add_lines(module) ||
-        tare__py_add_call(module))
-        return -1;
-    if (tare__py_add_missing(module) || tare__py_add_results(module) || tare__py_add_aggregates(module))
-        return -1;
-    if (tare__py_add_lanes(module) || tare__py_add_blocks(module) || tare__py_add_recorder(module))
-        return -1;
-    if (tare__py_add_sampler(module) || tare__py_add_numbers(module))
-        return -1;
-    if (tare__py_add_missing(module) || tare__py_add_results(module) || tare__py_add_aggregates(module))
-        return -1;
-    if (tare__py_add_lanes(module) || tare__py_add_blocks(module) || tare__py_add_recorder(module))
-        return -1;
-    if (tare__py_add_monitor(module) || tare__py_add_watch(module) || tare__py_add_gpu(module) ||
-        tare__py_add_laps(module))
-        return -1;
-    return tare__py_add_session(module);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (parts[i](module))
+            return -1;
+    tare__py_introduce();
+    return 0;
 }
 
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
     .m_name = "tare._core",
     .m_doc = "The hot parts of tare: spans, readings, statistics.",
-    .m_size = -1,
+    .m_size = 0, /* with -1, a sub-interpreter would get a copy without asking here */
 };
 
 PyMODINIT_FUNC PyInit__core(void)
 {
+    static PyObject *made; /* imported again, it is the same: so is what it records into */
     if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
         PyErr_SetString(PyExc_ImportError, "tare records a whole process and works in its main interpreter only, "
                                            "not in a sub-interpreter");
         return NULL;
+    }
+    if (made) {
+        Py_INCREF(made);
+        return made;
     }
     PyObject *module = PyModule_Create(&definition);
 #ifdef Py_GIL_DISABLED
@@ -49,5 +63,7 @@ PyMODINIT_FUNC PyInit__core(void)
         Py_DECREF(module);
         return NULL;
     }
+    Py_XINCREF(module);
+    made = module;
     return module;
 }

@@ -99,6 +99,7 @@ static PyObject *start(PyObject *module, PyObject *arguments, PyObject *named)
     Py_END_ALLOW_THREADS
     if (status)
         return raise_status(status, "tare.start");
+    tare__py_introduce();
     Py_RETURN_NONE;
 }
 

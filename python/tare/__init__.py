@@ -1,4 +1,6 @@
 """Tare weighs a program and takes its own weight off the scale."""
+from . import _core  # noqa: F401
+from ._core import __version__  # noqa: F401
 from ._core import (  # noqa: F401
     Aggregate, Block, Missing, Recorder, Result, Span, begin, count_samples, counter, end, epoch_begin, epoch_end,
     epoch_next, mark, output, pause, recording, resume, span, start, step_begin, step_end, step_next, stop,
@@ -7,12 +9,14 @@ from typing import TYPE_CHECKING as _CHECKING
 
 if _CHECKING:
     from ._bottlenecks import Bottleneck  # noqa: F401
+    from ._report import Report, Row, report  # noqa: F401
     from .config import ProfilerAction, ProfilingConfig, create_profiling_config, load_settings  # noqa: F401
     from .epoch import EpochPerformanceMonitor  # noqa: F401
     from .functions import FunctionProfiler, profile_function  # noqa: F401
     from .lines import LineProfile, profile_lines  # noqa: F401
     from .metric import Metric  # noqa: F401
     from .monitor import PerformanceMonitor, cudnn_benchmark  # noqa: F401
+    from .notebook import load_ipython_extension, unload_ipython_extension  # noqa: F401
     from .performance import Comparison, LeakReport, PerformanceProfiler, detect_memory_leak  # noqa: F401
     from .production import (  # noqa: F401
         PerformanceRegressionDetector, PerformanceRegressionWarning, ProductionProfiler, RegressionCheck,
@@ -36,17 +40,22 @@ _LATER = {
     "ProfilerAction": "config",
     "ProfilingConfig": "config",
     "RegressionCheck": "production",
+    "Report": "_report",
+    "Row": "_report",
     "SlaViolationWarning": "production",
     "create_profiling_config": "config",
     "cudnn_benchmark": "monitor",
     "detect_memory_leak": "performance",
     "diagnose_performance_issues": "production",
+    "load_ipython_extension": "notebook",
     "load_settings": "config",
     "monitor_performance": "track",
     "profile_function": "functions",
     "profile_lines": "lines",
+    "report": "_report",
     "save_baseline": "production",
     "track_performance": "track",
+    "unload_ipython_extension": "notebook",
 }
 
 

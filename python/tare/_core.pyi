@@ -1,8 +1,6 @@
 """The hot parts of tare, in C. What is public of it is exported by the package."""
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, TypeVar, Union
 from types import CodeType
-from typing import Any, Callable, Dict, List, Optional, Tuple, TypeVar, overload
-from typing import Any, Callable, Dict, List, Optional, Tuple, TypeVar, Union
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, TypeVar, Union
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

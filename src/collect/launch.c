@@ -145,6 +145,8 @@ size_t tare__arguments_of(pid_t pid, char *text, size_t room, char **words, size
 int tare__launch(char *const *command, const char *folder, const sigset_t *mask, tare__launched *launched)
 {
     int told[2];
+    char hook[TARE__PATH_BYTES];
+    bool hooked = tare__python_hook(hook);
     if (pipe2(told, O_CLOEXEC) != 0)
         return -errno;
     /* Grandchildren whose parent ends become ours: the tree stays one. */
@@ -159,6 +161,8 @@ int tare__launch(char *const *command, const char *folder, const sigset_t *mask,
     if (pid == 0) {
         sigprocmask(SIG_SETMASK, mask, NULL);
         setenv(TARE__ENV_SESSION, folder, 1);
+        if (hooked)
+            tare__python_set_hook(hook);
         execvp(command[0], command);
         int failed = errno;
         ssize_t ignored = write(told[1], &failed, sizeof failed);

@@ -15,6 +15,11 @@ typedef struct tare__launched {
 /* Starts the command in the session of `folder`, with this signal mask. 0 or -errno. */
 int tare__launch(char *const *command, const char *folder, const sigset_t *mask, tare__launched *launched);
 
+/* python.c: the folder with the start-up hook of Python interpreters; false: there is none, or it is not wanted
+ * (TARE_PYTHON_HOOK names it, or is empty). Then, in the launched process: puts it first in PYTHONPATH. */
+bool tare__python_hook(char out[TARE__PATH_BYTES]);
+void tare__python_set_hook(const char *hook);
+
 /* The arguments of a process that runs, as the kernel knows them, NULL terminated; how many. */
 size_t tare__arguments_of(pid_t pid, char *text, size_t room, char **words, size_t word_room);
 

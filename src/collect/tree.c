@@ -1,6 +1,7 @@
 /* tree: every process below the one that was launched, whether it records or not, by the samplers' list.
  * One thread. Must not know rings, nor how the list is made. */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,6 +75,25 @@ static void find_reason(tare__process_entry *entry)
         snprintf(entry->reason, sizeof entry->reason, "its environment was cleared");
     else
         snprintf(entry->reason, sizeof entry->reason, "recorded nothing");
+}
+
+/* A process that cannot join may leave word of it in the session's folder (the start-up hook of Python
+ * interpreters does). */
+static void take_word(const tare__collector *collector, tare__process_entry *entry)
+{
+    char path[TARE__PATH_BYTES + 64], text[sizeof entry->reason];
+    snprintf(path, sizeof path, "%s/" TARE__WORD_PREFIX "%d-%llu", collector->folder.path, (int)entry->pid,
+             (unsigned long long)entry->start_time);
+    int fd = collector->folder.path[0] ? open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) : -1;
+    ssize_t got = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        close(fd);
+    if (got <= 0)
+        return;
+    text[got] = '\0';
+    text[strcspn(text, "\r\n")] = '\0';
+    if (text[0])
+        strcpy(entry->reason, text);
 }
 
 static void take_command(tare__collector *collector, tare__process_entry *entry, const char *command, size_t bytes)
@@ -150,6 +170,7 @@ void tare__tree_tell(tare__collector *collector)
         tare__process_entry *entry = &collector->processes[i];
         if (entry->joined)
             continue;
+        take_word(collector, entry);
         tare__text *fields = &collector->fields;
         tare__text_clear(fields);
         tare__field_number(fields, TARE__FIELD_PROCESS, ++number);

@@ -30,7 +30,8 @@ static bool beside_library(char path[TARE__PATH_BYTES])
         return false;
     const char *slash = strrchr(about.dli_fname, '/');
     int folder = slash ? (int)(slash - about.dli_fname) : 0;
-    static const char *const places[] = {"../bin/tare", "tare"};
+    /* As make and pip --target install it; in a build; as pip installs it, from lib/python3.x/site-packages/tare. */
+    static const char *const places[] = {"../bin/tare", "tare", "../../../../bin/tare"};
     for (size_t i = 0; i < TARE__COUNT_OF(places); i++)
         if (slash && snprintf(path, TARE__PATH_BYTES, "%.*s/%s", folder, about.dli_fname, places[i]) <
                          TARE__PATH_BYTES && usable(path))

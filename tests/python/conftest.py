@@ -1,22 +1,84 @@
-# conftest: the package under test, and running scripts with it.
-# TARE_PYTHON_SITE names the folder it was installed into; without it, the interpreter's own is taken. The command
-# is TARE_BUILD's (build/ without it), else the one beside the package or on the PATH.
+"""What the Python tests share. They run on an installed package: in the interpreter's environment, or in the folder
+that TARE_PYTHON_SITE names."""
 import os
 import shutil
 import subprocess
 import sys
+import textwrap
 
 import pytest
 
 SITE = os.environ.get("TARE_PYTHON_SITE")
+PATIENCE = 120  # seconds until a hanging program fails its test
 if SITE:
     sys.path.insert(0, os.path.abspath(SITE))
-
 try:
-    import tare  # noqa: F401
+    import tare
 except ImportError as error:
-    raise pytest.UsageError(f"the package is not there: {error}. Install it (pip install .), or name the folder it "
-                            "was installed into in TARE_PYTHON_SITE") from None
+    pytest.exit(f"the package is not installed for this Python ({error}); tools/test python installs and tests it",
+                returncode=3)
+
+from tare import _command  # noqa: E402
+
+
+class Done:
+    """A program that has ended."""
+
+    def __init__(self, process, out, err):
+        self.status, self.out, self.err = process.returncode, out, err
+
+
+class Bench:
+    """A folder of its own, interpreters started in it, and `tare run` around them."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.command = _command.find()
+
+    def env(self, changes=None, hooked=False):
+        env = {key: value for key, value in os.environ.items()
+               if not key.startswith("TARE_") and key not in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")}
+        if SITE and not hooked:  # with the hook, it is the hook that has to find the package
+            env["PYTHONPATH"] = os.path.abspath(SITE)
+        env.update(changes or {})
+        return {key: value for key, value in env.items() if value is not None}
+
+    def call(self, *words, env=None, status=0, hooked=False, text_in=None):
+        process = subprocess.Popen([str(word) for word in words], env=self.env(env, hooked), cwd=str(self.folder),
+                                   stdin=subprocess.PIPE if text_in else subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            out, err = process.communicate(text_in, timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            raise
+        done = Done(process, out, err)
+        assert status is None or done.status == status, (words, done.status, out[-2000:], err[-4000:])
+        return done
+
+    def script(self, code, name="script.py"):
+        path = self.folder / name
+        path.write_text(textwrap.dedent(code), encoding="utf-8")
+        return path
+
+    def python(self, code, *words, options=(), **more):
+        """A script in an interpreter of its own, not recorded."""
+        return self.call(sys.executable, *options, self.script(code), *words, **more)
+
+    def recorded(self, code, *words, options=(), python=sys.executable, **more):
+        """A script under `tare run`; its report is `report`."""
+        trace = self.folder / "trace.tare"
+        done = self.call(self.command, "run", "-q", "-f", "-o", trace, "--", python, *options, self.script(code),
+                         *words, hooked=True, **more)
+        done.report = tare.report(trace)
+        return done
+
+
+@pytest.fixture
+def bench(tmp_path):
+    return Bench(tmp_path)
+
 
 FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(tare.__file__)))
 

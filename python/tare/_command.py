@@ -1,0 +1,31 @@
+"""Where the tare command is: it reads traces, and writes pages."""
+import os
+from typing import List
+
+
+def find() -> str:
+    """The path of the tare command that belongs to this package, else the first one on PATH."""
+    told = os.environ.get("TARE_HELPER")
+    if told:
+        return told
+    package = os.path.dirname(os.path.abspath(__file__))
+    # As pip installs it: from lib/python3.x/site-packages/tare; by --target; a build beside the sources.
+    for place in ("../../../../bin/tare", "../bin/tare", "../../build/tare"):
+        path = os.path.normpath(os.path.join(package, place))
+        if os.access(path, os.X_OK):
+            return path
+    import shutil
+    found = shutil.which("tare")
+    if not found:
+        raise FileNotFoundError("the tare command is not installed beside the package, nor on PATH")
+    return found
+
+
+def call(words: List[str]) -> bytes:
+    """What the command prints. Its sentence becomes an exception."""
+    import subprocess
+    done = subprocess.run([find(), *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    if done.returncode == 0:
+        return done.stdout
+    sentence = done.stderr.decode(errors="replace").strip() or f"tare {words[0]}: exit status {done.returncode}"
+    raise (ValueError if done.returncode in (2, 3) else RuntimeError)(sentence)

@@ -1,0 +1,97 @@
+/* python: the folder that makes a Python interpreter load the package as it starts, for programs that are launched.
+ * One thread. Must not know what the package does. */
+#define _GNU_SOURCE
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launch.h"
+
+#define HOOK "tare/_hook"
+
+/* Seen from the folder of this program: as pip installs both (in a prefix, by --target), and beside a build whose
+ * tree has the extension. */
+static const char *const places[] = {
+    "../lib/python3*/site-packages/" HOOK,
+    "../lib64/python3*/site-packages/" HOOK,
+    "../lib/python3*/dist-packages/" HOOK,
+    "../local/lib/python3*/dist-packages/" HOOK,
+    "../" HOOK,
+};
+#define BUILT "../python/tare/_core*.so"
+#define BESIDE_BUILD "../python/" HOOK
+
+static bool holds_hook(const char *folder)
+{
+    char file[TARE__PATH_BYTES];
+    int length = snprintf(file, sizeof file, "%s/sitecustomize.py", folder);
+    /* A colon would make two folders of it in PYTHONPATH. */
+    return length > 0 && (size_t)length < sizeof file && !strchr(folder, ':') && access(file, R_OK) == 0;
+}
+
+/* The first match of a pattern below `folder`; any will do: the hook itself looks for the interpreter's own. */
+static bool first_match(const char *folder, const char *pattern, char out[TARE__PATH_BYTES])
+{
+    char whole[TARE__PATH_BYTES];
+    glob_t found = {0};
+    int length = snprintf(whole, sizeof whole, "%s/%s", folder, pattern);
+    bool any = length > 0 && (size_t)length < sizeof whole && glob(whole, 0, NULL, &found) == 0 &&
+               found.gl_pathc > 0 && strlen(found.gl_pathv[0]) < TARE__PATH_BYTES;
+    if (any)
+        strcpy(out, found.gl_pathv[0]);
+    globfree(&found);
+    return any;
+}
+
+static bool own_folder(char out[TARE__PATH_BYTES])
+{
+    ssize_t length = readlink("/proc/self/exe", out, TARE__PATH_BYTES - 1);
+    if (length <= 0)
+        return false;
+    out[length] = '\0';
+    char *slash = strrchr(out, '/');
+    if (!slash)
+        return false;
+    *slash = '\0';
+    return !strpbrk(out, "*?[\\"); /* which glob would take for a pattern */
+}
+
+bool tare__python_hook(char out[TARE__PATH_BYTES])
+{
+    const char *told = getenv("TARE_PYTHON_HOOK");
+    if (told)
+        return snprintf(out, TARE__PATH_BYTES, "%s", told) < TARE__PATH_BYTES && told[0] == '/' && holds_hook(out);
+    char own[TARE__PATH_BYTES], found[TARE__PATH_BYTES];
+    if (!own_folder(own))
+        return false;
+    bool any = false;
+    for (size_t i = 0; i < TARE__COUNT_OF(places) && !any; i++)
+        any = first_match(own, places[i], found);
+    if (!any)
+        any = first_match(own, BUILT, found) && first_match(own, BESIDE_BUILD, found);
+    char *whole = any ? realpath(found, NULL) : NULL;
+    any = whole && strlen(whole) < TARE__PATH_BYTES && holds_hook(whole);
+    if (any)
+        strcpy(out, whole);
+    free(whole);
+    return any;
+}
+
+void tare__python_set_hook(const char *hook)
+{
+    const char *before = getenv("PYTHONPATH");
+    size_t length = strlen(hook);
+    if (!before || !before[0]) { /* nothing after a colon would be the current folder */
+        setenv("PYTHONPATH", hook, 1);
+        return;
+    }
+    if (strncmp(before, hook, length) == 0 && (before[length] == ':' || before[length] == '\0'))
+        return;
+    char *both = malloc(length + strlen(before) + 2);
+    if (!both)
+        return;
+    sprintf(both, "%s:%s", hook, before);
+    setenv("PYTHONPATH", both, 1);
+    free(both);
+}

@@ -1,0 +1,188 @@
+"""The package as it is installed: what is in it, its types and words, reports, notebooks."""
+import ast
+import inspect
+import os
+import runpy
+import sys
+
+import pytest
+import tare
+
+PACKAGE = os.path.dirname(os.path.abspath(tare.__file__))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def public():
+    """{name: object} of what `import tare` offers; submodules are no part of it."""
+    return {name: thing for name, thing in vars(tare).items()
+            if not name.startswith("_") and not inspect.ismodule(thing)}
+
+
+def test_what_is_installed():
+    for name in ("py.typed", "_core.pyi", "libtare.so", "_hook/sitecustomize.py", "__main__.py"):
+        assert os.path.exists(os.path.join(PACKAGE, name)), name
+    for source in os.listdir(os.path.join(ROOT, "python", "tare")):
+        if source.endswith((".py", ".pyi", ".typed")):
+            assert os.path.exists(os.path.join(PACKAGE, source)), f"{source} is not in python/meson.build"
+
+
+def test_the_command_is_beside_it(bench):
+    assert bench.call(bench.command, "--version").out.split()[-1] == tare.__version__
+
+
+def test_every_public_name_says_what_it_does():
+    without = [name for name, thing in public().items() if callable(thing) and not inspect.getdoc(thing)]
+    assert without == []
+
+
+def stub_names(path):
+    tree = ast.parse(open(path, encoding="utf-8").read())
+    return {node.name: node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+
+
+def test_the_stubs_match_the_extension():
+    from tare import _core
+    stubs = stub_names(os.path.join(PACKAGE, "_core.pyi"))
+    there = {name for name in vars(_core) if not name.startswith("_")}
+    assert {name for name in stubs if not name.startswith("_")} == there
+    for name, node in stubs.items():
+        thing = getattr(_core, name)
+        signature = getattr(thing, "__text_signature__", None)
+        if isinstance(node, ast.FunctionDef) and signature:
+            said = list(inspect.signature(thing).parameters)
+            typed = [arg.arg for arg in node.args.args + node.args.kwonlyargs]
+            typed += [arg.arg for arg in (node.args.vararg, node.args.kwarg) if arg]
+            assert said == typed, name
+
+
+def test_the_reference_is_up_to_date():
+    """docs/PYTHON.md is made from the docstrings by tools/python-docs."""
+    made = runpy.run_path(os.path.join(ROOT, "tools", "python-docs"))["page"]()
+    written = open(os.path.join(ROOT, "docs", "PYTHON.md"), encoding="utf-8").read()
+    assert written == made, "run tools/python-docs with an interpreter that has the package"
+
+
+# ---- reports -----------------------------------------------------------------------------------------
+
+@pytest.fixture
+def trace(bench):
+    bench.recorded("""
+        import tare, time
+        for n in range(4):
+            tare.step_begin(n)
+            with tare.span("forward <b>", samples=8):
+                time.sleep(0.06)
+            tare.step_end()
+    """)
+    return bench.folder / "trace.tare"
+
+
+def test_report_tables(trace):
+    report = tare.report(trace)
+    forward = next(row for row in report.spans if row.name == "forward <b>")
+    assert forward.calls == 4 and forward["calls"] == 4 and forward.total_ns >= 240_000_000
+    assert report.steps[0].count == 4
+    assert report.run.exit_status == 0 and report.usage.cpu_seconds > 0
+    assert {row.metric for row in report.metrics} >= {"memory.rss"}
+    assert all(found.title and found.severity for found in report.findings)
+    assert "calls=4" in repr(forward) and "trace.tare" in repr(report)
+    assert "forward <b>" in str(report)
+
+
+def test_what_was_not_measured_is_missing_with_its_reason(bench):
+    done = bench.python("""
+        import tare
+        tare.start("own.tare")
+        with tare.span("a"): pass
+        tare.stop()
+        usage = tare.report("own.tare").usage
+        print(type(usage.cpu_seconds).__name__, usage.cpu_seconds > 0, f"{usage.cpu_seconds:.2f}",
+              bool(usage.gpu_busy_mean.reason))
+    """)
+    assert done.out == "Missing False n/a True\n"
+
+
+def test_report_as_html(trace, bench):
+    report = tare.report(str(trace))
+    page = report._repr_html_()
+    assert "forward &lt;b&gt;" in page and "<b>forward" not in page and "<script" not in page
+    path = report.html(bench.folder / "page.html")
+    assert open(path, encoding="utf-8").read().lstrip().lower().startswith("<!doctype html>")
+    with pytest.raises((RuntimeError, ValueError)):
+        report.html(bench.folder / "nowhere" / "page.html")
+
+
+def test_reports_of_what_is_no_trace(bench):
+    with pytest.raises(FileNotFoundError):
+        tare.report(bench.folder / "none.tare")
+    other = bench.folder / "other.tare"
+    other.write_text("not a trace, but long enough to look at for a reader that takes anything")
+    with pytest.raises(ValueError, match="other.tare"):
+        tare.report(other)
+    with pytest.raises(TypeError):
+        tare.report(3)
+
+
+def test_report_to_pandas(trace):
+    pytest.importorskip("pandas")
+    frame = tare.report(trace).to_pandas("spans")
+    assert list(frame[frame["name"] == "forward <b>"]["calls"]) == [4]
+    with pytest.raises(ValueError, match="there is no table"):
+        tare.report(trace).to_pandas("nonsense")
+
+
+def test_pandas_missing_gets_a_sentence(trace, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="pip install pandas"):
+        tare.report(trace).to_pandas()
+
+
+# ---- notebooks ---------------------------------------------------------------------------------------
+
+NOTEBOOK = """
+    from IPython.core.interactiveshell import InteractiveShell
+    shell = InteractiveShell.instance()
+    shell.run_line_magic("load_ext", "tare")
+    report = shell.run_cell_magic("tare", {line!r}, {cell!r})
+    print(type(report).__name__, [row.name for row in report.spans] if report else None, shell.user_ns.get("x"))
+    import tare, os
+    print(tare.recording(), "forward" in report._repr_html_() if report else None)
+    {more}
+"""
+
+
+def test_the_cell_magic(bench):
+    pytest.importorskip("IPython")
+    cell = "import tare\nx = 0\nfor _ in range(3):\n    with tare.span('forward'):\n        x += 1\n"
+    more = "report.html('page.html'); print(os.path.exists('page.html'))"
+    done = bench.python(NOTEBOOK.format(line="", cell=cell, more=more), env={"IPYTHONDIR": str(bench.folder)})
+    assert done.out.splitlines() == ["Report ['cell', 'forward'] 3", "False True", "True"]
+
+
+def test_the_cell_magic_keeps_a_trace_where_asked(bench):
+    pytest.importorskip("IPython")
+    done = bench.python(NOTEBOOK.format(line="training -o mine.tare", cell="x = 1", more="print(report.path)"),
+                        env={"IPYTHONDIR": str(bench.folder)})
+    assert done.out.splitlines()[0] == "Report ['training'] 1"
+    assert (bench.folder / "mine.tare").exists()
+
+
+def test_a_cell_that_raises_still_has_its_report(bench):
+    pytest.importorskip("IPython")
+    done = bench.python(NOTEBOOK.format(line="", cell="x = 2\nraise KeyError('mine')", more="pass"),
+                        env={"IPYTHONDIR": str(bench.folder)})
+    assert "KeyError" in done.out and "Report ['cell'] 2" in done.out
+
+
+def test_a_cell_within_a_recording_is_a_span_of_it(bench):
+    pytest.importorskip("IPython")
+    done = bench.recorded(NOTEBOOK.format(line="mine", cell="x = 3", more="pass"),
+                          env={"IPYTHONDIR": str(bench.folder)})
+    assert "already recording" in done.out and "NoneType None 3" in done.out
+    assert "mine" in {row.name for row in done.report.spans}
+
+
+@pytest.mark.parametrize("line", ["-o", "--nonsense", "a b"])
+def test_a_wrong_line_gets_the_usage(line):
+    with pytest.raises(ValueError, match="usage: %%tare"):
+        tare.notebook.record_cell(None, line, "x = 1")
