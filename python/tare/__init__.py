@@ -60,10 +60,13 @@ _LATER = {
 
 
 def __getattr__(name):
-    if name not in _LATER:
-        raise AttributeError(f"module 'tare' has no attribute {name!r}")
     from importlib import import_module
-    value = getattr(import_module("." + _LATER[name], __name__), name)
+    if name in _LATER:
+        value = getattr(import_module("." + _LATER[name], __name__), name)
+    elif name in _LATER.values() and not name.startswith("_"):
+        value = import_module("." + name, __name__)  # `tare.lines` without an import of its own
+    else:
+        raise AttributeError(f"module 'tare' has no attribute {name!r}")
     globals()[name] = value
     return value
 
