@@ -219,7 +219,8 @@ static PyObject *show(PyObject *object)
     const tare__py_named *self = &((const aggregate *)object)->of;
     char total[32];
     PyOS_snprintf(total, sizeof total, "%.6f", (double)self->total_ns / 1e9);
-    return PyUnicode_FromFormat("<tare.Aggregate %R: %llu in %s s>", self->name, (unsigned long long)self->count, total);
+    return PyUnicode_FromFormat("<tare.Aggregate %R: %llu in %s s>", self->name,
+                                (unsigned long long)self->count, total);
 }
 
 static PyTypeObject aggregate_type = {

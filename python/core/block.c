@@ -331,7 +331,7 @@ static PyObject *leave(PyObject *object, PyObject *const *arguments, Py_ssize_t 
     Py_RETURN_NONE;
 }
 
-/* ---- as Python sees it ------------------------------------------------------------------------------------------- */
+/* ---- as Python sees it ----------------------------------------------------------------------------------------- */
 
 bool tare__py_read_samples(PyObject *object, double *samples)
 {

@@ -137,7 +137,8 @@ static PyObject *power(PyObject *a, PyObject *b, PyObject *modulus)
 
 static PyObject *whole(PyObject *self)
 {
-    return PyErr_Format(PyExc_ValueError, "no whole number of a value that is missing: %U", ((missing *)self)->reason);
+    return PyErr_Format(PyExc_ValueError, "no whole number of a value that is missing: %U",
+                        ((missing *)self)->reason);
 }
 
 static int truth(PyObject *self)
@@ -180,8 +181,8 @@ static PyGetSetDef members[] = {
 };
 
 PyDoc_STRVAR(doc, "Missing(reason)\n--\n\n"
-                  "A value that could not be measured: a NaN that knows why. It prints as n/a, no comparison with it\n"
-                  "is true, and what is computed from it is missing too.\n\n"
+                  "A value that could not be measured: a NaN that knows why. It prints as n/a, no comparison with\n"
+                  "it is true, and what is computed from it is missing too.\n\n"
                   "    >>> power = tare.Missing(\"no NVIDIA driver\")\n"
                   "    >>> f\"{power:.1f} W\", power > 90, power.reason\n"
                   "    ('n/a W', False, 'no NVIDIA driver')\n");

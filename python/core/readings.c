@@ -174,7 +174,8 @@ void tare__py_peak_sentence(int lower_bound, char text[200])
 {
     char words[80] = "";
     const char *known = strerror_r(lower_bound, words, sizeof words);
-    snprintf(text, 200, "a lower bound: the kernel's high-water mark could not be reset (%s: %s)", clear_refs.path, known);
+    snprintf(text, 200, "a lower bound: the kernel's high-water mark could not be reset (%s: %s)",
+             clear_refs.path, known);
 }
 
 static tare__py_peak *open_peaks;

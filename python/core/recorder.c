@@ -142,7 +142,8 @@ static PyObject *make_block(PyObject *object, PyObject *const *arguments, Py_ssi
 
 /* ---- asking ------------------------------------------------------------------------------------------------- */
 
-PyDoc_STRVAR(last_doc, "last()\n--\n\nThe Result of the block of this thread or task that ended last; None: none has.");
+PyDoc_STRVAR(last_doc, "last()\n--\n\n"
+                       "The Result of the block of this thread or task that ended last; None: none has.");
 static PyObject *last(PyObject *object, PyObject *nothing)
 {
     (void)nothing;
@@ -155,7 +156,7 @@ static PyObject *last(PyObject *object, PyObject *nothing)
 }
 
 PyDoc_STRVAR(results_doc, "results(name=None)\n--\n\n"
-                          "The newest finished blocks that were not only added up, the oldest first; those of a name.\n\n"
+                          "The newest finished blocks that were not only added up, the oldest first.\n\n"
                           "    slowest = max(recorder.results(\"forward\"), key=lambda result: result.wall_s)\n");
 static PyObject *results(PyObject *object, PyObject *arguments, PyObject *named)
 {
@@ -283,7 +284,8 @@ static int init(PyObject *object, PyObject *arguments, PyObject *named)
     int memory = 1, cpu = 1, enabled = 1;
     unsigned int system = 0;
     Py_ssize_t keep = 10000;
-    if (!PyArg_ParseTupleAndKeywords(arguments, named, "|$ppnpI:Recorder", words, &memory, &cpu, &keep, &enabled, &system))
+    if (!PyArg_ParseTupleAndKeywords(arguments, named, "|$ppnpI:Recorder", words, &memory, &cpu, &keep, &enabled,
+                                     &system))
         return -1;
     if (keep < 0 || keep > 100000000) {
         PyErr_Format(PyExc_ValueError, "keep is how many blocks are kept, 0 to 100000000, not %zd", keep);

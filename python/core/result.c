@@ -128,7 +128,8 @@ PyObject *tare__py_usage_or_missing(double value, uint32_t asked, uint32_t kind)
                                 : "the kernel does not tell");
 }
 
-#define USAGE(field, kind) GET(field) { SELF; return tare__py_usage_or_missing(self->usage.field, self->system, kind); }
+#define USAGE(field, kind)                                                                                           \
+    GET(field) { SELF; return tare__py_usage_or_missing(self->usage.field, self->system, kind); }
 USAGE(cpu_percent, TARE__PY_CPU)
 USAGE(iowait_percent, TARE__PY_CPU)
 USAGE(disk_percent, TARE__PY_DISK)
@@ -170,7 +171,7 @@ static PyGetSetDef members[] = {
     {"task", get_task, NULL, "name of the asyncio task; None: in none", NULL},
     {"failed", get_failed, NULL, "whether it was left by an exception", NULL},
     {"cpu_percent", get_cpu_percent, NULL, "how busy the machine's CPUs were", NULL},
-    {"iowait_percent", get_iowait_percent, NULL, "how long the machine's CPUs had nothing to do but wait for disks", NULL},
+    {"iowait_percent", get_iowait_percent, NULL, "how long its CPUs had nothing to do but wait for disks", NULL},
     {"disk_percent", get_disk_percent, NULL, "how long the busiest disk worked", NULL},
     {"memory_percent", get_memory_percent, NULL, "how full the machine's memory was at the end", NULL},
     {"received", get_received, NULL, "bytes the machine received", NULL},

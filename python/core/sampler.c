@@ -1,7 +1,6 @@
 /* sampler: a thread of its own that reads the machine and this process's memory in a beat, while it is wanted. It
  * never takes the interpreter's lock: a program that holds it for minutes is sampled all the same.
  * The lock here guards the samples; the methods run attached to the interpreter. Must not know blocks. */
-#define _GNU_SOURCE
 #include "core.h"
 #include "machine.h"
 #include "readings.h"
@@ -136,7 +135,8 @@ static int begin_thread(sampler *self)
     return error;
 }
 
-PyDoc_STRVAR(acquire_doc, "acquire()\n--\n\nSamples until there was a release() for each acquire(). Takes one at once.");
+PyDoc_STRVAR(acquire_doc, "acquire()\n--\n\n"
+                          "Samples until there was a release() for each acquire(). Takes one at once.");
 static PyObject *acquire(PyObject *object, PyObject *nothing)
 {
     (void)nothing;
@@ -195,7 +195,8 @@ static PyObject *summary_of(const sums *of, uint64_t count)
         for (int peak = 0; dict && peak < 2; peak++) {
             char key[32];
             PyOS_snprintf(key, sizeof key, "%s_%s", peak ? "peak" : "avg", names[i]);
-            double value = of->time[i] > 0 ? (peak ? of->most[i] : of->total[i] / of->time[i]) : NAN;
+            double mean = of->total[i] / of->time[i];
+            double value = of->time[i] > 0 ? (peak ? of->most[i] : fmin(mean, of->most[i])) : NAN;
             PyObject *item = known_or_missing(value);
             if (!item || PyDict_SetItemString(dict, key, item))
                 Py_CLEAR(dict);
@@ -236,7 +237,7 @@ static PyObject *summary(PyObject *object, PyObject *arguments)
 }
 
 PyDoc_STRVAR(samples_doc, "samples(since_ns=0)\n--\n\n"
-                          "The newest samples, the oldest first: (monotonic ns, CPU, iowait, disk and memory percent, "
+                          "The newest samples, the oldest first: (monotonic ns, CPU, iowait, disk and memory percent,\n"
                           "resident bytes); NaN: not known.");
 static PyObject *samples(PyObject *object, PyObject *arguments)
 {
@@ -268,7 +269,7 @@ static PyObject *samples(PyObject *object, PyObject *arguments)
     return list;
 }
 
-/* ---- the object -------------------------------------------------------------------------------------------------- */
+/* ---- the object ------------------------------------------------------------------------------------------------ */
 
 static PyObject *construct(PyTypeObject *type, PyObject *arguments, PyObject *named)
 {
@@ -329,11 +330,11 @@ static PyTypeObject sampler_type = {
     .tp_new = construct,
 };
 
-/* ---- one reading against another -------------------------------------------------------------------------------- */
+/* ---- one reading against another ------------------------------------------------------------------------------- */
 
 /* Two readings are kept, so that a question that follows another at once is not about nothing. */
 PyDoc_STRVAR(machine_doc, "machine_now()\n--\n\n"
-                          "The machine since it was last asked for (at least 100 ms ago), else since the time before:\n"
+                          "The machine since it was last asked for (at least 100 ms ago), else since before that:\n"
                           "(CPU, iowait, disk, memory percent), each may be Missing.");
 static PyObject *machine_now(PyObject *module, PyObject *nothing)
 {

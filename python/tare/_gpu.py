@@ -49,11 +49,12 @@ class _Driver:
             return self.trouble
         handle = ctypes.c_void_p()
         visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
-        names = [name.strip() for name in visible.split(",")] if visible else [str(index) for index in range(device + 1)]
+        names = [name.strip() for name in visible.split(",")] if visible else list(map(str, range(device + 1)))
         if device >= len(names):
             return f"CUDA_VISIBLE_DEVICES names no device {device}"
         if names[device].isdecimal():
-            status = self.call("nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(int(names[device])), ctypes.byref(handle))
+            index = ctypes.c_uint(int(names[device]))
+            status = self.call("nvmlDeviceGetHandleByIndex_v2", index, ctypes.byref(handle))
         else:
             status = self.call("nvmlDeviceGetHandleByUUID", names[device].encode(), ctypes.byref(handle))
         return f"GPU {device}: {self.words(status)}" if status else handle
@@ -108,8 +109,8 @@ class Gpu:
 
     def _samples(self, since_us: int) -> Tuple[int, List[int]]:
         kind, count = ctypes.c_int(), ctypes.c_uint()
-        arguments = (self.handle, ctypes.c_int(_UTILIZATION_SAMPLES), ctypes.c_ulonglong(since_us), ctypes.byref(kind),
-                     ctypes.byref(count))
+        arguments = (self.handle, ctypes.c_int(_UTILIZATION_SAMPLES), ctypes.c_ulonglong(since_us),
+                     ctypes.byref(kind), ctypes.byref(count))
         status = self.driver.call("nvmlDeviceGetSamples", *arguments, None)
         if status or not count.value:
             return status, []

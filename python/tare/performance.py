@@ -1,18 +1,17 @@
 """PerformanceProfiler: time, memory, machine and compute of named blocks."""
-import csv
 import difflib
-import io
 import json
 import sys
 import threading
-from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple, TypeVar, Union
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple, TypeVar, Union
 
 from . import _core, _parts
+from ._compare import Comparison, csv_of, deliver, frame_of
 from ._core import Aggregate, Missing, Recorder, Result
 from ._flops import running_task
 from ._metrics import (
     MB, CarbonMetrics, ComputeMetrics, EnergyMetrics, MemoryMetrics, Metrics, NetworkMetrics, SystemMetrics,
-    SystemReport, SystemStats, TemperatureMetrics, TimingMetrics, plain, show)
+    SystemReport, SystemStats, TemperatureMetrics, TimingMetrics, plain)
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -226,7 +225,7 @@ class PerformanceProfiler:
     def _metrics(self, of: Union[Result, Aggregate], timing: TimingMetrics, extra: Optional[Dict[str, Any]],
                  newest: Optional[Result], wall: float) -> Metrics:
         flops, parameters = self._extra(extra, "estimated_flops"), self._extra(extra, "parameters")
-        unknown = Missing("the block is no longer kept")
+        unknown, still = Missing("the block is no longer kept"), Missing("the clock did not move")
         return Metrics(
             name=of.name,
             memory=MemoryMetrics(
@@ -236,10 +235,10 @@ class PerformanceProfiler:
                 self._extra(extra, "file_mb"), of.rss_peak_note),
             timing=timing,
             compute=ComputeMetrics(
-                flops, flops / parameters, flops / wall if wall > 0 else Missing("the clock did not move"), parameters,
+                flops, flops / parameters, flops / wall if wall > 0 else still, parameters,
                 self._extra(extra, "gpu_utilization_percent")),
             system=SystemMetrics(
-                of.cpu_percent, timing.process_cpu_time_s / wall * 100 if wall > 0 else Missing("the clock did not move"),
+                of.cpu_percent, timing.process_cpu_time_s / wall * 100 if wall > 0 else still,
                 of.iowait_percent, of.disk_percent if self._switches["track_system"] else self._off("track_system"),
                 newest.memory_percent if newest else unknown, self._extra(extra, "peak_cpu_percent"),
                 self._extra(extra, "peak_memory_percent")),
@@ -353,7 +352,7 @@ class PerformanceProfiler:
 
     # ---- tables ---------------------------------------------------------------------------------------------------
 
-    def compare(self, names: Optional[Iterable[str]] = None) -> "Comparison":
+    def compare(self, names: Optional[Iterable[str]] = None) -> Comparison:
         """Names side by side: architectures, batch sizes, learning rates.
 
             print(profiler.compare(["mlp_training", "cnn_training"]))
@@ -369,7 +368,7 @@ class PerformanceProfiler:
 
             profiler.to_pandas().groupby("name").wall_s.describe()
         """
-        return _frame(self._rows(), _ROW)
+        return frame_of(self._rows(), _ROW)
 
     def to_json(self, path: Optional[str] = None) -> str:
         """All kept blocks and all names as JSON text; also written to a path.
@@ -381,7 +380,7 @@ class PerformanceProfiler:
         names = {name: self.get_metrics(name).to_dict() for name in self.recorder.names()}
         text = json.dumps({"version": _FORMAT_VERSION, "own_s": self.recorder.own_s, "names": names, "blocks": blocks,
                            "missing": reasons}, indent=1, ensure_ascii=False)
-        return _deliver(text + "\n", path)
+        return deliver(text + "\n", path)
 
     def to_csv(self, path: Optional[str] = None) -> str:
         """All kept blocks as CSV text, n/a for what is missing and the reasons in the last column; also written to
@@ -389,7 +388,7 @@ class PerformanceProfiler:
 
             profiler.to_csv("run.csv")
         """
-        return _deliver(_csv(self._rows(), _ROW), path)
+        return deliver(csv_of(self._rows(), _ROW), path)
 
     def _repr_html_(self) -> str:
         return self.compare()._repr_html_()
@@ -397,131 +396,3 @@ class PerformanceProfiler:
     def __repr__(self) -> str:
         on = ", ".join(f"{name}=True" for name, value in self._switches.items() if value)
         return f"PerformanceProfiler({on})"
-
-
-def _deliver(text: str, path: Optional[str]) -> str:
-    """Writes whole or not at all."""
-    if path is not None:
-        from ._files import write_whole
-        write_whole(path, text)
-    return text
-
-
-def _csv(rows: Sequence[Dict[str, Any]], columns: Sequence[str]) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([*columns, "missing"])
-    for row in rows:
-        reasons: Dict[str, str] = {}
-        values = plain(row, reasons, "")
-        cells = ["n/a" if name in reasons else "" if values[name] is None else values[name] for name in columns]
-        writer.writerow([*cells, "; ".join(f"{name}: {reason}" for name, reason in reasons.items())])
-    return out.getvalue()
-
-
-def _frame(rows: Sequence[Dict[str, Any]], columns: Sequence[str]) -> Any:
-    try:
-        import pandas
-    except ImportError:
-        raise ImportError("to_pandas needs pandas: pip install pandas") from None
-    return pandas.DataFrame([[float(row[name]) if isinstance(row[name], Missing) else row[name] for name in columns]
-                             for row in rows], columns=list(columns))
-
-
-class Comparison:
-    """A table of names: how often, how long, how much.
-
-        table = profiler.compare(["batch_16", "batch_32"])
-        best = table.best("throughput")
-    """
-    COLUMNS = ("name", "count", "time_s", "mean_s", "p95_s", "self_percent", "peak_ram_mb", "peak_gpu_mb", "flops",
-               "throughput")
-
-    def __init__(self, metrics: List[Metrics]) -> None:
-        whole = sum(item.timing.self_time_s for item in metrics)
-        self.rows: List[Dict[str, Any]] = [{
-            "name": item.name, "count": item.timing.count, "time_s": item.timing.wall_time_s,
-            "mean_s": item.timing.mean_s, "p95_s": item.timing.p95_s,
-            "self_percent": item.timing.self_time_s / whole * 100 if whole > 0 else Missing("no time was measured"),
-            "peak_ram_mb": item.memory.peak_ram_mb, "peak_gpu_mb": item.memory.peak_gpu_mb,
-            "flops": item.compute.estimated_flops, "throughput": item.throughput} for item in metrics]
-
-    def best(self, column: str) -> str:
-        """The name with the most throughput, or with the least of another column.
-
-            profiler.compare().best("mean_s")
-        """
-        if column not in self.COLUMNS[1:]:
-            raise ValueError(f"no column {column!r}; there are {', '.join(self.COLUMNS[1:])}")
-        known = [row for row in self.rows if not isinstance(row[column], Missing)]
-        if not known:
-            raise ValueError(f"{column} is missing everywhere: {self.rows[0][column].reason}" if self.rows
-                             else "there is nothing to compare")
-        return (max if column == "throughput" else min)(known, key=lambda row: row[column])["name"]
-
-    def to_pandas(self) -> Any:
-        """A DataFrame with a row a name; needs pandas.
-
-            profiler.compare().to_pandas()
-        """
-        return _frame(self.rows, self.COLUMNS)
-
-    def to_csv(self, path: Optional[str] = None) -> str:
-        """The table as CSV text; also written to a path.
-
-            profiler.compare().to_csv("comparison.csv")
-        """
-        return _deliver(_csv(self.rows, self.COLUMNS), path)
-
-    def __str__(self) -> str:
-        table = [list(self.COLUMNS)] + [[show(row[name]) for name in self.COLUMNS] for row in self.rows]
-        widths = [max(len(line[i]) for line in table) for i in range(len(self.COLUMNS))]
-        return "\n".join("  ".join(cell.ljust(width) if i == 0 else cell.rjust(width)
-                                   for i, (cell, width) in enumerate(zip(line, widths))).rstrip() for line in table)
-
-    def _repr_html_(self) -> str:
-        from html import escape
-        head = "".join(f"<th>{escape(name)}</th>" for name in self.COLUMNS)
-        body = "".join("<tr>" + "".join(
-            f"<td title='{escape(row[name].reason, quote=True) if isinstance(row[name], Missing) else ''}'>"
-            f"{escape(show(row[name]))}</td>" for name in self.COLUMNS) + "</tr>" for row in self.rows)
-        return f"<table><tr>{head}</tr>{body}</table>"
-
-
-def detect_memory_leak(snapshots: Sequence[float], threshold_mb: float = 100.0) -> "LeakReport":
-    """Whether memory over snapshots in MB (of `get_current_memory()`) grew by more than a threshold.
-
-        report = tare.detect_memory_leak(snapshots)
-        if report:
-            print(report)
-    """
-    values = [float(value) for value in snapshots]
-    if not threshold_mb >= 0:
-        raise ValueError(f"threshold_mb is 0 or more, not {threshold_mb}")
-    if len(values) < 2:
-        return LeakReport(Missing("a growth needs two snapshots"), Missing("a growth needs two snapshots"), threshold_mb)
-    if any(value != value for value in values):
-        missing = Missing("a snapshot has no value")
-        return LeakReport(missing, missing, threshold_mb)
-    steps = [after - before for before, after in zip(values, values[1:])]
-    return LeakReport(values[-1] - values[0], 100.0 * sum(step > 0 for step in steps) / len(steps), threshold_mb)
-
-
-class LeakReport:
-    """True when more was grown than the threshold. `growing_percent` is how many of the steps went up: near 100, it
-    never stopped growing; a single jump is rather a cache that was filled.
-
-        report.growth_mb, report.growing_percent
-    """
-
-    def __init__(self, growth_mb: float, growing_percent: float, threshold_mb: float) -> None:
-        self.growth_mb = growth_mb
-        self.growing_percent = growing_percent
-        self.threshold_mb = threshold_mb
-
-    def __bool__(self) -> bool:
-        return self.growth_mb > self.threshold_mb
-
-    def __str__(self) -> str:
-        what = "memory may leak" if self else "no leak to be seen"
-        return f"{what}: {self.growth_mb:+.1f} MB, up in {self.growing_percent:.0f} % of the steps"

@@ -287,14 +287,14 @@ def diagnose_performance_issues(metrics: Any, *, ram_mb: float = 16000, cpu_perc
     ram, cpu = value("memory.peak_ram_mb"), value("system.cpu_percent")
     gpu, waiting = value("compute.gpu_utilization_percent"), value("system.disk_io_wait_percent")
     if ram > ram_mb:
-        issues.append(f"High memory usage: {ram:,.0f} MB at the peak (over {ram_mb:,.0f}). A smaller batch, a smaller "
-                      "model or lower precision needs less.")
+        issues.append(f"High memory usage: {ram:,.0f} MB at the peak (over {ram_mb:,.0f}). A smaller batch, a "
+                      "smaller model or lower precision needs less.")
     if cpu > cpu_percent:
-        issues.append(f"CPU bottleneck: the CPUs were busy {cpu:.0f} % of the time (over {cpu_percent:g}). Lighter data "
-                      "loading, or more machines, would help.")
+        issues.append(f"CPU bottleneck: the CPUs were busy {cpu:.0f} % of the time (over {cpu_percent:g}). Lighter "
+                      "data loading, or more machines, would help.")
     if gpu < gpu_percent:
-        issues.append(f"GPU underutilized: {gpu:.0f} % (under {gpu_percent:g}). It waits for work: larger batches, or "
-                      "faster loading of data.")
+        issues.append(f"GPU underutilized: {gpu:.0f} % (under {gpu_percent:g}). It waits for work: larger batches, "
+                      "or faster loading of data.")
     if waiting > io_wait_percent:
         issues.append(f"I/O bottleneck: the CPUs waited for disks {waiting:.0f} % of the time (over "
                       f"{io_wait_percent:g}). Prefetching, caching or a faster disk would help.")

@@ -133,7 +133,7 @@ def test_as_a_decorator():
     assert recorder.aggregate("twice").count == 3
 
 
-# ---- memory ---------------------------------------------------------------------------------------------------------
+# ---- memory --------------------------------------------------------------------------------------------------------
 
 def test_peaks_are_each_blocks_own():
     recorder = tare.Recorder()
@@ -247,7 +247,7 @@ print("well")
     assert out == "well\n"
 
 
-# ---- threads, tasks, generators, forks --------------------------------------------------------------------------------
+# ---- threads, tasks, generators, forks -----------------------------------------------------------------------------
 
 def test_threads_have_lanes_of_their_own():
     recorder = tare.Recorder(memory=False)
@@ -357,7 +357,8 @@ def test_a_forked_child_reads_its_own_memory():
 def tare_command():
     """The command that writes and reads traces: of the build, or on the path."""
     build = os.environ.get("TARE_BUILD") or os.path.join(os.path.dirname(__file__), "..", "..", "build")
-    for path in (os.path.join(build, "tare"), shutil.which("tare"), shutil.which("tare", path=sysconfig.get_path("scripts"))):
+    scripts = sysconfig.get_path("scripts")
+    for path in (os.path.join(build, "tare"), shutil.which("tare"), shutil.which("tare", path=scripts)):
         if path and os.access(path, os.X_OK):
             return os.path.abspath(path)
     raise FileNotFoundError("there is no tare command: build it, or name the build folder in TARE_BUILD")
@@ -383,7 +384,7 @@ tare.stop()
     assert spans["request_4499"]["calls"] == 1
 
 
-# ---- sums ---------------------------------------------------------------------------------------------------------------
+# ---- sums ----------------------------------------------------------------------------------------------------------
 
 def test_aggregates_agree_with_the_results():
     recorder = tare.Recorder(memory=False)
@@ -514,7 +515,7 @@ def test_a_recorder_that_holds_its_own_block_is_collected():
     assert gone == [1]
 
 
-# ---- the machine ---------------------------------------------------------------------------------------------------------
+# ---- the machine ---------------------------------------------------------------------------------------------------
 
 def test_the_machine_around_a_block():
     recorder = tare.Recorder(system=_core.MACHINE_CPU | _core.MACHINE_MEMORY | _core.MACHINE_NETWORK)
@@ -550,7 +551,7 @@ def test_the_sampler_runs_without_the_interpreter():
             _core.Sampler(interval, 1)
 
 
-# ---- missing ------------------------------------------------------------------------------------------------------------
+# ---- missing -------------------------------------------------------------------------------------------------------
 
 def test_missing_is_a_nan_with_a_reason():
     value = tare.Missing("no NVIDIA driver")

@@ -12,8 +12,7 @@ import time
 import pytest
 
 import tare
-from tare import _core, _parts, _sensors
-from tare.performance import Comparison
+from tare import Comparison, _core, _parts, _sensors
 
 MB = 1024 * 1024
 
@@ -29,7 +28,7 @@ def spin(seconds):
         pass
 
 
-# ---- the basics -----------------------------------------------------------------------------------------------------
+# ---- the basics ----------------------------------------------------------------------------------------------------
 
 def test_a_block():
     profiler = tare.PerformanceProfiler()
@@ -55,7 +54,8 @@ def test_every_switch_that_is_off_says_so():
         pass
     metrics = profiler.get_metrics()
     assert reason(metrics.memory.peak_gpu_mb) == reason(metrics.compute.gpu_utilization_percent) == "track_gpu=False"
-    assert reason(metrics.compute.estimated_flops) == reason(metrics.compute.flops_per_param) == "estimate_flops=False"
+    for value in (metrics.compute.estimated_flops, metrics.compute.flops_per_param):
+        assert reason(value) == "estimate_flops=False"
     assert reason(metrics.memory.average_ram_mb) == "detailed_memory=False"
     assert reason(metrics.temperature.cpu_celsius) == "track_cpu_temp=False"
     assert reason(metrics.network.bytes_received) == reason(metrics.network.bytes_sent) == "track_network=False"
@@ -133,8 +133,8 @@ def test_unknown_names_and_nothing_yet():
 
 
 @pytest.mark.parametrize("options, error", [
-    ({"memory_interval": 0}, ValueError), ({"memory_interval": -1}, ValueError), ({"system_interval": "1"}, TypeError),
-    ({"system_interval": math.nan}, ValueError), ({"memory_interval": True}, TypeError), ({"keep": -1}, ValueError),
+    ({"memory_interval": 0}, ValueError), ({"memory_interval": -1}, ValueError),
+    ({"system_interval": "1"}, TypeError), ({"system_interval": math.nan}, ValueError), ({"memory_interval": True}, TypeError), ({"keep": -1}, ValueError),
     ({"carbon_intensity": -1}, ValueError), ({"device": -1}, ValueError), ({"track_gpus": True}, TypeError),
 ])
 def test_bad_options(options, error):
@@ -152,7 +152,7 @@ def test_unbounded_names_stay_bounded():
     assert profiler.get_metrics("(other names)").timing.count == 4200 - 4096
 
 
-# ---- switches ---------------------------------------------------------------------------------------------------------
+# ---- switches ------------------------------------------------------------------------------------------------------
 
 def test_detailed_memory():
     profiler = tare.PerformanceProfiler(detailed_memory=True, memory_interval=0.005)
@@ -310,12 +310,13 @@ def test_lines():
     lines = profiler.get_line_profile()
     slow = [line for line in lines if line.time_percent > 10]
     assert slow and all(isinstance(line.line_number, int) for line in slow)
-    assert max(lines, key=lambda line: line.time_percent if line.function != "spin" else 0).source.strip() == "spin(0.02)"
+    slowest = max(lines, key=lambda line: line.time_percent if line.function != "spin" else 0)
+    assert slowest.source.strip() == "spin(0.02)"
     assert [line.line_number for line in profiler.get_line_profile("bottleneck_detection")] == [
         line.line_number for line in lines]
 
 
-# ---- torch ---------------------------------------------------------------------------------------------------------------
+# ---- torch ---------------------------------------------------------------------------------------------------------
 
 def test_flops_need_torch_in_the_block(monkeypatch):
     monkeypatch.delitem(sys.modules, "torch", raising=False)
@@ -350,7 +351,7 @@ def test_flops():
     assert profiler.get_metrics().compute.estimated_flops == 2 * 32 * 32 * 784
 
 
-# ---- tables --------------------------------------------------------------------------------------------------------------
+# ---- tables --------------------------------------------------------------------------------------------------------
 
 @pytest.fixture
 def profiled():

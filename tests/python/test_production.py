@@ -19,7 +19,7 @@ def baseline(tmp_path):
     return write
 
 
-# ---- regressions -----------------------------------------------------------------------------------------------------
+# ---- regressions ---------------------------------------------------------------------------------------------------
 
 class Detector(tare.PerformanceRegressionDetector):
     def __init__(self, path):
@@ -127,7 +127,7 @@ def test_a_baseline_is_written_and_read_again(tmp_path):
             tare.save_baseline(path, wrong)
 
 
-# ---- production --------------------------------------------------------------------------------------------------------
+# ---- production ----------------------------------------------------------------------------------------------------
 
 class Production(tare.ProductionProfiler):
     def __init__(self, **options):
@@ -219,7 +219,7 @@ def test_many_threads_serve():
     assert all(not isinstance(entry["internal_latency"], tare.Missing) for entry in production.metrics_log)
 
 
-# ---- what stands out -----------------------------------------------------------------------------------------------------
+# ---- what stands out -----------------------------------------------------------------------------------------------
 
 def results(ram=100.0, cpu=50.0, gpu=80.0, waiting=1.0):
     return types.SimpleNamespace(memory=types.SimpleNamespace(peak_ram_mb=ram),
