@@ -1,7 +1,6 @@
-"""One finished block as Python sees it, and how values are written: into JSON, into files, with their unit."""
+"""One finished block as Python sees it, and how values are written: into JSON, with their unit."""
 import math
 import os
-import tempfile
 from typing import Any, Callable, Dict, Optional, Union
 
 from . import _device
@@ -21,22 +20,6 @@ def put(target: Dict[str, Any], name: str, value: Any) -> None:
         target[name + "_reason"] = value.reason
     else:
         target[name] = None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def write_whole(path: PathLike, data: Union[str, bytes]) -> None:
-    """The file appears whole or not at all."""
-    folder, name = os.path.split(os.path.abspath(os.fspath(path)))
-    handle, draft = tempfile.mkstemp(prefix="." + name, dir=folder)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data.encode() if isinstance(data, str) else data)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(draft, 0o666 & ~mask)  # as open() would have made it
-        os.replace(draft, path)
-    except BaseException:
-        os.unlink(draft)
-        raise
 
 
 def megabytes(value: float, form: str = ".1f") -> str:

@@ -11,7 +11,8 @@ from typing import Any, Dict, List, Optional, TextIO
 from . import _bottlenecks, _core, _device, _tables
 from ._bottlenecks import Bottleneck
 from ._core import Missing, Recorder
-from .metric import COLUMNS, GB, Metric, PathLike, put, write_whole
+from ._files import write_whole
+from .metric import COLUMNS, GB, Metric, PathLike, put
 
 _DISABLED = "monitoring is disabled"
 

@@ -4,7 +4,7 @@ import math
 import os
 from typing import Any, Dict, List, Sequence, Tuple, Union
 
-from .metric import write_whole
+from ._files import write_whole
 
 _PANELS: Sequence[Tuple[str, str]] = (("cpu", "CPU (%)"), ("memory", "Memory (%)"), ("gpu_memory", "GPU memory (GB)"))
 _KINDS = ("png", "svg", "pdf", "jpg", "jpeg")

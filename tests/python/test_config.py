@@ -175,8 +175,8 @@ def test_the_small_readers_agree_with_the_real_ones():
 
 
 def test_readers_refuse_with_a_value_error_whatever_comes():
-    pieces = ["a", "tool.tare", "[", "]", "=", ":", "#", '"', "'", '"""', "\n", "  ", "\t", "true", "1", "-", "\\", "{",
-              "use_compile", "\0", "é"]
+    pieces = ["a", "tool.tare", "[", "]", "=", ":", "#", '"', "'", '"""', "\n", "  ", "\t", "true", "1", "-", "\\",
+              "{", "use_compile", "\0", "é"]
     chance = random.Random(7)
     read = 0
     for _ in range(3000):

@@ -139,8 +139,8 @@ def test_a_batch_that_is_left_is_not_counted(trace, capsys):
     assert counts["epoch_begin"] == counts["epoch_end"] == 3
 
 
-@pytest.mark.parametrize("given, error", [({"verbose_batches": -1}, ValueError), ({"verbose_batches": 2.5}, TypeError),
-                                          ({"device": "tpu"}, ValueError)])
+@pytest.mark.parametrize("given, error", [
+    ({"verbose_batches": -1}, ValueError), ({"verbose_batches": 2.5}, TypeError), ({"device": "tpu"}, ValueError)])
 def test_bad_arguments(given, error):
     with pytest.raises(error):
         tare.EpochPerformanceMonitor(**given)
@@ -180,7 +180,7 @@ def test_time_between_batches():
     assert any("num_workers" in advice for advice in found["loading"].advice)
 
 
-# ---- YAML -----------------------------------------------------------------------------------------------------------
+# ---- YAML ---------------------------------------------------------------------------------------------------
 
 YAML = """# conf/trainer/synthetic_with_memory.yaml
 trainer_params:

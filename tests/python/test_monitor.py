@@ -5,6 +5,7 @@ import gc
 import json
 import math
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -653,139 +654,7 @@ def test_monitor_performance_refuses():
         tare.monitor_performance("a")(5)
 
 
-# ---- a GPU, by a torch that only counts ----------------------------------------------------------------------------
-
-class Cuda:
-    """The part of torch.cuda that is asked, with memory that tests set."""
-
-    def __init__(self):
-        self.allocated = self.peak = self.reserved = 0
-        self.clock_ms = 0.0
-        self.done = True
-
-    def take(self, mb):
-        self.allocated += int(mb * 2 ** 20)
-        self.peak = max(self.peak, self.allocated)
-        self.reserved = max(self.reserved, self.allocated)
-
-    def is_initialized(self):
-        return True
-
-    def memory_allocated(self, device):
-        return self.allocated
-
-    def memory_reserved(self, device):
-        return self.reserved
-
-    def max_memory_allocated(self, device):
-        return self.peak
-
-    def reset_peak_memory_stats(self, device):
-        self.peak = self.allocated
-
-    def current_stream(self, device):
-        return None
-
-    def Event(self, enable_timing):
-        cuda = self
-
-        class Event:
-            def record(self, stream):
-                self.at = cuda.clock_ms
-
-            def query(self):
-                return cuda.done
-
-            def elapsed_time(self, other):
-                return other.at - self.at
-        return Event()
-
-
-GPU_SCRIPT = """
-import sys, types
-sys.path[:0] = {path!r}
-from test_monitor import Cuda
-torch = types.ModuleType("torch")
-torch.version = types.SimpleNamespace(cuda="12.4")
-torch.cuda = cuda = Cuda()
-torch.backends = types.SimpleNamespace(cudnn=types.SimpleNamespace(benchmark=True))
-sys.modules["torch"] = torch
-import tare
-"""
-
-
-def with_gpu(code):
-    """Runs the code in an interpreter whose torch counts as the class above does."""
-    script = GPU_SCRIPT.format(path=[os.path.dirname(__file__), *sys.path]) + code
-    done = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          timeout=60)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def test_a_parents_gpu_peak_is_not_lost_by_its_child():
-    with_gpu("""
-monitor = tare.PerformanceMonitor()
-with monitor.track("outer"):
-    cuda.take(900); cuda.take(-800)
-    with monitor.track("inner"):
-        cuda.take(50); cuda.take(-30)
-with monitor.track("after"):
-    pass
-with monitor.track("summed", aggregate=True):
-    cuda.take(5)
-inner, outer, after = monitor.get_metrics()
-assert (inner.operation, inner.gpu_delta_mb, inner.gpu_peak_mb) == ("inner", 20, 150)
-assert (outer.gpu_delta_mb, outer.gpu_peak_mb) == (120, 900)
-assert (after.gpu_delta_mb, after.gpu_peak_mb) == (0, 120)
-""")
-
-
-def test_device_time_is_never_waited_for():
-    with_gpu("""
-monitor = tare.PerformanceMonitor()
-with monitor.track("forward"):
-    cuda.clock_ms += 250
-cuda.done = False
-(metric,) = monitor.get_metrics()
-assert isinstance(metric.device_seconds, tare.Missing) and "not finished" in metric.device_seconds.reason
-cuda.done = True
-assert metric.device_seconds == 0.25 and metric.duration_seconds < 0.25
-assert not any(found.kind == "forward" for found in monitor.bottlenecks())
-""")
-
-
-def test_lines_with_a_gpu():
-    out = with_gpu("""
-with tare.track_performance("critical_operation"):
-    cuda.take(1024.3); cuda.take(-512.3)
-monitor = tare.EpochPerformanceMonitor(verbose_batches=1)
-monitor.on_epoch_start()
-monitor.on_batch_start(0); monitor.on_batch_end(0)
-monitor.on_epoch_end()
-assert monitor.cudnn_benchmark is True
-""")
-    lines = out.splitlines()
-    assert re.fullmatch(r"\[Performance\] critical_operation: 0\.\d{3}s, CPU [+-]\d+\.\dMB, GPU \+512\.0MB", lines[0])
-    assert lines[1] == "              GPU peak: 1024.3MB"
-    assert re.fullmatch(r"  Batch 0: 0\.\d{3}s, GPU 512\.0MB, CPU \d+\.\dMB", lines[2])
-    assert re.fullmatch(r"  Epoch end: 0\.\d{3}s total, GPU 512\.0MB, 1024MB reserved, peak 1024MB", lines[3])
-
-
-def test_a_framework_in_trouble_does_not_stop_the_program():
-    with_gpu("""
-def fail(*arguments):
-    raise RuntimeError("CUDA error: an illegal memory access was encountered")
-cuda.memory_allocated = cuda.Event = cuda.reset_peak_memory_stats = fail
-monitor = tare.PerformanceMonitor()
-with monitor.track("a"):
-    pass
-(metric,) = monitor.get_metrics()
-assert "illegal memory access" in metric.gpu_delta_mb.reason
-""")
-
-
-# ---- leaks ----------------------------------------------------------------------------------------------------------
+# ---- all of it
 
 def test_many_monitors_and_blocks_leave_nothing():
     def use():
@@ -805,3 +674,15 @@ def test_many_monitors_and_blocks_leave_nothing():
     gc.collect()
     assert len(gc.get_objects()) <= before + 20
     assert _core.rss() - rss < 4 << 20
+
+
+def test_the_six_examples_run():
+    script = pathlib.Path(__file__).resolve().parents[2] / "examples" / "performance_monitoring_examples.py"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, str(script)], stdout=subprocess.PIPE, text=True, timeout=120,
+                          env=environment)
+    assert done.returncode == 0
+    for words in ("PERFORMANCE SUMMARY", "AGGREGATE STATISTICS", "[Performance] critical_operation",
+                  "[Performance] data processing", "Batch timing:", "32 batches in 2 epochs", "num_workers"):
+        assert words in done.stdout, words
+    assert subprocess.run([sys.executable, str(script), "7"], stderr=subprocess.PIPE, env=environment).returncode == 2

@@ -1,0 +1,207 @@
+"""PerformanceMonitor and its friends where there is a GPU: a torch that only counts, a driver that looks like one."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+
+# ---- a GPU, by a torch that only counts ----------------------------------------------------------------------------
+
+class Cuda:
+    """The part of torch.cuda that is asked, with memory that tests set."""
+
+    def __init__(self):
+        self.allocated = self.peak = self.reserved = 0
+        self.clock_ms = 0.0
+        self.done = True
+
+    def take(self, mb):
+        self.allocated += int(mb * 2 ** 20)
+        self.peak = max(self.peak, self.allocated)
+        self.reserved = max(self.reserved, self.allocated)
+
+    def is_initialized(self):
+        return True
+
+    def memory_allocated(self, device):
+        return self.allocated
+
+    def memory_reserved(self, device):
+        return self.reserved
+
+    def max_memory_allocated(self, device):
+        return self.peak
+
+    def reset_peak_memory_stats(self, device):
+        self.peak = self.allocated
+
+    def current_stream(self, device):
+        return None
+
+    def Event(self, enable_timing):
+        cuda = self
+
+        class Event:
+            def record(self, stream):
+                self.at = cuda.clock_ms
+
+            def query(self):
+                return cuda.done
+
+            def elapsed_time(self, other):
+                return other.at - self.at
+        return Event()
+
+
+GPU_SCRIPT = """
+import sys, types
+sys.path[:0] = {path!r}
+from test_monitor_gpu import Cuda
+torch = types.ModuleType("torch")
+torch.version = types.SimpleNamespace(cuda="12.4")
+torch.cuda = cuda = Cuda()
+torch.backends = types.SimpleNamespace(cudnn=types.SimpleNamespace(benchmark=True))
+sys.modules["torch"] = torch
+import tare
+"""
+
+
+def with_gpu(code):
+    """Runs the code in an interpreter whose torch counts as the class above does."""
+    script = GPU_SCRIPT.format(path=[os.path.dirname(__file__), *sys.path]) + code
+    done = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_parents_gpu_peak_is_not_lost_by_its_child():
+    with_gpu("""
+monitor = tare.PerformanceMonitor()
+with monitor.track("outer"):
+    cuda.take(900); cuda.take(-800)
+    with monitor.track("inner"):
+        cuda.take(50); cuda.take(-30)
+with monitor.track("after"):
+    pass
+with monitor.track("summed", aggregate=True):
+    cuda.take(5)
+inner, outer, after = monitor.get_metrics()
+assert (inner.operation, inner.gpu_delta_mb, inner.gpu_peak_mb) == ("inner", 20, 150)
+assert (outer.gpu_delta_mb, outer.gpu_peak_mb) == (120, 900)
+assert (after.gpu_delta_mb, after.gpu_peak_mb) == (0, 120)
+""")
+
+
+def test_device_time_is_never_waited_for():
+    with_gpu("""
+monitor = tare.PerformanceMonitor()
+with monitor.track("forward"):
+    cuda.clock_ms += 250
+cuda.done = False
+(metric,) = monitor.get_metrics()
+assert isinstance(metric.device_seconds, tare.Missing) and "not finished" in metric.device_seconds.reason
+cuda.done = True
+assert metric.device_seconds == 0.25 and metric.duration_seconds < 0.25
+assert not any(found.kind == "forward" for found in monitor.bottlenecks())
+""")
+
+
+def test_lines_with_a_gpu():
+    out = with_gpu("""
+with tare.track_performance("critical_operation"):
+    cuda.take(1024.3); cuda.take(-512.3)
+monitor = tare.EpochPerformanceMonitor(verbose_batches=1)
+monitor.on_epoch_start()
+monitor.on_batch_start(0); monitor.on_batch_end(0)
+monitor.on_epoch_end()
+assert monitor.cudnn_benchmark is True
+""")
+    lines = out.splitlines()
+    assert re.fullmatch(r"\[Performance\] critical_operation: 0\.\d{3}s, CPU [+-]\d+\.\dMB, GPU \+512\.0MB", lines[0])
+    assert lines[1] == "              GPU peak: 1024.3MB"
+    assert re.fullmatch(r"  Batch 0: 0\.\d{3}s, GPU 512\.0MB, CPU \d+\.\dMB", lines[2])
+    assert re.fullmatch(r"  Epoch end: 0\.\d{3}s total, GPU 512\.0MB, 1024MB reserved, peak 1024MB", lines[3])
+
+
+def test_a_framework_in_trouble_does_not_stop_the_program():
+    with_gpu("""
+def fail(*arguments):
+    raise RuntimeError("CUDA error: an illegal memory access was encountered")
+cuda.memory_allocated = cuda.Event = cuda.reset_peak_memory_stats = fail
+monitor = tare.PerformanceMonitor()
+with monitor.track("a"):
+    pass
+(metric,) = monitor.get_metrics()
+assert "illegal memory access" in metric.gpu_delta_mb.reason
+""")
+
+
+# ---- the driver, by a library that looks like it -----------------------------------------------------------------
+
+FAKE_DRIVER = """
+#include <stdlib.h>
+#include <string.h>
+typedef struct { unsigned long long total, free, used; } memory;
+int nvmlInit_v2(void) { return getenv("FAKE_TROUBLE") ? 9 : 0; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device)
+{
+    *device = (void *)(size_t)(index + 1);
+    return index > 1 ? 2 : 0;
+}
+int nvmlDeviceGetHandleByUUID(const char *name, void **device)
+{
+    *device = (void *)2;
+    return strcmp(name, "GPU-b") ? 2 : 0;
+}
+int nvmlDeviceGetMemoryInfo(void *device, memory *info)
+{
+    info->used = (size_t)device << 30;
+    info->total = 8ull << 30;
+    return 0;
+}
+const char *nvmlErrorString(int result) { return result == 9 ? "Driver Not Loaded" : "Invalid Argument"; }
+"""
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory):
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if not compiler:
+        pytest.skip("no C compiler")
+    folder = tmp_path_factory.mktemp("driver")
+    (folder / "fake.c").write_text(FAKE_DRIVER)
+    subprocess.run([compiler, "-shared", "-fPIC", str(folder / "fake.c"), "-o", str(folder / "fake.so")], check=True)
+    return str(folder / "fake.so")
+
+
+def ask_driver(code, **environment):
+    done = subprocess.run([sys.executable, "-c", "import tare\nfrom tare import _core\n" + code],
+                          stdout=subprocess.PIPE, text=True, timeout=60,
+                          env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment})
+    assert done.returncode == 0
+    return done.stdout.strip()
+
+
+def test_the_drivers_memory(driver):
+    gib = 2 ** 30
+    ask = "print(*(_core.gpu_memory(n) for n in range(3)), sep=';')"
+    assert ask_driver(ask, TARE_NVML=driver) == (
+        f"({gib}, {8 * gib});({2 * gib}, {8 * gib});GPU 2: Invalid Argument (2)")
+    assert ask_driver(ask, TARE_NVML=driver, CUDA_VISIBLE_DEVICES="1,GPU-b") == (
+        f"({2 * gib}, {8 * gib});({2 * gib}, {8 * gib});GPU 2: Invalid Argument (2)")
+    assert "Driver Not Loaded" in ask_driver(ask, TARE_NVML=driver, FAKE_TROUBLE="1")
+    assert "no NVIDIA driver" in ask_driver(ask, TARE_NVML="/no such file")
+
+
+def test_monitoring_asks_the_driver_without_torch(driver):
+    assert ask_driver("m = tare.PerformanceMonitor(device=1); m.record_metrics()\n"
+                      "print(m.get_summary()['gpu_memory']['mean'])", TARE_NVML=driver) == "2.0"
+
+
+def test_a_program_without_cuda_has_no_gpu_values_of_blocks(driver):
+    assert ask_driver("m = tare.PerformanceMonitor()\nwith m.track('a'): pass\n"
+                      "print(repr(m.get_metrics()[0].gpu_delta_mb))", TARE_NVML=driver) == "n/a (CUDA was not in use)"
