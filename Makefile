@@ -51,7 +51,7 @@ clean:
 help:
 	@echo "make                     build tare and libtare into $(BUILD)/"
 	@echo "make demo                profile examples/mlp and show the report; both stay in demo/"
-	@echo "make test                all tests: gcc, the page in Chromium, clang, ASan and UBSan, TSan, fuzzers, house rules"
+	@echo "make test                all tests: gcc, the page in Chromium, clang, sanitizers, the Python package, fuzzers, house rules"
 	@echo "make bench               the figures of docs/PERFORMANCE.md on this machine"
 	@echo "make fuzz                fuzz every parser, FUZZ_SECONDS=$(FUZZ_SECONDS) each"
 	@echo "make install PREFIX=DIR  bin/tare, tare.h, libtare, tare.pc, man pages; DESTDIR is honoured"

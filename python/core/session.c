@@ -103,7 +103,7 @@ static PyObject *start(PyObject *module, PyObject *arguments, PyObject *named)
     Py_RETURN_NONE;
 }
 
-PyDoc_STRVAR(stop_doc, "stop()\n--\n\nEnds what tare.start began; the trace is then whole.");
+PyDoc_STRVAR(stop_doc, "stop()\n--\n\nEnds what tare.start began; the trace is then whole.\n\n    tare.stop()\n");
 static PyObject *stop(PyObject *module, PyObject *nothing)
 {
     (void)module, (void)nothing;
@@ -144,17 +144,24 @@ static PyObject *thread_name(PyObject *module, PyObject *name)
 static PyMethodDef functions[] = {
     {"mark", mark, METH_O, mark_doc},
     {"counter", counter, METH_VARARGS, counter_doc},
-    {"step_begin", step_begin, METH_O, "step_begin(index)\n--\n\nBegins a training loop's iteration."},
-    {"step_next", step_next, METH_O, "step_next(index)\n--\n\nEnds the open step and begins the next one."},
-    {"step_end", step_end, METH_NOARGS, "step_end()\n--\n\nEnds the open step."},
-    {"epoch_begin", epoch_begin, METH_O, "epoch_begin(index)\n--\n\nBegins an epoch."},
-    {"epoch_next", epoch_next, METH_O, "epoch_next(index)\n--\n\nEnds the open epoch and begins the next one."},
-    {"epoch_end", epoch_end, METH_NOARGS, "epoch_end()\n--\n\nEnds the open epoch."},
-    {"pause", pause_now, METH_NOARGS, "pause()\n--\n\nRecords nothing until tare.resume()."},
-    {"resume", resume_now, METH_NOARGS, "resume()\n--\n\nRecords again."},
-    {"recording", recording, METH_NOARGS, "recording()\n--\n\nTrue while events are being kept."},
-    {"output", output, METH_NOARGS, "output()\n--\n\nThe path of the trace being written; None when none is."},
-    {"thread_name", thread_name, METH_O, "thread_name(name)\n--\n\nThis thread's name in the views."},
+    {"step_begin", step_begin, METH_O, "step_begin(index)\n--\n\nBegins a training loop's iteration.\n\n"
+     "    tare.step_begin(0)\n"},
+    {"step_next", step_next, METH_O, "step_next(index)\n--\n\nEnds the open step and begins the next one.\n\n"
+     "    for index, batch in enumerate(loader):\n        tare.step_next(index)\n"},
+    {"step_end", step_end, METH_NOARGS, "step_end()\n--\n\nEnds the open step.\n\n    tare.step_end()\n"},
+    {"epoch_begin", epoch_begin, METH_O, "epoch_begin(index)\n--\n\nBegins an epoch.\n\n    tare.epoch_begin(0)\n"},
+    {"epoch_next", epoch_next, METH_O, "epoch_next(index)\n--\n\nEnds the open epoch and begins the next one.\n\n"
+     "    tare.epoch_next(epoch)\n"},
+    {"epoch_end", epoch_end, METH_NOARGS, "epoch_end()\n--\n\nEnds the open epoch.\n\n    tare.epoch_end()\n"},
+    {"pause", pause_now, METH_NOARGS, "pause()\n--\n\nRecords nothing until tare.resume().\n\n    tare.pause()\n"},
+    {"resume", resume_now, METH_NOARGS, "resume()\n--\n\nRecords again after tare.pause().\n\n    tare.resume()\n"},
+    {"recording", recording, METH_NOARGS, "recording()\n--\n\nTrue while events are being kept.\n\n"
+     "    if tare.recording():\n        tare.counter(\"loss\", loss.item())\n"},
+    {"output", output, METH_NOARGS,
+     "output()\n--\n\nThe path of the trace of this process; None when there is none.\n\n"
+     "    tare.report(tare.output())\n"},
+    {"thread_name", thread_name, METH_O, "thread_name(name)\n--\n\nThis thread's name in the views.\n\n"
+     "    tare.thread_name(\"loader\")\n"},
     {"start", (PyCFunction)(void (*)(void))start, METH_VARARGS | METH_KEYWORDS, start_doc},
     {"stop", stop, METH_NOARGS, stop_doc},
     {NULL, NULL, 0, NULL},

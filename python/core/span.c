@@ -185,7 +185,7 @@ static PyObject *begin(PyObject *module, PyObject *of)
     Py_RETURN_NONE;
 }
 
-PyDoc_STRVAR(end_doc, "end(span)\n--\n\nEnds a span begun by tare.begin.");
+PyDoc_STRVAR(end_doc, "end(span)\n--\n\nEnds a span begun by tare.begin.\n\n    tare.end(load)\n");
 static PyObject *end(PyObject *module, PyObject *of)
 {
     (void)module;
@@ -237,7 +237,7 @@ static PyGetSetDef members[] = {
 static PyTypeObject span_type = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "tare.Span",
-    .tp_doc = "A block of code that is timed; made by tare.span.",
+    .tp_doc = "A block of code that is timed; made by tare.span.\n\n    forward = tare.span(\"forward\")\n",
     .tp_basicsize = sizeof(span),
     .tp_dealloc = drop,
     .tp_repr = show,

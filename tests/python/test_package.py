@@ -30,9 +30,14 @@ def test_the_command_is_beside_it(bench):
     assert bench.call(bench.command, "--version").out.split()[-1] == tare.__version__
 
 
-def test_every_public_name_says_what_it_does():
-    without = [name for name, thing in public().items() if callable(thing) and not inspect.getdoc(thing)]
-    assert without == []
+DOCS = runpy.run_path(os.path.join(ROOT, "tools", "python-docs"))
+
+
+def test_every_public_name_says_what_it_does_with_an_example():
+    texts = {name: DOCS["text_of"](thing) for name, thing in public().items() if callable(thing)}
+    assert [name for name, text in texts.items() if not text] == []
+    # What another call makes has its example there.
+    assert [name for name, text in texts.items() if "```python" not in text and "made by" not in text] == []
 
 
 def stub_names(path):
@@ -57,9 +62,8 @@ def test_the_stubs_match_the_extension():
 
 def test_the_reference_is_up_to_date():
     """docs/PYTHON.md is made from the docstrings by tools/python-docs."""
-    made = runpy.run_path(os.path.join(ROOT, "tools", "python-docs"))["page"]()
     written = open(os.path.join(ROOT, "docs", "PYTHON.md"), encoding="utf-8").read()
-    assert written == made, "run tools/python-docs with an interpreter that has the package"
+    assert written == DOCS["page"](), "run tools/python-docs with an interpreter that has the package"
 
 
 # ---- reports -----------------------------------------------------------------------------------------

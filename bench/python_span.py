@@ -1,0 +1,138 @@
+# python_span: what a span costs in Python, against an empty context manager of C, torch's record_function and a tracker
+# that asks psutil, all in turn in one process that records.
+# One thread. Must not know how a span is recorded.
+"""usage: python bench/python_span.py"""
+import importlib.util
+import os
+import statistics
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+
+import rows
+from figures import Figure
+
+ROUNDS, LOOPS = (7, 20000) if rows.QUICK else (41, 50000)
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def empty_manager(folder):
+    """An instance of the empty context manager, built for this interpreter; None: it cannot be."""
+    path = os.path.join(folder, "python_empty" + sysconfig.get_config_var("EXT_SUFFIX"))
+    command = ["cc", "-O2", "-fPIC", "-shared", "-I" + sysconfig.get_path("include"),
+               os.path.join(HERE, "python_empty.c"), "-o", path]
+    try:
+        subprocess.run(command, check=True, stderr=subprocess.PIPE)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    spec = importlib.util.spec_from_file_location("python_empty", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.Empty()
+
+
+def subject(body, **names):
+    """A function of a number of loops that runs the body so often, and gives ns for one."""
+    source = (f"def run(n):\n    loops = range(n)\n    from_ns = clock()\n    for _ in loops:\n        {body}\n"
+              f"    return (clock() - from_ns) / n\n")
+    space = {"clock": time.perf_counter_ns, **names}
+    exec(source, space)
+    return space["run"]
+
+
+def psutil_tracker():
+    """What seed trackers do: time and resident memory before and after, kept in a list."""
+    import contextlib
+
+    import psutil
+    process = psutil.Process()
+    kept = []
+
+    @contextlib.contextmanager
+    def track(name):
+        memory, from_s = process.memory_info().rss, time.time()
+        try:
+            yield
+        finally:
+            kept.append((name, time.time() - from_s, process.memory_info().rss - memory))
+            del kept[:-100]
+    return track
+
+
+def subjects(folder):
+    import tare
+    empty = empty_manager(folder)
+    if empty is None:
+        return None
+    found = {
+        "loop": (subject("pass"), 1),
+        "empty": (subject("with empty: pass", empty=empty), 1),
+        "span": (subject("with span: pass", span=tare.span("span")), 1),
+        "named": (subject("with span('named'): pass", span=tare.span), 1),
+        "calls": (subject("begin(s); end(s)", begin=tare.begin, end=tare.end, s=tare.span("calls")), 1),
+        "block": (subject("with block('block', aggregate=True): pass", block=tare.Recorder(cpu=False).block), 50),
+    }
+    if importlib.util.find_spec("psutil"):
+        found["psutil"] = (subject("with track('x'): pass", track=psutil_tracker()), 100)
+    if importlib.util.find_spec("torch"):
+        from torch.profiler import record_function
+        found["torch"] = (subject("with record_function('x'): pass", record_function=record_function), 50)
+    return found
+
+
+def measure(found):
+    """{subject: ns in each round, the loop taken off}"""
+    times = {name: [] for name in found}
+    for _ in range(ROUNDS):
+        for name, (run, slower) in found.items():
+            times[name].append(run(max(LOOPS // slower, 200)))
+            time.sleep(0.003)  # the collector empties what the spans filled
+    loop = statistics.median(times.pop("loop"))
+    return {name: [max(one - loop, 0.1) for one in taken] for name, taken in times.items()}
+
+
+def recorded(found, path):
+    """The times while a trace is written, and how many spans found no room on the way to it."""
+    import tare
+    tare.start(path, max_bytes=64 << 20)
+    times = measure(found)
+    tare.stop()
+    return times, tare.report(path).run.dropped_spans
+
+
+def ratio(figure, above, below, absent=""):
+    if not above or not below:
+        figure.reason = absent
+        return
+    for one, other in zip(above, below):
+        figure.add(one / other)
+    figure.note = f"{statistics.median(above):.0f} to {statistics.median(below):.0f} ns"
+
+
+def main():
+    figures = [Figure("with tare.span(…) kept in a variable, against an empty one", "x", 2),
+               Figure("with tare.span(\"name\"), against an empty one", "x", 2),
+               Figure("tare.begin(s); tare.end(s), against an empty one", "x", 1),
+               Figure("torch's record_function, against a span", "x", 5, at_least=True),
+               Figure("a tracker by psutil, against a block with the same readings", "x", 30, at_least=True)]
+    with tempfile.TemporaryDirectory() as folder:
+        found = subjects(folder)
+        if found is None:
+            for one in figures:
+                one.reason = "no C compiler, or no headers of this Python"
+        else:
+            times, dropped = recorded(found, os.path.join(folder, "span.tare"))
+            if dropped:  # which costs less than to keep them
+                sys.exit(f"{dropped} spans were dropped: the machine is too busy for this")
+            ratio(figures[0], times["span"], times["empty"])
+            ratio(figures[1], times["named"], times["empty"])
+            ratio(figures[2], times["calls"], times["empty"])
+            ratio(figures[3], times.get("torch"), times["named"], "torch is not installed")
+            ratio(figures[4], times.get("psutil"), times["block"], "psutil is not installed")
+    rows.show(figures)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
