@@ -1,0 +1,114 @@
+"""Two ways of computing the same, run in turn and compared: what an optimization gains."""
+import statistics
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from . import _device, _torchprofiler, _torchstate
+from ._core import Missing, Recorder
+
+MB = 1024.0 * 1024.0
+GAIN = 1.03  # less is noise
+
+
+class Trial(NamedTuple):
+    """Two ways, run in turn: seconds of each round, a side each."""
+    first: List[float]
+    second: List[float]
+
+    @property
+    def speedup(self) -> float:
+        """Of the medians."""
+        after = statistics.median(self.second)
+        return statistics.median(self.first) / after if after > 0 else Missing("the clock saw no time pass")
+
+    @property
+    def helps(self) -> bool:
+        """Faster by more than noise, and in most of the rounds."""
+        wins = sum(b < a for a, b in zip(self.first, self.second))
+        return bool(self.speedup > GAIN) and wins * 4 >= 3 * len(self.first)
+
+
+def interleaved(first: Callable[[], None], second: Callable[[], None], rounds: int, settle: Callable[[], None]) -> Trial:
+    """Runs both in turn, the order changing from round to round, so that a machine's moods meet both alike. settle
+    waits for a device; it is inside the time, once a side and round."""
+    recorder = Recorder(memory=False, cpu=False, keep=1)
+    sides: Tuple[List[float], List[float]] = ([], [])
+    pair = ((first, recorder.block("benchmark_original")), (second, recorder.block("benchmark_optimized")))
+    for turn in range(rounds):
+        for which in (0, 1) if turn % 2 == 0 else (1, 0):
+            run, block = pair[which]
+            settle()
+            with block:
+                run()
+                settle()
+            sides[which].append(recorder.last().wall_s)
+    return Trial(*sides)
+
+
+class Trainee:
+    """A copy of a model in training, on batches that are there already: nothing but computing is timed."""
+
+    def __init__(self, model: Any, batches: Sequence[Any], loss_fn: Optional[Callable[..., Any]]) -> None:
+        import torch
+        self.model = model
+        self.model.train()
+        self.device = _torchstate.device_of(model)
+        self.batches = batches
+        self.loss_fn = loss_fn
+        weights = [one for one in model.parameters() if one.requires_grad]
+        self.optimizer = torch.optim.SGD(weights, lr=1e-6) if weights else None
+
+    def step(self, batch: Any) -> None:
+        call = _torchstate.call_of(self.model, batch)
+        output = self.model(*call.args, **call.kwargs)
+        loss = _torchstate.loss_of(output, call, self.loss_fn)
+        if self.optimizer is not None and loss.requires_grad:
+            self.optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            self.optimizer.step()
+
+    def epoch(self) -> None:
+        for batch in self.batches:
+            self.step(batch)
+
+    def peak_mb(self) -> float:
+        """What a step takes at most above the weights: by torch's count of its tensors."""
+        import torch
+        self.step(self.batches[0])
+        if self.optimizer is not None:
+            self.optimizer.zero_grad(set_to_none=True)
+        if self.device.type == "cuda":
+            peaks = _device.peaks(self.device.index or 0)  # that way nobody else's peak is lost
+            reading = peaks.begin()
+            self.step(self.batches[0])
+            torch.cuda.synchronize(self.device)
+            peaks.end(reading)
+            return (reading.peak - reading.before) / MB
+        try:
+            with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profiler:
+                self.step(self.batches[0])
+            peak = _torchprofiler.peak_bytes(profiler)
+        except Exception as error:
+            return Missing(f"torch's profiler could not count memory: {error}")
+        return peak / MB if peak is not None else Missing("torch's profiler did not count memory")
+
+
+def side(seconds: List[float], steps: int, samples: Optional[int], peak_mb: float) -> Dict[str, Any]:
+    """One side of a comparison, as a report has it; times are medians over the rounds."""
+    total = statistics.median(seconds)
+    counted = Missing("the batches have no first dimension to count") if samples is None else samples
+    rate = steps / total if total > 0 else Missing("the clock saw no time pass")
+    return {"total_time": total, "avg_step_time": total / steps, "throughput": rate,
+            "samples_per_second": counted / total if total > 0 else rate, "peak_memory_mb": peak_mb,
+            "std": statistics.stdev(seconds) if len(seconds) > 1 else Missing("one round has no deviation"),
+            "rounds": [float(one) for one in seconds]}
+
+
+def improvements(before: Dict[str, Any], after: Dict[str, Any]) -> Dict[str, Any]:
+    """time_improvement_percent, memory_improvement_percent and speedup_factor."""
+    was, now = before["total_time"], after["total_time"]
+    memory, less = before["peak_memory_mb"], after["peak_memory_mb"]
+    none = Missing("the clock saw no time pass")
+    return {"time_improvement_percent": 100 * (was - now) / was if was > 0 else none,
+            "memory_improvement_percent": 100 * (memory - less) / memory if memory != 0 else Missing(
+                "a step takes no memory of its own"),
+            "speedup_factor": was / now if now > 0 else none}

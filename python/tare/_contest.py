@@ -1,0 +1,90 @@
+"""Optimizations of a model against the model as it is: who trains faster, with the same results."""
+from typing import Any, Dict, List, Optional
+
+from . import _benchmark, _torchstate
+from .config import ProfilingConfig
+from .optimize import OPTIMIZATIONS, Unfit, verify
+
+
+class Contest:
+    """Optimizations one after the other, each against the best so far."""
+
+    def __init__(self, config: ProfilingConfig, model: Any, batches: List[Any], loss_fn: Any, rounds: int,
+                 tolerance: Optional[float]) -> None:
+        device = _torchstate.device_of(model)
+        self.config = config
+        self.batches = [_torchstate.to_device(batch, device) for batch in batches]
+        self.loss_fn = loss_fn
+        self.rounds = rounds
+        self.tolerance = tolerance
+        self.device = device
+        self.reference = _torchstate.copy_of(model)
+        self.candidates: List[Dict[str, Any]] = []
+
+    def _trainee(self, model: Any) -> _benchmark.Trainee:
+        return _benchmark.Trainee(model, self.batches, self.loss_fn)
+
+    def _against(self, first: Any, second: Any) -> _benchmark.Trial:
+        one, other = self._trainee(first), self._trainee(second)
+        for trainee in (one, other):
+            trainee.step(self.batches[0])  # compiles, allocates
+        return _benchmark.interleaved(one.epoch, other.epoch, self.rounds, lambda: _torchstate.synchronize(self.device))
+
+    def run(self) -> Dict[str, Any]:
+        best, kept, trial = self.reference, [], None
+        for one in OPTIMIZATIONS if self.config.enable_optimizations else ():
+            if getattr(self.config, one.switch):
+                changed, tried = self._try(one, best)
+                if changed is not None:
+                    best, trial = changed, tried if not kept else None
+                    kept.append(self.candidates[-1]["name"])
+        original = self.reference
+        if not kept:
+            trial = self._alone(original)
+        elif trial is None:  # several: the last was tried against the others, not against the original
+            trial = self._against(original, best)
+        return self._report(trial, kept, best)
+
+    def _alone(self, model: Any) -> _benchmark.Trial:
+        trainee = self._trainee(model)
+        trainee.step(self.batches[0])
+        trial = _benchmark.interleaved(trainee.epoch, lambda: None, self.rounds,
+                                       lambda: _torchstate.synchronize(self.device))
+        return _benchmark.Trial(trial.first, trial.first)
+
+    def _try(self, one: Any, best: Any) -> Any:
+        told: Dict[str, Any] = {"name": one.name(best)}
+        self.candidates.append(told)
+        try:
+            changed = one.apply(_torchstate.copy_of(best))
+        except Unfit as error:
+            told.update(status="skipped", reason=str(error))
+            return None, None
+        limit = one.tolerance if self.tolerance is None else self.tolerance
+        told.update(verify(self.reference, changed, self.batches[0], limit))
+        if not told["accepted"]:
+            told["status"] = "rejected"
+            return None, None
+        trial = self._against(best, changed)
+        told.update(speedup=trial.speedup, helps=trial.helps)
+        if not trial.helps:
+            told.update(status="rejected", reason=f"it does not help: {trial.speedup:.2f}x when measured")
+            return None, None
+        told["status"] = "kept"
+        return changed, trial
+
+    def _report(self, trial: _benchmark.Trial, kept: List[str], best: Any) -> Dict[str, Any]:
+        counts = [_torchstate.samples_in(batch) for batch in self.batches]
+        samples = None if None in counts else sum(counts)
+        steps = len(self.batches)
+        memory = self._trainee(self.reference).peak_mb()
+        less = self._trainee(best).peak_mb() if kept else memory
+        original = _benchmark.side(trial.first, steps, samples, memory)
+        optimized = {**_benchmark.side(trial.second, steps, samples, less), "optimizations_applied": kept}
+        notes = [] if self.loss_fn is not None else [_torchstate.SURROGATE + ", unless the model has its own"]
+        if not kept:
+            notes.append("no optimization was kept: the optimized model is the original")
+        return {"original": original, "optimized": optimized,
+                "improvements": _benchmark.improvements(original, optimized), "candidates": self.candidates,
+                "steps": steps, "rounds": self.rounds, "notes": notes,
+                "status": "measured" if kept else "measured: nothing helped", "saved": []}
