@@ -1,0 +1,116 @@
+"""Runs a block of a seed document: its import changed to tare, its placeholders filled, what it prints caught."""
+import ast
+import contextlib
+import importlib
+import io
+import linecache
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+# What the documents import from, each by the name its own project gave it.
+FOREIGN = {"cookbook.measure", "code_profiling_optimization_system", "src.utils.memory_monitor",
+           "model_evaluation.pipeline"}
+# What a reader of the document has imported once its first block has run.
+IMPORTED = {
+    "000": ("PerformanceProfiler",),
+    "001": ("ProfilingConfig", "create_profiling_config", "CodeProfiler"),
+    "004": ("PerformanceMonitor", "EpochPerformanceMonitor", "track_performance", "monitor_performance"),
+}
+
+
+class _ToTare(ast.NodeTransformer):
+    """Changes import lines to tare, and drops definitions of what tare itself provides where a check says so."""
+
+    def __init__(self, modules, dropped):
+        self.modules, self.dropped, self.left = modules, dropped, set(dropped)
+
+    def visit_ImportFrom(self, node):
+        if node.module in self.modules:
+            node.module = "tare"
+        return node
+
+    def _definition(self, node):
+        if node.name not in self.dropped:
+            return node
+        self.left.discard(node.name)
+        return None
+
+    visit_ClassDef = visit_FunctionDef = _definition
+
+
+class Done:
+    """A block that has run: what it printed, and by item the names it left behind."""
+
+    def __init__(self, names, out):
+        self.names, self.out = names, out
+        self.lines = out.splitlines()
+
+    def __getitem__(self, name):
+        return self.names[name]
+
+
+class Snippet:
+    """A block in a folder of its own, ready to be run by its check."""
+
+    def __init__(self, block, folder):
+        self.block, self.folder = block, pathlib.Path(folder)
+        self.text = block.text
+
+    def run(self, ours=(), also=(), prelude="", **names):
+        """Runs a Python block. `ours` are the definitions in it that tare provides; `also` further modules whose
+        import becomes tare's; `prelude` stands before it in the same file; `names` fill its placeholders."""
+        tare = importlib.import_module("tare")
+        change = _ToTare(FOREIGN | set(also), ours)
+        tree = change.visit(ast.parse(self.text))
+        assert not change.left, f"the block does not define {sorted(change.left)}"
+        path = self.folder / "snippet.py"
+        path.write_text(prelude + ast.unparse(ast.fix_missing_locations(tree)) + "\n", encoding="utf-8")
+        linecache.checkcache(str(path))
+        space = {name: getattr(tare, name) for name in (*IMPORTED.get(self.block.document, ()), *ours)}
+        space.update(names, __name__="snippet", __file__=str(path))
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out), self.inside():
+            exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), space)
+        return Done(space, out.getvalue())
+
+    @contextlib.contextmanager
+    def inside(self):
+        before = os.getcwd()
+        os.chdir(self.folder)
+        try:
+            yield self.folder
+        finally:
+            os.chdir(before)
+
+    def commands(self):
+        """The command lines of a shell block, without its comments."""
+        return [line.strip() for line in self.text.splitlines() if line.strip() and not line.startswith("#")]
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def python(self, *words, folder=None):
+        """An interpreter like this one, with the package this one has; what it printed."""
+        tare = importlib.import_module("tare")
+        site = str(pathlib.Path(tare.__file__).resolve().parents[1])
+        env = {key: value for key, value in os.environ.items() if not key.startswith("TARE_")}
+        env["PYTHONPATH"] = os.pathsep.join([site, *filter(None, [env.get("PYTHONPATH")])])
+        env["PYTHONIOENCODING"] = "utf-8"
+        done = subprocess.run([sys.executable, *map(str, words)], cwd=str(folder or self.folder), env=env, text=True,
+                              encoding="utf-8", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, timeout=300)
+        assert done.returncode == 0, (words, done.returncode, done.stdout[-2000:], done.stderr[-4000:])
+        return done.stdout
+
+
+def need(*modules):
+    """Skips the check that asks where a module it cannot do without is not installed."""
+    for name in modules:
+        pytest.importorskip(name, reason=f"{name} is not installed: this snippet was not run")
