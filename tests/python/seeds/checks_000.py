@@ -44,8 +44,8 @@ def advanced(snippet):
         fill.spin(0.01)
     metrics = profiler.get_metrics()
     assert metrics.memory.average_ram_mb > 0 and metrics.memory.anonymous_mb >= len(kept) / fill.MB
-    _missing(metrics.network.received_bytes, "track_network=False")
-    _missing(metrics.carbon.co2_grams, "track_carbon=False")
+    _missing(metrics.network.bytes_received, "track_network=False")
+    _missing(metrics.carbon.grams_co2, "track_carbon=False")
     degrees = metrics.temperature.cpu_celsius
     assert -50 < degrees < 150 or isinstance(degrees, tare.Missing) and degrees.reason != "track_cpu_temp=False"
     gpu = metrics.memory.peak_gpu_mb
@@ -101,7 +101,7 @@ def breakdown(snippet):
     shares = [float(share) for share in re.findall(r"^\w+: \d+\.\d{3}s \((\d+\.\d)%\)$", done.out, re.M)]
     assert len(shares) == 5 and abs(sum(shares) - 100) < 0.5, shares
     whole = done["profiler"].get_metrics("complete_pipeline").timing.wall_time_s
-    assert abs(sum(report.values()) - whole) < 1e-3 * whole
+    assert sum(report.values()) <= whole * CLOSE  # what the profiler itself took is in none of them
     assert done["results"] == "evaluate"
 
 

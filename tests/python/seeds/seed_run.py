@@ -6,6 +6,7 @@ import io
 import linecache
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -56,16 +57,21 @@ class Done:
 class Snippet:
     """A block in a folder of its own, ready to be run by its check."""
 
-    def __init__(self, block, folder):
-        self.block, self.folder = block, pathlib.Path(folder)
+    def __init__(self, block, folder, blocks):
+        self.block, self.folder, self._blocks = block, pathlib.Path(folder), blocks
         self.text = block.text
 
-    def run(self, ours=(), also=(), prelude="", **names):
+    def other(self, heading, number=1):
+        """The text of another block of the same document."""
+        return self._blocks[self.block.document, heading, number].text
+
+    def run(self, ours=(), also=(), prelude="", said=None, **names):
         """Runs a Python block. `ours` are the definitions in it that tare provides; `also` further modules whose
-        import becomes tare's; `prelude` stands before it in the same file; `names` fill its placeholders."""
+        import becomes tare's; `prelude` stands before it in the same file; `said` has a statement for each comment
+        of the form "# ... what is left out ..."; `names` fill its placeholders."""
         tare = importlib.import_module("tare")
         change = _ToTare(FOREIGN | set(also), ours)
-        tree = change.visit(ast.parse(self.text))
+        tree = change.visit(ast.parse(self._filled(said or {})))
         assert not change.left, f"the block does not define {sorted(change.left)}"
         path = self.folder / "snippet.py"
         path.write_text(prelude + ast.unparse(ast.fix_missing_locations(tree)) + "\n", encoding="utf-8")
@@ -77,6 +83,16 @@ class Snippet:
             exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), space)
         return Done(space, out.getvalue())
 
+    def _filled(self, said):
+        found = set()
+
+        def fill(match):
+            found.add(match.group(2))
+            return match.group(1) + said.get(match.group(2), match.group(0).strip())
+        text = re.sub(r"^([ ]*)# \.\.\. (.+?) \.\.\.$", fill, self.text, flags=re.M)
+        assert found >= set(said), f"the block leaves out {sorted(found)}, not {sorted(set(said) - found)}"
+        return text
+
     @contextlib.contextmanager
     def inside(self):
         before = os.getcwd()
@@ -85,6 +101,13 @@ class Snippet:
             yield self.folder
         finally:
             os.chdir(before)
+
+    def printed(self, function):
+        """What a function prints, in the folder of the snippet."""
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out), self.inside():
+            function()
+        return out.getvalue()
 
     def commands(self):
         """The command lines of a shell block, without its comments."""

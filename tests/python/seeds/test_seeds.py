@@ -27,12 +27,13 @@ def test_every_block_is_listed_in_order():
 
 
 @with_documents
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning")  # of torch, of what the documents call
 @pytest.mark.parametrize("key", [key for key, entry in ENTRIES.items() if entry.check], ids=_name)
 def test_snippet(key, tmp_path):
     entry = ENTRIES[key]
     need(*entry.needs)
     try:
-        entry.check(Snippet(BLOCKS[key], tmp_path))
+        entry.check(Snippet(BLOCKS[key], tmp_path, BLOCKS))
     except pytest.skip.Exception:
         raise
     except BaseException:
