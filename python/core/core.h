@@ -34,12 +34,6 @@ int tare__py_add_laps(PyObject *module);
 PyObject *tare__py_missing(const char *reason);
 /* introduce.c: tells the trace who records, once it does. */
 void tare__py_introduce(void);
-int tare__py_add_lines(PyObject *module);
-int tare__py_add_call(PyObject *module);
-int tare__py_add_monitor(PyObject *module);
-int tare__py_add_watch(PyObject *module);
-int tare__py_add_gpu(PyObject *module);
-int tare__py_add_laps(PyObject *module);
 
 /* ---- the stack of a thread's open spans (stack.c) ------------------------------------------------------ */
 /* Spans of one thread are nested in the trace. Where Python's are not (a generator is left in the middle of a

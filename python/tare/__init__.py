@@ -10,35 +10,46 @@ from typing import TYPE_CHECKING as _CHECKING
 if _CHECKING:
     from ._bottlenecks import Bottleneck  # noqa: F401
     from ._report import Report, Row, report  # noqa: F401
+    from ._torchprofiler import PyTorchProfiler  # noqa: F401
     from .config import ProfilerAction, ProfilingConfig, create_profiling_config, load_settings  # noqa: F401
+    from .dataloading import DataLoadingProfiler  # noqa: F401
     from .epoch import EpochPerformanceMonitor  # noqa: F401
     from .functions import FunctionProfiler, profile_function  # noqa: F401
     from .lines import LineProfile, profile_lines  # noqa: F401
     from .metric import Metric  # noqa: F401
     from .monitor import PerformanceMonitor, cudnn_benchmark  # noqa: F401
     from .notebook import load_ipython_extension, unload_ipython_extension  # noqa: F401
+    from .optimize import ModelOptimizer  # noqa: F401
     from .performance import Comparison, LeakReport, PerformanceProfiler, detect_memory_leak  # noqa: F401
+    from .pipeline import CodeProfiler, PipelineReport  # noqa: F401
     from .production import (  # noqa: F401
         PerformanceRegressionDetector, PerformanceRegressionWarning, ProductionProfiler, RegressionCheck,
         SlaViolationWarning, diagnose_performance_issues, save_baseline)
+    from .recommend import Recommendation  # noqa: F401
     from .track import monitor_performance, track_performance  # noqa: F401
 
 # Imported when they are first asked for: an interpreter that records spans only must not pay for them at its start.
 _LATER = {
     "Bottleneck": "_bottlenecks",
+    "CodeProfiler": "pipeline",
     "Comparison": "performance",
+    "DataLoadingProfiler": "dataloading",
     "EpochPerformanceMonitor": "epoch",
     "FunctionProfiler": "functions",
     "LeakReport": "performance",
     "LineProfile": "lines",
     "Metric": "metric",
+    "ModelOptimizer": "optimize",
     "PerformanceMonitor": "monitor",
     "PerformanceProfiler": "performance",
     "PerformanceRegressionDetector": "production",
     "PerformanceRegressionWarning": "production",
+    "PipelineReport": "pipeline",
     "ProductionProfiler": "production",
     "ProfilerAction": "config",
     "ProfilingConfig": "config",
+    "PyTorchProfiler": "_torchprofiler",
+    "Recommendation": "recommend",
     "RegressionCheck": "production",
     "Report": "_report",
     "Row": "_report",

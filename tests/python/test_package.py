@@ -42,7 +42,9 @@ def test_every_public_name_says_what_it_does_with_an_example():
 
 def stub_names(path):
     tree = ast.parse(open(path, encoding="utf-8").read())
-    return {node.name: node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    named = {node.name: node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    numbers = {node.target.id: node for node in tree.body if isinstance(node, ast.AnnAssign)}
+    return {**numbers, **named}
 
 
 def test_the_stubs_match_the_extension():
