@@ -94,7 +94,8 @@ class PerformanceProfiler:
     """Measures named blocks of code.
 
     Time, CPU time and memory are always measured, each switch adds what its name says:
-    `track_gpu` GPU memory, load and temperature; `track_carbon` joules, and grams of CO2 at `carbon_intensity`;
+    `track_gpu` GPU memory, load and temperature; `track_carbon` joules, and grams of CO2 at `carbon_intensity` (grams
+    a kWh; a GPU takes some 4 ms to tell its energy, before and after the block);
     `detailed_memory` memory every `memory_interval` seconds and what it consists of; `track_cpu_temp` degrees;
     `track_network` bytes; `track_system` the machine every `system_interval` seconds; `enable_line_profiling` time of
     every line; `estimate_flops` operations of torch. A value whose switch is off is Missing and says so.

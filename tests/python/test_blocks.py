@@ -21,6 +21,8 @@ import tare
 from tare import _core
 
 MB = 1024 * 1024
+# A sanitizer keeps what is freed for a while: resident memory then says nothing of leaks.
+SANITIZED = "asan" in os.environ.get("LD_PRELOAD", "")
 
 
 def touch(size):
@@ -176,6 +178,7 @@ def test_a_peak_is_not_lost_to_another_threads_block():
     assert waiting.rss_peak - waiting.rss_before > 60 * MB
 
 
+@pytest.mark.skipif(SANITIZED, reason="a sanitizer gives no memory back")
 def test_a_refused_reset_is_a_lower_bound_and_says_so():
     out = run("""
 import resource, tare
@@ -498,7 +501,7 @@ def test_nothing_leaks():
         work()
     gc.collect()
     assert sys.getallocatedblocks() - blocks < 500
-    assert _core.rss() - before < 8 * MB
+    assert SANITIZED or _core.rss() - before < 8 * MB
 
 
 def test_a_recorder_that_holds_its_own_block_is_collected():

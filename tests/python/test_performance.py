@@ -5,6 +5,8 @@ import io
 import json
 import math
 import os
+import shutil
+import subprocess
 import sys
 import threading
 import time
@@ -134,7 +136,8 @@ def test_unknown_names_and_nothing_yet():
 
 @pytest.mark.parametrize("options, error", [
     ({"memory_interval": 0}, ValueError), ({"memory_interval": -1}, ValueError),
-    ({"system_interval": "1"}, TypeError), ({"system_interval": math.nan}, ValueError), ({"memory_interval": True}, TypeError), ({"keep": -1}, ValueError),
+    ({"system_interval": "1"}, TypeError), ({"system_interval": math.nan}, ValueError),
+    ({"memory_interval": True}, TypeError), ({"keep": -1}, ValueError),
     ({"carbon_intensity": -1}, ValueError), ({"device": -1}, ValueError), ({"track_gpus": True}, TypeError),
 ])
 def test_bad_options(options, error):
@@ -300,6 +303,40 @@ def test_gpu_without_one():
         assert f"{metrics.memory.peak_gpu_mb:.1f} MB" == "n/a MB"
     else:
         assert profiler.get_current_gpu_memory() == pytest.approx(answer[0] / answer[1], abs=0.1)
+
+
+@pytest.fixture(scope="module")
+def fake_driver(tmp_path_factory):
+    """Look-alikes of the driver's library: of now, and of an old one."""
+    compiler = shutil.which(os.environ.get("CC", "cc"))
+    if compiler is None:
+        pytest.skip("there is no C compiler for the look-alike of the driver")
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fake", "nvml.c")
+    folder = tmp_path_factory.mktemp("fake")
+    paths = {}
+    for name, flags in (("new", []), ("old", ["-DFAKE_OLD"])):
+        paths[name] = str(folder / f"{name}.so")
+        subprocess.run([compiler, "-shared", "-fPIC", "-w", *flags, source, "-o", paths[name]], check=True)
+    return paths
+
+
+def ask_gpu(driver, code, **variables):
+    folder = os.path.dirname(os.path.dirname(tare.__file__))
+    env = {**os.environ, "PYTHONPATH": folder, "TARE_NVML": driver, **variables}
+    code = f"import time\nfrom tare._gpu import Gpu\nprint(repr([{code}]))"
+    return subprocess.run([sys.executable, "-c", code], env=env, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def test_a_gpu_by_its_driver(fake_driver):
+    code = "Gpu(0).utilization_since(1600000000), Gpu(0).celsius(), Gpu(0).joules()"
+    assert ask_gpu(fake_driver["new"], code, FAKE_NVML="busy=83 celsius=51") == "[83.0, 51.0, 0.001]\n"
+    assert "took no sample" in ask_gpu(fake_driver["new"], "Gpu(0).utilization_since(time.time())")
+    assert "the driver does not tell" in ask_gpu(fake_driver["new"], code, FAKE_NVML="period_us=0")
+    assert "n/a (GPU 3: " in ask_gpu(fake_driver["new"], "Gpu(3).celsius()")
+    assert "names no device 1" in ask_gpu(fake_driver["new"], "Gpu(1).joules()", CUDA_VISIBLE_DEVICES="0")
+    assert "does not answer" in ask_gpu(fake_driver["new"], "Gpu(0).joules()", FAKE_NVML="init=9")
+    assert "n/a" in ask_gpu(fake_driver["old"], code)
+    assert "was not found" in ask_gpu("/nowhere/libnvidia-ml.so", code)
 
 
 def test_lines():
