@@ -237,7 +237,7 @@ static PyObject *summary(PyObject *object, PyObject *arguments)
 }
 
 PyDoc_STRVAR(samples_doc, "samples(since_ns=0)\n--\n\n"
-                          "The newest samples, the oldest first: (monotonic ns, CPU, iowait, disk and memory percent,\n"
+                          "The newest samples, oldest first: (monotonic ns, CPU, iowait, disk and memory percent,\n"
                           "resident bytes); NaN: not known.");
 static PyObject *samples(PyObject *object, PyObject *arguments)
 {
