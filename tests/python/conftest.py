@@ -1,7 +1,6 @@
 """What the Python tests share. They run on an installed package: in the interpreter's environment, or in the folder
 that TARE_PYTHON_SITE names."""
 import os
-import shutil
 import subprocess
 import sys
 import textwrap
@@ -105,8 +104,4 @@ def run_script(tmp_path):
 
 @pytest.fixture
 def tare_command():
-    build = os.environ.get("TARE_BUILD", os.path.join(os.path.dirname(__file__), "..", "..", "build"))
-    for path in (os.path.join(build, "tare"), os.path.join(FOLDER, "bin", "tare"), shutil.which("tare")):
-        if path and os.access(path, os.X_OK):
-            return os.path.abspath(path)
-    raise FileNotFoundError("there is no tare command: build it, or name the build folder in TARE_BUILD")
+    return _command.find()

@@ -12,10 +12,11 @@ PACKAGE = os.path.dirname(os.path.abspath(tare.__file__))
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
+DOCS = runpy.run_path(os.path.join(ROOT, "tools", "python-docs"))
+
+
 def public():
-    """{name: object} of what `import tare` offers; submodules are no part of it."""
-    return {name: thing for name, thing in vars(tare).items()
-            if not name.startswith("_") and not inspect.ismodule(thing)}
+    return DOCS["public"](tare)
 
 
 def test_what_is_installed():
@@ -28,9 +29,6 @@ def test_what_is_installed():
 
 def test_the_command_is_beside_it(bench):
     assert bench.call(bench.command, "--version").out.split()[-1] == tare.__version__
-
-
-DOCS = runpy.run_path(os.path.join(ROOT, "tools", "python-docs"))
 
 
 def test_every_public_name_says_what_it_does_with_an_example():
