@@ -9,20 +9,18 @@ from typing import TYPE_CHECKING as _CHECKING
 
 if _CHECKING:
     from ._bottlenecks import Bottleneck  # noqa: F401
-    from ._compare import Comparison  # noqa: F401
     from ._report import Report, Row, report  # noqa: F401
     from ._torchprofiler import PyTorchProfiler  # noqa: F401
     from .config import ProfilerAction, ProfilingConfig, create_profiling_config, load_settings  # noqa: F401
     from .dataloading import DataLoadingProfiler  # noqa: F401
     from .epoch import EpochPerformanceMonitor  # noqa: F401
     from .functions import FunctionProfiler, profile_function  # noqa: F401
-    from .leaks import LeakReport, detect_memory_leak  # noqa: F401
     from .lines import LineProfile, profile_lines  # noqa: F401
     from .metric import Metric  # noqa: F401
     from .monitor import PerformanceMonitor, cudnn_benchmark  # noqa: F401
     from .notebook import load_ipython_extension, unload_ipython_extension  # noqa: F401
     from .optimize import ModelOptimizer  # noqa: F401
-    from .performance import PerformanceProfiler  # noqa: F401
+    from .performance import Comparison, LeakReport, PerformanceProfiler, detect_memory_leak  # noqa: F401
     from .pipeline import CodeProfiler, PipelineReport  # noqa: F401
     from .production import (  # noqa: F401
         PerformanceRegressionDetector, PerformanceRegressionWarning, ProductionProfiler, RegressionCheck,
@@ -34,11 +32,11 @@ if _CHECKING:
 _LATER = {
     "Bottleneck": "_bottlenecks",
     "CodeProfiler": "pipeline",
-    "Comparison": "_compare",
+    "Comparison": "performance",
     "DataLoadingProfiler": "dataloading",
     "EpochPerformanceMonitor": "epoch",
     "FunctionProfiler": "functions",
-    "LeakReport": "leaks",
+    "LeakReport": "performance",
     "LineProfile": "lines",
     "Metric": "metric",
     "ModelOptimizer": "optimize",
@@ -58,7 +56,7 @@ _LATER = {
     "SlaViolationWarning": "production",
     "create_profiling_config": "config",
     "cudnn_benchmark": "monitor",
-    "detect_memory_leak": "leaks",
+    "detect_memory_leak": "performance",
     "diagnose_performance_issues": "production",
     "load_ipython_extension": "notebook",
     "load_settings": "config",

@@ -3,7 +3,7 @@ import statistics
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from . import _device, _torchprofiler, _torchstate
-from ._core import Missing, Recorder
+from ._core import Missing, Recorder, quantile
 
 MB = 1024.0 * 1024.0
 GAIN = 1.03  # less is noise
@@ -17,8 +17,8 @@ class Trial(NamedTuple):
     @property
     def speedup(self) -> float:
         """Of the medians."""
-        after = statistics.median(self.second)
-        return statistics.median(self.first) / after if after > 0 else Missing("the clock saw no time pass")
+        after = quantile(self.second, 0.5)
+        return quantile(self.first, 0.5) / after if after > 0 else Missing("the clock saw no time pass")
 
     @property
     def helps(self) -> bool:
@@ -27,7 +27,8 @@ class Trial(NamedTuple):
         return bool(self.speedup > GAIN) and wins * 4 >= 3 * len(self.first)
 
 
-def interleaved(first: Callable[[], None], second: Callable[[], None], rounds: int, settle: Callable[[], None]) -> Trial:
+def interleaved(first: Callable[[], None], second: Callable[[], None], rounds: int,
+                settle: Callable[[], None]) -> Trial:
     """Runs both in turn, the order changing from round to round, so that a machine's moods meet both alike. settle
     waits for a device; it is inside the time, once a side and round."""
     recorder = Recorder(memory=False, cpu=False, keep=1)
@@ -83,8 +84,9 @@ class Trainee:
             torch.cuda.synchronize(self.device)
             peaks.end(reading)
             return (reading.peak - reading.before) / MB
+        cpu = [torch.profiler.ProfilerActivity.CPU]
         try:
-            with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profiler:
+            with torch.profiler.profile(activities=cpu, profile_memory=True) as profiler:
                 self.step(self.batches[0])
             peak = _torchprofiler.peak_bytes(profiler)
         except Exception as error:
@@ -94,7 +96,7 @@ class Trainee:
 
 def side(seconds: List[float], steps: int, samples: Optional[int], peak_mb: float) -> Dict[str, Any]:
     """One side of a comparison, as a report has it; times are medians over the rounds."""
-    total = statistics.median(seconds)
+    total = quantile(seconds, 0.5)
     counted = Missing("the batches have no first dimension to count") if samples is None else samples
     rate = steps / total if total > 0 else Missing("the clock saw no time pass")
     return {"total_time": total, "avg_step_time": total / steps, "throughput": rate,

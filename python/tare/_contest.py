@@ -24,11 +24,14 @@ class Contest:
     def _trainee(self, model: Any) -> _benchmark.Trainee:
         return _benchmark.Trainee(model, self.batches, self.loss_fn)
 
+    def _settle(self) -> None:
+        _torchstate.synchronize(self.device)
+
     def _against(self, first: Any, second: Any) -> _benchmark.Trial:
         one, other = self._trainee(first), self._trainee(second)
         for trainee in (one, other):
             trainee.step(self.batches[0])  # compiles, allocates
-        return _benchmark.interleaved(one.epoch, other.epoch, self.rounds, lambda: _torchstate.synchronize(self.device))
+        return _benchmark.interleaved(one.epoch, other.epoch, self.rounds, self._settle)
 
     def run(self) -> Dict[str, Any]:
         best, kept, trial = self.reference, [], None
@@ -48,8 +51,7 @@ class Contest:
     def _alone(self, model: Any) -> _benchmark.Trial:
         trainee = self._trainee(model)
         trainee.step(self.batches[0])
-        trial = _benchmark.interleaved(trainee.epoch, lambda: None, self.rounds,
-                                       lambda: _torchstate.synchronize(self.device))
+        trial = _benchmark.interleaved(trainee.epoch, lambda: None, self.rounds, self._settle)
         return _benchmark.Trial(trial.first, trial.first)
 
     def _try(self, one: Any, best: Any) -> Any:

@@ -67,7 +67,8 @@ def bytes_in(batch: Any) -> int:
 
 def samples_in(batch: Any) -> Optional[int]:
     """The first dimension of the batch's first array; None when it has no array."""
-    for one in (batch.values() if isinstance(batch, Mapping) else batch if isinstance(batch, (tuple, list)) else [batch]):
+    parts = batch.values() if isinstance(batch, Mapping) else batch if isinstance(batch, (tuple, list)) else [batch]
+    for one in parts:
         shape = getattr(one, "shape", None)
         if shape is not None and len(shape):
             return int(shape[0])
@@ -121,7 +122,8 @@ def _positionals(model: Any) -> Tuple[int, Optional[List[str]]]:
     plain = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
     open_ended = any(one.kind is one.VAR_KEYWORD for one in parameters)
     required = sum(1 for one in plain if one.default is one.empty)
-    return max(1, required), None if open_ended else [one.name for one in parameters if one.kind != one.VAR_POSITIONAL]
+    names = [one.name for one in parameters if one.kind != one.VAR_POSITIONAL]
+    return max(1, required), None if open_ended else names
 
 
 def call_of(model: Any, batch: Any) -> Call:
@@ -132,8 +134,8 @@ def call_of(model: Any, batch: Any) -> Call:
         known = {key: one for key, one in batch.items() if names is None or key in names}
         rest = {key: one for key, one in batch.items() if key not in known}
         if not known:
-            raise TypeError(f"no key of the batch ({', '.join(map(str, batch))}) is an argument of the model's forward "
-                            f"({', '.join(names or [])}); pass a step_fn")
+            raise TypeError(f"no key of the batch ({', '.join(map(str, batch))}) is an argument of the model's "
+                            f"forward ({', '.join(names or [])}); pass a step_fn")
         for name in ("labels", "label", "targets", "target", "y"):
             if name in rest:
                 return Call((), known, rest[name], True)
@@ -163,8 +165,8 @@ def own_loss(output: Any) -> Any:
 def surrogate_loss(output: Any) -> Any:
     found = [tensor for tensor in tensors_in(output) if tensor.is_floating_point()]
     if not found:
-        raise TypeError(f"the model's output ({type(output).__name__}) has no tensor of real numbers to make a loss of; "
-                        "pass a loss_fn or a step_fn")
+        raise TypeError(f"the model's output ({type(output).__name__}) has no tensor of real numbers to make a loss "
+                        "of; pass a loss_fn or a step_fn")
     return sum(tensor.float().pow(2).mean() for tensor in found)
 
 
@@ -244,7 +246,7 @@ class _Model:
 
 @contextlib.contextmanager
 def kept_state(model: Any, optimizer: Any = None) -> Iterator[None]:
-    """Weights, buffers, gradients, modes and the optimizer's state are afterwards what they were, whatever happened."""
+    """Weights, buffers, gradients, modes and the optimizer's state are afterwards what they were."""
     state = _Model(model)
     of_optimizer = copy.deepcopy(optimizer.state_dict()) if optimizer is not None else None
     try:
@@ -270,7 +272,7 @@ def copy_of(model: Any) -> Any:
 
 def difference(expected: Any, got: Any) -> float:
     """How far outputs are apart: the norm of the difference against the norm of what was expected, the worst tensor.
-    Infinite when they cannot be compared: other shapes, other numbers of tensors, values that are no longer finite."""
+    Infinite when they cannot be compared: other shapes, another count of tensors, values no longer finite."""
     left, right = list(tensors_in(expected)), list(tensors_in(got))
     if len(left) != len(right):
         return math.inf

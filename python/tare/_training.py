@@ -1,11 +1,10 @@
 """Training steps, measured part by part."""
 import contextlib
 import math
-import statistics
 from typing import Any, Dict, List
 
 from . import _core, _torchstate, dataloading
-from ._core import Missing
+from ._core import Missing, quantile
 from .config import ProfilingConfig
 from .monitor import PerformanceMonitor
 
@@ -106,7 +105,7 @@ class Work:
                    "step_time": {"mean": total / len(steady), **dataloading.spread(steady)},
                    "compute_s": compute if self.device.type != "cuda" else self._device_mean("step", done, first),
                    "throughput": per_second, "samples_per_second": per_second * samples,
-                   "memory_per_batch_mb": statistics.median(_memory(one, self.device) for one in steps[first:]),
+                   "memory_per_batch_mb": quantile([_memory(one, self.device) for one in steps[first:]], 0.5),
                    "memory_per_batch_source": ("torch's count on the GPU" if self.device.type == "cuda"
                                                else "the process's resident memory"),
                    "phases": self._phases(done, first, total / len(steady)), "notes": self._notes(done, asked)}
@@ -127,8 +126,8 @@ class Work:
             blocks = self._of(name, done)[first:]
             seconds = [one.duration_seconds for one in blocks]
             mean = math.fsum(seconds) / len(seconds)
-            phases[name] = {"mean_s": mean, "p50_s": statistics.median(seconds), "max_s": max(seconds),
-                            "share_percent": 100 * mean / step_s if step_s > 0 else Missing("the clock saw no time pass"),
+            phases[name] = {"mean_s": mean, "p50_s": quantile(seconds, 0.5), "max_s": max(seconds),
+                            "share_percent": 100 * mean / step_s if step_s > 0 else Missing("no time passed"),
                             "device_s": self._device_mean(name, done, first)}
         return phases
 

@@ -27,10 +27,11 @@ _PARTS = ("transform", "target_transform", "transforms")
 KEYS = ("total_batches", "avg_loading_time", "avg_preprocessing_time", "throughput")
 
 
-# ---- looking into a loader ------------------------------------------------------------------------------------------
+# ---- looking into a loader -----------------------------------------------------------------------------------------
 
 class _Timed:
-    """A function of the dataset, with its time added up. The sums are in memory that the workers share: a slot each."""
+    """A function of the dataset, with its time added up. The sums are in memory that the workers share, a slot
+    each."""
     _inside = False  # one that calls another one is counted once
 
     def __init__(self, function: Callable[..., Any], sums: Any, counts: Any) -> None:
@@ -138,7 +139,7 @@ def check_count(number: Any, name: str) -> int:
     return number
 
 
-# ---- the profiler ---------------------------------------------------------------------------------------------------
+# ---- the profiler --------------------------------------------------------------------------------------------------
 
 class DataLoadingProfiler:
     """Measures a loader alone, with nothing else running beside it.
@@ -265,7 +266,7 @@ class DataLoadingProfiler:
             absent = Missing(f"the loader does not run with them: {error}")
             return {**out, "status": f"rejected: {absent.reason}", "original": absent, "optimized": absent,
                     "speedup": absent}
-        original, optimized = statistics.median(rates[0]), statistics.median(rates[1])
+        original, optimized = _core.quantile(rates[0], 0.5), _core.quantile(rates[1], 0.5)
         better = sum(b > a for a, b in zip(*rates))
         helps = optimized > 1.05 * original and better * 3 >= 2 * rounds
         status = "kept: measured faster" if helps else "rejected: measured not faster"
@@ -301,16 +302,7 @@ def spread(seconds: List[float]) -> Dict[str, Any]:
     one = Missing("one value has no deviation")
     deviation = statistics.stdev(seconds) if len(seconds) > 1 else one
     return {"variance": deviation * deviation, "std": deviation, "min": min(seconds), "max": max(seconds),
-            "p50": statistics.median(seconds), "p95": quantile(seconds, 0.95)}
-
-
-def quantile(values: List[float], share: float) -> float:
-    """By linear interpolation, as the C core's."""
-    ordered = sorted(values)
-    at = share * (len(ordered) - 1)
-    low = math.floor(at)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (at - low) * (ordered[high] - ordered[low])
+            "p50": _core.quantile(seconds, 0.5), "p95": _core.quantile(seconds, 0.95)}
 
 
 def settings_of(loader: Any) -> Dict[str, Any]:
@@ -347,7 +339,7 @@ def number(stats: Mapping[str, Any], name: str) -> float:
     return value
 
 
-# ---- rules ------------------------------------------------------------------------------------------------------------
+# ---- rules ---------------------------------------------------------------------------------------------------------
 
 def _workers_now(stats: Mapping[str, Any]) -> Optional[int]:
     return (stats.get("settings") or {}).get("num_workers")
@@ -387,8 +379,8 @@ def _variance(stats: Mapping[str, Any]) -> Optional[str]:
     if not _uneven(stats):
         return None
     return (f"Uneven loading: one batch in twenty takes {number(stats, 'p95') * 1e3:.1f} ms or more, half of them "
-            f"{number(stats, 'p50') * 1e3:.1f} ms or less; samples of different sizes, costly random augmentation, or "
-            "slow storage")
+            f"{number(stats, 'p50') * 1e3:.1f} ms or less; samples of different sizes, costly random augmentation, "
+            "or slow storage")
 
 
 def _startup(stats: Mapping[str, Any]) -> Optional[str]:
@@ -403,7 +395,7 @@ def _startup(stats: Mapping[str, Any]) -> Optional[str]:
 _RULES = (_slow, _preprocessing, _variance, _startup)
 
 
-# ---- keywords ---------------------------------------------------------------------------------------------------------
+# ---- keywords ------------------------------------------------------------------------------------------------------
 
 def cuda_there() -> bool:
     torch = sys.modules.get("torch")
@@ -447,8 +439,8 @@ def rebuilt(loader: Any, keywords: Mapping[str, Any]) -> Any:
     if type(loader) is not kind:
         raise TypeError(f"the loader is a {type(loader).__name__}, which may have keywords of its own")
     words: Dict[str, Any] = {name: getattr(loader, name) for name in (
-        "num_workers", "collate_fn", "pin_memory", "timeout", "worker_init_fn", "multiprocessing_context", "generator",
-        "persistent_workers", "prefetch_factor", "in_order") if hasattr(loader, name)}
+        "num_workers", "collate_fn", "pin_memory", "timeout", "worker_init_fn", "multiprocessing_context",
+        "generator", "persistent_workers", "prefetch_factor", "in_order") if hasattr(loader, name)}
     if isinstance(loader.dataset, sys.modules["torch"].utils.data.IterableDataset):
         words.update(batch_size=loader.batch_size, drop_last=loader.drop_last)
     elif loader.batch_sampler is not None:

@@ -8,13 +8,12 @@ import copy
 import functools
 import os
 import signal
-import statistics
 import subprocess
 import sys
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from . import _benchmark, _torchstate
-from ._core import Missing
+from ._core import Missing, quantile
 from .config import ProfilingConfig
 
 UNVERIFIED = "applied, neither verified nor measured"
@@ -26,7 +25,7 @@ class Unfit(Exception):
     """Why an optimization does not suit a model."""
 
 
-# ---- the optimizations ------------------------------------------------------------------------------------------------
+# ---- the optimizations ---------------------------------------------------------------------------------------------
 
 class Optimization(NamedTuple):
     """`apply` returns the changed model, and raises Unfit where it does not suit. `name` may depend on the model."""
@@ -117,8 +116,8 @@ def _channels_last(model: Any) -> Any:
     return model.to(memory_format=torch.channels_last)
 
 
-# Tried in a process of their own: where a virtual machine advertises instructions that it forbids, or a compiler makes
-# such code, the first use ends the process, and that must not be the user's.
+# Tried in a process of their own: where a virtual machine advertises instructions that it forbids, or a compiler
+# makes such code, the first use ends the process, and that must not be the user's.
 _TRY_HALF = """
 import torch
 model = torch.nn.Sequential(torch.nn.Conv2d(16, 32, 3), torch.nn.Flatten(), torch.nn.Linear(32 * 36, 256))
@@ -196,7 +195,7 @@ OPTIMIZATIONS: Sequence[Optimization] = (
 )
 
 
-# ---- applying them ------------------------------------------------------------------------------------------------------
+# ---- applying them -------------------------------------------------------------------------------------------------
 
 class ModelOptimizer:
     """Applies what the config switches on. With an input to run, only what leaves the results as they were and is
@@ -215,8 +214,9 @@ class ModelOptimizer:
         self._skipped: List[Dict[str, Any]] = []
         self._details: List[Dict[str, Any]] = []
 
-    def optimize_model(self, model: Any, profile_summary: Optional[Mapping[str, Any]] = None, example_input: Any = None,
-                       *, tolerance: Optional[float] = None, only_gains: bool = True) -> Any:
+    def optimize_model(self, model: Any, profile_summary: Optional[Mapping[str, Any]] = None,
+                       example_input: Any = None, *, tolerance: Optional[float] = None,
+                       only_gains: bool = True) -> Any:
         """The model with the optimizations on. It shares its weights with the one given, so optimizers go on working;
         the one given computes as before (only the storage order of its weights may change). example_input is a batch
         as the loader gives it: with it every optimization is run and compared with the model as it was. Where
@@ -227,7 +227,8 @@ class ModelOptimizer:
         """
         _torchstate.check_model(model, "optimize_model")
         if profile_summary is not None and not isinstance(profile_summary, Mapping):
-            raise TypeError(f"profile_summary is what get_profile_summary() gave, not {type(profile_summary).__name__}")
+            raise TypeError("profile_summary is what get_profile_summary() gave, "
+                            f"not {type(profile_summary).__name__}")
         self._forget()
         if not self.config.enable_optimizations:
             return model
@@ -314,7 +315,7 @@ def number_of(summary: Optional[Mapping[str, Any]], name: str) -> float:
     return value if isinstance(value, (int, float)) else Missing(f"there is no {name}")
 
 
-# ---- checking -------------------------------------------------------------------------------------------------------------
+# ---- checking ------------------------------------------------------------------------------------------------------
 
 def _run_once(model: Any, batch: Any) -> Any:
     """The model's output on a batch, without dropout and gradients."""
@@ -364,7 +365,7 @@ class _modes:
             module.training = mode
 
 
-# ---- measuring --------------------------------------------------------------------------------------------------------
+# ---- measuring -----------------------------------------------------------------------------------------------------
 
 def measure_forward(model: Any, changed: Any, batch: Any, rounds: int = 8) -> Dict[str, Any]:
     """Forward passes of both on one batch: speedup, helps, and the two medians."""
@@ -376,5 +377,5 @@ def measure_forward(model: Any, changed: Any, batch: Any, rounds: int = 8) -> Di
             _run_once(one, batch)
         trial = _benchmark.interleaved(lambda: _run_once(model, batch), lambda: _run_once(changed, batch), rounds,
                             lambda: _torchstate.synchronize(device))
-    return {"speedup": trial.speedup, "helps": trial.helps, "original_s": statistics.median(trial.first),
-            "optimized_s": statistics.median(trial.second), "rounds": rounds}
+    return {"speedup": trial.speedup, "helps": trial.helps, "original_s": quantile(trial.first, 0.5),
+            "optimized_s": quantile(trial.second, 0.5), "rounds": rounds}

@@ -20,7 +20,8 @@ from ._training import Work
 from .config import ProfilingConfig, create_profiling_config
 from .dataloading import DataLoadingProfiler
 from .functions import profile_function
-from .monitor import PerformanceMonitor, put, write_whole
+from .metric import put, write_whole
+from .monitor import PerformanceMonitor
 from .optimize import ModelOptimizer
 from .recommend import Recommendation
 
@@ -93,7 +94,8 @@ class CodeProfiler:
 
     def profile_training_pipeline(self, model: Any, dataloader: Any, num_steps: int = 10, *,
                                   loss_fn: Optional[Callable[..., Any]] = None, optimizer: Any = None,
-                                  step_fn: Optional[Callable[..., Any]] = None, restore: bool = True) -> PipelineReport:
+                                  step_fn: Optional[Callable[..., Any]] = None,
+                                  restore: bool = True) -> PipelineReport:
         """Measures the loader alone, then num_steps training steps (fewer when the loader has fewer batches: the
         report's notes say so), then some under torch's profiler, and tries the optimizations on a copy.
 
@@ -289,7 +291,8 @@ class CodeProfiler:
             for advice in profiler._generate_recommendations(data_stats, profile_summary, performance_summary):
                 print(advice)
         """
-        given = {"data_stats": data_stats, "profile_summary": profile_summary, "performance_summary": performance_summary}
+        given = {"data_stats": data_stats, "profile_summary": profile_summary,
+                 "performance_summary": performance_summary}
         for name, one in given.items():
             if not isinstance(one, Mapping):
                 raise TypeError(f"{name} is a dict of figures, not {type(one).__name__}")

@@ -68,20 +68,25 @@ def figure(summary: Mapping[str, Any], *path: str) -> float:
 def _loading(seen: Seen) -> Iterator[Recommendation]:
     settings = seen.data.get("settings") or {}
     workers, free = settings.get("num_workers"), dataloading.cpus()
+    now = "" if workers is None else f" (now {workers})"
     waited, loading = figure(seen.data, "wait_percent"), figure(seen.data, "avg_loading_time")
     slow = waited > dataloading.SHARE_PERCENT or (math.isnan(waited) and loading > dataloading.SLOW_BATCH_S)
     if not slow:
         return
-    said = f"{waited:.0f} % of a step waits for data" if waited >= 0 else f"a batch takes {loading * 1e3:.1f} ms to load"
+    said = f"a batch takes {loading * 1e3:.1f} ms to load"
+    if waited >= 0:
+        said = f"{waited:.0f} % of a step waits for data"
     gain = f"at most {waited:.0f} % of the training time" if waited >= 0 else None
     evidence = {"wait_percent": waited, "avg_loading_time": loading}
     if workers is not None and workers >= free:
-        yield Recommendation(f"Make loading itself cheaper: {said}, and there are already {workers} workers for {free} "
-                             "CPUs. Preprocess once and store the result, or store samples in fewer, larger files",
-                             "cheaper-loading", evidence, gain)
+        yield Recommendation(
+            f"Make loading itself cheaper: {said}, and there are already {workers} workers for {free} "
+            "CPUs. Preprocess once and store the result, or store samples in fewer, larger files",
+            "cheaper-loading", evidence, gain)
     elif not dataloading.number(seen.data, "avg_loading_time") <= dataloading.WORTH_A_WORKER_S:
-        yield Recommendation(f"Increase num_workers in DataLoader{'' if workers is None else f' (now {workers})'}: {said}; "
-                             f"this process may use {free} CPUs", "num-workers", evidence, gain)
+        yield Recommendation(
+            f"Increase num_workers in DataLoader{now}: {said}; "
+            f"this process may use {free} CPUs", "num-workers", evidence, gain)
 
 
 def _workers_kept(seen: Seen) -> Iterator[Recommendation]:
@@ -89,16 +94,18 @@ def _workers_kept(seen: Seen) -> Iterator[Recommendation]:
     start = figure(seen.data, "startup_time") + figure(seen.data, "first_batch_time") - figure(seen.data,
                                                                                            "avg_loading_time")
     if settings.get("num_workers") and not settings.get("persistent_workers") and start > 0.1:
-        yield Recommendation(f"Use persistent_workers=True: starting {settings['num_workers']} workers takes {start:.1f} s "
-                             "in every epoch", "persistent-workers", {"startup_s": start}, f"{start:.1f} s an epoch")
+        yield Recommendation(
+            f"Use persistent_workers=True: starting {settings['num_workers']} workers takes {start:.1f} s "
+            "in every epoch", "persistent-workers", {"startup_s": start}, f"{start:.1f} s an epoch")
 
 
 def _pinning(seen: Seen) -> Iterator[Recommendation]:
     settings = seen.data.get("settings") or {}
     if dataloading.cuda_there() and settings.get("pin_memory") is False:
         size = figure(seen.data, "bytes_per_batch") / 1e6
-        yield Recommendation(f"Use pin_memory=True: a batch of {size:.1f} MB is copied to the GPU from ordinary memory, "
-                             "which the program has to wait for", "pin-memory", {"batch_mb": size})
+        yield Recommendation(
+            f"Use pin_memory=True: a batch of {size:.1f} MB is copied to the GPU from ordinary memory, "
+            "which the program has to wait for", "pin-memory", {"batch_mb": size})
 
 
 def _preprocessing(seen: Seen) -> Iterator[Recommendation]:
@@ -120,11 +127,13 @@ def _bound(seen: Seen) -> Iterator[Recommendation]:
         if not seen.config.use_mixed_precision:
             yield Recommendation(f"Enable mixed precision training: {said}", "mixed-precision", evidence)
         elif not seen.config.use_compile:
-            yield Recommendation(f"Try torch.compile (use_compile=True) and channels_last: {said}", "compile", evidence)
+            yield Recommendation(
+                f"Try torch.compile (use_compile=True) and channels_last: {said}", "compile", evidence)
     elif cuda >= 0 and cpu > cuda:
-        yield Recommendation(f"Give the GPU more at a time: the model is CPU-bound ({cpu:.3f} s in operators on the CPU, "
-                             f"{cuda:.3f} s on the GPU). A larger batch, torch.compile, fewer small operators",
-                             "cpu-bound", evidence, f"at most {cpu - cuda:.3f} s of the profiled {cpu:.3f} s")
+        yield Recommendation(
+            f"Give the GPU more at a time: the model is CPU-bound ({cpu:.3f} s in operators on the CPU, "
+            f"{cuda:.3f} s on the GPU). A larger batch, torch.compile, fewer small operators",
+            "cpu-bound", evidence, f"at most {cpu - cuda:.3f} s of the profiled {cpu:.3f} s")
 
 
 def _operator(seen: Seen) -> Iterator[Recommendation]:
@@ -135,8 +144,9 @@ def _operator(seen: Seen) -> Iterator[Recommendation]:
     for row in top[:1]:
         share = 100 * dataloading.number(row, column) / whole if whole > 0 else math.nan
         if share > 50:
-            yield Recommendation(f"Look at {row.get('name')} first: it is {share:.0f} % of the time in operators",
-                                 "top-operation", {"share_percent": share}, f"at most {share:.0f} % of the operators' time")
+            yield Recommendation(
+                f"Look at {row.get('name')} first: it is {share:.0f} % of the time in operators",
+                "top-operation", {"share_percent": share}, f"at most {share:.0f} % of the operators' time")
 
 
 def _memory(seen: Seen) -> Iterator[Recommendation]:
@@ -146,7 +156,9 @@ def _memory(seen: Seen) -> Iterator[Recommendation]:
     full = gpu / total if total > 0 else math.nan
     if not (used > MEMORY_PERCENT or most > MEMORY_PERCENT or full > GPU_FRACTION):
         return
-    said = f"GPU memory is {100 * full:.0f} % full" if full > GPU_FRACTION else f"the machine's memory is {most:.0f} % full"
+    said = f"the machine's memory is {most:.0f} % full"
+    if full > GPU_FRACTION:
+        said = f"GPU memory is {100 * full:.0f} % full"
     half = batch / 2
     example = f": batches of {half:.0f} in 2 steps train as one of {batch:.0f}" if batch >= 2 else ""
     evidence = {"memory_percent": most, "gpu_fraction": full}
@@ -176,8 +188,9 @@ def _gpu_total_gb() -> float:
 def _processor(seen: Seen) -> Iterator[Recommendation]:
     cpu = figure(seen.machine, "cpu", "mean")
     if cpu > CPU_PERCENT and figure(seen.model, "cuda_time") >= 0:
-        yield Recommendation(f"Relieve the CPU: it is {cpu:.0f} % busy, and the GPU waits for it. More workers will not "
-                             "help; cheaper preprocessing, or preprocessing on the GPU will", "cpu-full", {"cpu": cpu})
+        yield Recommendation(
+            f"Relieve the CPU: it is {cpu:.0f} % busy, and the GPU waits for it. More workers will not "
+            "help; cheaper preprocessing, or preprocessing on the GPU will", "cpu-full", {"cpu": cpu})
 
 
 def _phases(seen: Seen) -> Iterator[Recommendation]:
@@ -186,23 +199,26 @@ def _phases(seen: Seen) -> Iterator[Recommendation]:
     forward = figure(seen.training, "phases", "forward", "share_percent")
     backward = figure(seen.training, "phases", "backward", "share_percent")
     if forward > FORWARD_PERCENT:
-        yield Recommendation(f"Work on the forward pass: {forward:.0f} % of a step. Half precision, a smaller model, or "
-                             "torch.compile", "forward", {"share_percent": forward})
+        yield Recommendation(
+            f"Work on the forward pass: {forward:.0f} % of a step. Half precision, a smaller model, or "
+            "torch.compile", "forward", {"share_percent": forward})
     if backward > BACKWARD_PERCENT:
-        yield Recommendation(f"Work on the backward pass: {backward:.0f} % of a step. Half precision, freezing layers "
-                             "that need no training, torch.compile", "backward", {"share_percent": backward})
+        yield Recommendation(
+            f"Work on the backward pass: {backward:.0f} % of a step. Half precision, freezing layers "
+            "that need no training, torch.compile", "backward", {"share_percent": backward})
 
 
 def _steps(seen: Seen) -> Iterator[Recommendation]:
     half, late = figure(seen.training, "step_time", "p50"), figure(seen.training, "step_time", "p95")
     if late > SPREAD * half and late - half > 0.005:
-        yield Recommendation(f"Even the steps out: one in twenty takes {late * 1e3:.0f} ms or more, half of them "
-                             f"{half * 1e3:.0f} ms or less. Inputs of different shapes, random augmentation, or another "
-                             "program on the machine", "uneven-steps", {"p50": half, "p95": late})
+        yield Recommendation(
+            f"Even the steps out: one in twenty takes {late * 1e3:.0f} ms or more, half of them "
+            f"{half * 1e3:.0f} ms or less. Inputs of different shapes, random augmentation, or another "
+            "program on the machine", "uneven-steps", {"p50": half, "p95": late})
 
 
-RULES: Sequence[Rule] = (_loading, _preprocessing, _workers_kept, _pinning, _bound, _operator, _memory, _room, _processor,
-                         _phases, _steps)
+RULES: Sequence[Rule] = (_loading, _preprocessing, _workers_kept, _pinning, _bound, _operator, _memory, _room,
+                         _processor, _phases, _steps)
 
 
 def generate(seen: Seen, more: Sequence[Callable[[Seen], Any]] = ()) -> List[Recommendation]:
