@@ -20,7 +20,8 @@ from ._training import Work
 from .config import ProfilingConfig, create_profiling_config
 from .dataloading import DataLoadingProfiler
 from .functions import profile_function
-from .metric import put, write_whole
+from ._files import write_whole
+from .metric import put
 from .monitor import PerformanceMonitor
 from .optimize import ModelOptimizer
 from .recommend import Recommendation
