@@ -20,14 +20,14 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 def empty_manager(folder):
     """An instance of the empty context manager, built for this interpreter; None: it cannot be."""
-    path = os.path.join(folder, "python_empty" + sysconfig.get_config_var("EXT_SUFFIX"))
+    path = os.path.join(folder, "empty_context" + sysconfig.get_config_var("EXT_SUFFIX"))
     command = ["cc", "-O2", "-fPIC", "-shared", "-I" + sysconfig.get_path("include"),
-               os.path.join(HERE, "python_empty.c"), "-o", path]
+               os.path.join(HERE, "empty_context.c"), "-o", path]
     try:
         subprocess.run(command, check=True, stderr=subprocess.PIPE)
     except (OSError, subprocess.CalledProcessError):
         return None
-    spec = importlib.util.spec_from_file_location("python_empty", path)
+    spec = importlib.util.spec_from_file_location("empty_context", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.Empty()
