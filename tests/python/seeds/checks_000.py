@@ -153,10 +153,12 @@ def architectures(snippet):
         nn.Linear(fill.INPUTS, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, fill.CLASSES))}
     done = snippet.run(train_model=train_model, train_data=fill.loader(), **names)
     frame = done["comparison_df"]
-    assert list(frame.index) == ["simple_mlp", "deep_mlp", "cnn"] and list(frame.columns) == ["memory", "time", "flops"]
+    assert list(frame.index) == ["simple_mlp", "deep_mlp", "cnn"]
+    assert list(frame.columns) == ["memory", "time", "flops"]
     assert (frame["time"].astype(float) > 0).all() and (frame["memory"].astype(float) > 1).all()
     _missing(done["results"]["cnn"]["flops"], "estimate_flops=False")
-    assert done.out.count("simple_mlp") == 1 and "NaN" in done.out or "n/a" in done.out
+    assert [line.split()[0] for line in done.lines[1:]] == list(frame.index)
+    assert all(line.split()[-1] in ("NaN", "n/a") for line in done.lines[1:])  # no FLOPs were asked for: none, not 0
 
 
 @check("000", "Hyperparameter Impact Analysis", needs=("torch",))
@@ -260,7 +262,7 @@ def production(snippet):
         for entry in production.metrics_log:
             assert set(entry) == {"timestamp", "request_id", "internal_latency", "user_facing_latency", "memory_mb",
                                   "cpu_percent"}
-            assert 0 < entry["internal_latency"] <= entry["user_facing_latency"] * CLOSE + 1e-4
+            assert 0 < entry["internal_latency"] <= entry["user_facing_latency"] * CLOSE + 1e-3
             assert entry["memory_mb"] > 1
         _hourly(production, ours)
 

@@ -341,7 +341,7 @@ def fewer_steps(snippet):
 
 @check("001", "3. Profiler Errors")
 def errors(snippet):
-    """Nothing profiled yet is no error but missing figures; a profiler that raises is caught as the document has it."""
+    """Nothing profiled yet is no error but missing figures; what a profiler raises is caught, as the document has it."""
     profiler = _profiler()
     summary = snippet.run(profiler=profiler, logger=logging.getLogger("seed"))["profile_summary"]
     assert isinstance(summary["cpu_time"], tare.Missing) and summary["top_operations"] == []

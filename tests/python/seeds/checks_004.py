@@ -301,10 +301,8 @@ def slow_first(snippet):
                        said={"actual training": "model(batch)"})
     assert modes == [False, True, True, True, True] and done["dummy_batch"].shape == (16, fill.INPUTS)
     monitor = tare.EpochPerformanceMonitor(verbose_batches=0)
-    snippet.printed(lambda: _train(monitor, 4, work=lambda index: fill.spin(0.05 if index == 0 else 0.002)))
-    stats = monitor.get_statistics()
-    others = (stats["total_batch_time"] - stats["max_batch_time"]) / 3
-    assert ("first batch" in _kinds(monitor)) == (stats["max_batch_time"] > 2 * others)
+    snippet.printed(lambda: _train(monitor, 4, work=lambda index: fill.spin(0.2 if index == 0 else 0.0)))
+    assert _kinds(monitor)["first batch"].value > 2
 
 
 @check("004", "3. Forward Pass is Slow", needs=("torch",))
@@ -450,5 +448,7 @@ def examples(snippet):
     out = snippet.python(ROOT / path)
     told = re.findall(r"^(?:=+ )?(\d)\. ", out, re.M)
     assert told == list("123456"), out
-    for words in ("PERFORMANCE SUMMARY", "AGGREGATE STATISTICS", "[Performance]", "  Batch 0: ", "BOTTLENECK"):
+    for words in ("PERFORMANCE SUMMARY", "AGGREGATE STATISTICS", "[Performance]", "  Batch 0: "):
         assert words in out, words
+    # Of four operations one has a quarter of the time: something is always found.
+    assert re.search(r"^(BOTTLENECK|Consider optimizing): \w+ \(\d+\.\d%\)$", out, re.M), out

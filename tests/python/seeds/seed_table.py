@@ -12,7 +12,9 @@ Five documents say what Tare's Python package has to do. Every fenced block in t
 configuration or output, by `tests/python/seeds/`, and what came of it is asserted on. This table is written by
 `python tests/python/seeds/make_table.py`; a test fails when it is not the truth.
 
-- **passes**: it runs with only its import line changed, and its results are right.
+- **passes**: it runs, and what it prints, returns or leaves behind is right. Changed are its import line, which names
+  tare, and its placeholders, which are real small models and data; where a document sketches a class that tare
+  provides, it is tare's that is used. Snippets that use torch, pandas or matplotlib need it installed.
 - **waits for …**: it needs what is not there yet. What can be had of it today is run all the same.
 - **nothing to run**: a block that is neither code nor output.
 
