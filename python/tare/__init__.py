@@ -20,7 +20,9 @@ if _CHECKING:
     from .monitor import PerformanceMonitor, cudnn_benchmark  # noqa: F401
     from .notebook import load_ipython_extension, unload_ipython_extension  # noqa: F401
     from .optimize import ModelOptimizer  # noqa: F401
-    from .performance import Comparison, LeakReport, PerformanceProfiler, detect_memory_leak  # noqa: F401
+    from ._compare import Comparison  # noqa: F401
+    from .leaks import LeakReport, detect_memory_leak  # noqa: F401
+    from .performance import PerformanceProfiler  # noqa: F401
     from .pipeline import CodeProfiler, PipelineReport  # noqa: F401
     from .production import (  # noqa: F401
         PerformanceRegressionDetector, PerformanceRegressionWarning, ProductionProfiler, RegressionCheck,
@@ -32,11 +34,11 @@ if _CHECKING:
 _LATER = {
     "Bottleneck": "_bottlenecks",
     "CodeProfiler": "pipeline",
-    "Comparison": "performance",
+    "Comparison": "_compare",
     "DataLoadingProfiler": "dataloading",
     "EpochPerformanceMonitor": "epoch",
     "FunctionProfiler": "functions",
-    "LeakReport": "performance",
+    "LeakReport": "leaks",
     "LineProfile": "lines",
     "Metric": "metric",
     "ModelOptimizer": "optimize",
@@ -56,7 +58,7 @@ _LATER = {
     "SlaViolationWarning": "production",
     "create_profiling_config": "config",
     "cudnn_benchmark": "monitor",
-    "detect_memory_leak": "performance",
+    "detect_memory_leak": "leaks",
     "diagnose_performance_issues": "production",
     "load_ipython_extension": "notebook",
     "load_settings": "config",
