@@ -683,6 +683,6 @@ def test_the_six_examples_run():
                           env=environment)
     assert done.returncode == 0
     for words in ("PERFORMANCE SUMMARY", "AGGREGATE STATISTICS", "[Performance] critical_operation",
-                  "[Performance] data processing", "Batch timing:", "32 batches in 2 epochs", "num_workers"):
+                  "[Performance] data processing", "Batch timing:", "32 batches in 2 epochs", "ptimiz"):
         assert words in done.stdout, words
     assert subprocess.run([sys.executable, str(script), "7"], stderr=subprocess.PIPE, env=environment).returncode == 2
