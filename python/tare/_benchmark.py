@@ -84,6 +84,8 @@ class Trainee:
             torch.cuda.synchronize(self.device)
             peaks.end(reading)
             return (reading.peak - reading.before) / MB
+        if _torchprofiler.another_active():
+            return Missing("another torch profiler is active")
         cpu = [torch.profiler.ProfilerActivity.CPU]
         try:
             with torch.profiler.profile(activities=cpu, profile_memory=True) as profiler:

@@ -28,13 +28,16 @@ class Contest:
         _torchstate.synchronize(self.device)
 
     def _against(self, first: Any, second: Any) -> _benchmark.Trial:
-        one, other = self._trainee(first), self._trainee(second)
-        for trainee in (one, other):
-            trainee.step(self.batches[0])  # compiles, allocates
-        return _benchmark.interleaved(one.epoch, other.epoch, self.rounds, self._settle)
+        """Both in training; afterwards they are as they were, so that the next one meets the same weights."""
+        with _torchstate.kept_state(first), _torchstate.kept_state(second):
+            one, other = self._trainee(first), self._trainee(second)
+            for trainee in (one, other):
+                trainee.step(self.batches[0])  # compiles, allocates
+            return _benchmark.interleaved(one.epoch, other.epoch, self.rounds, self._settle)
 
     def run(self) -> Dict[str, Any]:
         best, kept, trial = self.reference, [], None
+        self._peak_mb(best)  # a model that cannot be trained at all says so here
         for one in OPTIMIZATIONS if self.config.enable_optimizations else ():
             if getattr(self.config, one.switch):
                 changed, tried = self._try(one, best)
@@ -49,10 +52,15 @@ class Contest:
         return self._report(trial, kept, best)
 
     def _alone(self, model: Any) -> _benchmark.Trial:
-        trainee = self._trainee(model)
-        trainee.step(self.batches[0])
-        trial = _benchmark.interleaved(trainee.epoch, lambda: None, self.rounds, self._settle)
+        with _torchstate.kept_state(model):
+            trainee = self._trainee(model)
+            trainee.step(self.batches[0])
+            trial = _benchmark.interleaved(trainee.epoch, lambda: None, self.rounds, self._settle)
         return _benchmark.Trial(trial.first, trial.first)
+
+    def _peak_mb(self, model: Any) -> float:
+        with _torchstate.kept_state(model):
+            return self._trainee(model).peak_mb()
 
     def _try(self, one: Any, best: Any) -> Any:
         told: Dict[str, Any] = {"name": one.name(best)}
@@ -67,7 +75,11 @@ class Contest:
         if not told["accepted"]:
             told["status"] = "rejected"
             return None, None
-        trial = self._against(best, changed)
+        try:
+            trial = self._against(best, changed)
+        except Exception as error:  # the model as it is has been trained already: it is the change
+            told.update(status="rejected", reason=f"it cannot be trained: {_torchstate.first_line(error)}")
+            return None, None
         told.update(speedup=trial.speedup, helps=trial.helps)
         if not trial.helps:
             told.update(status="rejected", reason=f"it does not help: {trial.speedup:.2f}x when measured")
@@ -79,8 +91,8 @@ class Contest:
         counts = [_torchstate.samples_in(batch) for batch in self.batches]
         samples = None if None in counts else sum(counts)
         steps = len(self.batches)
-        memory = self._trainee(self.reference).peak_mb()
-        less = self._trainee(best).peak_mb() if kept else memory
+        memory = self._peak_mb(self.reference)
+        less = self._peak_mb(best) if kept else memory
         original = _benchmark.side(trial.first, steps, samples, memory)
         optimized = {**_benchmark.side(trial.second, steps, samples, less), "optimizations_applied": kept}
         notes = [] if self.loss_fn is not None else [_torchstate.SURROGATE + ", unless the model has its own"]

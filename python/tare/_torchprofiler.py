@@ -56,13 +56,17 @@ class PyTorchProfiler:
 
     def _start(self) -> Any:
         try:
+            import torch
             import torch.profiler as native
         except ImportError:
             self._reason = "torch is not installed"
             return None
+        if another_active():
+            self._reason = "another torch profiler is active"
+            return None
         config = self.config
         activities = [native.ProfilerActivity.CPU]
-        if native.ProfilerActivity.CUDA in native.supported_activities():
+        if torch.cuda.is_initialized() and native.ProfilerActivity.CUDA in native.supported_activities():
             activities.append(native.ProfilerActivity.CUDA)
             self._device = True
         schedule = None
@@ -122,20 +126,22 @@ class PyTorchProfiler:
             missing = Missing(self._reason)
             return {"total_time": missing, "cpu_time": missing, "cuda_time": missing, "top_operations": [],
                     "peak_tensor_bytes": missing}
-        no_device = Missing("no GPU was profiled")
+        seen = any(one["self_device"] for one in self._operations.values())
+        no_device = None if seen else Missing("torch's profiler saw no work on the GPU" if self._device
+                                              else "CUDA was not in use")
         rows = [self._row(name, one, no_device) for name, one in self._operations.items()]
-        rows.sort(key=lambda row: -max(row["cpu_time"], row["cuda_time"] if self._device else 0))
+        rows.sort(key=lambda row: -max(row["cpu_time"], row["cuda_time"] if seen else 0))
         return {"total_time": self._seconds,
                 "cpu_time": sum(row["cpu_time"] for row in rows),
-                "cuda_time": sum(row["cuda_time"] for row in rows) if self._device else no_device,
+                "cuda_time": sum(row["cuda_time"] for row in rows) if seen else no_device,
                 "top_operations": rows[:20],
                 "peak_tensor_bytes": self._peak if self._peak is not None else Missing("profile_memory is off")}
 
-    def _row(self, name: str, one: Dict[str, Any], no_device: float) -> Dict[str, Any]:
+    def _row(self, name: str, one: Dict[str, Any], no_device: Optional[float]) -> Dict[str, Any]:
         return {"name": name, "calls": one["calls"], "cpu_time": one["self_cpu"] / 1e6,
-                "cuda_time": one["self_device"] / 1e6 if self._device else no_device,
+                "cuda_time": one["self_device"] / 1e6 if no_device is None else no_device,
                 "cpu_time_total": one["cpu"] / 1e6,
-                "cuda_time_total": one["device"] / 1e6 if self._device else no_device,
+                "cuda_time_total": one["device"] / 1e6 if no_device is None else no_device,
                 "memory_bytes": one["memory"] if self.config.profile_memory else Missing("profile_memory is off")}
 
 
@@ -155,6 +161,12 @@ def _of_device(event: Any, form: str) -> float:
         if value is not None:
             return float(value)
     return 0.0
+
+
+def another_active() -> bool:
+    """Whether the program runs torch's profiler itself: there can be one, and a second one would end it."""
+    import torch
+    return bool(getattr(torch.autograd, "_profiler_enabled", lambda: False)())
 
 
 def peak_bytes(profiler: Any) -> Optional[int]:

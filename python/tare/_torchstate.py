@@ -40,6 +40,12 @@ def synchronize(device: Any) -> None:
         torch.cuda.synchronize(device)
 
 
+def first_line(error: BaseException) -> str:
+    """An error in a few words: torch's go on for pages."""
+    lines = str(error).strip().splitlines()
+    return lines[0][:200] if lines else type(error).__name__
+
+
 # ---- batches ------------------------------------------------------------------------------------------------------
 
 def tensors_in(value: Any) -> Iterator[Any]:

@@ -336,7 +336,7 @@ def verify(reference: Any, changed: Any, batch: Any, tolerance: float) -> Dict[s
             got = _drawn_alike(changed, batch)
         except Exception as error:
             out.update(difference=Missing("it does not run"),
-                       reason=f"it does not run: {str(error).strip().splitlines()[0][:200] or type(error).__name__}")
+                       reason=f"it does not run: {_torchstate.first_line(error)}")
             return out
     out["difference"] = _torchstate.difference(expected, got)
     out["accepted"] = out["difference"] <= tolerance

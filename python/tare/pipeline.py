@@ -6,6 +6,7 @@
 """
 import contextlib
 import importlib.util
+import itertools
 import json
 import math
 import os
@@ -186,11 +187,8 @@ class CodeProfiler:
             off = Missing("use_torch_profiler is off")
             return {"total_time": off, "cpu_time": off, "cuda_time": off, "top_operations": [], "profiled_steps": 0}
         with self.pytorch_profiler.profile(folder) as profiled:
-            iterator, done = iter(loader), 0
-            while done < steps:
-                batch = next(iterator, None)
-                if batch is None:
-                    break
+            done = 0
+            for batch in itertools.islice(loader, steps):
                 work.step(batch)
                 profiled.step()
                 done += 1
