@@ -16,12 +16,12 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
 from . import _torchstate, dataloading, recommend
 from ._core import Missing
 from ._contest import Contest
+from ._files import write_whole
 from ._torchprofiler import PyTorchProfiler, free_name
 from ._training import Work
 from .config import ProfilingConfig, create_profiling_config
 from .dataloading import DataLoadingProfiler
 from .functions import profile_function
-from ._files import write_whole
 from .metric import put
 from .monitor import PerformanceMonitor
 from .optimize import ModelOptimizer
