@@ -517,6 +517,8 @@ def test_an_interpreter_ends_while_monitoring_runs():
     assert done.returncode == 0
 
 
+@pytest.mark.skipif("libasan" in os.environ.get("LD_PRELOAD", ""),
+                    reason="a thread started in a forked child can find the sanitizer's own allocator locked")
 def test_a_forked_child_has_no_thread_and_can_start_one():
     monitor = tare.PerformanceMonitor()
     monitor.start_monitoring(interval=0.001)
@@ -683,6 +685,7 @@ def test_the_six_examples_run():
                           env=environment)
     assert done.returncode == 0
     for words in ("PERFORMANCE SUMMARY", "AGGREGATE STATISTICS", "[Performance] critical_operation",
-                  "[Performance] data processing", "Batch timing:", "32 batches in 2 epochs", "ptimiz"):
+                  "[Performance] data processing", "Batch timing:", "32 batches in 2 epochs"):
         assert words in done.stdout, words
+    assert re.search(r"^(BOTTLENECK|Consider optimizing): ", done.stdout, re.M)  # of four, one has a quarter or more
     assert subprocess.run([sys.executable, str(script), "7"], stderr=subprocess.PIPE, env=environment).returncode == 2
