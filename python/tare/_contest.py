@@ -70,8 +70,10 @@ class Contest:
         except Unfit as error:
             told.update(status="skipped", reason=str(error))
             return None, None
-        limit = one.tolerance if self.tolerance is None else self.tolerance
-        told.update(verify(self.reference, changed, self.batches[0], limit))
+        # Compared with the model as it was, it has the deviations of those before it too.
+        limit = max([one.tolerance, *(told["tolerance"] for told in self.candidates if told.get("status") == "kept")])
+        told.update(verify(self.reference, changed, self.batches[0],
+                           limit if self.tolerance is None else self.tolerance))
         if not told["accepted"]:
             told["status"] = "rejected"
             return None, None

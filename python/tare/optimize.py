@@ -251,8 +251,9 @@ class ModelOptimizer:
         if batch is None:
             self._note(name, {"status": UNVERIFIED})
             return changed
-        limit = one.tolerance if tolerance is None else tolerance
-        told = verify(reference, changed, batch, limit)
+        # Compared with the model as it was, it has the deviations of those before it too.
+        limit = max([one.tolerance, *(detail["tolerance"] for detail in self._details)])
+        told = verify(reference, changed, batch, limit if tolerance is None else tolerance)
         if told["accepted"]:
             told.update(measure_forward(model, changed, batch))
         if not told["accepted"] or (only_gains and not told["helps"]):

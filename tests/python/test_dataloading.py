@@ -1,4 +1,4 @@
-"""DataLoadingProfiler on real loaders. What a sleep takes is known from below: nothing sleeps less than it was told."""
+"""DataLoadingProfiler on real loaders. What a sleep takes is known from below: none is shorter than it was told."""
 import math
 import random
 import warnings

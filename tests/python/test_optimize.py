@@ -106,7 +106,7 @@ def test_trouble_is_told_in_words():
     assert told == f"it does not work here: a process that tries it is killed by {signal.SIGILL.name}"
 
 
-# ---- with an input --------------------------------------------------------------------------------------------------
+# ---- with an input -------------------------------------------------------------------------------------------------
 
 def test_channels_last_is_verified_and_measured():
     model, made = convolutional(), optimizer(use_mixed_precision=False, use_channels_last=True)
@@ -138,6 +138,16 @@ def test_an_optimization_that_changes_the_results_is_rejected(half):
     rejected = made.get_optimization_summary()["rejected"][0]
     assert rejected["name"] == HALF and "it changes the results" in rejected["reason"]
     assert 1e-9 < rejected["difference"] < 0.05
+
+
+def test_what_comes_after_half_precision_is_not_blamed_for_it(half, monkeypatch):
+    def unchanged(model):
+        return model
+    again = optimize.Optimization(lambda model: "Again", "use_mixed_precision", 1e-9, unchanged)
+    monkeypatch.setattr(optimize, "OPTIMIZATIONS", (*optimize.OPTIMIZATIONS, again))
+    made = optimizer()
+    made.optimize_model(mlp(), {}, torch.randn(8, 16), only_gains=False)
+    assert made.get_optimization_summary()["optimizations_applied"] == [HALF, "Again"]
 
 
 def test_one_that_does_not_run_is_rejected(monkeypatch):
@@ -194,7 +204,7 @@ def test_a_compiled_model_has_the_same_names_and_weights(monkeypatch):
     assert _torchstate.copy_of(faster)._compiled_call_impl is not None
 
 
-# ---- memory ---------------------------------------------------------------------------------------------------------
+# ---- memory --------------------------------------------------------------------------------------------------------
 
 class Checkpointed(torch.nn.Module):
     """Has what transformers' models have."""
@@ -223,7 +233,8 @@ class Checkpointed(torch.nn.Module):
 def test_memory_optimizations():
     made, model = optimizer(), Checkpointed()
     assert made._apply_memory_optimizations(model) is model and model.on and model.attention == "sdpa"
-    assert made.get_optimization_summary()["optimizations_applied"] == ["Gradient checkpointing", "Efficient attention"]
+    applied = made.get_optimization_summary()["optimizations_applied"]
+    assert applied == ["Gradient checkpointing", "Efficient attention"]
     made = optimizer()
     made._apply_memory_optimizations(mlp())
     made._apply_memory_optimizations(Checkpointed(refuses=True))
@@ -239,7 +250,7 @@ def test_memory_is_saved_where_it_is_short():
     assert model.on
 
 
-# ---- how far outputs are apart ----------------------------------------------------------------------------------------
+# ---- how far outputs are apart -------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("expected, got, apart", [
     ([3.0, 4.0], [3.0, 4.0], 0.0), ([3.0, 4.0], [3.0, 4.5], 0.1), ([0.0], [0.0], 0.0), ([0.0], [1e-9], math.inf),
@@ -258,7 +269,7 @@ def test_difference_of_nests():
     assert _torchstate.difference(one, {"a": one["a"]}) == math.inf
 
 
-# ---- the benchmark ----------------------------------------------------------------------------------------------------
+# ---- the benchmark -------------------------------------------------------------------------------------------------
 
 def benchmark(model, loader, steps=3, rounds=2, more=None, **settings):
     config = tare.ProfilingConfig(save_profiles=False, **settings)
