@@ -89,10 +89,27 @@ static const char *keep(const char *text)
 }
 
 /* ---- files ---------------------------------------------------------------------------------------- */
+/* The same files hold the Python package's settings: fields of ProfilingConfig and a monitor's switches. */
+static bool is_the_packages(const char *name)
+{
+    static const char *const theirs[] = {
+        "use_torch_profiler", "profiler_schedule", "record_shapes", "profile_memory", "with_stack",
+        "profile_data_loading", "profile_preprocessing", "profile_model_forward", "monitor_memory", "monitor_gpu",
+        "monitor_cpu", "enable_optimizations", "use_mixed_precision", "use_compile", "use_channels_last",
+        "save_profiles", "output_dir", "enable_memory_monitoring", "memory_monitor_batches",
+    };
+    for (size_t i = 0; i < TARE__COUNT_OF(theirs); i++)
+        if (strcmp(name, theirs[i]) == 0)
+            return true;
+    return false;
+}
+
 static int take_pair(void *context, const tare__toml_pair *pair, tare__error *error)
 {
     settings *to = context;
     size_t i = find_known(pair->key);
+    if (i == KNOWN && is_the_packages(pair->key))
+        return 0;
     if (i == KNOWN) {
         const char *near = near_known(pair->key);
         return tare__fail(error, TARE_E_USAGE, "%s:%u: there is no setting '%s'%s%s%s", to->file, pair->line,

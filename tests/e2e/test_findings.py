@@ -227,6 +227,9 @@ def test_others_on_the_machine(bench, slowed):
             other.wait()
     if not found.metric("pressure.cpu", "system") and not found.metric("pressure.cpu", "container"):
         pytest.skip("this kernel keeps no account of pressure")
+    looks = [row["samples"] for row in found.metric("threads.running", "tree")]
+    if not looks or looks[0] < 8: # it gets what others leave, too
+        pytest.skip(f"the collector was kept from looking: {looks} looks")
     assert found["shared-machine"]["gain"] > 0.2, found.told()
 
 
