@@ -218,7 +218,7 @@ def test_a_limit_that_is_not_hit(bench, slowed):
 def test_others_on_the_machine(bench, slowed):
     """The program gets what others leave: next to nothing."""
     slowed.set("cpu.shares", "cpu.weight", 2 if slowed.version == 1 else 1)
-    others = [subprocess.Popen([TROUBLE, "spin", "4000", "1"]) for _ in range(3 * CORES)]
+    others = [subprocess.Popen([TROUBLE, "spin", "60000", "1"]) for _ in range(3 * CORES)]
     try:
         found = run(bench, slowed, TROUBLE, "spin", 2000, 1)
     finally:
@@ -230,6 +230,8 @@ def test_others_on_the_machine(bench, slowed):
     looks = [row["samples"] for row in found.metric("threads.running", "tree")]
     if not looks or looks[0] < 8: # it gets what others leave, too
         pytest.skip(f"the collector was kept from looking: {looks} looks")
+    if found.report["usage"]["cores_mean"] > 0.6:
+        pytest.skip("this machine's scheduler gave it a CPU all the same")
     assert found["shared-machine"]["gain"] > 0.2, found.told()
 
 
