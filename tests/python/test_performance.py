@@ -43,7 +43,7 @@ def test_a_block():
     metrics = profiler.get_metrics()
     data.close()
     assert metrics.name == "training_loop"
-    assert metrics.timing.wall_time_s >= metrics.timing.cpu_time_s >= 0.08
+    assert 1.01 * metrics.timing.wall_time_s >= metrics.timing.cpu_time_s >= 0.08  # two clocks
     assert metrics.memory.peak_ram_mb - metrics.memory.ram_before_mb > 38
     assert metrics.memory.growth_mb > 38
     assert metrics.memory.peak_ram_mb >= metrics.memory.ram_after_mb
