@@ -12,11 +12,14 @@ import time
 
 from figures import CPUS, TARE, Void, interval, plain, program, report
 
+CALM = 2.0  # percent
+ROUNDS_AT_MOST = 3
+
 
 def figures(figure, recorder, quick):
     """(figures, what measures them), in order."""
-    rounds = 3 if quick else 21
-    cpu, forks = (300, 300) if quick else (1200, 1500)
+    rounds = 3 if quick else 15
+    cpu, forks = (300, 300) if quick else (1000, 1000)
     costs = [
         (figure("default `tare run`, CPU-bound on one thread, added", "%", 1),
          program("busy", "cpu", cpu, 1)),
@@ -54,19 +57,25 @@ def seconds_of(command):
 
 def added(figure, recorder, command, rounds):
     """The whole command under `tare run`, summary included, against itself bare: before, between and after take
-    turns, and the two bare ones against each other are the machine's own noise."""
+    turns. The two bare ones against each other are the machine's own noise; a round in which they differ by more
+    than CALM says nothing of one percent and is left out, as long as that leaves enough of them."""
     recorded = [TARE, "run", "-f", "-o", recorder.path("added"), "--", *command]
-    bare, noise = [], []
-    for number in range(rounds):
+    seen = []  # (bare against bare, recorded against bare, bare seconds)
+    calm = []
+    while len(calm) < rounds and len(seen) < ROUNDS_AT_MOST * rounds:
+        at = len(seen) % 3
         order = [command, command]
-        order.insert(number % 3, recorded)
+        order.insert(at, recorded)
         times = [seconds_of(one) for one in order]
-        mine = times.pop(number % 3)
-        bare += times
-        noise.append(100 * (times[1] / times[0] - 1))
-        figure.add(100 * (mine / statistics.mean(times) - 1))
-    figure.note = (f"{told(figure.values)}; {rounds} rounds, bare {statistics.median(bare):.2f} s, "
-                   f"against itself {statistics.median(noise):.2f} %, {told(noise)}")
+        mine = times.pop(at)
+        seen.append((100 * (times[1] / times[0] - 1), 100 * (mine / statistics.mean(times) - 1), times[0]))
+        calm = [one for one in seen if abs(one[0]) <= CALM]
+    kept = calm if len(calm) >= min(rounds, 9) else seen
+    for one in kept:
+        figure.add(one[1])
+    noise = [one[0] for one in seen]
+    figure.note = (f"{told(figure.values)}; {len(kept)} of {len(seen)} rounds were calm enough, "
+                   f"bare {statistics.median(one[2] for one in seen):.2f} s, all rounds against themselves {told(noise)}")
 
 
 def told(values):

@@ -77,7 +77,11 @@ typedef enum tare_kind {
     TARE_KIND_AGGREGATE = 4,
     TARE_KIND_MARK = 5,
     TARE_KIND_COUNTER = 6,
-    TARE_KIND_NUMBER = 7
+    TARE_KIND_NUMBER = 7,
+    /* spans with a meaning that the views know: */
+    TARE_KIND_OPERATOR = 8, /* of a framework: aten::mm */
+    TARE_KIND_MODULE = 9,   /* a part of a model, by its path: encoder.layers.3 */
+    TARE_KIND_PHASE = 10    /* of a step: "data", "copy", "forward", "backward", "optimizer" */
 } tare_kind;
 
 typedef struct tare_site {
@@ -178,31 +182,45 @@ static inline uint64_t tare__reserve(uint64_t *cursor, uint64_t bytes)
 #endif
 }
 
-static inline void tare__record_hot(tare_site *site, uint64_t added, void (*slow)(tare_site *))
+/* False: this thread has no cursor yet, or no longer. */
+static inline int tare__record_hot(uint64_t word)
 {
     uint64_t *cursor = tare__cursor;
-    uint64_t word = __atomic_load_n(&site->word, __ATOMIC_RELAXED);
-    if (__builtin_expect(!cursor, 0) || __builtin_expect(!word, 0)) {
-        slow(site);
-        return;
-    }
-    word += added;
+    if (__builtin_expect(!cursor, 0))
+        return 0;
     uint64_t at = tare__reserve(cursor, 16);
     if (__builtin_expect((at & 0xF000u) == 0, 0)) {
         tare__record_at(word, at);
-        return;
+        return 1;
     }
     uint64_t *slot = (uint64_t *)(uintptr_t)(at & ~(uint64_t)15);
     __atomic_store_n(&slot[0], tare__tsc(), __ATOMIC_RELAXED);
     __atomic_store_n(&slot[1], word | (at & 15u), __ATOMIC_RELEASE);
+    return 1;
 }
 
-static inline void tare__begin(tare_site *site) { tare__record_hot(site, 0x00, tare__begin_slow); }
-static inline void tare__end(tare_site *site) { tare__record_hot(site, 0x10, tare__end_slow); }
-static inline void tare__next(tare_site *site) { tare__record_hot(site, 0x20, tare__next_slow); }
+static inline uint64_t tare__record_site(tare_site *site, uint64_t added, void (*slow)(tare_site *))
+{
+    uint64_t word = __atomic_load_n(&site->word, __ATOMIC_RELAXED);
+    if (__builtin_expect(word != 0, 1) && tare__record_hot(word + added))
+        return word;
+    slow(site);
+    return 0;
+}
+
+/* The site's word, or 0 when it went the slow way. */
+static inline uint64_t tare__begin(tare_site *site) { return tare__record_site(site, 0x00, tare__begin_slow); }
+static inline void tare__end(tare_site *site) { tare__record_site(site, 0x10, tare__end_slow); }
+static inline void tare__end_of(tare_site *site, uint64_t word)
+{
+    if (!tare__record_hot(word + 0x10))
+        tare__end_slow(site);
+}
+static inline void tare__next(tare_site *site) { tare__record_site(site, 0x20, tare__next_slow); }
 #else
-void tare__begin(tare_site *site);
+uint64_t tare__begin(tare_site *site);
 void tare__end(tare_site *site);
+void tare__end_of(tare_site *site, uint64_t word);
 void tare__next(tare_site *site);
 #endif
 
@@ -371,30 +389,31 @@ TARE_API const char *tare_output(void); /* path of the trace of this process's s
 /* ---- scopes: ended when the block is left, however it is left ------------------------------------------ */
 typedef struct tare_scope {
     tare_site *site; /* NULL: nothing to end */
+    uint64_t word;   /* of a begin that took the hot path; 0: it did not */
 } tare_scope;
 
 static inline tare_scope tare_scope_begin(tare_site *site)
 {
-    tare_scope scope = {NULL};
-    int gate = tare__gate_now(); /* once: tare_begin would ask again */
+    tare_scope scope = {NULL, 0};
+    int gate = tare__gate_now();
     if (__builtin_expect(gate == 0, 1))
         return scope;
     if (gate == 1)
-        tare__begin(site);
+        scope.word = tare__begin(site);
     else
         tare__begin_slow(site);
     scope.site = site;
     return scope;
 }
 
+/* What began on the hot path may end on it without asking the gate again: a pause lets ends through, and a
+ * session that has ended left this thread no cursor, or memory that nobody reads. */
 static inline void tare_scope_end(tare_scope *scope)
 {
-    if (scope->site) {
-        if (__builtin_expect(tare__gate_now() == 1, 1))
-            tare__end(scope->site);
-        else
-            tare__end_slow(scope->site);
-    }
+    if (scope->word)
+        tare__end_of(scope->site, scope->word);
+    else if (scope->site)
+        tare__end_slow(scope->site);
 }
 
 typedef struct tare_timed_scope {

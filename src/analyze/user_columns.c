@@ -37,10 +37,7 @@ static value span_kind(const user_context *with, const void *cell)
 {
     const tare__span_row *row = cell;
     (void)with;
-    return text_of(row->kind == TARE_KIND_STEP    ? "step"
-                   : row->kind == TARE_KIND_EPOCH ? "epoch"
-                   : row->kind == TARE_KIND_SPAN  ? "span"
-                                                  : "others");
+    return text_of(row->kind ? tare__span_kind_word(row->kind) : "others");
 }
 
 static value thread_process(const user_context *with, const void *cell)

@@ -93,15 +93,7 @@ static void hold_signals(attached *at, sigset_t *before)
 static void wait_a_beat(attached *at)
 {
     struct pollfd events[] = {{.fd = at->signals, .events = POLLIN}, {.fd = at->pidfd, .events = POLLIN}};
-    uint64_t pause = tare__collector_pause_ns(at->collector), due = tare__sampling_due_ns(at->collector);
-    uint64_t now = tare__monotonic_ns();
-    /* There are no rings to drain: only samples and the clock's beats are waited for. */
-    if (due != UINT64_MAX)
-        pause = due > now ? due - now : 0;
-    if (pause > 1000000000u)
-        pause = 1000000000u;
-    struct timespec time = {(time_t)(pause / 1000000000u), (long)(pause % 1000000000u)};
-    ppoll(events, TARE__COUNT_OF(events), &time, NULL);
+    tare__collector_pause(at->collector, events, TARE__COUNT_OF(events));
     struct signalfd_siginfo info; /* taken, lest it comes again when signals are let through */
     while (read(at->signals, &info, sizeof info) == (ssize_t)sizeof info)
         at->asked = true;

@@ -13,6 +13,7 @@
 
 #define ACTIVE_FOR_NS 100000000u
 #define MOVING_FOR_NS 1000000000u
+#define START_UP_NS 20000000u /* most that record do so by then */
 #define ACTIVE_CHUNKS 4u /* in a beat: a program that fills its pool within 100 ms or so */
 #define FIRST_BEAT_GAP_NS 5000000u
 #define BEAT_GAP_NS 1000000000u
@@ -189,15 +190,37 @@ void tare__collector_beat(tare__collector *collector)
         collector->active_ns = tare__monotonic_ns();
 }
 
-uint64_t tare__collector_pause_ns(const tare__collector *collector)
+static uint64_t pause_ns(const tare__collector *collector, bool *heed_hello)
 {
     uint64_t now = tare__monotonic_ns(), due = tare__sampling_due_ns(collector);
-    uint64_t pause = now - collector->active_ns < ACTIVE_FOR_NS   ? TARE__BEAT_ACTIVE_NS
-                     : now - collector->moving_ns < MOVING_FOR_NS ? TARE__BEAT_CALM_NS
-                                                                  : TARE__BEAT_IDLE_NS;
+    uint64_t pause = TARE__BEAT_IDLE_NS;
+    if (now - collector->active_ns < (collector->joined ? ACTIVE_FOR_NS : START_UP_NS)) {
+        pause = TARE__BEAT_ACTIVE_NS;
+    } else if (collector->source_count == 0 && collector->folder.socket >= 0) {
+        pause = TARE__BEAT_ALONE_NS;
+        *heed_hello = true;
+    } else if (now - collector->moving_ns < MOVING_FOR_NS) {
+        pause = TARE__BEAT_CALM_NS;
+    }
     if (due < now + pause)
         return due > now ? due - now : 0;
     return pause;
+}
+
+/* Woken by a hello only when it has slept for long: whoever is woken by a message runs where its sender runs,
+ * and would push the program off its CPU just when it starts. */
+void tare__collector_pause(const tare__collector *collector, struct pollfd *fds, nfds_t n)
+{
+    struct pollfd all[TARE__PAUSE_FDS + 1];
+    bool heed_hello = false;
+    uint64_t ns = pause_ns(collector, &heed_hello);
+    struct timespec pause = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+    memcpy(all, fds, n * sizeof *fds);
+    all[n] = (struct pollfd){.fd = collector->folder.socket, .events = POLLIN};
+    if (ppoll(all, n + heed_hello, &pause, NULL) <= 0)
+        memset(all, 0, sizeof all);
+    for (nfds_t i = 0; i < n; i++)
+        fds[i].revents = all[i].revents;
 }
 
 uint32_t tare__collector_recording(const tare__collector *collector)

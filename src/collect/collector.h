@@ -6,6 +6,7 @@
 #error "cpu_set_t needs _GNU_SOURCE, before any header"
 #endif
 
+#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <sys/types.h>
@@ -16,6 +17,7 @@
 #define TARE__BEAT_ACTIVE_NS 1000000u
 #define TARE__BEAT_CALM_NS 4000000u /* chunks come back now and then */
 #define TARE__BEAT_IDLE_NS 8000000u /* none in a second */
+#define TARE__BEAT_ALONE_NS 100000000u /* nobody records: a hello will wake us */
 #define TARE__POOL_BYTES ((uint64_t)8 << 20)       /* of a process */
 #define TARE__BUSY_POOL_BYTES ((uint64_t)32 << 20) /* of one that records a lot */
 #define TARE__SEAL_NS 1000000000u       /* a block seals when full or after this */
@@ -224,7 +226,9 @@ void tare__collector_beat(tare__collector *collector);
 void tare__collector_finish(tare__collector *collector, int exit_status, int signal, uint32_t left_running);
 uint32_t tare__collector_recording(const tare__collector *collector); /* joined processes still alive */
 /* How long the caller may sleep. */
-uint64_t tare__collector_pause_ns(const tare__collector *collector);
+/* Sleeps until the next beat is due, or until there is something to read from `fds` (n of them, revents set). */
+#define TARE__PAUSE_FDS 3
+void tare__collector_pause(const tare__collector *collector, struct pollfd *fds, nfds_t n);
 
 /* place.c */
 void tare__note_busy_cpu(tare__collector *collector, int cpu); /* a chunk was filled there */

@@ -105,13 +105,14 @@ static void reap(running *run)
     }
 }
 
-/* Not woken by a hello: whoever is woken by a message runs where its sender runs, and would push the program
- * off its CPU just when it starts. */
 static void wait_a_beat(running *run)
 {
-    struct pollfd events = {.fd = run->signals, .events = POLLIN};
-    struct timespec pause = {0, (long)tare__collector_pause_ns(run->collector)};
-    ppoll(&events, 1, &pause, NULL);
+    struct pollfd signals = {.fd = run->signals, .events = POLLIN};
+    tare__collector_pause(run->collector, &signals, 1);
+    if (!signals.revents)
+        return;
+    take_signals(run);
+    reap(run); /* the end of a child is a signal, too */
 }
 
 void tare__run_tell_beat(const tare__collector *collector, tare__run_on_beat *on_beat, void *context,
@@ -130,8 +131,6 @@ static void attend(running *run)
     bool told = false;
     for (;;) {
         wait_a_beat(run);
-        take_signals(run);
-        reap(run);
         tare__collector_beat(run->collector);
         if (tare__sampling_beat(run->collector, false))
             tare__run_tell_beat(run->collector, run->options->on_beat, run->options->context, run->since_ns);

@@ -65,8 +65,7 @@ static bool attend(tare__collector *collector, int socket, pid_t pid)
     bool connected = true;
     for (;;) {
         struct pollfd events[1] = {{.fd = connected ? socket : -1, .events = POLLIN}};
-        struct timespec pause = {0, (long)tare__collector_pause_ns(collector)};
-        ppoll(events, 1, &pause, NULL);
+        tare__collector_pause(collector, events, 1);
         tare__collector_beat(collector);
         if (connected && events[0].revents) {
             tare__serve_request request;

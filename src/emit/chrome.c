@@ -31,9 +31,7 @@ static const char *category(const chrome *to, uint32_t id, bool restored)
     const tare__trace_name *name = tare__trace_name_at(to->trace, id);
     if (restored)
         return "restored";
-    return name && name->kind == TARE_KIND_STEP    ? "step"
-           : name && name->kind == TARE_KIND_EPOCH ? "epoch"
-                                                   : "span";
+    return tare__span_kind_word(name ? name->kind : TARE_KIND_SPAN);
 }
 
 static int end_span(void *context, uint32_t stream, tare__replay_span *span)

@@ -22,9 +22,6 @@ static const char *group_name(const tare__analysis *from, uint32_t group)
 }
 
 /* ---- spans, steps --------------------------------------------------------------------------------------- */
-static const char *const kinds[] = {
-    [0] = "others", [TARE_KIND_SPAN] = "span", [TARE_KIND_STEP] = "step", [TARE_KIND_EPOCH] = "epoch"};
-
 static void put_path(const tare__analysis *from, uint32_t row, tare__text *path)
 {
     uint32_t way[512], n = 0;
@@ -50,7 +47,7 @@ void tare__csv_put_spans(csv *to, const tare__analysis *from)
         tare__csv_text(to, group_name(from, row->group));
         tare__csv_text(to, path.data);
         tare__csv_text(to, row->name);
-        tare__csv_text(to, WORD(kinds, row->kind));
+        tare__csv_text(to, row->kind ? tare__span_kind_word(row->kind) : "others");
         tare__csv_text(to, row->file);
         tare__csv_known(to, row->file ? row->line : 0);
         tare__csv_count(to, row->calls);

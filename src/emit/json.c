@@ -124,7 +124,7 @@ static void put_notes(writer *to)
 /* ---- spans --------------------------------------------------------------------------------------- */
 static const char *kind_name(uint32_t kind)
 {
-    return kind == TARE_KIND_STEP ? "step" : kind == TARE_KIND_EPOCH ? "epoch" : kind ? "span" : "others";
+    return kind ? tare__span_kind_word(kind) : "others";
 }
 
 static void put_path(writer *to, size_t index)

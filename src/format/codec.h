@@ -315,6 +315,8 @@ typedef struct tare__file_name {
 
 typedef void tare__name_sink(void *context, const tare__file_name *name);
 /* Appends as many blocks as it takes. 0, TARE_E_MEMORY, or TARE_E_USAGE for a name over 1 MiB. */
+/* The word for a span of that kind of name: "span", "step", … */
+const char *tare__span_kind_word(uint32_t kind);
 int tare__names_seal(const tare__file_name *names, uint32_t n, tare__squeezer *squeezer, tare__text *out);
 int tare__names_read(const tare__block_header *header, const uint8_t *payload, tare__squeezer *squeezer,
                      tare__name_sink *sink, void *context);

@@ -24,6 +24,14 @@ static bool all_read(const tare__reader *readers, unsigned n)
 #define NAMES_MAX 4096u              /* in a block */
 #define NAMES_BYTES_MAX (1u << 20)   /* of texts and of files in it */
 
+const char *tare__span_kind_word(uint32_t kind)
+{
+    static const char *const words[] = {
+        [TARE_KIND_SPAN] = "span",         [TARE_KIND_STEP] = "step",     [TARE_KIND_EPOCH] = "epoch",
+        [TARE_KIND_OPERATOR] = "operator", [TARE_KIND_MODULE] = "module", [TARE_KIND_PHASE] = "phase"};
+    return kind < sizeof words / sizeof *words && words[kind] ? words[kind] : "span";
+}
+
 enum { NAME_ID, NAME_KIND, NAME_LINE, NAME_TEXT_BYTES, NAME_FILE_BYTES, NAME_NUMBERS };
 enum { NAME_TEXT = NAME_NUMBERS, NAME_FILE, NAME_COLUMNS };
 

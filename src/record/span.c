@@ -226,6 +226,10 @@ void tare__record_slow(tare__slot *slots, unsigned n, uint64_t reserved)
 
 TARE_API void tare__record_at(uint64_t word, uint64_t at)
 {
+    if (TARE__UNLIKELY(tare__gate_now() == 0)) { /* the end of a scope that outlived its session */
+        tare__reserve(tare__cursor, (uint64_t)0 - sizeof(tare__slot)); /* as if never asked */
+        return;
+    }
     tare__record_slow(&(tare__slot){0, word}, 1, at);
 }
 

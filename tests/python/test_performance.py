@@ -166,7 +166,8 @@ def test_detailed_memory():
     with profiler.profile("grows"):
         kept = []
         for _ in range(5):
-            kept.append(bytearray(b"x") * (8 * MB))
+            kept.append(mmap.mmap(-1, 8 * MB))
+            kept[-1].write(bytes(8 * MB))
             snapshots.append(profiler.get_current_memory())
             time.sleep(0.02)
     memory = profiler.get_metrics().memory

@@ -12,6 +12,7 @@
 #define tare__gate fake_gate
 #define tare__begin fake_begin
 #define tare__end fake_end
+#define tare__end_of fake_end_of
 #define tare__end_last fake_end_last
 #define tare__next fake_next
 #define tare__begin_slow fake_begin_slow
@@ -63,8 +64,17 @@ int fake_gate;
     {                                                                                                  \
         fake_say(what, fake_name(site), 0);                                                            \
     }
-FAKE_CALL(fake_begin, "begin")
+uint64_t fake_begin(tare_site *site)
+{
+    fake_say("begin", fake_name(site), 0);
+    return 1;
+}
 FAKE_CALL(fake_end, "end")
+void fake_end_of(tare_site *site, uint64_t word)
+{
+    (void)word;
+    fake_say("end", fake_name(site), 0);
+}
 FAKE_CALL(fake_next, "next")
 FAKE_CALL(fake_begin_slow, "slow begin")
 FAKE_CALL(fake_end_slow, "slow end")
