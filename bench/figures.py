@@ -7,6 +7,7 @@ import os
 import statistics
 import subprocess
 import sys
+import time
 
 BUILD = os.path.abspath(os.environ.get("TARE_BUILD", "build"))
 TARE = os.path.join(BUILD, "tare")
@@ -56,6 +57,24 @@ class Recorder:
             self.voided += 1
         os.remove(self.path(name))
         raise Void(f"spans were dropped in each of {RETRIES} runs")
+
+
+def peak_of(command, field):
+    """Bytes: the largest value of that line of /proc/PID/status seen while a command runs. The kernel's own peak will
+    not do: a process takes that of the one which started it along."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    peak = 0
+    while process.poll() is None:
+        try:
+            with open(f"/proc/{process.pid}/status") as status:
+                seen = [line.split()[1] for line in status if line.startswith(field + ":")]
+        except OSError:
+            seen = []
+        peak = max([peak] + [int(kib) * 1024 for kib in seen])
+        time.sleep(0.0005)
+    if process.returncode != 0:
+        raise Void(f"{' '.join(command[:3])}: exit status {process.returncode}")
+    return peak
 
 
 def report(path):

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-from figures import CPUS, TARE, Void, interval, plain, program, report
+from figures import CPUS, TARE, Void, interval, peak_of, plain, program, report
 
 CALM = 2.0  # percent
 ROUNDS_AT_MOST = 3
@@ -111,15 +111,9 @@ def page(pages, recorder, spans, times):
     recorder.whole(program("flood", "nested", spans, 8000000, CPUS[0]), "page")
     out = os.path.join(recorder.folder, "page.html")
     for _ in range(times):
-        from_s = time.monotonic()
-        process = subprocess.Popen([TARE, "report", "--html", "-o", out, recorder.path("page")],
-                                   stdout=subprocess.DEVNULL)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = status
-        if status != 0:
-            raise Void(f"tare report --html: wait status {status}")
-        seconds.add(time.monotonic() - from_s, f"{spans / 1e6:.0f} M spans")
-        memory.add(usage.ru_maxrss * 1024, "resident, by the kernel")
+        command = [TARE, "report", "--html", "-o", out, recorder.path("page")]
+        seconds.add(seconds_of(command), f"{spans / 1e6:.0f} M spans")
+        memory.add(peak_of(command, "VmHWM"), "resident")
         size.add(os.path.getsize(out))
 
 

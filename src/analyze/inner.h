@@ -93,6 +93,9 @@ typedef struct node_slot {
     node *node;
 } node_slot;
 
+/* Histograms of a thousand names do not fit the nearest caches: a bucket is asked for now and counted later. */
+#define WAITING 16u
+
 typedef struct nodes {
     tare__arena *arena;
     node *batch; /* given out from here */
@@ -106,11 +109,14 @@ typedef struct nodes {
     uint8_t hist_bits;
     uint32_t number_cells;
     uint64_t numbers_refused;
+    uint32_t *waiting[WAITING]; /* buckets on their way into the caches, to be counted up in turn */
+    uint32_t waiting_at;
+    uint32_t nothing; /* where the first of them are counted */
 } nodes;
 
 int tare__analyze_init_nodes(nodes *all);
 void tare__analyze_free_nodes(nodes *all);
-void tare__analyze_free_slots(nodes *all); /* no more look-ups */
+void tare__analyze_free_slots(nodes *all); /* no more look-ups and calls */
 static inline node *parent_of(const nodes *all, const node *node)
 {
     return node->parent ? all->all[node->parent - 1] : NULL;
@@ -138,6 +144,12 @@ static inline node *find_child(nodes *all, const canons *names, node *parent, ui
     }
 }
 
+static inline void count_up(uint32_t *bucket)
+{
+    if (TARE__UNLIKELY(++*bucket == 0))
+        *bucket = UINT32_MAX; /* as tare__hist_add */
+}
+
 static inline int count_call(nodes *all, node *node, uint64_t duration)
 {
     if (duration < node->min)
@@ -151,8 +163,10 @@ static inline int count_call(nodes *all, node *node, uint64_t duration)
             return status;
         at = tare__hist_bucket(duration, node->hist.bits) - node->hist.first;
     }
-    if (TARE__UNLIKELY(++node->hist.counts[at] == 0))
-        node->hist.counts[at] = UINT32_MAX; /* as tare__hist_add */
+    uint32_t *bucket = &node->hist.counts[at], **turn = &all->waiting[all->waiting_at++ % WAITING];
+    __builtin_prefetch(bucket, 1);
+    count_up(*turn);
+    *turn = bucket;
     node->hist.total++;
     return 0;
 }

@@ -24,21 +24,33 @@ int tare__analyze_init_nodes(nodes *all)
     all->mask = (1u << FIRST_SLOTS_LOG) - 1;
     all->shift = 64 - FIRST_SLOTS_LOG;
     all->hist_bits = HIST_BITS;
+    for (uint32_t i = 0; i < WAITING; i++)
+        all->waiting[i] = &all->nothing;
     return all->arena && all->slots ? 0 : TARE_E_MEMORY;
+}
+
+/* Before a histogram moves, and before any is read. */
+static void count_waiting(nodes *all)
+{
+    for (uint32_t i = 0; i < WAITING && all->waiting[i]; i++) {
+        count_up(all->waiting[i]);
+        all->waiting[i] = &all->nothing;
+    }
 }
 
 void tare__analyze_free_slots(nodes *all)
 {
+    count_waiting(all);
     free(all->slots);
     all->slots = NULL;
 }
 
 void tare__analyze_free_nodes(nodes *all)
 {
+    tare__analyze_free_slots(all);
     for (uint32_t i = 0; i < all->n; i++)
         tare__hist_free(&all->all[i]->hist);
     free(all->all);
-    tare__analyze_free_slots(all);
     tare__arena_free(all->arena);
 }
 
@@ -195,6 +207,7 @@ static void coarsen_all(nodes *all)
 
 int tare__analyze_widen(nodes *all, node *node, uint64_t duration)
 {
+    count_waiting(all);
     size_t before = hist_cost(&node->hist);
     int status = tare__hist_grow(&node->hist, tare__hist_bucket(duration, node->hist.bits));
     if (status)
