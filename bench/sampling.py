@@ -13,13 +13,13 @@ import time
 from figures import CPUS, TARE, Void, interval, peak_of, plain, program, report
 
 CALM = 2.0  # percent
-ROUNDS_AT_MOST = 3
+ROUNDS_AT_MOST = 2
 
 
 def figures(figure, recorder, quick):
     """(figures, what measures them), in order."""
-    rounds = 3 if quick else 15
-    cpu, forks = (300, 300) if quick else (1000, 1000)
+    rounds = 3 if quick else 9
+    cpu, forks = (300, 300) if quick else (3000, 4000)
     costs = [
         (figure("default `tare run`, CPU-bound on one thread, added", "%", 1),
          program("busy", "cpu", cpu, 1)),
@@ -70,7 +70,7 @@ def added(figure, recorder, command, rounds):
         mine = times.pop(at)
         seen.append((100 * (times[1] / times[0] - 1), 100 * (mine / statistics.mean(times) - 1), times[0]))
         calm = [one for one in seen if abs(one[0]) <= CALM]
-    kept = calm if len(calm) >= min(rounds, 9) else seen
+    kept = calm if len(calm) >= min(rounds, 6) else seen
     for one in kept:
         figure.add(one[1])
     noise = [one[0] for one in seen]
