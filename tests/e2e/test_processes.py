@@ -107,6 +107,17 @@ def test_own_sessions_twice_with_a_fork_inside(bench):
     assert list(bench.temporary.iterdir()) == []
 
 
+@pytest.mark.tsan
+@pytest.mark.parametrize("mode, after", [("outlive", {"after": 5}), ("outlive-again", {"after": 5, "dived": 6})])
+def test_scopes_that_outlive_their_session(bench, mode, after):
+    done = own(bench, mode)
+    assert done.status == 0
+    assert done.facts["started"] == ["1", "1"] and done.facts["stopped"] == ["1", "1"]
+    assert names_of(bench.events(bench.folder / "own0.tare")) == {"level": 5600}
+    assert names_of(bench.events(bench.folder / "own1.tare")) == after
+    assert bench.json(bench.folder / "own1.tare")["run"]["finished"]
+
+
 def test_own_session_of_a_program_that_just_ends(bench):
     assert own(bench, "leave").status == 0
     trace = bench.folder / "left.tare"

@@ -1,8 +1,10 @@
 /* own: sessions of the program's own, without `tare run`: twice, with a fork inside, ended by SIGKILL.
- * One thread a process.
+ * One thread a process, but where scopes outlive a session.
  * Must not know anything of Tare but tare.h. */
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -60,6 +62,48 @@ static void killed(void)
     kill(getpid(), SIGKILL);
 }
 
+/* Scopes that outlive the session they were begun in, more of them than fit where a thread without one counts,
+ * here and in another thread. `again`: the next session has begun when they end. */
+static pthread_barrier_t bottom;
+
+static void dive(int depth)
+{
+    TARE_SPAN("level");
+    if (depth > 1)
+        dive(depth - 1);
+    else
+        for (int i = 0; i < 2; i++) /* all are open; one session has ended, and the next may have begun */
+            pthread_barrier_wait(&bottom);
+}
+
+static void *dive_beside(void *depth)
+{
+    dive(*(int *)depth);
+    record("dived", 3);
+    return NULL;
+}
+
+static void outlive(bool again)
+{
+    pthread_t threads[2];
+    int depths[] = {600, 5000}; /* the second fills more than one chunk */
+    pthread_barrier_init(&bottom, NULL, 3);
+    tell("started", (uint64_t)(start("own0.tare") == 0));
+    for (int i = 0; i < 2; i++)
+        pthread_create(&threads[i], NULL, dive_beside, &depths[i]);
+    pthread_barrier_wait(&bottom);
+    tell("stopped", (uint64_t)(tare_stop() == 0));
+    if (again)
+        tell("started", (uint64_t)(start("own1.tare") == 0));
+    pthread_barrier_wait(&bottom);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    if (!again)
+        tell("started", (uint64_t)(start("own1.tare") == 0));
+    record("after", 5);
+    tell("stopped", (uint64_t)(tare_stop() == 0));
+}
+
 static void wrong(void)
 {
     tare_options options = {.size = 3};
@@ -79,6 +123,8 @@ int main(int argc, char **argv)
         twice();
     else if (strcmp(mode, "killed") == 0)
         killed();
+    else if (strcmp(mode, "outlive") == 0 || strcmp(mode, "outlive-again") == 0)
+        outlive(mode[7] == '-');
     else if (strcmp(mode, "wrong") == 0)
         wrong();
     else if (strcmp(mode, "leave") == 0) { /* ends without tare_stop */
