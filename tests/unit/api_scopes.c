@@ -235,7 +235,13 @@ static void a_gate_that_moves_inside_a_scope(void **state)
         TARE_SPAN("seen");
         fake_gate = 0;
     }
-    assert_string_equal(fake_log, "begin seen|slow end seen|");
+    assert_string_equal(fake_log, "begin seen|end seen|");
+    fake_reset(2); /* begun the slow way, it ends that way: the clock may be another */
+    {
+        TARE_SPAN("seen");
+        fake_gate = 1;
+    }
+    assert_string_equal(fake_log, "slow begin seen|slow end seen|");
     fake_reset(1);
     {
         TARE_STEP(5);
