@@ -4,10 +4,7 @@
 #ifndef TARE_EMIT_CHROME_H
 #define TARE_EMIT_CHROME_H
 
-#include "flush.h"
-#include "gauges.h"
-#include "lanes.h"
-#include "trace/trace.h"
+#include "exporter.h"
 
 /* Spans of one flow, so that its arrows start and end where they should. */
 typedef struct flow {
@@ -22,49 +19,37 @@ typedef struct quoted { /* a name as JSON, in `quotes` */
 } quoted;
 
 typedef struct chrome {
-    tare__trace *trace;
-    tare__text text;
-    const tare__emit_sink *sink;
-    tare__error *error;
-    tare__lanes lanes;
-    tare__gauges gauges;
+    tare__exporter out;
     quoted *names; /* by id */
     size_t names_room;
-    tare__text quotes, scratch;
+    tare__text quotes;
     tare__intern *flow_ids;
     flow *flows;
     size_t flows_room;
-    uint64_t spans, restored, async, flows_left_out, values_left_out;
-    int64_t pid, tid; /* of `stream` */
-    uint32_t stream;
+    uint64_t async, flows_left_out;
     bool any;
 } chrome;
 
 /* ---- pieces of an event (chrome_event.c) ------------------------------------------------------------------ */
-#define PUT(to, literal) tare__text_append(&(to)->text, literal, sizeof literal - 1)
+#define PUT(to, literal) tare__text_append(&(to)->out.text, literal, sizeof literal - 1)
 
-int64_t tare__chrome_ns_of(const chrome *to, uint64_t ticks);
 void tare__chrome_put_whole(chrome *to, int64_t value);
 void tare__chrome_put_us(chrome *to, int64_t ns); /* microseconds, with the nanoseconds as their fraction */
 void tare__chrome_put_text(chrome *to, const char *text);
 void tare__chrome_put_double(chrome *to, double value);
 void tare__chrome_put_name(chrome *to, uint32_t id);
 void tare__chrome_begin_event(chrome *to, const char *phase);
-void tare__chrome_begin_named(chrome *to, const char *phase, const char *category, uint32_t name,
-                              int64_t at_ns);
+void tare__chrome_begin_named(chrome *to, const char *phase, uint32_t category, uint32_t name, uint64_t ticks);
+void tare__chrome_put_lasts(chrome *to, const tare__export_span *span);
 void tare__chrome_put_place(chrome *to, int64_t pid, int64_t tid);
 int tare__chrome_end_event(chrome *to); /* 0, or the sink's refusal */
 
-/* ---- who is who --------------------------------------------------------------------------------------------- */
-/* Sets a name, or, where that is NULL, a place in the order. */
-int tare__chrome_put_about(chrome *to, const char *what, int64_t pid, int64_t tid, const tare__text *name,
-                           int64_t order);
-int tare__chrome_put_people(chrome *to);                 /* every process and thread that the file tells of */
-int tare__chrome_at_stream(chrome *to, uint32_t stream); /* sets pid and tid */
+/* ---- who is who: calls of the frame ---------------------------------------------------------------------- */
+int tare__chrome_put_process(void *to, int64_t pid, const tare__text *name, int64_t order);
+int tare__chrome_put_thread(void *to, const tare__export_place *place, const tare__text *name, int64_t order);
 
-/* ---- complete spans (chrome_complete.c): visitors of a replay -------------------------------------------- */
-int tare__chrome_note_flows(void *context, uint32_t stream, tare__complete_span *spans,
-                            uint32_t n); /* before all else */
-int tare__chrome_put_completes(void *context, uint32_t stream, tare__complete_span *spans, uint32_t n);
+/* ---- complete spans (chrome_complete.c): calls of the frame ------------------------------------------------ */
+int tare__chrome_note_flows(void *to, uint32_t stream, tare__complete_span *spans, uint32_t n);
+int tare__chrome_put_complete(void *to, const tare__export_span *span);
 
 #endif

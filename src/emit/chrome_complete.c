@@ -46,21 +46,22 @@ static const char *flow_phase(flow *flow, uint64_t start)
     return "t";
 }
 
-static int put_flow(chrome *to, const tare__complete_span *span, uint32_t lane)
+static int put_flow(chrome *to, const tare__export_span *span)
 {
-    uint32_t at = tare__intern_find(to->flow_ids, (const char *)&span->flow, sizeof span->flow);
-    if (at == TARE__INTERN_NONE || !lane) {
+    uint64_t id = span->complete->flow;
+    uint32_t at = tare__intern_find(to->flow_ids, (const char *)&id, sizeof id);
+    if (at == TARE__INTERN_NONE || !span->place.lane) {
         to->flows_left_out++;
         return 0;
     }
     if (to->flows[at].n < 2)
         return 0; /* an arrow has two ends */
-    const char *phase = flow_phase(&to->flows[at], span->start);
+    const char *phase = flow_phase(&to->flows[at], span->begin);
     tare__chrome_begin_event(to, phase);
     PUT(to, ",\"cat\":\"flow\",\"name\":\"flow\",\"id\":");
-    tare__text_format(&to->text, "\"0x%" PRIx64 "\",\"ts\":", span->flow);
-    tare__chrome_put_us(to, tare__chrome_ns_of(to, span->start));
-    tare__chrome_put_place(to, to->pid, tare__lanes_lane_tid(lane));
+    tare__text_format(&to->out.text, "\"0x%" PRIx64 "\",\"ts\":", id);
+    tare__chrome_put_us(to, tare__export_ns(&to->out, span->begin));
+    tare__chrome_put_place(to, span->place.pid, span->place.tid);
     if (*phase == 'f')
         PUT(to, ",\"bp\":\"e\"");
     return tare__chrome_end_event(to);
@@ -77,7 +78,7 @@ static void put_ids(chrome *to, const tare__complete_span *span)
         if (!ids[i].value)
             continue;
         /* As text: readers that take numbers as doubles would change it. */
-        tare__text_format(&to->text, "%s\"%s\":\"%" PRIu64 "\"", any ? "," : ",\"args\":{", ids[i].key,
+        tare__text_format(&to->out.text, "%s\"%s\":\"%" PRIu64 "\"", any ? "," : ",\"args\":{", ids[i].key,
                           ids[i].value);
         any = true;
     }
@@ -85,56 +86,33 @@ static void put_ids(chrome *to, const tare__complete_span *span)
         PUT(to, "}");
 }
 
-static int put_async_end(chrome *to, const tare__complete_span *span, int64_t end_ns)
+/* Where no lane is left: as what may overlap, by an id of its own. */
+static int put_async(chrome *to, const char *phase, const tare__export_span *span)
 {
-    tare__chrome_begin_named(to, "e", "complete", span->name, end_ns);
-    tare__chrome_put_place(to, to->pid, to->tid);
-    tare__text_format(&to->text, ",\"id\":\"0x%" PRIx64 "\"", to->async);
+    bool begins = *phase == 'b';
+    tare__chrome_begin_named(to, phase, span->category, span->name, begins ? span->begin : span->end);
+    tare__text_format(&to->out.text, ",\"id\":\"0x%" PRIx64 "\"", to->async);
+    tare__chrome_put_place(to, span->place.pid, span->place.tid);
+    if (begins)
+        put_ids(to, span->complete);
     return tare__chrome_end_event(to);
 }
 
-static int put_complete(chrome *to, const tare__complete_span *span, uint32_t lane)
+static int put_on_lane(chrome *to, const tare__export_span *span)
 {
-    uint64_t end = span->end > span->start ? span->end : span->start;
-    int64_t begin_ns = tare__chrome_ns_of(to, span->start), end_ns = tare__chrome_ns_of(to, end);
-    to->spans++;
-    tare__chrome_begin_named(to, lane ? "X" : "b", "complete", span->name, begin_ns);
-    if (lane) {
-        PUT(to, ",\"dur\":");
-        tare__chrome_put_us(to, end_ns > begin_ns ? end_ns - begin_ns : 0);
-    } else {
-        tare__text_format(&to->text, ",\"id\":\"0x%" PRIx64 "\"", ++to->async);
-    }
-    tare__chrome_put_place(to, to->pid, lane ? tare__lanes_lane_tid(lane) : to->tid);
-    put_ids(to, span);
-    int status = tare__chrome_end_event(to);
-    if (!status && !lane)
-        status = put_async_end(to, span, end_ns > begin_ns ? end_ns : begin_ns);
-    return status || !span->flow ? status : put_flow(to, span, lane);
+    tare__chrome_begin_named(to, "X", span->category, span->name, span->begin);
+    tare__chrome_put_lasts(to, span);
+    tare__chrome_put_place(to, span->place.pid, span->place.tid);
+    put_ids(to, span->complete);
+    return tare__chrome_end_event(to);
 }
 
-static int put_lane(chrome *to, uint32_t lane, uint32_t stream, uint32_t track)
-{
-    int64_t pid = tare__lanes_pid_of_stream(&to->lanes, stream), tid = tare__lanes_lane_tid(lane);
-    tare__text_clear(&to->scratch);
-    tare__lanes_lane_name(&to->lanes, lane, stream, track, &to->scratch);
-    int status = tare__chrome_put_about(to, "thread_name", pid, tid, &to->scratch, 0);
-    return status ? status : tare__chrome_put_about(to, "thread_sort_index", pid, tid, NULL, tid);
-}
-
-int tare__chrome_put_completes(void *context, uint32_t stream, tare__complete_span *spans, uint32_t n)
+int tare__chrome_put_complete(void *context, const tare__export_span *span)
 {
     chrome *to = context;
-    int status = tare__chrome_at_stream(to, stream);
-    tare__lanes_sort(spans, n);
-    for (uint32_t i = 0; i < n && !status; i++) {
-        uint32_t lane;
-        bool fresh;
-        status = tare__lanes_place(&to->lanes, stream, &spans[i], &lane, &fresh);
-        if (!status && fresh)
-            status = put_lane(to, lane, stream, spans[i].track);
-        if (!status)
-            status = put_complete(to, &spans[i], lane);
-    }
-    return status;
+    to->async += !span->place.lane;
+    int status = span->place.lane ? put_on_lane(to, span) : put_async(to, "b", span);
+    if (!status && !span->place.lane)
+        status = put_async(to, "e", span);
+    return status || !span->complete->flow ? status : put_flow(to, span);
 }

@@ -4,11 +4,8 @@
 #ifndef TARE_EMIT_PERFETTO_H
 #define TARE_EMIT_PERFETTO_H
 
-#include "flush.h"
-#include "gauges.h"
-#include "lanes.h"
+#include "exporter.h"
 #include "proto.h"
-#include "trace/trace.h"
 
 /* Field numbers of Perfetto's trace protos, which are promised never to change. */
 enum {
@@ -62,32 +59,24 @@ enum { CLOCK_REALTIME_ID = 1, CLOCK_BOOTTIME_ID = 6 };
 
 /* Tracks are found by a number of their own: what it is, and which. */
 #define UUID(what, which) ((uint64_t)(what) << 40 | (uint64_t)(which))
-enum { OF_MACHINE = 1, OF_PROCESS, OF_THREAD, OF_LANE, OF_SPAN, OF_COUNTER, OF_SERIES };
-
-typedef enum span_category { SPAN = 1, STEP, EPOCH, RESTORED, COMPLETE, MARK, SAMPLE } span_category;
+enum { OF_PROCESS = 1, OF_THREAD, OF_LANE, OF_SPAN, OF_COUNTER, OF_SERIES };
 
 typedef struct perfetto {
-    tare__trace *trace;
-    tare__text text; /* packets */
-    const tare__emit_sink *sink;
-    tare__error *error;
-    tare__lanes lanes;
-    tare__gauges gauges;
-    tare__text packet, event, part, inner, names, scratch; /* messages under way */
-    uint8_t *told;                                         /* by name id: bits below */
+    tare__exporter out;
+    tare__text packet, event, part, inner, names; /* messages under way */
+    uint8_t *told;                                /* by name id: bits below */
     size_t told_room;
     tare__intern *counters; /* pid and name: those that have a track */
     uint8_t *series_told;
     size_t series_room;
     uint64_t base_ns; /* of the run's start on the clock of the packets */
     uint64_t lone_spans;
-    bool machine_told;
 } perfetto;
 enum { TOLD_EVENT = 1, TOLD_ANNOTATION = 2 };
 
 /* ---- packets (perfetto_packets.c): 0, or the sink's refusal -------------------------------------------- */
-int tare__perfetto_put_head(
-    perfetto *to); /* the first ones: which time of day timestamps are; names start anew; categories */
+/* The first ones: which time of day timestamps are; names start anew; categories. */
+int tare__perfetto_put_head(void *to);
 void tare__perfetto_begin_event(perfetto *to, unsigned type, uint64_t track);
 int tare__perfetto_put_event(perfetto *to,
                              uint64_t ticks); /* the event under way, with the names it is the first to use */
@@ -97,13 +86,10 @@ void tare__perfetto_annotate_text(perfetto *to, const char *name, const char *te
 void tare__perfetto_annotate_whole(perfetto *to, const char *name, uint64_t value);
 
 /* ---- tracks ---------------------------------------------------------------------------------------------- */
-int tare__perfetto_put_people(perfetto *to); /* every process and thread that the file tells of */
-/* Before an event of a stream: one that the file does not tell of gets its tracks here. */
-int tare__perfetto_at_stream(perfetto *to, uint32_t stream);
-int tare__perfetto_put_process_track(perfetto *to, uint64_t uuid, int64_t pid, const tare__text *name);
+int tare__perfetto_put_process(void *to, int64_t pid, const tare__text *name, int64_t order);
+int tare__perfetto_put_thread(void *to, const tare__export_place *place, const tare__text *name, int64_t order);
 int tare__perfetto_put_named_track(perfetto *to, uint64_t uuid, uint64_t parent, const tare__text *name);
 int tare__perfetto_put_counter_track(perfetto *to, uint64_t uuid, uint64_t parent, const tare__text *name,
                                      const char *unit);
-uint64_t tare__perfetto_process_uuid(const perfetto *to, uint32_t stream);
 
 #endif

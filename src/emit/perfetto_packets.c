@@ -1,15 +1,10 @@
-/* perfetto_packets: packets, interned names, tracks and who has them.
+/* perfetto_packets: packets, interned names, tracks, annotations.
  * Owned by the calling thread.
  * Must not know what the events add up to. */
 #include "perfetto.h"
 
 #include <math.h>
 #include <string.h>
-
-static const char *const categories[] = {
-    [SPAN] = "span",         [STEP] = "step", [EPOCH] = "epoch",   [RESTORED] = "restored",
-    [COMPLETE] = "complete", [MARK] = "mark", [SAMPLE] = "sample",
-};
 
 void tare__proto_text(tare__text *message, unsigned field, const char *text, size_t length)
 {
@@ -27,15 +22,15 @@ void tare__proto_text(tare__text *message, unsigned field, const char *text, siz
 static int put_packet(perfetto *to)
 {
     tare__proto_number(&to->packet, PACKET_SEQUENCE_ID, 1);
-    tare__proto_message(&to->text, TRACE_PACKET, &to->packet);
+    tare__proto_message(&to->out.text, TRACE_PACKET, &to->packet);
     tare__text_clear(&to->packet);
-    return tare__emit_flush_piece(&to->text, to->sink, to->error);
+    return tare__export_piece(&to->out);
 }
 
 /* Never before the epoch: a file whose clock is not known may have times before its start. */
 static uint64_t time_of(const perfetto *to, uint64_t ticks)
 {
-    int64_t ns = (int64_t)llround(tare__trace_ns(to->trace, ticks));
+    int64_t ns = tare__export_ns(&to->out, ticks);
     return ns < 0 && (uint64_t)-ns > to->base_ns ? 0 : to->base_ns + (uint64_t)ns;
 }
 
@@ -69,17 +64,17 @@ static void intern(perfetto *to, unsigned field, uint64_t iid, const char *text,
 static bool intern_name(perfetto *to, uint32_t id, uint8_t bit)
 {
     size_t before = to->told_room;
-    if (!tare__trace_name_at(to->trace, id) || !tare__array_fit(&to->told, &to->told_room, (size_t)id + 1, 1))
+    if (!tare__trace_name_at(to->out.trace, id) || !tare__array_fit(&to->told, &to->told_room, (size_t)id + 1, 1))
         return false;
     memset(to->told + before, 0, to->told_room - before);
     if (to->told[id] & bit)
         return true;
     to->told[id] |= bit;
-    tare__text_clear(&to->scratch);
-    tare__lanes_name(to->trace, id, &to->scratch);
-    intern(to, bit == TOLD_EVENT ? INTERNED_EVENT_NAMES : INTERNED_ANNOTATION_NAMES, id, to->scratch.data,
-           to->scratch.length);
-    to->text.failed |= to->scratch.failed;
+    tare__text_clear(&to->out.scratch);
+    tare__lanes_name(to->out.trace, id, &to->out.scratch);
+    intern(to, bit == TOLD_EVENT ? INTERNED_EVENT_NAMES : INTERNED_ANNOTATION_NAMES, id, to->out.scratch.data,
+           to->out.scratch.length);
+    to->out.text.failed |= to->out.scratch.failed;
     return true;
 }
 
@@ -90,9 +85,9 @@ void tare__perfetto_put_name(perfetto *to, tare__text *message, uint32_t id, uin
         tare__proto_number(message, event ? EVENT_NAME_IID : ANNOTATION_NAME_IID, id);
         return;
     }
-    tare__text_clear(&to->scratch);
-    tare__lanes_name(to->trace, id, &to->scratch);
-    tare__proto_text(message, event ? EVENT_NAME : ANNOTATION_NAME, to->scratch.data, to->scratch.length);
+    tare__text_clear(&to->out.scratch);
+    tare__lanes_name(to->out.trace, id, &to->out.scratch);
+    tare__proto_text(message, event ? EVENT_NAME : ANNOTATION_NAME, to->out.scratch.data, to->out.scratch.length);
 }
 
 /* ---- tracks ---------------------------------------------------------------------------------------- */
@@ -104,22 +99,13 @@ static int put_track(perfetto *to)
     return put_packet(to);
 }
 
-int tare__perfetto_put_process_track(perfetto *to, uint64_t uuid, int64_t pid, const tare__text *name)
-{
-    tare__text_clear(&to->part);
-    tare__proto_number(&to->part, PROCESS_PID, (uint64_t)pid);
-    tare__proto_text(&to->part, PROCESS_NAME, name->data, name->length);
-    tare__proto_number(&to->event, TRACK_UUID, uuid);
-    tare__proto_message(&to->event, TRACK_PROCESS, &to->part);
-    return put_track(to);
-}
-
 int tare__perfetto_put_named_track(perfetto *to, uint64_t uuid, uint64_t parent, const tare__text *name)
 {
     tare__proto_number(&to->event, TRACK_UUID, uuid);
     if (parent)
         tare__proto_number(&to->event, TRACK_PARENT_UUID, parent);
     tare__proto_text(&to->event, TRACK_NAME, name->data, name->length);
+    to->out.text.failed |= name->failed;
     return put_track(to);
 }
 
@@ -134,57 +120,37 @@ int tare__perfetto_put_counter_track(perfetto *to, uint64_t uuid, uint64_t paren
     return tare__perfetto_put_named_track(to, uuid, parent, name);
 }
 
-uint64_t tare__perfetto_process_uuid(const perfetto *to, uint32_t stream)
+int tare__perfetto_put_process(void *context, int64_t pid, const tare__text *name, int64_t order)
 {
-    return UUID(OF_PROCESS, tare__lanes_pid_of_stream(&to->lanes, stream));
-}
-
-static int put_processes(perfetto *to)
-{
-    size_t n;
-    const tare__trace_process *rows = tare__trace_processes(to->trace, &n);
-    int status = 0;
-    for (size_t i = 0; i < n && !status; i++) {
-        int64_t pid = tare__lanes_pid(&to->lanes, &rows[i]);
-        tare__text_clear(&to->scratch);
-        tare__lanes_process_name(&to->lanes, &rows[i], &to->scratch);
-        status = tare__perfetto_put_process_track(to, UUID(OF_PROCESS, pid), pid, &to->scratch);
-    }
-    return status;
-}
-
-static int put_thread(perfetto *to, uint32_t id)
-{
-    tare__text_clear(&to->scratch);
+    perfetto *to = context;
+    uint64_t uuid = UUID(OF_PROCESS, pid);
+    (void)order;
+    if (pid == TARE__LANES_MACHINE)
+        return tare__perfetto_put_named_track(to, uuid, 0, name);
     tare__text_clear(&to->part);
-    tare__lanes_thread_name(&to->lanes, id, &to->scratch);
-    tare__proto_number(&to->part, THREAD_PID, (uint64_t)tare__lanes_pid_of_stream(&to->lanes, id));
-    tare__proto_number(&to->part, THREAD_TID, (uint64_t)tare__lanes_tid(&to->lanes, id));
-    tare__proto_text(&to->part, THREAD_NAME, to->scratch.data, to->scratch.length);
-    tare__proto_number(&to->event, TRACK_UUID, UUID(OF_THREAD, id));
-    tare__proto_number(&to->event, TRACK_PARENT_UUID, tare__perfetto_process_uuid(to, id));
-    tare__proto_message(&to->event, TRACK_THREAD, &to->part);
+    tare__proto_number(&to->part, PROCESS_PID, (uint64_t)pid);
+    tare__proto_text(&to->part, PROCESS_NAME, name->data, name->length);
+    tare__proto_number(&to->event, TRACK_UUID, uuid);
+    tare__proto_message(&to->event, TRACK_PROCESS, &to->part);
     return put_track(to);
 }
 
-static int put_threads(perfetto *to)
+int tare__perfetto_put_thread(void *context, const tare__export_place *place, const tare__text *name,
+                              int64_t order)
 {
-    size_t n = tare__trace_stream_count(to->trace);
-    int status = 0;
-    for (size_t i = 0; i < n && !status; i++)
-        status = put_thread(to, tare__trace_stream_row(to->trace, i)->id);
-    return status;
-}
-
-int tare__perfetto_at_stream(perfetto *to, uint32_t stream)
-{
-    if (!tare__lanes_is_stray(&to->lanes, stream))
-        return 0;
-    int64_t pid = tare__lanes_pid(&to->lanes, NULL);
-    tare__text_clear(&to->scratch);
-    tare__lanes_process_name(&to->lanes, NULL, &to->scratch);
-    int status = tare__perfetto_put_process_track(to, UUID(OF_PROCESS, pid), pid, &to->scratch);
-    return status ? status : put_thread(to, stream);
+    perfetto *to = context;
+    uint64_t process = UUID(OF_PROCESS, place->pid);
+    (void)order;
+    if (place->lane)
+        return tare__perfetto_put_named_track(to, UUID(OF_LANE, place->lane), process, name);
+    tare__text_clear(&to->part);
+    tare__proto_number(&to->part, THREAD_PID, (uint64_t)place->pid);
+    tare__proto_number(&to->part, THREAD_TID, (uint64_t)place->tid);
+    tare__proto_text(&to->part, THREAD_NAME, name->data, name->length);
+    tare__proto_number(&to->event, TRACK_UUID, UUID(OF_THREAD, place->stream));
+    tare__proto_number(&to->event, TRACK_PARENT_UUID, process);
+    tare__proto_message(&to->event, TRACK_THREAD, &to->part);
+    return put_track(to);
 }
 
 /* ---- annotations ----------------------------------------------------------------------------------- */
@@ -209,7 +175,7 @@ bool tare__perfetto_is_whole(double value)
     return fabs(value) < 1e15 && value == floor(value);
 }
 
-/* ---- people and the head ----------------------------------------------------------------------------- */
+/* ---- the head ----------------------------------------------------------------------------- */
 static void put_clock(perfetto *to, uint64_t id)
 {
     tare__text_clear(&to->part);
@@ -218,9 +184,10 @@ static void put_clock(perfetto *to, uint64_t id)
     tare__proto_message(&to->inner, SNAPSHOT_CLOCKS, &to->part);
 }
 
-int tare__perfetto_put_head(perfetto *to)
+int tare__perfetto_put_head(void *context)
 {
-    to->base_ns = tare__trace_run_of(to->trace)->start_realtime_ns;
+    perfetto *to = context;
+    to->base_ns = tare__trace_run_of(to->out.trace)->start_realtime_ns;
     if (to->base_ns) {
         tare__text_clear(&to->inner);
         put_clock(to, CLOCK_BOOTTIME_ID);
@@ -231,16 +198,13 @@ int tare__perfetto_put_head(perfetto *to)
         if (status)
             return status;
     }
-    for (size_t i = 1; i < TARE__COUNT_OF(categories); i++)
-        intern(to, INTERNED_CATEGORIES, i, categories[i], strlen(categories[i]));
+    for (uint32_t i = 1; i < TARE__EXPORT_CATEGORIES; i++) {
+        const char *word = tare__export_category(i);
+        if (word)
+            intern(to, INTERNED_CATEGORIES, i, word, strlen(word));
+    }
     tare__proto_number(&to->packet, PACKET_SEQUENCE_FLAGS, SEQUENCE_STARTS | SEQUENCE_NEEDS_NAMES);
     tare__proto_message(&to->packet, PACKET_INTERNED_DATA, &to->names);
     tare__text_clear(&to->names);
     return put_packet(to);
-}
-
-int tare__perfetto_put_people(perfetto *to)
-{
-    int status = put_processes(to);
-    return status ? status : put_threads(to);
 }
