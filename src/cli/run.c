@@ -10,7 +10,7 @@
 #include "recording.h"
 #include "tare.h"
 
-enum { RUN_POOL, RUN_NO_WAIT, RUN_NO_SAMPLING, RUN_LINES };
+enum { RUN_POOL, RUN_NO_WAIT, RUN_NO_SAMPLING, RUN_LINES, RUN_OPS };
 
 static const tare__cli_option run_options[] = {
     TARE__RECORDING_OPTIONS,
@@ -18,6 +18,7 @@ static const tare__cli_option run_options[] = {
      RUN_NO_SAMPLING},
     {"lines", 0, "FUNC",
      "Python: time each line of these functions (step, Net.forward, train:*; more than one with commas)", RUN_LINES},
+    {"ops", 0, NULL, "PyTorch: every operator, by name and by the module it belongs to", RUN_OPS},
     {"pool", 0, "SIZE",
      "memory for events on their way to the file, of each process (8M; up to 32M for one that records a lot)",
      RUN_POOL},
@@ -29,6 +30,7 @@ typedef struct run_settings {
     tare__run_options run;
     const char *lines; /* functions, with commas between them; NULL: none */
     bool no_sampling;
+    bool operators;
     bool told_of_waiting;
 } run_settings;
 
@@ -58,6 +60,7 @@ static int take_run_option(void *context, int key, const char *argument, tare__e
     case RUN_NO_WAIT: settings->run.leave_children = true; return 0;
     case RUN_NO_SAMPLING: settings->no_sampling = true; return 0;
     case RUN_LINES: return take_lines(settings, argument, error);
+    case RUN_OPS: settings->operators = true; return 0;
     default: return tare__cli_recording_take(&settings->recording, key, argument, error);
     }
 }
@@ -92,6 +95,20 @@ static void copy_settings(run_settings *settings)
     run->carbon_g_per_kwh = from->carbon_g_per_kwh;
 }
 
+/* What the package reads there. The program runs without its operators rather than not at all. */
+static int set_variables(const run_settings *settings, tare__error *error)
+{
+    tare__error why = {""};
+    bool failed = settings->lines && setenv("TARE_LINES", settings->lines, 1) != 0;
+    if (settings->operators) {
+        int status = tare__inject_operators(&why);
+        if (status)
+            tare__cli_say("tare run", "--ops: %s", why.text);
+        failed = failed || (status ? unsetenv("TARE_OPS") : setenv("TARE_OPS", "1", 1)) != 0;
+    }
+    return failed ? tare__fail(error, TARE_E_MEMORY, "out of memory") : 0;
+}
+
 static int read_settings(int argc, char **argv, run_settings *settings, tare__cli_words *words,
                          tare__error *error)
 {
@@ -103,10 +120,9 @@ static int read_settings(int argc, char **argv, run_settings *settings, tare__cl
     if (!words->rest || !words->rest[0])
         return tare__fail(error, TARE_E_USAGE, "which command? It comes after --: tare run -- ./program");
     copy_settings(settings);
-    if (settings->lines && setenv("TARE_LINES", settings->lines, 1) != 0) /* the package reads it there */
-        return tare__fail(error, TARE_E_MEMORY, "out of memory");
     settings->run.command = words->rest;
-    return tare__cli_recording_check(&settings->recording, error);
+    int wrong = tare__cli_recording_check(&settings->recording, error);
+    return wrong ? wrong : set_variables(settings, error);
 }
 
 static void on_waiting(void *context, unsigned still_recording)

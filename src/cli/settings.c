@@ -33,6 +33,7 @@ static const struct {
     {"html", false, RECORDING},     {"json", false, RECORDING},     {"csv", false, RECORDING},
     {"chrome", false, RECORDING},   {"perfetto", false, RECORDING}, {"width", false, SHOWING},
     {"by", false, SHOWING},         {"lines", false, RECORDING},
+    {"ops", true, RECORDING},
 };
 
 #define KNOWN TARE__COUNT_OF(known)
