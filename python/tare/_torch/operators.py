@@ -1,0 +1,145 @@
+"""Torch's own reports of its operators, switched on for the thread that asks: `aten::mm` begins, `aten::mm` ends. What
+they are sent to is C, libtare-itt.so or libtare-nvtx.so, which `tare run --ops` names in the environment.
+
+While they are on, torch refuses to start a profiler on the same thread. So they go off before the program's own
+profiler starts, and on again when that has ended."""
+import atexit
+import functools
+import os
+import threading
+
+__all__ = ["start", "stop", "wanted", "why_not"]
+
+_INTERFACES = (("INTEL_LIBITTNOTIFY64", "libtare-itt.so", "ITT"), ("NVTX_INJECTION64_PATH", "libtare-nvtx.so", "NVTX"))
+# Where torch switches its profilers on and off: module, what starts one, what ends it.
+_SWITCHES = (("torch.autograd.profiler", ("_prepare_profiler", "_enable_profiler"), "_disable_profiler"),
+             ("torch.autograd.profiler_legacy", ("_enable_profiler_legacy",), "_disable_profiler_legacy"))
+
+
+class _Thread(threading.local):
+    on = False  # torch reports its operators
+    held = False  # it would, but for the program's own profiler
+
+
+_thread = _Thread()
+_reason = "torch was not asked to report its operators"
+_watched = False
+
+
+def wanted():
+    """Whether this program was started with `tare run --ops`."""
+    return os.environ.get("TARE_OPS") == "1"
+
+
+def why_not():
+    """A sentence: why no operators are recorded on this thread. None: they are."""
+    if _thread.on:
+        return None
+    return "the program's own torch.profiler is at work" if _thread.held else _reason
+
+
+def _interface(torch):
+    """Name of the interface that has a listener and that this torch speaks; None and a sentence otherwise."""
+    listening = [name for variable, library, name in _INTERFACES
+                 if os.path.basename(os.environ.get(variable, "")) == library]
+    if not listening:
+        return None, "no library of Tare's listens: start the program with tare run --ops"
+    if "ITT" in listening and torch.profiler.itt.is_available():
+        return "ITT", None
+    if "NVTX" in listening and torch.version.cuda:
+        return "NVTX", None
+    return None, "torch %s reports its operators neither by ITT nor, as a CUDA build, by NVTX" % torch.__version__
+
+
+def _switch_on(torch, state):
+    """As torch.autograd.profiler.emit_itt and emit_nvtx do, but without the latter's synchronize."""
+    from torch._C._autograd import ProfilerConfig, ProfilerState, _enable_profiler
+    from torch._C._profiler import _ExperimentalConfig
+    config = ProfilerConfig(getattr(ProfilerState, state), False, False, False, False, False, _ExperimentalConfig())
+    _enable_profiler(config, set())
+
+
+def start():
+    """Operators of this thread, and of the threads that autograd runs for it, are recorded from now on. False: they are
+    not, and why_not() tells why. A second start changes nothing."""
+    global _reason
+    import torch
+    if _thread.on or _thread.held:
+        return _thread.on
+    state, _reason = _interface(torch)
+    if state is None:
+        return False
+    try:
+        _switch_on(torch, state)
+    except (RuntimeError, TypeError, AttributeError, ImportError) as error:
+        _reason = "torch did not switch it on: %s" % str(error).split("\n")[0]
+        return False
+    _thread.on = True
+    _watch_profilers()
+    return True
+
+
+def stop():
+    """No operators of this thread are recorded any more."""
+    global _reason
+    if _thread.on:
+        from torch._C._autograd import _disable_profiler
+        _disable_profiler()
+        _reason = "recording of operators was stopped"
+    _thread.on = _thread.held = False
+
+
+# ---- beside the program's own profiler -------------------------------------------------------------------------------
+
+def _step_aside():
+    if _thread.on:
+        stop()
+        _thread.held = True
+
+
+def _come_back():
+    if _thread.held:
+        _thread.held = False
+        start()
+
+
+def _before(function):
+    @functools.wraps(function)
+    def starting(*args, **kwargs):
+        _step_aside()
+        try:
+            return function(*args, **kwargs)
+        except BaseException:
+            _come_back()
+            raise
+    return starting
+
+
+def _after(function):
+    @functools.wraps(function)
+    def ending(*args, **kwargs):
+        try:
+            return function(*args, **kwargs)
+        finally:
+            _come_back()
+    return ending
+
+
+def _watch_profilers():
+    """Once a process. The functions are those that torch's own Python calls; the program sees no other name."""
+    global _watched
+    if _watched:
+        return
+    _watched = True
+    atexit.register(stop)  # torch warns of a listener that is still there when it is taken down
+    import importlib
+    for module_name, starters, ender in _SWITCHES:
+        try:
+            module = importlib.import_module(module_name)
+        except ImportError:
+            continue
+        for name in starters:
+            if hasattr(module, name):
+                setattr(module, name, _before(getattr(module, name)))
+        if hasattr(module, ender):
+            setattr(module, ender, _after(getattr(module, ender)))
