@@ -48,6 +48,7 @@ void tare__analyze_free_work(work *work)
     tare__analyze_free_metrics(work);
     tare__analyze_free_streams(work);
     tare__analyze_free_nodes(&work->nodes);
+    tare__analyze_free_pairs(work);
     tare__analyze_free_names(&work->names);
     tare__events_close(&work->decoder);
     tare__squeezer_free(work->squeezer);
@@ -96,6 +97,8 @@ static int make_tables(work *work, tare__analysis *analysis)
         status = tare__analyze_people_table(work, analysis);
     tare__analyze_own_table(work, analysis);
     if (!status)
+        status = tare__analyze_operators_table(work, analysis);
+    if (!status)
         status = tare__analyze_spans_table(work, analysis);
     if (!status)
         status = tare__analyze_tracks_table(work, analysis);
@@ -132,6 +135,8 @@ int tare__analyze(struct tare__trace *trace, const tare__analyze_options *option
     work work = {.trace = trace, .by = options ? options->by : TARE__BY_RUN};
     tare__analysis *made = new_analysis();
     status = made ? tare__analyze_start_work(&work) : TARE_E_MEMORY;
+    if (!status)
+        status = tare__analyze_load_pairs(&work);
     if (status)
         tare__fail(error, status, "out of memory while analyzing %s", tare__trace_path(trace));
     else

@@ -223,6 +223,52 @@ typedef struct tare__thread_row { /* by process, then in order of appearance */
     uint64_t skipped_slots;
 } tare__thread_row;
 
+/* ---- operators and modules: spans of these kinds, and of kind PHASE --------------------------------------- */
+typedef enum tare__direction { TARE__NO_DIRECTION, TARE__FORWARD, TARE__BACKWARD } tare__direction;
+
+typedef struct tare__operator_row { /* by name, phase and direction; by self descending */
+    const char *name;
+    const char *phase;    /* "forward", "optimizer", …; NULL: in none */
+    tare__direction direction;
+    uint64_t calls;
+    double total_ns;      /* of those not inside another of the same name */
+    double self_ns;       /* less what lies inside, less the recorder's own cost */
+    double raw_self_ns;
+    double share;         /* of the self time of all operators; NaN when that is 0 */
+    tare__durations each;
+    double step_self_ns;  /* self time inside of steps, … */
+    double per_step_ns;   /* … for each step that ended, … */
+    double step_share;    /* … of the time of these; NaN: there are no steps */
+    const char *module;   /* its nearest module, when all calls are in one; NULL */
+    uint32_t modules;     /* how many different ones; 0: none is known */
+    const char *pair;     /* of a forward operator what the backward pass calls for it, and the other way round; NULL */
+    uint64_t paired;      /* of the calls: whose counterpart is known */
+    double pair_total_ns; /* total of the counterparts; NaN: none is known */
+    const char *unpaired; /* of a node of the backward pass: why calls have no counterpart; NULL: all have */
+} tare__operator_row;
+
+typedef struct tare__module_row { /* depth first, siblings by total descending */
+    const char *path;     /* as recorded: "encoder.layers.3.self_attn" */
+    uint32_t parent;      /* row; TARE__NO_ROW at the top */
+    uint32_t depth, n_rows; /* as of spans */
+    uint64_t calls;
+    double total_ns;
+    double self_ns;       /* less the modules inside it: its own operators are its own time */
+    double operators_ns;  /* of that: self time of the operators in it, less the recorder's own cost */
+    double share;         /* total over that of all modules at the top; NaN when that is 0 */
+    uint64_t backward_calls; /* nodes of the backward pass whose forward operator ran in it or below */
+    double backward_ns;   /* their total; NaN: none is known */
+    uint32_t first_operator, n_operators; /* in module_operators: of itself, not of modules inside */
+} tare__module_row;
+
+typedef struct tare__module_operator_row { /* by module, then by total descending */
+    const char *name;
+    uint32_t module;      /* row in modules */
+    tare__direction direction;
+    uint64_t calls;
+    double total_ns, self_ns; /* self: NaN for a node of the backward pass, of which only the total is known */
+} tare__module_operator_row;
+
 /* ---- metrics: what was sampled over time --------------------------------------------------------- */
 /* One stretch of a series. Values as the metric is shown: a gauge's value, a total's rate a second. */
 typedef struct tare__metric_point {
@@ -345,6 +391,12 @@ typedef struct tare__analysis {
     size_t n_marks;
     const tare__track_row *tracks;
     size_t n_tracks;
+    const tare__operator_row *operators;
+    size_t n_operators;
+    const tare__module_row *modules;
+    size_t n_modules;
+    const tare__module_operator_row *module_operators;
+    size_t n_module_operators;
     const tare__process_row *processes;
     size_t n_processes;
     const tare__thread_row *threads;

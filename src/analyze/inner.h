@@ -30,7 +30,10 @@ typedef struct canons {
     uint32_t *of_id; /* file name id to canon */
     uint32_t ids;
     uint32_t index; /* the number that is a step's index; CANON_UNKNOWN: there is none */
+    uint32_t *key_of; /* of operators, by canon: pairs forward with backward (pairs.c); NULL: nothing to pair */
 } canons;
+
+#define KEY_BACKWARD 0x80000000u /* in key_of: a node of the backward pass */
 
 int tare__analyze_load_names(canons *names, const tare__trace *trace);
 void tare__analyze_free_names(canons *names);
@@ -50,7 +53,10 @@ typedef struct number_cell {
 
 enum {
     NODE_TIMED = 1, /* a step or an epoch */
-    NODE_FOLDS = 2  /* spans inside it count as it: nested too deep, or too many nodes */
+    NODE_FOLDS = 2, /* spans inside it count as it: nested too deep, or too many nodes */
+    NODE_NOTED = 4, /* an operator whose calls are kept to be paired */
+    NODE_BACKWARD = 8, /* a node of the backward pass, or inside of one */
+    NODE_FORWARD = 16  /* an operator that the backward pass has a node for, or inside of one */
 };
 
 /* The first cache line is all that the end of a span touches. */
@@ -258,6 +264,33 @@ typedef struct by_name {
 /* The row of a name, made zeroed where it is not there. NULL: no memory. */
 void *tare__analyze_row(by_name *table, const canons *names, uint32_t name, bool *fresh);
 
+/* ---- pairs: the backward pass and what it is the backward of (pairs.c) ----------------------------- */
+typedef struct call { /* of a noted operator, or the begin of a step */
+    uint64_t begin, duration;
+    uint32_t node, process;
+    uint32_t key; /* as names have it; 0: a step */
+} call;
+
+typedef struct pair {
+    uint32_t forward; /* node */
+    uint32_t name;    /* canon of the node of the backward pass */
+    uint64_t calls, total, forward_total; /* total: of the backward pass */
+} pair;
+
+typedef struct unpaired { /* of a name of the backward pass */
+    uint64_t calls;
+    uint64_t forward, backward; /* calls in the window where it failed first */
+} unpaired;
+
+typedef struct pairs {
+    call *calls;
+    size_t n, room;
+    tare__intern *index; /* forward node and name: its place in rows */
+    pair *rows;
+    size_t n_rows, rows_room;
+    unpaired *missed; /* by canon; NULL: none so far */
+} pairs;
+
 /* ---- points: values over time, bounded (points.c) -------------------------------------------------- */
 typedef struct points {
     tare__metric_point *rows;
@@ -336,6 +369,7 @@ typedef struct work {
     by_name counters, marks, cells;
     tare__complete_span *complete;
     metrics metrics;
+    pairs pairs;
     struct timeline *timeline; /* NULL: none is made */
     const char *energy_of; /* what the figure of energy is of, where that is not all; NULL: all, or none */
     bool carbon_assumed;
@@ -370,6 +404,12 @@ int tare__analyze_step(work *work, stream *stream, const frame *frame, uint32_t 
                        how_ended how);
 void tare__analyze_step_index(stream *stream, uint32_t depth, double value);
 
+/* Which operators may be pairs, by their names; then each call of one; then all of them put together. */
+int tare__analyze_load_pairs(work *work); /* after names */
+int tare__analyze_note(work *work, const stream *stream, const frame *frame, uint64_t now);
+int tare__analyze_pair(work *work);
+void tare__analyze_free_pairs(work *work);
+
 /* ---- tables: from state into the result's arena; 0 or TARE_E_MEMORY ------------------------------ */
 /* Of a process by number; of one whose cost is not known, and of 0, the average by spans. */
 cost tare__analyze_cost(const work *work, uint32_t process);
@@ -381,6 +421,10 @@ int tare__analyze_numbers(const work *work, tare__arena *arena, const number_cel
 
 int tare__analyze_people_table(work *work, tare__analysis *analysis); /* processes, threads */
 int tare__analyze_spans_table(work *work, tare__analysis *analysis);
+/* Before the spans: their rows take the histograms away. */
+int tare__analyze_operators_table(work *work, tare__analysis *analysis);
+/* What of a node's self time is the recorder's, in ticks. */
+double tare__analyze_own_cost(const node *node, const cost *cost);
 int tare__analyze_tracks_table(work *work, tare__analysis *analysis);
 int tare__analyze_steps_table(work *work, tare__analysis *analysis);
 void tare__analyze_step_bins(const steps *steps, double tick_ns, tare__step_row *row);

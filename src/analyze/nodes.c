@@ -125,10 +125,20 @@ static bool grow_slots(nodes *all)
     return true;
 }
 
-static bool is_timed(const canons *names, uint32_t name)
+/* What a node is, by its name and what it lies in. Inside of an operator that the backward pass has a node for,
+ * and inside of the backward pass, operators make no nodes of their own. */
+static uint16_t flags_of(const canons *names, const node *parent, uint32_t name)
 {
     uint32_t kind = names->rows[name].kind;
-    return kind == TARE_KIND_STEP || kind == TARE_KIND_EPOCH;
+    uint16_t flags = parent->flags & (NODE_BACKWARD | NODE_FORWARD);
+    uint32_t key = names->key_of ? names->key_of[name] : 0;
+    if (kind == TARE_KIND_STEP || kind == TARE_KIND_EPOCH)
+        flags |= NODE_TIMED;
+    if (key & KEY_BACKWARD)
+        flags |= NODE_NOTED | NODE_BACKWARD;
+    else if (key && !flags)
+        flags |= NODE_NOTED | NODE_FORWARD;
+    return flags;
 }
 
 /* A table of its own for a parent of many children: no collisions, one load less on the way. */
@@ -162,7 +172,7 @@ static node *add_child(nodes *all, const canons *names, node *parent, uint32_t n
     parent->children = child;
     child->name = name;
     child->depth = (uint16_t)(parent->depth + 1);
-    child->flags = is_timed(names, name) ? NODE_TIMED : 0;
+    child->flags = flags_of(names, parent, name);
     if (child->depth >= DEPTH_MAX || name == CANON_OTHERS)
         child->flags = NODE_FOLDS;
     uint64_t key = (uint64_t)parent->id << 32 | name;

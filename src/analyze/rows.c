@@ -141,7 +141,7 @@ static uint64_t calls_of(const node *node)
  * cost of `next` lies wholly inside the chain, some before it and some after, and is put on the span it
  * begins; over the chain that adds up. Where spans inside count as the span itself, so does their outer
  * part. */
-static double own_cost(const node *node, const cost *cost)
+double tare__analyze_own_cost(const node *node, const cost *cost)
 {
     double begun = (double)(calls_of(node) - node->chained);
     double own = begun * cost->inner + (double)node->chained * cost->next;
@@ -164,7 +164,7 @@ static int fill_row(row_maker *maker, node *node, tare__span_row *row)
 {
     const canon *canon = &maker->work->names.rows[node->name];
     uint64_t calls = calls_of(node);
-    double taken = maker->cost.known ? own_cost(node, &maker->cost) : 0;
+    double taken = maker->cost.known ? tare__analyze_own_cost(node, &maker->cost) : 0;
     taken = taken < (double)node->self ? taken : (double)node->self;
     maker->taken_off += taken * maker->tick_ns;
     *row = (tare__span_row){

@@ -8,21 +8,11 @@
 
 #define SCHEMA_NAME    "tare-report"
 #define SCHEMA_VERSION 1
-#define SCHEMA_MINOR   1 /* grows when keys are added */
+#define SCHEMA_MINOR   2 /* grows when keys are added */
 /* A path is as long as the row is deep: all paths of a deep recursion would be its square. */
 #define PATH_DEPTH_MAX 255u
 
 /* ---- values -------------------------------------------------------------------------------------- */
-static void put_durations(writer *to, const tare__durations *each)
-{
-    put_ns(to, "min_ns", each->min_ns);
-    put_ns(to, "mean_ns", each->mean_ns);
-    put_ns(to, "max_ns", each->max_ns);
-    put_ns(to, "p50_ns", each->p50_ns);
-    put_ns(to, "p95_ns", each->p95_ns);
-    put_ns(to, "p99_ns", each->p99_ns);
-}
-
 static void put_numbers(writer *to, const tare__number_row *rows, size_t n)
 {
     tare__json_key(&to->json, "numbers");
@@ -414,6 +404,7 @@ static int emit_json(const tare__emit_input *input, const tare__emit_options *op
     put_list(&to, "spans", analysis->n_spans, put_span);
     put_list(&to, "steps", analysis->n_steps, put_step);
     put_list(&to, "epochs", analysis->n_epochs, put_epoch);
+    tare__json_put_operators(&to);
     put_list(&to, "aggregates", analysis->n_aggregates, put_aggregate);
     put_list(&to, "counters", analysis->n_counters, put_counter);
     put_list(&to, "marks", analysis->n_marks, put_mark);

@@ -92,6 +92,17 @@ static inline void put_list(writer *to, const char *key, size_t n, put_element *
     tare__json_end_array(&to->json);
 }
 
+static inline void put_durations(writer *to, const tare__durations *each)
+{
+    put_ns(to, "min_ns", each->min_ns);
+    put_ns(to, "mean_ns", each->mean_ns);
+    put_ns(to, "max_ns", each->max_ns);
+    put_ns(to, "p50_ns", each->p50_ns);
+    put_ns(to, "p95_ns", each->p95_ns);
+    put_ns(to, "p99_ns", each->p99_ns);
+}
+
+void tare__json_put_operators(writer *to); /* and modules */
 /* Tables of what was sampled, and what follows from it. */
 void tare__json_put_usage(writer *to);
 void tare__json_put_findings(writer *to);

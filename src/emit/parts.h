@@ -16,6 +16,9 @@ void tare__part_sampled(tare__page *page, const tare__analysis *analysis);
 unsigned tare__part_lay_out(tare__page *page, const tare__analysis *analysis);
 /* Where the time went: the span tree, or one for each process or thread. */
 void tare__part_tree(tare__page *page, const tare__analysis *analysis);
+/* Operators by self time, and the modules they belong to. */
+void tare__part_operators(tare__page *page, const tare__analysis *analysis);
+void tare__part_modules(tare__page *page, const tare__analysis *analysis);
 /* Steps and epochs with their distribution. */
 void tare__part_steps(tare__page *page, const tare__analysis *analysis);
 /* Numbers attached to spans, as sums and rates. */

@@ -1,0 +1,67 @@
+/* operators: the tables of operators and modules under way, between the walk over all nodes and their rows.
+ * Owned by the thread that analyzes.
+ * Must not know output formats. */
+#ifndef TARE_ANALYZE_OPERATORS_H
+#define TARE_ANALYZE_OPERATORS_H
+
+#include "inner.h"
+
+typedef struct place { /* of a node: what it lies in */
+    uint32_t phase;    /* canon; 0: none */
+    uint32_t module;   /* its nearest one's place in modules, + 1; 0: none */
+    uint32_t row;      /* of an operator: its place in operators, + 1 */
+    tare__direction direction;
+    bool in_step, on_track;
+} place;
+
+typedef struct operator_sum {
+    uint32_t name, phase;
+    tare__direction direction;
+    uint64_t calls, timed, total, self, step_self, min, max;
+    uint64_t sum; /* of all durations, those inside of others of that name as well */
+    double own;   /* the recorder's part of self */
+    tare__hist hist;
+    uint32_t module, modules; /* module: place + 1 of the first one */
+    uint32_t pair;            /* canon; 0: none */
+    uint64_t paired, pair_total;
+} operator_sum;
+
+typedef struct module_sum {
+    uint32_t name, parent; /* parent: place + 1 */
+    uint64_t calls, total, inside; /* inside: total of the modules directly in it */
+    uint64_t backward, backward_calls;
+    double operators; /* self time of its own */
+    uint32_t row;     /* in the table */
+} module_sum;
+
+typedef struct module_operator {
+    uint32_t module, name; /* module: place in modules */
+    tare__direction direction;
+    uint64_t calls, total;
+    double self; /* NaN: not known */
+} module_operator;
+
+/* Rows found by a key of three numbers. */
+typedef struct keyed {
+    tare__intern *index;
+    void *rows;
+    size_t n, room;
+} keyed;
+
+typedef struct operators {
+    work *work;
+    uint64_t *totals; /* by node, as id - 1 */
+    place *places;
+    keyed sums, modules, cells, seen;
+    cost cost;
+} operators;
+
+/* The place of a key, made zeroed where it is not there; UINT32_MAX: no memory. */
+uint32_t tare__operators_at(keyed *table, size_t row_bytes, uint32_t a, uint32_t b, uint32_t c, bool *fresh);
+#define SUMS(all)    ((operator_sum *)(all)->sums.rows)
+#define MODULES(all) ((module_sum *)(all)->modules.rows)
+#define CELLS(all)   ((module_operator *)(all)->cells.rows)
+
+int tare__operators_modules_table(operators *all, tare__analysis *analysis);
+
+#endif
