@@ -10,9 +10,10 @@ import subprocess
 
 import pytest
 
-from conftest import SANITIZER, TARE, VICTIMS, Bench, names_of, parse_events
+from conftest import BUILD, SANITIZER, TARE, VICTIMS, Bench, names_of, parse_events
 
 SEED = int(os.environ.get("TARE_SEED", random.SystemRandom().randrange(1 << 32)))
+CUTS = BUILD / "tests" / "tool" / "cuts"
 HEADER = 16
 BLOCK_HEADER = 64
 
@@ -101,11 +102,21 @@ def in_parallel(tmp_path, cases, check):
         return [failed for failed in pool.map(job, enumerate(cases)) if failed]
 
 
-def test_cut_at_every_byte_of_the_last_blocks(tmp_path, trace, plain):
+def test_cut_at_every_byte(bench):
+    """In one process: what the command line shows of a cut is checked below for some."""
+    done = bench.run("kinds", "all", 20)
+    assert {6, 7, 8} <= {kind for _, _, kind in blocks_of(done.trace.read_bytes())}
+    step = 1 if SANITIZER == "none" else 7
+    swept = bench.call(CUTS, done.trace, step)
+    cuts = -(-done.trace.stat().st_size // step)
+    assert (swept.status, swept.out) == (0, f"{cuts} cuts, 0 broken\n"), swept.err[-2000:]
+
+
+def test_cut_around_the_borders_of_blocks(tmp_path, trace, plain):
     whole = timeless(plain)
-    start = blocks_of(trace)[-3][0]
-    cuts = range(start, len(trace), 1 if SANITIZER == "none" else 7)
-    assert len(cuts) > 50
+    borders = [at for at, _, _ in blocks_of(trace)][-6 if SANITIZER == "none" else -3:]
+    cuts = sorted({border + near for border in borders for near in (-1, 0, 1, BLOCK_HEADER - 1, BLOCK_HEADER)}
+                  | {len(trace) - 1})
 
     def check(folder, cut):
         done = report_of(folder, trace[:cut], "--events")
@@ -113,8 +124,7 @@ def test_cut_at_every_byte_of_the_last_blocks(tmp_path, trace, plain):
         assert done.returncode == 0
         seen = timeless(done.stdout)
         assert seen == whole[:len(seen)]
-        if cut % 8 == 0:
-            assert says_what_is_missing(folder, trace[:cut]), cut
+        assert says_what_is_missing(folder, trace[:cut]), cut
 
     assert in_parallel(tmp_path, cuts, check) == []
 
