@@ -266,38 +266,53 @@ static inline void flip_bits(const tare__emitter *emitter, uint64_t (*spans_of)(
     builder_free(b);
 }
 
-/* Each write refused in turn, each allocation failed in turn. */
-static inline void refuse_and_fail(const tare__emitter *emitter, void (*limit)(long))
+/* Of every kind, with this many rounds of nested spans. */
+static inline builder *build_rounds(int rounds)
 {
     builder *b = build_single();
-    for (int i = 0; i < 30; i++)
+    for (int i = 0; i < rounds; i++)
         nested(b);
     two_processes(b);
     unknown_people(b);
     overlapping(b);
     sampled(b);
-    const char *path = build_file(b);
-    for (int refused = 1, mode = 0; mode < 2;) {
-        kept kept = {.refuse = mode ? 0 : (unsigned)refused};
-        tare__error error = {""};
-        tare__emit_sink sink = sink_of(&kept);
-        tare__emit_input input = {0};
-        assert_int_equal(tare__trace_open(path, &input.trace, &error), 0);
-        limit(mode ? refused : -1);
-        int status = emitter->emit(&input, &(tare__emit_options){0}, &sink, &error);
-        limit(-1);
-        if (status)
-            assert_int_equal(status, mode ? TARE_E_MEMORY : TARE_E_SYSTEM);
-        assert_int_equal(error.text[0] != 0, status && mode);
-        tare__trace_close(input.trace);
-        tare__text_free(&kept.text);
-        if (!status) {
-            assert_true(refused > 2);
-            mode++;
-            refused = 0;
-        }
-        refused++;
-    }
+    return b;
+}
+
+/* 0, or the status with which the emitter stopped when this write, or this and all further allocations, failed. */
+static inline int stopped(const tare__emitter *emitter, const char *path, unsigned write, long allocation,
+                          void (*limit)(long))
+{
+    kept kept = {.refuse = write};
+    tare__error error = {""};
+    tare__emit_sink sink = sink_of(&kept);
+    tare__emit_input input = {0};
+    assert_int_equal(tare__trace_open(path, &input.trace, &error), 0);
+    limit(allocation);
+    int status = emitter->emit(&input, &(tare__emit_options){0}, &sink, &error);
+    limit(-1);
+    assert_int_equal(error.text[0] != 0, status && allocation >= 0);
+    tare__trace_close(input.trace);
+    tare__text_free(&kept.text);
+    return status;
+}
+
+/* Each write refused in turn, of a trace long enough for some; each allocation failed in turn, of a short one: the
+ * tries are as many as its allocations. */
+static inline void refuse_and_fail(const tare__emitter *emitter, void (*limit)(long))
+{
+    int status;
+    unsigned write = 1;
+    builder *b = build_rounds(30);
+    for (const char *path = build_file(b); (status = stopped(emitter, path, write, -1, limit)) != 0; write++)
+        assert_int_equal(status, TARE_E_SYSTEM);
+    assert_true(write > 2);
+    builder_free(b);
+    long allocation = 0;
+    b = build_rounds(1);
+    for (const char *path = build_file(b); (status = stopped(emitter, path, 0, allocation, limit)) != 0; allocation++)
+        assert_int_equal(status, TARE_E_MEMORY);
+    assert_true(allocation > 2);
     builder_free(b);
 }
 
