@@ -26,7 +26,6 @@ int tare__py_add_numbers(PyObject *module);
 int tare__py_add_lines(PyObject *module);
 int tare__py_add_call(PyObject *module);
 int tare__py_add_monitor(PyObject *module);
-int tare__py_add_watch(PyObject *module);
 int tare__py_add_gpu(PyObject *module);
 int tare__py_add_laps(PyObject *module);
 

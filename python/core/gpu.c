@@ -1,8 +1,9 @@
-/* gpu: memory of a device as the driver counts it, for programs whose framework does not tell.
+/* gpu: memory, load, energy and temperature of a device as NVIDIA's driver tells them.
  * Any thread: one lock. The driver's library stays open. Must not know who asks. */
 #include "core.h"
 
 #include <dlfcn.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,12 +15,26 @@ typedef struct memory_info {
     unsigned long long total, free, used;
 } memory_info;
 
+typedef struct load_sample {
+    unsigned long long time_us, value; /* a union in the driver's header; this kind is an unsigned int */
+} load_sample;
+
+#define NVML_INVALID_ARGUMENT 2
+#define NVML_NOT_FOUND 6
+#define NVML_FUNCTION_NOT_FOUND 13
+#define HIDDEN (-1) /* our own: CUDA does not see so many devices */
+#define NVML_GPU_LOAD 1 /* of nvmlSamplingType_t */
+
 static struct {
     void *library;
     int (*init)(void);
     int (*by_index)(unsigned index, void **device);
     int (*by_uuid)(const char *uuid, void **device);
     int (*memory)(void *device, memory_info *info);
+    int (*energy)(void *device, unsigned long long *millijoules); /* from here on NULL: the driver has none */
+    int (*temperature)(void *device, int sensor, unsigned *celsius);
+    int (*samples)(void *device, int kind, unsigned long long since_us, int *value_kind, unsigned *count,
+                   load_sample *samples);
     const char *(*words)(int result);
 } nvml;
 
@@ -51,6 +66,9 @@ static void open_driver(void)
     }
     find(&nvml.words, "nvmlErrorString");
     find(&nvml.by_uuid, "nvmlDeviceGetHandleByUUID");
+    find(&nvml.energy, "nvmlDeviceGetTotalEnergyConsumption");
+    find(&nvml.temperature, "nvmlDeviceGetTemperature");
+    find(&nvml.samples, "nvmlDeviceGetSamples");
     if (!find(&nvml.init, "nvmlInit_v2") || !find(&nvml.by_index, "nvmlDeviceGetHandleByIndex_v2") ||
         !find(&nvml.memory, "nvmlDeviceGetMemoryInfo")) {
         snprintf(trouble, sizeof trouble, "the NVIDIA driver is too old");
@@ -75,31 +93,151 @@ static int find_device(long device, void **handle)
         char *end;
         long index = strtol(name, &end, 10);
         if (end != name && *end == '\0')
-            return index < 0 ? 2 : nvml.by_index((unsigned)index, handle);
-        return nvml.by_uuid ? nvml.by_uuid(name, handle) : 2;
+            return index < 0 ? NVML_INVALID_ARGUMENT : nvml.by_index((unsigned)index, handle);
+        return nvml.by_uuid ? nvml.by_uuid(name, handle) : NVML_INVALID_ARGUMENT;
     }
-    return 2; /* NVML's own for an argument that names nothing */
+    return HIDDEN;
 }
 
-static bool read_memory(long device, memory_info *info, char why[300])
+#define WHY_BYTES 300
+static void explain(long device, int result, char why[WHY_BYTES])
+{
+    const char *words = result == NVML_FUNCTION_NOT_FOUND ? "this driver does not tell"
+                        : nvml.words                      ? nvml.words(result)
+                                                          : NULL;
+    snprintf(why, WHY_BYTES, "GPU %ld: %.200s (%d)", device, words ? words : "error", result);
+}
+
+/* NULL, with the reason in `why`. */
+static void *open_device(long device, char why[WHY_BYTES])
 {
     void *handle = NULL;
     pthread_mutex_lock(&lock);
     if (!tried)
         open_driver();
     bool usable = trouble[0] == '\0';
-    snprintf(why, 300, "%s", trouble);
+    snprintf(why, WHY_BYTES, "%s", trouble);
     pthread_mutex_unlock(&lock);
     if (!usable)
-        return false;
+        return NULL;
     int result = find_device(device, &handle);
-    if (!result)
-        result = nvml.memory(handle, info);
-    if (result) {
-        const char *words = nvml.words ? nvml.words(result) : NULL;
-        snprintf(why, 300, "GPU %ld: %.200s (%d)", device, words ? words : "error", result);
-    }
+    if (result == HIDDEN)
+        snprintf(why, WHY_BYTES, "CUDA_VISIBLE_DEVICES names no device %ld", device);
+    else if (result)
+        explain(device, result, why);
+    return result ? NULL : handle;
+}
+
+static bool read_memory(long device, memory_info *info, char why[WHY_BYTES])
+{
+    void *handle = open_device(device, why);
+    if (!handle)
+        return false;
+    int result = nvml.memory(handle, info);
+    if (result)
+        explain(device, result, why);
     return result == 0;
+}
+
+/* ---- one value of a device: 0 or the driver's status -------------------------------------------------------- */
+
+static int read_joules(void *handle, double since, double *value)
+{
+    (void)since;
+    unsigned long long millijoules = 0;
+    int result = nvml.energy ? nvml.energy(handle, &millijoules) : NVML_FUNCTION_NOT_FOUND;
+    *value = (double)millijoules / 1e3;
+    return result;
+}
+
+static int read_celsius(void *handle, double since, double *value)
+{
+    (void)since;
+    unsigned celsius = 0;
+    int result = nvml.temperature ? nvml.temperature(handle, 0, &celsius) : NVML_FUNCTION_NOT_FOUND;
+    *value = celsius;
+    return result;
+}
+
+/* NaN: the driver took no sample since then. */
+static int read_load(void *handle, double since, double *value)
+{
+    unsigned long long since_us = (unsigned long long)(since * 1e6);
+    int kind = 0;
+    unsigned count = 0, known = 0;
+    double sum = 0;
+    *value = NAN;
+    int result = nvml.samples ? nvml.samples(handle, NVML_GPU_LOAD, since_us, &kind, &count, NULL)
+                              : NVML_FUNCTION_NOT_FOUND;
+    if (result || count == 0)
+        return result == NVML_NOT_FOUND ? 0 : result;
+    load_sample *samples = calloc(count, sizeof *samples);
+    if (!samples)
+        return 0;
+    result = nvml.samples(handle, NVML_GPU_LOAD, since_us, &kind, &count, samples);
+    for (unsigned i = 0; result == 0 && i < count; i++)
+        if (samples[i].time_us >= since_us) {
+            sum += (double)(samples[i].value & 0xffffffffu);
+            known++;
+        }
+    free(samples);
+    if (known)
+        *value = sum / known;
+    return result == NVML_NOT_FOUND ? 0 : result;
+}
+
+typedef int reader(void *handle, double since, double *value);
+
+/* A float, or Missing with the reason. */
+static PyObject *tell(long device, reader *read, double since)
+{
+    char why[WHY_BYTES];
+    double value = NAN;
+    if (device < 0)
+        return PyErr_Format(PyExc_ValueError, "a device's number is 0 or more, not %ld", device);
+    Py_BEGIN_ALLOW_THREADS
+    void *handle = open_device(device, why);
+    int result = handle ? read(handle, since, &value) : 0;
+    if (result) {
+        value = NAN;
+        explain(device, result, why);
+    } else if (handle && isnan(value)) {
+        snprintf(why, sizeof why, "the driver took no sample of the load in the block's time");
+    }
+    Py_END_ALLOW_THREADS
+    return isnan(value) ? tare__py_missing(why) : PyFloat_FromDouble(value);
+}
+
+PyDoc_STRVAR(gpu_joules_doc, "gpu_joules(device)\n--\n\nEnergy since the driver was loaded.");
+static PyObject *gpu_joules(PyObject *module, PyObject *of)
+{
+    (void)module;
+    long device = PyLong_AsLong(of);
+    return device == -1 && PyErr_Occurred() ? NULL : tell(device, read_joules, 0);
+}
+
+PyDoc_STRVAR(gpu_celsius_doc, "gpu_celsius(device)\n--\n\nTemperature of the chip.");
+static PyObject *gpu_celsius(PyObject *module, PyObject *of)
+{
+    (void)module;
+    long device = PyLong_AsLong(of);
+    return device == -1 && PyErr_Occurred() ? NULL : tell(device, read_celsius, 0);
+}
+
+PyDoc_STRVAR(gpu_load_doc, "gpu_load(device, since)\n--\n\n"
+                           "Percent of the time since a time.time() in which a kernel ran, by the driver's own samples.");
+static PyObject *gpu_load(PyObject *module, PyObject *arguments)
+{
+    (void)module;
+    long device;
+    double since;
+    if (!PyArg_ParseTuple(arguments, "ld:gpu_load", &device, &since))
+        return NULL;
+    if (!(since >= 0)) {
+        PyErr_SetString(PyExc_ValueError, "since is a time.time()");
+        return NULL;
+    }
+    return tell(device, read_load, since);
 }
 
 PyDoc_STRVAR(gpu_memory_doc, "gpu_memory(device)\n--\n\n"
@@ -113,7 +251,7 @@ static PyObject *gpu_memory(PyObject *module, PyObject *of)
     if (device < 0)
         return PyErr_Format(PyExc_ValueError, "a device's number is 0 or more, not %ld", device);
     memory_info info = {0, 0, 0};
-    char why[300];
+    char why[WHY_BYTES];
     bool known;
     Py_BEGIN_ALLOW_THREADS
     known = read_memory(device, &info, why);
@@ -125,6 +263,9 @@ static PyObject *gpu_memory(PyObject *module, PyObject *of)
 
 static PyMethodDef functions[] = {
     {"gpu_memory", gpu_memory, METH_O, gpu_memory_doc},
+    {"gpu_joules", gpu_joules, METH_O, gpu_joules_doc},
+    {"gpu_celsius", gpu_celsius, METH_O, gpu_celsius_doc},
+    {"gpu_load", gpu_load, METH_VARARGS, gpu_load_doc},
     {NULL, NULL, 0, NULL},
 };
 

@@ -16,7 +16,6 @@ static int (*const parts[])(PyObject *module) = {
     tare__py_add_sampler,
     tare__py_add_numbers,
     tare__py_add_monitor,
-    tare__py_add_watch,
     tare__py_add_gpu,
     tare__py_add_laps,
     tare__py_add_lines,

@@ -1,8 +1,10 @@
-/* sampler: a thread of its own that reads the machine and this process's memory in a beat, while it is wanted. It
- * never takes the interpreter's lock: a program that holds it for minutes is sampled all the same.
- * The lock here guards the samples; the methods run attached to the interpreter. Must not know blocks. */
+/* sampler: reads the machine, this process's memory and (asked through Python) the GPU's, once or in a beat, in a
+ * thread of its own. Without a GPU to ask about it never takes the interpreter's lock: a program that holds it for
+ * minutes is sampled all the same. The lock here guards the readings; the methods run attached to the interpreter.
+ * Must not know blocks, nor how it is shown. */
 #include "core.h"
 #include "machine.h"
+#include "points.h"
 #include "readings.h"
 
 #include <errno.h>
@@ -14,70 +16,103 @@
 #include <time.h>
 #include <unistd.h>
 
-#define KEPT 4096 /* samples; older ones stay in the sums */
+static const char *const column_names[TARE__PY_COLUMNS] = {"cpu", "iowait", "disk", "memory", "rss", "gpu_memory"};
 
-typedef struct sample {
-    uint64_t at_ns;
-    double cpu, iowait, disk, memory, rss; /* percent but for the last; NaN: not known */
-    double seconds, busy_s;                /* that memory, and that CPU and disk, stand for */
-} sample;
-
-typedef struct sums {
-    double time[4], total[4], most[4]; /* of CPU, disk, memory, rss */
-} sums;
-
-typedef struct sampler {
-    PyObject_HEAD
+/* Apart from the object: the last reference may be given up by the thread itself, while it asks about the GPU. */
+typedef struct state {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     pthread_t thread;
-    pid_t pid; /* where the thread is; 0: there is none */
-    bool ending;
+    pid_t owner; /* a forked child has the object, and not the thread */
+    bool threaded, ending, orphaned;
+    bool asking;     /* the thread waits for Python */
     unsigned wanted; /* how many want it to run */
     uint32_t what;
     uint64_t interval_ns;
+    PyObject *gpu;           /* called with nothing, gives a number; NULL: nobody knows */
     tare__py_machine before; /* what CPUs and disks are compared with; at_ns 0: none */
-    uint64_t last_ns;        /* when the last sample was taken */
-    sample *kept;
-    uint64_t count;
-    sums all;
+    uint64_t last_ns;        /* when the last reading was taken */
+    tare__py_points points;
+} state;
+
+typedef struct sampler {
+    PyObject_HEAD
+    state *state;
 } sampler;
 
 static PyTypeObject sampler_type;
 
 /* ---- taking one; under the lock ------------------------------------------------------------------------------- */
 
-static void add(sums *to, const sample *one)
-{
-    double values[4] = {one->cpu, one->disk, one->memory, one->rss};
-    for (int i = 0; i < 4; i++)
-        if (!isnan(values[i])) {
-            double seconds = i < 2 ? one->busy_s : one->seconds;
-            to->most[i] = to->time[i] > 0 ? fmax(to->most[i], values[i]) : values[i];
-            to->time[i] += seconds;
-            to->total[i] += values[i] * seconds;
-        }
-}
-
-static void take(sampler *self)
+static void take(state *self, double gpu)
 {
     tare__py_machine now;
     tare__py_machine_read(&now, self->what);
     bool first = self->before.at_ns == 0;
     tare__py_usage usage = tare__py_machine_between(first ? &now : &self->before, &now);
     uint64_t last = first ? now.at_ns : self->last_ns;
-    sample one = {now.at_ns, usage.cpu_percent, usage.iowait_percent, usage.disk_percent, usage.memory_percent,
-                  usage.rss, (double)(now.at_ns - last) / 1e9 + 1e-9, (double)(now.at_ns - self->before.at_ns) / 1e9};
-    self->kept[self->count++ % KEPT] = one;
-    add(&self->all, &one);
+    tare__py_point one = {now.at_ns, (double)(now.at_ns - last) / 1e9 + 1e-9,
+                          (double)(now.at_ns - self->before.at_ns) / 1e9,
+                          {usage.cpu_percent, usage.iowait_percent, usage.disk_percent, usage.memory_percent, usage.rss,
+                           gpu},
+                          {0}};
+    memcpy(one.most, one.mean, sizeof one.most);
+    tare__py_points_add(&self->points, &one);
     self->last_ns = now.at_ns;
     if (first || now.at_ns - self->before.at_ns >= TARE__PY_SHORTEST_NS)
         self->before = now; /* a beat that is faster than the ticks is compared with an older one */
 }
 
+/* With the interpreter's lock, and without ours: who has the one may wait for the other. */
+static double ask_gpu(PyObject *gpu)
+{
+    PyObject *answer = gpu ? PyObject_CallNoArgs(gpu) : NULL;
+    double value = answer ? PyFloat_AsDouble(answer) : NAN;
+    Py_XDECREF(answer);
+    if (PyErr_Occurred()) {
+        PyErr_Clear(); /* a framework in trouble is no reason to trouble the program */
+        return NAN;
+    }
+    return value;
+}
+
+/* Lets go of the lock meanwhile. */
+static double ask_gpu_from_outside(state *self)
+{
+    if (!self->gpu)
+        return NAN;
+    self->asking = true;
+    pthread_mutex_unlock(&self->lock);
+    PyGILState_STATE had = PyGILState_Ensure();
+    PyObject *gpu = self->gpu; /* the object may go while it is asked */
+    Py_XINCREF(gpu);
+    double value = ask_gpu(gpu);
+    Py_XDECREF(gpu);
+    PyGILState_Release(had);
+    pthread_mutex_lock(&self->lock);
+    self->asking = false;
+    pthread_cond_broadcast(&self->changed);
+    return value;
+}
+
+static void free_state(state *self)
+{
+    tare__py_points_close(&self->points);
+    pthread_cond_destroy(&self->changed);
+    pthread_mutex_destroy(&self->lock);
+    free(self);
+}
+
+static void beat(state *self)
+{
+    double gpu = ask_gpu_from_outside(self);
+    if (self->wanted && !self->ending)
+        take(self, gpu);
+}
+
 static void *work(void *argument)
 {
-    sampler *self = argument;
+    state *self = argument;
     pthread_mutex_lock(&self->lock);
     while (!self->ending) {
         if (!self->wanted) {
@@ -87,15 +122,18 @@ static void *work(void *argument)
         uint64_t next = self->last_ns + self->interval_ns;
         struct timespec until = {(time_t)(next / 1000000000u), (long)(next % 1000000000u)};
         if (pthread_cond_timedwait(&self->changed, &self->lock, &until) == ETIMEDOUT && self->wanted)
-            take(self);
+            beat(self);
     }
+    bool orphaned = self->orphaned;
     pthread_mutex_unlock(&self->lock);
+    if (orphaned)
+        free_state(self);
     return NULL;
 }
 
 /* ---- running ------------------------------------------------------------------------------------------------ */
 
-static void make_lock(sampler *self)
+static void make_lock(state *self)
 {
     pthread_condattr_t how;
     pthread_condattr_init(&how);
@@ -106,71 +144,94 @@ static void make_lock(sampler *self)
 }
 
 /* In a forked child there is no thread, and the lock may be one that it held. */
-static void look_for_fork(sampler *self)
+static state *state_of(PyObject *object)
 {
-    if (self->pid == 0 || self->pid == getpid())
-        return;
-    make_lock(self);
-    self->pid = 0;
-    self->wanted = 0;
-    self->before.at_ns = 0;
+    state *self = ((sampler *)object)->state;
+    if (self->owner != getpid()) {
+        make_lock(self);
+        self->owner = getpid();
+        self->threaded = self->asking = false;
+        self->wanted = 0;
+        self->before.at_ns = 0;
+    }
+    return self;
 }
 
 /* The program's signals are not for this thread. 0, or an errno. */
-static int begin_thread(sampler *self)
+static int begin_thread(state *self)
 {
     sigset_t all, before;
     pthread_attr_t how;
     sigfillset(&all);
     pthread_attr_init(&how);
-    pthread_attr_setstacksize(&how, 256 * 1024);
+    if (!self->gpu) /* Python's own calls need more */
+        pthread_attr_setstacksize(&how, 256 * 1024);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int error = pthread_create(&self->thread, &how, work, self);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&how);
     if (!error) {
-        self->pid = getpid();
+        self->threaded = true;
         pthread_setname_np(self->thread, "tare-sampler");
     }
     return error;
 }
 
+static bool in_own_thread(const state *self)
+{
+    return self->threaded && pthread_equal(self->thread, pthread_self());
+}
+
 PyDoc_STRVAR(acquire_doc, "acquire()\n--\n\n"
-                          "Samples until there was a release() for each acquire(). Takes one at once.");
+                          "Reads in a beat until there was a release() for each acquire(). Takes one at once.");
 static PyObject *acquire(PyObject *object, PyObject *nothing)
 {
     (void)nothing;
-    sampler *self = (sampler *)object;
+    state *self = state_of(object);
+    double gpu = ask_gpu(self->gpu);
     int error;
-    look_for_fork(self);
     Py_BEGIN_ALLOW_THREADS
     pthread_mutex_lock(&self->lock);
-    if (self->wanted++ == 0) {
+    error = self->threaded ? 0 : begin_thread(self);
+    if (!error && self->wanted++ == 0) {
         self->before.at_ns = 0; /* what was between is nobody's */
-        take(self);
+        take(self, gpu);
     }
-    error = self->pid ? 0 : begin_thread(self);
-    pthread_cond_signal(&self->changed);
+    pthread_cond_broadcast(&self->changed);
     pthread_mutex_unlock(&self->lock);
     Py_END_ALLOW_THREADS
-    if (error) {
-        errno = error;
-        return PyErr_SetFromErrno(PyExc_OSError);
-    }
+    if (error)
+        return PyErr_Format(PyExc_RuntimeError, "the sampling thread cannot be started: %s", strerror(error));
     Py_RETURN_NONE;
 }
 
+/* When nobody wants it any more Python is not asked any more either: the interpreter may be about to end. */
 static PyObject *release(PyObject *object, PyObject *nothing)
 {
     (void)nothing;
-    sampler *self = (sampler *)object;
-    look_for_fork(self);
+    state *self = state_of(object);
+    double gpu = ask_gpu(self->gpu);
     Py_BEGIN_ALLOW_THREADS
     pthread_mutex_lock(&self->lock);
     if (self->wanted) {
-        take(self);
+        take(self, gpu);
         self->wanted--;
     }
+    while (self->asking && !self->wanted && !in_own_thread(self))
+        pthread_cond_wait(&self->changed, &self->lock);
+    pthread_mutex_unlock(&self->lock);
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
+}
+
+static PyObject *sample(PyObject *object, PyObject *nothing)
+{
+    (void)nothing;
+    state *self = state_of(object);
+    double gpu = ask_gpu(self->gpu);
+    Py_BEGIN_ALLOW_THREADS
+    pthread_mutex_lock(&self->lock);
+    take(self, gpu);
     pthread_mutex_unlock(&self->lock);
     Py_END_ALLOW_THREADS
     Py_RETURN_NONE;
@@ -178,155 +239,235 @@ static PyObject *release(PyObject *object, PyObject *nothing)
 
 /* ---- asking ---------------------------------------------------------------------------------------------------- */
 
-static PyObject *known_or_missing(double value)
+/* A copy, so that objects are made without the lock. */
+static tare__py_point *copy_since(state *self, uint64_t since_ns, size_t *n,
+                                  tare__py_column columns[TARE__PY_COLUMNS])
 {
-    return isnan(value) ? tare__py_missing("no sample has it") : PyFloat_FromDouble(value);
+    tare__py_point *copy = malloc(TARE__PY_POINTS_MAX * sizeof *copy);
+    if (!copy) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    pthread_mutex_lock(&self->lock);
+    *n = tare__py_points_since(&self->points, since_ns, copy);
+    memcpy(columns, self->points.all, sizeof self->points.all);
+    pthread_mutex_unlock(&self->lock);
+    Py_END_ALLOW_THREADS
+    return copy;
 }
 
-static PyObject *summary_of(const sums *of, uint64_t count)
+/* Of the points that are kept: of every reading, until there are more than fit. */
+static double percentile(const tare__py_point *points, size_t count, int column, double q)
 {
-    static const char *const names[4] = {"cpu_percent", "disk_io_percent", "memory_percent", "rss"};
-    PyObject *dict = PyDict_New();
-    PyObject *number = PyLong_FromUnsignedLongLong(count);
-    if (dict && (!number || PyDict_SetItemString(dict, "samples", number)))
-        Py_CLEAR(dict);
-    Py_XDECREF(number);
-    for (int i = 0; dict && i < 4; i++)
-        for (int peak = 0; dict && peak < 2; peak++) {
-            char key[32];
-            PyOS_snprintf(key, sizeof key, "%s_%s", peak ? "peak" : "avg", names[i]);
-            double mean = of->total[i] / of->time[i];
-            double value = of->time[i] > 0 ? (peak ? of->most[i] : fmin(mean, of->most[i])) : NAN;
-            PyObject *item = known_or_missing(value);
-            if (!item || PyDict_SetItemString(dict, key, item))
-                Py_CLEAR(dict);
-            Py_XDECREF(item);
-        }
-    return dict;
+    double *values = malloc((count + 1) * sizeof *values);
+    size_t n = 0;
+    if (!values)
+        return NAN;
+    for (size_t i = 0; i < count; i++)
+        if (!isnan(points[i].mean[column]))
+            values[n++] = points[i].mean[column];
+    tare__sort(values, n);
+    double result = tare__quantile_sorted(values, n, q);
+    free(values);
+    return result;
 }
 
-static uint64_t first_kept(const sampler *self)
+static PyObject *column_summary(const tare__py_column *column, double p95)
 {
-    return self->count > KEPT ? self->count - KEPT : 0;
+    const tare__moments *m = &column->readings;
+    double none = m->n ? 0 : NAN;
+    return Py_BuildValue("{sKsdsdsdsdsdsd}", "count", (unsigned long long)m->n, "mean", m->mean + none, "max",
+                         m->max + none, "min", m->min + none, "std", tare__moments_deviation(m), "p95", p95, "average",
+                         tare__py_column_average(column));
+}
+
+static bool read_since(PyObject *const *given, Py_ssize_t n, uint64_t *since_ns)
+{
+    *since_ns = 0;
+    if (n > 1) {
+        PyErr_SetString(PyExc_TypeError, "one argument at most: a time.monotonic_ns()");
+        return false;
+    }
+    if (n == 1)
+        *since_ns = PyLong_AsUnsignedLongLong(given[0]);
+    return !PyErr_Occurred();
 }
 
 PyDoc_STRVAR(summary_doc, "summary(since_ns=0)\n--\n\n"
-                          "Averages over time and peaks: of all samples, or of those since a time.monotonic_ns().");
-static PyObject *summary(PyObject *object, PyObject *arguments)
+                          "By name, of all readings or of those since a time.monotonic_ns(): count, mean, max, min, std\n"
+                          "and p95 of the readings, and average, the mean over time; NaN: not known.");
+static PyObject *summary(PyObject *object, PyObject *const *given, Py_ssize_t n_given)
 {
-    sampler *self = (sampler *)object;
-    unsigned long long since = 0;
-    if (!PyArg_ParseTuple(arguments, "|K:summary", &since))
+    uint64_t since_ns;
+    size_t n;
+    tare__py_column columns[TARE__PY_COLUMNS];
+    if (!read_since(given, n_given, &since_ns))
         return NULL;
-    look_for_fork(self);
-    pthread_mutex_lock(&self->lock);
-    sums part = self->all;
-    uint64_t count = self->count;
-    if (since) {
-        memset(&part, 0, sizeof part);
-        count = 0;
-        for (uint64_t i = first_kept(self); i < self->count; i++) {
-            if (self->kept[i % KEPT].at_ns < since)
-                continue;
-            add(&part, &self->kept[i % KEPT]);
-            count++;
-        }
+    tare__py_point *points = copy_since(state_of(object), since_ns, &n, columns);
+    if (!points)
+        return NULL;
+    if (since_ns)
+        tare__py_points_sum(points, n, columns);
+    PyObject *all = PyDict_New();
+    for (int i = 0; all && i < TARE__PY_COLUMNS; i++) {
+        PyObject *one = column_summary(&columns[i], percentile(points, n, i, 0.95));
+        if (!one || PyDict_SetItemString(all, column_names[i], one))
+            Py_CLEAR(all);
+        Py_XDECREF(one);
     }
-    pthread_mutex_unlock(&self->lock);
-    return summary_of(&part, count);
+    free(points);
+    return all;
 }
 
-PyDoc_STRVAR(samples_doc, "samples(since_ns=0)\n--\n\n"
-                          "The newest samples, oldest first: (monotonic ns, CPU, iowait, disk and memory percent,\n"
-                          "resident bytes); NaN: not known.");
-static PyObject *samples(PyObject *object, PyObject *arguments)
+static PyObject *list_of(const tare__py_point *points, size_t count, int column)
 {
-    sampler *self = (sampler *)object;
-    unsigned long long since = 0;
-    if (!PyArg_ParseTuple(arguments, "|K:samples", &since))
-        return NULL;
-    look_for_fork(self);
-    sample *copy = malloc(KEPT * sizeof *copy);
-    if (!copy)
-        return PyErr_NoMemory();
-    size_t n = 0;
-    pthread_mutex_lock(&self->lock);
-    for (uint64_t i = first_kept(self); i < self->count; i++)
-        if (self->kept[i % KEPT].at_ns >= since)
-            copy[n++] = self->kept[i % KEPT];
-    pthread_mutex_unlock(&self->lock);
-    PyObject *list = PyList_New((Py_ssize_t)n);
-    for (size_t i = 0; list && i < n; i++) {
-        const sample *one = &copy[i];
-        PyObject *item = Py_BuildValue("(Kddddd)", (unsigned long long)one->at_ns, one->cpu, one->iowait, one->disk,
-                                       one->memory, one->rss);
-        if (item)
-            PyList_SET_ITEM(list, (Py_ssize_t)i, item);
-        else
+    PyObject *list = PyList_New((Py_ssize_t)count);
+    for (size_t i = 0; list && i < count; i++) {
+        PyObject *value = column < 0 ? PyLong_FromUnsignedLongLong(points[i].at_ns)
+                                     : PyFloat_FromDouble(points[i].mean[column]);
+        if (!value)
             Py_CLEAR(list);
+        else
+            PyList_SET_ITEM(list, (Py_ssize_t)i, value);
     }
-    free(copy);
     return list;
+}
+
+PyDoc_STRVAR(series_doc, "series(since_ns=0)\n--\n\n"
+                         "Lists by name, oldest first, and at_ns, their time.monotonic_ns(); NaN: not known. The newest\n"
+                         "readings are listed one by one, older ones as means of neighbours.");
+static PyObject *series(PyObject *object, PyObject *const *given, Py_ssize_t n_given)
+{
+    uint64_t since_ns;
+    size_t n;
+    tare__py_column columns[TARE__PY_COLUMNS];
+    if (!read_since(given, n_given, &since_ns))
+        return NULL;
+    tare__py_point *points = copy_since(state_of(object), since_ns, &n, columns);
+    PyObject *all = points ? PyDict_New() : NULL;
+    for (int i = -1; all && i < TARE__PY_COLUMNS; i++) {
+        PyObject *one = list_of(points, n, i);
+        if (!one || PyDict_SetItemString(all, i < 0 ? "at_ns" : column_names[i], one))
+            Py_CLEAR(all);
+        Py_XDECREF(one);
+    }
+    free(points);
+    return all;
+}
+
+static PyObject *count(PyObject *object, void *closure)
+{
+    (void)closure;
+    state *self = state_of(object);
+    pthread_mutex_lock(&self->lock);
+    uint64_t n = self->points.count;
+    pthread_mutex_unlock(&self->lock);
+    return PyLong_FromUnsignedLongLong(n);
+}
+
+static PyObject *is_running(PyObject *object, void *closure)
+{
+    (void)closure;
+    return PyBool_FromLong(state_of(object)->wanted > 0);
 }
 
 /* ---- the object ------------------------------------------------------------------------------------------------ */
 
+static state *new_state(double interval, uint32_t what, PyObject *gpu)
+{
+    state *self = calloc(1, sizeof *self);
+    if (!self || !tare__py_points_open(&self->points)) {
+        free(self);
+        PyErr_NoMemory();
+        return NULL;
+    }
+    make_lock(self);
+    self->owner = getpid();
+    self->interval_ns = (uint64_t)(interval * 1e9);
+    self->what = what;
+    if (gpu != Py_None) {
+        Py_INCREF(gpu);
+        self->gpu = gpu;
+    }
+    return self;
+}
+
 static PyObject *construct(PyTypeObject *type, PyObject *arguments, PyObject *named)
 {
-    static char *words[] = {"interval", "what", NULL};
+    static char *words[] = {"interval", "what", "gpu", NULL};
     double interval;
     unsigned int what;
-    if (!PyArg_ParseTupleAndKeywords(arguments, named, "dI:Sampler", words, &interval, &what))
+    PyObject *gpu = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(arguments, named, "dI|O:Sampler", words, &interval, &what, &gpu))
         return NULL;
-    if (!(interval >= 0.001 && interval <= 86400))
-        return PyErr_Format(PyExc_ValueError, "an interval is 0.001 to 86400 seconds");
+    if (!(interval >= 0.001 && interval <= 86400)) {
+        PyErr_SetString(PyExc_ValueError, "an interval is 0.001 to 86400 seconds");
+        return NULL;
+    }
     sampler *self = (sampler *)type->tp_alloc(type, 0);
     if (!self)
         return NULL;
-    make_lock(self);
-    self->interval_ns = (uint64_t)(interval * 1e9);
-    self->what = what;
-    self->kept = malloc(KEPT * sizeof *self->kept);
-    if (!self->kept) {
-        Py_DECREF(self);
-        return PyErr_NoMemory();
-    }
+    self->state = new_state(interval, what, gpu);
+    if (!self->state)
+        Py_CLEAR(self);
     return (PyObject *)self;
+}
+
+static void drop_state(state *self)
+{
+    bool own = in_own_thread(self), threaded = self->threaded;
+    PyObject *gpu = self->gpu;
+    self->gpu = NULL;
+    Py_BEGIN_ALLOW_THREADS
+    pthread_mutex_lock(&self->lock);
+    self->ending = true;
+    self->orphaned = own;
+    if (own)
+        pthread_detach(self->thread);
+    pthread_cond_broadcast(&self->changed);
+    pthread_mutex_unlock(&self->lock);
+    if (threaded && !own)
+        pthread_join(self->thread, NULL);
+    Py_END_ALLOW_THREADS
+    Py_XDECREF(gpu);
+    if (!own)
+        free_state(self);
 }
 
 static void drop(PyObject *object)
 {
-    sampler *self = (sampler *)object;
-    look_for_fork(self);
-    if (self->pid) {
-        Py_BEGIN_ALLOW_THREADS
-        pthread_mutex_lock(&self->lock);
-        self->ending = true;
-        pthread_cond_signal(&self->changed);
-        pthread_mutex_unlock(&self->lock);
-        pthread_join(self->thread, NULL);
-        Py_END_ALLOW_THREADS
-    }
-    free(self->kept);
+    if (((sampler *)object)->state)
+        drop_state(state_of(object));
     Py_TYPE(object)->tp_free(object);
 }
 
+#define FAST(function) ((PyCFunction)(void (*)(void))(function))
 static PyMethodDef methods[] = {
     {"acquire", acquire, METH_NOARGS, acquire_doc},
-    {"release", release, METH_NOARGS, "release()\n--\n\nTakes a sample and gives back one acquire()."},
-    {"summary", summary, METH_VARARGS, summary_doc},
-    {"samples", samples, METH_VARARGS, samples_doc},
+    {"release", release, METH_NOARGS, "release()\n--\n\nTakes a reading and gives back one acquire()."},
+    {"sample", sample, METH_NOARGS, "sample()\n--\n\nReads once, now."},
+    {"summary", FAST(summary), METH_FASTCALL, summary_doc},
+    {"series", FAST(series), METH_FASTCALL, series_doc},
     {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef members[] = {
+    {"running", is_running, NULL, "whether it is wanted", NULL},
+    {"count", count, NULL, "readings so far", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
 };
 
 static PyTypeObject sampler_type = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "tare._core.Sampler",
-    .tp_doc = "Sampler(interval, what)\n--\n\nReads the machine every interval seconds, in a thread of its own.",
+    .tp_doc = "Sampler(interval, what, gpu=None)\n--\n\n"
+              "Reads the machine every interval seconds, in a thread of its own, while it is wanted.",
     .tp_basicsize = sizeof(sampler),
     .tp_dealloc = drop,
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_methods = methods,
+    .tp_getset = members,
     .tp_new = construct,
 };
 

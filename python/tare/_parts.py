@@ -37,12 +37,10 @@ class GpuPart:
 
     def end(self, state: Any, _: Any) -> Values:
         from . import _device
-        from ._gpu import Gpu
         begun, reading = state
         _device.peaks(self.device).end(reading)
-        gpu = Gpu(self.device)
-        return {"peak_gpu_mb": reading.peak / MB, "gpu_utilization_percent": gpu.utilization_since(begun),
-                "gpu_celsius": gpu.celsius()}
+        return {"peak_gpu_mb": reading.peak / MB, "gpu_utilization_percent": _core.gpu_load(self.device, begun),
+                "gpu_celsius": _core.gpu_celsius(self.device)}
 
 
 class Energy:
@@ -55,12 +53,10 @@ class Energy:
         self.device = device
 
     def begin(self, _: Any) -> Any:
-        from ._gpu import Gpu
-        return self.cpu.read(), Gpu(self.device).joules()
+        return self.cpu.read(), _core.gpu_joules(self.device)
 
     def end(self, state: Any, _: Any) -> Values:
-        from ._gpu import Gpu
-        return {"cpu_joules": self.cpu.since(state[0]), "gpu_joules": Gpu(self.device).joules() - state[1]}
+        return {"cpu_joules": self.cpu.since(state[0]), "gpu_joules": _core.gpu_joules(self.device) - state[1]}
 
 
 class Temperature:
@@ -89,9 +85,14 @@ class Sampled:
         return begun
 
     def summary(self, begun: int) -> Values:
-        """Of the samples since the block began."""
+        """Of the readings since the block began."""
         self.sampler.release()
         return self.sampler.summary(begun)
+
+
+def known(value: float) -> float:
+    """The value, or why there is none."""
+    return value if value == value else Missing("no sample has it")
 
 
 class DetailedMemory(Sampled):
@@ -103,8 +104,9 @@ class DetailedMemory(Sampled):
 
     def end(self, begun: int, _: Any) -> Values:
         summary = self.summary(begun)
-        timeline = [((at - begun) / 1e9, rss / MB) for at, *_, rss in self.sampler.samples(begun)]
-        return {"average_ram_mb": summary["avg_rss"] / MB, "memory_samples": timeline, **_kinds()}
+        series = self.sampler.series(begun)
+        timeline = [((at - begun) / 1e9, rss / MB) for at, rss in zip(series["at_ns"], series["rss"])]
+        return {"average_ram_mb": known(summary["rss"]["average"]) / MB, "memory_samples": timeline, **_kinds()}
 
 
 def _kinds() -> Values:
@@ -131,7 +133,7 @@ class System(Sampled):
 
     def end(self, begun: int, _: Any) -> Values:
         summary = self.summary(begun)
-        return {name: summary[name] for name in self.names}
+        return {"peak_cpu_percent": known(summary["cpu"]["max"]), "peak_memory_percent": known(summary["memory"]["max"])}
 
 
 class Lines:

@@ -38,7 +38,7 @@ class PerformanceMonitor(_core.Tracker):
         self.device = _device.number_of(device)
         self._recorder = Recorder(memory=memory, cpu=False, keep=keep)
         self._devices = _device.DeviceBlocks(self._recorder, self.device, keep)
-        self._watch: Optional[_core.Watch] = None
+        self._sampler: Optional[_core.Sampler] = None
         self._finalizer: Any = None
         super().__init__(self._recorder.block if self.enabled else None, self._devices if memory else None)
 
@@ -89,8 +89,8 @@ class PerformanceMonitor(_core.Tracker):
         """
         self._recorder.clear()
         self._devices.readings.clear()
-        if self._watch is not None and not self._watch.running:
-            self._watch = None
+        if self._sampler is not None and not self._sampler.running:
+            self._sampler = None
 
     def _check_name(self, name: str) -> None:
         names = self._recorder.names()
@@ -200,7 +200,7 @@ class PerformanceMonitor(_core.Tracker):
             out["aggregates"][name] = {"count": one.count, "failed": one.failed}
             for field in ("total_s", "mean_s", "min_s", "max_s", "p50_s", "p95_s", "p99_s"):
                 put(out["aggregates"][name], field, getattr(one, field))
-        if self._watch is not None:
+        if self._sampler is not None:
             out["summary"] = {}
             for name, values in self.get_summary().items():
                 out["summary"][name] = {}
@@ -214,14 +214,13 @@ class PerformanceMonitor(_core.Tracker):
 
     # -- the machine over time
 
-    def _new_watch(self) -> _core.Watch:
+    def _new_sampler(self, interval: float = 0.1) -> _core.Sampler:
         device = self.device
 
-        def gpu() -> float:  # without self: the watch must not keep its monitor alive
+        def gpu() -> float:  # without self: the sampler must not keep its monitor alive
             return _device.used_bytes(device) / GB
         nobody_knows = isinstance(_core.gpu_memory(device), str)  # and need not be asked again and again
-        self._watch = _core.Watch(None if nobody_knows else gpu)
-        return self._watch
+        return _core.Sampler(interval, _core.MACHINE_CPU | _core.MACHINE_MEMORY, None if nobody_knows else gpu)
 
     def start_monitoring(self, interval: float = 0.1) -> None:
         """Reads CPU, memory and GPU memory every `interval` seconds, in a thread that does not hold the program up.
@@ -233,23 +232,23 @@ class PerformanceMonitor(_core.Tracker):
             raise TypeError(f"interval is a number of seconds, not {type(interval).__name__}")
         if not self.enabled:
             return
-        if self._watch is not None and self._watch.running:
+        if self._sampler is not None and self._sampler.running:
             raise RuntimeError("monitoring is already running; stop_monitoring() ends it")
-        earlier, watch = self._watch, self._new_watch()
-        try:
-            watch.start(interval)
-        except BaseException:
-            self._watch = earlier
-            raise
-        self._finalizer = weakref.finalize(self, watch.stop)  # also at the interpreter's end
+        sampler = self._new_sampler(interval)
+        sampler.acquire()
+        self._sampler = sampler
+        self._finalizer = weakref.finalize(self, sampler.release)  # also at the interpreter's end
 
     def record_metrics(self) -> None:
         """Reads CPU, memory and GPU memory once, now; also while monitoring runs.
 
             monitor.record_metrics()
         """
-        if self.enabled:
-            (self._watch or self._new_watch()).sample()
+        if not self.enabled:
+            return
+        if self._sampler is None:
+            self._sampler = self._new_sampler()
+        self._sampler.sample()
 
     def stop_monitoring(self) -> None:
         """Ends start_monitoring. What was read stays.
@@ -257,8 +256,6 @@ class PerformanceMonitor(_core.Tracker):
             monitor.stop_monitoring()
         """
         if self._finalizer is not None:
-            if self._watch is not None and self._watch.running:
-                self._watch.sample()  # the end counts, also of a time shorter than the interval
             self._finalizer()
             self._finalizer = None
 
@@ -270,11 +267,11 @@ class PerformanceMonitor(_core.Tracker):
             print(f"CPU usage: {summary['cpu']['mean']:.1f}%")
         """
         nothing = _DISABLED if not self.enabled else "nothing was recorded: start_monitoring() or record_metrics()"
-        read = self._watch.summary() if self._watch is not None else {}
+        read = self._sampler.summary() if self._sampler is not None else {}
         out: Dict[str, Dict[str, float]] = {}
         for name in ("cpu", "memory", "gpu_memory"):
             values = read.get(name, {"count": 0})
-            reason = nothing if self._watch is None else self._why_none(name, values["count"])
+            reason = nothing if self._sampler is None else self._why_none(name, values["count"])
             out[name] = {field: _or_missing(values.get(field, math.nan), reason)
                          for field in ("mean", "max", "min", "std", "p95")}
             out[name]["count"] = values["count"]
@@ -286,7 +283,7 @@ class PerformanceMonitor(_core.Tracker):
         if name == "gpu_memory":
             answer = _device.used_bytes(self.device)
             return answer.reason if isinstance(answer, Missing) else "the GPU was not read yet"
-        return "two readings are needed" if name == "cpu" else "the system does not tell"
+        return "two readings 50 ms apart are needed" if name == "cpu" else "the system does not tell"
 
     def plot_metrics(self, path: PathLike = "performance_metrics.png") -> None:
         """Draws what was recorded over time into an image. Needs matplotlib; OSError when it cannot be written.
@@ -294,10 +291,12 @@ class PerformanceMonitor(_core.Tracker):
             monitor.plot_metrics("performance_metrics.png")
         """
         from . import plots
-        if self._watch is None:
+        if self._sampler is None:
             raise RuntimeError(_DISABLED if not self.enabled
                                else "there is nothing to plot: start_monitoring() or record_metrics() first")
-        plots.plot_series(self._watch.series(), path)
+        series: Dict[str, List[float]] = self._sampler.series()
+        begun = series["at_ns"][0] if series["at_ns"] else 0
+        plots.plot_series({**series, "time_s": [(at - begun) / 1e9 for at in series["at_ns"]]}, path)
 
 
 def _or_missing(value: float, reason: str) -> float:

@@ -334,10 +334,10 @@ class PerformanceProfiler:
         if self._system is None:
             off = self._off("track_system")
             return SystemReport(off, off, off, off, off, off, 0)
-        summary = self._system.sampler.summary()
-        return SystemReport(summary["avg_cpu_percent"], summary["peak_cpu_percent"], summary["avg_memory_percent"],
-                            summary["peak_memory_percent"], summary["avg_disk_io_percent"],
-                            summary["peak_disk_io_percent"], summary["samples"])
+        sampler = self._system.sampler
+        summary = sampler.summary()
+        values = [_parts.known(summary[name][field]) for name in ("cpu", "memory", "disk") for field in ("average", "max")]
+        return SystemReport(*values, samples=sampler.count)
 
     def get_memory_timeline(self) -> List[Tuple[float, float]]:
         """(seconds since it began, MB) of the last finished block. Needs `detailed_memory=True`.

@@ -477,9 +477,9 @@ def test_a_short_time_is_read_too_and_a_new_start_forgets():
     monitor = tare.PerformanceMonitor()
     monitor.start_monitoring(interval=60)
     monitor.stop_monitoring()
-    assert monitor.get_summary()["memory"]["count"] == 1
+    assert monitor.get_summary()["memory"]["count"] == 2  # the beginning and the end
     monitor.start_monitoring(interval=60)
-    assert monitor.get_summary()["memory"]["count"] == 0
+    assert monitor.get_summary()["memory"]["count"] == 1
     monitor.stop_monitoring()
 
 
@@ -492,22 +492,58 @@ def test_record_metrics_reads_once():
 
 
 def test_long_monitoring_keeps_its_memory():
-    watch = _core.Watch()
+    read = iter(range(20000))
+    sampler = _core.Sampler(60, _core.MACHINE_MEMORY, lambda: next(read))
     for _ in range(20000):
-        watch.sample()
-    series = watch.series()
-    assert 4096 <= len(series["time_s"]) <= 8192
-    assert series["time_s"] == sorted(series["time_s"])
-    assert watch.summary()["memory"]["count"] == 20000
+        sampler.sample()
+    series = sampler.series()
+    assert 4096 <= len(series["at_ns"]) <= 8192
+    assert series["at_ns"] == sorted(series["at_ns"])
+    assert series["gpu_memory"][-4096:] == list(range(20000 - 4096, 20000))  # the newest as they were
+    older = series["gpu_memory"][:-4096]
+    assert older == sorted(older) and older[0] < 10 and all(math.isfinite(value) for value in older)
+    summary = sampler.summary()
+    assert summary["memory"]["count"] == sampler.count == 20000
+    assert summary["gpu_memory"]["mean"] == pytest.approx(9999.5) and summary["gpu_memory"]["max"] == 19999
+    since = sampler.summary(series["at_ns"][1])["gpu_memory"]  # through what is older: its peak is not lost
+    assert since["max"] == 19999 and since["average"] == pytest.approx(sum(range(20000)) / 20000, rel=0.5)
+
+
+def test_a_sampler_that_goes_while_its_own_thread_asks():
+    code = """
+import gc, sys, threading, time
+from tare import _core
+done = threading.Event()
+class Holder:
+    pass
+def make():
+    holder = Holder()
+    def ask():
+        if threading.current_thread() is not threading.main_thread():
+            held.clear()  # the last reference, given up by the sampler's thread
+            done.set()
+        return 1.0
+    holder.sampler = _core.Sampler(0.001, _core.MACHINE_MEMORY, ask)
+    holder.sampler.acquire()
+    return holder
+held = []
+held.append(make())
+assert done.wait(30)
+time.sleep(0.05)
+print("well")
+"""
+    done = subprocess.run([sys.executable, "-X", "dev", "-c", code], timeout=60, stdout=subprocess.PIPE, text=True,
+                          stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    assert (done.returncode, done.stdout, done.stderr) == (0, "well\n", "")
 
 
 def test_a_monitor_that_is_dropped_ends_its_thread():
     monitor = tare.PerformanceMonitor()
     monitor.start_monitoring(interval=0.001)
-    watch, gone = monitor._watch, weakref.ref(monitor)
+    sampler, gone = monitor._sampler, weakref.ref(monitor)
     del monitor
     gc.collect()
-    assert gone() is None and not watch.running
+    assert gone() is None and not sampler.running
 
 
 def test_an_interpreter_ends_while_monitoring_runs():
@@ -526,7 +562,7 @@ def test_a_forked_child_has_no_thread_and_can_start_one():
     if child == 0:
         status = 1
         try:
-            assert not monitor._watch.running
+            assert not monitor._sampler.running
             monitor.stop_monitoring()
             monitor.start_monitoring(interval=0.001)
             monitor.stop_monitoring()

@@ -327,18 +327,18 @@ def fake_driver(tmp_path_factory):
 def ask_gpu(driver, code, **variables):
     folder = os.path.dirname(os.path.dirname(tare.__file__))
     env = {**os.environ, "PYTHONPATH": folder, "TARE_NVML": driver, **variables}
-    code = f"import time\nfrom tare._gpu import Gpu\nprint(repr([{code}]))"
+    code = f"import time\nfrom tare import _core\nprint(repr([{code}]))"
     return subprocess.run([sys.executable, "-c", code], env=env, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def test_a_gpu_by_its_driver(fake_driver):
-    code = "Gpu(0).utilization_since(1600000000), Gpu(0).celsius(), Gpu(0).joules()"
+    code = "_core.gpu_load(0, 1600000000), _core.gpu_celsius(0), _core.gpu_joules(0)"
     assert ask_gpu(fake_driver["new"], code, FAKE_NVML="busy=83 celsius=51") == "[83.0, 51.0, 0.001]\n"
-    assert "took no sample" in ask_gpu(fake_driver["new"], "Gpu(0).utilization_since(time.time())")
-    assert "the driver does not tell" in ask_gpu(fake_driver["new"], code, FAKE_NVML="period_us=0")
-    assert "n/a (GPU 3: " in ask_gpu(fake_driver["new"], "Gpu(3).celsius()")
-    assert "names no device 1" in ask_gpu(fake_driver["new"], "Gpu(1).joules()", CUDA_VISIBLE_DEVICES="0")
-    assert "does not answer" in ask_gpu(fake_driver["new"], "Gpu(0).joules()", FAKE_NVML="init=9")
+    assert "took no sample" in ask_gpu(fake_driver["new"], "_core.gpu_load(0, time.time())")
+    assert "n/a (GPU 0: " in ask_gpu(fake_driver["new"], code, FAKE_NVML="period_us=0")
+    assert "n/a (GPU 3: " in ask_gpu(fake_driver["new"], "_core.gpu_celsius(3)")
+    assert "names no device 1" in ask_gpu(fake_driver["new"], "_core.gpu_joules(1)", CUDA_VISIBLE_DEVICES="0")
+    assert "does not answer" in ask_gpu(fake_driver["new"], "_core.gpu_joules(0)", FAKE_NVML="init=9")
     assert "n/a" in ask_gpu(fake_driver["old"], code)
     assert "was not found" in ask_gpu("/nowhere/libnvidia-ml.so", code)
 
