@@ -141,20 +141,35 @@ static uint64_t mark_of_status(void)
     return 0;
 }
 
-/* getrusage costs a tenth of the status file, but has the larger of the mark and of what the process was before
- * it called exec. That part never changes, so it is not larger than the smallest ever seen: above that, what is
- * seen is the mark. */
-static uint64_t high_water(void)
+/* Below this, a mark above what is resident is not worth a reset: the kernel itself adds up pages in batches a CPU. */
+#define SLACK_BYTES (256u << 10)
+/* By how much the mark was above what is resident right after a reset: the kernel reads it without adding up what its
+ * three counters hold back on each CPU, at most max(32, 2 CPUs) pages each; what is more was not that. */
+static uint64_t drift;
+
+static uint64_t most_drift(void)
+{
+    uint64_t cpus = (uint64_t)sysconf(_SC_NPROCESSORS_CONF), pages = cpus > 16 ? 2 * cpus : 32;
+    return 3 * cpus * pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static uint64_t near(uint64_t rss_now) { return rss_now + SLACK_BYTES + drift; }
+
+/* getrusage costs a thirtieth of the status file (for a thread it has the same mark, and asks no other thread), but
+ * has the larger of the mark and of what the process was before it called exec. That part never changes, so it is
+ * not larger than the smallest ever seen: above that, what is seen is the mark. So it is, near enough, where it is
+ * hardly more than what is resident now, which the mark is at least. */
+static uint64_t high_water(uint64_t rss_now)
 {
     static uint64_t smallest = UINT64_MAX;
     struct rusage usage;
-    if (getrusage(RUSAGE_SELF, &usage))
+    if (getrusage(RUSAGE_THREAD, &usage))
         return mark_of_status();
     uint64_t seen = (uint64_t)usage.ru_maxrss * 1024;
-    if (seen > smallest)
-        return seen;
-    smallest = seen;
-    uint64_t mark = mark_of_status();
+    bool told = seen > smallest || seen <= near(rss_now);
+    if (seen < smallest)
+        smallest = seen;
+    uint64_t mark = told ? seen : mark_of_status();
     return mark ? mark : seen;
 }
 
@@ -180,28 +195,39 @@ void tare__py_peak_sentence(int lower_bound, char text[200])
 
 static tare__py_peak *open_peaks;
 
-/* A mark that was not reset tells of this peak when it has grown since. */
+/* A mark tells of this peak when it has grown since. */
 static void see(tare__py_peak *peak, uint64_t mark)
 {
-    if (peak->refused && mark <= peak->mark)
+    if (mark > peak->mark)
+        peak->bytes = peak->bytes < mark ? mark : peak->bytes;
+    else if (peak->refused)
         peak->lower_bound = peak->refused;
-    else if (peak->bytes < mark)
-        peak->bytes = mark;
+}
+
+/* Gives the mark to all open peaks and lets it begin anew. 0, or the errno of a reset that was refused. */
+static int begin_anew(uint64_t *mark, uint64_t rss_now)
+{
+    for (tare__py_peak *other = open_peaks; other; other = other->next)
+        see(other, *mark);
+    int refused = reset();
+    if (refused)
+        return refused;
+    *mark = high_water(rss_now);
+    drift = *mark > rss_now ? *mark - rss_now : 0;
+    drift = drift < most_drift() ? drift : most_drift();
+    for (tare__py_peak *other = open_peaks; other; other = other->next) {
+        other->refused = 0;
+        other->mark = *mark;
+    }
+    return 0;
 }
 
 void tare__py_peak_open(tare__py_peak *peak, uint64_t rss_now)
 {
     look_for_fork();
-    uint64_t mark = high_water();
-    int refused = 0;
-    if (mark > rss_now) {
-        for (tare__py_peak *other = open_peaks; other; other = other->next)
-            see(other, mark);
-        refused = reset();
-        for (tare__py_peak *other = refused ? NULL : open_peaks; other; other = other->next)
-            other->refused = 0;
-    }
-    *peak = (tare__py_peak){open_peaks, NULL, rss_now, mark, refused, 0};
+    uint64_t mark = high_water(rss_now);
+    int refused = mark > near(rss_now) ? begin_anew(&mark, rss_now) : 0;
+    *peak = (tare__py_peak){open_peaks, NULL, rss_now, mark, refused ? mark : 0, refused, 0};
     if (open_peaks)
         open_peaks->previous = peak;
     open_peaks = peak;
@@ -209,10 +235,10 @@ void tare__py_peak_open(tare__py_peak *peak, uint64_t rss_now)
 
 void tare__py_peak_close(tare__py_peak *peak, uint64_t rss_now)
 {
-    see(peak, high_water());
+    see(peak, high_water(rss_now));
     if (peak->bytes < rss_now)
         peak->bytes = rss_now;
-    if (peak->bytes > peak->mark)
+    if (peak->bytes > peak->hidden)
         peak->lower_bound = 0; /* more than what the old mark could hide */
     if (peak->next)
         peak->next->previous = peak->previous;

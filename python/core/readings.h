@@ -15,11 +15,13 @@ double tare__py_unix_time(void);        /* seconds, as time.time() */
 uint64_t tare__py_rss(void);
 
 /* The largest resident memory between open and close, by the kernel's high-water mark, which there is once a
- * process: it is reset when a peak is opened, after what it said was given to all the open ones. */
+ * process: it is reset when a peak is opened, after what it said was given to all the open ones. A mark that is hardly
+ * above what is resident is left as it is: a peak is exact to 256 KiB and what the kernel's own counting is off by. */
 typedef struct tare__py_peak {
     struct tare__py_peak *next, *previous;
     uint64_t bytes;  /* so far */
-    uint64_t mark;   /* the high-water mark when it was opened */
+    uint64_t mark;   /* the high-water mark when it was opened or last reset: what is above it was seen since */
+    uint64_t hidden; /* what a mark that could not be reset may hide; 0: nothing */
     int refused;     /* errno of the reset it needed and did not get; 0: what the mark says is its own */
     int lower_bound; /* such an errno: there may have been more than was seen; 0: there was not */
 } tare__py_peak;
