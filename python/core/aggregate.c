@@ -40,6 +40,7 @@ static void add_memory(tare__py_named *to, const tare__py_result *result)
         return;
     to->with_memory++;
     to->rss_delta += (int64_t)(result->rss_after - result->rss_before);
+    to->with_peak += result->peak;
     if (to->rss_peak < result->rss_peak) {
         to->rss_peak = result->rss_peak;
         to->lower_bound = result->lower_bound;
@@ -169,7 +170,9 @@ GET(rss_delta)
 GET(rss_peak)
 {
     SELF;
-    return self->with_memory ? PyLong_FromUnsignedLongLong(self->rss_peak) : tare__py_missing("memory was not read");
+    if (self->with_peak)
+        return PyLong_FromUnsignedLongLong(self->rss_peak);
+    return tare__py_missing(self->with_memory ? "peak=False" : "memory was not read");
 }
 
 GET(rss_peak_note) { SELF; return tare__py_peak_note(self->lower_bound); }

@@ -138,15 +138,17 @@ static void give(tare__py_open *open)
 }
 
 /* The clock last: what the others cost is not the block's. */
-static void read_begin(tare__py_open *open, const tare__py_recorder *recorder)
+static void read_begin(tare__py_open *open, const tare__py_recorder *recorder, uint64_t now)
 {
     if (recorder->system)
         tare__py_machine_recent(&open->machine, recorder->system);
     open->started = tare__py_unix_time();
     open->rss = 0;
     if (recorder->memory) {
-        open->rss = tare__py_rss();
-        tare__py_peak_open(&open->peak, open->rss);
+        tare__py_memory memory = tare__py_memory_now(now, recorder->peak);
+        open->rss = memory.rss;
+        if (recorder->peak)
+            tare__py_peak_open(&open->peak, memory);
     }
     open->thread = PyThread_get_thread_ident();
     if (recorder->cpu) {
@@ -183,7 +185,7 @@ static PyObject *enter(PyObject *object, PyObject *nothing)
     lane->top = open;
     if (open->span)
         begin_span(self);
-    read_begin(open, self->recorder);
+    read_begin(open, self->recorder, now);
     lane->changed = open->start;
     if (open->below)
         open->below->own_ns += open->start - now;
@@ -212,7 +214,14 @@ static tare__py_open **find_open(block *self)
     return found;
 }
 
-static void read_end(tare__py_result *result, tare__py_open *open, const tare__py_recorder *recorder)
+static void read_peak(tare__py_result *result, tare__py_peak *peak, tare__py_memory now)
+{
+    tare__py_peak_close(peak, now);
+    result->rss_peak = peak->bytes;
+    result->lower_bound = peak->lower_bound;
+}
+
+static void read_end(tare__py_result *result, tare__py_open *open, const tare__py_recorder *recorder, uint64_t now)
 {
     result->cpu = recorder->cpu;
     result->memory = recorder->memory;
@@ -222,17 +231,17 @@ static void read_end(tare__py_result *result, tare__py_open *open, const tare__p
         result->process_cpu_ns = tare__py_process_cpu_ns() - open->process_cpu;
     }
     if (recorder->memory) {
+        tare__py_memory memory = tare__py_memory_now(now, recorder->peak);
         result->rss_before = open->rss;
-        result->rss_after = tare__py_rss();
-        tare__py_peak_close(&open->peak, result->rss_after);
-        result->rss_peak = open->peak.bytes;
-        result->lower_bound = open->peak.lower_bound;
+        result->rss_after = memory.rss;
+        if ((result->peak = recorder->peak))
+            read_peak(result, &open->peak, memory);
     }
     if (recorder->system) {
-        tare__py_machine now;
-        tare__py_machine_recent(&now, recorder->system);
+        tare__py_machine machine;
+        tare__py_machine_recent(&machine, recorder->system);
         result->system = recorder->system;
-        result->usage = tare__py_machine_between(&open->machine, &now);
+        result->usage = tare__py_machine_between(&open->machine, &machine);
     }
 }
 
@@ -313,7 +322,7 @@ static PyObject *leave(PyObject *object, PyObject *const *arguments, Py_ssize_t 
     lane->top->self_ns += now - lane->changed;
     *at = open->below;
     result->wall_ns = now - open->start;
-    read_end(result, open, self->recorder);
+    read_end(result, open, self->recorder, now);
     fill(result, open, self, n > 0 && arguments[0] != Py_None);
     if (open->span)
         end_span(self, result->samples);

@@ -25,7 +25,7 @@ typedef struct tare__py_result {
     double samples; /* NaN: not counted */
     uint32_t depth;
     int lower_bound; /* errno of a reset that was refused: rss_peak may be too low; 0: it is not */
-    bool failed, aggregate, cpu, memory, moved;
+    bool failed, aggregate, cpu, memory, peak, moved;
     uint32_t system;       /* what was asked for of the machine */
     tare__py_usage usage;
     PyObject *extra;       /* whatever whoever made the block adds to it; NULL: nothing */
@@ -44,7 +44,7 @@ typedef struct tare__py_named {
     tare_site site; /* of the span; the text lives as long as the name */
     uint64_t generation;
     uint64_t count, unkept, failed, total_ns, self_ns, min_ns, max_ns, sampled_ns, cpu_ns, process_cpu_ns;
-    uint64_t rss_peak, with_memory, with_cpu;
+    uint64_t rss_peak, with_memory, with_peak, with_cpu;
     double usage_s[3], usage_sum[3]; /* of CPU, waiting and disk: seconds known, percent times seconds */
     double received, sent;           /* NaN: not read */
     uint32_t system;
@@ -104,7 +104,7 @@ struct tare__py_recorder {
     uint64_t generation; /* grows when all is cleared */
     uint64_t own_ns;     /* spent in measuring */
     uint32_t system; /* what is read of the machine around a block */
-    bool memory, cpu, enabled;
+    bool memory, peak, cpu, enabled;
 };
 #define TARE__PY_NAMES_MAX 4096
 #define TARE__PY_OTHER_NAMES "(other names)"

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -141,10 +142,10 @@ static uint64_t mark_of_status(void)
     return 0;
 }
 
-/* Below this, a mark above what is resident is not worth a reset: the kernel itself adds up pages in batches a CPU. */
+/* Below this, a mark above what is resident is not worth a reset: the kernel itself counts pages in batches. */
 #define SLACK_BYTES (256u << 10)
-/* By how much the mark was above what is resident right after a reset: the kernel reads it without adding up what its
- * three counters hold back on each CPU, at most max(32, 2 CPUs) pages each; what is more was not that. */
+/* By how much the mark was above what is resident right after a reset: the kernel reads it without adding up what
+ * its three counters hold back on each CPU, at most max(32, 2 CPUs) pages each; what is more was not that. */
 static uint64_t drift;
 
 static uint64_t most_drift(void)
@@ -171,6 +172,28 @@ static uint64_t high_water(uint64_t rss_now)
         smallest = seen;
     uint64_t mark = told ? seen : mark_of_status();
     return mark ? mark : seen;
+}
+
+#define RECENT_NS 1000
+
+static struct {
+    tare__py_memory memory;
+    uint64_t at_ns;
+    pthread_t thread;
+    bool peak;
+} recent;
+
+tare__py_memory tare__py_memory_now(uint64_t now_ns, bool peak)
+{
+    pthread_t thread = pthread_self();
+    if (now_ns - recent.at_ns < RECENT_NS && pthread_equal(recent.thread, thread) && recent.peak >= peak)
+        return recent.memory;
+    recent.memory.rss = tare__py_rss();
+    recent.memory.mark = peak ? high_water(recent.memory.rss) : 0;
+    recent.thread = thread;
+    recent.peak = peak;
+    recent.at_ns = tare__py_clock_ns();
+    return recent.memory;
 }
 
 /* 0, or an errno. Descriptors may be short for a moment: each time is a new attempt. */
@@ -205,39 +228,37 @@ static void see(tare__py_peak *peak, uint64_t mark)
 }
 
 /* Gives the mark to all open peaks and lets it begin anew. 0, or the errno of a reset that was refused. */
-static int begin_anew(uint64_t *mark, uint64_t rss_now)
+static int begin_anew(tare__py_memory *now)
 {
     for (tare__py_peak *other = open_peaks; other; other = other->next)
-        see(other, *mark);
+        see(other, now->mark);
     int refused = reset();
     if (refused)
         return refused;
-    *mark = high_water(rss_now);
-    drift = *mark > rss_now ? *mark - rss_now : 0;
+    recent.memory.mark = now->mark = high_water(now->rss);
+    drift = now->mark > now->rss ? now->mark - now->rss : 0;
     drift = drift < most_drift() ? drift : most_drift();
     for (tare__py_peak *other = open_peaks; other; other = other->next) {
         other->refused = 0;
-        other->mark = *mark;
+        other->mark = now->mark;
     }
     return 0;
 }
 
-void tare__py_peak_open(tare__py_peak *peak, uint64_t rss_now)
+void tare__py_peak_open(tare__py_peak *peak, tare__py_memory now)
 {
-    look_for_fork();
-    uint64_t mark = high_water(rss_now);
-    int refused = mark > near(rss_now) ? begin_anew(&mark, rss_now) : 0;
-    *peak = (tare__py_peak){open_peaks, NULL, rss_now, mark, refused ? mark : 0, refused, 0};
+    int refused = now.mark > near(now.rss) ? begin_anew(&now) : 0;
+    *peak = (tare__py_peak){open_peaks, NULL, now.rss, now.mark, refused ? now.mark : 0, refused, 0};
     if (open_peaks)
         open_peaks->previous = peak;
     open_peaks = peak;
 }
 
-void tare__py_peak_close(tare__py_peak *peak, uint64_t rss_now)
+void tare__py_peak_close(tare__py_peak *peak, tare__py_memory now)
 {
-    see(peak, high_water(rss_now));
-    if (peak->bytes < rss_now)
-        peak->bytes = rss_now;
+    see(peak, now.mark);
+    if (peak->bytes < now.rss)
+        peak->bytes = now.rss;
     if (peak->bytes > peak->hidden)
         peak->lower_bound = 0; /* more than what the old mark could hide */
     if (peak->next)

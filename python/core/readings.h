@@ -14,9 +14,20 @@ double tare__py_unix_time(void);        /* seconds, as time.time() */
 /* Resident memory in bytes; 0: it could not be read (nothing that runs has none). */
 uint64_t tare__py_rss(void);
 
+/* Resident memory, and the kernel's high-water mark of it where a peak was asked for. What this thread read less
+ * than a microsecond before `now_ns` is not read again: blocks inside each other share a reading, and so do the ends
+ * of a block that does nothing. A thread touches a few pages in that time; what other threads do is not ordered with
+ * it anyway. */
+typedef struct tare__py_memory {
+    uint64_t rss;  /* 0: it could not be read */
+    uint64_t mark; /* 0: not asked for */
+} tare__py_memory;
+tare__py_memory tare__py_memory_now(uint64_t now_ns, bool peak);
+
 /* The largest resident memory between open and close, by the kernel's high-water mark, which there is once a
- * process: it is reset when a peak is opened, after what it said was given to all the open ones. A mark that is hardly
- * above what is resident is left as it is: a peak is exact to 256 KiB and what the kernel's own counting is off by. */
+ * process: it is reset when a peak is opened, after what it said was given to all the open ones. A mark that is
+ * hardly above what is resident is left as it is: a peak is exact to 256 KiB and what the kernel's own counting is
+ * off by. */
 typedef struct tare__py_peak {
     struct tare__py_peak *next, *previous;
     uint64_t bytes;  /* so far */
@@ -25,8 +36,8 @@ typedef struct tare__py_peak {
     int refused;     /* errno of the reset it needed and did not get; 0: what the mark says is its own */
     int lower_bound; /* such an errno: there may have been more than was seen; 0: there was not */
 } tare__py_peak;
-void tare__py_peak_open(tare__py_peak *peak, uint64_t rss_now);
-void tare__py_peak_close(tare__py_peak *peak, uint64_t rss_now);
+void tare__py_peak_open(tare__py_peak *peak, tare__py_memory now);
+void tare__py_peak_close(tare__py_peak *peak, tare__py_memory now);
 /* What a lower_bound means, a sentence. */
 void tare__py_peak_sentence(int lower_bound, char text[200]);
 

@@ -270,7 +270,7 @@ static PyObject *construct(PyTypeObject *type, PyObject *arguments, PyObject *na
     if (!self)
         return NULL;
     self->keep = 10000;
-    self->memory = self->cpu = self->enabled = true;
+    self->memory = self->peak = self->cpu = self->enabled = true;
     self->names = PyDict_New();
     if (!self->names)
         Py_CLEAR(self);
@@ -280,12 +280,12 @@ static PyObject *construct(PyTypeObject *type, PyObject *arguments, PyObject *na
 static int init(PyObject *object, PyObject *arguments, PyObject *named)
 {
     tare__py_recorder *self = (tare__py_recorder *)object;
-    static char *words[] = {"memory", "cpu", "keep", "enabled", "system", NULL};
-    int memory = 1, cpu = 1, enabled = 1;
+    static char *words[] = {"memory", "cpu", "keep", "enabled", "system", "peak", NULL};
+    int memory = 1, cpu = 1, enabled = 1, peak = 1;
     unsigned int system = 0;
     Py_ssize_t keep = 10000;
-    if (!PyArg_ParseTupleAndKeywords(arguments, named, "|$ppnpI:Recorder", words, &memory, &cpu, &keep, &enabled,
-                                     &system))
+    if (!PyArg_ParseTupleAndKeywords(arguments, named, "|$ppnpIp:Recorder", words, &memory, &cpu, &keep, &enabled,
+                                     &system, &peak))
         return -1;
     if (keep < 0 || keep > 100000000) {
         PyErr_Format(PyExc_ValueError, "keep is how many blocks are kept, 0 to 100000000, not %zd", keep);
@@ -299,6 +299,7 @@ static int init(PyObject *object, PyObject *arguments, PyObject *named)
     clear_kept(self);
     self->keep = (size_t)keep;
     self->memory = memory;
+    self->peak = memory && peak;
     self->cpu = cpu;
     self->enabled = enabled;
     self->system = system;
@@ -344,9 +345,10 @@ static PyGetSetDef members[] = {
 };
 
 PyDoc_STRVAR(recorder_doc,
-             "Recorder(*, memory=True, cpu=True, keep=10000, enabled=True, system=0)\n--\n\n"
-             "Measures blocks of code and keeps the newest results, and the sums of every name. system is what is\n"
-             "read of the machine around each block: MACHINE_CPU, MACHINE_DISK, MACHINE_NETWORK, MACHINE_MEMORY.\n\n"
+             "Recorder(*, memory=True, cpu=True, keep=10000, enabled=True, system=0, peak=True)\n--\n\n"
+             "Measures blocks of code and keeps the newest results, and the sums of every name. peak=False reads\n"
+             "memory before and after a block, and not the most there was in between. system is what is read of\n"
+             "the machine around each block: MACHINE_CPU, MACHINE_DISK, MACHINE_NETWORK, MACHINE_MEMORY.\n\n"
              "    recorder = tare.Recorder()\n"
              "    with recorder.block(\"load\"):\n"
              "        data = load()\n"

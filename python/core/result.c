@@ -96,7 +96,11 @@ static PyObject *bytes(const tare__py_result *self, uint64_t value)
 
 GET(rss_before) { SELF; return bytes(self, self->rss_before); }
 GET(rss_after) { SELF; return bytes(self, self->rss_after); }
-GET(rss_peak) { SELF; return bytes(self, self->rss_peak); }
+GET(rss_peak)
+{
+    SELF;
+    return self->memory && !self->peak ? tare__py_missing("peak=False") : bytes(self, self->rss_peak);
+}
 
 GET(rss_delta)
 {

@@ -5,6 +5,7 @@ import copy
 import gc
 import json
 import math
+import mmap
 import os
 import pickle
 import shutil
@@ -210,6 +211,56 @@ print(recorder.last().rss_peak_note)
     assert lines[0].startswith("a lower bound: ") and "clear_refs" in lines[0]
     assert lines[1] == "None True"
     assert lines[2] == "None" or "clear_refs" in lines[2]
+
+
+@pytest.mark.parametrize("peak", [True, False])
+def test_no_change_of_memory_is_missed(peak):
+    """Readings that follow each other closely may be one: never across memory that came or went in between."""
+    recorder, size = tare.Recorder(cpu=False, peak=peak), MB
+    page = b"x" * size
+    for _ in range(300):
+        with recorder.block("comes"):
+            data = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            data.write(page)
+        with recorder.block("outer"), recorder.block("goes"):
+            data.close()
+    for name, sign in (("comes", 1), ("goes", -1), ("outer", -1)):
+        deltas = [sign * result.rss_delta for result in recorder.results(name)]
+        assert statistics.median(deltas) == pytest.approx(size, abs=size / 8), name
+        assert sum(delta < size / 2 for delta in deltas) < 3, name  # the interpreter's own, once or twice
+    if peak:
+        for result in recorder.results():
+            assert result.rss_peak >= max(result.rss_before, result.rss_after)
+
+
+def test_memory_without_its_peak():
+    recorder = tare.Recorder(peak=False)
+    with recorder.block("grows"):
+        data = touch(16 * MB)
+    result, sums = recorder.last(), recorder.aggregate("grows")
+    assert result.rss_delta > 15 * MB < sums.rss_delta and len(data) == 16 * MB
+    assert isinstance(result.rss_peak, tare.Missing) and result.rss_peak.reason == "peak=False"
+    assert isinstance(sums.rss_peak, tare.Missing) and sums.rss_peak.reason == "peak=False"
+    assert result.rss_peak_note is None
+
+
+@pytest.mark.skipif(SANITIZED, reason="a sanitizer gives no memory back")
+def test_what_was_before_exec_is_no_peak():
+    """A process that was started by a large one has that one's peak in getrusage; it is not its own."""
+    data = touch(200 * MB)
+    out = run("""
+import resource, tare
+recorder = tare.Recorder()
+with recorder.block("small"):
+    data = bytearray(8 << 20)
+    data[::4096] = b"x" * len(data[::4096])
+    del data
+result = recorder.last()
+print(result.rss_peak - result.rss_before, result.rss_peak_note)
+""")
+    grown, note = out.split(None, 1)
+    assert len(data) == 200 * MB
+    assert note.strip() == "None" and 7 * MB < int(grown) < 24 * MB
 
 
 def test_what_is_not_read_is_missing():
