@@ -8,7 +8,10 @@ import sys
 
 def _take_out(hook):
     """Off the path of this interpreter; PYTHONPATH keeps it, for the interpreters this one starts."""
-    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != hook]
+    others = [entry for entry in sys.path if entry != hook]
+    if len(others) == len(sys.path):  # not as it stands in the path
+        others = [entry for entry in sys.path if os.path.abspath(entry or ".") != hook]
+    sys.path[:] = others
     sys.path_importer_cache.pop(hook, None)
     return sys.modules.pop("sitecustomize", None)
 
@@ -24,15 +27,17 @@ def _find_core(package):
         name = "_core" + extension_suffixes()[0]
     except ImportError:
         return None, "Python %s is too old for the tare package" % version
+    exists = os.path.exists
     for entry in sys.path:
-        folder = os.path.join(entry, "tare")
-        if os.path.exists(os.path.join(folder, name)):
-            return os.path.join(folder, name), None
-        if os.path.exists(os.path.join(folder, "__init__.py")) and \
-                not os.path.exists(os.path.join(folder, "_hook")):
+        folder = os.path.join(entry, "tare/")
+        if not exists(folder):
+            continue
+        if exists(folder + name):
+            return folder + name, None
+        if exists(folder + "__init__.py") and not exists(folder + "_hook"):
             return None, "another package is named tare in this Python"
-    own = os.path.join(package, name)
-    if os.path.exists(own):
+    own = package + "/" + name
+    if exists(own):
         return own, None
     kind = " (free-threaded)" if "t-" in name.split(".")[1] else ""
     return None, "the tare package is not installed for Python %s%s" % (version, kind)
@@ -53,10 +58,13 @@ class _Finder(object):
 
 def _leave_word(session, sentence):
     """Why this process has not joined the recording, should it never do so; shown beside it in the report."""
-    with open("/proc/self/stat") as stat:  # the pid's start tells it from a later one of that number
-        started = stat.read().rsplit(")", 1)[1].split()[19]
-    with open(os.path.join(session, "word-%d-%s" % (os.getpid(), started)), "w") as word:
-        word.write(sentence + "\n")
+    stat = os.open("/proc/self/stat", os.O_RDONLY)  # a file of Python's would look for encodings and buffers first
+    started = os.read(stat, 4096).rsplit(b")", 1)[1].split()[19]  # tells it from a later pid of that number
+    os.close(stat)
+    path = "%s/word-%d-%s" % (session, os.getpid(), started.decode("ascii"))
+    word = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+    os.write(word, (sentence + "\n").encode("utf-8"))
+    os.close(word)
 
 
 def _greet(package, session):
