@@ -94,7 +94,7 @@ typedef struct tare__span_row {
     const char *name;
     const char *file;  /* of the call site; NULL when not known */
     uint32_t line;
-    uint32_t kind;     /* tare_kind: SPAN, STEP, EPOCH; 0: "(others)", the spans folded into one row */
+    uint32_t kind;     /* tare_kind: SPAN, STEP, PHASE, …; 0: "(others)", the spans folded into one row */
     uint32_t group;    /* row in groups; TARE__NO_ROW when BY_RUN */
     uint32_t parent;   /* row; TARE__NO_ROW at the top */
     uint32_t depth;    /* 0 at the top */
@@ -137,6 +137,26 @@ typedef struct tare__step_bins {
     uint64_t over;            /* longer than the last bin reaches: a long tail would leave no room for the rest */
 } tare__step_bins;
 
+/* What steps were made of in the course of the run: their phases where the trace has any, else the spans directly
+ * inside them. A bin is one step, or as many neighbours as keep their number bounded. */
+#define TARE__COURSE_BINS 128
+#define TARE__COURSE_PARTS 24
+
+typedef struct tare__course_bin {
+    uint64_t steps;
+    double from_ns, to_ns;  /* first begin, last end */
+    double total_ns;        /* of its steps */
+    const double *parts_ns; /* as `parts`; what is left of total is in none */
+} tare__course_bin;
+
+typedef struct tare__step_course {
+    const char *const *parts; /* names, by total descending; NULL: those of further names */
+    size_t n_parts;
+    bool phases; /* they are */
+    const tare__course_bin *bins; /* in the order in which steps ended on their threads */
+    size_t n_bins;            /* 0: none was kept */
+} tare__step_course;
+
 typedef struct tare__step_row {
     const char *name;
     uint32_t group;      /* row in groups; TARE__NO_ROW when BY_RUN */
@@ -152,6 +172,7 @@ typedef struct tare__step_row {
     tare__slow_step slowest[TARE__SLOWEST]; /* slowest first */
     size_t n_slowest;
     tare__step_bins bins;
+    tare__step_course course;
     const tare__number_row *numbers; /* attached to it or to spans inside; rates per second of its total */
     size_t n_numbers;
 } tare__step_row;

@@ -56,7 +56,9 @@ enum {
     NODE_FOLDS = 2, /* spans inside it count as it: nested too deep, or too many nodes */
     NODE_NOTED = 4, /* an operator whose calls are kept to be paired */
     NODE_BACKWARD = 8, /* a node of the backward pass, or inside of one */
-    NODE_FORWARD = 16  /* an operator that the backward pass has a node for, or inside of one */
+    NODE_FORWARD = 16, /* an operator that the backward pass has a node for, or inside of one */
+    NODE_PART = 32,    /* a span directly inside a step, or a phase of one */
+    NODE_PHASE = 64    /* … a phase */
 };
 
 /* The first cache line is all that the end of a span touches. */
@@ -205,6 +207,7 @@ typedef struct stream {
     uint32_t depth;
     uint32_t n_indexes;
     open_index *indexes;
+    struct open_parts *parts; /* of its open steps; NULL: none yet */
     uint64_t beyond; /* open spans deeper than the stack that is kept */
     uint64_t busy;   /* ticks of top-level spans */
     uint64_t first, last;
@@ -224,6 +227,21 @@ typedef struct slow_step {
     bool has_index;
 } slow_step;
 
+/* The course of steps (step_course.c). */
+typedef struct course_bin {
+    uint64_t steps, from, to, total;
+    uint64_t parts[TARE__COURSE_PARTS];
+} course_bin;
+
+typedef struct course {
+    course_bin bins[TARE__COURSE_BINS];
+    size_t n;
+    uint64_t each; /* steps a bin, but for the last */
+    uint32_t names[TARE__COURSE_PARTS]; /* canons; CANON_OTHERS for all that found no room */
+    bool phases[TARE__COURSE_PARTS];
+    size_t n_names;
+} course;
+
 typedef struct steps {
     uint32_t name, group;
     uint64_t count, unfinished, total, min, max;
@@ -234,6 +252,7 @@ typedef struct steps {
     tare__hist hist;
     slow_step slowest[TARE__SLOWEST];
     size_t n_slowest;
+    course *course; /* NULL: not kept */
 } steps;
 
 /* ---- counters, marks, aggregates (values.c) ------------------------------------------------------ */
@@ -363,7 +382,7 @@ typedef struct work {
     uint32_t *group_of_process;
 
     steps *steps;
-    size_t n_steps, steps_room, exact_values;
+    size_t n_steps, steps_room, exact_values, n_courses;
     bool steps_refused;
     cost average; /* of all processes */
     by_name counters, marks, cells;
@@ -403,6 +422,10 @@ typedef enum how_ended { ENDED, STILL_OPEN, END_LOST } how_ended;
 int tare__analyze_step(work *work, stream *stream, const frame *frame, uint32_t depth, uint64_t now,
                        how_ended how);
 void tare__analyze_step_index(stream *stream, uint32_t depth, double value);
+/* A part of a step ended: the innermost frame. 0 or TARE_E_MEMORY. */
+int tare__analyze_part(work *work, stream *stream, const frame *top, uint64_t now);
+/* The step at this depth ended: its parts go into the course of `steps`; NULL: nowhere. 0 or TARE_E_MEMORY. */
+int tare__analyze_take_parts(work *work, stream *stream, uint32_t depth, steps *steps, const slow_step *step);
 
 /* Which operators may be pairs, by their names; then each call of one; then all of them put together. */
 int tare__analyze_load_pairs(work *work); /* after names */
@@ -428,6 +451,7 @@ double tare__analyze_own_cost(const node *node, const cost *cost);
 int tare__analyze_tracks_table(work *work, tare__analysis *analysis);
 int tare__analyze_steps_table(work *work, tare__analysis *analysis);
 void tare__analyze_step_bins(const steps *steps, double tick_ns, tare__step_row *row);
+int tare__analyze_step_course(const work *work, const steps *steps, tare__arena *arena, tare__step_row *row);
 int tare__analyze_values_table(work *work, tare__analysis *analysis);
 int tare__analyze_metrics_table(work *work, tare__analysis *analysis);
 int tare__analyze_usage_table(work *work, tare__analysis *analysis); /* after metrics */

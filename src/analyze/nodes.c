@@ -125,19 +125,38 @@ static bool grow_slots(nodes *all)
     return true;
 }
 
-/* What a node is, by its name and what it lies in. Inside of an operator that the backward pass has a node for,
- * and inside of the backward pass, operators make no nodes of their own. */
-static uint16_t flags_of(const canons *names, const node *parent, uint32_t name)
+/* A phase counts for the step around it however deep it lies, and with all phases inside it. */
+static bool is_phase_of_step(const nodes *all, const canons *names, const node *parent)
 {
-    uint32_t kind = names->rows[name].kind;
+    while (parent && names->rows[parent->name].kind != TARE_KIND_STEP && !(parent->flags & NODE_PHASE))
+        parent = parent_of(all, parent);
+    return parent && !(parent->flags & NODE_PHASE);
+}
+
+/* Inside of an operator that the backward pass has a node for, and inside of the backward pass, operators make no
+ * nodes of their own. */
+static uint16_t pair_flags(const canons *names, const node *parent, uint32_t name)
+{
     uint16_t flags = parent->flags & (NODE_BACKWARD | NODE_FORWARD);
     uint32_t key = names->key_of ? names->key_of[name] : 0;
+    if (key & KEY_BACKWARD)
+        return (uint16_t)(flags | NODE_NOTED | NODE_BACKWARD);
+    return key && !flags ? NODE_NOTED | NODE_FORWARD : flags;
+}
+
+/* What a node is, by its name and what it lies in. */
+static uint16_t flags_of(const nodes *all, const canons *names, const node *parent, const node *child)
+{
+    uint32_t kind = names->rows[child->name].kind;
+    uint16_t flags = pair_flags(names, parent, child->name);
     if (kind == TARE_KIND_STEP || kind == TARE_KIND_EPOCH)
         flags |= NODE_TIMED;
-    if (key & KEY_BACKWARD)
-        flags |= NODE_NOTED | NODE_BACKWARD;
-    else if (key && !flags)
-        flags |= NODE_NOTED | NODE_FORWARD;
+    if (child->depth >= DEPTH_MAX || child->name == CANON_OTHERS)
+        flags = NODE_FOLDS;
+    if (parent->parent && names->rows[parent->name].kind == TARE_KIND_STEP)
+        flags |= NODE_PART;
+    if (kind == TARE_KIND_PHASE && is_phase_of_step(all, names, parent))
+        flags |= NODE_PART | NODE_PHASE;
     return flags;
 }
 
@@ -172,9 +191,7 @@ static node *add_child(nodes *all, const canons *names, node *parent, uint32_t n
     parent->children = child;
     child->name = name;
     child->depth = (uint16_t)(parent->depth + 1);
-    child->flags = flags_of(names, parent, name);
-    if (child->depth >= DEPTH_MAX || name == CANON_OTHERS)
-        child->flags = NODE_FOLDS;
+    child->flags = flags_of(all, names, parent, child);
     uint64_t key = (uint64_t)parent->id << 32 | name;
     *slot_for(all, key) = (node_slot){key, child};
     all->used++;

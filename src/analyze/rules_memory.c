@@ -88,7 +88,7 @@ static bool find_growth(const curve *curve, growth *found)
         found->mean += parts[i].mean / (double)n;
     }
     found->trend = tare__trend_of(x, y, n);
-    found->grown = found->trend.slope * (to - from);
+    found->grown = fmin(found->trend.slope * (to - from), last->value - parts[0].least); /* no more than was seen */
     return found->trend.low > 0 && found->trend.fit >= limit(LIMIT_GROWTH_FIT) &&
            rises_all_along(curve, from, to);
 }
@@ -158,8 +158,8 @@ static void tell_growth(findings *out, const tare__analysis *of, tare__metric me
                           bytes(own_slope * 1e9).text);
     tare__finding_say(
         out, &finding->evidence,
-        "%s of all processes together grew by %s from %s to %s, to %s: %s a second, with 95 %% confidence "
-        "between %s and %s (straight line: R² %s).",
+        "%s of all processes together grew by %s from %s to %s, to %s. The slope is %s a second, with 95 %% "
+        "confidence between %s and %s (straight line: R² %s).",
         metric == TARE__M_RSS_ANON ? "Anonymous memory" : "Resident memory", bytes(growth->grown).text,
         tare__show_time(growth->from_ns).text, tare__show_time(growth->to_ns).text, bytes(growth->last).text,
         bytes(rate).text, bytes(growth->trend.low * 1e9).text, bytes(growth->trend.high * 1e9).text,

@@ -149,8 +149,8 @@ static void note_samples(note_list *list, const work *work, const tare__analysis
              "CPU than Tare allows itself",
              tare__unit_time(longest, own->longest_interval_ns), tare__unit_time(asked, own->interval_ns));
     if (metrics->restarts)
-        note(list, "%s smaller than before: there they are counted anew",
-             count(metrics->restarts, "sampled total was", "sampled totals were").text);
+        note(list, "sampled totals went back %s, which they never should: what they grew by is counted from there on",
+             count(metrics->restarts, "time", "times").text);
     if (metrics->late)
         note(list, "%s left out: not in order of time", count(metrics->late, "sample was", "samples were").text);
     if (metrics->strangers)

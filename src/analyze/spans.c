@@ -21,13 +21,16 @@ static RARE int draw(work *work, stream *stream, const frame *top, uint64_t now)
     return tare__analyze_draw(work, stream, depth, canon_of(&work->names, top->name), top->begin, now);
 }
 
+/* A step, an epoch, a part of a step, an operator to be paired. */
 static RARE int close_special(work *work, stream *stream, const frame *top, uint64_t now, how_ended how)
 {
     int status = 0;
-    if (work->names.key_of)
+    if (work->names.key_of && top->node->flags & (NODE_TIMED | NODE_NOTED))
         status = tare__analyze_note(work, stream, top, now);
-    if ((top->node->flags & NODE_TIMED) && !status)
+    if (top->node->flags & NODE_TIMED && !status)
         status = tare__analyze_step(work, stream, top, (uint32_t)(top - work->frames), now, how);
+    if (top->node->flags & NODE_PART && !status) /* after it: a step's own parts lie above it */
+        status = tare__analyze_part(work, stream, top, now);
     return status;
 }
 
@@ -41,7 +44,7 @@ static INLINE int close_top(work *work, stream *stream, frame *top, uint64_t now
     int status = count_call(&work->nodes, node, duration);
     if (TARE__UNLIKELY(work->timeline != NULL) && !status)
         status = draw(work, stream, top, now);
-    if (TARE__UNLIKELY(node->flags & (NODE_TIMED | NODE_NOTED)) && !status)
+    if (TARE__UNLIKELY(node->flags & (NODE_TIMED | NODE_NOTED | NODE_PART)) && !status)
         status = close_special(work, stream, top, now, how);
     return status;
 }

@@ -100,8 +100,9 @@ int tare__analyze_step(work *work, stream *stream, const frame *frame, uint32_t 
     slow_step step = {.duration = now - frame->begin, .begin = frame->begin, .stream = stream};
     step.has_index = take_index(stream, depth, &step.index);
     steps *steps = steps_of(work, frame->node->name, stream->group);
-    if (!steps)
-        return work->steps_refused ? 0 : TARE_E_MEMORY;
+    int status = tare__analyze_take_parts(work, stream, depth, how == ENDED ? steps : NULL, &step);
+    if (!steps || status)
+        return status || work->steps_refused ? status : TARE_E_MEMORY;
     if (how != ENDED) {
         steps->unfinished++;
         return 0;
@@ -243,6 +244,8 @@ static int fill_row(work *work, const steps *steps, tare__analysis *analysis, ta
     slowest_of(work, steps, tick_ns, row);
     int status = steps->coarse ? 0 : exact_figures(steps, tick_ns, row);
     tare__analyze_step_bins(steps, tick_ns, row);
+    if (!status)
+        status = tare__analyze_step_course(work, steps, analysis->arena, row);
     return status ? status : numbers_inside(work, steps, analysis, tick_ns, row);
 }
 

@@ -132,10 +132,12 @@ void tare__analyze_free_streams(work *work)
     for (size_t i = 0; i < work->n_streams; i++) {
         free(work->streams[i]->frames);
         free(work->streams[i]->indexes);
+        free(work->streams[i]->parts);
         free(work->streams[i]);
     }
     free(work->stray.frames);
     free(work->stray.indexes);
+    free(work->stray.parts);
     free(work->streams);
     free(work->stream_of);
     free(work->groups);

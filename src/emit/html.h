@@ -36,6 +36,7 @@ void tare__html_run(tare__html *page);
 void tare__html_tables(tare__html *page);
 void tare__html_spans(tare__html *page);
 void tare__html_metrics(tare__html *page);
+void tare__html_heat(tare__html *page);
 void tare__html_timeline(tare__html *page);
 
 /* ---- values ------------------------------------------------------------------------------------- */

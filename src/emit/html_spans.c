@@ -52,7 +52,7 @@ static void put_span(tare__html *page, const tare__span_row *row, uint32_t paren
 {
     tare__html_open_row(page);
     tare__json_string(&page->json, row->name);
-    tare__json_unsigned(&page->json, row->kind);
+    tare__json_string(&page->json, row->kind ? tare__span_kind_word(row->kind) : "others");
     tare__html_row(page, parent);
     tare__json_unsigned(&page->json, row->depth);
     tare__json_unsigned(&page->json, row->calls);

@@ -36,6 +36,49 @@ static void put_bins(tare__html *page, const tare__step_bins *bins)
     tare__json_end_array(&page->json);
 }
 
+#define COURSES 6u /* kinds of steps that the page draws, the largest */
+
+static bool is_drawn(const tare__html *page, const tare__step_row *row)
+{
+    size_t larger = 0;
+    for (size_t i = 0; i < page->analysis->n_steps; i++)
+        larger += page->analysis->steps[i].total_ns > row->total_ns;
+    return row->course.n_bins > 1 && larger < COURSES;
+}
+
+static void put_parts(tare__html *page, const tare__step_course *course)
+{
+    tare__json_array(&page->json);
+    for (size_t i = 0; i < course->n_parts; i++)
+        tare__json_string(&page->json, course->parts[i]);
+    tare__json_end_array(&page->json);
+}
+
+/* Names of parts, whether they are phases, and a list a bin: steps, from, to, total, each part. */
+static void put_course(tare__html *page, const tare__step_row *row)
+{
+    const tare__step_course *course = &row->course;
+    if (!is_drawn(page, row)) {
+        tare__json_null(&page->json);
+        return;
+    }
+    tare__json_array(&page->json);
+    put_parts(page, course);
+    tare__json_bool(&page->json, course->phases);
+    for (size_t i = 0; i < course->n_bins; i++) {
+        const tare__course_bin *bin = &course->bins[i];
+        tare__json_array(&page->json);
+        tare__json_unsigned(&page->json, bin->steps);
+        tare__html_ns(page, bin->from_ns);
+        tare__html_ns(page, bin->to_ns);
+        tare__html_ns(page, bin->total_ns);
+        for (size_t part = 0; part < course->n_parts; part++)
+            tare__html_ns(page, bin->parts_ns[part]);
+        tare__json_end_array(&page->json);
+    }
+    tare__json_end_array(&page->json);
+}
+
 static void put_rates(tare__html *page, const tare__step_row *row)
 {
     tare__json_array(&page->json);
@@ -66,6 +109,7 @@ static void put_step_row(tare__html *page, const tare__step_row *row)
     put_slowest(page, row);
     put_bins(page, &row->bins);
     put_rates(page, row);
+    put_course(page, row);
 }
 
 static void put_step(tare__html *page, size_t index)
@@ -164,7 +208,7 @@ static void put_process(tare__html *page, size_t index)
 #define STEP_COLUMNS                                                                                   \
     "name count unfinished total min mean p50 p95 p99 max per_second first rest_p50 p50_low p50_high " \
     "p95_low "                                                                                         \
-    "p95_high slowest bins numbers"
+    "p95_high slowest bins numbers course"
 
 void tare__html_tables(tare__html *page)
 {

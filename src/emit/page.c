@@ -92,11 +92,14 @@ void tare__page_title(tare__page *page, const char *title, const char *columns)
 void tare__page_more(tare__page *page, size_t more, const char *what)
 {
     char count[TARE__UNIT_BYTES];
+    size_t length = strlen(what);
     if (more == 0)
         return;
+    if (more == 1 && length > 4 && what[length - 1] == 's') /* one row, one process */
+        length -= strcmp(what + length - 4, "sses") == 0 ? 2 : 1;
     tare__page_style_on(page, TARE__PAGE_FAINT);
-    tare__text_format(page->out, "… %s more %s; --all shows them", tare__unit_count(count, (double)more),
-                      what);
+    tare__text_format(page->out, "… %s more %.*s; --all shows %s", tare__unit_count(count, (double)more),
+                      (int)length, what, more == 1 ? "it" : "them");
     tare__page_style_off(page);
     tare__page_line_end(page);
 }

@@ -77,7 +77,7 @@ static void put_crowd(tare__text *out, const tare__analysis *analysis)
 {
     put_amount(out, analysis->n_processes, "process", "processes");
     if (analysis->run.spans == 0 && analysis->n_threads == 0) {
-        tare__text_string(out, ", no spans recorded (man tare.h tells how)");
+        tare__text_string(out, ", no spans recorded (import tare in Python, tare.h in C)");
         return;
     }
     tare__text_string(out, ", ");

@@ -46,13 +46,55 @@ static void put_title(tare__page *page, const tare__finding *finding)
     tare__text_free(&words);
 }
 
+#define HANG (TARE__PAGE_LABEL + 2)
+
+static size_t lines_of(tare__page *page, const char *words)
+{
+    tare__text *whole = page->out, alone = {0};
+    page->out = &alone;
+    tare__text_pad_to(page->out, HANG);
+    tare__page_sentence(page, HANG, words);
+    size_t lines = tare__page_lines_of(&alone) + 1;
+    page->out = whole;
+    whole->failed |= alone.failed;
+    tare__text_free(&alone);
+    return lines;
+}
+
+/* As many whole sentences as fill the lines but for one. False: there are none, and the words are as they were. */
+static bool keep_sentences(tare__page *page, tare__text *words, size_t lines)
+{
+    size_t least = lines > 2 ? lines - 1 : 1;
+    for (size_t end = words->length; end > 0 && !words->failed; end--) {
+        bool ends = end == words->length || (words->data[end - 1] == '.' && words->data[end] == ' ');
+        if (!ends)
+            continue;
+        char after = words->data[end];
+        words->data[end] = '\0';
+        size_t taken = lines_of(page, words->data);
+        if (taken <= lines && (taken >= least || end == words->length))
+            return true;
+        words->data[end] = after;
+    }
+    return false;
+}
+
 static void put_words(tare__page *page, const char *mark, const char *words, size_t lines)
 {
     if (!words || !words[0] || lines == 0)
         return;
+    tare__text fitting = {0};
+    tare__text_string(&fitting, words);
+    if (lines < TARE__PAGE_ENDLESS && !keep_sentences(page, &fitting, lines) && lines == 1 && !fitting.failed) {
+        tare__text_free(&fitting); /* the beginning of a sentence tells nothing */
+        return;
+    }
     tare__text_pad_to(page->out, TARE__PAGE_LABEL);
     tare__text_string(page->out, mark);
-    tare__page_sentence_in(page, TARE__PAGE_LABEL + 2, words, lines);
+    if (!fitting.failed)
+        tare__page_sentence_in(page, HANG, fitting.data, lines);
+    page->out->failed = page->out->failed || fitting.failed;
+    tare__text_free(&fitting);
     tare__page_line_end(page);
 }
 

@@ -36,6 +36,7 @@ static bool is_small(const tree *tree, const tare__span_row *row)
 /* The small siblings from `first` up to `end`, in rows of the tree. */
 typedef struct fold {
     size_t siblings, rows; /* rows: with all that is below */
+    const char *name;      /* of the first one */
     double total_ns, share;
 } fold;
 
@@ -46,7 +47,7 @@ static fold fold_small(const tree *tree, size_t first, size_t end)
         const tare__span_row *row = &tree->rows[i];
         if (!is_small(tree, row))
             continue;
-        sum.siblings++;
+        sum.name = sum.siblings++ ? sum.name : row->name;
         sum.rows += 1 + row->n_rows;
         sum.total_ns += row->total_ns;
         sum.share += row->share;
@@ -143,10 +144,13 @@ static void put_row(tree *tree, const tare__span_row *row)
 static void put_fold(tree *tree, unsigned depth, const fold *sum)
 {
     tare__page wider = *tree->page;
-    char label[64], cut[16];
+    char label[128], cut[16];
     wider.name_columns += TARE__PAGE_COUNT;
     tare__text_double(cut, sizeof cut, 'g', 3, tree->cut * 100);
-    snprintf(label, sizeof label, "… %zu more under %s %%", sum->siblings, cut);
+    if (sum->siblings == 1)
+        snprintf(label, sizeof label, "… %.80s, %zu inside", sum->name, sum->rows - 1);
+    else
+        snprintf(label, sizeof label, "… %zu more under %s %%", sum->siblings, cut);
     tare__page_style_on(&wider, TARE__PAGE_FAINT);
     tare__page_name(&wider, 2 * depth, label, 0);
     tare__page_pad(&wider);
@@ -187,7 +191,8 @@ static void put_every_row(tree *tree)
 
 static void put_tree(tree *tree)
 {
-    static const double cuts[] = {0.005, 0.01, 0.02, 0.05, 0.1, 0.2};
+    static const double cuts[] = {0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1,
+                                  0.12,  0.15, 0.2,  0.25, 0.3,  0.4,  0.5,  0.6,  0.8};
     if (tree->page->options->all) {
         put_every_row(tree);
         return;

@@ -227,6 +227,14 @@ static const struct {
     {{.label = "Tasks", .courses = {{TARE__M_THREADS_RUNNING, TARE__SUBJECT_TREE}}}, tell_tasks},
 };
 
+/* The first part of a reason says why; the rest, for who wants to mend it, is for --all and `tare doctor`. */
+static int shortened(const char *why)
+{
+    const char *more = strstr(why, ": "), *bracket = strstr(why, " (");
+    more = !more || (bracket && bracket < more) ? bracket : more;
+    return more ? (int)(more - why) : (int)strlen(why);
+}
+
 /* ---- what is absent, in one sentence; what has one reason is named together ------------------------ */
 static void put_absent(tare__page *page, const tare__usage_table *usage)
 {
@@ -249,7 +257,8 @@ static void put_absent(tare__page *page, const tare__usage_table *usage)
                 tare__text_format(&words, ", %s", absent[j].what);
             }
         }
-        tare__text_format(&words, ": %s", absent[i].why);
+        int length = page->options->all ? (int)strlen(absent[i].why) : shortened(absent[i].why);
+        tare__text_format(&words, ": %.*s", length, absent[i].why);
     }
     if (words.length > 0 && !words.failed) {
         tare__page_style_on(page, TARE__PAGE_FAINT);

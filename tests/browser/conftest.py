@@ -21,20 +21,21 @@ def run(*command, **options):
 
 @pytest.fixture(scope="session")
 def pages(tmp_path_factory):
-    """Pages by name: made by hand (rich, large, hostile, bare), or of a real run (small, million)."""
+    """Pages by name: made by hand (rich, large, hostile, bare), or of a real run (small, million, phased)."""
     folder = tmp_path_factory.mktemp("pages")
 
     def of_run(path, steps):
         trace = folder / (path.stem + ".tare")
         # Room for all of it: on a busy machine, too, nothing is dropped.
-        run(BUILD / "tare", "run", "-q", "--pool", "256M", "-o", trace, "--", BUILD / "tests" / "victim" / "shown",
+        program = "phased" if path.stem == "phased" else "shown"
+        run(BUILD / "tare", "run", "-q", "--pool", "256M", "-o", trace, "--", BUILD / "tests" / "victim" / program,
             steps, cwd=folder, stdout=subprocess.DEVNULL)
         run(BUILD / "tare", "report", "--html", "-o", path, trace, cwd=folder)
 
     def page(name):
         path = folder / (name + ".html")
         if not path.exists():
-            steps = {"small": 200, "million": 12000}.get(name)
+            steps = {"small": 200, "million": 12000, "phased": 40}.get(name)
             if steps:
                 of_run(path, steps)
             else:

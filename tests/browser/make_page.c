@@ -214,6 +214,26 @@ static void add_absent(const char *metric, uint32_t subject, const char *label, 
                                         .total = NAN};
 }
 
+/* Busy for half of the run. */
+static double shape_core(double part)
+{
+    return part < 0.5 ? 0.55 + 0.3 * noise() : 0.02;
+}
+
+static void add_strips(double total)
+{
+    for (uint64_t cpu = 0; cpu < 8; cpu++) {
+        add_metric("cpu.system", TARE__M_CPU_SYSTEM, TARE__SUBJECT_CPU, cpu, "", TARE__SHOW_CORES, total,
+                   shape_system);
+        add_metric("cpu.user", TARE__M_CPU_USER, TARE__SUBJECT_CPU, cpu, "", TARE__SHOW_CORES, total,
+                   cpu < 3 ? shape_core : shape_system);
+    }
+    add_metric("cpu.user", TARE__M_CPU_USER, TARE__SUBJECT_THREAD, 4121, "loader 0", TARE__SHOW_CORES, total,
+               shape_system);
+    add_metric("cpu.user", TARE__M_CPU_USER, TARE__SUBJECT_THREAD, 4120, "train", TARE__SHOW_CORES, total,
+               shape_core);
+}
+
 static void add_metrics(double total)
 {
     add_metric("cpu.user", TARE__M_CPU_USER, TARE__SUBJECT_TREE, 0, "", TARE__SHOW_CORES, total, shape_cpu);
@@ -237,6 +257,7 @@ static void add_metrics(double total)
     }
     add_metric("temperature", TARE__M_TEMPERATURE, TARE__SUBJECT_SENSOR, 0, "coretemp Package id 0",
                TARE__SHOW_CELSIUS, total, shape_heat);
+    add_strips(total);
     add_absent("energy", TARE__SUBJECT_SENSOR, "RAPL package 0",
                "only root may read RAPL; run as root or see doctor");
     add_absent("pressure.cpu", TARE__SUBJECT_SYSTEM, "", "the kernel runs without PSI: boot with psi=1");
@@ -296,6 +317,27 @@ static int write_page(const tare__analysis *analysis, const tare__timeline *time
     return tare__html_write(analysis, timeline, &tare__html_limits_of_a_page, &sink, &error) != 0;
 }
 
+/* 600 steps, five a bar; the first ones are slow, and loading takes longer and longer. */
+static void add_course(tare__step_row *steps, double total)
+{
+    enum { BARS = 120, EACH_BAR = 5, PARTS = 4 };
+    static const char *const parts[PARTS] = {"forward", "backward", "load", "optimizer"};
+    static tare__course_bin bins[BARS];
+    static double times[BARS][PARTS];
+    for (int i = 0; i < BARS; i++) {
+        double step = steps->total_ns / 600 * (i == 0 ? 5 : 0.9 + 0.1 * noise());
+        double each[PARTS] = {0.45, 0.27, 0.08 + 0.1 * i / BARS, 0.06};
+        bins[i] = (tare__course_bin){.steps = EACH_BAR,
+                                     .from_ns = total * (0.01 + 0.98 * i / BARS),
+                                     .to_ns = total * (0.01 + 0.98 * (i + 1) / BARS),
+                                     .total_ns = step * EACH_BAR,
+                                     .parts_ns = times[i]};
+        for (int part = 0; part < PARTS; part++)
+            times[i][part] = each[part] * step * EACH_BAR;
+    }
+    steps->course = (tare__step_course){.parts = parts, .n_parts = PARTS, .bins = bins, .n_bins = BARS};
+}
+
 static tare__analysis stretched(double factor)
 {
     static tare__span_row spans[TARE__COUNT_OF(train_spans)];
@@ -315,6 +357,7 @@ static tare__analysis stretched(double factor)
     for (int i = 0; i < TARE__STEP_BINS; i++)
         bins->counts[i] =
             (uint64_t)(90 * exp(-(i - 13) * (i - 13) / 40.0) + 14 * exp(-(i - 24) * (i - 24) / 90.0));
+    add_course(&steps[0], made.run.elapsed_ns * factor);
     made.spans = spans;
     made.steps = steps;
     made.run.elapsed_ns *= factor;

@@ -110,6 +110,63 @@ def test_steps_are_taken_apart(show):
     assert page.locator("#steps rect.bin").count() > 20
 
 
+# ---- steps over the run --------------------------------------------------------------------------
+def test_steps_over_the_run_are_stacked_by_part(show):
+    page = show("rich")
+    course = page.locator(".course")
+    label = course.get_by_role("img").get_attribute("aria-label")
+    assert "5 steps a bar" in label and "longest 20.1 ms (1st to 5th step)" in label
+    bars = course.locator("g.bar-of-course")
+    assert bars.count() == 120
+    tops = [float(bars.nth(at).locator("rect").last.get_attribute("y")) for at in (0, 1)]
+    assert tops[0] < tops[1]  # the slow ones stand higher, and were cut
+    assert course.locator("path.cut").count() == 1
+    assert course.get_by_text("20.1 ms", exact=True).is_visible()
+    heights = [float(rect.get_attribute("height")) for rect in bars.nth(50).locator("rect").all()]
+    assert heights[0] / sum(heights) == pytest.approx(0.45, abs=0.01)
+    fills = [bars.nth(50).locator("rect").nth(at).evaluate("rect => getComputedStyle(rect).fill") for at in range(3)]
+    swatches = page.locator("#steps tbody .swatch").evaluate_all(
+        "all => all.slice(0, 3).map(one => getComputedStyle(one).backgroundColor)")
+    assert fills == swatches
+
+
+def test_a_bar_of_steps_tells_and_leads_to_the_timeline(show):
+    page = show("rich")
+    picture = page.locator(".course svg")
+    picture.scroll_into_view_if_needed()
+    box = picture.bounding_box()
+    x = box["x"] + box["width"] * 0.5
+    page.mouse.move(x, box["y"] + box["height"] * 0.7)
+    told = page.locator("#tip").text_content()
+    assert re.search(r"th to \d+th step, .* on average", told) and "forward: " in told and "45.0 %" in told
+    page.mouse.click(x, box["y"] + box["height"] * 0.7)
+    assert 0.2 < seconds(lasts(page)) < 1
+
+
+def test_steps_over_the_run_are_also_a_table(show):
+    page = show("rich")
+    course = page.locator(".course")
+    assert course.locator("tbody tr").count() == 0  # not before it is wanted
+    course.locator("summary").click()
+    assert course.locator("tbody tr").count() == 120
+    heads = course.locator("thead th").all_text_contents()
+    assert heads[:5] == ["Steps", "from", "each", "forward", "backward"] and heads[-1] == "not in a span"
+    assert course.locator("tbody tr").first.locator("th").text_content() == "1st to 5th step"
+
+
+def test_phases_are_preferred(show):
+    page = show("phased")
+    parts = page.locator("#steps tbody th").all_text_contents()
+    assert parts == ["forward", "data", "not in a phase"]
+    assert page.get_by_role("treeitem", name="forward (phase)").count() >= 1
+    kinds = {text for text in column(page, "spans", 12)}
+    assert {"step", "phase", "module", "operator", "span"} <= kinds
+    data = data_of(page)
+    course = data["steps"]["rows"][0][data["steps"]["columns"].index("course")]
+    assert course[0] == ["forward", "data"] and course[1] is True
+    assert sum(bin[0] for bin in course[2:]) == 40
+
+
 # ---- names that attack ---------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["hostile", "small"])
 def test_names_are_shown_not_run(show, name):
@@ -309,6 +366,49 @@ def test_a_peak_leads_to_its_span(show):
     chart.get_by_role("button").click()
     assert page.locator("#picked strong").text_content() == span
     assert lasts(page) != "42.0 s"
+
+
+# ---- strips --------------------------------------------------------------------------------------
+def shade(page, canvas, x, y):
+    return canvas.evaluate("(one, [x, y]) => one.getContext('2d').getImageData(x, y, 1, 1).data[3]", [x, y])
+
+
+def test_each_cpu_and_thread_has_a_strip(show):
+    page = show("rich")
+    cpus = page.locator(".heat", has_text="Each CPU of the machine")
+    canvas = cpus.locator("canvas")
+    assert cpus.locator(".heat-names span").all_text_contents() == ["CPU %d" % at for at in range(8)]
+    assert canvas.evaluate("one => [one.width, one.height]") == [240, 8]
+    assert shade(page, canvas, 60, 0) > 2 * shade(page, canvas, 200, 0)  # busy, then idle
+    label = canvas.get_attribute("aria-label")
+    assert re.search(r"CPU 0 [\d.]+ %, CPU 1 ", label)
+    threads = page.locator(".heat", has_text="Each thread")
+    assert threads.locator(".heat-names span").all_text_contents() == ["train (4120)", "loader 0 (4121)"]
+
+
+def test_a_strip_tells_what_it_shows(show):
+    page = show("rich")
+    canvas = page.locator(".heat canvas").first
+    canvas.scroll_into_view_if_needed()
+    box = canvas.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 4)
+    told = page.locator("#tip").text_content()
+    assert told.startswith("CPU 0") and "at 2" in told and "% of a core" in told
+
+
+def test_strips_follow_the_theme(show):
+    page = show("rich")
+    canvas = page.locator(".heat canvas").first
+    before = canvas.evaluate("one => one.toDataURL()")
+    page.click("#theme")
+    assert canvas.evaluate("one => one.toDataURL()") != before
+
+
+def test_a_real_run_has_strips_and_a_course(show):
+    page = show("small")
+    data = data_of(page)
+    assert len(data["cpu_strips"]["rows"]) >= 1
+    assert page.locator(".course g.bar-of-course").count() > 10
 
 
 # ---- tables --------------------------------------------------------------------------------------

@@ -121,7 +121,7 @@ static void a_total_that_shrinks_starts_anew(void **state)
     NEAR(row->max, 300);
     NEAR(row->mean, 250);
     assert_int_equal(row->n_points, 2);
-    assert_true(has_note(a, "1 sampled total was smaller than before"));
+    assert_true(has_note(a, "sampled totals went back 1 time"));
     tare__analysis_free(a);
     build_samples(b, 4, AT(4000), 1000 * MS, bytes + 4, 2);
     a = analyze(b);

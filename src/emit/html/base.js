@@ -14,11 +14,22 @@ function rowsOf(table) {
 }
 
 // The span tree.
-const SPANS = rowsOf(DATA.spans), STEP_KIND = 2;
+const SPANS = rowsOf(DATA.spans);
 SPANS.forEach((row) => {
   row.children = [];
   if (row.parent !== null) SPANS[row.parent].children.push(row);
 });
+// What a step is made of: its phases where it has any, however deep they lie, else the spans directly inside.
+function phasesIn(row) {
+  return row.children.flatMap(
+    (child) => child.kind === "phase" ? [child] : child.kind === "step" ? [] : phasesIn(child));
+}
+const STEP_ROWS = SPANS.filter((row) => row.kind === "step"), PHASED = new Set();
+STEP_ROWS.forEach((row) => {
+  row.phases = phasesIn(row);
+  if (row.phases.length > 0) PHASED.add(row.name);
+});
+const partsOf = (step) => PHASED.has(step.name) ? step.phases : step.children;
 
 // ---- elements -----------------------------------------------------------------------------------
 function fill(element, attributes, children) {
@@ -183,8 +194,8 @@ const fillOf = (function() {
   const largest = (sums) => [...sums].sort((a, b) => b[1] - a[1]).map(([name]) => name);
   SPANS.forEach((row) => {
     add(selves, row.name, row.self);
-    if (row.parent !== null && SPANS[row.parent].kind === STEP_KIND) add(parts, row.name, row.total);
   });
+  STEP_ROWS.forEach((step) => partsOf(step).forEach((row) => add(parts, row.name, row.total)));
   const names = new Set(largest(parts).slice(0, 7).concat(largest(selves)));
   [...names].slice(0, OTHERS).forEach((name, at) => known.set(name, at));
   return (name) => {

@@ -300,6 +300,7 @@ function putAbsent() {
 }
 function putCharts() {
   byId("charts").append(...CHARTS.map(putChart).filter(Boolean));
+  putHeat();
   putAbsent();
   byId("resources").hidden = byId("charts").children.length === 0 && byId("absent").children.length === 0;
 }

@@ -35,7 +35,7 @@ const flame = {
     return made;
   },
   said(row) {
-    return row.name + ", " + time(row.total) + ", " + percent(row.share || 0) + " of all, self " + time(row.self) +
+    return row.name + (["span", "others"].includes(row.kind) ? "" : " (" + row.kind + ")") + ", " + time(row.total) + ", " + percent(row.share || 0) + " of all, self " + time(row.self) +
       ", " + plural(row.calls, "call");
   },
   isHit(row) { return this.wanted !== "" && row.name.toLowerCase().includes(this.wanted); },

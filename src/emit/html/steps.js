@@ -1,9 +1,10 @@
 // steps: what a step is made of, and how long steps take.
-// The parts of all steps of a name: direct children by name, and what is left.
+const NO_PART = (name) => PHASED.has(name) ? "not in a phase" : "not in a span";
+// The parts of all steps of a name, by name, and what is left.
 function phasesOf(name) {
-  const steps = SPANS.filter((row) => row.kind === STEP_KIND && row.name === name), parts = new Map();
+  const steps = STEP_ROWS.filter((row) => row.name === name), parts = new Map();
   const total = steps.reduce((sum, row) => sum + row.total, 0);
-  steps.forEach((step) => step.children.forEach((child) => {
+  steps.forEach((step) => partsOf(step).forEach((child) => {
     const part = parts.get(child.name) || {name: child.name, total: 0, calls: 0, rows: []};
     part.total += child.total;
     part.calls += child.calls;
@@ -20,7 +21,7 @@ function phasesOf(name) {
       others: true
     });
   const inside = made.reduce((sum, part) => sum + part.total, 0);
-  if (total > inside) few.push({name: "not in a span", total: total - inside, calls: 0, rows: [], others: true});
+  if (total > inside) few.push({name: NO_PART(name), total: total - inside, calls: 0, rows: [], others: true});
   return {total, count: steps.reduce((sum, row) => sum + row.calls, 0), parts: few};
 }
 const partFill = (part) => fillStyle(part.others ? OTHERS : fillOf(part.name));
@@ -84,7 +85,7 @@ function putStep(row) {
   const phases = phasesOf(row.name), parted = phases.total > 0 && phases.parts.length > 0;
   const left = el("div", null, parted && putPhaseTable(phases), putSlowest(row));
   return el("article", {class: "step"}, putStepHead(row), parted && putStack(phases),
-    el("div", {class: "two"}, left, putHistogram(row)));
+    putCourse(row, phases), el("div", {class: "two"}, left, putHistogram(row)));
 }
 function putSteps() {
   const steps = rowsOf(DATA.steps).filter((row) => row.count > 0).sort((a, b) => b.total - a.total);

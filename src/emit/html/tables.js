@@ -17,7 +17,7 @@ const TABLES = [
     columns: [
       text("name", "Span"), col("calls", "calls", NUMBER), col("total", "total", TIME),
       col("self", "self", TIME, {title: "total less what it called, less the recorder's own cost"}),
-      col("share", "share", percent, {bar: true}), col("mean", "mean", TIME), ...EACH,
+      col("share", "share", percent, {bar: true}), col("mean", "mean", TIME), ...EACH, text("kind", "kind"),
       text("file", "where", {value: place, reason: noPlace})
     ]
   },
