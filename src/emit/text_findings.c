@@ -79,14 +79,18 @@ static bool keep_sentences(tare__page *page, tare__text *words, size_t lines)
     return false;
 }
 
-static void put_words(tare__page *page, const char *mark, const char *words, size_t lines)
+typedef enum cut { WHOLE_SENTENCES, ANYWHERE } cut;
+
+/* In a single line a part of what to do is worth having, a part of a figure is not. */
+static void put_words(tare__page *page, const char *mark, const char *words, size_t lines, cut cut)
 {
     if (!words || !words[0] || lines == 0)
         return;
     tare__text fitting = {0};
     tare__text_string(&fitting, words);
-    if (lines < TARE__PAGE_ENDLESS && !keep_sentences(page, &fitting, lines) && lines == 1 && !fitting.failed) {
-        tare__text_free(&fitting); /* the beginning of a sentence tells nothing */
+    bool whole = lines == TARE__PAGE_ENDLESS || keep_sentences(page, &fitting, lines) || fitting.failed;
+    if (!whole && lines == 1 && cut == WHOLE_SENTENCES) {
+        tare__text_free(&fitting);
         return;
     }
     tare__text_pad_to(page->out, TARE__PAGE_LABEL);
@@ -106,7 +110,7 @@ static void put_when(tare__page *page, const tare__finding *finding)
         return;
     snprintf(words, sizeof words, "from %s to %s of the run", tare__unit_time(from, finding->from_ns),
              tare__unit_time(to, finding->to_ns));
-    put_words(page, "  ", words, 1);
+    put_words(page, "  ", words, 1, ANYWHERE);
 }
 
 static void put_all_of(tare__page *page, const tare__finding *finding)
@@ -117,22 +121,22 @@ static void put_all_of(tare__page *page, const tare__finding *finding)
         tare__text words = {0};
         tare__text_format(&words, "gain: %s", finding->gain_how);
         if (!words.failed)
-            put_words(page, "  ", words.data, TARE__PAGE_ENDLESS);
+            put_words(page, "  ", words.data, TARE__PAGE_ENDLESS, ANYWHERE);
         page->out->failed = page->out->failed || words.failed;
         tare__text_free(&words);
     }
     snprintf(source, sizeof source, "rule %s%s%s", finding->id, finding->source ? " of " : "",
              finding->source ? finding->source : "");
     tare__page_style_on(page, TARE__PAGE_FAINT);
-    put_words(page, "  ", source, TARE__PAGE_ENDLESS);
+    put_words(page, "  ", source, TARE__PAGE_ENDLESS, ANYWHERE);
     tare__page_style_off(page);
 }
 
 static void put_finding(tare__page *page, const tare__finding *finding, size_t evidence, size_t advice)
 {
     put_title(page, finding);
-    put_words(page, "  ", finding->evidence, evidence);
-    put_words(page, "→ ", finding->advice, advice);
+    put_words(page, "  ", finding->evidence, evidence, WHOLE_SENTENCES);
+    put_words(page, "→ ", finding->advice, advice, ANYWHERE);
     if (page->options->all)
         put_all_of(page, finding);
 }

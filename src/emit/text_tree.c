@@ -191,8 +191,7 @@ static void put_every_row(tree *tree)
 
 static void put_tree(tree *tree)
 {
-    static const double cuts[] = {0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1,
-                                  0.12,  0.15, 0.2,  0.25, 0.3,  0.4,  0.5,  0.6,  0.8};
+    static const double cuts[] = {0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.12, 0.15, 0.2};
     if (tree->page->options->all) {
         put_every_row(tree);
         return;

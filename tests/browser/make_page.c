@@ -230,8 +230,10 @@ static void add_strips(double total)
     }
     add_metric("cpu.user", TARE__M_CPU_USER, TARE__SUBJECT_THREAD, 4121, "loader 0", TARE__SHOW_CORES, total,
                shape_system);
+    rows[n_rows - 1].total = rows[n_rows - 1].mean * total / 1e9;
     add_metric("cpu.user", TARE__M_CPU_USER, TARE__SUBJECT_THREAD, 4120, "train", TARE__SHOW_CORES, total,
                shape_core);
+    rows[n_rows - 1].total = rows[n_rows - 1].mean * total / 1e9;
 }
 
 static void add_metrics(double total)
