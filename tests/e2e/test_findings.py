@@ -148,12 +148,45 @@ def test_memory_far_from_its_limit(bench, limited):
     assert "memory-high" not in found and "killed-oom" not in found, found.told()
 
 
-def test_swapped_memory(bench, limited):
-    if len(pathlib.Path("/proc/swaps").read_text().splitlines()) < 2:
-        pytest.skip("this machine has no swap")
+def tried(*command):
+    """What a command that only root may run said, or None when it went well."""
+    try:
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=60)
+    except OSError as why:
+        return str(why)
+    return None if done.returncode == 0 else done.stderr.strip() or f"status {done.returncode}"
+
+
+@pytest.fixture
+def swap(bench):
+    """Room to swap out to: the machine's own, else a file for this test."""
+    if len(pathlib.Path("/proc/swaps").read_text().splitlines()) > 1:
+        yield
+        return
+    file = bench.folder / "swap"
+    file.touch(0o600)
+    with open(file, "r+b") as out:
+        os.posix_fallocate(out.fileno(), 0, 256 * MIB)
+    why = tried("mkswap", file) or tried("swapon", file)
+    if why:
+        pytest.skip("this machine has no swap, and none can be made: " + why)
+    yield
+    assert tried("swapoff", file) is None
+
+
+def test_swapped_memory(bench, limited, swap):
     limited.set("memory.limit_in_bytes", "memory.max", 64 * MIB)
     found = run(bench, limited, TROUBLE, "once", 2000, 200)
     assert found.figure("swap", "swapped") > 16 * MIB
+    assert "swapped out" in found["swap"]["title"] and "memory-growth" not in found, found.told()
+
+
+def test_memory_that_need_not_be_swapped(bench, limited, swap):
+    limited.set("memory.limit_in_bytes", "memory.max", 128 * MIB)
+    found = run(bench, limited, TROUBLE, "once", 1500, 40)
+    own = [row["max"] for row in found.metric("memory.swapped", "tree")]
+    assert own == [] or own[0] < 16 * MIB
+    assert "swap" not in found or "The machine swapped" in found["swap"]["title"], found.told()
 
 
 # ---- CPU ----
@@ -248,6 +281,95 @@ def test_waiting_for_a_disk(bench, favoured):
                                                 if late in found), default=99)
 
 
+def disk_below(folder):
+    """major:minor of the whole disk that a folder lies on; skipped where there is none."""
+    device = os.stat(folder).st_dev
+    name = pathlib.Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}")
+    if not name.exists():
+        pytest.skip("the temporary folder lies on no disk")
+    disk = name.resolve()
+    return ((disk.parent if (disk / "partition").exists() else disk) / "dev").read_text().strip(), disk.name
+
+
+@pytest.fixture
+def throttled(bench):
+    """A control group that may read 1 MiB a second from the disk below the test's folder."""
+    disk, _ = disk_below(bench.folder)
+    group = Group("io" if any("io" in each.read_text().split() for each in
+                              pathlib.Path("/sys/fs/cgroup").glob("cgroup.subtree_control")) else "blkio")
+    try:
+        limit = f"{disk} {MIB}" if group.version == 1 else f"{disk} rbps={MIB}"
+        group.set("blkio.throttle.read_bps_device", "io.max", limit)
+    except OSError as why:
+        group.remove()
+        pytest.skip(f"this kernel slows no disk: {why}")
+    yield group
+    group.remove()
+
+
+def reading(bench, group, ms, threads):
+    with open(bench.folder / "read", "wb") as out:
+        out.write(os.urandom(8 * MIB))
+        os.fsync(out.fileno())
+    done = inside(bench, group, TARE, "run", "--quiet", "-o", "t.tare", "-f", "--", TROUBLE, "read", ms, threads) \
+        if group else bench.call(TARE, "run", "--quiet", "-o", "t.tare", "-f", "--", TROUBLE, "read", ms, threads)
+    if done.status == 97:
+        pytest.skip("the temporary folder's file system reads nothing past its caches")
+    assert done.status == 0, done.err
+    return Found(bench.json("t.tare"))
+
+
+def test_waiting_for_a_slow_disk(bench, throttled):
+    found = reading(bench, throttled, 3000, 4)
+    assert found["disk-bound"]["gain"] > 0.4 and "Read ahead" in found["disk-bound"]["advice"], found.told()
+    assert found.figure("disk-bound", "read") < 16 * MIB
+
+
+def test_cpus_that_idle_for_a_disk(bench, throttled):
+    found = reading(bench, throttled, 2500, 8)
+    idle = sum(share_of_machine(found, part) for part in ("cpu.idle", "cpu.iowait"))
+    if idle < 0.5:
+        pytest.skip(f"others use the CPUs, which were idle only {idle:.0%} of the time: no iowait to be seen")
+    assert found.figure("iowait", "iowait") > 0.2
+
+
+def test_a_disk_that_can_do_no_more(bench, favoured):
+    _, name = disk_below(bench.folder)
+    found = reading(bench, favoured, 2000, 8)
+    rows = [row for row in found.metric("disk.busy", "disk") if row["label"] == name]
+    if not rows or rows[0]["mean"] < 0.92:
+        pytest.skip(f"this disk had nothing to do part of the time: busy {[row['mean'] for row in rows]}")
+    assert found.figure("disk-busy", "busy") > 0.8
+    assert found["disk-busy"]["severity"] in ("info", "warning") and name in found["disk-busy"]["title"]
+
+
+# ---- network ----
+
+def on_own_network(bench, frames):
+    """The program that sends, on a network of its own. Its device drops what nobody redirected to it."""
+    setup = "ip link add tare0 type ifb && ip link set tare0 up"
+    why = tried("unshare", "-n", "sh", "-c", setup)
+    if why:
+        pytest.skip("no network device can be made: " + why)
+    script = f'{setup} && exec "$@"'
+    done = bench.call("unshare", "-n", "sh", "-c", script, "sh", TARE, "run", "--quiet", "-o", "t.tare", "-f", "--",
+                      TROUBLE, "send", 2000, frames)
+    assert done.status == 0, done.err
+    return Found(bench.json("t.tare"))
+
+
+def test_packets_that_get_lost(bench):
+    found = on_own_network(bench, 2000)
+    assert "tare0" in found["network-errors"]["title"]
+    assert found.figure("network-errors", "errors") >= 100
+
+
+def test_a_few_lost_packets_are_no_news(bench):
+    found = on_own_network(bench, 40)
+    assert any(row["label"] == "tare0" and row["total"] > 0 for row in found.metric("net.errors", "network"))
+    assert "network-errors" not in found, found.told()
+
+
 def test_writing_without_waiting(bench, favoured):
     assert "disk-bound" not in run(bench, favoured, TROUBLE, "sync", 1500, 0)
 
@@ -259,7 +381,7 @@ def share_of_machine(found, metric):
 
 
 def test_findings_on_the_machine_agree_with_its_figures(bench, favoured):
-    """Trouble of the machine cannot be made here; whether there is any, the figures say."""
+    """Heat and broken memory cannot be made; whether there is any trouble of the machine, the figures say."""
     found = run(bench, favoured, TROUBLE, "sync", 1500, 1)
     assert ("iowait" in found) == (share_of_machine(found, "cpu.iowait") > 0.2)
     assert ("cpu-hot" in found) == any(row["total"] > 0 for row in found.metric("throttle.events", "system"))

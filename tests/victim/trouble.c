@@ -2,9 +2,12 @@
  * Must not know anything of Tare but tare.h, nor what is made of it. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "victim.h"
@@ -115,6 +118,57 @@ static int write_file(uint64_t ms, uint64_t every)
     return 0;
 }
 
+#define READ_BYTES ((size_t)64 << 10)
+#define READ_FILE  (8 * MIB)
+static uint64_t read_until;
+
+static void *read_directly(void *nothing)
+{
+    int fd = open("read", O_RDONLY | O_DIRECT);
+    char *block = fill(READ_BYTES);
+    while (fd >= 0 && monotonic_ns() < read_until)
+        for (size_t at = 0; at < READ_FILE && monotonic_ns() < read_until; at += READ_BYTES)
+            if (pread(fd, block, READ_BYTES, (off_t)at) < 0)
+                exit(98);
+    if (fd >= 0)
+        close(fd);
+    return nothing;
+}
+
+/* read MS THREADS: that many read the file "read" past all caches; status 97 where its place has no such reads */
+static int read_file(uint64_t ms, uint64_t threads)
+{
+    pthread_t others[64];
+    int direct = open("read", O_RDONLY | O_DIRECT);
+    if (direct < 0 || threads > 64)
+        return 97;
+    close(direct);
+    read_until = deadline_ns(ms);
+    for (uint64_t i = 0; i < threads; i++)
+        if (pthread_create(&others[i], NULL, read_directly, NULL))
+            return 98;
+    for (uint64_t i = 0; i < threads; i++)
+        pthread_join(others[i], NULL);
+    return 0;
+}
+
+/* ---- network ---- */
+/* send MS FRAMES: so many into the device tare0, evenly; status 97 where there is none */
+static int send_frames(uint64_t ms, uint64_t frames)
+{
+    struct sockaddr_ll to = {.sll_family = AF_PACKET, .sll_ifindex = (int)if_nametoindex("tare0")};
+    unsigned char frame[64] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 1, 0x88, 0xb5};
+    int fd = socket(AF_PACKET, SOCK_RAW, 0);
+    uint64_t beats = ms / BEAT_MS, sent = 0;
+    if (fd < 0 || to.sll_ifindex == 0)
+        return 97;
+    for (uint64_t beat = 1; beat <= beats; beat++, wait_ms(BEAT_MS))
+        for (; sent < frames * beat / beats; sent++)
+            (void)!sendto(fd, frame, sizeof frame, 0, (struct sockaddr *)&to, sizeof to);
+    close(fd);
+    return 0;
+}
+
 /* ---- training: STEPS LOAD FORWARD BACKWARD FIRST SLOW EVERY, times in ms ---- */
 static void span_of(tare_site *site, uint64_t ms)
 {
@@ -163,6 +217,7 @@ static const struct {
 } modes[] = {
     {"leak", leak},         {"once", once}, {"sawtooth", sawtooth},
     {"spin", spin_threads}, {"rest", rest}, {"sync", write_file},
+    {"read", read_file},    {"send", send_frames},
 };
 
 int main(int argc, char **argv)
