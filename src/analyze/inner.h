@@ -34,6 +34,7 @@ typedef struct canons {
 } canons;
 
 #define KEY_BACKWARD 0x80000000u /* in key_of: a node of the backward pass */
+#define KEY_ASIDE    0x40000000u /* … or something inside which nothing is paired */
 
 int tare__analyze_load_names(canons *names, const tare__trace *trace);
 void tare__analyze_free_names(canons *names);
@@ -58,7 +59,8 @@ enum {
     NODE_BACKWARD = 8, /* a node of the backward pass, or inside of one */
     NODE_FORWARD = 16, /* an operator that the backward pass has a node for, or inside of one */
     NODE_PART = 32,    /* a span directly inside a step, or a phase of one */
-    NODE_PHASE = 64    /* … a phase */
+    NODE_PHASE = 64,   /* … a phase */
+    NODE_ASIDE = 128   /* inside an optimizer's step and the like */
 };
 
 /* The first cache line is all that the end of a span touches. */
@@ -298,7 +300,7 @@ typedef struct pair {
 
 typedef struct unpaired { /* of a name of the backward pass */
     uint64_t calls;
-    uint64_t forward, backward; /* calls in the window where it failed first */
+    uint64_t forward, backward; /* calls in the window where it failed first; forward 0: more than one fits */
 } unpaired;
 
 typedef struct pairs {

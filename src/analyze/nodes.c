@@ -137,8 +137,10 @@ static bool is_phase_of_step(const nodes *all, const canons *names, const node *
  * nodes of their own. */
 static uint16_t pair_flags(const canons *names, const node *parent, uint32_t name)
 {
-    uint16_t flags = parent->flags & (NODE_BACKWARD | NODE_FORWARD);
+    uint16_t flags = parent->flags & (NODE_BACKWARD | NODE_FORWARD | NODE_ASIDE);
     uint32_t key = names->key_of ? names->key_of[name] : 0;
+    if (key & KEY_ASIDE)
+        return (uint16_t)(flags | NODE_ASIDE);
     if (key & KEY_BACKWARD)
         return (uint16_t)(flags | NODE_NOTED | NODE_BACKWARD);
     return key && !flags ? NODE_NOTED | NODE_FORWARD : flags;

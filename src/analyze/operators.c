@@ -228,11 +228,15 @@ static const char *why_unpaired(const operators *all, const operator_sum *sum, t
     if (!node || sum->paired >= sum->calls)
         return NULL;
     const unpaired *missed = pairs->missed ? &pairs->missed[sum->name] : NULL;
-    if (missed && missed->calls)
-        snprintf(words, sizeof words, "a backward pass has %llu calls of it and the forward pass before it %llu",
-                 (unsigned long long)missed->backward, (unsigned long long)missed->forward);
-    else
+    if (!missed || !missed->calls)
         snprintf(words, sizeof words, "calls of it are in several phases and cannot be told apart");
+    else if (!missed->forward)
+        snprintf(words, sizeof words, "%llu of its calls may belong to more than one forward call",
+                 (unsigned long long)missed->calls);
+    else
+        snprintf(words, sizeof words,
+                 "the backward pass did not run in the reverse order of the forward pass: %llu calls of it for %llu",
+                 (unsigned long long)missed->backward, (unsigned long long)missed->forward);
     return tare__arena_copy(arena, words, strlen(words));
 }
 

@@ -17,7 +17,7 @@ static const char evaluates[] = "autograd::engine::evaluate_function: ";
 static size_t make_key(const char *text, size_t length, char key[KEY_BYTES])
 {
     size_t n = 0;
-    for (size_t i = 0; i + 1 < length; i++)
+    for (size_t i = 0; i + 1 < length; i++) /* past the namespaces */
         if (text[i] == ':' && text[i + 1] == ':') {
             text += i + 2, length -= i + 2;
             i = (size_t)-1;
@@ -43,10 +43,23 @@ static size_t backward_key(const char *text, char key[KEY_BYTES])
     return make_key(text, length - (sizeof ending - 1), key);
 }
 
+/* What runs beside the two passes: its operators have no nodes. */
+static bool is_aside(const canon *name)
+{
+    static const char *const phases[] = {"optimizer", "data", "copy"};
+    if (name->kind == TARE_KIND_OPERATOR)
+        return strncmp(name->text, "Optimizer.", 10) == 0;
+    for (size_t i = 0; i < TARE__COUNT_OF(phases) && name->kind == TARE_KIND_PHASE; i++)
+        if (strcmp(name->text, phases[i]) == 0)
+            return true;
+    return false;
+}
+
 static int load_keys(canons *names, tare__intern *keys)
 {
     char key[KEY_BYTES];
     for (uint32_t i = 0; i < names->n; i++) {
+        names->key_of[i] = is_aside(&names->rows[i]) ? KEY_ASIDE : 0;
         size_t length = names->rows[i].kind == TARE_KIND_OPERATOR ? backward_key(names->rows[i].text, key) : 0;
         if (!length)
             continue;
@@ -119,8 +132,50 @@ static int by_process_and_time(const void *a, const void *b)
 
 /* ---- putting them together ----------------------------------------------------------------------- */
 /* A window is one forward pass and the backward pass after it. Autograd takes, of the nodes that are ready, the one
- * made last; and a node is ready when those made after it that need it have run. So it runs them in the reverse order
- * of the forward pass, and where a name has as many calls in both, they are pairs from the inside out. */
+ * made last; and a node is ready when those made after it that need it have run. So one thread runs them in the reverse
+ * order of the forward pass, of which some calls may have no node (no gradient was asked for): the backward pass is a
+ * subsequence. Laid on the forward pass as early as it fits, and as late, a node that comes to the same call both times
+ * can belong to no other. */
+static uint32_t module_above(const work *work, uint32_t id)
+{
+    const node *node = work->nodes.all[id - 1];
+    for (; node->parent; node = parent_of(&work->nodes, node))
+        if (work->names.rows[node->name].kind == TARE_KIND_MODULE)
+            return node->id;
+    return 0;
+}
+
+/* Calls that differ in nothing that is told of them. */
+static bool alike(const work *work, const call *a, const call *b)
+{
+    const node *left = work->nodes.all[a->node - 1], *right = work->nodes.all[b->node - 1];
+    return left == right || (left->name == right->name && module_above(work, a->node) == module_above(work, b->node));
+}
+
+/* Places in `forward`, from its end: as early (step 1) or as late (-1) as the whole of `backward` fits. */
+static bool lay(const call *forward, size_t n_forward, const call *backward, size_t n, bool late, uint32_t *places)
+{
+    size_t at = late ? 0 : n_forward; /* forward[at - 1] is looked at next, or forward[at] */
+    for (size_t i = 0; i < n; i++) {
+        size_t b = late ? n - 1 - i : i;
+        uint32_t key = backward[b].key & ~KEY_BACKWARD;
+        while (late ? at < n_forward && forward[at].key != key : at > 0 && forward[at - 1].key != key)
+            at = late ? at + 1 : at - 1;
+        if (at == (late ? n_forward : 0))
+            return false;
+        places[b] = (uint32_t)(late ? at++ : --at);
+    }
+    return true;
+}
+
+static bool only_one_fits(const work *work, const call *forward, uint32_t late, uint32_t early)
+{
+    for (uint32_t at = late; at < early; at++)
+        if (forward[at].key == forward[early].key && !alike(work, &forward[at], &forward[early]))
+            return false;
+    return true;
+}
+
 static int by_key_and_time(const void *a, const void *b)
 {
     const call *left = a, *right = b;
@@ -182,9 +237,33 @@ static int pair_key(work *work, const call *calls, size_t n)
     return status;
 }
 
+/* 1: done; 0: the order is another one (several threads, nodes run by hand); TARE_E_MEMORY. */
+static int pair_by_order(work *work, const call *forward, size_t n_forward, const call *backward, size_t n)
+{
+    uint32_t *early = malloc((2 * n + 1) * sizeof *early), *late = early + n;
+    if (!early)
+        return TARE_E_MEMORY;
+    int status = lay(forward, n_forward, backward, n, false, early) && lay(forward, n_forward, backward, n, true, late);
+    for (size_t i = 0; i < n && status == 1; i++) {
+        int failed = only_one_fits(work, forward, late[i], early[i]) ? add_pair(work, &forward[early[i]], &backward[i])
+                                                                     : miss(work, &backward[i], 1, 0);
+        status = failed ? failed : 1;
+    }
+    free(early);
+    return status;
+}
+
+/* Forward calls come before all backward ones; the begin of a step may come before both. */
 static int pair_window(work *work, call *calls, size_t n)
 {
-    int status = 0;
+    size_t first = n > 0 && calls[0].key == 0, forward = first;
+    while (forward < n && !(calls[forward].key & KEY_BACKWARD))
+        forward++;
+    if (forward == n)
+        return 0;
+    int status = pair_by_order(work, calls + first, forward - first, calls + forward, n - forward);
+    if (status)
+        return status < 0 ? status : 0;
     qsort(calls, n, sizeof *calls, by_key_and_time);
     for (size_t from = 0, to; from < n && !status; from = to) {
         uint32_t key = calls[from].key & ~KEY_BACKWARD;
