@@ -52,6 +52,14 @@ static bool is_inner(const operators *all, const node *node)
     return false;
 }
 
+/* Whether it is its parent's call in another form: an operator that does nothing but call itself (aten::div_ with a
+ * number calls aten::div_ with a tensor). Counted once, as torch.profiler does. */
+static bool is_same_call(const operators *all, const node *node)
+{
+    const struct node *parent = parent_of(&all->work->nodes, node);
+    return parent->name == node->name && parent->parent && parent->children == node && !node->sibling;
+}
+
 static tare__direction direction_of(const operators *all, const node *node, const place *place)
 {
     const char *phase = place->phase ? all->work->names.rows[place->phase].text : "";
@@ -106,8 +114,21 @@ static int add_to_module(operators *all, operator_sum *sum, uint32_t row, const 
     if (!sum->module)
         sum->module = place->module;
     MODULES(all)[place->module - 1].operators += self;
-    return add_cell(all, place->module - 1, node->name, place->direction, calls_of(node),
-                    is_inner(all, node) ? 0 : all->totals[node->id - 1], self);
+    return add_cell(all, place->module - 1, node->name, place->direction,
+                    is_same_call(all, node) ? 0 : calls_of(node), is_inner(all, node) ? 0 : all->totals[node->id - 1],
+                    self);
+}
+
+static int count_calls(const operators *all, operator_sum *sum, const node *node)
+{
+    uint64_t total = all->totals[node->id - 1];
+    sum->calls += calls_of(node);
+    sum->timed += node->hist.total;
+    sum->sum += total;
+    sum->total += is_inner(all, node) ? 0 : total;
+    sum->min = node->min < sum->min ? node->min : sum->min;
+    sum->max = node->max > sum->max ? node->max : sum->max;
+    return tare__hist_merge(&sum->hist, &node->hist);
 }
 
 static int add_operator(operators *all, const node *node, place *place)
@@ -125,16 +146,10 @@ static int add_operator(operators *all, const node *node, place *place)
     double own = all->cost.known ? tare__analyze_own_cost(node, &all->cost) : 0;
     own = own < (double)node->self ? own : (double)node->self;
     place->row = at + 1;
-    sum->calls += calls_of(node);
-    sum->timed += node->hist.total;
-    sum->sum += all->totals[node->id - 1];
-    sum->total += is_inner(all, node) ? 0 : all->totals[node->id - 1];
     sum->self += node->self;
     sum->own += own;
     sum->step_self += place->in_step ? node->self : 0;
-    sum->min = node->min < sum->min ? node->min : sum->min;
-    sum->max = node->max > sum->max ? node->max : sum->max;
-    int status = tare__hist_merge(&sum->hist, &node->hist);
+    int status = is_same_call(all, node) ? 0 : count_calls(all, sum, node);
     return status ? status : add_to_module(all, sum, at, node, place, (double)node->self - own);
 }
 

@@ -51,10 +51,10 @@ def _interface(torch):
     return None, "torch %s reports its operators neither by ITT nor, as a CUDA build, by NVTX" % torch.__version__
 
 
-def _switch_on(torch, state):
+def _switch_on(state):
     """As torch.autograd.profiler.emit_itt and emit_nvtx do, but without the latter's synchronize."""
-    from torch._C._autograd import ProfilerConfig, ProfilerState, _enable_profiler
-    from torch._C._profiler import _ExperimentalConfig
+    from torch._C._autograd import _enable_profiler
+    from torch.autograd.profiler import ProfilerConfig, ProfilerState, _ExperimentalConfig
     config = ProfilerConfig(getattr(ProfilerState, state), False, False, False, False, False, _ExperimentalConfig())
     _enable_profiler(config, set())
 
@@ -70,7 +70,7 @@ def start():
     if state is None:
         return False
     try:
-        _switch_on(torch, state)
+        _switch_on(state)
     except (RuntimeError, TypeError, AttributeError, ImportError) as error:
         _reason = "torch did not switch it on: %s" % str(error).split("\n")[0]
         return False

@@ -1,0 +1,199 @@
+# python_torch_ops: recording torch's operators against torch.profiler with CPU activity, on a small transformer that
+# trains: bare, with Tare and with torch.profiler in turn, a few steps each, in one process that records.
+# One thread. Must not know how operators are recorded.
+"""usage: python bench/python_torch_ops.py"""
+import importlib.util
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import rows
+from figures import Figure
+
+TURNS, STEPS = (4, 6) if rows.QUICK else (12, 10)
+LARGE_US = 50  # operators this long on average are compared by their time
+MODES = ("bare", "tare", "torch")
+
+
+# ---- the program that trains -------------------------------------------------------------------------------------
+
+def small_transformer():
+    import torch
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    layer = torch.nn.TransformerEncoderLayer(128, 4, 256, dropout=0.0, batch_first=True)
+    body = torch.nn.TransformerEncoder(layer, 4, enable_nested_tensor=False)
+    head = torch.nn.Linear(128, 10)
+    optimizer = torch.optim.AdamW([*body.parameters(), *head.parameters()])
+    batch, labels = torch.randn(8, 32, 128), torch.randint(0, 10, (8,))
+
+    def step():
+        loss = torch.nn.functional.cross_entropy(head(body(batch).mean(1)), labels)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    return step
+
+
+def timed(step):
+    """CPU seconds of each step: all of it is one thread's, and others on the machine do not count."""
+    times = []
+    for _ in range(STEPS):
+        from_s = time.thread_time()
+        step()
+        times.append(time.thread_time() - from_s)
+    return times
+
+
+def with_tare(step):
+    from tare._torch import operators
+    if not operators.start():
+        raise RuntimeError(operators.why_not())
+    try:
+        return timed(step)
+    finally:
+        operators.stop()
+
+
+def with_torch(step, seen):
+    from torch.profiler import ProfilerActivity, profile
+    profiler = profile(activities=[ProfilerActivity.CPU])
+    profiler.start()
+    times = timed(step)
+    from_s = time.perf_counter()
+    profiler.stop()
+    table = profiler.key_averages()
+    table.table(sort_by="self_cpu_time_total", row_limit=15)
+    seen["report_s"].append(time.perf_counter() - from_s)
+    for row in table:
+        seen["operators"][row.key] = seen["operators"].get(row.key, 0) + row.count
+    for event in profiler.events():
+        seen["durations_us"].setdefault(event.name, []).append(event.cpu_time_total)
+    profiler.export_chrome_trace("torch.json")
+    seen["json_bytes"].append(os.path.getsize("torch.json"))
+    return times
+
+
+def nothing_seen():
+    return {"report_s": [], "operators": {}, "durations_us": {}, "json_bytes": []}
+
+
+def train():
+    step = small_transformer()
+    seen = nothing_seen()
+    times = {mode: [] for mode in MODES}
+    for _ in range(5):
+        step()
+    with_torch(step, nothing_seen())  # its first use sets much up
+    for turn in range(TURNS):
+        for mode in MODES[turn % 3:] + MODES[:turn % 3]:
+            run = {"bare": timed, "tare": with_tare, "torch": lambda step: with_torch(step, seen)}[mode]
+            times[mode] += run(step)
+    with open("seen.json", "w") as out:
+        json.dump({"times": times, **seen}, out)
+
+
+# ---- figures -----------------------------------------------------------------------------------------------------
+
+def tare_command():
+    from tare import _command
+    return _command.find()
+
+
+def record(folder):
+    """(what torch.profiler saw, Tare's report, durations by name, seconds of a report, bytes of the trace)."""
+    command, trace = tare_command(), os.path.join(folder, "run.tare")
+    env = {key: value for key, value in os.environ.items() if key != "TARE_BENCH_ROWS"}
+    subprocess.run([command, "run", "-q", "--ops", "--no-sampling", "-o", trace, "--", sys.executable,
+                    os.path.abspath(__file__), "train"], cwd=folder, env={**env, "TARE_TORCH": "0"}, check=True,
+                   stdout=subprocess.DEVNULL)
+    report_s = []
+    for _ in range(5):
+        from_s = time.perf_counter()
+        subprocess.run([command, "report", trace], check=True, stdout=subprocess.DEVNULL)
+        report_s.append(time.perf_counter() - from_s)
+    text = subprocess.run([command, "report", "--json", trace], check=True, stdout=subprocess.PIPE, text=True).stdout
+    with open(os.path.join(folder, "seen.json")) as seen:
+        return (json.load(seen), json.loads(text), durations(command, trace), statistics.median(report_s),
+                os.path.getsize(trace))
+
+
+def durations(command, trace):
+    """{name: microseconds of each call}, from the raw stream."""
+    found = {}
+    stream = subprocess.Popen([command, "report", "--events", trace], stdout=subprocess.PIPE, text=True)
+    for line in stream.stdout:
+        cells = line.rstrip("\n").split("\t")
+        if cells[3] == "end":
+            found.setdefault(cells[4], []).append(float(cells[5].partition("=")[2]) / 1000)
+    return found
+
+
+def operators_of(report):
+    found = {}
+    for row in report["operators"]:
+        found[row["name"]] = found.get(row["name"], 0) + row["calls"]
+    return found
+
+
+def typical(values):
+    """Their sum without the longest half: a call that lost its core says nothing of the observer."""
+    ordered = sorted(values)
+    return sum(ordered[:max(len(ordered) // 2, 1)])
+
+
+def undisturbed(times):
+    """Of steps that share a core with others: what the quickest tenth takes."""
+    ordered = sorted(times)
+    return statistics.median(ordered[:max(len(ordered) // 10, 2)])
+
+
+def overhead(seen):
+    """Shares of a bare step."""
+    of = {mode: undisturbed(times) for mode, times in seen["times"].items()}
+    return {mode: of[mode] / of["bare"] - 1 for mode in ("tare", "torch")}, of["bare"] * 1000
+
+
+def figures(folder):
+    seen, report, lasted, report_s, trace_bytes = record(folder)
+    ours, theirs = operators_of(report), seen["operators"]
+    cost, bare_ms = overhead(seen)
+    ratio = Figure("operators: overhead, of torch.profiler's", "x", 0.5)
+    ratio.add(cost["tare"] / cost["torch"], f"{cost['tare']:.1%} against {cost['torch']:.1%} of {bare_ms:.1f} ms of CPU a step")
+    differ = sorted(name for name in set(ours) | set(theirs) if ours.get(name, 0) != theirs.get(name, 0))
+    told = [f"{name} {ours.get(name, 0)} for {theirs.get(name, 0)}" for name in differ]
+    counts = Figure("operators: names with other counts than torch.profiler's", "", 0)
+    counts.add(len(differ), f"of {len(theirs)}" + (": " + ", ".join(told[:4]) if told else ""))
+    away = Figure("operators: time of those of 50 µs and more, away from torch.profiler's", "%", 3)
+    pairs = [(typical(lasted[name]), typical(values)) for name, values in seen["durations_us"].items()
+             if statistics.median(values) >= LARGE_US and len(lasted.get(name, ())) == len(values)]
+    summed = sum(mine for mine, _ in pairs) / sum(other for _, other in pairs)
+    each = [mine / other for mine, other in pairs]
+    away.add(abs(summed - 1) * 100, f"{len(pairs)} operators, {min(each):.3f} to {max(each):.3f}; "
+             f"captured/bare {1 + cost['tare']:.3f}")
+    smaller = Figure("operators: file smaller than torch.profiler's JSON", "x", 20, at_least=True)
+    smaller.add(sum(seen["json_bytes"]) / trace_bytes, f"{trace_bytes / 1024:.0f} KiB for {TURNS * STEPS} steps")
+    faster = Figure("operators: stop to report, faster than torch.profiler", "x", 10, at_least=True)
+    faster.add(sum(seen["report_s"]) / report_s, f"{report_s * 1000:.0f} ms for {TURNS * STEPS} steps")
+    return [ratio, counts, away, smaller, faster]
+
+
+def main():
+    if sys.argv[1:] == ["train"]:
+        train()
+        return
+    if not importlib.util.find_spec("torch"):
+        absent = Figure("operators of torch", "")
+        absent.reason = "torch is not installed"
+        rows.show([absent])
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        rows.show(figures(folder))
+
+
+if __name__ == "__main__":
+    main()
