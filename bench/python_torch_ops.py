@@ -163,7 +163,8 @@ def figures(folder):
     ours, theirs = operators_of(report), seen["operators"]
     cost, bare_ms = overhead(seen)
     ratio = Figure("operators: overhead, of torch.profiler's", "x", 0.5)
-    ratio.add(cost["tare"] / cost["torch"], f"{cost['tare']:.1%} against {cost['torch']:.1%} of {bare_ms:.1f} ms of CPU a step")
+    ratio.add(cost["tare"] / cost["torch"],
+              f"{cost['tare']:.1%} against {cost['torch']:.1%} of {bare_ms:.1f} ms of CPU a step")
     differ = sorted(name for name in set(ours) | set(theirs) if ours.get(name, 0) != theirs.get(name, 0))
     told = [f"{name} {ours.get(name, 0)} for {theirs.get(name, 0)}" for name in differ]
     counts = Figure("operators: names with other counts than torch.profiler's", "", 0)

@@ -101,10 +101,10 @@ static int set_variables(const run_settings *settings, tare__error *error)
     tare__error why = {""};
     bool failed = settings->lines && setenv("TARE_LINES", settings->lines, 1) != 0;
     if (settings->operators) {
-        int status = tare__inject_operators(&why);
-        if (status)
+        bool listens = tare__inject_operators(&why);
+        if (why.text[0])
             tare__cli_say("tare run", "--ops: %s", why.text);
-        failed = failed || (status ? unsetenv("TARE_OPS") : setenv("TARE_OPS", "1", 1)) != 0;
+        failed = failed || (listens ? setenv("TARE_OPS", "1", 1) : unsetenv("TARE_OPS")) != 0;
     }
     return failed ? tare__fail(error, TARE_E_MEMORY, "out of memory") : 0;
 }

@@ -86,9 +86,9 @@ typedef struct tare__attach_options {
  * The exit status of a process that is not ours is not known: result->exit_status is 0. */
 int tare__attach(const tare__attach_options *options, tare__run_result *result, tare__error *error);
 
-/* Names in this environment the libraries that record the operators of frameworks in what is launched. 0, or a status
- * with a sentence: why there will be none. */
-int tare__inject_operators(tare__error *why);
+/* Names in this environment the libraries that record the operators of frameworks in what is launched. True: one at
+ * least. `why` has a sentence when one is not. */
+bool tare__inject_operators(tare__error *why);
 
 /* The output's name for a command: "train.tare" of python train.py. */
 void tare__run_name(char *const *command, char out[TARE__PATH_BYTES]);

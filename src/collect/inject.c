@@ -13,6 +13,7 @@ static const struct {
     const char *variable, *library;
 } injected[] = {
     {"INTEL_LIBITTNOTIFY64", "libtare-itt.so"},
+    {"NVTX_INJECTION64_PATH", "libtare-nvtx.so"},
 };
 
 static bool there(const char *folder, const char *below, const char *library, char out[TARE__PATH_BYTES])
@@ -46,19 +47,24 @@ static bool is_ours(const char *path, const char *library)
     return strcmp(slash ? slash + 1 : path, library) == 0;
 }
 
-int tare__inject_operators(tare__error *why)
+static bool set(const char *variable, const char *library, tare__error *why)
 {
-    int status = 0;
-    for (size_t i = 0; i < TARE__COUNT_OF(injected); i++) {
-        char path[TARE__PATH_BYTES];
-        const char *before = getenv(injected[i].variable);
-        if (before && *before && !is_ours(before, injected[i].library))
-            status = tare__fail(why, TARE_E_BUSY, "%s is set to %.200s already and is left so: operators go there",
-                                injected[i].variable, before);
-        else if (!find(injected[i].library, path))
-            status = tare__fail(why, TARE_E_SYSTEM, "%s is not beside this program: no operators", injected[i].library);
-        else if (setenv(injected[i].variable, path, 1) != 0)
-            status = tare__fail(why, TARE_E_MEMORY, "out of memory");
-    }
-    return status;
+    char path[TARE__PATH_BYTES];
+    const char *before = getenv(variable);
+    if (before && *before && !is_ours(before, library))
+        tare__fail(why, TARE_E_BUSY, "%s is set to %.200s already and is left so: what it would tell goes there",
+                   variable, before);
+    else if (!find(library, path))
+        tare__fail(why, TARE_E_SYSTEM, "%s is not beside this program", library);
+    else if (setenv(variable, path, 1) == 0)
+        return true;
+    return false;
+}
+
+bool tare__inject_operators(tare__error *why)
+{
+    bool any = false;
+    for (size_t i = 0; i < TARE__COUNT_OF(injected); i++)
+        any |= set(injected[i].variable, injected[i].library, why);
+    return any;
 }
