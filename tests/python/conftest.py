@@ -85,7 +85,7 @@ FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(tare.__file__)))
 def environment(**variables):
     """A script's environment: the same package, and none of our own settings."""
     kept = {name: value for name, value in os.environ.items()
-            if not name.startswith("TARE_") or name in ("TARE_BUILD", "TARE_PYTHON_SITE")}
+            if not name.startswith("TARE_") or name == "TARE_PYTHON_SITE"}
     kept["PYTHONPATH"] = os.pathsep.join(filter(None, [FOLDER, kept.get("PYTHONPATH")]))
     return {**kept, **variables}
 

@@ -8,11 +8,9 @@ import math
 import mmap
 import os
 import pickle
-import shutil
 import statistics
 import subprocess
 import sys
-import sysconfig
 import threading
 import time
 
@@ -408,22 +406,12 @@ def test_a_forked_child_reads_its_own_memory():
     assert abs(seen - truth) < 16 * MB and seen > size
 
 
-def tare_command():
-    """The command that writes and reads traces: of the build, or on the path."""
-    build = os.environ.get("TARE_BUILD") or os.path.join(os.path.dirname(__file__), "..", "..", "build")
-    scripts = sysconfig.get_path("scripts")
-    for path in (os.path.join(build, "tare"), shutil.which("tare"), shutil.which("tare", path=scripts)):
-        if path and os.access(path, os.X_OK):
-            return os.path.abspath(path)
-    raise FileNotFoundError("there is no tare command: build it, or name the build folder in TARE_BUILD")
-
-
-def test_blocks_join_the_trace(tmp_path):
+def test_blocks_join_the_trace(tmp_path, tare_command):
     trace = tmp_path / "run.tare"
     run(f"""
 import tare
 recorder = tare.Recorder()
-tare.start({str(trace)!r}, helper={tare_command()!r})
+tare.start({str(trace)!r}, helper={tare_command!r})
 for i in range(4500):  # more names than have sums of their own
     with recorder.block(f"request_{{i}}"):
         pass
@@ -432,7 +420,7 @@ for _ in range(3):
         pass
 tare.stop()
 """)
-    done = subprocess.run([tare_command(), "report", "--json", str(trace)], stdout=subprocess.PIPE, check=True)
+    done = subprocess.run([tare_command, "report", "--json", str(trace)], stdout=subprocess.PIPE, check=True)
     spans = {span["name"]: span for span in json.loads(done.stdout)["spans"]}
     assert spans["in the trace"]["calls"] == 3
     assert spans["request_4499"]["calls"] == 1
