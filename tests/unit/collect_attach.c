@@ -168,7 +168,7 @@ static void test_until_it_is_enough(void **state)
     assert_int_equal(attach_to(pid, 0, &result), 0);
     interrupt = 0;
     assert_true(result.still_running);
-    assert_int_equal(beats, 3);
+    assert_true(beats >= 3); /* nothing else would have ended it; a beat may have been due with the signal */
     close(end);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
     tare__trace *trace = open_trace(result.trace);
