@@ -375,7 +375,8 @@ static inline void tare_complete_name(const char *name, const tare_complete_span
 /* The calling thread's name in the views (up to 63 bytes; else the one the system knows). */
 TARE_API void tare_thread_name(const char *name);
 
-/* Records this process without `tare run`: a helper process writes the trace. Children made by fork
+/* Records this process without `tare run`: a helper process writes the trace and looks at process and machine,
+ * with the settings of TARE_* variables and ./tare.toml. Children made by fork
  * join; programs it executes do not. Under `tare run` it resumes that session. 0 or a status. */
 TARE_API int tare_start(const tare_options *options); /* NULL: defaults */
 /* Ends the session; when it returns, the trace is whole. Under `tare run` it pauses. 0 or a status. */

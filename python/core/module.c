@@ -41,12 +41,32 @@ static struct PyModuleDef definition = {
     .m_size = 0, /* with -1, a sub-interpreter would get a copy without asking here */
 };
 
+/* A free-threaded interpreter gets its lock back for a module that needs it, unless it was told never to. */
+static bool lock_can_be_had(void)
+{
+#ifdef Py_GIL_DISABLED
+    PyObject *flags = PySys_GetObject("flags"); /* borrowed */
+    PyObject *gil = flags ? PyObject_GetAttrString(flags, "gil") : NULL;
+    bool forbidden = gil && PyLong_Check(gil) && PyLong_AsLong(gil) == 0;
+    Py_XDECREF(gil);
+    PyErr_Clear();
+    return !forbidden;
+#else
+    return true;
+#endif
+}
+
 PyMODINIT_FUNC PyInit__core(void)
 {
     static PyObject *made; /* imported again, it is the same: so is what it records into */
     if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
         PyErr_SetString(PyExc_ImportError, "tare records a whole process and works in its main interpreter only, "
                                            "not in a sub-interpreter");
+        return NULL;
+    }
+    if (!lock_can_be_had()) {
+        PyErr_SetString(PyExc_ImportError, "tare needs the interpreter's lock: start Python without PYTHON_GIL=0 and "
+                                           "-X gil=0");
         return NULL;
     }
     if (made) {

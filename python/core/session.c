@@ -76,7 +76,8 @@ PLAIN(resume_now, tare_resume)
 
 PyDoc_STRVAR(start_doc,
              "start(output=None, *, max_bytes=0, last_seconds=0, helper=None)\n--\n\n"
-             "Records this process without `tare run`: a helper process writes the trace.\n\n"
+             "Records this process without `tare run`: a helper process writes the trace, and looks at process and\n"
+             "machine as `tare run` does (TARE_INTERVAL and the other settings of sampling; TARE_NO_SAMPLING=1: not).\n\n"
              "    tare.start(\"train.tare\")\n"
              "    …\n"
              "    tare.stop()\n");

@@ -6,34 +6,61 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collect/collect.h"
+#include "recording.h"
 #include "tare.h"
 
-static int take(void *settings, int key, const char *argument, tare__error *error)
+enum { COLLECT_SOCKET = 1, COLLECT_NO_SAMPLING };
+
+typedef struct collect_settings {
+    int socket;
+    bool no_sampling;
+    tare__cli_recording recording;
+} collect_settings;
+
+static int take(void *context, int key, const char *argument, tare__error *error)
 {
-    (void)key;
+    collect_settings *settings = context;
     char *end;
+    if (key == COLLECT_NO_SAMPLING) {
+        settings->no_sampling = true;
+        return 0;
+    }
+    if (key != COLLECT_SOCKET)
+        return tare__cli_recording_take(&settings->recording, key, argument, error);
     long fd = strtol(argument, &end, 10);
     if (end == argument || *end || fd < 0 || fd > 1 << 20)
         return tare__fail(error, TARE_E_USAGE, "--socket: '%.64s' is not a file descriptor", argument);
-    *(int *)settings = (int)fd;
+    settings->socket = (int)fd;
     return 0;
 }
 
 static const tare__cli_option options[] = {
-    {"socket", 0, "FD", "the socket that was inherited", 1},
+    {"socket", 0, "FD", "the socket that was inherited", COLLECT_SOCKET},
+    {"no-sampling", 0, NULL, "record only what the program marks itself: nothing is looked at from outside",
+     COLLECT_NO_SAMPLING},
+    {"interval", 0, "TIME", "look at program and machine so often (100ms; from 1ms to 60s)",
+     TARE__RECORDING_INTERVAL},
+    {"without", 0, "LIST",
+     "leave out some of what is looked at: process, system, container, power, nvml, with commas between",
+     TARE__RECORDING_WITHOUT},
+    {"carbon", 0, "GRAMS", "CO2 of a kWh of the power used here, in grams", TARE__RECORDING_CARBON},
 };
 
 static int collect_main(int argc, char **argv)
 {
     tare__error error = {""};
     tare__cli_words words;
-    int socket = -1;
-    int status = tare__cli_parse(&tare__cli_collect, argc, argv, &socket, &words, &error);
-    if (!status && (socket < 0 || words.count > 0 || words.rest))
+    collect_settings settings = {.socket = -1};
+    int status = tare__cli_read(&tare__cli_collect, argc, argv, &settings, &words, &error);
+    if (!status && (settings.socket < 0 || words.count > 0 || words.rest))
         status = tare__fail(&error, TARE_E_USAGE, "started by programs, not by people; see tare run");
+    tare__serve_options serve = {
+        .interval_ns = settings.no_sampling ? TARE__RUN_NO_SAMPLES : settings.recording.interval_ns,
+        .samplers_left_out = settings.recording.samplers_left_out,
+        .carbon_g_per_kwh = settings.recording.carbon_g_per_kwh,
+    };
     if (!status)
-        status = tare__serve_process(socket, &error);
+        status = tare__serve_process(settings.socket, &serve, &error);
     if (!status)
         return TARE__EXIT_OK;
     if (error.text[0])
@@ -48,6 +75,7 @@ const tare__cli_command tare__cli_collect = {
     .examples = "  (started by tare_start)\n",
     .options = options,
     .option_count = TARE__COUNT_OF(options),
+    .settings = TARE__SETTINGS_RECORDING,
     .take = take,
     .main = collect_main,
 };

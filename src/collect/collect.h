@@ -93,8 +93,15 @@ bool tare__inject_operators(tare__error *why);
 /* The output's name for a command: "train.tare" of python train.py. */
 void tare__run_name(char *const *command, char out[TARE__PATH_BYTES]);
 
+/* How the helper looks at the program; the rest comes with the program's request. */
+typedef struct tare__serve_options {
+    uint64_t interval_ns; /* between samples; 0: the default; TARE__RUN_NO_SAMPLES */
+    uint32_t samplers_left_out;
+    double carbon_g_per_kwh;
+} tare__serve_options;
+
 /* The helper behind tare_start: serves the process at the other end of this socket until it stops or dies. */
-int tare__serve_process(int socket, tare__error *error);
+int tare__serve_process(int socket, const tare__serve_options *options, tare__error *error);
 
 typedef struct tare__salvaged {
     char trace[TARE__PATH_BYTES];

@@ -23,7 +23,8 @@ static void reply(int socket, int status, const tare__collector *collector)
     send(socket, &answer, sizeof answer, MSG_NOSIGNAL);
 }
 
-static int open_session(tare__collector *collector, const tare__serve_request *request, tare__error *error)
+static int open_session(tare__collector *collector, const tare__serve_request *request,
+                        const tare__serve_options *options, tare__error *error)
 {
     static char text[65536];
     char *words[1024];
@@ -44,7 +45,10 @@ static int open_session(tare__collector *collector, const tare__serve_request *r
         return status;
     status = tare__folder_create(&collector->folder, TARE__POOL_BYTES, error);
     if (status == 0)
-        status = tare__collector_head(collector, &(tare__run_about){.command = words});
+        status = tare__collector_head(
+            collector, &(tare__run_about){.command = words, .attached = request->pid,
+                                          .interval_ns = tare__sampling_interval_ns(options->interval_ns),
+                                          .carbon_g_per_kwh = options->carbon_g_per_kwh});
     if (status)
         unlink(collector->writer.path);
     return status;
@@ -67,6 +71,7 @@ static bool attend(tare__collector *collector, int socket, pid_t pid)
         struct pollfd events[1] = {{.fd = connected ? socket : -1, .events = POLLIN}};
         tare__collector_pause(collector, events, 1);
         tare__collector_beat(collector);
+        tare__sampling_beat(collector, false);
         if (connected && events[0].revents) {
             tare__serve_request request;
             ssize_t got = recv(socket, &request, sizeof request, MSG_DONTWAIT);
@@ -80,7 +85,18 @@ static bool attend(tare__collector *collector, int socket, pid_t pid)
     }
 }
 
-int tare__serve_process(int socket, tare__error *error)
+/* The program is looked at from here on: it has its answer and need not wait for the samplers to open. */
+static bool watch(tare__collector *collector, int socket, pid_t pid, const tare__serve_options *options)
+{
+    tare__sampling_options sampling = {pid, options->interval_ns, options->samplers_left_out};
+    tare__sampling_open(collector, &sampling);
+    bool asked = attend(collector, socket, pid);
+    tare__sampling_beat(collector, true);
+    collector->oom_killed = !asked && tare__sampling_oom(collector, false);
+    return asked;
+}
+
+int tare__serve_process(int socket, const tare__serve_options *options, tare__error *error)
 {
     static tare__collector collector;
     collector.writer.fd = collector.folder.lock = collector.folder.socket = -1;
@@ -90,11 +106,11 @@ int tare__serve_process(int socket, tare__error *error)
         request.kind != TARE__SERVE_START)
         return tare__fail(error, TARE_E_VERSION, "the program at the other end speaks another version");
     request.output[sizeof request.output - 1] = '\0';
-    int status = open_session(&collector, &request, error);
+    int status = open_session(&collector, &request, options, error);
     reply(socket, status, &collector);
     if (status == 0) {
         be_quiet();
-        bool asked = attend(&collector, socket, request.pid);
+        bool asked = watch(&collector, socket, request.pid, options);
         tare__collector_finish(&collector, -1, 0, 0);
         int result = collector.writer.trouble[0] ? TARE_E_SPACE : 0;
         if (asked)

@@ -81,7 +81,7 @@ typedef enum tare__field {
     TARE__FIELD_SYSTEM = 13,      /* "Debian GNU/Linux 12 (bookworm)" */
     TARE__FIELD_REVISION = 14,    /* of the working directory: "4f2a9c1 on main, with changes" */
     TARE__FIELD_INTERVAL = 15,    /* ns between samples as asked for; absent: nothing is sampled */
-    TARE__FIELD_ATTACHED = 16,    /* pid: it ran already, and is only looked at from outside */
+    TARE__FIELD_ATTACHED = 16,    /* pid: it ran already when this began */
     TARE__FIELD_MEMORY = 17,      /* bytes of the machine */
     TARE__FIELD_GPUS = 18,        /* "2 x NVIDIA H200, driver 580.65.06"; or "n/a: " and why */
     TARE__FIELD_CARBON = 19,      /* grams of CO2 a kilowatt-hour, times 1000, as configured */

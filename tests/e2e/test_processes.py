@@ -79,8 +79,8 @@ def test_twenty_workers_and_their_children(bench):
 
 # ---- sessions without `tare run` ----
 
-def own(bench, mode):
-    return bench.call(VICTIMS / "own", mode, env={"TARE_HELPER": str(VICTIMS.parents[1] / "tare")})
+def own(bench, mode, **env):
+    return bench.call(VICTIMS / "own", mode, env={"TARE_HELPER": str(VICTIMS.parents[1] / "tare"), **env})
 
 
 def until(condition, seconds=20):
@@ -132,6 +132,32 @@ def test_own_session_of_a_program_that_is_killed(bench):
     events = bench.events(trace)
     assert names_of(events) == {"doomed": 500, "open at the kill": 1}
     check_nesting(events, left_open=1)
+
+
+def test_own_session_is_looked_at_from_outside(bench):
+    done = own(bench, "busy")
+    assert done.facts["started"] == done.facts["stopped"] == ["1"]
+    report = bench.json(bench.folder / "busy.tare")
+    usage, told = report["usage"], done.fact("cpu_ns") / 1e9
+    assert 0.5 * told < usage["cpu_seconds"] < 1.2 * told + 0.1, (usage["cpu_seconds"], told)
+    assert usage["rss_peak_bytes"] > 64 << 20
+    assert {"memory.rss", "cpu.user"} <= {metric["metric"] for metric in report["metrics"]}
+    assert report["tare"]["interval_ns"] == 100_000_000
+    assert "What it used" in bench.report(bench.folder / "busy.tare").out
+
+
+def test_own_session_takes_the_settings_of_sampling(bench):
+    assert own(bench, "busy", TARE_NO_SAMPLING="1").facts["started"] == ["1"]
+    report = bench.json(bench.folder / "busy.tare")
+    assert report["metrics"] == [] and names_of(bench.events(bench.folder / "busy.tare")) == {"work": 1}
+    (bench.folder / "busy.tare").unlink()
+    (bench.folder / "tare.toml").write_text("interval = \"20ms\"\n")
+    assert own(bench, "busy").facts["started"] == ["1"]
+    assert bench.json(bench.folder / "busy.tare")["tare"]["interval_ns"] == 20_000_000
+    (bench.folder / "busy.tare").unlink()
+    done = own(bench, "busy", TARE_INTERVAL="often")
+    assert done.facts["started"] == ["0"] and not (bench.folder / "busy.tare").exists()
+    assert "TARE_INTERVAL" in done.err and "often" in done.err
 
 
 def test_a_session_that_cannot_start_says_why(bench):

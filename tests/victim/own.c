@@ -5,7 +5,9 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "victim.h"
@@ -102,6 +104,25 @@ static void outlive(bool again)
         tell("started", (uint64_t)(start("own1.tare") == 0));
     record("after", 5);
     tell("stopped", (uint64_t)(tare_stop() == 0));
+/* Known work to be seen from outside: 64 MiB, and time on a CPU. */
+static void busy(void)
+{
+    size_t bytes = (size_t)64 << 20;
+    char *memory = malloc(bytes);
+    tell("started", (uint64_t)(start("busy.tare") == 0));
+    memset(memory, 1, bytes);
+    tare_begin_name("work");
+    struct timespec now;
+    uint64_t spent = 0;
+    do
+        for (int i = 0; i < 1000000; i++)
+            spent += (uint64_t)memory[(spent + (uint64_t)i * 4096) % bytes];
+    while (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now) == 0 && now.tv_sec == 0 && now.tv_nsec < 700000000);
+    tare_end(NULL);
+    tell("cpu_ns", (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec);
+    tell("kept", spent > 0);
+    tell("stopped", (uint64_t)(tare_stop() == 0));
+    free(memory);
 }
 
 static void wrong(void)
@@ -125,6 +146,8 @@ int main(int argc, char **argv)
         killed();
     else if (strcmp(mode, "outlive") == 0 || strcmp(mode, "outlive-again") == 0)
         outlive(mode[7] == '-');
+    else if (strcmp(mode, "busy") == 0)
+        busy();
     else if (strcmp(mode, "wrong") == 0)
         wrong();
     else if (strcmp(mode, "leave") == 0) { /* ends without tare_stop */
