@@ -6,7 +6,12 @@ _NUMBER = re.compile(r"[+-]?(\d+|\d+\.\d+([eE][+-]?\d+)?|\d+[eE][+-]?\d+)\Z")
 _ESCAPES = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r", '"': '"', "\\": "\\"}
 
 
-def _number(text: str) -> Any:
+_DIGITS = 4000  # Python itself refuses some more, without saying where they stand
+
+
+def _number(text: str, where: str) -> Any:
+    if len(text) > _DIGITS:
+        raise ValueError(f"{where}: a number of {len(text)} characters is too long")
     return int(text) if text.lstrip("+-").isdecimal() else float(text)
 
 
@@ -20,7 +25,7 @@ def read_toml_table(text: str, path: str, table: str) -> Dict[str, Any]:
         return small_toml_table(text, path, table)
     try:
         found: Any = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}: {error}") from None
     for name in table.split(".") if table else ():
         found = found.get(name, {}) if isinstance(found, dict) else {}
@@ -116,7 +121,7 @@ def _toml_value(text: str, where: str) -> Any:
         return bare == "true"
     plain = bare.replace("_", "")
     if _NUMBER.match(plain):
-        return _number(plain)
+        return _number(plain, where)
     if bare[:1] in ("[", "{"):
         return None  # no setting is a list; whoever wants one of this name says so
     raise ValueError(f"{where}: {bare or 'nothing'} is no \"text\", number, true or false")
@@ -144,6 +149,10 @@ def _toml_text(text: str, where: str) -> str:
 
 # ---- YAML ---------------------------------------------------------------------------------------------------
 
+# What PyYAML lets through from values that do not fit their tag ("!!int", "!!bool x") and from deep nesting.
+_YAML_FAILS = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError)
+
+
 def read_yaml(text: str, path: str) -> Dict[str, Any]:
     """A mapping, by PyYAML when it is there. ValueError with the place of what is wrong."""
     try:
@@ -152,8 +161,9 @@ def read_yaml(text: str, path: str) -> Dict[str, Any]:
         return small_yaml(text, path)
     try:
         found = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ValueError(f"{path}: {error}") from None
+    except _YAML_FAILS + (yaml.YAMLError,) as error:
+        raise ValueError(f"{path} cannot be read as YAML: {error!r}" if isinstance(error, _YAML_FAILS)
+                         else f"{path}: {error}") from None
     if found is None:
         return {}
     if not isinstance(found, dict):
@@ -223,7 +233,7 @@ def _yaml_value(text: str, where: str) -> Any:
     if text.lower() in ("", "null", "~"):
         return None
     if _NUMBER.match(text):
-        return _number(text)
+        return _number(text, where)
     if text[0] in "[{&*!|>%@`":
         raise ValueError(f"{where}: without PyYAML only plain values can be read (pip install pyyaml)")
     return text

@@ -142,7 +142,7 @@ def _take(value: Any, name: str, where: str) -> Any:
     if kind is not int and isinstance(value, kind):
         try:
             return value if name in _TRAINER else _checked(name, value)
-        except TypeError as error:
+        except (TypeError, ValueError) as error:
             raise ValueError(f"{where}: {error}") from None
     words = {bool: "true or false", int: "a whole number of 0 or more", str: "text"}[kind]
     raise ValueError(f"{where}: {name} is {words}, not {value!r}")
@@ -179,7 +179,7 @@ def _from_environment(environment: Mapping[str, str]) -> Dict[str, Any]:
             value = text.lower() in _YES
         elif not text:
             continue  # set to nothing is not set
-        elif _type_of(name) is int and text.isdecimal():
+        elif _type_of(name) is int and text.isdecimal() and len(text) < 20:
             value = int(text)
         found[name] = _take(value, name, variable)
     return found
@@ -222,8 +222,12 @@ def read_trainer_params(config: Union[None, Mapping[str, Any], _Path], strict: b
     where = "the configuration"
     if not isinstance(config, Mapping):
         where = os.fspath(config)
-        with open(where, encoding="utf-8") as file:
-            config = read_yaml(file.read(), where)
+        try:
+            with open(where, encoding="utf-8") as file:
+                text = file.read()
+        except UnicodeDecodeError:
+            raise ValueError(f"{where} is not UTF-8") from None
+        config = read_yaml(text, where)
     if "trainer_params" in config:
         config = config["trainer_params"]
         if not isinstance(config, Mapping):

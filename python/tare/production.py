@@ -2,6 +2,7 @@
 import collections
 import difflib
 import json
+import sys
 import threading
 import warnings
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from ._core import Missing
 from .performance import PerformanceProfiler
 
 BASELINE_VERSION = 1
+_LARGEST = sys.float_info.max  # an integer of JSON may be more
 
 
 class PerformanceRegressionWarning(RuntimeWarning):
@@ -99,7 +101,7 @@ class PerformanceRegressionDetector:
             raise ValueError(f"the baseline {path} is empty")
         try:
             data = json.loads(text)
-        except (json.JSONDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"the baseline {path} is not JSON: {error}") from None
         return _check_baseline(data, path)
 
@@ -174,7 +176,7 @@ def _check_baseline(data: Any, path: Any) -> Dict[str, Dict[str, Any]]:
                              f"this one reads version {BASELINE_VERSION}")
     for name, value in data.items():
         seconds = value.get("wall_time_s") if isinstance(value, dict) else None
-        if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds < float("inf"):
+        if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds <= _LARGEST:
             raise ValueError(f'the baseline {path}: {name!r} has no "wall_time_s" in seconds')
     return data
 
