@@ -2,17 +2,21 @@
 # One process; both profile the same functions in turns. Must not know how either works inside.
 """Figures of line profiling, beside line_profiler's (pip install line_profiler) in the same run.
 
-Every line of the subject does work of its own, so a share is the work's and not the tracer's. Exits 0 whatever
-the figures are: a busy machine is no bug.
+usage: python bench/python_lines.py
+
+Lines that do work of their own are held against a limit: their share is the work's and not the tracer's. Exits 0
+whatever the figures are: a busy machine is no bug.
 """
-import argparse
 import linecache
-import statistics
 import sys
 import time
 
+import rows
 import tare
 import tare.lines
+from figures import Figure
+
+ROUNDS = 20 if rows.QUICK else 100
 
 
 def busy(times):
@@ -50,9 +54,10 @@ def nested(n):
 
 
 def seconds(function, n):
-    begun = time.perf_counter()
+    """CPU time of this thread: what others do on the machine is not in it."""
+    begun = time.thread_time()
     function(n)
-    return time.perf_counter() - begun
+    return time.thread_time() - begun
 
 
 def by_tare(function, n):
@@ -81,42 +86,43 @@ def shares(runs):
     return {number: 100 * time_s / sum(best.values()) for number, time_s in best.items()}
 
 
-def compare(function, n, rounds, limit):
+def compare(function, n, limit):
+    """(slower by, largest difference of a line's share), both against line_profiler."""
+    slower = Figure(f"profiling lines of {function.__name__}(), against line_profiler", "x", 1)
+    apart = Figure("  largest difference of a line's share", "points", limit)
     mine, theirs, bare = [], [], []
-    for number in range(rounds):
+    for number in range(ROUNDS):
         order = [(by_tare, mine), (by_line_profiler, theirs)]
         for measure, into in order if number % 2 else reversed(order):
             into.append(measure(function, n))
         bare.append(seconds(function, n))
+        slower.add(mine[-1][0] / theirs[-1][0])
     ours, others = min(took for took, _ in mine), min(took for took, _ in theirs)
-    ratio = statistics.median(a[0] / b[0] for a, b in zip(mine, theirs))
-    print(f"{function.__name__}: bare {min(bare) * 1e3:.2f} ms, tare {ours * 1e3:.2f} ms, "
-          f"line_profiler {others * 1e3:.2f} ms; tare against line_profiler: median of pairs {ratio:.2f}x, "
-          f"best {ours / others:.2f}x (at most 1x)")
+    slower.note = f"best {ours * 1e3:.2f} to {others * 1e3:.2f} ms, {ours / others:.2f}x; bare {min(bare) * 1e3:.2f} ms"
     a, b = shares(mine), shares(theirs)
-    worst = max(abs(a.get(number, 0) - b.get(number, 0)) for number in set(a) | set(b))
+    apart.add(max(abs(a.get(number, 0) - b.get(number, 0)) for number in set(a) | set(b)),
+              "" if limit else "lines this short show each tracer's own cost")
+    if not rows.AS_ROWS:
+        show_lines(a, b)
+    return [slower, apart]
+
+
+def show_lines(mine, theirs):
     print("  tare %  line_profiler %")
-    for number in sorted(set(a) | set(b)):
+    for number in sorted(set(mine) | set(theirs)):
         source = linecache.getline(__file__, number).rstrip()
-        print(f"{a.get(number, 0):>8.1f} {b.get(number, 0):>16.1f}  {source}")
-    held = "at most 2" if limit else "not held against a limit: lines this short show each tracer's own cost"
-    print(f"  largest difference {worst:.1f} points ({held})\n")
+        print(f"{mine.get(number, 0):>8.1f} {theirs.get(number, 0):>16.1f}  {source}")
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer rounds")
-    rounds = 20 if parser.parse_args().quick else 100
     try:
-        import line_profiler
+        import line_profiler  # noqa: F401
     except ImportError:
-        print("n/a: line_profiler is not installed (pip install line_profiler)")
-        return
-    print(f"CPython {sys.version.split()[0]}, line_profiler {line_profiler.__version__}, {rounds} rounds\n")
-    compare(cheap, 5000, rounds, limit=False)
-    compare(costly, 8, rounds, limit=True)
-    compare(nested, 12, rounds, limit=True)
+        absent = Figure("profiling lines, against line_profiler", "x", 1)
+        absent.reason = "line_profiler is not installed (pip install line_profiler)"
+        return rows.show([absent])
+    rows.show(compare(cheap, 5000, None) + compare(costly, 8, 2) + compare(nested, 12, 2))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

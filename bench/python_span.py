@@ -1,81 +1,43 @@
-# python_span: what a span costs in Python, against an empty context manager of C, torch's record_function and a tracker
-# that asks psutil, all in turn in one process that records.
+# python_span: what a span costs in Python, against an empty context manager of C and torch's record_function, all in
+# turn in one process that records.
 # One thread. Must not know how a span is recorded.
 """usage: python bench/python_span.py"""
 import importlib.util
 import os
 import statistics
-import subprocess
 import sys
-import sysconfig
 import tempfile
 import time
 
+import peers
 import rows
 from figures import Figure
 
 ROUNDS, LOOPS = (7, 20000) if rows.QUICK else (41, 50000)
-HERE = os.path.dirname(os.path.abspath(__file__))
-
-
-def empty_manager(folder):
-    """An instance of the empty context manager, built for this interpreter; None: it cannot be."""
-    path = os.path.join(folder, "empty_context" + sysconfig.get_config_var("EXT_SUFFIX"))
-    command = ["cc", "-O2", "-fPIC", "-shared", "-I" + sysconfig.get_path("include"),
-               os.path.join(HERE, "empty_context.c"), "-o", path]
-    try:
-        subprocess.run(command, check=True, stderr=subprocess.PIPE)
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    spec = importlib.util.spec_from_file_location("empty_context", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.Empty()
 
 
 def subject(body, **names):
-    """A function of a number of loops that runs the body so often, and gives ns for one."""
+    """A function of a number of loops that runs the body so often, and gives ns of CPU time for one."""
     source = (f"def run(n):\n    loops = range(n)\n    from_ns = clock()\n    for _ in loops:\n        {body}\n"
               f"    return (clock() - from_ns) / n\n")
-    space = {"clock": time.perf_counter_ns, **names}
+    space = {"clock": time.thread_time_ns, **names}
     exec(source, space)
     return space["run"]
 
 
-def psutil_tracker():
-    """What seed trackers do: time and resident memory before and after, kept in a list."""
-    import contextlib
-
-    import psutil
-    process = psutil.Process()
-    kept = []
-
-    @contextlib.contextmanager
-    def track(name):
-        memory, from_s = process.memory_info().rss, time.time()
-        try:
-            yield
-        finally:
-            kept.append((name, time.time() - from_s, process.memory_info().rss - memory))
-            del kept[:-100]
-    return track
-
-
 def subjects(folder):
     import tare
-    empty = empty_manager(folder)
-    if empty is None:
+    empty_type = peers.empty_context(folder)
+    if empty_type is None:
         return None
+    empty = empty_type()
     found = {
         "loop": (subject("pass"), 1),
         "empty": (subject("with empty: pass", empty=empty), 1),
         "span": (subject("with span: pass", span=tare.span("span")), 1),
         "named": (subject("with span('named'): pass", span=tare.span), 1),
         "calls": (subject("begin(s); end(s)", begin=tare.begin, end=tare.end, s=tare.span("calls")), 1),
-        "block": (subject("with block('block', aggregate=True): pass", block=tare.Recorder(cpu=False).block), 50),
     }
-    if importlib.util.find_spec("psutil"):
-        found["psutil"] = (subject("with track('x'): pass", track=psutil_tracker()), 100)
     if importlib.util.find_spec("torch"):
         from torch.profiler import record_function
         found["torch"] = (subject("with record_function('x'): pass", record_function=record_function), 50)
@@ -115,8 +77,7 @@ def main():
     figures = [Figure("with tare.span(…) kept in a variable, against an empty one", "x", 2),
                Figure("with tare.span(\"name\"), against an empty one", "x", 2),
                Figure("tare.begin(s); tare.end(s), against an empty one", "x", 1),
-               Figure("torch's record_function, against a span", "x", 5, at_least=True),
-               Figure("a tracker by psutil, against a block with the same readings", "x", 30, at_least=True)]
+               Figure("torch's record_function, against a span", "x", 5, at_least=True)]
     with tempfile.TemporaryDirectory() as folder:
         found = subjects(folder)
         if found is None:
@@ -130,7 +91,6 @@ def main():
             ratio(figures[1], times["named"], times["empty"])
             ratio(figures[2], times["calls"], times["empty"])
             ratio(figures[3], times.get("torch"), times["named"], "torch is not installed")
-            ratio(figures[4], times.get("psutil"), times["block"], "psutil is not installed")
     rows.show(figures)
 
 

@@ -41,7 +41,7 @@ def main():
         return inside()
     added = Figure("start-up hook, added to an interpreter's start", "ms", 3)
     added_cpu = Figure("  CPU time of that", "ms", 3)
-    imported = Figure("import tare, CPU time", "ms")
+    imported = Figure("import tare, CPU time", "ms", 5)
     command = os.path.join(os.path.dirname(sys.executable), "tare")
     command = command if os.path.exists(command) else TARE
     with tempfile.TemporaryDirectory() as folder:
