@@ -2,6 +2,7 @@
  * Any thread, with the interpreter's lock. Refuses sub-interpreters: recording state is the process's.
  * Must not know what is made of the measurements. */
 #include "core.h"
+#include "torch.h"
 
 /* In this order: blocks need results, monitors need blocks. */
 static int (*const parts[])(PyObject *module) = {
@@ -20,6 +21,9 @@ static int (*const parts[])(PyObject *module) = {
     tare__py_add_laps,
     tare__py_add_lines,
     tare__py_add_call,
+    tare__py_add_torch_steps,
+    tare__py_add_torch_around,
+    tare__py_add_torch_lines,
     tare__py_add_session,
 };
 

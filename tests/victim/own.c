@@ -104,6 +104,8 @@ static void outlive(bool again)
         tell("started", (uint64_t)(start("own1.tare") == 0));
     record("after", 5);
     tell("stopped", (uint64_t)(tare_stop() == 0));
+}
+
 /* Known work to be seen from outside: 64 MiB, and time on a CPU. */
 static void busy(void)
 {

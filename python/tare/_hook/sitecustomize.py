@@ -56,6 +56,34 @@ class _Finder(object):
         return PathFinder.find_spec(name, [self.place])
 
 
+class _TorchWatch(object):
+    """Waits, first in the line of finders, for the program to import torch; then goes, and the package is told when
+    torch is whole. Nothing is imported before, and nothing of it stays to be seen."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "torch":
+            return None
+        sys.meta_path.remove(self)
+        from _frozen_importlib import _find_spec
+        spec = _find_spec(name, path)
+        loader = getattr(spec, "loader", None)
+        if hasattr(loader, "__dict__") and hasattr(loader, "exec_module"):
+            loader.exec_module = self.told(loader)
+        return spec
+
+    def told(self, loader):
+        def exec_module(module):
+            del loader.exec_module
+            loader.exec_module(module)
+            try:
+                from tare import _torch
+                _torch.attach(module)
+            except Exception:
+                if os.environ.get("TARE_VERBOSE"):
+                    sys.stderr.write("tare: torch is not watched: %s: %s\n" % sys.exc_info()[:2])
+        return exec_module
+
+
 def _leave_word(session, sentence):
     """Why this process has not joined the recording, should it never do so; shown beside it in the report."""
     stat = os.open("/proc/self/stat", os.O_RDONLY)  # a file of Python's would look for encodings and buffers first
@@ -73,6 +101,8 @@ def _greet(package, session):
         place = os.path.dirname(os.path.dirname(path))
         if place not in sys.path:
             sys.meta_path.append(_Finder(place))
+        if os.environ.get("TARE_TORCH") != "0":
+            sys.meta_path.insert(0, _TorchWatch())
         if os.environ.get("TARE_LINES"):
             from tare import lines
             lines.start_from_environment()

@@ -1,0 +1,63 @@
+/* torch: what the files that watch torch share: phases of this thread, and where the program's own code stands.
+ * Everything runs attached to the interpreter, with its lock where there is one.
+ * Must not know torch's C++ side: only what its Python shows. */
+#ifndef TARE_PYTHON_TORCH_H
+#define TARE_PYTHON_TORCH_H
+
+#include "core.h"
+
+typedef enum torch_phase { NO_PHASE, DATA, COPY, FORWARD, BACKWARD, OPTIMIZER, TORCH_PHASES } torch_phase;
+extern const char *const tare__torch_phase_names[TORCH_PHASES];
+
+/* ---- phases of the calling thread (torch_phases.c) ------------------------------------------------------ */
+/* False: another phase is open around it, and it is a part of that one. An optimizer may hold others (closures). */
+bool tare__torch_phase_begin(torch_phase phase);
+void tare__torch_phase_end(torch_phase phase); /* what was left open inside ends too */
+void tare__torch_phase_end_all(void);
+torch_phase tare__torch_phase_now(void);
+void tare__torch_phases_forked(void); /* in a child: nothing of this thread is open */
+
+/* ---- steps and epochs, from what happens (torch_steps.c) ------------------------------------------------ */
+/* A loader is asked for a batch. What it returns goes to the end. */
+typedef struct torch_fetch {
+    bool training, first, last, tells_length;
+    PyObject *loader; /* a new reference to what tells loaders apart; NULL: not known */
+} torch_fetch;
+void tare__torch_fetch_begin(PyObject *iterator, torch_fetch *fetch);
+void tare__torch_fetch_end(torch_fetch *fetch, bool got_batch); /* no exception is set, or it is kept */
+void tare__torch_forward_begins(PyObject *module);
+void tare__torch_backward_begins(void);
+void tare__torch_optimizer_begins(void);
+void tare__torch_optimizer_ended(const void *optimizer);
+uint64_t tare__torch_steps(void); /* so many have ended */
+
+/* ---- lines of the program's own code (torch_lines.c) ---------------------------------------------------- */
+/* The innermost frame that is neither torch's nor of an installed package. False: there is none. */
+typedef struct torch_line {
+    char file[512], function[96];
+    int line;
+} torch_line;
+bool tare__torch_line_here(torch_line *line);
+const char *tare__torch_base_name(const char *path);
+
+/* Keeps a raised exception apart while others may come and go. */
+typedef struct torch_raised {
+    PyObject *type, *value, *trace;
+} torch_raised;
+static inline torch_raised tare__torch_put_aside(void)
+{
+    torch_raised raised;
+    PyErr_Fetch(&raised.type, &raised.value, &raised.trace);
+    return raised;
+}
+static inline void tare__torch_put_back(torch_raised raised)
+{
+    PyErr_Restore(raised.type, raised.value, raised.trace);
+}
+
+/* Each adds one file's types and functions to the module. 0, or -1 with an exception. */
+int tare__py_add_torch_steps(PyObject *module);
+int tare__py_add_torch_around(PyObject *module);
+int tare__py_add_torch_lines(PyObject *module);
+
+#endif

@@ -1,0 +1,407 @@
+/* torch_around: stands in for functions of torch, calls them, and tells what happens: a batch is asked for, a backward
+ * runs, a copy to a device is made. A raised exception passes as if nothing were in between.
+ * Any thread, attached to the interpreter. Must not know what is made of it. */
+#include "torch.h"
+
+#include <structmember.h>
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct around around;
+typedef PyObject *call_around(around *self, PyObject *const *words, size_t n, PyObject *names);
+
+struct around {
+    PyObject_HEAD
+    PyObject *function;
+    PyObject *attributes; /* __dict__: what functools.wraps would set */
+    call_around *call;
+    const char *role;
+    vectorcallfunc vectorcall;
+};
+
+static PyTypeObject around_type;
+static __thread bool scaling __attribute__((tls_model("initial-exec"))); /* inside of a scaler's step */
+
+static PyObject *pass_on(const around *self, PyObject *const *words, size_t n, PyObject *names)
+{
+    return PyObject_Vectorcall(self->function, words, n, names);
+}
+
+/* ---- loaders ------------------------------------------------------------------------------------------- */
+static tare_site samples_site = {0, "samples", NULL, 0, TARE_KIND_NUMBER, 1, 0};
+static tare_site load_site = {0, "load samples", NULL, 0, TARE_KIND_SPAN, 1, 0};
+
+/* The first thing with a shape in a batch: tensors, lists of them, dicts of them. -1: there is none. */
+static double samples_in(PyObject *batch, int depth)
+{
+    if (PyTuple_Check(batch) || PyList_Check(batch)) {
+        PyObject *first = depth && PySequence_Fast_GET_SIZE(batch) ? PySequence_Fast_GET_ITEM(batch, 0) : NULL;
+        return first ? samples_in(first, depth - 1) : -1;
+    }
+    if (PyDict_Check(batch)) {
+        PyObject *key, *value;
+        Py_ssize_t at = 0;
+        return depth && PyDict_Next(batch, &at, &key, &value) ? samples_in(value, depth - 1) : -1;
+    }
+    PyObject *shape = PyObject_GetAttrString(batch, "shape");
+    double n = shape && PyTuple_Check(shape) && PyTuple_GET_SIZE(shape) ? PyFloat_AsDouble(PyTuple_GET_ITEM(shape, 0))
+                                                                        : -1;
+    Py_XDECREF(shape);
+    PyErr_Clear();
+    return n;
+}
+
+static PyObject *call_data(around *self, PyObject *const *words, size_t n, PyObject *names)
+{
+    torch_fetch fetch = {0};
+    if (PyVectorcall_NARGS(n) < 1)
+        return pass_on(self, words, n, names);
+    torch_phase before = tare__torch_phase_now();
+    bool nested = before != NO_PHASE && before != OPTIMIZER; /* a loader inside of a loader's dataset */
+    if (nested)
+        return pass_on(self, words, n, names);
+    tare__torch_fetch_begin(words[0], &fetch);
+    bool begun = tare__torch_phase_begin(DATA);
+    PyObject *batch = pass_on(self, words, n, names);
+    torch_raised raised = tare__torch_put_aside();
+    double samples = batch && tare_recording() ? samples_in(batch, 3) : -1;
+    if (begun && samples > 0)
+        tare_number(&samples_site, samples);
+    if (begun)
+        tare__torch_phase_end(DATA);
+    tare__torch_fetch_end(&fetch, batch != NULL);
+    tare__torch_put_back(raised);
+    return batch;
+}
+
+/* What the dataset does, in a worker or in the training process. */
+static PyObject *call_load(around *self, PyObject *const *words, size_t n, PyObject *names)
+{
+    tare__py_stack_begin(&load_site, Py_None);
+    PyObject *batch = pass_on(self, words, n, names);
+    torch_raised raised = tare__torch_put_aside();
+    tare__py_stack_end(&load_site);
+    tare__torch_put_back(raised);
+    return batch;
+}
+
+/* ---- backward and optimizers ---------------------------------------------------------------------------- */
+static PyObject *call_backward(around *self, PyObject *const *words, size_t n, PyObject *names)
+{
+    bool outermost = tare__torch_phase_now() == NO_PHASE || tare__torch_phase_now() == OPTIMIZER;
+    if (outermost)
+        tare__torch_backward_begins();
+    bool begun = outermost && tare__torch_phase_begin(BACKWARD);
+    PyObject *result = pass_on(self, words, n, names);
+    torch_raised raised = tare__torch_put_aside();
+    if (begun)
+        tare__torch_phase_end(BACKWARD);
+    tare__torch_put_back(raised);
+    return result;
+}
+
+/* GradScaler.step(optimizer): an optimizer's step, though the optimizer may be spared it. */
+static PyObject *call_scaler(around *self, PyObject *const *words, size_t n, PyObject *names)
+{
+    if (scaling || PyVectorcall_NARGS(n) < 2)
+        return pass_on(self, words, n, names);
+    tare__torch_optimizer_begins();
+    bool begun = tare__torch_phase_begin(OPTIMIZER);
+    scaling = true;
+    PyObject *result = pass_on(self, words, n, names);
+    torch_raised raised = tare__torch_put_aside();
+    scaling = false;
+    if (begun)
+        tare__torch_phase_end(OPTIMIZER);
+    tare__torch_optimizer_ended(words[1]);
+    tare__torch_put_back(raised);
+    return result;
+}
+
+static PyObject *optimizer_begin(PyObject *module, PyObject *const *words, Py_ssize_t n)
+{
+    (void)module, (void)words, (void)n;
+    if (scaling)
+        Py_RETURN_NONE;
+    if (tare__torch_phase_now() == OPTIMIZER)
+        tare__torch_phase_end(OPTIMIZER); /* one that raised never told its end */
+    tare__torch_optimizer_begins();
+    tare__torch_phase_begin(OPTIMIZER);
+    Py_RETURN_NONE;
+}
+
+static PyObject *optimizer_end(PyObject *module, PyObject *const *words, Py_ssize_t n)
+{
+    (void)module;
+    if (scaling)
+        Py_RETURN_NONE;
+    tare__torch_phase_end(OPTIMIZER);
+    if (n)
+        tare__torch_optimizer_ended(words[0]);
+    Py_RETURN_NONE;
+}
+
+/* ---- forward -------------------------------------------------------------------------------------------- */
+/* True: the outermost call of this thread, and torch_forward_end has to follow. */
+static PyObject *forward_begin(PyObject *module, PyObject *called)
+{
+    (void)module;
+    torch_phase now = tare__torch_phase_now();
+    if (__builtin_expect(now != NO_PHASE && now != OPTIMIZER, 1))
+        Py_RETURN_FALSE;
+    tare__torch_forward_begins(called);
+    return PyBool_FromLong(tare__torch_phase_begin(FORWARD));
+}
+
+static PyObject *forward_end(PyObject *module, PyObject *nothing)
+{
+    (void)module, (void)nothing;
+    tare__torch_phase_end(FORWARD);
+    Py_RETURN_NONE;
+}
+
+/* ---- devices --------------------------------------------------------------------------------------------- */
+static bool flag_of(PyObject *object, const char *name)
+{
+    PyObject *value = PyObject_GetAttrString(object, name);
+    bool on = value == Py_True;
+    Py_XDECREF(value);
+    PyErr_Clear();
+    return on;
+}
+
+/* Waits of the program for its device, at the line that waits. */
+#define SYNC_SITES 128u
+static tare_site sync_sites[SYNC_SITES];
+static uint32_t n_sync_sites;
+
+static tare_site *sync_site(const char *what)
+{
+    torch_line at;
+    char name[700];
+    if (!tare__torch_line_here(&at))
+        return NULL;
+    snprintf(name, sizeof name, "sync: %s at %s:%d", what, tare__torch_base_name(at.file), at.line);
+    for (uint32_t i = 0; i < n_sync_sites; i++)
+        if (strcmp(sync_sites[i].name, name) == 0)
+            return &sync_sites[i];
+    if (n_sync_sites == SYNC_SITES)
+        return NULL;
+    char *kept = strdup(name), *file = strdup(at.file);
+    if (!kept || !file) {
+        free(kept);
+        free(file);
+        return NULL;
+    }
+    tare_site *site = &sync_sites[n_sync_sites++];
+    *site = (tare_site){0, kept, file, (uint32_t)at.line, TARE_KIND_SPAN, 1, 0};
+    return site;
+}
+
+/* A value of a tensor on a device is asked for: the program waits until the device has it. */
+static PyObject *call_sync(around *self, PyObject *const *words, size_t n, PyObject *names)
+{
+    bool waits = PyVectorcall_NARGS(n) < 1 || flag_of(words[0], "is_cuda");
+    tare_site *site = waits && tare_recording() ? sync_site(self->role) : NULL;
+    if (!site)
+        return pass_on(self, words, n, names);
+    tare__py_stack_begin(site, Py_None);
+    PyObject *result = pass_on(self, words, n, names);
+    torch_raised raised = tare__torch_put_aside();
+    tare__py_stack_end(site);
+    tare__torch_put_back(raised);
+    return result;
+}
+
+static tare_site bytes_site = {0, "bytes", NULL, 0, TARE_KIND_NUMBER, 1, 0};
+static tare_site unpinned_site = {0, "unpinned bytes", NULL, 0, TARE_KIND_NUMBER, 1, 0};
+
+static bool names_device(PyObject *word)
+{
+    if (PyUnicode_Check(word)) {
+        const char *text = PyUnicode_AsUTF8(word);
+        PyErr_Clear();
+        return text && strncmp(text, "cuda", 4) == 0;
+    }
+    PyObject *type = PyObject_GetAttrString(word, "type"); /* of a torch.device */
+    bool device = type && PyUnicode_Check(type) && PyUnicode_CompareWithASCIIString(type, "cuda") == 0;
+    Py_XDECREF(type);
+    PyErr_Clear();
+    return device || flag_of(word, "is_cuda");
+}
+
+static bool goes_to_device(PyObject *const *words, size_t n, PyObject *names)
+{
+    Py_ssize_t plain = PyVectorcall_NARGS(n), named = names ? PyTuple_GET_SIZE(names) : 0;
+    if (plain > 1 && names_device(words[1]))
+        return true;
+    for (Py_ssize_t i = 0; i < named; i++)
+        if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "device") == 0)
+            return names_device(words[plain + i]);
+    return false;
+}
+
+static void tell_bytes(PyObject *tensor)
+{
+    PyObject *bytes = PyObject_GetAttrString(tensor, "nbytes");
+    PyObject *pinned = PyObject_CallMethod(tensor, "is_pinned", NULL);
+    double n = bytes ? PyFloat_AsDouble(bytes) : -1;
+    if (n >= 0)
+        tare_number(&bytes_site, n);
+    if (n >= 0 && pinned == Py_False)
+        tare_number(&unpinned_site, n);
+    Py_XDECREF(bytes);
+    Py_XDECREF(pinned);
+    PyErr_Clear();
+}
+
+/* Tensor.to, .cuda, .copy_: from the host to a device it is a copy, from there to the host a wait. */
+static PyObject *call_copy(around *self, PyObject *const *words, size_t n, PyObject *names)
+{
+    if (PyVectorcall_NARGS(n) < 1 || !tare_recording())
+        return pass_on(self, words, n, names);
+    bool copies = strcmp(self->role, "copy_") == 0;
+    PyObject *from = copies && PyVectorcall_NARGS(n) > 1 ? words[1] : words[0];
+    bool on_device = flag_of(from, "is_cuda");
+    bool to_device = copies ? flag_of(words[0], "is_cuda")
+                            : strcmp(self->role, "cuda") == 0 || goes_to_device(words, n, names);
+    if (on_device || !to_device || !tare__torch_phase_begin(COPY))
+        return pass_on(self, words, n, names);
+    tell_bytes(from);
+    PyObject *result = pass_on(self, words, n, names);
+    torch_raised raised = tare__torch_put_aside();
+    tare__torch_phase_end(COPY);
+    tare__torch_put_back(raised);
+    return result;
+}
+
+/* ---- the object ------------------------------------------------------------------------------------------ */
+static const struct {
+    const char *role;
+    call_around *call;
+} roles[] = {
+    {"data", call_data}, {"load", call_load}, {"backward", call_backward}, {"scaler", call_scaler},
+    {"to", call_copy},   {"cuda", call_copy}, {"copy_", call_copy},
+};
+
+static PyObject *vectorcall(PyObject *object, PyObject *const *words, size_t n, PyObject *names)
+{
+    around *self = (around *)object;
+    return self->call(self, words, n, names);
+}
+
+static PyObject *make(PyTypeObject *type, PyObject *arguments, PyObject *named)
+{
+    (void)named;
+    PyObject *function;
+    const char *role;
+    if (!PyArg_ParseTuple(arguments, "Os:TorchAround", &function, &role))
+        return NULL;
+    around *self = (around *)type->tp_alloc(type, 0);
+    PyObject *text = self ? PyUnicode_InternFromString(role) : NULL; /* for good: there are few */
+    if (!text) {
+        Py_XDECREF(self);
+        return NULL;
+    }
+    Py_INCREF(function);
+    self->function = function;
+    self->role = PyUnicode_AsUTF8(text);
+    self->call = call_sync;
+    self->vectorcall = vectorcall;
+    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
+        if (strcmp(roles[i].role, role) == 0)
+            self->call = roles[i].call;
+    return (PyObject *)self;
+}
+
+static int visit_parts(PyObject *object, visitproc visit, void *arg)
+{
+    around *self = (around *)object;
+    Py_VISIT(self->function);
+    Py_VISIT(self->attributes);
+    return 0;
+}
+
+static int clear_parts(PyObject *object)
+{
+    around *self = (around *)object;
+    Py_CLEAR(self->function);
+    Py_CLEAR(self->attributes);
+    return 0;
+}
+
+static void drop(PyObject *object)
+{
+    PyObject_GC_UnTrack(object);
+    clear_parts(object);
+    Py_TYPE(object)->tp_free(object);
+}
+
+/* As a function in a class: bound to the object. */
+static PyObject *bind(PyObject *self, PyObject *object, PyObject *type)
+{
+    (void)type;
+    if (!object || object == Py_None) {
+        Py_INCREF(self);
+        return self;
+    }
+    return PyMethod_New(self, object);
+}
+
+/* Whatever is asked of the stand-in and not its own is asked of the function: __name__, __doc__, __wrapped__ … */
+static PyObject *get(PyObject *object, PyObject *name)
+{
+    PyObject *value = PyObject_GenericGetAttr(object, name);
+    if (value || !PyErr_ExceptionMatches(PyExc_AttributeError))
+        return value;
+    PyErr_Clear();
+    return PyObject_GetAttr(((around *)object)->function, name);
+}
+
+static PyMemberDef members[] = {
+    {"__wrapped__", T_OBJECT, offsetof(around, function), READONLY, "what it stands in for"},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyTypeObject around_type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "tare._core.TorchAround",
+    .tp_doc = "Stands in for a function of torch and tells when it is called.",
+    .tp_basicsize = sizeof(around),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
+    .tp_new = make,
+    .tp_dealloc = drop,
+    .tp_traverse = visit_parts,
+    .tp_clear = clear_parts,
+    .tp_call = PyVectorcall_Call,
+    .tp_vectorcall_offset = offsetof(around, vectorcall),
+    .tp_dictoffset = offsetof(around, attributes),
+    .tp_descr_get = bind,
+    .tp_getattro = get,
+    .tp_members = members,
+};
+
+static PyMethodDef functions[] = {
+    {"torch_optimizer_begin", (PyCFunction)(void (*)(void))optimizer_begin, METH_FASTCALL,
+     "torch_optimizer_begin(optimizer, args, kwargs)\n--\n\nA hook: its step begins."},
+    {"torch_optimizer_end", (PyCFunction)(void (*)(void))optimizer_end, METH_FASTCALL,
+     "torch_optimizer_end(optimizer, args, kwargs)\n--\n\nA hook: its step has ended."},
+    {"torch_forward_begin", forward_begin, METH_O,
+     "torch_forward_begin(module)\n--\n\nTrue for the outermost one: torch_forward_end() follows."},
+    {"torch_forward_end", forward_end, METH_NOARGS, "torch_forward_end()\n--\n\nThe outermost one has ended."},
+    {NULL, NULL, 0, NULL},
+};
+
+int tare__py_add_torch_around(PyObject *module)
+{
+    if (PyType_Ready(&around_type))
+        return -1;
+    Py_INCREF(&around_type);
+    if (PyModule_AddObject(module, "TorchAround", (PyObject *)&around_type)) {
+        Py_DECREF(&around_type);
+        return -1;
+    }
+    return PyModule_AddFunctions(module, functions);
+}

@@ -1,0 +1,186 @@
+/* torch_lines: at which line of the program's own code the time goes, by phase. A ticker asks the main thread to look
+ * where it stands, at its next safe point; the time since its last look goes to that line. Nothing is interrupted.
+ * The ticker is a thread of its own that never touches Python; looks are the main thread's, with the interpreter's lock.
+ * Must not know torch. */
+#include "torch.h"
+
+#include <errno.h>
+#include <frameobject.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LOOK_EVERY_NS 20000000
+#define LINES_MAX 128u /* sites; a recorder has some 380 for all */
+
+/* ---- frames -------------------------------------------------------------------------------------------- */
+static char library[512]; /* the folder of the interpreter's own modules, with a slash */
+
+const char *tare__torch_base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static bool is_installed(const char *file)
+{
+    return strstr(file, "/site-packages/") || strstr(file, "/dist-packages/") || file[0] == '<' ||
+           (library[0] && strncmp(file, library, strlen(library)) == 0);
+}
+
+static PyCodeObject *code_of(PyFrameObject *frame)
+{
+    return PyFrame_GetCode(frame); /* a new reference */
+}
+
+static void copy_text(PyObject *text, char *out, size_t room)
+{
+    const char *bytes = text ? PyUnicode_AsUTF8(text) : NULL;
+    PyErr_Clear();
+    snprintf(out, room, "%s", bytes ? bytes : "");
+}
+
+bool tare__torch_line_here(torch_line *line)
+{
+    PyFrameObject *frame = PyEval_GetFrame(); /* borrowed */
+    bool found = false;
+    Py_XINCREF(frame);
+    while (frame && !found) {
+        PyCodeObject *code = code_of(frame);
+        copy_text(code->co_filename, line->file, sizeof line->file);
+        found = line->file[0] && !is_installed(line->file);
+        if (found) {
+            copy_text(code->co_name, line->function, sizeof line->function);
+            line->line = PyFrame_GetLineNumber(frame);
+        }
+        Py_DECREF(code);
+        PyFrameObject *back = PyFrame_GetBack(frame);
+        Py_DECREF(frame);
+        frame = back;
+    }
+    Py_XDECREF(frame);
+    return found;
+}
+
+/* ---- sites --------------------------------------------------------------------------------------------- */
+static tare_site sites[LINES_MAX];
+static uint32_t n_sites;
+
+static bool is_site(const tare_site *site, const char *name, const torch_line *line)
+{
+    return site->line == (uint32_t)line->line && strcmp(site->name, name) == 0 && strcmp(site->file, line->file) == 0;
+}
+
+/* "data @ train.py:23 __getitem__": the phase for rules, the rest for people. */
+static tare_site *site_of(const torch_line *line, torch_phase phase)
+{
+    char name[700];
+    snprintf(name, sizeof name, "%s @ %s:%d %s", phase ? tare__torch_phase_names[phase] : "other",
+             tare__torch_base_name(line->file), line->line, line->function);
+    for (uint32_t i = 0; i < n_sites; i++)
+        if (is_site(&sites[i], name, line))
+            return &sites[i];
+    char *kept = n_sites < LINES_MAX ? strdup(name) : NULL, *file = kept ? strdup(line->file) : NULL;
+    if (!file) {
+        free(kept);
+        return NULL;
+    }
+    sites[n_sites] = (tare_site){0, kept, file, (uint32_t)line->line, TARE_KIND_AGGREGATE, 1, 0};
+    return &sites[n_sites++];
+}
+
+/* ---- looking ------------------------------------------------------------------------------------------- */
+static pthread_t ticker;
+static pid_t ticking; /* the process that has one; 0: none */
+static atomic_bool asked, ends;
+static uint64_t last_look;
+
+static int look(void *nothing)
+{
+    (void)nothing;
+    int saved_errno = errno;
+    torch_raised raised = tare__torch_put_aside();
+    torch_line line;
+    uint64_t from = last_look;
+    last_look = tare_aggregate_begin();
+    atomic_store(&asked, false);
+    if (from && last_look && tare__torch_line_here(&line)) {
+        tare_site *site = site_of(&line, tare__torch_phase_now());
+        if (site)
+            tare_aggregate_end(site, from);
+    }
+    tare__torch_put_back(raised);
+    errno = saved_errno;
+    return 0;
+}
+
+static void *tick(void *nothing)
+{
+    struct timespec pause = {0, LOOK_EVERY_NS};
+    while (!atomic_load(&ends)) {
+        nanosleep(&pause, NULL);
+        if (tare_recording() && !atomic_exchange(&asked, true) && Py_AddPendingCall(look, NULL) != 0)
+            atomic_store(&asked, false);
+    }
+    return nothing;
+}
+
+PyDoc_STRVAR(start_doc, "torch_lines_start(library)\n--\n\nFrom now on lines are looked at, in this process; files "
+                        "below the folder `library` are not the program's own.");
+static PyObject *start(PyObject *module, PyObject *folder)
+{
+    (void)module;
+    copy_text(folder, library, sizeof library);
+    if (ticking == getpid())
+        Py_RETURN_NONE;
+    atomic_store(&ends, false);
+    atomic_store(&asked, false);
+    last_look = 0;
+    sigset_t all, before; /* signals are the program's threads' */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool made = pthread_create(&ticker, NULL, tick, NULL) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    ticking = made ? getpid() : 0;
+    return PyBool_FromLong(made);
+}
+
+static PyObject *stop(PyObject *module, PyObject *nothing)
+{
+    (void)module, (void)nothing;
+    if (ticking != getpid())
+        Py_RETURN_NONE;
+    atomic_store(&ends, true);
+    ticking = 0;
+    Py_BEGIN_ALLOW_THREADS
+    pthread_join(ticker, NULL);
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(here_doc, "torch_line_here()\n--\n\n(file, line, function) of the innermost frame of the program's own "
+                       "code; None: there is none.");
+static PyObject *here(PyObject *module, PyObject *nothing)
+{
+    (void)module, (void)nothing;
+    torch_line line;
+    if (!tare__torch_line_here(&line))
+        Py_RETURN_NONE;
+    return Py_BuildValue("sis", line.file, line.line, line.function);
+}
+
+static PyMethodDef functions[] = {
+    {"torch_lines_start", start, METH_O, start_doc},
+    {"torch_lines_stop", stop, METH_NOARGS, "torch_lines_stop()\n--\n\nNo more looks."},
+    {"torch_line_here", here, METH_NOARGS, here_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+int tare__py_add_torch_lines(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions);
+}

@@ -1,0 +1,386 @@
+/* torch_steps: finds the training loop's steps and epochs in what happens: batches, forwards, backwards, optimizer
+ * steps. One thread trains, the first that does; others have phases but no steps.
+ * Attached to the interpreter, with its lock. Must not know how any of it was noticed. */
+#include "torch.h"
+
+#include <string.h>
+
+#define OPTIMIZERS_MAX 16u
+
+static tare_site step_site = {0, "step", NULL, 0, TARE_KIND_STEP, 1, 0};
+static tare_site epoch_site = {0, "epoch", NULL, 0, TARE_KIND_EPOCH, 1, 0};
+static tare_site index_site = {0, "index", NULL, 0, TARE_KIND_NUMBER, 1, 0};
+
+static struct {
+    bool set_up;
+    unsigned long thread;     /* that trains; 0: none yet */
+    bool step_open, epoch_open;
+    bool exhausted;           /* the epoch's loader has no more batches: the epoch ends with its step */
+    bool fetched;             /* the open step asked a loader for a batch */
+    uint64_t steps, epochs;   /* that have ended */
+    PyObject *model;          /* weak reference to what was last seen to train; NULL: nothing yet */
+    PyObject *epoch_loader;   /* whose batches the open epoch is of, or the next one will be */
+    const void *stepped[OPTIMIZERS_MAX]; /* in the open step */
+    unsigned n_stepped;
+    unsigned optimizers;      /* that exist, or of which we know that they step */
+    /* what is asked for */
+    PyObject *grad_enabled;   /* torch.is_grad_enabled */
+    uint64_t from_step, to_step; /* to: the first one left out; UINT64_MAX: all */
+    uint64_t every_epochs;    /* 0: all */
+    bool paused;              /* by us */
+} loop = {.to_step = UINT64_MAX};
+
+/* ---- what is recorded --------------------------------------------------------------------------------- */
+/* The index that a step under way has, or the next one. */
+static bool wanted_now(void)
+{
+    if (loop.every_epochs && loop.epochs % loop.every_epochs != 0)
+        return false;
+    return loop.steps >= loop.from_step && loop.steps < loop.to_step;
+}
+
+static void follow_window(void)
+{
+    bool wanted = wanted_now();
+    if (wanted == !loop.paused)
+        return;
+    if (wanted)
+        tare_resume();
+    else
+        tare_pause();
+    loop.paused = !wanted;
+}
+
+static void begin_indexed(tare_site *site, uint64_t index)
+{
+    tare__py_stack_begin(site, Py_None);
+    tare_number(&index_site, (double)index);
+}
+
+static void begin_step(void)
+{
+    if (loop.step_open)
+        return;
+    follow_window();
+    begin_indexed(&step_site, loop.steps);
+    loop.step_open = true;
+    loop.fetched = false;
+    loop.n_stepped = 0;
+}
+
+static void end_step(void)
+{
+    if (!loop.step_open)
+        return;
+    tare__py_stack_end(&step_site);
+    loop.step_open = false;
+    loop.n_stepped = 0;
+    loop.steps++;
+    follow_window();
+}
+
+static void begin_epoch(void)
+{
+    if (loop.epoch_open)
+        return;
+    follow_window();
+    begin_indexed(&epoch_site, loop.epochs);
+    loop.epoch_open = true;
+    loop.exhausted = false;
+}
+
+static void end_epoch(void)
+{
+    if (!loop.epoch_open)
+        return;
+    end_step();
+    tare__py_stack_end(&epoch_site);
+    loop.epoch_open = false;
+    loop.exhausted = false;
+    loop.epochs++;
+    follow_window();
+}
+
+uint64_t tare__torch_steps(void)
+{
+    return loop.steps;
+}
+
+/* ---- what is asked of Python -------------------------------------------------------------------------- */
+static bool ours(void)
+{
+    return loop.set_up && (!loop.thread || loop.thread == PyThread_get_thread_ident());
+}
+
+static bool is_true(PyObject *object, const char *name, bool otherwise)
+{
+    PyObject *value = PyObject_GetAttrString(object, name);
+    int truth = value ? PyObject_IsTrue(value) : -1;
+    Py_XDECREF(value);
+    PyErr_Clear();
+    return truth < 0 ? otherwise : truth;
+}
+
+static bool gradients(void)
+{
+    PyObject *value = loop.grad_enabled ? PyObject_CallNoArgs(loop.grad_enabled) : NULL;
+    bool on = value != Py_False;
+    Py_XDECREF(value);
+    PyErr_Clear();
+    return on;
+}
+
+/* The model that trains, a new reference; NULL: none is known, or it is gone. */
+static PyObject *model(void)
+{
+    PyObject *found = loop.model ? PyObject_CallNoArgs(loop.model) : NULL;
+    PyErr_Clear();
+    if (found == Py_None)
+        Py_CLEAR(found);
+    return found;
+}
+
+/* A loss is a module too, and trains for ever: only one with parameters tells what the program does. */
+static bool has_parameters(PyObject *module)
+{
+    PyObject *all = PyObject_CallMethod(module, "parameters", NULL);
+    PyObject *first = all ? PyIter_Next(all) : NULL;
+    bool any = first != NULL;
+    Py_XDECREF(first);
+    Py_XDECREF(all);
+    PyErr_Clear();
+    return any;
+}
+
+static void keep_model(PyObject *module)
+{
+    PyObject *weak = PyWeakref_NewRef(module, NULL);
+    PyErr_Clear();
+    if (!weak)
+        return;
+    Py_XDECREF(loop.model);
+    loop.model = weak;
+}
+
+static bool evaluating(void)
+{
+    if (!gradients())
+        return true;
+    PyObject *trained = model();
+    bool evaluates = trained && !is_true(trained, "training", true);
+    Py_XDECREF(trained);
+    return evaluates;
+}
+
+static Py_ssize_t number_of(PyObject *object, const char *name)
+{
+    PyObject *value = PyObject_GetAttrString(object, name);
+    Py_ssize_t number = value && PyLong_Check(value) ? PyLong_AsSsize_t(value) : -1;
+    Py_XDECREF(value);
+    PyErr_Clear();
+    return number;
+}
+
+/* ---- batches ------------------------------------------------------------------------------------------ */
+/* What is left of a finished round goes no further: evaluation and the next batch are not of this step. */
+static void end_finished_step(void)
+{
+    if (loop.step_open && loop.n_stepped)
+        end_step();
+    if (loop.exhausted && !loop.step_open)
+        end_epoch();
+}
+
+static void describe(PyObject *iterator, torch_fetch *fetch)
+{
+    Py_ssize_t yielded = number_of(iterator, "_num_yielded");
+    fetch->first = yielded == 0;
+    fetch->loader = PyObject_GetAttrString(iterator, "_index_sampler");
+    PyErr_Clear();
+    /* An iterable dataset's length is a promise; a sampler's is what will come. */
+    Py_ssize_t length = fetch->loader && number_of(iterator, "_dataset_kind") == 0 ? PyObject_Size(fetch->loader) : -1;
+    PyErr_Clear();
+    fetch->tells_length = length >= 0 && yielded >= 0;
+    fetch->last = fetch->tells_length && yielded >= length;
+}
+
+void tare__torch_fetch_begin(PyObject *iterator, torch_fetch *fetch)
+{
+    memset(fetch, 0, sizeof *fetch);
+    tare__torch_phase_end_all();
+    if (!ours())
+        return;
+    describe(iterator, fetch);
+    bool known = loop.model != NULL;
+    fetch->training = known && !evaluating();
+    end_finished_step();
+    if (!known && fetch->first && gradients()) { /* the first batch ever: what it is for, the forward will tell */
+        Py_XINCREF(fetch->loader);
+        Py_XSETREF(loop.epoch_loader, fetch->loader);
+    }
+    if (!fetch->training)
+        return;
+    if (fetch->first && (!loop.epoch_open || loop.epoch_loader == fetch->loader)) {
+        end_epoch();
+        Py_XINCREF(fetch->loader);
+        Py_XSETREF(loop.epoch_loader, fetch->loader);
+        begin_epoch();
+    }
+    if (!loop.step_open && fetch->tells_length && !fetch->last)
+        begin_step();
+}
+
+void tare__torch_fetch_end(torch_fetch *fetch, bool got_batch)
+{
+    if (fetch->training && got_batch) {
+        begin_step(); /* where the length is not told, only now is it known that there is one */
+        loop.fetched = true;
+    } else if (fetch->training && fetch->loader == loop.epoch_loader) {
+        loop.exhausted = true;
+        end_finished_step();
+    }
+    Py_CLEAR(fetch->loader);
+}
+
+/* ---- compute ------------------------------------------------------------------------------------------ */
+static void begin_training(void)
+{
+    loop.thread = PyThread_get_thread_ident();
+    if (loop.epoch_loader && !loop.epoch_open && loop.epochs == 0)
+        begin_epoch();
+    begin_step();
+}
+
+void tare__torch_forward_begins(PyObject *module)
+{
+    if (!ours() || (loop.step_open && !loop.n_stepped))
+        return; /* nothing to decide: the cheap way for all but the first of a step */
+    if (!gradients() || !is_true(module, "training", true)) {
+        end_finished_step();
+        return;
+    }
+    if (loop.step_open || !has_parameters(module))
+        return;
+    keep_model(module);
+    begin_training();
+}
+
+void tare__torch_backward_begins(void)
+{
+    if (ours() && !loop.step_open)
+        begin_training();
+}
+
+void tare__torch_optimizer_begins(void)
+{
+    if (ours() && !loop.step_open)
+        begin_training();
+}
+
+static bool stepped_again(const void *optimizer)
+{
+    for (unsigned i = 0; i < loop.n_stepped; i++)
+        if (loop.stepped[i] == optimizer)
+            return true;
+    if (loop.n_stepped < OPTIMIZERS_MAX)
+        loop.stepped[loop.n_stepped++] = optimizer;
+    return false;
+}
+
+/* A round is over when every optimizer that there is has stepped: a GAN's two make one step. With a loader, the next
+ * batch ends it at the latest; without one, an optimizer that steps twice tells that the others never will. */
+void tare__torch_optimizer_ended(const void *optimizer)
+{
+    if (!ours() || !loop.step_open)
+        return;
+    if (stepped_again(optimizer) && !loop.fetched)
+        loop.optimizers = loop.n_stepped;
+    if (loop.n_stepped >= loop.optimizers)
+        end_finished_step();
+}
+
+/* ---- for Python ------------------------------------------------------------------------------------------ */
+PyDoc_STRVAR(setup_doc, "torch_setup(is_grad_enabled, from_step, to_step, every_epochs)\n--\n\n"
+                        "From now on steps and epochs are found. to_step: -1 for no end; every_epochs: 0 for all.");
+static PyObject *setup(PyObject *module, PyObject *arguments)
+{
+    (void)module;
+    PyObject *grad_enabled;
+    unsigned long long from, every;
+    long long to;
+    if (!PyArg_ParseTuple(arguments, "OKLK:torch_setup", &grad_enabled, &from, &to, &every))
+        return NULL;
+    Py_INCREF(grad_enabled);
+    Py_XSETREF(loop.grad_enabled, grad_enabled);
+    loop.from_step = from;
+    loop.to_step = to < 0 ? UINT64_MAX : (uint64_t)to;
+    loop.every_epochs = every;
+    loop.set_up = true;
+    follow_window();
+    Py_RETURN_NONE;
+}
+
+static PyObject *optimizers(PyObject *module, PyObject *object)
+{
+    (void)module;
+    long n = PyLong_AsLong(object);
+    if (n == -1 && PyErr_Occurred())
+        return NULL;
+    loop.optimizers = n > 0 ? (unsigned)n : 0;
+    Py_RETURN_NONE;
+}
+
+static PyObject *counts(PyObject *module, PyObject *nothing)
+{
+    (void)module, (void)nothing;
+    return Py_BuildValue("KK", (unsigned long long)loop.steps, (unsigned long long)loop.epochs);
+}
+
+/* What was counted is told at the end, where only a part was recorded. */
+static PyObject *finish(PyObject *module, PyObject *nothing)
+{
+    (void)module, (void)nothing;
+    if (!ours())
+        Py_RETURN_NONE;
+    tare__torch_phase_end_all();
+    if (loop.step_open && loop.n_stepped)
+        end_step();
+    if (loop.epoch_open && !loop.step_open)
+        end_epoch();
+    if (loop.every_epochs || loop.from_step || loop.to_step != UINT64_MAX) {
+        if (loop.paused)
+            tare_resume();
+        tare_counter_name("torch.steps", (double)loop.steps);
+        tare_counter_name("torch.epochs", (double)loop.epochs);
+    }
+    loop.set_up = false;
+    Py_RETURN_NONE;
+}
+
+/* A child of the training process: a loader's worker, or a program of its own. */
+static PyObject *forked(PyObject *module, PyObject *nothing)
+{
+    (void)module, (void)nothing;
+    tare__torch_phases_forked();
+    if (loop.paused)
+        tare_resume();
+    loop.paused = loop.step_open = loop.epoch_open = loop.exhausted = false;
+    loop.thread = 0;
+    loop.from_step = loop.every_epochs = 0;
+    loop.to_step = UINT64_MAX;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"torch_setup", setup, METH_VARARGS, setup_doc},
+    {"torch_optimizers", optimizers, METH_O, "torch_optimizers(n)\n--\n\nSo many optimizers exist."},
+    {"torch_counts", counts, METH_NOARGS, "torch_counts()\n--\n\n(steps, epochs) that have ended."},
+    {"torch_finish", finish, METH_NOARGS, "torch_finish()\n--\n\nThe program ends."},
+    {"torch_forked", forked, METH_NOARGS, "torch_forked()\n--\n\nThis is a child now."},
+    {NULL, NULL, 0, NULL},
+};
+
+int tare__py_add_torch_steps(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions);
+}
