@@ -15,11 +15,14 @@ static struct {
     bool set_up;
     unsigned long thread;     /* that trains; 0: none yet */
     bool step_open, epoch_open;
+    bool expected;            /* the epoch of a loader whose first batch was asked for before anything trained */
     bool exhausted;           /* the epoch's loader has no more batches: the epoch ends with its step */
     bool fetched;             /* the open step asked a loader for a batch */
     uint64_t steps, epochs;   /* that have ended */
+    bool wants_model;         /* a step began, by an optimizer or a backward, and no model is known */
     PyObject *model;          /* weak reference to what was last seen to train; NULL: nothing yet */
     PyObject *epoch_loader;   /* whose batches the open epoch is of, or the next one will be */
+    PyObject *epoch_iterator; /* weak reference: when it is gone, nobody will ask for more of them */
     const void *stepped[OPTIMIZERS_MAX]; /* in the open step */
     unsigned n_stepped;
     unsigned optimizers;      /* that exist, or of which we know that they step */
@@ -51,6 +54,16 @@ static void follow_window(void)
     loop.paused = !wanted;
 }
 
+/* What a weak reference refers to, a new reference; NULL: there is none, or it is gone. */
+static PyObject *alive(PyObject *weak)
+{
+    PyObject *found = weak ? PyObject_CallNoArgs(weak) : NULL;
+    PyErr_Clear();
+    if (found == Py_None)
+        Py_CLEAR(found);
+    return found;
+}
+
 static void begin_indexed(tare_site *site, uint64_t index)
 {
     tare__py_stack_begin(site, Py_None);
@@ -66,6 +79,9 @@ static void begin_step(void)
     loop.step_open = true;
     loop.fetched = false;
     loop.n_stepped = 0;
+    PyObject *trained = alive(loop.model);
+    loop.wants_model = !trained;
+    Py_XDECREF(trained);
 }
 
 static void end_step(void)
@@ -86,7 +102,7 @@ static void begin_epoch(void)
     follow_window();
     begin_indexed(&epoch_site, loop.epochs);
     loop.epoch_open = true;
-    loop.exhausted = false;
+    loop.exhausted = loop.expected = false;
 }
 
 static void end_epoch(void)
@@ -130,16 +146,6 @@ static bool gradients(void)
     return on;
 }
 
-/* The model that trains, a new reference; NULL: none is known, or it is gone. */
-static PyObject *model(void)
-{
-    PyObject *found = loop.model ? PyObject_CallNoArgs(loop.model) : NULL;
-    PyErr_Clear();
-    if (found == Py_None)
-        Py_CLEAR(found);
-    return found;
-}
-
 /* A loss is a module too, and trains for ever: only one with parameters tells what the program does. */
 static bool has_parameters(PyObject *module)
 {
@@ -158,18 +164,17 @@ static void keep_model(PyObject *module)
     PyErr_Clear();
     if (!weak)
         return;
-    Py_XDECREF(loop.model);
-    loop.model = weak;
+    Py_XSETREF(loop.model, weak);
+    loop.wants_model = false;
 }
 
-static bool evaluating(void)
+/* Whether a batch that is asked for now will be trained on, by the model that was last seen to train. */
+static bool trains(void)
 {
-    if (!gradients())
-        return true;
-    PyObject *trained = model();
-    bool evaluates = trained && !is_true(trained, "training", true);
+    PyObject *trained = gradients() ? alive(loop.model) : NULL;
+    bool training = trained && is_true(trained, "training", false);
     Py_XDECREF(trained);
-    return evaluates;
+    return training;
 }
 
 static Py_ssize_t number_of(PyObject *object, const char *name)
@@ -189,6 +194,21 @@ static void end_finished_step(void)
         end_step();
     if (loop.exhausted && !loop.step_open)
         end_epoch();
+}
+
+static bool is_deserted(void)
+{
+    PyObject *iterator = alive(loop.epoch_iterator);
+    Py_XDECREF(iterator);
+    return loop.epoch_iterator && !iterator;
+}
+
+static void take_loader(PyObject *iterator, PyObject *loader)
+{
+    Py_XINCREF(loader);
+    Py_XSETREF(loop.epoch_loader, loader);
+    Py_XSETREF(loop.epoch_iterator, PyWeakref_NewRef(iterator, NULL));
+    PyErr_Clear();
 }
 
 static void describe(PyObject *iterator, torch_fetch *fetch)
@@ -211,19 +231,21 @@ void tare__torch_fetch_begin(PyObject *iterator, torch_fetch *fetch)
     if (!ours())
         return;
     describe(iterator, fetch);
-    bool known = loop.model != NULL;
-    fetch->training = known && !evaluating();
+    fetch->training = trains();
     end_finished_step();
-    if (!known && fetch->first && gradients()) { /* the first batch ever: what it is for, the forward will tell */
-        Py_XINCREF(fetch->loader);
-        Py_XSETREF(loop.epoch_loader, fetch->loader);
-    }
-    if (!fetch->training)
+    bool deserted = is_deserted();
+    if (deserted) /* a loop that was left in the middle; a step that asked for a batch and did no more goes with it */
+        end_epoch();
+    if (!fetch->training) {
+        if (fetch->first && !loop.epoch_open && (!loop.expected || deserted) && gradients()) {
+            take_loader(iterator, fetch->loader); /* what the batch is for, the forward will tell */
+            loop.expected = true;
+        }
         return;
+    }
     if (fetch->first && (!loop.epoch_open || loop.epoch_loader == fetch->loader)) {
         end_epoch();
-        Py_XINCREF(fetch->loader);
-        Py_XSETREF(loop.epoch_loader, fetch->loader);
+        take_loader(iterator, fetch->loader);
         begin_epoch();
     }
     if (!loop.step_open && fetch->tells_length && !fetch->last)
@@ -235,7 +257,7 @@ void tare__torch_fetch_end(torch_fetch *fetch, bool got_batch)
     if (fetch->training && got_batch) {
         begin_step(); /* where the length is not told, only now is it known that there is one */
         loop.fetched = true;
-    } else if (fetch->training && fetch->loader == loop.epoch_loader) {
+    } else if (!got_batch && loop.epoch_open && fetch->loader == loop.epoch_loader) {
         loop.exhausted = true;
         end_finished_step();
     }
@@ -246,23 +268,24 @@ void tare__torch_fetch_end(torch_fetch *fetch, bool got_batch)
 static void begin_training(void)
 {
     loop.thread = PyThread_get_thread_ident();
-    if (loop.epoch_loader && !loop.epoch_open && loop.epochs == 0)
+    if (loop.expected)
         begin_epoch();
     begin_step();
 }
 
 void tare__torch_forward_begins(PyObject *module)
 {
-    if (!ours() || (loop.step_open && !loop.n_stepped))
+    if (!ours() || (loop.step_open && !loop.n_stepped && !loop.wants_model))
         return; /* nothing to decide: the cheap way for all but the first of a step */
     if (!gradients() || !is_true(module, "training", true)) {
         end_finished_step();
         return;
     }
-    if (loop.step_open || !has_parameters(module))
+    if ((loop.step_open && !loop.wants_model) || !has_parameters(module))
         return;
     keep_model(module);
-    begin_training();
+    if (!loop.step_open)
+        begin_training();
 }
 
 void tare__torch_backward_begins(void)
