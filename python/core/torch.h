@@ -15,6 +15,7 @@ bool tare__torch_phase_begin(torch_phase phase);
 void tare__torch_phase_end(torch_phase phase); /* what was left open inside ends too */
 void tare__torch_phase_end_all(void);
 torch_phase tare__torch_phase_now(void);
+bool tare__torch_loading(void); /* a dataset works, whoever waits for it (torch_around.c) */
 void tare__torch_phases_forked(void); /* in a child: nothing of this thread is open */
 
 /* ---- steps and epochs, from what happens (torch_steps.c) ------------------------------------------------ */
@@ -30,6 +31,9 @@ void tare__torch_backward_begins(void);
 void tare__torch_optimizer_begins(void);
 void tare__torch_optimizer_ended(const void *optimizer);
 uint64_t tare__torch_steps(void); /* so many have ended */
+
+/* ---- losses and their graphs (torch_graph.c) ------------------------------------------------------------- */
+void tare__torch_backward_from(PyObject *outputs);
 
 /* ---- lines of the program's own code (torch_lines.c) ---------------------------------------------------- */
 /* The innermost frame that is neither torch's nor of an installed package. False: there is none. */
@@ -59,5 +63,6 @@ static inline void tare__torch_put_back(torch_raised raised)
 int tare__py_add_torch_steps(PyObject *module);
 int tare__py_add_torch_around(PyObject *module);
 int tare__py_add_torch_lines(PyObject *module);
+int tare__py_add_torch_graph(PyObject *module);
 
 #endif

@@ -76,12 +76,21 @@ static PyObject *call_data(around *self, PyObject *const *words, size_t n, PyObj
     return batch;
 }
 
+static __thread bool loading __attribute__((tls_model("initial-exec")));
+
+bool tare__torch_loading(void)
+{
+    return loading;
+}
+
 /* What the dataset does, in a worker or in the training process. */
 static PyObject *call_load(around *self, PyObject *const *words, size_t n, PyObject *names)
 {
     tare__py_stack_begin(&load_site, Py_None);
+    loading = true;
     PyObject *batch = pass_on(self, words, n, names);
     torch_raised raised = tare__torch_put_aside();
+    loading = false;
     tare__py_stack_end(&load_site);
     tare__torch_put_back(raised);
     return batch;
@@ -91,8 +100,11 @@ static PyObject *call_load(around *self, PyObject *const *words, size_t n, PyObj
 static PyObject *call_backward(around *self, PyObject *const *words, size_t n, PyObject *names)
 {
     bool outermost = tare__torch_phase_now() == NO_PHASE || tare__torch_phase_now() == OPTIMIZER;
-    if (outermost)
+    if (outermost) {
         tare__torch_backward_begins();
+        if (PyVectorcall_NARGS(n) > 0)
+            tare__torch_backward_from(words[0]);
+    }
     bool begun = outermost && tare__torch_phase_begin(BACKWARD);
     PyObject *result = pass_on(self, words, n, names);
     torch_raised raised = tare__torch_put_aside();

@@ -79,8 +79,9 @@ static bool is_site(const tare_site *site, const char *name, const torch_line *l
 static tare_site *site_of(const torch_line *line, torch_phase phase)
 {
     char name[700];
-    snprintf(name, sizeof name, "%s @ %s:%d %s", phase ? tare__torch_phase_names[phase] : "other",
-             tare__torch_base_name(line->file), line->line, line->function);
+    const char *doing = phase ? tare__torch_phase_names[phase] : tare__torch_loading() ? "load" : "other";
+    snprintf(name, sizeof name, "%s @ %s:%d %s", doing, tare__torch_base_name(line->file), line->line,
+             line->function);
     for (uint32_t i = 0; i < n_sites; i++)
         if (is_site(&sites[i], name, line))
             return &sites[i];

@@ -82,7 +82,21 @@
     L(LOADING, 0.30)           /* of the steps */                                                                 \
     L(FORWARD, 0.50)                                                                                              \
     L(BACKWARD, 0.40)                                                                                             \
-    L(DROPPED_CRITICAL, 0.50)  /* of all spans */
+    L(DROPPED_CRITICAL, 0.50)  /* of all spans */                                                                 \
+    /* torch */                                                                                                   \
+    L(WAITS_FOR_DATA, 0.15)    /* of the steps */                                                                 \
+    L(SINGLE_WORKER, 0.05)     /* of the steps, waiting for one worker or none */                                 \
+    L(COPIES, 0.02)            /* of the steps */                                                                 \
+    L(UNPINNED, 0.50)          /* of what was copied */                                                           \
+    L(SYNC, 0.05)              /* of the steps, blocked */                                                        \
+    L(SMALL_OPERATOR, 30e3)    /* ns: what starting one costs is then most of it */                               \
+    L(MANY_OPERATORS, 200)     /* in a step */                                                                    \
+    L(SMALL_SHARE, 0.50)       /* of the steps: forward and backward */                                           \
+    L(FP32, 0.50)              /* of the steps: forward and backward */                                           \
+    L(RECOMPILES, 2)                                                                                              \
+    L(RECOMPILING, 0.02)       /* of the run */                                                                   \
+    L(OPTIMIZER, 0.15)         /* of the steps */                                                                 \
+    L(GRAPH_GROWTH, 2)         /* times its first size */
 
 typedef enum rule_limit {
 #define TARE__LIMIT_ID(id, value) LIMIT_##id,
@@ -183,6 +197,18 @@ void tare__rule_forward(findings *out, const tare__analysis *of);
 void tare__rule_backward(findings *out, const tare__analysis *of);
 void tare__rule_first_step(findings *out, const tare__analysis *of);
 void tare__rule_step_variance(findings *out, const tare__analysis *of);
+void tare__rule_loader_bound(findings *out, const tare__analysis *of);
+void tare__rule_single_worker(findings *out, const tare__analysis *of);
+void tare__rule_unpinned(findings *out, const tare__analysis *of);
+void tare__rule_sync_points(findings *out, const tare__analysis *of);
+void tare__rule_small_operators(findings *out, const tare__analysis *of);
+void tare__rule_fp32(findings *out, const tare__analysis *of);
+void tare__rule_recompiles(findings *out, const tare__analysis *of);
+void tare__rule_unfused(findings *out, const tare__analysis *of);
+void tare__rule_kept_losses(findings *out, const tare__analysis *of);
+void tare__rule_growing_graph(findings *out, const tare__analysis *of);
+/* Adds who set torch's threads, and where, to a finding on threads. */
+void tare__torch_say_threads(findings *out, tare__finding *finding, const tare__analysis *of);
 
 /* All built-in rules, then the user's, into analysis->findings, worst first. 0 or TARE_E_MEMORY. */
 int tare__analyze_findings(tare__analysis *analysis, const tare__rules *rules);

@@ -1,0 +1,69 @@
+/* torch_graph: remembers, weakly, the last few losses that a backward began from, and asks Python to look at them now
+ * and then: are they still there, and how large was the graph?
+ * Attached to the interpreter, with its lock. Must not know what is made of the answer. */
+#include "torch.h"
+
+#define KEPT 16u
+
+static PyObject *roots[KEPT]; /* weak references */
+static unsigned n_roots;
+static uint64_t backwards;
+static PyObject *look; /* look(number of the backward, losses of before that still live, this one); NULL: nobody */
+
+static PyObject *living(void)
+{
+    PyObject *list = PyList_New(0);
+    for (unsigned i = 0; list && i < n_roots; i++) {
+        PyObject *root = PyObject_CallNoArgs(roots[i]);
+        if (root && root != Py_None && PyList_Append(list, root))
+            Py_CLEAR(list);
+        Py_XDECREF(root);
+    }
+    for (unsigned i = 0; i < n_roots; i++)
+        Py_CLEAR(roots[i]);
+    n_roots = 0;
+    return list;
+}
+
+static void ask(PyObject *root)
+{
+    PyObject *before = living();
+    PyObject *answer = before ? PyObject_CallFunction(look, "KOO", (unsigned long long)backwards, before, root) : NULL;
+    Py_XDECREF(answer);
+    Py_XDECREF(before);
+    PyErr_Clear();
+}
+
+/* What autograd is given to begin from: a tuple of tensors. */
+void tare__torch_backward_from(PyObject *outputs)
+{
+    if (!look || !PyTuple_Check(outputs) || PyTuple_GET_SIZE(outputs) == 0 || !tare_recording())
+        return;
+    PyObject *root = PyTuple_GET_ITEM(outputs, 0);
+    backwards++;
+    if (n_roots == KEPT)
+        ask(root);
+    PyObject *weak = n_roots < KEPT ? PyWeakref_NewRef(root, NULL) : NULL;
+    if (weak)
+        roots[n_roots++] = weak;
+    PyErr_Clear();
+}
+
+static PyObject *watch(PyObject *module, PyObject *function)
+{
+    (void)module;
+    Py_INCREF(function);
+    Py_XSETREF(look, function);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"torch_graph_watch", watch, METH_O,
+     "torch_graph_watch(look)\n--\n\nlook(number, losses that still live, loss) is called at some backwards."},
+    {NULL, NULL, 0, NULL},
+};
+
+int tare__py_add_torch_graph(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions);
+}

@@ -1,0 +1,58 @@
+"""torch.compile: compilations as spans, and apart from them compilations of what was compiled before."""
+import sys
+
+from .. import _core
+
+_MODULE = "torch._dynamo.callback"
+
+
+def _name(arguments):
+    """A compile id ends in how often that frame was compiled before: 0/0 is the first time, 0/1 a recompilation."""
+    again = str(getattr(arguments, "compile_id", "")).rpartition("/")[2].partition("_")[0]
+    return "torch.recompile" if again.isdigit() and int(again) > 0 else "torch.compile"
+
+
+def _watch(module):
+    handler = module.callback_handler
+    open_now = []
+
+    def begin(arguments=None):
+        open_now.append(_core.span(_name(arguments)))
+        open_now[-1].__enter__()
+
+    def end(arguments=None):
+        if open_now:
+            open_now.pop().__exit__(None, None, None)
+
+    handler.register_start_callback(begin)
+    handler.register_end_callback(end)
+
+
+class _Finder:
+    """Waits for torch._dynamo, which few programs import and which takes its time."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name != _MODULE:
+            return None
+        sys.meta_path.remove(self)
+        from importlib.machinery import PathFinder
+        spec = PathFinder.find_spec(name, path)
+        if spec is not None and spec.loader is not None:
+            loader = spec.loader
+
+            def exec_module(module):
+                del loader.exec_module
+                loader.exec_module(module)
+                try:
+                    _watch(module)
+                except Exception:  # another version: compilations are not told apart
+                    pass
+            loader.exec_module = exec_module
+        return spec
+
+
+def attach(torch):
+    if _MODULE in sys.modules:
+        _watch(sys.modules[_MODULE])
+    else:
+        sys.meta_path.insert(0, _Finder())

@@ -1,0 +1,49 @@
+"""How the program is set up, where there is a faster way: precision of matrix products, optimizers. Told now and then
+while it trains, as marks that the findings read."""
+import sys
+
+from .. import _core
+
+_said = set()
+
+
+def _say(text):
+    if text not in _said:
+        _said.add(text)
+        _core.mark(text)
+
+
+def _tell_precision(torch, loss):
+    if loss.dtype != torch.float32 or torch.is_autocast_enabled(loss.device.type):
+        return
+    if loss.is_cuda:
+        if torch.get_float32_matmul_precision() == "highest" and torch.cuda.get_device_capability(loss.device)[0] >= 8:
+            _say("torch.fp32 on cuda: TensorFloat-32 is off")
+    elif torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported() \
+            and getattr(torch.cpu, "_is_amx_tile_supported", bool)():
+        _say("torch.fp32 on cpu: bfloat16 units (AMX) are not used")
+
+
+def _tell_optimizers(alive):
+    for reference in list(alive):
+        optimizer = reference()
+        settings = getattr(optimizer, "defaults", {})
+        if optimizer is None or "fused" not in settings:
+            continue
+        groups = optimizer.param_groups
+        if not any(group.get("fused") or group.get("foreach") for group in groups):
+            tensors = sum(len(group["params"]) for group in groups)
+            on_gpu = any(parameter.is_cuda for group in groups for parameter in group["params"][:1])
+            if settings.get("foreach") is None and on_gpu:
+                continue  # torch itself takes the foreach way there
+            _say("torch.unfused %s: %d tensors one by one" % (type(optimizer).__name__, tensors))
+
+
+def tell(loss):
+    torch = sys.modules["torch"]
+    from . import _optimizer
+    for part, argument in ((lambda one: _tell_precision(torch, one), loss), (_tell_optimizers, _optimizer._alive)):
+        try:
+            part(argument)
+        except Exception:  # another version of torch: this one is not told
+            pass

@@ -1,0 +1,461 @@
+/* rules_torch: what phases, marks and counters of a torch program tell: who waits for whom, and which faster way is
+ * left unused. They read what the package notes under `tare run` (docs/TORCH.md) and nothing else.
+ * Owned by the thread that analyzes. Must not know how it was noted. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rules.h"
+
+static shown percent(double share)
+{
+    return tare__show(share, TARE__SHOW_SHARE);
+}
+
+static shown count(double value)
+{
+    return tare__show(value, TARE__SHOW_COUNT);
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+static bool starts_with(const char *text, const char *start)
+{
+    return strncmp(text, start, strlen(start)) == 0;
+}
+
+static const tare__mark_row *mark_of(const tare__analysis *of, const char *start)
+{
+    for (size_t i = 0; i < of->n_marks; i++)
+        if (starts_with(of->marks[i].name, start))
+            return &of->marks[i];
+    return NULL;
+}
+
+static const tare__counter_row *counter_of(const tare__analysis *of, const char *name)
+{
+    for (size_t i = 0; i < of->n_counters; i++)
+        if (strcmp(of->counters[i].name, name) == 0)
+            return &of->counters[i];
+    return NULL;
+}
+
+static bool is_in(const tare__analysis *of, const tare__span_row *row, uint32_t kind)
+{
+    for (uint32_t at = row->parent; at != TARE__NO_ROW; at = of->spans[at].parent)
+        if (of->spans[at].kind == kind)
+            return true;
+    return false;
+}
+
+static double number_on(const tare__span_row *row, const char *name)
+{
+    for (size_t i = 0; i < row->n_numbers; i++)
+        if (strcmp(row->numbers[i].name, name) == 0)
+            return row->numbers[i].sum;
+    return 0;
+}
+
+/* ---- phases ---------------------------------------------------------------------------------- */
+/* Of training: inside of steps, and of waiting for batches also between them. */
+typedef struct training {
+    double steps_ns, data_ns, copy_ns, forward_ns, backward_ns, optimizer_ns;
+    double copied, unpinned; /* bytes */
+    double steps, fastest_ns;
+} training;
+
+static void add_phase(training *sum, const tare__span_row *row)
+{
+    if (strcmp(row->name, "data") == 0)
+        sum->data_ns += row->total_ns;
+    else if (strcmp(row->name, "forward") == 0)
+        sum->forward_ns += row->total_ns;
+    else if (strcmp(row->name, "backward") == 0)
+        sum->backward_ns += row->total_ns;
+    else if (strcmp(row->name, "optimizer") == 0)
+        sum->optimizer_ns += row->self_ns; /* a closure's phases are inside */
+    else if (strcmp(row->name, "copy") == 0) {
+        sum->copy_ns += row->total_ns;
+        sum->copied += number_on(row, "bytes");
+        sum->unpinned += number_on(row, "unpinned bytes");
+    }
+}
+
+/* False: no training loop was found, or too little of it to tell. */
+static bool training_of(const tare__analysis *of, training *sum)
+{
+    *sum = (training){0};
+    if (!of->run.clock_known)
+        return false;
+    for (size_t i = 0; i < of->n_spans; i++) {
+        const tare__span_row *row = &of->spans[i];
+        bool inside = is_in(of, row, TARE_KIND_STEP);
+        if (row->kind == TARE_KIND_STEP && !inside) {
+            sum->steps_ns += row->total_ns;
+            sum->steps += (double)row->calls;
+            sum->fastest_ns = row->each.min_ns;
+        }
+        if (row->kind != TARE_KIND_PHASE)
+            continue;
+        if (inside)
+            add_phase(sum, row);
+        else if (strcmp(row->name, "data") == 0 && is_in(of, row, TARE_KIND_EPOCH)) {
+            sum->data_ns += row->total_ns; /* a dataset that does not tell its length */
+            sum->steps_ns += row->total_ns;
+        }
+    }
+    return sum->steps >= limit(LIMIT_FEWEST_STEPS) && sum->steps_ns > 0;
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+/* The line of the program that took most of a phase's looks; NULL: none was seen. */
+static const tare__aggregate_row *line_of(const tare__analysis *of, const char *phase, double *share)
+{
+    const tare__aggregate_row *most = NULL;
+    double all = 0;
+    for (size_t i = 0; i < of->n_aggregates; i++) {
+        const tare__aggregate_row *row = &of->aggregates[i];
+        size_t length = strlen(phase);
+        if (!row->file || strncmp(row->name, phase, length) != 0 || strncmp(row->name + length, " @ ", 3) != 0 ||
+            !(row->total_ns > 0))
+            continue;
+        all += row->total_ns;
+        if (!most || row->total_ns > most->total_ns)
+            most = row;
+    }
+    *share = most ? most->total_ns / all : NAN;
+    return most;
+}
+
+static void say_line(findings *out, tare__finding *finding, const tare__analysis *of, const char *phase)
+{
+    double share;
+    const tare__aggregate_row *line = line_of(of, phase, &share);
+    if (!line)
+        return;
+    const char *function = strrchr(line->name, ' ');
+    tare__finding_say(out, &finding->evidence, "%s of the looks at it found the program at %s:%u, in %s.",
+                      percent(share).text, line->file, (unsigned)line->line, function ? function + 1 : "?");
+}
+
+/* "… at FILE:LINE" of a mark; "" where it has none. */
+static const char *place_of(const tare__mark_row *mark)
+{
+    const char *at = mark ? strstr(mark->name, " at ") : NULL;
+    return at ? at + 4 : "";
+}
+
+/* ---- loading --------------------------------------------------------------------------------- */
+/* Waiting costs only where it keeps nothing busy: a GPU that works meanwhile has work queued. */
+static bool compute_is_idle(const tare__analysis *of)
+{
+    return !tare__any_gpu_used(of) || !(of->usage.gpu_busy_mean > limit(LIMIT_GPU_WORKS));
+}
+
+/* What workers would save: loading goes on behind the compute, on cores of its own. */
+static double saved_by_workers(const training *sum, double workers, double cores)
+{
+    double compute = sum->steps_ns - sum->data_ns;
+    double able = fmax(1, cores - 1), alone = sum->data_ns * fmax(1, workers);
+    return sum->data_ns - fmax(0, alone / able - compute);
+}
+
+static void say_workers(findings *out, tare__finding *finding, const tare__analysis *of, double workers)
+{
+    if (workers == 0)
+        tare__finding_say(out, &finding->evidence,
+                          "num_workers is 0: the training process loads each batch itself, and computes nothing "
+                          "meanwhile.");
+    else
+        tare__finding_say(out, &finding->evidence, "The loader has %s worker%s, and they cannot keep up.",
+                          count(workers).text, workers == 1 ? "" : "s");
+    double busy = 0;
+    for (size_t i = 0; workers > 0 && i < of->n_spans; i++)
+        if (strcmp(of->spans[i].name, "load samples") == 0)
+            busy += of->spans[i].total_ns;
+    if (busy > 0)
+        tare__finding_say(out, &finding->evidence, "They worked for %s in all.", tare__show_time(busy).text);
+}
+
+void tare__rule_loader_bound(findings *out, const tare__analysis *of)
+{
+    training sum;
+    if (!training_of(of, &sum) || !(sum.data_ns > limit(LIMIT_WAITS_FOR_DATA) * sum.steps_ns) || !compute_is_idle(of))
+        return;
+    const tare__counter_row *workers = counter_of(of, "torch.loader.workers");
+    double n = workers ? workers->max : NAN, cores = of->usage.cores_allowed > 0 ? of->usage.cores_allowed : 1;
+    double share = sum.data_ns / sum.steps_ns, saved = fmax(0, saved_by_workers(&sum, n > 0 ? n : 1, fmax(cores, 2)));
+    tare__finding *finding = tare__finding_add(out, TARE__WARNING);
+    tare__finding_say(out, &finding->title, "Training waits for data %s of the time", percent(share).text);
+    tare__finding_say(out, &finding->evidence, "%s of %s in %s steps went into waiting for the next batch.",
+                      tare__show_time(sum.data_ns).text, tare__show_time(sum.steps_ns).text, count(sum.steps).text);
+    if (workers)
+        say_workers(out, finding, of, n);
+    say_line(out, finding, of, n > 0 && line_of(of, "load", &(double){0}) ? "load" : "data");
+    tare__finding_say(out, &finding->advice,
+                      "Make that line cheaper: precompute it, do it for a whole batch at once, or keep its result. "
+                      "DataLoader(num_workers=%d, persistent_workers=True, prefetch_factor=4) loads while the model "
+                      "computes.",
+                      (int)fmax(n > 0 ? n + 1 : 2, fmin(cores, 8)));
+    finding->gain = fmin(saved / of->run.elapsed_ns, 1);
+    tare__finding_say(out, &finding->gain_how,
+                      "if workers on the other cores loaded while the model computes; the first batch apart");
+    tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
+    tare__finding_figure(out, finding, "waiting", sum.data_ns / 1e9, TARE__SHOW_SECONDS);
+    tare__finding_figure(out, finding, "workers", n, TARE__SHOW_COUNT);
+}
+
+void tare__rule_single_worker(findings *out, const tare__analysis *of)
+{
+    training sum;
+    const tare__counter_row *workers = counter_of(of, "torch.loader.workers");
+    if (!workers || workers->max > 1 || !training_of(of, &sum) || !compute_is_idle(of) ||
+        !(sum.data_ns > limit(LIMIT_SINGLE_WORKER) * sum.steps_ns))
+        return;
+    tare__finding *finding = tare__finding_add(out, TARE__INFO);
+    tare__finding_say(out, &finding->title, "Batches are loaded by %s, for %s of the steps' time",
+                      workers->max > 0 ? "one worker" : "the training process itself",
+                      percent(sum.data_ns / sum.steps_ns).text);
+    tare__finding_say(out, &finding->evidence, "num_workers is %s; %s of %s went into waiting for batches.",
+                      count(workers->max).text, tare__show_time(sum.data_ns).text, tare__show_time(sum.steps_ns).text);
+    tare__finding_say(out, &finding->advice, "Try DataLoader(num_workers=2, persistent_workers=True).");
+    finding->gain = fmin(sum.data_ns / of->run.elapsed_ns, 1);
+    tare__finding_say(out, &finding->gain_how, "at most (Amdahl): if no time were spent waiting");
+    tare__finding_figure(out, finding, "waiting", sum.data_ns / 1e9, TARE__SHOW_SECONDS);
+}
+
+/* ---- devices --------------------------------------------------------------------------------- */
+void tare__rule_unpinned(findings *out, const tare__analysis *of)
+{
+    training sum;
+    if (!training_of(of, &sum) || !(sum.copy_ns > limit(LIMIT_COPIES) * sum.steps_ns) ||
+        !(sum.unpinned > limit(LIMIT_UNPINNED) * sum.copied))
+        return;
+    tare__finding *finding = tare__finding_add(out, TARE__WARNING);
+    tare__finding_say(out, &finding->title, "Copies to the GPU from pageable memory take %s of the steps",
+                      percent(sum.copy_ns / sum.steps_ns).text);
+    tare__finding_say(out, &finding->evidence, "%s of %s copied in steps lay in memory that is not pinned; the host "
+                      "spent %s in these copies.",
+                      tare__show(sum.unpinned, TARE__SHOW_BYTES).text, tare__show(sum.copied, TARE__SHOW_BYTES).text,
+                      tare__show_time(sum.copy_ns).text);
+    tare__finding_say(out, &finding->advice,
+                      "DataLoader(pin_memory=True) and tensor.to(device, non_blocking=True): the copy then runs "
+                      "beside the compute, and the host need not wait for it.");
+    finding->gain = fmin(sum.copy_ns / of->run.elapsed_ns, 1);
+    tare__finding_say(out, &finding->gain_how, "at most: if copies were hidden behind compute");
+    tare__finding_figure(out, finding, "unpinned", sum.unpinned, TARE__SHOW_BYTES);
+    tare__finding_figure(out, finding, "copying", sum.copy_ns / 1e9, TARE__SHOW_SECONDS);
+}
+
+#define SYNC "sync: "
+
+void tare__rule_sync_points(findings *out, const tare__analysis *of)
+{
+    training sum;
+    double all = 0, calls = 0;
+    const tare__span_row *most = NULL;
+    if (!training_of(of, &sum))
+        return;
+    for (size_t i = 0; i < of->n_spans; i++) {
+        const tare__span_row *row = &of->spans[i];
+        if (!starts_with(row->name, SYNC) || !is_in(of, row, TARE_KIND_STEP))
+            continue;
+        all += row->total_ns;
+        calls += (double)row->calls;
+        if (!most || row->total_ns > most->total_ns)
+            most = row;
+    }
+    if (!most || !(all > limit(LIMIT_SYNC) * sum.steps_ns))
+        return;
+    tare__finding *finding = tare__finding_add(out, TARE__WARNING);
+    tare__finding_say(out, &finding->title, "The program waits for the GPU %s of the steps, at %s",
+                      percent(all / sum.steps_ns).text, most->name + strlen(SYNC));
+    tare__finding_say(out, &finding->evidence,
+                      "%s times in %s steps it asked for a value that the GPU had yet to compute, and was blocked for "
+                      "%s; most of it, %s, at %s:%u.",
+                      count(calls).text, count(sum.steps).text, tare__show_time(all).text,
+                      tare__show_time(most->total_ns).text, most->file ? most->file : "?", (unsigned)most->line);
+    tare__finding_say(out, &finding->advice,
+                      "Keep values on the GPU and read them every so many steps (loss.detach(), not loss.item()); "
+                      "choose with torch.where instead of if tensor; copy with non_blocking=True.");
+    finding->gain = fmin(all / of->run.elapsed_ns, 1);
+    tare__finding_say(out, &finding->gain_how,
+                      "at most: the time blocked; the GPU's own work in it does not go away");
+    tare__finding_figure(out, finding, "blocked", all / 1e9, TARE__SHOW_SECONDS);
+    tare__finding_figure(out, finding, "waits", calls, TARE__SHOW_COUNT);
+}
+
+/* ---- compute --------------------------------------------------------------------------------- */
+typedef struct operators {
+    double calls, self_ns;
+} operators;
+
+static operators operators_in_steps(const tare__analysis *of)
+{
+    operators sum = {0};
+    for (size_t i = 0; i < of->n_spans; i++)
+        if (of->spans[i].kind == TARE_KIND_OPERATOR && of->spans[i].n_rows == 0 &&
+            is_in(of, &of->spans[i], TARE_KIND_STEP)) {
+            sum.calls += (double)of->spans[i].calls;
+            sum.self_ns += of->spans[i].self_ns;
+        }
+    return sum;
+}
+
+/* By the recorded operators; without them by autograd's nodes: one for each operator of the forward, and one more
+ * that it stands for in the backward. The fastest step counts: others may have been kept off their core. */
+void tare__rule_small_operators(findings *out, const tare__analysis *of)
+{
+    training sum;
+    if (tare__any_gpu_used(of) || !training_of(of, &sum))
+        return;
+    operators all = operators_in_steps(of);
+    const tare__counter_row *nodes = counter_of(of, "torch.graph.nodes");
+    bool exact = all.calls > 0;
+    double spent = sum.forward_ns + sum.backward_ns, share = spent / sum.steps_ns;
+    double a_step = exact ? all.calls / sum.steps : nodes ? 2 * nodes->mean : 0;
+    double each = exact ? all.self_ns / all.calls : a_step > 0 ? share * sum.fastest_ns / a_step : NAN;
+    if (!(each < limit(LIMIT_SMALL_OPERATOR)) || a_step < limit(LIMIT_MANY_OPERATORS) ||
+        !(share > limit(LIMIT_SMALL_SHARE)))
+        return;
+    tare__finding *finding = tare__finding_add(out, TARE__WARNING);
+    tare__finding_say(out, &finding->title, "A step is made of %s operators of %s each",
+                      count(round(a_step)).text, tare__show_time(each).text);
+    tare__finding_say(out, &finding->evidence,
+                      exact ? "%s operators took %s on average; starting one costs some microseconds, whatever it "
+                              "computes. Forward and backward take %s of the steps."
+                            : "Autograd noted %s operators for a loss; an estimate by the fastest step is %s for each, "
+                              "forward or backward. Starting one costs some microseconds, whatever it computes. Forward "
+                              "and backward take %s of the steps.",
+                      count(round(exact ? all.calls : nodes->mean)).text, tare__show_time(each).text,
+                      percent(share).text);
+    say_line(out, finding, of, "forward");
+    tare__finding_say(out, &finding->advice,
+                      "Compute on whole tensors instead of a part at a time in a Python loop (cumsum, einsum, "
+                      "torch.vmap, a larger batch); torch.compile fuses what is left.");
+    finding->gain = fmin(fmax(0, spent * (1 - limit(LIMIT_MANY_OPERATORS) / a_step)) / of->run.elapsed_ns, 1);
+    tare__finding_say(out, &finding->gain_how, "if %s operators did the same work",
+                      count(limit(LIMIT_MANY_OPERATORS)).text);
+    tare__finding_figure(out, finding, "operators", a_step, TARE__SHOW_COUNT);
+    tare__finding_figure(out, finding, "each", each / 1e9, TARE__SHOW_SECONDS);
+}
+
+void tare__rule_fp32(findings *out, const tare__analysis *of)
+{
+    training sum;
+    const tare__mark_row *mark = mark_of(of, "torch.fp32 on ");
+    if (!mark || !training_of(of, &sum))
+        return;
+    double spent = sum.forward_ns + sum.backward_ns;
+    bool gpu = starts_with(mark->name, "torch.fp32 on cuda");
+    if (!(spent > limit(LIMIT_FP32) * sum.steps_ns))
+        return;
+    tare__finding *finding = tare__finding_add(out, TARE__INFO);
+    tare__finding_say(out, &finding->title, "Matrix products run in full float32 where a faster way exists");
+    tare__finding_say(out, &finding->evidence, "%s. Forward and backward take %s of the steps.",
+                      mark->name + strlen("torch."), percent(spent / sum.steps_ns).text);
+    tare__finding_say(out, &finding->advice,
+                      gpu ? "torch.set_float32_matmul_precision(\"high\") uses TensorFloat-32; torch.autocast(\"cuda\", "
+                            "dtype=torch.bfloat16) more. Check that the loss stays what it was."
+                          : "torch.autocast(\"cpu\", dtype=torch.bfloat16) uses them. Check that the loss stays what it "
+                            "was.");
+    tare__finding_say(out, &finding->gain_how,
+                      "not predicted: it depends on how much of the compute is matrix products; try it");
+}
+
+void tare__rule_recompiles(findings *out, const tare__analysis *of)
+{
+    double all = 0, calls = 0;
+    for (size_t i = 0; of->run.clock_known && i < of->n_spans; i++)
+        if (strcmp(of->spans[i].name, "torch.recompile") == 0) {
+            all += of->spans[i].total_ns;
+            calls += (double)of->spans[i].calls;
+        }
+    if (calls < limit(LIMIT_RECOMPILES) || !(all > limit(LIMIT_RECOMPILING) * of->run.elapsed_ns))
+        return;
+    tare__finding *finding = tare__finding_add(out, TARE__WARNING);
+    tare__finding_say(out, &finding->title, "torch.compile compiled again %s times", count(calls).text);
+    tare__finding_say(out, &finding->evidence,
+                      "What was compiled before was compiled %s times more, in %s (%s of the run).", count(calls).text,
+                      tare__show_time(all).text, percent(all / of->run.elapsed_ns).text);
+    tare__finding_say(out, &finding->advice,
+                      "TORCH_LOGS=recompiles tells why. Shapes that differ: torch.compile(dynamic=True), "
+                      "mark_dynamic, or pad to a few sizes. Python numbers that change at each call: make them "
+                      "tensors.");
+    finding->gain = fmin(all / of->run.elapsed_ns, 1);
+    tare__finding_say(out, &finding->gain_how, "at most: the time it took to compile again");
+    tare__finding_figure(out, finding, "recompiles", calls, TARE__SHOW_COUNT);
+    tare__finding_figure(out, finding, "spent", all / 1e9, TARE__SHOW_SECONDS);
+}
+
+void tare__rule_unfused(findings *out, const tare__analysis *of)
+{
+    training sum;
+    const tare__mark_row *mark = mark_of(of, "torch.unfused ");
+    if (!mark || !training_of(of, &sum) || !(sum.optimizer_ns > limit(LIMIT_OPTIMIZER) * sum.steps_ns))
+        return;
+    tare__finding *finding = tare__finding_add(out, TARE__INFO);
+    tare__finding_say(out, &finding->title, "The optimizer updates tensors one by one, in %s of the steps' time",
+                      percent(sum.optimizer_ns / sum.steps_ns).text);
+    tare__finding_say(out, &finding->evidence, "%s; it took %s of %s.", mark->name + strlen("torch.unfused "),
+                      tare__show_time(sum.optimizer_ns).text, tare__show_time(sum.steps_ns).text);
+    tare__finding_say(out, &finding->advice, "Pass fused=True to it: one pass over all parameters.");
+    finding->gain = fmin(sum.optimizer_ns / 2 / of->run.elapsed_ns, 1);
+    tare__finding_say(out, &finding->gain_how, "an estimate: a fused update takes about half the time");
+    tare__finding_figure(out, finding, "optimizer", sum.optimizer_ns / 1e9, TARE__SHOW_SECONDS);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+void tare__rule_kept_losses(findings *out, const tare__analysis *of)
+{
+    const tare__mark_row *mark = mark_of(of, "torch.kept ");
+    const tare__counter_row *kept = counter_of(of, "torch.losses.kept");
+    if (!mark || !kept)
+        return;
+    char name[128];
+    const char *from = mark->name + strlen("torch.kept "), *to = strstr(from, " at ");
+    snprintf(name, sizeof name, "%.*s", to ? (int)(to - from) : 0, from);
+    tare__finding *finding = tare__finding_add(out, TARE__WARNING);
+    tare__finding_say(out, &finding->title, "Losses are kept with the graph that made them, at %s", place_of(mark));
+    tare__finding_say(out, &finding->evidence,
+                      "Of the last 16 losses before a look %s were still there with their history, at each of %s looks "
+                      "or most of them; they are in %s. Memory grows with every step.",
+                      count(kept->max).text, count((double)kept->n).text, name);
+    tare__finding_say(out, &finding->advice,
+                      "Keep the number, not the tensor: %s.append(loss.detach()), or loss.item() where it runs on a "
+                      "CPU.",
+                      name[0] && name[0] != '?' ? name : "losses");
+    tare__finding_say(out, &finding->gain_how, "not predicted: it costs memory rather than time");
+    tare__finding_figure(out, finding, "kept", kept->max, TARE__SHOW_COUNT);
+}
+
+void tare__rule_growing_graph(findings *out, const tare__analysis *of)
+{
+    const tare__counter_row *nodes = counter_of(of, "torch.graph.nodes");
+    if (!nodes || nodes->n < 3 || !(nodes->last > limit(LIMIT_GRAPH_GROWTH) * nodes->first) ||
+        nodes->last != nodes->max || nodes->first != nodes->min)
+        return;
+    tare__finding *finding = tare__finding_add(out, TARE__WARNING);
+    tare__finding_say(out, &finding->title, "The graph of a loss grows: %s operators at first, %s at last",
+                      count(nodes->first).text, count(nodes->last).text);
+    tare__finding_say(out, &finding->evidence,
+                      "Each backward goes through more than the one before: the history of earlier steps hangs on to "
+                      "it.");
+    say_line(out, finding, of, "backward");
+    tare__finding_say(out, &finding->advice,
+                      "Cut it where a step ends: state = state.detach() for what is carried over (hidden states, "
+                      "running sums of losses).");
+    tare__finding_say(out, &finding->gain_how, "not predicted: it grows for as long as the run lasts");
+    tare__finding_figure(out, finding, "first", nodes->first, TARE__SHOW_COUNT);
+    tare__finding_figure(out, finding, "last", nodes->last, TARE__SHOW_COUNT);
+}
+
+/* ---- threads --------------------------------------------------------------------------------- */
+void tare__torch_say_threads(findings *out, tare__finding *finding, const tare__analysis *of)
+{
+    const tare__mark_row *mark = mark_of(of, "torch.set_num_threads(");
+    const char *end = mark ? strchr(mark->name, ')') : NULL;
+    if (end)
+        tare__finding_say(out, &finding->evidence, "%.*s) is called at %s.", (int)(end - mark->name), mark->name,
+                          place_of(mark));
+}
