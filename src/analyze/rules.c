@@ -29,6 +29,7 @@ const rule tare__rule_table[] = {
     {"recompiles", false, tare__rule_recompiles},
     {"gpu-idle-gaps", false, tare__rule_gpu_gaps},
     {"gpu-underused", false, tare__rule_gpu_busy},
+    {"torch-threads", false, tare__rule_torch_threads},
     {"threads-oversubscribed", false, tare__rule_crowded},
     {"one-core", false, tare__rule_one_core},
     {"shared-machine", false, tare__rule_shared_machine},
@@ -92,7 +93,11 @@ const rule_pair tare__rule_pairs[] = {
     {"small-operators", "step-variance", false},
     {"small-operators", "shared-machine", false},
     {"recompiles", "step-variance", false},
-    {"threads-oversubscribed", "step-variance", false},
-    {"threads-oversubscribed", "operation", false},
+    {"torch-threads", "threads-oversubscribed", false},
+    {"torch-threads", "step-variance", false},
+    {"torch-threads", "operation", false},
+    {"torch-threads", "shared-machine", false},
+    {"torch-threads", "one-core", false},
+    {"torch-threads", "cpu-high", false},
 };
 const size_t tare__rule_pair_count = TARE__COUNT_OF(tare__rule_pairs);

@@ -207,8 +207,7 @@ void tare__rule_recompiles(findings *out, const tare__analysis *of);
 void tare__rule_unfused(findings *out, const tare__analysis *of);
 void tare__rule_kept_losses(findings *out, const tare__analysis *of);
 void tare__rule_growing_graph(findings *out, const tare__analysis *of);
-/* Adds who set torch's threads, and where, to a finding on threads. */
-void tare__torch_say_threads(findings *out, tare__finding *finding, const tare__analysis *of);
+void tare__rule_torch_threads(findings *out, const tare__analysis *of);
 
 /* All built-in rules, then the user's, into analysis->findings, worst first. 0 or TARE_E_MEMORY. */
 int tare__analyze_findings(tare__analysis *analysis, const tare__rules *rules);

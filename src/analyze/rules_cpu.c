@@ -130,7 +130,6 @@ void tare__rule_crowded(findings *out, const tare__analysis *of)
         "taken from a thread %s times a second.",
         tare__show_time(crowded.held_ns).text, percent(crowded.share).text, count(limit(LIMIT_CROWDED)).text,
         count(forced).text);
-    tare__torch_say_threads(out, finding, of);
     tare__finding_say(
         out, &finding->advice,
         "Threads that take turns on a core cost caches and wait for each other in barriers. Start as "

@@ -451,11 +451,37 @@ void tare__rule_growing_graph(findings *out, const tare__analysis *of)
 }
 
 /* ---- threads --------------------------------------------------------------------------------- */
-void tare__torch_say_threads(findings *out, tare__finding *finding, const tare__analysis *of)
+static void say_setter(findings *out, tare__finding *finding, const tare__analysis *of)
 {
     const tare__mark_row *mark = mark_of(of, "torch.set_num_threads(");
     const char *end = mark ? strchr(mark->name, ')') : NULL;
     if (end)
         tare__finding_say(out, &finding->evidence, "%.*s) is called at %s.", (int)(end - mark->name), mark->name,
                           place_of(mark));
+}
+
+/* Known from the setting alone: however short the part of the run in which they crowd, it is the part that counts. */
+void tare__rule_torch_threads(findings *out, const tare__analysis *of)
+{
+    training sum;
+    const tare__counter_row *threads = counter_of(of, "torch.threads");
+    double cores = of->usage.cores_allowed;
+    if (!threads || !(cores > 0) || !(threads->last > limit(LIMIT_CROWDED) * cores) || !training_of(of, &sum) ||
+        tare__any_gpu_used(of))
+        return;
+    tare__finding *finding = tare__finding_add(out, TARE__WARNING);
+    tare__finding_say(out, &finding->title, "torch computes with %s threads on %s", count(threads->last).text,
+                      tare__show(cores, TARE__SHOW_CORES).text);
+    tare__finding_say(out, &finding->evidence,
+                      "Each operator is spread over %s threads, and waits for the last of them; %s at a time can run.",
+                      count(threads->last).text, count(floor(cores)).text);
+    say_setter(out, finding, of);
+    tare__finding_say(out, &finding->advice,
+                      "torch.set_num_threads(%d), or OMP_NUM_THREADS=%d and no call at all; several processes share "
+                      "the cores between them.",
+                      (int)fmax(1, floor(cores)), (int)fmax(1, floor(cores)));
+    tare__finding_say(out, &finding->gain_how,
+                      "not predicted: what the switching costs depends on caches and barriers; try it");
+    tare__finding_figure(out, finding, "threads", threads->last, TARE__SHOW_COUNT);
+    tare__finding_figure(out, finding, "cores_allowed", cores, TARE__SHOW_CORES);
 }

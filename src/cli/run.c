@@ -10,7 +10,7 @@
 #include "recording.h"
 #include "tare.h"
 
-enum { RUN_POOL, RUN_NO_WAIT, RUN_NO_SAMPLING, RUN_LINES, RUN_OPS };
+enum { RUN_POOL, RUN_NO_WAIT, RUN_NO_SAMPLING, RUN_LINES, RUN_OPS, RUN_STEPS, RUN_EVERY_EPOCHS };
 
 static const tare__cli_option run_options[] = {
     TARE__RECORDING_OPTIONS,
@@ -19,6 +19,9 @@ static const tare__cli_option run_options[] = {
     {"lines", 0, "FUNC",
      "Python: time each line of these functions (step, Net.forward, train:*; more than one with commas)", RUN_LINES},
     {"ops", 0, NULL, "PyTorch: every operator, by name and by the module it belongs to", RUN_OPS},
+    {"steps", 0, "FROM:TO", "torch: record only these training steps (50:70 is 50 to 69; 50: all from there on)",
+     RUN_STEPS},
+    {"every-epochs", 0, "N", "torch: record only every Nth epoch, from the first one on", RUN_EVERY_EPOCHS},
     {"pool", 0, "SIZE",
      "memory for events on their way to the file, of each process (8M; up to 32M for one that records a lot)",
      RUN_POOL},
@@ -29,6 +32,7 @@ typedef struct run_settings {
     tare__cli_recording recording;
     tare__run_options run;
     const char *lines; /* functions, with commas between them; NULL: none */
+    const char *steps, *every_epochs; /* as told; NULL: all */
     bool no_sampling;
     bool operators;
     bool told_of_waiting;
@@ -52,6 +56,42 @@ static int take_lines(run_settings *settings, const char *argument, tare__error 
     return 0;
 }
 
+/* A whole number at the start of a text, and what comes after it; NULL: there is none, or it is too large. */
+static const char *read_count(const char *text, uint64_t *value)
+{
+    size_t digits = strspn(text, "0123456789");
+    if (digits == 0 || digits > 15)
+        return NULL;
+    *value = strtoull(text, NULL, 10);
+    return text + digits;
+}
+
+static int take_steps(run_settings *settings, const char *argument, tare__error *error)
+{
+    uint64_t from = 0, to = UINT64_MAX;
+    const char *at = argument[0] == ':' ? argument : read_count(argument, &from);
+    bool good = at && *at == ':' && (at[1] || at > argument);
+    if (good && at[1])
+        good = (at = read_count(at + 1, &to)) && !*at;
+    if (!good)
+        return tare__fail(error, TARE_E_USAGE, "--steps: '%.64s' is no range of steps; write 50:70, 50: or :70", argument);
+    if (from >= to)
+        return tare__fail(error, TARE_E_USAGE, "--steps: '%.64s' has no step in it: the second number is the first that "
+                          "is left out", argument);
+    settings->steps = argument;
+    return 0;
+}
+
+static int take_every_epochs(run_settings *settings, const char *argument, tare__error *error)
+{
+    uint64_t n = 0;
+    const char *end = read_count(argument, &n);
+    if (!end || *end || n == 0)
+        return tare__fail(error, TARE_E_USAGE, "--every-epochs: '%.64s' is no whole number of 1 or more", argument);
+    settings->every_epochs = argument;
+    return 0;
+}
+
 static int take_run_option(void *context, int key, const char *argument, tare__error *error)
 {
     run_settings *settings = context;
@@ -61,6 +101,8 @@ static int take_run_option(void *context, int key, const char *argument, tare__e
     case RUN_NO_SAMPLING: settings->no_sampling = true; return 0;
     case RUN_LINES: return take_lines(settings, argument, error);
     case RUN_OPS: settings->operators = true; return 0;
+    case RUN_STEPS: return take_steps(settings, argument, error);
+    case RUN_EVERY_EPOCHS: return take_every_epochs(settings, argument, error);
     default: return tare__cli_recording_take(&settings->recording, key, argument, error);
     }
 }
@@ -95,12 +137,20 @@ static void copy_settings(run_settings *settings)
     run->carbon_g_per_kwh = from->carbon_g_per_kwh;
 }
 
-/* What the package reads there. The program runs without its operators rather than not at all. */
-static int set_variables(const run_settings *settings, tare__error *error)
+/* What the Python package does, it reads in the program's environment. The program runs without its operators
+ * rather than not at all. */
+static int tell_package(const run_settings *settings, tare__error *error)
 {
-    tare__error why = {""};
-    bool failed = settings->lines && setenv("TARE_LINES", settings->lines, 1) != 0;
+    const struct {
+        const char *name, *value;
+    } told[] = {{"TARE_LINES", settings->lines},
+                {"TARE_STEPS", settings->steps},
+                {"TARE_EVERY_EPOCHS", settings->every_epochs}};
+    bool failed = false;
+    for (size_t i = 0; i < TARE__COUNT_OF(told); i++)
+        failed = failed || (told[i].value && setenv(told[i].name, told[i].value, 1) != 0);
     if (settings->operators) {
+        tare__error why = {""};
         bool listens = tare__inject_operators(&why);
         if (why.text[0])
             tare__cli_say("tare run", "--ops: %s", why.text);
@@ -122,7 +172,7 @@ static int read_settings(int argc, char **argv, run_settings *settings, tare__cl
     copy_settings(settings);
     settings->run.command = words->rest;
     int wrong = tare__cli_recording_check(&settings->recording, error);
-    return wrong ? wrong : set_variables(settings, error);
+    return wrong ? wrong : tell_package(settings, error);
 }
 
 static void on_waiting(void *context, unsigned still_recording)
@@ -179,7 +229,8 @@ const tare__cli_command tare__cli_run = {
                 "  tare run --html train.html -- ./train\n"
                 "  tare run -o big.tare --max-size 500M -- ./serve\n"
                 "  tare run --last 60s --live -- python3 train.py\n"
-                "  tare run --lines train_step -- python3 train.py\n",
+                "  tare run --lines train_step -- python3 train.py\n"
+                "  tare run --steps 50:70 -- torchrun --nproc_per_node 2 train.py\n",
     .options = run_options,
     .option_count = TARE__COUNT_OF(run_options),
     .settings = TARE__SETTINGS_RECORDING,

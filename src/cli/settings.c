@@ -34,12 +34,14 @@ static const struct {
     {"chrome", false, RECORDING},   {"perfetto", false, RECORDING}, {"width", false, SHOWING},
     {"by", false, SHOWING},         {"lines", false, RECORDING},
     {"ops", true, RECORDING},
+    {"steps", false, RECORDING},    {"every-epochs", false, RECORDING},
 };
 
 #define KNOWN TARE__COUNT_OF(known)
 
 /* Variables that mean something else: no misspelt settings. */
-static const char *const others[] = {"clock", "helper", "session", "nvml", "build", "golden", "lines-pid"};
+static const char *const others[] = {"clock", "helper", "session", "nvml", "build", "golden", "lines-pid", "torch", "verbose",
+                                     "python-hook"};
 
 typedef struct value {
     const char *text;  /* NULL: not set */

@@ -7,6 +7,8 @@ def _noting(function):
         result = function(n, *words)
         try:
             place = _core.torch_line_here()
+            if function.__name__ == "set_num_threads":
+                _core.counter("torch.threads", float(n))
             if place:
                 _core.mark("torch.%s(%d) at %s:%d" % (function.__name__, n, place[0], place[1]))
         except Exception:  # a number that is none: torch has said so

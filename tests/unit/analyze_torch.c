@@ -1,0 +1,367 @@
+/* Tests of the rules on torch programs over tables made by hand: each fires where it should, and keeps silent where it
+ * should not and where what it needs is absent.
+ * One thread. Must not know how tables are made from a trace. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "findings_world.h"
+
+#define PHASE TARE_KIND_PHASE
+
+/* A training loop: ten steps in eight of the run's ten seconds. Row 0 is the step; the phases are 1 to 4. */
+typedef struct torch_world {
+    world *w;
+    tare__mark_row marks[4];
+    tare__counter_row counters[6];
+    tare__aggregate_row lines[4];
+    tare__number_row numbers[2];
+} torch_world;
+
+static torch_world *loop_of(double data, double forward, double backward, double optimizer)
+{
+    torch_world *t = calloc(1, sizeof *t);
+    assert_non_null(t);
+    t->w = world_new();
+    t->w->of.marks = t->marks;
+    t->w->of.counters = t->counters;
+    t->w->of.aggregates = t->lines;
+    t->w->of.usage.cores_allowed = 4;
+    double rest = 8 - data - forward - backward - optimizer;
+    add_span(t->w, "step", TARE_KIND_STEP, TARE__NO_ROW, 8, rest)->each.min_ns = 0.8 * SECOND;
+    add_span(t->w, "data", PHASE, 0, data, data);
+    add_span(t->w, "forward", PHASE, 0, forward, forward);
+    add_span(t->w, "backward", PHASE, 0, backward, backward);
+    add_span(t->w, "optimizer", PHASE, 0, optimizer, optimizer);
+    return t;
+}
+
+static void loop_free(torch_world *t)
+{
+    world_free(t->w);
+    free(t);
+}
+
+static void add_mark(torch_world *t, const char *name)
+{
+    t->marks[t->w->of.n_marks++] = (tare__mark_row){name, 1, 0, 0};
+}
+
+static void add_counter(torch_world *t, const char *name, double first, double last, uint64_t n)
+{
+    t->counters[t->w->of.n_counters++] =
+        (tare__counter_row){name, n, first, last, fmin(first, last), (first + last) / 2, fmax(first, last), 0, 0};
+}
+
+static void add_line(torch_world *t, const char *name, const char *file, uint32_t line, double seconds)
+{
+    t->lines[t->w->of.n_aggregates++] =
+        (tare__aggregate_row){.name = name, .file = file, .line = line, .every = 1, .calls = 10, .timed = 10,
+                              .total_ns = seconds * SECOND};
+}
+
+static void is_silent(torch_world *t, const char *id)
+{
+    look(t->w);
+    must_not_find(t->w, id);
+    loop_free(t);
+}
+
+/* ---- loading ---- */
+static void a_loop_that_waits_for_data(void **state)
+{
+    (void)state;
+    torch_world *t = loop_of(4, 1, 2, 0.5);
+    add_counter(t, "torch.loader.workers", 0, 0, 1);
+    add_line(t, "data @ train.py:12 decode", "/code/train.py", 12, 3);
+    add_line(t, "data @ train.py:30 main", "/code/train.py", 30, 1);
+    add_line(t, "forward @ train.py:40 main", "/code/train.py", 40, 5);
+    look(t->w);
+    const tare__finding *finding = must_find(t->w, "loader-bound");
+    assert_ptr_equal(finding, &t->w->of.findings[0]);
+    ABOUT(figure_of(finding, "share"), 0.5);
+    assert_non_null(strstr(finding->evidence, "/code/train.py:12, in decode"));
+    assert_non_null(strstr(finding->evidence, "75"));
+    assert_non_null(strstr(finding->evidence, "num_workers is 0"));
+    ABOUT(finding->gain, 0.4); /* three other cores load 4 s in 1.3 s, behind 4 s of compute */
+    must_not_find(t->w, "single-worker"); /* told already */
+    loop_free(t);
+}
+
+static void what_workers_cannot_hide(void **state)
+{
+    (void)state;
+    torch_world *t = loop_of(7, 0.5, 0.5, 0);
+    t->w->of.usage.cores_allowed = 2;
+    add_counter(t, "torch.loader.workers", 0, 0, 1);
+    look(t->w);
+    ABOUT(must_find(t->w, "loader-bound")->gain, 0.1); /* one more core: 7 s of loading behind 1 s of compute */
+    loop_free(t);
+}
+
+static void a_loader_that_keeps_up(void **state)
+{
+    (void)state;
+    torch_world *t = loop_of(1, 3, 3, 0.5);
+    add_counter(t, "torch.loader.workers", 4, 4, 1);
+    is_silent(t, "loader-bound");
+}
+
+static double gigabytes_8(double t)
+{
+    return 8 * GB + t * 0;
+}
+
+static void waiting_while_a_gpu_works(void **state)
+{
+    (void)state;
+    torch_world *t = loop_of(4, 1, 1, 0.5);
+    add_row(t->w, TARE__M_GPU_BUSY, TARE__SUBJECT_GPU, 0, "H200", one);
+    add_row(t->w, TARE__M_MEMORY_USED, TARE__SUBJECT_GPU_PROCESS, 42, "", gigabytes_8)->owner = 0;
+    assert_true(tare__any_gpu_used(&t->w->of));
+    t->w->of.usage.gpu_busy_mean = 0.9;
+    look(t->w);
+    must_not_find(t->w, "loader-bound");
+    t->w->of.usage.gpu_busy_mean = 0.2;
+    look(t->w);
+    must_find(t->w, "loader-bound");
+    loop_free(t);
+}
+
+static void the_first_batch_is_start_up(void **state)
+{
+    (void)state;
+    torch_world *t = loop_of(0.1, 3, 3, 0.5);
+    add_span(t->w, "data", PHASE, TARE__NO_ROW, 6, 6); /* before the first step, and for evaluation */
+    is_silent(t, "loader-bound");
+}
+
+static void a_few_steps_say_nothing(void **state)
+{
+    (void)state;
+    torch_world *t = loop_of(6, 1, 1, 0);
+    t->w->spans[0].calls = 3;
+    is_silent(t, "loader-bound");
+}
+
+static void one_worker(void **state)
+{
+    (void)state;
+    torch_world *t = loop_of(0.8, 3, 3, 0.5);
+    add_counter(t, "torch.loader.workers", 1, 1, 1);
+    look(t->w);
+    ABOUT(must_find(t->w, "single-worker")->gain, 0.08);
+    loop_free(t);
+    t = loop_of(0.8, 3, 3, 0.5);
+    add_counter(t, "torch.loader.workers", 2, 2, 1);
+    is_silent(t, "single-worker");
+    is_silent(loop_of(0.8, 3, 3, 0.5), "single-worker"); /* not known */
+}
+
+/* ---- devices ---- */
+static torch_world *copying(double seconds, double bytes, double unpinned)
+{
+    torch_world *t = loop_of(0.1, 3, 3, 0.5);
+    tare__span_row *row = add_span(t->w, "copy", PHASE, 0, seconds, seconds);
+    t->numbers[0] = (tare__number_row){"bytes", 10, bytes, NAN};
+    t->numbers[1] = (tare__number_row){"unpinned bytes", 10, unpinned, NAN};
+    row->numbers = t->numbers;
+    row->n_numbers = 2;
+    return t;
+}
+
+static void unpinned_copies(void **state)
+{
+    (void)state;
+    torch_world *t = copying(0.8, GB, GB);
+    look(t->w);
+    ABOUT(figure_of(must_find(t->w, "unpinned-copies"), "unpinned"), GB);
+    loop_free(t);
+    is_silent(copying(0.8, GB, 0), "unpinned-copies");
+    is_silent(copying(0.05, GB, GB), "unpinned-copies"); /* they cost nothing */
+}
+
+static void sync_points(void **state)
+{
+    (void)state;
+    torch_world *t = loop_of(0.1, 3, 3, 0.5);
+    tare__span_row *row = add_span(t->w, "sync: .item() at train.py:42", TARE_KIND_SPAN, 0, 1, 1);
+    row->file = "/code/train.py";
+    row->line = 42;
+    add_span(t->w, "sync: .cpu() at log.py:7", TARE_KIND_SPAN, 0, 0.2, 0.2);
+    look(t->w);
+    const tare__finding *finding = must_find(t->w, "sync-points");
+    assert_non_null(strstr(finding->title, ".item() at train.py:42"));
+    assert_non_null(strstr(finding->evidence, "/code/train.py:42"));
+    ABOUT(figure_of(finding, "blocked"), 1.2);
+    loop_free(t);
+    t = loop_of(0.1, 3, 3, 0.5);
+    add_span(t->w, "sync: .item() at train.py:42", TARE_KIND_SPAN, 0, 0.01, 0.01);
+    add_span(t->w, "sync: .item() at eval.py:9", TARE_KIND_SPAN, TARE__NO_ROW, 1, 1); /* not in a step */
+    is_silent(t, "sync-points");
+}
+
+/* ---- compute ---- */
+static void small_operators_by_the_graph(void **state)
+{
+    (void)state;
+    torch_world *t = loop_of(0, 3, 4, 0.5);
+    add_counter(t, "torch.graph.nodes", 20000, 20000, 4); /* 0.7 s of the fastest step over 40,000 */
+    add_line(t, "forward @ net.py:16 forward", "/code/net.py", 16, 3);
+    look(t->w);
+    const tare__finding *finding = must_find(t->w, "small-operators");
+    ABOUT(figure_of(finding, "each"), 17.5e-6);
+    assert_non_null(strstr(finding->evidence, "/code/net.py:16, in forward"));
+    assert_non_null(strstr(finding->evidence, "estimate"));
+    loop_free(t);
+    t = loop_of(0, 3, 4, 0.5);
+    add_counter(t, "torch.graph.nodes", 2000, 2000, 4); /* 175 µs each */
+    is_silent(t, "small-operators");
+    t = loop_of(0, 3, 4, 0.5);
+    t->w->spans[0].each.min_ns = 100e3;
+    add_counter(t, "torch.graph.nodes", 10, 10, 4); /* few */
+    is_silent(t, "small-operators");
+    is_silent(loop_of(0, 3, 4, 0.5), "small-operators"); /* nothing known */
+}
+
+static void small_operators_as_recorded(void **state)
+{
+    (void)state;
+    torch_world *t = loop_of(0, 3, 4, 0.5);
+    tare__span_row *row = add_span(t->w, "aten::mul", TARE_KIND_OPERATOR, 2, 3, 3);
+    row->calls = 400000;
+    add_counter(t, "torch.graph.nodes", 10, 10, 4); /* what was recorded counts */
+    look(t->w);
+    ABOUT(figure_of(must_find(t->w, "small-operators"), "each"), 7.5e-6);
+    row->calls = 4000;
+    look(t->w);
+    must_not_find(t->w, "small-operators");
+    loop_free(t);
+}
+
+static void float32_where_a_faster_way_exists(void **state)
+{
+    (void)state;
+    torch_world *t = loop_of(0, 3, 4, 0.5);
+    add_mark(t, "torch.fp32 on cuda: TensorFloat-32 is off");
+    look(t->w);
+    assert_non_null(strstr(must_find(t->w, "fp32-matmul")->advice, "set_float32_matmul_precision"));
+    loop_free(t);
+    t = loop_of(5, 1, 1, 0.5); /* compute is not what costs */
+    add_mark(t, "torch.fp32 on cuda: TensorFloat-32 is off");
+    is_silent(t, "fp32-matmul");
+    is_silent(loop_of(0, 3, 4, 0.5), "fp32-matmul");
+}
+
+static void compiled_again_and_again(void **state)
+{
+    (void)state;
+    torch_world *t = loop_of(0, 3, 4, 0.5);
+    add_span(t->w, "torch.compile", TARE_KIND_SPAN, 2, 1, 1)->calls = 1;
+    look(t->w);
+    must_not_find(t->w, "recompiles"); /* the first time has to be */
+    add_span(t->w, "torch.recompile", TARE_KIND_SPAN, 2, 1.5, 1.5)->calls = 7;
+    look(t->w);
+    const tare__finding *finding = must_find(t->w, "recompiles");
+    ABOUT(figure_of(finding, "recompiles"), 7);
+    ABOUT(finding->gain, 0.15);
+    loop_free(t);
+}
+
+static void optimizer_one_by_one(void **state)
+{
+    (void)state;
+    torch_world *t = loop_of(0, 2, 3, 2);
+    add_mark(t, "torch.unfused AdamW: 148 tensors one by one");
+    look(t->w);
+    assert_non_null(strstr(must_find(t->w, "unfused-optimizer")->evidence, "AdamW: 148 tensors"));
+    loop_free(t);
+    t = loop_of(0, 3, 4, 0.5);
+    add_mark(t, "torch.unfused AdamW: 148 tensors one by one");
+    is_silent(t, "unfused-optimizer"); /* it takes no time */
+    is_silent(loop_of(0, 2, 3, 2), "unfused-optimizer");
+}
+
+/* ---- memory ---- */
+static void losses_that_are_kept(void **state)
+{
+    (void)state;
+    torch_world *t = loop_of(0, 3, 4, 0.5);
+    add_counter(t, "torch.losses.kept", 16, 16, 8);
+    add_mark(t, "torch.kept history at /code/train.py:19");
+    look(t->w);
+    const tare__finding *finding = must_find(t->w, "kept-losses");
+    assert_ptr_equal(finding, &t->w->of.findings[0]);
+    assert_non_null(strstr(finding->title, "/code/train.py:19"));
+    assert_non_null(strstr(finding->advice, "history.append(loss.detach())"));
+    loop_free(t);
+    t = loop_of(0, 3, 4, 0.5);
+    add_counter(t, "torch.losses.kept", 1, 1, 8);
+    is_silent(t, "kept-losses");
+}
+
+static void graphs_that_grow(void **state)
+{
+    (void)state;
+    torch_world *t = loop_of(0, 3, 4, 0.5);
+    add_counter(t, "torch.graph.nodes", 40, 900, 5);
+    look(t->w);
+    must_find(t->w, "growing-graph");
+    loop_free(t);
+    t = loop_of(0, 3, 4, 0.5);
+    add_counter(t, "torch.graph.nodes", 40, 60, 5);
+    is_silent(t, "growing-graph");
+    t = loop_of(0, 3, 4, 0.5);
+    add_counter(t, "torch.graph.nodes", 900, 40, 5);
+    is_silent(t, "growing-graph");
+}
+
+/* ---- threads ---- */
+static void threads_for_a_larger_machine(void **state)
+{
+    (void)state;
+    torch_world *t = loop_of(0, 3, 4, 0.5);
+    add_counter(t, "torch.threads", 4, 32, 2);
+    add_mark(t, "torch.set_num_threads(32) at /code/train.py:7");
+    add_steps(t->w, 10, 0.8, 0.8, 3); /* they differ, and that is why */
+    look(t->w);
+    const tare__finding *finding = must_find(t->w, "torch-threads");
+    assert_ptr_equal(finding, &t->w->of.findings[0]);
+    assert_non_null(strstr(finding->evidence, "torch.set_num_threads(32) is called at /code/train.py:7"));
+    must_find(t->w, "step-variance");
+    loop_free(t);
+    t = loop_of(0, 3, 4, 0.5);
+    add_counter(t, "torch.threads", 32, 4, 2);
+    is_silent(t, "torch-threads");
+    t = loop_of(0, 3, 4, 0.5);
+    add_counter(t, "torch.threads", 32, 32, 2);
+    t->w->of.usage.cores_allowed = NAN;
+    is_silent(t, "torch-threads");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_loop_that_waits_for_data),
+        cmocka_unit_test(what_workers_cannot_hide),
+        cmocka_unit_test(a_loader_that_keeps_up),
+        cmocka_unit_test(waiting_while_a_gpu_works),
+        cmocka_unit_test(the_first_batch_is_start_up),
+        cmocka_unit_test(a_few_steps_say_nothing),
+        cmocka_unit_test(one_worker),
+        cmocka_unit_test(unpinned_copies),
+        cmocka_unit_test(sync_points),
+        cmocka_unit_test(small_operators_by_the_graph),
+        cmocka_unit_test(small_operators_as_recorded),
+        cmocka_unit_test(float32_where_a_faster_way_exists),
+        cmocka_unit_test(compiled_again_and_again),
+        cmocka_unit_test(optimizer_one_by_one),
+        cmocka_unit_test(losses_that_are_kept),
+        cmocka_unit_test(graphs_that_grow),
+        cmocka_unit_test(threads_for_a_larger_machine),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
