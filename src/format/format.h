@@ -8,5 +8,6 @@
 #include "file.h"
 #include "metrics.h"
 #include "codec.h"
+#include "writer.h"
 
 #endif

@@ -3,12 +3,14 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "collector.h"
+#include "format.h"
+#include "tare.h"
 
 #define RESERVE_BYTES ((uint64_t)256 << 10)
 #define RESERVE_LEAST ((uint64_t)64 << 10) /* no less than this */
