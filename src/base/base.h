@@ -102,6 +102,8 @@ void tare__json_double(tare__json *json, double value);        /* shortest text 
 void tare__json_bool(tare__json *json, bool value);
 void tare__json_null(tare__json *json);
 
+#include "json_reader.h"
+
 /* ---- units for people: at most 3-4 significant digits, fixed width friendly --------------------
  * NaN and infinities are "n/a". The decimal point is '.' in every locale. */
 #define TARE__UNIT_BYTES 32
