@@ -30,6 +30,7 @@ static const tare__cli_command *const commands[] = {
     &tare__cli_run,
     &tare__cli_attach,
     &tare__cli_report,
+    &tare__cli_import,
     &tare__cli_doctor,
     &help,
     &version,

@@ -160,5 +160,6 @@ double tare__trace_tick_ns(const tare__trace *trace);
 bool tare__trace_clock_known(const tare__trace *trace); /* else a tick is taken as a nanosecond */
 
 #include "replay.h"
+#include "import.h"
 
 #endif

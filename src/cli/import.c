@@ -1,0 +1,310 @@
+/* import: `tare import`: a trace of another profiler made into a .tare file, and what of it was left out.
+ * One thread.
+ * Must not know how the other formats look. */
+#define _GNU_SOURCE
+#include "cli.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tare.h"
+#include "trace/trace.h"
+
+#define ME "tare import"
+
+enum { IMPORT_OUTPUT, IMPORT_FORCE, IMPORT_JSON, IMPORT_QUIET };
+
+static const tare__cli_option import_options[] = {
+    {"output", 'o', "FILE", "write the trace here; else NAME.tare in this folder, numbered where it is taken",
+     IMPORT_OUTPUT},
+    {"force", 0, NULL, "overwrite the file that --output names", IMPORT_FORCE},
+    {"json", 0, NULL, "what came of it as JSON on standard output, for machines", IMPORT_JSON},
+    {"quiet", 'q', NULL, "say nothing but what went wrong", IMPORT_QUIET},
+};
+
+typedef struct import_settings {
+    const char *output;
+    bool force, json, quiet;
+} import_settings;
+
+static int take_import_option(void *context, int key, const char *argument, tare__error *error)
+{
+    import_settings *settings = context;
+    switch (key) {
+    case IMPORT_FORCE: settings->force = true; return 0;
+    case IMPORT_JSON: settings->json = true; return 0;
+    case IMPORT_QUIET: settings->quiet = true; return 0;
+    default: break;
+    }
+    if (!*argument)
+        return tare__fail(error, TARE_E_USAGE, "--output: the name is empty");
+    settings->output = argument;
+    return 0;
+}
+
+/* ---- names ----------------------------------------------------------------------------------------- */
+/* logs/host_12.34.pt.trace.json.gz becomes host_12.34.tare */
+static char *default_output(const char *input)
+{
+    static const char *const endings[] = {".gz", ".json", ".trace", ".pt"};
+    const char *slash = strrchr(input, '/');
+    const char *name = slash ? slash + 1 : input;
+    size_t length = strlen(name);
+    for (size_t i = 0; i < TARE__COUNT_OF(endings); i++) {
+        size_t cut = strlen(endings[i]);
+        if (length > cut && memcmp(name + length - cut, endings[i], cut) == 0)
+            length -= cut;
+    }
+    char *output = NULL;
+    return asprintf(&output, "%.*s.tare", (int)length, length ? name : "imported") < 0 ? NULL : output;
+}
+
+/* ---- what came of it --------------------------------------------------------------------------------- */
+static void put_count(tare__text *out, uint64_t n, const char *one, const char *many)
+{
+    char count[TARE__UNIT_BYTES];
+    if (n)
+        tare__text_format(out, "%s%s %s", out->length ? ", " : "", tare__unit_count(count, (double)n), n == 1 ? one : many);
+}
+
+static void say_result(const tare__import_report *report)
+{
+    tare__text text = {0};
+    put_count(&text, report->spans, "span", "spans");
+    put_count(&text, report->steps, "step", "steps");
+    put_count(&text, report->operators, "operator", "operators");
+    put_count(&text, report->complete, "span on tracks", "spans on tracks");
+    put_count(&text, report->marks, "mark", "marks");
+    put_count(&text, report->counters, "counter value", "counter values");
+    put_count(&text, report->threads, "thread", "threads");
+    put_count(&text, report->tracks, "track", "tracks");
+    tare__cli_say(ME, "wrote %s from %s JSON: %s", report->path, report->format, text.failed ? "" : text.data);
+    tare__text_free(&text);
+}
+
+static void say_left_out(const tare__import_report *report)
+{
+    tare__text text = {0};
+    put_count(&text, report->arrows, "arrow", "arrows");
+    put_count(&text, report->own, "event of its profiler about itself", "events of its profiler about itself");
+    put_count(&text, report->senseless, "event without a name or a time", "events without a name or a time");
+    put_count(&text, report->unbegun, "end without a begin", "ends without a begin");
+    put_count(&text, report->crowded, "event of one thread or request too many",
+              "events of threads or requests too many");
+    for (uint32_t i = 0; i < report->unknown_count; i++) {
+        char what[64];
+        bool last = i == TARE__IMPORT_UNKNOWN - 1;
+        snprintf(what, sizeof what, "of unknown phase '%.8s'%s", report->unknown[i].phase, last ? " and others" : "");
+        put_count(&text, report->unknown[i].events, what, what);
+    }
+    if (text.length)
+        tare__cli_say(ME, "left out: %s", text.data);
+    tare__text_free(&text);
+}
+
+static void say_changed(const tare__import_report *report)
+{
+    char count[TARE__UNIT_BYTES];
+    if (report->cut)
+        tare__cli_say(ME, "%s Python functions overlap other spans in part: they were cut there",
+                      tare__unit_count(count, (double)report->cut));
+    if (report->overlapping)
+        tare__cli_say(ME, "%s spans overlap others of their thread in part: they stand beside the tree",
+                      tare__unit_count(count, (double)report->overlapping));
+    if (report->unended)
+        tare__cli_say(ME, "%s spans begin and never end", tare__unit_count(count, (double)report->unended));
+    if (report->renamed)
+        tare__cli_say(ME, "there are too many names: %s events are called (other names)",
+                      tare__unit_count(count, (double)report->renamed));
+}
+
+static void say_broken(const char *input, const tare__import_report *report)
+{
+    char count[TARE__UNIT_BYTES];
+    if (!report->broken)
+        return;
+    tare__cli_say(ME, "warning: '%.200s' is broken at byte %llu: %s", input, (unsigned long long)report->broken_offset,
+                  report->broken_text);
+    if (report->broken > 1 || !report->torn)
+        tare__cli_say(ME, "%s events could not be read; the others are in the trace",
+                      tare__unit_count(count, (double)report->broken));
+    else
+        tare__cli_say(ME, "what was before it is in the trace");
+}
+
+static void put_unknown(tare__json *json, const tare__import_report *report)
+{
+    tare__json_key(json, "unknown_phases");
+    tare__json_object(json);
+    for (uint32_t i = 0; i < report->unknown_count; i++) {
+        tare__json_key(json, i == TARE__IMPORT_UNKNOWN - 1 ? "others" : report->unknown[i].phase);
+        tare__json_unsigned(json, report->unknown[i].events);
+    }
+    tare__json_end_object(json);
+}
+
+static void put_broken(tare__json *json, const tare__import_report *report)
+{
+    tare__json_key(json, "broken");
+    if (!report->broken) {
+        tare__json_null(json);
+        return;
+    }
+    tare__json_object(json);
+    tare__json_key(json, "places");
+    tare__json_unsigned(json, report->broken);
+    tare__json_key(json, "first_byte");
+    tare__json_unsigned(json, report->broken_offset);
+    tare__json_key(json, "what");
+    tare__json_string(json, report->broken_text);
+    tare__json_key(json, "torn");
+    tare__json_bool(json, report->torn);
+    tare__json_end_object(json);
+}
+
+static int print_json(const tare__import_report *report)
+{
+    const struct {
+        const char *key;
+        uint64_t value;
+    } counts[] = {
+        {"json_bytes", report->json_bytes}, {"events", report->events},
+        {"spans", report->spans},           {"operators", report->operators},
+        {"steps", report->steps},           {"complete_spans", report->complete},
+        {"marks", report->marks},           {"counter_values", report->counters},
+        {"processes", report->processes},   {"threads", report->threads},
+        {"tracks", report->tracks},         {"arrows_left_out", report->arrows},
+        {"own_left_out", report->own},      {"senseless_left_out", report->senseless},
+        {"unbegun_left_out", report->unbegun}, {"crowded_left_out", report->crowded},
+        {"cut", report->cut}, {"overlapping", report->overlapping}, {"unended", report->unended},
+        {"renamed", report->renamed},
+    };
+    tare__text text = {0};
+    tare__json json;
+    tare__json_begin(&json, &text, isatty(STDOUT_FILENO));
+    tare__json_object(&json);
+    tare__json_key(&json, "trace");
+    tare__json_string(&json, report->path);
+    tare__json_key(&json, "format");
+    tare__json_string(&json, report->format);
+    for (size_t i = 0; i < TARE__COUNT_OF(counts); i++) {
+        tare__json_key(&json, counts[i].key);
+        tare__json_unsigned(&json, counts[i].value);
+    }
+    put_unknown(&json, report);
+    put_broken(&json, report);
+    tare__json_end_object(&json);
+    tare__text_string(&text, "\n");
+    int exit_status = tare__cli_print(&text);
+    tare__text_free(&text);
+    return exit_status;
+}
+
+/* ---- the work ------------------------------------------------------------------------------------------ */
+static void show_progress(void *context, uint64_t read_bytes)
+{
+    uint64_t of, done = tare__import_done(context, &of);
+    char bytes[TARE__UNIT_BYTES];
+    if (of)
+        fprintf(stderr, "\r%s: %3u %%", ME, (unsigned)(done * 100 / of));
+    else
+        fprintf(stderr, "\r%s: %s", ME, tare__unit_bytes(bytes, (double)read_bytes));
+}
+
+static int exit_status_of(int status)
+{
+    if (status == TARE_E_USAGE)
+        return TARE__EXIT_USAGE;
+    return status == TARE_E_INPUT || status == TARE_E_VERSION ? TARE__EXIT_INPUT : TARE__EXIT_FAILED;
+}
+
+static int import_file(const char *input, const char *output, const import_settings *settings)
+{
+    tare__error error = {""};
+    tare__import_file *file = NULL;
+    static tare__import_report report;
+    bool shows = !settings->quiet && isatty(STDERR_FILENO);
+    int status = tare__import_open(input, &file, &error);
+    if (status) {
+        tare__cli_say(ME, "%s", error.text);
+        return TARE__EXIT_INPUT;
+    }
+    tare__import_options options = {
+        .output = output, .overwrite = settings->force, .input_name = input,
+        .progress = shows ? show_progress : NULL, .context = file};
+    status = tare__import(tare__import_read, file, &options, &report, &error);
+    tare__import_close(file);
+    if (shows)
+        fputs("\r                    \r", stderr);
+    if (status) {
+        tare__cli_say(ME, "%s", error.text[0] ? error.text : tare_status_text(status));
+        return exit_status_of(status);
+    }
+    say_broken(input, &report);
+    if (!settings->quiet) {
+        say_left_out(&report);
+        say_changed(&report);
+        if (!settings->json)
+            say_result(&report);
+    }
+    return settings->json ? print_json(&report) : TARE__EXIT_OK;
+}
+
+static int find_input(const tare__cli_words *words, const import_settings *settings, const char **input,
+                      tare__error *error)
+{
+    int rest = 0;
+    while (words->rest && words->rest[rest])
+        rest++;
+    if (words->count + rest == 0)
+        return tare__fail(error, TARE_E_USAGE, "which trace? tare import NAME.json");
+    *input = words->count ? words->words[0] : words->rest[0];
+    if (words->count + rest > 1)
+        return tare__fail(error, TARE_E_USAGE, "one trace at a time; '%.64s' is one too many",
+                          words->count > 1 ? words->words[1] : words->rest[words->count ? 0 : 1]);
+    if (settings->force && !settings->output)
+        return tare__fail(error, TARE_E_USAGE, "--force goes with --output: name the file to overwrite");
+    if (settings->output && strcmp(settings->output, *input) == 0)
+        return tare__fail(error, TARE_E_USAGE, "--output names the input itself; the trace would replace it");
+    return 0;
+}
+
+static int import_main(int argc, char **argv)
+{
+    tare__error error = {""};
+    tare__cli_words words;
+    import_settings settings = {0};
+    const char *input = NULL;
+    int status = tare__cli_read(&tare__cli_import, argc, argv, &settings, &words, &error);
+    if (!status && words.help)
+        return tare__cli_print_help(&tare__cli_import);
+    if (!status)
+        status = find_input(&words, &settings, &input, &error);
+    if (status)
+        return tare__cli_usage(ME, &error);
+    char *made = settings.output ? NULL : default_output(input);
+    if (!settings.output && !made) {
+        tare__cli_say(ME, "out of memory");
+        return TARE__EXIT_FAILED;
+    }
+    int exit_status = import_file(input, settings.output ? settings.output : made, &settings);
+    free(made);
+    return exit_status;
+}
+
+const tare__cli_command tare__cli_import = {
+    .name = "import",
+    .summary = "makes a trace of one by torch.profiler, Chrome or ONNX Runtime",
+    .usage = "[options] FILE.json[.gz]",
+    .details = "Broken JSON: the byte is told, events that can be read are kept, and the exit status is 0.\n"
+               "Exit status: 0; 1 the trace could not be written; 2 this command line was wrong;\n"
+               "3 nothing in the file can be read.\n",
+    .examples = "  tare import logs/host_4711.1700000000.pt.trace.json.gz -o train.tare\n"
+                "  tare report --html train.tare\n",
+    .options = import_options,
+    .option_count = TARE__COUNT_OF(import_options),
+    .take = take_import_option,
+    .main = import_main,
+};

@@ -1,0 +1,79 @@
+/* import_file: a foreign trace's bytes, inflated where they are gzip.
+ * Owned by the thread that imports.
+ * Must not know what the bytes mean. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "import.h"
+#include "tare.h"
+
+#define BUFFER_BYTES (128u << 10)
+
+struct tare__import_file {
+    gzFile file;
+    uint64_t bytes;
+};
+
+static int refuse(const char *path, int failure, tare__error *error)
+{
+    int status = failure == EACCES || failure == EPERM ? TARE_E_PERMISSION : TARE_E_INPUT;
+    return tare__fail(error, status, "cannot read '%.200s': %s", path, strerror(failure));
+}
+
+int tare__import_open(const char *path, tare__import_file **file, tare__error *error)
+{
+    struct stat about;
+    *file = NULL;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0)
+        return refuse(path, errno, error);
+    if (fstat(fd, &about) != 0 || S_ISDIR(about.st_mode)) {
+        close(fd);
+        return refuse(path, EISDIR, error);
+    }
+    tare__import_file *opened = calloc(1, sizeof *opened);
+    gzFile stream = opened ? gzdopen(fd, "rb") : NULL;
+    if (!stream) {
+        close(fd);
+        free(opened);
+        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+    }
+    gzbuffer(stream, BUFFER_BYTES);
+    opened->file = stream;
+    opened->bytes = S_ISREG(about.st_mode) ? (uint64_t)about.st_size : 0;
+    *file = opened;
+    return 0;
+}
+
+/* Bytes before the trouble are handed out before it. */
+int64_t tare__import_read(void *context, void *into, size_t bytes)
+{
+    tare__import_file *file = context;
+    int got = gzread(file->file, into, bytes < INT32_MAX ? (unsigned)bytes : INT32_MAX);
+    if (got > 0)
+        return got;
+    int trouble = 0;
+    gzerror(file->file, &trouble);
+    return trouble == Z_OK && got == 0 ? 0 : -1;
+}
+
+uint64_t tare__import_done(const tare__import_file *file, uint64_t *of)
+{
+    z_off_t at = gzoffset(file->file);
+    *of = file->bytes;
+    return at < 0 ? 0 : (uint64_t)at;
+}
+
+void tare__import_close(tare__import_file *file)
+{
+    if (!file)
+        return;
+    gzclose_r(file->file);
+    free(file);
+}
