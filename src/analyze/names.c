@@ -41,6 +41,8 @@ static int fill(canons *names, const tare__trace_name *rows, size_t n, tare__int
         names->rows[names->n++] = (canon){rows[i].text, rows[i].file, rows[i].kind, rows[i].line};
         if (rows[i].kind == TARE_KIND_NUMBER && strcmp(rows[i].text, "index") == 0)
             names->index = canon_at;
+        if (rows[i].kind == TARE_KIND_NUMBER && strcmp(rows[i].text, TARE__NAME_FLOW) == 0)
+            names->flow = canon_at;
     }
     return 0;
 }

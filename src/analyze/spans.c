@@ -245,6 +245,8 @@ static int add_number(work *work, stream *stream, const tare__event *event)
         tare__analyze_step_index(stream, stream->depth, event->value);
         return 0;
     }
+    if (name == work->names.flow && name != CANON_UNKNOWN)
+        return 0;
     return tare__analyze_add_number(&work->nodes, top->node, name, 1, event->value);
 }
 

@@ -18,7 +18,8 @@
 #define CARBON_MAX      10000.0 /* g/kWh: ten times the dirtiest grid there is */
 
 /* In the order of their options. */
-static const char *const formats[TARE__RECORDING_VIEWS] = {"html", "json", TARE__VIEW_CSV, "chrome", "perfetto"};
+static const char *const formats[TARE__RECORDING_VIEWS] = {"html", "json", TARE__VIEW_CSV, "chrome", "perfetto",
+                                                            TARE__VIEW_TENSORBOARD};
 
 /* ---- options -------------------------------------------------------------------------------------- */
 static int take_name(const char *what, const char *argument, const char **into, tare__error *error)

@@ -26,9 +26,10 @@ enum {
     TARE__RECORDING_JSON,
     TARE__RECORDING_CSV,
     TARE__RECORDING_CHROME,
-    TARE__RECORDING_PERFETTO
+    TARE__RECORDING_PERFETTO,
+    TARE__RECORDING_TENSORBOARD
 };
-#define TARE__RECORDING_VIEWS 5
+#define TARE__RECORDING_VIEWS 6
 
 /* Rows of a command's table. */
 #define TARE__RECORDING_OPTIONS                                                                                  \
@@ -44,6 +45,8 @@ enum {
         {"chrome", 0, "FILE", "write a trace for chrome://tracing and ui.perfetto.dev, as JSON",                 \
          TARE__RECORDING_CHROME},                                                                                \
         {"perfetto", 0, "FILE", "write a trace for ui.perfetto.dev, in its own format", TARE__RECORDING_PERFETTO}, \
+        {"tensorboard", 0, "DIR", "write what TensorBoard's profiler plugins open into this folder",             \
+         TARE__RECORDING_TENSORBOARD},                                                                           \
         {"interval", 0, "TIME", "look at program and machine so often (100ms; from 1ms to 60s)",                 \
          TARE__RECORDING_INTERVAL},                                                                              \
         {"without", 0, "LIST",                                                                                   \

@@ -20,6 +20,7 @@
 enum {
     REPORT_FORMAT, /* and as many as there are formats */
     REPORT_CSV = REPORT_FORMAT + 5,
+    REPORT_TENSORBOARD,
     REPORT_BY,
     REPORT_ALL,
     REPORT_RAW,
@@ -37,6 +38,8 @@ static const tare__cli_option report_options[] = {
     {"csv", 0, "DIR", "every table as a CSV file in this folder", REPORT_CSV},
     {"chrome", 0, NULL, "a trace for chrome://tracing and ui.perfetto.dev, as JSON", REPORT_FORMAT + 3},
     {"perfetto", 0, NULL, "a trace for ui.perfetto.dev, in its own format", REPORT_FORMAT + 4},
+    {"tensorboard", 0, "DIR", "what TensorBoard's profiler plugins and HolisticTraceAnalysis open, in this folder",
+     REPORT_TENSORBOARD},
     {"events", 0, NULL, "the raw stream, one event a line", REPORT_FORMAT + 2},
     {"by", 0, "WHAT", "one span tree for the run (the default), for each process, or for each thread",
      REPORT_BY},
@@ -97,17 +100,18 @@ static int take_name(const char *what, const char *argument, const char **into, 
     return 0;
 }
 
-static int take_csv(report_settings *settings, const char *argument, tare__error *error)
+static int take_folder(report_settings *settings, const char *format, const char *argument, tare__error *error)
 {
-    int status = take_format(settings, TARE__VIEW_CSV, error);
-    return status ? status : take_name("csv", argument, &settings->folder, error);
+    int status = take_format(settings, format, error);
+    return status ? status : take_name(format, argument, &settings->folder, error);
 }
 
 static int take_report_option(void *context, int key, const char *argument, tare__error *error)
 {
     report_settings *settings = context;
     switch (key) {
-    case REPORT_CSV: return take_csv(settings, argument, error);
+    case REPORT_CSV: return take_folder(settings, TARE__VIEW_CSV, argument, error);
+    case REPORT_TENSORBOARD: return take_folder(settings, TARE__VIEW_TENSORBOARD, argument, error);
     case REPORT_BY: return take_by(settings, argument, error);
     case REPORT_WIDTH: return take_width(settings, argument, error);
     case REPORT_ALL: settings->emit.all = true; return 0;
@@ -286,7 +290,7 @@ static int read_settings(int argc, char **argv, report_settings *settings, tare_
         return status;
     status = find_input(words, path, error);
     if (!status && settings->output && settings->folder)
-        return tare__fail(error, TARE_E_USAGE, "--csv has its folder: --output does not go with it");
+        return tare__fail(error, TARE_E_USAGE, "--%s has its folder: --output does not go with it", settings->format);
     if (!status && settings->output && same_file(*path, settings->output))
         return tare__fail(error, TARE_E_USAGE, "--output names the trace itself; the report would replace it");
     return status ? status : find_place(settings, *path, error);

@@ -60,7 +60,7 @@ static int write_file(const tare__emitter *emitter, const char *path, const tare
     return closed ? closed : refused ? 0 : status;
 }
 
-/* ---- a folder of tables ---------------------------------------------------------------------------- */
+/* ---- a folder of files ---------------------------------------------------------------------------- */
 typedef struct folder {
     const char *path;
     tare__cli_output files[TABLES_MAX];
@@ -69,6 +69,31 @@ typedef struct folder {
     bool unwritten;
     tare__error *error;
 } folder;
+
+static int make_folder(const char *path, tare__error *error)
+{
+    struct stat about;
+    if (mkdir(path, 0777) == 0)
+        return 0;
+    int failure = errno;
+    if (failure == EEXIST && stat(path, &about) == 0 && S_ISDIR(about.st_mode) && access(path, W_OK | X_OK) == 0)
+        return 0;
+    if (failure == EEXIST)
+        failure = stat(path, &about) == 0 && S_ISDIR(about.st_mode) ? EACCES : ENOTDIR;
+    return tare__fail(error, TARE_E_SYSTEM, "cannot write into the folder '%s': %s", path, strerror(failure));
+}
+
+/* Those that the name of a file in the folder asks for. */
+static int make_folders(char *path, size_t folder_length, tare__error *error)
+{
+    int status = 0;
+    for (char *slash = strchr(path + folder_length + 1, '/'); slash && !status; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        status = make_folder(path, error);
+        *slash = '/';
+    }
+    return status;
+}
 
 static const tare__emit_sink *open_table(void *context, const char *name)
 {
@@ -79,7 +104,9 @@ static const tare__emit_sink *open_table(void *context, const char *name)
         tare__fail(to->error, TARE_E_MEMORY, "out of memory");
         return NULL;
     }
-    int status = tare__cli_output_open(&to->files[to->n], path, to->error);
+    int status = make_folders(path, strlen(to->path), to->error);
+    if (!status)
+        status = tare__cli_output_open(&to->files[to->n], path, to->error);
     free(path);
     if (status)
         return NULL;
@@ -96,20 +123,8 @@ static int close_table(void *context)
     return last->failure ? TARE_E_SYSTEM : 0;
 }
 
-static int make_folder(const char *path, tare__error *error)
-{
-    struct stat about;
-    if (mkdir(path, 0777) == 0)
-        return 0;
-    int failure = errno;
-    if (failure == EEXIST && stat(path, &about) == 0 && S_ISDIR(about.st_mode) && access(path, W_OK | X_OK) == 0)
-        return 0;
-    if (failure == EEXIST)
-        failure = stat(path, &about) == 0 && S_ISDIR(about.st_mode) ? EACCES : ENOTDIR;
-    return tare__fail(error, TARE_E_SYSTEM, "cannot write into the folder '%s': %s", path, strerror(failure));
-}
-
-static int write_tables(const char *path, const tare__analysis *analysis, bool *unwritten, tare__error *error)
+static int write_folder(const char *path, const char *format, const tare__emit_input *input, bool *unwritten,
+                        tare__error *error)
 {
     folder to = {.path = path, .error = error};
     tare__emit_files files = {.open = open_table, .close = close_table, .context = &to};
@@ -117,7 +132,10 @@ static int write_tables(const char *path, const tare__analysis *analysis, bool *
     *unwritten = status != 0;
     if (status)
         return status;
-    status = tare__emit_csv(analysis, &files, error);
+    if (strcmp(format, TARE__VIEW_TENSORBOARD) == 0)
+        status = tare__emit_tensorboard(input->trace, &files, error);
+    else
+        status = tare__emit_csv(input->analysis, &files, error);
     *unwritten = to.unwritten;
     for (size_t i = 0; i < to.n; i++) {
         bool failed = to.files[i].failure != 0;
@@ -128,11 +146,18 @@ static int write_tables(const char *path, const tare__analysis *analysis, bool *
     return status;
 }
 
+bool tare__view_is_folder(const char *format)
+{
+    return strcmp(format, TARE__VIEW_CSV) == 0 || strcmp(format, TARE__VIEW_TENSORBOARD) == 0;
+}
+
 /* ---- either --------------------------------------------------------------------------------------- */
 bool tare__view_needs_tables(const char *format)
 {
     const tare__emitter *emitter = tare__emit_find(format);
-    return !emitter || (emitter->needs & TARE__EMIT_TABLES);
+    if (!emitter)
+        return strcmp(format, TARE__VIEW_CSV) == 0;
+    return emitter->needs & TARE__EMIT_TABLES;
 }
 
 int tare__view_write(const char *format, const char *path, tare__trace *trace, const tare__analysis *analysis,
@@ -143,13 +168,13 @@ int tare__view_write(const char *format, const char *path, tare__trace *trace, c
     *unwritten = false;
     if (emitter)
         return write_file(emitter, path, &input, options, unwritten, error);
-    return write_tables(path, analysis, unwritten, error);
+    return write_folder(path, format, &input, unwritten, error);
 }
 
 int tare__view_try(const char *format, const char *path, tare__error *error)
 {
     tare__cli_output output;
-    if (strcmp(format, TARE__VIEW_CSV) == 0)
+    if (tare__view_is_folder(format))
         return make_folder(path, error);
     int status = tare__cli_output_open(&output, path, error);
     return status ? status : tare__cli_output_close(&output, false, error);

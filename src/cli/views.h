@@ -8,7 +8,10 @@
 #include "emit/emit.h"
 #include "trace/trace.h"
 
-#define TARE__VIEW_CSV "csv" /* the one format that is a folder of files */
+/* The formats that are a folder of files. */
+#define TARE__VIEW_CSV "csv"
+#define TARE__VIEW_TENSORBOARD "tensorboard"
+bool tare__view_is_folder(const char *format);
 
 /* Colour and width as suit what `fd` is; a width that is set stays. */
 void tare__view_suit(tare__emit_options *options, int fd, bool terminal);

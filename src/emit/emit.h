@@ -63,6 +63,11 @@ typedef struct tare__emit_files {
 /* 0; TARE_E_SYSTEM when a file refused (its owner knows why), TARE_E_MEMORY. */
 int tare__emit_csv(const tare__analysis *analysis, const tare__emit_files *files, tare__error *error);
 
+/* What TensorBoard's plugins and HolisticTraceAnalysis read: a Kineto JSON for each process, and an XPlane below
+ * plugins/profile/. Names have folders in them. 0; TARE_E_SYSTEM when a file refused (its owner knows why) or reading
+ * failed, TARE_E_MEMORY. */
+int tare__emit_tensorboard(struct tare__trace *trace, const tare__emit_files *files, tare__error *error);
+
 /* In order of the table; NULL past its end. */
 const tare__emitter *tare__emit_at(size_t index);
 const tare__emitter *tare__emit_find(const char *name); /* NULL: no such format */

@@ -304,6 +304,9 @@ int tare__complete_seal(const tare__complete_span *spans, uint32_t n, tare__sque
 int tare__complete_read(const tare__block_header *header, const uint8_t *payload, tare__squeezer *squeezer,
                         tare__complete_span *spans);
 
+/* A nested span's flow: a number of this name, which is summed up nowhere. */
+#define TARE__NAME_FLOW "(flow)"
+
 /* ---- names ------------------------------------------------------------------------------------------- */
 typedef struct tare__file_name {
     uint32_t id;   /* 1, 2, … */

@@ -11,6 +11,7 @@ typedef enum tare__import_kind {
     TARE__IMPORT_SPAN,     /* nested */
     TARE__IMPORT_FUNCTION, /* the same, of Python: gives way to others */
     TARE__IMPORT_INDEXED,  /* the same, with an index */
+    TARE__IMPORT_FLOWING,  /* the same, with a flow as its number */
     TARE__IMPORT_ENDLESS,  /* its end is not there */
     TARE__IMPORT_COMPLETE, /* on a track */
     TARE__IMPORT_MARK,
@@ -21,7 +22,7 @@ typedef struct tare__import_record {
     int64_t start, duration; /* ns */
     union {
         uint64_t flow;
-        double number; /* of a counter; of a span, its index */
+        double number; /* of a counter; of a nested span, its index or flow */
     };
     uint32_t place, name, order;
     uint32_t kind;

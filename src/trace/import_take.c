@@ -135,6 +135,16 @@ static int add_session(tare__importer *importer, const event *event, tare__impor
     return add_named(importer, record, TARE_KIND_STEP, event->name, event->name_bytes);
 }
 
+/* A call that starts work on a GPU: joined to it by its flow. */
+static int add_launch(tare__importer *importer, const event *event, tare__import_record *record)
+{
+    if (event->correlation && event->correlation < UINT64_C(1) << 53) {
+        record->kind = TARE__IMPORT_FLOWING;
+        record->number = (double)event->correlation;
+    }
+    return add_named(importer, record, TARE_KIND_SPAN, event->name, event->name_bytes);
+}
+
 static int take_thread_span(tare__importer *importer, const event *event)
 {
     tare__import_record record = {
@@ -147,6 +157,7 @@ static int take_thread_span(tare__importer *importer, const event *event)
     case CATEGORY_OPERATOR:
         importer->report->operators++;
         return add_named(importer, &record, TARE_KIND_OPERATOR, event->name, event->name_bytes);
+    case CATEGORY_RUNTIME: return add_launch(importer, event, &record);
     case CATEGORY_PYTHON: return add_python(importer, event, &record);
     case CATEGORY_NODE: return add_node(importer, event, &record);
     case CATEGORY_SESSION: return add_session(importer, event, &record);

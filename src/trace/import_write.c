@@ -29,7 +29,7 @@ typedef struct pen {
     frame *aside;
     size_t aside_count, aside_room;
     tare__span_stack before; /* open before the block that is being made */
-    uint32_t place, stream, ordinal, index_name;
+    uint32_t place, stream, ordinal, index_name, flow_name;
     uint64_t last_ticks;
     tare__text block, fields;
     int status;
@@ -281,8 +281,10 @@ static void open_span(pen *pen, const tare__import_record *record, uint64_t begi
         return;
     }
     tare__events_add(pen->encoder, TARE__OP_BEGIN, record->name, begin);
-    if (record->kind == TARE__IMPORT_INDEXED)
-        tare__events_add_value(pen->encoder, TARE__OP_NUMBER, pen->index_name, begin, record->number);
+    if (record->kind == TARE__IMPORT_INDEXED || record->kind == TARE__IMPORT_FLOWING)
+        tare__events_add_value(pen->encoder, TARE__OP_NUMBER,
+                               record->kind == TARE__IMPORT_INDEXED ? pen->index_name : pen->flow_name, begin,
+                               record->number);
     pen->frames[pen->depth++] = (frame){.begin = begin, .end = end, .name = record->name,
                                          .function = record->kind == TARE__IMPORT_FUNCTION};
     pen->last_ticks = begin;
@@ -432,7 +434,9 @@ static void write_all(pen *pen)
     pen->encoder = tare__events_encoder_new();
     pen->complete = malloc(TARE__EVENTS_MAX * sizeof *pen->complete);
     pen->index_name = tare__import_name(importer, TARE_KIND_NUMBER, "index", 5);
-    if (!pen->squeezer || !pen->encoder || !pen->complete || !pen->index_name || !find_home(importer)) {
+    pen->flow_name = tare__import_name(importer, TARE_KIND_NUMBER, TARE__NAME_FLOW, strlen(TARE__NAME_FLOW));
+    bool ready = pen->squeezer && pen->encoder && pen->complete && pen->index_name && pen->flow_name;
+    if (!ready || !find_home(importer)) {
         fail(pen, TARE_E_MEMORY);
         return;
     }

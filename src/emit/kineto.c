@@ -1,0 +1,246 @@
+/* kineto: one process as Kineto's JSON, as torch.profiler writes it: for TensorBoard's torch_tb_profiler and for
+ * HolisticTraceAnalysis. docs/EXPORT.md. Owned by the calling thread.
+ * Must not know what the events add up to, nor how files are named. */
+#include "kineto.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tare.h"
+
+typedef struct kineto {
+    chrome json; /* first: the pieces of an event are its */
+    tare__kineto_ids *ids;
+    const tare__kineto_file *file;
+    uint64_t base_ns, steps;
+} kineto;
+
+/* ---- pieces ------------------------------------------------------------------------------------------------ */
+static const tare__trace_process *process_of(const kineto *to)
+{
+    return tare__trace_process_at(to->json.out.trace, to->file->process);
+}
+
+static bool is_ours(const kineto *to, uint32_t stream)
+{
+    const tare__trace_stream *row = tare__trace_stream_at(to->json.out.trace, stream);
+    return (row ? row->process : 0) == to->file->process;
+}
+
+static void put_times(kineto *to, uint64_t begin, uint64_t end)
+{
+    int64_t from = tare__export_ns(&to->json.out, begin), until = tare__export_ns(&to->json.out, end);
+    PUT(&to->json, ",\"ts\":");
+    tare__chrome_put_us(&to->json, from + (int64_t)to->base_ns);
+    PUT(&to->json, ",\"dur\":");
+    tare__chrome_put_us(&to->json, until > from ? until - from : 0);
+}
+
+static void begin_event(kineto *to, const char *category)
+{
+    tare__chrome_begin_event(&to->json, "X");
+    tare__text_format(&to->json.out.text, ",\"cat\":\"%s\",\"name\":", category);
+}
+
+static void put_argument(kineto *to, bool first, const char *key, uint64_t value)
+{
+    tare__text_format(&to->json.out.text, "%s\"%s\":%" PRIu64, first ? ",\"args\":{" : ",", key, value);
+}
+
+/* ---- nested spans ------------------------------------------------------------------------------------------- */
+static uint64_t flow_of(const kineto *to, const tare__export_span *span)
+{
+    for (uint32_t i = 0; span->numbers && i < span->numbers->n && to->ids->flow_name; i++)
+        if (span->numbers->numbers[i].name == to->ids->flow_name)
+            return (uint64_t)span->numbers->numbers[i].sum;
+    return 0;
+}
+
+/* torch's own names for the parts of a step, by which readers know them. */
+static const char *phase_name(const kineto *to, uint32_t id)
+{
+    static const struct {
+        const char *phase, *name;
+    } names[] = {
+        {"data", "\"enumerate(DataLoader)#tare.__next__\""},
+        {"optimizer", "\"Optimizer.step#tare.step\""},
+    };
+    const tare__trace_name *name = tare__trace_name_at(to->json.out.trace, id);
+    for (size_t i = 0; name && name->text && i < TARE__COUNT_OF(names); i++)
+        if (strcmp(name->text, names[i].phase) == 0)
+            return names[i].name;
+    return NULL;
+}
+
+static void put_span_name(kineto *to, const tare__export_span *span)
+{
+    const char *known = span->category == TARE_KIND_PHASE ? phase_name(to, span->name) : NULL;
+    if (span->category == TARE_KIND_STEP)
+        tare__text_format(&to->json.out.text, "\"ProfilerStep#%" PRIu64 "\"", span->has_index ? span->index : to->steps);
+    else if (known)
+        tare__text_string(&to->json.out.text, known);
+    else
+        tare__chrome_put_name(&to->json, span->name);
+    to->steps += span->category == TARE_KIND_STEP;
+}
+
+static int begin_span(void *context, const tare__export_span *span)
+{
+    kineto *to = context;
+    uint32_t id;
+    return tare__kineto_ids_begin(to->ids, span->place.stream, span->category == TARE_KIND_OPERATOR, &id);
+}
+
+static int end_span(void *context, const tare__export_span *span)
+{
+    kineto *to = context;
+    uint32_t id = tare__kineto_ids_end(to->ids, span->place.stream);
+    uint64_t flow = flow_of(to, span);
+    if (!is_ours(to, span->place.stream))
+        return 0;
+    begin_event(to, span->category == TARE_KIND_OPERATOR ? "cpu_op" : flow ? "cuda_runtime" : "user_annotation");
+    put_span_name(to, span);
+    put_times(to, span->begin, span->end);
+    tare__chrome_put_place(&to->json, span->place.pid, span->place.tid);
+    put_argument(to, true, "External id", id);
+    if (flow)
+        put_argument(to, false, "correlation", flow);
+    PUT(&to->json, "}");
+    return tare__chrome_end_event(&to->json);
+}
+
+/* ---- complete spans -------------------------------------------------------------------------------------------- */
+static const char *gpu_category(const kineto *to, uint32_t id)
+{
+    const tare__trace_name *name = tare__trace_name_at(to->json.out.trace, id);
+    const char *text = name && name->text ? name->text : "";
+    if (strncmp(text, "Memcpy", 6) == 0)
+        return "gpu_memcpy";
+    return strncmp(text, "Memset", 6) == 0 ? "gpu_memset" : "kernel";
+}
+
+static int put_gpu(kineto *to, const tare__export_span *span, int64_t device, int64_t stream)
+{
+    begin_event(to, gpu_category(to, span->name));
+    tare__chrome_put_name(&to->json, span->name);
+    put_times(to, span->begin, span->end);
+    tare__chrome_put_place(&to->json, device, stream);
+    put_argument(to, true, "External id", tare__kineto_id_of_flow(to->ids, span->complete->flow));
+    put_argument(to, false, "device", (uint64_t)device);
+    put_argument(to, false, "context", 1);
+    put_argument(to, false, "stream", (uint64_t)stream);
+    put_argument(to, false, "correlation", span->complete->flow);
+    PUT(&to->json, "}");
+    return tare__chrome_end_event(&to->json);
+}
+
+static int put_complete(void *context, const tare__export_span *span)
+{
+    kineto *to = context;
+    int64_t device, stream;
+    if (!is_ours(to, span->place.stream))
+        return 0;
+    if (tare__gpu_track(to->json.out.trace, span->complete->track, &device, &stream))
+        return put_gpu(to, span, device, stream);
+    begin_event(to, "user_annotation");
+    tare__chrome_put_name(&to->json, span->name);
+    put_times(to, span->begin, span->end);
+    tare__chrome_put_place(&to->json, span->place.pid, span->place.tid);
+    return tare__chrome_end_event(&to->json);
+}
+
+/* ---- who is who ------------------------------------------------------------------------------------------------ */
+static int put_process(void *context, int64_t pid, const tare__text *name, int64_t order)
+{
+    kineto *to = context;
+    const tare__trace_process *process = process_of(to);
+    bool ours = process && tare__lanes_pid(&to->json.out.lanes, process) == pid;
+    return ours ? tare__chrome_put_process(to, pid, name, order) : 0;
+}
+
+static int put_thread(void *context, const tare__export_place *place, const tare__text *name, int64_t order)
+{
+    kineto *to = context;
+    return is_ours(to, place->stream) ? tare__chrome_put_thread(to, place, name, order) : 0;
+}
+
+/* ---- the document ------------------------------------------------------------------------------------------------ */
+static unsigned devices_of(const kineto *to)
+{
+    size_t n;
+    int64_t device, stream, most = -1;
+    const tare__trace_name *names = tare__trace_names(to->json.out.trace, &n);
+    for (size_t i = 0; i < n; i++)
+        if (tare__gpu_track(to->json.out.trace, names[i].id, &device, &stream) && device > most && device < 1024)
+            most = device;
+    return (unsigned)(most + 1);
+}
+
+/* The name as the RUN block has it, "2 x NVIDIA H200, driver …"; what else Kineto tells of a device is not known. */
+static void put_devices(kineto *to)
+{
+    const tare__trace_run *run = tare__trace_run_of(to->json.out.trace);
+    const char *name = run->gpus && strncmp(run->gpus, "n/a", 3) != 0 ? run->gpus : NULL;
+    const char *times = name ? strstr(name, " x ") : NULL;
+    unsigned n = devices_of(to);
+    PUT(&to->json, "\"deviceProperties\": [");
+    for (unsigned i = 0; i < n; i++) {
+        tare__text_format(&to->json.out.text, "%s{\"id\": %u, \"name\": ", i ? ", " : "", i);
+        tare__chrome_put_text(&to->json, times ? times + 3 : name ? name : "GPU");
+        PUT(&to->json, "}");
+    }
+    PUT(&to->json, "],\n");
+}
+
+/* A reader of ranks looks for the blank behind the colon, and before the events. */
+static int put_head(void *context)
+{
+    kineto *to = context;
+    const tare__trace_run *run = tare__trace_run_of(to->json.out.trace);
+    PUT(&to->json, "{\n\"schemaVersion\": 1,\n");
+    put_devices(to);
+    if (to->file->rank >= 0)
+        tare__text_format(&to->json.out.text, "\"distributedInfo\": {\"backend\": \"\", \"rank\": %" PRId64
+                                              ", \"world_size\": %u},\n",
+                          to->file->rank, to->file->ranks);
+    if (run->host) {
+        PUT(&to->json, "\"host_name\": ");
+        tare__chrome_put_text(&to->json, run->host);
+        PUT(&to->json, ",\n");
+    }
+    tare__text_format(&to->json.out.text, "\"displayTimeUnit\": \"ms\",\n\"baseTimeNanoseconds\": %" PRIu64
+                                          ",\n\"traceEvents\": [",
+                      to->file->base_ns);
+    to->base_ns = run->start_realtime_ns > to->file->base_ns ? run->start_realtime_ns - to->file->base_ns : 0;
+    return 0;
+}
+
+static int put_tail(void *context)
+{
+    kineto *to = context;
+    PUT(&to->json, "\n]\n}\n");
+    return 0;
+}
+
+static const tare__export_format format = {
+    .head = put_head,
+    .process = put_process,
+    .thread = put_thread,
+    .begin = begin_span,
+    .end = end_span,
+    .complete = put_complete,
+    .tail = put_tail,
+};
+
+int tare__emit_kineto(tare__trace *trace, tare__kineto_ids *ids, const tare__kineto_file *file,
+                      const tare__emit_sink *sink, tare__error *error)
+{
+    kineto to = {.ids = ids, .file = file};
+    tare__kineto_ids_rewind(ids);
+    int status = tare__export(&to.json.out, &format, &to, trace, sink, error);
+    free(to.json.names);
+    tare__text_free(&to.json.quotes);
+    return status;
+}

@@ -1,0 +1,50 @@
+/* kineto: what the files of Kineto's JSON share: which span carries which number, and the state of one file.
+ * Owned by the calling thread; used inside emit only.
+ * Must not know how files are named or opened. */
+#ifndef TARE_EMIT_KINETO_H
+#define TARE_EMIT_KINETO_H
+
+#include "chrome.h"
+
+/* Kineto numbers operators; what is launched inside one, and the work on the GPU, carry its number. Both passes over
+ * the trace count alike. */
+typedef struct tare__kineto_opened { /* of a stream */
+    uint32_t *ids; /* of the innermost operator, a span each */
+    size_t depth, room;
+} tare__kineto_opened;
+
+typedef struct tare__kineto_ids {
+    tare__kineto_opened *streams; /* by id */
+    size_t streams_room;
+    uint32_t next;
+    tare__intern *flows; /* flow: its index is that of `of_flow` */
+    uint32_t *of_flow;
+    size_t flows_room;
+    bool *with_events; /* by process number: it has something to show */
+    size_t processes_room;
+    uint32_t flow_name; /* 0: there is none */
+} tare__kineto_ids;
+
+/* Reads the trace once for flows and processes. 0 or a status with a sentence. */
+int tare__kineto_ids_read(tare__kineto_ids *ids, struct tare__trace *trace, tare__error *error);
+void tare__kineto_ids_free(tare__kineto_ids *ids);
+/* A span begins or ends: the number of the innermost operator, itself included; 0: none. */
+int tare__kineto_ids_begin(tare__kineto_ids *ids, uint32_t stream, bool is_operator, uint32_t *id);
+uint32_t tare__kineto_ids_end(tare__kineto_ids *ids, uint32_t stream);
+void tare__kineto_ids_rewind(tare__kineto_ids *ids);
+uint32_t tare__kineto_id_of_flow(const tare__kineto_ids *ids, uint64_t flow); /* 0: not known */
+
+/* One process's file. */
+typedef struct tare__kineto_file {
+    uint32_t process; /* number */
+    int64_t rank;     /* -1: not known */
+    uint32_t ranks;
+    uint64_t base_ns; /* what its times count from, since 1970 */
+} tare__kineto_file;
+int tare__emit_kineto(struct tare__trace *trace, tare__kineto_ids *ids, const tare__kineto_file *file,
+                      const tare__emit_sink *sink, tare__error *error);
+
+/* "GPU 1 stream 7", "cuda:1 stream 7": the numbers in a GPU track's name; false: it is no such track. */
+bool tare__gpu_track(const struct tare__trace *trace, uint32_t track, int64_t *device, int64_t *stream);
+
+#endif

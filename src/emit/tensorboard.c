@@ -1,0 +1,124 @@
+/* tensorboard: which files TensorBoard's plugins look for, and what goes into which.
+ * Owned by the calling thread.
+ * Must not know the formats from inside. */
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "kineto.h"
+#include "tare.h"
+#include "xplane.h"
+
+#define FILES_MAX 24u /* processes that get one */
+#define NAME_BYTES 512
+
+/* Times count from here, so that they fit into a double to the nanosecond. The same for all ranks of a job, unless it
+ * began on either side of such an instant: they are 104 days apart. */
+#define BASE_NS (UINT64_C(1) << 53)
+
+/* ---- names -------------------------------------------------------------------------------------------------- */
+/* The host, as a file's name. */
+static void put_host(const tare__trace *trace, char out[128])
+{
+    const char *host = tare__trace_run_of(trace)->host;
+    snprintf(out, 128, "%.100s", host && host[0] ? host : "tare");
+    for (char *at = out; *at; at++)
+        if (!isalnum((unsigned char)*at) && *at != '-' && *at != '_')
+            *at = '_';
+}
+
+static void name_kineto(const tare__trace *trace, const tare__trace_process *process, char out[NAME_BYTES])
+{
+    char host[128];
+    put_host(trace, host);
+    snprintf(out, NAME_BYTES, "%s_%" PRId64 ".%" PRIu64 ".pt.trace.json", host, process ? process->pid : 0,
+             tare__trace_run_of(trace)->start_realtime_ns);
+}
+
+static void name_xplane(const tare__trace *trace, char out[NAME_BYTES])
+{
+    char host[128], run[32] = "tare";
+    time_t start = (time_t)(tare__trace_run_of(trace)->start_realtime_ns / 1000000000u);
+    struct tm parts;
+    put_host(trace, host);
+    if (start && gmtime_r(&start, &parts))
+        strftime(run, sizeof run, "%Y_%m_%d_%H_%M_%S", &parts);
+    snprintf(out, NAME_BYTES, "plugins/profile/%s/%s.xplane.pb", run, host);
+}
+
+/* ---- ranks --------------------------------------------------------------------------------------------------- */
+/* "(rank 3)" among what a process was called with; -1: it does not say. */
+static int64_t rank_of(const tare__trace_process *process)
+{
+    const char *at = process ? process->arguments : NULL;
+    for (size_t left = at ? process->arguments_bytes : 0; left > 0;) {
+        int rank;
+        size_t length = strnlen(at, left);
+        if (length < left && sscanf(at, "(rank %d)", &rank) == 1 && rank >= 0)
+            return rank;
+        length += length < left;
+        at += length;
+        left -= length;
+    }
+    return -1;
+}
+
+/* ---- files ---------------------------------------------------------------------------------------------------- */
+static int write_kineto(tare__trace *trace, tare__kineto_ids *ids, tare__kineto_file *file,
+                        const tare__emit_files *files, tare__error *error)
+{
+    char name[NAME_BYTES];
+    const tare__trace_process *process = tare__trace_process_at(trace, file->process);
+    int64_t told = rank_of(process);
+    file->rank = told >= 0 || file->ranks == 1 ? told : file->rank;
+    name_kineto(trace, process, name);
+    const tare__emit_sink *sink = files->open(files->context, name);
+    if (!sink)
+        return TARE_E_SYSTEM;
+    int status = tare__emit_kineto(trace, ids, file, sink, error);
+    return status ? status : files->close(files->context);
+}
+
+static uint32_t count_processes(const tare__kineto_ids *ids)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i < ids->processes_room; i++)
+        n += ids->with_events[i];
+    return n;
+}
+
+static int write_all(tare__trace *trace, tare__kineto_ids *ids, const tare__emit_files *files, tare__error *error)
+{
+    char name[NAME_BYTES];
+    uint64_t start = tare__trace_run_of(trace)->start_realtime_ns;
+    tare__kineto_file file = {.rank = 0, .ranks = count_processes(ids), .base_ns = start / BASE_NS * BASE_NS};
+    int status = 0;
+    for (size_t i = 0; i < ids->processes_room && !status && file.rank < FILES_MAX; i++) {
+        if (!ids->with_events[i])
+            continue;
+        tare__kineto_file one = file;
+        one.process = (uint32_t)i;
+        status = write_kineto(trace, ids, &one, files, error);
+        file.rank++;
+    }
+    if (status)
+        return status;
+    name_xplane(trace, name);
+    const tare__emit_sink *sink = files->open(files->context, name);
+    if (!sink)
+        return TARE_E_SYSTEM;
+    status = tare__emit_xplane(trace, sink, error);
+    return status ? status : files->close(files->context);
+}
+
+int tare__emit_tensorboard(tare__trace *trace, const tare__emit_files *files, tare__error *error)
+{
+    tare__kineto_ids ids;
+    int status = tare__kineto_ids_read(&ids, trace, error);
+    if (!status)
+        status = write_all(trace, &ids, files, error);
+    tare__kineto_ids_free(&ids);
+    return status;
+}
