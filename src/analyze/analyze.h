@@ -436,6 +436,11 @@ int tare__analyze(struct tare__trace *trace, const tare__analyze_options *option
                   tare__error *error);
 void tare__analysis_free(tare__analysis *analysis); /* NULL is fine */
 
+/* For machines, the same in every output: "gpu_process", "total", "critical". NULL: of another version. */
+const char *tare__subject_word(uint32_t subject);  /* tare__subject_kind */
+const char *tare__metric_kind_word(uint32_t kind); /* tare__metric_kind */
+const char *tare__severity_word(tare__severity severity);
+
 /* The row of a metric of a subject: the first one of that kind when key is UINT64_MAX. NULL: not sampled. */
 const tare__metric_row *tare__metric_row_of(const tare__analysis *analysis, tare__metric metric,
                                             tare__subject_kind subject, uint64_t key);

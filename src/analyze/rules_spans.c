@@ -61,10 +61,13 @@ static void plain_name(const char *name, char out[64])
     out[n] = '\0';
 }
 
-static phase phase_of(const char *name)
+/* A span that says it is a phase may be called just "data". */
+static phase phase_of(const char *name, uint32_t kind)
 {
     char plain[64];
     plain_name(name, plain);
+    if (kind == TARE_KIND_PHASE && strcmp(plain, "data") == 0)
+        return LOADING;
     for (size_t i = 0; i < TARE__COUNT_OF(phase_names); i++) {
         const char *wanted = phase_names[i].name;
         if (phase_names[i].starts ? strncmp(plain, wanted, strlen(wanted)) == 0 : strcmp(plain, wanted) == 0)
@@ -84,7 +87,7 @@ typedef struct phase_time {
 static bool has_above(const tare__analysis *of, const tare__span_row *row, uint32_t kind, phase phase)
 {
     for (uint32_t at = row->parent; at != TARE__NO_ROW; at = of->spans[at].parent)
-        if (of->spans[at].kind == kind || (phase != PHASES && phase_of(of->spans[at].name) == phase))
+        if (of->spans[at].kind == kind || (phase != PHASES && phase_of(of->spans[at].name, of->spans[at].kind) == phase))
             return true;
     return false;
 }
@@ -100,7 +103,7 @@ static phase_time time_of(const tare__analysis *of, phase phase)
             sum.top_ns += row->total_ns;
         if (row->kind == TARE_KIND_STEP && !has_above(of, row, TARE_KIND_STEP, PHASES))
             sum.steps_ns += row->total_ns;
-        if (phase_of(row->name) != phase || has_above(of, row, NO_KIND, phase))
+        if (phase_of(row->name, row->kind) != phase || has_above(of, row, NO_KIND, phase))
             continue;
         if (has_above(of, row, TARE_KIND_STEP, PHASES))
             sum.inside_ns += row->total_ns;
@@ -269,11 +272,11 @@ static bool add_up(const tare__analysis *of, operations *all)
 }
 
 /* Has a rule of its own, and that one speaks of it. */
-static bool told_elsewhere(const findings *out, const char *name)
+static bool told_elsewhere(const findings *out, const char *name, uint32_t kind)
 {
     static const char *const ids[] = {
         [LOADING] = "data-loading", [FORWARD] = "forward", [BACKWARD] = "backward"};
-    phase phase = phase_of(name);
+    phase phase = phase_of(name, kind);
     for (size_t i = 0; phase != PHASES && i < out->n; i++)
         if (strcmp(out->rows[i].id, ids[phase]) == 0)
             return true;
@@ -324,7 +327,7 @@ void tare__rule_operations(findings *out, const tare__analysis *of)
     for (uint32_t id = 0; !out->failed && all.n > 1 && id < all.n; id++)
         if (all.self_ns[id] > limit(LIMIT_OPERATION_INFO) * all.all_ns && all.kinds[id] != 0 &&
             all.self_ns[id] > limit(LIMIT_OPERATION_OF_RUN) * of->run.elapsed_ns &&
-            !told_elsewhere(out, tare__intern_text(all.names, id, NULL)))
+            !told_elsewhere(out, tare__intern_text(all.names, id, NULL), all.kinds[id]))
             tell_operation(out, of, &all, id);
     free_operations(&all);
 }

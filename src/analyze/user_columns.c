@@ -62,17 +62,8 @@ static value process_exit_status(const user_context *with, const void *cell)
 
 static value metric_subject(const user_context *with, const void *cell)
 {
-    static const char *const names[] = {
-        [TARE__SUBJECT_SYSTEM] = "system",   [TARE__SUBJECT_CPU] = "cpu",
-        [TARE__SUBJECT_DISK] = "disk",       [TARE__SUBJECT_NETWORK] = "network",
-        [TARE__SUBJECT_CONTAINER] = "container", [TARE__SUBJECT_TREE] = "tree",
-        [TARE__SUBJECT_PROCESS] = "process", [TARE__SUBJECT_THREAD] = "thread",
-        [TARE__SUBJECT_SENSOR] = "sensor",   [TARE__SUBJECT_GPU] = "gpu",
-        [TARE__SUBJECT_GPU_PROCESS] = "gpu_process", [TARE__SUBJECT_TARE] = "tare",
-    };
-    uint32_t subject = ((const tare__metric_row *)cell)->subject;
     (void)with;
-    return text_of(subject < TARE__COUNT_OF(names) ? names[subject] : NULL);
+    return text_of(tare__subject_word(((const tare__metric_row *)cell)->subject));
 }
 
 /* Times of metrics are seconds in the table, and ns in rules as everywhere. */

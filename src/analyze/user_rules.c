@@ -550,10 +550,8 @@ static void parse_gain(parser *parser, user_rule *rule)
 
 static void parse_severity(parser *parser, user_rule *rule)
 {
-    static const char *const names[] = {
-        [TARE__INFO] = "info", [TARE__WARNING] = "warning", [TARE__CRITICAL] = "critical"};
     for (int i = TARE__INFO; i <= TARE__CRITICAL; i++)
-        if (take(parser, TOKEN_NAME, names[i])) {
+        if (take(parser, TOKEN_NAME, tare__severity_word((tare__severity)i))) {
             rule->severity = (tare__severity)i;
             return;
         }

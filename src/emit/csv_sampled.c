@@ -73,25 +73,11 @@ static const char *const units[] = {
     [TARE__SHOW_BYTES_PER_S] = "bytes_per_s",
     [TARE__SHOW_PER_S] = "per_s",
 };
-static const char *const subjects[] = {
-    [TARE__SUBJECT_SYSTEM] = "system",
-    [TARE__SUBJECT_CPU] = "cpu",
-    [TARE__SUBJECT_DISK] = "disk",
-    [TARE__SUBJECT_NETWORK] = "network",
-    [TARE__SUBJECT_CONTAINER] = "container",
-    [TARE__SUBJECT_TREE] = "tree",
-    [TARE__SUBJECT_PROCESS] = "process",
-    [TARE__SUBJECT_THREAD] = "thread",
-    [TARE__SUBJECT_SENSOR] = "sensor",
-    [TARE__SUBJECT_GPU] = "gpu",
-    [TARE__SUBJECT_GPU_PROCESS] = "gpu_process",
-    [TARE__SUBJECT_TARE] = "tare",
-};
 
 static void metric_of(csv *to, const tare__metric_row *row)
 {
     tare__csv_text(to, row->metric);
-    tare__csv_text(to, WORD(subjects, row->subject));
+    tare__csv_text(to, tare__subject_word(row->subject));
     tare__csv_count(to, row->key);
     tare__csv_count(to, row->owner);
     tare__csv_text(to, row->label);
@@ -99,14 +85,12 @@ static void metric_of(csv *to, const tare__metric_row *row)
 
 void tare__csv_put_metrics(csv *to, const tare__analysis *from)
 {
-    static const char *const metric_kinds[] = {
-        [TARE__METRIC_GAUGE] = "gauge", [TARE__METRIC_TOTAL] = "total", [TARE__METRIC_PEAK] = "peak"};
     for (size_t i = 0; i < from->n_metrics && !to->status; i++) {
         const tare__metric_row *row = &from->metrics[i];
         const double values[] = {row->min, row->mean, row->max, row->first, row->last, row->total};
         const double times[] = {row->max_at_ns, row->from_ns, row->to_ns};
         metric_of(to, row);
-        tare__csv_text(to, WORD(metric_kinds, row->kind));
+        tare__csv_text(to, tare__metric_kind_word(row->kind));
         tare__csv_text(to, WORD(units, row->unit));
         tare__csv_text(to, row->kind == TARE__METRIC_TOTAL ? WORD(units, row->total_unit) : NULL);
         tare__csv_count(to, row->n);
@@ -140,13 +124,11 @@ void tare__csv_put_points(csv *to, const tare__analysis *from)
 /* ---- findings --------------------------------------------------------------------------------------------- */
 void tare__csv_put_findings(csv *to, const tare__analysis *from)
 {
-    static const char *const severities[] = {
-        [TARE__INFO] = "info", [TARE__WARNING] = "warning", [TARE__CRITICAL] = "critical"};
     for (size_t i = 0; i < from->n_findings && !to->status; i++) {
         const tare__finding *row = &from->findings[i];
         tare__csv_count(to, i);
         tare__csv_text(to, row->id);
-        tare__csv_text(to, WORD(severities, row->severity));
+        tare__csv_text(to, tare__severity_word(row->severity));
         tare__csv_text(to, row->title);
         tare__csv_text(to, row->evidence);
         tare__csv_text(to, row->advice);

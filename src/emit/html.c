@@ -150,6 +150,19 @@ void tare__html_durations(tare__html *page, const tare__durations *each)
     tare__html_ns(page, each->max_ns);
 }
 
+void tare__html_numbers(tare__html *page, const tare__number_row *rows, size_t n)
+{
+    tare__json_array(&page->json);
+    for (size_t i = 0; i < n; i++) {
+        tare__json_array(&page->json);
+        tare__json_string(&page->json, rows[i].name);
+        tare__html_figure(page, rows[i].sum);
+        tare__html_figure(page, rows[i].rate);
+        tare__json_end_array(&page->json);
+    }
+    tare__json_end_array(&page->json);
+}
+
 /* ---- tables ------------------------------------------------------------------------------------- */
 void tare__html_open_table(tare__html *page, const char *key, const char *columns)
 {

@@ -52,6 +52,8 @@ void tare__html_key_unsigned(tare__html *page, const char *key, uint64_t value);
 void tare__html_key_bool(tare__html *page, const char *key, bool value);
 void tare__html_durations(tare__html *page, const tare__durations *each); /* six values of a row */
 
+void tare__html_numbers(tare__html *page, const tare__number_row *rows, size_t n); /* a list of name, sum, rate */
+
 const char *tare__html_unit(tare__metric_unit unit); /* "bytes/s" */
 
 /* A table: {"columns":["name",…],"rows":[[…],…],"left_out":n}. `columns` is separated by blanks; `put` writes

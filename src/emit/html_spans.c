@@ -35,19 +35,6 @@ static double least_total(tare__html *page)
     return least;
 }
 
-static void put_numbers(tare__html *page, const tare__span_row *row)
-{
-    tare__json_array(&page->json);
-    for (size_t i = 0; i < row->n_numbers; i++) {
-        tare__json_array(&page->json);
-        tare__json_string(&page->json, row->numbers[i].name);
-        tare__html_figure(page, row->numbers[i].sum);
-        tare__html_figure(page, row->numbers[i].rate);
-        tare__json_end_array(&page->json);
-    }
-    tare__json_end_array(&page->json);
-}
-
 static void put_span(tare__html *page, const tare__span_row *row, uint32_t parent)
 {
     tare__html_open_row(page);
@@ -65,7 +52,7 @@ static void put_span(tare__html *page, const tare__span_row *row, uint32_t paren
     tare__json_unsigned(&page->json, row->still_open);
     tare__json_unsigned(&page->json, row->end_lost);
     tare__json_unsigned(&page->json, row->left_open);
-    put_numbers(page, row);
+    tare__html_numbers(page, row->numbers, row->n_numbers);
     tare__html_close_row(page);
 }
 

@@ -79,19 +79,6 @@ static void put_course(tare__html *page, const tare__step_row *row)
     tare__json_end_array(&page->json);
 }
 
-static void put_rates(tare__html *page, const tare__step_row *row)
-{
-    tare__json_array(&page->json);
-    for (size_t i = 0; i < row->n_numbers; i++) {
-        tare__json_array(&page->json);
-        tare__json_string(&page->json, row->numbers[i].name);
-        tare__html_figure(page, row->numbers[i].sum);
-        tare__html_figure(page, row->numbers[i].rate);
-        tare__json_end_array(&page->json);
-    }
-    tare__json_end_array(&page->json);
-}
-
 static void put_step_row(tare__html *page, const tare__step_row *row)
 {
     tare__json_string(&page->json, row->name);
@@ -108,7 +95,7 @@ static void put_step_row(tare__html *page, const tare__step_row *row)
     tare__html_ns(page, row->p95.high_ns);
     put_slowest(page, row);
     put_bins(page, &row->bins);
-    put_rates(page, row);
+    tare__html_numbers(page, row->numbers, row->n_numbers);
     put_course(page, row);
 }
 

@@ -16,28 +16,9 @@ static const char *unit_name(tare__metric_unit unit)
     return (size_t)unit < TARE__COUNT_OF(names) ? names[unit] : NULL;
 }
 
-static const char *subject_name(uint32_t subject)
+static const char *or_other(const char *word)
 {
-    static const char *const names[] = {
-        [TARE__SUBJECT_SYSTEM] = "system",   [TARE__SUBJECT_CPU] = "cpu",
-        [TARE__SUBJECT_DISK] = "disk",       [TARE__SUBJECT_NETWORK] = "network",
-        [TARE__SUBJECT_CONTAINER] = "container", [TARE__SUBJECT_TREE] = "tree",
-        [TARE__SUBJECT_PROCESS] = "process", [TARE__SUBJECT_THREAD] = "thread",
-        [TARE__SUBJECT_SENSOR] = "sensor",   [TARE__SUBJECT_GPU] = "gpu",
-        [TARE__SUBJECT_GPU_PROCESS] = "gpu_process", [TARE__SUBJECT_TARE] = "tare"};
-    return subject < TARE__COUNT_OF(names) && names[subject] ? names[subject] : "other";
-}
-
-static const char *kind_name(uint32_t kind)
-{
-    static const char *const names[] = {
-        [TARE__METRIC_GAUGE] = "gauge", [TARE__METRIC_TOTAL] = "total", [TARE__METRIC_PEAK] = "peak"};
-    return kind < TARE__COUNT_OF(names) && names[kind] ? names[kind] : "other";
-}
-
-static const char *severity_name(tare__severity severity)
-{
-    return severity >= TARE__CRITICAL ? "critical" : severity == TARE__WARNING ? "warning" : "info";
+    return word ? word : "other";
 }
 
 /* ---- usage ----------------------------------------------------------------------------------------- */
@@ -124,7 +105,7 @@ static void put_finding(writer *to, size_t index)
 {
     const tare__finding *finding = &to->analysis->findings[index];
     put_string(to, "id", finding->id);
-    put_string(to, "severity", severity_name(finding->severity));
+    put_string(to, "severity", tare__severity_word(finding->severity));
     put_string(to, "title", finding->title);
     put_string(to, "evidence", finding->evidence);
     put_string(to, "advice", finding->advice);
@@ -173,11 +154,11 @@ static void put_metric(writer *to, size_t index)
     const tare__metric_row *row = &to->analysis->metrics[index];
     bool any = row->n > 0; /* else there is nothing that the figures could be of */
     put_string(to, "metric", row->metric);
-    put_string(to, "subject", subject_name(row->subject));
+    put_string(to, "subject", or_other(tare__subject_word(row->subject)));
     put_unsigned(to, "key", row->key);
     put_unsigned(to, "owner", row->owner);
     put_string(to, "label", row->label);
-    put_string(to, "kind", kind_name(row->kind));
+    put_string(to, "kind", or_other(tare__metric_kind_word(row->kind)));
     put_string(to, "unit", unit_name(row->unit));
     put_string(to, "absent", row->absent);
     put_unsigned(to, "samples", row->n);

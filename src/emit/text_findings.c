@@ -14,11 +14,6 @@ typedef struct detail {
     unsigned evidence, advice, others_evidence, others_advice;
 } detail;
 
-static const char *label_of(tare__severity severity)
-{
-    return severity >= TARE__CRITICAL ? "critical" : severity == TARE__WARNING ? "warning" : "info";
-}
-
 static tare__page_style style_of(tare__severity severity)
 {
     return severity >= TARE__CRITICAL ? TARE__PAGE_BAD
@@ -31,7 +26,7 @@ static void put_title(tare__page *page, const tare__finding *finding)
     char gain[TARE__UNIT_BYTES];
     tare__text words = {0};
     tare__page_style_on(page, style_of(finding->severity));
-    tare__text_string(page->out, label_of(finding->severity));
+    tare__text_string(page->out, tare__severity_word(finding->severity));
     tare__page_style_off(page);
     tare__text_pad_to(page->out, TARE__PAGE_LABEL);
     tare__text_string(&words, finding->title);

@@ -10,7 +10,7 @@
 
 #define FEW 6
 #define PARTS_SHOWN 6u
-#define PARTS_LEAST 0.005 /* of a step */
+#define NONE_LEAST 0.005 /* of a step */
 
 /* ---- numbers and their rates --------------------------------------------------------------------- */
 typedef struct known_number {
@@ -177,13 +177,13 @@ static void put_parts(tare__text *out, const tare__step_row *row)
         for (size_t i = 0; i < course->n_bins; i++)
             sum += course->bins[i].parts_ns[part];
         named += sum;
-        if (!course->parts[part] || shown == PARTS_SHOWN || sum < PARTS_LEAST * all)
+        if (!course->parts[part] || shown == PARTS_SHOWN)
             continue;
         tare__text_fit(name, sizeof name, course->parts[part], 24);
         tare__text_format(out, "%s%s %s", shown++ ? ", " : course->phases ? "phases: " : "parts: ", name,
                           tare__unit_percent(share, sum / all));
     }
-    if (out->length > 0 && all - named >= PARTS_LEAST * all)
+    if (out->length > 0 && all - named >= NONE_LEAST * all)
         tare__text_format(out, "; %s in none", tare__unit_percent(share, 1 - named / all));
 }
 
