@@ -42,7 +42,8 @@ int tare__analyze_part(work *work, stream *stream, const frame *top, uint64_t no
     const frame *step = top - 1;
     while (step > work->frames && work->names.rows[step->node->name].kind != TARE_KIND_STEP)
         step--;
-    if (step == work->frames || top[-1].node == top->node) /* a node that folds holds what is inside it, too */
+    if (step == work->frames ||
+        top[-1].node == top->node) /* a node that folds holds what is inside it, too */
         return 0;
     if (!stream->parts)
         stream->parts = calloc(1, sizeof *stream->parts);
@@ -194,9 +195,9 @@ static int fill_bins(const work *work, const course *course, const chosen *chose
         return TARE_E_MEMORY;
     for (size_t i = 0; i < course->n; i++, parts += n) {
         const course_bin *from = &course->bins[i];
-        bins[i] = (tare__course_bin){from->steps, tare__trace_ns(work->trace, from->from),
-                                     tare__trace_ns(work->trace, from->to), (double)from->total * tick_ns,
-                                     parts};
+        bins[i] =
+            (tare__course_bin){from->steps, tare__trace_ns(work->trace, from->from),
+                               tare__trace_ns(work->trace, from->to), (double)from->total * tick_ns, parts};
         for (size_t part = 0; part < n; part++)
             parts[part] = (double)from->parts[chosen[part].at] * tick_ns;
     }

@@ -6,12 +6,18 @@
 const char *tare__subject_word(uint32_t subject)
 {
     static const char *const words[] = {
-        [TARE__SUBJECT_SYSTEM] = "system",           [TARE__SUBJECT_CPU] = "cpu",
-        [TARE__SUBJECT_DISK] = "disk",               [TARE__SUBJECT_NETWORK] = "network",
-        [TARE__SUBJECT_CONTAINER] = "container",     [TARE__SUBJECT_TREE] = "tree",
-        [TARE__SUBJECT_PROCESS] = "process",         [TARE__SUBJECT_THREAD] = "thread",
-        [TARE__SUBJECT_SENSOR] = "sensor",           [TARE__SUBJECT_GPU] = "gpu",
-        [TARE__SUBJECT_GPU_PROCESS] = "gpu_process", [TARE__SUBJECT_TARE] = "tare",
+        [TARE__SUBJECT_SYSTEM] = "system",
+        [TARE__SUBJECT_CPU] = "cpu",
+        [TARE__SUBJECT_DISK] = "disk",
+        [TARE__SUBJECT_NETWORK] = "network",
+        [TARE__SUBJECT_CONTAINER] = "container",
+        [TARE__SUBJECT_TREE] = "tree",
+        [TARE__SUBJECT_PROCESS] = "process",
+        [TARE__SUBJECT_THREAD] = "thread",
+        [TARE__SUBJECT_SENSOR] = "sensor",
+        [TARE__SUBJECT_GPU] = "gpu",
+        [TARE__SUBJECT_GPU_PROCESS] = "gpu_process",
+        [TARE__SUBJECT_TARE] = "tare",
     };
     return subject < TARE__COUNT_OF(words) ? words[subject] : NULL;
 }

@@ -40,10 +40,12 @@ typedef struct tare__export_format {
     /* All complete spans, before the head: for who must know both ends of a flow. */
     int (*look_ahead)(void *to, uint32_t stream, tare__complete_span *spans, uint32_t n);
     int (*head)(void *to);
-    int (*process)(void *to, int64_t pid, const tare__text *name, int64_t order); /* TARE__LANES_MACHINE, too */
+    int (*process)(void *to, int64_t pid, const tare__text *name,
+                   int64_t order); /* TARE__LANES_MACHINE, too */
     int (*thread)(void *to, const tare__export_place *place, const tare__text *name, int64_t order);
-    int (*begin)(void *to, const tare__export_span *span); /* of nested ones; end, how and numbers are not known */
-    int (*end)(void *to, const tare__export_span *span);   /* of nested ones */
+    int (*begin)(void *to,
+                 const tare__export_span *span); /* of nested ones; end, how and numbers are not known */
+    int (*end)(void *to, const tare__export_span *span); /* of nested ones */
     int (*complete)(void *to, const tare__export_span *span);
     int (*mark)(void *to, const tare__export_place *place, uint32_t name, uint64_t ticks);
     int (*counter)(void *to, const tare__export_place *place, uint32_t name, uint64_t ticks, double value);

@@ -8,8 +8,8 @@
 #include "html.h"
 #include "tare.h"
 
-#define CELLS       240u
-#define CPUS_MOST   512u
+#define CELLS        240u
+#define CPUS_MOST    512u
 #define THREADS_MOST 48u
 
 typedef struct strip {

@@ -812,6 +812,24 @@ static void loading_in_and_between_steps(void **state)
     }
 }
 
+/* "data" is any span's name, but a phase's it is the loading. */
+static void a_phase_called_data_is_loading(void **state)
+{
+    (void)state;
+    static const uint32_t kinds[] = {TARE_KIND_PHASE, TARE_KIND_SPAN};
+    for (size_t i = 0; i < TARE__COUNT_OF(kinds); i++) {
+        world *w = world_new();
+        add_span(w, "step", TARE_KIND_STEP, TARE__NO_ROW, 9, 0.1);
+        add_span(w, "data", kinds[i], 0, 4, 4);
+        look(w);
+        if (kinds[i] == TARE_KIND_PHASE)
+            ABOUT(figure_of(must_find(w, "data-loading"), "share"), 4 / 9.0);
+        else
+            must_not_find(w, "data-loading");
+        world_free(w);
+    }
+}
+
 /* A loader on a thread of its own, as long as the steps: hidden behind them already. */
 static void hidden_loading_is_no_loss(void **state)
 {
@@ -1142,6 +1160,7 @@ int main(void)
         cmocka_unit_test(even_shares_are_no_news),
         cmocka_unit_test(spans_that_cover_little_of_the_run_are_no_news),
         cmocka_unit_test(loading_in_and_between_steps),
+        cmocka_unit_test(a_phase_called_data_is_loading),
         cmocka_unit_test(hidden_loading_is_no_loss),
         cmocka_unit_test(little_loading_is_no_news),
         cmocka_unit_test(forward_and_backward),

@@ -208,9 +208,12 @@ static void very_many_parts_are_others(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_step_is_a_bin_while_there_are_few), cmocka_unit_test(many_steps_share_bins),
-        cmocka_unit_test(phases_come_first),                   cmocka_unit_test(steps_inside_steps_keep_theirs),
-        cmocka_unit_test(what_never_ended_stays_out),          cmocka_unit_test(very_many_parts_are_others),
+        cmocka_unit_test(a_step_is_a_bin_while_there_are_few),
+        cmocka_unit_test(many_steps_share_bins),
+        cmocka_unit_test(phases_come_first),
+        cmocka_unit_test(steps_inside_steps_keep_theirs),
+        cmocka_unit_test(what_never_ended_stays_out),
+        cmocka_unit_test(very_many_parts_are_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

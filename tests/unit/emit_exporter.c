@@ -44,8 +44,8 @@ static int hear_process(void *to, int64_t pid, const tare__text *name, int64_t o
 static int hear_thread(void *to, const tare__export_place *place, const tare__text *name, int64_t order)
 {
     (void)order;
-    return hear(to, "%s %lld %.*s\n", place->lane ? "lane" : "thread", (long long)place->pid, (int)name->length,
-                name->data);
+    return hear(to, "%s %lld %.*s\n", place->lane ? "lane" : "thread", (long long)place->pid,
+                (int)name->length, name->data);
 }
 
 static int hear_begin(void *to, const tare__export_span *span)
@@ -63,8 +63,9 @@ static int hear_end(void *context, const tare__export_span *span)
         snprintf(index, sizeof index, " #%llu", (unsigned long long)span->index);
     to->ends++;
     return hear(to, "%s %s %llu%s%s%s\n", tare__export_category(span->category),
-                tare__trace_name_at(to->out.trace, span->name)->text, (unsigned long long)(span->end - span->begin),
-                index, span->numbers ? " numbers" : "", span->how ? " how" : "");
+                tare__trace_name_at(to->out.trace, span->name)->text,
+                (unsigned long long)(span->end - span->begin), index, span->numbers ? " numbers" : "",
+                span->how ? " how" : "");
 }
 
 static int hear_complete(void *context, const tare__export_span *span)
@@ -86,7 +87,8 @@ static const tare__export_format all_of_it = {.process = hear_process,
                                               .end = hear_end,
                                               .complete = hear_complete,
                                               .mark = hear_mark};
-static const tare__export_format ends_only = {.process = hear_process, .thread = hear_thread, .end = hear_end};
+static const tare__export_format ends_only = {
+    .process = hear_process, .thread = hear_thread, .end = hear_end};
 
 static int keep_nothing(void *context, const void *data, size_t bytes)
 {

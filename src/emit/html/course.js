@@ -1,5 +1,5 @@
-// course: what steps were made of in the course of the run: a bar a step, or as many steps together as leave bars wide
-// enough to be seen, stacked by part. What is far longer than the others is cut, and says how long it is.
+// course: what steps were made of in the course of the run: a bar a step, or as many steps together as leave bars
+// wide enough to be seen, stacked by part. What is far longer than the others is cut, and says how long it is.
 const COURSE = {
   width: 1240,
   height: 210,
@@ -18,7 +18,9 @@ function courseOf(row, parts) {
   return bins.map(([steps, from, to, total, ...times]) => {
     const each = places.map((at) => at < 0 ? 0 : times[at] / steps), all = total / steps;
     const inside = times.reduce((sum, one) => sum + one, 0) / steps, named = each.reduce((sum, one) => sum + one, 0);
-    const bar = {first, steps, from, to, all, each, more: Math.max(0, inside - named), none: Math.max(0, all - inside)};
+    const bar = {first, steps, from, to, all, each};
+    bar.more = Math.max(0, inside - named);
+    bar.none = Math.max(0, all - inside);
     first += steps;
     return bar;
   });
@@ -43,7 +45,7 @@ function barPieces(bar, parts, none) {
   const shown = parts.filter((part) => !part.others);
   return [
     ...shown.map((part, at) => [part.name, bar.each[at], partFill(part)]), ["others", bar.more, fillStyle(OTHERS)],
-    [none, bar.none, "var(--sunk)"]
+    [none, bar.none, fillStyle(OTHERS)]
   ].filter(([, lasts]) => lasts > 0);
 }
 function drawBars(bars, scale, parts, none) {
@@ -142,8 +144,9 @@ function putCourse(row, phases) {
   const each = bars[0].steps === 1 ? "each step" : plural(bars[0].steps, "step") + " a bar";
   const label = "Step time over the run, " + each + ", stacked by part. First " + time(bars[0].all) + ", last " +
     time(bars[bars.length - 1].all) + ", longest " + time(slowest.all) + " (" + barName(slowest) + ").";
-  const picture = svg("svg", {viewBox: "0 0 " + COURSE.width + " " + COURSE.height, role: "img", "aria-label": label});
-  picture.append(...drawCourseAxes(bars, scale), ...drawBars(bars, scale, phases.parts, none), ...drawCut(bars, scale));
+  const size = "0 0 " + COURSE.width + " " + COURSE.height;
+  const picture = svg("svg", {viewBox: size, role: "img", "aria-label": label}, drawCourseAxes(bars, scale),
+    drawBars(bars, scale, phases.parts, none), drawCut(bars, scale));
   hoverCourse(picture, bars, phases.parts, none);
   return el("figure", {class: "course"}, el("h4", null, "Over the run, " + each), picture,
     putCourseTable(bars, phases.parts, none));

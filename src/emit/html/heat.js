@@ -77,8 +77,8 @@ function putHeatChart(table, title, name, more) {
   hoverHeat(canvas, strips, name);
   const left = table.left_out > 0 && el("span", {class: "muted"}, "and " + exactly(table.left_out) + " more " + more);
   return el("figure", {class: "chart heat"},
-    el("figcaption", null, el("h3", null, title), el("span", {class: "key"}, "idle", el("i", {class: "scale"}), "busy"),
-      left),
+    el("figcaption", null, el("h3", null, title),
+      el("span", {class: "key"}, "idle", el("i", {class: "scale"}), "busy"), left),
     el("div", {class: "heat-body"}, names, el("div", null, canvas, putHeatAxis())));
 }
 function putHeat() {
