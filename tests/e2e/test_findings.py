@@ -238,7 +238,9 @@ def test_held_back_by_a_limit(bench, slowed):
     slowed.limit_cpu(20)
     found = run(bench, slowed, TROUBLE, "spin", 2500, 1)
     assert found.ids[0] == "cpu-throttled", found.told()
-    assert found["cpu-throttled"]["severity"] == "warning" and found["cpu-throttled"]["gain"] > 0.3
+    assert found["cpu-throttled"]["severity"] == "warning"
+    # What others took from it, the limit did not.
+    assert found["cpu-throttled"]["gain"] > (0.05 if "shared-machine" in found else 0.3), found.told()
     assert found.figure("cpu-throttled", "cores_allowed") == pytest.approx(0.2)
     assert "cpu-high" not in found and "shared-machine" not in found
 

@@ -35,8 +35,9 @@ const flame = {
     return made;
   },
   said(row) {
-    return row.name + (["span", "others"].includes(row.kind) ? "" : " (" + row.kind + ")") + ", " + time(row.total) + ", " + percent(row.share || 0) + " of all, self " + time(row.self) +
-      ", " + plural(row.calls, "call");
+    const kind = ["span", "others"].includes(row.kind) ? "" : " (" + row.kind + ")";
+    return row.name + kind + ", " + time(row.total) + ", " + percent(row.share || 0) + " of all, self " +
+      time(row.self) + ", " + plural(row.calls, "call");
   },
   isHit(row) { return this.wanted !== "" && row.name.toLowerCase().includes(this.wanted); },
   button([row, left, share, depth, above], at, width) {
