@@ -17,6 +17,13 @@
 #define MB 1e6
 #define GB 1e9
 
+#define TREE TARE__SUBJECT_TREE
+#define SYSTEM TARE__SUBJECT_SYSTEM
+#define CONTAINER TARE__SUBJECT_CONTAINER
+#define PROCESS TARE__SUBJECT_PROCESS
+#define THREAD TARE__SUBJECT_THREAD
+#define GPU TARE__SUBJECT_GPU
+
 typedef struct world {
     tare__analysis of;
     tare__metric_row rows[WORLD_ROWS];
@@ -219,6 +226,38 @@ static inline void expect_about(double value, double expected, const char *what,
 {
     if (!(fabs(value - expected) <= 0.02 * fabs(expected) + 1e-9))
         fail_msg("line %d: %s is %.9g, not about %.9g", line, what, value, expected);
+}
+
+/* ---- shapes and figures that tests of several rules need ---- */
+static inline double leak(double t)
+{
+    return 200 * MB + t * 50 * MB;
+}
+
+static inline double half(double t)
+{
+    return 0.5 + t * 0;
+}
+
+static inline double eight(double t)
+{
+    return 8 + t * 0;
+}
+
+static inline double gpu_full(double t)
+{
+    return 0.97 + t * 0;
+}
+
+static inline double gigabytes_8(double t)
+{
+    return 8 * GB + t * 0;
+}
+
+static inline void use_gpu(world *w)
+{
+    add_row(w, TARE__M_MEMORY_USED, TARE__SUBJECT_GPU_PROCESS, 42, "", gigabytes_8);
+    w->rows[w->of.n_metrics - 1].owner = 0;
 }
 
 #endif

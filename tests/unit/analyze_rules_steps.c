@@ -1,0 +1,95 @@
+/* Tests of src/analyze/rules_steps.c over tables made by hand: each of the rules on steps fires where it should, keeps
+ * silent where it should not, and where the figures are absent.
+ * One thread. Must not know how tables are made from a trace. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "findings_world.h"
+
+static void steps_that_differ(void **state)
+{
+    (void)state;
+    world *w = world_new();
+    tare__step_row *row = add_steps(w, 20, 0.1, 0.1, 0.6);
+    look(w);
+    const tare__finding *finding = must_find(w, "step-variance");
+    ABOUT(figure_of(finding, "ratio"), 6);
+    ABOUT(finding->gain, 0.05);
+    assert_int_equal(finding->severity, TARE__INFO); /* a single one */
+    row->each.p95_ns = 0.3 * SECOND;
+    look(w);
+    assert_int_equal(must_find(w, "step-variance")->severity, TARE__WARNING);
+    world_free(w);
+}
+
+static void slow_steps_at_equal_distances(void **state)
+{
+    (void)state;
+    world *w = world_new();
+    tare__step_row *row = add_steps(w, 400, 0.01, 0.01, 0.6);
+    for (size_t i = 0; i < 4; i++)
+        row->slowest[i] = (tare__slow_step){0.6 * SECOND, (double)i * SECOND, 100 * (4 - i), true, 0};
+    row->n_slowest = 4;
+    look(w);
+    assert_non_null(strstr(must_find(w, "step-variance")->evidence, "every 100 steps"));
+    world_free(w);
+}
+
+static void equal_steps_and_one_hiccup_in_many(void **state)
+{
+    (void)state;
+    world *w = world_new();
+    add_steps(w, 20, 0.1, 0.1, 0.15);
+    must_be_silent(w);
+    world_free(w);
+    w = world_new();
+    add_steps(w, 100000, 0.0001, 0.0001, 0.003);
+    must_be_silent(w);
+    world_free(w);
+    w = world_new(); /* only the first differs: that has a rule of its own */
+    add_steps(w, 20, 0.9, 0.1, 0.1);
+    look(w);
+    must_not_find(w, "step-variance");
+    must_find(w, "slow-first-step");
+    world_free(w);
+    w = world_new(); /* too few */
+    add_steps(w, 4, 0.9, 0.1, 0.9);
+    must_be_silent(w);
+    world_free(w);
+}
+
+static void a_slow_first_step(void **state)
+{
+    (void)state;
+    world *w = world_new();
+    add_steps(w, 20, 0.5, 0.1, 0.1);
+    look(w);
+    const tare__finding *finding = must_find(w, "slow-first-step");
+    assert_int_equal(finding->severity, TARE__INFO);
+    ABOUT(finding->gain, 0.04);
+    ABOUT(figure_of(finding, "ratio"), 5);
+    world_free(w);
+    w = world_new();
+    add_steps(w, 20, 0.19, 0.1, 0.1);
+    must_be_silent(w);
+    world_free(w);
+    w = world_new(); /* three times as long, and nobody would notice */
+    add_steps(w, 20, 0.003, 0.001, 0.001);
+    must_be_silent(w);
+    world_free(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(steps_that_differ),
+        cmocka_unit_test(slow_steps_at_equal_distances),
+        cmocka_unit_test(equal_steps_and_one_hiccup_in_many),
+        cmocka_unit_test(a_slow_first_step),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
