@@ -17,13 +17,11 @@
 #include <utime.h>
 
 #include "cli/recording.h"
-#include "cli_capture.h"
-#include "cli_trace.h"
+#include "cli_rig.h"
 
 static tare__attach_options asked;
 static unsigned attached;
 static int answer_status;
-static char folder[64], trace[128];
 
 int tare__attach(const tare__attach_options *options, tare__run_result *result, tare__error *error)
 {
@@ -41,23 +39,12 @@ int tare__attach(const tare__attach_options *options, tare__run_result *result, 
 static int set_up(void **state)
 {
     (void)state;
-    strcpy(folder, "/tmp/tare-cli-attach.XXXXXX");
-    if (!mkdtemp(folder) || chdir(folder) != 0)
+    if (make_folder("cli-attach"))
         return -1;
-    snprintf(trace, sizeof trace, "%s/train.tare", folder);
-    write_trace_to(trace, true, NULL);
     setenv("TMPDIR", folder, 1);
     answer_status = 0;
     attached = 0;
     return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    char command[128];
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    return chdir("/") != 0 || system(command) != 0;
 }
 
 #define ATTACH(...) CALL(tare__cli_attach.main, "attach", __VA_ARGS__)
@@ -171,12 +158,12 @@ static void leftover_folders_are_found(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(options_reach_the_collector, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_summary_is_shown, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(exit_statuses_are_as_promised, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(wrong_usage_attaches_to_nothing, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_line_tells_what_is_known, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(leftover_folders_are_found, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(options_reach_the_collector, set_up, remove_folder),
+        cmocka_unit_test_setup_teardown(the_summary_is_shown, set_up, remove_folder),
+        cmocka_unit_test_setup_teardown(exit_statuses_are_as_promised, set_up, remove_folder),
+        cmocka_unit_test_setup_teardown(wrong_usage_attaches_to_nothing, set_up, remove_folder),
+        cmocka_unit_test_setup_teardown(the_line_tells_what_is_known, set_up, remove_folder),
+        cmocka_unit_test_setup_teardown(leftover_folders_are_found, set_up, remove_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,10 +14,8 @@
 #include <sys/stat.h>
 
 #include "cli/recording.h"
-#include "cli_capture.h"
-#include "cli_trace.h"
+#include "cli_rig.h"
 
-static char folder[64], trace[128];
 static tare__cli_leftover left;
 
 void tare__cli_find_leftover(tare__cli_leftover *found)
@@ -48,11 +46,8 @@ int tare__run(const tare__run_options *options, tare__run_result *result, tare__
 static int set_up(void **state)
 {
     (void)state;
-    strcpy(folder, "/tmp/tare-cli-run.XXXXXX");
-    if (!mkdtemp(folder) || chdir(folder) != 0)
+    if (make_folder("cli-run"))
         return -1;
-    snprintf(trace, sizeof trace, "%s/train.tare", folder);
-    write_trace_to(trace, true, NULL);
     left = (tare__cli_leftover){0};
     answer = (tare__run_result){.launched = true,
                                 .exit_status = 7,
@@ -65,14 +60,6 @@ static int set_up(void **state)
     answer_sentence = NULL;
     runs = 0;
     return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    char command[128];
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    return chdir("/") != 0 || system(command) != 0;
 }
 
 #define RUN(...) CALL(tare__cli_run.main, "run", __VA_ARGS__)
@@ -289,20 +276,20 @@ static void help_goes_to_standard_output(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(options_reach_the_collector, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(sampling_is_the_default, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_summary_goes_to_standard_error, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_is_wrong_is_said_even_when_quiet, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(views_are_written_at_the_end, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_cannot_be_written_is_known_before, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_failed_view_leaves_the_status, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_trace_that_cannot_be_analyzed_leaves_the_status, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(leftover_sessions_are_told_of, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(names_cannot_move_the_cursor, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(exit_statuses_are_as_promised, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(wrong_usage_runs_nothing, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_long_command_is_shortened, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(help_goes_to_standard_output, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(options_reach_the_collector, set_up, remove_folder),
+        cmocka_unit_test_setup_teardown(sampling_is_the_default, set_up, remove_folder),
+        cmocka_unit_test_setup_teardown(the_summary_goes_to_standard_error, set_up, remove_folder),
+        cmocka_unit_test_setup_teardown(what_is_wrong_is_said_even_when_quiet, set_up, remove_folder),
+        cmocka_unit_test_setup_teardown(views_are_written_at_the_end, set_up, remove_folder),
+        cmocka_unit_test_setup_teardown(what_cannot_be_written_is_known_before, set_up, remove_folder),
+        cmocka_unit_test_setup_teardown(a_failed_view_leaves_the_status, set_up, remove_folder),
+        cmocka_unit_test_setup_teardown(a_trace_that_cannot_be_analyzed_leaves_the_status, set_up, remove_folder),
+        cmocka_unit_test_setup_teardown(leftover_sessions_are_told_of, set_up, remove_folder),
+        cmocka_unit_test_setup_teardown(names_cannot_move_the_cursor, set_up, remove_folder),
+        cmocka_unit_test_setup_teardown(exit_statuses_are_as_promised, set_up, remove_folder),
+        cmocka_unit_test_setup_teardown(wrong_usage_runs_nothing, set_up, remove_folder),
+        cmocka_unit_test_setup_teardown(a_long_command_is_shortened, set_up, remove_folder),
+        cmocka_unit_test_setup_teardown(help_goes_to_standard_output, set_up, remove_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
