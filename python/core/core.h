@@ -28,6 +28,7 @@ int tare__py_add_call(PyObject *module);
 int tare__py_add_monitor(PyObject *module);
 int tare__py_add_gpu(PyObject *module);
 int tare__py_add_laps(PyObject *module);
+int tare__py_add_trend(PyObject *module);
 
 /* tare.Missing(reason), a new reference; NULL with an exception (missing.c). */
 PyObject *tare__py_missing(const char *reason);

@@ -28,14 +28,22 @@ if TYPE_CHECKING:
         PerformanceRegressionDetector, PerformanceRegressionWarning, ProductionProfiler, RegressionCheck,
         SlaViolationWarning, diagnose_performance_issues, save_baseline)
     from .recommend import Recommendation  # noqa: F401
+    from .adaptive import AdaptiveProfiler, Coverage  # noqa: F401
+    from .platforms import PlatformComparison, compare_reports  # noqa: F401
+    from .rules import Observed, Operation, bottleneck_rule, remove_rule  # noqa: F401
+    from .scaling import Prediction, Scaling, ScalingModel, measure_scaling  # noqa: F401
+    from .suggestions import Suggestions  # noqa: F401
+    from .trackers import log_to_mlflow, log_to_wandb  # noqa: F401
     from .track import monitor_performance, track_performance  # noqa: F401
 del TYPE_CHECKING
 
 # Imported when they are first asked for: an interpreter that records spans only must not pay for them at its start.
 _LATER = {
+    "AdaptiveProfiler": "adaptive",
     "Bottleneck": "_bottlenecks",
     "CodeProfiler": "pipeline",
     "Comparison": "_compare",
+    "Coverage": "adaptive",
     "DataLoadingProfiler": "dataloading",
     "EpochPerformanceMonitor": "epoch",
     "FunctionProfiler": "functions",
@@ -43,11 +51,15 @@ _LATER = {
     "LineProfile": "lines",
     "Metric": "metric",
     "ModelOptimizer": "optimize",
+    "Observed": "rules",
+    "Operation": "rules",
     "PerformanceMonitor": "monitor",
     "PerformanceProfiler": "performance",
     "PerformanceRegressionDetector": "production",
     "PerformanceRegressionWarning": "production",
     "PipelineReport": "pipeline",
+    "PlatformComparison": "platforms",
+    "Prediction": "scaling",
     "ProductionProfiler": "production",
     "ProfilerAction": "config",
     "ProfilingConfig": "config",
@@ -56,16 +68,25 @@ _LATER = {
     "RegressionCheck": "production",
     "Report": "_report",
     "Row": "_report",
+    "Scaling": "scaling",
+    "ScalingModel": "scaling",
     "SlaViolationWarning": "production",
+    "Suggestions": "suggestions",
+    "bottleneck_rule": "rules",
+    "compare_reports": "platforms",
     "create_profiling_config": "config",
     "cudnn_benchmark": "monitor",
     "detect_memory_leak": "leaks",
     "diagnose_performance_issues": "production",
     "load_ipython_extension": "notebook",
     "load_settings": "config",
+    "log_to_mlflow": "trackers",
+    "log_to_wandb": "trackers",
+    "measure_scaling": "scaling",
     "monitor_performance": "track",
     "profile_function": "functions",
     "profile_lines": "lines",
+    "remove_rule": "rules",
     "report": "_report",
     "save_baseline": "production",
     "track_performance": "track",

@@ -164,6 +164,7 @@ class Metrics(_Group):
     network: NetworkMetrics
     energy: EnergyMetrics
     carbon: CarbonMetrics
+    custom: Dict[str, float] = dataclasses.field(default_factory=dict)  #: of add_hook()
 
 
 @dataclasses.dataclass(frozen=True)

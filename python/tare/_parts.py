@@ -7,6 +7,7 @@ from ._core import Missing
 from ._metrics import MB
 
 Values = Dict[str, Any]
+CUSTOM = "custom."
 
 
 class Flops:
@@ -148,6 +149,28 @@ class Lines:
         return {"lines": profile.stop()}
 
 
+class Hook:
+    """add_hook: what the user measures around a block."""
+
+    def __init__(self, name: str, begin: Any, finish: Any) -> None:
+        self.names = (CUSTOM + name,)
+        self._begin, self._finish = begin, finish
+
+    def begin(self, _: Any) -> Any:
+        return self._begin() if self._begin is not None else None
+
+    def end(self, state: Any, _: Any) -> Values:
+        value = self._finish(state) if self._begin is not None else self._finish()
+        if isinstance(value, dict):
+            return {f"{self.names[0]}.{key}": float(one) for key, one in value.items()}
+        return {self.names[0]: value if isinstance(value, Missing) else float(value)}
+
+
+def custom_of(values: Any) -> Values:
+    """The hooks' values among all."""
+    return {name[len(CUSTOM):]: value for name, value in (values or {}).items() if name.startswith(CUSTOM)}
+
+
 def begin_all(parts: List[Any], frame: Any) -> List[Tuple[Any, Any, Any]]:
     """Begins all parts. A part in trouble is no reason to stop the program: its values say why they are missing."""
     states = []
@@ -204,7 +227,7 @@ class Totals:
             return
         if isinstance(before, Missing):
             self.values[name], self.weights[name] = value, seconds
-        elif name in _MEANS:
+        elif name in _MEANS or name.startswith(CUSTOM):
             weight = self.weights[name] + seconds
             if weight > 0:
                 self.values[name] = (before * self.weights[name] + value * seconds) / weight

@@ -93,6 +93,23 @@ class Report:
         _command.call(["report", "--html", "-o", os.fspath(path), "--", self.path])
         return os.fspath(path)
 
+    def bottlenecks(self) -> List[Any]:
+        """What the rules registered with bottleneck_rule find in this trace. (What Tare's own rules and those of a
+        file found is in `findings`.)
+
+            >>> tare.report("train.tare").bottlenecks()
+        """
+        from . import rules
+        whole = sum(row.self_ns for row in self.spans)
+        operations: Dict[str, Any] = {}
+        for row in self.spans:
+            share = 100 / whole if whole else float("nan")
+            operations[row.name] = rules.Operation(
+                row.name, row.calls, row.total_ns / 1e9, row.self_ns / 1e9, row.total_ns / row.calls / 1e9
+                if row.calls else float("nan"), (row.p95_ns or float("nan")) / 1e9, row.total_ns * share,
+                row.self_ns * share)
+        return rules.apply(rules.Observed("report", operations, {}, self.usage))
+
     def __str__(self) -> str:
         from . import _command
         return _command.call(["report", "--", self.path]).decode(errors="replace")
@@ -124,10 +141,13 @@ _GROUP_OF = {"cpu_": "cpu", "user_": "cpu", "system_": "cpu", "cores_": "cpu", "
              "gpu_": "gpu"}
 
 
-def report(path: Optional[Union[str, "os.PathLike[str]"]] = None) -> Report:
-    """Reads a trace: a file, or the one that is being written.
+def report(path: Optional[Union[str, "os.PathLike[str]"]] = None, *,
+           rules: Optional[Union[str, "os.PathLike[str]"]] = None) -> Report:
+    """Reads a trace: a file, or the one that is being written. `rules` names a file of rules of one's own
+    (docs/RULES.md), whose findings are then among the others.
 
         >>> tare.report("train.tare").spans[0].name
+        >>> tare.report("train.tare", rules="team.rules").findings
     """
     from . import _command, _core
     if path is None:
@@ -140,4 +160,5 @@ def report(path: Optional[Union[str, "os.PathLike[str]"]] = None) -> Report:
     if not os.path.exists(name):
         raise FileNotFoundError(f"there is no trace {name}")
     import json
-    return Report(name, json.loads(_command.call(["report", "--json", "--", name])))
+    own = [] if rules is None else ["--rules", os.fspath(rules)]
+    return Report(name, json.loads(_command.call(["report", "--json", *own, "--", name])))

@@ -3,7 +3,7 @@ import math
 import os
 from typing import Any, Dict, List, Mapping, Optional, Union
 
-from . import _bottlenecks, _core, _device
+from . import _bottlenecks, _core, _device, rules
 from ._bottlenecks import Bottleneck
 from ._core import Missing
 from .config import read_trainer_params
@@ -175,7 +175,8 @@ class EpochPerformanceMonitor:
 
     def bottlenecks(self) -> List[Bottleneck]:
         """A slow first batch, and batches of which the slowest took more than twice the fastest, with likely causes;
-        time of the epochs that is in no batch (loading, validation) above 30 %.
+        time of the epochs that is in no batch (loading, validation) above 30 %; and what rules of one's own
+        (bottleneck_rule) find in the operations "batch" and "epoch".
 
             for found in monitor.bottlenecks():
                 print(found, *found.advice, sep="\\n  ")
@@ -188,7 +189,11 @@ class EpochPerformanceMonitor:
         found += _bottlenecks.variance("batch", laps.min, laps.max, laps.count)
         if epochs.count and not epochs.open and epochs.total > 0:
             found += _bottlenecks.between_batches(100 * (1 - laps.total / epochs.total))
-        return found
+        return found + rules.apply(rules.Observed("epochs", {
+            name: rules.Operation(name, one.count, one.total, one.total, one.mean, Missing("laps keep no percentiles"),
+                                  100 * one.total / epochs.total if epochs.total > 0 else Missing("no epoch has ended"),
+                                  Missing("batches are inside epochs"))
+            for name, one in (("batch", laps), ("epoch", epochs)) if one.count}))
 
 
 def _loss_value(loss: Any) -> float:

@@ -8,7 +8,7 @@ import sys
 import weakref
 from typing import Any, Dict, List, Optional, TextIO
 
-from . import _bottlenecks, _core, _device, _tables
+from . import _bottlenecks, _core, _device, _tables, rules
 from ._bottlenecks import Bottleneck
 from ._core import Missing, Recorder
 from ._files import write_whole
@@ -103,8 +103,9 @@ class PerformanceMonitor(_core.Tracker):
 
     def bottlenecks(self) -> List[Bottleneck]:
         """What takes too much of the time: more than 50 % or 20 % of it, loading above 30 %, forward above 50 %,
-        backward above 40 %, repeated operations whose slowest took more than twice the fastest. Where a GPU is in
-        use, host time says nothing of forward and backward passes: these two rules are then silent.
+        backward above 40 %, repeated operations whose slowest took more than twice the fastest; and what rules of
+        one's own (bottleneck_rule) find. Where a GPU is in use, host time says nothing of forward and backward
+        passes: these two rules are then silent.
 
             for found in monitor.bottlenecks():
                 print(found)
@@ -118,7 +119,8 @@ class PerformanceMonitor(_core.Tracker):
         found = _bottlenecks.shares(parts, ("forward", "backward") if _core.gpu_used() else ())
         for name, one in sums.items():
             found += _bottlenecks.variance(name, one.min_s, one.max_s, one.count)
-        return found
+        operations = {name: rules.operation_of(one, total) for name, one in sums.items()}
+        return found + rules.apply(rules.Observed("monitor", operations, self.get_summary()))
 
     # -- shown
 

@@ -43,6 +43,18 @@ def _interval(value: Any, name: str) -> float:
     return float(value)
 
 
+def environment() -> Dict[str, Any]:
+    """The platform of what is saved, for who compares it with another's.
+
+        environment()["machine"]
+    """
+    import os
+    import platform
+    torch = sys.modules.get("torch")
+    return {"python": platform.python_version(), "machine": platform.machine(), "system": platform.platform(),
+            "cpus": os.cpu_count(), "torch": getattr(torch, "__version__", None)}
+
+
 class _Profiled:
     """A block with what the switches add to it. May be entered again, and from several threads at once."""
     __slots__ = ("_profiler", "_block", "_open")
@@ -154,6 +166,24 @@ class PerformanceProfiler:
         block = self.recorder.block(name, False, samples)
         return _Profiled(self, block) if self._parts else block
 
+    def add_hook(self, name: str, begin: Optional[Callable[[], Any]] = None, *,
+                 end: Callable[..., Any]) -> None:
+        """Measures something of one's own around every block from now on: begin() before it, end(what begin gave)
+        after it (without begin: end()). The number that end gives, or a dict of numbers, is `metrics.custom[name]`,
+        of several blocks their mean over time. A hook that raises makes its value missing, and nothing else.
+
+            profiler.add_hook("queue", lambda: queue.qsize(), end=lambda before: queue.qsize() - before)
+            profiler.get_metrics("training").custom["queue"]
+        """
+        if not isinstance(name, str) or not name:
+            raise TypeError("a hook's name is text")
+        for what, one in (("begin", begin), ("end", end)):
+            if not callable(one) and not (what == "begin" and one is None):
+                raise TypeError(f"{what} is a function, not {type(one).__name__}")
+        if any(_parts.CUSTOM + name in part.names for part in self._parts):
+            raise ValueError(f"there is a hook {name!r} already")
+        self._parts.insert(0, _parts.Hook(name, begin, end))  # the last to end: it sees none of the others' work
+
     def _add_extra(self, result: Result, values: Dict[str, Any]) -> None:
         result.extra = values
         with self._lock:
@@ -249,6 +279,7 @@ class PerformanceProfiler:
                 self._extra(extra, "cpu_celsius"), self._extra(extra, "cpu_max_celsius"),
                 self._extra(extra, "gpu_celsius")),
             network=self._network(of),
+            custom=_parts.custom_of(extra),
             **self._energy(extra))
 
     def _network(self, of: Union[Result, Aggregate]) -> NetworkMetrics:
@@ -379,7 +410,8 @@ class PerformanceProfiler:
         reasons: Dict[str, str] = {}
         blocks = plain(self._rows(), reasons, "blocks")
         names = {name: self.get_metrics(name).to_dict() for name in self.recorder.names()}
-        text = json.dumps({"version": _FORMAT_VERSION, "own_s": self.recorder.own_s, "names": names, "blocks": blocks,
+        text = json.dumps({"version": _FORMAT_VERSION, "own_s": self.recorder.own_s, "environment": environment(),
+                           "names": names, "blocks": blocks,
                            "missing": reasons}, indent=1, ensure_ascii=False)
         return deliver(text + "\n", path)
 

@@ -25,6 +25,7 @@ from .functions import profile_function
 from .metric import put
 from .monitor import PerformanceMonitor
 from .optimize import ModelOptimizer
+from .performance import environment
 from .recommend import Recommendation
 
 MB = 1024.0 * 1024.0
@@ -317,7 +318,7 @@ def _environment(model: Any) -> Dict[str, Any]:
     torch = sys.modules["torch"]
     device = _torchstate.device_of(model)
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else f"CPU, {torch.get_num_threads()} threads"
-    return {"torch": torch.__version__, "python": sys.version.split()[0], "device": str(device), "device_name": name,
+    return {**environment(), "device": str(device), "device_name": name,
             "parameters": sum(one.numel() for one in model.parameters())}
 
 

@@ -34,12 +34,23 @@ static const char *base_of(const char *path)
     return slash ? slash + 1 : path;
 }
 
+/* After an interpreter's name: its version, and which build it is (python3.14t, python3.14d, python3.14-dbg). */
+static bool is_version(const char *text)
+{
+    static const char *const builds[] = {"", "d", "t", "td", "-dbg", "-debug", "-nogil"};
+    text += strspn(text, "0123456789.");
+    for (size_t i = 0; i < TARE__COUNT_OF(builds); i++)
+        if (strcmp(text, builds[i]) == 0)
+            return true;
+    return false;
+}
+
 static bool is_interpreter(const char *word)
 {
     const char *base = base_of(word);
     for (size_t i = 0; i < TARE__COUNT_OF(interpreters); i++) {
         size_t length = strlen(interpreters[i]);
-        if (strncmp(base, interpreters[i], length) == 0 && strspn(base + length, "0123456789.") == strlen(base + length))
+        if (strncmp(base, interpreters[i], length) == 0 && is_version(base + length))
             return true;
     }
     return false;
