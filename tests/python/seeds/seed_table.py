@@ -21,6 +21,31 @@ configuration or output, by `tests/python/seeds/`, and what came of it is assert
 """
 
 
+# What 001 lists as planned or as research: no snippets, but promised all the same. (row, what does it, its test)
+PLANNED = (
+    ("Custom profiling hooks", "`PerformanceProfiler.add_hook`", "test_extend.py::test_a_hook_measures_around_blocks"),
+    ("Custom bottleneck rules", "`bottleneck_rule`, `CodeProfiler.add_rule`, `report(rules=)`",
+     "test_extend.py::test_rules_of_epochs_and_of_traces"),
+    ("Performance regression detection", "`PerformanceRegressionDetector`", "test_production.py::test_a_regression_is_told"),
+    ("Automated optimization", "`ModelOptimizer.optimize_model`, `CodeProfiler.benchmark_optimizations`: applied, "
+     "measured, kept only where they help", "test_optimize.py::test_what_helps_is_kept_and_really_faster"),
+    ("MLflow, Weights & Biases", "`log_to_mlflow`, `log_to_wandb`", "test_extend.py::test_mlflow_gets_the_figures"),
+    ("Adaptive profiling", "`AdaptiveProfiler`", "test_extend.py::test_short_blocks_are_measured_now_and_then"),
+    ("Predictive modelling", "`measure_scaling`, `ScalingModel`",
+     "test_extend.py::test_memory_is_predicted_from_real_measurements"),
+    ("Cross-platform comparison", "`compare_reports`", "test_extend.py::test_two_saved_reports_side_by_side"),
+    ("Real-time suggestions", "`Suggestions`",
+     "test_extend.py::test_suggestions_from_the_trace_that_is_being_written"),
+    ("Distributed profiling", "waits for `tare merge`", ""),
+)
+
+
+def _planned() -> str:
+    rows = [f"| {row} | {what} | {f'`{test}`' if test else ''} |" for row, what, test in PLANNED]
+    return ("\n## What 001 plans\n\nIts lists of planned and of research features have no snippets; what there is of "
+            "them:\n\n| feature | state | tested by |\n|---|---|---|\n" + "\n".join(rows) + "\n")
+
+
 def _count(states: Iterable[str]) -> str:
     counts: Dict[str, int] = {}
     for state in states:
@@ -39,4 +64,4 @@ def render(entries: Iterable[Entry], failed: Iterable[Key] = ()) -> str:
     lines = [f"| {key[0]} | {_cell(key[1])} | {key[2]} | {state} |" for key, state in rows]
     return (_HEAD + "| state | snippets |\n|---|---:|\n" + _count(state for _, state in rows)
             + f"\n| all | {len(rows)} |\n\n| document | heading | number | state |\n|---|---|---:|---|\n"
-            + "\n".join(lines) + "\n")
+            + "\n".join(lines) + "\n" + _planned())

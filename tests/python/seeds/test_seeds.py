@@ -56,6 +56,12 @@ def test_the_table_is_the_truth():
     assert seed_table.PATH.read_text(encoding="utf-8") == text, "python tests/python/seeds/make_table.py writes it"
 
 
+@pytest.mark.parametrize("test", [test for _, _, test in seed_table.PLANNED if test])
+def test_what_is_planned_has_its_test(test):
+    file, _, name = test.partition("::")
+    assert f"def {name}(" in (seed_blocks.ROOT / "tests" / "python" / file).read_text(encoding="utf-8")
+
+
 def test_blocks_are_found():
     text = "# One\n```python\n# no heading\nx = 1\n```\n## **Two**\n```\na\n```\n```bash\nb\n```\n"
     found = [(block.heading, block.number, block.language, block.text) for block in seed_blocks.blocks_of("9", text)]
