@@ -15,7 +15,11 @@ _EVERY_MAX = 10000
 
 
 class Coverage(NamedTuple):
-    """What was measured of a name, and what it stands for."""
+    """What was measured of a name, and what it stands for.
+
+        coverage = profiler.get_coverage("batch")
+        print(f"{coverage.measured} of {coverage.seen}, {coverage.overhead_percent:.2f} % spent on it")
+    """
     seen: int              #: blocks that ran
     measured: int          #: blocks that were measured
     every: int             #: one in so many is measured now

@@ -6,7 +6,10 @@ from ._bottlenecks import Bottleneck
 
 
 class Operation(NamedTuple):
-    """What is known of all blocks of a name: seconds, and percent of all the time."""
+    """What is known of all blocks of a name: seconds, and percent of all the time.
+
+        seen.operations["forward"].mean_s
+    """
     name: str
     count: int
     total_s: float

@@ -12,7 +12,11 @@ FAR = 4.0         # times the largest size measured
 
 
 class Prediction(NamedTuple):
-    """A value that was not measured: an estimate between low and high. `note` says what to think of it."""
+    """A value that was not measured: an estimate between low and high. `note` says what to think of it.
+
+        told = model.predict(512)
+        print(f"{told.value:.2f} ({told.low:.2f} to {told.high:.2f}): {told.note}")
+    """
     value: float
     low: float
     high: float
@@ -96,7 +100,10 @@ class ScalingModel:
 
 
 class Scaling(NamedTuple):
-    """What measure_scaling found: time in seconds, memory in MB that a call adds at its peak."""
+    """What measure_scaling found: time in seconds, memory in MB that a call adds at its peak.
+
+        print(scaling.time, scaling.memory.predict(64).value)
+    """
     sizes: List[float]
     time: ScalingModel
     memory: ScalingModel

@@ -1,6 +1,7 @@
 """Spans of the package: threads, tasks, generators, processes, interpreters; and what a million of them leave."""
 import gc
 import sys
+import sysconfig
 import textwrap
 
 import pytest
@@ -218,8 +219,31 @@ def test_dev_mode_is_clean(bench):
         thread.start(); thread.join()
         asyncio.run(main())
         import tare._report, tare.notebook
-    """, options=["-X", "dev", "-W", "error"])
+    """, options=["-X", "dev", "-W", "error", "-W", "ignore:The global interpreter lock:RuntimeWarning"])
     assert done.err == ""
+
+
+@pytest.mark.skipif(not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this Python always has its lock")
+def test_a_free_threaded_python_has_its_lock_while_tare_is_loaded(bench):
+    done = bench.python("""
+        import sys
+        assert not sys._is_gil_enabled()
+        import tare, threading
+        assert sys._is_gil_enabled()
+        recorder = tare.Recorder()
+        def work():
+            for i in range(2000):
+                with recorder.block(f"name {i % 7}"), tare.span("shared"):
+                    pass
+        threads = [threading.Thread(target=work) for _ in range(8)]
+        [thread.start() for thread in threads]
+        [thread.join() for thread in threads]
+        print(sum(recorder.aggregate(name).count for name in recorder.names()))
+    """)
+    assert done.out == "16000\n"
+    for env, options in (({"PYTHON_GIL": "0"}, []), ({}, ["-X", "gil=0"])):
+        done = bench.python("import tare", env=env, options=options, status=1)
+        assert "ImportError: tare needs the interpreter's lock: start Python without" in done.err
 
 
 MILLION = """
