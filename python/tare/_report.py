@@ -2,7 +2,7 @@
 import os
 from typing import Any, Dict, Iterator, List, Optional, Union
 
-_TABLES = ("spans", "steps", "epochs", "aggregates", "counters", "marks", "tracks", "threads", "processes",
+_TABLES = ("spans", "steps", "epochs", "operators", "modules", "aggregates", "counters", "marks", "tracks", "threads", "processes",
            "metrics", "findings", "groups")
 
 
@@ -34,8 +34,8 @@ class Row:
 class Report:
     """What a trace tells: made by tare.report.
 
-    Its tables are lists of rows: spans, steps, epochs, aggregates, counters, marks, tracks, threads, processes,
-    metrics, findings. run, tare and usage are single rows; notes are sentences on what is missing. A figure that
+    Its tables are lists of rows: spans, steps, epochs, operators, modules, aggregates, counters, marks, tracks, threads,
+    processes, metrics, findings. run, tare and usage are single rows; notes are sentences on what is missing. A figure that
     could not be measured is a tare.Missing that says why.
 
         >>> report = tare.report("train.tare")
@@ -51,6 +51,8 @@ class Report:
     spans: List[Row]
     steps: List[Row]
     epochs: List[Row]
+    operators: List[Row]
+    modules: List[Row]
     aggregates: List[Row]
     counters: List[Row]
     marks: List[Row]
