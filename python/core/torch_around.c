@@ -397,9 +397,9 @@ static PyTypeObject around_type = {
 
 static PyMethodDef functions[] = {
     {"torch_optimizer_begin", (PyCFunction)(void (*)(void))optimizer_begin, METH_FASTCALL,
-     "torch_optimizer_begin(optimizer, args, kwargs)\n--\n\nA hook: its step begins."},
+     "torch_optimizer_begin(optimizer)\n--\n\nA hook: its step begins."},
     {"torch_optimizer_end", (PyCFunction)(void (*)(void))optimizer_end, METH_FASTCALL,
-     "torch_optimizer_end(optimizer, args, kwargs)\n--\n\nA hook: its step has ended."},
+     "torch_optimizer_end(optimizer)\n--\n\nA hook: its step has ended."},
     {"torch_forward_begin", forward_begin, METH_O,
      "torch_forward_begin(module)\n--\n\nTrue for the outermost one: torch_forward_end() follows."},
     {"torch_forward_end", forward_end, METH_NOARGS, "torch_forward_end()\n--\n\nThe outermost one has ended."},

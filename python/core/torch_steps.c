@@ -13,6 +13,7 @@ static tare_site index_site = {0, "index", NULL, 0, TARE_KIND_NUMBER, 1, 0};
 
 static struct {
     bool set_up;
+    bool handed_over;         /* a framework's callback tells steps and epochs */
     unsigned long thread;     /* that trains; 0: none yet */
     bool step_open, epoch_open;
     bool expected;            /* the epoch of a loader whose first batch was asked for before anything trained */
@@ -125,7 +126,7 @@ uint64_t tare__torch_steps(void)
 /* ---- what is asked of Python -------------------------------------------------------------------------- */
 static bool ours(void)
 {
-    return loop.set_up && (!loop.thread || loop.thread == PyThread_get_thread_ident());
+    return loop.set_up && !loop.handed_over && (!loop.thread || loop.thread == PyThread_get_thread_ident());
 }
 
 static bool is_true(PyObject *object, const char *name, bool otherwise)
@@ -380,6 +381,23 @@ static PyObject *finish(PyObject *module, PyObject *nothing)
     Py_RETURN_NONE;
 }
 
+/* What is open ends: from here on somebody else tells, or nobody. */
+static PyObject *hand_over(PyObject *module, PyObject *object)
+{
+    (void)module;
+    int yes = PyObject_IsTrue(object);
+    if (yes < 0)
+        return NULL;
+    if (yes && ours()) {
+        tare__torch_phase_end_all();
+        if (loop.step_open && !loop.epoch_open)
+            end_step();
+        end_epoch();
+    }
+    loop.handed_over = yes;
+    Py_RETURN_NONE;
+}
+
 /* A child of the training process: a loader's worker, or a program of its own. */
 static PyObject *forked(PyObject *module, PyObject *nothing)
 {
@@ -399,6 +417,8 @@ static PyMethodDef functions[] = {
     {"torch_optimizers", optimizers, METH_O, "torch_optimizers(n)\n--\n\nSo many optimizers exist."},
     {"torch_counts", counts, METH_NOARGS, "torch_counts()\n--\n\n(steps, epochs) that have ended."},
     {"torch_finish", finish, METH_NOARGS, "torch_finish()\n--\n\nThe program ends."},
+    {"torch_hand_over", hand_over, METH_O,
+     "torch_hand_over(yes)\n--\n\nSteps and epochs are told by a framework's callback."},
     {"torch_forked", forked, METH_NOARGS, "torch_forked()\n--\n\nThis is a child now."},
     {NULL, NULL, 0, NULL},
 };

@@ -26,10 +26,23 @@ def _count_made(base):
     base.__init__ = __init__
 
 
+def _hooks(is_compiling, begin, end):
+    """Python around the calls into C, so that torch.compile reads through them and finds nothing."""
+    def before_step(optimizer, args, kwargs):
+        if not is_compiling():
+            begin(optimizer)
+
+    def after_step(optimizer, args, kwargs):
+        if not is_compiling():
+            end(optimizer)
+    return before_step, after_step
+
+
 def attach(torch):
     from torch.optim import optimizer
-    optimizer.register_optimizer_step_pre_hook(_core.torch_optimizer_begin)
-    optimizer.register_optimizer_step_post_hook(_core.torch_optimizer_end)
+    before, after = _hooks(torch.compiler.is_dynamo_compiling, _core.torch_optimizer_begin, _core.torch_optimizer_end)
+    optimizer.register_optimizer_step_pre_hook(before)
+    optimizer.register_optimizer_step_post_hook(after)
     _count_made(optimizer.Optimizer)
     scaler = torch.amp.GradScaler
     scaler.step = _core.TorchAround(scaler.step, "scaler")

@@ -1,0 +1,191 @@
+"""Programs that use torch, under `tare run`: workers, compiled models, parts of a run, ranks."""
+import json
+import sys
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed for this Python")
+
+PROLOGUE = """
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    data = TensorDataset(torch.randn(32, 8), torch.randint(0, 3, (32,)))
+    loss_fn = nn.CrossEntropyLoss()
+    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3))
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def train(loader, epochs):
+        for _ in range(epochs):
+            for x, y in loader:
+                opt.zero_grad()
+                loss_fn(model(x), y).backward()
+                opt.step()
+"""
+
+
+def rows(report, name):
+    return [row for row in report.spans if row.name == name]
+
+
+def calls(report, name):
+    return sum(row.calls for row in rows(report, name))
+
+
+def counter(report, name):
+    found = [row for row in report.counters if row.name == name]
+    return found[0] if found else None
+
+
+# ---- what is seen --------------------------------------------------------------------------------------
+
+def test_nothing_changes_for_the_program(bench):
+    code = PROLOGUE + """
+    train(DataLoader(data, batch_size=8, shuffle=True), 2)
+    import sys
+    print(sum(float(p.sum()) for p in model.parameters()))
+    print(torch.__spec__.loader.__class__.__name__, vars(torch.__spec__.loader).keys())
+    print(nn.Module.__call__.__qualname__, nn.Module.__call__ is nn.Module._wrapped_call_impl)
+    print([type(finder).__name__ for finder in sys.meta_path if "Watch" in type(finder).__name__])
+    """
+    plain, done = bench.python(code), bench.recorded(code)
+    assert done.out == plain.out
+    assert done.err == plain.err
+
+
+def test_a_program_without_torch_pays_nothing(bench):
+    done = bench.recorded("import sys; print('torch' in sys.modules, 'tare' in sys.modules)")
+    assert done.out == "False False\n"
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_workers_tell_what_they_do(bench, method):
+    done = bench.recorded(PROLOGUE + f"""
+    if __name__ == "__main__":
+        train(DataLoader(data, batch_size=8, num_workers=2, multiprocessing_context="{method}"), 2)
+    """)
+    assert sum(row.count for row in done.report.steps) == 8
+    assert calls(done.report, "load samples") == 8  # all of it in workers
+    names = {thread.name for thread in done.report.threads}
+    if method == "fork":  # one that is spawned has had another name before, and that may stay
+        assert {"loader worker 0", "loader worker 1"} <= names
+    assert counter(done.report, "torch.loader.workers").max == 2
+
+
+def test_samples_are_counted(bench):
+    done = bench.recorded(PROLOGUE + "    train(DataLoader(data, batch_size=8), 1)\n")
+    step, = [row for row in done.report.steps if row.name == "step"]
+    assert [number["sum"] for number in step.numbers if number["name"] == "samples"] == [24]  # the first eight are start-up
+
+
+def test_evaluation_is_no_training(bench):
+    done = bench.recorded(PROLOGUE + """
+    train(DataLoader(data, batch_size=8), 1)
+    model.eval()
+    with torch.no_grad():
+        for x, y in DataLoader(data, batch_size=4):
+            loss_fn(model(x), y)
+    """)
+    outside = [row for row in rows(done.report, "forward") if row.depth == 0]
+    assert sum(row.calls for row in outside) == 16 and sum(row.count for row in done.report.steps) == 4
+
+
+# ---- torch.compile --------------------------------------------------------------------------------------
+
+COMPILED = """
+    import json
+    import torch._dynamo
+    from torch._dynamo.utils import counters
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = nn.Sequential(nn.Linear(8, 16), nn.ReLU())
+            self.head = nn.Linear(16, 3)
+            self.head.register_forward_hook(lambda module, args, out: out * 2)  # not the short way
+
+        def forward(self, x):
+            return self.head(self.body(x))
+
+    model = Net()
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    model = torch.compile(model, backend="eager")
+    for size in (8, 8, 4, 2):
+        x, y = data[:size]
+        opt.zero_grad()
+        loss_fn(model(x), y).backward()
+        opt.step()
+    again = torch.compile(opt.step, backend="eager")
+    again()
+    whole = nn.Linear(8, 3)
+    whole.compile(backend="eager")
+    whole(data[:8][0])
+    print(json.dumps({name: dict(values) for name, values in sorted(counters.items())}, sort_keys=True))
+"""
+
+
+def test_compiled_models_are_compiled_as_without(bench):
+    plain, done = bench.python(PROLOGUE + COMPILED), bench.recorded(PROLOGUE + COMPILED)
+    assert json.loads(done.out) == json.loads(plain.out)
+    assert "stats" in json.loads(done.out)
+    assert calls(done.report, "torch.compile") > 0 and calls(done.report, "torch.recompile") > 0
+    assert sum(row.count for row in done.report.steps) >= 4
+
+
+# ---- parts of a run --------------------------------------------------------------------------------------
+
+def recorded_part(bench, *options):
+    trace = bench.folder / "trace.tare"
+    script = bench.script(PROLOGUE + "    train(DataLoader(data, batch_size=8), 5)\n")
+    bench.call(bench.command, "run", "-q", "-f", "-o", trace, *options, "--", sys.executable, script, hooked=True)
+    import tare
+    return tare.report(trace)
+
+
+def test_only_some_steps(bench):
+    report = recorded_part(bench, "--steps", "6:9")
+    step, = [row for row in report.steps if row.name == "step"]
+    assert step.count == 3
+    assert calls(report, "backward") == 3 and calls(report, "optimizer") == 3
+    assert sorted(slow["index"] for slow in step.slowest) == [6, 7, 8]
+    assert counter(report, "torch.steps").last == 20 and counter(report, "torch.epochs").last == 5
+
+
+def test_only_every_second_epoch(bench):
+    report = recorded_part(bench, "--every-epochs", "2")
+    assert sum(row.count for row in report.steps) == 12
+    assert sum(row.count for row in report.epochs) == 3
+    assert counter(report, "torch.steps").last == 20
+
+
+@pytest.mark.parametrize("words", [("--steps", "x"), ("--steps", "5"), ("--steps", "7:7"), ("--steps", ":"),
+                                   ("--every-epochs", "0"), ("--every-epochs", "-1")])
+def test_parts_that_are_none(bench, words):
+    done = bench.call(bench.command, "run", *words, "--", "true", status=2)
+    assert words[0] in done.err
+
+
+# ---- ranks -------------------------------------------------------------------------------------------------
+
+def test_torchrun(bench):
+    script = bench.script("""
+        import torch, torch.distributed as dist
+        from torch import nn
+        torch.set_num_threads(1)
+        dist.init_process_group("gloo")
+        model = nn.parallel.DistributedDataParallel(nn.Linear(4, 2))
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            model(torch.randn(8, 4)).sum().backward()
+            opt.step()
+        dist.destroy_process_group()
+    """)
+    trace = bench.folder / "trace.tare"
+    bench.call(bench.command, "run", "-q", "-o", trace, "--", sys.executable, "-m", "torch.distributed.run",
+               "--nproc_per_node", "2", "--master_port", "0", "--standalone", script, hooked=True)
+    import tare
+    report = tare.report(trace)
+    assert sum(row.count for row in report.steps) == 6
+    assert {"rank 0", "rank 1"} <= {thread.name for thread in report.threads}
