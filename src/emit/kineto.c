@@ -90,7 +90,7 @@ static int begin_span(void *context, const tare__export_span *span)
 {
     kineto *to = context;
     uint32_t id;
-    return tare__kineto_ids_begin(to->ids, span->place.stream, span->category == TARE_KIND_OPERATOR, &id);
+    return tare__kineto_ids_begin(to->ids, span->place.stream, tare__kineto_is_operator(span->category), &id);
 }
 
 static int end_span(void *context, const tare__export_span *span)
@@ -100,7 +100,7 @@ static int end_span(void *context, const tare__export_span *span)
     uint64_t flow = flow_of(to, span);
     if (!is_ours(to, span->place.stream))
         return 0;
-    begin_event(to, span->category == TARE_KIND_OPERATOR ? "cpu_op" : flow ? "cuda_runtime" : "user_annotation");
+    begin_event(to, tare__kineto_is_operator(span->category) ? "cpu_op" : flow ? to->file->launches : "user_annotation");
     put_span_name(to, span);
     put_times(to, span->begin, span->end);
     tare__chrome_put_place(&to->json, span->place.pid, span->place.tid);

@@ -28,6 +28,8 @@ typedef struct tare__kineto_ids {
 /* Reads the trace once for flows and processes. 0 or a status with a sentence. */
 int tare__kineto_ids_read(tare__kineto_ids *ids, struct tare__trace *trace, tare__error *error);
 void tare__kineto_ids_free(tare__kineto_ids *ids);
+/* Phases go as operators, as torch's own once did: TensorBoard's plugin looks for loading nowhere else. */
+bool tare__kineto_is_operator(uint32_t kind);
 /* A span begins or ends: the number of the innermost operator, itself included; 0: none. */
 int tare__kineto_ids_begin(tare__kineto_ids *ids, uint32_t stream, bool is_operator, uint32_t *id);
 uint32_t tare__kineto_ids_end(tare__kineto_ids *ids, uint32_t stream);
@@ -40,6 +42,7 @@ typedef struct tare__kineto_file {
     int64_t rank;     /* -1: not known */
     uint32_t ranks;
     uint64_t base_ns; /* what its times count from, since 1970 */
+    const char *launches; /* the category of calls that start work on a GPU: readers differ */
 } tare__kineto_file;
 int tare__emit_kineto(struct tare__trace *trace, tare__kineto_ids *ids, const tare__kineto_file *file,
                       const tare__emit_sink *sink, tare__error *error);

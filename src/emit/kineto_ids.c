@@ -22,6 +22,11 @@ static tare__kineto_opened *opened_of(tare__kineto_ids *ids, uint32_t stream)
     return &ids->streams[stream];
 }
 
+bool tare__kineto_is_operator(uint32_t kind)
+{
+    return kind == TARE_KIND_OPERATOR || kind == TARE_KIND_PHASE;
+}
+
 int tare__kineto_ids_begin(tare__kineto_ids *ids, uint32_t stream, bool is_operator, uint32_t *id)
 {
     tare__kineto_opened *opened = opened_of(ids, stream);
@@ -79,7 +84,7 @@ static int begin_span(void *context, uint32_t stream, tare__replay_span *span)
 {
     reading *read = context;
     const tare__trace_name *name = tare__trace_name_at(read->trace, span->name);
-    bool is_operator = name && name->kind == TARE_KIND_OPERATOR && !span->restored;
+    bool is_operator = name && tare__kineto_is_operator(name->kind) && !span->restored;
     uint32_t id;
     int status = note_process(read, stream);
     return status ? status : tare__kineto_ids_begin(read->ids, stream, is_operator, &id);

@@ -155,7 +155,7 @@ static int read_object(tare__importer *importer)
 static int refuse(tare__importer *importer)
 {
     const tare__json_reader *reader = &importer->reader;
-    if (reader->ended && reader->offset == 0)
+    if (reader->ended && !reader->failed && reader->offset == 0)
         return tare__fail(importer->error, TARE_E_INPUT, "'%.200s' is empty", importer->options->input_name);
     return tare__fail(importer->error, TARE_E_INPUT, "'%.200s' is no JSON trace: byte %llu: %s",
                       importer->options->input_name, (unsigned long long)reader->offset,

@@ -103,6 +103,16 @@ static int add_annotation(tare__importer *importer, const event *event, tare__im
     return add_named(importer, record, TARE_KIND_SPAN, event->name, event->name_bytes);
 }
 
+/* Steps and phases were among them once. */
+static int add_operator(tare__importer *importer, const event *event, tare__import_record *record)
+{
+    double index;
+    if (phase_of(event) || is_step(event, &index))
+        return add_annotation(importer, event, record);
+    importer->report->operators++;
+    return add_named(importer, record, TARE_KIND_OPERATOR, event->name, event->name_bytes);
+}
+
 /* "nn.Module: Linear_0" */
 static int add_python(tare__importer *importer, const event *event, tare__import_record *record)
 {
@@ -154,9 +164,7 @@ static int take_thread_span(tare__importer *importer, const event *event)
         return 0;
     importer->report->spans++;
     switch (event->category) {
-    case CATEGORY_OPERATOR:
-        importer->report->operators++;
-        return add_named(importer, &record, TARE_KIND_OPERATOR, event->name, event->name_bytes);
+    case CATEGORY_OPERATOR: return add_operator(importer, event, &record);
     case CATEGORY_RUNTIME: return add_launch(importer, event, &record);
     case CATEGORY_PYTHON: return add_python(importer, event, &record);
     case CATEGORY_NODE: return add_node(importer, event, &record);
