@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .production import (  # noqa: F401
         PerformanceRegressionDetector, PerformanceRegressionWarning, ProductionProfiler, RegressionCheck,
         SlaViolationWarning, diagnose_performance_issues, save_baseline)
+    from .profiler import record_function, schedule, tensorboard_trace_handler  # noqa: F401
     from .recommend import Recommendation  # noqa: F401
     from .adaptive import AdaptiveProfiler, Coverage  # noqa: F401
     from .platforms import PlatformComparison, compare_reports  # noqa: F401
@@ -86,9 +87,12 @@ _LATER = {
     "monitor_performance": "track",
     "profile_function": "functions",
     "profile_lines": "lines",
+    "record_function": "profiler",
     "remove_rule": "rules",
     "report": "_report",
     "save_baseline": "production",
+    "schedule": "profiler",
+    "tensorboard_trace_handler": "profiler",
     "track_performance": "track",
     "unload_ipython_extension": "notebook",
 }

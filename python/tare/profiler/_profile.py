@@ -1,0 +1,347 @@
+"""The profile itself: which step is recorded, when a cycle ends, and who is told."""
+import os
+import shutil
+import tempfile
+import warnings
+import weakref
+from typing import Any, Callable, Iterable, List, Optional, Set
+
+from . import _recording, _switch
+from ._averages import EventList, Wants
+from ._recording import Ours, Setup, Torchs
+
+_told: Set[str] = set()
+_open: Optional["weakref.ref[profile]"] = None
+_STACK_METRICS = ("self_cpu_time_total", "self_cuda_time_total", "self_device_time_total")
+
+
+def tell(sentence: str) -> None:
+    """Once a process."""
+    if sentence not in _told:
+        _told.add(sentence)
+        warnings.warn(sentence, UserWarning, stacklevel=4)
+
+
+def _every_step(step: int) -> str:
+    return "RECORD"
+
+
+def _action(schedule: Callable[[int], Any], step: int) -> str:
+    """An action's name, of torch's kind, of ours, or plain."""
+    found = schedule(step)
+    name = getattr(found, "name", found)
+    if name not in ("NONE", "WARMUP", "RECORD", "RECORD_AND_SAVE"):
+        raise ValueError("the schedule gave %r for step %d, which is no ProfilerAction" % (found, step))
+    return name
+
+
+def _names(activities: Optional[Iterable[Any]]) -> Set[str]:
+    found: Set[str] = set()
+    for one in activities if activities is not None else ():
+        for activity in one if isinstance(one, dict) else (one,):
+            name = getattr(activity, "name", activity)
+            if not isinstance(name, str):
+                raise TypeError("activities are of ProfilerActivity, not %r" % (activity,))
+            found.add(name.upper())
+    if activities is not None and not found:
+        raise ValueError("activities names nothing to profile")
+    return found
+
+
+def _device(names: Set[str], asked: bool) -> Any:
+    """(whether times of a device are wanted, why there are none or None)."""
+    import torch
+    if not asked:
+        return torch.cuda.is_available(), None if torch.cuda.is_available() else "no CUDA device was asked for"
+    if not names - {"CPU"}:
+        return False, "activities has the CPU only"
+    if "CUDA" in names and torch.cuda.is_available():
+        return True, None
+    if "CUDA" not in names:
+        return True, None  # another kind of device: torch knows it
+    if torch.version.cuda is None and getattr(torch.version, "hip", None) is None:
+        return True, "this torch is built without CUDA"
+    return True, "torch sees no CUDA device"
+
+
+class profile:
+    """Records operators, blocks and steps: the profiler of torch, to be used as that one is.
+
+        with tare.profiler.profile(schedule=tare.profiler.schedule(wait=1, warmup=1, active=3)) as prof:
+            for batch in loader:
+                train(batch)
+                prof.step()
+        print(prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=10))
+    """
+
+    def __init__(self, *, activities: Optional[Iterable[Any]] = None,
+                 schedule: Optional[Callable[[int], Any]] = None,
+                 on_trace_ready: Optional[Callable[["profile"], Any]] = None, record_shapes: bool = False,
+                 profile_memory: bool = False, with_stack: bool = False, with_flops: bool = False,
+                 with_modules: bool = False, experimental_config: Any = None, execution_trace_observer: Any = None,
+                 acc_events: bool = False, use_cuda: Optional[bool] = None, **more: Any) -> None:
+        try:
+            import torch  # noqa: F401
+        except ImportError:
+            raise ImportError("tare.profiler.profile needs torch: pip install torch") from None
+        activities = list(activities) if activities is not None else None
+        names = _names(activities)
+        if use_cuda:
+            names, activities = names | {"CPU", "CUDA"}, None
+        device, no_device = _device(names, bool(names))
+        if schedule is not None and not callable(schedule):
+            raise TypeError("schedule is a function of the step's number: tare.profiler.schedule(wait=1, …)")
+        self._activities, self._only_torch = activities, self._why_torch(
+            no_device, experimental_config, execution_trace_observer, more)
+        options = dict(record_shapes=record_shapes or with_flops, profile_memory=profile_memory,
+                       with_stack=with_stack, with_flops=with_flops, with_modules=with_modules, **more)
+        if experimental_config is None and with_stack:
+            from torch._C._profiler import _ExperimentalConfig
+            experimental_config = _ExperimentalConfig(verbose=True)  # without it there are no stacks
+        self._torch_only = {"experimental_config": experimental_config,
+                            "execution_trace_observer": execution_trace_observer}
+        options.update({key: value for key, value in self._torch_only.items() if value is not None})
+        self._folder = tempfile.mkdtemp(prefix="tare-profiler-")
+        self._finalizer = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        wants = Wants(device, record_shapes, profile_memory, with_stack, with_flops)
+        self._setup = Setup(wants, options, schedule is not None, no_device, self._folder)
+        self.schedule = schedule if schedule is not None else _every_step
+        self.record_steps = schedule is not None
+        self.on_trace_ready = on_trace_ready
+        self.acc_events = acc_events
+        self.step_num = 0
+        self.current_action = _action(self.schedule, 0)
+        self._now: Any = None            # the cycle that is being recorded
+        self._done: List[Any] = []       # those that can be asked: the last one, or all with acc_events
+        if "CUDA" in names and no_device is not None:
+            tell("CUDA is not available, its activity is not recorded: %s" % no_device)
+
+    def _why_torch(self, no_device: Optional[str], config: Any, observer: Any, more: Any) -> Optional[str]:
+        """Why torch's own profiler has to record, and not ours."""
+        if no_device is None:
+            return "times of the device come from it"
+        if config is not None or observer is not None or more:
+            return "an option was given that only it knows"
+        why = _switch.ready()
+        return None if why is None else why
+
+    # ---- as a context manager, and by hand -----------------------------------------------------------------------------
+
+    def __enter__(self) -> "profile":
+        self.start()
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Begins with the action of the current step."""
+        global _open
+        other = _open() if _open is not None else None
+        if other is not None:
+            raise RuntimeError("a profile is being recorded already: stop it first")
+        _open = weakref.ref(self)
+        try:
+            self._move("NONE", self.current_action)
+        except BaseException:
+            _open = None
+            raise
+
+    def stop(self) -> None:
+        """Ends the profile; a cycle that is under way is handed to on_trace_ready."""
+        global _open
+        if _open is None or _open() is not self:
+            return
+        _open = None
+        self._move(self.current_action, None)
+
+    def step(self) -> None:
+        """The next step begins."""
+        before, following = self.current_action, _action(self.schedule, self.step_num + 1)
+        self.step_num += 1
+        self.current_action = following
+        if _open is not None and _open() is self:
+            self._move(before, following)
+
+    def _move(self, before: str, following: Optional[str]) -> None:
+        recorded, will = before.startswith("RECORD"), (following or "").startswith("RECORD")
+        goes_on = before == "RECORD" and will
+        if recorded and not goes_on:
+            self._end(before, following)
+        if before == "WARMUP" and not will and following != "WARMUP":
+            self._drop()
+        if following == "WARMUP":
+            self._prepare(keep=before == "WARMUP")
+        if will and not goes_on:
+            if before != "WARMUP":
+                self._prepare(keep=False, warm=False)
+            self._now.begin()
+        if will:
+            self._now.step(self.step_num)
+
+    def _prepare(self, keep: bool, warm: bool = True) -> None:
+        """A cycle is made ready; in the warm-up, a look is taken at what the recorded steps will be like."""
+        if not keep:
+            why = self._only_torch
+            if why is None and self._setup.wants_details and not warm:
+                why = "shapes, memory, stacks and FLOPs without a warm-up step in the schedule come from it"
+            if why is not None:
+                tell("torch's own profiler records underneath, at its own cost: %s" % why)
+            self._now = Torchs(self._setup, self._torch_activities()) if why is not None else Ours(self._setup)
+        if warm and self._setup.wants_details:
+            self._now.look()
+
+    def _torch_activities(self) -> Any:
+        from torch.profiler import ProfilerActivity, supported_activities
+        if self._activities is None:
+            return None
+        there = supported_activities()
+        if any(isinstance(one, dict) for one in self._activities):
+            return self._activities
+        asked = [ProfilerActivity.__members__.get(name) for name in _names(self._activities)]
+        return [one for one in asked if one in there] or [ProfilerActivity.CPU]
+
+    def _drop(self) -> None:
+        self._now.drop()
+        self._now = None
+
+    def _end(self, before: str, following: Optional[str]) -> None:
+        ended, self._now = self._now, None
+        ended.end()
+        if not self.acc_events:
+            self._done.clear()
+        self._done.append(ended)
+        for note in ended.notes:
+            tell(note)
+        if before == "RECORD_AND_SAVE" or following is None:
+            if self.on_trace_ready is not None:
+                self.on_trace_ready(self)
+        else:
+            warnings.warn("the schedule goes from RECORD to %s: this cycle is not handed to on_trace_ready"
+                          % following, stacklevel=4)
+
+    # ---- results ---------------------------------------------------------------------------------------------------
+
+    def _last(self) -> Any:
+        if not self._done:
+            raise RuntimeError("nothing is recorded yet: the first cycle has not ended")
+        return self._done[-1]
+
+    def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0,
+                     group_by_overload_name: bool = False) -> Any:
+        """Sums by operator; apart by the shapes of their inputs, and by the innermost lines of their stacks.
+
+            prof.key_averages(group_by_input_shape=True).table(sort_by="cpu_time_total")
+        """
+        last = self._last()
+        if self._setup.no_device is None:
+            return last.averages(group_by_input_shape, group_by_stack_n)
+        notes = self._notes(group_by_input_shape, group_by_stack_n, group_by_overload_name)
+        rows = [row for done in self._done for row in done.averages(group_by_input_shape, group_by_stack_n)]
+        if len(self._done) > 1:
+            rows = _merged(rows)
+        return EventList(rows, self._setup.wants, notes, self)
+
+    def _notes(self, shapes: bool, stack_n: int, overloads: bool) -> List[str]:
+        wants, last = self._setup.wants, self._last()
+        notes = list(last.notes)
+        if wants.device:
+            notes.append("CUDA times: n/a (%s)" % self._setup.no_device)
+        if last.details is not None:
+            notes.append("Shapes, memory, stacks and FLOPs are those of the warm-up step, call by call")
+        if shapes and not wants.shapes:
+            notes.append("Not apart by shapes: record_shapes is off")
+        if stack_n > 0 and not wants.stack:
+            notes.append("Not apart by stacks: with_stack is off")
+        if overloads:
+            notes.append("Not apart by overloads: their names are not recorded")
+        return notes
+
+    def events(self) -> Any:
+        """The calls one by one, in the order they began."""
+        last = self._last()
+        if self._setup.no_device is None:
+            return last.events()
+        return EventList([event for done in self._done for event in done.events()], self._setup.wants,
+                         self._notes(False, 0, False), self)
+
+    def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:
+        """Writes the last cycle for chrome://tracing and ui.perfetto.dev; compressed where the name ends in .gz.
+
+            prof.export_chrome_trace("trace.json")
+        """
+        path = os.fspath(path)
+        folder = os.path.dirname(path)
+        if folder and not os.path.isdir(folder):
+            raise FileNotFoundError("there is no folder %s" % folder)
+        whole = os.path.join(self._folder, "export.json")
+        self._last().export_chrome_trace(whole)
+        try:
+            if path.endswith(".gz"):
+                import gzip
+                with open(whole, "rb") as plain, gzip.open(path, "wb") as packed:
+                    shutil.copyfileobj(plain, packed)
+            else:
+                shutil.copyfile(whole, path)
+        finally:
+            os.remove(whole)
+
+    def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
+        """Writes the stacks of all calls with their times, for flame graphs."""
+        if metric not in _STACK_METRICS:
+            raise ValueError("metric is one of %s, not %r" % (", ".join(_STACK_METRICS), metric))
+        if not self._setup.wants.stack:
+            raise RuntimeError("there are no stacks: with_stack is off")
+        if "cpu" not in metric and self._setup.no_device is not None:
+            raise RuntimeError("%s: n/a (%s)" % (metric, self._setup.no_device))
+        plain = str.maketrans(" ;\t\n", "____")
+        with open(path, "w", encoding="utf-8") as out:
+            for event in self.events():
+                value = int(getattr(event, metric.replace("cuda", "device")))
+                if event.stack and value > 0:
+                    out.write(";".join(line.translate(plain) for line in reversed(event.stack)) + " %d\n" % value)
+
+    def export_trace(self, path: str) -> None:
+        """Writes the last cycle as a trace of Tare's own, which `tare report` opens: the smallest file.
+
+            prof.export_trace("steps.tare")
+        """
+        self._last().save(os.fspath(path))
+
+    # ---- the rest of torch's ---------------------------------------------------------------------------------------
+
+    def add_metadata(self, key: str, value: str) -> None:
+        """A remark that goes into the trace."""
+        (self._now or self._last()).add_metadata(key, value)
+
+    add_metadata_json = preset_metadata_json = add_metadata
+
+    def toggle_collection_dynamic(self, enable: bool, activities: Any = None) -> None:
+        """Records no operators for a while, and again."""
+        if self._now is not None:
+            self._now.toggle(enable)
+
+    def export_memory_timeline(self, path: str, device: Optional[str] = None) -> None:
+        """As torch's; it needs torch's own profiler underneath."""
+        inner = getattr(self._last(), "inner", None)
+        if inner is None:
+            raise RuntimeError("a memory timeline needs every step recorded by torch's own profiler: "
+                               "leave warmup out of the schedule")
+        inner.export_memory_timeline(path, device)
+
+
+def _merged(rows: List[Any]) -> List[Any]:
+    """Cycles together."""
+    sums: Any = {}
+    for row in rows:
+        key = (row.key, str(row.input_shapes), tuple(row.stack))
+        known = sums.setdefault(key, row)
+        if known is row:
+            continue
+        known.count += row.count
+        for field in ("cpu_time_total", "self_cpu_time_total", "flops", "cpu_memory_usage", "self_cpu_memory_usage"):
+            setattr(known, field, getattr(known, field) + getattr(row, field))
+    return list(sums.values())
+
+
+__all__ = ["profile", "tell", "_recording"]

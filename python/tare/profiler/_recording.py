@@ -1,0 +1,293 @@
+"""A cycle of the profiler, recorded: by our own session, as a guest of the session that is there already (`tare run`,
+tare.start), or by torch's own profiler underneath, for what only that can tell. All three answer alike."""
+import itertools
+import os
+import shutil
+import time
+from typing import Any, Dict, List, Optional
+
+from .. import _command, _core
+from .._core import Missing
+from . import _averages, _events, _switch
+from ._averages import Average, EventList, Wants
+from ._details import Details, Look
+
+PATIENCE_S = 10.0  # for a collector to write what it has
+_cycles = itertools.count(1)
+torch_listens = 0  # how many of torch's own profilers run for us: blocks of record_function go there as well
+
+
+def _listen(more: int) -> None:
+    global torch_listens
+    torch_listens += more
+
+
+class Setup:
+    """What a profile was asked for, and what stays the same for all its cycles."""
+
+    def __init__(self, wants: Wants, options: Dict[str, Any], steps_shown: bool, no_device: Optional[str],
+                 folder: str) -> None:
+        self.wants, self.options, self.steps_shown = wants, options, steps_shown
+        self.no_device = no_device  # why there are no times of a device; None: there are
+        self.folder = folder
+        self.notes: List[str] = []
+
+    @property
+    def wants_details(self) -> bool:
+        return self.wants.shapes or self.wants.memory or self.wants.stack or self.wants.flops
+
+
+class Ours:
+    """Operators through torch's ITT interface into a session: one of our own, or the one that is there."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup, self.steps, self.details = setup, 0, None  # type: Setup, int, Optional[Details]
+        self.notes: List[str] = []
+        self._look: Optional[Look] = None
+        self._was_on = False
+        self._rows: Optional[List[Average]] = None
+        self._shown: Dict[str, str] = {}
+        number = next(_cycles)
+        self._guest = _core.recording()
+        self.path: Optional[str] = _core.output() if self._guest else os.path.join(setup.folder, "%d.tare" % number)
+        self._around = _core.span("tare.profiler cycle %d" % number) if self._guest else None
+        self._step = _core.span("ProfilerStep") if self._guest else None
+        if not self._guest:
+            _core.start(self.path, helper=_command.find())
+            _core.pause()
+
+    # ---- while it runs ---------------------------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """A step of the warm-up begins: torch is asked for the details of it. The last such step counts."""
+        self._drop_look()
+        self._look = Look(self.setup.options)
+        _listen(+1)
+
+    def _drop_look(self) -> None:
+        if self._look is not None:
+            self._look.drop()
+            self._look = None
+            _listen(-1)
+
+    def begin(self) -> None:
+        if self._look is not None:
+            look, self._look = self._look, None
+            _listen(-1)
+            self.details = look.end()
+        self._was_on = _switch.is_on()
+        if self._around is not None:
+            _core.begin(self._around)
+        else:
+            _core.resume()
+        why = None if self._was_on else _switch.on()
+        if why is not None:
+            self.notes.append("no operators: " + why)
+
+    def step(self, number: int) -> None:
+        """The next step begins."""
+        if self._step is not None:
+            if self.steps:
+                _core.end(self._step)
+            _core.begin(self._step)
+        else:
+            (_core.step_next if self.steps else _core.step_begin)(number)
+        self.steps += 1
+
+    def end_step(self) -> None:
+        if self.steps and self._step is not None:
+            _core.end(self._step)
+        elif self.steps:
+            _core.step_end()
+
+    def end(self) -> None:
+        if not self._was_on:
+            _switch.off()
+        self.end_step()
+        if self._around is not None:
+            _core.end(self._around)
+            _core.mark(self._around.name + " ended")
+        else:
+            _core.stop()
+
+    def drop(self) -> None:
+        """It is given up before it began."""
+        self._drop_look()
+        if not self._guest:
+            _core.stop()
+
+    def toggle(self, on: bool) -> None:
+        if on:
+            _switch.on()
+        else:
+            _switch.off()
+
+    # ---- what came of it -------------------------------------------------------------------------------------------
+
+    def _written(self) -> None:
+        """Waits until the collector of a session that goes on has written our end."""
+        ended, until = self._around.name + " ended", time.monotonic() + PATIENCE_S
+        while ended.encode() not in _command.call(["report", "--events", "--", self.path or ""]):
+            if time.monotonic() > until:
+                raise RuntimeError("the collector has not written this cycle within %.0f s: look into %s when the "
+                                   "program has ended" % (PATIENCE_S, self.path))
+            time.sleep(0.05)
+
+    def _read(self) -> List[Average]:
+        if self._rows is None:
+            if self._guest:
+                self._written()
+            within = self._around.name if self._around is not None else None
+            rows, self._shown, notes = _averages.read(self.path or "", within)
+            if self._guest:
+                self._rename()
+                for row in rows:
+                    row.key = _averages.STEP if row.key == "ProfilerStep" else row.key
+            else:
+                self.notes += notes
+            if not self.setup.steps_shown:
+                rows = [row for row in rows if row.key != _averages.STEP]
+                self._shown = {name: key for name, key in self._shown.items() if key != _averages.STEP}
+            self._rows = [self._detailed(row) for row in rows]
+        return self._rows
+
+    def _rename(self) -> None:
+        if "ProfilerStep" in self._shown:
+            self._shown["ProfilerStep"] = _averages.STEP
+
+    def _detailed(self, row: Average) -> Average:
+        row.device_time_total = row.self_device_time_total = Missing(self.setup.no_device or "no device was measured")
+        wanted = {"flops": self.setup.wants.flops, "cpu_memory_usage": self.setup.wants.memory,
+                  "self_cpu_memory_usage": self.setup.wants.memory}
+        for field in (field for field, want in wanted.items() if want):
+            why = self._why_not(row.key, row.count)
+            setattr(row, field, Missing(why) if why or not self.details
+                    else self.details.sum(row.key, field, row.count))
+        return row
+
+    def _why_not(self, name: str, count: int) -> str:
+        if self.details is None:
+            return "there was no warm-up step to take it from"
+        return self.details.why_not(name, count, self.steps) or ""
+
+    def averages(self, shapes: bool, stack_n: int) -> List[Average]:
+        rows = self._read()
+        if not shapes and stack_n <= 0:
+            return rows
+        found = _averages.grouped(self.events(), shapes, stack_n)
+        for row in found:
+            row.device_time_total = row.self_device_time_total = Missing(self.setup.no_device or "not measured")
+        return found
+
+    def events(self) -> List[_events.Event]:
+        counts = {row.key: row.count for row in self._read()}
+        why = {name: self._why_not(name, count) for name, count in counts.items()}
+        events = _events.read(self.path or "", self._shown, self._around.name if self._around else None)
+        seen: Dict[str, int] = {}
+        for event in events:
+            index = seen[event.name] = seen.get(event.name, -1) + 1
+            self._detail_event(event, index, why[event.name])
+        return events
+
+    def _detail_event(self, event: _events.Event, index: int, why: str) -> None:
+        wants = self.setup.wants
+        call = self.details.call(event.name, index) if self.details and not why else None
+        if wants.flops:
+            event.flops = call.flops if call else Missing(why)
+        if wants.memory:
+            event.cpu_memory_usage = call.cpu_memory_usage if call else Missing(why)
+            event.self_cpu_memory_usage = call.self_cpu_memory_usage if call else Missing(why)
+        if call and wants.shapes:
+            event.input_shapes = call.input_shapes
+        if call and wants.stack:
+            event.stack = call.stack
+        if self.setup.no_device:
+            event.device_time_total = event.self_device_time_total = Missing(self.setup.no_device)
+
+    def export_chrome_trace(self, path: str) -> None:
+        self._read()  # of a session that goes on: all of it is written
+        _command.call(["report", "--chrome", "-o", path, "--", self.path or ""])
+
+    def save(self, path: str) -> None:
+        self._read()
+        shutil.copyfile(self.path or "", path)
+
+    def add_metadata(self, key: str, value: str) -> None:
+        _core.mark("%s: %s" % (key, value))
+
+
+class Torchs:
+    """torch's own profiler underneath, one of its objects a cycle."""
+
+    def __init__(self, setup: Setup, activities: Any) -> None:
+        import torch
+        self.setup, self.notes, self.details = setup, [], None  # type: Setup, List[str], Optional[Details]
+        self._inner = torch.profiler._KinetoProfile(activities=activities, **setup.options)
+        self._step: Any = None
+        self._inner.prepare_trace()
+
+    @property
+    def inner(self) -> Any:
+        return self._inner
+
+    def look(self) -> None:
+        """Details come with the recorded steps themselves."""
+
+    def begin(self) -> None:
+        self._inner.start_trace()
+        _listen(+1)
+
+    def step(self, number: int) -> None:
+        from torch.profiler import record_function
+        self.end_step()
+        if self.setup.steps_shown:
+            self._step = record_function("ProfilerStep#%d" % number)
+            self._step.__enter__()
+
+    def end_step(self) -> None:
+        if self._step is not None:
+            self._step.__exit__(None, None, None)
+            self._step = None
+
+    def end(self) -> None:
+        self.end_step()
+        _listen(-1)
+        self._inner.stop_trace()
+
+    def drop(self) -> None:
+        self._inner.start_trace()
+        self._inner.stop_trace()
+
+    def toggle(self, on: bool) -> None:
+        self._inner.toggle_collection_dynamic(on, self._inner.activities)
+
+    def averages(self, shapes: bool, stack_n: int) -> Any:
+        found = self._inner.key_averages(group_by_input_shape=shapes, group_by_stack_n=stack_n)
+        if self.setup.no_device is None:
+            return found  # with times of the device: torch's own table has them
+        return [self._row(one) for one in found]
+
+    def _row(self, one: Any) -> Average:
+        row = Average(one.key, one.count, one.cpu_time_total, one.self_cpu_time_total)
+        row.device_time_total = row.self_device_time_total = Missing(self.setup.no_device or "")
+        row.input_shapes, row.stack = one.input_shapes or [], list(one.stack or [])
+        if self.setup.wants.flops:
+            row.flops = one.flops
+        if self.setup.wants.memory:
+            row.cpu_memory_usage, row.self_cpu_memory_usage = one.cpu_memory_usage, one.self_cpu_memory_usage
+        return row
+
+    def events(self) -> Any:
+        return self._inner.events()
+
+    def export_chrome_trace(self, path: str) -> None:
+        self._inner.export_chrome_trace(path)
+
+    def save(self, path: str) -> None:
+        raise RuntimeError("this cycle was recorded by torch's own profiler: export_chrome_trace writes it")
+
+    def add_metadata(self, key: str, value: str) -> None:
+        self._inner.add_metadata(key, value)
+
+
+__all__ = ["EventList", "Ours", "Setup", "Torchs"]
