@@ -110,11 +110,6 @@ static void a_loader_that_keeps_up(void **state)
     is_silent(t, "loader-bound");
 }
 
-static double gigabytes_8(double t)
-{
-    return 8 * GB + t * 0;
-}
-
 static void waiting_while_a_gpu_works(void **state)
 {
     (void)state;

@@ -1,25 +1,34 @@
 """The profile itself: which step is recorded, when a cycle ends, and who is told."""
 import os
 import shutil
+import sys
 import tempfile
 import warnings
 import weakref
 from typing import Any, Callable, Iterable, List, Optional, Set
 
-from . import _recording, _switch
+from . import _switch
 from ._averages import EventList, Wants
 from ._recording import Ours, Setup, Torchs
 
 _told: Set[str] = set()
-_open: Optional["weakref.ref[profile]"] = None
+_open: Optional["profile"] = None  # held: one that is dropped without stop() goes on, as torch's does
 _STACK_METRICS = ("self_cpu_time_total", "self_cuda_time_total", "self_device_time_total")
+
+
+def _warn(sentence: str) -> None:
+    """At the user's line."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__package__") == __package__:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(sentence, UserWarning, stacklevel=level)
 
 
 def tell(sentence: str) -> None:
     """Once a process."""
     if sentence not in _told:
         _told.add(sentence)
-        warnings.warn(sentence, UserWarning, stacklevel=4)
+        _warn(sentence)
 
 
 def _every_step(step: int) -> str:
@@ -103,7 +112,7 @@ class profile:
         options.update({key: value for key, value in self._torch_only.items() if value is not None})
         self._folder = tempfile.mkdtemp(prefix="tare-profiler-")
         self._finalizer = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
-        wants = Wants(device, record_shapes, profile_memory, with_stack, with_flops)
+        wants = Wants(device, record_shapes or with_flops, profile_memory, with_stack, with_flops)
         self._setup = Setup(wants, options, schedule is not None, no_device, self._folder)
         self.schedule = schedule if schedule is not None else _every_step
         self.record_steps = schedule is not None
@@ -122,8 +131,7 @@ class profile:
             return "times of the device come from it"
         if config is not None or observer is not None or more:
             return "an option was given that only it knows"
-        why = _switch.ready()
-        return None if why is None else why
+        return _switch.ready()
 
     # ---- as a context manager, and by hand -----------------------------------------------------------------------------
 
@@ -137,10 +145,9 @@ class profile:
     def start(self) -> None:
         """Begins with the action of the current step."""
         global _open
-        other = _open() if _open is not None else None
-        if other is not None:
+        if _open is not None:
             raise RuntimeError("a profile is being recorded already: stop it first")
-        _open = weakref.ref(self)
+        _open = self
         try:
             self._move("NONE", self.current_action)
         except BaseException:
@@ -150,7 +157,7 @@ class profile:
     def stop(self) -> None:
         """Ends the profile; a cycle that is under way is handed to on_trace_ready."""
         global _open
-        if _open is None or _open() is not self:
+        if _open is not self:
             return
         _open = None
         self._move(self.current_action, None)
@@ -160,7 +167,7 @@ class profile:
         before, following = self.current_action, _action(self.schedule, self.step_num + 1)
         self.step_num += 1
         self.current_action = following
-        if _open is not None and _open() is self:
+        if _open is self:
             self._move(before, following)
 
     def _move(self, before: str, following: Optional[str]) -> None:
@@ -217,8 +224,7 @@ class profile:
             if self.on_trace_ready is not None:
                 self.on_trace_ready(self)
         else:
-            warnings.warn("the schedule goes from RECORD to %s: this cycle is not handed to on_trace_ready"
-                          % following, stacklevel=4)
+            _warn("the schedule goes from RECORD to %s: this cycle is not handed to on_trace_ready" % following)
 
     # ---- results ---------------------------------------------------------------------------------------------------
 
@@ -342,6 +348,3 @@ def _merged(rows: List[Any]) -> List[Any]:
         for field in ("cpu_time_total", "self_cpu_time_total", "flops", "cpu_memory_usage", "self_cpu_memory_usage"):
             setattr(known, field, getattr(known, field) + getattr(row, field))
     return list(sums.values())
-
-
-__all__ = ["profile", "tell", "_recording"]

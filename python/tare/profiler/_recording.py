@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Optional
 from .. import _command, _core
 from .._core import Missing
 from . import _averages, _events, _switch
-from ._averages import Average, EventList, Wants
+from ._averages import Average, Wants
 from ._details import Details, Look
 
 PATIENCE_S = 10.0  # for a collector to write what it has
@@ -288,6 +288,3 @@ class Torchs:
 
     def add_metadata(self, key: str, value: str) -> None:
         self._inner.add_metadata(key, value)
-
-
-__all__ = ["EventList", "Ours", "Setup", "Torchs"]

@@ -1,4 +1,7 @@
 """Document 002, profiling with torch's profiler, TensorFlow and TensorBoard: its snippets in its order."""
+import contextlib
+import json
+import pathlib
 import re
 
 import tare
@@ -6,17 +9,142 @@ import tare
 import seed_fill as fill
 from seed_list import check, waits
 
-waits("002", "Basic Profiling", "torch's profiler")
-waits("002", "Profiler Configuration", "torch's profiler")
-waits("002", "Profile Inference", "torch's profiler")
-waits("002", "Analyze Profile Data", "torch's profiler")
+
+@contextlib.contextmanager
+def _any_device():
+    """Where torch sees no GPU, .cuda() leaves things where they are."""
+    torch = fill.torch
+    if torch.cuda.is_available():
+        yield
+        return
+    kept = torch.Tensor.cuda, torch.nn.Module.cuda
+    torch.Tensor.cuda = torch.nn.Module.cuda = lambda self, *given, **named: self
+    try:
+        yield
+    finally:
+        torch.Tensor.cuda, torch.nn.Module.cuda = kept
+
+
+class _Training:
+    """What the document's placeholders stand for: a model, its optimizer, and a step of real training."""
+
+    def __init__(self):
+        torch = fill.torch
+        self.model, self.steps = fill.model(), 0
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+        self.target, self.criterion = fill.target(), torch.nn.CrossEntropyLoss()
+
+    def step(self, batch):
+        self.steps += 1
+        self.optimizer.zero_grad()
+        self.criterion(self.model(batch), self.target[:len(batch)]).backward()
+        self.optimizer.step()
+
+
+def _run(snippet, **names):
+    import tare.profiler as profiler
+    with _any_device():
+        return snippet.run(**{"torch": fill.torch, "profiler": profiler, **names})
+
+
+def _counts(prof):
+    return {row.key: row.count for row in prof.key_averages()}
+
+
+def _traces(folder):
+    """The names of all events of each trace in a folder."""
+    found = [json.loads(path.read_text()) for path in sorted(pathlib.Path(folder).glob("*.pt.trace.json"))]
+    return [[event.get("name") for event in one["traceEvents"]] for one in found]
+
+
+@check("002", "Basic Profiling", needs=("torch",))
+def basic(snippet):
+    """Eleven steps, and one file with the operators of all of them."""
+    loader = [(fill.batch(), fill.target()) for _ in range(12)]
+    done = _run(snippet, MyModel=fill.model, train_loader=loader, F=fill.torch.nn.functional)
+    counts = _counts(done["prof"])
+    assert counts["aten::linear"] == 22 and counts["aten::cross_entropy_loss"] == 11
+    names, = _traces(snippet.folder / "runs/profiler")
+    assert names.count("aten::linear") == 22
+    shaped = done["prof"].key_averages(group_by_input_shape=True)
+    assert any([16, fill.INPUTS] in row.input_shapes for row in shaped if row.key == "aten::linear")
+
+
+@check("002", "Profiler Configuration", needs=("torch",))
+def configuration(snippet):
+    """Twice three steps are recorded, each time into a file of its own; shapes, memory and FLOPs are there."""
+    training = _Training()
+    done = _run(snippet, train_loader=fill.batches(12), train_step=training.step)
+    first, second = _traces(snippet.folder / "runs/profiler")
+    assert first.count("aten::linear") == second.count("aten::linear") == 2 * 3
+    row, = [row for row in done["prof"].key_averages() if row.key == "aten::addmm"]
+    assert row.count == 6 and row.flops == 3 * 2 * 16 * 16 * (fill.INPUTS + fill.CLASSES)
+    assert row.cpu_memory_usage == 3 * 4 * 16 * (16 + fill.CLASSES)
+    assert "ProfilerStep*" in _counts(done["prof"]) and training.steps == 12
+
+
+def _images():
+    torch = fill.torch
+    return torch.nn.Sequential(torch.nn.Conv2d(3, 2, 16, stride=16), torch.nn.ReLU())
+
+
+@check("002", "Profile Inference", needs=("torch",))
+def inference(snippet):
+    """A hundred inputs, no backward pass."""
+    done = _run(snippet, model=_images())
+    counts = _counts(done["prof"])
+    assert counts["aten::conv2d"] == counts["aten::relu"] == 100
+    assert not [name for name in counts if "Backward" in name]
+    assert len(_traces(snippet.folder / "runs/inference_profiler")) == 1
+
+
+@check("002", "Analyze Profile Data", needs=("torch",))
+def analyze(snippet):
+    """The table by device time, which says why there is none, and a trace that a browser opens."""
+    import tare.profiler as profiler
+    training = _Training()
+    with profiler.profile(activities=[profiler.ProfilerActivity.CPU, profiler.ProfilerActivity.CUDA]) as prof:
+        training.step(fill.batch())
+    done = snippet.run(prof=prof)
+    assert "aten::" in done.out and "Self CPU time total" in done.out
+    if not fill.torch.cuda.is_available():
+        assert re.search(r"cuda_time_total: n/a \(.+\)", done.out)
+    assert "aten::addmm" in (snippet.folder / "trace.json").read_text()
+
+
 waits("002", "Profile with Callback", "TensorFlow")
 waits("002", "Programmatic Profiling", "TensorFlow")
 waits("002", "Profile Custom Training Loop", "TensorFlow")
-waits("002", "Monitor GPU Usage", "torch's profiler")
+
+
+@check("002", "Monitor GPU Usage", needs=("torch",))
+def gpu_usage(snippet):
+    """Asked for the GPU alone: without one, operators of the CPU, and why there is no more."""
+    training = _Training()
+    done = _run(snippet, train_loader=fill.batches(3), model=training.model, criterion=training.criterion,
+                target=training.target, optimizer=training.optimizer)
+    assert len(_traces(snippet.folder / "runs/gpu_profile")) == 1
+    if not fill.torch.cuda.is_available():
+        row = [row for row in done["prof"].key_averages() if row.key == "aten::linear"][0]
+        assert row.count == 6 and row.cuda_time_total != row.cuda_time_total and "CUDA" in row.cuda_time_total.reason
+
+
 waits("002", "Optimize GPU Utilization", "GPU")
 waits("002", "Reduce CPU-GPU Synchronization", "GPU")
-waits("002", "Track Memory Allocation", "torch's profiler")
+
+
+@check("002", "Track Memory Allocation", needs=("torch",))
+def memory_allocation(snippet):
+    """What operators took."""
+    training = _Training()
+    done = _run(snippet, train_loader=fill.batches(3), train_step=training.step)
+    row = [row for row in done["prof"].key_averages() if row.key == "aten::addmm"][0]
+    assert row.count == 6
+    if not fill.torch.cuda.is_available():
+        assert row.cpu_memory_usage == 3 * 4 * 16 * (16 + fill.CLASSES)
+    assert len(_traces(snippet.folder / "runs/memory_profile")) == 1
+
+
 waits("002", "Find Memory Leaks", "GPU")
 
 
@@ -41,7 +169,15 @@ def memory(snippet):
     assert metrics.timing.wall_time_s > 0 and metrics.memory.peak_ram_mb >= metrics.memory.ram_before_mb
 
 
-waits("002", "Identify Slow Operations", "torch's profiler")
+@check("002", "Identify Slow Operations", needs=("torch",))
+def slow_operations(snippet):
+    """The table it prints has its columns, and no more rows than it asks for."""
+    training = _Training()
+    done = _run(snippet, train_loader=fill.batches(3), train_step=training.step)
+    lines = done.out.splitlines()
+    assert "Name" in lines[1] and "CPU total" in lines[1] and "# of Calls" in lines[1]
+    calls = [line for line in lines if re.search(r"\d+(us|ms|s)\b.* \d+  ", line)]
+    assert 0 < len(calls) <= 20
 
 
 @check("002", "Optimize Data Loading", needs=("torch",))
@@ -66,12 +202,82 @@ def loading(snippet):
     assert isinstance(torch.utils.data.DataLoader(fill.dataset(96), **options), torch.utils.data.DataLoader)
 
 
-waits("002", "Profile Specific Operations", "torch's profiler")
+@check("002", "Profile Specific Operations", needs=("torch",))
+def specific(snippet):
+    """Three blocks, in the table beside the operators, and around them in the trace."""
+    import tare.profiler as profiler
+    training = _Training()
+    with profiler.profile() as prof:
+        done = _run(snippet, preprocess=lambda batch: batch * 2, batch=fill.batch(), model=training.model,
+                    criterion=training.criterion, target=training.target)
+    counts = _counts(prof)
+    for name in ("data_preprocessing", "forward_pass", "loss_computation"):
+        assert counts[name] == 1
+    parents = {event.name: event.cpu_parent.name for event in prof.events() if event.cpu_parent}
+    assert parents["aten::linear"] == "forward_pass" and parents["aten::mul"] == "data_preprocessing"
+    assert done["loss"].requires_grad
+
+
 waits("002", "Mixed Precision Training", "GPU")
 waits("002", "Kernel Fusion", "GPU")
 waits("002", "Reduce Host-Device Transfers", "GPU")
-waits("002", "Batch Size Optimization", "torch's profiler")
-waits("002", "1. Profile Representative Workloads", "torch's profiler")
-waits("002", "2. Profile Periodically", "torch's profiler")
-waits("002", "3. Compare Before/After Optimizations", "torch's profiler")
-waits("002", "4. Profile Inference", "torch's profiler")
+
+
+@check("002", "Batch Size Optimization", needs=("torch",))
+def batch_sizes(snippet):
+    """A folder for each batch size, and in each the steps that there were."""
+    torch, training = fill.torch, _Training()
+    training.target = fill.target(256)
+    done = _run(snippet, DataLoader=torch.utils.data.DataLoader, dataset=fill.dataset(256, labels=False),
+                train_step=training.step)
+    for size in (16, 32, 64, 128, 256):
+        names, = _traces(snippet.folder / f"runs/bs{size}")
+        assert names.count("aten::linear") == 2 * min(11, 256 // size)
+    assert _counts(done["prof"])["aten::linear"] == 2
+
+
+def _left_out(snippet):
+    """What the document leaves out of profile(...)."""
+    assert "profiler.profile(...)" in snippet.text
+    snippet.text = snippet.text.replace("profiler.profile(...)", "profiler.profile(with_flops=False)")
+
+
+@check("002", "1. Profile Representative Workloads", needs=("torch",))
+def representative(snippet):
+    """Both run; the last profile is that of the single step."""
+    training = _Training()
+    _left_out(snippet)
+    done = _run(snippet, train_loader=fill.batches(2), train_step=training.step, single_batch=fill.batch())
+    assert training.steps == 7 and _counts(done["prof"])["aten::linear"] == 2
+
+
+@check("002", "2. Profile Periodically", needs=("torch",))
+def periodically(snippet):
+    """In every tenth epoch there is a file, in the others none."""
+    training = _Training()
+    for epoch in (0, 1, 10):
+        _run(snippet, epoch=epoch, train_epoch=lambda: training.step(fill.batch()) if epoch % 10 == 0 else None)
+    assert [names.count("aten::linear") for epoch in (0, 10) for names in _traces(snippet.folder / f"runs/epoch{epoch}")
+            ] == [2, 2]
+    assert not (snippet.folder / "runs/epoch1").exists()
+
+
+@check("002", "3. Compare Before/After Optimizations", needs=("torch",))
+def before_and_after(snippet):
+    """Two profiles, one after the other; the second is of the second only."""
+    training = _Training()
+    _left_out(snippet)
+    done = _run(snippet, baseline_train=lambda: [training.step(batch) for batch in fill.batches(3)],
+                optimized_train=lambda: training.step(fill.batch()))
+    assert training.steps == 4 and _counts(done["prof"])["aten::linear"] == 2
+
+
+@check("002", "4. Profile Inference", needs=("torch",))
+def production_inference(snippet):
+    """A thousand requests; the share of the run's slowest ones can be had from the events."""
+    requests = []
+    done = _run(snippet, model=fill.model(),
+                get_production_request=lambda: requests.append(1) or fill.batch(1))
+    assert len(requests) == 1000 and _counts(done["prof"])["aten::linear"] == 2000
+    names, = _traces(snippet.folder / "runs/inference")
+    assert names.count("aten::linear") == 2000

@@ -9,7 +9,6 @@ Key = Tuple[str, str, int]
 # waiting for what has come. That a GPU is measured is seen by no name.
 CAPABILITIES = {
     "GPU": (),
-    "torch's profiler": ("tensorboard_trace_handler", "record_function", "schedule"),
     "TensorFlow": ("keras", "tensorflow", "Profile"),
     "ModelProfiler": ("ModelProfiler", "detect_regressions"),
 }

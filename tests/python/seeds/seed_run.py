@@ -34,6 +34,12 @@ class _ToTare(ast.NodeTransformer):
             node.module = "tare"
         return node
 
+    def visit_Import(self, node):
+        for name in node.names:
+            if name.name == "torch.profiler" and name.asname:
+                name.name = "tare.profiler"
+        return node
+
     def _definition(self, node):
         if node.name not in self.dropped:
             return node
