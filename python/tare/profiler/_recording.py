@@ -1,5 +1,6 @@
 """A cycle of the profiler, recorded: by our own session, as a guest of the session that is there already (`tare run`,
 tare.start), or by torch's own profiler underneath, for what only that can tell. All three answer alike."""
+import glob
 import itertools
 import os
 import shutil
@@ -205,8 +206,13 @@ class Ours:
             event.device_time_total = event.self_device_time_total = Missing(self.setup.no_device)
 
     def export_chrome_trace(self, path: str) -> None:
+        """In Kineto's form, as torch writes it: TensorBoard and others look for its categories and names."""
         self._read()  # of a session that goes on: all of it is written
-        _command.call(["report", "--chrome", "-o", path, "--", self.path or ""])
+        folder = os.path.join(self.setup.folder, "kineto")
+        _command.call(["report", "--tensorboard", folder, "--", self.path or ""])
+        found = glob.glob(os.path.join(glob.escape(folder), "*_%d.*.pt.trace.json" % os.getpid()))
+        os.replace(found[0], path)
+        shutil.rmtree(folder)
 
     def save(self, path: str) -> None:
         self._read()
