@@ -1,5 +1,5 @@
-# python_torch_profiler: tare.profiler against torch.profiler on the same training, in turn in one process: from the end
-# of the steps to the printed table, the file, and what a block of record_function costs.
+# python_torch_profiler: tare.profiler against torch.profiler on the same training, in turn in one process: from the
+# end of the steps to the printed table, the file, and what a block of record_function costs.
 # One thread. Must not know how either records.
 """usage: python bench/python_torch_profiler.py"""
 import importlib.util

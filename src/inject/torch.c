@@ -10,7 +10,14 @@
 
 /* torch::profiler::impl::ProfilerStubs as the Itanium C++ ABI lays it out: a pointer to the table of its virtual
  * functions. The caller has checked against torch's own header that they are in this order. */
-enum { MARK = 2, RANGE_PUSH = 3, RANGE_POP = 4, ENABLED = 5, SLOTS = 10, BEFORE = 2 /* offset to top, type */ };
+enum {
+    MARK = 2,
+    RANGE_PUSH = 3,
+    RANGE_POP = 4,
+    ENABLED = 5,
+    SLOTS = 10,
+    BEFORE = 2 /* offset to top, type */
+};
 
 typedef struct stubs {
     void *const *functions;
@@ -64,7 +71,8 @@ TARE_API int tare_inject_torch(void)
     if (ours.functions)
         return 0;
     get_stubs *get = (get_stubs *)symbol_of("_ZN5torch8profiler4impl8ittStubsEv");
-    set_stubs *set = (set_stubs *)symbol_of("_ZN5torch8profiler4impl18registerITTMethodsEPNS1_13ProfilerStubsE");
+    set_stubs *set =
+        (set_stubs *)symbol_of("_ZN5torch8profiler4impl18registerITTMethodsEPNS1_13ProfilerStubsE");
     const stubs *theirs = get && set ? get() : NULL;
     if (!theirs || !theirs->functions)
         return TARE_E_SYSTEM;

@@ -112,7 +112,8 @@ class EventList(List[Any]):
 
     def key_averages(self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0) -> "EventList":
         """Sums of these events."""
-        return EventList(grouped(self, group_by_input_shapes, group_by_stack_n), self._wants, self._notes, self._source)
+        rows = grouped(self, group_by_input_shapes, group_by_stack_n)
+        return EventList(rows, self._wants, self._notes, self._source)
 
     def export_chrome_trace(self, path: str) -> None:
         """Writes the trace that these come from."""

@@ -1,6 +1,6 @@
-"""Shapes, FLOPs, memory and stacks of operators: what torch's reports to us do not carry. They are taken from one step
-of the warm-up, which nobody times, by torch's own profiler; the k-th call of an operator in a recorded step is then the
-k-th call of it in that step. Where the numbers of calls differ, there are no details, and the reason is told."""
+"""Shapes, FLOPs, memory and stacks of operators: what torch's reports to us do not carry. They are taken from one
+step of the warm-up, which nobody times, by torch's own profiler; the k-th call of an operator in a recorded step is
+then the k-th call of it in that step. Where the numbers of calls differ, there are none, and the reason is told."""
 from typing import Any, Dict, List, NamedTuple, Optional
 
 FIELDS = ("input_shapes", "flops", "cpu_memory_usage", "self_cpu_memory_usage", "stack")

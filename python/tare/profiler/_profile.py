@@ -133,7 +133,7 @@ class profile:
             return "an option was given that only it knows"
         return _switch.ready()
 
-    # ---- as a context manager, and by hand -----------------------------------------------------------------------------
+    # ---- as a context manager, and by hand -------------------------------------------------------------------------
 
     def __enter__(self) -> "profile":
         self.start()

@@ -1,5 +1,5 @@
-"""Switches torch's reports of its operators on, to our library. `tare run --ops` has it listening from the start; here
-torch is there first, and its stubs are replaced by ours instead."""
+"""Switches torch's reports of its operators on, to our library. `tare run --ops` has it listening from the start;
+here torch is there first, and its stubs are replaced by ours instead."""
 import contextlib
 import os
 import re

@@ -257,8 +257,8 @@ def periodically(snippet):
     training = _Training()
     for epoch in (0, 1, 10):
         _run(snippet, epoch=epoch, train_epoch=lambda: training.step(fill.batch()) if epoch % 10 == 0 else None)
-    assert [names.count("aten::linear") for epoch in (0, 10) for names in _traces(snippet.folder / f"runs/epoch{epoch}")
-            ] == [2, 2]
+    found = [_traces(snippet.folder / f"runs/epoch{epoch}") for epoch in (0, 10)]
+    assert [[names.count("aten::linear") for names in one] for one in found] == [[2], [2]]
     assert not (snippet.folder / "runs/epoch1").exists()
 
 

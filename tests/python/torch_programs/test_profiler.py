@@ -50,7 +50,8 @@ def training():
 def cycles(module, training, steps=10, **options):
     """A profile of two cycles, and the number of the step at which each was ready."""
     ready = []
-    with module.profile(activities=[module.ProfilerActivity.CPU], on_trace_ready=lambda prof: ready.append(prof.step_num),
+    with module.profile(activities=[module.ProfilerActivity.CPU],
+                        on_trace_ready=lambda prof: ready.append(prof.step_num),
                         schedule=module.schedule(wait=1, warmup=1, active=3, repeat=2), **options) as prof:
         for _ in range(steps):
             with module.record_function("whole step"):
@@ -63,7 +64,7 @@ def counts(prof):
     return {row.key: row.count for row in prof.key_averages()}
 
 
-# ---- the same as torch ----------------------------------------------------------------------------------------------
+# ---- the same as torch -------------------------------------------------------------------------------------------
 
 def test_operators_and_counts_are_torchs(training):
     own, ready = cycles(ours, training)
@@ -155,7 +156,7 @@ def test_an_open_cycle_is_handed_on_at_the_end(training):
     assert ready == [prof] and counts(prof)["aten::conv2d"] == 2
 
 
-# ---- details --------------------------------------------------------------------------------------------------------
+# ---- details -----------------------------------------------------------------------------------------------------
 
 DETAILS = dict(record_shapes=True, profile_memory=True, with_flops=True)
 
@@ -176,8 +177,8 @@ def test_groups_by_shape_are_torchs(training):
     other, _ = cycles(theirs, training, **DETAILS)
 
     def groups(prof):
-        return sorted((row.key, str(row.input_shapes), row.count) for row in prof.key_averages(group_by_input_shape=True)
-                      if row.key.startswith("aten::"))
+        rows = prof.key_averages(group_by_input_shape=True)
+        return sorted((row.key, str(row.input_shapes), row.count) for row in rows if row.key.startswith("aten::"))
     assert groups(own) == groups(other)
 
 
@@ -247,7 +248,7 @@ def test_a_torch_with_other_stubs_is_left_alone(tmp_path):
     assert not _switch._stubs_known(Other)
 
 
-# ---- the table ------------------------------------------------------------------------------------------------------
+# ---- the table ---------------------------------------------------------------------------------------------------
 
 def columns(table):
     return [word for word in table.splitlines()[1].split("  ") if word.strip()]
@@ -273,7 +274,8 @@ def test_rows_are_sorted_and_limited(training):
             assert shown == [str(value) for value in wanted]
         assert len(averages.table(sort_by=key, row_limit=3).splitlines()) == 3 + 3 + 2
     assert "=" * 20 in averages.table(header="A title") and "A title" in averages.table(header="A title")
-    assert re.search(r"\dms ", averages.table(time_unit="ms")) and not re.search(r"\dus ", averages.table(time_unit="ms"))
+    in_ms = averages.table(time_unit="ms")
+    assert re.search(r"\dms ", in_ms) and not re.search(r"\dus ", in_ms)
     with pytest.raises(ValueError, match="not sorted by 'speed'"):
         averages.table(sort_by="speed")
     with pytest.raises(ValueError, match="time_unit"):
@@ -292,7 +294,7 @@ def test_absent_device_times_say_why(training):
     assert "CUDA times: n/a (%s)" % row.cuda_time_total.reason in table
 
 
-# ---- events and files -----------------------------------------------------------------------------------------------
+# ---- events and files --------------------------------------------------------------------------------------------
 
 def test_events_have_their_callers(training):
     prof, _ = cycles(ours, training)
@@ -334,7 +336,7 @@ def test_trace_handler_writes_a_file_a_cycle(training, tmp_path):
     assert len(list(tmp_path.glob("*.tare"))) == 2
 
 
-# ---- blocks ---------------------------------------------------------------------------------------------------------
+# ---- blocks ------------------------------------------------------------------------------------------------------
 
 def test_record_function_as_block_and_around_functions():
     @ours.record_function("named")
@@ -358,7 +360,7 @@ def test_record_function_where_nothing_is_recorded():
         ours.record_function(3)
 
 
-# ---- what goes wrong ------------------------------------------------------------------------------------------------
+# ---- what goes wrong ---------------------------------------------------------------------------------------------
 
 def test_bad_input_gets_a_sentence():
     for named, error, match in (
