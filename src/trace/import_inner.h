@@ -113,6 +113,7 @@ typedef struct tare__importer {
     uint32_t gpus;
     int64_t first_ns, last_ns; /* of all records */
     bool any;
+    bool no_memory; /* for a place: else there are too many */
 } tare__importer;
 
 /* ---- names, places (import_who.c) ------------------------------------------------------------------------- */

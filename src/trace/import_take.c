@@ -432,7 +432,8 @@ int tare__import_take(tare__importer *importer, const event *event)
         importer->report->senseless++;
         return 0;
     }
-    return phase->take(importer, event);
+    int status = phase->take(importer, event);
+    return status == 0 && importer->no_memory ? no_memory(importer) : status;
 }
 
 int tare__import_leftovers(tare__importer *importer)

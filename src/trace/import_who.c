@@ -41,22 +41,29 @@ static int64_t number_of(const char *text)
 }
 
 /* The index of a key; *fresh: it was not known. TARE__INTERN_NONE: there are too many, or no memory. */
-static uint32_t find_key(tare__intern *keys, const char *key, size_t length, uint32_t limit, bool *fresh)
+static uint32_t find_key(tare__importer *importer, tare__intern *keys, const char *key, size_t length, uint32_t limit,
+                         bool *fresh)
 {
     uint32_t id = tare__intern_find(keys, key, length);
     *fresh = id == TARE__INTERN_NONE;
     if (!*fresh)
         return id;
-    return tare__intern_count(keys) < limit ? tare__intern_add(keys, key, length) : TARE__INTERN_NONE;
+    if (tare__intern_count(keys) >= limit)
+        return TARE__INTERN_NONE;
+    id = tare__intern_add(keys, key, length);
+    importer->no_memory |= id == TARE__INTERN_NONE;
+    return id;
 }
 
 tare__import_process *tare__import_process_of(tare__importer *importer, const char *pid)
 {
     bool fresh;
     size_t needed = (size_t)tare__intern_count(importer->process_keys) + 1;
-    if (!tare__array_fit(&importer->processes, &importer->process_room, needed, sizeof *importer->processes))
+    if (!tare__array_fit(&importer->processes, &importer->process_room, needed, sizeof *importer->processes)) {
+        importer->no_memory = true;
         return NULL;
-    uint32_t id = find_key(importer->process_keys, pid, strlen(pid), PROCESSES_MAX, &fresh);
+    }
+    uint32_t id = find_key(importer, importer->process_keys, pid, strlen(pid), PROCESSES_MAX, &fresh);
     if (id == TARE__INTERN_NONE)
         return NULL;
     if (fresh)
@@ -67,9 +74,11 @@ tare__import_process *tare__import_process_of(tare__importer *importer, const ch
 static uint32_t find_place(tare__importer *importer, const char *key, size_t length, const char *pid, bool *fresh)
 {
     size_t needed = (size_t)tare__intern_count(importer->place_keys) + 1;
-    if (!tare__array_fit(&importer->places, &importer->place_room, needed, sizeof *importer->places))
+    if (!tare__array_fit(&importer->places, &importer->place_room, needed, sizeof *importer->places)) {
+        importer->no_memory = true;
         return TARE__NO_PLACE;
-    uint32_t id = find_key(importer->place_keys, key, length, PLACES_MAX, fresh);
+    }
+    uint32_t id = find_key(importer, importer->place_keys, key, length, PLACES_MAX, fresh);
     if (id == TARE__INTERN_NONE)
         return TARE__NO_PLACE;
     if (!*fresh)
@@ -105,6 +114,7 @@ uint32_t tare__import_track(tare__importer *importer, const char *pid, uint32_t 
         return id;
     if (fresh)
         importer->places[id].track = tare__import_name(importer, TARE__NAME_TRACK + kind, label, strlen(label));
+    importer->no_memory |= importer->places[id].track == 0;
     return importer->places[id].track ? id : TARE__NO_PLACE;
 }
 
