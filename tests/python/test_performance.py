@@ -166,7 +166,7 @@ def test_detailed_memory():
     with profiler.profile("grows"):
         kept = []
         for _ in range(5):
-            kept.append(mmap.mmap(-1, 8 * MB))
+            kept.append(mmap.mmap(-1, 8 * MB, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
             kept[-1].write(bytes(8 * MB))
             snapshots.append(profiler.get_current_memory())
             time.sleep(0.02)
