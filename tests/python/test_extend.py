@@ -305,7 +305,7 @@ def measured():
 def test_mlflow_gets_the_figures(measured, tmp_path, monkeypatch):
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")  # a database needs more than the small package has
     mlflow = pytest.importorskip("mlflow")
-    mlflow.set_tracking_uri(tmp_path.as_uri())
+    mlflow.set_tracking_uri((tmp_path / "runs").as_uri())
     with mlflow.start_run() as run:
         logged = tare.log_to_mlflow(measured, step=3)
     kept = mlflow.tracking.MlflowClient().get_run(run.info.run_id).data.metrics
