@@ -47,9 +47,19 @@ static void copy_text(char *into, size_t room, const tare__json_reader *reader)
     into[length] = '\0';
 }
 
-static bool is_key(const tare__json_reader *reader, const char *key)
+/* A table of words is looked into for every key of every event: lengths are known before. */
+typedef struct word {
+    const char *text;
+    size_t length;
+} word;
+#define WORD(text) {text, sizeof text - 1}
+
+static unsigned find_word(const word *words, unsigned n, const tare__json_reader *reader)
 {
-    return reader->length == strlen(key) && memcmp(reader->text, key, reader->length) == 0;
+    unsigned i = 0;
+    while (i < n && (words[i].length != reader->length || memcmp(words[i].text, reader->text, reader->length) != 0))
+        i++;
+    return i;
 }
 
 static double number_in(const tare__json_reader *reader, tare__json_token token)
@@ -82,17 +92,14 @@ typedef enum argument {
 
 static argument argument_of(const tare__json_reader *reader)
 {
-    static const char *const words[] = {
-        [ARGUMENT_CORRELATION] = "correlation",   [ARGUMENT_STREAM] = "stream",
-        [ARGUMENT_DEVICE] = "device",             [ARGUMENT_DEVICE_TYPE] = "Device Type",
-        [ARGUMENT_DEVICE_ID] = "Device Id",       [ARGUMENT_ALLOCATED] = "Total Allocated",
-        [ARGUMENT_RESERVED] = "Total Reserved",   [ARGUMENT_MODULE] = "Python module id",
-        [ARGUMENT_OP_NAME] = "op_name",           [ARGUMENT_NAME] = "name",
+    static const word words[] = {
+        [ARGUMENT_CORRELATION] = WORD("correlation"),   [ARGUMENT_STREAM] = WORD("stream"),
+        [ARGUMENT_DEVICE] = WORD("device"),             [ARGUMENT_DEVICE_TYPE] = WORD("Device Type"),
+        [ARGUMENT_DEVICE_ID] = WORD("Device Id"),       [ARGUMENT_ALLOCATED] = WORD("Total Allocated"),
+        [ARGUMENT_RESERVED] = WORD("Total Reserved"),   [ARGUMENT_MODULE] = WORD("Python module id"),
+        [ARGUMENT_OP_NAME] = WORD("op_name"),           [ARGUMENT_NAME] = WORD("name"),
     };
-    for (unsigned i = 0; i < TARE__COUNT_OF(words); i++)
-        if (is_key(reader, words[i]))
-            return (argument)i;
-    return ARGUMENT_UNKNOWN;
+    return (argument)find_word(words, ARGUMENT_UNKNOWN, reader);
 }
 
 static void take_argument(event *event, argument which, const tare__json_reader *reader, tare__json_token token)
@@ -171,15 +178,12 @@ static void take_field(event *event, field which, const tare__json_reader *reade
 
 static field field_of(const tare__json_reader *reader)
 {
-    static const char *const words[] = {
-        [FIELD_PHASE] = "ph", [FIELD_CATEGORY] = "cat", [FIELD_NAME] = "name",    [FIELD_PID] = "pid",
-        [FIELD_TID] = "tid",  [FIELD_TIME] = "ts",      [FIELD_DURATION] = "dur", [FIELD_ARGUMENTS] = "args",
-        [FIELD_ID] = "id",
+    static const word words[] = {
+        [FIELD_PHASE] = WORD("ph"), [FIELD_CATEGORY] = WORD("cat"), [FIELD_NAME] = WORD("name"),    [FIELD_PID] = WORD("pid"),
+        [FIELD_TID] = WORD("tid"),  [FIELD_TIME] = WORD("ts"),      [FIELD_DURATION] = WORD("dur"), [FIELD_ARGUMENTS] = WORD("args"),
+        [FIELD_ID] = WORD("id"),
     };
-    for (unsigned i = 0; i < TARE__COUNT_OF(words); i++)
-        if (is_key(reader, words[i]))
-            return (field)i;
-    return FIELD_UNKNOWN;
+    return (field)find_word(words, FIELD_UNKNOWN, reader);
 }
 
 /* False: the JSON is broken. */

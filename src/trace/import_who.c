@@ -94,8 +94,11 @@ uint32_t tare__import_thread(tare__importer *importer, const char *pid, const ch
 {
     char key[160];
     bool fresh;
-    int length = snprintf(key, sizeof key, "%s\n%s", pid, tid);
-    uint32_t id = find_place(importer, key, (size_t)length, pid, &fresh);
+    size_t pid_bytes = strlen(pid), tid_bytes = strlen(tid);
+    memcpy(key, pid, pid_bytes);
+    key[pid_bytes] = '\n';
+    memcpy(key + pid_bytes + 1, tid, tid_bytes);
+    uint32_t id = find_place(importer, key, pid_bytes + 1 + tid_bytes, pid, &fresh);
     if (id != TARE__NO_PLACE && fresh) {
         importer->places[id].tid = number_of(tid);
         if (importer->places[id].tid == 0)
