@@ -105,7 +105,7 @@ def _file_in(folder: str, worker: Optional[str], ending: str) -> str:
 
 
 def tensorboard_trace_handler(dir_name: str, worker_name: Optional[str] = None, use_gzip: bool = False,
-                              use_python_export: bool = False) -> Callable[[Any], None]:
+                              use_python_export: bool = False) -> Callable[[Any], Any]:
     """For on_trace_ready: each cycle becomes a file in this folder, named as TensorBoard looks for it.
 
         profile(on_trace_ready=tensorboard_trace_handler("runs/profiler"))
@@ -115,7 +115,7 @@ def tensorboard_trace_handler(dir_name: str, worker_name: Optional[str] = None, 
     return handle
 
 
-def trace_handler(dir_name: str, worker_name: Optional[str] = None) -> Callable[[Any], None]:
+def trace_handler(dir_name: str, worker_name: Optional[str] = None) -> Callable[[Any], Any]:
     """For on_trace_ready: each cycle becomes a trace of Tare's own, which `tare report` opens.
 
         profile(on_trace_ready=trace_handler("runs/profiler"))

@@ -83,10 +83,11 @@ class EventList(List[Any]):
         if time_unit not in (None, "s", "ms", "us"):
             raise ValueError("time_unit is s, ms or us, not %r" % (time_unit,))
         rows, notes = self._sorted(sort_by)
+        listed = rows
         if top_level_events_only:
-            rows = [row for row in rows if getattr(row, "cpu_parent", None) is None]
+            listed = [row for row in rows if getattr(row, "cpu_parent", None) is None]
             header = (header + "\n" if header else "") + "This report only display top-level ops statistics"
-        return _table.text(rows, self._wants, header=header, row_limit=row_limit, time_unit=time_unit,
+        return _table.text(rows, listed, self._wants, header=header, row_limit=row_limit, time_unit=time_unit,
                            max_src_column_width=max_src_column_width, max_name_column_width=max_name_column_width,
                            max_shapes_column_width=max_shapes_column_width, notes=notes + self._notes)
 
@@ -96,19 +97,18 @@ class EventList(List[Any]):
         key = sort_by.replace("cuda", "device").replace("xpu", "device").replace("privateuse1", "device")
         if key not in _SORTS:
             raise ValueError("a table is not sorted by %r; there are %s" % (sort_by, ", ".join(_SORTS)))
-        known = [row for row in self if not isinstance(getattr(row, key), Missing)]
+        values = {id(row): getattr(row, key, Missing("not measured")) for row in self}
+        known = [row for row in self if not isinstance(values[id(row)], Missing)]
         if known or not self:
-            rest = [row for row in self if isinstance(getattr(row, key), Missing)]
-            return sorted(known, key=lambda row: -getattr(row, key)) + rest, []
+            rest = [row for row in self if isinstance(values[id(row)], Missing)]
+            return sorted(known, key=lambda row: -values[id(row)]) + rest, []
         instead = key.replace("device", "cpu") if "time" in key else "self_cpu_time_total"
-        note = "%s: n/a (%s); in the order of %s" % (sort_by, getattr(self[0], key).reason, instead)
+        note = "%s: n/a (%s); in the order of %s" % (sort_by, values[id(self[0])].reason, instead)
         return sorted(self, key=lambda row: -getattr(row, instead)), [note]
 
     def total_average(self) -> Average:
         """All rows in one."""
-        total = Average("Total", sum(row.count for row in self), self.self_cpu_time_total, self.self_cpu_time_total)
-        total.key = "Total"
-        return total
+        return Average("Total", sum(row.count for row in self), self.self_cpu_time_total, self.self_cpu_time_total)
 
     def key_averages(self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0) -> "EventList":
         """Sums of these events."""
@@ -132,11 +132,14 @@ def kinds_of(spans: List[Dict[str, Any]]) -> Dict[str, str]:
     return shown
 
 
-def read(path: str, within: Optional[str] = None) -> Tuple[List[Average], Dict[str, str], List[str]]:
-    """The sums of a trace, what its names are called, and its notes. `within` is the span that all of it lies in."""
+def load(path: str) -> Dict[str, Any]:
+    """All tables of a trace."""
     import json
-    report = json.loads(_command.call(["report", "--json", "--all", "--", path]))
-    spans = report["spans"]
+    return json.loads(_command.call(["report", "--json", "--all", "--", path]))
+
+
+def read(spans: List[Dict[str, Any]], within: Optional[str] = None) -> Tuple[List[Average], Dict[str, str]]:
+    """The sums of a table of spans, and what its names are called. `within` is the span that all of it lies in."""
     shown = kinds_of(spans)
     if within is not None:
         shown.pop(within, None)
@@ -163,12 +166,13 @@ def read(path: str, within: Optional[str] = None) -> Tuple[List[Average], Dict[s
             average = sums.setdefault(shown[name], Average(shown[name]))
             average.count += row["calls"]
             average.cpu_time_total += row["total_ns"] / 1e3
-    return [row for row in sums.values() if row.count], shown, report["notes"]
+    return [row for row in sums.values() if row.count], shown
 
 
 # ---- from events ---------------------------------------------------------------------------------------------------
 
-def _add(to: Any, field: str, value: Any) -> None:
+def add(to: Any, field: str, value: Any) -> None:
+    """A sum with a part that is missing is missing."""
     before = getattr(to, field)
     if isinstance(value, Missing):
         setattr(to, field, value)
@@ -191,5 +195,5 @@ def grouped(events: Iterable[_events.Event], shapes: bool, stack_n: int) -> List
         row.cpu_time_total += event.cpu_time_total
         row.self_cpu_time_total += event.self_cpu_time_total
         for field in ("flops", "cpu_memory_usage", "self_cpu_memory_usage"):
-            _add(row, field, getattr(event, field))
+            add(row, field, getattr(event, field))
     return list(sums.values())

@@ -50,8 +50,10 @@ class Event:
         return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
 
     @property
-    def cuda_time_total(self) -> Any:
+    def device_time(self) -> Any:
         return self.device_time_total
+
+    cuda_time = cuda_time_total = device_time
 
     def __repr__(self) -> str:
         return "<tare.profiler event %s, %.3f us>" % (self.name, self.cpu_time_total)
@@ -78,7 +80,7 @@ def read(path: str, shown: Dict[str, str], within: Optional[str] = None) -> List
     open_spans: Dict[Tuple[str, str], List[Tuple[str, Optional[Event]]]] = {}
     for at, pid, tid, kind, name, *more in _lines(path):
         stack = open_spans.setdefault((pid, tid), [])
-        if kind in ("end", "next"):
+        if kind in ("end", "next") and "unmatched=1" not in more:
             _end(stack, float(at) / 1e3)
         if kind in ("begin", "next"):
             name = _name(name)

@@ -1,4 +1,5 @@
 """The profile itself: which step is recorded, when a cycle ends, and who is told."""
+import copy
 import os
 import shutil
 import sys
@@ -8,7 +9,7 @@ import weakref
 from typing import Any, Callable, Iterable, List, Optional, Set
 
 from . import _switch
-from ._averages import EventList, Wants
+from ._averages import EventList, Wants, add
 from ._recording import Ours, Setup, Torchs
 
 _told: Set[str] = set()
@@ -192,11 +193,18 @@ class profile:
             why = self._only_torch
             if why is None and self._setup.wants_details and not warm:
                 why = "shapes, memory, stacks and FLOPs without a warm-up step in the schedule come from it"
-            if why is not None:
-                tell("torch's own profiler records underneath, at its own cost: %s" % why)
-            self._now = Torchs(self._setup, self._torch_activities()) if why is not None else Ours(self._setup)
+            self._now = self._recorder(why)
         if warm and self._setup.wants_details:
             self._now.look()
+
+    def _recorder(self, why_torch: Optional[str]) -> Any:
+        if why_torch is None:
+            try:
+                return Ours(self._setup)
+            except (RuntimeError, OSError) as error:  # no room, a session that is paused, …
+                why_torch = str(error)
+        tell("torch's own profiler records underneath, at its own cost: %s" % why_torch)
+        return Torchs(self._setup, self._torch_activities())
 
     def _torch_activities(self) -> Any:
         from torch.profiler import ProfilerActivity, supported_activities
@@ -209,8 +217,8 @@ class profile:
         return [one for one in asked if one in there] or [ProfilerActivity.CPU]
 
     def _drop(self) -> None:
-        self._now.drop()
-        self._now = None
+        dropped, self._now = self._now, None
+        dropped.drop()
 
     def _end(self, before: str, following: Optional[str]) -> None:
         ended, self._now = self._now, None
@@ -341,10 +349,11 @@ def _merged(rows: List[Any]) -> List[Any]:
     sums: Any = {}
     for row in rows:
         key = (row.key, str(row.input_shapes), tuple(row.stack))
-        known = sums.setdefault(key, row)
-        if known is row:
+        known = sums.get(key)
+        if known is None:
+            sums[key] = copy.copy(row)
             continue
         known.count += row.count
         for field in ("cpu_time_total", "self_cpu_time_total", "flops", "cpu_memory_usage", "self_cpu_memory_usage"):
-            setattr(known, field, getattr(known, field) + getattr(row, field))
+            add(known, field, getattr(row, field))
     return list(sums.values())

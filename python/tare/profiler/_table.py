@@ -100,10 +100,11 @@ def _trim(line: str, width: int) -> str:
     return line if len(line) <= width else "..." + line[len(line) - width + 3:]
 
 
-def text(rows: List[Any], wants: Any, *, header: Optional[str], row_limit: int, max_src_column_width: Optional[int],
-         max_name_column_width: Optional[int], max_shapes_column_width: Optional[int],
-         time_unit: Optional[str], notes: List[str]) -> str:
-    """The table of rows that are in their order already. `wants` says which columns; notes come below it."""
+def text(rows: List[Any], listed: List[Any], wants: Any, *, header: Optional[str], row_limit: int,
+         max_src_column_width: Optional[int], max_name_column_width: Optional[int],
+         max_shapes_column_width: Optional[int], time_unit: Optional[str], notes: List[str]) -> str:
+    """The table of the listed rows, which are in their order already, with shares of all rows. `wants` says which
+    columns; notes come below it."""
     if not rows:
         return "".join(note + "\n" for note in notes)
     columns = _columns(rows, wants, max_name_column_width, max_shapes_column_width, time_unit)
@@ -113,7 +114,7 @@ def text(rows: List[Any], wants: Any, *, header: Optional[str], row_limit: int, 
     line = _BETWEEN.join("-" * column.width for column in titles) + _BETWEEN
     out = ["=" * (len(line) - len(_BETWEEN)), header] if header is not None else []
     out += [line, _BETWEEN.join(column.put(column.title) for column in titles) + _BETWEEN, line]
-    for row in rows[:row_limit if row_limit >= 0 else None]:
+    for row in listed[:row_limit if row_limit >= 0 else None]:
         cells = [column.put(column.cell(row)) for column in columns]
         if source:
             cells.append(source.put(_trim(row.stack[0], source.width) if row.stack else ""))
