@@ -197,6 +197,15 @@ static void end_finished_step(void)
         end_epoch();
 }
 
+/* Nobody will ask for more batches: the loop has ended, or was left in the middle. */
+static PyObject *loop_left(PyObject *module, PyObject *weak)
+{
+    (void)module;
+    if (ours() && weak == loop.epoch_iterator)
+        end_finished_step();
+    Py_RETURN_NONE;
+}
+
 static bool is_deserted(void)
 {
     PyObject *iterator = alive(loop.epoch_iterator);
@@ -204,11 +213,15 @@ static bool is_deserted(void)
     return loop.epoch_iterator && !iterator;
 }
 
+static PyMethodDef when_left = {"torch_loop_left", loop_left, METH_O, NULL};
+
 static void take_loader(PyObject *iterator, PyObject *loader)
 {
+    PyObject *callback = PyCFunction_New(&when_left, NULL);
     Py_XINCREF(loader);
     Py_XSETREF(loop.epoch_loader, loader);
-    Py_XSETREF(loop.epoch_iterator, PyWeakref_NewRef(iterator, NULL));
+    Py_XSETREF(loop.epoch_iterator, callback ? PyWeakref_NewRef(iterator, callback) : NULL);
+    Py_XDECREF(callback);
     PyErr_Clear();
 }
 
@@ -311,15 +324,16 @@ static bool stepped_again(const void *optimizer)
     return false;
 }
 
-/* A round is over when every optimizer that there is has stepped: a GAN's two make one step. With a loader, the next
- * batch ends it at the latest; without one, an optimizer that steps twice tells that the others never will. */
+/* With a loader a step goes on until the next batch is asked for: logging, and waits for a device that it brings, are
+ * part of it. Without one, or after its last batch, a round is over when every optimizer that there is has stepped (a
+ * GAN's two make one step); one that steps twice tells that the others never will. */
 void tare__torch_optimizer_ended(const void *optimizer)
 {
     if (!ours() || !loop.step_open)
         return;
     if (stepped_again(optimizer) && !loop.fetched)
         loop.optimizers = loop.n_stepped;
-    if (loop.n_stepped >= loop.optimizers)
+    if (loop.n_stepped >= loop.optimizers && (!loop.fetched || loop.exhausted))
         end_finished_step();
 }
 

@@ -8,7 +8,7 @@ import sys
 
 from .. import _core
 
-_PARTS = ("_loader", "_forward", "_backward", "_graph", "_optimizer", "_compile", "_device", "_threads", "_profiler")
+_PARTS = ("_loader", "_forward", "_backward", "_graph", "_optimizer", "_compile", "_device", "_threads", "_operators")
 
 
 def _complain(what):
