@@ -26,6 +26,7 @@ static int (*const parts[])(PyObject *module) = {
     tare__py_add_torch_around,
     tare__py_add_torch_lines,
     tare__py_add_torch_graph,
+    tare__py_add_torch_modules,
     tare__py_add_session,
 };
 

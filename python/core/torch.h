@@ -64,5 +64,6 @@ int tare__py_add_torch_steps(PyObject *module);
 int tare__py_add_torch_around(PyObject *module);
 int tare__py_add_torch_lines(PyObject *module);
 int tare__py_add_torch_graph(PyObject *module);
+int tare__py_add_torch_modules(PyObject *module);
 
 #endif

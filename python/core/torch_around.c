@@ -13,8 +13,7 @@ typedef struct around around;
 typedef PyObject *call_around(around *self, PyObject *const *words, size_t n, PyObject *names);
 
 struct around {
-    PyObject_HEAD
-    PyObject *function;
+    PyObject_HEAD PyObject *function;
     PyObject *attributes; /* __dict__: what functools.wraps would set */
     call_around *call;
     const char *role;
@@ -37,7 +36,8 @@ static tare_site load_site = {0, "load samples", NULL, 0, TARE_KIND_SPAN, 1, 0};
 static double samples_in(PyObject *batch, int depth)
 {
     if (PyTuple_Check(batch) || PyList_Check(batch)) {
-        PyObject *first = depth && PySequence_Fast_GET_SIZE(batch) ? PySequence_Fast_GET_ITEM(batch, 0) : NULL;
+        PyObject *first =
+            depth && PySequence_Fast_GET_SIZE(batch) ? PySequence_Fast_GET_ITEM(batch, 0) : NULL;
         return first ? samples_in(first, depth - 1) : -1;
     }
     if (PyDict_Check(batch)) {
@@ -46,8 +46,9 @@ static double samples_in(PyObject *batch, int depth)
         return depth && PyDict_Next(batch, &at, &key, &value) ? samples_in(value, depth - 1) : -1;
     }
     PyObject *shape = PyObject_GetAttrString(batch, "shape");
-    double n = shape && PyTuple_Check(shape) && PyTuple_GET_SIZE(shape) ? PyFloat_AsDouble(PyTuple_GET_ITEM(shape, 0))
-                                                                        : -1;
+    double n = shape && PyTuple_Check(shape) && PyTuple_GET_SIZE(shape)
+                   ? PyFloat_AsDouble(PyTuple_GET_ITEM(shape, 0))
+                   : -1;
     Py_XDECREF(shape);
     PyErr_Clear();
     return n;
@@ -152,25 +153,6 @@ static PyObject *optimizer_end(PyObject *module, PyObject *const *words, Py_ssiz
     tare__torch_phase_end(OPTIMIZER);
     if (n)
         tare__torch_optimizer_ended(words[0]);
-    Py_RETURN_NONE;
-}
-
-/* ---- forward -------------------------------------------------------------------------------------------- */
-/* True: the outermost call of this thread, and torch_forward_end has to follow. */
-static PyObject *forward_begin(PyObject *module, PyObject *called)
-{
-    (void)module;
-    torch_phase now = tare__torch_phase_now();
-    if (__builtin_expect(now != NO_PHASE && now != OPTIMIZER, 1))
-        Py_RETURN_FALSE;
-    tare__torch_forward_begins(called);
-    return PyBool_FromLong(tare__torch_phase_begin(FORWARD));
-}
-
-static PyObject *forward_end(PyObject *module, PyObject *nothing)
-{
-    (void)module, (void)nothing;
-    tare__torch_phase_end(FORWARD);
     Py_RETURN_NONE;
 }
 
@@ -378,11 +360,11 @@ static PyMemberDef members[] = {
 };
 
 static PyTypeObject around_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "tare._core.TorchAround",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tare._core.TorchAround",
     .tp_doc = "Stands in for a function of torch and tells when it is called.",
     .tp_basicsize = sizeof(around),
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
+    .tp_flags =
+        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
     .tp_new = make,
     .tp_dealloc = drop,
     .tp_traverse = visit_parts,
@@ -400,9 +382,6 @@ static PyMethodDef functions[] = {
      "torch_optimizer_begin(optimizer)\n--\n\nA hook: its step begins."},
     {"torch_optimizer_end", (PyCFunction)(void (*)(void))optimizer_end, METH_FASTCALL,
      "torch_optimizer_end(optimizer)\n--\n\nA hook: its step has ended."},
-    {"torch_forward_begin", forward_begin, METH_O,
-     "torch_forward_begin(module)\n--\n\nTrue for the outermost one: torch_forward_end() follows."},
-    {"torch_forward_end", forward_end, METH_NOARGS, "torch_forward_end()\n--\n\nThe outermost one has ended."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -8,7 +8,8 @@
 static PyObject *roots[KEPT]; /* weak references */
 static unsigned n_roots;
 static uint64_t backwards;
-static PyObject *look; /* look(number of the backward, losses of before that still live, this one); NULL: nobody */
+static PyObject
+    *look; /* look(number of the backward, losses of before that still live, this one); NULL: nobody */
 
 static PyObject *living(void)
 {
@@ -28,7 +29,8 @@ static PyObject *living(void)
 static void ask(PyObject *root)
 {
     PyObject *before = living();
-    PyObject *answer = before ? PyObject_CallFunction(look, "KOO", (unsigned long long)backwards, before, root) : NULL;
+    PyObject *answer =
+        before ? PyObject_CallFunction(look, "KOO", (unsigned long long)backwards, before, root) : NULL;
     Py_XDECREF(answer);
     Py_XDECREF(before);
     PyErr_Clear();
@@ -59,7 +61,8 @@ static PyObject *watch(PyObject *module, PyObject *function)
 
 static PyMethodDef functions[] = {
     {"torch_graph_watch", watch, METH_O,
-     "torch_graph_watch(look)\n--\n\nlook(number, losses that still live, loss) is called at some backwards."},
+     "torch_graph_watch(look)\n--\n\nlook(number, losses that still live, loss) is called at some "
+     "backwards."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define LOOK_EVERY_NS 20000000
-#define LINES_MAX 128u /* sites; a recorder has some 380 for all */
+#define LINES_MAX     128u /* sites; a recorder has some 380 for all */
 
 /* ---- frames -------------------------------------------------------------------------------------------- */
 static char library[512]; /* the folder of the interpreter's own modules, with a slash */
@@ -72,7 +72,8 @@ static uint32_t n_sites;
 
 static bool is_site(const tare_site *site, const char *name, const torch_line *line)
 {
-    return site->line == (uint32_t)line->line && strcmp(site->name, name) == 0 && strcmp(site->file, line->file) == 0;
+    return site->line == (uint32_t)line->line && strcmp(site->name, name) == 0 &&
+           strcmp(site->file, line->file) == 0;
 }
 
 /* "data @ train.py:23 __getitem__": the phase for rules, the rest for people. */
@@ -130,8 +131,9 @@ static void *tick(void *nothing)
     return nothing;
 }
 
-PyDoc_STRVAR(start_doc, "torch_lines_start(library)\n--\n\nFrom now on lines are looked at, in this process; files "
-                        "below the folder `library` are not the program's own.");
+PyDoc_STRVAR(start_doc,
+             "torch_lines_start(library)\n--\n\nFrom now on lines are looked at, in this process; files "
+             "below the folder `library` are not the program's own.");
 static PyObject *start(PyObject *module, PyObject *folder)
 {
     (void)module;
@@ -157,14 +159,13 @@ static PyObject *stop(PyObject *module, PyObject *nothing)
         Py_RETURN_NONE;
     atomic_store(&ends, true);
     ticking = 0;
-    Py_BEGIN_ALLOW_THREADS
-    pthread_join(ticker, NULL);
-    Py_END_ALLOW_THREADS
-    Py_RETURN_NONE;
+    Py_BEGIN_ALLOW_THREADS pthread_join(ticker, NULL);
+    Py_END_ALLOW_THREADS Py_RETURN_NONE;
 }
 
-PyDoc_STRVAR(here_doc, "torch_line_here()\n--\n\n(file, line, function) of the innermost frame of the program's own "
-                       "code; None: there is none.");
+PyDoc_STRVAR(here_doc,
+             "torch_line_here()\n--\n\n(file, line, function) of the innermost frame of the program's own "
+             "code; None: there is none.");
 static PyObject *here(PyObject *module, PyObject *nothing)
 {
     (void)module, (void)nothing;

@@ -2,7 +2,8 @@
  * The state is the thread's own. Must not know what begins a phase. */
 #include "torch.h"
 
-const char *const tare__torch_phase_names[TORCH_PHASES] = {"", "data", "copy", "forward", "backward", "optimizer"};
+const char *const tare__torch_phase_names[TORCH_PHASES] = {"",        "data",     "copy",
+                                                           "forward", "backward", "optimizer"};
 
 static tare_site sites[TORCH_PHASES] = {
     {0},

@@ -13,12 +13,12 @@ static tare_site index_site = {0, "index", NULL, 0, TARE_KIND_NUMBER, 1, 0};
 
 static struct {
     bool set_up;
-    bool handed_over;         /* a framework's callback tells steps and epochs */
-    unsigned long thread;     /* that trains; 0: none yet */
+    bool handed_over;     /* a framework's callback tells steps and epochs */
+    unsigned long thread; /* that trains; 0: none yet */
     bool step_open, epoch_open;
-    bool expected;            /* the epoch of a loader whose first batch was asked for before anything trained */
-    bool exhausted;           /* the epoch's loader has no more batches: the epoch ends with its step */
-    bool fetched;             /* the open step asked a loader for a batch */
+    bool expected;  /* the epoch of a loader whose first batch was asked for before anything trained */
+    bool exhausted; /* the epoch's loader has no more batches: the epoch ends with its step */
+    bool fetched;   /* the open step asked a loader for a batch */
     uint64_t steps, epochs;   /* that have ended */
     bool wants_model;         /* a step began, by an optimizer or a backward, and no model is known */
     PyObject *model;          /* weak reference to what was last seen to train; NULL: nothing yet */
@@ -26,12 +26,12 @@ static struct {
     PyObject *epoch_iterator; /* weak reference: when it is gone, nobody will ask for more of them */
     const void *stepped[OPTIMIZERS_MAX]; /* in the open step */
     unsigned n_stepped;
-    unsigned optimizers;      /* that exist, or of which we know that they step */
+    unsigned optimizers; /* that exist, or of which we know that they step */
     /* what is asked for */
-    PyObject *grad_enabled;   /* torch.is_grad_enabled */
+    PyObject *grad_enabled;      /* torch.is_grad_enabled */
     uint64_t from_step, to_step; /* to: the first one left out; UINT64_MAX: all */
-    uint64_t every_epochs;    /* 0: all */
-    bool paused;              /* by us */
+    uint64_t every_epochs;       /* 0: all */
+    bool paused;                 /* by us */
 } loop = {.to_step = UINT64_MAX};
 
 /* ---- what is recorded --------------------------------------------------------------------------------- */
@@ -232,7 +232,8 @@ static void describe(PyObject *iterator, torch_fetch *fetch)
     fetch->loader = PyObject_GetAttrString(iterator, "_index_sampler");
     PyErr_Clear();
     /* An iterable dataset's length is a promise; a sampler's is what will come. */
-    Py_ssize_t length = fetch->loader && number_of(iterator, "_dataset_kind") == 0 ? PyObject_Size(fetch->loader) : -1;
+    Py_ssize_t length =
+        fetch->loader && number_of(iterator, "_dataset_kind") == 0 ? PyObject_Size(fetch->loader) : -1;
     PyErr_Clear();
     fetch->tells_length = length >= 0 && yielded >= 0;
     fetch->last = fetch->tells_length && yielded >= length;
@@ -338,8 +339,9 @@ void tare__torch_optimizer_ended(const void *optimizer)
 }
 
 /* ---- for Python ------------------------------------------------------------------------------------------ */
-PyDoc_STRVAR(setup_doc, "torch_setup(is_grad_enabled, from_step, to_step, every_epochs)\n--\n\n"
-                        "From now on steps and epochs are found. to_step: -1 for no end; every_epochs: 0 for all.");
+PyDoc_STRVAR(setup_doc,
+             "torch_setup(is_grad_enabled, from_step, to_step, every_epochs)\n--\n\n"
+             "From now on steps and epochs are found. to_step: -1 for no end; every_epochs: 0 for all.");
 static PyObject *setup(PyObject *module, PyObject *arguments)
 {
     (void)module;

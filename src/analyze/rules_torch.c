@@ -116,8 +116,8 @@ static const tare__aggregate_row *line_of(const tare__analysis *of, const char *
     for (size_t i = 0; i < of->n_aggregates; i++) {
         const tare__aggregate_row *row = &of->aggregates[i];
         size_t length = strlen(phase);
-        if (!row->file || strncmp(row->name, phase, length) != 0 || strncmp(row->name + length, " @ ", 3) != 0 ||
-            !(row->total_ns > 0))
+        if (!row->file || strncmp(row->name, phase, length) != 0 ||
+            strncmp(row->name + length, " @ ", 3) != 0 || !(row->total_ns > 0))
             continue;
         all += row->total_ns;
         if (!most || row->total_ns > most->total_ns)
@@ -163,9 +163,10 @@ static double saved_by_workers(const training *sum, double workers, double cores
 static void say_workers(findings *out, tare__finding *finding, const tare__analysis *of, double workers)
 {
     if (workers == 0)
-        tare__finding_say(out, &finding->evidence,
-                          "num_workers is 0: the training process loads each batch itself, and computes nothing "
-                          "meanwhile.");
+        tare__finding_say(
+            out, &finding->evidence,
+            "num_workers is 0: the training process loads each batch itself, and computes nothing "
+            "meanwhile.");
     else
         tare__finding_say(out, &finding->evidence, "The loader has %s worker%s, and they cannot keep up.",
                           count(workers).text, workers == 1 ? "" : "s");
@@ -180,23 +181,28 @@ static void say_workers(findings *out, tare__finding *finding, const tare__analy
 void tare__rule_loader_bound(findings *out, const tare__analysis *of)
 {
     training sum;
-    if (!training_of(of, &sum) || !(sum.data_ns > limit(LIMIT_WAITS_FOR_DATA) * sum.steps_ns) || !compute_is_idle(of))
+    if (!training_of(of, &sum) || !(sum.data_ns > limit(LIMIT_WAITS_FOR_DATA) * sum.steps_ns) ||
+        !compute_is_idle(of))
         return;
     const tare__counter_row *workers = counter_of(of, "torch.loader.workers");
-    double n = workers ? workers->max : NAN, cores = of->usage.cores_allowed > 0 ? of->usage.cores_allowed : 1;
-    double share = sum.data_ns / sum.steps_ns, saved = fmax(0, saved_by_workers(&sum, n > 0 ? n : 1, fmax(cores, 2)));
+    double n = workers ? workers->max : NAN,
+           cores = of->usage.cores_allowed > 0 ? of->usage.cores_allowed : 1;
+    double share = sum.data_ns / sum.steps_ns,
+           saved = fmax(0, saved_by_workers(&sum, n > 0 ? n : 1, fmax(cores, 2)));
     tare__finding *finding = tare__finding_add(out, TARE__WARNING);
     tare__finding_say(out, &finding->title, "Training waits for data %s of the time", percent(share).text);
     tare__finding_say(out, &finding->evidence, "%s of %s in %s steps went into waiting for the next batch.",
-                      tare__show_time(sum.data_ns).text, tare__show_time(sum.steps_ns).text, count(sum.steps).text);
+                      tare__show_time(sum.data_ns).text, tare__show_time(sum.steps_ns).text,
+                      count(sum.steps).text);
     if (workers)
         say_workers(out, finding, of, n);
     say_line(out, finding, of, n > 0 && line_of(of, "load", &(double){0}) ? "load" : "data");
-    tare__finding_say(out, &finding->advice,
-                      "Make that line cheaper: precompute it, do it for a whole batch at once, or keep its result. "
-                      "DataLoader(num_workers=%d, persistent_workers=True, prefetch_factor=4) loads while the model "
-                      "computes.",
-                      (int)fmax(n > 0 ? n + 1 : 2, fmin(cores, 8)));
+    tare__finding_say(
+        out, &finding->advice,
+        "Make that line cheaper: precompute it, do it for a whole batch at once, or keep its result. "
+        "DataLoader(num_workers=%d, persistent_workers=True, prefetch_factor=4) loads while the model "
+        "computes.",
+        (int)fmax(n > 0 ? n + 1 : 2, fmin(cores, 8)));
     finding->gain = fmin(saved / of->run.elapsed_ns, 1);
     tare__finding_say(out, &finding->gain_how,
                       "if workers on the other cores loaded while the model computes; the first batch apart");
@@ -217,7 +223,8 @@ void tare__rule_single_worker(findings *out, const tare__analysis *of)
                       workers->max > 0 ? "one worker" : "the training process itself",
                       percent(sum.data_ns / sum.steps_ns).text);
     tare__finding_say(out, &finding->evidence, "num_workers is %s; %s of %s went into waiting for batches.",
-                      count(workers->max).text, tare__show_time(sum.data_ns).text, tare__show_time(sum.steps_ns).text);
+                      count(workers->max).text, tare__show_time(sum.data_ns).text,
+                      tare__show_time(sum.steps_ns).text);
     tare__finding_say(out, &finding->advice, "Try DataLoader(num_workers=2, persistent_workers=True).");
     finding->gain = fmin(sum.data_ns / of->run.elapsed_ns, 1);
     tare__finding_say(out, &finding->gain_how, "at most (Amdahl): if no time were spent waiting");
@@ -234,13 +241,15 @@ void tare__rule_unpinned(findings *out, const tare__analysis *of)
     tare__finding *finding = tare__finding_add(out, TARE__WARNING);
     tare__finding_say(out, &finding->title, "Copies to the GPU from pageable memory take %s of the steps",
                       percent(sum.copy_ns / sum.steps_ns).text);
-    tare__finding_say(out, &finding->evidence, "%s of %s copied in steps lay in memory that is not pinned; the host "
+    tare__finding_say(out, &finding->evidence,
+                      "%s of %s copied in steps lay in memory that is not pinned; the host "
                       "spent %s in these copies.",
-                      tare__show(sum.unpinned, TARE__SHOW_BYTES).text, tare__show(sum.copied, TARE__SHOW_BYTES).text,
-                      tare__show_time(sum.copy_ns).text);
-    tare__finding_say(out, &finding->advice,
-                      "DataLoader(pin_memory=True) and tensor.to(device, non_blocking=True): the copy then runs "
-                      "beside the compute, and the host need not wait for it.");
+                      tare__show(sum.unpinned, TARE__SHOW_BYTES).text,
+                      tare__show(sum.copied, TARE__SHOW_BYTES).text, tare__show_time(sum.copy_ns).text);
+    tare__finding_say(
+        out, &finding->advice,
+        "DataLoader(pin_memory=True) and tensor.to(device, non_blocking=True): the copy then runs "
+        "beside the compute, and the host need not wait for it.");
     finding->gain = fmin(sum.copy_ns / of->run.elapsed_ns, 1);
     tare__finding_say(out, &finding->gain_how, "at most: if copies were hidden behind compute");
     tare__finding_figure(out, finding, "unpinned", sum.unpinned, TARE__SHOW_BYTES);
@@ -270,14 +279,16 @@ void tare__rule_sync_points(findings *out, const tare__analysis *of)
     tare__finding *finding = tare__finding_add(out, TARE__WARNING);
     tare__finding_say(out, &finding->title, "The program waits for the GPU %s of the steps, at %s",
                       percent(all / sum.steps_ns).text, most->name + strlen(SYNC));
-    tare__finding_say(out, &finding->evidence,
-                      "%s times in %s steps it asked for a value that the GPU had yet to compute, and was blocked for "
-                      "%s; most of it, %s, at %s:%u.",
-                      count(calls).text, count(sum.steps).text, tare__show_time(all).text,
-                      tare__show_time(most->total_ns).text, most->file ? most->file : "?", (unsigned)most->line);
-    tare__finding_say(out, &finding->advice,
-                      "Keep values on the GPU and read them every so many steps (loss.detach(), not loss.item()); "
-                      "choose with torch.where instead of if tensor; copy with non_blocking=True.");
+    tare__finding_say(
+        out, &finding->evidence,
+        "%s times in %s steps it asked for a value that the GPU had yet to compute, and was blocked for "
+        "%s; most of it, %s, at %s:%u.",
+        count(calls).text, count(sum.steps).text, tare__show_time(all).text,
+        tare__show_time(most->total_ns).text, most->file ? most->file : "?", (unsigned)most->line);
+    tare__finding_say(
+        out, &finding->advice,
+        "Keep values on the GPU and read them every so many steps (loss.detach(), not loss.item()); "
+        "choose with torch.where instead of if tensor; copy with non_blocking=True.");
     finding->gain = fmin(all / of->run.elapsed_ns, 1);
     tare__finding_say(out, &finding->gain_how,
                       "at most: the time blocked; the GPU's own work in it does not go away");
@@ -321,18 +332,19 @@ void tare__rule_small_operators(findings *out, const tare__analysis *of)
     tare__finding *finding = tare__finding_add(out, TARE__WARNING);
     tare__finding_say(out, &finding->title, "A step is made of %s operators of %s each",
                       count(round(a_step)).text, tare__show_time(each).text);
-    tare__finding_say(out, &finding->evidence,
-                      exact ? "%s operators took %s on average; starting one costs some microseconds, whatever it "
-                              "computes. Forward and backward take %s of the steps."
-                            : "Autograd noted %s operators for a loss; an estimate by the fastest step is %s for each, "
-                              "forward or backward. Starting one costs some microseconds, whatever it computes. Forward "
-                              "and backward take %s of the steps.",
-                      count(round(exact ? all.calls : nodes->mean)).text, tare__show_time(each).text,
-                      percent(share).text);
+    tare__finding_say(
+        out, &finding->evidence,
+        exact ? "%s operators took %s on average; starting one costs some microseconds, whatever it "
+                "computes. Forward and backward take %s of the steps."
+              : "Autograd noted %s operators for a loss; an estimate by the fastest step is %s for each, "
+                "forward or backward. Starting one costs some microseconds, whatever it computes. Forward "
+                "and backward take %s of the steps.",
+        count(round(exact ? all.calls : nodes->mean)).text, tare__show_time(each).text, percent(share).text);
     say_line(out, finding, of, "forward");
-    tare__finding_say(out, &finding->advice,
-                      "Compute on whole tensors instead of a part at a time in a Python loop (cumsum, einsum, "
-                      "torch.vmap, a larger batch); torch.compile fuses what is left.");
+    tare__finding_say(
+        out, &finding->advice,
+        "Compute on whole tensors instead of a part at a time in a Python loop (cumsum, einsum, "
+        "torch.vmap, a larger batch); torch.compile fuses what is left.");
     finding->gain = fmin(fmax(0, spent * (1 - limit(LIMIT_MANY_OPERATORS) / a_step)) / of->run.elapsed_ns, 1);
     tare__finding_say(out, &finding->gain_how, "if %s operators did the same work",
                       count(limit(LIMIT_MANY_OPERATORS)).text);
@@ -354,11 +366,12 @@ void tare__rule_fp32(findings *out, const tare__analysis *of)
     tare__finding_say(out, &finding->title, "Matrix products run in full float32 where a faster way exists");
     tare__finding_say(out, &finding->evidence, "%s. Forward and backward take %s of the steps.",
                       mark->name + strlen("torch."), percent(spent / sum.steps_ns).text);
-    tare__finding_say(out, &finding->advice,
-                      gpu ? "torch.set_float32_matmul_precision(\"high\") uses TensorFloat-32; torch.autocast(\"cuda\", "
-                            "dtype=torch.bfloat16) more. Check that the loss stays what it was."
-                          : "torch.autocast(\"cpu\", dtype=torch.bfloat16) uses them. Check that the loss stays what it "
-                            "was.");
+    tare__finding_say(
+        out, &finding->advice,
+        gpu ? "torch.set_float32_matmul_precision(\"high\") uses TensorFloat-32; torch.autocast(\"cuda\", "
+              "dtype=torch.bfloat16) more. Check that the loss stays what it was."
+            : "torch.autocast(\"cpu\", dtype=torch.bfloat16) uses them. Check that the loss stays what it "
+              "was.");
     tare__finding_say(out, &finding->gain_how,
                       "not predicted: it depends on how much of the compute is matrix products; try it");
 }
@@ -376,12 +389,13 @@ void tare__rule_recompiles(findings *out, const tare__analysis *of)
     tare__finding *finding = tare__finding_add(out, TARE__WARNING);
     tare__finding_say(out, &finding->title, "torch.compile compiled again %s times", count(calls).text);
     tare__finding_say(out, &finding->evidence,
-                      "What was compiled before was compiled %s times more, in %s (%s of the run).", count(calls).text,
-                      tare__show_time(all).text, percent(all / of->run.elapsed_ns).text);
-    tare__finding_say(out, &finding->advice,
-                      "TORCH_LOGS=recompiles tells why. Shapes that differ: torch.compile(dynamic=True), "
-                      "mark_dynamic, or pad to a few sizes. Python numbers that change at each call: make them "
-                      "tensors.");
+                      "What was compiled before was compiled %s times more, in %s (%s of the run).",
+                      count(calls).text, tare__show_time(all).text, percent(all / of->run.elapsed_ns).text);
+    tare__finding_say(
+        out, &finding->advice,
+        "TORCH_LOGS=recompiles tells why. Shapes that differ: torch.compile(dynamic=True), "
+        "mark_dynamic, or pad to a few sizes. Python numbers that change at each call: make them "
+        "tensors.");
     finding->gain = fmin(all / of->run.elapsed_ns, 1);
     tare__finding_say(out, &finding->gain_how, "at most: the time it took to compile again");
     tare__finding_figure(out, finding, "recompiles", calls, TARE__SHOW_COUNT);
@@ -395,7 +409,8 @@ void tare__rule_unfused(findings *out, const tare__analysis *of)
     if (!mark || !training_of(of, &sum) || !(sum.optimizer_ns > limit(LIMIT_OPTIMIZER) * sum.steps_ns))
         return;
     tare__finding *finding = tare__finding_add(out, TARE__INFO);
-    tare__finding_say(out, &finding->title, "The optimizer updates tensors one by one, in %s of the steps' time",
+    tare__finding_say(out, &finding->title,
+                      "The optimizer updates tensors one by one, in %s of the steps' time",
                       percent(sum.optimizer_ns / sum.steps_ns).text);
     tare__finding_say(out, &finding->evidence, "%s; it took %s of %s.", mark->name + strlen("torch.unfused "),
                       tare__show_time(sum.optimizer_ns).text, tare__show_time(sum.steps_ns).text);
@@ -416,15 +431,18 @@ void tare__rule_kept_losses(findings *out, const tare__analysis *of)
     const char *from = mark->name + strlen("torch.kept "), *to = strstr(from, " at ");
     snprintf(name, sizeof name, "%.*s", to ? (int)(to - from) : 0, from);
     tare__finding *finding = tare__finding_add(out, TARE__WARNING);
-    tare__finding_say(out, &finding->title, "Losses are kept with the graph that made them, at %s", place_of(mark));
-    tare__finding_say(out, &finding->evidence,
-                      "Of the last 16 losses before a look %s were still there with their history, at each of %s looks "
-                      "or most of them; they are in %s. Memory grows with every step.",
-                      count(kept->max).text, count((double)kept->n).text, name);
-    tare__finding_say(out, &finding->advice,
-                      "Keep the number, not the tensor: %s.append(loss.detach()), or loss.item() where it runs on a "
-                      "CPU.",
-                      name[0] && name[0] != '?' ? name : "losses");
+    tare__finding_say(out, &finding->title, "Losses are kept with the graph that made them, at %s",
+                      place_of(mark));
+    tare__finding_say(
+        out, &finding->evidence,
+        "Of the last 16 losses before a look %s were still there with their history, at each of %s looks "
+        "or most of them; they are in %s. Memory grows with every step.",
+        count(kept->max).text, count((double)kept->n).text, name);
+    tare__finding_say(
+        out, &finding->advice,
+        "Keep the number, not the tensor: %s.append(loss.detach()), or loss.item() where it runs on a "
+        "CPU.",
+        name[0] && name[0] != '?' ? name : "losses");
     tare__finding_say(out, &finding->gain_how, "not predicted: it costs memory rather than time");
     tare__finding_figure(out, finding, "kept", kept->max, TARE__SHOW_COUNT);
 }
@@ -438,13 +456,15 @@ void tare__rule_growing_graph(findings *out, const tare__analysis *of)
     tare__finding *finding = tare__finding_add(out, TARE__WARNING);
     tare__finding_say(out, &finding->title, "The graph of a loss grows: %s operators at first, %s at last",
                       count(nodes->first).text, count(nodes->last).text);
-    tare__finding_say(out, &finding->evidence,
-                      "Each backward goes through more than the one before: the history of earlier steps hangs on to "
-                      "it.");
+    tare__finding_say(
+        out, &finding->evidence,
+        "Each backward goes through more than the one before: the history of earlier steps hangs on to "
+        "it.");
     say_line(out, finding, of, "backward");
-    tare__finding_say(out, &finding->advice,
-                      "Cut it where a step ends: state = state.detach() for what is carried over (hidden states, "
-                      "running sums of losses).");
+    tare__finding_say(
+        out, &finding->advice,
+        "Cut it where a step ends: state = state.detach() for what is carried over (hidden states, "
+        "running sums of losses).");
     tare__finding_say(out, &finding->gain_how, "not predicted: it grows for as long as the run lasts");
     tare__finding_figure(out, finding, "first", nodes->first, TARE__SHOW_COUNT);
     tare__finding_figure(out, finding, "last", nodes->last, TARE__SHOW_COUNT);
@@ -456,8 +476,8 @@ static void say_setter(findings *out, tare__finding *finding, const tare__analys
     const tare__mark_row *mark = mark_of(of, "torch.set_num_threads(");
     const char *end = mark ? strchr(mark->name, ')') : NULL;
     if (end)
-        tare__finding_say(out, &finding->evidence, "%.*s) is called at %s.", (int)(end - mark->name), mark->name,
-                          place_of(mark));
+        tare__finding_say(out, &finding->evidence, "%.*s) is called at %s.", (int)(end - mark->name),
+                          mark->name, place_of(mark));
 }
 
 /* Known from the setting alone: however short the part of the run in which they crowd, it is the part that counts. */
@@ -466,20 +486,22 @@ void tare__rule_torch_threads(findings *out, const tare__analysis *of)
     training sum;
     const tare__counter_row *threads = counter_of(of, "torch.threads");
     double cores = of->usage.cores_allowed;
-    if (!threads || !(cores > 0) || !(threads->last > limit(LIMIT_CROWDED) * cores) || !training_of(of, &sum) ||
-        tare__any_gpu_used(of))
+    if (!threads || !(cores > 0) || !(threads->last > limit(LIMIT_CROWDED) * cores) ||
+        !training_of(of, &sum) || tare__any_gpu_used(of))
         return;
     tare__finding *finding = tare__finding_add(out, TARE__WARNING);
     tare__finding_say(out, &finding->title, "torch computes with %s threads on %s", count(threads->last).text,
                       tare__show(cores, TARE__SHOW_CORES).text);
-    tare__finding_say(out, &finding->evidence,
-                      "Each operator is spread over %s threads, and waits for the last of them; %s at a time can run.",
-                      count(threads->last).text, count(floor(cores)).text);
+    tare__finding_say(
+        out, &finding->evidence,
+        "Each operator is spread over %s threads, and waits for the last of them; %s at a time can run.",
+        count(threads->last).text, count(floor(cores)).text);
     say_setter(out, finding, of);
-    tare__finding_say(out, &finding->advice,
-                      "torch.set_num_threads(%d), or OMP_NUM_THREADS=%d and no call at all; several processes share "
-                      "the cores between them.",
-                      (int)fmax(1, floor(cores)), (int)fmax(1, floor(cores)));
+    tare__finding_say(
+        out, &finding->advice,
+        "torch.set_num_threads(%d), or OMP_NUM_THREADS=%d and no call at all; several processes share "
+        "the cores between them.",
+        (int)fmax(1, floor(cores)), (int)fmax(1, floor(cores)));
     tare__finding_say(out, &finding->gain_how,
                       "not predicted: what the switching costs depends on caches and barriers; try it");
     tare__finding_figure(out, finding, "threads", threads->last, TARE__SHOW_COUNT);

@@ -74,10 +74,12 @@ static int take_steps(run_settings *settings, const char *argument, tare__error 
     if (good && at[1])
         good = (at = read_count(at + 1, &to)) && !*at;
     if (!good)
-        return tare__fail(error, TARE_E_USAGE, "--steps: '%.64s' is no range of steps; write 50:70, 50: or :70", argument);
+        return tare__fail(error, TARE_E_USAGE, "--steps: '%.64s' is no range of steps; write 50:70, 50: or :70",
+                          argument);
     if (from >= to)
-        return tare__fail(error, TARE_E_USAGE, "--steps: '%.64s' has no step in it: the second number is the first that "
-                          "is left out", argument);
+        return tare__fail(error, TARE_E_USAGE,
+                          "--steps: '%.64s' has no step in it: the second number is the first that is left out",
+                          argument);
     settings->steps = argument;
     return 0;
 }

@@ -52,15 +52,19 @@ static void add_mark(torch_world *t, const char *name)
 
 static void add_counter(torch_world *t, const char *name, double first, double last, uint64_t n)
 {
-    t->counters[t->w->of.n_counters++] =
-        (tare__counter_row){name, n, first, last, fmin(first, last), (first + last) / 2, fmax(first, last), 0, 0};
+    t->counters[t->w->of.n_counters++] = (tare__counter_row){
+        name, n, first, last, fmin(first, last), (first + last) / 2, fmax(first, last), 0, 0};
 }
 
 static void add_line(torch_world *t, const char *name, const char *file, uint32_t line, double seconds)
 {
-    t->lines[t->w->of.n_aggregates++] =
-        (tare__aggregate_row){.name = name, .file = file, .line = line, .every = 1, .calls = 10, .timed = 10,
-                              .total_ns = seconds * SECOND};
+    t->lines[t->w->of.n_aggregates++] = (tare__aggregate_row){.name = name,
+                                                              .file = file,
+                                                              .line = line,
+                                                              .every = 1,
+                                                              .calls = 10,
+                                                              .timed = 10,
+                                                              .total_ns = seconds * SECOND};
 }
 
 static void is_silent(torch_world *t, const char *id)
@@ -86,7 +90,7 @@ static void a_loop_that_waits_for_data(void **state)
     assert_non_null(strstr(finding->evidence, "/code/train.py:12, in decode"));
     assert_non_null(strstr(finding->evidence, "75"));
     assert_non_null(strstr(finding->evidence, "num_workers is 0"));
-    ABOUT(finding->gain, 0.4); /* three other cores load 4 s in 1.3 s, behind 4 s of compute */
+    ABOUT(finding->gain, 0.4);            /* three other cores load 4 s in 1.3 s, behind 4 s of compute */
     must_not_find(t->w, "single-worker"); /* told already */
     loop_free(t);
 }
@@ -98,7 +102,8 @@ static void what_workers_cannot_hide(void **state)
     t->w->of.usage.cores_allowed = 2;
     add_counter(t, "torch.loader.workers", 0, 0, 1);
     look(t->w);
-    ABOUT(must_find(t->w, "loader-bound")->gain, 0.1); /* one more core: 7 s of loading behind 1 s of compute */
+    ABOUT(must_find(t->w, "loader-bound")->gain,
+          0.1); /* one more core: 7 s of loading behind 1 s of compute */
     loop_free(t);
 }
 
