@@ -57,6 +57,7 @@ typedef struct tare__run_table {
     uint32_t cpus;         /* 0: not known */
     const char *kernel, *system, *revision, *gpus; /* NULL: not known */
     double memory_bytes;   /* of the machine; NaN: not known */
+    double peak_flops, peak_bytes; /* a second, what it can do at best; NaN: not measured */
     int64_t attached;      /* pid of a process that ran already; 0: it was launched */
     bool oom_killed;       /* the kernel killed a process of it for want of memory */
     uint64_t start_realtime_ns; /* since 1970; 0: not known */
@@ -266,6 +267,12 @@ typedef struct tare__operator_row { /* by name, phase and direction; by self des
     uint64_t paired;      /* of the calls: whose counterpart is known */
     double pair_total_ns; /* total of the counterparts; NaN: none is known */
     const char *unpaired; /* of a node of the backward pass: why calls have no counterpart; NULL: all have */
+    const char *shapes;   /* of its tensors, the most frequent first: "f32[8,64] f32[64,64] x12; …"; NULL */
+    double bytes;         /* of all calls, an estimate: its tensors' sizes; NaN: not known */
+    double flops;         /* of all calls; NaN: not known, or there is no formula */
+    double bytes_per_s, flops_per_s; /* of the total time */
+    uint64_t recomputed;  /* of the calls: forward once more, in the backward pass */
+    const char *shapes_absent; /* why there are none of these; NULL: there are */
 } tare__operator_row;
 
 typedef struct tare__module_row { /* depth first, siblings by total descending */

@@ -60,7 +60,7 @@ static bool is_same_call(const operators *all, const node *node)
     return parent->name == node->name && parent->parent && parent->children == node && !node->sibling;
 }
 
-static tare__direction direction_of(const operators *all, const node *node, const place *place)
+tare__direction tare__operators_direction(const operators *all, const node *node, const place *place)
 {
     const char *phase = place->phase ? all->work->names.rows[place->phase].text : "";
     if ((node->flags & NODE_BACKWARD) || strcmp(phase, "backward") == 0)
@@ -134,7 +134,7 @@ static int count_calls(const operators *all, operator_sum *sum, const node *node
 static int add_operator(operators *all, const node *node, place *place)
 {
     bool fresh;
-    place->direction = direction_of(all, node, place);
+    place->direction = tare__operators_direction(all, node, place);
     uint32_t at = tare__operators_at(&all->sums, sizeof(operator_sum), node->name, place->phase, place->direction,
                                      &fresh);
     if (at == UINT32_MAX)
@@ -302,7 +302,8 @@ static int fill_row(const operators *all, const operator_sum *sum, const step_su
         .pair_total_ns = sum->paired ? (double)sum->pair_total * tick_ns : NAN,
         .unpaired = why_unpaired(all, sum, arena),
     };
-    bool whole = row->name && (row->phase || !sum->phase) && (row->module || !module) && (row->pair || !sum->pair);
+    int status = tare__operators_put_shapes(all, sum, arena, row);
+    bool whole = !status && row->name && (row->phase || !sum->phase) && (row->module || !module) && (row->pair || !sum->pair);
     return whole ? 0 : TARE_E_MEMORY;
 }
 
@@ -346,6 +347,8 @@ static int make_tables(operators *all, tare__analysis *analysis)
     if (!status)
         status = take_pairs(all);
     if (!status)
+        status = tare__operators_take_shapes(all);
+    if (!status)
         status = make_rows(all, analysis);
     return status ? status : tare__operators_modules_table(all, analysis);
 }
@@ -357,8 +360,10 @@ int tare__analyze_operators_table(work *work, tare__analysis *analysis)
     all.totals = calloc(n, sizeof *all.totals);
     all.places = calloc(n, sizeof *all.places);
     int status = all.totals && all.places ? make_tables(&all, analysis) : TARE_E_MEMORY;
-    for (size_t i = 0; i < all.sums.n; i++)
+    for (size_t i = 0; i < all.sums.n; i++) {
         tare__hist_free(&SUMS(&all)[i].hist);
+        tare__text_free(&SUMS(&all)[i].shapes);
+    }
     free_keyed(&all.sums);
     free_keyed(&all.modules);
     free_keyed(&all.cells);

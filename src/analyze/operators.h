@@ -24,6 +24,10 @@ typedef struct operator_sum {
     uint32_t module, modules; /* module: place + 1 of the first one */
     uint32_t pair;            /* canon; 0: none */
     uint64_t paired, pair_total;
+    uint64_t looked_at, recomputed; /* calls in the step whose shapes were taken */
+    double flops, bytes;            /* of these; flops NaN: no formula */
+    tare__text shapes;
+    unsigned n_shapes;
 } operator_sum;
 
 typedef struct module_sum {
@@ -54,6 +58,8 @@ typedef struct operators {
     place *places;
     keyed sums, modules, cells, seen;
     cost cost;
+    bool looked;         /* a step told of shapes */
+    const char *refused; /* why none did; NULL: it was not asked to */
 } operators;
 
 /* The place of a key, made zeroed where it is not there; UINT32_MAX: no memory. */
@@ -61,6 +67,12 @@ uint32_t tare__operators_at(keyed *table, size_t row_bytes, uint32_t a, uint32_t
 #define SUMS(all)    ((operator_sum *)(all)->sums.rows)
 #define MODULES(all) ((module_sum *)(all)->modules.rows)
 #define CELLS(all)   ((module_operator *)(all)->cells.rows)
+
+/* What one step told of shapes, joined to the operators by how often each is called. */
+int tare__operators_take_shapes(operators *all);
+int tare__operators_put_shapes(const operators *all, const operator_sum *sum, tare__arena *arena,
+                               tare__operator_row *row);
+tare__direction tare__operators_direction(const operators *all, const node *node, const place *place);
 
 int tare__operators_modules_table(operators *all, tare__analysis *analysis);
 

@@ -10,7 +10,7 @@
 #include "recording.h"
 #include "tare.h"
 
-enum { RUN_POOL, RUN_NO_WAIT, RUN_NO_SAMPLING, RUN_LINES, RUN_OPS, RUN_STEPS, RUN_EVERY_EPOCHS };
+enum { RUN_POOL, RUN_NO_WAIT, RUN_NO_SAMPLING, RUN_LINES, RUN_OPS, RUN_SHAPES, RUN_STEPS, RUN_EVERY_EPOCHS };
 
 static const tare__cli_option run_options[] = {
     TARE__RECORDING_OPTIONS,
@@ -22,6 +22,9 @@ static const tare__cli_option run_options[] = {
     {"steps", 0, "FROM:TO", "torch: record only these training steps (50:70 is 50 to 69; 50: all from there on)",
      RUN_STEPS},
     {"every-epochs", 0, "N", "torch: record only every Nth epoch, from the first one on", RUN_EVERY_EPOCHS},
+    {"shapes", 0, NULL,
+     "PyTorch: with --ops also shapes, bytes and FLOPs of operators, from one step that is looked at more closely",
+     RUN_SHAPES},
     {"pool", 0, "SIZE",
      "memory for events on their way to the file, of each process (8M; up to 32M for one that records a lot)",
      RUN_POOL},
@@ -103,6 +106,7 @@ static int take_run_option(void *context, int key, const char *argument, tare__e
     case RUN_NO_SAMPLING: settings->no_sampling = true; return 0;
     case RUN_LINES: return take_lines(settings, argument, error);
     case RUN_OPS: settings->operators = true; return 0;
+    case RUN_SHAPES: settings->operators = settings->run.roofline = true; return 0;
     case RUN_STEPS: return take_steps(settings, argument, error);
     case RUN_EVERY_EPOCHS: return take_every_epochs(settings, argument, error);
     default: return tare__cli_recording_take(&settings->recording, key, argument, error);
@@ -156,6 +160,8 @@ static int tell_package(const run_settings *settings, tare__error *error)
         bool listens = tare__inject_operators(&why);
         if (why.text[0])
             tare__cli_say("tare run", "--ops: %s", why.text);
+        if (listens && settings->run.roofline)
+            failed = failed || setenv("TARE_SHAPES", "1", 1) != 0;
         failed = failed || (listens ? setenv("TARE_OPS", "1", 1) : unsetenv("TARE_OPS")) != 0;
     }
     return failed ? tare__fail(error, TARE_E_MEMORY, "out of memory") : 0;

@@ -34,7 +34,7 @@ static const struct {
     {"chrome", false, RECORDING},   {"perfetto", false, RECORDING}, {"tensorboard", false, RECORDING},
     {"width", false, SHOWING},
     {"by", false, SHOWING},         {"lines", false, RECORDING},
-    {"ops", true, RECORDING},
+    {"ops", true, RECORDING},       {"shapes", true, RECORDING},
     {"steps", false, RECORDING},    {"every-epochs", false, RECORDING},
 };
 

@@ -35,6 +35,7 @@ typedef struct tare__run_options {
     uint64_t interval_ns;    /* between samples; 0: the default; TARE__RUN_NO_SAMPLES */
     uint32_t samplers_left_out; /* bits, by their place in the table of samplers */
     double carbon_g_per_kwh; /* of the power used, as configured; 0: not said */
+    bool roofline;           /* measure what the machine can do before anything runs */
     tare__run_on_beat *on_beat; /* NULL: nobody looks on */
     /* Called (if set) when the direct child has ended and others still record. */
     void (*on_waiting)(void *context, unsigned still_recording);

@@ -34,6 +34,13 @@ void tare__csv_put_operators(csv *to, const tare__analysis *from)
         tare__csv_count(to, row->paired);
         tare__csv_ns(to, row->pair_total_ns);
         tare__csv_text(to, row->unpaired);
+        tare__csv_text(to, row->shapes);
+        tare__csv_double(to, row->flops);
+        tare__csv_double(to, row->bytes);
+        tare__csv_double(to, row->flops_per_s);
+        tare__csv_double(to, row->bytes_per_s);
+        tare__csv_count(to, row->recomputed);
+        tare__csv_text(to, row->shapes_absent);
         tare__csv_end_row(to);
     }
 }

@@ -78,6 +78,8 @@ static void put_run(writer *to)
     put_known(to, "cpus", run->cpus);
     put_string(to, "cpu_model", run->cpu_model);
     put_double(to, "memory_bytes", run->memory_bytes > 0 ? run->memory_bytes : NAN);
+    put_double(to, "peak_flops_per_second", run->peak_flops > 0 ? run->peak_flops : NAN);
+    put_double(to, "peak_bytes_per_second", run->peak_bytes > 0 ? run->peak_bytes : NAN);
     put_string(to, "gpus", run->gpus);
     put_string(to, "kernel", run->kernel);
     put_string(to, "system", run->system);

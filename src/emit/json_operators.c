@@ -30,6 +30,13 @@ static void put_operator(writer *to, size_t index)
     put_unsigned(to, "paired", row->paired);
     put_ns(to, "pair_total_ns", row->pair_total_ns);
     put_string(to, "unpaired", row->unpaired);
+    put_string(to, "shapes", row->shapes);
+    put_double(to, "flops", row->flops);
+    put_double(to, "bytes_estimate", row->bytes);
+    put_double(to, "flops_per_second", row->flops_per_s);
+    put_double(to, "bytes_per_second_estimate", row->bytes_per_s);
+    put_unsigned(to, "recomputed", row->recomputed);
+    put_string(to, "shapes_absent", row->shapes_absent);
 }
 
 static void put_operators_of(writer *to, const tare__module_row *module)

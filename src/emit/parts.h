@@ -18,6 +18,7 @@ unsigned tare__part_lay_out(tare__page *page, const tare__analysis *analysis);
 void tare__part_tree(tare__page *page, const tare__analysis *analysis);
 /* Operators by self time, and the modules they belong to. */
 void tare__part_operators(tare__page *page, const tare__analysis *analysis);
+void tare__part_roofline(tare__page *page, const tare__analysis *analysis); /* FLOP/s and bytes/s that were reached */
 void tare__part_modules(tare__page *page, const tare__analysis *analysis);
 /* Steps and epochs with their distribution. */
 void tare__part_steps(tare__page *page, const tare__analysis *analysis);

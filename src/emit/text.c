@@ -298,6 +298,7 @@ static const struct {
     {tare__part_steps, STEPS, NULL},
     {tare__part_operators, TREE, "operators"},
     {tare__part_modules, TREE, "modules"},
+    {tare__part_roofline, TREE, "FLOP/s of operators"},
     {tare__part_tree, TREE, NULL},
     {tare__part_sampled, TREE, "CPU by process"},
     {tare__part_numbers, SPARE, "numbers"},

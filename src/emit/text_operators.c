@@ -45,6 +45,51 @@ static void put_operator(tare__page *page, const tare__operator_row *row)
     tare__page_line_end(page);
 }
 
+/* ---- against what the machine can do ----------------------------------------------------------------------- */
+static void put_per_second(tare__page *page, double value, const char *unit)
+{
+    char count[TARE__UNIT_BYTES], cell[TARE__UNIT_BYTES + 8];
+    if (isfinite(value))
+        snprintf(cell, sizeof cell, "%s%s", tare__unit_count(count, value), unit);
+    tare__page_cell(page, TARE__PAGE_CELL + 2, isfinite(value) ? cell : "n/a");
+}
+
+static void put_rates(tare__page *page, const tare__operator_row *row, const tare__run_table *run)
+{
+    char room[256];
+    tare__page_name(page, 0, short_name(row->name, room), 0);
+    tare__page_pad(page);
+    tare__page_calls(page, row->calls);
+    tare__page_time(page, row->total_ns);
+    put_per_second(page, row->flops_per_s, "F/s");
+    put_share(page, row->flops_per_s / run->peak_flops);
+    put_per_second(page, row->bytes_per_s, "B/s");
+    put_share(page, row->bytes_per_s / run->peak_bytes);
+    tare__page_line_end(page);
+}
+
+void tare__part_roofline(tare__page *page, const tare__analysis *analysis)
+{
+    const tare__run_table *run = &analysis->run;
+    char flops[TARE__UNIT_BYTES], bytes[TARE__UNIT_BYTES];
+    size_t n = 0, shown = 0;
+    for (size_t i = 0; i < analysis->n_operators; i++)
+        n += isfinite(analysis->operators[i].flops);
+    size_t most = tare__page_rows(page, n, FEW_MODULES);
+    if (n == 0)
+        return;
+    tare__page_title(page, "Roofline", "calls|total|  FLOP/s|of peak|~memory|of peak");
+    for (size_t i = 0; i < analysis->n_operators && shown < most; i++)
+        if (isfinite(analysis->operators[i].flops)) {
+            put_rates(page, &analysis->operators[i], run);
+            shown++;
+        }
+    tare__page_more(page, n - shown, "operators");
+    if (run->peak_flops > 0 && run->peak_bytes > 0)
+        tare__text_format(page->out, "peak: %sFLOP/s in single precision, %sB/s; bytes are an estimate\n",
+                          tare__unit_count(flops, run->peak_flops), tare__unit_count(bytes, run->peak_bytes));
+}
+
 void tare__part_operators(tare__page *page, const tare__analysis *analysis)
 {
     size_t n = analysis->n_operators, shown = tare__page_rows(page, n, FEW_OPERATORS);

@@ -76,6 +76,9 @@ def start():
         return False
     _thread.on = True
     _watch_profilers()
+    if os.environ.pop("TARE_SHAPES", None) == "1":  # once, and not in processes that this one starts
+        from . import shapes
+        shapes.prepare()
     return True
 
 

@@ -1,0 +1,155 @@
+"""Shapes, bytes and FLOPs of operators: one step of the training runs under a dispatch mode that looks at every call.
+Each is recorded as a span "shapes: aten::mm" with its numbers; inside it, one that is named after the shapes. The step
+is no measure of time: it is slower than the others."""
+import atexit
+import sys
+
+from .. import _core
+
+__all__ = ["prepare"]
+
+_AFTER = 2  # calls of the optimizer: the first ones make its state
+_SHOWN = 6  # tensors of a call
+_TYPES = {"float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "int64": "i64", "int32": "i32",
+          "int16": "i16", "int8": "i8", "uint8": "u8", "bool": "b1", "complex64": "c64", "complex128": "c128"}
+
+
+def _tensors(values, torch):
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from _tensors(value, torch)
+
+
+def _shape(tensor):
+    name = str(tensor.dtype).replace("torch.", "")
+    return "%s[%s]" % (_TYPES.get(name, name), ",".join(str(size) for size in tensor.shape))
+
+
+def _bytes(tensor):
+    """What a pass over it moves. A tensor that repeats its memory (expand) moves no more than there is."""
+    whole = tensor.numel() * tensor.element_size()
+    try:
+        return min(whole, tensor.untyped_storage().nbytes())
+    except (RuntimeError, NotImplementedError):  # sparse, or on no device
+        return whole
+
+
+def _attention(query, key, value, *_args, **_kwargs):
+    """Both products of scaled dot-product attention; a causal mask is no discount."""
+    batch, heads, queries, width = query
+    keys, width_out = key[2], value[3]
+    return 2 * batch * heads * queries * keys * (width + width_out)
+
+
+def _formulas(torch):
+    """{operator: FLOPs of (arguments, result)}: those of torch's own counter, and attention on the CPU."""
+    from torch.utils.flop_counter import flop_registry
+    found = dict(flop_registry)
+    cpu = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu", None)
+    if cpu is not None and cpu not in found:
+        def flops(query, key, value, *_args, **_kwargs):
+            return _attention(query.shape, key.shape, value.shape)
+        found[cpu] = flops
+    return found
+
+
+def _what(torch):
+    """Forward, backward, or forward once more inside of the backward pass."""
+    if torch._C._current_graph_task_id() == -1:
+        return "shapes: "
+    return "shapes recomputed: " if torch.is_grad_enabled() else "shapes backward: "
+
+
+class _Looker:
+    def __init__(self, torch):
+        from torch.utils._python_dispatch import TorchDispatchMode
+        looker = self
+
+        class Mode(TorchDispatchMode):
+            def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+                result = func(*args, **(kwargs or {}))
+                try:
+                    looker.note(func, args, kwargs or {}, result)
+                except Exception:  # whatever it was: the program's call is done, and its result is right
+                    looker.failed += 1
+                return result
+
+        self.torch, self.mode, self.failed = torch, Mode(), 0
+        self.formulas = _formulas(torch)
+
+    def note(self, func, args, kwargs, result):
+        numbers = {}
+        formula = self.formulas.get(func.overloadpacket) or self.formulas.get(func)
+        given = list(_tensors([*args, *kwargs.values()], self.torch))
+        made = list(_tensors([result], self.torch))
+        if formula is not None:
+            numbers["flops"] = float(formula(*args, **kwargs, out_val=result))
+        numbers["bytes"] = 0.0 if func.is_view else float(sum(map(_bytes, given + made)))
+        shown = " ".join(map(_shape, given[:_SHOWN])) + (" …" if len(given) > _SHOWN else "")
+        with _core.span(_what(self.torch) + func._schema.name, **numbers):
+            with _core.span(shown or "no tensors"):
+                pass
+
+
+class _Step:
+    """Waits for its step, looks at it, and is gone."""
+
+    def __init__(self, torch, register):
+        self.torch, self.seen, self.first, self.looker = torch, 0, None, None
+        self.hook = register(self.after_step)
+        atexit.register(self.at_exit)
+
+    def after_step(self, optimizer, _args, _kwargs):
+        if self.first is None:
+            self.first = id(optimizer)
+        if id(optimizer) != self.first:  # with several, a step is from one call of the first to the next
+            return
+        try:
+            self.seen += 1
+            if self.seen == _AFTER:
+                self.begin()
+            elif self.looker is not None:
+                self.end()
+        except Exception as error:
+            self.give_up("%s: %s" % (type(error).__name__, error))
+
+    def begin(self):
+        from . import operators
+        dynamo = sys.modules.get("torch._dynamo.utils")
+        if dynamo is not None and dynamo.counters["frames"].get("total"):
+            self.give_up("the program uses torch.compile, whose code a dispatch mode would change")
+            return
+        self.looker = _Looker(self.torch)
+        self.was_on = operators.why_not() is None
+        operators.stop()
+        self.looker.mode.__enter__()
+
+    def end(self):
+        from . import operators
+        looker, self.looker = self.looker, None
+        looker.mode.__exit__(None, None, None)
+        self.hook.remove()
+        if self.was_on:
+            operators.start()
+
+    def give_up(self, why):
+        self.hook.remove()
+        self.looker, self.first = None, 0
+        _core.mark("shapes n/a: " + why)
+
+    def at_exit(self):
+        if self.first != 0 and self.seen <= _AFTER:
+            _core.mark("shapes n/a: the optimizer was called %d times, and it takes %d" % (self.seen, _AFTER + 1))
+
+
+def prepare():
+    """Once torch is imported: the step after the second call of an optimizer will be looked at."""
+    import torch
+    try:
+        from torch.optim.optimizer import register_optimizer_step_post_hook
+    except ImportError:
+        _core.mark("shapes n/a: torch %s has no hook on all optimizers" % torch.__version__)
+        return
+    _Step(torch, register_optimizer_step_post_hook)

@@ -1,0 +1,137 @@
+/* operators_shapes: shapes, bytes and FLOPs that one step told of, joined to the operators of all steps.
+ * Owned by the thread that analyzes.
+ * Must not know how they were taken, nor how rows look. */
+#include "operators.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tare.h"
+
+#define SHAPES_SHOWN 4u
+
+/* Spans of that step: what they are of follows. */
+static const struct {
+    const char *prefix;
+    bool backward, recomputed;
+} looks[] = {{"shapes: ", false, false}, {"shapes backward: ", true, false}, {"shapes recomputed: ", true, true}};
+static const char refusal[] = "shapes n/a: ";
+
+/* Which of them a name is, and the operator's name; -1: none. */
+static int look_of(const char *text, const char **name)
+{
+    for (size_t i = 0; i < TARE__COUNT_OF(looks); i++) {
+        size_t length = strlen(looks[i].prefix);
+        if (strncmp(text, looks[i].prefix, length) == 0) {
+            *name = text + length;
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+static double number_of(const operators *all, const node *node, const char *name)
+{
+    for (const number_cell *cell = node->numbers; cell; cell = cell->next)
+        if (strcmp(all->work->names.rows[cell->name].text, name) == 0)
+            return cell->sum;
+    return NAN;
+}
+
+static operator_sum *sum_of(const operators *all, const char *name, uint32_t phase, tare__direction direction)
+{
+    for (size_t i = 0; i < all->sums.n; i++) {
+        operator_sum *sum = &SUMS(all)[i];
+        if (sum->phase == phase && sum->direction == direction &&
+            strcmp(all->work->names.rows[sum->name].text, name) == 0)
+            return sum;
+    }
+    return NULL;
+}
+
+static void add_shapes(const operators *all, operator_sum *sum, const node *look)
+{
+    for (const node *shape = look->children; shape; shape = shape->sibling) {
+        const char *text = all->work->names.rows[shape->name].text;
+        if (sum->shapes.data && strstr(sum->shapes.data, text))
+            continue; /* the same in another module */
+        if (sum->n_shapes++ < SHAPES_SHOWN)
+            tare__text_format(&sum->shapes, "%s%s", sum->shapes.length ? "; " : "", text);
+        else if (sum->n_shapes == SHAPES_SHOWN + 1)
+            tare__text_string(&sum->shapes, "; …");
+    }
+}
+
+static int take(operators *all, const node *node)
+{
+    const canon *canon = &all->work->names.rows[node->name];
+    const char *name;
+    int kind = node->parent && canon->kind == TARE_KIND_SPAN ? look_of(canon->text, &name) : -1;
+    if (kind < 0)
+        return 0;
+    const place *place = &all->places[node->id - 1];
+    tare__direction direction =
+        looks[kind].backward ? TARE__BACKWARD : tare__operators_direction(all, node, place);
+    operator_sum *sum = sum_of(all, name, place->phase, direction);
+    if (!sum)
+        return 0;
+    double flops = number_of(all, node, "flops"), bytes = number_of(all, node, "bytes");
+    sum->flops = sum->looked_at ? sum->flops + flops : flops;
+    sum->bytes = sum->looked_at ? sum->bytes + bytes : bytes;
+    sum->looked_at += node->hist.total;
+    sum->recomputed += looks[kind].recomputed ? node->hist.total : 0;
+    add_shapes(all, sum, node);
+    return sum->shapes.failed ? TARE_E_MEMORY : 0;
+}
+
+int tare__operators_take_shapes(operators *all)
+{
+    int status = 0;
+    for (uint32_t i = 0; i < all->work->nodes.n && !status; i++)
+        status = take(all, all->work->nodes.all[i]);
+    for (size_t i = 0; i < all->sums.n; i++)
+        all->looked |= SUMS(all)[i].looked_at > 0;
+    for (size_t i = 0; i < all->work->marks.n && !all->refused; i++) {
+        const char *text = all->work->names.rows[((const mark *)(void *)all->work->marks.rows)[i].name].text;
+        if (strncmp(text, refusal, sizeof refusal - 1) == 0)
+            all->refused = text + sizeof refusal - 1;
+    }
+    return status;
+}
+
+static const char *why_absent(const operators *all, const operator_sum *sum, char words[256])
+{
+    if (!all->looked)
+        return all->refused ? all->refused : "they were not asked for (tare run --shapes)";
+    if (!sum->looked_at)
+        return "the step that was looked at has no call of its own: those inside it have theirs";
+    if (sum->calls % sum->looked_at == 0)
+        return NULL;
+    snprintf(words, 256,
+             "it is called %" PRIu64 " times, which is no multiple of the %" PRIu64 " calls in the step looked at",
+             sum->calls, sum->looked_at);
+    return words;
+}
+
+int tare__operators_put_shapes(const operators *all, const operator_sum *sum, tare__arena *arena,
+                               tare__operator_row *row)
+{
+    char words[256];
+    const char *absent = why_absent(all, sum, words);
+    row->flops = row->bytes = row->flops_per_s = row->bytes_per_s = NAN;
+    if (absent) {
+        row->shapes_absent = tare__arena_copy(arena, absent, strlen(absent));
+        return row->shapes_absent ? 0 : TARE_E_MEMORY;
+    }
+    double times = (double)(sum->calls / sum->looked_at);
+    row->recomputed = sum->recomputed * (sum->calls / sum->looked_at);
+    row->flops = sum->flops * times;
+    row->bytes = sum->bytes * times;
+    if (row->total_ns > 0) {
+        row->flops_per_s = row->flops / (row->total_ns / 1e9);
+        row->bytes_per_s = row->bytes / (row->total_ns / 1e9);
+    }
+    row->shapes = tare__arena_copy(arena, sum->shapes.data ? sum->shapes.data : "", sum->shapes.length);
+    return row->shapes ? 0 : TARE_E_MEMORY;
+}
