@@ -147,8 +147,8 @@ static void put_findings(tare__page *page, const tare__analysis *analysis, size_
 /* As much of each as the page has room for. */
 static void put_as_fits(tare__page *page, const tare__analysis *analysis, size_t shown)
 {
-    static const detail details[] = {{3, 3, 2, 2}, {2, 2, 2, 2}, {2, 2, 2, 1}, {2, 2, 1, 1}, {2, 2, 1, 0},
-                                     {2, 2, 0, 0}};
+    static const detail details[] = {{5, 4, 2, 2}, {5, 3, 2, 1}, {5, 3, 1, 1}, {4, 2, 1, 1}, {3, 2, 1, 1},
+                                     {4, 2, 1, 0}, {4, 2, 0, 0}};
     const size_t last = TARE__COUNT_OF(details) - 1;
     tare__text *whole = page->out, lines = {0};
     page->out = &lines;
