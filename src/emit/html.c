@@ -225,6 +225,7 @@ static void put_data(tare__html *page)
     tare__html_run(page);
     tare__html_spans(page);
     tare__html_tables(page);
+    tare__html_operators(page);
     tare__html_metrics(page);
     tare__html_heat(page);
     tare__html_timeline(page);

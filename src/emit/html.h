@@ -35,6 +35,7 @@ int tare__html_write(const tare__analysis *analysis, const tare__timeline *timel
 void tare__html_run(tare__html *page);
 void tare__html_tables(tare__html *page);
 void tare__html_spans(tare__html *page);
+void tare__html_operators(tare__html *page); /* and modules */
 void tare__html_metrics(tare__html *page);
 void tare__html_heat(tare__html *page);
 void tare__html_timeline(tare__html *page);

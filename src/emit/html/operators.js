@@ -1,0 +1,42 @@
+// operators: the tables of a framework's operators and of a model's modules, where there are any.
+const noShapes = (row) => row.shapes_absent;
+const noRate = (row) => row.shapes_absent || "there is no formula for its FLOPs";
+const perSecond = (unit) => (value) => count(value) + unit;
+TABLES.splice(3, 0,
+  {
+    id: "operators",
+    label: "Operators",
+    rows: () => rowsOf(DATA.operators),
+    columns: [
+      text("name", "Operator"), text("direction", "direction", {reason: "neither forward nor backward"}),
+      text("phase", "phase", {reason: "outside of all phases"}), col("calls", "calls", NUMBER),
+      col("self", "self", TIME, {title: "total less what it called, less the recorder's own cost"}),
+      col("share", "share", percent, {bar: true, title: "of the self time of all operators"}),
+      col("total", "total", TIME), col("mean", "mean", TIME), ...EACH,
+      col("per_step", "self a step", TIME, {reason: "no steps were recorded"}),
+      text("module", "module", {
+        reason: (row) => row.modules > 1 ? row.modules + " modules: see the table of modules" : "no module is known"
+      }),
+      text("pair", "paired with", {reason: (row) => row.unpaired || "it has no counterpart"}),
+      col("flops_per_s", "FLOP/s", perSecond(""), {reason: noRate}),
+      col("of_peak", "of peak", percent, {reason: noRate, title: "of what this machine can do, in single precision"}),
+      col("bytes_per_s", "≈ bytes/s", perSecond("B/s"), {reason: noShapes, title: "an estimate: sizes of its tensors"}),
+      text("shapes", "shapes", {reason: noShapes})
+    ]
+  },
+  {
+    id: "modules",
+    label: "Modules",
+    rows: () => rowsOf(DATA.modules),
+    tree: true,
+    columns: [
+      text("name", "Module"), col("calls", "calls", NUMBER), col("total", "total", TIME),
+      col("share", "share", percent, {bar: true}),
+      col("self", "self", TIME, {title: "total less the modules inside it"}),
+      col("operators", "operators", TIME, {title: "of self: in operators"}),
+      col("backward", "backward", TIME, {
+        title: "nodes of the backward pass whose forward operator ran in it",
+        reason: "no node of the backward pass could be given to it"
+      })
+    ]
+  });
