@@ -194,6 +194,8 @@ static void promised_keys_are_there(void **state)
         "\\u001b[31m\\tred\"",
         "\"steps\":[{",
         "\"epochs\":[{",
+        "\"operators\":[",
+        "\"modules\":[",
         "\"reason\":\"too few: 6 needed\"",
         "\"aggregates\":[{",
         "\"counters\":[{",
