@@ -4,14 +4,22 @@
 #include "kineto.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tare.h"
 
+#define DEVICES_MAX 17u /* with memory to show: the CPU, and GPUs */
+
+typedef struct held { /* by an allocator */
+    double allocated, reserved;
+} held;
+
 typedef struct kineto {
     chrome json; /* first: the pieces of an event are its */
+    held held[DEVICES_MAX];
     tare__kineto_ids *ids;
     const tare__kineto_file *file;
     uint64_t base_ns, steps;
@@ -151,6 +159,47 @@ static int put_complete(void *context, const tare__export_span *span)
     return tare__chrome_end_event(&to->json);
 }
 
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+/* "bytes allocated: GPU 0", as an import names them: which device's; NULL: another counter. */
+static held *held_by(kineto *to, const char *text, const char *start, int *device)
+{
+    size_t length = strlen(start);
+    *device = -1;
+    if (strncmp(text, start, length) != 0)
+        return NULL;
+    if (strcmp(text + length, "CPU") == 0)
+        return &to->held[0];
+    bool gpu = sscanf(text + length, "GPU %d", device) == 1 && *device >= 0 && *device < (int)DEVICES_MAX - 1;
+    return gpu ? &to->held[*device + 1] : NULL;
+}
+
+/* A value of "allocated" is an event of the allocator; the block's address is not known. */
+static int put_counter(void *context, const tare__export_place *place, uint32_t id, uint64_t ticks, double value)
+{
+    kineto *to = context;
+    const tare__trace_name *name = tare__trace_name_at(to->json.out.trace, id);
+    int device;
+    if (!is_ours(to, place->stream) || !name || !name->text || !(fabs(value) < 0x1p62))
+        return 0;
+    held *reserved = held_by(to, name->text, "bytes reserved: ", &device);
+    if (reserved)
+        reserved->reserved = value;
+    held *held = held_by(to, name->text, "bytes allocated: ", &device);
+    if (!held)
+        return 0;
+    tare__chrome_begin_event(&to->json, "i");
+    PUT(&to->json, ",\"cat\":\"cpu_instant_event\",\"s\":\"t\",\"name\":\"[memory]\",\"ts\":");
+    tare__chrome_put_us(&to->json, tare__export_ns(&to->json.out, ticks) + (int64_t)to->base_ns);
+    tare__chrome_put_place(&to->json, place->pid, place->tid);
+    tare__text_format(&to->json.out.text,
+                      ",\"args\":{\"Device Type\":%d,\"Device Id\":%d,\"Addr\":0,\"Bytes\":%" PRId64
+                      ",\"Total Allocated\":%" PRId64 ",\"Total Reserved\":%" PRId64 "}",
+                      device >= 0, device, (int64_t)(value - held->allocated), (int64_t)value,
+                      (int64_t)held->reserved);
+    held->allocated = value;
+    return tare__chrome_end_event(&to->json);
+}
+
 /* ---- who is who ------------------------------------------------------------------------------------------------ */
 static int put_process(void *context, int64_t pid, const tare__text *name, int64_t order)
 {
@@ -231,6 +280,7 @@ static const tare__export_format format = {
     .begin = begin_span,
     .end = end_span,
     .complete = put_complete,
+    .counter = put_counter,
     .tail = put_tail,
 };
 

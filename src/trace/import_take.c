@@ -324,13 +324,13 @@ static int take_memory(tare__importer *importer, const event *event)
         return 0;
     if (event->device_type != 0)
         snprintf(device, sizeof device, "GPU %lld", (long long)event->device_id);
-    if (event->has_allocated) {
-        snprintf(name, sizeof name, "bytes allocated: %s", device);
-        status = add_counter(importer, event, place, name, event->allocated);
-    }
-    if (event->has_reserved && event->device_type != 0 && !status) {
+    if (event->has_reserved && event->device_type != 0) {
         snprintf(name, sizeof name, "bytes reserved: %s", device);
         status = add_counter(importer, event, place, name, event->reserved);
+    }
+    if (event->has_allocated && !status) {
+        snprintf(name, sizeof name, "bytes allocated: %s", device);
+        status = add_counter(importer, event, place, name, event->allocated);
     }
     return status;
 }

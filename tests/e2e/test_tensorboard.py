@@ -61,6 +61,9 @@ def test_files(bench):
                  ("cpu_op", "user_annotation", "kernel", launches)}
         assert count == {"cpu_op": 28, "user_annotation": 4, "kernel": 20, launches: 20}
         assert len(events) == 72 and all(isinstance(event["dur"], (int, float)) for event in events)
+        memory = [event["args"] for event in document["traceEvents"] if event["name"] == "[memory]"]
+        assert [(one["Device Type"], one["Device Id"], one["Bytes"], one["Total Allocated"], one["Total Reserved"])
+                for one in memory] == [(1, 0, 1000, 1000 * (step + 1), 9000) for step in range(kineto.STEPS)]
         first = min(event["ts"] for event in events)
         assert document["baseTimeNanoseconds"] + round(first * 1000) == start
         kernels = {event["args"]["correlation"]: event for event in events if event["cat"] == "kernel"}
@@ -76,7 +79,7 @@ def test_the_way_round(bench):
     path, = folder.glob("*.pt.trace.json")
     assert bench.tare("import", "-o", "again.tare", path).status == 0
     first, again = bench.json(trace), bench.json("again.tare")
-    for table in ("steps", "tracks"):
+    for table in ("steps", "tracks", "counters"):
         assert first[table] == again[table]
     keys = ("name", "kind", "calls", "total_ns", "self_ns")
     assert [[row[key] for key in keys] for row in first["spans"]] == \
@@ -107,7 +110,7 @@ def test_torch_tb_profiler(bench):
     mm = seen["operators"]["aten::mm"]
     assert (mm["calls"], mm["host_total_duration"], mm["host_self_duration"]) == (20, 2000, 1800)
     assert mm["device_total_duration"] == 1600
-    assert {"overall", "operator", "kernel", "trace"} <= set(seen["views"])
+    assert {"overall", "operator", "kernel", "trace", "memory"} <= set(seen["views"])
 
 
 def test_hta(bench):
