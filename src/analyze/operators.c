@@ -303,7 +303,8 @@ static int fill_row(const operators *all, const operator_sum *sum, const step_su
         .unpaired = why_unpaired(all, sum, arena),
     };
     int status = tare__operators_put_shapes(all, sum, arena, row);
-    bool whole = !status && row->name && (row->phase || !sum->phase) && (row->module || !module) && (row->pair || !sum->pair);
+    bool whole = !status && row->name && (row->phase || !sum->phase) && (row->module || !module) &&
+                 (row->pair || !sum->pair);
     return whole ? 0 : TARE_E_MEMORY;
 }
 

@@ -132,10 +132,10 @@ static int by_process_and_time(const void *a, const void *b)
 
 /* ---- putting them together ----------------------------------------------------------------------- */
 /* A window is one forward pass and the backward pass after it. Autograd takes, of the nodes that are ready, the one
- * made last; and a node is ready when those made after it that need it have run. So one thread runs them in the reverse
- * order of the forward pass, of which some calls may have no node (no gradient was asked for): the backward pass is a
- * subsequence. Laid on the forward pass as early as it fits, and as late, a node that comes to the same call both times
- * can belong to no other. */
+ * made last; and a node is ready when those made after it that need it have run. So one thread runs them in the
+ * reverse order of the forward pass, of which some calls may have no node (no gradient was asked for): the backward
+ * pass is a subsequence. Laid on the forward pass as early as it fits, and as late, a node that comes to the same
+ * call both times can belong to no other. */
 static uint32_t module_above(const work *work, uint32_t id)
 {
     const node *node = work->nodes.all[id - 1];
@@ -243,10 +243,11 @@ static int pair_by_order(work *work, const call *forward, size_t n_forward, cons
     uint32_t *early = malloc((2 * n + 1) * sizeof *early), *late = early + n;
     if (!early)
         return TARE_E_MEMORY;
-    int status = lay(forward, n_forward, backward, n, false, early) && lay(forward, n_forward, backward, n, true, late);
+    int status = lay(forward, n_forward, backward, n, false, early) &&
+                 lay(forward, n_forward, backward, n, true, late);
     for (size_t i = 0; i < n && status == 1; i++) {
-        int failed = only_one_fits(work, forward, late[i], early[i]) ? add_pair(work, &forward[early[i]], &backward[i])
-                                                                     : miss(work, &backward[i], 1, 0);
+        bool sure = only_one_fits(work, forward, late[i], early[i]);
+        int failed = sure ? add_pair(work, &forward[early[i]], &backward[i]) : miss(work, &backward[i], 1, 0);
         status = failed ? failed : 1;
     }
     free(early);

@@ -32,8 +32,8 @@ typedef struct nvtx_callbacks {
 typedef const void *nvtx_get_table(uint32_t id);
 
 /* ---- names -------------------------------------------------------------------------------------------------- */
-/* emit_nvtx appends what it knows of a call: "aten::mm, seq = 12, op_id = 7, sizes = [[..]]". A name with a number in it
- * would be another name for each call. */
+/* emit_nvtx appends what it knows of a call: "aten::mm, seq = 12, op_id = 7, sizes = [[..]]". A name with a number in
+ * it would be another name for each call. */
 static size_t length_of_name(const char *text, int *is_operator)
 {
     const char *rest = strstr(text, ", seq = ");

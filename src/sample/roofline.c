@@ -1,5 +1,5 @@
-/* roofline: what this machine can do at best: fused multiply-adds of single precision on all cores, and bytes from and to
- * memory by a triad. A fifth of a second or so, before the program is launched.
+/* roofline: what this machine can do at best: fused multiply-adds of single precision on all cores, and bytes from and
+ * to memory by a triad. A fifth of a second or so, before the program is launched.
  * Threads of its own, gone when it returns. Must not know what it is compared with. */
 #define _GNU_SOURCE
 #include <math.h>

@@ -12,10 +12,15 @@
 #include "analyze_helper.h"
 #include "base_failing.h"
 
+enum { MODULE = 20, ADDMM, ADDMM_B };
+
 static builder *some_of_all(void)
 {
     builder *b = build_single();
     build_stream(b, 2, 1, 78, "other");
+    build_name(b, MODULE, TARE_KIND_MODULE, "net");
+    build_name(b, ADDMM, TARE_KIND_OPERATOR, "aten::addmm");
+    build_name(b, ADDMM_B, TARE_KIND_OPERATOR, "autograd::engine::evaluate_function: AddmmBackward0");
     uint64_t t = 2000;
     BEGIN(EPOCH, t);
     for (int i = 0; i < 20; i++, t += 1000) {
@@ -24,6 +29,12 @@ static builder *some_of_all(void)
         NUMBER(SAMPLES, 3);
         BEGIN(INNER, t + 100);
         END(t + 200 + (uint64_t)i * i);
+        BEGIN(MODULE, t + 610);
+        BEGIN(ADDMM, t + 620);
+        END(t + 630);
+        END(t + 640);
+        BEGIN(ADDMM_B, t + 650);
+        END(t + 660);
         COUNTER(LOSS, t + 700, i);
         MARK(SAVED, t + 800);
         END(t + 900);
@@ -52,7 +63,9 @@ static int open_and_analyze(const char *path, tare__by by, tare__error *error)
     status = tare__analyze(trace, &options, &analysis, error);
     if (!status) {
         assert_int_equal(analysis->run.damaged_blocks, 0); /* want of memory is not damage */
-        assert_int_equal(analysis->run.spans, 42);
+        assert_int_equal(analysis->run.spans, 102);
+        assert_int_equal(analysis->n_operators, 2);
+        assert_int_equal(analysis->operators[0].paired, 20);
         assert_int_equal(analysis->n_metrics, 3);
     }
     tare__analysis_free(analysis);
@@ -60,7 +73,7 @@ static int open_and_analyze(const char *path, tare__by by, tare__error *error)
     if (!status)
         status = tare__analyze_timeline(trace, 64, &timeline, error);
     if (!status)
-        assert_int_equal(timeline->spans, 42);
+        assert_int_equal(timeline->spans, 102);
     tare__timeline_free(timeline);
     tare__trace_close(trace);
     return status;

@@ -19,6 +19,7 @@ _SWITCHES = (("torch.autograd.profiler", ("_prepare_profiler", "_enable_profiler
 class _Thread(threading.local):
     on = False  # torch reports its operators
     held = False  # it would, but for the program's own profiler
+    theirs = 0  # profilers of the program that run
 
 
 _thread = _Thread()
@@ -64,6 +65,8 @@ def start():
     not, and why_not() tells why. A second start changes nothing."""
     global _reason
     import torch
+    if _thread.theirs:
+        _thread.held = True
     if _thread.on or _thread.held:
         return _thread.on
     state, _reason = _interface(torch)
@@ -101,17 +104,20 @@ def _step_aside():
 
 
 def _come_back():
-    if _thread.held:
+    if _thread.held and _thread.theirs == 0:
         _thread.held = False
         start()
 
 
-def _before(function):
+def _before(function, counts):
+    """Around what starts a profiler, or only makes ready for it."""
     @functools.wraps(function)
     def starting(*args, **kwargs):
         _step_aside()
         try:
-            return function(*args, **kwargs)
+            result = function(*args, **kwargs)
+            _thread.theirs += counts
+            return result
         except BaseException:
             _come_back()
             raise
@@ -124,6 +130,7 @@ def _after(function):
         try:
             return function(*args, **kwargs)
         finally:
+            _thread.theirs = max(0, _thread.theirs - 1)
             _come_back()
     return ending
 
@@ -143,6 +150,6 @@ def _watch_profilers():
             continue
         for name in starters:
             if hasattr(module, name):
-                setattr(module, name, _before(getattr(module, name)))
+                setattr(module, name, _before(getattr(module, name), "enable" in name))
         if hasattr(module, ender):
             setattr(module, ender, _after(getattr(module, ender)))
