@@ -82,6 +82,18 @@ static const char *phase_name(const kineto *to, uint32_t id)
     return NULL;
 }
 
+static void put_module_name(kineto *to, uint32_t id)
+{
+    tare__json json;
+    tare__text *name = &to->json.out.scratch;
+    tare__text_clear(name);
+    tare__text_string(name, "nn.Module: ");
+    tare__lanes_name(to->json.out.trace, id, name);
+    to->json.out.text.failed |= name->failed;
+    tare__json_begin(&json, &to->json.out.text, false);
+    tare__json_text(&json, name->data, name->length);
+}
+
 static void put_span_name(kineto *to, const tare__export_span *span)
 {
     const char *known = span->category == TARE_KIND_PHASE ? phase_name(to, span->name) : NULL;
@@ -89,6 +101,8 @@ static void put_span_name(kineto *to, const tare__export_span *span)
         tare__text_format(&to->json.out.text, "\"ProfilerStep#%" PRIu64 "\"", span->has_index ? span->index : to->steps);
     else if (known)
         tare__text_string(&to->json.out.text, known);
+    else if (span->category == TARE_KIND_MODULE)
+        put_module_name(to, span->name);
     else
         tare__chrome_put_name(&to->json, span->name);
     to->steps += span->category == TARE_KIND_STEP;
@@ -97,24 +111,45 @@ static void put_span_name(kineto *to, const tare__export_span *span)
 static int begin_span(void *context, const tare__export_span *span)
 {
     kineto *to = context;
-    uint32_t id;
-    return tare__kineto_ids_begin(to->ids, span->place.stream, tare__kineto_is_operator(span->category), &id);
+    return tare__kineto_ids_begin(to->ids, span->place.stream, span->category);
+}
+
+static const char *category_of(const kineto *to, const tare__export_span *span, uint64_t flow)
+{
+    if (tare__kineto_is_operator(span->category))
+        return "cpu_op";
+    if (span->category == TARE_KIND_MODULE)
+        return "python_function"; /* as torch has them: readers of modules look there */
+    return flow ? to->file->launches : "user_annotation";
+}
+
+/* A module is told from others by its name. */
+static void put_module(kineto *to, uint32_t name, tare__kineto_id id, tare__kineto_id outer)
+{
+    put_argument(to, false, "Python id", id.of_module);
+    if (outer.of_module)
+        put_argument(to, false, "Python parent id", outer.of_module);
+    else
+        PUT(&to->json, ",\"Python parent id\":null");
+    put_argument(to, false, "Python module id", name);
 }
 
 static int end_span(void *context, const tare__export_span *span)
 {
     kineto *to = context;
-    uint32_t id = tare__kineto_ids_end(to->ids, span->place.stream);
+    tare__kineto_id outer, id = tare__kineto_ids_end(to->ids, span->place.stream, &outer);
     uint64_t flow = flow_of(to, span);
     if (!is_ours(to, span->place.stream))
         return 0;
-    begin_event(to, tare__kineto_is_operator(span->category) ? "cpu_op" : flow ? to->file->launches : "user_annotation");
+    begin_event(to, category_of(to, span, flow));
     put_span_name(to, span);
     put_times(to, span->begin, span->end);
     tare__chrome_put_place(&to->json, span->place.pid, span->place.tid);
-    put_argument(to, true, "External id", id);
+    put_argument(to, true, "External id", id.of_operator);
     if (flow)
         put_argument(to, false, "correlation", flow);
+    if (span->category == TARE_KIND_MODULE)
+        put_module(to, span->name, id, outer);
     PUT(&to->json, "}");
     return tare__chrome_end_event(&to->json);
 }

@@ -8,15 +8,20 @@
 
 /* Kineto numbers operators; what is launched inside one, and the work on the GPU, carry its number. Both passes over
  * the trace count alike. */
+typedef struct tare__kineto_id { /* of an open span */
+    uint32_t of_operator; /* the innermost, itself included; 0: none */
+    uint32_t of_module;   /* the same */
+} tare__kineto_id;
+
 typedef struct tare__kineto_opened { /* of a stream */
-    uint32_t *ids; /* of the innermost operator, a span each */
+    tare__kineto_id *ids;
     size_t depth, room;
 } tare__kineto_opened;
 
 typedef struct tare__kineto_ids {
     tare__kineto_opened *streams; /* by id */
     size_t streams_room;
-    uint32_t next;
+    tare__kineto_id last; /* given out */
     tare__intern *flows; /* flow: its index is that of `of_flow` */
     uint32_t *of_flow;
     size_t flows_room;
@@ -30,9 +35,10 @@ int tare__kineto_ids_read(tare__kineto_ids *ids, struct tare__trace *trace, tare
 void tare__kineto_ids_free(tare__kineto_ids *ids);
 /* Phases go as operators, as torch's own once did: TensorBoard's plugin looks for loading nowhere else. */
 bool tare__kineto_is_operator(uint32_t kind);
-/* A span begins or ends: the number of the innermost operator, itself included; 0: none. */
-int tare__kineto_ids_begin(tare__kineto_ids *ids, uint32_t stream, bool is_operator, uint32_t *id);
-uint32_t tare__kineto_ids_end(tare__kineto_ids *ids, uint32_t stream);
+/* A span of this kind begins. 0 or TARE_E_MEMORY. */
+int tare__kineto_ids_begin(tare__kineto_ids *ids, uint32_t stream, uint32_t kind);
+/* It ends: its own numbers, and in *outer those of the span around it. */
+tare__kineto_id tare__kineto_ids_end(tare__kineto_ids *ids, uint32_t stream, tare__kineto_id *outer);
 void tare__kineto_ids_rewind(tare__kineto_ids *ids);
 uint32_t tare__kineto_id_of_flow(const tare__kineto_ids *ids, uint64_t flow); /* 0: not known */
 

@@ -27,26 +27,38 @@ bool tare__kineto_is_operator(uint32_t kind)
     return kind == TARE_KIND_OPERATOR || kind == TARE_KIND_PHASE;
 }
 
-int tare__kineto_ids_begin(tare__kineto_ids *ids, uint32_t stream, bool is_operator, uint32_t *id)
+static tare__kineto_id numbers_of(const tare__kineto_opened *opened)
+{
+    return opened && opened->depth ? opened->ids[opened->depth - 1] : (tare__kineto_id){0, 0};
+}
+
+int tare__kineto_ids_begin(tare__kineto_ids *ids, uint32_t stream, uint32_t kind)
 {
     tare__kineto_opened *opened = opened_of(ids, stream);
     if (!opened || !tare__array_fit(&opened->ids, &opened->room, opened->depth + 1, sizeof *opened->ids))
         return TARE_E_MEMORY;
-    uint32_t outer = opened->depth ? opened->ids[opened->depth - 1] : 0;
-    *id = is_operator ? ++ids->next : outer;
-    opened->ids[opened->depth++] = *id;
+    tare__kineto_id id = numbers_of(opened);
+    if (tare__kineto_is_operator(kind))
+        id.of_operator = ++ids->last.of_operator;
+    if (kind == TARE_KIND_MODULE)
+        id.of_module = ++ids->last.of_module;
+    opened->ids[opened->depth++] = id;
     return 0;
 }
 
-uint32_t tare__kineto_ids_end(tare__kineto_ids *ids, uint32_t stream)
+tare__kineto_id tare__kineto_ids_end(tare__kineto_ids *ids, uint32_t stream, tare__kineto_id *outer)
 {
     tare__kineto_opened *opened = opened_of(ids, stream);
-    return opened && opened->depth ? opened->ids[--opened->depth] : 0;
+    tare__kineto_id own = numbers_of(opened);
+    if (opened && opened->depth)
+        opened->depth--;
+    *outer = numbers_of(opened);
+    return own;
 }
 
 void tare__kineto_ids_rewind(tare__kineto_ids *ids)
 {
-    ids->next = 0;
+    ids->last = (tare__kineto_id){0, 0};
     for (size_t i = 0; i < ids->streams_room; i++)
         ids->streams[i].depth = 0;
 }
@@ -84,17 +96,17 @@ static int begin_span(void *context, uint32_t stream, tare__replay_span *span)
 {
     reading *read = context;
     const tare__trace_name *name = tare__trace_name_at(read->trace, span->name);
-    bool is_operator = name && tare__kineto_is_operator(name->kind) && !span->restored;
-    uint32_t id;
+    uint32_t kind = name && !span->restored ? name->kind : TARE_KIND_SPAN;
     int status = note_process(read, stream);
-    return status ? status : tare__kineto_ids_begin(read->ids, stream, is_operator, &id);
+    return status ? status : tare__kineto_ids_begin(read->ids, stream, kind);
 }
 
 static int end_span(void *context, uint32_t stream, tare__replay_span *span)
 {
     reading *read = context;
+    tare__kineto_id outer;
     (void)span;
-    tare__kineto_ids_end(read->ids, stream);
+    tare__kineto_ids_end(read->ids, stream, &outer);
     return 0;
 }
 
@@ -111,7 +123,7 @@ static int take_number(void *context, uint32_t stream, tare__replay_span *innerm
     if (!opened || at == TARE__INTERN_NONE ||
         !tare__array_fit(&ids->of_flow, &ids->flows_room, (size_t)at + 1, sizeof *ids->of_flow))
         return TARE_E_MEMORY;
-    ids->of_flow[at] = opened->depth ? opened->ids[opened->depth - 1] : 0;
+    ids->of_flow[at] = numbers_of(opened).of_operator;
     return 0;
 }
 

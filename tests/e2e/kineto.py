@@ -21,6 +21,10 @@ def events():
         made.append(x("user_annotation", f"ProfilerStep#{step + 7}", at, STEP_US - 1, External_id=external))
         made.append(x("user_annotation", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", at + 10, 100,
                       External_id=external))
+        made.append(x("python_function", "nn.Module: Net_0", at + 115, 620, **{"Python id": 10 * step + 1,
+                      "Python parent id": None, "Python module id": 0}))
+        made.append(x("python_function", "nn.Module: Linear_0", at + 116, 230, **{"Python id": 10 * step + 2,
+                      "Python parent id": 10 * step + 1, "Python module id": 1}))
         for op in range(OPS):
             begin, number = at + 120 + op * 120, external + op + 1
             made.append(x("cpu_op", "aten::mm", begin, 100, External_id=number))

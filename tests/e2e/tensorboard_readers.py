@@ -20,7 +20,9 @@ def torch_tb_profiler(folder):
              for row in profile.overview["steps"]["rows"]]
     operators = {row["name"]: row for row in profile.operation_table_by_name["data"]}
     kernels = profile.kernel_table["data"]["rows"] if profile.kernel_table else []
-    return {"columns": columns, "steps": steps, "operators": operators, "kernels": kernels,
+    modules = [[one.name, one.occurences, one.host_duration, one.self_host_duration, one.device_duration,
+                [child.name for child in one.children]] for one in profile.module_stats or []]
+    return {"columns": columns, "steps": steps, "operators": operators, "kernels": kernels, "modules": modules,
             "views": [view.name for view in profile.views]}
 
 

@@ -49,8 +49,10 @@ def test_kineto(bench):
     assert rows(report, "cudaLaunchKernel") == (20, 200000, 200000)
     assert rows(report, "data") == (4, 400000, 400000)
     assert rows(report, "optimizer") == (4, 200000, 200000)
-    # What is in a step is its own, 999 - 100 - 500 - 50 us of each are nobody's.
-    assert rows(report, "step") == (4, 3996000, 4 * 349000)
+    # Of each step 999 - 100 - 620 - 50 us are its own; of the outer module 620 - 230 - 3 operators.
+    assert rows(report, "step") == (4, 3996000, 4 * 229000)
+    assert rows(report, "Net_0") == (4, 4 * 620000, 4 * 90000) and rows(report, "Linear_0") == (4, 4 * 230000, 4 * 30000)
+    assert next(row["kind"] for row in report["spans"] if row["name"] == "Net_0") == "module"
     kinds = {row["name"]: row["kind"] for row in report["spans"]}
     assert (kinds["aten::mm"], kinds["step"], kinds["data"]) == ("operator", "step", "phase")
     track, = report["tracks"]

@@ -60,7 +60,11 @@ def test_files(bench):
         count = {category: sum(event["cat"] == category for event in events) for category in
                  ("cpu_op", "user_annotation", "kernel", launches)}
         assert count == {"cpu_op": 28, "user_annotation": 4, "kernel": 20, launches: 20}
-        assert len(events) == 72 and all(isinstance(event["dur"], (int, float)) for event in events)
+        modules = {event["args"]["Python id"]: event for event in events if event["cat"] == "python_function"}
+        inner = [event for event in modules.values() if event["name"] == "nn.Module: Linear_0"]
+        assert len(modules) == 8 and len(inner) == 4
+        assert all(modules[event["args"]["Python parent id"]]["name"] == "nn.Module: Net_0" for event in inner)
+        assert len(events) == 80 and all(isinstance(event["dur"], (int, float)) for event in events)
         memory = [event["args"] for event in document["traceEvents"] if event["name"] == "[memory]"]
         assert [(one["Device Type"], one["Device Id"], one["Bytes"], one["Total Allocated"], one["Total Reserved"])
                 for one in memory] == [(1, 0, 1000, 1000 * (step + 1), 9000) for step in range(kineto.STEPS)]
@@ -110,7 +114,8 @@ def test_torch_tb_profiler(bench):
     mm = seen["operators"]["aten::mm"]
     assert (mm["calls"], mm["host_total_duration"], mm["host_self_duration"]) == (20, 2000, 1800)
     assert mm["device_total_duration"] == 1600
-    assert {"overall", "operator", "kernel", "trace", "memory"} <= set(seen["views"])
+    assert seen["modules"] == [["Net_0", 4, 4 * 620, 4 * 90, 4 * 400, ["Linear_0"]]]
+    assert {"overall", "operator", "kernel", "trace", "memory", "module"} <= set(seen["views"])
 
 
 def test_hta(bench):
@@ -138,3 +143,11 @@ def test_xprof(bench):
                  table["cols"][0]["id"] == "stepnum")
     compute = [column["id"] for column in table["cols"]].index("deviceComputeTimeMs")
     assert [row["c"][compute]["v"] for row in table["rows"]] == [pytest.approx(0.4)] * 4
+
+
+def test_run_writes_them_too(bench):
+    done = bench.run("forks", "fork", options=("--tensorboard", "logs"))
+    folder = exported(bench, done.trace)
+    for path in folder.rglob("*.json"):
+        assert path.read_bytes() == (bench.folder / "logs" / path.relative_to(folder)).read_bytes()
+    assert list((bench.folder / "logs").glob("plugins/profile/*/*.xplane.pb"))
