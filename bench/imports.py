@@ -1,4 +1,4 @@
-# imports: importing traces of torch.profiler and reporting, against HolisticTraceAnalysis loading them; memory of a large one.
+# imports: importing torch.profiler's traces and reporting, against HolisticTraceAnalysis loading them.
 # One process. Must not know how tare works inside: it runs programs.
 """Figures of `tare import`."""
 import os
@@ -105,11 +105,11 @@ def write_large(path, megabytes):
                 for thread in (100, 101):
                     for begin, length in ((0, 40), (5, 20)):
                         number += 1
-                        lines.append('{"ph": "X", "cat": "cpu_op", "name": "aten::op%d", "pid": 100, "tid": %d, "ts": %d.125, '
-                                     '"dur": %d.5, "args": {"External id": %d, %s%d}},\n' %
+                        lines.append('{"ph": "X", "cat": "cpu_op", "name": "aten::op%d", "pid": 100, "tid": %d, '
+                                     '"ts": %d.125, "dur": %d.5, "args": {"External id": %d, %s%d}},\n' %
                                      ((number * 7 + step) % 300, thread, at + begin, length, number, shapes, number))
-                lines.append('{"ph": "X", "cat": "kernel", "name": "void gemm_%d<float>(int)", "pid": 0, "tid": 7, "ts": %d.5, '
-                             '"dur": 30.25, "args": {"device": 0, "stream": 7, "correlation": %d}},\n' %
+                lines.append('{"ph": "X", "cat": "kernel", "name": "void gemm_%d<float>(int)", "pid": 0, "tid": 7, '
+                             '"ts": %d.5, "dur": 30.25, "args": {"device": 0, "stream": 7, "correlation": %d}},\n' %
                              (k % 40, at + 20, number))
             lines.append('{"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#%d", "pid": 100, "tid": 100, '
                          '"ts": %d, "dur": 10000, "args": {}},\n' % (step, base - 1))

@@ -8,10 +8,17 @@
 #include <string.h>
 
 #define WINDOW_BYTES ((size_t)256 << 10)
-#define TOKEN_BYTES ((size_t)128) /* words and numbers are shorter, and so always whole in the window */
+#define TOKEN_BYTES  ((size_t)128) /* words and numbers are shorter, and so always whole in the window */
 
 /* What may come next. */
-enum { EXPECT_VALUE, EXPECT_VALUE_OR_END, EXPECT_KEY, EXPECT_KEY_OR_END, EXPECT_COMMA_OR_END, EXPECT_NOTHING };
+enum {
+    EXPECT_VALUE,
+    EXPECT_VALUE_OR_END,
+    EXPECT_KEY,
+    EXPECT_KEY_OR_END,
+    EXPECT_COMMA_OR_END,
+    EXPECT_NOTHING
+};
 
 bool tare__json_reader_open(tare__json_reader *reader, tare__json_source *read, void *context)
 {
@@ -294,16 +301,17 @@ static tare__json_token read_word(tare__json_reader *reader)
         const char *word;
         tare__json_token token;
     } words[] = {
-        {"true", TARE__JSON_TRUE},     {"false", TARE__JSON_FALSE},    {"null", TARE__JSON_NULL},
-        {"NaN", TARE__JSON_NULL},      {"Infinity", TARE__JSON_NULL},  {"-Infinity", TARE__JSON_NULL},
-        {"nan", TARE__JSON_NULL},      {"-nan", TARE__JSON_NULL},      {"inf", TARE__JSON_NULL},
+        {"true", TARE__JSON_TRUE}, {"false", TARE__JSON_FALSE},   {"null", TARE__JSON_NULL},
+        {"NaN", TARE__JSON_NULL},  {"Infinity", TARE__JSON_NULL}, {"-Infinity", TARE__JSON_NULL},
+        {"nan", TARE__JSON_NULL},  {"-nan", TARE__JSON_NULL},     {"inf", TARE__JSON_NULL},
         {"-inf", TARE__JSON_NULL},
     };
     const char *at = reader->window + reader->at;
     size_t left = reader->end - reader->at;
     for (size_t i = 0; i < TARE__COUNT_OF(words); i++) {
         size_t length = strlen(words[i].word);
-        if (left >= length && memcmp(at, words[i].word, length) == 0 && (left == length || ends_word(at[length]))) {
+        if (left >= length && memcmp(at, words[i].word, length) == 0 &&
+            (left == length || ends_word(at[length]))) {
             reader->text = at;
             reader->length = length;
             reader->at += length;
@@ -399,7 +407,8 @@ tare__json_token tare__json_next(tare__json_reader *reader)
     int byte = peek(reader);
     reader->offset = reader->base + reader->at;
     if (reader->expect == EXPECT_NOTHING)
-        return byte < 0 && !reader->failed ? TARE__JSON_END : broken(reader, "something follows behind its end");
+        return byte < 0 && !reader->failed ? TARE__JSON_END
+                                           : broken(reader, "something follows behind its end");
     if (byte < 0)
         return broken(reader, "it ends there");
     bool in_object = reader->depth && reader->is_object[reader->depth - 1];
@@ -415,7 +424,8 @@ tare__json_token tare__json_next(tare__json_reader *reader)
         if (byte < 0)
             return broken(reader, "it ends there");
     }
-    if ((reader->expect == EXPECT_KEY_OR_END && byte == '}') || (reader->expect == EXPECT_VALUE_OR_END && byte == ']'))
+    if ((reader->expect == EXPECT_KEY_OR_END && byte == '}') ||
+        (reader->expect == EXPECT_VALUE_OR_END && byte == ']'))
         return close_scope(reader);
     if (reader->expect == EXPECT_KEY || reader->expect == EXPECT_KEY_OR_END)
         return read_key(reader, byte);
@@ -442,7 +452,10 @@ bool tare__json_reader_resume(tare__json_reader *reader, uint32_t depth)
     for (int byte; (byte = peek(reader)) >= 0; reader->at++) {
         if (seen == OPENED && byte == '"')
             break;
-        seen = byte == '}' ? BRACE : byte == ',' && seen == BRACE ? COMMA : byte == '{' && seen == COMMA ? OPENED : NOTHING;
+        seen = byte == '}'                    ? BRACE
+               : byte == ',' && seen == BRACE ? COMMA
+               : byte == '{' && seen == COMMA ? OPENED
+                                              : NOTHING;
     }
     if (reader->at == reader->end)
         return false;

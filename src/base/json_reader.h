@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TARE__JSON_DEPTH_MAX 256u
+#define TARE__JSON_DEPTH_MAX  256u
 #define TARE__JSON_STRING_MAX ((size_t)64 << 10) /* what is longer is cut there */
 
 /* Bytes for the reader: how many came, 0 at the end, negative when there is trouble. */
@@ -33,12 +33,12 @@ typedef struct tare__json_reader {
     /* of the token read last */
     const char *text; /* until the next call; not NUL terminated */
     size_t length;
-    uint64_t offset; /* of its first byte in the document; where it is broken */
-    bool cut;        /* the string was longer */
+    uint64_t offset;   /* of its first byte in the document; where it is broken */
+    bool cut;          /* the string was longer */
     const char *wrong; /* half a sentence; NULL: nothing is */
-    bool ended;      /* what is wrong is that the document ends */
-    bool failed;     /* the source had trouble: what is wrong is that there is no more */
-    uint32_t depth;  /* objects and arrays open */
+    bool ended;        /* what is wrong is that the document ends */
+    bool failed;       /* the source had trouble: what is wrong is that there is no more */
+    uint32_t depth;    /* objects and arrays open */
     /* private */
     tare__json_source *read;
     void *context;

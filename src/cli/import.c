@@ -66,7 +66,8 @@ static void put_count(tare__text *out, uint64_t n, const char *one, const char *
 {
     char count[TARE__UNIT_BYTES];
     if (n)
-        tare__text_format(out, "%s%s %s", out->length ? ", " : "", tare__unit_count(count, (double)n), n == 1 ? one : many);
+        tare__text_format(out, "%s%s %s", out->length ? ", " : "", tare__unit_count(count, (double)n),
+                          n == 1 ? one : many);
 }
 
 static void say_result(const tare__import_report *report)
@@ -80,7 +81,8 @@ static void say_result(const tare__import_report *report)
     put_count(&text, report->counters, "counter value", "counter values");
     put_count(&text, report->threads, "thread", "threads");
     put_count(&text, report->tracks, "track", "tracks");
-    tare__cli_say(ME, "wrote %s from %s JSON: %s", report->path, report->format, text.failed ? "" : text.data);
+    tare__cli_say(ME, "wrote %s from %s JSON: %s", report->path, report->format,
+                  text.failed ? "" : text.data);
     tare__text_free(&text);
 }
 
@@ -88,7 +90,8 @@ static void say_left_out(const tare__import_report *report)
 {
     tare__text text = {0};
     put_count(&text, report->arrows, "arrow", "arrows");
-    put_count(&text, report->own, "event of its profiler about itself", "events of its profiler about itself");
+    put_count(&text, report->own, "event of its profiler about itself",
+              "events of its profiler about itself");
     put_count(&text, report->senseless, "event without a name or a time", "events without a name or a time");
     put_count(&text, report->unbegun, "end without a begin", "ends without a begin");
     put_count(&text, report->crowded, "event of one thread or request too many",
@@ -96,7 +99,8 @@ static void say_left_out(const tare__import_report *report)
     for (uint32_t i = 0; i < report->unknown_count; i++) {
         char what[64];
         bool last = i == TARE__IMPORT_UNKNOWN - 1;
-        snprintf(what, sizeof what, "of unknown phase '%.8s'%s", report->unknown[i].phase, last ? " and others" : "");
+        snprintf(what, sizeof what, "of unknown phase '%.8s'%s", report->unknown[i].phase,
+                 last ? " and others" : "");
         put_count(&text, report->unknown[i].events, what, what);
     }
     if (text.length)
@@ -125,8 +129,8 @@ static void say_broken(const char *input, const tare__import_report *report)
     char count[TARE__UNIT_BYTES];
     if (!report->broken)
         return;
-    tare__cli_say(ME, "warning: '%.200s' is broken at byte %llu: %s", input, (unsigned long long)report->broken_offset,
-                  report->broken_text);
+    tare__cli_say(ME, "warning: '%.200s' is broken at byte %llu: %s", input,
+                  (unsigned long long)report->broken_offset, report->broken_text);
     if (report->broken > 1 || !report->torn)
         tare__cli_say(ME, "%s events could not be read; the others are in the trace",
                       tare__unit_count(count, (double)report->broken));
@@ -170,15 +174,25 @@ static int print_json(const tare__import_report *report)
         const char *key;
         uint64_t value;
     } counts[] = {
-        {"json_bytes", report->json_bytes}, {"events", report->events},
-        {"spans", report->spans},           {"operators", report->operators},
-        {"steps", report->steps},           {"complete_spans", report->complete},
-        {"marks", report->marks},           {"counter_values", report->counters},
-        {"processes", report->processes},   {"threads", report->threads},
-        {"tracks", report->tracks},         {"arrows_left_out", report->arrows},
-        {"own_left_out", report->own},      {"senseless_left_out", report->senseless},
-        {"unbegun_left_out", report->unbegun}, {"crowded_left_out", report->crowded},
-        {"cut", report->cut}, {"overlapping", report->overlapping}, {"unended", report->unended},
+        {"json_bytes", report->json_bytes},
+        {"events", report->events},
+        {"spans", report->spans},
+        {"operators", report->operators},
+        {"steps", report->steps},
+        {"complete_spans", report->complete},
+        {"marks", report->marks},
+        {"counter_values", report->counters},
+        {"processes", report->processes},
+        {"threads", report->threads},
+        {"tracks", report->tracks},
+        {"arrows_left_out", report->arrows},
+        {"own_left_out", report->own},
+        {"senseless_left_out", report->senseless},
+        {"unbegun_left_out", report->unbegun},
+        {"crowded_left_out", report->crowded},
+        {"cut", report->cut},
+        {"overlapping", report->overlapping},
+        {"unended", report->unended},
         {"renamed", report->renamed},
     };
     tare__text text = {0};
@@ -231,9 +245,11 @@ static int import_file(const char *input, const char *output, const import_setti
         tare__cli_say(ME, "%s", error.text);
         return TARE__EXIT_INPUT;
     }
-    tare__import_options options = {
-        .output = output, .overwrite = settings->force, .input_name = input,
-        .progress = shows ? show_progress : NULL, .context = file};
+    tare__import_options options = {.output = output,
+                                    .overwrite = settings->force,
+                                    .input_name = input,
+                                    .progress = shows ? show_progress : NULL,
+                                    .context = file};
     status = tare__import(tare__import_read, file, &options, &report, &error);
     tare__import_close(file);
     if (shows)

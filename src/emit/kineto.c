@@ -98,7 +98,8 @@ static void put_span_name(kineto *to, const tare__export_span *span)
 {
     const char *known = span->category == TARE_KIND_PHASE ? phase_name(to, span->name) : NULL;
     if (span->category == TARE_KIND_STEP)
-        tare__text_format(&to->json.out.text, "\"ProfilerStep#%" PRIu64 "\"", span->has_index ? span->index : to->steps);
+        tare__text_format(&to->json.out.text, "\"ProfilerStep#%" PRIu64 "\"",
+                          span->has_index ? span->index : to->steps);
     else if (known)
         tare__text_string(&to->json.out.text, known);
     else if (span->category == TARE_KIND_MODULE)
@@ -194,7 +195,7 @@ static int put_complete(void *context, const tare__export_span *span)
     return tare__chrome_end_event(&to->json);
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------ */
+/* ---- memory -------------------------------------------------------------------------------------------------- */
 /* "bytes allocated: GPU 0", as an import names them: which device's; NULL: another counter. */
 static held *held_by(kineto *to, const char *text, const char *start, int *device)
 {
@@ -209,7 +210,8 @@ static held *held_by(kineto *to, const char *text, const char *start, int *devic
 }
 
 /* A value of "allocated" is an event of the allocator; the block's address is not known. */
-static int put_counter(void *context, const tare__export_place *place, uint32_t id, uint64_t ticks, double value)
+static int put_counter(void *context, const tare__export_place *place, uint32_t id, uint64_t ticks,
+                       double value)
 {
     kineto *to = context;
     const tare__trace_name *name = tare__trace_name_at(to->json.out.trace, id);
@@ -250,19 +252,20 @@ static int put_thread(void *context, const tare__export_place *place, const tare
     return is_ours(to, place->stream) ? tare__chrome_put_thread(to, place, name, order) : 0;
 }
 
-/* ---- the document ------------------------------------------------------------------------------------------------ */
+/* ---- the document -------------------------------------------------------------------------------------------- */
 static unsigned devices_of(const kineto *to)
 {
     size_t n;
     int64_t device, stream, most = -1;
     const tare__trace_name *names = tare__trace_names(to->json.out.trace, &n);
     for (size_t i = 0; i < n; i++)
-        if (tare__gpu_track(to->json.out.trace, names[i].id, &device, &stream) && device > most && device < 1024)
+        if (tare__gpu_track(to->json.out.trace, names[i].id, &device, &stream) && device > most &&
+            device < 1024)
             most = device;
     return (unsigned)(most + 1);
 }
 
-/* The name as the RUN block has it, "2 x NVIDIA H200, driver …"; what else Kineto tells of a device is not known. */
+/* The name as the RUN block has it, "2 x NVIDIA H200, driver …"; what else a device is, is not known. */
 static void put_devices(kineto *to)
 {
     const tare__trace_run *run = tare__trace_run_of(to->json.out.trace);
@@ -286,16 +289,18 @@ static int put_head(void *context)
     PUT(&to->json, "{\n\"schemaVersion\": 1,\n");
     put_devices(to);
     if (to->file->rank >= 0)
-        tare__text_format(&to->json.out.text, "\"distributedInfo\": {\"backend\": \"\", \"rank\": %" PRId64
-                                              ", \"world_size\": %u},\n",
+        tare__text_format(&to->json.out.text,
+                          "\"distributedInfo\": {\"backend\": \"\", \"rank\": %" PRId64
+                          ", \"world_size\": %u},\n",
                           to->file->rank, to->file->ranks);
     if (run->host) {
         PUT(&to->json, "\"host_name\": ");
         tare__chrome_put_text(&to->json, run->host);
         PUT(&to->json, ",\n");
     }
-    tare__text_format(&to->json.out.text, "\"displayTimeUnit\": \"ms\",\n\"baseTimeNanoseconds\": %" PRIu64
-                                          ",\n\"traceEvents\": [",
+    tare__text_format(&to->json.out.text,
+                      "\"displayTimeUnit\": \"ms\",\n\"baseTimeNanoseconds\": %" PRIu64
+                      ",\n\"traceEvents\": [",
                       to->file->base_ns);
     to->base_ns = run->start_realtime_ns > to->file->base_ns ? run->start_realtime_ns - to->file->base_ns : 0;
     return 0;

@@ -9,8 +9,8 @@
 /* Kineto numbers operators; what is launched inside one, and the work on the GPU, carry its number. Both passes over
  * the trace count alike. */
 typedef struct tare__kineto_id { /* of an open span */
-    uint32_t of_operator; /* the innermost, itself included; 0: none */
-    uint32_t of_module;   /* the same */
+    uint32_t of_operator;        /* the innermost, itself included; 0: none */
+    uint32_t of_module;          /* the same */
 } tare__kineto_id;
 
 typedef struct tare__kineto_opened { /* of a stream */
@@ -22,7 +22,7 @@ typedef struct tare__kineto_ids {
     tare__kineto_opened *streams; /* by id */
     size_t streams_room;
     tare__kineto_id last; /* given out */
-    tare__intern *flows; /* flow: its index is that of `of_flow` */
+    tare__intern *flows;  /* flow: its index is that of `of_flow` */
     uint32_t *of_flow;
     size_t flows_room;
     bool *with_events; /* by process number: it has something to show */
@@ -47,7 +47,7 @@ typedef struct tare__kineto_file {
     uint32_t process; /* number */
     int64_t rank;     /* -1: not known */
     uint32_t ranks;
-    uint64_t base_ns; /* what its times count from, since 1970 */
+    uint64_t base_ns;     /* what its times count from, since 1970 */
     const char *launches; /* the category of calls that start work on a GPU: readers differ */
 } tare__kineto_file;
 int tare__emit_kineto(struct tare__trace *trace, tare__kineto_ids *ids, const tare__kineto_file *file,

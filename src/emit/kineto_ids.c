@@ -110,7 +110,8 @@ static int end_span(void *context, uint32_t stream, tare__replay_span *span)
     return 0;
 }
 
-static int take_number(void *context, uint32_t stream, tare__replay_span *innermost, uint32_t name, double value)
+static int take_number(void *context, uint32_t stream, tare__replay_span *innermost, uint32_t name,
+                       double value)
 {
     reading *read = context;
     tare__kineto_ids *ids = read->ids;
@@ -146,8 +147,11 @@ static uint32_t find_flow_name(const tare__trace *trace)
 int tare__kineto_ids_read(tare__kineto_ids *ids, tare__trace *trace, tare__error *error)
 {
     reading read = {ids, trace};
-    const tare__replay_visitor visitor = {.context = &read, .begin = begin_span, .end = end_span,
-                                          .number = take_number, .complete = take_complete};
+    const tare__replay_visitor visitor = {.context = &read,
+                                          .begin = begin_span,
+                                          .end = end_span,
+                                          .number = take_number,
+                                          .complete = take_complete};
     *ids = (tare__kineto_ids){.flows = tare__intern_new()};
     int status = ids->flows ? tare__trace_prescan(trace, error) : TARE_E_MEMORY;
     if (!status) {

@@ -11,7 +11,7 @@
 #include "tare.h"
 #include "xplane.h"
 
-#define FILES_MAX 12u /* processes that get theirs */
+#define FILES_MAX  12u /* processes that get theirs */
 #define NAME_BYTES 512
 
 /* Times count from here, so that they fit into a double to the nanosecond. The same for all ranks of a job, unless it
@@ -29,19 +29,19 @@ static void put_host(const tare__trace *trace, char out[128])
             *at = '_';
 }
 
-/* TensorBoard takes any folder with a .pt.trace.json for a run; HolisticTraceAnalysis reads all .json of a folder. The
+/* TensorBoard takes any folder with a .pt.trace.json for a run; HolisticTraceAnalysis reads all .json of one. The
  * one knows launches as "runtime" only, the other as "cuda_runtime" only. */
 static const struct reader {
     const char *folder, *ending, *launches;
 } readers[] = {{"", ".pt.trace.json", "runtime"}, {"hta/", ".json", "cuda_runtime"}};
 
-static void name_kineto(const tare__trace *trace, const tare__trace_process *process, const struct reader *reader,
-                        char out[NAME_BYTES])
+static void name_kineto(const tare__trace *trace, const tare__trace_process *process,
+                        const struct reader *reader, char out[NAME_BYTES])
 {
     char host[128];
     put_host(trace, host);
-    snprintf(out, NAME_BYTES, "%s%s_%" PRId64 ".%" PRIu64 "%s", reader->folder, host, process ? process->pid : 0,
-             tare__trace_run_of(trace)->start_realtime_ns, reader->ending);
+    snprintf(out, NAME_BYTES, "%s%s_%" PRId64 ".%" PRIu64 "%s", reader->folder, host,
+             process ? process->pid : 0, tare__trace_run_of(trace)->start_realtime_ns, reader->ending);
 }
 
 static void name_xplane(const tare__trace *trace, char out[NAME_BYTES])
@@ -73,8 +73,8 @@ static int64_t rank_of(const tare__trace_process *process)
 }
 
 /* ---- files ---------------------------------------------------------------------------------------------------- */
-static int write_kineto(tare__trace *trace, tare__kineto_ids *ids, tare__kineto_file *file, const struct reader *reader,
-                        const tare__emit_files *files, tare__error *error)
+static int write_kineto(tare__trace *trace, tare__kineto_ids *ids, tare__kineto_file *file,
+                        const struct reader *reader, const tare__emit_files *files, tare__error *error)
 {
     char name[NAME_BYTES];
     const tare__trace_process *process = tare__trace_process_at(trace, file->process);
@@ -97,7 +97,8 @@ static uint32_t count_processes(const tare__kineto_ids *ids)
     return n;
 }
 
-static int write_all(tare__trace *trace, tare__kineto_ids *ids, const tare__emit_files *files, tare__error *error)
+static int write_all(tare__trace *trace, tare__kineto_ids *ids, const tare__emit_files *files,
+                     tare__error *error)
 {
     char name[NAME_BYTES];
     uint64_t start = tare__trace_run_of(trace)->start_realtime_ns;

@@ -26,7 +26,8 @@ typedef struct gathering {
 static uint32_t line_at(gathering *to, const char *key, const tare__xplane_line *line)
 {
     tare__xplane *into = to->into;
-    uint32_t known = tare__intern_count(to->line_keys), at = tare__intern_add(to->line_keys, key, strlen(key));
+    uint32_t known = tare__intern_count(to->line_keys),
+             at = tare__intern_add(to->line_keys, key, strlen(key));
     if (at == TARE__INTERN_NONE ||
         !tare__array_fit(&into->lines, &into->line_room, (size_t)at + 1, sizeof *into->lines))
         return TARE__INTERN_NONE;
@@ -41,7 +42,8 @@ static uint32_t host_line(gathering *to, const tare__export_place *place, const 
     tare__xplane_line line = {.id = place->tid, .device = -1};
     snprintf(key, sizeof key, "%lld %lld", (long long)place->pid, (long long)place->tid);
     if (name && name->data)
-        snprintf(line.name, sizeof line.name, "%.*s", (int)(name->length < 90 ? name->length : 90), name->data);
+        snprintf(line.name, sizeof line.name, "%.*s", (int)(name->length < 90 ? name->length : 90),
+                 name->data);
     return line_at(to, key, &line);
 }
 
@@ -126,7 +128,8 @@ static uint64_t flow_of(const gathering *to, const tare__export_span *span)
 {
     for (uint32_t i = 0; span->numbers && i < span->numbers->n; i++) {
         const tare__trace_name *name = tare__trace_name_at(to->out.trace, span->numbers->numbers[i].name);
-        if (name && name->text && strcmp(name->text, TARE__NAME_FLOW) == 0 && span->numbers->numbers[i].sum >= 0)
+        if (name && name->text && strcmp(name->text, TARE__NAME_FLOW) == 0 &&
+            span->numbers->numbers[i].sum >= 0)
             return (uint64_t)span->numbers->numbers[i].sum;
     }
     return 0;
@@ -187,7 +190,8 @@ int tare__emit_xplane(tare__trace *trace, const tare__emit_sink *sink, tare__err
 {
     tare__xplane into = {.trace = trace, .names = tare__intern_new()};
     gathering to = {.into = &into, .line_keys = tare__intern_new()};
-    int status = into.names && to.line_keys ? tare__export(&to.out, &format, &to, trace, sink, error) : TARE_E_MEMORY;
+    int status =
+        into.names && to.line_keys ? tare__export(&to.out, &format, &to, trace, sink, error) : TARE_E_MEMORY;
     if (!status)
         status = write_space(&into, sink, error);
     else if (status == TARE_E_MEMORY)

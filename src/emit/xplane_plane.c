@@ -1,4 +1,4 @@
-/* xplane_plane: gathered events laid out as an XSpace: a plane for the host, one for each GPU; a line a thread or stream.
+/* xplane_plane: gathered events as an XSpace: a plane for the host, one for each GPU; a line a thread or stream.
  * Owned by the calling thread.
  * Must not know where events come from. */
 #include "xplane.h"

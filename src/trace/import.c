@@ -99,7 +99,8 @@ static tare__json_token read_distributed(tare__importer *importer)
         bool rank = is_key(reader, "rank");
         token = tare__json_next(reader);
         int64_t value;
-        if (rank && token == TARE__JSON_NUMBER && tare__json_scaled(reader->text, reader->length, 1, &value) && value >= 0)
+        if (rank && token == TARE__JSON_NUMBER &&
+            tare__json_scaled(reader->text, reader->length, 1, &value) && value >= 0)
             importer->rank = value;
         if (tare__json_skip(reader, token) == TARE__JSON_BROKEN)
             return TARE__JSON_BROKEN;
@@ -146,9 +147,10 @@ static int read_object(tare__importer *importer)
     if ((status == 1 || token == TARE__JSON_BROKEN) && importer->report->broken == broken)
         note_broken(importer);
     if (!has_events && !importer->report->broken)
-        return tare__fail(importer->error, TARE_E_INPUT,
-                          "'%.200s' is JSON without \"traceEvents\": no trace of Kineto, Chrome or ONNX Runtime",
-                          importer->options->input_name);
+        return tare__fail(
+            importer->error, TARE_E_INPUT,
+            "'%.200s' is JSON without \"traceEvents\": no trace of Kineto, Chrome or ONNX Runtime",
+            importer->options->input_name);
     return 0;
 }
 
@@ -159,8 +161,9 @@ static int refuse(tare__importer *importer)
         return tare__fail(importer->error, TARE_E_INPUT, "'%.200s' is empty", importer->options->input_name);
     return tare__fail(importer->error, TARE_E_INPUT, "'%.200s' is no JSON trace: byte %llu: %s",
                       importer->options->input_name, (unsigned long long)reader->offset,
-                      reader->failed ? "it cannot be read or inflated"
-                      : reader->wrong ? reader->wrong : "neither an object nor a list is there");
+                      reader->failed  ? "it cannot be read or inflated"
+                      : reader->wrong ? reader->wrong
+                                      : "neither an object nor a list is there");
 }
 
 static int read_document(tare__importer *importer)
@@ -184,8 +187,9 @@ static int nothing_in_it(const tare__importer *importer)
     const tare__import_report *report = importer->report;
     const char *name = importer->options->input_name;
     if (report->broken)
-        return tare__fail(importer->error, TARE_E_INPUT, "'%.200s' is broken at byte %llu (%s), and nothing before it is of use",
-                          name, (unsigned long long)report->broken_offset, report->broken_text);
+        return tare__fail(importer->error, TARE_E_INPUT,
+                          "'%.200s' is broken at byte %llu (%s), and nothing before it is of use", name,
+                          (unsigned long long)report->broken_offset, report->broken_text);
     return tare__fail(importer->error, TARE_E_INPUT, "'%.200s' has no span, mark or counter in it", name);
 }
 
@@ -204,8 +208,12 @@ static int convert(tare__importer *importer)
 int tare__import(tare__json_source *source, void *context, const tare__import_options *options,
                  tare__import_report *report, tare__error *error)
 {
-    tare__importer importer = {.options = options, .report = report, .error = error, .home = TARE__NO_PLACE,
-                               .rank = -1, .sorter = {.fd = -1}};
+    tare__importer importer = {.options = options,
+                               .report = report,
+                               .error = error,
+                               .home = TARE__NO_PLACE,
+                               .rank = -1,
+                               .sorter = {.fd = -1}};
     *report = (tare__import_report){.format = "Chrome"};
     importer.names = tare__intern_new();
     importer.place_keys = tare__intern_new();

@@ -52,12 +52,16 @@ typedef struct word {
     const char *text;
     size_t length;
 } word;
-#define WORD(text) {text, sizeof text - 1}
+#define WORD(text)            \
+    {                         \
+        text, sizeof text - 1 \
+    }
 
 static unsigned find_word(const word *words, unsigned n, const tare__json_reader *reader)
 {
     unsigned i = 0;
-    while (i < n && (words[i].length != reader->length || memcmp(words[i].text, reader->text, reader->length) != 0))
+    while (i < n &&
+           (words[i].length != reader->length || memcmp(words[i].text, reader->text, reader->length) != 0))
         i++;
     return i;
 }
@@ -93,16 +97,17 @@ typedef enum argument {
 static argument argument_of(const tare__json_reader *reader)
 {
     static const word words[] = {
-        [ARGUMENT_CORRELATION] = WORD("correlation"),   [ARGUMENT_STREAM] = WORD("stream"),
-        [ARGUMENT_DEVICE] = WORD("device"),             [ARGUMENT_DEVICE_TYPE] = WORD("Device Type"),
-        [ARGUMENT_DEVICE_ID] = WORD("Device Id"),       [ARGUMENT_ALLOCATED] = WORD("Total Allocated"),
-        [ARGUMENT_RESERVED] = WORD("Total Reserved"),   [ARGUMENT_MODULE] = WORD("Python module id"),
-        [ARGUMENT_OP_NAME] = WORD("op_name"),           [ARGUMENT_NAME] = WORD("name"),
+        [ARGUMENT_CORRELATION] = WORD("correlation"), [ARGUMENT_STREAM] = WORD("stream"),
+        [ARGUMENT_DEVICE] = WORD("device"),           [ARGUMENT_DEVICE_TYPE] = WORD("Device Type"),
+        [ARGUMENT_DEVICE_ID] = WORD("Device Id"),     [ARGUMENT_ALLOCATED] = WORD("Total Allocated"),
+        [ARGUMENT_RESERVED] = WORD("Total Reserved"), [ARGUMENT_MODULE] = WORD("Python module id"),
+        [ARGUMENT_OP_NAME] = WORD("op_name"),         [ARGUMENT_NAME] = WORD("name"),
     };
     return (argument)find_word(words, ARGUMENT_UNKNOWN, reader);
 }
 
-static void take_argument(event *event, argument which, const tare__json_reader *reader, tare__json_token token)
+static void take_argument(event *event, argument which, const tare__json_reader *reader,
+                          tare__json_token token)
 {
     bool ignored = false;
     switch (which) {
@@ -167,7 +172,9 @@ static void take_field(event *event, field which, const tare__json_reader *reade
         case FIELD_PID: copy_text(event->pid, sizeof event->pid, reader); break;
         case FIELD_TID: copy_text(event->tid, sizeof event->tid, reader); break;
         case FIELD_ID: copy_text(event->id, sizeof event->id, reader); break;
-        case FIELD_TIME: event->has_time = tare__json_scaled(reader->text, reader->length, 1000, &event->time); break;
+        case FIELD_TIME:
+            event->has_time = tare__json_scaled(reader->text, reader->length, 1000, &event->time);
+            break;
         case FIELD_DURATION:
             event->has_duration = tare__json_scaled(reader->text, reader->length, 1000, &event->duration);
             break;
@@ -179,9 +186,9 @@ static void take_field(event *event, field which, const tare__json_reader *reade
 static field field_of(const tare__json_reader *reader)
 {
     static const word words[] = {
-        [FIELD_PHASE] = WORD("ph"), [FIELD_CATEGORY] = WORD("cat"), [FIELD_NAME] = WORD("name"),    [FIELD_PID] = WORD("pid"),
-        [FIELD_TID] = WORD("tid"),  [FIELD_TIME] = WORD("ts"),      [FIELD_DURATION] = WORD("dur"), [FIELD_ARGUMENTS] = WORD("args"),
-        [FIELD_ID] = WORD("id"),
+        [FIELD_PHASE] = WORD("ph"),     [FIELD_CATEGORY] = WORD("cat"),   [FIELD_NAME] = WORD("name"),
+        [FIELD_PID] = WORD("pid"),      [FIELD_TID] = WORD("tid"),        [FIELD_TIME] = WORD("ts"),
+        [FIELD_DURATION] = WORD("dur"), [FIELD_ARGUMENTS] = WORD("args"), [FIELD_ID] = WORD("id"),
     };
     return (field)find_word(words, FIELD_UNKNOWN, reader);
 }

@@ -38,7 +38,7 @@ typedef struct tare__import_run {
 typedef struct tare__import_sorter {
     tare__import_record *records;
     uint32_t count, room;
-    int fd; /* of runs that did not fit; -1: there are none */
+    int fd;             /* of runs that did not fit; -1: there are none */
     const char *beside; /* the file with runs is made where this is */
     uint64_t bytes;
     tare__import_run *runs;
@@ -49,7 +49,8 @@ typedef struct tare__import_sorter {
 
 int tare__sorter_open(tare__import_sorter *sorter, uint32_t records_max, const char *beside);
 int tare__sorter_add(tare__import_sorter *sorter, const tare__import_record *record, tare__error *error);
-int tare__sorter_rewind(tare__import_sorter *sorter, tare__error *error); /* after the last add, before the first next */
+int tare__sorter_rewind(tare__import_sorter *sorter,
+                        tare__error *error); /* after the last add, before the first next */
 /* 1: *record is the next; 0: there are no more; or a status. */
 int tare__sorter_next(tare__import_sorter *sorter, tare__import_record *record, tare__error *error);
 void tare__sorter_close(tare__import_sorter *sorter);
@@ -84,7 +85,7 @@ typedef struct tare__open_request { /* begun, on no thread */
 } tare__open_request;
 
 #define TARE__REQUESTS_MAX 4096u
-#define TARE__NO_PLACE UINT32_MAX
+#define TARE__NO_PLACE     UINT32_MAX
 
 typedef struct tare__importer {
     const tare__import_options *options;

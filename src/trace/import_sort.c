@@ -11,9 +11,9 @@
 
 #include "import_inner.h"
 
-#define RECORDS_MAX (1u << 19) /* 20 MiB */
+#define RECORDS_MAX   (1u << 19) /* 20 MiB */
 #define MERGE_RECORDS (1u << 18) /* of all runs together while they are merged … */
-#define MERGE_LEAST 256u         /* … but no less than this of each */
+#define MERGE_LEAST   256u       /* … but no less than this of each */
 
 static int by_order(const void *a, const void *b)
 {
@@ -29,7 +29,8 @@ static int by_order(const void *a, const void *b)
 
 int tare__sorter_open(tare__import_sorter *sorter, uint32_t records_max, const char *beside)
 {
-    *sorter = (tare__import_sorter){.fd = -1, .beside = beside, .room = records_max ? records_max : RECORDS_MAX};
+    *sorter =
+        (tare__import_sorter){.fd = -1, .beside = beside, .room = records_max ? records_max : RECORDS_MAX};
     sorter->records = malloc((size_t)sorter->room * sizeof *sorter->records);
     return sorter->records ? 0 : TARE_E_MEMORY;
 }
@@ -95,7 +96,8 @@ static bool less(const tare__import_sorter *sorter, size_t a, size_t b)
 {
     const tare__import_run *left = &sorter->runs[a], *right = &sorter->runs[b];
     tare__import_record of_left = left->buffer[left->at], of_right = right->buffer[right->at];
-    of_left.order = of_right.order = 0; /* numbers of one run mean nothing in another; runs are in order themselves */
+    of_left.order = of_right.order =
+        0; /* numbers of one run mean nothing in another; runs are in order themselves */
     int order = by_order(&of_left, &of_right);
     return order ? order < 0 : a < b;
 }
@@ -118,7 +120,8 @@ static void sift(tare__import_sorter *sorter, size_t at)
 }
 
 /* The next records of a run; false: it has no more, or *status is set. */
-static bool fill(tare__import_sorter *sorter, tare__import_run *run, uint32_t room, int *status, tare__error *error)
+static bool fill(tare__import_sorter *sorter, tare__import_run *run, uint32_t room, int *status,
+                 tare__error *error)
 {
     uint32_t count = run->left < room ? (uint32_t)run->left : room;
     size_t bytes = count * sizeof *run->buffer, got = 0;

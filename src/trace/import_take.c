@@ -134,7 +134,8 @@ static int add_node(tare__importer *importer, const event *event, tare__import_r
     int status = add_named(importer, record, TARE_KIND_MODULE, event->name, length - cut);
     importer->report->operators++;
     importer->report->spans++;
-    return status ? status : add_named(importer, record, TARE_KIND_OPERATOR, event->op_name, strlen(event->op_name));
+    return status ? status
+                  : add_named(importer, record, TARE_KIND_OPERATOR, event->op_name, strlen(event->op_name));
 }
 
 static int add_session(tare__importer *importer, const event *event, tare__import_record *record)
@@ -157,9 +158,10 @@ static int add_launch(tare__importer *importer, const event *event, tare__import
 
 static int take_thread_span(tare__importer *importer, const event *event)
 {
-    tare__import_record record = {
-        .start = event->time, .duration = event->duration, .place = thread_of(importer, event),
-        .kind = TARE__IMPORT_SPAN};
+    tare__import_record record = {.start = event->time,
+                                  .duration = event->duration,
+                                  .place = thread_of(importer, event),
+                                  .kind = TARE__IMPORT_SPAN};
     if (record.place == TARE__NO_PLACE)
         return 0;
     importer->report->spans++;
@@ -192,11 +194,13 @@ static int take_on_track(tare__importer *importer, const event *event, uint32_t 
 static int take_gpu_span(tare__importer *importer, const event *event)
 {
     char label[96];
-    tare__import_record record = {.start = event->time, .duration = event->duration, .flow = event->correlation};
+    tare__import_record record = {
+        .start = event->time, .duration = event->duration, .flow = event->correlation};
     bool works = event->category == CATEGORY_GPU;
     const char *what = works ? "" : event->category == CATEGORY_GPU_NOTE ? " (annotations)" : " (waiting)";
     if (event->has_device && event->has_stream)
-        snprintf(label, sizeof label, "GPU %lld stream %lld%s", (long long)event->device, (long long)event->stream, what);
+        snprintf(label, sizeof label, "GPU %lld stream %lld%s", (long long)event->device,
+                 (long long)event->stream, what);
     else
         snprintf(label, sizeof label, "GPU %.24s stream %.24s%s", event->pid, event->tid, what);
     return take_on_track(importer, event, works ? TARE_TRACK_GPU : TARE_TRACK_OTHER, label, &record);
@@ -229,7 +233,8 @@ static int take_begin(tare__importer *importer, const event *event)
         return 0;
     }
     uint32_t name = tare__import_name(importer, TARE_KIND_SPAN, event->name, event->name_bytes);
-    if (!name || !tare__array_fit(&thread->open, &thread->open_room, thread->open_count + 1, sizeof *thread->open))
+    if (!name ||
+        !tare__array_fit(&thread->open, &thread->open_room, thread->open_count + 1, sizeof *thread->open))
         return no_memory(importer);
     thread->open[thread->open_count++] = (tare__open_begin){.start = event->time, .name = name};
     return 0;
@@ -246,8 +251,11 @@ static int take_end(tare__importer *importer, const event *event)
         return 0;
     }
     tare__open_begin begun = thread->open[--thread->open_count];
-    tare__import_record record = {.start = begun.start, .duration = event->time - begun.start, .place = place,
-                                  .name = begun.name, .kind = TARE__IMPORT_SPAN};
+    tare__import_record record = {.start = begun.start,
+                                  .duration = event->time - begun.start,
+                                  .place = place,
+                                  .name = begun.name,
+                                  .kind = TARE__IMPORT_SPAN};
     importer->report->spans++;
     return tare__import_add(importer, &record);
 }
@@ -295,8 +303,11 @@ static int take_request_end(tare__importer *importer, const event *event)
         tare__open_request *open = &importer->requests[i];
         if (open->hash != hash || open->start > event->time)
             continue;
-        tare__import_record record = {.start = open->start, .duration = event->time - open->start, .place = open->place,
-                                      .name = open->name, .kind = TARE__IMPORT_COMPLETE};
+        tare__import_record record = {.start = open->start,
+                                      .duration = event->time - open->start,
+                                      .place = open->place,
+                                      .name = open->name,
+                                      .kind = TARE__IMPORT_COMPLETE};
         *open = importer->requests[--importer->request_count];
         importer->report->complete++;
         return tare__import_add(importer, &record);
@@ -306,10 +317,11 @@ static int take_request_end(tare__importer *importer, const event *event)
 }
 
 /* ---- moments and values ------------------------------------------------------------------------------------ */
-static int add_counter(tare__importer *importer, const event *event, uint32_t place, const char *name, double value)
+static int add_counter(tare__importer *importer, const event *event, uint32_t place, const char *name,
+                       double value)
 {
-    tare__import_record record = {.start = event->time, .duration = -1, .number = value, .place = place,
-                                  .kind = TARE__IMPORT_COUNTER};
+    tare__import_record record = {
+        .start = event->time, .duration = -1, .number = value, .place = place, .kind = TARE__IMPORT_COUNTER};
     importer->report->counters++;
     return add_named(importer, &record, TARE_KIND_COUNTER, name, strlen(name));
 }
@@ -343,8 +355,8 @@ static int take_instant(tare__importer *importer, const event *event)
         importer->report->own++;
         return 0;
     }
-    tare__import_record record = {.start = event->time, .duration = -1, .place = thread_of(importer, event),
-                                  .kind = TARE__IMPORT_MARK};
+    tare__import_record record = {
+        .start = event->time, .duration = -1, .place = thread_of(importer, event), .kind = TARE__IMPORT_MARK};
     if (record.place == TARE__NO_PLACE)
         return 0;
     importer->report->marks++;
@@ -379,7 +391,8 @@ static int take_metadata(tare__importer *importer, const event *event)
     } else if (is_named(event, "thread_name")) {
         uint32_t place = tare__import_thread(importer, event->pid, event->tid);
         if (place != TARE__NO_PLACE)
-            snprintf(importer->places[place].label, sizeof importer->places[place].label, "%.60s", event->label);
+            snprintf(importer->places[place].label, sizeof importer->places[place].label, "%.60s",
+                     event->label);
     }
     return 0;
 }
@@ -397,10 +410,10 @@ static const struct phase {
     int (*take)(tare__importer *importer, const event *event);
     bool timed, named;
 } phases[] = {
-    {"X", take_complete, true, true},      {"B", take_begin, true, true},
-    {"E", take_end, true, false},          {"bS", take_request_begin, true, true},
-    {"eF", take_request_end, true, true},  {"iIRn", take_instant, true, true},
-    {"C", take_counter, true, true},       {"M", take_metadata, false, true},
+    {"X", take_complete, true, true},     {"B", take_begin, true, true},
+    {"E", take_end, true, false},         {"bS", take_request_begin, true, true},
+    {"eF", take_request_end, true, true}, {"iIRn", take_instant, true, true},
+    {"C", take_counter, true, true},      {"M", take_metadata, false, true},
     {"stf", count_arrow, false, false},
 };
 
@@ -413,7 +426,8 @@ static void count_unknown(tare__importer *importer, const char *phase)
     if (i == TARE__IMPORT_UNKNOWN)
         i--;
     else if (i == report->unknown_count)
-        snprintf(report->unknown[report->unknown_count++].phase, sizeof report->unknown[i].phase, "%s", phase);
+        snprintf(report->unknown[report->unknown_count++].phase, sizeof report->unknown[i].phase, "%s",
+                 phase);
     report->unknown[i].events++;
 }
 
@@ -443,8 +457,11 @@ int tare__import_leftovers(tare__importer *importer)
     for (uint32_t i = 0; i < count && !status; i++) {
         for (size_t k = 0; k < importer->places[i].open_count && !status; k++) {
             tare__open_begin begun = importer->places[i].open[k];
-            tare__import_record record = {.start = begun.start, .duration = INT64_MAX / 2, .place = i,
-                                          .name = begun.name, .kind = TARE__IMPORT_ENDLESS};
+            tare__import_record record = {.start = begun.start,
+                                          .duration = INT64_MAX / 2,
+                                          .place = i,
+                                          .name = begun.name,
+                                          .kind = TARE__IMPORT_ENDLESS};
             importer->report->unended++;
             importer->report->spans++;
             importer->places[i].records++;

@@ -8,10 +8,10 @@
 #include "import_inner.h"
 
 /* What a reader of the file takes without complaint. */
-#define NAMES_MAX (1u << 19)
+#define NAMES_MAX      (1u << 19)
 #define NAME_TEXTS_MAX ((size_t)16 << 20)
-#define PLACES_MAX (1u << 16)
-#define PROCESSES_MAX (1u << 14)
+#define PLACES_MAX     (1u << 16)
+#define PROCESSES_MAX  (1u << 14)
 
 static const char others[] = "(other names)";
 
@@ -41,8 +41,8 @@ static int64_t number_of(const char *text)
 }
 
 /* The index of a key; *fresh: it was not known. TARE__INTERN_NONE: there are too many, or no memory. */
-static uint32_t find_key(tare__importer *importer, tare__intern *keys, const char *key, size_t length, uint32_t limit,
-                         bool *fresh)
+static uint32_t find_key(tare__importer *importer, tare__intern *keys, const char *key, size_t length,
+                         uint32_t limit, bool *fresh)
 {
     uint32_t id = tare__intern_find(keys, key, length);
     *fresh = id == TARE__INTERN_NONE;
@@ -59,7 +59,8 @@ tare__import_process *tare__import_process_of(tare__importer *importer, const ch
 {
     bool fresh;
     size_t needed = (size_t)tare__intern_count(importer->process_keys) + 1;
-    if (!tare__array_fit(&importer->processes, &importer->process_room, needed, sizeof *importer->processes)) {
+    if (!tare__array_fit(&importer->processes, &importer->process_room, needed,
+                         sizeof *importer->processes)) {
         importer->no_memory = true;
         return NULL;
     }
@@ -71,7 +72,8 @@ tare__import_process *tare__import_process_of(tare__importer *importer, const ch
     return &importer->processes[id];
 }
 
-static uint32_t find_place(tare__importer *importer, const char *key, size_t length, const char *pid, bool *fresh)
+static uint32_t find_place(tare__importer *importer, const char *key, size_t length, const char *pid,
+                           bool *fresh)
 {
     size_t needed = (size_t)tare__intern_count(importer->place_keys) + 1;
     if (!tare__array_fit(&importer->places, &importer->place_room, needed, sizeof *importer->places)) {
@@ -116,7 +118,8 @@ uint32_t tare__import_track(tare__importer *importer, const char *pid, uint32_t 
     if (id == TARE__NO_PLACE)
         return id;
     if (fresh)
-        importer->places[id].track = tare__import_name(importer, TARE__NAME_TRACK + kind, label, strlen(label));
+        importer->places[id].track =
+            tare__import_name(importer, TARE__NAME_TRACK + kind, label, strlen(label));
     importer->no_memory |= importer->places[id].track == 0;
     return importer->places[id].track ? id : TARE__NO_PLACE;
 }

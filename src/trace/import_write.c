@@ -8,7 +8,7 @@
 #include "import_inner.h"
 
 /* Writers that round to microseconds let a span end up to one behind the span around it. */
-#define ROUNDING_NS 1000u
+#define ROUNDING_NS   1000u
 #define NAMES_AT_ONCE 4096u
 
 typedef struct frame {
@@ -87,7 +87,8 @@ static uint64_t realtime_of(const tare__importer *importer, int64_t ns)
     return sum >= earliest ? (uint64_t)sum : 0;
 }
 
-static void put_command(tare__text *fields, tare__field tag, const tare__importer *importer, const char *label)
+static void put_command(tare__text *fields, tare__field tag, const tare__importer *importer,
+                        const char *label)
 {
     tare__text words = {0};
     tare__text_append(&words, label, strlen(label) + 1);
@@ -200,7 +201,10 @@ static void write_names(pen *pen)
         for (uint32_t i = 0; i < n; i++) {
             size_t length;
             const char *key = tare__intern_text(importer->names, from + i, &length);
-            names[i] = (tare__file_name){.id = from + i + 1, .kind = (uint8_t)key[0], .text = key + 1, .file = "",
+            names[i] = (tare__file_name){.id = from + i + 1,
+                                         .kind = (uint8_t)key[0],
+                                         .text = key + 1,
+                                         .file = "",
                                          .text_bytes = (uint32_t)length - 1};
         }
         fail(pen, tare__names_seal(names, n, pen->squeezer, &pen->block));
@@ -251,9 +255,11 @@ static void make_room(pen *pen)
 static void add_complete(pen *pen, const tare__import_record *record, uint32_t track)
 {
     uint64_t start = ticks_of(pen, record->start);
-    pen->complete[pen->complete_count++] =
-        (tare__complete_span){.name = record->name, .track = track, .start = start,
-                              .end = start + (uint64_t)record->duration, .flow = track ? record->flow : 0};
+    pen->complete[pen->complete_count++] = (tare__complete_span){.name = record->name,
+                                                                 .track = track,
+                                                                 .start = start,
+                                                                 .end = start + (uint64_t)record->duration,
+                                                                 .flow = track ? record->flow : 0};
     if (pen->complete_count == TARE__EVENTS_MAX)
         seal_complete(pen);
 }
@@ -285,8 +291,8 @@ static void open_span(pen *pen, const tare__import_record *record, uint64_t begi
         tare__events_add_value(pen->encoder, TARE__OP_NUMBER,
                                record->kind == TARE__IMPORT_INDEXED ? pen->index_name : pen->flow_name, begin,
                                record->number);
-    pen->frames[pen->depth++] = (frame){.begin = begin, .end = end, .name = record->name,
-                                         .function = record->kind == TARE__IMPORT_FUNCTION};
+    pen->frames[pen->depth++] = (frame){
+        .begin = begin, .end = end, .name = record->name, .function = record->kind == TARE__IMPORT_FUNCTION};
     pen->last_ticks = begin;
 }
 
@@ -305,11 +311,12 @@ static void begin_again(pen *pen, uint64_t ticks)
 {
     while (pen->aside_count) {
         const frame *again = &pen->aside[--pen->aside_count];
-        open_span(pen, &(tare__import_record){.name = again->name, .kind = TARE__IMPORT_FUNCTION}, ticks, again->end);
+        open_span(pen, &(tare__import_record){.name = again->name, .kind = TARE__IMPORT_FUNCTION}, ticks,
+                  again->end);
     }
 }
 
-/* Makes the innermost open span one that ends no earlier than the new one; false: that cannot be. What a profiler says
+/* Makes the innermost open span one that ends no earlier than the new one; false: that cannot be. What is known
  * of functions of Python gives way: it records their ends a little late, and a context manager's begin and end lie
  * in functions of their own. */
 static bool make_nested(pen *pen, const tare__import_record *record, uint64_t begin, uint64_t *end)
@@ -400,7 +407,8 @@ static void write_events(pen *pen)
     tare__import_record record;
     tare__importer *importer = pen->importer;
     int status = tare__sorter_rewind(&importer->sorter, importer->error);
-    while (status >= 0 && !pen->status && (status = tare__sorter_next(&importer->sorter, &record, importer->error)) == 1)
+    while (status >= 0 && !pen->status &&
+           (status = tare__sorter_next(&importer->sorter, &record, importer->error)) == 1)
         add_record(pen, &record);
     if (status < 0 && !pen->status)
         pen->status = status;
@@ -451,8 +459,8 @@ static void write_all(pen *pen)
 int tare__import_write(tare__importer *importer)
 {
     pen pen = {.importer = importer, .place = TARE__NO_PLACE};
-    int status = tare__writer_create(&pen.writer, importer->options->output, importer->options->overwrite, true,
-                                     importer->error);
+    int status = tare__writer_create(&pen.writer, importer->options->output, importer->options->overwrite,
+                                     true, importer->error);
     if (status)
         return status;
     write_all(&pen);

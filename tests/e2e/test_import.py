@@ -1,4 +1,4 @@
-"""`tare import`: what becomes of events of Kineto, Chrome and ONNX Runtime, in any order, plain or gzip, whole or not."""
+"""`tare import`: what becomes of events of Kineto, Chrome and ONNX Runtime, in any order, gzip, whole or not."""
 import gzip
 import json
 import os
@@ -51,7 +51,8 @@ def test_kineto(bench):
     assert rows(report, "optimizer") == (4, 200000, 200000)
     # Of each step 999 - 100 - 620 - 50 us are its own; of the outer module 620 - 230 - 3 operators.
     assert rows(report, "step") == (4, 3996000, 4 * 229000)
-    assert rows(report, "Net_0") == (4, 4 * 620000, 4 * 90000) and rows(report, "Linear_0") == (4, 4 * 230000, 4 * 30000)
+    assert rows(report, "Net_0") == (4, 4 * 620000, 4 * 90000)
+    assert rows(report, "Linear_0") == (4, 4 * 230000, 4 * 30000)
     assert next(row["kind"] for row in report["spans"] if row["name"] == "Net_0") == "module"
     kinds = {row["name"]: row["kind"] for row in report["spans"]}
     assert (kinds["aten::mm"], kinds["step"], kinds["data"]) == ("operator", "step", "phase")
@@ -127,7 +128,8 @@ def test_rounded_to_microseconds(bench):
 
 
 def test_chrome(bench):
-    made = [{"ph": "B", "name": "out", "ts": 0, "pid": 1, "tid": 1}, {"ph": "B", "name": "in", "ts": 2, "pid": 1, "tid": 1},
+    made = [{"ph": "B", "name": "out", "ts": 0, "pid": 1, "tid": 1},
+            {"ph": "B", "name": "in", "ts": 2, "pid": 1, "tid": 1},
             {"ph": "E", "ts": 5.5, "pid": 1, "tid": 1}, {"ph": "E", "ts": 9, "pid": 1, "tid": 1},
             {"ph": "E", "ts": 10, "pid": 1, "tid": 1}, {"ph": "B", "name": "open", "ts": 11, "pid": 1, "tid": 1},
             {"ph": "b", "cat": "r", "id": "0x1", "name": "request", "ts": 1, "pid": 1},
@@ -152,7 +154,8 @@ def test_chrome(bench):
 
 def test_list_without_its_end(bench):
     """Chrome's list may just stop, as a killed program leaves it."""
-    text = '[{"ph":"X","name":"a","ts":1,"dur":2,"pid":1,"tid":1},\n{"ph":"X","name":"b","ts":5,"dur":2,"pid":1,"tid":1},\n'
+    text = ('[{"ph":"X","name":"a","ts":1,"dur":2,"pid":1,"tid":1},\n'
+            '{"ph":"X","name":"b","ts":5,"dur":2,"pid":1,"tid":1},\n')
     told, _ = imported(bench, text)
     assert told["spans"] == 2 and told["broken"] is None
 

@@ -73,7 +73,8 @@ def test_files(bench):
         kernels = {event["args"]["correlation"]: event for event in events if event["cat"] == "kernel"}
         for event in events:
             if event["cat"] == launches:
-                assert kernels[event["args"]["correlation"]]["args"]["External id"] == event["args"]["External id"] > 0
+                kernel = kernels[event["args"]["correlation"]]
+                assert kernel["args"]["External id"] == event["args"]["External id"] > 0
 
 
 def test_the_way_round(bench):

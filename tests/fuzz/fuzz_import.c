@@ -52,7 +52,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         fd = memfd_create("import", 0);
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     /* Few at a time, so that runs are merged; those go to a file of their own beside the output. */
-    tare__import_options options = {.output = path, .overwrite = true, .input_name = "fuzz", .records_max = 1u << 12};
+    tare__import_options options = {
+        .output = path, .overwrite = true, .input_name = "fuzz", .records_max = 1u << 12};
     if (tare__import(read_piece, &from, &options, &report, &error) == 0)
         analyze(path);
     return 0;

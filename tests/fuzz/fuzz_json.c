@@ -1,4 +1,4 @@
-/* Fuzzes the streaming reader of JSON: any bytes, in pieces of any size, with going on where it is broken. One thread.
+/* Fuzzes the streaming reader of JSON: any bytes, in pieces of any size, going on where it is broken. One thread.
  * Must not know any schema. */
 #include <string.h>
 

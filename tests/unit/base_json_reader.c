@@ -37,9 +37,10 @@ static int64_t read_piece(void *context, void *into, size_t bytes)
 /* All tokens as one line: {k:"s"1tfn}[], and ! where it is broken. */
 static void tokens_of(const char *json, size_t at_once, tare__text *out, uint64_t *broken_at)
 {
-    static const char marks[] = {[TARE__JSON_OBJECT] = '{', [TARE__JSON_END_OBJECT] = '}', [TARE__JSON_ARRAY] = '[',
-                                 [TARE__JSON_END_ARRAY] = ']', [TARE__JSON_TRUE] = 't', [TARE__JSON_FALSE] = 'f',
-                                 [TARE__JSON_NULL] = 'n'};
+    static const char marks[] = {
+        [TARE__JSON_OBJECT] = '{',    [TARE__JSON_END_OBJECT] = '}', [TARE__JSON_ARRAY] = '[',
+        [TARE__JSON_END_ARRAY] = ']', [TARE__JSON_TRUE] = 't',       [TARE__JSON_FALSE] = 'f',
+        [TARE__JSON_NULL] = 'n'};
     piece from = {json, strlen(json), at_once, false};
     tare__json_reader reader;
     tare__json_token token;
@@ -98,10 +99,12 @@ static void test_tokens(void **state)
 static void test_strings(void **state)
 {
     (void)state;
-    expect("\"\\\"\\\\\\/\\n\\t\\u0041\\u00e9\\u20ac\\ud83d\\ude00\"", "\"\"\\/\n\tA\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\"");
-    expect("\"\\ud83d x\"", "\"\xef\xbf\xbd x\"");     /* half a pair */
-    expect("\"\\ud83d\\u0041\"", "\"\xef\xbf\xbd" "A\"");
-    expect("\"a\tb\nc\"", "\"a\tb\nc\"");                /* nobody escaped it */
+    expect("\"\\\"\\\\\\/\\n\\t\\u0041\\u00e9\\u20ac\\ud83d\\ude00\"",
+           "\"\"\\/\n\tA\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\"");
+    expect("\"\\ud83d x\"", "\"\xef\xbf\xbd x\""); /* half a pair */
+    expect("\"\\ud83d\\u0041\"", "\"\xef\xbf\xbd"
+                                 "A\"");
+    expect("\"a\tb\nc\"", "\"a\tb\nc\""); /* nobody escaped it */
     expect("{\"k\\u0065y\": 1}", "{ key:1 } ");
     expect("{\"key\"  : 1}", "{ key:1 } ");
 }
@@ -270,9 +273,9 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tokens),      cmocka_unit_test(test_strings), cmocka_unit_test(test_broken),
-        cmocka_unit_test(test_depth),       cmocka_unit_test(test_long_string), cmocka_unit_test(test_skip),
-        cmocka_unit_test(test_resume),      cmocka_unit_test(test_source_fails), cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_tokens), cmocka_unit_test(test_strings),      cmocka_unit_test(test_broken),
+        cmocka_unit_test(test_depth),  cmocka_unit_test(test_long_string),  cmocka_unit_test(test_skip),
+        cmocka_unit_test(test_resume), cmocka_unit_test(test_source_fails), cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* Tests of the files for TensorBoard: counts equal to the span table's in every kind of trace, names, files that refuse,
- * out of memory at every place. One thread.
+/* Tests of the files for TensorBoard: counts equal to the span table's in every kind of trace, files that refuse, out
+ * of memory at every place. One thread.
  * Must not know how the emitters work. */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -102,7 +102,8 @@ static void counts_are_equal(void **state)
         }
         assert_int_equal(planes, 1);
         if (seen[0] != one->spans + one->restored || seen[1] != seen[0])
-            fail_msg("%s: %llu and %llu spans", one->name, (unsigned long long)seen[0], (unsigned long long)seen[1]);
+            fail_msg("%s: %llu and %llu spans", one->name, (unsigned long long)seen[0],
+                     (unsigned long long)seen[1]);
         clear(&to);
         builder_free(b);
     }

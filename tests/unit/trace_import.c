@@ -57,7 +57,8 @@ static int import(const tare__text *json, const char *path, uint32_t records_max
 {
     tare__error error = {""};
     piece from = {json->data, json->length};
-    tare__import_options options = {.output = path, .overwrite = true, .input_name = "in", .records_max = records_max};
+    tare__import_options options = {
+        .output = path, .overwrite = true, .input_name = "in", .records_max = records_max};
     return tare__import(read_piece, &from, &options, report, &error);
 }
 
@@ -82,13 +83,19 @@ static void write_trace(tare__text *json, unsigned spans)
     for (unsigned i = spans; i-- > 0;) {
         unsigned at = i * 100;
         for (unsigned k = 0; k < 3; k++)
-            tare__text_format(json, "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"op%u\",\"pid\":1,\"tid\":%u,\"ts\":%u,"
-                                    "\"dur\":%u},\n",
-                              (i + k) % 7, 1 + i % 2, at + k * 10, k ? 8 : 90);
-        tare__text_format(json, "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\",\"pid\":0,\"tid\":7,\"ts\":%u,\"dur\":20,"
-                                "\"args\":{\"device\":0,\"stream\":7,\"correlation\":%u}},\n", at + 50, i + 1);
-        tare__text_format(json, "{\"ph\":\"C\",\"name\":\"c\",\"pid\":1,\"tid\":1,\"ts\":%u,\"args\":{\"v\":%u}}%s\n", at, i,
-                          i ? "," : "]");
+            tare__text_format(
+                json,
+                "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"op%u\",\"pid\":1,\"tid\":%u,\"ts\":%u,"
+                "\"dur\":%u},\n",
+                (i + k) % 7, 1 + i % 2, at + k * 10, k ? 8 : 90);
+        tare__text_format(
+            json,
+            "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\",\"pid\":0,\"tid\":7,\"ts\":%u,\"dur\":20,"
+            "\"args\":{\"device\":0,\"stream\":7,\"correlation\":%u}},\n",
+            at + 50, i + 1);
+        tare__text_format(
+            json, "{\"ph\":\"C\",\"name\":\"c\",\"pid\":1,\"tid\":1,\"ts\":%u,\"args\":{\"v\":%u}}%s\n", at,
+            i, i ? "," : "]");
     }
     assert_false(json->failed);
 }
@@ -154,8 +161,8 @@ static void test_deep(void **state)
     path_of(path, "deep.tare");
     tare__text_string(&json, "[");
     for (unsigned i = 0; i < 6000; i++) /* more than a block lists as open */
-        tare__text_format(&json, "%s{\"ph\":\"X\",\"name\":\"f\",\"pid\":1,\"tid\":1,\"ts\":%u,\"dur\":%u}", i ? "," : "", i,
-                          20000 - 2 * i);
+        tare__text_format(&json, "%s{\"ph\":\"X\",\"name\":\"f\",\"pid\":1,\"tid\":1,\"ts\":%u,\"dur\":%u}",
+                          i ? "," : "", i, 20000 - 2 * i);
     tare__text_string(&json, "]");
     assert_int_equal(import(&json, path, 0, &report), 0);
     assert_int_equal(report.spans, 6000);
