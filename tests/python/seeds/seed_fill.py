@@ -1,6 +1,5 @@
 """What stands in for the documents' placeholders: real small models and data of torch where it is installed, and
 plain Python that computes the same where it is not."""
-import ctypes
 import math
 import random
 import time
@@ -11,11 +10,6 @@ except ImportError:
     torch = None
 
 MB = 1024 * 1024
-M_MMAP_THRESHOLD = -3
-# Large blocks are the kernel's again as soon as they are freed, whatever ran before in this process (glibc raises the
-# limit for that by itself): what a document measures as growth must not find room in what is left over.
-if hasattr(ctypes.CDLL(None), "mallopt"):
-    ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, MB)
 INPUTS, CLASSES = 8, 4
 
 

@@ -1,6 +1,8 @@
 """Runs a block of a seed document: its import changed to tare, its placeholders filled, what it prints caught."""
 import ast
 import contextlib
+import ctypes
+import gc
 import importlib
 import io
 import linecache
@@ -49,6 +51,14 @@ class _ToTare(ast.NodeTransformer):
     visit_ClassDef = visit_FunctionDef = _definition
 
 
+def _give_back():
+    """What earlier blocks left over in the heap goes back to the kernel: growth that a document measures must not
+    find room there."""
+    gc.collect()
+    with contextlib.suppress(AttributeError):  # another C library
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 class Done:
     """A block that has run: what it printed, and by item the names it left behind."""
 
@@ -85,6 +95,7 @@ class Snippet:
         space = {name: getattr(tare, name) for name in (*IMPORTED.get(self.block.document, ()), *ours)}
         space.update(names, __name__="snippet", __file__=str(path))
         out = io.StringIO()
+        _give_back()
         with contextlib.redirect_stdout(out), self.inside():
             exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), space)
         return Done(space, out.getvalue())
