@@ -159,8 +159,10 @@ static PyObject *stop(PyObject *module, PyObject *nothing)
         Py_RETURN_NONE;
     atomic_store(&ends, true);
     ticking = 0;
-    Py_BEGIN_ALLOW_THREADS pthread_join(ticker, NULL);
-    Py_END_ALLOW_THREADS Py_RETURN_NONE;
+    Py_BEGIN_ALLOW_THREADS
+    pthread_join(ticker, NULL);
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
 }
 
 PyDoc_STRVAR(here_doc,

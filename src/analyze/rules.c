@@ -86,6 +86,7 @@ const rule_pair tare__rule_pairs[] = {
     {"loader-bound", "operation", false},
     {"loader-bound", "step-variance", false},
     {"loader-bound", "shared-machine", false},
+    {"sync-points", "operation", false},
     {"sync-points", "gpu-underused", false},
     {"sync-points", "gpu-idle-gaps", false},
     {"small-operators", "one-core", false},
