@@ -102,4 +102,4 @@ def test_steps_and_epochs(bench, name, callback):
     assert {"forward", "backward", "optimizer"} <= inside
     if name == "accelerate" and callback:
         loss, = [row for row in report.counters if row.name == "loss"]
-        assert loss.values == 8
+        assert loss.count == 8
