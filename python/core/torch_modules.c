@@ -3,6 +3,7 @@
  * Open calls are the thread's own; names are shared, with the interpreter's lock. Must not know what a model is. */
 #include "torch.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,10 +15,29 @@ typedef struct open_call {
     tare_site *site; /* NULL: it has no name */
 } open_call;
 
-static __thread struct {
+typedef struct calls {
     uint32_t depth;
     open_call open[DEEPEST];
-} mine __attribute__((tls_model("initial-exec")));
+} calls;
+
+/* A pointer: room for thread-local data that is there from the start is scarce. Freed with its thread. */
+static __thread calls *mine __attribute__((tls_model("initial-exec")));
+static pthread_key_t at_thread_end;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void make_key(void)
+{
+    pthread_key_create(&at_thread_end, free);
+}
+
+static calls *make_calls(void)
+{
+    mine = calloc(1, sizeof *mine);
+    pthread_once(&once, make_key);
+    pthread_setspecific(at_thread_end, mine);
+    return mine;
+}
+
 
 static PyObject
     *name_parts; /* name_parts(module): calls torch_module_named for it and all below; NULL: no names */
@@ -56,7 +76,10 @@ static PyObject *forward_begin(PyObject *self, PyObject *module)
     (void)self;
     torch_phase now = tare__torch_phase_now();
     bool outermost = now == NO_PHASE || now == OPTIMIZER;
-    if (__builtin_expect((!outermost && !name_parts) || mine.depth == DEEPEST, 1))
+    if (__builtin_expect(!outermost && !name_parts, 1))
+        Py_RETURN_FALSE;
+    calls *all = mine ? mine : make_calls();
+    if (!all || all->depth == DEEPEST)
         Py_RETURN_FALSE;
     open_call call = {false, NULL};
     if (outermost) {
@@ -69,15 +92,15 @@ static PyObject *forward_begin(PyObject *self, PyObject *module)
         tare__py_stack_begin(call.site, Py_None);
     if (!call.phase && !call.site)
         Py_RETURN_FALSE;
-    mine.open[mine.depth++] = call;
+    all->open[all->depth++] = call;
     Py_RETURN_TRUE;
 }
 
 static PyObject *forward_end(PyObject *self, PyObject *nothing)
 {
     (void)self, (void)nothing;
-    if (mine.depth) {
-        open_call call = mine.open[--mine.depth];
+    if (mine && mine->depth) {
+        open_call call = mine->open[--mine->depth];
         if (call.site)
             tare__py_stack_end(call.site);
         if (call.phase)
