@@ -1,7 +1,8 @@
 """`tare report --tensorboard`: the files are opened by the programs they are for, which must see what we see.
 
-The readers live in an environment of their own (TARE_READERS names its interpreter; else build/readers/bin/python):
-torch-tb-profiler 0.4.3, HolisticTraceAnalysis, xprof. Where one is not installed, its test is skipped."""
+The readers live in environments of their own: torch-tb-profiler 0.4.3 and HolisticTraceAnalysis in one (TARE_READERS
+names its interpreter; else build/readers/bin/python), xprof in another (TARE_XPROF; else build/xprof/bin/python). Where
+one is not installed, its test is skipped."""
 import json
 import os
 import pathlib
@@ -13,6 +14,7 @@ import kineto
 from conftest import PATIENCE, ROOT, Bench
 
 READERS = os.environ.get("TARE_READERS", str(ROOT / "build" / "readers" / "bin" / "python"))
+XPROF = os.environ.get("TARE_XPROF", str(ROOT / "build" / "xprof" / "bin" / "python"))
 SCRIPT = pathlib.Path(__file__).with_name("tensorboard_readers.py")
 STEP_US = kineto.STEP_US - 1
 
@@ -35,11 +37,12 @@ def gpu_trace(bench):
 
 
 def seen_by(reader, module, folder):
-    if not os.path.exists(READERS):
-        pytest.skip(f"there is no environment with readers ({READERS})")
-    if subprocess.run([READERS, "-c", f"import importlib.util as u; exit(not u.find_spec('{module}'))"]).returncode:
-        pytest.skip(f"{module} is not installed for {READERS}")
-    done = subprocess.run([READERS, SCRIPT, reader, folder], capture_output=True, text=True, timeout=5 * PATIENCE)
+    python = XPROF if reader == "xprof" else READERS
+    if not os.path.exists(python):
+        pytest.skip(f"there is no environment with {module} ({python})")
+    if subprocess.run([python, "-c", f"import importlib.util as u; exit(not u.find_spec('{module}'))"]).returncode:
+        pytest.skip(f"{module} is not installed for {python}")
+    done = subprocess.run([python, SCRIPT, reader, folder], capture_output=True, text=True, timeout=5 * PATIENCE)
     lines = [line for line in done.stdout.splitlines() if line.startswith("SEEN ")]
     assert done.returncode == 0 and lines, done.stderr[-3000:]
     return json.loads(lines[0][5:])
