@@ -251,24 +251,38 @@ def test_a_limit_that_is_not_hit(bench, slowed):
     assert "cpu-throttled" not in run(bench, slowed, TROUBLE, "rest", 1500)
 
 
-def test_others_on_the_machine(bench, slowed):
-    """The program gets what others leave: next to nothing."""
-    slowed.set("cpu.shares", "cpu.weight", 2 if slowed.version == 1 else 1)
+def beside_others(bench, group):
     others = [subprocess.Popen([TROUBLE, "spin", "60000", "1"]) for _ in range(3 * CORES)]
     try:
-        found = run(bench, slowed, TROUBLE, "spin", 2000, 1)
+        return run(bench, group, TROUBLE, "spin", 2000, 1)
     finally:
         for other in others:
             other.kill()
             other.wait()
-    if not found.metric("pressure.cpu", "system") and not found.metric("pressure.cpu", "container"):
-        pytest.skip("this kernel keeps no account of pressure")
-    looks = [row["samples"] for row in found.metric("threads.running", "tree")]
-    if not looks or looks[0] < 8: # it gets what others leave, too
-        pytest.skip(f"the collector was kept from looking: {looks} looks")
-    if found.report["usage"]["cores_mean"] > 0.6:
-        pytest.skip("this machine's scheduler gave it a CPU all the same")
-    assert found["shared-machine"]["gain"] > 0.2, found.told()
+
+
+def test_others_on_the_machine(bench, slowed):
+    """The program gets what others leave: next to nothing. So does the collector, and it may see too little of it to
+    say so: one run of four in which it does is enough."""
+    slowed.set("cpu.shares", "cpu.weight", 2 if slowed.version == 1 else 1)
+    why = set()
+    for _ in range(4):
+        found = beside_others(bench, slowed)
+        looks = [row["samples"] for row in found.metric("threads.running", "tree")]
+        if not found.metric("pressure.cpu", "system") and not found.metric("pressure.cpu", "container"):
+            pytest.skip("this kernel keeps no account of pressure")
+        if not looks or looks[0] < 8:
+            why.add("the collector was kept from looking")
+        elif found.report["usage"]["cores_mean"] > 0.6:
+            why.add("this machine's scheduler gave it a CPU all the same")
+        elif "shared-machine" in found.ids:
+            assert found["shared-machine"]["gain"] > 0.2, found.told()
+            return
+        else:
+            why.add("")
+    if "" not in why:
+        pytest.skip("; ".join(sorted(why)))
+    pytest.fail(f"not found: {found.told()}")
 
 
 # ---- disks ----
