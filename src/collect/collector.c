@@ -148,7 +148,8 @@ static void end_source(tare__collector *collector, uint32_t index)
     collector->sources[index] = collector->sources[--collector->source_count];
 }
 
-/* For --last: takes out what is older than the window, at the end exactly, before that when it pays. */
+/* For --last: takes out what is older than the window, at the end exactly, before that when it pays. The window ends
+ * with the newest block, not now: a collector that comes late to the end must not take all of it for old. */
 static void rotate(tare__collector *collector, bool final)
 {
     tare__writer *writer = &collector->writer;
@@ -162,7 +163,10 @@ static void rotate(tare__collector *collector, bool final)
     double window = (double)collector->last_ns * ticks / (double)(beat.monotonic_ns - collector->started_ns + 1);
     if (ticks <= window)
         return;
-    uint64_t before = beat.ticks - (uint64_t)window, stale = 0, fresh = 0;
+    uint64_t newest = 0, stale = 0, fresh = 0;
+    for (size_t i = 0; i < writer->entry_count; i++)
+        newest = writer->entries[i].last_ticks > newest ? writer->entries[i].last_ticks : newest;
+    uint64_t before = newest > (uint64_t)window ? newest - (uint64_t)window : 0;
     for (size_t i = 0; i < writer->entry_count; i++)
         *(writer->entries[i].last_ticks < before ? &stale : &fresh) += writer->entries[i].bytes;
     if (final || (stale > fresh && stale > (1u << 20)))

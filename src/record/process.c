@@ -30,7 +30,7 @@
 #define TMPFS_MAGIC 0x01021994
 
 tare__process *tare__here;
-tare__session_page *tare__session;
+_Atomic(tare__session_page *) tare__session;
 char tare__session_folder[TARE__PATH_BYTES];
 
 /* Address space for the largest ring, reserved once and never given back: a thread that was stopped half
@@ -228,7 +228,7 @@ void tare__count_homeless(bool span)
     tare__ring *ring = here ? here->ring : NULL;
     if (ring)
         atomic_fetch_add(span ? &ring->homeless_spans : &ring->homeless_others, 1);
-    else if (tare__session)
+    else if (tare__in_session())
         atomic_fetch_add(span ? &early_spans : &early_others, 1);
 }
 
@@ -243,7 +243,7 @@ static void refuse(int status)
 tare__ring *tare__process_join(void)
 {
     tare__process *here = tare__here;
-    if (!here || !tare__session)
+    if (!here || !tare__in_session())
         return NULL;
     uint32_t state = atomic_load_explicit(&here->state, memory_order_acquire);
     if (TARE__LIKELY(state == TARE__PROCESS_JOINED))
@@ -292,6 +292,8 @@ tare__growth tare__process_grow(void)
     tare__process *here = tare__here;
     tare__ring *ring = here->ring;
     uint32_t idle = 0;
+    if (!tare__in_session())
+        return TARE__FULL_GROWN;
     if (!atomic_compare_exchange_strong(&ring->growing, &idle, 1))
         return wait_for_growth(ring) ? TARE__GROWN : TARE__GROWS_NOW;
     uint32_t count = atomic_load(&ring->chunk_count);
@@ -320,8 +322,7 @@ void tare__process_leave(void)
     if (!here || atomic_load(&here->state) != TARE__PROCESS_JOINED)
         return;
     atomic_store(&here->ring->closed, 1);
-    __atomic_store_n(&here->ring, NULL, __ATOMIC_RELEASE);
     atomic_store(&here->state, TARE__PROCESS_FRESH);
-    /* Private memory in its place: whoever still writes there harms nobody. */
+    /* Private memory in its place: whoever is still there, on the slow way too, finds no chunk and harms nobody. */
     mmap(region, region_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
 }

@@ -4,6 +4,7 @@
 #ifndef TARE_RECORD_H
 #define TARE_RECORD_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -102,7 +103,7 @@ typedef struct tare__process {
 } tare__process;
 
 extern tare__process *tare__here;          /* on a page that fork wipes; NULL: never had a session */
-extern tare__session_page *tare__session;  /* NULL: none */
+extern _Atomic(tare__session_page *) tare__session; /* of the session, or of the last one: others may be looking at it */
 extern char tare__session_folder[TARE__PATH_BYTES]; /* kept over fork, for the child to join by */
 extern _Atomic uint32_t tare__modes;       /* TARE__MODE_ bits; the gate follows from them */
 
@@ -113,6 +114,11 @@ enum {
     TARE__MODE_FORWARD = 8 /* another copy of the library is the home of the state */
 };
 void tare__modes_set(uint32_t set, uint32_t clear);
+
+static inline bool tare__in_session(void)
+{
+    return atomic_load_explicit(&tare__modes, memory_order_acquire) & TARE__MODE_SESSION;
+}
 
 /* True when there is something to record to. The gate starts at 2, so that events before any constructor
  * has run find out by themselves. */

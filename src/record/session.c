@@ -123,8 +123,6 @@ void tare__session_detach(void)
 {
     tare__modes_set(0, TARE__MODE_SESSION | TARE__MODE_PAUSED);
     tare__process_leave();
-    /* The page stays mapped: a thread on the slow way may be looking at it. */
-    tare__session = NULL;
 }
 
 /* A program of a session whose libtare is of another ABI is not recorded, and the session is told. */
@@ -313,6 +311,5 @@ TARE_API const char *tare_output(void)
     tare__find_out();
     if (tare__forward)
         return tare__forward->output();
-    tare__session_page *session = tare__session;
-    return session ? session->trace : own_trace;
+    return tare__in_session() ? tare__session->trace : own_trace;
 }
