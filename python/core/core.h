@@ -52,4 +52,7 @@ tare__py_task *tare__py_task_now(void);
 void tare__py_task_begin(tare__py_task *task, tare_site *site, PyObject *owner);
 bool tare__py_task_end(tare__py_task *task, tare_site *site); /* false: not begun by this task */
 
+/* The program tells its steps and epochs itself: those found by watching torch end, and no more are made up. */
+void tare__torch_steps_told(void);
+
 #endif

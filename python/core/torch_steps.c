@@ -13,7 +13,7 @@ static tare_site index_site = {0, "index", NULL, 0, TARE_KIND_NUMBER, 1, 0};
 
 static struct {
     bool set_up;
-    bool handed_over;     /* a framework's callback tells steps and epochs */
+    bool handed_over;     /* the program, or a framework's callback, tells steps and epochs */
     unsigned long thread; /* that trains; 0: none yet */
     bool step_open, epoch_open;
     bool expected;  /* the epoch of a loader whose first batch was asked for before anything trained */
@@ -398,20 +398,30 @@ static PyObject *finish(PyObject *module, PyObject *nothing)
 }
 
 /* What is open ends: from here on somebody else tells, or nobody. */
+void tare__torch_steps_told(void)
+{
+    if (loop.handed_over)
+        return;
+    if (ours()) {
+        tare__torch_phase_end_all();
+        if (loop.step_open && !loop.epoch_open)
+            end_step();
+        end_epoch();
+    }
+    loop.handed_over = true;
+}
+
 static PyObject *hand_over(PyObject *module, PyObject *object)
 {
     (void)module;
     int yes = PyObject_IsTrue(object);
     if (yes < 0)
         return NULL;
-    if (yes && ours()) {
-        tare__torch_phase_end_all();
-        if (loop.step_open && !loop.epoch_open)
-            end_step();
-        end_epoch();
-    }
+    bool before = loop.handed_over;
+    if (yes)
+        tare__torch_steps_told();
     loop.handed_over = yes;
-    Py_RETURN_NONE;
+    return PyBool_FromLong(before);
 }
 
 /* A child of the training process: a loader's worker, or a program of its own. */
@@ -434,7 +444,7 @@ static PyMethodDef functions[] = {
     {"torch_counts", counts, METH_NOARGS, "torch_counts()\n--\n\n(steps, epochs) that have ended."},
     {"torch_finish", finish, METH_NOARGS, "torch_finish()\n--\n\nThe program ends."},
     {"torch_hand_over", hand_over, METH_O,
-     "torch_hand_over(yes)\n--\n\nSteps and epochs are told by a framework's callback."},
+     "torch_hand_over(yes)\n--\n\nSteps and epochs are told by somebody else. Returns whether they were."},
     {"torch_forked", forked, METH_NOARGS, "torch_forked()\n--\n\nThis is a child now."},
     {NULL, NULL, 0, NULL},
 };

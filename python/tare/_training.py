@@ -62,13 +62,8 @@ class Work:
                 self.optimizer.step()
                 self.optimizer.zero_grad(set_to_none=True)
 
-    def train(self, loader: Any, limit: int) -> Dict[str, Any]:
-        """The measured steps."""
-        if self.step_fn is None:
-            self.model.train()
-            if self.optimizer is not None:
-                self.optimizer.zero_grad(set_to_none=True)
-        iterator, done = iter(loader), 0
+    def _steps(self, iterator: Any, limit: int) -> int:
+        done = 0
         while done < limit:
             try:
                 with self._block("data_loading"):
@@ -83,6 +78,19 @@ class Work:
                 _core.step_end()
             self.samples += _torchstate.samples_in(batch) or 0
             done += 1
+        return done
+
+    def train(self, loader: Any, limit: int) -> Dict[str, Any]:
+        """The measured steps."""
+        if self.step_fn is None:
+            self.model.train()
+            if self.optimizer is not None:
+                self.optimizer.zero_grad(set_to_none=True)
+        told_before = _core.torch_hand_over(True)  # the steps are ours to tell, not to be found
+        try:
+            done = self._steps(iter(loader), limit)
+        finally:
+            _core.torch_hand_over(told_before)
         _torchstate.synchronize(self.device)  # once, after the last step: its device time is known then
         if not done:
             raise ValueError("the loader has no batches")

@@ -152,8 +152,8 @@ def found_of(batches, epoch_seconds):
     """What is found of batches and one epoch that took these seconds."""
     monitor = tare.EpochPerformanceMonitor()
     monitor._batches = types.SimpleNamespace(count=len(batches), total=sum(batches), first=batches[0],
-                                             min=min(batches), max=max(batches))
-    monitor._epochs = types.SimpleNamespace(count=1, total=epoch_seconds, open=False)
+                                             min=min(batches), max=max(batches), mean=sum(batches) / len(batches))
+    monitor._epochs = types.SimpleNamespace(count=1, total=epoch_seconds, mean=epoch_seconds, open=False)
     return {one.kind: one for one in monitor.bottlenecks()}
 
 
