@@ -1,5 +1,6 @@
 """What the end-to-end tests share: running `tare`, reading what it wrote, what must hold for any trace."""
 import collections
+import contextlib
 import json
 import os
 import pathlib
@@ -75,10 +76,11 @@ class Bench:
         process = self.start(*command, **options)
         try:
             out, err = process.communicate(text_in, timeout=timeout)
-        except subprocess.TimeoutExpired:
+        except subprocess.TimeoutExpired as hangs:
             process.kill()
-            process.communicate()
-            raise
+            with contextlib.suppress(subprocess.TimeoutExpired):  # what it started may hold the pipes for ever
+                process.communicate(timeout=5)
+            raise hangs
         return Done(process, out or "", err or "")
 
     def tare(self, *words, **options):

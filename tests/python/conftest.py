@@ -1,5 +1,6 @@
 """What the Python tests share. They run on an installed package: in the interpreter's environment, or in the folder
 that TARE_PYTHON_SITE names."""
+import contextlib
 import os
 import subprocess
 import sys
@@ -54,10 +55,11 @@ class Bench:
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         try:
             out, err = process.communicate(text_in, timeout=PATIENCE)
-        except subprocess.TimeoutExpired:
+        except subprocess.TimeoutExpired as hangs:
             process.kill()
-            process.communicate()
-            raise
+            with contextlib.suppress(subprocess.TimeoutExpired):  # what it started may hold the pipes for ever
+                process.communicate(timeout=5)
+            raise hangs
         done = Done(process, out, err)
         assert status is None or done.status == status, (words, done.status, out[-2000:], err[-4000:])
         return done
