@@ -18,8 +18,8 @@ ROUNDS_AT_MOST = 2
 
 def figures(figure, recorder, quick):
     """(figures, what measures them), in order."""
-    rounds = 3 if quick else 9
-    cpu, forks = (300, 300) if quick else (3000, 4000)
+    rounds = 3 if quick else 7
+    cpu, forks = (300, 300) if quick else (2000, 3000)
     costs = [
         (figure("default `tare run`, CPU-bound on one thread, added", "%", 1),
          program("busy", "cpu", cpu, 1)),
