@@ -2,16 +2,15 @@
 # trains: bare, with Tare and with torch.profiler in turn, a few steps each, in one process that records.
 # One thread. Must not know how operators are recorded.
 """usage: python bench/python_torch_ops.py"""
-import importlib.util
 import json
 import os
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 
 import rows
+import training
 from figures import Figure
 
 TURNS, STEPS = (4, 6) if rows.QUICK else (12, 10)
@@ -20,24 +19,6 @@ MODES = ("bare", "tare", "torch")
 
 
 # ---- the program that trains -------------------------------------------------------------------------------------
-
-def small_transformer():
-    import torch
-    torch.manual_seed(0)
-    torch.set_num_threads(1)
-    layer = torch.nn.TransformerEncoderLayer(128, 4, 256, dropout=0.0, batch_first=True)
-    body = torch.nn.TransformerEncoder(layer, 4, enable_nested_tensor=False)
-    head = torch.nn.Linear(128, 10)
-    optimizer = torch.optim.AdamW([*body.parameters(), *head.parameters()])
-    batch, labels = torch.randn(8, 32, 128), torch.randint(0, 10, (8,))
-
-    def step():
-        loss = torch.nn.functional.cross_entropy(head(body(batch).mean(1)), labels)
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-    return step
-
 
 def timed(step):
     """CPU seconds of each step: all of it is one thread's, and others on the machine do not count."""
@@ -83,7 +64,7 @@ def nothing_seen():
 
 
 def train():
-    step = small_transformer()
+    step = training.same_batch()
     seen = nothing_seen()
     times = {mode: [] for mode in MODES}
     for _ in range(5):
@@ -183,18 +164,5 @@ def figures(folder):
     return [ratio, counts, away, smaller, faster]
 
 
-def main():
-    if sys.argv[1:] == ["train"]:
-        train()
-        return
-    if not importlib.util.find_spec("torch"):
-        absent = Figure("operators of torch", "")
-        absent.reason = "torch is not installed"
-        rows.show([absent])
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        rows.show(figures(folder))
-
-
 if __name__ == "__main__":
-    main()
+    training.main(Figure("operators of torch", ""), train, figures)

@@ -2,16 +2,15 @@
 # and steps cost.
 # One thread. Must not know how phases are found.
 """usage: python bench/python_torch_phases.py"""
-import importlib.util
 import json
 import os
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 
 import rows
+import training
 from figures import Figure
 
 PAIRS, STEPS = (3, 60) if rows.QUICK else (10, 200)
@@ -23,19 +22,11 @@ def train():
     """CPU seconds of the process for each step: its one busy thread, and whatever Tare adds beside it."""
     import torch
     from torch.utils.data import DataLoader, TensorDataset
-    torch.manual_seed(0)
-    torch.set_num_threads(1)
-    layer = torch.nn.TransformerEncoderLayer(128, 4, 256, dropout=0.0, batch_first=True)
-    body = torch.nn.TransformerEncoder(layer, 4, enable_nested_tensor=False)
-    head = torch.nn.Linear(128, 10)
-    optimizer = torch.optim.AdamW([*body.parameters(), *head.parameters()])
+    step = training.transformer()
     data = TensorDataset(torch.randn(8 * STEPS, 32, 128), torch.randint(0, 10, (8 * STEPS,)))
     times, from_s = [], time.process_time()
     for batch, labels in DataLoader(data, batch_size=8):
-        loss = torch.nn.functional.cross_entropy(head(body(batch).mean(1)), labels)
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
+        step(batch, labels)
         to_s = time.process_time()
         times.append(to_s - from_s)
         from_s = to_s
@@ -74,18 +65,5 @@ def figures(folder):
     return [cost]
 
 
-def main():
-    if sys.argv[1:] == ["train"]:
-        train()
-        return
-    if not importlib.util.find_spec("torch"):
-        absent = Figure("torch: phases and steps, over bare", "%", 1.5)
-        absent.reason = "torch is not installed"
-        rows.show([absent])
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        rows.show(figures(folder))
-
-
 if __name__ == "__main__":
-    main()
+    training.main(Figure("torch: phases and steps, over bare", "%", 1.5), train, figures)

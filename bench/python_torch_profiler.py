@@ -11,26 +11,10 @@ import time
 import warnings
 
 import rows
+import training
 from figures import Figure
 
 ROUNDS, STEPS, BLOCKS = (3, 10, 2000) if rows.QUICK else (9, 40, 20000)
-
-
-def training():
-    import torch
-    torch.manual_seed(0)
-    torch.set_num_threads(1)
-    layer = torch.nn.TransformerEncoderLayer(64, 4, 128, dropout=0.0, batch_first=True)
-    body, head = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False), torch.nn.Linear(64, 10)
-    optimizer = torch.optim.AdamW([*body.parameters(), *head.parameters()])
-    batch, labels = torch.randn(4, 16, 64), torch.randint(0, 10, (4,))
-
-    def step():
-        loss = torch.nn.functional.cross_entropy(head(body(batch).mean(1)), labels)
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-    return step
 
 
 def profiled(module, step):
@@ -60,7 +44,7 @@ def measure(figures, folder):
 
     import tare.profiler as ours
     table, file, blocks = figures
-    step = training()
+    step = training.same_batch(width=64, layers=2, samples=4, length=16)
     step()
     for number in range(ROUNDS + 1):
         (other, their_s), (own, own_s) = profiled(theirs, step), profiled(ours, step)
