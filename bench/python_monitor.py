@@ -6,7 +6,7 @@ import tempfile
 import peers
 import rows
 from figures import Figure
-from timing import around_nothing, around_work, seconds
+from timing import around_nothing, around_work, in_turn, seconds
 
 ROUNDS, NUMBER = (5, 10000) if rows.QUICK else (15, 50000)
 
@@ -38,15 +38,18 @@ class Rows:
         self.full.add(around_work('full.track("x", aggregate=True)', names, NUMBER // 5) * 1e6)
         self.shared.add(around_nothing('full.track("x", aggregate=True)', names, NUMBER) * 1e6)
         self.listed.add(around_work('full.track("y")', names, NUMBER // 5) * 1e6)
-        self.same.add(around_work('same.block("x", True)', names, NUMBER // 5) * 1e6)
         self.batch.add(seconds("epoch.on_batch_start(9); epoch.on_batch_end(9)", names, NUMBER) * 1e6)
         if names["by_psutil"]:
             self.peers(names)
+        else:
+            self.same.add(around_work('same.block("x", True)', names, NUMBER // 5) * 1e6)
 
     def peers(self, names):
-        each, same = around_work('by_psutil("x")', names, NUMBER // 50) * 1e6, self.same.values[-1]
+        blocks = [('same.block("x", True)', NUMBER // 5), ('by_psutil("x")', NUMBER // 50), ('by_kept("x")', NUMBER // 50)]
+        same, each, kept = (1e6 * one for one in in_turn(blocks, names))
+        self.same.add(same)
         self.tracker.add(each / same, f"{each:.1f} to {same:.2f} µs in the last round")
-        self.kept.add(around_work('by_kept("x")', names, NUMBER // 50) * 1e6 / same)
+        self.kept.add(kept / same)
         self.against_track.add(each / self.full.values[-1])
         self.empty.add(around_nothing('by_psutil("x")', names, NUMBER // 50) * 1e6 / self.shared.values[-1])
 

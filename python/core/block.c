@@ -142,7 +142,6 @@ static void read_begin(tare__py_open *open, const tare__py_recorder *recorder, u
 {
     if (recorder->system)
         tare__py_machine_recent(&open->machine, recorder->system);
-    open->started = tare__py_unix_time();
     open->rss = 0;
     if (recorder->memory) {
         tare__py_memory memory = tare__py_memory_now(now, recorder->peak);
@@ -156,6 +155,7 @@ static void read_begin(tare__py_open *open, const tare__py_recorder *recorder, u
         open->cpu = tare__py_thread_cpu_ns();
     }
     open->start = tare__py_clock_ns();
+    tare__py_memory_read_at(open->start);
 }
 
 static PyObject *enter(PyObject *object, PyObject *nothing)
@@ -259,7 +259,7 @@ static void fill(tare__py_result *result, const tare__py_open *open, const block
     result->thread = open->thread;
     result->self_ns = open->self_ns;
     result->own_ns = open->own_ns;
-    result->started = open->started;
+    result->started = tare__py_unix_time(open->start);
     result->samples = isnan(self->samples) ? open->counted : self->samples;
     result->depth = open->depth;
     result->failed = failed;
@@ -330,6 +330,7 @@ static PyObject *leave(PyObject *object, PyObject *const *arguments, Py_ssize_t 
     give(open);
     int status = store(result, lane, self);
     lane->changed = tare__py_clock_ns();
+    tare__py_memory_read_at(lane->changed);
     if (below)
         below->own_ns += lane->changed - now;
     self->recorder->own_ns += lane->changed - now;

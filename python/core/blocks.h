@@ -64,7 +64,7 @@ typedef struct tare__py_open {
     tare__py_lane *lane;
     uint64_t start, self_ns, own_ns, cpu, process_cpu, rss;
     unsigned long thread;
-    double started, counted; /* counted: samples, NaN for none */
+    double counted; /* samples; NaN: none */
     tare__py_machine machine;
     tare__py_peak peak;
     uint32_t depth;
@@ -97,6 +97,7 @@ struct tare__py_recorder {
     PyObject_HEAD
     PyObject *names;      /* name to tare__py_named, the first NAMES_MAX */
     tare__py_named *rest; /* all other names; NULL: none yet */
+    tare__py_named *last; /* asked for, of names: borrowed from there; NULL: none */
     tare__py_lane *lanes;
     tare__py_result **ring;
     uint64_t finished; /* put into the ring, ever; the newest `keep` are there */

@@ -24,7 +24,16 @@ static uint64_t clock_of(clockid_t clock)
 uint64_t tare__py_clock_ns(void) { return clock_of(CLOCK_MONOTONIC); }
 uint64_t tare__py_thread_cpu_ns(void) { return clock_of(CLOCK_THREAD_CPUTIME_ID); }
 uint64_t tare__py_process_cpu_ns(void) { return clock_of(CLOCK_PROCESS_CPUTIME_ID); }
-double tare__py_unix_time(void) { return (double)clock_of(CLOCK_REALTIME) / 1e9; }
+
+double tare__py_unix_time(uint64_t clock_ns)
+{
+    static uint64_t offset, at_ns;
+    if (!offset || clock_ns - at_ns > 1000000000u) {
+        at_ns = clock_of(CLOCK_MONOTONIC);
+        offset = clock_of(CLOCK_REALTIME) - at_ns;
+    }
+    return (double)(clock_ns + offset) / 1e9;
+}
 
 /* ---- descriptors of /proc/self, which are those of the process that opened them ---------------------------- */
 
@@ -88,20 +97,26 @@ static void look_for_fork(void)
 
 /* ---- resident memory ------------------------------------------------------------------------------------- */
 
-/* "765 446 417 5 0 123 0\n": the second number, in pages. Strict, so that another file is not believed. */
-static uint64_t second_of_seven(const char *text, ssize_t n)
+/* The number at *text and the space after it; 0 where there is something else. */
+static uint64_t number_at(const char **text)
 {
-    uint64_t second = 0;
-    int numbers = 0;
-    for (ssize_t i = 0; i < n; i++) {
-        if (text[i] == ' ' || text[i] == '\n')
-            numbers++;
-        else if (text[i] < '0' || text[i] > '9')
-            return 0;
-        else if (numbers == 1)
-            second = second * 10 + (uint64_t)(text[i] - '0');
-    }
-    return numbers == 7 ? second : 0;
+    uint64_t number = 0;
+    const char *at = *text;
+    for (; *at >= '0' && *at <= '9'; at++)
+        number = number * 10 + (uint64_t)(*at - '0');
+    *text = at + 1;
+    return *at == ' ' ? number : 0;
+}
+
+/* "765 446 417 5 0 123 0\n": the second number, in pages. Strict, so that another file is not believed. */
+static uint64_t second_of_seven(char *text, ssize_t n)
+{
+    if (n < 14 || text[n - 1] != '\n' || text[n - 2] != '0' || text[n - 3] != ' ')
+        return 0;
+    text[n - 1] = 0;
+    const char *at = text;
+    uint64_t size = number_at(&at), second = number_at(&at);
+    return size >= second ? second : 0;
 }
 
 uint64_t tare__py_rss(void)
@@ -181,6 +196,7 @@ static struct {
     uint64_t at_ns;
     pthread_t thread;
     bool peak;
+    bool fresh; /* its instant is not known yet */
 } recent;
 
 tare__py_memory tare__py_memory_now(uint64_t now_ns, bool peak)
@@ -192,8 +208,16 @@ tare__py_memory tare__py_memory_now(uint64_t now_ns, bool peak)
     recent.memory.mark = peak ? high_water(recent.memory.rss) : 0;
     recent.thread = thread;
     recent.peak = peak;
-    recent.at_ns = tare__py_clock_ns();
+    recent.at_ns = now_ns;
+    recent.fresh = true;
     return recent.memory;
+}
+
+void tare__py_memory_read_at(uint64_t clock_ns)
+{
+    if (recent.fresh)
+        recent.at_ns = clock_ns;
+    recent.fresh = false;
 }
 
 /* 0, or an errno. Descriptors may be short for a moment: each time is a new attempt. */

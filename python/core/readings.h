@@ -10,7 +10,8 @@
 uint64_t tare__py_clock_ns(void);       /* monotonic */
 uint64_t tare__py_thread_cpu_ns(void);  /* CPU time of the calling thread */
 uint64_t tare__py_process_cpu_ns(void); /* CPU time of all threads of the process */
-double tare__py_unix_time(void);        /* seconds, as time.time() */
+/* An instant of the monotonic clock in seconds, as time.time(); a clock that is set is noticed within a second. */
+double tare__py_unix_time(uint64_t clock_ns);
 /* Resident memory in bytes; 0: it could not be read (nothing that runs has none). */
 uint64_t tare__py_rss(void);
 
@@ -23,6 +24,8 @@ typedef struct tare__py_memory {
     uint64_t mark; /* 0: not asked for */
 } tare__py_memory;
 tare__py_memory tare__py_memory_now(uint64_t now_ns, bool peak);
+/* What was read in this call of the caller is as old as this instant: clocks are not read twice for it. */
+void tare__py_memory_read_at(uint64_t clock_ns);
 
 /* The largest resident memory between open and close, by the kernel's high-water mark, which there is once a
  * process: it is reset when a peak is opened, after what it said was given to all the open ones. A mark that is

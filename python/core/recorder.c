@@ -65,8 +65,14 @@ static tare__py_named *named_rest(tare__py_recorder *self)
 
 tare__py_named *tare__py_recorder_named(tare__py_recorder *self, PyObject *name)
 {
+    if (self->last && self->last->name == name) { /* mostly the same constant of the same loop */
+        Py_INCREF((PyObject *)self->last);
+        return self->last;
+    }
     PyObject *known = PyDict_GetItemWithError(self->names, name);
     Py_XINCREF(known);
+    if (known)
+        self->last = (tare__py_named *)known;
     if (known || PyErr_Occurred())
         return (tare__py_named *)known;
     if (PyDict_Size(self->names) >= TARE__PY_NAMES_MAX)
@@ -253,6 +259,7 @@ static PyObject *clear(PyObject *object, PyObject *nothing)
     tare__py_recorder *self = (tare__py_recorder *)object;
     self->generation++;
     clear_kept(self);
+    self->last = NULL;
     PyDict_Clear(self->names);
     Py_CLEAR(self->rest);
     for (tare__py_lane *lane = self->lanes; lane; lane = lane->next_of_recorder)
@@ -311,6 +318,7 @@ static void drop(PyObject *object)
     tare__py_recorder *self = (tare__py_recorder *)object;
     tare__py_lanes_drop(self);
     clear_kept(self);
+    self->last = NULL;
     Py_CLEAR(self->names);
     Py_CLEAR(self->rest);
     Py_TYPE(object)->tp_free(object);
