@@ -36,8 +36,8 @@ def same_batch(width=128, layers=4, samples=8, length=32):
 
 def main(absent, train, figures):
     """With the word `train` the program itself; else its figures, or the one that says why there are none."""
-    if sys.argv[1:] == ["train"]:
-        train()
+    if sys.argv[1:2] == ["train"]:
+        train(*sys.argv[2:])
     elif not importlib.util.find_spec("torch"):
         absent.reason = "torch is not installed"
         rows.show([absent])

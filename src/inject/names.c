@@ -1,7 +1,8 @@
 /* names: texts of an instrumented library as call sites, in a table that only grows.
- * Any thread; entries are made aside and put in by one compare-and-swap.
+ * Any thread; a text is made aside and put in by one compare-and-swap.
  * Must not know which library asks. */
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +12,7 @@
 #define NAMES_MAX  12000u
 #define TEXT_MAX   4000u /* of a site's name */
 
-static tare__inject_name *slots[SLOTS];
+static tare__inject_name slots[SLOTS];
 static unsigned used;
 
 static tare__inject_name more = {
@@ -19,7 +20,7 @@ static tare__inject_name more = {
     .as_span = {0, "(more names)", NULL, 0, TARE_KIND_SPAN, 1, 0},
 };
 
-/* Eight bytes at a time: operators' names are looked up at every call. */
+/* Eight bytes at a time: operators' names are looked up at every call. Never 0. */
 static uint64_t hash_of(const char *text, size_t length)
 {
     uint64_t hash = length * UINT64_C(0x9E3779B97F4A7C15), word;
@@ -31,50 +32,70 @@ static uint64_t hash_of(const char *text, size_t length)
     word = 0;
     memcpy(&word, text, length);
     hash = (hash ^ word) * UINT64_C(0xC4CEB9FE1A85EC53);
-    return hash ^ hash >> 29;
+    hash ^= hash >> 29;
+    return hash ? hash : 1;
 }
 
-static tare__inject_name *make(const char *text, size_t length, uint64_t hash)
+static char *copy(const char *text, size_t length)
 {
     if (__atomic_add_fetch(&used, 1, __ATOMIC_RELAXED) > NAMES_MAX)
         return NULL;
     int saved_errno = errno;
-    tare__inject_name *made = malloc(sizeof *made + length + 1);
+    char *made = malloc(length + 1);
     errno = saved_errno;
     if (!made)
         return NULL;
-    memset(made, 0, sizeof *made);
-    memcpy(made->text, text, length);
-    made->text[length] = '\0';
-    made->length = length;
-    made->hash = hash;
-    /* No file: a call site inside of somebody else's library tells the user nothing. */
-    made->as_operator = (tare_site){0, made->text, NULL, 0, TARE_KIND_OPERATOR, 1, 0};
-    made->as_span = (tare_site){0, made->text, NULL, 0, TARE_KIND_SPAN, 1, 0};
+    memcpy(made, text, length);
+    made[length] = '\0';
     return made;
 }
 
-static int is(const tare__inject_name *name, const char *text, size_t length, uint64_t hash)
+/* Threads that meet here write the same. No file: a call site inside of somebody else's library tells the user
+ * nothing. */
+static void complete(tare__inject_name *slot, const char *text, uint64_t hash)
 {
-    return name->hash == hash && name->length == length && memcmp(name->text, text, length) == 0;
+    __atomic_store_n(&slot->as_operator.name, text, __ATOMIC_RELAXED);
+    __atomic_store_n(&slot->as_operator.kind, (uint16_t)TARE_KIND_OPERATOR, __ATOMIC_RELAXED);
+    __atomic_store_n(&slot->as_operator.every, (uint16_t)1, __ATOMIC_RELAXED);
+    __atomic_store_n(&slot->as_span.kind, (uint16_t)TARE_KIND_SPAN, __ATOMIC_RELAXED);
+    __atomic_store_n(&slot->as_span.every, (uint16_t)1, __ATOMIC_RELAXED);
+    __atomic_store_n(&slot->hash, hash, __ATOMIC_RELEASE);
+}
+
+static bool is(const char *mine, const char *text, size_t length)
+{
+    return strncmp(mine, text, length) == 0 && mine[length] == '\0';
+}
+
+/* A slot is taken by its text; it is found by its hash, which is there a moment later. */
+static tare__inject_name *look_further(const char *text, size_t length, uint64_t hash, size_t at)
+{
+    char *made = NULL;
+    for (;; at = (at + 1) & (SLOTS - 1)) {
+        tare__inject_name *slot = &slots[at];
+        const char *there = __atomic_load_n(&slot->as_span.name, __ATOMIC_ACQUIRE);
+        if (!there) {
+            if (!made && !(made = copy(text, length)))
+                return &more;
+            if (__atomic_compare_exchange_n(&slot->as_span.name, &there, made, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+                complete(slot, made, hash);
+                return slot;
+            }
+        }
+        if (is(there, text, length)) {
+            complete(slot, there, hash); /* for a thread that was first and has not come to it */
+            free(made);
+            return slot;
+        }
+    }
 }
 
 tare__inject_name *tare__inject_name_of(const char *text, size_t length)
 {
     length = length > TEXT_MAX ? TEXT_MAX : length;
     uint64_t hash = hash_of(text, length);
-    tare__inject_name *made = NULL;
-    for (size_t at = hash & (SLOTS - 1);; at = (at + 1) & (SLOTS - 1)) {
-        tare__inject_name *found = __atomic_load_n(&slots[at], __ATOMIC_ACQUIRE);
-        if (!found) {
-            if (!made && !(made = make(text, length, hash)))
-                return &more;
-            if (__atomic_compare_exchange_n(&slots[at], &found, made, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-                return made;
-        }
-        if (is(found, text, length, hash)) {
-            free(made); /* another thread was first */
-            return found;
-        }
-    }
+    size_t at = hash & (SLOTS - 1);
+    if (__builtin_expect(__atomic_load_n(&slots[at].hash, __ATOMIC_ACQUIRE) == hash, 1))
+        return &slots[at];
+    return look_further(text, length, hash, at);
 }
