@@ -1,7 +1,7 @@
 /* interval: distribution-free confidence interval of a quantile from order statistics.
  * Owned by the calling thread; nothing is kept.
  * Must not know what the values measure. */
-#include "stat.h"
+#include "inner.h"
 
 #include <float.h>
 
@@ -42,7 +42,7 @@ static double deviance(double x, double mean)
 
 /* P(B = k), 0 < k < n. Loader, "Fast and accurate computation of binomial probabilities" (2000):
  * differences of lgamma at n = 10 million would leave seven digits; this leaves the
- * ten that beta_fraction keeps there. */
+ * ten that tare__stat_beta_fraction keeps there. */
 static double binomial_point(double n, double k, double p, double rest)
 {
     double log_point = stirling_rest(n) - stirling_rest(k) - stirling_rest(n - k) - deviance(k, n * p) -
@@ -52,7 +52,7 @@ static double binomial_point(double n, double k, double p, double rest)
 
 /* Continued fraction of the incomplete beta function I_x(a, b), by Lentz's method; it needs about
  * sqrt(a + b) rounds at the mean and few in the tails. */
-static double beta_fraction(double a, double b, double x)
+double tare__stat_beta_fraction(double a, double b, double x)
 {
     double c = 1;
     double d = 1 / (1 - (a + b) * x / (a + 1));
@@ -80,7 +80,7 @@ static double upper_tail(size_t n, size_t k, double p, double rest)
         return pow(p, (double)n);
     double a = (double)k;
     double b = (double)(n - k) + 1;
-    return binomial_point((double)n, a, p, rest) * rest * beta_fraction(a, b, p);
+    return binomial_point((double)n, a, p, rest) * rest * tare__stat_beta_fraction(a, b, p);
 }
 
 /* The smallest k with P(B >= k) <= tail < 1/2; the caller knows that k = n is one. */

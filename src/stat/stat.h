@@ -1,4 +1,4 @@
-/* stat: quantiles, histograms, intervals. Pure functions over numbers; owned by the calling thread.
+/* stat: quantiles, histograms, intervals, tests, change points. Pure functions; owned by the calling thread.
  * Must not know what the numbers mean, nor that traces exist. */
 #ifndef TARE_STAT_H
 #define TARE_STAT_H
@@ -98,5 +98,99 @@ typedef struct tare__trend {
 } tare__trend;
 /* Of points with ascending x. All NaN below 2 points; of more than TARE__TREND_MAX the first ones. */
 tare__trend tare__trend_of(const double *x, const double *y, size_t n);
+
+/* ---- random numbers: xoshiro256**, the same ones for the same seed on every machine -------------- */
+typedef struct tare__random {
+    uint64_t word[4];
+} tare__random;
+void tare__random_seed(tare__random *random, uint64_t seed);
+uint64_t tare__random_next(tare__random *random);
+uint64_t tare__random_below(tare__random *random, uint64_t bound); /* 0 .. bound - 1, each as likely; 0 for 0 */
+double tare__random_unit(tare__random *random);                    /* 0 <= x < 1 */
+double tare__random_normal(tare__random *random);                  /* mean 0, deviation 1 */
+
+/* ---- distributions -------------------------------------------------------------------------------- */
+double tare__normal_above(double z);                            /* P(Z > z) */
+double tare__normal_quantile(double p);                         /* NaN outside of 0 .. 1 */
+double tare__student_two_sided(double t, double degrees);       /* P(|T| > |t|) */
+
+/* ---- a value and what is known about it ------------------------------------------------------------- */
+typedef struct tare__estimate {
+    double value;      /* NaN when there is none */
+    double low, high;  /* NaN when there are too few values for an interval */
+    double confidence; /* that was asked for */
+    size_t n;          /* values (or pairs) it rests on */
+} tare__estimate;
+
+/* ---- bootstrap: BCa, Efron 1987 ----------------------------------------------------------------------
+ * A statistic gets its sample ascending: medians and quantiles need no copy, and order means nothing here. */
+typedef double tare__statistic(const double *sorted, size_t n, void *with);
+double tare__statistic_mean(const double *sorted, size_t n, void *with);
+double tare__statistic_median(const double *sorted, size_t n, void *with);
+double tare__statistic_quantile(const double *sorted, size_t n, void *with); /* with: a double, q */
+#define TARE__BOOTSTRAP_MIN  6u    /* values; fewer give no interval */
+#define TARE__BOOTSTRAP_GOOD 2000u /* resamples that two digits of a bound need */
+/* 0; TARE_E_MEMORY; TARE_E_USAGE: the confidence is not between 0 and 1, or there are no resamples. */
+int tare__bootstrap(const double *values, size_t n, tare__statistic *of, void *with, unsigned resamples,
+                    double confidence, uint64_t seed, tare__estimate *out);
+/* Median of head over median of base; both are resampled. NaN where a median is not above 0, and without memory. */
+tare__estimate tare__median_ratio(const double *base, size_t n, const double *head, size_t m, double confidence,
+                                  uint64_t seed);
+
+/* ---- two samples: do they differ, and by how much ------------------------------------------------------ */
+typedef struct tare__rank_test {
+    double u;            /* pairs in which head is above base, ties half */
+    double p;            /* two-sided; NaN when a sample is empty or holds NaN, and without memory */
+    double superiority;  /* u over all pairs: 0.5 is no difference */
+    double cliffs_delta; /* -1 .. 1 */
+    bool exact;          /* else the normal approximation, corrected for ties and continuity */
+} tare__rank_test;
+/* Exact where nothing ties and there are at most TARE__EXACT_PAIRS pairs. */
+#define TARE__EXACT_PAIRS 2500u
+tare__rank_test tare__mann_whitney(const double *base, size_t n, const double *head, size_t m);
+/* Difference of the means in pooled standard deviations, corrected for small samples; NaN below 2 values. */
+double tare__hedges_g(const double *base, size_t n, const double *head, size_t m);
+/* Hodges-Lehmann: the median of all differences head - base; its interval belongs to Mann-Whitney's test. */
+tare__estimate tare__shift(const double *base, size_t n, const double *head, size_t m, double confidence);
+/* head[i] over base[i], measured one after the other: the median ratio and its sign interval. Pairs with a value
+ * that is not above 0 are left out. NaN without memory. */
+tare__estimate tare__paired_ratio(const double *base, const double *head, size_t n, double confidence);
+
+/* ---- steady state: where warm-up ends --------------------------------------------------------------------
+ * Warm-up are the first values that are unlike the second half. Steady is what is left when it has
+ * TARE__STEADY_MIN values and the medians of its thirds lie within a tenth of each other. */
+#define TARE__STEADY_MIN 9u
+typedef struct tare__steady {
+    bool reached;
+    size_t warmup; /* values to leave out; n when nothing can be said */
+    double cv;     /* of what is left: standard deviation over mean */
+} tare__steady;
+tare__steady tare__steady_state(const double *values, size_t n);
+
+/* ---- outliers: labelled, never dropped --------------------------------------------------------------------- */
+typedef enum tare__outlier { TARE__OUTLIER_NONE, TARE__OUTLIER_MILD, TARE__OUTLIER_SEVERE } tare__outlier;
+/* By Tukey's fences (1.5 and 3 interquartile ranges), and by distance from the median in median absolute deviations
+ * (5.19, Iglewicz and Hoaglin; 14.83, ten standard deviations). Labels of all values; *found how many are not NONE
+ * (may be NULL). 0 or TARE_E_MEMORY. */
+int tare__outliers_tukey(const double *values, size_t n, tare__outlier *labels, size_t *found);
+int tare__outliers_mad(const double *values, size_t n, tare__outlier *labels, size_t *found);
+
+/* ---- change points: E-divisive (Matteson and James 2014), tested as Otava does -------------------------------- */
+typedef struct tare__change_options {
+    double p;             /* a change is more significant than this; 0: 0.001 */
+    double magnitude;     /* and larger than this share of the level before; 0 takes any */
+    size_t segment;       /* fewest values between changes; 0: 3 */
+    unsigned permutations; /* p by permutations (as many as p can be resolved with); 0: by Welch's t test */
+    uint64_t seed;        /* of the permutations */
+} tare__change_options;
+typedef struct tare__change {
+    size_t at;            /* the first value on the new level */
+    double before, after; /* medians of the levels */
+    double p;
+} tare__change;
+#define TARE__CHANGE_MAX 4000u /* values; the cost is their square. Of more, the last ones are looked at */
+/* Changes in order of place, at most `room`; `options` may be NULL. How many were written; none without memory. */
+size_t tare__change_points(const double *values, size_t n, const tare__change_options *options, tare__change *out,
+                           size_t room);
 
 #endif

@@ -1,0 +1,196 @@
+/* change: the places in a series where its level changed for good.
+ * Owned by the calling thread; scratch memory is freed before it returns.
+ * Must not know what the values measure. */
+#include "inner.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_P       0.001
+#define DEFAULT_SEGMENT 3u
+#define LAX             20.0 /* how much less sure a cut need be than a change that is kept: two changes may hide each other
+                              * until both are cut; what is not sure in the end is joined again */
+
+typedef struct search {
+    const double *values;
+    size_t n;
+    tare__change_options options;
+    tare__random random;
+    size_t *cuts; /* first values of segments, 0 among them, ascending; n follows */
+    size_t count;
+    double *scratch; /* n */
+} search;
+
+/* The place where the energy distance between what lies left and right of it, weighted by their sizes, is largest:
+ * each value goes from right to left in turn and takes its distances with it. */
+static size_t best_cut(const double *values, size_t n, size_t segment, double *best)
+{
+    double right = 0, left = 0, across = 0;
+    size_t at = 0;
+    *best = -INFINITY;
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = i + 1; j < n; j++)
+            right += fabs(values[i] - values[j]);
+    for (size_t i = 0; i + 1 < n; i++) {
+        double to_left = 0, to_right = 0;
+        for (size_t j = 0; j < i; j++)
+            to_left += fabs(values[i] - values[j]);
+        for (size_t j = i + 1; j < n; j++)
+            to_right += fabs(values[i] - values[j]);
+        left += to_left;
+        right -= to_right;
+        across += to_right - to_left;
+        double a = (double)(i + 1), b = (double)(n - i - 1);
+        if (i + 1 < segment || n - i - 1 < segment)
+            continue;
+        double within = (a > 1 ? 2 * left / (a * (a - 1)) : 0) + (b > 1 ? 2 * right / (b * (b - 1)) : 0);
+        double energy = a * b / (a + b) * (2 * across / (a * b) - within);
+        if (energy > *best) {
+            *best = energy;
+            at = i + 1;
+        }
+    }
+    return at;
+}
+
+static double welch_p(const double *values, size_t n, size_t m)
+{
+    tare__moments a = {0}, b = {0};
+    for (size_t i = 0; i < n + m; i++)
+        tare__moments_add(i < n ? &a : &b, values[i]);
+    double va = a.m2 / (double)(n - 1) / (double)n, vb = b.m2 / (double)(m - 1) / (double)m;
+    if (!(va + vb > 0))
+        return a.mean == b.mean ? 1 : 0;
+    double degrees = (va + vb) * (va + vb) / (va * va / (double)(n - 1) + vb * vb / (double)(m - 1));
+    return tare__student_two_sided((b.mean - a.mean) / sqrt(va + vb), degrees);
+}
+
+/* The share of shuffled series whose best cut is as good as the one found. */
+static double permutation_p(search *search, const double *values, size_t n, double found)
+{
+    unsigned as_good = 0;
+    memcpy(search->scratch, values, n * sizeof(*values));
+    for (unsigned round = 0; round < search->options.permutations; round++) {
+        double best;
+        for (size_t i = n; i > 1; i--) {
+            size_t with = tare__random_below(&search->random, i);
+            double swap = search->scratch[i - 1];
+            search->scratch[i - 1] = search->scratch[with];
+            search->scratch[with] = swap;
+        }
+        best_cut(search->scratch, n, search->options.segment, &best);
+        as_good += best >= found;
+    }
+    return (as_good + 1.0) / (search->options.permutations + 1.0);
+}
+
+static size_t end_of(const search *search, size_t segment)
+{
+    return segment + 1 < search->count ? search->cuts[segment + 1] : search->n;
+}
+
+/* How sure the change is at the beginning of this segment. */
+static double p_of_cut(search *search, size_t segment)
+{
+    size_t from = search->cuts[segment - 1], at = search->cuts[segment], to = end_of(search, segment);
+    const double *values = search->values + from;
+    if (!search->options.permutations)
+        return welch_p(values, at - from, to - at);
+    double best;
+    best_cut(values, to - from, search->options.segment, &best);
+    return permutation_p(search, values, to - from, best);
+}
+
+static double median_between(search *search, size_t from, size_t to)
+{
+    memcpy(search->scratch, search->values + from, (to - from) * sizeof(double));
+    tare__sort(search->scratch, to - from);
+    return tare__quantile_sorted(search->scratch, to - from, 0.5);
+}
+
+static double magnitude_of_cut(search *search, size_t segment)
+{
+    double before = median_between(search, search->cuts[segment - 1], search->cuts[segment]);
+    double after = median_between(search, search->cuts[segment], end_of(search, segment));
+    return fabs(after - before) / fabs(before);
+}
+
+/* Cuts the segment in two if its best cut is worth it; false leaves it whole. */
+static bool cut(search *search, size_t segment)
+{
+    size_t from = search->cuts[segment], to = end_of(search, segment);
+    const double *values = search->values + from;
+    double best;
+    if (to - from < 2 * search->options.segment)
+        return false;
+    size_t at = best_cut(values, to - from, search->options.segment, &best);
+    double p = search->options.permutations ? permutation_p(search, values, to - from, best)
+                                            : welch_p(values, at, to - from - at);
+    if (!at || p > fmin(0.05, search->options.p * LAX))
+        return false;
+    memmove(search->cuts + segment + 2, search->cuts + segment + 1,
+            (search->count - segment - 1) * sizeof(*search->cuts));
+    search->cuts[segment + 1] = from + at;
+    search->count++;
+    return true;
+}
+
+/* Joins the segments between which the change is least sure, or too small, until all that are left count. */
+static void join(search *search)
+{
+    while (search->count > 1) {
+        size_t worst = 0;
+        double worst_p = -1;
+        for (size_t i = 1; i < search->count; i++) {
+            bool small = !(magnitude_of_cut(search, i) >= search->options.magnitude);
+            double p = small ? 2 : p_of_cut(search, i);
+            if (p > worst_p) {
+                worst_p = p;
+                worst = i;
+            }
+        }
+        if (worst_p <= search->options.p)
+            return;
+        memmove(search->cuts + worst, search->cuts + worst + 1, (search->count - worst - 1) * sizeof(*search->cuts));
+        search->count--;
+    }
+}
+
+static size_t report(search *search, size_t offset, tare__change *out, size_t room)
+{
+    size_t written = 0;
+    for (size_t i = 1; i < search->count && written < room; i++) {
+        size_t from = search->cuts[i - 1], at = search->cuts[i], to = end_of(search, i);
+        out[written++] = (tare__change){at + offset, median_between(search, from, at), median_between(search, at, to),
+                                        p_of_cut(search, i)};
+    }
+    return written;
+}
+
+size_t tare__change_points(const double *values, size_t n, const tare__change_options *options, tare__change *out,
+                           size_t room)
+{
+    size_t offset = n > TARE__CHANGE_MAX ? n - TARE__CHANGE_MAX : 0;
+    search search = {.values = values + offset, .n = n - offset, .count = 1};
+    if (options)
+        search.options = *options;
+    if (!(search.options.p > 0))
+        search.options.p = DEFAULT_P;
+    if (search.options.segment < 2)
+        search.options.segment = search.options.segment ? 2 : DEFAULT_SEGMENT;
+    if (search.n < 2 * search.options.segment)
+        return 0;
+    tare__random_seed(&search.random, search.options.seed);
+    search.cuts = calloc(search.n, sizeof(*search.cuts));
+    search.scratch = malloc(search.n * sizeof(*search.scratch));
+    size_t written = 0;
+    if (search.cuts && search.scratch) {
+        for (size_t segment = 0; segment < search.count; segment += !cut(&search, segment))
+            ;
+        join(&search);
+        written = report(&search, offset, out, room);
+    }
+    free(search.cuts);
+    free(search.scratch);
+    return written;
+}

@@ -1,0 +1,122 @@
+/* ranks: Mann-Whitney's test: does one sample tend to be above the other?
+ * Owned by the calling thread; scratch memory is freed before it returns.
+ * Must not know what the values measure. */
+#include "inner.h"
+
+#include <stdlib.h>
+
+typedef struct ranked {
+    double value;
+    bool of_head;
+} ranked;
+
+static int by_value(const void *left, const void *right)
+{
+    double a = ((const ranked *)left)->value, b = ((const ranked *)right)->value;
+    return (a > b) - (a < b);
+}
+
+/* False: a value is no number. */
+static bool gather(ranked *all, const double *values, size_t n, bool of_head)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (isnan(values[i]))
+            return false;
+        all[i] = (ranked){values[i], of_head};
+    }
+    return true;
+}
+
+/* Sum of head's ranks, values that tie sharing the middle of theirs; *ties the sum of t^3 - t. */
+static double sum_of_ranks(const ranked *all, size_t n, double *ties)
+{
+    double sum = 0;
+    *ties = 0;
+    for (size_t from = 0, to; from < n; from = to) {
+        size_t heads = 0;
+        for (to = from; to < n && all[to].value == all[from].value; to++)
+            heads += all[to].of_head;
+        double tied = (double)(to - from);
+        sum += (double)heads * ((double)(from + to) + 1) / 2;
+        *ties += tied * (tied * tied - 1);
+    }
+    return sum;
+}
+
+/* One row of probabilities a size of the second sample, brought from one size of the first to the next: the largest
+ * value of all is of the first sample with i / (i + j), and then counts j. No subtraction, so no digits are lost. */
+static void next_size(double *rows, size_t i, size_t m, size_t last)
+{
+    for (size_t j = 1; j <= m; j++) {
+        double *row = rows + j * (last + 1);
+        const double *smaller = row - (last + 1);
+        double share = (double)i / (double)(i + j);
+        for (size_t u = last + 1; u-- > 0;)
+            row[u] = (u >= j ? share * row[u - j] : 0) + (1 - share) * smaller[u];
+    }
+}
+
+bool tare__stat_u_below(size_t n, size_t m, size_t last, double *below)
+{
+    if (n < m) { /* U's distribution is the same either way; fewer rows are less memory */
+        size_t swap = n;
+        n = m;
+        m = swap;
+    }
+    double *rows = calloc((m + 1) * (last + 1), sizeof(*rows));
+    if (!rows)
+        return false;
+    for (size_t j = 0; j <= m; j++)
+        rows[j * (last + 1)] = 1;
+    for (size_t i = 1; i <= n; i++)
+        next_size(rows, i, m, last);
+    double sum = 0;
+    for (size_t u = 0; u <= last; u++) {
+        sum += rows[m * (last + 1) + u];
+        below[u] = sum;
+    }
+    free(rows);
+    return true;
+}
+
+static double exact_p(size_t n, size_t m, double u)
+{
+    double pairs = (double)n * (double)m;
+    size_t last = (size_t)fmin(u, pairs - u);
+    double *below = malloc((last + 1) * sizeof(*below));
+    double p = below && tare__stat_u_below(n, m, last, below) ? fmin(1, 2 * below[last]) : NAN;
+    free(below);
+    return p;
+}
+
+static double normal_p(double n, double m, double u, double ties)
+{
+    double all = n + m;
+    double spread = sqrt(n * m / 12 * (all + 1 - ties / (all * (all - 1))));
+    double distance = fabs(u - n * m / 2) - 0.5;
+    if (!(spread > 0)) /* all values are equal */
+        return 1;
+    return fmin(1, 2 * tare__normal_above(distance / spread));
+}
+
+tare__rank_test tare__mann_whitney(const double *base, size_t n, const double *head, size_t m)
+{
+    tare__rank_test test = {NAN, NAN, NAN, NAN, false};
+    ranked *all = n && m ? malloc((n + m) * sizeof(*all)) : NULL;
+    if (!all || !gather(all, base, n, false) || !gather(all + n, head, m, true)) {
+        free(all);
+        return test;
+    }
+    double ties;
+    qsort(all, n + m, sizeof(*all), by_value);
+    test.u = sum_of_ranks(all, n + m, &ties) - (double)m * ((double)m + 1) / 2;
+    free(all);
+    test.superiority = test.u / ((double)n * (double)m);
+    test.cliffs_delta = 2 * test.superiority - 1;
+    if (ties == 0 && n <= TARE__EXACT_PAIRS / m)
+        test.p = exact_p(n, m, test.u);
+    test.exact = !isnan(test.p);
+    if (!test.exact)
+        test.p = normal_p((double)n, (double)m, test.u, ties);
+    return test;
+}
