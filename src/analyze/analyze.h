@@ -26,6 +26,7 @@ typedef enum tare__by {
 typedef struct tare__analyze_options {
     tare__by by;
     const struct tare__rules *rules; /* the user's own; NULL: none */
+    bool samples; /* keep samples of spans, operators, kernels and counters, for figures; BY_RUN only */
 } tare__analyze_options;
 
 #define TARE__NO_ROW UINT32_MAX
@@ -362,14 +363,38 @@ typedef struct tare__open_at {
     uint32_t row;       /* in spans; TARE__NO_ROW */
 } tare__open_at;
 
+/* ---- samples: how long single calls or steps took, in order, where they were asked for ----------------------- */
+typedef enum tare__sampled {
+    TARE__SAMPLED_SPAN,     /* name: its path, "train/forward" */
+    TARE__SAMPLED_STEP, TARE__SAMPLED_EPOCH,
+    TARE__SAMPLED_OPERATOR, /* its self time, as measured; wherever it ran */
+    TARE__SAMPLED_LAYER,    /* a module */
+    TARE__SAMPLED_KERNEL,   /* on a GPU's track */
+    TARE__SAMPLED_TASK, TARE__SAMPLED_REQUEST, TARE__SAMPLED_TRACK, /* complete spans on other tracks */
+    TARE__SAMPLED_COUNTER   /* its values */
+} tare__sampled;
+
+/* A sample is of one call; of what runs inside of steps, of one step in which it ran. Where there are too many, it is
+ * the mean of two, four, eight, … that follow each other. */
+typedef struct tare__sample_row { /* by total descending */
+    tare__sampled of;
+    const char *name;
+    bool per_step;
+    uint64_t calls;     /* that ended */
+    double total_ns;    /* of these; NaN of a counter */
+    uint64_t each;      /* calls, or steps, behind a sample */
+    const double *values;
+    size_t n;
+} tare__sample_row;
+
 /* ---- findings ------------------------------------------------------------------------------------ */
 typedef enum tare__severity { TARE__INFO = 1, TARE__WARNING = 2, TARE__CRITICAL = 3 } tare__severity;
 
-typedef struct tare__figure {
+typedef struct tare__evidence {
     const char *name;
     double value;
     tare__metric_unit unit;
-} tare__figure;
+} tare__evidence;
 
 typedef struct tare__finding { /* worst first */
     const char *id;       /* "memory-growth"; stable, for machines */
@@ -380,7 +405,7 @@ typedef struct tare__finding { /* worst first */
     double gain;          /* predicted share of the run's time that could be saved, 0..1; NaN: not predicted */
     const char *gain_how; /* how that was derived, or why there is none */
     double from_ns, to_ns; /* where it holds; NaN: everywhere */
-    const tare__figure *figures;
+    const tare__evidence *figures;
     size_t n_figures;
     const char *source;   /* of a user's rule: file:line; NULL: built in */
 } tare__finding;
@@ -431,6 +456,8 @@ typedef struct tare__analysis {
     size_t n_threads;
     const tare__metric_row *metrics;
     size_t n_metrics;
+    const tare__sample_row *samples; /* none unless asked for */
+    size_t n_samples;
     tare__usage_table usage;
     const tare__finding *findings;
     size_t n_findings;
@@ -507,5 +534,7 @@ int tare__analyze_timeline(struct tare__trace *trace, size_t boxes_max, tare__ti
 void tare__timeline_free(tare__timeline *timeline); /* NULL is fine */
 /* The innermost box over an instant on the lane that is busiest then; row is TARE__NO_ROW. */
 tare__open_at tare__timeline_open_at(const tare__timeline *timeline, double at_ns);
+
+#include "figures.h"
 
 #endif

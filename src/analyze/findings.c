@@ -53,10 +53,10 @@ void tare__finding_say(findings *out, const char **text, const char *format, ...
 void tare__finding_figure(findings *out, tare__finding *finding, const char *name, double value,
                           tare__metric_unit unit)
 {
-    tare__figure *figures = out->figures[finding - out->rows];
+    tare__evidence *figures = out->figures[finding - out->rows];
     if (finding->n_figures == FIGURES_MAX || isnan(value))
         return;
-    figures[finding->n_figures++] = (tare__figure){name, value, unit};
+    figures[finding->n_figures++] = (tare__evidence){name, value, unit};
 }
 
 /* ---- values as people read them -------------------------------------------------------------- */
@@ -193,8 +193,8 @@ static int keep(tare__analysis *analysis, const findings *all)
         return TARE_E_MEMORY;
     for (size_t i = 0; i < n; i++) {
         rows[i] = all->rows[places[i]];
-        size_t bytes = rows[i].n_figures * sizeof(tare__figure);
-        tare__figure *figures = tare__arena_alloc(analysis->arena, bytes);
+        size_t bytes = rows[i].n_figures * sizeof(tare__evidence);
+        tare__evidence *figures = tare__arena_alloc(analysis->arena, bytes);
         if (!figures)
             return TARE_E_MEMORY;
         if (bytes)

@@ -124,7 +124,7 @@ typedef struct findings {
     tare__arena *arena;
     tare__finding rows[FINDINGS_MAX];
     uint16_t order[FINDINGS_MAX]; /* place of their rule */
-    tare__figure figures[FINDINGS_MAX][FIGURES_MAX];
+    tare__evidence figures[FINDINGS_MAX][FIGURES_MAX];
     size_t n;
     uint16_t rule;      /* place of the rule that looks now */
     const char *rule_id;

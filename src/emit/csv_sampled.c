@@ -145,7 +145,7 @@ void tare__csv_put_figures(csv *to, const tare__analysis *from)
 {
     for (size_t i = 0; i < from->n_findings; i++) {
         for (size_t k = 0; k < from->findings[i].n_figures && !to->status; k++) {
-            const tare__figure *figure = &from->findings[i].figures[k];
+            const tare__evidence *figure = &from->findings[i].figures[k];
             tare__csv_count(to, i);
             tare__csv_text(to, from->findings[i].id);
             tare__csv_text(to, figure->name);

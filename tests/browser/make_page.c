@@ -265,10 +265,10 @@ static void add_metrics(double total)
     add_absent("pressure.cpu", TARE__SUBJECT_SYSTEM, "", "the kernel runs without PSI: boot with psi=1");
 }
 
-static const tare__figure growth_figures[] = {{"slope", 1.1e6, TARE__SHOW_BYTES_PER_S},
+static const tare__evidence growth_figures[] = {{"slope", 1.1e6, TARE__SHOW_BYTES_PER_S},
                                               {"grown", 2.6 * 1073741824, TARE__SHOW_BYTES},
                                               {"to OOM", 5210, TARE__SHOW_SECONDS}};
-static const tare__figure load_figures[] = {{"share", 0.31, TARE__SHOW_SHARE},
+static const tare__evidence load_figures[] = {{"share", 0.31, TARE__SHOW_SHARE},
                                             {"GPU busy", 0.6, TARE__SHOW_SHARE}};
 static const tare__finding some_findings[] = {
     {.id = "memory-growth",

@@ -273,7 +273,7 @@ static void metrics_findings_and_usage(void **state)
          .unit = TARE__SHOW_WATTS,
          .absent = "no permission"},
     };
-    static const tare__figure figures[] = {{"slope", 12.5, TARE__SHOW_BYTES_PER_S}};
+    static const tare__evidence figures[] = {{"slope", 12.5, TARE__SHOW_BYTES_PER_S}};
     static const tare__finding findings[] = {{.id = "memory-growth",
                                               .severity = TARE__CRITICAL,
                                               .title = "grows",

@@ -351,7 +351,7 @@ static const tare__metric_row train_metrics[] = {
     {.metric = "gpu.wobble", .known = TARE__METRIC_COUNT, .kind = 9, .unit = TARE__SHOW_COUNT, .subject = 99,
      .label = "", .absent = "of a newer version", NO_VALUES},
 };
-static const tare__figure train_figures[] = {{"data loading", 0.431, TARE__SHOW_SHARE},
+static const tare__evidence train_figures[] = {{"data loading", 0.431, TARE__SHOW_SHARE},
                                              {"limit", 2147483648.0, TARE__SHOW_BYTES}};
 static const tare__finding train_findings[] = {
     {"memory-growth", TARE__CRITICAL, "Memory grows by 392 MiB a second and has 2.9 s to its limit",
