@@ -1,0 +1,90 @@
+/* figures: a run, a model's report or a baseline as a list of named figures with their samples: what is compared,
+ * checked and kept. Owned by the calling thread; what a list points to lives in its arena until it is freed.
+ * Must not know files, nor how figures are shown. */
+#ifndef TARE_ANALYZE_FIGURES_H
+#define TARE_ANALYZE_FIGURES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+
+struct tare__analysis;
+
+typedef enum tare__better { TARE__NEITHER = 0, TARE__LOWER = 1, TARE__HIGHER = 2 } tare__better;
+
+#define TARE__FIGURE_SAMPLES_MAX 1000u
+
+/* One figure. Its name says of what: "run.elapsed", "step", "span:train/forward", "operator:aten::mm", "kernel:…",
+ * "layer:…", "counter:loss", "metric:memory.rss", "model.latency[batch=4]". */
+typedef struct tare__figure {
+    const char *name;
+    const char *unit;    /* "ns", "bytes", "samples/s", ""; never NULL */
+    const char *per;     /* what one sample is of: "call", "step", "run", "sample"; NULL: there are none */
+    tare__better better;
+    bool exact;          /* the same on every run and machine: FLOPs, parameters, counts, bytes of a file */
+    double value;        /* the median of samples, or the figure; NaN: absent */
+    double total;        /* its absolute cost over the run, in its unit; NaN */
+    uint64_t n;          /* calls, steps or values behind it */
+    uint64_t each;       /* of `per` behind one sample, which is their mean; a power of two; 0: no samples */
+    const double *samples; /* in order; NULL: none */
+    size_t n_samples;    /* at most TARE__FIGURE_SAMPLES_MAX */
+} tare__figure;
+
+typedef struct tare__figures {
+    tare__figure *rows;
+    size_t n;
+    const char *kind;    /* "run", "model", "baseline", "runs"; what follows may be NULL: not known */
+    const char *command, *host, *cpu_model, *revision;
+    const char *machine; /* a fingerprint: host, CPU model, CPUs, memory, kernel */
+    uint64_t when_ns;    /* since 1970; 0: not known */
+    uint64_t runs;       /* behind it: above 1, samples are one a run */
+    const char **notes;  /* sentences on what is missing: unfinished, damaged, … */
+    size_t n_notes;
+    tare__arena *arena;  /* private, as the following */
+    tare__intern *index; /* name: row */
+    size_t room, notes_room;
+} tare__figures;
+
+/* ---- making ---------------------------------------------------------------------------------------- */
+tare__figures *tare__figures_new(const char *kind); /* NULL: no memory */
+void tare__figures_free(tare__figures *figures);    /* NULL is fine */
+/* Copies the figure with its texts and samples; beyond TARE__FIGURE_SAMPLES_MAX samples, means of two, four, … are
+ * kept. Where samples are given and the value is NaN, it becomes their median. A second one of a name is left out.
+ * 0 or TARE_E_MEMORY. */
+int tare__figures_add(tare__figures *figures, const tare__figure *figure);
+int tare__figures_note(tare__figures *figures, const char *sentence); /* a copy; 0 or TARE_E_MEMORY */
+/* A copy of a text in the list's arena; NULL of NULL, and when there is no memory. */
+const char *tare__figures_text(tare__figures *figures, const char *text);
+/* Fills `machine` from what is known of it; NULL, 0 and NaN are not. 0 or TARE_E_MEMORY. */
+int tare__figures_set_machine(tare__figures *figures, const char *host, const char *cpu_model, uint32_t cpus,
+                              double memory_bytes, const char *kernel);
+
+/* Of an analysed run. Spans, operators, kernels, layers and counters are among them when it was analysed with
+ * `samples`. 0 or TARE_E_MEMORY. */
+int tare__figures_of_analysis(const struct tare__analysis *analysis, tare__figures **figures);
+/* Several runs as one: of each figure one sample a run, its value there. 0 or TARE_E_MEMORY. */
+int tare__figures_join(const tare__figures *const *runs, size_t n, tare__figures **figures);
+
+/* ---- looking --------------------------------------------------------------------------------------- */
+const tare__figure *tare__figures_find(const tare__figures *figures, const char *name); /* NULL: none */
+
+/* Samples of two figures of one name made alike: where one has means of more calls than the other, the other's are
+ * averaged to as many. `base` and `head` have room for TARE__FIGURE_SAMPLES_MAX. False: they are of different things
+ * (calls and steps), or there are none. */
+bool tare__figures_align(const tare__figure *a, const tare__figure *b, double *base, size_t *n_base, double *head,
+                         size_t *n_head);
+
+/* ---- the baseline file: JSON, "tare_baseline": 1 ----------------------------------------------------- */
+#define TARE__BASELINE_VERSION 1
+/* One object, where a value is due: the whole of a file, or what stands under "figures" in a model's report. */
+void tare__figures_write_json(tare__json *json, const tare__figures *figures);
+/* Reads a baseline, or a report that has one under its key "figures"; `name` is for sentences. 0; TARE_E_INPUT
+ * (no baseline, or broken), TARE_E_VERSION or TARE_E_MEMORY with a sentence. */
+int tare__figures_read_json(const char *text, size_t length, const char *name, tare__figures **figures,
+                            tare__error *error);
+
+const char *tare__better_word(tare__better better); /* "lower", "higher", "neither" */
+
+#endif
