@@ -47,6 +47,7 @@ void tare__analyze_free_work(work *work)
     free(work->complete);
     free(work->frames);
     tare__analyze_free_metrics(work);
+    tare__analyze_free_samples(work);
     tare__analyze_free_streams(work);
     tare__analyze_free_nodes(&work->nodes);
     tare__analyze_free_pairs(work);
@@ -111,6 +112,8 @@ static int make_tables(work *work, tare__analysis *analysis)
         status = tare__analyze_metrics_table(work, analysis);
     if (!status)
         status = tare__analyze_usage_table(work, analysis);
+    if (!status)
+        status = tare__analyze_samples_table(work, analysis);
     return status ? status : tare__analyze_run_table(work, analysis);
 }
 
@@ -138,6 +141,8 @@ int tare__analyze(struct tare__trace *trace, const tare__analyze_options *option
     status = made ? tare__analyze_start_work(&work) : TARE_E_MEMORY;
     if (!status)
         status = tare__analyze_load_pairs(&work);
+    if (!status && options && options->samples && options->by == TARE__BY_RUN)
+        status = tare__analyze_start_samples(&work);
     if (status)
         tare__fail(error, status, "out of memory while analyzing %s", tare__trace_path(trace));
     else

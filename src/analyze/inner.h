@@ -211,6 +211,7 @@ typedef struct stream {
     uint32_t n_indexes;
     open_index *indexes;
     struct open_parts *parts; /* of its open steps; NULL: none yet */
+    struct tally *tally;      /* samples of its open step; NULL: none yet */
     uint64_t beyond; /* open spans deeper than the stack that is kept */
     uint64_t busy;   /* ticks of top-level spans */
     uint64_t first, last;
@@ -393,6 +394,8 @@ typedef struct work {
     metrics metrics;
     pairs pairs;
     struct timeline *timeline; /* NULL: none is made */
+    struct samples *samples;   /* NULL: none are kept */
+    bool watched;              /* one of both is: one test a span */
     const char *energy_of; /* what the figure of energy is of, where that is not all; NULL: all, or none */
     bool carbon_assumed;
 } work;
@@ -422,6 +425,18 @@ int tare__analyze_draw_complete(work *work, stream *stream, tare__complete_span 
 int tare__analyze_draw_value(work *work, uint32_t name, uint64_t ticks, double value);
 
 typedef enum how_ended { ENDED, STILL_OPEN, END_LOST } how_ended;
+
+/* ---- samples (samples.c): each 0 or TARE_E_MEMORY --------------------------------------------------- */
+int tare__analyze_start_samples(work *work);
+void tare__analyze_free_samples(work *work);
+void tare__analyze_free_tally(struct tally *tally); /* NULL is fine */
+/* The innermost span ended. */
+int tare__analyze_sample(work *work, stream *stream, const frame *top, uint64_t now, how_ended how);
+int tare__analyze_sample_complete(work *work, const node *node, uint32_t track_kind, uint64_t ticks);
+int tare__analyze_sample_value(work *work, uint32_t name, double value);
+int tare__analyze_samples_table(work *work, tare__analysis *analysis);
+
+/* ---- steps ------------------------------------------------------------------------------------------- */
 int tare__analyze_step(work *work, stream *stream, const frame *frame, uint32_t depth, uint64_t now,
                        how_ended how);
 void tare__analyze_step_index(stream *stream, uint32_t depth, double value);

@@ -15,9 +15,12 @@
 #define HOT __attribute__((noinline, flatten))
 
 /* ---- ends ---------------------------------------------------------------------------------------- */
-static RARE int draw(work *work, stream *stream, const frame *top, uint64_t now)
+/* For a timeline, or for samples. */
+static RARE int watch(work *work, stream *stream, const frame *top, uint64_t now, how_ended how)
 {
     uint32_t depth = (uint32_t)(top - work->frames) - 1;
+    if (work->samples)
+        return tare__analyze_sample(work, stream, top, now, how);
     return tare__analyze_draw(work, stream, depth, canon_of(&work->names, top->name), top->begin, now);
 }
 
@@ -42,8 +45,8 @@ static INLINE int close_top(work *work, stream *stream, frame *top, uint64_t now
     top[-1].child += duration;
     node->self += duration - top->child;
     int status = count_call(&work->nodes, node, duration);
-    if (TARE__UNLIKELY(work->timeline != NULL) && !status)
-        status = draw(work, stream, top, now);
+    if (TARE__UNLIKELY(work->watched) && !status)
+        status = watch(work, stream, top, now, how);
     if (TARE__UNLIKELY(node->flags & (NODE_TIMED | NODE_NOTED | NODE_PART)) && !status)
         status = close_special(work, stream, top, now, how);
     return status;

@@ -133,11 +133,13 @@ void tare__analyze_free_streams(work *work)
         free(work->streams[i]->frames);
         free(work->streams[i]->indexes);
         free(work->streams[i]->parts);
+        tare__analyze_free_tally(work->streams[i]->tally);
         free(work->streams[i]);
     }
     free(work->stray.frames);
     free(work->stray.indexes);
     free(work->stray.parts);
+    tare__analyze_free_tally(work->stray.tally);
     free(work->streams);
     free(work->stream_of);
     free(work->groups);

@@ -270,7 +270,7 @@ int tare__analyze_timeline(struct tare__trace *trace, size_t boxes_max, tare__ti
         return status;
     tare__trace_rewind(trace);
     timeline state = {.n_lanes = 0};
-    work work = {.trace = trace, .timeline = &state};
+    work work = {.trace = trace, .timeline = &state, .watched = true};
     tare__timeline *made = new_timeline();
     status = made ? tare__analyze_start_work(&work) : TARE_E_MEMORY;
     if (!status)

@@ -47,6 +47,8 @@ int tare__analyze_counter(work *work, uint32_t name, uint64_t ticks, double valu
         counter->last = value;
         counter->last_at = ticks;
     }
+    if (work->samples)
+        return tare__analyze_sample_value(work, name, value);
     return work->timeline ? tare__analyze_draw_value(work, name, ticks, value) : 0;
 }
 
@@ -136,7 +138,12 @@ static int add_complete(work *work, const tare__complete_span *span)
     node->self += duration;
     node->flows += span->flow != 0;
     node->with_parent += span->parent != 0;
-    return count_call(nodes, node, duration);
+    int status = count_call(nodes, node, duration);
+    if (work->samples && !status) {
+        uint32_t kind = names->rows[track_name].kind;
+        status = tare__analyze_sample_complete(work, node, kind > TARE__NAME_TRACK ? kind - TARE__NAME_TRACK : 0, duration);
+    }
+    return status;
 }
 
 int tare__analyze_complete(work *work, const tare__trace_block *block)

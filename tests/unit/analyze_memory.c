@@ -52,11 +52,35 @@ static builder *some_of_all(void)
     return b;
 }
 
+/* Made, written, read back, joined. */
+static int make_figures(const tare__analysis *analysis, tare__error *error)
+{
+    tare__figures *figures, *again = NULL, *joined = NULL;
+    tare__text text = {0};
+    tare__json json;
+    int status = tare__figures_of_analysis(analysis, &figures);
+    if (status)
+        return tare__fail(error, status, "out of memory");
+    tare__json_begin(&json, &text, true);
+    tare__figures_write_json(&json, figures);
+    status = text.failed ? tare__fail(error, TARE_E_MEMORY, "out of memory")
+                         : tare__figures_read_json(text.data, text.length, "it", &again, error);
+    if (!status)
+        assert_int_equal(again->n, figures->n);
+    if (!status && tare__figures_join((const tare__figures *const[]){figures, again}, 2, &joined))
+        status = tare__fail(error, TARE_E_MEMORY, "out of memory");
+    tare__figures_free(joined);
+    tare__figures_free(again);
+    tare__figures_free(figures);
+    tare__text_free(&text);
+    return status;
+}
+
 static int open_and_analyze(const char *path, tare__by by, tare__error *error)
 {
     tare__trace *trace;
     tare__analysis *analysis;
-    tare__analyze_options options = {.by = by};
+    tare__analyze_options options = {.by = by, .samples = true};
     int status = tare__trace_open(path, &trace, error);
     if (status)
         return status;
@@ -67,6 +91,7 @@ static int open_and_analyze(const char *path, tare__by by, tare__error *error)
         assert_int_equal(analysis->n_operators, 2);
         assert_int_equal(analysis->operators[0].paired, 20);
         assert_int_equal(analysis->n_metrics, 3);
+        status = make_figures(analysis, error);
     }
     tare__analysis_free(analysis);
     tare__timeline *timeline = NULL;
