@@ -45,17 +45,6 @@ double tare__statistic_quantile(const double *sorted, size_t n, void *with)
     return tare__quantile_sorted(sorted, n, *(const double *)with);
 }
 
-double *tare__stat_sorted(const double *values, size_t n)
-{
-    double *copy = malloc((n ? n : 1) * sizeof(*copy));
-    if (!copy)
-        return NULL;
-    if (n)
-        memcpy(copy, values, n * sizeof(*copy));
-    tare__sort(copy, n);
-    return copy;
-}
-
 /* Values drawn are counted and laid out in order: cheaper than sorting each resample. */
 static void draw(const double *sorted, size_t n, tare__random *random, uint32_t *times, double *into)
 {

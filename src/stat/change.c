@@ -53,16 +53,18 @@ static size_t best_cut(const double *values, size_t n, size_t segment, double *b
     return at;
 }
 
-static double welch_p(const double *values, size_t n, size_t m)
+/* Student's t test. The noise of all values counts for both sides: three values that happen to be alike have none of
+ * their own, and with Welch's test would be a level. */
+static double student_p(const double *values, size_t n, size_t m)
 {
     tare__moments a = {0}, b = {0};
     for (size_t i = 0; i < n + m; i++)
         tare__moments_add(i < n ? &a : &b, values[i]);
-    double va = a.m2 / (double)(n - 1) / (double)n, vb = b.m2 / (double)(m - 1) / (double)m;
-    if (!(va + vb > 0))
+    double degrees = (double)(n + m - 2);
+    double variance = (a.m2 + b.m2) / degrees * (1 / (double)n + 1 / (double)m);
+    if (!(variance > 0))
         return a.mean == b.mean ? 1 : 0;
-    double degrees = (va + vb) * (va + vb) / (va * va / (double)(n - 1) + vb * vb / (double)(m - 1));
-    return tare__student_two_sided((b.mean - a.mean) / sqrt(va + vb), degrees);
+    return tare__student_two_sided((b.mean - a.mean) / sqrt(variance), degrees);
 }
 
 /* The share of shuffled series whose best cut is as good as the one found. */
@@ -95,7 +97,7 @@ static double p_of_cut(search *search, size_t segment)
     size_t from = search->cuts[segment - 1], at = search->cuts[segment], to = end_of(search, segment);
     const double *values = search->values + from;
     if (!search->options.permutations)
-        return welch_p(values, at - from, to - at);
+        return student_p(values, at - from, to - at);
     double best;
     best_cut(values, to - from, search->options.segment, &best);
     return permutation_p(search, values, to - from, best);
@@ -125,7 +127,7 @@ static bool cut(search *search, size_t segment)
         return false;
     size_t at = best_cut(values, to - from, search->options.segment, &best);
     double p = search->options.permutations ? permutation_p(search, values, to - from, best)
-                                            : welch_p(values, at, to - from - at);
+                                            : student_p(values, at, to - from - at);
     if (!at || p > fmin(0.05, search->options.p * LAX))
         return false;
     memmove(search->cuts + segment + 2, search->cuts + segment + 1,

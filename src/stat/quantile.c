@@ -1,9 +1,10 @@
 /* quantile: exact quantiles of values that are all at hand.
  * Owned by the calling thread; nothing is kept.
  * Must not know what the values measure. */
-#include "stat.h"
+#include "inner.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static int compare(const void *left, const void *right)
 {
@@ -40,4 +41,23 @@ double tare__quantile_sorted(const double *sorted, size_t n, double q)
         return low;
     /* From the nearer end, so that rounding never carries the result past a neighbour. */
     return part < 0.5 ? low + (high - low) * part : high - (high - low) * (1 - part);
+}
+
+double *tare__stat_sorted(const double *values, size_t n)
+{
+    double *copy = malloc((n ? n : 1) * sizeof(*copy));
+    if (!copy)
+        return NULL;
+    if (n)
+        memcpy(copy, values, n * sizeof(*copy));
+    tare__sort(copy, n);
+    return copy;
+}
+
+double tare__median(const double *values, size_t n)
+{
+    double *sorted = tare__stat_sorted(values, n);
+    double median = sorted ? tare__quantile_sorted(sorted, n, 0.5) : NAN;
+    free(sorted);
+    return median;
 }

@@ -66,6 +66,7 @@ void tare__sort(double *values, size_t n); /* ascending; NaN last */
 /* Of ascending values, by linear interpolation between order statistics (type 7, as NumPy's and R's
  * default). NaN when n is 0. */
 double tare__quantile_sorted(const double *sorted, size_t n, double q);
+double tare__median(const double *values, size_t n); /* of values in any order; NaN when n is 0, and without memory */
 
 /* ---- distribution-free confidence interval of a quantile by order statistics ------------------- */
 typedef struct tare__interval {
@@ -180,7 +181,7 @@ typedef struct tare__change_options {
     double p;             /* a change is more significant than this; 0: 0.001 */
     double magnitude;     /* and larger than this share of the level before; 0 takes any */
     size_t segment;       /* fewest values between changes; 0: 3 */
-    unsigned permutations; /* p by permutations (as many as p can be resolved with); 0: by Welch's t test */
+    unsigned permutations; /* p by permutations (as many as p can be resolved with); 0: by Student's t test */
     uint64_t seed;        /* of the permutations */
 } tare__change_options;
 typedef struct tare__change {

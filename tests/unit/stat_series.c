@@ -1,0 +1,199 @@
+/* Tests of what is said of series: steady state, outliers, change points; and of the distributions behind.
+ * One thread. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "stat/stat.h"
+#include "tare.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* ---- distributions, by the tables at the end of every textbook ------------------------------------------- */
+static void tables(void **state)
+{
+    (void)state;
+    assert_true(fabs(tare__normal_above(1.959963984540054) - 0.025) < 1e-15);
+    assert_true(fabs(tare__normal_quantile(0.995) - 2.575829303548901) < 1e-13);
+    assert_true(tare__normal_quantile(0.5) == 0 || fabs(tare__normal_quantile(0.5)) < 1e-15);
+    assert_true(fabs(tare__normal_quantile(1e-300) + 37.0471) < 1e-3);
+    assert_true(isinf(tare__normal_quantile(0)) && isinf(tare__normal_quantile(1)) && isnan(tare__normal_quantile(2)));
+    assert_true(fabs(tare__student_two_sided(2.228, 10) - 0.05) < 1e-4);
+    assert_true(fabs(tare__student_two_sided(-12.706, 1) - 0.05) < 1e-5);
+    assert_true(tare__student_two_sided(0, 5) == 1 && tare__student_two_sided(INFINITY, 5) == 0);
+    assert_true(isnan(tare__student_two_sided(NAN, 5)) && isnan(tare__student_two_sided(1, 0)));
+}
+
+/* ---- outliers ------------------------------------------------------------------------------------------------ */
+/* NIST/SEMATECH e-Handbook 7.1.6: 90 values; 1441 lies beyond the inner fence and within the outer one. */
+static const double handbook[] = {
+    30,  171, 184, 201, 212, 250, 265, 270, 272, 289, 305, 306, 322, 322, 336, 346, 351, 370, 390, 404, 409, 411, 436,
+    437, 439, 441, 444, 448, 451, 453, 470, 480, 482, 487, 494, 495, 499, 503, 514, 521, 522, 527, 548, 550, 559, 560,
+    570, 572, 574, 578, 585, 592, 592, 607, 616, 618, 621, 629, 637, 638, 640, 656, 668, 707, 709, 719, 737, 739, 752,
+    758, 766, 792, 792, 794, 802, 818, 830, 832, 843, 858, 860, 869, 918, 925, 953, 991, 1000, 1005, 1068, 1441};
+
+static void the_handbook(void **state)
+{
+    (void)state;
+    tare__outlier labels[COUNT(handbook)];
+    size_t found;
+    assert_int_equal(COUNT(handbook), 90);
+    assert_int_equal(tare__outliers_tukey(handbook, 90, labels, &found), 0);
+    assert_true(found == 1 && labels[89] == TARE__OUTLIER_MILD && labels[0] == TARE__OUTLIER_NONE);
+}
+
+static void by_deviation(void **state)
+{
+    (void)state;
+    /* median 10, MAD 1: 16 is 6 of them away, 30 is 20. */
+    static const double values[] = {9, 9, 9, 10, 10, 11, 11, 16, 30, 8, 10};
+    tare__outlier labels[COUNT(values)];
+    size_t found;
+    assert_int_equal(tare__outliers_mad(values, COUNT(values), labels, &found), 0);
+    assert_true(found == 2 && labels[7] == TARE__OUTLIER_MILD && labels[8] == TARE__OUTLIER_SEVERE);
+    static const double flat[] = {5, 5, 5, 5, 9};
+    assert_int_equal(tare__outliers_mad(flat, 5, labels, &found), 0);
+    assert_int_equal(found, 0); /* nothing to measure the distance in */
+    assert_int_equal(tare__outliers_tukey(flat, 0, labels, NULL), 0);
+}
+
+/* ---- steady state ---------------------------------------------------------------------------------------------- */
+static void warm_up(double *values, size_t n, size_t slow, double by, double noise)
+{
+    tare__random random;
+    tare__random_seed(&random, n + slow);
+    for (size_t i = 0; i < n; i++) {
+        double above = slow ? by * exp(-3.0 * (double)i / (double)slow) : 0;
+        values[i] = 100 * (1 + above) * (1 + noise * tare__random_normal(&random));
+    }
+}
+
+static void warm_up_ends(void **state)
+{
+    (void)state;
+    double values[200];
+    warm_up(values, 200, 40, 2, 0.01);
+    tare__steady steady = tare__steady_state(values, 200);
+    assert_true(steady.reached && steady.cv < 0.02);
+    assert_in_range(steady.warmup, 30, 75);
+    warm_up(values, 200, 0, 0, 0.01);
+    steady = tare__steady_state(values, 200);
+    assert_true(steady.reached && steady.warmup == 0);
+    values[0] = 5000; /* the first call loads everything: no median shows it */
+    steady = tare__steady_state(values, 200);
+    assert_true(steady.reached && steady.warmup == 1 && steady.cv < 0.02);
+    values[50] = values[51] = 900; /* spikes are no warm-up */
+    steady = tare__steady_state(values, 200);
+    assert_true(steady.reached && steady.warmup == 1);
+}
+
+static void never_steady(void **state)
+{
+    (void)state;
+    double values[100];
+    for (int i = 0; i < 100; i++)
+        values[i] = 100 - 0.6 * i; /* still getting faster */
+    assert_false(tare__steady_state(values, 100).reached);
+    for (int i = 0; i < 100; i++)
+        values[i] = 100 + 2 * i; /* a leak */
+    assert_false(tare__steady_state(values, 100).reached);
+    assert_false(tare__steady_state(values, 4).reached);
+    assert_false(tare__steady_state(values, 0).reached);
+    for (int i = 0; i < 100; i++)
+        values[i] = 7;
+    tare__steady steady = tare__steady_state(values, 9);
+    assert_true(steady.reached && steady.warmup == 0 && steady.cv == 0);
+    assert_false(tare__steady_state(values, 8).reached);
+}
+
+/* ---- change points ----------------------------------------------------------------------------------------------- */
+/* The Nile at Aswan, 1871 to 1970 (Cobb 1978): it carries less from 1899 on, and that is all. */
+static const double nile[] = {
+    1120, 1160, 963, 1210, 1160, 1160, 813, 1230, 1370, 1140, 995, 935, 1110, 994, 1020, 960, 1180, 799, 958, 1140,
+    1100, 1210, 1150, 1250, 1260, 1220, 1030, 1100, 774, 840, 874, 694, 940, 833, 701, 916, 692, 1020, 1050, 969,
+    831, 726, 456, 824, 702, 1120, 1100, 832, 764, 821, 768, 845, 864, 862, 698, 845, 744, 796, 1040, 759,
+    781, 865, 845, 944, 984, 897, 822, 1010, 771, 676, 649, 846, 812, 742, 801, 1040, 860, 874, 848, 890,
+    744, 749, 838, 1050, 918, 986, 797, 923, 975, 815, 1020, 906, 901, 1170, 912, 746, 919, 718, 714, 740};
+
+static void the_nile(void **state)
+{
+    (void)state;
+    tare__change changes[8];
+    assert_int_equal(COUNT(nile), 100);
+    assert_int_equal(tare__change_points(nile, 100, NULL, changes, 8), 1);
+    assert_int_equal(changes[0].at, 1899 - 1871);
+    assert_true(changes[0].p < 1e-8 && changes[0].before > 1090 && changes[0].after < 860);
+    tare__change_options shuffled = {.p = 0.01, .permutations = 199, .seed = 1};
+    assert_int_equal(tare__change_points(nile, 100, &shuffled, changes, 8), 1);
+    assert_true(changes[0].at == 28 && changes[0].p == 1 / 200.0);
+    tare__change_options large = {.magnitude = 0.5};
+    assert_int_equal(tare__change_points(nile, 100, &large, changes, 8), 0);
+}
+
+static void there_and_back(void **state)
+{
+    (void)state;
+    double values[120];
+    tare__change changes[8];
+    tare__random random;
+    tare__random_seed(&random, 1);
+    for (int i = 0; i < 120; i++)
+        values[i] = (i >= 40 && i < 70 ? 112 : i >= 100 ? 130 : 100) * (1 + 0.02 * tare__random_normal(&random));
+    tare__change_options options = {.magnitude = 0.05};
+    assert_int_equal(tare__change_points(values, 120, &options, changes, 8), 3);
+    assert_in_range(changes[0].at, 39, 41); /* the noise of one value may move it */
+    assert_in_range(changes[1].at, 69, 71);
+    assert_in_range(changes[2].at, 99, 101);
+    assert_int_equal(tare__change_points(values, 120, &options, changes, 2), 2); /* no more room */
+}
+
+static void noise_is_no_change(void **state)
+{
+    (void)state;
+    tare__random random;
+    int alarms = 0;
+    tare__change changes[8];
+    tare__change_options options = {.magnitude = 0.02};
+    tare__random_seed(&random, 2);
+    for (int round = 0; round < 200; round++) {
+        double values[60];
+        for (int i = 0; i < 60; i++)
+            values[i] = 100 * (1 + 0.03 * tare__random_normal(&random));
+        values[30] *= 1.5; /* one run on a busy machine */
+        alarms += tare__change_points(values, 60, &options, changes, 8) > 0;
+    }
+    assert_in_range(alarms, 0, 10);
+}
+
+static void short_and_flat_series(void **state)
+{
+    (void)state;
+    double values[TARE__CHANGE_MAX + 20];
+    tare__change changes[4];
+    for (size_t i = 0; i < COUNT(values); i++)
+        values[i] = 5;
+    assert_int_equal(tare__change_points(values, 0, NULL, changes, 4), 0);
+    assert_int_equal(tare__change_points(values, 5, NULL, changes, 4), 0);
+    assert_int_equal(tare__change_points(values, 50, NULL, changes, 4), 0);
+    for (size_t i = 25; i < 50; i++)
+        values[i] = 6; /* no noise at all */
+    assert_int_equal(tare__change_points(values, 50, NULL, changes, 4), 1);
+    assert_true(changes[0].at == 25 && changes[0].p == 0);
+    for (size_t i = 0; i < COUNT(values); i++)
+        values[i] = i < COUNT(values) - 100 ? 5 : 6; /* of a longer one the end is looked at */
+    assert_int_equal(tare__change_points(values, COUNT(values), NULL, changes, 4), 1);
+    assert_int_equal(changes[0].at, COUNT(values) - 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tables),        cmocka_unit_test(the_handbook),      cmocka_unit_test(by_deviation),
+        cmocka_unit_test(warm_up_ends),  cmocka_unit_test(never_steady),      cmocka_unit_test(the_nile),
+        cmocka_unit_test(there_and_back), cmocka_unit_test(noise_is_no_change), cmocka_unit_test(short_and_flat_series),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
