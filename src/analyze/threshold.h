@@ -1,0 +1,41 @@
+/* threshold: "step:5%", "latency:100ms", "throughput:1000samples/s": what people allow a figure.
+ * Pure functions; any thread.
+ * Must not know where thresholds are written. */
+#ifndef TARE_ANALYZE_THRESHOLD_H
+#define TARE_ANALYZE_THRESHOLD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/base.h"
+
+#define TARE__THRESHOLD_NAME_MAX 255u
+#define TARE__THRESHOLD_UNIT_MAX 31u
+
+typedef enum tare__threshold_kind {
+    TARE__THRESHOLD_CHANGE, /* a share by which the figure may get worse */
+    TARE__THRESHOLD_LIMIT   /* what it must keep to: an upper bound where lower is better, else a lower one */
+} tare__threshold_kind;
+
+typedef struct tare__threshold {
+    char name[TARE__THRESHOLD_NAME_MAX + 1]; /* of the figure; '*' stands for any text */
+    tare__threshold_kind kind;
+    double value;                            /* change: 0.05 is 5 %; limit: in `unit` */
+    char unit[TARE__THRESHOLD_UNIT_MAX + 1]; /* of a limit: "ns", "bytes", "samples/s" as written, "%"; "": a number */
+    double floor;                            /* change: what it may change by in any case, in `floor_unit`; NaN: none said */
+    char floor_unit[TARE__THRESHOLD_UNIT_MAX + 1];
+} tare__threshold;
+
+/* Reads NAME:LIMIT, where LIMIT is 5% (a change), 5%,1ms (one of more than 1 ms), 100ms, 2GB, 64MiB, 1000samples/s,
+ * 1000/s or 0.25. A name may have colons: the last one counts. `what` is for sentences ("--threshold"). 0, or
+ * TARE_E_USAGE with a sentence; *threshold is then untouched. */
+int tare__threshold_parse(const char *word, const char *what, tare__threshold *threshold, tare__error *error);
+/* The same where name and limit are apart. */
+int tare__threshold_parse_limit(const char *name, const char *limit, const char *what, tare__threshold *threshold,
+                                tare__error *error);
+bool tare__threshold_names(const tare__threshold *threshold, const char *figure);
+/* Whether a limit in this unit can be held against a figure in that one: the same unit, or a rate said without what
+ * it counts ("1000/s"), or a plain number for a rate or a figure without unit. */
+bool tare__threshold_fits(const char *limit_unit, const char *figure_unit);
+
+#endif
