@@ -535,6 +535,7 @@ void tare__timeline_free(tare__timeline *timeline); /* NULL is fine */
 /* The innermost box over an instant on the lane that is busiest then; row is TARE__NO_ROW. */
 tare__open_at tare__timeline_open_at(const tare__timeline *timeline, double at_ns);
 
+#include "check.h"
 #include "decide.h"
 #include "figures.h"
 #include "threshold.h"

@@ -31,6 +31,8 @@ static const tare__cli_command *const commands[] = {
     &tare__cli_attach,
     &tare__cli_report,
     &tare__cli_import,
+    &tare__cli_check,
+    &tare__cli_baseline,
     &tare__cli_doctor,
     &help,
     &version,

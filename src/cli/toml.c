@@ -8,7 +8,7 @@
 
 #include "tare.h"
 
-#define KEY_BYTES   64
+#define KEY_BYTES   256
 #define VALUE_BYTES 1024
 #define NAME_BYTES  128
 
@@ -295,11 +295,38 @@ static int read_pair(reader *from, tare__toml_sink *sink, void *context)
     return status;
 }
 
+/* Tables beside the settings, which commands read for themselves. */
+static bool is_a_commands(const char *name)
+{
+    static const char *const names[] = {"check"};
+    for (size_t i = 0; i < TARE__COUNT_OF(names); i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* `from` stands at a '['. */
+static int enter_table(reader *from, const char *table, bool *ours)
+{
+    char name[NAME_BYTES];
+    reader at = *from;
+    size_t length = strlen(table);
+    read_header(from, name);
+    *ours = length && strcmp(name, table) == 0;
+    if (!length && !is_a_commands(name))
+        return wrong(&at, "settings stand at the top of this file, in no table");
+    bool below = length && strncmp(name, table, length) == 0 && name[length] == '.';
+    if (below && !is_a_commands(name + length + 1))
+        return tare__fail(from->error, TARE_E_USAGE, "%.200s:%u: there is no table [%s]", from->file, at.line, name);
+    skip_statement(from);
+    return 0;
+}
+
 int tare__toml_read(const char *text, size_t bytes, const char *file, const char *table, tare__toml_sink *sink,
                     void *context, tare__error *error)
 {
     reader from = {text, text + bytes, 1, file, error};
-    bool whole_file = table[0] == '\0', ours = whole_file;
+    bool ours = table[0] == '\0';
     int status = 0;
     if (starts(&from, "\xEF\xBB\xBF"))
         from.at += 3;
@@ -307,18 +334,8 @@ int tare__toml_read(const char *text, size_t bytes, const char *file, const char
         skip_blanks(&from);
         if (at_line_end(&from) || here(&from) == '#') {
             skip_line(&from);
-        } else if (here(&from) == '[' && whole_file) {
-            status = wrong(&from, "settings stand at the top of this file, in no table");
         } else if (here(&from) == '[') {
-            char name[NAME_BYTES];
-            unsigned line = from.line;
-            read_header(&from, name);
-            ours = strcmp(name, table) == 0;
-            size_t length = strlen(table);
-            if (strncmp(name, table, length) == 0 && name[length] == '.')
-                status = tare__fail(error, TARE_E_USAGE, "%.200s:%u: there is no table [%s]", file, line, name);
-            else
-                skip_statement(&from);
+            status = enter_table(&from, table, &ours);
         } else if (ours) {
             status = read_pair(&from, sink, context);
         } else {

@@ -72,4 +72,6 @@ int tare__emit_tensorboard(struct tare__trace *trace, const tare__emit_files *fi
 const tare__emitter *tare__emit_at(size_t index);
 const tare__emitter *tare__emit_find(const char *name); /* NULL: no such format */
 
+#include "check.h"
+
 #endif

@@ -1,0 +1,410 @@
+/* check: one row a figure: its change decided, its limit held, and what comes of both.
+ * Owned by the calling thread.
+ * Must not know files, nor how a check is shown. */
+#include "check.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tare.h"
+
+#define WARNINGS_MAX 16
+
+typedef struct work {
+    tare__check *check;
+    const tare__check_options *options;
+    double *base, *head; /* samples made alike */
+    size_t room;
+    tare__error *error;
+} work;
+
+/* ---- which figures matter without anybody naming them ------------------------------------------------------ */
+/* What people wait and pay for. Spans, operators and layers are parts of it: hundreds of them would fail by chance. */
+static bool is_main(const tare__figure *figure)
+{
+    static const char *const whole[] = {"run.elapsed", "run.cpu", "run.peak_rss", "run.peak_gpu_memory"};
+    static const char *const families[] = {"step", "epoch", "request", "model"};
+    for (size_t i = 0; i < TARE__COUNT_OF(whole); i++)
+        if (strcmp(figure->name, whole[i]) == 0)
+            return true;
+    for (size_t i = 0; i < TARE__COUNT_OF(families); i++) {
+        size_t length = strlen(families[i]);
+        if (strncmp(figure->name, families[i], length) == 0 && strchr(".:[", figure->name[length]))
+            return true; /* strchr finds the end of the name, too */
+    }
+    return figure->exact;
+}
+
+static const tare__threshold *threshold_for(const tare__check_options *options, const char *name,
+                                            tare__threshold_kind kind)
+{
+    for (size_t i = options->n_thresholds; i-- > 0;)
+        if (options->thresholds[i].kind == kind && tare__threshold_names(&options->thresholds[i], name))
+            return &options->thresholds[i];
+    return NULL;
+}
+
+static int wrong_unit(const tare__threshold *threshold, const char *unit, const tare__figure *figure, tare__error *error)
+{
+    return tare__fail(error, TARE_E_USAGE, "the threshold for '%.100s' is in %.31s, but %.100s is in %.31s",
+                      threshold->name, *unit ? unit : "plain numbers", figure->name,
+                      *figure->unit ? figure->unit : "plain numbers");
+}
+
+/* ---- one row ------------------------------------------------------------------------------------------------ */
+static int allow(work *work, tare__check_row *row, const tare__figure *figure)
+{
+    const tare__threshold *change = threshold_for(work->options, row->name, TARE__THRESHOLD_CHANGE);
+    row->gated = work->check->base && figure->better != TARE__NEITHER &&
+                 (change || work->options->all || is_main(figure));
+    row->allowance = (tare__allowance){.share = figure->exact ? 0 : work->check->share,
+                                       .floor = figure->exact ? 0 : tare__decide_floor(row->unit)};
+    if (!change)
+        return 0;
+    /* Named is gated, whichever way is better: then any change beyond it counts. */
+    row->gated = work->check->base != NULL;
+    row->allowance.share = change->value;
+    if (isnan(change->floor))
+        return 0;
+    row->allowance.floor = change->floor;
+    return tare__threshold_fits(change->floor_unit, row->unit)
+               ? 0
+               : wrong_unit(change, change->floor_unit, figure, work->error);
+}
+
+static int limit(work *work, tare__check_row *row, const tare__figure *figure)
+{
+    const tare__threshold *limit = threshold_for(work->options, row->name, TARE__THRESHOLD_LIMIT);
+    if (!limit)
+        return 0;
+    if (!tare__threshold_fits(limit->unit, row->unit))
+        return wrong_unit(limit, limit->unit, figure, work->error);
+    row->has_limit = true;
+    row->limit = limit->value;
+    double value = row->head ? row->head->value : NAN;
+    row->broken = !(row->better == TARE__HIGHER ? value >= row->limit : value <= row->limit); /* NaN breaks it */
+    return 0;
+}
+
+static tare__measured measured(const tare__figure *figure, const double *samples, size_t n)
+{
+    return (tare__measured){samples, n, figure ? figure->value : NAN};
+}
+
+static void decide(work *work, tare__check_row *row)
+{
+    size_t n = 0, m = 0;
+    if (row->base && row->head)
+        tare__figures_align(row->base, row->head, work->base, &n, work->head, &m);
+    tare__measured base = measured(row->base, work->base, n), head = measured(row->head, work->head, m);
+    if (n && m) /* samples that were made alike have medians of their own */
+        base.value = head.value = NAN;
+    bool exact = (row->base && row->base->exact) || (row->head && row->head->exact);
+    row->decision = tare__decide(&base, &head, row->better, exact, &row->allowance);
+    row->ratio = (tare__estimate){NAN, NAN, NAN, 0, 0};
+    if (n && m && row->decision.verdict != TARE__DECIDED_SAME)
+        row->ratio = tare__decide_ratio(&base, &head);
+}
+
+/* A figure on one side only. */
+static void judge_absent(tare__check_row *row)
+{
+    row->reason = row->head ? "the baseline has no such figure" : "only the baseline has this figure";
+    row->outcome = row->has_limit && row->head ? TARE__OUTCOME_PASSED : TARE__OUTCOME_ABSENT;
+}
+
+static bool looks_worse(const tare__check_row *row)
+{
+    double change = row->decision.change;
+    return row->better == TARE__NEITHER || (row->better == TARE__LOWER ? change > 0 : change < 0);
+}
+
+static void judge(tare__check_row *row, bool named)
+{
+    row->reason = tare__why_text(row->decision.why);
+    switch (row->decision.verdict) {
+    case TARE__DECIDED_REGRESSED:
+        row->outcome = row->gated ? TARE__OUTCOME_FAILED : TARE__OUTCOME_CHANGED;
+        break;
+    case TARE__DECIDED_CHANGED: row->outcome = named ? TARE__OUTCOME_FAILED : TARE__OUTCOME_CHANGED; break;
+    case TARE__DECIDED_UNSURE:
+        row->outcome = row->gated && looks_worse(row) ? TARE__OUTCOME_UNSURE : TARE__OUTCOME_PASSED;
+        break;
+    case TARE__DECIDED_IMPROVED: row->outcome = TARE__OUTCOME_IMPROVED; break;
+    case TARE__DECIDED_ABSENT: judge_absent(row); break;
+    default: row->outcome = TARE__OUTCOME_PASSED; break;
+    }
+    if (row->broken) {
+        row->outcome = TARE__OUTCOME_FAILED;
+        row->reason = row->better == TARE__HIGHER ? "below its limit" : "above its limit";
+    }
+}
+
+static int add_row(work *work, const tare__figure *base, const tare__figure *head)
+{
+    const tare__figure *figure = head ? head : base;
+    tare__check_row *row = &work->check->rows[work->check->n];
+    *row = (tare__check_row){.name = figure->name, .unit = figure->unit, .base = base, .head = head, .limit = NAN,
+                             .better = figure->better};
+    int status = allow(work, row, figure);
+    if (!status)
+        status = limit(work, row, figure);
+    if (status)
+        return status;
+    decide(work, row);
+    judge(row, threshold_for(work->options, row->name, TARE__THRESHOLD_CHANGE) != NULL);
+    work->check->n++;
+    return 0;
+}
+
+/* ---- thresholds that found nothing ------------------------------------------------------------------------------ */
+static bool names_some(const tare__threshold *threshold, const tare__figures *figures)
+{
+    for (size_t i = 0; figures && i < figures->n; i++)
+        if (tare__threshold_names(threshold, figures->rows[i].name))
+            return true;
+    return false;
+}
+
+/* What was asked for and is not there must not pass. */
+static void add_missing(work *work)
+{
+    for (size_t i = 0; i < work->options->n_thresholds; i++) {
+        const tare__threshold *threshold = &work->options->thresholds[i];
+        if (names_some(threshold, work->check->head))
+            continue;
+        work->check->rows[work->check->n++] = (tare__check_row){
+            .name = threshold->name,
+            .unit = threshold->unit,
+            .has_limit = threshold->kind == TARE__THRESHOLD_LIMIT,
+            .limit = threshold->kind == TARE__THRESHOLD_LIMIT ? threshold->value : NAN,
+            .allowance = {.share = threshold->kind == TARE__THRESHOLD_CHANGE ? threshold->value : NAN},
+            .gated = true,
+            .decision = {.base = NAN, .head = NAN, .change = NAN, .test = {NAN, NAN, NAN, NAN, false}},
+            .ratio = {NAN, NAN, NAN, 0, 0},
+            .outcome = TARE__OUTCOME_FAILED,
+            .reason = "there is no such figure",
+        };
+    }
+}
+
+/* ---- all of it -------------------------------------------------------------------------------------------------- */
+static int by_outcome(const void *left, const void *right)
+{
+    const tare__check_row *a = left, *b = right;
+    if (a->outcome != b->outcome)
+        return (int)a->outcome - (int)b->outcome;
+    if (a->gated != b->gated)
+        return (int)b->gated - (int)a->gated;
+    double x = isnan(a->decision.change) ? -1 : fabs(a->decision.change);
+    double y = isnan(b->decision.change) ? -1 : fabs(b->decision.change);
+    return x != y ? (x < y) - (x > y) : strcmp(a->name, b->name);
+}
+
+static void count(tare__check *check)
+{
+    memset(check->count, 0, sizeof check->count);
+    check->gated = 0;
+    for (size_t i = 0; i < check->n; i++) {
+        check->count[check->rows[i].outcome]++;
+        check->gated += check->rows[i].gated || check->rows[i].has_limit;
+    }
+    if (check->n)
+        qsort(check->rows, check->n, sizeof(*check->rows), by_outcome);
+}
+
+static void warn(tare__check *check, const char *format, ...) TARE__PRINTF(2, 3);
+
+static void warn(tare__check *check, const char *format, ...)
+{
+    char sentence[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(sentence, sizeof sentence, format, arguments);
+    va_end(arguments);
+    const char *copy = tare__arena_copy(check->arena, sentence, strlen(sentence));
+    if (copy && check->n_warnings < WARNINGS_MAX)
+        check->warnings[check->n_warnings++] = copy;
+}
+
+static bool differ(const char *a, const char *b)
+{
+    return a && b && strcmp(a, b) != 0;
+}
+
+static const char *known(const char *text)
+{
+    return text ? text : "not known";
+}
+
+static void compare_origins(tare__check *check, const tare__check_options *options)
+{
+    const tare__figures *base = check->base, *head = check->head;
+    if (!base)
+        return;
+    check->other_machine = !base->machine || !head->machine || differ(base->machine, head->machine);
+    if (isnan(options->share))
+        check->share = check->other_machine ? TARE__GATE_SHARE_OTHER : TARE__GATE_SHARE;
+    if (differ(base->machine, head->machine))
+        warn(check, "the baseline is of another machine (%.100s, %.100s; this is %.100s, %.100s): the gate is %g %%",
+             known(base->host), known(base->cpu_model), known(head->host), known(head->cpu_model), check->share * 100);
+    else if (check->other_machine)
+        warn(check, "it is not known whether the baseline is of this machine: the gate is %g %%", check->share * 100);
+    if (differ(base->command, head->command))
+        warn(check, "the baseline is of another command: %.200s", base->command);
+}
+
+/* Few runs are the usual reason for not being sure, and the remedy is known. */
+static void advise(tare__check *check)
+{
+    if (check->count[TARE__OUTCOME_UNSURE])
+        warn(check, "%zu figure%s beyond the gate, with too few samples to tell from noise: 5 runs on either side would do",
+             check->count[TARE__OUTCOME_UNSURE], check->count[TARE__OUTCOME_UNSURE] == 1 ? " is" : "s are");
+}
+
+static int fill(work *work)
+{
+    const tare__figures *base = work->check->base, *head = work->check->head;
+    int status = 0;
+    for (size_t i = 0; i < head->n && !status; i++)
+        status = add_row(work, base ? tare__figures_find(base, head->rows[i].name) : NULL, &head->rows[i]);
+    for (size_t i = 0; base && i < base->n && !status; i++)
+        if (!tare__figures_find(head, base->rows[i].name))
+            status = add_row(work, &base->rows[i], NULL);
+    if (!status)
+        add_missing(work);
+    return status;
+}
+
+int tare__check_figures(const tare__figures *base, const tare__figures *head, const tare__check_options *options,
+                        tare__check **check, tare__error *error)
+{
+    tare__arena *arena = tare__arena_new();
+    tare__check *made = arena ? tare__arena_alloc(arena, sizeof(*made)) : NULL;
+    work work = {.check = made, .options = options, .error = error,
+                 .base = malloc(TARE__FIGURE_SAMPLES_MAX * sizeof(double)),
+                 .head = malloc(TARE__FIGURE_SAMPLES_MAX * sizeof(double))};
+    size_t rows = head->n + (base ? base->n : 0) + options->n_thresholds;
+    int status = TARE_E_MEMORY;
+    *check = NULL;
+    if (made && work.base && work.head) {
+        *made = (tare__check){.base = base, .head = head, .share = options->share, .arena = arena};
+        made->rows = tare__arena_alloc(arena, (rows + 1) * sizeof(*made->rows));
+        made->warnings = tare__arena_alloc(arena, WARNINGS_MAX * sizeof(*made->warnings));
+        if (made->rows && made->warnings) {
+            compare_origins(made, options);
+            status = fill(&work);
+        }
+    }
+    free(work.base);
+    free(work.head);
+    if (status) {
+        tare__arena_free(arena);
+        return status == TARE_E_MEMORY ? tare__fail(error, status, "out of memory") : status;
+    }
+    count(made);
+    advise(made);
+    *check = made;
+    return 0;
+}
+
+void tare__check_free(tare__check *check)
+{
+    if (check)
+        tare__arena_free(check->arena);
+}
+
+/* ---- running again ------------------------------------------------------------------------------------------------ */
+static const tare__check_row *same_row(const tare__check *check, const char *name)
+{
+    for (size_t i = 0; i < check->n; i++)
+        if (strcmp(check->rows[i].name, name) == 0)
+            return &check->rows[i];
+    return NULL;
+}
+
+static bool is_open(const tare__check_row *row)
+{
+    return row->outcome == TARE__OUTCOME_FAILED || row->outcome == TARE__OUTCOME_UNSURE;
+}
+
+/* Another run of the same program has the same FLOPs, and no figure that was not there. */
+static bool can_differ(const tare__check_row *row)
+{
+    return is_open(row) && row->head && !row->head->exact;
+}
+
+void tare__check_confirm(tare__check *check, const tare__check *again)
+{
+    check->rerun = true;
+    for (size_t i = 0; i < check->n; i++) {
+        tare__check_row *row = &check->rows[i];
+        const tare__check_row *second = can_differ(row) ? same_row(again, row->name) : NULL;
+        if (!second || !second->head)
+            continue;
+        row->decision = second->decision; /* what it rests on now; its figures belong to the other check */
+        row->ratio = second->ratio;
+        row->broken = second->broken;
+        if (is_open(second)) {
+            row->outcome = second->outcome;
+            row->reason = second->outcome == TARE__OUTCOME_FAILED ? "the same when it was run again" : second->reason;
+        } else {
+            row->outcome = TARE__OUTCOME_CLEARED;
+            row->reason = "not so when it was run again";
+        }
+    }
+    count(check);
+}
+
+bool tare__check_wants_again(const tare__check *check)
+{
+    bool many = check->base && check->base->runs > 1; /* else one run more is as unsure */
+    for (size_t i = 0; i < check->n; i++)
+        if (can_differ(&check->rows[i]) && (many || check->rows[i].outcome == TARE__OUTCOME_FAILED))
+            return true;
+    return false;
+}
+
+bool tare__check_passed(const tare__check *check)
+{
+    return check->count[TARE__OUTCOME_FAILED] == 0;
+}
+
+/* ---- words ---------------------------------------------------------------------------------------------------------- */
+const char *tare__outcome_word(tare__outcome outcome)
+{
+    static const char *const words[] = {
+        [TARE__OUTCOME_FAILED] = "failed",     [TARE__OUTCOME_UNSURE] = "unsure",
+        [TARE__OUTCOME_CLEARED] = "cleared",   [TARE__OUTCOME_CHANGED] = "changed",
+        [TARE__OUTCOME_IMPROVED] = "improved", [TARE__OUTCOME_PASSED] = "passed",
+        [TARE__OUTCOME_ABSENT] = "absent",
+    };
+    return words[outcome];
+}
+
+void tare__check_value(tare__text *out, const char *unit, double value)
+{
+    char number[TARE__UNIT_BYTES];
+    if (strcmp(unit, "ns") == 0) {
+        tare__text_string(out, tare__unit_time(number, value));
+    } else if (strcmp(unit, "bytes") == 0) {
+        tare__text_string(out, tare__unit_bytes(number, value));
+    } else {
+        tare__text_string(out, tare__unit_count(number, value));
+        if (*unit && !isnan(value))
+            tare__text_format(out, " %s", unit);
+    }
+}
+
+void tare__check_change(tare__text *out, double change)
+{
+    char number[32];
+    if (isnan(change) || isinf(change)) {
+        tare__text_string(out, isnan(change) ? "n/a" : change > 0 ? "from 0" : "below 0");
+        return;
+    }
+    tare__text_double(number, sizeof number, 'f', fabs(change) < 1 ? 1 : 0, change * 100);
+    tare__text_format(out, "%s%s %%", change > 0 ? "+" : "", number);
+}

@@ -1,0 +1,110 @@
+/* baseline: `tare baseline save`: keeps the figures of one run or several, for checks and comparisons to come.
+ * One thread.
+ * Must not know how figures are made. */
+#include "cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "load.h"
+#include "tare.h"
+
+#define ME "tare baseline"
+
+enum { BASELINE_OUTPUT, BASELINE_QUIET };
+
+static const tare__cli_option baseline_options[] = {
+    {"output", 'o', "FILE", "the baseline, whole or not at all", BASELINE_OUTPUT},
+    {"quiet", 'q', NULL, "do not say what was written", BASELINE_QUIET},
+};
+
+typedef struct baseline_settings {
+    const char *output;
+    bool quiet;
+} baseline_settings;
+
+static int take_option(void *context, int key, const char *argument, tare__error *error)
+{
+    baseline_settings *settings = context;
+    if (key == BASELINE_QUIET) {
+        settings->quiet = true;
+        return 0;
+    }
+    if (!*argument)
+        return tare__fail(error, TARE_E_USAGE, "--output: the name is empty");
+    settings->output = argument;
+    return 0;
+}
+
+static int read_settings(int argc, char **argv, baseline_settings *settings, tare__cli_words *words, tare__error *error)
+{
+    int status = tare__cli_read(&tare__cli_baseline, argc, argv, settings, words, error);
+    if (status || words->help)
+        return status;
+    if (words->rest)
+        return tare__fail(error, TARE_E_USAGE, "there is nothing to run here: name runs that were recorded");
+    if (words->count == 0 || strcmp(words->words[0], "save") != 0)
+        return tare__fail(error, TARE_E_USAGE, "what to do? tare baseline save RUN... -o FILE");
+    if (words->count == 1)
+        return tare__fail(error, TARE_E_USAGE, "which runs? tare baseline save RUN... -o FILE");
+    if (!settings->output)
+        return tare__fail(error, TARE_E_USAGE, "where to? tare baseline save RUN... -o FILE");
+    return 0;
+}
+
+static int save(const tare__figures *figures, const char *path, tare__error *error)
+{
+    tare__text text = {0};
+    tare__json json;
+    tare__cli_output output;
+    tare__json_begin(&json, &text, true);
+    tare__figures_write_json(&json, figures);
+    tare__text_string(&text, "\n");
+    int status = text.failed ? tare__fail(error, TARE_E_MEMORY, "out of memory")
+                             : tare__cli_output_open(&output, path, error);
+    if (!status) {
+        tare__cli_output_write(&output, text.data, text.length);
+        status = tare__cli_output_close(&output, true, error);
+    }
+    tare__text_free(&text);
+    return status;
+}
+
+static int baseline_main(int argc, char **argv)
+{
+    tare__error error = {""};
+    tare__cli_words words;
+    baseline_settings settings = {0};
+    tare__figures *figures = NULL;
+    if (read_settings(argc, argv, &settings, &words, &error))
+        return tare__cli_usage(ME, &error);
+    if (words.help)
+        return tare__cli_print_help(&tare__cli_baseline);
+    size_t runs = (size_t)words.count - 1;
+    int status = tare__cli_load_runs(words.words + 1, runs, &figures, &error);
+    int exit_status = status ? tare__cli_load_exit(status) : 0;
+    if (!status && save(figures, settings.output, &error))
+        exit_status = TARE__EXIT_FAILED;
+    if (exit_status)
+        tare__cli_say(ME, "%s", error.text);
+    else if (!settings.quiet)
+        tare__cli_say(ME, "%zu figures of %zu run%s are in %s", figures->n, runs, runs == 1 ? "" : "s", settings.output);
+    tare__figures_free(figures);
+    return exit_status;
+}
+
+const tare__cli_command tare__cli_baseline = {
+    .name = "baseline",
+    .summary = "keeps the figures of runs, for `tare check` and `tare compare`",
+    .usage = "save RUN... -o FILE",
+    .details = "A run is a trace, or a model's report. Of several runs each figure has one\n"
+               "sample a run: 5 runs or more let a check tell changes of whole runs from noise.\n"
+               "Exit status: 0; 1 it could not be written; 2 this command line was wrong; 3 a\n"
+               "run could not be read.\n",
+    .examples = "  tare baseline save train.tare -o baseline.json\n"
+                "  tare baseline save run1.tare run2.tare run3.tare run4.tare run5.tare -o main.json\n",
+    .options = baseline_options,
+    .option_count = TARE__COUNT_OF(baseline_options),
+    .take = take_option,
+    .main = baseline_main,
+};

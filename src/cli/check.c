@@ -1,0 +1,312 @@
+/* check: `tare check`: holds runs against a baseline and thresholds; ends with 1 when something got worse.
+ * One thread.
+ * Must not know how the answer is found, nor how it is laid out. */
+#define _GNU_SOURCE
+#include "check.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "emit/emit.h"
+#include "load.h"
+#include "tare.h"
+#include "views.h"
+
+#define ME          "tare check"
+#define RERUNS_MANY 5u /* what makes significance possible against a baseline of several runs */
+
+enum {
+    CHECK_BASELINE,
+    CHECK_THRESHOLD,
+    CHECK_GATE,
+    CHECK_ALL,
+    CHECK_RERUN,
+    CHECK_RERUNS,
+    CHECK_JSON,
+    CHECK_JUNIT,
+    CHECK_MARKDOWN,
+    CHECK_GITHUB,
+    CHECK_OUTPUT,
+    CHECK_QUIET
+};
+
+static const tare__cli_option check_options[] = {
+    {"baseline", 'b', "FILE", "what it was: a baseline, a run or a model's report", CHECK_BASELINE},
+    {"threshold", 't', "NAME:LIMIT",
+     "what a figure may change by (step:5%; step:5%,1ms: and by more than 1 ms) or must keep to (step:120ms, "
+     "run.peak_rss:2GB); '*' in a name stands for anything; may be given more than once",
+     CHECK_THRESHOLD},
+    {"gate", 0, "SHARE", "what all other figures may change by (5%; 10% against another machine)", CHECK_GATE},
+    {"all", 0, NULL, "gate every figure, and show every figure: spans, operators, layers, metrics", CHECK_ALL},
+    {"rerun", 0, "COMMAND", "before it fails, run this command again under tare and ask again", CHECK_RERUN},
+    {"reruns", 0, "N", "so many times (1; 5 where the baseline has several runs)", CHECK_RERUNS},
+    {"json", 0, NULL, "the answer as JSON, for machines", CHECK_JSON},
+    {"junit", 0, "FILE", "write it as JUnit XML, too", CHECK_JUNIT},
+    {"markdown", 0, "FILE", "write a summary as Markdown, too", CHECK_MARKDOWN},
+    {"github", 0, NULL, "annotations and a job summary for GitHub Actions, too", CHECK_GITHUB},
+    {"output", 'o', "FILE", "write the answer to this file, whole or not at all", CHECK_OUTPUT},
+    {"quiet", 'q', NULL, "show no table: the exit status is the answer", CHECK_QUIET},
+};
+
+typedef tare__cli_check_settings check_settings;
+
+/* ---- settings ------------------------------------------------------------------------------------------- */
+static int take_name(const char *what, const char *argument, const char **into, tare__error *error)
+{
+    if (!*argument)
+        return tare__fail(error, TARE_E_USAGE, "--%s: the name is empty", what);
+    *into = argument;
+    return 0;
+}
+
+static int take_option(void *context, int key, const char *argument, tare__error *error)
+{
+    check_settings *settings = context;
+    switch (key) {
+    case CHECK_BASELINE: return take_name("baseline", argument, &settings->baseline, error);
+    case CHECK_THRESHOLD: return tare__cli_check_threshold(settings, argument, NULL, "--threshold", error);
+    case CHECK_GATE: return tare__cli_check_gate(settings, argument, "--gate", error);
+    case CHECK_ALL: settings->all = true; return 0;
+    case CHECK_RERUN: return take_name("rerun", argument, &settings->rerun, error);
+    case CHECK_RERUNS: return tare__cli_check_reruns(settings, argument, "--reruns", error);
+    case CHECK_JSON: settings->json = true; return 0;
+    case CHECK_JUNIT: return take_name("junit", argument, &settings->junit, error);
+    case CHECK_MARKDOWN: return take_name("markdown", argument, &settings->markdown, error);
+    case CHECK_GITHUB: settings->github = true; return 0;
+    case CHECK_OUTPUT: return take_name("output", argument, &settings->output, error);
+    default: settings->quiet = true; return 0;
+    }
+}
+
+static bool has_limit(const check_settings *settings)
+{
+    for (size_t i = 0; i < settings->n_thresholds; i++)
+        if (settings->thresholds[i].kind == TARE__THRESHOLD_LIMIT)
+            return true;
+    return false;
+}
+
+static int read_settings(int argc, char **argv, check_settings *settings, tare__cli_words *words, tare__error *error)
+{
+    tare__error of_files = {""};
+    int wrong = tare__cli_check_read_files(settings, &of_files);
+    int status = tare__cli_read(&tare__cli_check, argc, argv, settings, words, error);
+    if (status || words->help)
+        return status;
+    if (wrong)
+        return tare__fail(error, wrong, "%s", of_files.text);
+    if (words->rest)
+        return tare__fail(error, TARE_E_USAGE, "there is nothing to run here: name runs that were recorded");
+    if (words->count == 0)
+        return tare__fail(error, TARE_E_USAGE, "which run? tare check RUN... --baseline FILE");
+    if (!settings->baseline && !has_limit(settings))
+        return tare__fail(error, TARE_E_USAGE, "against what? Name a --baseline, or a --threshold such as step:120ms");
+    if (settings->reruns && !settings->rerun)
+        return tare__fail(error, TARE_E_USAGE, "--reruns is how often: --rerun says which command");
+    return 0;
+}
+
+/* ---- running again ---------------------------------------------------------------------------------------- */
+static tare__check_options options_of(const check_settings *settings)
+{
+    return (tare__check_options){settings->thresholds, settings->n_thresholds, settings->gate, settings->all};
+}
+
+/* Another `times` runs, held against the same baseline. */
+static int ask_again(const check_settings *settings, tare__check *check, unsigned times, tare__error *error)
+{
+    tare__check_options options = options_of(settings);
+    tare__figures *figures = NULL;
+    tare__check *again = NULL;
+    if (!settings->quiet)
+        tare__cli_say(ME, "beyond the gate: running again (%u): %s", times, settings->rerun);
+    int status = tare__cli_check_again(settings->rerun, times, &figures, error);
+    if (!status)
+        status = tare__check_figures(check->base, figures, &options, &again, error);
+    if (!status)
+        tare__check_confirm(check, again);
+    tare__check_free(again);
+    tare__figures_free(figures);
+    return status;
+}
+
+/* Runs of a baseline are held against runs; a single run's own samples against those of one run at a time. */
+static int confirm(const check_settings *settings, tare__check *check, tare__error *error)
+{
+    bool many = check->base && check->base->runs > 1;
+    unsigned runs = settings->reruns ? settings->reruns : many ? RERUNS_MANY : 1;
+    int status = 0;
+    if (!settings->rerun)
+        return 0;
+    if (many)
+        return tare__check_wants_again(check) ? ask_again(settings, check, runs, error) : 0;
+    for (unsigned i = 0; i < runs && !status && tare__check_wants_again(check); i++)
+        status = ask_again(settings, check, 1, error);
+    return status;
+}
+
+/* ---- showing --------------------------------------------------------------------------------------------------- */
+static int write_text(const tare__text *text, const char *path, tare__error *error)
+{
+    tare__cli_output output;
+    if (text->failed)
+        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+    int status = tare__cli_output_open(&output, path, error);
+    if (status)
+        return status;
+    tare__cli_output_write(&output, text->data, text->length);
+    return tare__cli_output_close(&output, true, error);
+}
+
+static int show_answer(const check_settings *settings, const tare__check *check, const tare__check_names *names,
+                       tare__error *error)
+{
+    tare__text text = {0};
+    tare__emit_options look = {.all = settings->all};
+    bool terminal = !settings->output && isatty(STDOUT_FILENO);
+    tare__view_suit(&look, STDOUT_FILENO, terminal);
+    if (settings->json)
+        tare__emit_check_json(check, names, look.pretty, &text);
+    else if (!settings->quiet)
+        tare__emit_check_text(check, names, &look, &text);
+    int status = settings->json || !settings->quiet ? write_text(&text, settings->output, error) : 0;
+    tare__text_free(&text);
+    return status;
+}
+
+/* The summary of a job has room for those of all its steps. */
+static int append_summary(const tare__text *text, const char *path, tare__error *error)
+{
+    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+    int failure = fd < 0 ? errno : -tare__write_all(fd, text->data, text->length);
+    if (fd >= 0 && close(fd) != 0 && !failure)
+        failure = errno;
+    return failure ? tare__fail(error, TARE_E_SYSTEM, "cannot write the job summary '%s': %s", path, strerror(failure))
+                   : 0;
+}
+
+static int show_markdown(const check_settings *settings, const tare__check *check, const tare__check_names *names,
+                         tare__error *error)
+{
+    const char *summary = settings->github ? getenv("GITHUB_STEP_SUMMARY") : NULL;
+    tare__text text = {0};
+    int status = 0;
+    tare__emit_check_markdown(check, names, &text);
+    if (settings->markdown)
+        status = write_text(&text, settings->markdown, error);
+    if (!status && summary && *summary)
+        status = text.failed ? tare__fail(error, TARE_E_MEMORY, "out of memory") : append_summary(&text, summary, error);
+    tare__text_free(&text);
+    return status;
+}
+
+static int show_annotations(const check_settings *settings, const tare__check *check, const tare__check_names *names,
+                            tare__error *error)
+{
+    tare__text text = {0};
+    tare__emit_check_github(check, names, &text);
+    int fd = settings->json && !settings->output ? STDERR_FILENO : STDOUT_FILENO;
+    int failure = text.failed ? ENOMEM : -tare__write_all(fd, text.data, text.length);
+    tare__text_free(&text);
+    return failure && failure != EPIPE
+               ? tare__fail(error, TARE_E_SYSTEM, "cannot write the annotations: %s", strerror(failure))
+               : 0;
+}
+
+static int show(const check_settings *settings, const tare__check *check, const tare__check_names *names,
+                tare__error *error)
+{
+    int status = show_answer(settings, check, names, error);
+    if (!status && settings->junit) {
+        tare__text text = {0};
+        tare__emit_check_junit(check, names, &text);
+        status = write_text(&text, settings->junit, error);
+        tare__text_free(&text);
+    }
+    if (!status)
+        status = show_markdown(settings, check, names, error);
+    if (!status && settings->github)
+        status = show_annotations(settings, check, names, error);
+    return status;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------------------------- */
+static int check(const check_settings *settings, const tare__figures *base, const tare__figures *head,
+                 const tare__check_names *names, tare__error *error)
+{
+    tare__check_options options = options_of(settings);
+    tare__check *made = NULL;
+    int status = tare__check_figures(base, head, &options, &made, error);
+    if (status)
+        return tare__cli_load_exit(status);
+    /* That the command cannot be run again clears nothing. */
+    int unconfirmed = confirm(settings, made, error);
+    if (unconfirmed)
+        tare__cli_say(ME, "%s", error->text);
+    status = show(settings, made, names, error);
+    bool passed = tare__check_passed(made) && !unconfirmed;
+    tare__check_free(made);
+    if (status)
+        tare__cli_say(ME, "%s", error->text);
+    error->text[0] = '\0';
+    return status || !passed ? TARE__EXIT_FAILED : TARE__EXIT_OK;
+}
+
+static int load_and_check(const check_settings *settings, const tare__cli_words *words, tare__error *error)
+{
+    tare__figures *base = NULL, *head = NULL;
+    tare__check_names names = {words->words[0], settings->baseline};
+    int status = tare__cli_load_runs(words->words, (size_t)words->count, &head, error);
+    if (!status && settings->baseline)
+        status = tare__cli_load_figures(settings->baseline, &base, error);
+    int exit_status = status ? tare__cli_load_exit(status) : check(settings, base, head, &names, error);
+    tare__figures_free(base);
+    tare__figures_free(head);
+    return exit_status;
+}
+
+static int check_main(int argc, char **argv)
+{
+    tare__error error = {""};
+    tare__cli_words words;
+    check_settings settings = {.gate = NAN};
+    int status = read_settings(argc, argv, &settings, &words, &error);
+    int exit_status;
+    if (status) {
+        exit_status = tare__cli_usage(ME, &error);
+    } else if (words.help) {
+        exit_status = tare__cli_print_help(&tare__cli_check);
+    } else {
+        signal(SIGPIPE, SIG_IGN);
+        exit_status = load_and_check(&settings, &words, &error);
+        if (exit_status && error.text[0])
+            tare__cli_say(ME, "%s", error.text);
+    }
+    free(settings.thresholds);
+    return exit_status;
+}
+
+const tare__cli_command tare__cli_check = {
+    .name = "check",
+    .summary = "a gate for CI: fails when a run got worse than its baseline",
+    .usage = "RUN... [--baseline FILE] [options]",
+    .details = "A figure has failed when its change is significant (Mann-Whitney, p 0.02), larger\n"
+               "than the gate, and larger than what matters (1 us, 1 MiB); or beyond a limit.\n"
+               "Gated are run, steps, epochs, requests and models, what a threshold names, and\n"
+               "exact figures such as FLOPs, which may not get worse at all. Several runs on\n"
+               "either side are samples; 5 let whole runs be told from noise. Thresholds may\n"
+               "stand in [check] of ./tare.toml. Exit status: 0 passed; 1 failed, or the answer\n"
+               "could not be written; 2 this command line was wrong; 3 a file could not be read.\n",
+    .examples = "  tare check train.tare --baseline main.json\n"
+                "  tare check train.tare -b main.json -t step:8% -t run.peak_rss:4GB\n"
+                "  tare check new.tare -b main.json --rerun 'python3 train.py' --junit check.xml --github\n",
+    .options = check_options,
+    .option_count = TARE__COUNT_OF(check_options),
+    .take = take_option,
+    .main = check_main,
+};

@@ -1,0 +1,30 @@
+/* check: the result of a check in its formats. Owned by the calling thread.
+ * An allocation that fails sticks in the text.
+ * Must not know how a check is made, nor where the text goes. */
+#ifndef TARE_EMIT_CHECK_H
+#define TARE_EMIT_CHECK_H
+
+#include "analyze/analyze.h"
+
+struct tare__emit_options;
+
+/* What was asked for on each side, for people: names of files. */
+typedef struct tare__check_names {
+    const char *head, *base; /* base: NULL when there is none */
+} tare__check_names;
+
+void tare__emit_check_text(const tare__check *check, const tare__check_names *names,
+                           const struct tare__emit_options *options, tare__text *out);
+void tare__emit_check_json(const tare__check *check, const tare__check_names *names, bool pretty, tare__text *out);
+void tare__emit_check_junit(const tare__check *check, const tare__check_names *names, tare__text *out);
+void tare__emit_check_github(const tare__check *check, const tare__check_names *names, tare__text *out);
+void tare__emit_check_markdown(const tare__check *check, const tare__check_names *names, tare__text *out);
+
+/* "3 figures failed of 12 that were checked", without full stop. */
+void tare__check_summary(const tare__check *check, tare__text *out);
+/* One sentence on a row: "step: 14.1 ms after 12.3 ms (+14.6 %; gate 5 %; significant)". */
+void tare__check_sentence(const tare__check_row *row, tare__text *out);
+/* Whether a row is told where not all are: what could fail, and the first few of what changed; `others` counts these. */
+bool tare__check_tells(const tare__check_row *row, size_t *others);
+
+#endif

@@ -1,0 +1,106 @@
+/* check_json: a check for machines; docs/JSON.md says what its keys mean.
+ * Owned by the calling thread.
+ * Must not know how a check is made. */
+#include "check.h"
+
+#include <math.h>
+
+#define SCHEMA 1
+
+static void put_double(tare__json *json, const char *key, double value)
+{
+    tare__json_key(json, key);
+    tare__json_double(json, value);
+}
+
+static void put_string(tare__json *json, const char *key, const char *value)
+{
+    tare__json_key(json, key);
+    tare__json_string(json, value);
+}
+
+static void put_side(tare__json *json, const char *key, const char *name, const tare__figures *side)
+{
+    tare__json_key(json, key);
+    if (!side) {
+        tare__json_null(json);
+        return;
+    }
+    tare__json_object(json);
+    put_string(json, "file", name);
+    put_string(json, "kind", side->kind);
+    put_string(json, "command", side->command);
+    put_string(json, "machine", side->machine);
+    put_string(json, "revision", side->revision);
+    tare__json_key(json, "runs");
+    tare__json_unsigned(json, side->runs ? side->runs : 1);
+    tare__json_end_object(json);
+}
+
+static void put_row(tare__json *json, const tare__check_row *row)
+{
+    tare__json_object(json);
+    put_string(json, "name", row->name);
+    put_string(json, "unit", row->unit);
+    put_string(json, "outcome", tare__outcome_word(row->outcome));
+    put_string(json, "reason", row->reason);
+    tare__json_key(json, "gated");
+    tare__json_bool(json, row->gated);
+    put_double(json, "baseline", row->decision.base);
+    put_double(json, "value", row->decision.head);
+    put_double(json, "change", row->decision.change);
+    put_double(json, "ratio_low", row->ratio.low);
+    put_double(json, "ratio_high", row->ratio.high);
+    put_double(json, "p", row->decision.test.p);
+    put_double(json, "cliffs_delta", row->decision.test.cliffs_delta);
+    tare__json_key(json, "baseline_samples");
+    tare__json_unsigned(json, row->decision.n_base);
+    tare__json_key(json, "samples");
+    tare__json_unsigned(json, row->decision.n_head);
+    put_double(json, "gate", row->gated ? row->allowance.share : NAN);
+    put_double(json, "floor", row->gated ? row->allowance.floor : NAN);
+    put_double(json, "limit", row->has_limit ? row->limit : NAN);
+    tare__json_end_object(json);
+}
+
+static void put_counts(tare__json *json, const tare__check *check)
+{
+    tare__json_key(json, "counts");
+    tare__json_object(json);
+    for (int outcome = 0; outcome <= TARE__OUTCOME_ABSENT; outcome++) {
+        tare__json_key(json, tare__outcome_word((tare__outcome)outcome));
+        tare__json_unsigned(json, check->count[outcome]);
+    }
+    tare__json_end_object(json);
+}
+
+void tare__emit_check_json(const tare__check *check, const tare__check_names *names, bool pretty, tare__text *out)
+{
+    tare__json json;
+    tare__json_begin(&json, out, pretty);
+    tare__json_object(&json);
+    tare__json_key(&json, "tare_check");
+    tare__json_unsigned(&json, SCHEMA);
+    tare__json_key(&json, "passed");
+    tare__json_bool(&json, tare__check_passed(check));
+    tare__json_key(&json, "rerun");
+    tare__json_bool(&json, check->rerun);
+    tare__json_key(&json, "other_machine");
+    tare__json_bool(&json, check->other_machine);
+    put_double(&json, "gate", check->base ? check->share : NAN);
+    put_side(&json, "baseline", names->base, check->base);
+    put_side(&json, "head", names->head, check->head);
+    put_counts(&json, check);
+    tare__json_key(&json, "warnings");
+    tare__json_array(&json);
+    for (size_t i = 0; i < check->n_warnings; i++)
+        tare__json_string(&json, check->warnings[i]);
+    tare__json_end_array(&json);
+    tare__json_key(&json, "figures");
+    tare__json_array(&json);
+    for (size_t i = 0; i < check->n; i++)
+        put_row(&json, &check->rows[i]);
+    tare__json_end_array(&json);
+    tare__json_end_object(&json);
+    tare__text_string(out, "\n");
+}

@@ -1,0 +1,67 @@
+/* check_junit: a check as JUnit XML: a test case for each figure that could fail.
+ * Owned by the calling thread.
+ * Must not know how a check is made. */
+#include "check.h"
+
+#include "escape.h"
+
+static bool is_case(const tare__check_row *row)
+{
+    return (row->gated || row->has_limit) && row->outcome != TARE__OUTCOME_ABSENT;
+}
+
+static void put_attribute(tare__text *out, const char *name, const char *value)
+{
+    tare__text_format(out, " %s=\"", name);
+    tare__escape_xml(out, value);
+    tare__text_string(out, "\"");
+}
+
+/* An unsure figure has not failed, and has not been shown to pass: that is what "skipped" means to readers of these. */
+static void put_case(const tare__check_row *row, tare__text *out)
+{
+    tare__text sentence = {0};
+    tare__check_sentence(row, &sentence);
+    const char *text = sentence.data ? sentence.data : "";
+    tare__text_string(out, "    <testcase");
+    put_attribute(out, "name", row->name);
+    put_attribute(out, "classname", "tare.check");
+    if (row->outcome == TARE__OUTCOME_FAILED) {
+        tare__text_string(out, ">\n      <failure");
+        put_attribute(out, "type", row->broken ? "limit" : !row->head ? "missing" : "regression");
+        put_attribute(out, "message", text);
+        tare__text_string(out, "/>\n    </testcase>\n");
+    } else if (row->outcome == TARE__OUTCOME_UNSURE) {
+        tare__text_string(out, ">\n      <skipped");
+        put_attribute(out, "message", text);
+        tare__text_string(out, "/>\n    </testcase>\n");
+    } else {
+        tare__text_string(out, ">\n      <system-out>");
+        tare__escape_xml(out, text);
+        tare__text_string(out, "</system-out>\n    </testcase>\n");
+    }
+    out->failed |= sentence.failed;
+    tare__text_free(&sentence);
+}
+
+void tare__emit_check_junit(const tare__check *check, const tare__check_names *names, tare__text *out)
+{
+    size_t cases = 0;
+    for (size_t i = 0; i < check->n; i++)
+        cases += is_case(&check->rows[i]);
+    size_t failed = check->count[TARE__OUTCOME_FAILED], unsure = check->count[TARE__OUTCOME_UNSURE];
+    tare__text_string(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    tare__text_format(out, "<testsuites name=\"tare check\" tests=\"%zu\" failures=\"%zu\" errors=\"0\">\n", cases, failed);
+    tare__text_string(out, "  <testsuite");
+    put_attribute(out, "name", names->head);
+    tare__text_format(out, " tests=\"%zu\" failures=\"%zu\" errors=\"0\" skipped=\"%zu\">\n", cases, failed, unsure);
+    for (size_t i = 0; i < check->n; i++)
+        if (is_case(&check->rows[i]))
+            put_case(&check->rows[i], out);
+    for (size_t i = 0; i < check->n_warnings; i++) {
+        tare__text_string(out, i ? "" : "    <system-err>");
+        tare__escape_xml(out, check->warnings[i]);
+        tare__text_string(out, i + 1 < check->n_warnings ? "\n" : "</system-err>\n");
+    }
+    tare__text_string(out, "  </testsuite>\n</testsuites>\n");
+}
