@@ -3,7 +3,9 @@
  * Must not know any schema. */
 #include "base.h"
 
+#include <locale.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -467,31 +469,42 @@ bool tare__json_reader_resume(tare__json_reader *reader, uint32_t depth)
 }
 
 /* ---- values of numbers ------------------------------------------------------------------------------- */
+/* Of more digits than a double has, only strtod rounds as the writer means it; its point is the locale's. */
+static double rounded(const char *number)
+{
+    char local[TOKEN_BYTES + 17];
+    const char *point = strchr(number, '.');
+    if (!point)
+        return strtod(number, NULL);
+    snprintf(local, sizeof local, "%.*s%.16s%s", (int)(point - number), number, localeconv()->decimal_point, point + 1);
+    return strtod(local, NULL);
+}
+
 double tare__json_double_of(const char *text, size_t length)
 {
+    static const double tens[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10,
+                                  1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
     char copy[TOKEN_BYTES + 1];
     if (length == 0 || length > TOKEN_BYTES || number_length(text, text + length) != length)
         return NAN;
-    /* strtod would follow the locale's point: digits are put together here, and the power of ten at the end. */
     memcpy(copy, text, length);
     copy[length] = '\0';
     double mantissa = 0;
-    int power = 0;
+    unsigned digits = 0, behind = 0;
     const char *at = copy + (copy[0] == '-');
-    for (bool behind = false; *at && *at != 'e' && *at != 'E'; at++) {
+    for (bool after = false; *at && *at != 'e' && *at != 'E'; at++) {
         if (*at == '.') {
-            behind = true;
+            after = true;
             continue;
         }
         mantissa = mantissa * 10 + (*at - '0');
-        power -= behind;
+        digits += mantissa != 0;
+        behind += after;
     }
-    if (*at) {
-        long given = strtol(at + 1, NULL, 10);
-        power += given > 100000 ? 100000 : given < -100000 ? -100000 : (int)given;
-    }
-    if (mantissa != 0)
-        mantissa = power < 0 ? mantissa / pow(10, -power) : mantissa * pow(10, power);
+    /* Both are exact then, and so is their quotient but for one rounding: the usual case, and much cheaper. */
+    if (*at || digits > 15 || behind >= TARE__COUNT_OF(tens))
+        return rounded(copy);
+    mantissa /= tens[behind];
     return copy[0] == '-' ? -mantissa : mantissa;
 }
 

@@ -254,6 +254,10 @@ static void test_numbers(void **state)
     assert_true(tare__json_double_of("-2.5e-1", 7) == -0.25);
     assert_true(tare__json_double_of("0e999", 5) == 0);
     assert_true(isinf(tare__json_double_of("1e999", 5)));
+    assert_true(tare__json_double_of("271402351.08839196", 18) == 271402351.08839196); /* as the nearest double */
+    assert_true(tare__json_double_of("25773913.542206034", 18) == 25773913.542206034);
+    assert_true(tare__json_double_of("-0.000000000000000000000000125", 30) == -1.25e-25);
+    assert_true(tare__json_double_of("1.7976931348623157e308", 22) == 1.7976931348623157e308);
     assert_true(isnan(tare__json_double_of("abc", 3)));
 }
 

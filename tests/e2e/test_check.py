@@ -1,0 +1,309 @@
+"""`tare baseline save` and `tare check`: what fails, what does not, and what is told of it in every format."""
+import json
+import os
+import random
+import re
+import xml.etree.ElementTree as xml
+
+import pytest
+
+from conftest import VICTIMS, Bench
+
+NASTY = "span:a|b`<i>&\"'\x01\x1b[31m\n::error::x%0A,é" + "\\*_[x](y)"
+
+
+@pytest.fixture
+def bench(tmp_path):
+    return Bench(tmp_path)
+
+
+def noise(level, n=20, seed=1, spread=0.02):
+    draw = random.Random(seed)
+    return [level * (1 + spread * draw.gauss(0, 1)) for _ in range(n)]
+
+
+def figure(name, samples, unit="ns", better="lower", per="run", **more):
+    middle = sorted(samples)[len(samples) // 2]
+    return {"name": name, "unit": unit, "better": better, "exact": False, "value": middle, "total": None,
+            "n": len(samples), "per": per, "each": 1, "samples": samples, **more}
+
+
+def exact(name, value, unit="", better="lower"):
+    return {"name": name, "unit": unit, "better": better, "exact": True, "value": value, "total": None, "n": 1}
+
+
+def write(bench, name, figures, **more):
+    runs = max([len(one.get("samples", [])) for one in figures] or [1])
+    about = {"tare_baseline": 1, "kind": "runs", "command": "train", "host": "a", "cpu_model": "X", "machine": "m1",
+             "runs": runs, "notes": [], **more}
+    (bench.folder / name).write_text(json.dumps({**about, "figures": figures}))
+    return name
+
+
+def check(bench, *words, status=0, **options):
+    done = bench.tare("check", "--json", *words, **options)
+    assert done.status == status, (done.status, done.out[-3000:], done.err[-2000:])
+    answer = json.loads(done.out)
+    assert answer["passed"] == (status == 0)
+    answer["by_name"] = {row["name"]: row for row in answer["figures"]}
+    return answer
+
+
+def pair(bench, factor=1.0, **more):
+    """A baseline and a head whose step takes `factor` times as long."""
+    write(bench, "base.json", [figure("step", noise(1e7))])
+    write(bench, "head.json", [figure("step", noise(1e7 * factor, seed=2))], **more)
+    return "head.json", "--baseline", "base.json"
+
+
+def test_real_runs(bench):
+    """Runs as recorded, alone and several: figures come through, limits hold and break."""
+    for i in range(5):
+        done = bench.tare("run", "-q", "-o", f"{i}.tare", "--", VICTIMS / "phased", 30)
+        assert done.status == 0, done.err
+    traces = [f"{i}.tare" for i in range(5)]
+    done = bench.tare("baseline", "save", *traces, "-o", "five.json")
+    assert done.status == 0 and "of 5 runs are in five.json" in done.err
+    saved = json.loads((bench.folder / "five.json").read_text())
+    by_name = {one["name"]: one for one in saved["figures"]}
+    assert saved["runs"] == 5 and len(by_name["step"]["samples"]) == 5 and len(by_name["run.elapsed"]["samples"]) == 5
+    assert bench.tare("baseline", "save", "0.tare", "-q", "-o", "one.json").err == ""
+    answer = check(bench, *traces, "-b", "five.json", "-t", "step:1h")
+    assert answer["by_name"]["step"]["reason"] == "equal" and answer["other_machine"] is False
+    assert answer["by_name"]["step"]["baseline_samples"] == answer["by_name"]["step"]["samples"] == 5
+    answer = check(bench, "0.tare", "-b", "one.json", "-t", "step:1ns", status=1)
+    assert answer["by_name"]["step"]["outcome"] == "failed" and answer["by_name"]["step"]["limit"] == 1
+    assert answer["by_name"]["step"]["samples"] == 30
+    answer = check(bench, "0.tare", "-t", "step:1h", "-t", "run.elapsed:1ns", status=1)  # no baseline
+    assert [row["name"] for row in answer["figures"] if row["outcome"] == "failed"] == ["run.elapsed"]
+    assert answer["baseline"] is None
+
+
+def test_regression(bench):
+    answer = check(bench, *pair(bench, 1.2), status=1)
+    row = answer["by_name"]["step"]
+    assert row["outcome"] == "failed" and row["reason"] == "significant" and row["p"] < 1e-6
+    assert 0.17 < row["change"] < 0.23 and row["ratio_low"] < 1 + row["change"] < row["ratio_high"]
+    assert row["cliffs_delta"] == 1 and row["gate"] == 0.05
+    done = bench.tare("check", "head.json", "--baseline", "base.json")
+    assert done.status == 1
+    assert re.search(r"^FAILED +step +10\.\d ms +1[12]\.\d ms +\+\d\d\.\d % +5 % +<0\.001$", done.out, re.M), done.out
+    assert done.out.endswith("FAILED: 1 of 1 figures failed\n")
+    quiet = bench.tare("check", "-q", "head.json", "--baseline", "base.json")
+    assert (quiet.status, quiet.out, quiet.err) == (1, "", "")
+
+
+def test_no_regression(bench):
+    """Noise, a change within the gate, one that is better, one that is too few to tell."""
+    assert check(bench, *pair(bench))["counts"]["failed"] == 0
+    row = check(bench, *pair(bench, 1.03))["by_name"]["step"]
+    assert row["reason"] == "within the gate" and row["p"] < 0.02
+    assert check(bench, *pair(bench, 0.8))["by_name"]["step"]["outcome"] == "improved"
+    write(bench, "single.json", [{**exact("step", 2e7, unit="ns"), "exact": False}])
+    answer = check(bench, "single.json", "-b", "base.json")
+    assert answer["by_name"]["step"]["outcome"] == "unsure" and answer["by_name"]["step"]["p"] is None
+    assert "5 runs on either side would do" in " ".join(answer["warnings"])
+
+
+def test_floor_and_direction(bench):
+    """What is too small to matter; what is better when it is higher; what nobody gates unless it is named."""
+    base = [figure("model.latency", noise(1000)), figure("model.throughput", noise(900), unit="samples/s", better="higher"),
+            figure("span:load", noise(1e6)), figure("counter:loss", noise(1), unit="", better="neither")]
+    head = [figure("model.latency", noise(1900, seed=3)), figure("model.throughput", noise(700, seed=3), unit="samples/s",
+                                                                 better="higher"),
+            figure("span:load", noise(2e6, seed=3)), figure("counter:loss", noise(2, seed=3), unit="", better="neither")]
+    write(bench, "base.json", base)
+    write(bench, "head.json", head)
+    answer = check(bench, "head.json", "-b", "base.json", status=1)
+    assert {name: row["outcome"] for name, row in answer["by_name"].items()} == {
+        "model.latency": "passed", "model.throughput": "failed", "span:load": "changed", "counter:loss": "changed"}
+    assert answer["by_name"]["model.latency"]["reason"] == "too small to matter"
+    answer = check(bench, "head.json", "-b", "base.json", "--all", "-t", "model.latency:5%,100ns", "-t",
+                   "model.throughput:30%", "-t", "counter:*:50%", status=1)
+    assert {name: row["outcome"] for name, row in answer["by_name"].items()} == {
+        "model.latency": "failed", "model.throughput": "passed", "span:load": "failed", "counter:loss": "failed"}
+
+
+def test_exact_figures(bench):
+    write(bench, "base.json", [exact("model.flops", 4089184256), exact("model.parameters", 25557032)])
+    write(bench, "head.json", [exact("model.flops", 4089184257), exact("model.parameters", 25557031)])
+    answer = check(bench, "head.json", "-b", "base.json", status=1)
+    assert answer["by_name"]["model.flops"]["outcome"] == "failed"
+    assert answer["by_name"]["model.flops"]["reason"] == "exact figures differ"
+    assert answer["by_name"]["model.parameters"]["outcome"] == "improved"
+    assert check(bench, "head.json", "-b", "base.json", "-t", "model.*:1%")["counts"]["failed"] == 0
+
+
+def test_another_machine(bench):
+    """Warned of, and held to the wider gate."""
+    answer = check(bench, *pair(bench, 1.08, machine="m2", host="b"))
+    assert answer["other_machine"] and answer["gate"] == 0.10
+    assert "another machine (a, X; this is b, X): the gate is 10 %" in answer["warnings"][0]
+    assert check(bench, *pair(bench, 1.16, machine="m2"), status=1)["counts"]["failed"] == 1
+    assert check(bench, *pair(bench, 1.08, machine="m2"), "--gate", "5%", status=1)["gate"] == 0.05
+    answer = check(bench, *pair(bench, 1.08, machine=None))
+    assert answer["other_machine"] and "not known whether" in answer["warnings"][0]
+    answer = check(bench, *pair(bench, command="other"))
+    assert not answer["other_machine"] and "of another command" in answer["warnings"][0]
+
+
+def test_settings_in_files(bench):
+    """[check] of tare.toml before [tool.tare.check] of pyproject.toml, the command line before both."""
+    words = pair(bench, 1.2)
+    (bench.folder / "pyproject.toml").write_text('[tool.tare]\nwidth = 100\n[tool.tare.check]\nstep = "50%"\n')
+    assert check(bench, *words)["by_name"]["step"]["gate"] == 0.5
+    (bench.folder / "tare.toml").write_text('quiet = true\n[check]\nbaseline = "base.json"\n"st*" = "10%"\n')
+    assert check(bench, "head.json", status=1)["by_name"]["step"]["gate"] == 0.1
+    assert check(bench, "head.json", "-t", "step:40%")["by_name"]["step"]["gate"] == 0.4
+    for text, sentence in (('[check]\nstep = "fast"\n', "tare.toml:2: step: 'fast' is no limit"),
+                           ("[check]\nstep = true\n", "tare.toml:2: step: a threshold is written as"),
+                           ("[check]\nbaseline = 3\n", 'tare.toml:2: baseline is a "string"'),
+                           ('[check]\ngate = "5ms"\n', "tare.toml:2: gate: '5ms' is no share"),
+                           ("[check]\nreruns = 0\n", "tare.toml:2: reruns: '0' is not a number from 1 to 100"),
+                           ("[checks]\nstep = 1\n", "tare.toml:1: settings stand at the top")):
+        (bench.folder / "tare.toml").write_text(text)
+        done = bench.tare("check", *words)
+        assert done.status == 2 and sentence in done.err, (text, done.err)
+    (bench.folder / "tare.toml").write_text('[check]\nstep = "5%"\n')
+    done = bench.tare("run", "-q", "-o", "x.tare", "--", "true")  # others pass the table over
+    assert done.status == 0 and done.err == ""
+
+
+@pytest.mark.parametrize("words, status, sentence", [
+    ((), 2, "which run?"),
+    (("head.json",), 2, "against what?"),
+    (("head.json", "-t", "step:5%"), 2, "against what?"),
+    (("head.json", "-b", ""), 2, "--baseline: the name is empty"),
+    (("head.json", "-b", "base.json", "--threshold", "step"), 2, "'step' is not NAME:LIMIT"),
+    (("head.json", "-b", "base.json", "--threshold", "step:5parsecs"), 2, "'5parsecs' is no limit"),
+    (("head.json", "-b", "base.json", "--threshold", "step:5MB"), 2, "'step' is in bytes, but step is in ns"),
+    (("head.json", "-b", "base.json", "--threshold", "step:5%,5MB"), 2, "'step' is in bytes, but step is in ns"),
+    (("head.json", "-b", "base.json", "--gate", "quick"), 2, "--gate: 'quick' is no share"),
+    (("head.json", "-b", "base.json", "--reruns", "2"), 2, "--rerun says which command"),
+    (("head.json", "-b", "base.json", "--rerun", "true", "--reruns", "1000"), 2, "not a number from 1 to 100"),
+    (("head.json", "-b", "base.json", "--", "ls"), 2, "nothing to run here"),
+    (("no.json", "-b", "base.json"), 3, "no.json"),
+    (("head.json", "-b", "no.json"), 3, "no.json"),
+    (("head.json", "-b", "broken.json"), 3, "broken.json"),
+    (("head.json", "-b", "other.json"), 3, "other.json"),
+    (("head.json", "-b", "list.json"), 3, "list.json"),
+    (("head.json", "-b", "text.txt"), 3, "text.txt"),
+    (("head.json", "-b", "newer.json"), 3, "version 2"),
+    (("head.json", "-b", "."), 3, "."),
+    (("head.json", "-b", "base.json", "-o", "no/where.txt"), 1, "no/where.txt"),
+    (("head.json", "-b", "base.json", "--junit", "no/where.xml"), 1, "no/where.xml"),
+])
+def test_bad_input(bench, words, status, sentence):
+    pair(bench)
+    (bench.folder / "broken.json").write_text('{"tare_baseline": 1, "figures": [{"name": "st')
+    (bench.folder / "other.json").write_text('{"answer": 42}')
+    (bench.folder / "list.json").write_text("[1, 2]")
+    (bench.folder / "text.txt").write_text("no trace and no baseline")
+    (bench.folder / "newer.json").write_text('{"tare_baseline": 2, "figures": []}')
+    done = bench.tare("check", *words)
+    assert done.status == status and sentence in done.err, (done.status, done.err)
+    assert "Sanitizer" not in done.err
+
+
+def test_baseline_command(bench):
+    for words, status, sentence in (((), 2, "what to do?"), (("save",), 2, "which runs?"), (("save", "x.tare"), 2, "where to?"),
+                                    (("load", "x.tare", "-o", "y"), 2, "what to do?"),
+                                    (("save", "x.tare", "-o", "y"), 3, "x.tare"),
+                                    (("save", "--", "x"), 2, "nothing to run here")):
+        done = bench.tare("baseline", *words)
+        assert done.status == status and sentence in done.err, (words, done.status, done.err)
+    write(bench, "base.json", [figure("step", noise(1e7))])
+    assert bench.tare("baseline", "save", "base.json", "-o", "no/y.json").status == 1
+    assert not (bench.folder / "y").exists()
+    assert bench.tare("baseline", "save", "base.json", "-o", "copy.json").status == 0  # reads what it writes
+    assert check(bench, "copy.json", "-b", "base.json")["by_name"]["step"]["reason"] == "equal"
+
+
+def test_figures_that_are_not_there(bench):
+    """What a threshold asks for and nobody has must not pass; what vanished is told."""
+    words = pair(bench)
+    answer = check(bench, *words, "-t", "stepp:5%", status=1)
+    assert answer["by_name"]["stepp"]["reason"] == "there is no such figure"
+    assert check(bench, *words, "-t", "gpu*:1GB", status=1)["counts"]["failed"] == 1
+    write(bench, "wide.json", [figure("step", noise(1e7)), figure("epoch", noise(1e9))])
+    answer = check(bench, "head.json", "-b", "wide.json")
+    assert answer["by_name"]["epoch"]["reason"] == "only the baseline has this figure"
+    answer = check(bench, "wide.json", "-b", "head.json")
+    assert answer["by_name"]["epoch"]["reason"] == "the baseline has no such figure"
+    write(bench, "none.json", [])
+    done = bench.tare("check", "none.json", "-b", "none.json")
+    assert done.status == 0 and "nothing was checked" in done.out
+
+
+def test_outputs_are_escaped(bench):
+    """JUnit XML that parses, annotations of one line each, a table that stays a table: whatever a figure is called."""
+    write(bench, "base.json", [figure(NASTY, noise(1e7)), figure("step", noise(1e7))])
+    write(bench, "head.json", [figure(NASTY, noise(2e7, seed=2)), figure("step", noise(1e7, seed=2))])
+    summary = bench.folder / "summary.md"
+    summary.write_text("before\n")
+    done = bench.tare("check", "head.json", "-b", "base.json", "--all", "--junit", "j.xml", "--markdown", "m.md", "--github",
+                      env={"GITHUB_STEP_SUMMARY": str(summary)})
+    assert done.status == 1
+    suite = xml.parse(bench.folder / "j.xml").getroot().find("testsuite")
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("2", "1", "0")
+    cases = {case.get("name"): case for case in suite.findall("testcase")}
+    assert NASTY.replace("\x01", "\ufffd").replace("\x1b", "\ufffd") in cases
+    failure = suite.find("testcase/failure")
+    assert failure.get("type") == "regression" and "significant" in failure.get("message")
+    lines = [line for line in done.out.splitlines() if line.startswith("::")]
+    assert len(lines) == 2 and lines[0].startswith("::error title=tare check%3A slower or larger::span:a|b`<i>")
+    assert "%250A" in lines[0] and "\x1b" not in lines[0] and "%0A::error" in lines[0]
+    assert lines[1] == "::notice title=head.json::1 of 2 figures failed"
+    assert "\x1b" not in done.out
+    table = (bench.folder / "m.md").read_text()
+    row = [line for line in table.splitlines() if "failed |" in line]
+    assert len(row) == 1 and len(re.findall(r"(?<!\\)\|", row[0])) == 8 and "<i>" not in row[0], table
+    assert summary.read_text() == "before\n" + table
+    done = bench.tare("check", "head.json", "-b", "base.json", "--json", "--all", "--github")
+    assert done.status == 1 and json.loads(done.out) and "::error" in done.err
+
+
+def test_rerun(bench):
+    """Asked twice: what a second run does not show is cleared, what it shows stays."""
+    assert bench.tare("run", "-q", "-o", "one.tare", "--", VICTIMS / "phased", 30).status == 0
+    assert bench.tare("baseline", "save", "one.tare", "-q", "-o", "one.json").status == 0
+    saved = json.loads((bench.folder / "one.json").read_text())
+    step = next(one for one in saved["figures"] if one["name"] == "step")
+
+    def times(factor):
+        return {**saved, "figures": [{**step, "value": step["value"] * factor, "samples": [x * factor for x in step["samples"]]}]}
+    (bench.folder / "slow.json").write_text(json.dumps(times(1000)))
+    (bench.folder / "fast.json").write_text(json.dumps(times(0.001)))
+    again = f"'{VICTIMS / 'phased'}' 30; echo said"
+    gate = ("-t", "step:5000%")  # a busy machine must not fail it
+    answer = check(bench, "slow.json", "-b", "one.json", *gate, status=1)
+    assert not answer["rerun"]
+    done = bench.tare("check", "slow.json", "-b", "one.json", *gate, "--rerun", again, "--json")
+    answer = json.loads(done.out)
+    assert done.status == 0 and answer["rerun"] and "said" in done.err
+    step_row = next(row for row in answer["figures"] if row["name"] == "step")
+    assert step_row["outcome"] == "cleared" and step_row["reason"] == "not so when it was run again"
+    answer = check(bench, "one.tare", "-b", "fast.json", *gate, "--rerun", again, "--reruns", "2", status=1)
+    assert answer["by_name"]["step"]["outcome"] == "failed"
+    assert answer["by_name"]["step"]["reason"] == "the same when it was run again"
+    answer = check(bench, "one.tare", "-b", "one.json", *gate, "--rerun", "touch ran; false")
+    assert not answer["rerun"] and not (bench.folder / "ran").exists()  # nothing failed, nothing is run
+    done = bench.tare("check", "slow.json", "-b", "one.json", *gate, "--rerun", "exit 7")
+    assert done.status == 1 and "the command ended with status 7" in done.err
+    assert os.listdir(bench.temporary) == []
+
+
+def test_rerun_of_several(bench):
+    """Against a baseline of several runs, five more are made, and a single suspicious run is settled by them."""
+    command = f"'{VICTIMS / 'phased'}' 5"
+    for i in range(5):
+        assert bench.tare("run", "-q", "-o", f"{i}.tare", "--", "/bin/sh", "-c", command).status == 0
+    assert bench.tare("baseline", "save", *[f"{i}.tare" for i in range(5)], "-q", "-o", "five.json").status == 0
+    saved = json.loads((bench.folder / "five.json").read_text())
+    for one in saved["figures"]:
+        one["samples"] = [x / 1000 for x in one["samples"]]
+        one["value"] /= 1000
+    (bench.folder / "fast.json").write_text(json.dumps(saved))
+    assert check(bench, "0.tare", "-b", "fast.json")["by_name"]["step"]["outcome"] == "unsure"
+    answer = check(bench, "0.tare", "-b", "fast.json", "--rerun", command, status=1)
+    assert answer["by_name"]["step"]["outcome"] == "failed" and answer["by_name"]["step"]["samples"] == 5
