@@ -538,6 +538,7 @@ tare__open_at tare__timeline_open_at(const tare__timeline *timeline, double at_n
 #include "check.h"
 #include "decide.h"
 #include "figures.h"
+#include "compare.h"
 #include "threshold.h"
 
 #endif

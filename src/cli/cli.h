@@ -53,8 +53,14 @@ typedef struct tare__cli_command {
     int (*main)(int argc, char **argv); /* argv[0] is the command; returns the exit status */
 } tare__cli_command;
 
-extern const tare__cli_command tare__cli_run, tare__cli_attach, tare__cli_report, tare__cli_import, tare__cli_doctor;
-extern const tare__cli_command tare__cli_check, tare__cli_baseline;
+extern const tare__cli_command tare__cli_run;
+extern const tare__cli_command tare__cli_attach;
+extern const tare__cli_command tare__cli_report;
+extern const tare__cli_command tare__cli_import;
+extern const tare__cli_command tare__cli_compare;
+extern const tare__cli_command tare__cli_check;
+extern const tare__cli_command tare__cli_baseline;
+extern const tare__cli_command tare__cli_doctor;
 extern const tare__cli_command tare__cli_collect; /* not for people: what tare_start launches */
 
 /* Reads argv[1..] by the command's table; words are gathered at the front of argv. --help, -h set

@@ -30,6 +30,7 @@ static const tare__cli_command *const commands[] = {
     &tare__cli_run,
     &tare__cli_attach,
     &tare__cli_report,
+    &tare__cli_compare,
     &tare__cli_import,
     &tare__cli_check,
     &tare__cli_baseline,

@@ -73,5 +73,6 @@ const tare__emitter *tare__emit_at(size_t index);
 const tare__emitter *tare__emit_find(const char *name); /* NULL: no such format */
 
 #include "check.h"
+#include "comparison.h"
 
 #endif

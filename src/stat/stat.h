@@ -194,4 +194,16 @@ typedef struct tare__change {
 size_t tare__change_points(const double *values, size_t n, const tare__change_options *options, tare__change *out,
                            size_t room);
 
+/* ---- looking after every pair: a test and an interval that stay valid whenever one stops -------------------------
+ * Ratios of pairs measured one after the other, in random order. Under no difference a pair is as likely above 1 as
+ * below; a mixture of bets on the share that is above gains 20 times its stake once in 20 times at most, whenever one
+ * looks (Robbins 1970; Ville 1939). The interval of the median ratio holds those values that no bet has ruled out. */
+typedef struct tare__sequential {
+    tare__estimate ratio; /* bounds NaN: below TARE__SEQUENTIAL_MIN pairs */
+    double p;             /* 1 over what the bets have gained, at most 1 */
+} tare__sequential;
+#define TARE__SEQUENTIAL_MIN 8u /* pairs, at 95 %: with fewer nothing is ever sure */
+/* Pairs with a value that is not above 0 are left out. NaN without memory. */
+tare__sequential tare__sequential_ratio(const double *base, const double *head, size_t n, double confidence);
+
 #endif

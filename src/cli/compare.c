@@ -1,0 +1,353 @@
+/* compare: `tare compare`: two runs, models or baselines side by side, or two commands run in turn.
+ * One thread.
+ * Must not know how figures are compared or shown. */
+#define _GNU_SOURCE
+#include "compare.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "inputs.h"
+#include "tare.h"
+#include "views.h"
+
+#define ME TARE__COMPARE_ME
+#define ROUNDS_DEFAULT 40
+#define ROUNDS_MAX 1000
+
+enum {
+    COMPARE_BASE,
+    COMPARE_HEAD,
+    COMPARE_AB,
+    COMPARE_BARE,
+    COMPARE_ROUNDS,
+    COMPARE_SECONDS,
+    COMPARE_WARMUP,
+    COMPARE_KEEP,
+    COMPARE_OUTPUT_OF,
+    COMPARE_LEAST,
+    COMPARE_JSON,
+    COMPARE_HTML,
+    COMPARE_ALL,
+    COMPARE_OUTPUT,
+    COMPARE_WIDTH,
+    COMPARE_QUIET
+};
+
+static const tare__cli_option compare_options[] = {
+    {"base", 0, "FILE...", "runs before the change, one or more; a folder stands for all runs in it", COMPARE_BASE},
+    {"head", 0, "FILE...", "runs after it", COMPARE_HEAD},
+    {"ab", 0, NULL, "BASE and HEAD are commands: run both in turn, as a shell would, until the answer is clear",
+     COMPARE_AB},
+    {"bare", 0, NULL, "with --ab: do not record, measure time, CPU time and peak memory only", COMPARE_BARE},
+    {"rounds", 0, "N", "with --ab: at most so many rounds, each of one run of either command (40)", COMPARE_ROUNDS},
+    {"seconds", 0, "TIME", "with --ab: begin no round after this time (without it, there is no limit)", COMPARE_SECONDS},
+    {"warmup", 0, "N", "with --ab: rounds that do not count, before the first one (1)", COMPARE_WARMUP},
+    {"keep", 0, "DIR", "with --ab: keep the traces of all runs in this folder", COMPARE_KEEP},
+    {"show-output", 0, NULL, "with --ab: let the commands write to the terminal, to standard error", COMPARE_OUTPUT_OF},
+    {"least", 0, "PERCENT", "smaller changes are none: 5% with one run a side, else 1%", COMPARE_LEAST},
+    {"json", 0, NULL, "the comparison as JSON, for machines", COMPARE_JSON},
+    {"html", 0, NULL, "a page with both sides and their intervals", COMPARE_HTML},
+    {"all", 0, NULL, "show every row: leave nothing out", COMPARE_ALL},
+    {"output", 'o', "FILE", "write to this file, whole or not at all", COMPARE_OUTPUT},
+    {"width", 0, "N", "columns of the text: 80, or what a wider terminal has, up to 120", COMPARE_WIDTH},
+    {"quiet", 'q', NULL, "with --ab: do not tell of each round", COMPARE_QUIET},
+};
+
+typedef int emit_comparison(const tare__emit_comparison *input, const tare__emit_options *options,
+                            const tare__emit_sink *sink, tare__error *error);
+
+typedef struct names {
+    char **rows;
+    size_t n;
+} names;
+
+typedef struct compare_settings {
+    names sides[2];
+    char *pair[2];
+    bool wants_ab;
+    const char *output, *only_ab_option; /* … which means nothing without --ab */
+    emit_comparison *emit; /* NULL: text */
+    tare__emit_options show;
+    tare__cli_ab_options ab;
+    double least;
+} compare_settings;
+
+/* ---- settings ----------------------------------------------------------------------------------------------- */
+static int take_count(const char *what, const char *argument, uint64_t least, uint64_t most, uint64_t *into,
+                      tare__error *error)
+{
+    char *end;
+    unsigned long long value = strtoull(argument, &end, 10);
+    if (argument[0] < '0' || argument[0] > '9' || *end || value < least || value > most)
+        return tare__fail(error, TARE_E_USAGE, "--%s: '%.64s' is not a whole number from %llu to %llu", what, argument,
+                          (unsigned long long)least, (unsigned long long)most);
+    *into = value;
+    return 0;
+}
+
+static int take_least(compare_settings *settings, const char *argument, tare__error *error)
+{
+    char *end;
+    double percent = strtod(argument, &end);
+    if (end == argument || (*end && strcmp(end, "%") != 0) || !(percent >= 0 && percent < 100))
+        return tare__fail(error, TARE_E_USAGE, "--least: '%.64s' is not a percentage from 0 to 99", argument);
+    settings->least = percent / 100;
+    return 0;
+}
+
+static int take_format(compare_settings *settings, emit_comparison *emit, tare__error *error)
+{
+    if (settings->emit && settings->emit != emit)
+        return tare__fail(error, TARE_E_USAGE, "--json and --html cannot both be had");
+    settings->emit = emit;
+    return 0;
+}
+
+static int take_width(compare_settings *settings, const char *argument, tare__error *error)
+{
+    uint64_t width;
+    int status = take_count("width", argument, TARE__EMIT_WIDTH, TARE__EMIT_WIDTH_MAX, &width, error);
+    if (!status)
+        settings->show.width = (unsigned)width;
+    return status;
+}
+
+static int take_name(const char *what, const char *argument, const char **into, tare__error *error)
+{
+    if (!*argument)
+        return tare__fail(error, TARE_E_USAGE, "--%s: the name is empty", what);
+    *into = argument;
+    return 0;
+}
+
+static const char *option_name(int key)
+{
+    for (size_t i = 0; i < TARE__COUNT_OF(compare_options); i++)
+        if (compare_options[i].key == key)
+            return compare_options[i].name;
+    return "";
+}
+
+static int take_compare_option(void *context, int key, const char *argument, tare__error *error)
+{
+    compare_settings *settings = context;
+    tare__cli_ab_options *ab = &settings->ab;
+    if (key > COMPARE_AB && key < COMPARE_LEAST)
+        settings->only_ab_option = option_name(key);
+    switch (key) {
+    case COMPARE_AB: settings->wants_ab = true; return 0;
+    case COMPARE_BARE: ab->bare = true; return 0;
+    case COMPARE_ROUNDS: return take_count("rounds", argument, 1, ROUNDS_MAX, &ab->rounds, error);
+    case COMPARE_WARMUP: return take_count("warmup", argument, 0, ROUNDS_MAX, &ab->warmup, error);
+    case COMPARE_SECONDS: return tare__parse_duration(argument, "--seconds", &ab->seconds_ns, error);
+    case COMPARE_KEEP: return take_name("keep", argument, &ab->keep, error);
+    case COMPARE_OUTPUT_OF: ab->passed_output = true; return 0;
+    case COMPARE_LEAST: return take_least(settings, argument, error);
+    case COMPARE_JSON: return take_format(settings, tare__emit_comparison_json, error);
+    case COMPARE_HTML: return take_format(settings, tare__emit_comparison_html, error);
+    case COMPARE_ALL: settings->show.all = true; return 0;
+    case COMPARE_OUTPUT: return take_name("output", argument, &settings->output, error);
+    case COMPARE_WIDTH: return take_width(settings, argument, error);
+    case COMPARE_QUIET: ab->quiet = true; return 0;
+    default: return tare__fail(error, TARE_E_USAGE, "--%s is followed by its files", option_name(key));
+    }
+}
+
+/* ---- options that take several words --------------------------------------------------------------------------- */
+/* --base A B --head C D: these words are taken out; the table reads the rest. `all` is a copy of argv. */
+static int take_lists(int *argc, char **argv, char **all, compare_settings *settings, tare__error *error)
+{
+    int kept = 1, count = *argc;
+    memcpy(all, argv, (size_t)count * sizeof *all);
+    for (int i = 1; i < count; i++) {
+        bool head = strcmp(all[i], "--head") == 0;
+        if (!head && strcmp(all[i], "--base") != 0) {
+            argv[kept++] = all[i];
+            continue;
+        }
+        names *side = &settings->sides[head];
+        const char *word = all[i];
+        if (side->n)
+            return tare__fail(error, TARE_E_USAGE, "%s comes twice; its files stand together behind it", word);
+        side->rows = &all[i + 1];
+        for (; i + 1 < count && all[i + 1][0] != '-'; i++)
+            side->n++;
+        if (!side->n)
+            return tare__fail(error, TARE_E_USAGE, "%s needs its files", word);
+    }
+    *argc = kept;
+    return 0;
+}
+
+static char *word_at(const tare__cli_words *words, int i)
+{
+    return i < words->count ? words->words[i] : words->rest[i - words->count];
+}
+
+static int check_commands(compare_settings *settings, const tare__cli_words *words, int count, tare__error *error)
+{
+    if (settings->sides[0].n || settings->sides[1].n)
+        return tare__fail(error, TARE_E_USAGE, "--ab runs two commands; files do not go with it");
+    if (count != 2)
+        return tare__fail(error, TARE_E_USAGE, "--ab needs two commands, each as one word: --ab 'CMD' 'CMD'");
+    for (int i = 0; i < 2; i++) {
+        settings->ab.commands[i] = word_at(words, i);
+        if (!settings->ab.commands[i][0])
+            return tare__fail(error, TARE_E_USAGE, "--ab: a command is empty");
+    }
+    return 0;
+}
+
+static int check_words(compare_settings *settings, const tare__cli_words *words, tare__error *error)
+{
+    int count = words->count;
+    while (words->rest && words->rest[count - words->count])
+        count++;
+    bool listed = settings->sides[0].n || settings->sides[1].n;
+    if (settings->wants_ab)
+        return check_commands(settings, words, count, error);
+    if (settings->only_ab_option)
+        return tare__fail(error, TARE_E_USAGE, "--%s means something only with --ab", settings->only_ab_option);
+    if (listed && (count || !settings->sides[0].n || !settings->sides[1].n))
+        return tare__fail(error, TARE_E_USAGE, "give both sides: tare compare --base FILE... --head FILE...");
+    if (!listed && count < 2)
+        return tare__fail(error, TARE_E_USAGE, "which two? tare compare BASE.tare HEAD.tare");
+    if (!listed && count > 2)
+        return tare__fail(error, TARE_E_USAGE, "two at a time; of more, say which is which: --base FILE... --head FILE...");
+    for (int i = 0; i < 2 && !listed; i++) {
+        settings->pair[i] = word_at(words, i);
+        settings->sides[i] = (names){&settings->pair[i], 1};
+    }
+    return 0;
+}
+
+/* ---- showing ---------------------------------------------------------------------------------------------------- */
+static int exit_status_of(int status)
+{
+    if (status == TARE_E_USAGE)
+        return TARE__EXIT_USAGE;
+    return status == TARE_E_MEMORY || status == TARE_E_SYSTEM ? TARE__EXIT_FAILED : TARE__EXIT_INPUT;
+}
+
+static int write_comparison(const compare_settings *settings, const tare__emit_comparison *input, tare__error *error)
+{
+    tare__cli_output output;
+    tare__emit_options options = settings->show;
+    int status = tare__cli_output_open(&output, settings->output, error);
+    if (status)
+        return TARE__EXIT_FAILED;
+    tare__emit_sink sink = {.write = tare__cli_output_write, .context = &output};
+    tare__view_suit(&options, output.fd, output.terminal);
+    status = (settings->emit ? settings->emit : tare__emit_comparison_text)(input, &options, &sink, error);
+    bool refused = output.failure != 0;
+    int closed = tare__cli_output_close(&output, status == 0, refused || !status ? error : NULL);
+    return closed || (status && !refused) ? TARE__EXIT_FAILED : TARE__EXIT_OK;
+}
+
+static int show(const compare_settings *settings, const tare__figures *base, const tare__figures *head,
+                tare__emit_comparison *input, tare__error *error)
+{
+    tare__comparison *comparison;
+    tare__compare_options options = {.least = settings->least, .paired = input->ab != NULL};
+    if (tare__compare(base, head, &options, &comparison)) {
+        tare__fail(error, TARE_E_MEMORY, "out of memory");
+        return TARE__EXIT_FAILED;
+    }
+    input->comparison = comparison;
+    int exit_status = write_comparison(settings, input, error);
+    tare__comparison_free(comparison);
+    return exit_status;
+}
+
+static void name_side(const names *side, char *out, size_t room)
+{
+    if (side->n == 1)
+        snprintf(out, room, "%.200s", side->rows[0]);
+    else
+        snprintf(out, room, "%.180s and %zu more", side->rows[0], side->n - 1);
+}
+
+static int compare_files(const compare_settings *settings, tare__error *error)
+{
+    tare__figures *sides[2] = {NULL, NULL};
+    char labels[2][256];
+    int status = 0;
+    for (int i = 0; i < 2 && !status; i++) {
+        name_side(&settings->sides[i], labels[i], sizeof labels[i]);
+        status = tare__cli_load_side(settings->sides[i].rows, settings->sides[i].n, &sides[i], error);
+    }
+    tare__emit_comparison input = {.base_name = labels[0], .head_name = labels[1]};
+    int exit_status = status ? exit_status_of(status) : show(settings, sides[0], sides[1], &input, error);
+    tare__figures_free(sides[0]);
+    tare__figures_free(sides[1]);
+    return exit_status;
+}
+
+#define EXIT_INTERRUPTED 130 /* as a shell has it */
+
+static int compare_commands(compare_settings *settings, tare__error *error)
+{
+    static tare__cli_ab_result result;
+    settings->ab.least = settings->least;
+    int status = tare__cli_ab(&settings->ab, &result, error);
+    int exit_status = status == TARE_E_USAGE ? TARE__EXIT_USAGE : status ? TARE__EXIT_FAILED : TARE__EXIT_OK;
+    if (result.sides[0]) {
+        tare__emit_comparison input = {.base_name = settings->ab.commands[0], .head_name = settings->ab.commands[1],
+                                       .ab = &result.ab};
+        tare__error failed = {""};
+        int shown = show(settings, result.sides[0], result.sides[1], &input, status ? &failed : error);
+        exit_status = exit_status ? exit_status : shown;
+    } else if (result.ab.interrupted) {
+        tare__fail(error, TARE_E_SYSTEM, "interrupted before the first round was finished: nothing is known yet");
+    }
+    tare__figures_free(result.sides[0]);
+    tare__figures_free(result.sides[1]);
+    return exit_status == TARE__EXIT_OK && result.ab.interrupted ? EXIT_INTERRUPTED : exit_status;
+}
+
+static int compare_main(int argc, char **argv)
+{
+    tare__error error = {""};
+    tare__cli_words words = {0};
+    compare_settings settings = {.least = NAN, .ab = {.rounds = ROUNDS_DEFAULT, .warmup = 1, .seed = 1}};
+    char **all = malloc(((size_t)argc + 1) * sizeof(char *));
+    int status = all ? take_lists(&argc, argv, all, &settings, &error) : tare__fail(&error, TARE_E_MEMORY, "out of memory");
+    if (!status)
+        status = tare__cli_read(&tare__cli_compare, argc, argv, &settings, &words, &error);
+    if (!status && !words.help)
+        status = check_words(&settings, &words, &error);
+    if (status || words.help) {
+        free(all);
+        return status ? tare__cli_usage(ME, &error) : tare__cli_print_help(&tare__cli_compare);
+    }
+    signal(SIGPIPE, SIG_IGN); /* a reader that has seen enough is no failure */
+    int exit_status = settings.wants_ab ? compare_commands(&settings, &error) : compare_files(&settings, &error);
+    if (exit_status && error.text[0])
+        tare__cli_say(ME, "%s", error.text);
+    free(all);
+    return exit_status;
+}
+
+const tare__cli_command tare__cli_compare = {
+    .name = "compare",
+    .summary = "two runs, models or commands side by side: what changed, and whether that is sure",
+    .usage = "[options] BASE HEAD | --base FILE... --head FILE... | --ab 'CMD' 'CMD'",
+    .details = "A file is a recorded run (.tare), a report of `tare model --json`, or a baseline; a\n"
+               "folder stands for all runs in it. With several runs a side, a value is that of a\n"
+               "run; with one, samples of that run are compared, and what varies from run to run\n"
+               "is not known. Exit status: 0, whatever changed; 1 the comparison could not be\n"
+               "written, or a command of --ab failed; 2 this command line was wrong; 3 a file\n"
+               "could not be read; 130 --ab was interrupted, after showing what was known.\n",
+    .examples = "  tare compare before.tare after.tare\n"
+                "  tare compare --base runs/main --head runs/branch --html -o change.html\n"
+                "  tare compare --ab 'python3 old.py' 'python3 new.py'\n"
+                "  tare compare --ab --bare './sort -a' './sort -b' --rounds 100\n",
+    .options = compare_options,
+    .option_count = TARE__COUNT_OF(compare_options),
+    .take = take_compare_option,
+    .main = compare_main,
+};

@@ -1,0 +1,116 @@
+/* compare_launch: runs a command in a process group of its own, so that a signal reaches it once and through us.
+ * One thread; the handler only forwards.
+ * Must not know what is compared. */
+#define _GNU_SOURCE
+#include "compare_launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tare.h"
+
+static const int watched[] = {SIGINT, SIGTERM, SIGHUP};
+static struct sigaction before[TARE__COUNT_OF(watched)];
+static volatile sig_atomic_t interrupts;
+static volatile pid_t running;
+
+static void forward(int signal)
+{
+    int kept = errno;
+    interrupts = interrupts < 100 ? interrupts + 1 : interrupts;
+    if (running > 0)
+        kill(-running, interrupts > 1 ? SIGKILL : signal);
+    errno = kept;
+}
+
+void tare__ab_watch(void)
+{
+    struct sigaction action = {.sa_handler = forward};
+    interrupts = 0;
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < TARE__COUNT_OF(watched); i++)
+        sigaction(watched[i], &action, &before[i]);
+}
+
+void tare__ab_unwatch(void)
+{
+    for (size_t i = 0; i < TARE__COUNT_OF(watched); i++)
+        sigaction(watched[i], &before[i], NULL);
+}
+
+bool tare__ab_interrupted(void)
+{
+    return interrupts > 0;
+}
+
+static double now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+static double time_ns(struct timeval time)
+{
+    return (double)time.tv_sec * 1e9 + (double)time.tv_usec * 1e3;
+}
+
+/* Only what may be done between fork and exec. */
+static void become(char *const *argv, int log, int nothing, pid_t parent, const sigset_t *mask)
+{
+    int out = log < 0 ? STDERR_FILENO : log;
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent)
+        _exit(127);
+    for (size_t i = 0; i < TARE__COUNT_OF(watched); i++)
+        signal(watched[i], SIG_DFL);
+    signal(SIGPIPE, SIG_DFL);
+    sigprocmask(SIG_SETMASK, mask, NULL);
+    if (dup2(nothing, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(out, STDERR_FILENO) < 0)
+        _exit(127);
+    execv(argv[0], argv);
+    _exit(127);
+}
+
+static void wait_for(pid_t child, tare__ab_ran *result)
+{
+    struct rusage usage = {0};
+    while (wait4(child, &result->status, 0, &usage) < 0 && errno == EINTR)
+        continue;
+    result->cpu_ns = time_ns(usage.ru_utime) + time_ns(usage.ru_stime);
+    result->peak_bytes = (double)usage.ru_maxrss * 1024;
+}
+
+int tare__ab_run(char *const *argv, int log, tare__ab_ran *result, tare__error *error)
+{
+    sigset_t all, mask;
+    pid_t parent = getpid();
+    int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (nothing < 0)
+        return tare__fail(error, TARE_E_SYSTEM, "cannot open /dev/null: %s", strerror(errno));
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &mask); /* until it is known whom to forward to */
+    double start = now_ns();
+    pid_t child = fork();
+    if (child == 0)
+        become(argv, log, nothing, parent, &mask);
+    int failure = errno;
+    if (child > 0)
+        setpgid(child, child); /* whoever comes first */
+    running = child;
+    sigprocmask(SIG_SETMASK, &mask, NULL);
+    if (child > 0)
+        wait_for(child, result);
+    running = 0;
+    result->elapsed_ns = now_ns() - start;
+    close(nothing);
+    return child > 0 ? 0 : tare__fail(error, TARE_E_SYSTEM, "cannot start a process: %s", strerror(failure));
+}

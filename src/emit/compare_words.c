@@ -1,0 +1,152 @@
+/* compare_words: values, changes and the answer of a comparison in words, the same in every output.
+ * Owned by the calling thread.
+ * Must not know the formats. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "emit.h"
+
+const char *tare__compared_value(char out[TARE__COMPARED_BYTES], const char *unit, double value)
+{
+    char count[TARE__UNIT_BYTES];
+    if (!isfinite(value))
+        return strcpy(out, "n/a");
+    if (strcmp(unit, "ns") == 0)
+        tare__unit_time(count, value);
+    else if (strcmp(unit, "bytes") == 0)
+        tare__unit_bytes(count, value);
+    else if (strcmp(unit, "share") == 0)
+        tare__unit_percent(count, value);
+    else
+        tare__unit_count(count, value);
+    return strcpy(out, count);
+}
+
+static void put_percent(char *out, size_t room, double share)
+{
+    double percent = share * 100;
+    out[0] = '+';
+    tare__text_double(out + (percent >= 0), room - 1, 'f', fabs(percent) < 99.95 ? 1 : 0, percent);
+}
+
+const char *tare__compared_change(char out[TARE__COMPARED_BYTES], double change)
+{
+    char digits[32];
+    if (!isfinite(change))
+        return strcpy(out, "n/a");
+    if (change >= 9.995) {
+        tare__text_double(digits, sizeof digits, 'f', change < 99 ? 1 : 0, change + 1);
+        snprintf(out, TARE__COMPARED_BYTES, "x%.20s", digits);
+        return out;
+    }
+    put_percent(digits, sizeof digits, change);
+    snprintf(out, TARE__COMPARED_BYTES, "%s %%", digits);
+    return out;
+}
+
+const char *tare__compared_interval(char out[TARE__COMPARED_BYTES], double low, double high)
+{
+    char from[32], to[32];
+    if (!isfinite(low) || !isfinite(high))
+        return strcpy(out, "");
+    put_percent(from, sizeof from, low);
+    put_percent(to, sizeof to, high);
+    snprintf(out, TARE__COMPARED_BYTES, "%.15s … %.15s", from, to);
+    return out;
+}
+
+const char *tare__compared_p(char out[TARE__COMPARED_BYTES], double p)
+{
+    if (isnan(p))
+        return strcpy(out, "");
+    if (p < 0.001)
+        return strcpy(out, "<0.001");
+    tare__text_double(out, TARE__COMPARED_BYTES, 'f', 3, p);
+    return out;
+}
+
+void tare__compared_side(tare__text *out, const tare__figures *figures, const char *name)
+{
+    char when[32] = "";
+    time_t seconds = (time_t)(figures->when_ns / 1000000000u);
+    struct tm parts;
+    tare__text_string(out, name);
+    if (figures->runs > 1)
+        tare__text_format(out, ": %llu runs", (unsigned long long)figures->runs);
+    if (figures->command)
+        tare__text_format(out, "%s `%.300s`", figures->runs > 1 ? " of" : ":", figures->command);
+    if (figures->host)
+        tare__text_format(out, " on %.100s", figures->host);
+    if (figures->revision)
+        tare__text_format(out, ", revision %.64s", figures->revision);
+    if (figures->when_ns && gmtime_r(&seconds, &parts) && strftime(when, sizeof when, "%Y-%m-%d %H:%M UTC", &parts))
+        tare__text_format(out, ", %s", when);
+}
+
+/* ---- the answer ------------------------------------------------------------------------------------------- */
+/* The figure that says most: of the whole before any part. Time before all others: that is what people ask for. */
+static const tare__compared *main_row(const tare__comparison *from)
+{
+    static const char *const first[] = {"step", "run.elapsed", "epoch", "model.latency"};
+    for (size_t k = 0; k < TARE__COUNT_OF(first); k++)
+        for (size_t i = 0; i < from->n; i++)
+            if (strcmp(from->rows[i].base->name, first[k]) == 0 && from->rows[i].verdict != TARE__VERDICT_UNKNOWN &&
+                from->rows[i].verdict != TARE__VERDICT_SAME)
+                return &from->rows[i];
+    const tare__compared *best = NULL;
+    for (size_t i = 0; i < from->n; i++) {
+        const tare__compared *row = &from->rows[i];
+        if (row->verdict != TARE__VERDICT_BETTER && row->verdict != TARE__VERDICT_WORSE)
+            continue;
+        if (!best || (row->section == best->section && fabs(row->change) > fabs(best->change)))
+            best = row;
+    }
+    return best;
+}
+
+static void put_row_answer(tare__text *out, const tare__compared *row)
+{
+    char base[TARE__COMPARED_BYTES], head[TARE__COMPARED_BYTES], change[TARE__COMPARED_BYTES], name[256];
+    char interval[TARE__COMPARED_BYTES];
+    tare__text_fit(name, sizeof name, row->base->name, 60);
+    tare__compared_interval(interval, row->low, row->high);
+    tare__text_format(out, "%s is %s: %s to %s, %s", name, tare__verdict_word(row->verdict),
+                      tare__compared_value(base, row->base->unit, row->base->value),
+                      tare__compared_value(head, row->base->unit, row->head->value),
+                      tare__compared_change(change, row->change));
+    tare__text_format(out, *interval ? " (%s)." : ".", interval);
+}
+
+void tare__compared_answer(tare__text *out, const tare__emit_comparison *input)
+{
+    const tare__comparison *from = input->comparison;
+    char least[TARE__UNIT_BYTES];
+    size_t changed = from->better + from->worse + from->different, told = from->n - from->unknown;
+    const tare__compared *row = main_row(from);
+    if (input->ab)
+        tare__text_format(out, "%s ", input->ab->answer);
+    if (from->n == 0) {
+        tare__text_string(out, "Nothing to compare: base and head have no figure in common.");
+        return;
+    }
+    if (!changed) {
+        tare__text_string(out, told ? "No difference that this data can show" : "This data cannot show any difference");
+        tare__text_format(out, told ? ", among %zu figures; changes below %s are taken as none."
+                                    : ": there are too few values. %zu figures are shown as they are.",
+                          told ? told : from->n, tare__unit_percent(least, from->least));
+        return;
+    }
+    if (row && !input->ab) {
+        put_row_answer(out, row);
+        tare__text_string(out, " ");
+    }
+    tare__text_format(out, "Of %zu figures %zu got worse, %zu better", from->n, from->worse, from->better);
+    if (from->different)
+        tare__text_format(out, ", %zu changed", from->different);
+    tare__text_format(out, "; %zu show no difference", told - changed);
+    if (from->unknown)
+        tare__text_format(out, ", %zu cannot be told", from->unknown);
+    tare__text_string(out, ".");
+}

@@ -1,0 +1,43 @@
+/* comparison: the ways in which two runs side by side are shown. Owned by the calling thread.
+ * Must not know how they were compared, nor where the bytes go. */
+#ifndef TARE_EMIT_COMPARISON_H
+#define TARE_EMIT_COMPARISON_H
+
+/* What an interleaved comparison of two commands came to; NULL where there was none. */
+typedef struct tare__emit_ab {
+    const char *commands[2];
+    const char *figure;   /* that decided: "run.elapsed" */
+    size_t rounds, wanted; /* made; at most */
+    double change, low, high; /* of that figure; NaN: not known yet */
+    double p;             /* may be looked at after every round */
+    bool clear, interrupted;
+    const char *answer;   /* a sentence */
+} tare__emit_ab;
+
+typedef struct tare__emit_comparison {
+    const tare__comparison *comparison;
+    const char *base_name, *head_name; /* as the user gave them */
+    const tare__emit_ab *ab;
+} tare__emit_comparison;
+
+/* Each 0; TARE_E_SYSTEM when the sink refused, TARE_E_MEMORY with a sentence. */
+int tare__emit_comparison_text(const tare__emit_comparison *input, const tare__emit_options *options,
+                               const tare__emit_sink *sink, tare__error *error);
+int tare__emit_comparison_json(const tare__emit_comparison *input, const tare__emit_options *options,
+                               const tare__emit_sink *sink, tare__error *error);
+int tare__emit_comparison_html(const tare__emit_comparison *input, const tare__emit_options *options,
+                               const tare__emit_sink *sink, tare__error *error);
+
+/* ---- words that all of them use --------------------------------------------------------------------- */
+/* A value in its unit, for people: "31.0 ms", "2.41 GiB", "1.24M". */
+#define TARE__COMPARED_BYTES 64
+const char *tare__compared_value(char out[TARE__COMPARED_BYTES], const char *unit, double value);
+const char *tare__compared_change(char out[TARE__COMPARED_BYTES], double change);   /* "+12.3 %", "x14.2", "n/a" */
+const char *tare__compared_interval(char out[TARE__COMPARED_BYTES], double low, double high); /* "+10.1 … +14.2 %" */
+const char *tare__compared_p(char out[TARE__COMPARED_BYTES], double p);             /* "<0.001", "0.012" */
+/* The answer in a sentence or two: what got worse, what better, or that nothing did. */
+void tare__compared_answer(tare__text *out, const tare__emit_comparison *input);
+/* "3 runs of `python train.py` on host, revision abc, 2026-11-15 12:00" */
+void tare__compared_side(tare__text *out, const tare__figures *figures, const char *name);
+
+#endif
