@@ -540,5 +540,6 @@ tare__open_at tare__timeline_open_at(const tare__timeline *timeline, double at_n
 #include "figures.h"
 #include "compare.h"
 #include "threshold.h"
+#include "kept.h"
 
 #endif

@@ -98,6 +98,9 @@ int tare__cli_recording_take(tare__cli_recording *recording, int key, const char
     case TARE__RECORDING_INTERVAL: return take_interval(recording, argument, error);
     case TARE__RECORDING_WITHOUT: return take_without(recording, argument, error);
     case TARE__RECORDING_CARBON: return take_carbon(recording, argument, error);
+    case TARE__RECORDING_TAG: return tare__cli_keep_take_tags(&recording->keeping, argument, error);
+    case TARE__RECORDING_STORE: return take_name("store", argument, &recording->keeping.store, error);
+    case TARE__RECORDING_NO_HISTORY: recording->keeping.off = true; return 0;
     case TARE__RECORDING_RULES: return take_name("rules", argument, &recording->rules_file, error);
     default: {
         int view = key - TARE__RECORDING_HTML;
@@ -163,23 +166,32 @@ static void write_views(const tare__cli_recording *recording, const char *me, ta
     }
 }
 
-static void show(const tare__cli_recording *recording, const char *me, const char *path)
+/* What nobody asked to see is analysed for the history only where that takes no more than a moment. */
+#define QUIET_MAX_BYTES (2u << 20)
+
+/* `look`: somebody wants to see something of it. */
+static void show(const tare__cli_recording *recording, const char *me, const tare__run_result *result, bool look)
 {
+    const char *path = result->trace;
+    bool keeps = tare__cli_keeps(&recording->keeping);
+    bool analyses = look || result->trace_bytes <= QUIET_MAX_BYTES;
     tare__error error = {""};
     tare__trace *trace = NULL;
     tare__analysis *analysis = NULL;
-    tare__analyze_options options = {.rules = recording->rules};
+    tare__analyze_options options = {.rules = recording->rules, .samples = keeps};
     int status = tare__trace_open(path, &trace, &error);
-    if (!status)
+    if (!status && analyses)
         status = tare__analyze(trace, &options, &analysis, &error);
     if (status) {
         tare__cli_say(me, "the trace was written, but not analyzed: %s",
                       error.text[0] ? error.text : tare_status_text(status));
-    } else {
+    } else if (look) {
         if (!recording->quiet)
             show_summary(analysis, path);
         write_views(recording, me, trace, analysis);
     }
+    if (!status && keeps)
+        tare__cli_keep_run(&recording->keeping, trace, analysis);
     tare__analysis_free(analysis);
     tare__trace_close(trace);
 }
@@ -234,8 +246,9 @@ void tare__cli_recording_end(tare__cli_recording *recording, const char *me, con
     bool whole = result->launched && result->trace[0];
     tare__cli_live_end(&recording->live);
     signal(SIGPIPE, SIG_IGN); /* nobody may be reading standard error any more; the status must still be right */
-    if (whole && (!recording->quiet || wants_views(recording)))
-        show(recording, me, result->trace);
+    bool look = !recording->quiet || wants_views(recording);
+    if (whole && (look || tare__cli_keeps(&recording->keeping)))
+        show(recording, me, result, look);
     if (whole && !recording->quiet)
         say_what_was_written(recording, result);
     if (result->trouble[0])

@@ -8,6 +8,7 @@
 
 #include "cli.h"
 #include "collect/collect.h"
+#include "keep.h"
 
 /* ---- options -------------------------------------------------------------------------------------- */
 enum {
@@ -22,6 +23,9 @@ enum {
     TARE__RECORDING_CARBON,
     TARE__RECORDING_RULES,
     TARE__RECORDING_LIVE,
+    TARE__RECORDING_TAG,
+    TARE__RECORDING_STORE,
+    TARE__RECORDING_NO_HISTORY,
     TARE__RECORDING_HTML, /* from here on the views, in the order of their table */
     TARE__RECORDING_JSON,
     TARE__RECORDING_CSV,
@@ -60,7 +64,14 @@ enum {
          TARE__RECORDING_MAX_SIZE},                                                                              \
         {"last", 0, "TIME", "keep only the events of the last while (60s, 5m)", TARE__RECORDING_LAST},           \
         {"readable", 0, NULL, "let others read the trace: without it, only its owner may",                       \
-         TARE__RECORDING_READABLE}
+         TARE__RECORDING_READABLE},                                                                              \
+        {"tag", 0, "TAG", "a word to find the run by in the history; may be given more than once",               \
+         TARE__RECORDING_TAG},                                                                                   \
+        {"no-history", 0, NULL, "do not keep this run in the history (tare history)",                            \
+         TARE__RECORDING_NO_HISTORY},                                                                            \
+        {"store", 0, "PLACE",                                                                                    \
+         "keep the history here: a folder, a file, postgres://…; off: keep none (the user's folder for data)",   \
+         TARE__RECORDING_STORE}
 
 /* ---- the status line -------------------------------------------------------------------------------- */
 typedef struct tare__cli_live {
@@ -83,6 +94,7 @@ typedef struct tare__cli_recording {
     const char *views[TARE__RECORDING_VIEWS]; /* where to; NULL: not wanted */
     struct tare__rules *rules;
     tare__cli_live live;
+    tare__cli_keeping keeping;
 } tare__cli_recording;
 
 /* One option of the rows above. 0, or TARE_E_USAGE with a sentence. */

@@ -36,6 +36,8 @@ static const struct {
     {"by", false, SHOWING},         {"lines", false, RECORDING},
     {"ops", true, RECORDING},       {"shapes", true, RECORDING},
     {"steps", false, RECORDING},    {"every-epochs", false, RECORDING},
+    {"tag", false, RECORDING},      {"no-history", true, RECORDING},
+    {"store", false, RECORDING | SHOWING},
 };
 
 #define KNOWN TARE__COUNT_OF(known)

@@ -1,0 +1,66 @@
+/* kept: a run as history keeps it: who ran what, when, where, and how it ended. Its figures come beside it.
+ * Owned by the calling thread; what a list points to lives in its arena.
+ * Must not know where runs are kept, nor how they are shown. */
+#ifndef TARE_ANALYZE_KEPT_H
+#define TARE_ANALYZE_KEPT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+#include "stat/stat.h"
+
+#define TARE__KEPT_ID_DIGITS 32
+
+typedef struct tare__kept {
+    char id[TARE__KEPT_ID_DIGITS + 1]; /* hexadecimal, lower case */
+    const char *kind;                  /* "run", "model", …; texts are NULL where not known */
+    const char *command, *directory, *host, *machine, *cpu_model, *revision, *trace;
+    int dirty;                         /* tracked files differed from the revision: 1, 0; -1: not known */
+    int status, signal;                /* exit status, -1: not known; signal that ended it, 0: none */
+    uint64_t when_ns;                  /* its start, since 1970; 0: not known */
+    double elapsed_ns;                 /* NaN: not known */
+    const char *const *tags;
+    size_t n_tags;
+} tare__kept;
+
+typedef struct tare__kept_list {
+    tare__kept *rows; /* newest first */
+    size_t n;
+    unsigned id_digits; /* as many as tell the ids of this store apart, most likely */
+    tare__arena *arena;
+} tare__kept_list;
+
+/* One figure in the course of many runs, oldest first, and where its level changed. */
+typedef struct tare__kept_point {
+    char id[TARE__KEPT_ID_DIGITS + 1];
+    const char *revision; /* NULL: not known */
+    uint64_t when_ns;
+    double value;
+} tare__kept_point;
+
+typedef struct tare__kept_change {
+    size_t at; /* the first point on the new level */
+    double before, after, p;
+} tare__kept_change;
+
+typedef struct tare__kept_trend {
+    const char *name, *unit;
+    int better; /* tare__better */
+    tare__kept_point *points;
+    size_t n;
+    tare__kept_change *changes;
+    size_t n_changes;
+    unsigned id_digits;
+    tare__arena *arena;
+} tare__kept_trend;
+
+/* Finds the changes among the points. 0 or TARE_E_MEMORY. */
+int tare__kept_find_changes(tare__kept_trend *trend);
+
+/* The id of a run that has none of its own: from what tells it from others, the same each time. */
+void tare__kept_make_id(const char *host, const char *command, const char *directory, uint64_t when_ns, uint64_t salt,
+                        char id[TARE__KEPT_ID_DIGITS + 1]);
+
+#endif

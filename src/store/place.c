@@ -1,0 +1,75 @@
+/* place: where the history is: a file, a server, or nowhere. Any thread.
+ * Must not know what is kept there. */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "inner.h"
+#include "tare.h"
+
+#define FILE_NAME "history.db"
+
+static bool ends_with(const char *text, const char *ending)
+{
+    size_t length = strlen(text), tail = strlen(ending);
+    return length > tail && strcmp(text + length - tail, ending) == 0;
+}
+
+static bool is_file(const char *path)
+{
+    struct stat about;
+    if (stat(path, &about) == 0)
+        return !S_ISDIR(about.st_mode);
+    return ends_with(path, ".db") || ends_with(path, ".sqlite") || ends_with(path, ".sqlite3");
+}
+
+/* The XDG Base Directory specification: a relative $XDG_DATA_HOME is not heeded. */
+static int default_place(char *out, size_t room, tare__error *error)
+{
+    const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
+    int length;
+    if (data && data[0] == '/')
+        length = snprintf(out, room, "%s/tare/" FILE_NAME, data);
+    else if (home && home[0] == '/')
+        length = snprintf(out, room, "%s/.local/share/tare/" FILE_NAME, home);
+    else
+        return tare__fail(error, TARE_E_USAGE, "no place for the history: neither XDG_DATA_HOME nor HOME is set");
+    return length < (int)room ? 0 : tare__fail(error, TARE_E_USAGE, "the name of the history's place is too long");
+}
+
+int tare__store_place(const char *setting, char out[TARE__STORE_PLACE_BYTES], bool *off, tare__error *error)
+{
+    static const char *const words[] = {"off", "no", "none", "false", "0"};
+    *off = false;
+    if (!setting || !*setting)
+        return default_place(out, TARE__STORE_PLACE_BYTES, error);
+    for (size_t i = 0; i < TARE__COUNT_OF(words); i++)
+        *off = *off || strcasecmp(setting, words[i]) == 0;
+    if (*off)
+        return 0;
+    if (strstr(setting, "://") && !tare__store_postgres.suits(setting))
+        return tare__fail(error, TARE_E_USAGE, "'%.64s' is no place for the history; a folder, a file or postgres://… is",
+                          setting);
+    const char *format = strstr(setting, "://") || is_file(setting) ? "%s"
+                         : ends_with(setting, "/")                  ? "%s" FILE_NAME
+                                                                    : "%s/" FILE_NAME;
+    if (snprintf(out, TARE__STORE_PLACE_BYTES, format, setting) >= TARE__STORE_PLACE_BYTES)
+        return tare__fail(error, TARE_E_USAGE, "the name of the history's place is too long");
+    return 0;
+}
+
+void tare__store_shown(const char *place, char *out, size_t room)
+{
+    const char *scheme = strstr(place, "://"), *end = scheme ? scheme + 3 + strcspn(scheme + 3, "/?") : NULL;
+    const char *at = scheme ? memrchr(scheme, '@', (size_t)(end - scheme)) : NULL;
+    const char *colon = at ? memchr(scheme + 3, ':', (size_t)(at - scheme - 3)) : NULL;
+    const char *query = scheme ? strchr(place, '?') : NULL; /* it may hold a password as well */
+    size_t length = query ? (size_t)(query - place) : strlen(place);
+    if (colon)
+        snprintf(out, room, "%.*s%.*s", (int)(colon - place), place, (int)(place + length - at), at);
+    else
+        snprintf(out, room, "%.*s", (int)length, place);
+}
