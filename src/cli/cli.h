@@ -60,6 +60,7 @@ extern const tare__cli_command tare__cli_import;
 extern const tare__cli_command tare__cli_compare;
 extern const tare__cli_command tare__cli_check;
 extern const tare__cli_command tare__cli_baseline;
+extern const tare__cli_command tare__cli_history;
 extern const tare__cli_command tare__cli_doctor;
 extern const tare__cli_command tare__cli_collect; /* not for people: what tare_start launches */
 

@@ -34,6 +34,7 @@ static const tare__cli_command *const commands[] = {
     &tare__cli_import,
     &tare__cli_check,
     &tare__cli_baseline,
+    &tare__cli_history,
     &tare__cli_doctor,
     &help,
     &version,

@@ -74,5 +74,6 @@ const tare__emitter *tare__emit_find(const char *name); /* NULL: no such format 
 
 #include "check.h"
 #include "comparison.h"
+#include "history.h"
 
 #endif

@@ -1,0 +1,359 @@
+/* history: `tare history`: the runs that were kept, listed and filtered, and what else is asked of them by a verb.
+ * One thread.
+ * Must not know how runs are stored or shown. */
+#define _GNU_SOURCE
+#include "history.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tare.h"
+#include "views.h"
+
+#define ME TARE__HISTORY_ME
+#define LIST_DEFAULT 20
+#define LAST_DEFAULT 10
+#define PATIENCE_MS  15000
+
+enum {
+    HISTORY_COMMAND,
+    HISTORY_TAG,
+    HISTORY_SINCE,
+    HISTORY_REVISION,
+    HISTORY_HOST,
+    HISTORY_KIND,
+    HISTORY_NUMBER,
+    HISTORY_LAST,
+    HISTORY_ANY_MACHINE,
+    HISTORY_KEEP,
+    HISTORY_OLDER,
+    HISTORY_TAGGED,
+    HISTORY_DRY_RUN,
+    HISTORY_REMOVE,
+    HISTORY_FORMAT, /* and as many as there are formats */
+    HISTORY_OUTPUT = HISTORY_FORMAT + 3,
+    HISTORY_WIDTH,
+    HISTORY_STORE
+};
+
+static const char *const formats[] = {"json", "csv", "html"};
+
+static const tare__cli_option options[] = {
+    {"command", 0, "TEXT", "runs whose command has this in it", HISTORY_COMMAND},
+    {"tag", 0, "TAG", "runs that have this tag; given more than once: all of them", HISTORY_TAG},
+    {"since", 0, "WHEN", "runs begun since: 7d, 12h, 2026-11-15, '2026-11-15 14:30'", HISTORY_SINCE},
+    {"revision", 0, "REV", "runs of this git revision, or that begin so", HISTORY_REVISION},
+    {"host", 0, "NAME", "runs on this host", HISTORY_HOST},
+    {"kind", 0, "KIND", "run (recorded programs) or model (tare model)", HISTORY_KIND},
+    {"number", 'n', "N", "the newest so many (list: 20; otherwise all); 0: all", HISTORY_NUMBER},
+    {"json", 0, NULL, "as JSON, for machines", HISTORY_FORMAT},
+    {"csv", 0, NULL, "as a table of comma-separated values", HISTORY_FORMAT + 1},
+    {"html", 0, NULL, "trend, compare: a page with charts", HISTORY_FORMAT + 2},
+    {"any-machine", 0, NULL, "trend, compare: runs on all machines, not only on that of the newest one",
+     HISTORY_ANY_MACHINE},
+    {"last", 0, "N", "compare: to so many runs before it (10)", HISTORY_LAST},
+    {"keep", 0, "N", "prune: all but the newest so many", HISTORY_KEEP},
+    {"older", 0, "TIME", "prune: what is older than this (90d)", HISTORY_OLDER},
+    {"tagged", 0, NULL, "prune: tagged runs, too; without it they stay", HISTORY_TAGGED},
+    {"dry-run", 0, NULL, "prune: only tell how many", HISTORY_DRY_RUN},
+    {"remove", 0, NULL, "tag: take the tags off", HISTORY_REMOVE},
+    {"output", 'o', "FILE", "write to this file, whole or not at all", HISTORY_OUTPUT},
+    {"width", 0, "N", "columns of the text: 80, or what a wider terminal has, up to 120", HISTORY_WIDTH},
+    {"store", 0, "PLACE", "the history here: a folder, a file, postgres://… (the user's folder for data)", HISTORY_STORE},
+};
+
+/* ---- verbs ------------------------------------------------------------------------------------------ */
+#define BIT(option) (1u << (option))
+#define FILTERS                                                                                                 \
+    (BIT(HISTORY_COMMAND) | BIT(HISTORY_TAG) | BIT(HISTORY_SINCE) | BIT(HISTORY_REVISION) | BIT(HISTORY_HOST) | \
+     BIT(HISTORY_KIND) | BIT(HISTORY_NUMBER))
+#define JSON   BIT(HISTORY_FORMAT)
+#define CSV    BIT(HISTORY_FORMAT + 1)
+#define HTML   BIT(HISTORY_FORMAT + 2)
+#define SHOWN  (BIT(HISTORY_OUTPUT) | BIT(HISTORY_WIDTH) | BIT(HISTORY_STORE))
+
+static const struct verb {
+    const char *name;
+    tare__history_verb *run;
+    unsigned takes;
+    int least, most; /* words after it; -1: any number */
+    const char *words;
+    bool writes;
+} verbs[] = {
+    {"list", tare__history_do_list, FILTERS | JSON | CSV | SHOWN, 0, 0, "", false},
+    {"show", tare__history_do_show, JSON | CSV | SHOWN, 1, 1, "ID", false},
+    {"trend", tare__history_do_trend, FILTERS | JSON | CSV | HTML | SHOWN | BIT(HISTORY_ANY_MACHINE), 0, -1,
+     "[FIGURE...]", false},
+    {"tag", tare__history_do_tag, BIT(HISTORY_REMOVE) | BIT(HISTORY_STORE), 2, -1, "ID TAG...", true},
+    {"prune", tare__history_do_prune,
+     BIT(HISTORY_KEEP) | BIT(HISTORY_OLDER) | BIT(HISTORY_TAGGED) | BIT(HISTORY_DRY_RUN) | BIT(HISTORY_STORE), 0, 0, "",
+     true},
+    {"export", tare__history_do_export, FILTERS | BIT(HISTORY_OUTPUT) | BIT(HISTORY_STORE), 0, 0, "", false},
+    {"import", tare__history_do_import, BIT(HISTORY_STORE), 0, -1, "[FILE...]", true},
+    {"add", tare__history_do_add, BIT(HISTORY_TAG) | BIT(HISTORY_STORE), 1, -1, "TRACE...", true},
+};
+
+static const struct verb *find_verb(const char *word)
+{
+    for (size_t i = 0; i < TARE__COUNT_OF(verbs); i++)
+        if (strcmp(verbs[i].name, word) == 0)
+            return &verbs[i];
+    return NULL;
+}
+
+static const struct verb *take_verb(tare__history_call *history, tare__cli_words *words, tare__error *error)
+{
+    history->words = words->words;
+    history->n_words = words->count;
+    if (words->count == 0)
+        return &verbs[0];
+    const struct verb *verb = find_verb(words->words[0]);
+    if (verb) {
+        history->words++;
+        history->n_words--;
+        return verb;
+    }
+    const char *names[TARE__COUNT_OF(verbs)];
+    for (size_t i = 0; i < TARE__COUNT_OF(verbs); i++)
+        names[i] = verbs[i].name;
+    const char *near = tare__cli_nearest(words->words[0], names, TARE__COUNT_OF(verbs));
+    tare__fail(error, TARE_E_USAGE, "'%.64s' is none of list, show, trend, compare, tag, prune, export, import, add%s%s%s",
+               words->words[0], near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+    return NULL;
+}
+
+static int check_verb(const tare__history_call *history, const struct verb *verb, tare__error *error)
+{
+    for (size_t i = 0; i < TARE__COUNT_OF(options); i++)
+        if ((history->given & BIT(options[i].key)) && !(verb->takes & BIT(options[i].key)))
+            return tare__fail(error, TARE_E_USAGE, "--%s does not go with %s", options[i].name, verb->name);
+    if (history->n_words < verb->least)
+        return tare__fail(error, TARE_E_USAGE, "tare history %s %s", verb->name, verb->words);
+    if (verb->most >= 0 && history->n_words > verb->most)
+        return tare__fail(error, TARE_E_USAGE, "'%.64s' is one too many: tare history %s %s",
+                          history->words[verb->most], verb->name, verb->words);
+    return 0;
+}
+
+/* ---- options ---------------------------------------------------------------------------------------- */
+static int take_number(const char *what, const char *argument, uint64_t *into, tare__error *error)
+{
+    char *end;
+    *into = strtoull(argument, &end, 10);
+    if (argument[0] < '0' || argument[0] > '9' || *end || end - argument > 18)
+        return tare__fail(error, TARE_E_USAGE, "--%s: '%.64s' is no whole number", what, argument);
+    return 0;
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static int take_date(const char *argument, uint64_t *ns)
+{
+    static const char *const ways[] = {"%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M:%S",
+                                       "%Y-%m-%dT%H:%M:%S"};
+    for (size_t i = 0; i < TARE__COUNT_OF(ways); i++) {
+        struct tm parts = {.tm_isdst = -1};
+        const char *end = strptime(argument, ways[i], &parts);
+        if (!end || *end)
+            continue;
+        parts.tm_isdst = -1;
+        time_t at = mktime(&parts);
+        *ns = at > 0 ? (uint64_t)at * 1000000000u : 1;
+        return 0;
+    }
+    return TARE_E_USAGE;
+}
+
+static int take_since(const char *argument, uint64_t *ns, tare__error *error)
+{
+    uint64_t ago = 0, now = now_ns();
+    tare__error why = {""};
+    if (take_date(argument, ns) == 0)
+        return 0;
+    if (argument[0] && !strchr("smhd", argument[strlen(argument) - 1]))
+        return tare__fail(error, TARE_E_USAGE, "--since: '%.64s' is no time; write 7d, 12h or 2026-11-15", argument);
+    if (tare__parse_duration(argument, "--since", &ago, &why) != 0)
+        return tare__fail(error, TARE_E_USAGE, "--since: '%.64s' is no time; write 7d, 12h or 2026-11-15", argument);
+    *ns = ago < now ? now - ago : 1;
+    return 0;
+}
+
+static int take_older(tare__history_call *history, const char *argument, tare__error *error)
+{
+    uint64_t ago = 0, now = now_ns();
+    int status = tare__parse_duration(argument, "--older", &ago, error);
+    history->prune.before_ns = ago < now ? now - ago : 1;
+    return status;
+}
+
+static int take_tag(tare__history_call *history, const char *argument, tare__error *error)
+{
+    if (history->filter.n_tags == TARE__HISTORY_TAGS)
+        return tare__fail(error, TARE_E_USAGE, "--tag: more than %d", TARE__HISTORY_TAGS);
+    history->tags[history->filter.n_tags++] = argument;
+    return 0;
+}
+
+static int take_format(tare__history_call *history, const char *format, tare__error *error)
+{
+    if (history->format && history->format != format)
+        return tare__fail(error, TARE_E_USAGE, "--%s and --%s cannot both be had", history->format, format);
+    history->format = format;
+    return 0;
+}
+
+static int take_width(tare__history_call *history, const char *argument, tare__error *error)
+{
+    uint64_t width;
+    if (take_number("width", argument, &width, NULL) != 0 || width < TARE__EMIT_WIDTH_MIN || width > TARE__EMIT_WIDTH_MAX)
+        return tare__fail(error, TARE_E_USAGE, "--width: '%.64s' is not a number of columns from %d to %d", argument,
+                          TARE__EMIT_WIDTH_MIN, TARE__EMIT_WIDTH_MAX);
+    history->emit.width = (unsigned)width;
+    return 0;
+}
+
+static int take_text(const char *what, const char *argument, const char **into, tare__error *error)
+{
+    if (!*argument)
+        return tare__fail(error, TARE_E_USAGE, "--%s: it is empty", what);
+    *into = argument;
+    return 0;
+}
+
+static int take(void *context, int key, const char *argument, tare__error *error)
+{
+    tare__history_call *history = context;
+    tare__store_filter *filter = &history->filter;
+    if (key != HISTORY_WIDTH) /* a setting of all commands: no verb minds it */
+        history->given |= BIT(key);
+    switch (key) {
+    case HISTORY_COMMAND: return take_text("command", argument, &filter->command, error);
+    case HISTORY_TAG: return take_tag(history, argument, error);
+    case HISTORY_SINCE: return take_since(argument, &filter->since_ns, error);
+    case HISTORY_REVISION: return take_text("revision", argument, &filter->revision, error);
+    case HISTORY_HOST: return take_text("host", argument, &filter->host, error);
+    case HISTORY_KIND: return take_text("kind", argument, &filter->kind, error);
+    case HISTORY_NUMBER: history->has_limit = true; return take_number("number", argument, &filter->limit, error);
+    case HISTORY_LAST: return take_number("last", argument, &history->last, error);
+    case HISTORY_ANY_MACHINE: history->any_machine = true; return 0;
+    case HISTORY_KEEP: return take_number("keep", argument, &history->prune.keep, error);
+    case HISTORY_OLDER: return take_older(history, argument, error);
+    case HISTORY_TAGGED: history->prune.tagged = true; return 0;
+    case HISTORY_DRY_RUN: history->dry = true; return 0;
+    case HISTORY_REMOVE: history->remove = true; return 0;
+    case HISTORY_OUTPUT: return take_text("output", argument, &history->output, error);
+    case HISTORY_WIDTH: return take_width(history, argument, error);
+    case HISTORY_STORE: return take_text("store", argument, &history->place_setting, error);
+    default: return take_format(history, formats[key - HISTORY_FORMAT], error);
+    }
+}
+
+/* ---- what verbs share ------------------------------------------------------------------------------- */
+int tare__history_exit(int status)
+{
+    return status == 0                ? TARE__EXIT_OK
+           : status == TARE_E_USAGE   ? TARE__EXIT_USAGE
+           : status == TARE_E_INPUT || status == TARE_E_VERSION || status == TARE_E_PERMISSION || status == TARE_E_SYSTEM
+               ? TARE__EXIT_INPUT
+               : TARE__EXIT_FAILED;
+}
+
+int tare__history_write(const tare__history_call *history, tare__history_show *show, void *context, tare__error *error)
+{
+    tare__cli_output output;
+    tare__emit_options emit = history->emit;
+    if (tare__cli_output_open(&output, history->output, error) != 0)
+        return TARE__EXIT_FAILED;
+    tare__emit_sink sink = {.write = tare__cli_output_write, .context = &output};
+    tare__view_suit(&emit, output.fd, output.terminal);
+    int status = show(context, &emit, &sink, error);
+    bool refused = output.failure != 0;
+    int closed = tare__cli_output_close(&output, status == 0, refused || !status ? error : NULL);
+    return closed || (status && !refused) ? TARE__EXIT_FAILED : TARE__EXIT_OK;
+}
+
+static int say_empty(const tare__history_call *history)
+{
+    char shown[300];
+    tare__store_shown(history->place, shown, sizeof shown);
+    tare__cli_say(ME, "nothing is kept in %s yet; `tare run -- ./program` begins it", shown);
+    return TARE__EXIT_OK;
+}
+
+static int open_and_run(tare__history_call *history, const struct verb *verb, tare__error *error)
+{
+    bool off;
+    int status = tare__store_place(history->place_setting, history->place, &off, error);
+    if (!status && off)
+        status = tare__fail(error, TARE_E_USAGE, "the history is switched off here (TARE_STORE, or store in tare.toml)");
+    const tare__store_options how = {.create = verb->run == tare__history_do_import || verb->run == tare__history_do_add,
+                                     .writes = verb->writes, .patience_ms = PATIENCE_MS};
+    if (!status)
+        status = tare__store_open(history->place, &how, &history->store, error);
+    /* What an older version wrote is brought up to date by whoever may write it. */
+    if (status == TARE_E_VERSION && !verb->writes) {
+        const tare__store_options again = {.writes = true, .patience_ms = PATIENCE_MS};
+        status = tare__store_open(history->place, &again, &history->store, error);
+    }
+    if (status == TARE__STORE_NONE)
+        return history->n_words && verb->least ? (tare__fail(error, TARE_E_USAGE, "nothing is kept in %.300s yet",
+                                                             history->place), TARE__EXIT_USAGE)
+                                               : say_empty(history);
+    int exit_status = status ? tare__history_exit(status) : verb->run(history, error);
+    tare__store_close(history->store);
+    return exit_status;
+}
+
+static int history_main(int argc, char **argv)
+{
+    tare__error error = {""};
+    tare__cli_words words;
+    static tare__history_call history;
+    history = (tare__history_call){.last = LAST_DEFAULT, .prune.keep = UINT64_MAX};
+    int status = tare__cli_read(&tare__cli_history, argc, argv, &history, &words, &error);
+    if (!status && words.help)
+        return tare__cli_print_help(&tare__cli_history);
+    const struct verb *verb = status ? NULL : take_verb(&history, &words, &error);
+    if (!verb || check_verb(&history, verb, &error) != 0)
+        return tare__cli_usage(ME, &error);
+    history.filter.tags = history.tags;
+    if (!history.has_limit && verb->run == tare__history_do_list)
+        history.filter.limit = LIST_DEFAULT;
+    signal(SIGPIPE, SIG_IGN); /* a reader that has seen enough is no failure */
+    int exit_status = open_and_run(&history, verb, &error);
+    if (exit_status)
+        tare__cli_say(ME, "%s", error.text[0] ? error.text : "it could not be done");
+    return exit_status;
+}
+
+const tare__cli_command tare__cli_history = {
+    .name = "history",
+    .summary = "the runs that were kept: lists, trends with change points, comparisons",
+    .usage = "[VERB] [options] [ID|FIGURE|FILE...]",
+    .details = "Verbs: list (without any); show ID; trend [FIGURE...]; compare [ID [ID]]; tag ID\n"
+               "TAG...; prune; export; import [FILE...]; add TRACE... . An id may be shortened to\n"
+               "what tells it from others; last is the newest run, last~1 the one before it.\n"
+               "Exit status: 0; 1 the result could not be written; 2 this command line was wrong,\n"
+               "or there is no such run; 3 the history could not be read.\n",
+    .examples = "  tare history --command train.py --since 7d\n"
+                "  tare history show last\n"
+                "  tare history trend step run.peak_rss\n"
+                "  tare history trend --html -o trends.html --command train.py\n"
+                "  tare history compare last\n"
+                "  tare history compare 3f2a91c last\n"
+                "  tare history tag last release-1.2\n"
+                "  tare history prune --older 90d --dry-run\n"
+                "  tare history export -o runs.jsonl\n",
+    .options = options,
+    .option_count = TARE__COUNT_OF(options),
+    .settings = TARE__SETTINGS_SHOWING,
+    .take = take,
+    .main = history_main,
+};

@@ -1,0 +1,344 @@
+/* history_exchange: runs out of a history and into it: export and import as lines of JSON, add from traces. One thread.
+ * Trusts no line it reads.
+ * Must not know how runs are stored. */
+#define _GNU_SOURCE
+#include "history.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "keep.h"
+#include "tare.h"
+
+#define ME TARE__HISTORY_ME
+#define LINE_BYTES_MAX ((size_t)64 << 20)
+#define AT_ONCE 200 /* runs of a transaction: other writers wait no longer than for these */
+
+/* ---- export ----------------------------------------------------------------------------------------- */
+typedef struct exporting {
+    tare__history_call *history;
+    tare__kept_list runs;
+} exporting;
+
+/* The oldest first: what is imported again is in its old order. */
+static int export_lines(void *context, const tare__emit_options *options, const tare__emit_sink *sink,
+                        tare__error *error)
+{
+    exporting *from = context;
+    tare__text line = {0};
+    int status = 0;
+    (void)options;
+    for (size_t i = from->runs.n; i-- > 0 && !status;) {
+        tare__figures *figures = NULL;
+        status = tare__store_figures(from->history->store, &from->runs.rows[i], &figures, error);
+        if (status)
+            break;
+        tare__text_clear(&line);
+        tare__history_put_line(&line, &from->runs.rows[i], figures);
+        tare__figures_free(figures);
+        status = line.failed ? tare__fail(error, TARE_E_MEMORY, "out of memory")
+                             : sink->write(sink->context, line.data, line.length) ? TARE_E_SYSTEM : 0;
+    }
+    tare__text_free(&line);
+    return status;
+}
+
+int tare__history_do_export(tare__history_call *history, tare__error *error)
+{
+    exporting from = {.history = history};
+    int status = tare__store_list(history->store, &history->filter, &from.runs, error);
+    if (status)
+        return tare__history_exit(status);
+    int exit_status = tare__history_write(history, export_lines, &from, error);
+    tare__store_list_free(&from.runs);
+    return exit_status;
+}
+
+/* ---- import: one line ------------------------------------------------------------------------------- */
+typedef struct span {
+    const char *at;
+    size_t left;
+} span;
+
+static int64_t read_span(void *context, void *into, size_t bytes)
+{
+    span *from = context;
+    bytes = bytes < from->left ? bytes : from->left;
+    memcpy(into, from->at, bytes);
+    from->at += bytes;
+    from->left -= bytes;
+    return (int64_t)bytes;
+}
+
+typedef struct line {
+    tare__json_reader reader;
+    tare__arena *arena;
+    tare__kept run;
+    const char *tags[64];
+    bool has_run;
+    uint64_t version;
+} line;
+
+static bool is_key(const line *from, const char *name)
+{
+    return from->reader.length == strlen(name) && memcmp(from->reader.text, name, from->reader.length) == 0;
+}
+
+static const char *copy_text(line *from, tare__json_token token)
+{
+    return token == TARE__JSON_STRING ? tare__arena_copy(from->arena, from->reader.text, from->reader.length) : NULL;
+}
+
+static int64_t whole_number(line *from, tare__json_token token, int64_t otherwise)
+{
+    int64_t value;
+    bool good = token == TARE__JSON_NUMBER && tare__json_scaled(from->reader.text, from->reader.length, 1, &value);
+    return good ? value : otherwise;
+}
+
+static tare__json_token take_tags(line *from)
+{
+    tare__json_token token;
+    while ((token = tare__json_next(&from->reader)) == TARE__JSON_STRING) {
+        const char *tag = copy_text(from, token);
+        if (tag && *tag && from->run.n_tags < TARE__COUNT_OF(from->tags))
+            from->tags[from->run.n_tags++] = tag;
+    }
+    return token;
+}
+
+static bool take_id(line *from, tare__json_token token)
+{
+    if (token != TARE__JSON_STRING || from->reader.length != TARE__KEPT_ID_DIGITS)
+        return false;
+    memcpy(from->run.id, from->reader.text, TARE__KEPT_ID_DIGITS);
+    return strspn(from->run.id, "0123456789abcdef") == TARE__KEPT_ID_DIGITS;
+}
+
+/* The value of one key of the run. The token it ended with. */
+static tare__json_token take_field(line *from)
+{
+    tare__kept *run = &from->run;
+    const struct {
+        const char *name;
+        const char **into;
+    } texts[] = {{"kind", &run->kind},           {"command", &run->command}, {"directory", &run->directory},
+                 {"host", &run->host},           {"machine", &run->machine}, {"cpu_model", &run->cpu_model},
+                 {"revision", &run->revision},   {"trace", &run->trace}};
+    for (size_t i = 0; i < TARE__COUNT_OF(texts); i++)
+        if (is_key(from, texts[i].name)) {
+            tare__json_token token = tare__json_next(&from->reader);
+            *texts[i].into = copy_text(from, token);
+            return tare__json_skip(&from->reader, token);
+        }
+    enum { OTHER, ID, WHEN, DIRTY, STATUS, SIGNAL, ELAPSED, TAGS } key = is_key(from, "id")           ? ID
+                                                                       : is_key(from, "when_ns")    ? WHEN
+                                                                       : is_key(from, "dirty")      ? DIRTY
+                                                                       : is_key(from, "status")     ? STATUS
+                                                                       : is_key(from, "signal")     ? SIGNAL
+                                                                       : is_key(from, "elapsed_ns") ? ELAPSED
+                                                                       : is_key(from, "tags")       ? TAGS
+                                                                                                    : OTHER;
+    tare__json_token token = tare__json_next(&from->reader);
+    if (key == ID)
+        from->has_run = take_id(from, token);
+    else if (key == WHEN)
+        run->when_ns = (uint64_t)whole_number(from, token, 0);
+    else if (key == DIRTY)
+        run->dirty = token == TARE__JSON_TRUE ? 1 : token == TARE__JSON_FALSE ? 0 : -1;
+    else if (key == STATUS)
+        run->status = (int)whole_number(from, token, -1);
+    else if (key == SIGNAL)
+        run->signal = (int)whole_number(from, token, 0);
+    else if (key == ELAPSED)
+        run->elapsed_ns =
+            token == TARE__JSON_NUMBER ? tare__json_double_of(from->reader.text, from->reader.length) : NAN;
+    else if (key == TAGS && token == TARE__JSON_ARRAY)
+        return take_tags(from);
+    return tare__json_skip(&from->reader, token);
+}
+
+static void take_run(line *from)
+{
+    tare__json_token token = tare__json_next(&from->reader);
+    if (token != TARE__JSON_OBJECT) {
+        tare__json_skip(&from->reader, token);
+        return;
+    }
+    while ((token = tare__json_next(&from->reader)) == TARE__JSON_KEY)
+        if (take_field(from) == TARE__JSON_BROKEN)
+            return;
+}
+
+/* What stands beside the figures. False: the line is none of a history. */
+static bool read_line(line *from, const char *text, size_t length)
+{
+    span source = {text, length};
+    if (!tare__json_reader_open(&from->reader, read_span, &source))
+        return false;
+    from->run = (tare__kept){.dirty = -1, .status = -1, .elapsed_ns = NAN, .tags = from->tags};
+    tare__json_token token = tare__json_next(&from->reader);
+    bool object = token == TARE__JSON_OBJECT;
+    while (object && (token = tare__json_next(&from->reader)) == TARE__JSON_KEY) {
+        if (is_key(from, "run")) {
+            take_run(from);
+        } else if (is_key(from, "tare_history")) {
+            from->version = (uint64_t)whole_number(from, tare__json_next(&from->reader), 0);
+        } else {
+            tare__json_skip(&from->reader, tare__json_next(&from->reader));
+        }
+    }
+    bool good = object && !from->reader.wrong && token == TARE__JSON_END_OBJECT && from->has_run;
+    tare__json_reader_close(&from->reader);
+    return good;
+}
+
+static int import_line(tare__history_call *history, const char *where, const char *text, size_t length, bool *added,
+                       tare__error *error)
+{
+    static line one;
+    tare__figures *figures = NULL;
+    one = (line){.arena = tare__arena_new()};
+    if (!one.arena)
+        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+    int status = 0;
+    bool good = read_line(&one, text, length);
+    if (one.version > 1)
+        status = tare__fail(error, TARE_E_VERSION, "%s is a newer tare's", where);
+    else if (!good || one.version != 1)
+        status = tare__fail(error, TARE_E_INPUT, "%s is no run of a history, as `tare history export` writes it", where);
+    if (!status)
+        status = tare__figures_read_json(text, length, where, &figures, error);
+    if (!status)
+        status = tare__store_put(history->store, &one.run, figures, added, error);
+    tare__figures_free(figures);
+    tare__arena_free(one.arena);
+    return status;
+}
+
+/* ---- import: files ---------------------------------------------------------------------------------- */
+typedef struct tally {
+    uint64_t added, there;
+} tally;
+
+static int import_stream(tare__history_call *history, FILE *stream, const char *name, tally *to, tare__error *error)
+{
+    char *text = NULL;
+    size_t room = 0;
+    ssize_t length;
+    int status = 0;
+    for (uint64_t number = 1; !status && (length = getline(&text, &room, stream)) >= 0; number++) {
+        char where[300];
+        bool added = false;
+        snprintf(where, sizeof where, "%.200s:%llu", name, (unsigned long long)number);
+        while (length > 0 && strchr(" \t\r\n", text[length - 1]))
+            length--;
+        if (length == 0)
+            continue;
+        if ((size_t)length > LINE_BYTES_MAX)
+            status = tare__fail(error, TARE_E_INPUT, "%s is longer than any run", where);
+        if (!status && (to->added + to->there) % AT_ONCE == 0)
+            status = tare__store_begin(history->store, error);
+        if (!status)
+            status = import_line(history, where, text, (size_t)length, &added, error);
+        if (!status && added)
+            to->added++;
+        else if (!status)
+            to->there++;
+        if (!status && (to->added + to->there) % AT_ONCE == 0)
+            status = tare__store_end(history->store, error);
+    }
+    if (!status && ferror(stream))
+        status = tare__fail(error, TARE_E_INPUT, "cannot read '%.200s': %s", name, strerror(errno));
+    free(text);
+    return status;
+}
+
+static int import_file(tare__history_call *history, const char *path, tally *to, tare__error *error)
+{
+    if (strcmp(path, "-") == 0)
+        return import_stream(history, stdin, "standard input", to, error);
+    FILE *stream = fopen(path, "re");
+    if (!stream)
+        return tare__fail(error, TARE_E_INPUT, "cannot read '%.200s': %s", path, strerror(errno));
+    int status = import_stream(history, stream, path, to, error);
+    fclose(stream);
+    return status;
+}
+
+static void say_tally(const tally *to)
+{
+    char added[TARE__UNIT_BYTES], there[TARE__UNIT_BYTES];
+    tare__unit_count(added, (double)to->added);
+    if (to->there)
+        tare__cli_say(ME, "%s run%s added, %s there already", added, to->added == 1 ? "" : "s",
+                      tare__unit_count(there, (double)to->there));
+    else
+        tare__cli_say(ME, "%s run%s added", added, to->added == 1 ? "" : "s");
+}
+
+int tare__history_do_import(tare__history_call *history, tare__error *error)
+{
+    tally to = {0};
+    int status = 0;
+    static char standard_input[] = "-";
+    char *only[] = {standard_input};
+    char **paths = history->n_words ? history->words : only;
+    for (int i = 0; i < (history->n_words ? history->n_words : 1) && !status; i++)
+        status = import_file(history, paths[i], &to, error);
+    /* Lines before a broken one are whole, and stay. */
+    if ((to.added + to.there) % AT_ONCE != 0) {
+        int ended = tare__store_end(history->store, status ? NULL : error);
+        status = status ? status : ended;
+    }
+    say_tally(&to);
+    return tare__history_exit(status);
+}
+
+/* ---- add -------------------------------------------------------------------------------------------- */
+static int add_trace(tare__history_call *history, const char *path, bool *added, tare__error *error)
+{
+    tare__trace *trace = NULL;
+    tare__analysis *analysis = NULL;
+    tare__figures *figures = NULL;
+    tare__kept run;
+    tare__arena *arena = tare__arena_new();
+    int status = arena ? tare__trace_open(path, &trace, error) : tare__fail(error, TARE_E_MEMORY, "out of memory");
+    if (!status)
+        status = tare__analyze(trace, &(tare__analyze_options){.samples = true}, &analysis, error);
+    if (!status)
+        status = tare__cli_kept_of_trace(trace, analysis, arena, &run, error);
+    if (!status && tare__figures_of_analysis(analysis, &figures) != 0)
+        status = tare__fail(error, TARE_E_MEMORY, "out of memory");
+    if (!status) {
+        run.machine = figures->machine;
+        run.tags = history->tags;
+        run.n_tags = history->filter.n_tags;
+        status = tare__store_put(history->store, &run, figures, added, error);
+    }
+    tare__figures_free(figures);
+    tare__analysis_free(analysis);
+    tare__trace_close(trace);
+    tare__arena_free(arena);
+    return status;
+}
+
+int tare__history_do_add(tare__history_call *history, tare__error *error)
+{
+    tally to = {0};
+    int status = 0;
+    for (int i = 0; i < history->n_words && !status; i++) {
+        bool added = false;
+        status = add_trace(history, history->words[i], &added, error);
+        if (!status && added)
+            to.added++;
+        else if (!status)
+            to.there++;
+    }
+    say_tally(&to);
+    return tare__history_exit(status);
+}
