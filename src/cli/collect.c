@@ -5,7 +5,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "keep.h"
 #include "recording.h"
 #include "tare.h"
 
@@ -44,7 +46,39 @@ static const tare__cli_option options[] = {
      "leave out some of what is looked at: process, system, container, power, nvml, with commas between",
      TARE__RECORDING_WITHOUT},
     {"carbon", 0, "GRAMS", "CO2 of a kWh of the power used here, in grams", TARE__RECORDING_CARBON},
+    {"tag", 0, "TAG", "a word to find the run by in the history", TARE__RECORDING_TAG},
+    {"no-history", 0, NULL, "do not keep this run in the history", TARE__RECORDING_NO_HISTORY},
+    {"store", 0, "PLACE", "keep the history here", TARE__RECORDING_STORE},
 };
+
+/* Traces that the Python package makes for itself and removes at once lie in folders of theirs among temporary files:
+ * they are no runs. */
+static bool is_passing(const char *trace)
+{
+    const char *temporary = getenv("TMPDIR");
+    temporary = temporary && *temporary ? temporary : "/tmp";
+    size_t length = strlen(temporary);
+    while (length > 1 && temporary[length - 1] == '/')
+        length--;
+    return strncmp(trace, temporary, length) == 0 && strncmp(trace + length, "/tare-", 6) == 0 &&
+           strchr(trace + length + 6, '/');
+}
+
+/* The program has its answer already and does not wait for this. */
+static void keep(const tare__cli_keeping *keeping, const char *path)
+{
+    struct stat about;
+    tare__trace *trace = NULL;
+    tare__analysis *analysis = NULL;
+    if (!path[0] || is_passing(path) || !tare__cli_keeps(keeping) || stat(path, &about) != 0 ||
+        tare__trace_open(path, &trace, NULL) != 0)
+        return;
+    bool small = about.st_size <= TARE__KEEP_QUIET_BYTES;
+    if (!small || tare__analyze(trace, &(tare__analyze_options){.samples = true}, &analysis, NULL) == 0)
+        tare__cli_keep_run(keeping, trace, analysis);
+    tare__analysis_free(analysis);
+    tare__trace_close(trace);
+}
 
 static int collect_main(int argc, char **argv)
 {
@@ -59,10 +93,13 @@ static int collect_main(int argc, char **argv)
         .samplers_left_out = settings.recording.samplers_left_out,
         .carbon_g_per_kwh = settings.recording.carbon_g_per_kwh,
     };
+    static char trace[TARE__PATH_BYTES];
     if (!status)
-        status = tare__serve_process(settings.socket, &serve, &error);
-    if (!status)
+        status = tare__serve_process(settings.socket, &serve, trace, &error);
+    if (!status) {
+        keep(&settings.recording.keeping, trace);
         return TARE__EXIT_OK;
+    }
     if (error.text[0])
         tare__cli_say("tare collect", "%s", error.text);
     return status == TARE_E_USAGE ? TARE__EXIT_USAGE : TARE__EXIT_FAILED;

@@ -8,6 +8,8 @@
 #include "trace/trace.h"
 
 #define TARE__KEEP_TAGS 16
+/* What nobody asked to see is analysed for the history only where that takes no more than a moment. */
+#define TARE__KEEP_QUIET_BYTES ((int64_t)2 << 20)
 
 typedef struct tare__cli_keeping {
     const char *store; /* as told by --store, TARE_STORE, tare.toml; NULL: the usual place */

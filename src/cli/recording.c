@@ -166,15 +166,12 @@ static void write_views(const tare__cli_recording *recording, const char *me, ta
     }
 }
 
-/* What nobody asked to see is analysed for the history only where that takes no more than a moment. */
-#define QUIET_MAX_BYTES (2u << 20)
-
 /* `look`: somebody wants to see something of it. */
 static void show(const tare__cli_recording *recording, const char *me, const tare__run_result *result, bool look)
 {
     const char *path = result->trace;
     bool keeps = tare__cli_keeps(&recording->keeping);
-    bool analyses = look || result->trace_bytes <= QUIET_MAX_BYTES;
+    bool analyses = look || (int64_t)result->trace_bytes <= TARE__KEEP_QUIET_BYTES;
     tare__error error = {""};
     tare__trace *trace = NULL;
     tare__analysis *analysis = NULL;

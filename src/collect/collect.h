@@ -101,8 +101,10 @@ typedef struct tare__serve_options {
     double carbon_g_per_kwh;
 } tare__serve_options;
 
-/* The helper behind tare_start: serves the process at the other end of this socket until it stops or dies. */
-int tare__serve_process(int socket, const tare__serve_options *options, tare__error *error);
+/* The helper behind tare_start: serves the process at the other end of this socket until it stops or dies. `trace` is
+ * the file that was written; "": none was. */
+int tare__serve_process(int socket, const tare__serve_options *options, char trace[TARE__PATH_BYTES],
+                        tare__error *error);
 
 typedef struct tare__salvaged {
     char trace[TARE__PATH_BYTES];

@@ -96,11 +96,13 @@ static bool watch(tare__collector *collector, int socket, pid_t pid, const tare_
     return asked;
 }
 
-int tare__serve_process(int socket, const tare__serve_options *options, tare__error *error)
+int tare__serve_process(int socket, const tare__serve_options *options, char trace[TARE__PATH_BYTES],
+                        tare__error *error)
 {
     static tare__collector collector;
     collector.writer.fd = collector.folder.lock = collector.folder.socket = -1;
     tare__serve_request request;
+    trace[0] = '\0';
     fcntl(socket, F_SETFD, FD_CLOEXEC);
     if (recv(socket, &request, sizeof request, 0) != (ssize_t)sizeof request || request.abi != TARE__RING_ABI ||
         request.kind != TARE__SERVE_START)
@@ -115,6 +117,7 @@ int tare__serve_process(int socket, const tare__serve_options *options, tare__er
         int result = collector.writer.trouble[0] ? TARE_E_SPACE : 0;
         if (asked)
             reply(socket, result, &collector);
+        snprintf(trace, TARE__PATH_BYTES, "%s", collector.writer.path);
     }
     if (collector.folder.path[0])
         tare__folder_remove(&collector.folder);

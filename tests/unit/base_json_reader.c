@@ -252,6 +252,10 @@ static void test_numbers(void **state)
     assert_true(scaled("-", 1) == INT64_MIN);
     assert_true(scaled("12x", 1) == INT64_MIN);
     assert_true(tare__json_double_of("-2.5e-1", 7) == -0.25);
+    assert_true(tare__json_double_of("14294173.652554883", 18) == 14294173.652554883); /* the nearest, not one beside */
+    assert_true(tare__json_double_of("0.1", 3) == 0.1);
+    assert_true(tare__json_double_of("-9007199254740993", 17) == -9007199254740992.0);
+    assert_true(tare__json_double_of("2.2250738585072014e-308", 23) == 2.2250738585072014e-308);
     assert_true(tare__json_double_of("0e999", 5) == 0);
     assert_true(isinf(tare__json_double_of("1e999", 5)));
     assert_true(tare__json_double_of("271402351.08839196", 18) == 271402351.08839196); /* as the nearest double */
