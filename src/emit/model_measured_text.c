@@ -1,0 +1,323 @@
+/* model_measured_text: what a model did when it was run, for a terminal of 80 columns.
+ * Owned by the calling thread.
+ * Must not know how anything was measured. */
+#include "model_measured.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FEW_LAYERS  10u
+#define FEW_DETAILS 4u /* configurations whose details are shown without --all */
+
+/* ---- words --------------------------------------------------------------------------------------------------------- */
+const char *tare__measured_name(const tare__runner_result *result, char *out, size_t room)
+{
+    int at = 0;
+    out[0] = '\0';
+    if (result->batch > 0)
+        at += snprintf(out, room, "batch %lld", (long long)result->batch);
+    if (result->precision && (size_t)at < room)
+        at += snprintf(out + at, room - (size_t)at, "%s%s", at ? ", " : "", result->precision);
+    if (result->threads && (size_t)at < room)
+        snprintf(out + at, room - (size_t)at, "%s%u thread%s", at ? ", " : "", result->threads,
+                 result->threads == 1 ? "" : "s");
+    if (!out[0])
+        snprintf(out, room, "as it is");
+    return out;
+}
+
+const char *tare__measured_figure(const char *unit, double value, char *out, size_t room)
+{
+    char number[TARE__UNIT_BYTES];
+    if (strcmp(unit, "ns") == 0)
+        snprintf(out, room, "%s", tare__unit_time(number, value));
+    else if (strcmp(unit, "bytes") == 0)
+        snprintf(out, room, "%s", tare__unit_bytes(number, value));
+    else
+        snprintf(out, room, "%s %s", tare__unit_count(number, value), unit);
+    return out;
+}
+
+static void put_label(tare__page *page, const char *word)
+{
+    tare__text_string(page->out, "  ");
+    tare__text_string(page->out, word);
+    tare__text_pad_to(page->out, TARE__PAGE_LABEL + 2);
+}
+
+/* ---- the table of configurations ----------------------------------------------------------------------------------- */
+static const char *rate_unit(const tare__model_measured *measured)
+{
+    for (size_t i = 0; i < measured->n_results; i++)
+        if (measured->results[i].n_rates)
+            return measured->results[i].rates[0].unit;
+    return "samples/s";
+}
+
+static void put_row(tare__page *page, const tare__runner_result *result)
+{
+    char name[96], memory[TARE__UNIT_BYTES];
+    const tare__runner_times *latency = &result->latency;
+    tare__measured_name(result, name, sizeof name);
+    tare__text_string(page->out, result->best ? "* " : "  ");
+    tare__page_name(page, 0, name, 2);
+    if (!result->ran) {
+        tare__text_string(page->out, ": ");
+        tare__page_sentence(page, 4, result->failure ? result->failure : "not measured");
+        return;
+    }
+    tare__page_pad(page);
+    for (size_t i = 0; i < TARE__RUNNER_QUANTILES; i++)
+        tare__page_time(page, latency->quantile_ns[i]);
+    tare__page_time(page, latency->max_ns);
+    tare__page_count(page, result->n_rates ? result->rates[0].value : NAN);
+    tare__page_cell(page, TARE__PAGE_CELL, tare__unit_bytes(memory, result->memory_peak_bytes));
+    tare__page_line_end(page);
+}
+
+static void put_table(tare__page *page, const tare__model_measured *measured)
+{
+    char columns[80];
+    bool any_best = false;
+    snprintf(columns, sizeof columns, "p50|p95|p99|max|%s|memory", rate_unit(measured));
+    tare__page_title(page, "Latency", columns);
+    for (size_t i = 0; i < measured->n_results; i++) {
+        put_row(page, &measured->results[i]);
+        any_best |= measured->results[i].best;
+    }
+    if (any_best)
+        tare__page_sentence(page, 2, "* a best trade-off: no other is better in latency, throughput and memory at once");
+}
+
+/* ---- details of one ------------------------------------------------------------------------------------------------ */
+static void put_quantile(tare__text *text, const char *name, double value, const tare__interval *interval)
+{
+    char number[TARE__UNIT_BYTES], low[TARE__UNIT_BYTES], high[TARE__UNIT_BYTES];
+    tare__text_format(text, "%s%s %s", text->length ? ", " : "", name, tare__unit_time(number, value));
+    if (isnan(interval->low))
+        tare__text_format(text, " (too few runs for an interval: %zu are needed)", interval->needed);
+    else
+        tare__text_format(text, " (%s to %s)", tare__unit_time(low, interval->low), tare__unit_time(high, interval->high));
+}
+
+static void put_times(tare__page *page, const char *label, const tare__runner_times *times)
+{
+    static const char *const names[TARE__RUNNER_QUANTILES] = {"p50", "p95", "p99"};
+    tare__text text = {0};
+    char mean[TARE__UNIT_BYTES], max[TARE__UNIT_BYTES], count[TARE__UNIT_BYTES];
+    for (size_t i = 0; i < TARE__RUNNER_QUANTILES; i++)
+        put_quantile(&text, names[i], times->quantile_ns[i], &times->interval[i]);
+    tare__text_format(&text, ", max %s, mean %s; %s runs", tare__unit_time(max, times->max_ns),
+                      tare__unit_time(mean, times->mean_ns), tare__unit_count(count, (double)times->n));
+    if (times->outliers)
+        tare__text_format(&text, ", %zu of them outliers that are counted in", times->outliers);
+    put_label(page, label);
+    tare__page_sentence(page, TARE__PAGE_LABEL + 2, text.failed ? "" : text.data);
+    tare__text_free(&text);
+}
+
+static void put_start(tare__page *page, const tare__runner_result *result)
+{
+    char load[TARE__UNIT_BYTES], runtime[TARE__UNIT_BYTES], first[TARE__UNIT_BYTES];
+    tare__text text = {0};
+    tare__text_format(&text, "model %s, runtime %s; first run %s; ", tare__unit_time(load, result->load_ns),
+                      tare__unit_time(runtime, result->runtime_ns), tare__unit_time(first, result->first_ns));
+    if (result->steady)
+        tare__text_format(&text, "steady within %zu runs to warm up", result->warmup);
+    else
+        tare__text_format(&text, "not steady after %zu runs to warm up", result->warmup);
+    put_label(page, "load");
+    tare__page_sentence(page, TARE__PAGE_LABEL + 2, text.failed ? "" : text.data);
+    tare__text_free(&text);
+}
+
+static void put_rates(tare__page *page, const tare__runner_result *result)
+{
+    tare__text text = {0};
+    char value[TARE__UNIT_BYTES], low[TARE__UNIT_BYTES], high[TARE__UNIT_BYTES];
+    for (size_t i = 0; i < result->n_rates; i++) {
+        const tare__runner_rate *rate = &result->rates[i];
+        tare__text_format(&text, "%s%s %s", i ? ", " : "", tare__unit_count(value, rate->value), rate->unit);
+        if (i == 0 && !isnan(rate->low))
+            tare__text_format(&text, " (median of windows %s to %s)", tare__unit_count(low, rate->low),
+                              tare__unit_count(high, rate->high));
+    }
+    put_label(page, "rate");
+    tare__page_sentence(page, TARE__PAGE_LABEL + 2, text.failed ? "" : text.data);
+    tare__text_free(&text);
+}
+
+static void put_memory(tare__page *page, const tare__runner_result *result)
+{
+    char peak[TARE__UNIT_BYTES], average[TARE__UNIT_BYTES], sample[TARE__UNIT_BYTES], loaded[TARE__UNIT_BYTES],
+        before[TARE__UNIT_BYTES];
+    tare__text text = {0};
+    tare__text_format(&text, "peak %s, average %s; running adds %s a sample; loaded %s, %s of it before the model",
+                      tare__unit_bytes(peak, result->memory_peak_bytes),
+                      tare__unit_bytes(average, result->memory_average_bytes),
+                      tare__unit_bytes(sample, result->memory_per_sample_bytes),
+                      tare__unit_bytes(loaded, result->memory_loaded_bytes),
+                      tare__unit_bytes(before, result->memory_before_bytes));
+    put_label(page, "memory");
+    tare__page_sentence(page, TARE__PAGE_LABEL + 2, text.failed ? "" : text.data);
+    tare__text_free(&text);
+}
+
+static void put_executed(tare__page *page, const tare__runner_result *result)
+{
+    char text[256], share[TARE__UNIT_BYTES];
+    if (!result->executed && !result->executed_reason)
+        return;
+    if (!result->executed)
+        snprintf(text, sizeof text, "n/a: %.200s", result->executed_reason);
+    else if (result->casts)
+        snprintf(text, sizeof text, "%s; the runtime inserted %zu casts, %s of the time", result->executed, result->casts,
+                 tare__unit_percent(share, result->casts_share));
+    else
+        snprintf(text, sizeof text, "%s; no casts inserted", result->executed);
+    put_label(page, "executed");
+    tare__page_sentence(page, TARE__PAGE_LABEL + 2, text);
+}
+
+static void put_details(tare__page *page, const tare__runner_result *result)
+{
+    char name[96];
+    if (!result->ran)
+        return;
+    tare__text_string(page->out, "\n");
+    tare__page_style_on(page, TARE__PAGE_STRONG);
+    tare__text_string(page->out, tare__measured_name(result, name, sizeof name));
+    tare__page_style_off(page);
+    tare__page_line_end(page);
+    put_start(page, result);
+    put_times(page, "latency", &result->latency);
+    if (result->end_to_end.n) {
+        put_times(page, "end to end", &result->end_to_end);
+        put_times(page, "  before", &result->pre);
+        put_times(page, "  after", &result->post);
+    }
+    put_rates(page, result);
+    put_memory(page, result);
+    put_executed(page, result);
+    if (result->failure) {
+        put_label(page, "failed");
+        tare__page_sentence(page, TARE__PAGE_LABEL + 2, result->failure);
+    }
+}
+
+/* ---- layers -------------------------------------------------------------------------------------------------------- */
+static void put_layer(tare__page *page, const tare__runner_layer *layer)
+{
+    char cell[TARE__UNIT_BYTES];
+    bool computes = layer->counted && layer->macs;
+    tare__page_name(page, 0, layer->name, 0);
+    tare__page_pad(page);
+    tare__page_cell(page, TARE__PAGE_CELL, layer->cast ? "cast" : layer->op);
+    tare__page_time(page, layer->time_ns);
+    tare__page_cell(page, TARE__PAGE_CELL, tare__unit_percent(cell, layer->share));
+    tare__page_cell(page, TARE__PAGE_CELL, computes ? tare__unit_count(cell, 2.0 * (double)layer->macs) : layer->counted ? "0" : "n/a");
+    tare__page_cell(page, TARE__PAGE_CELL, computes ? tare__unit_count(cell, layer->flops) : "");
+    tare__page_cell(page, TARE__PAGE_CELL, computes ? tare__unit_percent(cell, layer->flops / layer->roof_flops) : "");
+    tare__page_line_end(page);
+}
+
+static void put_roof(tare__page *page, const tare__model_measured *measured)
+{
+    char flops[TARE__UNIT_BYTES], bytes[TARE__UNIT_BYTES], text[256];
+    if (isnan(measured->roof_flops))
+        return;
+    snprintf(text, sizeof text, "roof: %s FLOP/s, %s/s from memory on the cores that ran it; above 100 %% is data from "
+             "caches. Layers are timed apart from the runs above, %zu times, by the runtime, to 1 µs",
+             tare__unit_count(flops, measured->roof_flops), tare__unit_bytes(bytes, measured->roof_bytes),
+             measured->layer_runs);
+    tare__page_sentence(page, 2, text);
+}
+
+static void put_layers(tare__page *page, const tare__model_measured *measured)
+{
+    size_t shown = tare__page_rows(page, measured->n_layers, FEW_LAYERS);
+    if (!measured->n_layers) {
+        if (measured->layers_absent) {
+            tare__text_string(page->out, "\nLayers, timed: n/a: ");
+            tare__page_sentence(page, 2, measured->layers_absent);
+        }
+        return;
+    }
+    tare__page_title(page, "Layers, timed", "operator|time|share|FLOPs|FLOP/s|of roof");
+    for (size_t i = 0; i < shown; i++)
+        put_layer(page, &measured->layers[i]);
+    tare__page_more(page, measured->n_layers - shown, "layers");
+    put_roof(page, measured);
+}
+
+/* ---- limits -------------------------------------------------------------------------------------------------------- */
+static void put_limit(tare__page *page, const tare__runner_limit *limit)
+{
+    char name[160], value[64], bound[64], by[TARE__UNIT_BYTES];
+    snprintf(name, sizeof name, "%s%s%s%s", limit->metric, *limit->result ? "[" : "", limit->result,
+             *limit->result ? "]" : "");
+    tare__page_name(page, 0, name, 0);
+    tare__page_pad(page);
+    tare__page_cell(page, 2 * TARE__PAGE_CELL, tare__measured_figure(limit->unit, limit->value, value, sizeof value));
+    tare__page_cell(page, 2 * TARE__PAGE_CELL, tare__measured_figure(limit->unit, limit->limit, bound, sizeof bound));
+    tare__page_style_on(page, limit->broken ? TARE__PAGE_BAD : TARE__PAGE_PLAIN);
+    tare__page_cell(page, 2 * TARE__PAGE_CELL, !limit->broken      ? "kept"
+                                               : isnan(limit->by) ? "not measured"
+                                                                  : tare__unit_percent(by, limit->by));
+    tare__page_style_off(page);
+    tare__page_line_end(page);
+    if (limit->absent) {
+        tare__text_string(page->out, "  ");
+        tare__page_sentence(page, 2, limit->absent);
+    }
+}
+
+static void put_limits(tare__page *page, const tare__model_measured *measured)
+{
+    if (!measured->n_limits)
+        return;
+    tare__page_heading(page, "Thresholds");
+    tare__page_cell(page, 2 * TARE__PAGE_CELL, "measured");
+    tare__page_cell(page, 2 * TARE__PAGE_CELL, "limit");
+    tare__page_cell(page, 2 * TARE__PAGE_CELL, "broken by");
+    tare__page_line_end(page);
+    for (size_t i = 0; i < measured->n_limits; i++)
+        put_limit(page, &measured->limits[i]);
+}
+
+/* ---- all ----------------------------------------------------------------------------------------------------------- */
+static void put_headline(tare__page *page, const tare__model_measured *measured)
+{
+    tare__text_string(page->out, "\n");
+    tare__page_style_on(page, TARE__PAGE_STRONG);
+    tare__text_string(page->out, "Measured");
+    tare__page_style_off(page);
+    if (measured->absent) {
+        tare__text_string(page->out, ": n/a: ");
+        tare__page_sentence(page, 2, measured->absent);
+        return;
+    }
+    tare__text_format(page->out, " with ONNX Runtime %s, on the CPU", measured->runtime_version ? measured->runtime_version : "?");
+    tare__page_line_end(page);
+}
+
+void tare__measured_text(tare__page *page, const tare__model_measured *measured)
+{
+    if (!measured)
+        return;
+    unsigned before = page->name_columns;
+    page->name_columns = page->options->width - 6 * TARE__PAGE_CELL;
+    put_headline(page, measured);
+    if (measured->n_results)
+        put_table(page, measured);
+    bool details = measured->n_results <= FEW_DETAILS || page->options->all;
+    for (size_t i = 0; details && i < measured->n_results; i++)
+        put_details(page, &measured->results[i]);
+    if (measured->n_results)
+        put_layers(page, measured);
+    put_limits(page, measured);
+    for (size_t i = 0; i < measured->n_notes; i++)
+        tare__page_sentence(page, 2, measured->notes[i]);
+    page->name_columns = before;
+}

@@ -1,0 +1,116 @@
+/* ort: ONNX Runtime's C interface as far as it is used, and a session of it with its inputs. One thread a session.
+ * The table of functions only ever grows at its end, so that a slot's number is its name.
+ * Must not know what is measured. */
+#ifndef TARE_MODEL_ORT_H
+#define TARE_MODEL_ORT_H
+
+#include "runner.h"
+
+#define TARE__ORT_API 8 /* the oldest that has all of the slots: 1.8 of 2021 */
+
+/* Everything of the runtime's is opaque; a status is NULL when all is well. */
+struct tare__ort {
+    tare__dl dl;
+    char version[32];
+    const char *(*error_message)(const void *status);
+    void *(*create_env)(int severity, const char *id, void **env);
+    void *(*create_session)(const void *env, const char *path, const void *options, void **session);
+    void *(*run)(void *session, const void *run_options, const char *const *input_names, const void *const *inputs,
+                 size_t n_inputs, const char *const *output_names, size_t n_outputs, void **outputs);
+    void *(*create_options)(void **options);
+    void *(*enable_profiling)(void *options, const char *prefix);
+    void *(*set_threads)(void *options, int threads);
+    void *(*input_count)(const void *session, size_t *n);
+    void *(*output_count)(const void *session, size_t *n);
+    void *(*input_type)(const void *session, size_t at, void **type);
+    void *(*input_name)(const void *session, size_t at, void *allocator, char **name);
+    void *(*output_name)(const void *session, size_t at, void *allocator, char **name);
+    void *(*create_tensor)(const void *memory, void *data, size_t bytes, const int64_t *dims, size_t rank, int type,
+                           void **value);
+    void *(*tensor_data)(void *value, void **data);
+    void *(*tensor_info)(const void *type, const void **info); /* belongs to the type */
+    void *(*element_type)(const void *info, int *type);
+    void *(*rank)(const void *info, size_t *rank);
+    void *(*dims)(const void *info, int64_t *dims, size_t rank);
+    void *(*value_info)(const void *value, void **info);
+    void *(*cpu_memory)(int allocator, int kind, void **memory);
+    void *(*free_memory)(void *allocator, void *memory);
+    void *(*default_allocator)(void **allocator);
+    void (*release_env)(void *env);
+    void (*release_status)(void *status);
+    void (*release_memory)(void *memory);
+    void (*release_session)(void *session);
+    void (*release_value)(void *value);
+    void (*release_type)(void *type);
+    void (*release_info)(void *info);
+    void (*release_options)(void *options);
+    void *(*end_profiling)(void *session, void *allocator, char **path);
+};
+
+/* 0; TARE_E_SYSTEM: it cannot be loaded; TARE_E_VERSION: it is no ONNX Runtime, or too old. With a sentence. */
+int tare__ort_open(tare__ort *ort, const char *path, tare__error *error);
+void tare__ort_close(tare__ort *ort);
+/* 0 when status is NULL; else TARE_E_INPUT with "WHAT: the runtime's words", and the status is released. */
+int tare__ort_check(const tare__ort *ort, void *status, const char *what, tare__error *error);
+
+/* ---- tensors that go in -------------------------------------------------------------------------------------------- */
+#define TARE__ORT_RANK_MAX 32u
+typedef struct tare__ort_tensor {
+    const char *name;
+    int type; /* ONNX's number */
+    size_t rank;
+    int64_t dims[TARE__ORT_RANK_MAX];
+    int64_t bound;    /* ids are below it; 0: not known */
+    void *data;       /* of the arena's or of a mapping */
+    size_t bytes;
+    bool from_file;
+} tare__ort_tensor;
+
+size_t tare__ort_type_bytes(int type);       /* of one element; 0: of no fixed size, or not known */
+const char *tare__ort_type_name(int type);   /* "float32"; NULL */
+/* Elements of the shape; -1: a dimension is open, or there are too many. */
+int64_t tare__ort_elements(const int64_t *dims, size_t rank);
+/* Fills a tensor by its name, type and shape; the same values for the same seed. 0, TARE_E_INPUT, TARE_E_MEMORY. */
+int tare__ort_generate(tare__ort_tensor *tensor, uint64_t seed, tare__arena *arena, tare__error *error);
+/* Fills it from a file; its shape comes from an .npy, and must be set for any other. With `batch` above 0 the file's
+ * samples are repeated or cut to so many. 0, TARE_E_INPUT, TARE_E_MEMORY. */
+int tare__ort_read(tare__ort_tensor *tensor, const char *path, int64_t batch, tare__arena *arena, tare__error *error);
+/* The header of an .npy: type, shape and where the values begin. 0 or TARE_E_INPUT with a sentence about `path`. */
+int tare__npy_parse(const unsigned char *bytes, size_t length, const char *path, tare__ort_tensor *tensor,
+                    size_t *offset, tare__error *error);
+/* … and made: its bytes, 0 when the type has no name there. `out` has 512. */
+size_t tare__npy_header(const tare__ort_tensor *tensor, unsigned char out[512]);
+
+typedef enum tare__ort_kind {
+    TARE__ORT_PLAIN,
+    TARE__ORT_IDS,      /* of tokens */
+    TARE__ORT_MASK,     /* 1 where a token is */
+    TARE__ORT_SEGMENTS, /* of tokens: all 0 */
+    TARE__ORT_POSITIONS,
+    TARE__ORT_IMAGE
+} tare__ort_kind;
+tare__ort_kind tare__ort_kind_of(const tare__ort_tensor *tensor);
+/* Of all inputs: tokens (padding is none), or images, in one run; 0: there are none. */
+uint64_t tare__ort_tokens(const tare__ort_tensor *tensors, size_t n);
+uint64_t tare__ort_images(const tare__ort_tensor *tensors, size_t n);
+
+/* ---- a session ----------------------------------------------------------------------------------------------------- */
+struct tare__ort_session {
+    const tare__ort *ort;
+    void *env, *options, *session, *memory, *allocator;
+    size_t n_inputs, n_outputs;
+    char **input_names, **output_names;
+    void **inputs, **outputs; /* values; outputs are the runtime's own, of the last run only while they are looked at */
+};
+/* Loads the model. `threads` 0: the runtime's own number. `profile`: a prefix of a path, or NULL. */
+int tare__ort_load(tare__ort_session *session, const tare__ort *ort, const char *model, unsigned threads,
+                   const char *profile, tare__error *error);
+/* Makes values of the tensors, found by their names; the tensors must outlive the session. */
+int tare__ort_feed(tare__ort_session *session, tare__ort_tensor *tensors, size_t n, tare__error *error);
+int tare__ort_run_once(tare__ort_session *session, tare__error *error); /* outputs stay until they are dropped */
+void tare__ort_drop_outputs(tare__ort_session *session);
+/* Ends profiling; where the file is, a copy. */
+int tare__ort_profile_end(tare__ort_session *session, tare__text *path, tare__error *error);
+void tare__ort_unload(tare__ort_session *session);
+
+#endif

@@ -1,0 +1,43 @@
+/* ort_inner: what the files that measure share: one measurement under way. One thread.
+ * Must not know how anything is shown. */
+#ifndef TARE_MODEL_ORT_INNER_H
+#define TARE_MODEL_ORT_INNER_H
+
+#include "model.h"
+#include "ort_child.h"
+#include "ort_profile.h"
+
+typedef struct tare__measuring {
+    const tare__model_report *report;      /* of the first batch */
+    const tare__model_options *weighed;
+    const tare__runner_options *options;
+    tare__model_measured *measured;
+    const char *library;                   /* for the loader */
+    size_t notes_room;
+    tare__error *error;
+} tare__measuring;
+
+/* A copy that lives as long as what was measured; NULL: no memory. */
+const char *tare__measuring_text(tare__measuring *measuring, const char *text);
+void tare__measuring_note(tare__measuring *measuring, const char *format, ...) TARE__PRINTF(2, 3); /* each once */
+
+/* Inputs of one configuration in an arena of their own. 0; TARE_E_USAGE: this batch cannot be had, with a sentence; else
+ * what is wrong with a file. *batch becomes what a run has; 0: nothing is known of samples. */
+int tare__inputs_make(tare__measuring *measuring, const tare__model_report *report, int64_t asked, tare__arena *arena,
+                      tare__ort_tensor **tensors, size_t *n, int64_t *batch, tare__error *error);
+/* How many rows the table has that this input's ids are looked up in; 0: not known. */
+int64_t tare__inputs_bound(const char *model, const char *input);
+
+/* Quantiles and what goes with them, of times in order. 0 or TARE_E_MEMORY. */
+int tare__times_of(const double *samples, size_t n, tare__arena *arena, tare__runner_times *times);
+/* What a board says, into the result. */
+int tare__result_fill(tare__runner_result *result, const tare__board *board, const tare__child_seen *seen,
+                      const tare__ort_tensor *tensors, size_t n_tensors, tare__arena *arena);
+void tare__results_mark_best(tare__runner_result *results, size_t n);
+
+/* Layers of a profile, and what was executed. */
+int tare__layers_of(tare__measuring *measuring, const tare__model_report *report, const tare__profile *profile,
+                    unsigned threads);
+void tare__executed_of(tare__measuring *measuring, const tare__profile *profile, tare__runner_result *result);
+
+#endif

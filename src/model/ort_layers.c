@@ -1,0 +1,211 @@
+/* ort_layers: a model's layers as the runtime ran them: time against multiply-accumulates, against what this machine can
+ * do; and the types that were really computed with. One thread; the roof is measured in a process of its own.
+ * Must not know how a profile is written. */
+#define _GNU_SOURCE
+#include "ort_inner.h"
+
+#include <math.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "sample/sample.h"
+#include "tare.h"
+
+/* ---- the roof ------------------------------------------------------------------------------------------------------ */
+static void keep_cores(unsigned threads)
+{
+    cpu_set_t all, some;
+    unsigned kept = 0;
+    CPU_ZERO(&some);
+    if (!threads || sched_getaffinity(0, sizeof all, &all) != 0)
+        return;
+    for (int i = 0; i < CPU_SETSIZE && kept < threads; i++)
+        if (CPU_ISSET(i, &all)) {
+            CPU_SET(i, &some);
+            kept++;
+        }
+    sched_setaffinity(0, sizeof some, &some);
+}
+
+/* On as many cores as the runtime had threads. */
+static void find_roof(tare__model_measured *measured, unsigned threads)
+{
+    double *found = mmap(NULL, 3 * sizeof(double), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (found == MAP_FAILED)
+        return;
+    pid_t pid = fork();
+    if (pid == 0) {
+        keep_cores(threads);
+        found[2] = tare__sample_roofline(&found[0], &found[1]) ? 1 : 0;
+        _exit(0);
+    }
+    if (pid > 0 && waitpid(pid, NULL, 0) == pid && found[2] == 1) {
+        measured->roof_flops = found[0];
+        measured->roof_bytes = found[1];
+    }
+    munmap(found, 3 * sizeof(double));
+}
+
+/* ---- one layer ----------------------------------------------------------------------------------------------------- */
+static double median_of(const double *values, size_t n)
+{
+    double sorted[TARE__PROFILE_RUNS_MAX];
+    memcpy(sorted, values, n * sizeof *sorted);
+    tare__sort(sorted, n);
+    return tare__quantile_sorted(sorted, n, 0.5);
+}
+
+/* A node that the runtime made of the file's keeps its name and, but for what was fused into it, its kind. */
+static bool same_kind(const char *file, const char *ran)
+{
+    return strcmp(file, ran) == 0 || strstr(ran, file) || (strcmp(file, "MatMul") == 0 && strstr(ran, "Gemm"));
+}
+
+static const tare__model_layer *find_layer(const tare__model_report *report, const tare__intern *names,
+                                           const tare__profile_node *node)
+{
+    uint32_t at = tare__intern_find(names, node->name, strlen(node->name));
+    const tare__model_layer *layer = at == TARE__INTERN_NONE || !*node->name ? NULL : &report->layers[at];
+    return layer && layer->state == TARE__MODEL_COUNTED && same_kind(layer->op, node->op) ? layer : NULL;
+}
+
+static void count(tare__runner_layer *layer, const tare__profile_node *node, const tare__model_layer *in_file)
+{
+    uint64_t macs = 0;
+    if (in_file && in_file->cost.macs) {
+        layer->counted = true;
+        layer->macs = in_file->cost.macs;
+    } else if (tare__profile_macs(node, &macs)) {
+        layer->counted = !__builtin_mul_overflow(macs, (uint64_t)llround(layer->calls), &layer->macs);
+    } else if (in_file) {
+        layer->counted = true; /* none are multiplied */
+    }
+}
+
+static void set_against_roof(tare__runner_layer *layer, const tare__model_measured *measured)
+{
+    double operations = 2.0 * (double)layer->macs;
+    layer->flops = layer->roof_flops = NAN;
+    if (!layer->counted || !layer->macs)
+        return;
+    if (layer->time_ns > 0)
+        layer->flops = operations / layer->time_ns * 1e9;
+    double by_memory = layer->bytes > 0 ? operations / layer->bytes * measured->roof_bytes : NAN;
+    layer->memory_bound = by_memory < measured->roof_flops;
+    layer->roof_flops = layer->memory_bound ? by_memory : measured->roof_flops;
+}
+
+static const char *types_of(const tare__profile_node *node)
+{
+    const char *in = node->n_inputs ? node->inputs[0].type : NULL, *out = node->n_outputs ? node->outputs[0].type : NULL;
+    return in ? in : out ? out : "";
+}
+
+static int longest_first(const void *a, const void *b)
+{
+    const tare__runner_layer *of_a = a, *of_b = b;
+    return (of_a->time_ns < of_b->time_ns) - (of_a->time_ns > of_b->time_ns);
+}
+
+static tare__intern *names_of(const tare__model_report *report)
+{
+    tare__intern *names = tare__intern_new();
+    for (size_t i = 0; names && i < report->n_layers; i++) {
+        char unnamed[32];
+        size_t length = report->layers[i].node ? strlen(report->layers[i].node) : 0;
+        uint32_t id = length ? tare__intern_add(names, report->layers[i].node, length) : TARE__INTERN_NONE;
+        /* One entry a layer, so that ids are places: a name seen before, or none, gets one that nobody asks for. */
+        if (length && id == (uint32_t)i)
+            continue;
+        unnamed[0] = '\1';
+        memcpy(unnamed + 1, &i, sizeof i);
+        if (tare__intern_add(names, unnamed, 1 + sizeof i) == TARE__INTERN_NONE) {
+            tare__intern_free(names);
+            return NULL;
+        }
+    }
+    return names;
+}
+
+int tare__layers_of(tare__measuring *measuring, const tare__model_report *report, const tare__profile *profile,
+                    unsigned threads)
+{
+    tare__model_measured *measured = measuring->measured;
+    tare__intern *names = names_of(report);
+    tare__runner_layer *layers = tare__arena_alloc(measured->arena, (profile->n_nodes + 1) * sizeof *layers);
+    if (!layers || !names) {
+        tare__intern_free(names);
+        return tare__fail(measuring->error, TARE_E_MEMORY, "out of memory");
+    }
+    find_roof(measured, threads);
+    for (size_t i = 0; i < profile->n_nodes; i++) {
+        const tare__profile_node *node = profile->nodes[i];
+        layers[i] = (tare__runner_layer){.name = tare__measuring_text(measuring, *node->name ? node->name : node->op),
+                                         .op = tare__measuring_text(measuring, node->op),
+                                         .provider = tare__measuring_text(measuring, node->provider),
+                                         .types = types_of(node),
+                                         .calls = (double)node->calls / (double)profile->runs,
+                                         .time_ns = median_of(node->run_ns, profile->runs),
+                                         .bytes = node->bytes,
+                                         .cast = tare__profile_cast(node)};
+        count(&layers[i], node, find_layer(report, names, node));
+        set_against_roof(&layers[i], measured);
+        measured->layers_ns += layers[i].time_ns;
+    }
+    tare__intern_free(names);
+    for (size_t i = 0; i < profile->n_nodes; i++)
+        layers[i].share = measured->layers_ns > 0 ? layers[i].time_ns / measured->layers_ns : NAN;
+    qsort(layers, profile->n_nodes, sizeof *layers, longest_first);
+    measured->layers = layers;
+    measured->n_layers = profile->n_nodes;
+    measured->layer_runs = profile->runs;
+    return 0;
+}
+
+/* ---- what was computed with ---------------------------------------------------------------------------------------- */
+typedef struct tally {
+    const char *type;
+    double ns;
+} tally;
+
+static int most_first(const void *a, const void *b)
+{
+    const tally *of_a = a, *of_b = b;
+    return (of_a->ns < of_b->ns) - (of_a->ns > of_b->ns);
+}
+
+/* Types of numbers that are computed with, by the time they took; shapes and indices are not among them. */
+void tare__executed_of(tare__measuring *measuring, const tare__profile *profile, tare__runner_result *result)
+{
+    tally tallies[] = {{"float32", 0}, {"float16", 0}, {"bfloat16", 0}, {"float64", 0}, {"int8", 0}, {"uint8", 0}};
+    double all = 0, casts = 0;
+    tare__text text = {0};
+    result->casts = 0;
+    for (size_t i = 0; i < profile->n_nodes; i++) {
+        const tare__profile_node *node = profile->nodes[i];
+        /* At least a thousandth of what the clock of a profile shows, so that quick models are not without a type. */
+        double ns = median_of(node->run_ns, profile->runs) + 1;
+        all += ns;
+        if (tare__profile_cast(node)) {
+            result->casts++;
+            casts += ns;
+            continue;
+        }
+        for (size_t k = 0; k < TARE__COUNT_OF(tallies); k++)
+            if (strcmp(types_of(node), tallies[k].type) == 0)
+                tallies[k].ns += ns;
+    }
+    qsort(tallies, TARE__COUNT_OF(tallies), sizeof *tallies, most_first);
+    for (size_t k = 0; k < TARE__COUNT_OF(tallies) && all > 0; k++)
+        if (tallies[k].ns > 0.01 * all)
+            tare__text_format(&text, "%s%s", text.length ? ", " : "", tallies[k].type);
+    result->casts_share = all > 0 ? casts / all : NAN;
+    result->executed = text.length ? tare__measuring_text(measuring, text.data) : NULL;
+    if (!result->executed)
+        result->executed_reason = "the model computes with no floating-point numbers";
+    tare__text_free(&text);
+}

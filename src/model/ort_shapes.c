@@ -1,0 +1,106 @@
+/* ort_shapes: a configuration's inputs: shapes as the file was weighed, values from files or made up.
+ * One thread.
+ * Must not know the runtime, nor how values are made. */
+#define _GNU_SOURCE
+#include "ort_inner.h"
+
+#include <string.h>
+
+#include "tare.h"
+
+/* An input whose first dimension may be the batch's. */
+static bool has_batch(const tare__model_tensor *input)
+{
+    return input->rank >= 2 || (input->rank == 1 && input->symbols && input->symbols[0]);
+}
+
+static int check_batch(const tare__model_report *report, int64_t asked, tare__error *error)
+{
+    const tare__model_tensor *first = NULL;
+    for (size_t i = 0; i < report->n_inputs; i++) {
+        if (!has_batch(&report->inputs[i]))
+            continue;
+        if (report->inputs[i].dims[0] == asked)
+            return 0;
+        first = first ? first : &report->inputs[i];
+    }
+    if (!first)
+        return tare__fail(error, TARE_E_USAGE, "the model has no input with a batch");
+    return tare__fail(error, TARE_E_USAGE, "the model's batch is fixed at %lld: export it with an open first dimension "
+                      "to run others", (long long)first->dims[0]);
+}
+
+static const char *file_of(const tare__measuring *measuring, const tare__model_report *report, const char *input)
+{
+    const tare__runner_options *options = measuring->options;
+    for (size_t i = 0; i < options->n_files; i++)
+        if (options->files[i].input ? strcmp(options->files[i].input, input) == 0 : report->n_inputs == 1)
+            return options->files[i].path;
+    return NULL;
+}
+
+static int check_files(const tare__measuring *measuring, const tare__model_report *report, tare__error *error)
+{
+    const tare__runner_options *options = measuring->options;
+    for (size_t i = 0; i < options->n_files; i++) {
+        const char *name = options->files[i].input;
+        bool known = !name && report->n_inputs == 1;
+        for (size_t k = 0; name && k < report->n_inputs; k++)
+            known |= strcmp(report->inputs[k].name, name) == 0;
+        if (known)
+            continue;
+        if (!name)
+            return tare__fail(error, TARE_E_INPUT, "the model has %zu inputs: say --input NAME=%.200s", report->n_inputs,
+                              options->files[i].path);
+        return tare__fail(error, TARE_E_INPUT, "the model has no input '%.100s'; its first is '%.100s'", name,
+                          report->n_inputs ? report->inputs[0].name : "none");
+    }
+    return 0;
+}
+
+static int take_shape(const tare__model_tensor *input, tare__ort_tensor *tensor, bool from_file, tare__error *error)
+{
+    if ((input->rank < 0 && !from_file) || input->rank > (int)TARE__ORT_RANK_MAX)
+        return tare__fail(error, TARE_E_USAGE, "the shape of input '%.100s' is not known: --shape '%.100s=N,N' says it",
+                          input->name, input->name);
+    tensor->rank = input->rank < 0 ? 0 : (size_t)input->rank;
+    for (size_t i = 0; i < tensor->rank; i++)
+        tensor->dims[i] = input->dims[i];
+    return 0;
+}
+
+static int make_one(tare__measuring *measuring, const tare__model_report *report, const tare__model_tensor *input,
+                    int64_t asked, tare__arena *arena, tare__ort_tensor *tensor, tare__error *error)
+{
+    const char *path = file_of(measuring, report, input->name);
+    *tensor = (tare__ort_tensor){.name = input->name, .type = input->element_type};
+    int status = take_shape(input, tensor, path != NULL, error);
+    if (status)
+        return status;
+    if (path)
+        return tare__ort_read(tensor, path, has_batch(input) ? asked : 0, arena, error);
+    tensor->bound = tare__inputs_bound(measuring->options->model, input->name);
+    if (tare__ort_kind_of(tensor) == TARE__ORT_IDS && !tensor->bound)
+        tare__measuring_note(measuring, "ids of '%.100s' are made up below 100: how many the model knows was not found",
+                             input->name);
+    return tare__ort_generate(tensor, measuring->options->seed, arena, error);
+}
+
+int tare__inputs_make(tare__measuring *measuring, const tare__model_report *report, int64_t asked, tare__arena *arena,
+                      tare__ort_tensor **tensors, size_t *n, int64_t *batch, tare__error *error)
+{
+    int status = asked && !measuring->options->n_files ? check_batch(report, asked, error) : 0;
+    if (!status)
+        status = check_files(measuring, report, error);
+    *n = report->n_inputs;
+    *tensors = status ? NULL : tare__arena_alloc(arena, (*n + 1) * sizeof **tensors);
+    if (!status && !*tensors)
+        status = tare__fail(error, TARE_E_MEMORY, "out of memory");
+    *batch = 0;
+    for (size_t i = 0; !status && i < *n; i++) {
+        status = make_one(measuring, report, &report->inputs[i], asked, arena, &(*tensors)[i], error);
+        if (!status && !*batch && has_batch(&report->inputs[i]))
+            *batch = (*tensors)[i].dims[0];
+    }
+    return status;
+}
