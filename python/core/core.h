@@ -29,6 +29,11 @@ int tare__py_add_monitor(PyObject *module);
 int tare__py_add_gpu(PyObject *module);
 int tare__py_add_laps(PyObject *module);
 int tare__py_add_trend(PyObject *module);
+int tare__py_add_samples(PyObject *module);
+int tare__py_add_loop(PyObject *module);
+int tare__py_add_layers(PyObject *module);
+int tare__py_add_tokens(PyObject *module);
+int tare__py_add_heap(PyObject *module);
 
 /* tare.Missing(reason), a new reference; NULL with an exception (missing.c). */
 PyObject *tare__py_missing(const char *reason);

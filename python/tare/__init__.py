@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from .functions import FunctionProfiler, profile_function  # noqa: F401
     from .lines import LineProfile, profile_lines  # noqa: F401
     from .metric import Metric  # noqa: F401
+    from .model import (  # noqa: F401
+        CapacityPlan, ModelAlertWarning, ModelProfiler, ProfileResults, Regression, ThresholdCheck, Trend,
+        check_thresholds, detect_regressions, load_baseline, model_trend, parse_threshold, plan_capacity)
     from .monitor import PerformanceMonitor, cudnn_benchmark  # noqa: F401
     from .notebook import load_ipython_extension, unload_ipython_extension  # noqa: F401
     from .optimize import ModelOptimizer  # noqa: F401
@@ -42,6 +45,7 @@ del TYPE_CHECKING
 _LATER = {
     "AdaptiveProfiler": "adaptive",
     "Bottleneck": "_bottlenecks",
+    "CapacityPlan": "_model_check",
     "CodeProfiler": "pipeline",
     "Comparison": "_compare",
     "Coverage": "adaptive",
@@ -51,7 +55,9 @@ _LATER = {
     "LeakReport": "leaks",
     "LineProfile": "lines",
     "Metric": "metric",
+    "ModelAlertWarning": "_model_check",
     "ModelOptimizer": "optimize",
+    "ModelProfiler": "model",
     "Observed": "rules",
     "Operation": "rules",
     "PerformanceMonitor": "monitor",
@@ -62,10 +68,12 @@ _LATER = {
     "PlatformComparison": "platforms",
     "Prediction": "scaling",
     "ProductionProfiler": "production",
+    "ProfileResults": "model",
     "ProfilerAction": "config",
     "ProfilingConfig": "config",
     "PyTorchProfiler": "_torchprofiler",
     "Recommendation": "recommend",
+    "Regression": "_model_check",
     "RegressionCheck": "production",
     "Report": "_report",
     "Row": "_report",
@@ -73,18 +81,26 @@ _LATER = {
     "ScalingModel": "scaling",
     "SlaViolationWarning": "production",
     "Suggestions": "suggestions",
+    "ThresholdCheck": "_model_check",
+    "Trend": "_model_check",
     "bottleneck_rule": "rules",
+    "check_thresholds": "_model_check",
     "compare_reports": "platforms",
     "create_profiling_config": "config",
     "cudnn_benchmark": "monitor",
     "detect_memory_leak": "leaks",
+    "detect_regressions": "_model_check",
     "diagnose_performance_issues": "production",
+    "load_baseline": "_model_check",
     "load_ipython_extension": "notebook",
     "load_settings": "config",
     "log_to_mlflow": "trackers",
     "log_to_wandb": "trackers",
     "measure_scaling": "scaling",
+    "model_trend": "_model_check",
     "monitor_performance": "track",
+    "parse_threshold": "_model_check",
+    "plan_capacity": "_model_check",
     "profile_function": "functions",
     "profile_lines": "lines",
     "record_function": "profiler",

@@ -1,4 +1,4 @@
-"""`python -m tare …` is the tare command of this package."""
+"""`python -m tare …` is the tare command of this package; `python -m tare profile` runs models in this interpreter."""
 import os
 import sys
 
@@ -6,6 +6,9 @@ from ._command import find
 
 
 def main() -> int:
+    if sys.argv[1:2] == ["profile"]:
+        from ._model_command import main as profile
+        return profile(sys.argv[2:])
     try:
         os.execv(find(), ["tare", *sys.argv[1:]])
     except OSError as error:

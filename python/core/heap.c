@@ -1,0 +1,49 @@
+/* heap: what the C library holds for the process, and how much of that is free.
+ * Any thread, attached to the interpreter. Must not know who allocates. */
+#define _GNU_SOURCE /* RTLD_DEFAULT */
+#include "core.h"
+
+#include <dlfcn.h>
+#include <sys/resource.h>
+
+/* As <malloc.h> has it since glibc 2.33; looked up, since the package also runs where it is not. */
+typedef struct heap_figures {
+    size_t arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks, keepcost;
+} heap_figures;
+
+PyDoc_STRVAR(heap_doc, "heap()\n--\n\n"
+                       "(bytes of the heap, bytes of it that are in use, bytes mapped one by one), or None where the C\n"
+                       "library does not tell.");
+static PyObject *heap(PyObject *module, PyObject *nothing)
+{
+    (void)module, (void)nothing;
+    heap_figures (*ask)(void);
+    *(void **)&ask = dlsym(RTLD_DEFAULT, "mallinfo2");
+    if (!ask)
+        Py_RETURN_NONE;
+    heap_figures told = ask();
+    return Py_BuildValue("nnn", (Py_ssize_t)told.arena, (Py_ssize_t)told.uordblks, (Py_ssize_t)told.hblkhd);
+}
+
+PyDoc_STRVAR(waits_doc, "waits()\n--\n\n"
+                        "(page faults without a disk, with one, times the process waited, times it was pushed off its\n"
+                        "CPU), since it began.");
+static PyObject *waits(PyObject *module, PyObject *nothing)
+{
+    (void)module, (void)nothing;
+    struct rusage used;
+    if (getrusage(RUSAGE_SELF, &used))
+        return PyErr_SetFromErrno(PyExc_OSError);
+    return Py_BuildValue("llll", used.ru_minflt, used.ru_majflt, used.ru_nvcsw, used.ru_nivcsw);
+}
+
+static PyMethodDef functions[] = {
+    {"heap", heap, METH_NOARGS, heap_doc},
+    {"waits", waits, METH_NOARGS, waits_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+int tare__py_add_heap(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions);
+}

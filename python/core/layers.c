@@ -1,0 +1,219 @@
+/* layers: the time between the begin and the end of each layer of a model, by run. Its hooks are C, so that a layer's
+ * time has no interpreter in it.
+ * The thread that runs the model, attached to the interpreter. Must not know what a layer is. */
+#include "core.h"
+
+#include <stdlib.h>
+
+#include "readings.h"
+
+#define DEPTH_MOST 256u
+
+typedef struct layers {
+    PyObject_HEAD
+    size_t count, runs, run;
+    double *total, *self; /* seconds, [layer][run] */
+    uint64_t *calls;      /* [layer] */
+    struct {
+        size_t layer;
+        uint64_t from;
+        double inside; /* seconds of layers in it */
+    } open[DEPTH_MOST];
+    size_t depth;
+    unsigned long broken; /* ends without their begin */
+} layers;
+
+/* A callable that takes whatever a hook is given. */
+typedef struct hook {
+    PyObject_HEAD
+    layers *of;
+    size_t layer;
+    bool ends;
+} hook;
+
+static PyTypeObject layers_type, hook_type;
+
+static void begin(layers *self, size_t layer)
+{
+    if (self->depth < DEPTH_MOST) {
+        self->open[self->depth].layer = layer;
+        self->open[self->depth].inside = 0;
+        self->open[self->depth].from = tare__py_clock_ns();
+    }
+    self->depth++;
+}
+
+static void end(layers *self, size_t layer)
+{
+    uint64_t now = tare__py_clock_ns();
+    if (!self->depth || self->depth-- > DEPTH_MOST)
+        return;
+    if (self->open[self->depth].layer != layer || self->run >= self->runs) {
+        self->broken += self->open[self->depth].layer != layer;
+        return;
+    }
+    double spent = 1e-9 * (double)(now - self->open[self->depth].from);
+    size_t at = layer * self->runs + self->run;
+    self->total[at] += spent;
+    self->self[at] += spent - self->open[self->depth].inside;
+    self->calls[layer]++;
+    if (self->depth)
+        self->open[self->depth - 1].inside += spent;
+}
+
+static PyObject *call_hook(PyObject *object, PyObject *arguments, PyObject *named)
+{
+    (void)arguments, (void)named;
+    const hook *self = (const hook *)object;
+    (self->ends ? end : begin)(self->of, self->layer);
+    Py_RETURN_NONE;
+}
+
+static void drop_hook(PyObject *object)
+{
+    Py_XDECREF(((hook *)object)->of);
+    Py_TYPE(object)->tp_free(object);
+}
+
+static PyObject *make_hook(layers *self, PyObject *number, bool ends)
+{
+    size_t layer = PyLong_AsSize_t(number);
+    if (layer == (size_t)-1 && PyErr_Occurred())
+        return NULL;
+    if (layer >= self->count)
+        return PyErr_Format(PyExc_IndexError, "there are %zu layers", self->count);
+    hook *made = PyObject_New(hook, &hook_type);
+    if (!made)
+        return NULL;
+    Py_INCREF(self);
+    made->of = self;
+    made->layer = layer;
+    made->ends = ends;
+    return (PyObject *)made;
+}
+
+static PyObject *begins(PyObject *self, PyObject *number) { return make_hook((layers *)self, number, false); }
+static PyObject *ends(PyObject *self, PyObject *number) { return make_hook((layers *)self, number, true); }
+
+static PyObject *next_run(PyObject *object, PyObject *nothing)
+{
+    (void)nothing;
+    layers *self = (layers *)object;
+    self->run += self->run < self->runs;
+    self->depth = 0; /* of layers that an exception left */
+    Py_RETURN_NONE;
+}
+
+static PyObject *read_layer(PyObject *object, PyObject *number)
+{
+    const layers *self = (const layers *)object;
+    size_t layer = PyLong_AsSize_t(number);
+    if (layer == (size_t)-1 && PyErr_Occurred())
+        return NULL;
+    if (layer >= self->count)
+        return PyErr_Format(PyExc_IndexError, "there are %zu layers", self->count);
+    PyObject *total = PyList_New((Py_ssize_t)self->run), *own = PyList_New((Py_ssize_t)self->run);
+    for (size_t i = 0; total && own && i < self->run; i++) {
+        PyObject *a = PyFloat_FromDouble(self->total[layer * self->runs + i]);
+        PyObject *b = PyFloat_FromDouble(self->self[layer * self->runs + i]);
+        if (!a || !b) {
+            Py_XDECREF(a);
+            Py_XDECREF(b);
+            Py_CLEAR(total);
+            break;
+        }
+        PyList_SET_ITEM(total, (Py_ssize_t)i, a);
+        PyList_SET_ITEM(own, (Py_ssize_t)i, b);
+    }
+    if (!total || !own) {
+        Py_XDECREF(total);
+        Py_XDECREF(own);
+        return NULL;
+    }
+    return Py_BuildValue("KNN", (unsigned long long)self->calls[layer], total, own);
+}
+
+static PyObject *broken(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyLong_FromUnsignedLong(((layers *)self)->broken);
+}
+
+static PyObject *construct(PyTypeObject *type, PyObject *arguments, PyObject *named)
+{
+    static char *words[] = {"layers", "runs", NULL};
+    unsigned long count, runs;
+    if (!PyArg_ParseTupleAndKeywords(arguments, named, "kk:LayerTimes", words, &count, &runs))
+        return NULL;
+    if (count > 1000000 || runs > 1000000 || count * runs > 100000000)
+        return PyErr_Format(PyExc_ValueError, "too many layers and runs: %lu times %lu", count, runs);
+    layers *self = (layers *)type->tp_alloc(type, 0);
+    if (!self)
+        return NULL;
+    self->count = count;
+    self->runs = runs;
+    self->total = calloc(count * runs + 1, sizeof *self->total);
+    self->self = calloc(count * runs + 1, sizeof *self->self);
+    self->calls = calloc(count + 1, sizeof *self->calls);
+    if (!self->total || !self->self || !self->calls) {
+        Py_DECREF(self);
+        return PyErr_NoMemory();
+    }
+    return (PyObject *)self;
+}
+
+static void drop(PyObject *object)
+{
+    layers *self = (layers *)object;
+    free(self->total);
+    free(self->self);
+    free(self->calls);
+    Py_TYPE(object)->tp_free(object);
+}
+
+static PyMethodDef methods[] = {
+    {"begins", begins, METH_O, "begins(layer)\n--\n\nA hook for the begin of a layer: call it with anything."},
+    {"ends", ends, METH_O, "ends(layer)\n--\n\nA hook for its end."},
+    {"next_run", next_run, METH_NOARGS, "next_run()\n--\n\nWhat follows is the next run."},
+    {"read", read_layer, METH_O, "read(layer)\n--\n\n(calls, seconds of each run, seconds without the layers inside)."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef members[] = {
+    {"broken", broken, NULL, "ends that were no end of the layer that was open: layers that run at once", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyTypeObject layers_type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "tare._core.LayerTimes",
+    .tp_doc = "LayerTimes(layers, runs)\n--\n\nTimes of layers, by run.",
+    .tp_basicsize = sizeof(layers),
+    .tp_dealloc = drop,
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_methods = methods,
+    .tp_getset = members,
+    .tp_new = construct,
+};
+
+static PyTypeObject hook_type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "tare._core.LayerHook",
+    .tp_doc = "The begin or the end of a layer.",
+    .tp_basicsize = sizeof(hook),
+    .tp_dealloc = drop_hook,
+    .tp_call = call_hook,
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+};
+
+int tare__py_add_layers(PyObject *module)
+{
+    if (PyType_Ready(&layers_type) || PyType_Ready(&hook_type))
+        return -1;
+    Py_INCREF(&layers_type);
+    if (PyModule_AddObject(module, "LayerTimes", (PyObject *)&layers_type)) {
+        Py_DECREF(&layers_type);
+        return -1;
+    }
+    return 0;
+}

@@ -1,0 +1,168 @@
+/* loop: calls a function again and again and times it: what latency and throughput are made of.
+ * The calling thread, attached to the interpreter. Must not know what the function does. */
+#include "core.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "readings.h"
+#include "stat/stat.h"
+
+#define RUNS_MOST 10000000u
+#define CHECK_GROWTH 1.25 /* how much longer a warm-up gets before it is looked at again */
+
+typedef struct loop {
+    PyObject *function;
+    PyObject *settle; /* NULL: what the function does is done when it returns */
+    unsigned long each; /* calls between two readings of the clock */
+    double *seconds;    /* a run each, room for all of them before the first */
+    size_t room, n;
+    uint64_t until_ns; /* 0: no limit */
+} loop;
+
+static bool settled(const loop *self)
+{
+    if (!self->settle)
+        return true;
+    PyObject *nothing = PyObject_CallNoArgs(self->settle);
+    Py_XDECREF(nothing);
+    return nothing != NULL;
+}
+
+/* One run. What the last call returned is given back after the clock was read: its end is not the model's work. */
+static bool run_once(loop *self)
+{
+    PyObject *result = NULL;
+    uint64_t from = tare__py_clock_ns();
+    for (unsigned long i = 0; i < self->each; i++) {
+        Py_XDECREF(result);
+        result = PyObject_CallNoArgs(self->function);
+        if (!result)
+            return false;
+    }
+    bool fine = settled(self);
+    uint64_t to = tare__py_clock_ns();
+    self->seconds[self->n++] = 1e-9 * (double)(to - from);
+    Py_DECREF(result);
+    return fine && !PyErr_CheckSignals();
+}
+
+static bool time_is_over(const loop *self)
+{
+    return self->until_ns && tare__py_clock_ns() >= self->until_ns;
+}
+
+static bool open_loop(loop *self, unsigned long runs, double most_s)
+{
+    if (runs > RUNS_MOST) {
+        PyErr_Format(PyExc_ValueError, "%u runs at most", RUNS_MOST);
+        return false;
+    }
+    if (!PyCallable_Check(self->function) || (self->settle != Py_None && !PyCallable_Check(self->settle))) {
+        PyErr_SetString(PyExc_TypeError, "what is timed is called without arguments; it is not callable");
+        return false;
+    }
+    if (self->settle == Py_None)
+        self->settle = NULL;
+    self->room = runs;
+    self->seconds = malloc((runs ? runs : 1) * sizeof *self->seconds);
+    if (!self->seconds) {
+        PyErr_NoMemory();
+        return false;
+    }
+    /* What waits on a device from before is nobody's run. */
+    if (!settled(self)) {
+        free(self->seconds);
+        return false;
+    }
+    if (isfinite(most_s))
+        self->until_ns = tare__py_clock_ns() + (uint64_t)(most_s * 1e9);
+    return true;
+}
+
+static PyObject *list_of(const double *values, size_t n)
+{
+    PyObject *list = PyList_New((Py_ssize_t)n);
+    for (size_t i = 0; list && i < n; i++) {
+        PyObject *value = PyFloat_FromDouble(values[i]);
+        if (value)
+            PyList_SET_ITEM(list, (Py_ssize_t)i, value);
+        else
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+PyDoc_STRVAR(timed_runs_doc,
+             "timed_runs(function, runs, *, each=1, settle=None, most_s=inf)\n--\n\n"
+             "Seconds of each run, which is `each` calls of function() and one of settle() after them. Ends before its\n"
+             "time when most_s have passed.");
+static PyObject *timed_runs(PyObject *module, PyObject *arguments, PyObject *named)
+{
+    (void)module;
+    static char *words[] = {"function", "runs", "each", "settle", "most_s", NULL};
+    loop self = {.each = 1, .settle = Py_None};
+    unsigned long runs;
+    double most_s = INFINITY;
+    if (!PyArg_ParseTupleAndKeywords(arguments, named, "Ok|$kOd:timed_runs", words, &self.function, &runs, &self.each,
+                                     &self.settle, &most_s))
+        return NULL;
+    if (!self.each || !(most_s >= 0))
+        return PyErr_Format(PyExc_ValueError, self.each ? "most_s is 0 or more" : "a run is one call or more");
+    if (!open_loop(&self, runs, most_s))
+        return NULL;
+    bool fine = true;
+    while (fine && self.n < runs && !time_is_over(&self))
+        fine = run_once(&self);
+    PyObject *list = fine ? list_of(self.seconds, self.n) : NULL;
+    free(self.seconds);
+    return list;
+}
+
+PyDoc_STRVAR(warm_up_doc,
+             "warm_up(function, least, most, *, settle=None, most_s=inf)\n--\n\n"
+             "Calls function() until its times are steady, from `least` to `most` times: (seconds of each run, whether\n"
+             "they became steady, runs before that, coefficient of variation since).");
+static PyObject *warm_up(PyObject *module, PyObject *arguments, PyObject *named)
+{
+    (void)module;
+    static char *words[] = {"function", "least", "most", "settle", "most_s", NULL};
+    loop self = {.each = 1, .settle = Py_None};
+    unsigned long least, most;
+    double most_s = INFINITY;
+    if (!PyArg_ParseTupleAndKeywords(arguments, named, "Okk|$Od:warm_up", words, &self.function, &least, &most,
+                                     &self.settle, &most_s))
+        return NULL;
+    if (most < least || !(most_s >= 0))
+        return PyErr_Format(PyExc_ValueError, "a warm-up has no more than `most` runs, and 0 seconds or more");
+    if (!open_loop(&self, most, most_s))
+        return NULL;
+    tare__steady steady = {.reached = false, .cv = NAN};
+    size_t look_at = least;
+    bool fine = true;
+    while (fine && !steady.reached && self.n < most && (self.n < least || !time_is_over(&self))) {
+        fine = run_once(&self);
+        if (fine && self.n >= look_at) {
+            steady = tare__steady_state(self.seconds, self.n);
+            look_at = (size_t)((double)self.n * CHECK_GROWTH) + 1;
+        }
+    }
+    PyObject *list = fine ? list_of(self.seconds, self.n) : NULL;
+    free(self.seconds);
+    if (!list)
+        return NULL;
+    return Py_BuildValue("NOnd", list, steady.reached ? Py_True : Py_False,
+                         (Py_ssize_t)(steady.reached ? steady.warmup : self.n), steady.cv);
+}
+
+#define NAMED(function) ((PyCFunction)(void (*)(void))(function))
+static PyMethodDef functions[] = {
+    {"timed_runs", NAMED(timed_runs), METH_VARARGS | METH_KEYWORDS, timed_runs_doc},
+    {"warm_up", NAMED(warm_up), METH_VARARGS | METH_KEYWORDS, warm_up_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+int tare__py_add_loop(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions);
+}

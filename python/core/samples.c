@@ -1,0 +1,152 @@
+/* samples: two series of measurements against each other, and one against itself: differences, outliers, changes.
+ * Any thread, attached to the interpreter. Must not know what was measured. */
+#include "core.h"
+
+#include <stdlib.h>
+
+#include "stat/stat.h"
+
+#define SEED UINT64_C(0x7461726531) /* the same samples give the same interval */
+#define CHANGES_MOST 64u
+
+typedef struct numbers {
+    double *values;
+    size_t n;
+} numbers;
+
+/* False with an exception. What it allocated is the caller's. */
+static bool read_numbers(PyObject *sequence, numbers *out)
+{
+    PyObject *items = PySequence_Fast(sequence, "numbers are a list, a tuple or another sequence");
+    if (!items)
+        return false;
+    out->n = (size_t)PySequence_Fast_GET_SIZE(items);
+    out->values = malloc((out->n ? out->n : 1) * sizeof *out->values);
+    if (!out->values)
+        PyErr_NoMemory();
+    for (size_t i = 0; out->values && i < out->n; i++) {
+        out->values[i] = PyFloat_AsDouble(PySequence_Fast_GET_ITEM(items, (Py_ssize_t)i));
+        if (out->values[i] == -1 && PyErr_Occurred()) {
+            free(out->values);
+            out->values = NULL;
+        }
+    }
+    Py_DECREF(items);
+    return out->values != NULL;
+}
+
+PyDoc_STRVAR(quantile_interval_doc,
+             "quantile_interval(numbers, q, confidence=0.95)\n--\n\n"
+             "(low, high, None) by order statistics, or (None, None, how many numbers it needs).");
+static PyObject *quantile_interval(PyObject *module, PyObject *arguments)
+{
+    (void)module;
+    numbers of = {NULL, 0};
+    double q, confidence = 0.95;
+    PyObject *sequence;
+    if (!PyArg_ParseTuple(arguments, "Od|d:quantile_interval", &sequence, &q, &confidence))
+        return NULL;
+    if (!(q >= 0 && q <= 1) || !(confidence > 0 && confidence < 1)) {
+        PyErr_SetString(PyExc_ValueError, "a quantile is 0 to 1, a confidence between them");
+        return NULL;
+    }
+    if (!read_numbers(sequence, &of))
+        return NULL;
+    tare__sort(of.values, of.n);
+    tare__interval found = tare__quantile_interval(of.values, of.n, q, confidence);
+    free(of.values);
+    if (!found.low_rank)
+        return Py_BuildValue("OOn", Py_None, Py_None, (Py_ssize_t)found.needed);
+    return Py_BuildValue("ddO", found.low, found.high, Py_None);
+}
+
+PyDoc_STRVAR(compare_doc, "compare_samples(base, head, confidence=0.95)\n--\n\n"
+                          "(ratio of the medians, its low and high, p of Mann-Whitney, share of pairs in which head is\n"
+                          "larger); NaN for what so few numbers do not tell.");
+static PyObject *compare_samples(PyObject *module, PyObject *arguments)
+{
+    (void)module;
+    PyObject *first, *second;
+    double confidence = 0.95;
+    numbers base = {NULL, 0}, head = {NULL, 0};
+    if (!PyArg_ParseTuple(arguments, "OO|d:compare_samples", &first, &second, &confidence))
+        return NULL;
+    if (!(confidence > 0 && confidence < 1)) {
+        PyErr_SetString(PyExc_ValueError, "a confidence is between 0 and 1");
+        return NULL;
+    }
+    if (!read_numbers(first, &base) || !read_numbers(second, &head)) {
+        free(base.values);
+        return NULL;
+    }
+    tare__estimate ratio;
+    tare__rank_test ranks;
+    Py_BEGIN_ALLOW_THREADS
+    ratio = tare__median_ratio(base.values, base.n, head.values, head.n, confidence, SEED);
+    ranks = tare__mann_whitney(base.values, base.n, head.values, head.n);
+    Py_END_ALLOW_THREADS
+    free(base.values);
+    free(head.values);
+    return Py_BuildValue("ddddd", ratio.value, ratio.low, ratio.high, ranks.p, ranks.superiority);
+}
+
+PyDoc_STRVAR(outliers_doc, "outliers(numbers)\n--\n\n(mild, severe): how many there are, by Tukey's fences.");
+static PyObject *outliers(PyObject *module, PyObject *sequence)
+{
+    (void)module;
+    numbers of = {NULL, 0};
+    if (!read_numbers(sequence, &of))
+        return NULL;
+    tare__outlier *labels = malloc((of.n ? of.n : 1) * sizeof *labels);
+    Py_ssize_t mild = 0, severe = 0;
+    bool fine = labels && !tare__outliers_tukey(of.values, of.n, labels, NULL);
+    for (size_t i = 0; fine && i < of.n; i++) {
+        mild += labels[i] == TARE__OUTLIER_MILD;
+        severe += labels[i] == TARE__OUTLIER_SEVERE;
+    }
+    free(labels);
+    free(of.values);
+    return fine ? Py_BuildValue("nn", mild, severe) : PyErr_NoMemory();
+}
+
+PyDoc_STRVAR(changes_doc, "change_points(numbers, p=0.001, magnitude=0.0)\n--\n\n"
+                          "[(index of the first number on the new level, level before, level after, p)].");
+static PyObject *change_points(PyObject *module, PyObject *arguments)
+{
+    (void)module;
+    numbers of = {NULL, 0};
+    PyObject *sequence;
+    tare__change_options options = {.p = 0.001};
+    tare__change found[CHANGES_MOST];
+    if (!PyArg_ParseTuple(arguments, "O|dd:change_points", &sequence, &options.p, &options.magnitude))
+        return NULL;
+    if (!read_numbers(sequence, &of))
+        return NULL;
+    size_t n;
+    Py_BEGIN_ALLOW_THREADS
+    n = tare__change_points(of.values, of.n, &options, found, CHANGES_MOST);
+    Py_END_ALLOW_THREADS
+    free(of.values);
+    PyObject *list = PyList_New((Py_ssize_t)n);
+    for (size_t i = 0; list && i < n; i++) {
+        PyObject *one = Py_BuildValue("nddd", (Py_ssize_t)found[i].at, found[i].before, found[i].after, found[i].p);
+        if (one)
+            PyList_SET_ITEM(list, (Py_ssize_t)i, one);
+        else
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyMethodDef functions[] = {
+    {"quantile_interval", quantile_interval, METH_VARARGS, quantile_interval_doc},
+    {"compare_samples", compare_samples, METH_VARARGS, compare_doc},
+    {"outliers", outliers, METH_O, outliers_doc},
+    {"change_points", change_points, METH_VARARGS, changes_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+int tare__py_add_samples(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions);
+}

@@ -1,0 +1,125 @@
+/* tokens: when each token of a text that is being generated came: a streamer that keeps the time and nothing else.
+ * The thread that generates, attached to the interpreter. Must not know what a token is. */
+#include "core.h"
+
+#include <stdlib.h>
+
+#include "readings.h"
+
+typedef struct tokens {
+    PyObject_HEAD
+    uint64_t *at; /* the begin, then one a call of put() */
+    size_t room, n, lost;
+} tokens;
+
+static PyObject *start(PyObject *object, PyObject *nothing)
+{
+    (void)nothing;
+    tokens *self = (tokens *)object;
+    self->lost = 0;
+    self->n = 1;
+    self->at[0] = tare__py_clock_ns();
+    Py_RETURN_NONE;
+}
+
+static PyObject *put(PyObject *object, PyObject *value)
+{
+    (void)value;
+    tokens *self = (tokens *)object;
+    if (self->n < self->room)
+        self->at[self->n++] = tare__py_clock_ns();
+    else
+        self->lost++;
+    Py_RETURN_NONE;
+}
+
+static PyObject *end(PyObject *self, PyObject *nothing)
+{
+    (void)self, (void)nothing;
+    Py_RETURN_NONE;
+}
+
+static PyObject *seconds(PyObject *object, PyObject *nothing)
+{
+    (void)nothing;
+    const tokens *self = (const tokens *)object;
+    size_t n = self->n ? self->n - 1 : 0;
+    PyObject *list = PyList_New((Py_ssize_t)n);
+    for (size_t i = 0; list && i < n; i++) {
+        PyObject *value = PyFloat_FromDouble(1e-9 * (double)(self->at[i + 1] - self->at[0]));
+        if (value)
+            PyList_SET_ITEM(list, (Py_ssize_t)i, value);
+        else
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *lost(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyLong_FromSize_t(((tokens *)self)->lost);
+}
+
+static PyObject *construct(PyTypeObject *type, PyObject *arguments, PyObject *named)
+{
+    static char *words[] = {"room", NULL};
+    unsigned long room;
+    if (!PyArg_ParseTupleAndKeywords(arguments, named, "k:TokenTimes", words, &room))
+        return NULL;
+    if (room > 10000000)
+        return PyErr_Format(PyExc_ValueError, "10000000 tokens at most");
+    tokens *self = (tokens *)type->tp_alloc(type, 0);
+    if (!self)
+        return NULL;
+    self->room = room + 1;
+    self->at = malloc(self->room * sizeof *self->at);
+    if (!self->at) {
+        Py_DECREF(self);
+        return PyErr_NoMemory();
+    }
+    return (PyObject *)self;
+}
+
+static void drop(PyObject *object)
+{
+    free(((tokens *)object)->at);
+    Py_TYPE(object)->tp_free(object);
+}
+
+static PyMethodDef methods[] = {
+    {"start", start, METH_NOARGS, "start()\n--\n\nBegins anew: times count from here."},
+    {"put", put, METH_O, "put(value)\n--\n\nA token, or several at once, came."},
+    {"end", end, METH_NOARGS, "end()\n--\n\nThe text has ended."},
+    {"seconds", seconds, METH_NOARGS, "seconds()\n--\n\nFrom the start to each put()."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef members[] = {
+    {"lost", lost, NULL, "calls of put() that there was no room for", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyTypeObject tokens_type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "tare._core.TokenTimes",
+    .tp_doc = "TokenTimes(room)\n--\n\nWhen each token came.",
+    .tp_basicsize = sizeof(tokens),
+    .tp_dealloc = drop,
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_methods = methods,
+    .tp_getset = members,
+    .tp_new = construct,
+};
+
+int tare__py_add_tokens(PyObject *module)
+{
+    if (PyType_Ready(&tokens_type))
+        return -1;
+    Py_INCREF(&tokens_type);
+    if (PyModule_AddObject(module, "TokenTimes", (PyObject *)&tokens_type)) {
+        Py_DECREF(&tokens_type);
+        return -1;
+    }
+    return 0;
+}

@@ -1,0 +1,394 @@
+"""Results against limits, against a baseline, against the past, and against the load to come."""
+import json
+import math
+import os
+import re
+import warnings
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from . import _core
+from ._core import Missing
+
+GATE_HERE, GATE_ELSEWHERE = 0.05, 0.10  # how much worse is worse: on this machine, against another's baseline
+SIGNIFICANT = 0.01
+FEWEST = 4                              # samples a side
+FLOORS = {"ns": 20_000.0, "bytes": 1024.0 * 1024.0}  # a smaller change is nobody's loss
+COUNTED = "model.memory.activation"     # the same in every run, though not on every machine
+
+
+class ModelAlertWarning(RuntimeWarning):
+    """A model's figure is over its limit."""
+
+
+# ---- thresholds -------------------------------------------------------------------------------------------------
+
+_TIMES = {"ns": 1e-6, "us": 1e-3, "µs": 1e-3, "ms": 1.0, "s": 1e3, "": 1.0}
+_BYTES = {"": 1.0, "B": 1.0, "K": 1024.0, "KiB": 1024.0, "KB": 1e3, "M": 1024.0 ** 2, "MiB": 1024.0 ** 2, "MB": 1e6,
+          "G": 1024.0 ** 3, "GiB": 1024.0 ** 3, "GB": 1e9, "T": 1024.0 ** 4, "TiB": 1024.0 ** 4, "TB": 1e12}
+_RATES = {"samples/s": "samples", "tokens/s": "tokens", "images/s": "images", "requests/s": "requests",
+          "/s": "samples", "": "samples"}
+# name: (where it is, units, whether less is better)
+_LIMITS: Dict[str, Tuple[Tuple[str, ...], Mapping[str, Any], bool]] = {
+    "latency": (("latency", "p50"), _TIMES, True),
+    **{name: (("latency", name), _TIMES, True) for name in ("mean", "min", "max", "p50", "p90", "p95", "p99")},
+    "end_to_end": (("end_to_end", "p50"), _TIMES, True),
+    "first_token": (("generation", "time_to_first_token", "p50"), _TIMES, True),
+    "between_tokens": (("generation", "time_between_tokens", "p50"), _TIMES, True),
+    "throughput": (("throughput",), _RATES, False),
+    "memory": (("memory", "peak"), _BYTES, True),
+    "activation": (("memory", "activation"), _BYTES, True),
+    "size": (("model", "size_bytes"), _BYTES, True),
+    "parameters": (("model", "parameters"), {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9}, True),
+    "flops": (("model", "flops"), {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}, True),
+}
+
+
+class Threshold(NamedTuple):
+    """A limit that was parsed."""
+    text: str
+    name: str
+    limit: float
+    unit: str
+    path: Tuple[str, ...]
+    less_is_better: bool
+
+
+class ThresholdCheck(NamedTuple):
+    """A limit against what was measured. A value that is missing breaks it: nobody knows that it holds.
+
+        check.broken, check.value, check.limit, check.percent
+    """
+    threshold: str
+    value: float
+    limit: float
+    unit: str
+    broken: bool
+    percent: float  #: how far over it, of the limit
+
+    def __str__(self) -> str:
+        if isinstance(self.value, Missing):
+            return f"{self.threshold}: n/a ({self.value.reason})"
+        how = f", {self.percent:.1f} % over the limit" if self.broken else ""
+        return f"{self.threshold}: {self.value:,.6g} {self.unit}{how}".rstrip()
+
+
+def parse_threshold(text: str) -> Threshold:
+    """A limit like "latency:100ms", "throughput:1000samples/s", "p99:120ms", "memory:2GB". ValueError with what is
+    wrong.
+
+        tare.parse_threshold("p99:120ms").limit
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"a threshold is text like \"latency:100ms\", not {type(text).__name__}")
+    name, colon, rest = text.partition(":")
+    found = re.match(r"\s*([0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?)\s*(\S*)\s*\Z", rest)
+    if not colon or name not in _LIMITS or not found:
+        known = ", ".join(_LIMITS)
+        why = f"{name!r} is no figure" if colon and name not in _LIMITS else "it has no NAME:NUMBER[UNIT]"
+        raise ValueError(f"the threshold {text!r}: {why}. Like latency:100ms; names are {known}")
+    path, units, less = _LIMITS[name]
+    unit = found.group(2)
+    if unit not in units:
+        raise ValueError(f"the threshold {text!r}: {unit!r} is no unit of {name}; it has "
+                         f"{', '.join(one for one in units if one)}")
+    value = float(found.group(1))
+    if name == "throughput":
+        return Threshold(text, name, value, unit or "samples/s", (*path, f"{units[unit]}_per_second"), less)
+    shown = "ms" if units is _TIMES else "bytes" if units is _BYTES else ""
+    return Threshold(text, name, value * units[unit], shown, path, less)
+
+
+def _look_up(results: Mapping[str, Any], path: Sequence[str]) -> Any:
+    value: Any = results
+    for name in path:
+        if isinstance(value, Missing):
+            return value
+        if not isinstance(value, Mapping) or name not in value:
+            return Missing(f"there is no {'.'.join(path)} in the results")
+        value = value[name]
+    return Missing("it was not measured") if value is None else value
+
+
+def check_thresholds(results: Mapping[str, Any], thresholds: Iterable[str]) -> List[ThresholdCheck]:
+    """Each limit against the results.
+
+        tare.check_thresholds(results, ["latency:100ms", "throughput:1000samples/s"])
+    """
+    checks = []
+    for one in [parse_threshold(text) for text in ([thresholds] if isinstance(thresholds, str) else thresholds)]:
+        value = _look_up(results, one.path)
+        if isinstance(value, Missing):
+            checks.append(ThresholdCheck(one.text, value, one.limit, one.unit, True, Missing(value.reason)))
+            continue
+        over = value - one.limit if one.less_is_better else one.limit - value
+        percent = 100 * over / one.limit if one.limit else (math.inf if over > 0 else 0.0)
+        checks.append(ThresholdCheck(one.text, float(value), one.limit, one.unit, over > 0, percent))
+    return checks
+
+
+# ---- baselines --------------------------------------------------------------------------------------------------
+
+class Regression(NamedTuple):
+    """A figure that became worse.
+
+        regression.name, regression.change_percent, regression.significance
+    """
+    name: str
+    baseline: float
+    current: float
+    unit: str
+    change_percent: float
+    p_value: float
+    significance: str
+
+    def __str__(self) -> str:
+        return (f"{self.name}: {self.current:,.6g} against {self.baseline:,.6g} {self.unit}".rstrip()
+                + f" ({self.change_percent:+.1f} %; {self.significance})")
+
+    __repr__ = __str__
+
+
+def load_baseline(path: Any) -> Dict[str, Any]:
+    """The figures of a file that export_json or `tare baseline` wrote.
+
+        baseline = tare.load_baseline("baseline_profiling.json")
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            data = json.load(file)
+    except FileNotFoundError:
+        raise FileNotFoundError(f"there is no baseline {path}; export_json writes one") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"the baseline {path} is not text: byte {error.start}") from None
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"the baseline {path} is not JSON: {error}") from None
+    return _baseline_in(data, str(path))
+
+
+def _baseline_in(data: Any, name: str) -> Dict[str, Any]:
+    found = data.get("figures") if isinstance(data, dict) and isinstance(data.get("figures"), dict) else data
+    if not isinstance(found, dict) or "tare_baseline" not in found:
+        raise ValueError(f"{name} is no baseline: it has no \"tare_baseline\"; export_json writes one")
+    if found["tare_baseline"] != 1:
+        raise ValueError(f"{name} is of another version ({found['tare_baseline']!r}); this one reads version 1")
+    rows = found.get("figures")
+    if not isinstance(rows, list) or not all(isinstance(row, dict) and isinstance(row.get("name"), str)
+                                             for row in rows):
+        raise ValueError(f"{name}: \"figures\" is no list of figures")
+    for row in rows:
+        value, samples = row.get("value"), row.get("samples", [])
+        if isinstance(value, bool) or not (value is None or isinstance(value, (int, float))) or not (
+                isinstance(samples, list) and all(type(one) in (int, float) for one in samples)):
+            raise ValueError(f"{name}: the figure {row['name']!r} has no number for its value or samples")
+    return found
+
+
+def _figures(given: Any) -> Dict[str, Any]:
+    if isinstance(given, (str, os.PathLike)):
+        return load_baseline(given)
+    if not isinstance(given, Mapping):
+        raise TypeError(f"results of profile(), a baseline or its path, not {type(given).__name__}")
+    if "tare_baseline" in given:
+        return _baseline_in(dict(given), "the baseline")
+    if "latency" in given and "machine" in given:
+        from ._model_figures import baseline_of
+        return baseline_of(given)
+    return _baseline_in(dict(given), "what was given")
+
+
+def detect_regressions(baseline: Any, current: Any, threshold: Optional[float] = None,
+                       thresholds: Optional[Mapping[str, float]] = None) -> List[Regression]:
+    """What became worse: an empty list when nothing did. A time or a rate is worse when its median is, by more than
+    the threshold (5 %, and 10 % against a baseline of another machine, which is warned of), significantly
+    (Mann-Whitney, p < 0.01), and by more than a floor; parameters, size and operations when they grew at all.
+    Memory is that of the tensors; the process's is compared where thresholds, which has limits by a figure's name,
+    asks for it.
+
+        for regression in tare.detect_regressions("baseline.json", profiler.profile(batch)):
+            print(regression)
+    """
+    before, after = _figures(baseline), _figures(current)
+    gate = _gate(before, after, threshold)
+    old = {row["name"]: row for row in before["figures"]}
+    new = {row["name"]: row for row in after["figures"]}
+    common = [name for name in new if name in old]
+    measured = [name for name in common if not new[name].get("exact")]
+    if not measured:
+        raise ValueError("there is nothing to compare: the baseline has "
+                         f"{', '.join(sorted(old)[:4]) or 'no figures'}, the current results have "
+                         f"{', '.join(sorted(new)[:4]) or 'none'}")
+    own = thresholds or {}
+    found = [_regression(old[name], new[name], own.get(name, gate), name in own) for name in common]
+    worse = [one for one in found if one is not None]
+    return sorted(worse, key=lambda one: -one.change_percent)
+
+
+def _gate(before: Mapping[str, Any], after: Mapping[str, Any], threshold: Optional[float]) -> float:
+    same = before.get("machine") is not None and before.get("machine") == after.get("machine")
+    if not same:
+        warnings.warn("the baseline is of another machine: times differ for that alone", UserWarning, stacklevel=3)
+    if threshold is None:
+        return GATE_HERE if same else GATE_ELSEWHERE
+    if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not threshold >= 0:
+        raise ValueError(f"threshold is a share of 0 or more, like 0.05, not {threshold!r}")
+    return float(threshold)
+
+
+def _regression(old: Mapping[str, Any], new: Mapping[str, Any], gate: float, asked: bool) -> Optional[Regression]:
+    was, now, better = old.get("value"), new.get("value"), new.get("better")
+    if was is None or now is None:
+        return None
+    unit = str(new.get("unit", ""))
+    if new.get("exact"):
+        change = 100 * (now - was) / was if was else math.inf
+        return Regression(new["name"], was, now, unit, change, Missing("it is exact"), "exact") if now > was else None
+    if better not in ("lower", "higher") or not was or not now:
+        return None
+    worse = now / was if better == "lower" else was / now
+    change = 100 * (now - was) / was
+    if not worse > 1 + gate or abs(now - was) <= FLOORS.get(unit, 0.0):
+        return None
+    a, b = old.get("samples") or [], new.get("samples") or []
+    if len(a) < FEWEST or len(b) < FEWEST:
+        if not asked and not new["name"].startswith(COUNTED):
+            return None  # one value a side is no evidence: a process's memory is many things
+        return Regression(new["name"], was, now, unit, change, Missing("too few samples"),
+                          "counted, not timed" if new["name"].startswith(COUNTED)
+                          else "no significance: a single value a side")
+    ratio, low, high, p, _ = _core.compare_samples(a, b)
+    if not p < SIGNIFICANT:
+        return None
+    told = f"p = {p:.2g}, {len(a)} and {len(b)} samples"
+    if low == low:
+        told = f"{100 * (low - 1):+.1f} to {100 * (high - 1):+.1f} % at 95 %, " + told
+    return Regression(new["name"], was, now, unit, change, p, told)
+
+
+# ---- the past -----------------------------------------------------------------------------------------------------
+
+class Trend(NamedTuple):
+    """How a figure went from run to run.
+
+        print(trend.percent_per_run, trend.changes)
+    """
+    name: str
+    values: List[float]
+    percent_per_run: float  #: of the median
+    low: float
+    high: float
+    changes: List[Dict[str, float]]  #: sudden ones: at, before, after, p
+
+    def __str__(self) -> str:
+        if len(self.values) < 2:
+            return f"{self.name}: {len(self.values)} values have no trend"
+        text = f"{self.name}: {self.percent_per_run:+.2f} % a run"
+        if not math.isnan(self.low):
+            text += f" ({self.low:+.2f} to {self.high:+.2f} at 95 %)"
+            text += ", which may be nothing" if self.low <= 0 <= self.high else ""
+        for one in self.changes:
+            text += f"; at run {one['at'] + 1} from {one['before']:,.6g} to {one['after']:,.6g}"
+        return text
+
+
+def model_trend(history: Any, name: str = "model.latency") -> Trend:
+    """The trend of a figure over results, baselines, their paths in order, or a folder of them (by the time they were
+    made): its slope with an interval, and sudden changes.
+
+        print(tare.model_trend("profiling_history/"))
+    """
+    runs = sorted((_figures(one) for one in _in_history(history)), key=lambda one: one.get("when_ns") or 0)
+    values: List[float] = []
+    for run in runs:
+        row = next((row for row in run["figures"] if row["name"] == name or row["name"].startswith(name + "[")), None)
+        if row is not None and row.get("value") is not None:
+            values.append(float(row["value"]))
+    if not values:
+        raise ValueError(f"no run has the figure {name!r}")
+    late = values[-64:]
+    slope, low, high, _ = _core.trend(list(range(len(late))), late) if len(late) > 1 else (math.nan,) * 4
+    typical = _core.quantile(late, 0.5)
+    scale = 100 / typical if typical else math.nan
+    changes = [{"at": at, "before": before, "after": after, "p": p}
+               for at, before, after, p in _core.change_points(values, 0.001, 0.02)]
+    return Trend(name, values, slope * scale, low * scale, high * scale, changes)
+
+
+def _in_history(history: Any) -> List[Any]:
+    if isinstance(history, (str, os.PathLike)):
+        folder = os.fspath(history)
+        if not os.path.isdir(folder):
+            raise NotADirectoryError(f"{folder} is no folder of results")
+        found = [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if name.endswith(".json")]
+        if not found:
+            raise FileNotFoundError(f"there are no results (*.json) in {folder}")
+        return found
+    return list(history)
+
+
+# ---- the load to come -----------------------------------------------------------------------------------------------
+
+class CapacityPlan(NamedTuple):
+    """How many copies of a model a load needs. An estimate: throughput and latency are measured, how requests come is
+    not.
+
+        print(plan.replicas, plan.batch_size, plan.memory_bytes)
+    """
+    replicas: int
+    batch_size: float
+    requests_per_second: float
+    per_replica: float       #: requests a second of one, at the utilization asked for
+    utilization: float       #: of all of them
+    latency_ms: float        #: of a run
+    waiting_ms: float        #: for a free one, on average, were requests to come at random
+    memory_bytes: float      #: of all of them
+    note: str
+
+    def __str__(self) -> str:
+        memory = "n/a" if isinstance(self.memory_bytes, Missing) else f"{self.memory_bytes / 2 ** 30:.2f} GiB"
+        return (f"{self.replicas} replicas with batches of {self.batch_size:g} for {self.requests_per_second:g} "
+                f"requests/s: {100 * self.utilization:.0f} % busy, {self.latency_ms:.2f} ms a run and about "
+                f"{self.waiting_ms:.2f} ms of waiting, {memory} of memory (an estimate). {self.note}").rstrip()
+
+
+def plan_capacity(results: Mapping[str, Any], requests_per_second: float, latency_ms: Optional[float] = None,
+                  utilization: float = 0.7, benchmarks: Sequence[Mapping[str, Any]] = ()) -> CapacityPlan:
+    """The cheapest of the measured configurations that serves a load: one request is one sample, batches are filled
+    by the requests that come. latency_ms is what filling a batch and running it may take together.
+
+        print(tare.plan_capacity(results, requests_per_second=500, latency_ms=50))
+    """
+    for name, value in (("requests_per_second", requests_per_second), ("utilization", utilization)):
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+            raise ValueError(f"{name} is a number above 0, not {value!r}")
+    if utilization > 1:
+        raise ValueError(f"utilization is a share of 1 at most, not {utilization!r}")
+    rows = [results, *(row for row in benchmarks if row.get("status") == "measured")]
+    plans = [_plan(row, float(requests_per_second), float(utilization)) for row in rows]
+    fitting = [one for one in plans if latency_ms is None or _response(one) <= latency_ms]
+    if not fitting:
+        best = min(plans, key=_response)
+        raise ValueError(f"no measured configuration answers within {latency_ms:g} ms: the fastest, batches of "
+                         f"{best.batch_size:g}, takes {_response(best):.2f} ms")
+    return min(fitting, key=lambda one: (one.replicas, _response(one)))
+
+
+def _response(plan: CapacityPlan) -> float:
+    """Filling a batch, waiting, running it."""
+    filling = 1e3 * (plan.batch_size - 1) / plan.requests_per_second * plan.replicas
+    return filling + plan.waiting_ms + plan.latency_ms
+
+
+def _plan(row: Mapping[str, Any], load: float, utilization: float) -> CapacityPlan:
+    rate = row["throughput"]["samples_per_second"]
+    if isinstance(rate, Missing):
+        rate = row["throughput"]["requests_per_second"]
+    batch = row["input"]["batch_size"]
+    size = 1 if isinstance(batch, Missing) else batch
+    replicas = max(1, math.ceil(load / (rate * utilization)))
+    busy = load / (rate * replicas)
+    mean, std = row["latency"]["mean"], row["latency"]["std"]
+    varies = (std / mean) ** 2 if mean > 0 and std == std else 0.0
+    waiting = busy / (1 - busy) * (1 + varies) / 2 * mean if busy < 1 else math.inf  # Pollaczek-Khinchine
+    return CapacityPlan(replicas, size, load, rate * utilization, busy, row["latency"]["p50"], waiting,
+                        replicas * row["memory"]["peak"],
+                        f"One copy does {rate:,.1f} samples/s here, alone on the machine.")

@@ -1,0 +1,293 @@
+"""ONNX files, run by the onnxruntime package of this interpreter; their cost told by the tare command."""
+import contextlib
+import functools
+import json
+import os
+import tempfile
+from typing import Any, Dict, Iterator, List, Mapping, Optional
+
+from . import _command, _torchstate
+from ._core import Missing
+from ._model_load import SHORT, Refused, Runner, size_of
+
+TOKENS = 32
+_TYPES = {"tensor(float)": "float32", "tensor(float16)": "float16", "tensor(double)": "float64",
+          "tensor(int64)": "int64", "tensor(int32)": "int32", "tensor(int16)": "int16", "tensor(int8)": "int8",
+          "tensor(uint8)": "uint8", "tensor(uint16)": "uint16", "tensor(uint32)": "uint32",
+          "tensor(uint64)": "uint64", "tensor(bool)": "bool"}
+_REAL = ("float16", "float32", "float64")
+
+
+def _need_runtime() -> Any:
+    try:
+        import onnxruntime
+        return onnxruntime
+    except ImportError:
+        raise ImportError("running an ONNX file needs ONNX Runtime: pip install onnxruntime. `tare model FILE` tells "
+                          "its cost without") from None
+
+
+class OnnxRunner(Runner):
+    """An ONNX file. The session is opened at the first use: what the file costs is told without one."""
+    kind = "ONNX file"
+
+    def __init__(self, path: str, device: Optional[str], precision: Optional[str]) -> None:
+        super().__init__(os.path.basename(path), device or "cpu", precision)
+        self.path = path
+        self._session: Any = None
+        self._threads: Optional[int] = None
+        self._told: Any = None
+        self._converted: Optional[bytes] = None
+        self.note: Optional[str] = None
+
+    # ---- the session ------------------------------------------------------------------------------------------
+
+    def _provider(self, runtime: Any) -> List[Any]:
+        if self.device == "cpu":
+            return ["CPUExecutionProvider"]
+        if "CUDAExecutionProvider" not in runtime.get_available_providers():
+            raise RuntimeError(f"device {self.device!r}: this onnxruntime has no CUDA provider (onnxruntime-gpu has); "
+                               "device=\"cpu\" runs here")
+        return [("CUDAExecutionProvider", {"device_id": int(self.device.partition(":")[2] or 0)}),
+                "CPUExecutionProvider"]
+
+    def open(self, profile_prefix: Optional[str] = None) -> Any:
+        """A session of its own."""
+        runtime = _need_runtime()
+        options = runtime.SessionOptions()
+        options.log_severity_level = 3  # its sentences come back in its exceptions
+        if self._threads:
+            options.intra_op_num_threads = self._threads
+        if profile_prefix is not None:
+            options.enable_profiling = True
+            options.profile_file_prefix = profile_prefix
+        source = self._source(runtime)
+        try:
+            return runtime.InferenceSession(source, options, providers=self._provider(runtime))
+        except RuntimeError:
+            raise
+        except Exception as error:
+            raise ValueError(f"{self.path} cannot be loaded: {_torchstate.first_line(error)}") from error
+
+    @property
+    def session(self) -> Any:
+        if self._session is None:
+            self._session = self.open()
+        return self._session
+
+    def _source(self, runtime: Any) -> Any:
+        """The file, or what the file is in another precision."""
+        if self.precision in (None, self._own_precision(runtime)):
+            return self.path
+        if self._converted is None:
+            self._converted = self._convert()
+        return self._converted
+
+    def _own_precision(self, runtime: Any) -> Optional[str]:
+        probe = runtime.SessionOptions()
+        probe.log_severity_level = 3
+        probe.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        try:
+            session = runtime.InferenceSession(self.path, probe, providers=["CPUExecutionProvider"])
+        except Exception as error:
+            raise ValueError(f"{self.path} cannot be loaded: {_torchstate.first_line(error)}") from error
+        types = [_TYPES.get(one.type) for one in (*session.get_inputs(), *session.get_outputs())]
+        return next((one for one in types if one in _REAL), None)
+
+    def _convert(self) -> bytes:
+        short = SHORT.get(self.precision or "", self.precision)
+        if self.precision != "float16":
+            raise Refused(f"an ONNX file cannot be made {short} here: export the model in that precision")
+        try:
+            import onnx
+            from onnxruntime.transformers import float16
+        except ImportError:
+            raise Refused("an ONNX file is made fp16 by the onnx package: pip install onnx; or export the model in "
+                          "fp16") from None
+        try:
+            return float16.convert_float_to_float16(onnx.load(self.path)).SerializeToString()
+        except Exception as error:
+            raise Refused(f"{self.path} cannot be made fp16: {_torchstate.first_line(error)}") from error
+
+    # ---- input ------------------------------------------------------------------------------------------------
+
+    def take(self, data: Any) -> Dict[str, Any]:
+        """Arrays by the names of the model's inputs, in their types."""
+        wanted = self.session.get_inputs()
+        if isinstance(data, Mapping):
+            given = dict(data)
+        else:
+            given = dict(zip((one.name for one in wanted), data if isinstance(data, (tuple, list)) else [data]))
+        missing = [one.name for one in wanted if one.name not in given]
+        if missing:
+            raise TypeError(f"the model also needs {', '.join(missing)}; its inputs are "
+                            f"{', '.join(one.name for one in wanted)}")
+        return {one.name: self._array(given[one.name], one) for one in wanted}
+
+    def _array(self, value: Any, wanted: Any) -> Any:
+        import numpy
+        if hasattr(value, "detach"):
+            value = value.detach().cpu().numpy()
+        name = _TYPES.get(wanted.type)
+        if name is None:
+            return numpy.asarray(value)
+        try:
+            array = numpy.ascontiguousarray(value, dtype=name)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"input {wanted.name} is {name}: {error}") from None
+        if array.ndim != len(wanted.shape):
+            raise ValueError(f"input {wanted.name} has {len(wanted.shape)} dimensions {tuple(wanted.shape)}, "
+                             f"not {array.ndim} {array.shape}")
+        return array
+
+    def made_up(self, batch: int) -> Dict[str, Any]:
+        import numpy
+        chance = numpy.random.default_rng(0)
+        made: Dict[str, Any] = {}
+        for one in self.session.get_inputs():
+            name = _TYPES.get(one.type)
+            if name is None:
+                raise TypeError(f"no input can be made up for {one.name} of {one.type}: pass input_data")
+            shape = [_dimension(dim, at, batch) for at, dim in enumerate(one.shape)]
+            if name in _REAL:
+                made[one.name] = chance.standard_normal(shape).astype(name)
+            else:  # a mask of ones, ids that every vocabulary has
+                made[one.name] = (numpy.ones(shape) if "mask" in one.name else chance.integers(0, 2, shape)).astype(
+                    name)
+        return made
+
+    # ---- running ----------------------------------------------------------------------------------------------
+
+    def call(self, inputs: Any) -> Any:
+        return functools.partial(self.session.run, None, inputs)
+
+    @contextlib.contextmanager
+    def threads(self, count: Optional[int]) -> Iterator[None]:
+        before, self._threads, session, self._session = self._threads, count, self._session, None
+        try:
+            yield
+        finally:
+            self._threads, self._session = before, session
+
+    def static(self) -> Any:
+        """What `tare model --json` tells, or Missing."""
+        if self._told is None:
+            try:
+                self._told = json.loads(_command.call(["model", "--json", self.path or ""]))
+            except (ValueError, RuntimeError, OSError) as error:
+                self._told = Missing(f"tare model does not tell: {_torchstate.first_line(error)}")
+        return self._told
+
+    def facts(self) -> Dict[str, Any]:
+        return {"parameters": self._of_static("parameters"), "trainable_parameters": Missing(
+                    "an ONNX file does not tell"),
+                "parameter_bytes": self._of_static("weight_bytes"), "size_bytes": size_of(self.path)}
+
+    def _of_static(self, name: str) -> Any:
+        told = self.static()
+        if isinstance(told, Missing):
+            return told
+        value = find_total(told, name)
+        return value if value is not None else Missing(f"tare model tells no {name} of this file")
+
+    def costs(self, inputs: Any) -> Dict[str, Any]:
+        batch = self.units(inputs)["samples"]
+        told = self._static_for(inputs)
+        macs = find_total(told, "macs") if not isinstance(told, Missing) else None
+        none = told if isinstance(told, Missing) else Missing("tare model tells no operations of this file")
+        del batch
+        return {"flops": 2 * macs if macs is not None else none, "macs": macs if macs is not None else none,
+                "by_module": {}, "executed": self.executed(inputs)}
+
+    def _static_for(self, inputs: Any) -> Any:
+        words = [word for name, array in inputs.items() if getattr(array, "ndim", 0)
+                 for word in ("--shape", f"{name}={'x'.join(map(str, array.shape))}")]
+        try:
+            return json.loads(_command.call(["model", "--json", *words, self.path or ""]))
+        except (ValueError, RuntimeError, OSError) as error:
+            return Missing(f"tare model does not tell: {_torchstate.first_line(error)}")
+
+    def units(self, inputs: Any) -> Dict[str, Any]:
+        samples = _torchstate.samples_in(inputs)
+        mask, tokens, images = inputs.get("attention_mask"), None, None
+        for name, one in inputs.items():
+            if getattr(one, "ndim", 0) == 2 and one.dtype.kind in "iu" and "mask" not in name and tokens is None:
+                tokens = int((mask != 0).sum()) if mask is not None else int(one.size)
+            if getattr(one, "ndim", 0) == 4 and one.dtype.kind == "f" and images is None and (
+                    one.shape[1] in (1, 3, 4) or one.shape[3] in (1, 3, 4)):
+                images = int(one.shape[0])
+        return {"samples": samples, "tokens": tokens, "images": images}
+
+    def resized(self, inputs: Any, batch: int) -> Any:
+        import numpy
+        now = _torchstate.samples_in(inputs)
+        if not now:
+            raise Refused("the input has no first dimension to change: batch_size cannot be set")
+        fixed = [one.name for one in self.session.get_inputs() if one.shape and isinstance(one.shape[0], int)
+                 and one.shape[0] != batch and inputs[one.name].shape[:1] == (now,)]
+        if fixed:
+            raise Refused(f"the file fixes the first dimension of {', '.join(fixed)}: export it with a free batch")
+
+        def change(array: Any) -> Any:
+            if array.ndim == 0 or array.shape[0] != now:
+                return array
+            times = -(-batch // now)
+            return numpy.ascontiguousarray(numpy.concatenate([array] * times)[:batch])
+        return {name: change(array) for name, array in inputs.items()}
+
+    # ---- ONNX Runtime's own profile -----------------------------------------------------------------------------
+
+    def profile_nodes(self, inputs: Any, runs: int) -> List[Dict[str, Any]]:
+        """Events of the nodes, as ONNX Runtime's profiler writes them: `runs` runs after one that does not count."""
+        with tempfile.TemporaryDirectory(prefix="tare-") as folder:
+            session = self.open(os.path.join(folder, "profile"))
+            for _ in range(runs + 1):
+                session.run(None, inputs)
+            path = session.end_profiling()
+            with open(path, encoding="utf-8") as file:
+                events = json.load(file)
+        nodes = [one for one in events if one.get("cat") == "Node" and one.get("name", "").endswith("_kernel_time")]
+        names: Dict[str, int] = {}
+        kept = []
+        for one in nodes:
+            names[one["name"]] = names.get(one["name"], 0) + 1
+            if names[one["name"]] > 1:
+                kept.append(one)
+        return kept
+
+    def executed(self, inputs: Any) -> Any:
+        """Types that products and convolutions were really computed in, and the casts among the nodes."""
+        try:
+            nodes = self.profile_nodes(inputs, 1)
+        except Exception as error:
+            return Missing(f"ONNX Runtime's profile could not be read: {_torchstate.first_line(error)}")
+        counts: Dict[str, int] = {}
+        casts = 0
+        for one in nodes:
+            about = one.get("args", {})
+            operator = about.get("op_name", "")
+            casts += operator == "Cast"
+            types = [name for item in about.get("input_type_shape", []) for name in item]
+            real = [name for name in types if name in ("float", "float16", "double", "bfloat16")]
+            if real and any(word in operator for word in ("MatMul", "Gemm", "Conv", "Attention", "LSTM", "GRU")):
+                key = {"float": "fp32", "double": "fp64", "float16": "fp16", "bfloat16": "bf16"}[real[0]]
+                counts[key] = counts.get(key, 0) + 1
+        if not counts:
+            return Missing("the model has no product or convolution to tell it by")
+        return {"operators": dict(sorted(counts.items())), "casts": casts}
+
+
+def _dimension(dim: Any, at: int, batch: int) -> int:
+    if isinstance(dim, int) and dim > 0:
+        return dim
+    if at == 0:
+        return batch
+    return TOKENS if isinstance(dim, str) and ("seq" in dim.lower() or "len" in dim.lower()) else 1
+
+
+def find_total(told: Mapping[str, Any], name: str) -> Optional[int]:
+    """A total out of the report of `tare model`."""
+    for place in (told.get("total"), told.get("model"), told):
+        if isinstance(place, Mapping) and isinstance(place.get(name), (int, float)):
+            return int(place[name])
+    return None
