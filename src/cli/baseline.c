@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "load.h"
+#include "inputs.h"
 #include "tare.h"
 
 #define ME "tare baseline"
@@ -81,7 +81,7 @@ static int baseline_main(int argc, char **argv)
     if (words.help)
         return tare__cli_print_help(&tare__cli_baseline);
     size_t runs = (size_t)words.count - 1;
-    int status = tare__cli_load_runs(words.words + 1, runs, &figures, &error);
+    int status = tare__cli_load_side(words.words + 1, runs, &figures, &error);
     int exit_status = status ? tare__cli_load_exit(status) : 0;
     if (!status && save(figures, settings.output, &error))
         exit_status = TARE__EXIT_FAILED;

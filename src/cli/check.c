@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "emit/emit.h"
-#include "load.h"
+#include "inputs.h"
 #include "tare.h"
 #include "views.h"
 
@@ -261,7 +261,7 @@ static int load_and_check(const check_settings *settings, const tare__cli_words 
 {
     tare__figures *base = NULL, *head = NULL;
     tare__check_names names = {words->words[0], settings->baseline};
-    int status = tare__cli_load_runs(words->words, (size_t)words->count, &head, error);
+    int status = tare__cli_load_side(words->words, (size_t)words->count, &head, error);
     if (!status && settings->baseline)
         status = tare__cli_load_figures(settings->baseline, &base, error);
     int exit_status = status ? tare__cli_load_exit(status) : check(settings, base, head, &names, error);

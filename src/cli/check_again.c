@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "load.h"
+#include "inputs.h"
 #include "tare.h"
 
 extern char **environ;
@@ -80,7 +80,7 @@ int tare__cli_check_again(const char *command, unsigned times, tare__figures **f
         return tare__fail(error, TARE_E_SYSTEM, "--rerun: cannot make a folder for the runs: %s", strerror(errno));
     int status = run_all(folder, command, traces, times, error);
     if (!status)
-        status = tare__cli_load_runs(traces, times, figures, error);
+        status = tare__cli_load_side(traces, times, figures, error);
     for (unsigned i = 0; i < times && traces[i]; i++) {
         unlink(traces[i]);
         free(traces[i]);

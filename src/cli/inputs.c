@@ -168,3 +168,10 @@ int tare__cli_load_side(char *const *paths, size_t n, tare__figures **figures, t
     free(all.rows);
     return status;
 }
+
+int tare__cli_load_exit(int status)
+{
+    if (status == TARE_E_USAGE)
+        return TARE__EXIT_USAGE;
+    return status == TARE_E_MEMORY ? TARE__EXIT_FAILED : TARE__EXIT_INPUT;
+}
