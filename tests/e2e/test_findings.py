@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from conftest import ROOT, SANITIZER, TARE, VICTIMS
+from conftest import ROOT, TARE, VICTIMS
 from test_container import Group, inside
 
 MIB = 1 << 20
@@ -261,7 +261,6 @@ def beside_others(bench, group):
             other.wait()
 
 
-@pytest.mark.skipif(SANITIZER != "none", reason="a checked collector gets too little of such a machine to look at it")
 def test_others_on_the_machine(bench, slowed):
     """The program gets what others leave: next to nothing. So does the collector, and it may see too little of it to
     say so: one run of four in which it does is enough."""
