@@ -79,8 +79,12 @@ void tare__emit_check_json(const tare__check *check, const tare__check_names *na
     tare__json json;
     tare__json_begin(&json, out, pretty);
     tare__json_object(&json);
-    tare__json_key(&json, "tare_check");
+    tare__json_key(&json, "schema");
+    tare__json_object(&json);
+    put_string(&json, "name", "tare-check");
+    tare__json_key(&json, "version");
     tare__json_unsigned(&json, SCHEMA);
+    tare__json_end_object(&json);
     tare__json_key(&json, "passed");
     tare__json_bool(&json, tare__check_passed(check));
     tare__json_key(&json, "rerun");

@@ -3,11 +3,12 @@ import json
 import os
 import random
 import re
+import textwrap
 import xml.etree.ElementTree as xml
 
 import pytest
 
-from conftest import VICTIMS, Bench
+from conftest import ROOT, TARE, VICTIMS, Bench
 
 NASTY = "span:a|b`<i>&\"'\x01\x1b[31m\n::error::x%0A,é" + "\\*_[x](y)"
 
@@ -307,3 +308,31 @@ def test_rerun_of_several(bench):
     assert check(bench, "0.tare", "-b", "fast.json")["by_name"]["step"]["outcome"] == "unsure"
     answer = check(bench, "0.tare", "-b", "fast.json", "--rerun", command, status=1)
     assert answer["by_name"]["step"]["outcome"] == "failed" and answer["by_name"]["step"]["samples"] == 5
+
+
+def steps_of(example):
+    """The scripts of a workflow by the names of their steps."""
+    return {name: textwrap.dedent(script) for name, script in
+            re.findall(r"- name: (.+)\n(?:        .+\n)*?        run: \|\n((?:          .*\n)+)", example)}
+
+
+def test_the_example_for_github(bench):
+    """Its scripts do what they say, with another program: nothing changed, so nothing fails; a limit does."""
+    scripts = steps_of((ROOT / "examples" / "github-check.yml").read_text())
+    for folder in ("base", "head", "bin"):
+        (bench.folder / folder).mkdir()
+    (bench.folder / "bin" / "tare").symlink_to(TARE)
+    summary = bench.folder / "summary.md"
+    env = {"PATH": f"{bench.folder / 'bin'}:{os.environ['PATH']}", "RUNS": "5", "PROGRAM": f"'{VICTIMS / 'phased'}' 5",
+           "GITHUB_STEP_SUMMARY": str(summary)}
+    (bench.folder / "head" / "tare.toml").write_text('[check]\ngate = "5000%"\n')  # the machine may be busy
+    done = bench.call("bash", "-c", scripts["Measure"], env=env, cwd=bench.folder / "head")
+    assert done.status == 0, done.err
+    assert len(list((bench.folder / "head" / "runs").glob("*.tare"))) == 10
+    check_it = scripts["Check"].replace("run.peak_rss:10%", "run.peak_rss:5000%")
+    done = bench.call("bash", "-c", check_it, env=env, cwd=bench.folder / "head")
+    assert done.status == 0 and "::notice" in done.out, (done.out, done.err)
+    assert xml.parse(bench.folder / "head" / "runs" / "check.xml") and "passed" in summary.read_text()
+    check_it = scripts["Check"].replace("run.peak_rss:10%", "run.elapsed:1ns")
+    done = bench.call("bash", "-c", check_it, env=env, cwd=bench.folder / "head")
+    assert done.status == 1 and "::error" in done.out
