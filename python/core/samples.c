@@ -2,8 +2,11 @@
  * Any thread, attached to the interpreter. Must not know what was measured. */
 #include "core.h"
 
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "analyze/decide.h"
 #include "stat/stat.h"
 
 #define SEED UINT64_C(0x7461726531) /* the same samples give the same interval */
@@ -138,7 +141,69 @@ static PyObject *change_points(PyObject *module, PyObject *arguments)
     return list;
 }
 
+/* A number alone, or samples. False with an exception. */
+static bool read_side(PyObject *given, numbers *samples, double *value)
+{
+    *value = NAN;
+    if (!PyFloat_Check(given) && !PyLong_Check(given))
+        return read_numbers(given, samples);
+    *value = PyFloat_AsDouble(given);
+    return !(*value == -1 && PyErr_Occurred());
+}
+
+/* False with an exception. */
+static bool read_better(const char *word, tare__better *better)
+{
+    static const char *const words[] = {[TARE__NEITHER] = "neither", [TARE__LOWER] = "lower", [TARE__HIGHER] = "higher"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(words[i], word) == 0) {
+            *better = (tare__better)i;
+            return true;
+        }
+    PyErr_SetString(PyExc_ValueError, "better is \"lower\", \"higher\" or \"neither\"");
+    return false;
+}
+
+PyDoc_STRVAR(decide_doc, "decide(base, head, better='lower', gate=0.05, floor=0.0, exact=False)\n--\n\n"
+                         "(verdict, why, change as a share, p) of two series, or two numbers, by the rule of `tare check`:\n"
+                         "'same', 'unsure', 'improved', 'changed', 'regressed' or 'absent'.");
+static PyObject *decide(PyObject *module, PyObject *arguments, PyObject *keywords)
+{
+    (void)module;
+    static char *names[] = {"base", "head", "better", "gate", "floor", "exact", NULL};
+    PyObject *first, *second;
+    const char *word = "lower";
+    int exact = 0;
+    numbers base = {NULL, 0}, head = {NULL, 0};
+    tare__measured a, b;
+    tare__allowance allowance = {.share = TARE__GATE_SHARE};
+    tare__better better;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OO|sddp:decide", names, &first, &second, &word,
+                                     &allowance.share, &allowance.floor, &exact) ||
+        !read_better(word, &better))
+        return NULL;
+    if (!(allowance.share >= 0) || !(allowance.floor >= 0)) {
+        PyErr_SetString(PyExc_ValueError, "gate and floor are 0 or more");
+        return NULL;
+    }
+    if (!read_side(first, &base, &a.value) || !read_side(second, &head, &b.value)) {
+        free(base.values);
+        return NULL;
+    }
+    a = (tare__measured){base.values, base.n, a.value};
+    b = (tare__measured){head.values, head.n, b.value};
+    tare__decision decision;
+    Py_BEGIN_ALLOW_THREADS
+    decision = tare__decide(&a, &b, better, exact, &allowance);
+    Py_END_ALLOW_THREADS
+    free(base.values);
+    free(head.values);
+    return Py_BuildValue("ssdd", tare__decided_word(decision.verdict), tare__why_text(decision.why), decision.change,
+                         decision.test.p);
+}
+
 static PyMethodDef functions[] = {
+    {"decide", (PyCFunction)(void (*)(void))decide, METH_VARARGS | METH_KEYWORDS, decide_doc},
     {"quantile_interval", quantile_interval, METH_VARARGS, quantile_interval_doc},
     {"compare_samples", compare_samples, METH_VARARGS, compare_doc},
     {"outliers", outliers, METH_O, outliers_doc},

@@ -10,8 +10,6 @@ from . import _core
 from ._core import Missing
 
 GATE_HERE, GATE_ELSEWHERE = 0.05, 0.10  # how much worse is worse: on this machine, against another's baseline
-SIGNIFICANT = 0.01
-FEWEST = 4                              # samples a side
 FLOORS = {"ns": 20_000.0, "bytes": 1024.0 * 1024.0}  # a smaller change is nobody's loss
 COUNTED = "model.memory.activation"     # the same in every run, though not on every machine
 
@@ -200,7 +198,7 @@ def detect_regressions(baseline: Any, current: Any, threshold: Optional[float] =
                        thresholds: Optional[Mapping[str, float]] = None) -> List[Regression]:
     """What became worse: an empty list when nothing did. A time or a rate is worse when its median is, by more than
     the threshold (5 %, and 10 % against a baseline of another machine, which is warned of), significantly
-    (Mann-Whitney, p < 0.01), and by more than a floor; parameters, size and operations when they grew at all.
+    (by the rule of `tare check`: Mann-Whitney, p at most 0.02), and by more than a floor; parameters, size and operations when they grew at all.
     Memory is that of the tensors; the process's is compared where thresholds, which has limits by a figure's name,
     asks for it.
 
@@ -244,20 +242,18 @@ def _regression(old: Mapping[str, Any], new: Mapping[str, Any], gate: float, ask
         return Regression(new["name"], was, now, unit, change, Missing("it is exact"), "exact") if now > was else None
     if better not in ("lower", "higher") or not was or not now:
         return None
-    worse = now / was if better == "lower" else was / now
     change = 100 * (now - was) / was
-    if not worse > 1 + gate or abs(now - was) <= FLOORS.get(unit, 0.0):
-        return None
     a, b = old.get("samples") or [], new.get("samples") or []
-    if len(a) < FEWEST or len(b) < FEWEST:
+    verdict, _, _, p = _core.decide(a or was, b or now, better, gate, FLOORS.get(unit, 0.0))
+    if verdict == "unsure":
         if not asked and not new["name"].startswith(COUNTED):
             return None  # one value a side is no evidence: a process's memory is many things
         return Regression(new["name"], was, now, unit, change, Missing("too few samples"),
                           "counted, not timed" if new["name"].startswith(COUNTED)
-                          else "no significance: a single value a side")
-    ratio, low, high, p, _ = _core.compare_samples(a, b)
-    if not p < SIGNIFICANT:
+                          else "no significance: too few values a side")
+    if verdict != "regressed":
         return None
+    ratio, low, high, p, _ = _core.compare_samples(a, b)
     told = f"p = {p:.2g}, {len(a)} and {len(b)} samples"
     if low == low:
         told = f"{100 * (low - 1):+.1f} to {100 * (high - 1):+.1f} % at 95 %, " + told

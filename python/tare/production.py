@@ -7,7 +7,7 @@ import threading
 import warnings
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from typing import Any, Deque, Dict, Iterator, List, Mapping, Optional
+from typing import Any, Deque, Dict, Iterator, List, Mapping, Optional, Sequence
 
 from . import _core
 from ._core import Missing
@@ -15,6 +15,7 @@ from .performance import PerformanceProfiler
 
 BASELINE_VERSION = 1
 _LARGEST = sys.float_info.max  # an integer of JSON may be more
+_TIMES_KEPT = 1000  # of an operation, in a baseline
 
 
 class PerformanceRegressionWarning(RuntimeWarning):
@@ -31,11 +32,13 @@ class RegressionCheck:
         check.ratio, check.regressed, check.significance
     """
 
-    def __init__(self, operation: str, baseline_s: float, threshold: float) -> None:
+    def __init__(self, operation: str, baseline_s: float, threshold: float,
+                 baseline_times: Sequence[float] = ()) -> None:
         waiting = Missing("the block has not ended without an exception")
         self.operation = operation
         self.baseline_s = baseline_s
         self.threshold = threshold
+        self._baseline_times = baseline_times
         self.current_s: float = waiting
         self.ratio: float = waiting
         self.regressed = False
@@ -49,6 +52,9 @@ class RegressionCheck:
         self.ratio = self.current_s / self.baseline_s if self.baseline_s > 0 else Missing("the baseline is 0 s")
         limit = self.baseline_s * (1 + self.threshold)
         self.regressed = self.current_s > limit
+        if len(self._baseline_times) > 1 and len(times) > 1:
+            self._decide(times)
+            return
         interval = _core.median_interval(times)
         if interval is None:
             what = "a single observation" if len(times) == 1 else f"{len(times)} observations, 6 are needed"
@@ -58,6 +64,16 @@ class RegressionCheck:
         relation = "above" if self.significant else "not above"
         self.significance = (f"the median of {len(times)} observations is {interval[0]:.6g} to {interval[1]:.6g} s "
                              f"(95 %), {relation} the limit of {limit:.6g} s")
+
+    def _decide(self, times: List[float]) -> None:
+        """By the rule of `tare check`, where the baseline has the times behind it."""
+        verdict, why, change, p = _core.decide(self._baseline_times, times, gate=self.threshold)
+        of = f"{len(times)} observations against {len(self._baseline_times)} of the baseline"
+        if verdict == "unsure":
+            self.significance = f"no significance: {of}, 5 and 5 would do"
+            return
+        self.significant = verdict == "regressed"
+        self.significance = f"{of}: the median changed by {100 * change:+.3g} %, {why} (p = {p:.2g})"
 
     def __str__(self) -> str:
         return (f"{self.operation}: {self.current_s:.6g} s against {self.baseline_s:.6g} s, {self.ratio:.3g} times; "
@@ -70,9 +86,11 @@ def _near(name: str, names: Any) -> str:
 
 
 class PerformanceRegressionDetector:
-    """Compares operations with a baseline: JSON of the form {"operation": {"wall_time_s": 1.5}}.
+    """Compares operations with a baseline: JSON of the form {"operation": {"wall_time_s": 1.5}}, or what
+    `tare baseline save` wrote, whose spans are operations.
 
-    `load_baseline` and `alert_regression` may be overridden.
+    Where the baseline has the times behind it (save_baseline writes them), several observations are decided on as
+    `tare check` does: a regression is significant, and larger than the threshold. `load_baseline` and `alert_regression` may be overridden.
 
         detector = tare.PerformanceRegressionDetector("baseline_metrics.json")
         with detector.check_regression("model_training", threshold=0.2) as check:
@@ -119,11 +137,12 @@ class PerformanceRegressionDetector:
             raise ValueError(f"threshold is 0 or more, not {threshold}")
         if operation_name not in self.baseline:
             raise KeyError(f"the baseline has no operation {operation_name!r}{_near(operation_name, self.baseline)}")
-        check = RegressionCheck(operation_name, float(self.baseline[operation_name]["wall_time_s"]), threshold)
+        known = self.baseline[operation_name]
+        check = RegressionCheck(operation_name, float(known["wall_time_s"]), threshold, known.get("times_s") or ())
         block = self.profiler.profile(operation_name)
         with block:
             yield check
-        times = self._times.setdefault(operation_name, collections.deque(maxlen=1000))
+        times = self._times.setdefault(operation_name, collections.deque(maxlen=_TIMES_KEPT))
         times.append(block.result.wall_s)
         check._observe(list(times))
         if check.regressed:
@@ -142,7 +161,7 @@ class PerformanceRegressionDetector:
                       PerformanceRegressionWarning, stacklevel=5)
 
     def save_baseline(self, path: Any) -> None:
-        """Writes what was measured so far as a baseline: the median time of every operation.
+        """Writes what was measured so far as a baseline: the median time of every operation, and its times.
 
             detector.save_baseline("baseline_metrics.json")
         """
@@ -161,13 +180,36 @@ def save_baseline(path: Any, times: Mapping[str, List[float]]) -> None:
     for name, values in times.items():
         if name == "version":
             raise ValueError('an operation of a baseline cannot be named "version"')
-        data[name] = {"wall_time_s": _core.quantile(list(values), 0.5), "observations": len(values)}
+        data[name] = {"wall_time_s": _core.quantile(list(values), 0.5), "observations": len(values),
+                      "times_s": list(values)[-_TIMES_KEPT:]}
     write_whole(path, json.dumps(data, indent=1) + "\n")
+
+
+def _is_time(value: Any) -> bool:
+    return not isinstance(value, bool) and isinstance(value, (int, float)) and 0 <= value <= _LARGEST
+
+
+def _of_figures(data: Mapping[str, Any], path: Any) -> Dict[str, Dict[str, Any]]:
+    """The times of a baseline that `tare baseline save` wrote, by the names of their spans."""
+    operations: Dict[str, Dict[str, Any]] = {}
+    rows = data.get("figures")
+    if data["tare_baseline"] != 1 or not isinstance(rows, list):
+        raise ValueError(f"the baseline {path} was written by another version ({data['tare_baseline']!r})")
+    for row in rows:
+        if not isinstance(row, dict) or row.get("unit") != "ns" or not _is_time(row.get("value")):
+            continue
+        name, times = str(row.get("name", "")), row.get("samples") or []
+        operations[name[5:] if name.startswith("span:") else name] = {
+            "wall_time_s": row["value"] / 1e9, "observations": len(times) or 1,
+            "times_s": [one / 1e9 for one in times if _is_time(one)]}
+    return operations
 
 
 def _check_baseline(data: Any, path: Any) -> Dict[str, Dict[str, Any]]:
     if not isinstance(data, dict):
         raise ValueError(f"the baseline {path} is not an object of operations but {type(data).__name__}")
+    if "tare_baseline" in data:
+        return _of_figures(data, path)
     version = data.get("version", BASELINE_VERSION)
     if not isinstance(version, dict):
         data = {name: value for name, value in data.items() if name != "version"}
@@ -175,9 +217,11 @@ def _check_baseline(data: Any, path: Any) -> Dict[str, Dict[str, Any]]:
             raise ValueError(f"the baseline {path} was written by another version ({version!r}); "
                              f"this one reads version {BASELINE_VERSION}")
     for name, value in data.items():
-        seconds = value.get("wall_time_s") if isinstance(value, dict) else None
-        if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds <= _LARGEST:
+        if not isinstance(value, dict) or not _is_time(value.get("wall_time_s")):
             raise ValueError(f'the baseline {path}: {name!r} has no "wall_time_s" in seconds')
+        times = value.get("times_s", [])
+        if not isinstance(times, list) or not all(map(_is_time, times)):
+            raise ValueError(f'the baseline {path}: "times_s" of {name!r} is not a list of seconds')
     return data
 
 

@@ -60,6 +60,50 @@ def test_many_observations_have_a_significance(baseline):
     assert fast.significant is False and "not above" in fast.significance
 
 
+def test_the_rule_of_tare_check_where_the_baseline_has_its_times(baseline):
+    times = [1e-9 * (1 + i / 1000) for i in range(20)]
+    detector = Detector(baseline({"slow": {"wall_time_s": 1e-9, "times_s": times},
+                                  "fast": {"wall_time_s": 1e9, "times_s": [x * 1e18 for x in times]}}))
+    seen = []
+    for _ in range(6):
+        with detector.check_regression("slow") as slow, detector.check_regression("fast") as fast:
+            pass
+        seen.append(slow.significant)
+    assert seen[0] is None and slow.significant is True and fast.significant is False
+    assert slow.significance.startswith("6 observations against 20 of the baseline: the median changed by +")
+    assert "significant (p = " in slow.significance
+
+
+def test_a_baseline_of_the_command(baseline):
+    figures = [{"name": "span:inference", "unit": "ns", "value": 2e9, "samples": [1e9, 2e9, 3e9]},
+               {"name": "run.elapsed", "unit": "ns", "value": 5e9}, {"name": "run.peak_rss", "unit": "bytes", "value": 7},
+               {"name": "span:absent", "unit": "ns", "value": None}]
+    detector = Detector(baseline({"tare_baseline": 1, "figures": figures}))
+    assert detector.baseline == {"inference": {"wall_time_s": 2.0, "observations": 3, "times_s": [1.0, 2.0, 3.0]},
+                                 "run.elapsed": {"wall_time_s": 5.0, "observations": 1, "times_s": []}}
+    with detector.check_regression("inference") as check:
+        pass
+    assert not check.regressed
+
+
+def test_the_decision():
+    base, slower = [100 + i / 10 for i in range(10)], [120 + i / 10 for i in range(10)]
+    verdict, why, change, p = tare._core.decide(base, slower)
+    assert (verdict, why) == ("regressed", "significant") and 0.19 < change < 0.21 and p < 0.001
+    assert tare._core.decide(base, slower, better="higher")[0] == "improved"
+    assert tare._core.decide(base, slower, better="neither")[0] == "changed"
+    assert tare._core.decide(base, slower, gate=0.5)[:2] == ("same", "within the gate")
+    assert tare._core.decide(base, slower, floor=50)[:2] == ("same", "too small to matter")
+    assert tare._core.decide(100, 120.0)[0] == "unsure"
+    assert tare._core.decide(100, 101, gate=0, exact=True)[0] == "regressed"
+    assert tare._core.decide([], [1.0])[0] == "absent"
+    for words, error in (((base, "x"), TypeError), ((base,), TypeError), ((base, None), TypeError), ((1, 10 ** 400), OverflowError),
+                         ((base, slower, "more"), ValueError), ((base, slower, "lower", -1), ValueError),
+                         ((base, slower, "lower", float("nan")), ValueError)):
+        with pytest.raises(error):
+            tare._core.decide(*words)
+
+
 def test_the_alert_warns_unless_overridden(baseline):
     detector = tare.PerformanceRegressionDetector(baseline({"x": {"wall_time_s": 1e-9}}))
     with pytest.warns(tare.PerformanceRegressionWarning, match="times its baseline"):
@@ -86,6 +130,9 @@ def test_load_baseline_may_be_overridden():
     ("", "is empty"), (" \n", "is empty"), ("{", "is not JSON"), ("[" * 100000, "is not JSON"), ("[1]", "object"),
     ('{"version": 2, "x": {"wall_time_s": 1}}', "another version \\(2\\)"), ('{"x": 3}', "'x' has no"),
     ('{"x": {"wall_time_s": "1"}}', "'x' has no"), ('{"x": {"wall_time_s": -1}}', "'x' has no"),
+    ('{"x": {"wall_time_s": 1, "times_s": 3}}', "not a list of seconds"),
+    ('{"x": {"wall_time_s": 1, "times_s": [1, "2"]}}', "not a list of seconds"),
+    ('{"tare_baseline": 2, "figures": []}', "another version"), ('{"tare_baseline": 1}', "another version"),
     ('{"x": {"wall_time_s": NaN}}', "'x' has no"), ('{"x": {"wall_time_s": true}}', "'x' has no"),
 ])
 def test_bad_baselines(baseline, content, words):
@@ -117,7 +164,7 @@ def test_a_baseline_is_written_and_read_again(tmp_path):
     path = tmp_path / "baseline.json"
     tare.save_baseline(path, {"x": [3.0, 1.0, 2.0]})
     detector = Detector(path)
-    assert detector.baseline == {"x": {"wall_time_s": 2.0, "observations": 3}}
+    assert detector.baseline == {"x": {"wall_time_s": 2.0, "observations": 3, "times_s": [3.0, 1.0, 2.0]}}
     with detector.check_regression("x"):
         pass
     detector.save_baseline(path)
