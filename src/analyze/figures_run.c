@@ -17,30 +17,44 @@ static int add_value(tare__figures *into, const char *name, const char *unit, ta
     return tare__figures_add(into, &figure);
 }
 
+typedef struct value {
+    const char *name, *unit;
+    tare__better better;
+    double value;
+} value;
+
+static int add_values(tare__figures *into, const value *values, size_t n)
+{
+    int status = 0;
+    for (size_t i = 0; i < n && !status; i++)
+        status = add_value(into, values[i].name, values[i].unit, values[i].better, values[i].value);
+    return status;
+}
+
 static int add_run(tare__figures *into, const tare__analysis *from)
 {
     const tare__usage_table *usage = &from->usage;
-    const struct {
-        const char *name, *unit;
-        tare__better better;
-        double value;
-    } values[] = {
+    const value values[] = {
         /* Of a run whose end is not known, it is the time that was recorded, not the time that it took. */
         {"run.elapsed", "ns", TARE__LOWER, from->run.finished && from->run.clock_known ? from->run.elapsed_ns : NAN},
         {"run.cpu", "ns", TARE__LOWER, usage->cpu_seconds * 1e9},
         {"run.peak_rss", "bytes", TARE__LOWER, usage->rss_peak_bytes},
         {"run.peak_rss_tree", "bytes", TARE__LOWER, usage->tree_rss_max_bytes},
         {"run.peak_gpu_memory", "bytes", TARE__LOWER, usage->gpu_memory_max_bytes},
+    };
+    return add_values(into, values, TARE__COUNT_OF(values));
+}
+
+static int add_traffic(tare__figures *into, const tare__usage_table *usage)
+{
+    const value values[] = {
         {"run.io_read", "bytes", TARE__NEITHER, usage->io_read_bytes},
         {"run.io_write", "bytes", TARE__NEITHER, usage->io_write_bytes},
         {"run.disk_read", "bytes", TARE__NEITHER, usage->disk_read_bytes},
         {"run.disk_write", "bytes", TARE__NEITHER, usage->disk_write_bytes},
         {"run.energy", "J", TARE__LOWER, usage->energy_joules},
     };
-    int status = 0;
-    for (size_t i = 0; i < TARE__COUNT_OF(values) && !status; i++)
-        status = add_value(into, values[i].name, values[i].unit, values[i].better, values[i].value);
-    return status;
+    return add_values(into, values, TARE__COUNT_OF(values));
 }
 
 /* ---- steps: how many, and what went through them ----------------------------------------------------- */
@@ -56,7 +70,7 @@ static int add_steps(tare__figures *into, const tare__step_row *row, const char 
         const tare__number_row *number = &row->numbers[i];
         tare__text unit = {0};
         tare__text_clear(&name);
-        tare__text_format(&name, "%s.throughput:%s/%s", word, row->name, number->name);
+        tare__text_format(&name, plain ? "%s.%s/s" : "%s.%s/s:%s", word, number->name, row->name);
         tare__text_format(&unit, "%s/s", number->name);
         tare__figure rate = {.name = name.data, .unit = unit.data, .better = TARE__HIGHER, .value = number->rate,
                              .total = NAN, .n = number->n};
@@ -77,10 +91,15 @@ static const char *const words[] = {
     [TARE__SAMPLED_TASK] = "task",       [TARE__SAMPLED_REQUEST] = "request", [TARE__SAMPLED_TRACK] = "track",
     [TARE__SAMPLED_COUNTER] = "counter"};
 
+static bool is_loop(const tare__sample_row *row)
+{
+    return row->of == TARE__SAMPLED_STEP || row->of == TARE__SAMPLED_EPOCH;
+}
+
 static int add_sample_row(tare__figures *into, const tare__sample_row *row)
 {
     bool counter = row->of == TARE__SAMPLED_COUNTER;
-    bool plain = (row->of == TARE__SAMPLED_STEP || row->of == TARE__SAMPLED_EPOCH) && strcmp(row->name, words[row->of]) == 0;
+    bool plain = is_loop(row) && strcmp(row->name, words[row->of]) == 0;
     tare__text name = {0};
     tare__text_string(&name, words[row->of]);
     if (!plain)
@@ -181,12 +200,16 @@ static int add_all(tare__figures *into, const tare__analysis *from)
     int status = describe(into, &from->run);
     if (!status)
         status = add_run(into, from);
+    for (int loops = 1; loops >= 0; loops--) /* steps and epochs first */
+        for (size_t i = 0; i < from->n_samples && !status; i++)
+            if (is_loop(&from->samples[i]) == loops)
+                status = add_sample_row(into, &from->samples[i]);
     for (size_t i = 0; i < from->n_steps && !status; i++)
         status = add_steps(into, &from->steps[i], "step");
     for (size_t i = 0; i < from->n_epochs && !status; i++)
         status = add_steps(into, &from->epochs[i], "epoch");
-    for (size_t i = 0; i < from->n_samples && !status; i++)
-        status = add_sample_row(into, &from->samples[i]);
+    if (!status)
+        status = add_traffic(into, &from->usage);
     for (size_t i = 0; i < from->n_aggregates && !status; i++)
         status = add_aggregate(into, &from->aggregates[i]);
     for (size_t i = 0; i < from->n_metrics && !status; i++)

@@ -296,8 +296,7 @@ static int compare_commands(compare_settings *settings, tare__error *error)
     int status = tare__cli_ab(&settings->ab, &result, error);
     int exit_status = status == TARE_E_USAGE ? TARE__EXIT_USAGE : status ? TARE__EXIT_FAILED : TARE__EXIT_OK;
     if (result.sides[0]) {
-        tare__emit_comparison input = {.base_name = settings->ab.commands[0], .head_name = settings->ab.commands[1],
-                                       .ab = &result.ab};
+        tare__emit_comparison input = {.base_name = "first command", .head_name = "second command", .ab = &result.ab};
         tare__error failed = {""};
         int shown = show(settings, result.sides[0], result.sides[1], &input, status ? &failed : error);
         exit_status = exit_status ? exit_status : shown;

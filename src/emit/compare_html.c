@@ -163,7 +163,7 @@ static void put_row(page *to, const tare__compared *row, double end)
     put_cell(to, tare__compared_change(text, row->change));
     put_range(to, row, end);
     put_cell(to, tare__compared_interval(text, row->low, row->high));
-    put_cell(to, tare__compared_p(text, row->p));
+    put_cell(to, tare__compared_p(text, row->adjusted));
     if (!isnan(row->effect)) {
         tare__text_double(digits, sizeof digits, 'f', 2, row->effect);
         snprintf(effect, sizeof effect, "%s %s", digits, tare__effect_word(row->effect));

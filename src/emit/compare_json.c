@@ -108,7 +108,12 @@ static void put_all(writer *to, const tare__emit_comparison *input)
 {
     const tare__comparison *from = input->comparison;
     tare__json_object(&to->json);
-    put_unsigned(to, "tare_compare", 1);
+    tare__json_key(&to->json, "schema");
+    tare__json_object(&to->json);
+    put_string(to, "name", "tare-compare");
+    put_unsigned(to, "version", 1);
+    put_unsigned(to, "minor", 0);
+    tare__json_end_object(&to->json);
     put_side(to, "base", from->base, input->base_name);
     put_side(to, "head", from->head, input->head_name);
     put_double(to, "confidence", from->confidence);

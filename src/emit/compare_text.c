@@ -106,17 +106,17 @@ static void put_columns(tare__page *page, tare__section section)
     tare__page_line_end(page);
 }
 
-/* Time, bytes and shares say their unit with the value; others with the name. */
-static bool says_unit(const char *unit)
+/* Time, bytes and shares say their unit with the value; others with the name, where it does not have it already. */
+static bool says_unit(const char *name, const char *unit)
 {
-    return !*unit || strcmp(unit, "ns") == 0 || strcmp(unit, "bytes") == 0 || strcmp(unit, "share") == 0;
+    return !*unit || strstr(name, unit) || strcmp(unit, "ns") == 0 || strcmp(unit, "bytes") == 0 || strcmp(unit, "share") == 0;
 }
 
 static void put_name(tare__page *page, const char *mark, const char *name, const char *unit)
 {
     tare__text whole = {0};
     tare__text_format(&whole, "%s", name);
-    if (!says_unit(unit))
+    if (!says_unit(name, unit))
         tare__text_format(&whole, " (%s)", unit);
     tare__text_format(page->out, "%s ", mark);
     page->name_columns -= MARK_COLUMNS;
@@ -145,6 +145,14 @@ static void put_effect(tare__page *page, const tare__compared *row)
     tare__page_cell(page, VALUE_COLUMNS, digits);
 }
 
+/* Cells at the end may be empty. */
+static void end_row(tare__page *page)
+{
+    while (page->out->length && page->out->data[page->out->length - 1] == ' ')
+        page->out->data[--page->out->length] = '\0';
+    tare__page_line_end(page);
+}
+
 static void put_row(tare__page *page, const tare__compared *row)
 {
     char text[TARE__COMPARED_BYTES];
@@ -160,11 +168,11 @@ static void put_row(tare__page *page, const tare__compared *row)
         put_effect(page, row);
     tare__page_cell(page, VALUE_COLUMNS, tare__compared_change(text, row->change));
     tare__page_cell(page, INTERVAL_COLUMNS, tare__compared_interval(text, row->low, row->high));
-    tare__page_cell(page, P_COLUMNS, tare__compared_p(text, row->p));
-    tare__page_line_end(page);
+    tare__page_cell(page, P_COLUMNS, tare__compared_p(text, row->adjusted));
+    end_row(page);
 }
 
-static void put_quiet(tare__page *page, tare__section section, size_t n)
+static void put_quiet(tare__page *page, tare__section section, size_t n, bool known)
 {
     char count[TARE__UNIT_BYTES];
     tare__page_line_end(page);
@@ -172,33 +180,40 @@ static void put_quiet(tare__page *page, tare__section section, size_t n)
     tare__text_string(page->out, title_of(section));
     tare__page_style_off(page);
     tare__page_style_on(page, TARE__PAGE_FAINT);
-    tare__text_format(page->out, "  no difference that this data can show, among %s; --all shows them",
-                      tare__unit_count(count, (double)n));
+    tare__text_format(page->out, "  %s, among %s; --all shows them",
+                      known ? "no difference that this data can show" : "too few values to tell", tare__unit_count(count, (double)n));
     tare__page_style_off(page);
     tare__page_line_end(page);
 }
 
-/* Rows of a section: what differs, and of the whole also what does not. */
+/* What differs; of the whole also what does not, unless it is of a figure that nobody judges. */
+static bool is_shown(const tare__page *page, const tare__compared *row)
+{
+    bool judged = row->section == TARE__SECTION_WHOLE && row->base->better != TARE__NEITHER;
+    return page->options->all || judged || is_difference(row);
+}
+
 static void put_section(tare__page *page, const tare__compared *rows, size_t n)
 {
     tare__section section = rows[0].section;
-    size_t differ = 0, shown = 0;
-    bool everything = page->options->all || section == TARE__SECTION_WHOLE;
-    for (size_t i = 0; i < n; i++)
-        differ += is_difference(&rows[i]);
-    if (!everything && !differ) {
-        put_quiet(page, section, n);
+    size_t worth = 0, shown = 0, known = 0;
+    for (size_t i = 0; i < n; i++) {
+        worth += is_shown(page, &rows[i]);
+        known += rows[i].verdict != TARE__VERDICT_UNKNOWN;
+    }
+    if (!worth) {
+        put_quiet(page, section, n, known > 0);
         return;
     }
-    size_t most = everything ? n : tare__page_rows(page, differ, FEW);
+    size_t most = section == TARE__SECTION_WHOLE ? worth : tare__page_rows(page, worth, FEW);
     put_columns(page, section);
     for (size_t i = 0; i < n && shown < most; i++) {
-        if (!everything && !is_difference(&rows[i]))
+        if (!is_shown(page, &rows[i]))
             continue;
         put_row(page, &rows[i]);
         shown++;
     }
-    tare__page_more(page, n - shown, differ > shown ? "rows" : "rows without a difference");
+    tare__page_more(page, n - shown, worth > shown ? "rows" : "unchanged rows");
 }
 
 static void put_only(tare__page *page, const char *side, const tare__figure *const *rows, size_t n)
@@ -228,7 +243,7 @@ int tare__emit_comparison_text(const tare__emit_comparison *input, const tare__e
 {
     const tare__comparison *from = input->comparison;
     tare__text text = {0};
-    tare__page page = {.out = &text, .options = options, .name_columns = options->width - FIGURE_COLUMNS + 1};
+    tare__page page = {.out = &text, .options = options, .name_columns = options->width - FIGURE_COLUMNS};
     put_head(&page, input);
     for (size_t i = 0, n; i < from->n; i += n) {
         for (n = 1; i + n < from->n && from->rows[i + n].section == from->rows[i].section;)

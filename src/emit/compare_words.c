@@ -139,8 +139,9 @@ void tare__compared_answer(tare__text *out, const tare__emit_comparison *input)
         return;
     }
     if (row && !input->ab) {
+        bool single = from->base->runs < 2 || from->head->runs < 2;
         put_row_answer(out, row);
-        tare__text_string(out, " ");
+        tare__text_string(out, single ? " With one run a side this may be the machine as well as the change. " : " ");
     }
     tare__text_format(out, "Of %zu figures %zu got worse, %zu better", from->n, from->worse, from->better);
     if (from->different)
