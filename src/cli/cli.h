@@ -57,6 +57,7 @@ extern const tare__cli_command tare__cli_run;
 extern const tare__cli_command tare__cli_attach;
 extern const tare__cli_command tare__cli_report;
 extern const tare__cli_command tare__cli_import;
+extern const tare__cli_command tare__cli_model_command;
 extern const tare__cli_command tare__cli_compare;
 extern const tare__cli_command tare__cli_check;
 extern const tare__cli_command tare__cli_baseline;

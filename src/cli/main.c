@@ -32,6 +32,7 @@ static const tare__cli_command *const commands[] = {
     &tare__cli_report,
     &tare__cli_compare,
     &tare__cli_import,
+    &tare__cli_model_command,
     &tare__cli_check,
     &tare__cli_baseline,
     &tare__cli_history,

@@ -41,8 +41,8 @@ void tare__view_suit(tare__emit_options *options, int fd, bool terminal)
 }
 
 /* ---- one file ------------------------------------------------------------------------------------- */
-static int write_file(const tare__emitter *emitter, const char *path, const tare__emit_input *input,
-                      const tare__emit_options *asked, bool *unwritten, tare__error *error)
+int tare__view_one(const char *path, const tare__emit_options *asked, tare__view_writer *write, const void *what,
+                   bool *unwritten, tare__error *error)
 {
     tare__cli_output output;
     tare__emit_options options = *asked;
@@ -53,7 +53,7 @@ static int write_file(const tare__emitter *emitter, const char *path, const tare
     }
     tare__emit_sink sink = {.write = tare__cli_output_write, .context = &output};
     tare__view_suit(&options, output.fd, output.terminal);
-    status = emitter->emit(input, &options, &sink, error);
+    status = write(what, &options, &sink, error);
     bool refused = output.failure != 0; /* then the output's own sentence is the one to say */
     int closed = tare__cli_output_close(&output, status == 0, refused || !status ? error : NULL);
     *unwritten = closed != 0;
@@ -123,8 +123,7 @@ static int close_table(void *context)
     return last->failure ? TARE_E_SYSTEM : 0;
 }
 
-static int write_folder(const char *path, const char *format, const tare__emit_input *input, bool *unwritten,
-                        tare__error *error)
+int tare__view_folder(const char *path, tare__view_tables *write, const void *what, bool *unwritten, tare__error *error)
 {
     folder to = {.path = path, .error = error};
     tare__emit_files files = {.open = open_table, .close = close_table, .context = &to};
@@ -132,10 +131,7 @@ static int write_folder(const char *path, const char *format, const tare__emit_i
     *unwritten = status != 0;
     if (status)
         return status;
-    if (strcmp(format, TARE__VIEW_TENSORBOARD) == 0)
-        status = tare__emit_tensorboard(input->trace, &files, error);
-    else
-        status = tare__emit_csv(input->analysis, &files, error);
+    status = write(what, &files, error);
     *unwritten = to.unwritten;
     for (size_t i = 0; i < to.n; i++) {
         bool failed = to.files[i].failure != 0;
@@ -160,15 +156,39 @@ bool tare__view_needs_tables(const char *format)
     return emitter->needs & TARE__EMIT_TABLES;
 }
 
+typedef struct view {
+    const tare__emitter *emitter;
+    tare__emit_input input;
+} view;
+
+static int write_view(const void *what, const tare__emit_options *options, const tare__emit_sink *sink,
+                      tare__error *error)
+{
+    const view *one = what;
+    return one->emitter->emit(&one->input, options, sink, error);
+}
+
+static int write_tensorboard(const void *what, const tare__emit_files *files, tare__error *error)
+{
+    const view *one = what;
+    return tare__emit_tensorboard(one->input.trace, files, error);
+}
+
+static int write_csv(const void *what, const tare__emit_files *files, tare__error *error)
+{
+    const view *one = what;
+    return tare__emit_csv(one->input.analysis, files, error);
+}
+
 int tare__view_write(const char *format, const char *path, tare__trace *trace, const tare__analysis *analysis,
                      const tare__emit_options *options, bool *unwritten, tare__error *error)
 {
-    const tare__emitter *emitter = tare__emit_find(format);
-    tare__emit_input input = {.analysis = analysis, .trace = trace};
+    view one = {tare__emit_find(format), {.analysis = analysis, .trace = trace}};
+    bool is_tensorboard = strcmp(format, TARE__VIEW_TENSORBOARD) == 0;
     *unwritten = false;
-    if (emitter)
-        return write_file(emitter, path, &input, options, unwritten, error);
-    return write_folder(path, format, &input, unwritten, error);
+    if (one.emitter)
+        return tare__view_one(path, options, write_view, &one, unwritten, error);
+    return tare__view_folder(path, is_tensorboard ? write_tensorboard : write_csv, &one, unwritten, error);
 }
 
 int tare__view_try(const char *format, const char *path, tare__error *error)

@@ -24,6 +24,15 @@ bool tare__view_needs_tables(const char *format);
 int tare__view_write(const char *format, const char *path, tare__trace *trace, const tare__analysis *analysis,
                      const tare__emit_options *options, bool *unwritten, tare__error *error);
 
+/* The same for what is no trace: `write` shows `what`, to one file or to a folder of them. */
+typedef int tare__view_writer(const void *what, const tare__emit_options *options, const tare__emit_sink *sink,
+                              tare__error *error);
+typedef int tare__view_tables(const void *what, const tare__emit_files *files, tare__error *error);
+int tare__view_one(const char *path, const tare__emit_options *options, tare__view_writer *write, const void *what,
+                   bool *unwritten, tare__error *error);
+int tare__view_folder(const char *path, tare__view_tables *write, const void *what, bool *unwritten,
+                      tare__error *error);
+
 /* Whether a view could be written there, before anything is done for it: 0, or a status with a sentence. */
 int tare__view_try(const char *format, const char *path, tare__error *error);
 

@@ -11,6 +11,8 @@
 #include "base/base.h"
 
 struct tare__trace;
+struct tare__model_report;
+struct tare__model_measured;
 
 typedef struct tare__emit_sink {
     int (*write)(void *context, const void *data, size_t bytes); /* 0; else the emitter stops */
@@ -67,6 +69,20 @@ int tare__emit_csv(const tare__analysis *analysis, const tare__emit_files *files
  * plugins/profile/. Names have folders in them. 0; TARE_E_SYSTEM when a file refused (its owner knows why) or reading
  * failed, TARE_E_MEMORY. */
 int tare__emit_tensorboard(struct tare__trace *trace, const tare__emit_files *files, tare__error *error);
+
+/* ---- a model instead of a run ---------------------------------------------------------------------------------- */
+typedef struct tare__model_view {
+    const struct tare__model_report *report;
+    const struct tare__model_measured *measured; /* NULL: it was not run */
+} tare__model_view;
+/* As an emitter's `emit`, and as tare__emit_csv. */
+int tare__emit_model_text(const tare__model_view *view, const tare__emit_options *options, const tare__emit_sink *sink,
+                          tare__error *error);
+int tare__emit_model_json(const tare__model_view *view, const tare__emit_options *options, const tare__emit_sink *sink,
+                          tare__error *error);
+int tare__emit_model_html(const tare__model_view *view, const tare__emit_options *options, const tare__emit_sink *sink,
+                          tare__error *error);
+int tare__emit_model_csv(const tare__model_view *view, const tare__emit_files *files, tare__error *error);
 
 /* In order of the table; NULL past its end. */
 const tare__emitter *tare__emit_at(size_t index);

@@ -1,0 +1,322 @@
+/* model: `tare model`: what a model file costs, told by the file itself, and measured.
+ * One thread.
+ * Must not know how a model is read, run or laid out. */
+#define _GNU_SOURCE
+#include "model.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tare.h"
+#include "views.h"
+
+#define ME "tare model"
+
+enum { MODEL_FORMAT, MODEL_CSV = MODEL_FORMAT + 2, MODEL_OUTPUT, MODEL_DIM, MODEL_BATCH, MODEL_SHAPE, MODEL_ALL,
+       MODEL_WIDTH };
+
+static const char *const formats[] = {"html", "json"};
+
+static const tare__cli_option model_options[] = {
+    {"html", 0, NULL, "a page: totals, operators, layers; one file", MODEL_FORMAT},
+    {"json", 0, NULL, "every table as JSON with exact integers, for machines", MODEL_FORMAT + 1},
+    {"csv", 0, "DIR", "every table as a CSV file in this folder", MODEL_CSV},
+    {"output", 'o', "FILE", "write to this file, whole or not at all", MODEL_OUTPUT},
+    {"batch", 'b', "N[,N…]", "samples at once: the first dimension of inputs where the file leaves it open",
+     MODEL_BATCH},
+    {"dim", 0, "NAME=N", "a dimension that the file leaves open, by its name; may be given again", MODEL_DIM},
+    {"shape", 0, "INPUT=N,N,…", "the whole shape of an input; may be given again", MODEL_SHAPE},
+    {"all", 0, NULL, "show every operator and layer", MODEL_ALL},
+    {"width", 0, "N", "columns of the text: 80, or what a wider terminal has, up to 120", MODEL_WIDTH},
+};
+
+/* ---- settings ------------------------------------------------------------------------------------------------ */
+static int take_format(tare__cli_model *settings, const char *format, tare__error *error)
+{
+    if (settings->format && strcmp(settings->format, format) != 0)
+        return tare__fail(error, TARE_E_USAGE, "--%s and --%s cannot both be had", settings->format, format);
+    settings->format = format;
+    return 0;
+}
+
+static int take_name(const char *what, const char *argument, const char **into, tare__error *error)
+{
+    if (!*argument)
+        return tare__fail(error, TARE_E_USAGE, "--%s: the name is empty", what);
+    *into = argument;
+    return 0;
+}
+
+/* A dimension's value up to `end`; what follows it in *after. False: it is none. */
+static bool read_dimension(const char *text, int64_t *value, const char **after)
+{
+    char *end;
+    if (*text < '0' || *text > '9')
+        return false;
+    errno = 0;
+    long long number = strtoll(text, &end, 10);
+    *value = number;
+    *after = end;
+    return errno == 0 && number <= INT32_MAX;
+}
+
+static int take_batches(tare__cli_model *settings, const char *argument, tare__error *error)
+{
+    const char *at = argument;
+    settings->n_batches = 0;
+    for (;; at++) {
+        int64_t batch;
+        if (!read_dimension(at, &batch, &at) || batch == 0 || (*at && *at != ','))
+            return tare__fail(error, TARE_E_USAGE, "--batch: '%.64s' is not a number of samples, or some with ',' between",
+                              argument);
+        if (settings->n_batches == TARE__MODEL_BATCHES_MAX)
+            return tare__fail(error, TARE_E_USAGE, "--batch: more than %u are too many", TARE__MODEL_BATCHES_MAX);
+        settings->batches[settings->n_batches++] = batch;
+        if (!*at)
+            break;
+    }
+    settings->options.batch = settings->batches[0];
+    return 0;
+}
+
+/* One more element at the end of a list that the options point to. */
+static void *add_to(tare__cli_model *settings, const void **list, size_t *n, size_t bytes)
+{
+    char *longer = settings->arena ? tare__arena_alloc(settings->arena, (*n + 1) * bytes) : NULL;
+    if (!longer)
+        return NULL;
+    if (*n)
+        memcpy(longer, *list, *n * bytes);
+    *list = longer;
+    return longer + bytes * (*n)++;
+}
+
+/* The last '=': names of inputs may have some. */
+static const char *name_before(tare__cli_model *settings, const char *argument, const char **value)
+{
+    const char *equals = strrchr(argument, '=');
+    if (!equals || equals == argument)
+        return NULL;
+    *value = equals + 1;
+    return settings->arena ? tare__arena_copy(settings->arena, argument, (size_t)(equals - argument)) : NULL;
+}
+
+static int take_dimension(tare__cli_model *settings, const char *argument, tare__error *error)
+{
+    const char *value = NULL, *name = name_before(settings, argument, &value);
+    int64_t number;
+    if (!name || !read_dimension(value, &number, &value) || *value)
+        return tare__fail(error, TARE_E_USAGE, "--dim: '%.64s' is not NAME=N, such as sequence=128", argument);
+    const void *list = settings->options.dimensions;
+    tare__model_dimension *one = add_to(settings, &list, &settings->options.n_dimensions, sizeof *one);
+    if (!one)
+        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+    settings->options.dimensions = list;
+    *one = (tare__model_dimension){.name = name, .value = number};
+    return 0;
+}
+
+static int take_shape(tare__cli_model *settings, const char *argument, tare__error *error)
+{
+    const char *at = NULL, *name = name_before(settings, argument, &at);
+    int64_t dims[TARE__MODEL_RANK_MAX];
+    size_t rank = 0;
+    bool sound = name != NULL;
+    for (; sound && *at; at += *at == ',') {
+        sound = rank < TARE__MODEL_RANK_MAX && read_dimension(at, &dims[rank], &at) &&
+                (!*at || (*at == ',' && at[1]));
+        rank++;
+    }
+    if (!sound)
+        return tare__fail(error, TARE_E_USAGE, "--shape: '%.64s' is not INPUT=N,N,…, such as image=1,3,224,224",
+                          argument);
+    const void *list = settings->options.shapes;
+    tare__model_shape *one = add_to(settings, &list, &settings->options.n_shapes, sizeof *one);
+    int64_t *kept = one ? tare__arena_alloc(settings->arena, rank * sizeof *kept + 1) : NULL;
+    if (!kept)
+        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+    memcpy(kept, dims, rank * sizeof *kept);
+    settings->options.shapes = list;
+    *one = (tare__model_shape){.input = name, .rank = rank, .dims = kept};
+    return 0;
+}
+
+static int take_width(tare__cli_model *settings, const char *argument, tare__error *error)
+{
+    char *end;
+    long width = strtol(argument, &end, 10);
+    if (end == argument || *end || width < TARE__EMIT_WIDTH_MIN || width > TARE__EMIT_WIDTH_MAX)
+        return tare__fail(error, TARE_E_USAGE, "--width: '%.64s' is not a number of columns from %d to %d", argument,
+                          TARE__EMIT_WIDTH_MIN, TARE__EMIT_WIDTH_MAX);
+    settings->emit.width = (unsigned)width;
+    return 0;
+}
+
+static int take_model_option(void *context, int key, const char *argument, tare__error *error)
+{
+    tare__cli_model *settings = context;
+    int status;
+    switch (key) {
+    case MODEL_CSV:
+        status = take_format(settings, TARE__VIEW_CSV, error);
+        return status ? status : take_name("csv", argument, &settings->folder, error);
+    case MODEL_OUTPUT: return take_name("output", argument, &settings->output, error);
+    case MODEL_BATCH: return take_batches(settings, argument, error);
+    case MODEL_DIM: return take_dimension(settings, argument, error);
+    case MODEL_SHAPE: return take_shape(settings, argument, error);
+    case MODEL_ALL: settings->emit.all = true; return 0;
+    case MODEL_WIDTH: return take_width(settings, argument, error);
+    default: return take_format(settings, formats[key - MODEL_FORMAT], error);
+    }
+}
+
+static int find_input(const tare__cli_words *words, tare__cli_model *settings, tare__error *error)
+{
+    int rest = 0;
+    while (words->rest && words->rest[rest])
+        rest++;
+    if (words->count + rest == 0)
+        return tare__fail(error, TARE_E_USAGE, "which model? tare model NAME.onnx");
+    settings->path = words->count ? words->words[0] : words->rest[0];
+    if (words->count + rest > 1)
+        return tare__fail(error, TARE_E_USAGE, "one model at a time; '%.64s' is one too many",
+                          words->count > 1 ? words->words[1] : words->rest[words->count ? 0 : 1]);
+    return 0;
+}
+
+/* ---- where it goes ------------------------------------------------------------------------------------------- */
+/* A page is no text for a terminal: it goes beside the model, unless something of that name is there. */
+static int find_place(tare__cli_model *settings, tare__error *error)
+{
+    size_t length = strlen(settings->path);
+    if (!settings->format || strcmp(settings->format, "html") != 0 || settings->output || !isatty(STDOUT_FILENO))
+        return 0;
+    if (length > 5 && strcmp(settings->path + length - 5, ".onnx") == 0)
+        length -= 5;
+    if (asprintf(&settings->default_output, "%.*s.html", (int)length, settings->path) < 0) {
+        settings->default_output = NULL;
+        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+    }
+    if (access(settings->default_output, F_OK) == 0)
+        return tare__fail(error, TARE_E_USAGE, "'%.200s' is there already; -o %.200s would replace it",
+                          settings->default_output, settings->default_output);
+    settings->output = settings->default_output;
+    return 0;
+}
+
+static bool same_file(const char *a, const char *b)
+{
+    struct stat of_a, of_b;
+    return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
+}
+
+static int check_outputs(tare__cli_model *settings, tare__error *error)
+{
+    if (settings->output && settings->folder)
+        return tare__fail(error, TARE_E_USAGE, "--csv has its folder: --output does not go with it");
+    if (settings->output && same_file(settings->path, settings->output))
+        return tare__fail(error, TARE_E_USAGE, "--output names the model itself; the report would replace it");
+    return find_place(settings, error);
+}
+
+/* ---- the report ---------------------------------------------------------------------------------------------- */
+static int write_text(const void *what, const tare__emit_options *options, const tare__emit_sink *sink,
+                     tare__error *error)
+{
+    return tare__emit_model_text(what, options, sink, error);
+}
+
+static int write_json(const void *what, const tare__emit_options *options, const tare__emit_sink *sink,
+                      tare__error *error)
+{
+    return tare__emit_model_json(what, options, sink, error);
+}
+
+static int write_html(const void *what, const tare__emit_options *options, const tare__emit_sink *sink,
+                      tare__error *error)
+{
+    return tare__emit_model_html(what, options, sink, error);
+}
+
+static int write_csv(const void *what, const tare__emit_files *files, tare__error *error)
+{
+    return tare__emit_model_csv(what, files, error);
+}
+
+static int show(const tare__cli_model *settings, const tare__model_view *view, bool *unwritten, tare__error *error)
+{
+    const char *format = settings->format;
+    tare__view_writer *write = !format ? write_text : strcmp(format, "json") == 0 ? write_json : write_html;
+    if (settings->folder)
+        return tare__view_folder(settings->folder, write_csv, view, unwritten, error);
+    return tare__view_one(settings->output, &settings->emit, write, view, unwritten, error);
+}
+
+static int exit_status_of(int status, bool unwritten)
+{
+    if (status == TARE_E_USAGE)
+        return TARE__EXIT_USAGE;
+    if (unwritten || status == TARE_E_MEMORY)
+        return TARE__EXIT_FAILED;
+    return status ? TARE__EXIT_INPUT : TARE__EXIT_OK;
+}
+
+static int weigh_and_show(tare__cli_model *settings, tare__error *error)
+{
+    tare__model_report *report = NULL;
+    bool unwritten = false;
+    int status = tare__model_weigh(settings->path, &settings->options, &report, error);
+    tare__model_view view = {.report = report};
+    /* MEASURE: what the runner finds goes into view.measured here, by cli/model_measure.c. */
+    if (!status)
+        status = show(settings, &view, &unwritten, error);
+    if (!status && settings->default_output)
+        tare__cli_say(ME, "wrote %s", settings->default_output);
+    tare__model_free(report);
+    return exit_status_of(status, unwritten);
+}
+
+static int model_main(int argc, char **argv)
+{
+    tare__error error = {""};
+    tare__cli_words words;
+    tare__cli_model settings = {.arena = tare__arena_new()};
+    int status = tare__cli_read(&tare__cli_model_command, argc, argv, &settings, &words, &error);
+    bool help = !status && words.help;
+    if (!status && !help)
+        status = find_input(&words, &settings, &error);
+    if (!status && !help)
+        status = check_outputs(&settings, &error);
+    signal(SIGPIPE, SIG_IGN); /* a reader that has seen enough is no failure */
+    int exit_status = help     ? tare__cli_print_help(&tare__cli_model_command)
+                      : status ? tare__cli_usage(ME, &error)
+                               : weigh_and_show(&settings, &error);
+    if (exit_status && !status)
+        tare__cli_say(ME, "%s", error.text[0] ? error.text : "the report could not be written");
+    free(settings.default_output);
+    tare__arena_free(settings.arena);
+    return exit_status;
+}
+
+const tare__cli_command tare__cli_model_command = {
+    .name = "model",
+    .summary = "weighs an ONNX model: FLOPs, parameters, memory, by operator and layer",
+    .usage = "[options] FILE.onnx",
+    .details = "FLOPs are twice the multiply-accumulates of convolutions, products of matrices,\n"
+               "attention and recurrent layers; docs/MODEL.md has the rules. Weights are not read.\n"
+               "Exit status: 0; 1 the report could not be written; 2 this command line was wrong;\n"
+               "3 the model could not be read.\n",
+    .examples = "  tare model resnet50.onnx\n"
+                "  tare model --batch 8 --dim sequence=128 bert.onnx\n"
+                "  tare model --json gpt2.onnx | jq .total.macs\n",
+    .options = model_options,
+    .option_count = TARE__COUNT_OF(model_options),
+    .settings = TARE__SETTINGS_SHOWING,
+    .take = take_model_option,
+    .main = model_main,
+};

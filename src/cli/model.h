@@ -1,0 +1,23 @@
+/* model: what the files of `tare model` share: what the command line asks for. One thread.
+ * Must not know how a model is read or run. */
+#ifndef TARE_CLI_MODEL_H
+#define TARE_CLI_MODEL_H
+
+#include "cli.h"
+#include "emit/emit.h"
+#include "model/model.h"
+
+#define TARE__MODEL_BATCHES_MAX 32u
+
+typedef struct tare__cli_model {
+    const char *path; /* the model */
+    const char *format, *output, *folder;
+    int64_t batches[TARE__MODEL_BATCHES_MAX]; /* the file is weighed at the first, measured at each */
+    size_t n_batches;                         /* 0: not said */
+    tare__model_options options;              /* batch: the first of them */
+    tare__emit_options emit;
+    char *default_output; /* where a page goes that nobody gave a name */
+    tare__arena *arena;   /* of the options */
+} tare__cli_model;
+
+#endif

@@ -1,0 +1,114 @@
+/* onnx: a model as the file has it: graphs, nodes, attributes, tensors. Names and data stay in the file.
+ * Owned by the calling thread; lives in the arena of the report.
+ * Must not know shapes that are not written there, nor what anything costs. */
+#ifndef TARE_MODEL_ONNX_H
+#define TARE_MODEL_ONNX_H
+
+#include "model.h"
+#include "onnx_wire.h"
+
+typedef struct tare__onnx_attribute {
+    tare__slice name;
+    tare__slice refers;  /* inside of a function: the call's attribute that it stands for */
+    tare__slice message; /* the values, read when asked for */
+} tare__onnx_attribute;
+
+typedef struct tare__onnx_node {
+    tare__slice op, domain, name;
+    tare__slice module; /* the exporter's, from its metadata */
+    tare__slice *inputs, *outputs;
+    uint32_t n_inputs, n_outputs, n_attributes;
+    tare__onnx_attribute *attributes;
+} tare__onnx_node;
+
+typedef struct tare__onnx_tensor {
+    tare__slice name;
+    int type;
+    int rank;
+    int64_t *dims;
+    uint64_t elements, bytes; /* as shape and type say */
+    bool external;
+    tare__slice location; /* of external data */
+    uint64_t offset;
+    tare__slice message; /* values, read when asked for */
+    tare__slice raw;
+} tare__onnx_tensor;
+
+/* A dimension: a number, a name, or neither. */
+typedef struct tare__onnx_dim {
+    int64_t value; /* TARE__MODEL_UNKNOWN */
+    tare__slice symbol;
+} tare__onnx_dim;
+
+typedef struct tare__onnx_info {
+    tare__slice name;
+    int type; /* 0: no tensor, or not said */
+    int rank; /* TARE__MODEL_UNKNOWN */
+    tare__onnx_dim *dims;
+} tare__onnx_info;
+
+typedef struct tare__onnx_graph {
+    tare__slice name;
+    tare__onnx_node *nodes; /* in an order in which they can run */
+    tare__onnx_tensor *initializers;
+    tare__onnx_info *inputs, *outputs, *infos;
+    size_t n_nodes, n_initializers, n_inputs, n_outputs, n_infos;
+} tare__onnx_graph;
+
+typedef struct tare__onnx_function {
+    tare__slice name, domain;
+    tare__slice *inputs, *outputs;
+    size_t n_inputs, n_outputs;
+    tare__onnx_attribute *defaults;
+    size_t n_defaults;
+    tare__onnx_node *nodes;
+    size_t n_nodes;
+} tare__onnx_function;
+
+typedef struct tare__onnx {
+    tare__arena *arena;
+    tare__error *error;
+    const char *path;   /* as the user wrote it */
+    const uint8_t *data;
+    size_t bytes;
+    bool mapped;
+    bool beside; /* external files are looked for */
+    size_t depth; /* of sub-graphs being read */
+
+    int64_t ir_version;
+    tare__slice producer, producer_version;
+    tare__model_opset *opsets;
+    size_t n_opsets;
+    tare__onnx_graph graph;
+    tare__onnx_function *functions;
+    size_t n_functions;
+} tare__onnx;
+
+#define TARE__ONNX_DEPTH_MAX 64u
+
+/* ---- reading: 0 or a status with a sentence ------------------------------------------------------------------- */
+int tare__onnx_read(tare__onnx *model);
+/* A graph that an attribute holds. */
+int tare__onnx_read_graph(tare__onnx *model, tare__slice message, tare__onnx_graph *graph);
+int tare__onnx_read_tensor(tare__onnx *model, tare__slice message, tare__onnx_tensor *tensor);
+/* Puts nodes into an order in which they can run. `what` names the graph in the sentence of a failure. */
+int tare__onnx_sort(tare__onnx *model, tare__onnx_node *nodes, size_t n, tare__slice what);
+/* The sentence of a file that is broken at `at`. */
+int tare__onnx_broken(const tare__onnx *model, const uint8_t *at, const char *wrong);
+/* One more element of `bytes` at the end of an array in the arena, zeroed; NULL: no memory. */
+void *tare__onnx_grow(tare__onnx *model, void *array, size_t n, size_t bytes);
+
+/* ---- types of elements ------------------------------------------------------------------------------------- */
+enum { TARE__ONNX_FLOAT = 1, TARE__ONNX_UINT8 = 2, TARE__ONNX_INT8 = 3, TARE__ONNX_INT32 = 6, TARE__ONNX_INT64 = 7, TARE__ONNX_STRING = 8,
+       TARE__ONNX_BOOL = 9, TARE__ONNX_FLOAT16 = 10, TARE__ONNX_DOUBLE = 11 };
+const char *tare__onnx_type_name(int type); /* NULL: unknown */
+unsigned tare__onnx_type_bits(int type);    /* 0: unknown, or of no fixed size */
+bool tare__onnx_type_is_float(int type);
+/* Elements times their size, rounded up to bytes; false: more than 63 bits. */
+bool tare__onnx_bytes_of(int type, uint64_t elements, uint64_t *bytes);
+/* False: more than 63 bits. A dimension that is not known must not be among them. */
+bool tare__onnx_elements_of(int rank, const int64_t *dims, uint64_t *elements);
+/* The values of a small tensor as doubles; false: they are not in the file, too many, or of another type. */
+bool tare__onnx_tensor_values(const tare__onnx_tensor *tensor, double *values, size_t n);
+
+#endif

@@ -1,0 +1,93 @@
+/* weigh: opens a model, has it read and walked, and gives the report.
+ * Owned by the calling thread.
+ * Must not know the format, nor operators. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tare.h"
+#include "walk.h"
+
+/* What a report points into is freed with it. */
+typedef struct owned {
+    tare__model_report report;
+    tare__arena *arena;
+} owned;
+
+static int weigh(tare__onnx *model, const tare__model_options *options, tare__model_report **report)
+{
+    static const tare__model_options none = {0};
+    tare__walk walk = {.model = model, .options = options ? options : &none};
+    model->arena = tare__arena_new();
+    owned *made = model->arena ? tare__arena_alloc(model->arena, sizeof *made) : NULL;
+    int status = made ? tare__onnx_read(model) : tare__fail(model->error, TARE_E_MEMORY, "out of memory");
+    if (!status)
+        status = tare__rules_open(&walk);
+    if (!status)
+        status = tare__walk_model(&walk);
+    if (!status)
+        status = tare__report_fill(&walk, &made->report);
+    tare__walk_free(&walk);
+    if (status) {
+        tare__arena_free(model->arena);
+        return status;
+    }
+    made->arena = model->arena;
+    *report = &made->report;
+    return 0;
+}
+
+int tare__model_weigh_bytes(const void *data, size_t bytes, const tare__model_options *options, tare__model_report **report,
+                            tare__error *error)
+{
+    tare__onnx model = {.error = error, .path = "(memory)", .data = data, .bytes = bytes};
+    *report = NULL;
+    return weigh(&model, options, report);
+}
+
+/* What is no regular file cannot be mapped, and is no model. */
+static int map_file(tare__onnx *model, int fd)
+{
+    struct stat about;
+    if (fstat(fd, &about) != 0)
+        return tare__fail(model->error, TARE_E_INPUT, "cannot read '%.200s': %s", model->path, strerror(errno));
+    if (!S_ISREG(about.st_mode))
+        return tare__fail(model->error, TARE_E_INPUT, "cannot read '%.200s': it is %s", model->path,
+                          S_ISDIR(about.st_mode) ? "a folder" : "no file");
+    if (about.st_size == 0)
+        return tare__fail(model->error, TARE_E_INPUT, "'%.200s' is no ONNX model: it is empty", model->path);
+    model->bytes = (size_t)about.st_size;
+    void *data = mmap(NULL, model->bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (data == MAP_FAILED)
+        return tare__fail(model->error, TARE_E_INPUT, "cannot read '%.200s': %s", model->path, strerror(errno));
+    model->data = data;
+    model->mapped = true;
+    madvise(data, model->bytes, MADV_RANDOM); /* weights are stepped over: nothing must be read ahead */
+    return 0;
+}
+
+int tare__model_weigh(const char *path, const tare__model_options *options, tare__model_report **report, tare__error *error)
+{
+    tare__onnx model = {.error = error, .path = path, .beside = true};
+    *report = NULL;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return tare__fail(error, TARE_E_INPUT, "cannot read '%.200s': %s", path, strerror(errno));
+    int status = map_file(&model, fd);
+    close(fd);
+    if (!status)
+        status = weigh(&model, options, report);
+    if (model.mapped)
+        munmap((void *)model.data, model.bytes);
+    return status;
+}
+
+void tare__model_free(tare__model_report *report)
+{
+    if (report)
+        tare__arena_free(((owned *)report)->arena);
+}
