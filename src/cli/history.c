@@ -86,6 +86,8 @@ static const struct verb {
     {"show", tare__history_do_show, JSON | CSV | SHOWN, 1, 1, "ID", false},
     {"trend", tare__history_do_trend, FILTERS | JSON | CSV | HTML | SHOWN | BIT(HISTORY_ANY_MACHINE), 0, -1,
      "[FIGURE...]", false},
+    {"compare", tare__history_do_compare, JSON | HTML | SHOWN | BIT(HISTORY_LAST) | BIT(HISTORY_ANY_MACHINE), 0, 2,
+     "[ID [ID]]", false},
     {"tag", tare__history_do_tag, BIT(HISTORY_REMOVE) | BIT(HISTORY_STORE), 2, -1, "ID TAG...", true},
     {"prune", tare__history_do_prune,
      BIT(HISTORY_KEEP) | BIT(HISTORY_OLDER) | BIT(HISTORY_TAGGED) | BIT(HISTORY_DRY_RUN) | BIT(HISTORY_STORE), 0, 0, "",

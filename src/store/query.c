@@ -95,6 +95,8 @@ static void make_clause(clause *to, const tare__store *store, const tare__store_
         add_value(to, "r.started >= @", tare__sql_integer((int64_t)filter->since_ns));
     if (filter->before_ns)
         add_value(to, "r.started < @", tare__sql_integer((int64_t)filter->before_ns));
+    if (filter->ended_well)
+        add_value(to, "coalesce(r.status, 0) = @", tare__sql_integer(0));
     add_texts(to, store, filter);
 }
 

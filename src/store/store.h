@@ -58,6 +58,7 @@ typedef struct tare__store_filter {
     uint64_t limit;       /* the newest so many; 0: all */
     uint64_t skip;        /* the newest so many are passed over */
     const char *not_id;
+    bool ended_well;      /* exit status 0, or none known */
 } tare__store_filter;
 
 int tare__store_list(tare__store *store, const tare__store_filter *filter, tare__kept_list *list, tare__error *error);

@@ -1,0 +1,113 @@
+/* history_compare: `tare history compare`: a kept run beside another, or beside the last ones before it. One thread.
+ * Must not know how figures are compared, stored or laid out. */
+#include "history.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tare.h"
+
+#define LAST_MAX 1000u
+
+typedef struct comparing {
+    const char *format; /* NULL: text */
+    tare__emit_comparison input;
+} comparing;
+
+static int show_comparison(void *context, const tare__emit_options *options, const tare__emit_sink *sink,
+                           tare__error *error)
+{
+    const comparing *from = context;
+    if (!from->format)
+        return tare__emit_comparison_text(&from->input, options, sink, error);
+    return strcmp(from->format, "json") == 0 ? tare__emit_comparison_json(&from->input, options, sink, error)
+                                             : tare__emit_comparison_html(&from->input, options, sink, error);
+}
+
+/* ---- the two sides ---------------------------------------------------------------------------------- */
+/* Runs of a list as one: with several, a value is that of a run. */
+static int join_runs(tare__history_call *history, const tare__kept_list *runs, tare__figures **out, tare__error *error)
+{
+    tare__figures **each = calloc(runs->n, sizeof *each);
+    int status = each ? 0 : tare__fail(error, TARE_E_MEMORY, "out of memory");
+    for (size_t i = 0; i < runs->n && !status; i++) /* the oldest first */
+        status = tare__store_figures(history->store, &runs->rows[runs->n - 1 - i], &each[i], error);
+    if (!status && tare__figures_join((const tare__figures *const *)each, runs->n, out) != 0)
+        status = tare__fail(error, TARE_E_MEMORY, "out of memory");
+    for (size_t i = 0; each && i < runs->n; i++)
+        tare__figures_free(each[i]);
+    free(each);
+    return status;
+}
+
+/* The same command on the same machine, before it; those that failed say nothing about its speed. */
+static int find_before(tare__history_call *history, const tare__kept *run, tare__kept_list *before, tare__error *error)
+{
+    if (history->last == 0 || history->last > LAST_MAX)
+        return tare__fail(error, TARE_E_USAGE, "--last: a number from 1 to %u", LAST_MAX);
+    const tare__store_filter filter = {.exact_command = run->command,
+                                       .machine = history->any_machine ? NULL : run->machine,
+                                       .kind = run->kind,
+                                       .before_ns = run->when_ns,
+                                       .not_id = run->id,
+                                       .ended_well = true,
+                                       .limit = history->last};
+    int status = tare__store_list(history->store, &filter, before, error);
+    if (status || before->n)
+        return status;
+    tare__store_list_free(before);
+    return tare__fail(error, TARE_E_USAGE, "before it there is no run of '%.100s'%s that ended well",
+                      run->command ? run->command : "?", history->any_machine ? "" : " on its machine");
+}
+
+static void name_run(const tare__kept_list *runs, char *out, size_t room)
+{
+    if (runs->n == 1)
+        snprintf(out, room, "%.*s", (int)runs->id_digits, runs->rows[0].id);
+    else
+        snprintf(out, room, "the %zu runs before", runs->n);
+}
+
+static int compare(tare__history_call *history, const tare__kept_list *base, const tare__kept_list *head,
+                   tare__error *error)
+{
+    tare__figures *sides[2] = {NULL, NULL};
+    char names[2][64];
+    comparing from = {.format = history->format};
+    tare__comparison *comparison = NULL;
+    int status = base->n == 1 ? tare__store_figures(history->store, &base->rows[0], &sides[0], error)
+                              : join_runs(history, base, &sides[0], error);
+    if (!status)
+        status = tare__store_figures(history->store, &head->rows[0], &sides[1], error);
+    if (!status && tare__compare(sides[0], sides[1], &(tare__compare_options){.least = NAN}, &comparison) != 0)
+        status = tare__fail(error, TARE_E_MEMORY, "out of memory");
+    name_run(base, names[0], sizeof names[0]);
+    name_run(head, names[1], sizeof names[1]);
+    from.input = (tare__emit_comparison){.comparison = comparison, .base_name = names[0], .head_name = names[1]};
+    int exit_status = status ? tare__history_exit(status) : tare__history_write(history, show_comparison, &from, error);
+    tare__comparison_free(comparison);
+    tare__figures_free(sides[0]);
+    tare__figures_free(sides[1]);
+    return exit_status;
+}
+
+/* ---- the verb --------------------------------------------------------------------------------------- */
+int tare__history_do_compare(tare__history_call *history, tare__error *error)
+{
+    static char newest[] = "last";
+    tare__kept_list base, head;
+    bool two = history->n_words == 2;
+    const char *head_word = history->n_words == 0 ? newest : history->words[two];
+    int status = tare__store_find(history->store, head_word, &head, error);
+    if (status)
+        return tare__history_exit(status);
+    status = two ? tare__store_find(history->store, history->words[0], &base, error)
+                 : find_before(history, &head.rows[0], &base, error);
+    int exit_status = status ? tare__history_exit(status) : compare(history, &base, &head, error);
+    if (!status)
+        tare__store_list_free(&base);
+    tare__store_list_free(&head);
+    return exit_status;
+}
