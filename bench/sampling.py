@@ -70,11 +70,12 @@ def added(figure, recorder, command, rounds):
         mine = times.pop(at)
         seen.append((100 * (times[1] / times[0] - 1), 100 * (mine / statistics.mean(times) - 1), times[0]))
         calm = [one for one in seen if abs(one[0]) <= CALM]
-    kept = calm if len(calm) >= min(rounds, 6) else seen
+    enough = len(calm) >= min(rounds, 6)
+    kept = calm if enough else seen
     for one in kept:
         figure.add(one[1])
     noise = [one[0] for one in seen]
-    figure.note = (f"{told(figure.values)}; {len(kept)} of {len(seen)} rounds were calm enough, "
+    figure.note = (f"{told(figure.values)}; {len(calm)} of {len(seen)} rounds were calm{'' if enough else ', all kept'}, "
                    f"bare {statistics.median(one[2] for one in seen):.2f} s, all rounds against themselves {told(noise)}")
 
 
