@@ -49,7 +49,7 @@ static tare__decided direction(double change, tare__better better)
 /* Of what has noise and is large enough. */
 static tare__why significance(const tare__decision *decision, double p)
 {
-    if (!tare__decide_can_tell(decision->n_base, decision->n_head, p))
+    if (isnan(decision->test.p) || !tare__decide_can_tell(decision->n_base, decision->n_head, p))
         return TARE__WHY_FEW;
     return decision->test.p <= p ? TARE__WHY_SIGNIFICANT : TARE__WHY_NOISE;
 }

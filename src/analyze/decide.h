@@ -43,7 +43,7 @@ typedef enum tare__why {
     TARE__WHY_SHARE,       /* smaller than the share */
     TARE__WHY_FLOOR,       /* smaller than the floor */
     TARE__WHY_NOISE,       /* not significant */
-    TARE__WHY_FEW,         /* no number of them could be significant */
+    TARE__WHY_FEW,         /* too few samples to be significant, whatever they are */
     TARE__WHY_SIGNIFICANT,
     TARE__WHY_EXACT        /* a figure without noise differs */
 } tare__why;

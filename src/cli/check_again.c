@@ -6,51 +6,32 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "compare_launch.h"
 #include "inputs.h"
 #include "tare.h"
 
-extern char **environ;
-
-#define COMMAND_FAILED TARE_E_SYSTEM
-
-/* `tare run`'s own process: it has the terminal's signals, and its standard output is our standard error, since ours may
- * be JSON. */
-static int spawn_run(const char *trace, const char *command, pid_t *child)
-{
-    char *words[] = {"tare", "run", "-q", "-o", (char *)trace, "--", "/bin/sh", "-c", (char *)command, NULL};
-    posix_spawn_file_actions_t actions;
-    int failure = posix_spawn_file_actions_init(&actions);
-    if (failure)
-        return failure;
-    failure = posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
-    if (!failure)
-        failure = posix_spawn(child, "/proc/self/exe", &actions, NULL, words, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    return failure;
-}
-
+/* Its output is our standard error, since our standard output may be JSON. A rehearsal is no run for the history. */
 static int run_once(const char *trace, const char *command, tare__error *error)
 {
-    pid_t child;
-    int state;
-    int failure = spawn_run(trace, command, &child);
-    if (failure)
-        return tare__fail(error, TARE_E_SYSTEM, "--rerun: cannot start tare: %s", strerror(failure));
-    while (waitpid(child, &state, 0) < 0)
-        if (errno != EINTR)
-            return tare__fail(error, TARE_E_SYSTEM, "--rerun: %s", strerror(errno));
-    if (WIFEXITED(state) && WEXITSTATUS(state) == 0)
+    char *words[] = {"/proc/self/exe", "run", "-q", "--no-history", "-o", (char *)trace, "--", "/bin/sh", "-c",
+                     (char *)command, NULL};
+    tare__ab_ran ran = {0};
+    int status = tare__ab_run(words, -1, &ran, error);
+    if (status)
+        return status;
+    if (tare__ab_interrupted())
+        return tare__fail(error, TARE_E_SYSTEM, "--rerun: interrupted");
+    if (WIFEXITED(ran.status) && WEXITSTATUS(ran.status) == 0)
         return 0;
-    if (WIFSIGNALED(state))
-        return tare__fail(error, COMMAND_FAILED, "--rerun: the command was ended by signal %d", WTERMSIG(state));
-    return tare__fail(error, COMMAND_FAILED, "--rerun: the command ended with status %d", WEXITSTATUS(state));
+    if (WIFSIGNALED(ran.status))
+        return tare__fail(error, TARE_E_SYSTEM, "--rerun: the command was ended by signal %d", WTERMSIG(ran.status));
+    return tare__fail(error, TARE_E_SYSTEM, "--rerun: the command ended with status %d", WEXITSTATUS(ran.status));
 }
 
 static char *name_of(const char *folder, unsigned i)
@@ -78,7 +59,9 @@ int tare__cli_check_again(const char *command, unsigned times, tare__figures **f
     snprintf(folder, sizeof folder, "%s/tare-check-XXXXXX", place && *place ? place : "/tmp");
     if (!mkdtemp(folder))
         return tare__fail(error, TARE_E_SYSTEM, "--rerun: cannot make a folder for the runs: %s", strerror(errno));
+    tare__ab_watch();
     int status = run_all(folder, command, traces, times, error);
+    tare__ab_unwatch();
     if (!status)
         status = tare__cli_load_side(traces, times, figures, error);
     for (unsigned i = 0; i < times && traces[i]; i++) {
