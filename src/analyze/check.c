@@ -93,7 +93,16 @@ static tare__measured measured(const tare__figure *figure, const double *samples
     return (tare__measured){samples, n, figure ? figure->value : NAN};
 }
 
-static void decide(work *work, tare__check_row *row)
+static bool all_numbers(const double *values, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (isnan(values[i]))
+            return false;
+    return true;
+}
+
+/* 0 or TARE_E_MEMORY. */
+static int decide(work *work, tare__check_row *row)
 {
     size_t n = 0, m = 0;
     if (row->base && row->head)
@@ -106,6 +115,9 @@ static void decide(work *work, tare__check_row *row)
     row->ratio = (tare__estimate){NAN, NAN, NAN, 0, 0};
     if (n && m && row->decision.verdict != TARE__DECIDED_SAME)
         row->ratio = tare__decide_ratio(&base, &head);
+    /* Statistics say NaN when memory is out, which must not pass for an answer. */
+    bool short_of_memory = n && m && isnan(row->decision.test.p) && all_numbers(work->base, n) && all_numbers(work->head, m);
+    return short_of_memory ? TARE_E_MEMORY : 0;
 }
 
 /* A figure on one side only. */
@@ -151,9 +163,10 @@ static int add_row(work *work, const tare__figure *base, const tare__figure *hea
     int status = allow(work, row, figure);
     if (!status)
         status = limit(work, row, figure);
+    if (!status)
+        status = decide(work, row);
     if (status)
         return status;
-    decide(work, row);
     judge(row, threshold_for(work->options, row->name, TARE__THRESHOLD_CHANGE) != NULL);
     work->check->n++;
     return 0;
