@@ -4,6 +4,7 @@
 #include "inner.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct ranked {
     double value;
@@ -43,6 +44,31 @@ static double sum_of_ranks(const ranked *all, size_t n, double *ties)
     return sum;
 }
 
+/* ---- the distribution of U without ties ------------------------------------------------------------------- */
+/* In how many ways two samples can lie among each other. */
+static double orders(size_t n, size_t m)
+{
+    double product = 1;
+    for (size_t i = 1; i <= n; i++)
+        product = product * (double)(m + i) / (double)i;
+    return product;
+}
+
+/* Counts of orders by U, as long as they are whole numbers that a double holds: the Gaussian binomial coefficient,
+ * the product over i of (1 - q^(m + i)) / (1 - q^i), one factor at a time. */
+static void count_orders(size_t n, size_t m, size_t last, double *counts)
+{
+    counts[0] = 1;
+    for (size_t u = 1; u <= last; u++)
+        counts[u] = 0;
+    for (size_t i = 1; i <= n; i++) {
+        for (size_t u = last; u >= m + i; u--)
+            counts[u] -= counts[u - m - i];
+        for (size_t u = i; u <= last; u++)
+            counts[u] += counts[u - i];
+    }
+}
+
 /* One row of probabilities a size of the second sample, brought from one size of the first to the next: the largest
  * value of all is of the first sample with i / (i + j), and then counts j. No subtraction, so no digits are lost. */
 static void next_size(double *rows, size_t i, size_t m, size_t last)
@@ -56,7 +82,8 @@ static void next_size(double *rows, size_t i, size_t m, size_t last)
     }
 }
 
-bool tare__stat_u_below(size_t n, size_t m, size_t last, double *below)
+/* The same where the counts are too large; dearer. False: no memory. */
+static bool weigh_orders(size_t n, size_t m, size_t last, double *chances)
 {
     if (n < m) { /* U's distribution is the same either way; fewer rows are less memory */
         size_t swap = n;
@@ -70,12 +97,23 @@ bool tare__stat_u_below(size_t n, size_t m, size_t last, double *below)
         rows[j * (last + 1)] = 1;
     for (size_t i = 1; i <= n; i++)
         next_size(rows, i, m, last);
-    double sum = 0;
-    for (size_t u = 0; u <= last; u++) {
-        sum += rows[m * (last + 1) + u];
-        below[u] = sum;
-    }
+    memcpy(chances, rows + m * (last + 1), (last + 1) * sizeof(*chances));
     free(rows);
+    return true;
+}
+
+bool tare__stat_u_below(size_t n, size_t m, size_t last, double *below)
+{
+    double all = orders(n, m), sum = 0;
+    bool countable = all < 0x1p52;
+    if (countable)
+        count_orders(n, m, last, below);
+    else if (!weigh_orders(n, m, last, below))
+        return false;
+    for (size_t u = 0; u <= last; u++) {
+        sum += below[u];
+        below[u] = countable ? sum / all : sum;
+    }
     return true;
 }
 
