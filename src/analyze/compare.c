@@ -19,7 +19,7 @@
 #define WAITING      1.15
 #define EFFECT_LEAST 0.33 /* of figures without a ratio: from "medium" on */
 
-/* ---- words ---------------------------------------------------------------------------------------------- */
+/* ---- words ------------------------------------------------------------------------------------ */
 const char *tare__verdict_word(tare__verdict verdict)
 {
     static const char *const words[] = {"same", "better", "worse", "different", "unknown"};
@@ -64,7 +64,7 @@ tare__section tare__section_of(const char *name, const char **rest)
     return TARE__SECTION_WHOLE;
 }
 
-/* ---- one figure ------------------------------------------------------------------------------------------ */
+/* ---- one figure ------------------------------------------------------------------------------- */
 static double median_of(double *values, size_t n)
 {
     tare__sort(values, n);
@@ -107,7 +107,8 @@ static void find_ratio(const scratch *values, tare__compared *row, const tare__c
         ratio = tare__paired_ratio(values->base, values->head, row->n_base, options->confidence);
     } else {
         /* Hodges and Lehmann's shift of logarithms: its interval belongs to the test whose p stands beside it. */
-        tare__estimate shift = tare__shift(values->log_base, row->n_base, values->log_head, row->n_head, options->confidence);
+        tare__estimate shift =
+            tare__shift(values->log_base, row->n_base, values->log_head, row->n_head, options->confidence);
         ratio.value = exp(shift.value);
         ratio.low = exp(shift.low);
         ratio.high = exp(shift.high);
@@ -179,7 +180,7 @@ static void compare_figure(scratch *values, tare__compared *row, const tare__com
         change_of_values(row);
 }
 
-/* ---- many figures: of twenty that did not change, one has p below 0.05 ------------------------------------- */
+/* ---- many figures: of twenty that did not change, one has p below 0.05 ------------------------ */
 static int by_p(const void *a, const void *b)
 {
     const tare__compared *left = *(tare__compared *const *)a, *right = *(tare__compared *const *)b;
@@ -235,7 +236,8 @@ static tare__verdict direction_of(const tare__compared *row)
 
 static void judge(tare__compared *row, const tare__comparison *made)
 {
-    bool comparable = strcmp(row->base->unit, row->head->unit) == 0 && !isnan(row->base->value) && !isnan(row->head->value);
+    bool comparable =
+        strcmp(row->base->unit, row->head->unit) == 0 && !isnan(row->base->value) && !isnan(row->head->value);
     if (comparable && row->base->exact && row->head->exact)
         row->verdict = row->base->value == row->head->value ? TARE__VERDICT_SAME : direction_of(row);
     else if (!isnan(row->p))
@@ -250,7 +252,7 @@ static void count_verdict(tare__comparison *made, tare__verdict verdict)
     made->unknown += verdict == TARE__VERDICT_UNKNOWN;
 }
 
-/* ---- order -------------------------------------------------------------------------------------------------- */
+/* ---- order ------------------------------------------------------------------------------------ */
 static double size_of(double value)
 {
     return isnan(value) ? -1 : fabs(value);
@@ -279,7 +281,7 @@ static int by_total(const void *a, const void *b)
     return strcmp(left->name, right->name);
 }
 
-/* ---- what to be careful about --------------------------------------------------------------------------------- */
+/* ---- what to be careful about ----------------------------------------------------------------- */
 typedef struct warner {
     tare__comparison *made;
     size_t room;
@@ -338,14 +340,17 @@ static void warn_of_waiting(warner *to, const tare__comparison *made)
     double ratios[2] = {NAN, NAN};
     static const char *const names[] = {"run.elapsed", "run.cpu"};
     for (int i = 0; i < 2; i++) {
-        const tare__figure *base = tare__figures_find(made->base, names[i]), *head = tare__figures_find(made->head, names[i]);
+        const tare__figure *base = tare__figures_find(made->base, names[i]),
+                           *head = tare__figures_find(made->head, names[i]);
         if (base && head && base->value > 0 && head->value > 0)
             ratios[i] = head->value / base->value;
     }
     double more = ratios[0] / ratios[1];
     if (more > WAITING || more < 1 / WAITING)
-        warn(to, "the time it took changed by far more than its CPU time: %s waited more, for a device, a lock, or a CPU of "
-                 "a busy machine",
+        warn(to,
+             "the time it took changed by far more than its CPU time: %s waited more, for a device, a lock, "
+             "or a CPU of "
+             "a busy machine",
              more > 1 ? "head" : "base");
 }
 
@@ -363,7 +368,7 @@ static int make_warnings(tare__comparison *made, bool chosen)
     return to.failed ? TARE_E_MEMORY : 0;
 }
 
-/* ---- all of it --------------------------------------------------------------------------------------------- */
+/* ---- all of it -------------------------------------------------------------------------------- */
 static int match(tare__comparison *made, const tare__compare_options *options)
 {
     const tare__figures *base = made->base, *head = made->head;
@@ -421,7 +426,8 @@ int tare__compare(const tare__figures *base, const tare__figures *head, const ta
         tare__arena_free(arena);
         return TARE_E_MEMORY;
     }
-    *made = (tare__comparison){.base = base, .head = head, .confidence = asked.confidence, .least = asked.least, .arena = arena};
+    *made = (tare__comparison){
+        .base = base, .head = head, .confidence = asked.confidence, .least = asked.least, .arena = arena};
     int status = fill(made, &asked);
     if (status)
         tare__comparison_free(made);

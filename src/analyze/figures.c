@@ -94,7 +94,8 @@ static int keep_samples(tare__figures *figures, tare__figure *row, const tare__f
 int tare__figures_add(tare__figures *figures, const tare__figure *figure)
 {
     uint32_t at = tare__intern_add(figures->index, figure->name, strlen(figure->name));
-    if (at == TARE__INTERN_NONE || !tare__array_fit(&figures->rows, &figures->room, figures->n + 1, sizeof(tare__figure)))
+    if (at == TARE__INTERN_NONE ||
+        !tare__array_fit(&figures->rows, &figures->room, figures->n + 1, sizeof(tare__figure)))
         return TARE_E_MEMORY;
     if (at < figures->n)
         return 0;

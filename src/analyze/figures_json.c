@@ -12,7 +12,7 @@
 #define NAME_MAX_BYTES ((size_t)4096)
 #define NOTES_MAX ((size_t)1000)
 
-/* ---- writing ------------------------------------------------------------------------------------------ */
+/* ---- writing ---------------------------------------------------------------------------------- */
 static void put_text(tare__json *json, const char *key, const char *text)
 {
     tare__json_key(json, key);
@@ -80,7 +80,7 @@ void tare__figures_write_json(tare__json *json, const tare__figures *figures)
     tare__json_end_object(json);
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------ */
+/* ---- reading ---------------------------------------------------------------------------------- */
 typedef struct source {
     const char *text;
     size_t length, at;
@@ -139,7 +139,8 @@ static int next_key(parser *parser)
 
 static bool key_is(const parser *parser, const char *word)
 {
-    return parser->key.length == strlen(word) && memcmp(parser->key.data ? parser->key.data : "", word, strlen(word)) == 0;
+    return parser->key.length == strlen(word) &&
+           memcmp(parser->key.data ? parser->key.data : "", word, strlen(word)) == 0;
 }
 
 static int skip(parser *parser, tare__json_token token)
@@ -182,7 +183,8 @@ static int take_count(parser *parser, uint64_t *into)
     if (token == TARE__JSON_BROKEN)
         return broken(parser);
     if (token != TARE__JSON_NULL &&
-        (token != TARE__JSON_NUMBER || !tare__json_scaled(parser->json.text, parser->json.length, 1, &value) || value < 0))
+        (token != TARE__JSON_NUMBER ||
+         !tare__json_scaled(parser->json.text, parser->json.length, 1, &value) || value < 0))
         return wrong(parser, "a whole number, not below zero, is due here");
     *into = (uint64_t)value;
     return 0;
@@ -389,8 +391,9 @@ static int take_document(parser *parser)
                           "`tare model --json`",
                           parser->name);
     if (parser->version > TARE__BASELINE_VERSION)
-        return tare__fail(parser->error, TARE_E_VERSION, "%.200s: a baseline of version %.0f; this Tare reads version %d",
-                          parser->name, parser->version, TARE__BASELINE_VERSION);
+        return tare__fail(parser->error, TARE_E_VERSION,
+                          "%.200s: a baseline of version %.0f; this Tare reads version %d", parser->name,
+                          parser->version, TARE__BASELINE_VERSION);
     if (parser->version != TARE__BASELINE_VERSION)
         return tare__fail(parser->error, TARE_E_INPUT, "%.200s: \"tare_baseline\" is not %d", parser->name,
                           TARE__BASELINE_VERSION);

@@ -57,7 +57,7 @@ static int add_traffic(tare__figures *into, const tare__usage_table *usage)
     return add_values(into, values, TARE__COUNT_OF(values));
 }
 
-/* ---- steps: how many, and what went through them ----------------------------------------------------- */
+/* ---- steps: how many, and what went through them ---------------------------------------------- */
 static int add_steps(tare__figures *into, const tare__step_row *row, const char *word)
 {
     tare__text name = {0};
@@ -84,7 +84,7 @@ static int add_steps(tare__figures *into, const tare__step_row *row, const char 
     return status;
 }
 
-/* ---- what was sampled --------------------------------------------------------------------------------- */
+/* ---- what was sampled ------------------------------------------------------------------------- */
 static const char *const words[] = {
     [TARE__SAMPLED_SPAN] = "span",       [TARE__SAMPLED_STEP] = "step",       [TARE__SAMPLED_EPOCH] = "epoch",
     [TARE__SAMPLED_OPERATOR] = "operator", [TARE__SAMPLED_LAYER] = "layer",   [TARE__SAMPLED_KERNEL] = "kernel",
@@ -132,14 +132,21 @@ static int add_aggregate(tare__figures *into, const tare__aggregate_row *row)
     return status;
 }
 
-/* ---- metrics ------------------------------------------------------------------------------------------ */
+/* ---- metrics ---------------------------------------------------------------------------------- */
 static const char *unit_word(tare__metric_unit unit)
 {
-    static const char *const units[] = {
-        [TARE__SHOW_COUNT] = "",   [TARE__SHOW_BYTES] = "bytes", [TARE__SHOW_SHARE] = "share", [TARE__SHOW_CORES] = "cores",
-        [TARE__SHOW_SECONDS] = "s", [TARE__SHOW_CELSIUS] = "°C", [TARE__SHOW_WATTS] = "W",     [TARE__SHOW_JOULES] = "J",
-        [TARE__SHOW_HERTZ] = "Hz", [TARE__SHOW_BITS] = "bits",   [TARE__SHOW_BYTES_PER_S] = "bytes/s",
-        [TARE__SHOW_PER_S] = "1/s"};
+    static const char *const units[] = {[TARE__SHOW_COUNT] = "",
+                                        [TARE__SHOW_BYTES] = "bytes",
+                                        [TARE__SHOW_SHARE] = "share",
+                                        [TARE__SHOW_CORES] = "cores",
+                                        [TARE__SHOW_SECONDS] = "s",
+                                        [TARE__SHOW_CELSIUS] = "°C",
+                                        [TARE__SHOW_WATTS] = "W",
+                                        [TARE__SHOW_JOULES] = "J",
+                                        [TARE__SHOW_HERTZ] = "Hz",
+                                        [TARE__SHOW_BITS] = "bits",
+                                        [TARE__SHOW_BYTES_PER_S] = "bytes/s",
+                                        [TARE__SHOW_PER_S] = "1/s"};
     return (size_t)unit < TARE__COUNT_OF(units) ? units[unit] : "";
 }
 
@@ -178,7 +185,7 @@ static int add_metric(tare__figures *into, const tare__metric_row *row)
     return status;
 }
 
-/* ---- all of it ----------------------------------------------------------------------------------------- */
+/* ---- all of it -------------------------------------------------------------------------------- */
 static int describe(tare__figures *into, const tare__run_table *run)
 {
     into->command = tare__figures_text(into, run->command);
@@ -189,7 +196,8 @@ static int describe(tare__figures *into, const tare__run_table *run)
     if ((run->command && !into->command) || (run->host && !into->host) || (run->cpu_model && !into->cpu_model) ||
         (run->revision && !into->revision))
         return TARE_E_MEMORY;
-    int status = tare__figures_set_machine(into, run->host, run->cpu_model, run->cpus, run->memory_bytes, run->kernel);
+    int status =
+        tare__figures_set_machine(into, run->host, run->cpu_model, run->cpus, run->memory_bytes, run->kernel);
     for (size_t i = 0; i < run->n_notes && !status; i++)
         status = tare__figures_note(into, run->notes[i]);
     return status;

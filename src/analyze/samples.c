@@ -1,5 +1,5 @@
-/* samples: single durations of what ran, in order and in bounded memory, so that two runs can be compared: one a call,
- * or one a step of what runs inside of steps. Made only when asked for. Owned by the thread that analyzes.
+/* samples: single durations of what ran, in order and in bounded memory, so that two runs can be compared: one a
+ * call, or one a step of what runs inside of steps. Made only when asked for. Owned by the thread that analyzes.
  * Must not know what is made of them. */
 #include <stdlib.h>
 #include <string.h>
@@ -82,7 +82,7 @@ void tare__analyze_free_samples(work *work)
     free(all);
 }
 
-/* ---- one subject's values -------------------------------------------------------------------------- */
+/* ---- one subject's values --------------------------------------------------------------------- */
 /* Neighbours become one; of an odd number the last begins the next sample. */
 static void halve(subject *subject)
 {
@@ -128,7 +128,7 @@ static int add_value(struct samples *all, subject *subject, double value)
     return push(all, subject, value);
 }
 
-/* ---- which subject --------------------------------------------------------------------------------- */
+/* ---- which subject ---------------------------------------------------------------------------- */
 static uint32_t make_subject(struct samples *all, tare__sampled of, uint32_t key, bool per_step)
 {
     if (!tare__array_fit(&all->rows, &all->room, all->n + 1, sizeof *all->rows))
@@ -188,7 +188,7 @@ static uint32_t *place_of(struct samples *all, const node *node)
     return &all->of_node[node->id];
 }
 
-/* ---- steps that are open --------------------------------------------------------------------------- */
+/* ---- steps that are open ---------------------------------------------------------------------- */
 static bool grow_tally(struct tally *tally)
 {
     uint32_t slots = tally->slots ? (tally->mask + 1) * 2 : 64;
@@ -240,7 +240,7 @@ static int take_tally(work *work, stream *stream, how_ended how)
     return status;
 }
 
-/* ---- while reading --------------------------------------------------------------------------------- */
+/* ---- while reading ---------------------------------------------------------------------------- */
 static int add_call(work *work, stream *stream, uint32_t at, uint64_t ticks)
 {
     subject *subject = &work->samples->rows[at];
@@ -306,7 +306,7 @@ int tare__analyze_sample_value(work *work, uint32_t name, double value)
     return add_value(work->samples, &work->samples->rows[at], value);
 }
 
-/* ---- table ----------------------------------------------------------------------------------------- */
+/* ---- table ------------------------------------------------------------------------------------ */
 static const char *path_of(const work *work, uint32_t id, tare__arena *arena)
 {
     const char *names[DEPTH_MAX + 2];
@@ -340,7 +340,8 @@ static const char *name_of(const work *work, const subject *subject, tare__arena
     tare__text name = {0};
     tare__text_string(&name, text);
     uint32_t key[3] = {(uint32_t)subject->of, subject->key, true};
-    if (!subject->per_step && tare__intern_find(work->samples->by_key, (const char *)key, sizeof key) != TARE__INTERN_NONE)
+    if (!subject->per_step &&
+        tare__intern_find(work->samples->by_key, (const char *)key, sizeof key) != TARE__INTERN_NONE)
         tare__text_string(&name, " (outside of steps)");
     const char *copy = name.failed ? NULL : tare__arena_copy(arena, name.data ? name.data : "", name.length);
     tare__text_free(&name);
@@ -371,7 +372,8 @@ static int fill_row(const work *work, const subject *subject, tare__arena *arena
 static int by_total(const void *a, const void *b)
 {
     const tare__sample_row *left = a, *right = b;
-    double of_left = isnan(left->total_ns) ? -1 : left->total_ns, of_right = isnan(right->total_ns) ? -1 : right->total_ns;
+    double of_left = isnan(left->total_ns) ? -1 : left->total_ns,
+           of_right = isnan(right->total_ns) ? -1 : right->total_ns;
     if (of_left != of_right)
         return of_left < of_right ? 1 : -1;
     int order = (int)left->of - (int)right->of;

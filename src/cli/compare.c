@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "inputs.h"
+#include "load.h"
 #include "tare.h"
 #include "views.h"
 
@@ -38,16 +39,20 @@ enum {
 };
 
 static const tare__cli_option compare_options[] = {
-    {"base", 0, "FILE...", "runs before the change, one or more; a folder stands for all runs in it", COMPARE_BASE},
+    {"base", 0, "FILE...", "runs before the change, one or more; a folder stands for all runs in it",
+     COMPARE_BASE},
     {"head", 0, "FILE...", "runs after it", COMPARE_HEAD},
-    {"ab", 0, NULL, "BASE and HEAD are commands: run both in turn, as a shell would, until the answer is clear",
-     COMPARE_AB},
+    {"ab", 0, NULL,
+     "BASE and HEAD are commands: run both in turn, as a shell would, until the answer is clear", COMPARE_AB},
     {"bare", 0, NULL, "with --ab: do not record, measure time, CPU time and peak memory only", COMPARE_BARE},
-    {"rounds", 0, "N", "with --ab: at most so many rounds, each of one run of either command (40)", COMPARE_ROUNDS},
-    {"seconds", 0, "TIME", "with --ab: begin no round after this time (without it, there is no limit)", COMPARE_SECONDS},
+    {"rounds", 0, "N", "with --ab: at most so many rounds, each of one run of either command (40)",
+     COMPARE_ROUNDS},
+    {"seconds", 0, "TIME", "with --ab: begin no round after this time (without it, there is no limit)",
+     COMPARE_SECONDS},
     {"warmup", 0, "N", "with --ab: rounds that do not count, before the first one (1)", COMPARE_WARMUP},
     {"keep", 0, "DIR", "with --ab: keep the traces of all runs in this folder", COMPARE_KEEP},
-    {"show-output", 0, NULL, "with --ab: let the commands write to the terminal, to standard error", COMPARE_OUTPUT_OF},
+    {"show-output", 0, NULL, "with --ab: let the commands write to the terminal, to standard error",
+     COMPARE_OUTPUT_OF},
     {"least", 0, "PERCENT", "smaller changes are none: 5% with one run a side, else 1%", COMPARE_LEAST},
     {"json", 0, NULL, "the comparison as JSON, for machines", COMPARE_JSON},
     {"html", 0, NULL, "a page with both sides and their intervals", COMPARE_HTML},
@@ -76,15 +81,15 @@ typedef struct compare_settings {
     double least;
 } compare_settings;
 
-/* ---- settings ----------------------------------------------------------------------------------------------- */
+/* ---- settings --------------------------------------------------------------------------------- */
 static int take_count(const char *what, const char *argument, uint64_t least, uint64_t most, uint64_t *into,
                       tare__error *error)
 {
     char *end;
     unsigned long long value = strtoull(argument, &end, 10);
     if (argument[0] < '0' || argument[0] > '9' || *end || value < least || value > most)
-        return tare__fail(error, TARE_E_USAGE, "--%s: '%.64s' is not a whole number from %llu to %llu", what, argument,
-                          (unsigned long long)least, (unsigned long long)most);
+        return tare__fail(error, TARE_E_USAGE, "--%s: '%.64s' is not a whole number from %llu to %llu", what,
+                          argument, (unsigned long long)least, (unsigned long long)most);
     *into = value;
     return 0;
 }
@@ -157,7 +162,7 @@ static int take_compare_option(void *context, int key, const char *argument, tar
     }
 }
 
-/* ---- options that take several words --------------------------------------------------------------------------- */
+/* ---- options that take several words ---------------------------------------------------------- */
 /* --base A B --head C D: these words are taken out; the table reads the rest. `all` is a copy of argv. */
 static int take_lists(int *argc, char **argv, char **all, compare_settings *settings, tare__error *error)
 {
@@ -217,7 +222,8 @@ static int check_words(compare_settings *settings, const tare__cli_words *words,
     if (!listed && count < 2)
         return tare__fail(error, TARE_E_USAGE, "which two? tare compare BASE.tare HEAD.tare");
     if (!listed && count > 2)
-        return tare__fail(error, TARE_E_USAGE, "two at a time; of more, say which is which: --base FILE... --head FILE...");
+        return tare__fail(error, TARE_E_USAGE,
+                          "two at a time; of more, say which is which: --base FILE... --head FILE...");
     for (int i = 0; i < 2 && !listed; i++) {
         settings->pair[i] = word_at(words, i);
         settings->sides[i] = (names){&settings->pair[i], 1};
@@ -225,14 +231,7 @@ static int check_words(compare_settings *settings, const tare__cli_words *words,
     return 0;
 }
 
-/* ---- showing ---------------------------------------------------------------------------------------------------- */
-static int exit_status_of(int status)
-{
-    if (status == TARE_E_USAGE)
-        return TARE__EXIT_USAGE;
-    return status == TARE_E_MEMORY || status == TARE_E_SYSTEM ? TARE__EXIT_FAILED : TARE__EXIT_INPUT;
-}
-
+/* ---- showing ---------------------------------------------------------------------------------- */
 static int write_comparison(const compare_settings *settings, const tare__emit_comparison *input, tare__error *error)
 {
     tare__cli_output output;
@@ -281,7 +280,7 @@ static int compare_files(const compare_settings *settings, tare__error *error)
         status = tare__cli_load_side(settings->sides[i].rows, settings->sides[i].n, &sides[i], error);
     }
     tare__emit_comparison input = {.base_name = labels[0], .head_name = labels[1]};
-    int exit_status = status ? exit_status_of(status) : show(settings, sides[0], sides[1], &input, error);
+    int exit_status = status ? tare__cli_load_exit(status) : show(settings, sides[0], sides[1], &input, error);
     tare__figures_free(sides[0]);
     tare__figures_free(sides[1]);
     return exit_status;
@@ -314,7 +313,8 @@ static int compare_main(int argc, char **argv)
     tare__cli_words words = {0};
     compare_settings settings = {.least = NAN, .ab = {.rounds = ROUNDS_DEFAULT, .warmup = 1, .seed = 1}};
     char **all = malloc(((size_t)argc + 1) * sizeof(char *));
-    int status = all ? take_lists(&argc, argv, all, &settings, &error) : tare__fail(&error, TARE_E_MEMORY, "out of memory");
+    int status = all ? take_lists(&argc, argv, all, &settings, &error)
+                     : tare__fail(&error, TARE_E_MEMORY, "out of memory");
     if (!status)
         status = tare__cli_read(&tare__cli_compare, argc, argv, &settings, &words, &error);
     if (!status && !words.help)

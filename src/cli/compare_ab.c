@@ -17,7 +17,7 @@
 
 #include "compare.h"
 #include "compare_launch.h"
-#include "inputs.h"
+#include "load.h"
 #include "stat/stat.h"
 #include "tare.h"
 
@@ -47,7 +47,7 @@ static double now_s(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* ---- one run -------------------------------------------------------------------------------------------------- */
+/* ---- one run ---------------------------------------------------------------------------------- */
 static void last_words(const rounds *all, char *out, size_t room)
 {
     char end[LOG_SHOWN];
@@ -75,7 +75,8 @@ static int check_status(const rounds *all, int side, size_t round, const tare__a
     if (status < 0)
         return tare__fail(error, TARE_E_INPUT, "`%.150s` was ended by signal %d in round %zu%.200s", command,
                           WTERMSIG(ran->status), round, words);
-    return tare__fail(error, TARE_E_INPUT, "`%.150s` ended with status %d in round %zu%.200s", command, status, round, words);
+    return tare__fail(error, TARE_E_INPUT, "`%.150s` ended with status %d in round %zu%.200s", command,
+                      status, round, words);
 }
 
 static void trace_path(const rounds *all, int side, size_t round, char out[PATH_MAX + 32])
@@ -92,7 +93,9 @@ static int bare_figures(const rounds *all, int side, const tare__ab_ran *ran, ta
     const struct {
         const char *name, *unit;
         double value;
-    } values[] = {{DECIDES, "ns", ran->elapsed_ns}, {"run.cpu", "ns", ran->cpu_ns}, {"run.peak_rss", "bytes", ran->peak_bytes}};
+    } values[] = {{DECIDES, "ns", ran->elapsed_ns},
+                  {"run.cpu", "ns", ran->cpu_ns},
+                  {"run.peak_rss", "bytes", ran->peak_bytes}};
     int status = 0;
     for (size_t i = 0; i < TARE__COUNT_OF(values) && !status; i++) {
         tare__figure figure = {.name = values[i].name, .unit = values[i].unit, .better = TARE__LOWER,
@@ -123,8 +126,12 @@ static int run_once(rounds *all, int side, size_t round, tare__figures **figures
 {
     char trace[PATH_MAX + 32];
     char *const bare[] = {(char *)"/bin/sh", (char *)"-c", (char *)all->options->commands[side], NULL};
-    char *const recorded[] = {all->self, (char *)"run", (char *)"-q", (char *)"-o", trace, (char *)"--",
-                              (char *)"/bin/sh", (char *)"-c", (char *)all->options->commands[side], NULL};
+    char *const recorded[] = {all->self,    (char *)"run",
+                              (char *)"-q", (char *)"--no-history",
+                              (char *)"-o", trace,
+                              (char *)"--", (char *)"/bin/sh",
+                              (char *)"-c", (char *)all->options->commands[side],
+                              NULL};
     tare__ab_ran ran = {0};
     trace_path(all, side, round, trace);
     if (all->log >= 0 && ftruncate(all->log, 0) == 0)
@@ -133,13 +140,14 @@ static int run_once(rounds *all, int side, size_t round, tare__figures **figures
     if (!status && !tare__ab_interrupted())
         status = check_status(all, side, round, &ran, error);
     if (!status && !tare__ab_interrupted())
-        status = all->options->bare ? bare_figures(all, side, &ran, figures) : recorded_figures(trace, figures, error);
+        status = all->options->bare ? bare_figures(all, side, &ran, figures)
+                                    : recorded_figures(trace, figures, error);
     if (!all->options->bare && (all->own_folder || round == 0))
         unlink(trace);
     return status;
 }
 
-/* ---- rounds ---------------------------------------------------------------------------------------------------- */
+/* ---- rounds ----------------------------------------------------------------------------------- */
 static void forget_round(tare__figures *pair[2])
 {
     tare__figures_free(pair[0]);
@@ -151,7 +159,8 @@ static int keep_round(rounds *all, tare__figures *pair[2], tare__error *error)
     for (int side = 0; side < 2; side++) {
         const tare__figure *decides = tare__figures_find(pair[side], DECIDES);
         if (!decides)
-            return tare__fail(error, TARE_E_INPUT, "`%.150s`: how long it took is not known", all->options->commands[side]);
+            return tare__fail(error, TARE_E_INPUT, "`%.150s`: how long it took is not known",
+                              all->options->commands[side]);
         all->values[side][all->n] = decides->value;
         all->runs[side][all->n] = pair[side];
     }
@@ -173,7 +182,7 @@ static int make_round(rounds *all, size_t round, bool counts, tare__error *error
     return status;
 }
 
-/* ---- when to stop ------------------------------------------------------------------------------------------------ */
+/* ---- when to stop ----------------------------------------------------------------------------- */
 static void look(rounds *all, tare__cli_ab_result *result)
 {
     tare__emit_ab *ab = &result->ab;
@@ -200,18 +209,20 @@ static void answer(const rounds *all, tare__cli_ab_result *result)
     tare__compared_interval(interval, ab->low, ab->high);
     ab->answer = result->answer;
     if (ab->clear && ab->low > -limit && ab->high < limit)
-        snprintf(result->answer, sizeof result->answer, "Clear after %zu %s: no difference of %s or more in %s (%s %%).",
-                 ab->rounds, after, tare__unit_percent(least, limit), ab->figure, interval);
+        snprintf(result->answer, sizeof result->answer,
+                 "Clear after %zu %s: no difference of %s or more in %s (%s %%).", ab->rounds, after,
+                 tare__unit_percent(least, limit), ab->figure, interval);
     else if (ab->clear)
-        snprintf(result->answer, sizeof result->answer, "Clear after %zu %s: the second command is %s, %s %s (%s %%).",
-                 ab->rounds, after, ab->change > 0 ? "slower" : "faster", ab->figure, change, interval);
+        snprintf(result->answer, sizeof result->answer,
+                 "Clear after %zu %s: the second command is %s, %s %s (%s %%).", ab->rounds, after,
+                 ab->change > 0 ? "slower" : "faster", ab->figure, change, interval);
     else if (*interval)
-        snprintf(result->answer, sizeof result->answer, "Not clear after %zu %s%s: %s changes by %s (%s %%).", ab->rounds,
-                 after, why, ab->figure, change, interval);
+        snprintf(result->answer, sizeof result->answer, "Not clear after %zu %s%s: %s changes by %s (%s %%).",
+                 ab->rounds, after, why, ab->figure, change, interval);
     else
         snprintf(result->answer, sizeof result->answer,
-                 "Not clear after %zu %s%s: %s changes by %s, and with fewer than %u rounds nothing is sure.", ab->rounds,
-                 after, why, ab->figure, change, TARE__SEQUENTIAL_MIN);
+                 "Not clear after %zu %s%s: %s changes by %s, and with fewer than %u rounds nothing is sure.",
+                 ab->rounds, after, why, ab->figure, change, TARE__SEQUENTIAL_MIN);
 }
 
 static bool is_over(const rounds *all, const tare__cli_ab_result *result)
@@ -228,10 +239,11 @@ static void tell(const rounds *all, const tare__cli_ab_result *result)
         return;
     tare__cli_say(TARE__COMPARE_ME, "round %zu of at most %llu: %s, %s; %s so far", all->n,
                   (unsigned long long)all->options->rounds, tare__unit_time(base, all->values[0][all->n - 1]),
-                  tare__unit_time(head, all->values[1][all->n - 1]), tare__compared_change(change, result->ab.change));
+                  tare__unit_time(head, all->values[1][all->n - 1]),
+                  tare__compared_change(change, result->ab.change));
 }
 
-/* ---- all of it ---------------------------------------------------------------------------------------------------- */
+/* ---- all of it -------------------------------------------------------------------------------- */
 static int make_folder(rounds *all, tare__error *error)
 {
     const char *keep = all->options->keep, *place = getenv("TMPDIR");
@@ -326,8 +338,12 @@ static int make_rounds(rounds *all, tare__cli_ab_result *result, tare__error *er
 int tare__cli_ab(const tare__cli_ab_options *options, tare__cli_ab_result *result, tare__error *error)
 {
     rounds all = {.options = options, .log = -1, .least_p = 1};
-    *result = (tare__cli_ab_result){.ab = {.commands = {options->commands[0], options->commands[1]}, .figure = DECIDES,
-                                           .wanted = (size_t)options->rounds, .change = NAN, .low = NAN, .high = NAN,
+    *result = (tare__cli_ab_result){.ab = {.commands = {options->commands[0], options->commands[1]},
+                                           .figure = DECIDES,
+                                           .wanted = (size_t)options->rounds,
+                                           .change = NAN,
+                                           .low = NAN,
+                                           .high = NAN,
                                            .p = NAN}};
     tare__ab_watch();
     int status = start(&all, error);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "escape.h"
 #include "flush.h"
 #include "plain.h"
 
@@ -27,11 +28,11 @@ static void put(page *to, const char *markup)
 static void put_cell(page *to, const char *text)
 {
     put(to, "<td>");
-    tare__plain_text(&to->text, text);
+    tare__escape_xml(&to->text, text);
     put(to, "</td>");
 }
 
-/* ---- the head ----------------------------------------------------------------------------------------------- */
+/* ---- the head --------------------------------------------------------------------------------- */
 static void put_side(page *to, const char *title, const tare__figures *figures, const char *name)
 {
     tare__text words = {0};
@@ -40,7 +41,7 @@ static void put_side(page *to, const char *title, const tare__figures *figures, 
     put(to, title);
     put(to, "</h3><p>");
     if (!words.failed)
-        tare__plain_text(&to->text, words.data);
+        tare__escape_xml(&to->text, words.data);
     put(to, "</p></div>\n");
     to->text.failed |= words.failed;
     tare__text_free(&words);
@@ -62,14 +63,14 @@ static void put_head(page *to)
         put(to, "<ul class=\"care\">\n");
     for (size_t i = 0; i < from->n_warnings; i++) {
         put(to, "<li>");
-        tare__plain_text(&to->text, from->warnings[i]);
+        tare__escape_xml(&to->text, from->warnings[i]);
         put(to, "</li>\n");
     }
     if (from->n_warnings)
         put(to, "</ul>\n");
 }
 
-/* ---- intervals ------------------------------------------------------------------------------------------------ */
+/* ---- intervals -------------------------------------------------------------------------------- */
 /* Logarithms of ratios: twice as long and half as long are as far from the middle. */
 static double place_of(double change, double end)
 {
@@ -92,9 +93,9 @@ static void put_range(page *to, const tare__compared *row, double end)
     put(to, "<td>");
     if (!isnan(row->change)) {
         put(to, "<svg class=\"range\" viewBox=\"0 0 220 18\" role=\"img\" aria-label=\"");
-        tare__plain_text(&to->text, tare__compared_change(change, row->change));
-        tare__plain_text(&to->text, " ");
-        tare__plain_text(&to->text, tare__compared_interval(interval, row->low, row->high));
+        tare__escape_xml(&to->text, tare__compared_change(change, row->change));
+        tare__escape_xml(&to->text, " ");
+        tare__escape_xml(&to->text, tare__compared_interval(interval, row->low, row->high));
         put(to, "\"><line class=\"zero\" x1=\"110\" x2=\"110\" y1=\"0\" y2=\"18\"/>");
         if (!isnan(row->low) && !isnan(row->high)) {
             put(to, "<line class=\"whisker\" y1=\"9\" y2=\"9\"");
@@ -123,16 +124,16 @@ static double scale_of(const tare__compared *rows, size_t n)
     return end;
 }
 
-/* ---- tables ----------------------------------------------------------------------------------------------------- */
+/* ---- tables ----------------------------------------------------------------------------------- */
 static const char *const titles[] = {"The whole", "Spans", "Layers", "Operators", "Kernels", "Counters", "Sampled"};
 
 static void put_name(page *to, const char *name, const char *unit)
 {
     put(to, "<td class=\"name\">");
-    tare__plain_text(&to->text, name);
+    tare__escape_xml(&to->text, name);
     if (*unit && to->text.data) {
         put(to, " <span class=\"muted\">");
-        tare__plain_text(&to->text, unit);
+        tare__escape_xml(&to->text, unit);
         put(to, "</span>");
     }
     put(to, "</td>");
@@ -143,7 +144,7 @@ static void put_verdict(page *to, const tare__compared *row)
     put(to, "<td class=\"verdict\"");
     if (row->why) {
         put(to, " title=\"");
-        tare__plain_text(&to->text, row->why);
+        tare__escape_xml(&to->text, row->why);
         put(to, "\"");
     }
     put(to, ">");
@@ -187,7 +188,9 @@ static void put_section(page *to, const tare__compared *rows, size_t n)
         put_row(to, &rows[i], end);
     put(to, "</tbody></table></div>\n");
     if (shown < n)
-        tare__text_format(&to->text, "<p class=\"muted\">%zu more rows, with smaller costs, are not on this page.</p>\n", n - shown);
+        tare__text_format(&to->text,
+                          "<p class=\"muted\">%zu more rows, with smaller costs, are not on this page.</p>\n",
+                          n - shown);
     put(to, "</section>\n");
 }
 
@@ -197,8 +200,10 @@ static void put_only(page *to, const char *title, const tare__figure *const *row
     size_t shown = n < ROWS_MAX ? n : ROWS_MAX;
     if (!n)
         return;
-    tare__text_format(&to->text, "<section><h2>%s</h2>\n<div class=\"sheet\"><table class=\"plain\"><thead><tr>"
-                                 "<th class=\"name\">Figure</th><th>Value</th><th>Total</th></tr></thead>\n<tbody>\n", title);
+    tare__text_format(&to->text,
+                      "<section><h2>%s</h2>\n<div class=\"sheet\"><table class=\"plain\"><thead><tr>"
+                      "<th class=\"name\">Figure</th><th>Value</th><th>Total</th></tr></thead>\n<tbody>\n",
+                      title);
     for (size_t i = 0; i < shown; i++) {
         put(to, "<tr>");
         put_name(to, rows[i]->name, rows[i]->unit);

@@ -37,7 +37,7 @@ static bool is_difference(const tare__compared *row)
     return row->verdict != TARE__VERDICT_SAME && row->verdict != TARE__VERDICT_UNKNOWN;
 }
 
-/* ---- the head ------------------------------------------------------------------------------------------- */
+/* ---- the head --------------------------------------------------------------------------------- */
 static void put_labelled(tare__page *page, const char *label, const char *words, tare__page_style style)
 {
     tare__page_style_on(page, style);
@@ -79,7 +79,7 @@ static void put_head(tare__page *page, const tare__emit_comparison *input)
     tare__text_free(&answer);
 }
 
-/* ---- tables ----------------------------------------------------------------------------------------------- */
+/* ---- tables ----------------------------------------------------------------------------------- */
 static const char *title_of(tare__section section)
 {
     static const char *const titles[] = {"Whole", "Spans", "Layers", "Operators", "Kernels", "Counters", "Sampled"};
@@ -109,7 +109,8 @@ static void put_columns(tare__page *page, tare__section section)
 /* Time, bytes and shares say their unit with the value; others with the name, where it does not have it already. */
 static bool says_unit(const char *name, const char *unit)
 {
-    return !*unit || strstr(name, unit) || strcmp(unit, "ns") == 0 || strcmp(unit, "bytes") == 0 || strcmp(unit, "share") == 0;
+    return !*unit || strstr(name, unit) || strcmp(unit, "ns") == 0 || strcmp(unit, "bytes") == 0 ||
+           strcmp(unit, "share") == 0;
 }
 
 static void put_name(tare__page *page, const char *mark, const char *name, const char *unit)
@@ -181,7 +182,8 @@ static void put_quiet(tare__page *page, tare__section section, size_t n, bool kn
     tare__page_style_off(page);
     tare__page_style_on(page, TARE__PAGE_FAINT);
     tare__text_format(page->out, "  %s, among %s; --all shows them",
-                      known ? "no difference that this data can show" : "too few values to tell", tare__unit_count(count, (double)n));
+                      known ? "no difference that this data can show" : "too few values to tell",
+                      tare__unit_count(count, (double)n));
     tare__page_style_off(page);
     tare__page_line_end(page);
 }
@@ -254,7 +256,8 @@ int tare__emit_comparison_text(const tare__emit_comparison *input, const tare__e
     put_only(&page, "Only in head", (const tare__figure *const *)from->only_head, from->n_only_head);
     tare__page_line_end(&page);
     tare__page_style_on(&page, TARE__PAGE_FAINT);
-    tare__page_sentence(&page, 0, "! worse, + better, ~ changed, = no difference that this data can show, ? cannot be told");
+    tare__page_sentence(
+        &page, 0, "! worse, + better, ~ changed, = no difference that this data can show, ? cannot be told");
     tare__page_style_off(&page);
     tare__page_line_end(&page);
     int status = tare__emit_flush(&text, sink, error);

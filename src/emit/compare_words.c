@@ -85,7 +85,7 @@ void tare__compared_side(tare__text *out, const tare__figures *figures, const ch
         tare__text_format(out, ", %s", when);
 }
 
-/* ---- the answer ------------------------------------------------------------------------------------------- */
+/* ---- the answer ------------------------------------------------------------------------------- */
 /* The figure that says most: of the whole before any part. Time before all others: that is what people ask for. */
 static const tare__compared *main_row(const tare__comparison *from)
 {
@@ -132,7 +132,8 @@ void tare__compared_answer(tare__text *out, const tare__emit_comparison *input)
         return;
     }
     if (!changed) {
-        tare__text_string(out, told ? "No difference that this data can show" : "This data cannot show any difference");
+        tare__text_string(out, told ? "No difference that this data can show"
+                                    : "This data cannot show any difference");
         tare__text_format(out, told ? ", among %zu figures; changes below %s are taken as none."
                                     : ": there are too few values. %zu figures are shown as they are.",
                           told ? told : from->n, tare__unit_percent(least, from->least));

@@ -28,7 +28,7 @@ int tare__emit_comparison_json(const tare__emit_comparison *input, const tare__e
 int tare__emit_comparison_html(const tare__emit_comparison *input, const tare__emit_options *options,
                                const tare__emit_sink *sink, tare__error *error);
 
-/* ---- words that all of them use --------------------------------------------------------------------- */
+/* ---- words that all of them use --------------------------------------------------------------- */
 /* A value in its unit, for people: "31.0 ms", "2.41 GiB", "1.24M". */
 #define TARE__COMPARED_BYTES 64
 const char *tare__compared_value(char out[TARE__COMPARED_BYTES], const char *unit, double value);

@@ -1,37 +1,9 @@
-/* plain: head and foot of pages without a script, and how text gets into them.
+/* plain: head and foot of pages without a script.
  * Owned by the calling thread.
  * Must not know what is on the pages. */
 #include "plain.h"
 
-#include <string.h>
-
-static void put_character(tare__text *out, const char *bytes, size_t length)
-{
-    switch (*bytes) {
-    case '<': tare__text_string(out, "&lt;"); return;
-    case '>': tare__text_string(out, "&gt;"); return;
-    case '&': tare__text_string(out, "&amp;"); return;
-    case '"': tare__text_string(out, "&quot;"); return;
-    case '\'': tare__text_string(out, "&#39;"); return;
-    default: tare__text_append(out, bytes, length); return;
-    }
-}
-
-void tare__plain_text(tare__text *out, const char *text)
-{
-    size_t left = strlen(text);
-    while (left) {
-        uint32_t code = 0;
-        size_t length = tare__utf8_decode(text, left, &code);
-        if (length == 0 || (tare__utf8_control(code) && code != '\n'))
-            tare__text_string(out, "\xEF\xBF\xBD");
-        else
-            put_character(out, text, length);
-        length = length ? length : 1;
-        text += length;
-        left -= length;
-    }
-}
+#include "escape.h"
 
 void tare__plain_begin(tare__text *out, const char *title, const char *heading, const char *lead)
 {
@@ -42,16 +14,16 @@ void tare__plain_begin(tare__text *out, const char *title, const char *heading, 
                            "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
                            "<meta name=\"color-scheme\" content=\"light dark\">\n"
                            "<meta name=\"referrer\" content=\"no-referrer\">\n<title>");
-    tare__plain_text(out, title);
+    tare__escape_xml(out, title);
     tare__text_string(out, "</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>");
     tare__text_string(out, tare__plain_style);
     tare__text_string(out, "</style>\n</head>\n<body>\n<header class=\"wide\" id=\"top\">\n"
                            "<p class=\"mark\" aria-hidden=\"true\">tare</p>\n<h1>");
-    tare__plain_text(out, heading);
+    tare__escape_xml(out, heading);
     tare__text_string(out, "</h1>\n");
     if (lead) {
         tare__text_string(out, "<p class=\"answer\">");
-        tare__plain_text(out, lead);
+        tare__escape_xml(out, lead);
         tare__text_string(out, "</p>\n");
     }
     tare__text_string(out, "</header>\n<main class=\"wide\">\n");

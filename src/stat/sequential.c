@@ -5,7 +5,8 @@
 
 #include <stdlib.h>
 
-/* What a bet on each share alike has gained after n pairs, `above` of which were above: 2^n B(above + 1, n - above + 1). */
+/* What a bet on each share alike has gained after n pairs, `above` of which were above:
+ * 2^n B(above + 1, n - above + 1). */
 static double gain_of(double above, double n)
 {
     return exp(n * log(2) + lgamma(above + 1) + lgamma(n - above + 1) - lgamma(n + 2));

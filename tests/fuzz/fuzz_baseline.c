@@ -1,5 +1,5 @@
-/* fuzz_baseline: any bytes as a baseline or a model's report: what reads is written and must read back the same. Nothing
- * may crash, hang or leak.
+/* fuzz_baseline: any bytes as a baseline or a model's report: what reads is written and must read back the same.
+ * Nothing may crash, hang or leak.
  * One thread. Must not know what a right answer is. */
 #include <stddef.h>
 #include <stdint.h>
@@ -18,7 +18,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     tare__json json;
     tare__json_begin(&json, &text, bytes & 1);
     tare__figures_write_json(&json, figures);
-    if (text.failed || tare__figures_read_json(text.data, text.length, "fuzz", &again, &error) || again->n != figures->n)
+    if (text.failed || tare__figures_read_json(text.data, text.length, "fuzz", &again, &error) ||
+        again->n != figures->n)
         abort();
     tare__figures_free(again);
     tare__figures_free(figures);

@@ -73,7 +73,7 @@ static void done(tare__comparison *made, tare__figures *base, tare__figures *hea
     tare__figures_free(head);
 }
 
-/* ---- verdicts ------------------------------------------------------------------------------------------------- */
+/* ---- verdicts --------------------------------------------------------------------------------- */
 static void a_change_has_its_size_and_direction(void **state)
 {
     (void)state;
@@ -87,10 +87,12 @@ static void a_change_has_its_size_and_direction(void **state)
     add_noisy(base, "epoch", "run", 10, 70, 0.01, 0, &random);
     add_noisy(head, "epoch", "run", 10, 70, 0.01, 0, &random);
     tare__comparison *made = compare(base, head);
-    const tare__compared *slower = row_of(made, "run.elapsed"), *faster = row_of(made, "step"), *same = row_of(made, "epoch");
+    const tare__compared *slower = row_of(made, "run.elapsed"), *faster = row_of(made, "step"),
+                         *same = row_of(made, "epoch");
     assert_int_equal(slower->verdict, TARE__VERDICT_WORSE);
     assert_true(slower->change > 0.17 && slower->change < 0.23);
-    assert_true(slower->low > 0.15 && slower->low < slower->change && slower->high > slower->change && slower->high < 0.25);
+    assert_true(slower->low > 0.15 && slower->low < slower->change && slower->high > slower->change &&
+                slower->high < 0.25);
     assert_true(slower->p < 0.001 && slower->adjusted >= slower->p);
     assert_true(slower->effect == 1);
     assert_string_equal(tare__effect_word(slower->effect), "large");
@@ -148,8 +150,12 @@ static void exact_figures_need_no_test(void **state)
 {
     (void)state;
     tare__figures *base = list(1), *head = list(1);
-    add(base, (tare__figure){.name = "model.flops", .exact = true, .better = TARE__LOWER, .value = 4089184256, .total = NAN});
-    add(head, (tare__figure){.name = "model.flops", .exact = true, .better = TARE__LOWER, .value = 4089184257, .total = NAN});
+    add(base,
+        (tare__figure){
+            .name = "model.flops", .exact = true, .better = TARE__LOWER, .value = 4089184256, .total = NAN});
+    add(head,
+        (tare__figure){
+            .name = "model.flops", .exact = true, .better = TARE__LOWER, .value = 4089184257, .total = NAN});
     add(base, (tare__figure){.name = "model.parameters", .exact = true, .value = 5, .total = NAN});
     add(head, (tare__figure){.name = "model.parameters", .exact = true, .value = 5, .total = NAN});
     tare__comparison *made = compare(base, head);
@@ -167,7 +173,13 @@ static void values_below_zero_have_no_ratio(void **state)
         low[i] = -5 - 0.01 * i;
         high[i] = 5 + 0.01 * i;
     }
-    tare__figure figure = {.name = "counter:loss", .per = "value", .value = NAN, .total = NAN, .each = 1, .samples = low, .n_samples = 20};
+    tare__figure figure = {.name = "counter:loss",
+                           .per = "value",
+                           .value = NAN,
+                           .total = NAN,
+                           .each = 1,
+                           .samples = low,
+                           .n_samples = 20};
     add(base, figure);
     figure.samples = high;
     add(head, figure);
@@ -177,7 +189,7 @@ static void values_below_zero_have_no_ratio(void **state)
     done(made, base, head);
 }
 
-/* ---- order, what is only in one, warnings ----------------------------------------------------------------------- */
+/* ---- order, what is only in one, warnings ----------------------------------------------------- */
 static void parts_come_by_absolute_cost(void **state)
 {
     (void)state;
@@ -185,10 +197,17 @@ static void parts_come_by_absolute_cost(void **state)
     const struct {
         const char *name;
         double before, after;
-    } spans[] = {{"span:a", 100, 101}, {"span:b", 10, 90}, {"operator:mm", 1000, 10}, {"span:c", 900, 700}, {"run.elapsed", 5, 6}};
+    } spans[] = {{"span:a", 100, 101},
+                 {"span:b", 10, 90},
+                 {"operator:mm", 1000, 10},
+                 {"span:c", 900, 700},
+                 {"run.elapsed", 5, 6}};
     for (size_t i = 0; i < TARE__COUNT_OF(spans); i++) {
-        add(base, (tare__figure){.name = spans[i].name, .unit = "ns", .value = spans[i].before, .total = spans[i].before});
-        add(head, (tare__figure){.name = spans[i].name, .unit = "ns", .value = spans[i].after, .total = spans[i].after});
+        add(base,
+            (tare__figure){
+                .name = spans[i].name, .unit = "ns", .value = spans[i].before, .total = spans[i].before});
+        add(head, (tare__figure){
+                      .name = spans[i].name, .unit = "ns", .value = spans[i].after, .total = spans[i].after});
     }
     add(base, (tare__figure){.name = "span:gone small", .unit = "ns", .value = 1, .total = 1});
     add(base, (tare__figure){.name = "span:gone", .unit = "ns", .value = 1, .total = 100});
@@ -230,7 +249,7 @@ static void what_differs_besides_is_told(void **state)
     done(made, base, head);
 }
 
-/* ---- how often it is wrong ---------------------------------------------------------------------------------------- */
+/* ---- how often it is wrong -------------------------------------------------------------------- */
 #define FIGURES 40
 
 /* Runs of one thing: 40 spans and three figures of the whole. How many comparisons say that something changed. */
@@ -255,7 +274,8 @@ static int alarms(size_t runs, size_t samples, double slow, double change, int t
             }
         }
         tare__comparison *made = compare(sides[0], sides[1]);
-        bool said = whole ? row_of(made, "run.elapsed")->verdict == TARE__VERDICT_WORSE : made->worse + made->better > 0;
+        bool said = whole ? row_of(made, "run.elapsed")->verdict == TARE__VERDICT_WORSE
+                          : made->worse + made->better > 0;
         alarmed += said;
         done(made, sides[0], sides[1]);
     }

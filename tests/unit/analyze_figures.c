@@ -1,4 +1,5 @@
-/* Tests of src/analyze/figures*.c and samples.c: what a sample is of, how many are kept, and that a baseline reads back.
+/* Tests of src/analyze/figures*.c and samples.c: what a sample is of, how many are kept, that a baseline reads
+ * back.
  * One thread.
  * Must not know how figures are compared or shown. */
 #define _GNU_SOURCE
@@ -36,7 +37,7 @@ static const tare__figure *find(const tare__figures *figures, const char *name)
     return figure;
 }
 
-/* ---- what a sample is of ------------------------------------------------------------------------------ */
+/* ---- what a sample is of ---------------------------------------------------------------------- */
 /* A step of 2,000 ns has three calls of mm, 100 ns each and 20 ns more a step, two in a layer. */
 static uint64_t build_step(builder *b, uint64_t t, uint64_t i)
 {
@@ -156,7 +157,7 @@ static void complete_spans_go_by_name(void **state)
     builder_free(b);
 }
 
-/* ---- how many are kept --------------------------------------------------------------------------------- */
+/* ---- how many are kept ------------------------------------------------------------------------ */
 static builder *build_calls(uint64_t calls)
 {
     builder *b = build_single();
@@ -219,7 +220,7 @@ static void lists_keep_to_their_limit(void **state)
     tare__figures_free(figures);
 }
 
-/* ---- several runs --------------------------------------------------------------------------------------- */
+/* ---- several runs ----------------------------------------------------------------------------- */
 static void runs_become_samples(void **state)
 {
     (void)state;
@@ -264,7 +265,7 @@ static void machines_differ_by_what_they_are(void **state)
     tare__figures_free(c);
 }
 
-/* ---- the file --------------------------------------------------------------------------------------------- */
+/* ---- the file --------------------------------------------------------------------------------- */
 static void expect_same(const tare__figures *a, const tare__figures *b)
 {
     assert_int_equal(a->n, b->n);
@@ -333,12 +334,17 @@ static void bad_baselines_get_a_sentence(void **state)
         {"{\"tare_baseline\": 0.5, \"figures\": []}", "is not 1", TARE_E_INPUT},
         {"{\"tare_baseline\": 1, \"figures\": [7]}", "not an object", TARE_E_INPUT},
         {"{\"tare_baseline\": 1, \"figures\": [{\"value\": 1}]}", "no name", TARE_E_INPUT},
-        {"{\"tare_baseline\": 1, \"figures\": [{\"name\": \"a\", \"value\": \"b\"}]}", "a number is due", TARE_E_INPUT},
-        {"{\"tare_baseline\": 1, \"figures\": [{\"name\": \"a\", \"value\": 1e999}]}", "too large", TARE_E_INPUT},
+        {"{\"tare_baseline\": 1, \"figures\": [{\"name\": \"a\", \"value\": \"b\"}]}", "a number is due",
+         TARE_E_INPUT},
+        {"{\"tare_baseline\": 1, \"figures\": [{\"name\": \"a\", \"value\": 1e999}]}", "too large",
+         TARE_E_INPUT},
         {"{\"tare_baseline\": 1, \"figures\": [{\"name\": \"a\", \"n\": -1}]}", "whole number", TARE_E_INPUT},
-        {"{\"tare_baseline\": 1, \"figures\": [{\"name\": \"a\", \"better\": \"faster\"}]}", "lower, higher", TARE_E_INPUT},
-        {"{\"tare_baseline\": 1, \"figures\": [{\"name\": \"a\", \"samples\": [1, null]}]}", "not a number", TARE_E_INPUT},
-        {"{\"tare_baseline\": 1, \"figures\": [{\"name\": \"a\", \"each\": 3, \"samples\": [1]}]}", "power of two", TARE_E_INPUT},
+        {"{\"tare_baseline\": 1, \"figures\": [{\"name\": \"a\", \"better\": \"faster\"}]}", "lower, higher",
+         TARE_E_INPUT},
+        {"{\"tare_baseline\": 1, \"figures\": [{\"name\": \"a\", \"samples\": [1, null]}]}", "not a number",
+         TARE_E_INPUT},
+        {"{\"tare_baseline\": 1, \"figures\": [{\"name\": \"a\", \"each\": 3, \"samples\": [1]}]}",
+         "power of two", TARE_E_INPUT},
         {"{\"tare_baseline\": 1, \"figures\": [{\"name\": \"a\\u0000b\"}]}", "NUL", TARE_E_INPUT},
         {"{\"tare_baseline\": 1, \"figures\": {\"figures\": {}}}", "a list of figures", TARE_E_INPUT},
         {"{\"tare_baseline\": 1, \"figures\": [], \"figures\": []}", "a second time", TARE_E_INPUT},

@@ -1,5 +1,4 @@
-/* Tests of the ways a comparison is shown: golden text, width, JSON that reads back, a page in which nothing can get out
- * of its place; failing sinks and memory. One thread.
+/* Tests of the ways a comparison is shown: golden text, width, JSON, a page in which nothing can get out of its place; failing sinks and memory. One thread.
  * Must not know how figures are compared. */
 #define _POSIX_C_SOURCE 200809L
 #include <setjmp.h>
@@ -18,7 +17,8 @@ static tare__figures *base, *head;
 static tare__comparison *comparison;
 static tare__emit_comparison input = {.base_name = "before.tare", .head_name = "after.tare"};
 
-static void add(tare__figures *to, const char *name, const char *unit, tare__better better, double value, double total)
+static void add(tare__figures *to, const char *name, const char *unit, tare__better better, double value,
+                double total)
 {
     tare__figure figure = {.name = name, .unit = unit, .better = better, .value = value, .total = total, .n = 7};
     assert_int_equal(tare__figures_add(to, &figure), 0);
@@ -29,8 +29,16 @@ static void add_samples(tare__figures *to, const char *name, double value, doubl
     double samples[12];
     for (int i = 0; i < 12; i++)
         samples[i] = value * (1 + 0.001 * (i % 5) + 0.0001 * i);
-    tare__figure figure = {.name = name, .unit = "ns", .per = "call", .better = TARE__LOWER, .value = NAN, .total = total,
-                           .n = 12, .each = 1, .samples = samples, .n_samples = 12};
+    tare__figure figure = {.name = name,
+                           .unit = "ns",
+                           .per = "call",
+                           .better = TARE__LOWER,
+                           .value = NAN,
+                           .total = total,
+                           .n = 12,
+                           .each = 1,
+                           .samples = samples,
+                           .n_samples = 12};
     assert_int_equal(tare__figures_add(to, &figure), 0);
 }
 
@@ -59,7 +67,8 @@ static int make(void **state)
     head = tare__figures_new("run");
     fill(base, 1);
     fill(head, 1.12);
-    assert_int_equal(tare__figures_note(head, "the file is unfinished: its recording still went on or was killed"), 0);
+    assert_int_equal(
+        tare__figures_note(head, "the file is unfinished: its recording still went on or was killed"), 0);
     return tare__compare(base, head, NULL, &comparison);
 }
 
@@ -72,8 +81,8 @@ static int unmake(void **state)
     return 0;
 }
 
-typedef int emitter(const tare__emit_comparison *input, const tare__emit_options *options, const tare__emit_sink *sink,
-                    tare__error *error);
+typedef int emitter(const tare__emit_comparison *input, const tare__emit_options *options,
+                    const tare__emit_sink *sink, tare__error *error);
 
 static tare__text render(emitter *emit, tare__emit_options options)
 {
@@ -113,8 +122,16 @@ static void text_is_as_it_was(void **state)
 static void commands_in_turn_have_their_answer(void **state)
 {
     (void)state;
-    tare__emit_ab ab = {.commands = {"a", "b"}, .figure = "run.elapsed", .rounds = 9, .wanted = 40, .change = 0.12, .low = 0.1,
-                        .high = 0.14, .p = 0.02, .clear = true, .answer = "Clear after 9 rounds."};
+    tare__emit_ab ab = {.commands = {"a", "b"},
+                        .figure = "run.elapsed",
+                        .rounds = 9,
+                        .wanted = 40,
+                        .change = 0.12,
+                        .low = 0.1,
+                        .high = 0.14,
+                        .p = 0.02,
+                        .clear = true,
+                        .answer = "Clear after 9 rounds."};
     input.ab = &ab;
     tare__text text = render(tare__emit_comparison_text, (tare__emit_options){0});
     tare__text json = render(tare__emit_comparison_json, (tare__emit_options){0});
@@ -165,7 +182,8 @@ static void nothing_in_common_is_said(void **state)
     tare__figures_free(empty);
 }
 
-static emitter *const emitters[] = {tare__emit_comparison_text, tare__emit_comparison_json, tare__emit_comparison_html};
+static emitter *const emitters[] = {tare__emit_comparison_text, tare__emit_comparison_json,
+                                    tare__emit_comparison_html};
 
 static void refused_writes_and_failing_memory_end_it(void **state)
 {

@@ -1,5 +1,5 @@
-/* Tests of src/stat/sequential.c: worked by hand, and by simulation: looked at after every pair, it is wrong as seldom
- * as it says, and a real difference is found.
+/* Tests of src/stat/sequential.c: worked by hand, and by simulation: looked at after every pair, it is wrong as
+ * seldom as it says, and a real difference is found.
  * One thread.
  * Must not know what is measured. */
 #include <setjmp.h>
@@ -21,7 +21,8 @@ static void a_few_pairs_are_never_sure(void **state)
         base[i] = 100;
         head[i] = 110 + i;
     }
-    tare__sequential seven = tare__sequential_ratio(base, head, 7, 0.95), eight = tare__sequential_ratio(base, head, 8, 0.95);
+    tare__sequential seven = tare__sequential_ratio(base, head, 7, 0.95),
+                     eight = tare__sequential_ratio(base, head, 8, 0.95);
     assert_true(isnan(seven.ratio.low) && seven.p > 0.05);
     assert_true(fabs(seven.p - 8.0 / 128) < 1e-12); /* 2^7 / 8 to one */
     assert_true(fabs(eight.p - 9.0 / 256) < 1e-12);
