@@ -17,6 +17,7 @@
 #define VALUES_FEW   4u   /* with fewer a side no p can be below 0.05 */
 #define BLOCKS       20u  /* of one run: neighbours are alike, so that medians of blocks are tested */
 #define WAITING      1.15
+#define TAILS        1.10
 #define EFFECT_LEAST 0.33 /* of figures without a ratio: from "medium" on */
 
 /* ---- words ------------------------------------------------------------------------------------ */
@@ -120,6 +121,11 @@ static void find_ratio(const scratch *values, tare__compared *row, const tare__c
 
 static void test_samples(scratch *values, tare__compared *row, const tare__compare_options *options)
 {
+    double sorted[TARE__FIGURE_SAMPLES_MAX];
+    memcpy(sorted, values->base, row->n_base * sizeof *sorted);
+    row->base_value = median_of(sorted, row->n_base);
+    memcpy(sorted, values->head, row->n_head * sizeof *sorted);
+    row->head_value = median_of(sorted, row->n_head);
     tare__rank_test test = tare__mann_whitney(values->base, row->n_base, values->head, row->n_head);
     row->p = test.p;
     row->effect = test.cliffs_delta;
@@ -164,6 +170,8 @@ static void compare_figure(scratch *values, tare__compared *row, const tare__com
 {
     row->section = tare__section_of(row->base->name, &row->name);
     row->change = row->low = row->high = row->p = row->adjusted = row->effect = NAN;
+    row->base_value = row->base->value;
+    row->head_value = row->head->value;
     row->cost = cost_of(row->base, row->head);
     row->verdict = TARE__VERDICT_UNKNOWN;
     if (strcmp(row->base->unit, row->head->unit) != 0) {
@@ -354,6 +362,21 @@ static void warn_of_waiting(warner *to, const tare__comparison *made)
              more > 1 ? "head" : "base");
 }
 
+/* Medians do not see it when a few became far slower; means do. */
+static void warn_of_tails(warner *to, const tare__comparison *made)
+{
+    for (size_t i = 0; i < made->n; i++) {
+        const tare__compared *row = &made->rows[i];
+        const tare__figure *base = row->base, *head = row->head;
+        if (row->section != TARE__SECTION_WHOLE || row->verdict != TARE__VERDICT_SAME || !base->n || !head->n)
+            continue;
+        double more = (head->total / (double)head->n) / (base->total / (double)base->n);
+        if (more > TAILS || more < 1 / TAILS)
+            warn(to, "%.100s: the median is alike and the mean is not: it %s by %.0f %%, by some that take far longer",
+                 base->name, more > 1 ? "grew" : "fell", fabs(more - 1) * 100);
+    }
+}
+
 static int make_warnings(tare__comparison *made, bool chosen)
 {
     warner to = {.made = made};
@@ -362,6 +385,7 @@ static int make_warnings(tare__comparison *made, bool chosen)
     if (made->head != made->base)
         warn_of_data(&to, "head", made->head);
     warn_of_waiting(&to, made);
+    warn_of_tails(&to, made);
     if (made->base->runs < 2 || made->head->runs < 2)
         warn(&to, "one run a side: its samples show what varies inside a run, not what varies from run to run; "
                   "several runs (--base, --head, or --ab) would");

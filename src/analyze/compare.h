@@ -30,6 +30,7 @@ typedef struct tare__compared {
     const tare__figure *base, *head;
     tare__section section;
     const char *name;    /* without the word that its section says already */
+    double base_value, head_value; /* medians of what was tested; else the figures' values */
     double change;       /* head over base, less 1: the median of all ratios; NaN: has none */
     double low, high;    /* its interval; NaN: too few values */
     double p;            /* Mann-Whitney; NaN: not tested */

@@ -333,7 +333,7 @@ static int compare_main(int argc, char **argv)
 
 const tare__cli_command tare__cli_compare = {
     .name = "compare",
-    .summary = "two runs, models or commands side by side: what changed, and whether that is sure",
+    .summary = "two runs, models or commands side by side: what changed",
     .usage = "[options] BASE HEAD | --base FILE... --head FILE... | --ab 'CMD' 'CMD'",
     .details = "A file is a recorded run (.tare), a report of `tare model --json`, or a baseline; a\n"
                "folder stands for all runs in it. With several runs a side, a value is that of a\n"

@@ -110,15 +110,15 @@ static void put_range(page *to, const tare__compared *row, double end)
     put(to, "</td>");
 }
 
-/* The same scale for all rows of a table: nine in ten fit, so that one outlier does not flatten the rest. */
+/* The same scale for all rows of a table: three in four fit, so that a few outliers do not flatten the rest. */
 static double scale_of(const tare__compared *rows, size_t n)
 {
     double end = RANGE_LEAST;
-    for (; end < 16; end *= 2) {
+    for (; end < 8; end *= 2) {
         size_t outside = 0;
         for (size_t i = 0; i < n; i++)
             outside += fabs(log1p(rows[i].change > -0.999 ? rows[i].change : -0.999)) > log1p(end);
-        if (outside * 10 <= n)
+        if (outside * 4 <= n)
             break;
     }
     return end;
@@ -131,7 +131,7 @@ static void put_name(page *to, const char *name, const char *unit)
 {
     put(to, "<td class=\"name\">");
     tare__escape_xml(&to->text, name);
-    if (*unit && to->text.data) {
+    if (!tare__compared_says_unit(name, unit)) {
         put(to, " <span class=\"muted\">");
         tare__escape_xml(&to->text, unit);
         put(to, "</span>");
@@ -148,7 +148,9 @@ static void put_verdict(page *to, const tare__compared *row)
         put(to, "\"");
     }
     put(to, ">");
-    put(to, row->verdict == TARE__VERDICT_SAME ? "no difference" : tare__verdict_word(row->verdict));
+    put(to, row->verdict == TARE__VERDICT_SAME      ? "no difference"
+            : row->verdict == TARE__VERDICT_UNKNOWN ? "cannot be told"
+                                                    : tare__verdict_word(row->verdict));
     put(to, "</td>");
 }
 
@@ -158,8 +160,8 @@ static void put_row(page *to, const tare__compared *row, double end)
     const char *unit = row->base->unit;
     tare__text_format(&to->text, "<tr class=\"%s\">", tare__verdict_word(row->verdict));
     put_name(to, row->name, unit);
-    put_cell(to, tare__compared_value(text, unit, row->base->value));
-    put_cell(to, tare__compared_value(text, unit, row->head->value));
+    put_cell(to, tare__compared_value(text, unit, row->base_value));
+    put_cell(to, tare__compared_value(text, unit, row->head_value));
     put_cell(to, tare__compared_value(text, unit, row->cost));
     put_cell(to, tare__compared_change(text, row->change));
     put_range(to, row, end);
@@ -178,12 +180,16 @@ static void put_row(page *to, const tare__compared *row, double end)
 
 static void put_section(page *to, const tare__compared *rows, size_t n)
 {
+    char from[TARE__COMPARED_BYTES], until[TARE__COMPARED_BYTES];
     double end = scale_of(rows, n);
     size_t shown = n < ROWS_MAX ? n : ROWS_MAX;
     tare__text_format(&to->text, "<section><h2>%s</h2>\n", titles[rows[0].section]);
     put(to, "<div class=\"sheet\"><table class=\"plain\"><thead><tr><th class=\"name\">Figure</th><th>Base</th>"
-            "<th>Head</th><th>Cost</th><th>Change</th><th>Interval, drawn</th><th>95 % interval</th><th>p</th>"
-            "<th>Effect</th><th class=\"verdict\">Verdict</th></tr></thead>\n<tbody>\n");
+            "<th>Head</th><th>Cost</th><th>Change</th><th class=\"drawn\">");
+    tare__escape_xml(&to->text, tare__compared_change(from, 1 / (1 + end) - 1));
+    put(to, " … ");
+    tare__escape_xml(&to->text, tare__compared_change(until, end));
+    put(to, "</th><th>95 % interval</th><th>p</th><th>Effect</th><th class=\"verdict\">Verdict</th></tr></thead>\n<tbody>\n");
     for (size_t i = 0; i < shown && !to->status; i++)
         put_row(to, &rows[i], end);
     put(to, "</tbody></table></div>\n");

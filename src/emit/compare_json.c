@@ -57,8 +57,8 @@ static void put_row(writer *to, const tare__compared *row)
     put_bool(to, "exact", row->base->exact && row->head->exact);
     put_string(to, "verdict", tare__verdict_word(row->verdict));
     put_string(to, "why", row->why);
-    put_double(to, "base", row->base->value);
-    put_double(to, "head", row->head->value);
+    put_double(to, "base", row->base_value);
+    put_double(to, "head", row->head_value);
     put_double(to, "base_total", row->base->total);
     put_double(to, "head_total", row->head->total);
     put_double(to, "cost", row->cost);

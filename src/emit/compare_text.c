@@ -106,18 +106,11 @@ static void put_columns(tare__page *page, tare__section section)
     tare__page_line_end(page);
 }
 
-/* Time, bytes and shares say their unit with the value; others with the name, where it does not have it already. */
-static bool says_unit(const char *name, const char *unit)
-{
-    return !*unit || strstr(name, unit) || strcmp(unit, "ns") == 0 || strcmp(unit, "bytes") == 0 ||
-           strcmp(unit, "share") == 0;
-}
-
 static void put_name(tare__page *page, const char *mark, const char *name, const char *unit)
 {
     tare__text whole = {0};
     tare__text_format(&whole, "%s", name);
-    if (!says_unit(name, unit))
+    if (!tare__compared_says_unit(name, unit))
         tare__text_format(&whole, " (%s)", unit);
     tare__text_format(page->out, "%s ", mark);
     page->name_columns -= MARK_COLUMNS;
@@ -161,8 +154,8 @@ static void put_row(tare__page *page, const tare__compared *row)
     put_name(page, mark_of(row->verdict), row->name, row->base->unit);
     tare__page_style_off(page);
     tare__page_pad(page);
-    tare__page_cell(page, VALUE_COLUMNS, tare__compared_value(text, row->base->unit, row->base->value));
-    tare__page_cell(page, VALUE_COLUMNS, tare__compared_value(text, row->base->unit, row->head->value));
+    tare__page_cell(page, VALUE_COLUMNS, tare__compared_value(text, row->base->unit, row->base_value));
+    tare__page_cell(page, VALUE_COLUMNS, tare__compared_value(text, row->base->unit, row->head_value));
     if (has_costs(row->section))
         put_cost(page, row);
     else

@@ -24,6 +24,12 @@ const char *tare__compared_value(char out[TARE__COMPARED_BYTES], const char *uni
     return strcpy(out, count);
 }
 
+bool tare__compared_says_unit(const char *name, const char *unit)
+{
+    return !*unit || strstr(name, unit) || strcmp(unit, "ns") == 0 || strcmp(unit, "bytes") == 0 ||
+           strcmp(unit, "share") == 0;
+}
+
 static void put_percent(char *out, size_t room, double share)
 {
     double percent = share * 100;
@@ -113,8 +119,8 @@ static void put_row_answer(tare__text *out, const tare__compared *row)
     tare__text_fit(name, sizeof name, row->base->name, 60);
     tare__compared_interval(interval, row->low, row->high);
     tare__text_format(out, "%s is %s: %s to %s, %s", name, tare__verdict_word(row->verdict),
-                      tare__compared_value(base, row->base->unit, row->base->value),
-                      tare__compared_value(head, row->base->unit, row->head->value),
+                      tare__compared_value(base, row->base->unit, row->base_value),
+                      tare__compared_value(head, row->base->unit, row->head_value),
                       tare__compared_change(change, row->change));
     tare__text_format(out, *interval ? " (%s)." : ".", interval);
 }

@@ -181,6 +181,11 @@ def test_recorded_commands_have_their_spans(bench):
     assert "has traces already" in compare(bench, "--ab", program, program, "--keep", "kept", status=2).err
 
 
+def test_time_may_be_limited(bench):
+    told, _ = rows(bench, "--ab", "--bare", "sleep 0.01", "sleep 0.01", "--seconds", "5ms", "--warmup", "0")
+    assert told["ab"]["rounds"] == 1 and not told["ab"]["clear"]
+
+
 def test_a_command_that_fails_ends_it(bench):
     done = compare(bench, "--ab", "--bare", "true", "echo so sorry; exit 3", "--warmup", "0", status=1)
     assert "status 3 in round 1" in done.err and "so sorry" in done.err

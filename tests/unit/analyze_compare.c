@@ -249,6 +249,27 @@ static void what_differs_besides_is_told(void **state)
     done(made, base, head);
 }
 
+static void what_a_median_does_not_see_is_told(void **state)
+{
+    (void)state;
+    tare__figures *base = list(1), *head = list(1);
+    double even[100], torn[100];
+    for (int i = 0; i < 100; i++) {
+        even[i] = 100 + i % 7;
+        torn[i] = i % 10 ? even[i] : 1000;
+    }
+    tare__figure step = {.name = "step", .unit = "ns", .per = "call", .better = TARE__LOWER, .value = NAN, .n = 100,
+                         .each = 1, .n_samples = 100, .samples = even, .total = 10300};
+    add(base, step);
+    step.samples = torn;
+    step.total = 19270;
+    add(head, step);
+    tare__comparison *made = compare(base, head);
+    assert_int_equal(row_of(made, "step")->verdict, TARE__VERDICT_SAME);
+    assert_true(has_warning(made, "step: the median is alike and the mean is not: it grew by 87 %"));
+    done(made, base, head);
+}
+
 /* ---- how often it is wrong -------------------------------------------------------------------- */
 #define FIGURES 40
 
@@ -311,6 +332,7 @@ int main(void)
         cmocka_unit_test(values_below_zero_have_no_ratio),
         cmocka_unit_test(parts_come_by_absolute_cost),
         cmocka_unit_test(what_differs_besides_is_told),
+        cmocka_unit_test(what_a_median_does_not_see_is_told),
         cmocka_unit_test(runs_that_are_alike_are_called_alike),
         cmocka_unit_test(runs_that_differ_are_found),
     };
