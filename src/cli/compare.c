@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "inputs.h"
-#include "load.h"
 #include "tare.h"
 #include "views.h"
 

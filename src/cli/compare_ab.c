@@ -17,7 +17,7 @@
 
 #include "compare.h"
 #include "compare_launch.h"
-#include "load.h"
+#include "inputs.h"
 #include "stat/stat.h"
 #include "tare.h"
 

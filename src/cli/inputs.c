@@ -1,4 +1,4 @@
-/* inputs: one side of a comparison: figures of files and of all files in folders.
+/* inputs: reads figures from runs, reports of models and baselines, told apart by how they begin.
  * One thread.
  * Must not know what is done with them. */
 #define _GNU_SOURCE
@@ -11,11 +11,79 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "load.h"
 #include "tare.h"
+#include "trace/trace.h"
 
+#define JSON_MAX_BYTES ((size_t)1 << 30)
 #define FILES_MAX ((size_t)10000)
 
+/* ---- one file ------------------------------------------------------------------------------------------- */
+static int cannot_read(const char *path, tare__error *error)
+{
+    return tare__fail(error, TARE_E_INPUT, "cannot read '%.200s': %s", path, strerror(errno));
+}
+
+static int read_text(FILE *file, const char *path, tare__text *text, tare__error *error)
+{
+    char piece[1 << 16];
+    size_t got;
+    while ((got = fread(piece, 1, sizeof piece, file)) > 0 && !text->failed) {
+        if (text->length > JSON_MAX_BYTES)
+            return tare__fail(error, TARE_E_INPUT, "'%.200s' is larger than a GiB", path);
+        tare__text_append(text, piece, got);
+    }
+    if (ferror(file))
+        return cannot_read(path, error);
+    return text->failed ? tare__fail(error, TARE_E_MEMORY, "out of memory while reading '%.200s'", path) : 0;
+}
+
+static int load_json(FILE *file, const char *path, tare__figures **figures, tare__error *error)
+{
+    tare__text text = {0};
+    int status = read_text(file, path, &text, error);
+    if (!status)
+        status = tare__figures_read_json(text.data ? text.data : "", text.length, path, figures, error);
+    tare__text_free(&text);
+    return status;
+}
+
+static int load_trace(const char *path, tare__figures **figures, tare__error *error)
+{
+    tare__trace *trace = NULL;
+    tare__analysis *analysis = NULL;
+    tare__analyze_options options = {.samples = true};
+    int status = tare__trace_open(path, &trace, error);
+    if (!status)
+        status = tare__analyze(trace, &options, &analysis, error);
+    if (!status && tare__figures_of_analysis(analysis, figures))
+        status = tare__fail(error, TARE_E_MEMORY, "out of memory while reading '%.200s'", path);
+    tare__analysis_free(analysis);
+    tare__trace_close(trace);
+    return status;
+}
+
+/* JSON begins with a bracket, after blanks; a trace never does. */
+static bool is_json(FILE *file)
+{
+    int byte = getc(file);
+    while (byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t')
+        byte = getc(file);
+    rewind(file);
+    return byte == '{' || byte == '[';
+}
+
+int tare__cli_load_figures(const char *path, tare__figures **figures, tare__error *error)
+{
+    *figures = NULL;
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return cannot_read(path, error);
+    int status = is_json(file) ? load_json(file, path, figures, error) : load_trace(path, figures, error);
+    fclose(file);
+    return status;
+}
+
+/* ---- many ------------------------------------------------------------------------------------------------ */
 typedef struct side {
     tare__figures **rows;
     size_t n, room;
@@ -30,11 +98,6 @@ static bool ends_with(const char *name, const char *ending)
 static int is_run(const struct dirent *entry)
 {
     return entry->d_name[0] != '.' && (ends_with(entry->d_name, ".tare") || ends_with(entry->d_name, ".json"));
-}
-
-static int cannot_read(const char *path, tare__error *error)
-{
-    return tare__fail(error, TARE_E_INPUT, "cannot read '%.200s': %s", path, strerror(errno));
 }
 
 static int add_file(side *to, const char *path, tare__error *error)

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "escape.h"
 #include "flush.h"
 #include "plain.h"
 
@@ -28,7 +27,7 @@ static void put(page *to, const char *markup)
 static void put_cell(page *to, const char *text)
 {
     put(to, "<td>");
-    tare__escape_xml(&to->text, text);
+    tare__plain_text(&to->text, text);
     put(to, "</td>");
 }
 
@@ -41,7 +40,7 @@ static void put_side(page *to, const char *title, const tare__figures *figures, 
     put(to, title);
     put(to, "</h3><p>");
     if (!words.failed)
-        tare__escape_xml(&to->text, words.data);
+        tare__plain_text(&to->text, words.data);
     put(to, "</p></div>\n");
     to->text.failed |= words.failed;
     tare__text_free(&words);
@@ -63,7 +62,7 @@ static void put_head(page *to)
         put(to, "<ul class=\"care\">\n");
     for (size_t i = 0; i < from->n_warnings; i++) {
         put(to, "<li>");
-        tare__escape_xml(&to->text, from->warnings[i]);
+        tare__plain_text(&to->text, from->warnings[i]);
         put(to, "</li>\n");
     }
     if (from->n_warnings)
@@ -93,9 +92,9 @@ static void put_range(page *to, const tare__compared *row, double end)
     put(to, "<td>");
     if (!isnan(row->change)) {
         put(to, "<svg class=\"range\" viewBox=\"0 0 220 18\" role=\"img\" aria-label=\"");
-        tare__escape_xml(&to->text, tare__compared_change(change, row->change));
-        tare__escape_xml(&to->text, " ");
-        tare__escape_xml(&to->text, tare__compared_interval(interval, row->low, row->high));
+        tare__plain_text(&to->text, tare__compared_change(change, row->change));
+        tare__plain_text(&to->text, " ");
+        tare__plain_text(&to->text, tare__compared_interval(interval, row->low, row->high));
         put(to, "\"><line class=\"zero\" x1=\"110\" x2=\"110\" y1=\"0\" y2=\"18\"/>");
         if (!isnan(row->low) && !isnan(row->high)) {
             put(to, "<line class=\"whisker\" y1=\"9\" y2=\"9\"");
@@ -130,10 +129,10 @@ static const char *const titles[] = {"The whole", "Spans", "Layers", "Operators"
 static void put_name(page *to, const char *name, const char *unit)
 {
     put(to, "<td class=\"name\">");
-    tare__escape_xml(&to->text, name);
+    tare__plain_text(&to->text, name);
     if (!tare__compared_says_unit(name, unit)) {
         put(to, " <span class=\"muted\">");
-        tare__escape_xml(&to->text, unit);
+        tare__plain_text(&to->text, unit);
         put(to, "</span>");
     }
     put(to, "</td>");
@@ -144,7 +143,7 @@ static void put_verdict(page *to, const tare__compared *row)
     put(to, "<td class=\"verdict\"");
     if (row->why) {
         put(to, " title=\"");
-        tare__escape_xml(&to->text, row->why);
+        tare__plain_text(&to->text, row->why);
         put(to, "\"");
     }
     put(to, ">");
@@ -186,9 +185,9 @@ static void put_section(page *to, const tare__compared *rows, size_t n)
     tare__text_format(&to->text, "<section><h2>%s</h2>\n", titles[rows[0].section]);
     put(to, "<div class=\"sheet\"><table class=\"plain\"><thead><tr><th class=\"name\">Figure</th><th>Base</th>"
             "<th>Head</th><th>Cost</th><th>Change</th><th class=\"drawn\">");
-    tare__escape_xml(&to->text, tare__compared_change(from, 1 / (1 + end) - 1));
+    tare__plain_text(&to->text, tare__compared_change(from, 1 / (1 + end) - 1));
     put(to, " … ");
-    tare__escape_xml(&to->text, tare__compared_change(until, end));
+    tare__plain_text(&to->text, tare__compared_change(until, end));
     put(to, "</th><th>95 % interval</th><th>p</th><th>Effect</th><th class=\"verdict\">Verdict</th></tr></thead>\n<tbody>\n");
     for (size_t i = 0; i < shown && !to->status; i++)
         put_row(to, &rows[i], end);

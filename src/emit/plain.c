@@ -5,6 +5,11 @@
 
 #include "escape.h"
 
+void tare__plain_text(tare__text *out, const char *text)
+{
+    tare__escape_xml(out, text);
+}
+
 void tare__plain_begin(tare__text *out, const char *title, const char *heading, const char *lead)
 {
     tare__text_string(out, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -14,16 +19,16 @@ void tare__plain_begin(tare__text *out, const char *title, const char *heading, 
                            "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
                            "<meta name=\"color-scheme\" content=\"light dark\">\n"
                            "<meta name=\"referrer\" content=\"no-referrer\">\n<title>");
-    tare__escape_xml(out, title);
+    tare__plain_text(out, title);
     tare__text_string(out, "</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>");
     tare__text_string(out, tare__plain_style);
     tare__text_string(out, "</style>\n</head>\n<body>\n<header class=\"wide\" id=\"top\">\n"
                            "<p class=\"mark\" aria-hidden=\"true\">tare</p>\n<h1>");
-    tare__escape_xml(out, heading);
+    tare__plain_text(out, heading);
     tare__text_string(out, "</h1>\n");
     if (lead) {
         tare__text_string(out, "<p class=\"answer\">");
-        tare__escape_xml(out, lead);
+        tare__plain_text(out, lead);
         tare__text_string(out, "</p>\n");
     }
     tare__text_string(out, "</header>\n<main class=\"wide\">\n");

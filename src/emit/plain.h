@@ -9,6 +9,9 @@
 /* The page up to the end of its header; every text is escaped. `lead` may be NULL. */
 void tare__plain_begin(tare__text *out, const char *title, const char *heading, const char *lead);
 void tare__plain_end(tare__text *out);
+/* Text as it may stand between tags and inside of quoted attributes. */
+void tare__plain_text(tare__text *out, const char *text);
+
 /* Made by tools/embed-style. */
 extern const char tare__plain_style[];
 extern const char tare__plain_style_hash[];
