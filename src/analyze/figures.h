@@ -11,6 +11,8 @@
 #include "base/base.h"
 
 struct tare__analysis;
+struct tare__model_report;
+struct tare__model_measured;
 
 typedef enum tare__better { TARE__NEITHER = 0, TARE__LOWER = 1, TARE__HIGHER = 2 } tare__better;
 
@@ -64,6 +66,9 @@ int tare__figures_set_machine(tare__figures *figures, const char *host, const ch
 /* Of an analysed run. Spans, operators, kernels, layers and counters are among them when it was analysed with
  * `samples`. 0 or TARE_E_MEMORY. */
 int tare__figures_of_analysis(const struct tare__analysis *analysis, tare__figures **figures);
+/* Of a model's report; `measured` may be NULL. 0 or TARE_E_MEMORY. */
+int tare__figures_of_model(const struct tare__model_report *report, const struct tare__model_measured *measured,
+                           tare__figures **figures);
 /* Several runs as one: of each figure one sample a run, its value there. 0 or TARE_E_MEMORY. */
 int tare__figures_join(const tare__figures *const *runs, size_t n, tare__figures **figures);
 

@@ -33,6 +33,7 @@ static const tare__cli_option model_options[] = {
     {"shape", 0, "INPUT=N,N,…", "the whole shape of an input; may be given again", MODEL_SHAPE},
     {"all", 0, NULL, "show every operator and layer", MODEL_ALL},
     {"width", 0, "N", "columns of the text: 80, or what a wider terminal has, up to 120", MODEL_WIDTH},
+    TARE__MEASURE_OPTIONS,
 };
 
 /* ---- settings ------------------------------------------------------------------------------------------------ */
@@ -161,6 +162,8 @@ static int take_model_option(void *context, int key, const char *argument, tare_
 {
     tare__cli_model *settings = context;
     int status;
+    if (key >= TARE__MEASURE_STATIC)
+        return tare__measure_take(&settings->measure, key, argument, settings->arena, error);
     switch (key) {
     case MODEL_CSV:
         status = take_format(settings, TARE__VIEW_CSV, error);
@@ -175,18 +178,29 @@ static int take_model_option(void *context, int key, const char *argument, tare_
     }
 }
 
+/* Words that are no model may be more thresholds. */
+static int take_word(tare__cli_model *settings, const char *word, tare__error *error)
+{
+    bool taken = false;
+    int status = tare__measure_take_word(&settings->measure, word, &taken, error);
+    if (status || taken)
+        return status;
+    if (settings->path)
+        return tare__fail(error, TARE_E_USAGE, "one model at a time; '%.64s' is one too many", word);
+    settings->path = word;
+    return 0;
+}
+
 static int find_input(const tare__cli_words *words, tare__cli_model *settings, tare__error *error)
 {
-    int rest = 0;
-    while (words->rest && words->rest[rest])
-        rest++;
-    if (words->count + rest == 0)
-        return tare__fail(error, TARE_E_USAGE, "which model? tare model NAME.onnx");
-    settings->path = words->count ? words->words[0] : words->rest[0];
-    if (words->count + rest > 1)
-        return tare__fail(error, TARE_E_USAGE, "one model at a time; '%.64s' is one too many",
-                          words->count > 1 ? words->words[1] : words->rest[words->count ? 0 : 1]);
-    return 0;
+    int status = 0;
+    for (int i = 0; i < words->count && !status; i++)
+        status = take_word(settings, words->words[i], error);
+    for (int i = 0; words->rest && words->rest[i] && !status; i++)
+        status = take_word(settings, words->rest[i], error);
+    if (!status && !settings->path)
+        status = tare__fail(error, TARE_E_USAGE, "which model? tare model NAME.onnx");
+    return status ? status : tare__measure_check(&settings->measure, error);
 }
 
 /* ---- where it goes ------------------------------------------------------------------------------------------- */
@@ -271,14 +285,27 @@ static int weigh_and_show(tare__cli_model *settings, tare__error *error)
     tare__model_report *report = NULL;
     bool unwritten = false;
     int status = tare__model_weigh(settings->path, &settings->options, &report, error);
-    tare__model_view view = {.report = report};
-    /* MEASURE: what the runner finds goes into view.measured here, by cli/model_measure.c. */
+    tare__model_measured *measured = NULL;
+    tare__figures *figures = NULL;
+    if (!status)
+        status = tare__measure_run(&settings->measure, settings->path, settings->batches, settings->n_batches, report,
+                                   &settings->options, &measured, error);
+    if (!status && settings->format && strcmp(settings->format, "json") == 0)
+        status = tare__measure_figures(settings->path, report, measured, &figures);
+    tare__model_view view = {.report = report, .measured = measured, .figures = figures};
     if (!status)
         status = show(settings, &view, &unwritten, error);
     if (!status && settings->default_output)
         tare__cli_say(ME, "wrote %s", settings->default_output);
+    int exit_status = exit_status_of(status, unwritten);
+    if (exit_status)
+        tare__cli_say(ME, "%s", error->text[0] ? error->text : "the report could not be written");
+    else
+        exit_status = tare__measure_exit(&settings->measure, measured);
+    tare__figures_free(figures);
+    tare__model_measured_free(measured);
     tare__model_free(report);
-    return exit_status_of(status, unwritten);
+    return exit_status;
 }
 
 static int model_main(int argc, char **argv)
@@ -296,8 +323,6 @@ static int model_main(int argc, char **argv)
     int exit_status = help     ? tare__cli_print_help(&tare__cli_model_command)
                       : status ? tare__cli_usage(ME, &error)
                                : weigh_and_show(&settings, &error);
-    if (exit_status && !status)
-        tare__cli_say(ME, "%s", error.text[0] ? error.text : "the report could not be written");
     free(settings.default_output);
     tare__arena_free(settings.arena);
     return exit_status;

@@ -6,6 +6,7 @@
 #include "cli.h"
 #include "emit/emit.h"
 #include "model/model.h"
+#include "model_measure.h"
 
 #define TARE__MODEL_BATCHES_MAX 32u
 
@@ -15,6 +16,7 @@ typedef struct tare__cli_model {
     int64_t batches[TARE__MODEL_BATCHES_MAX]; /* the file is weighed at the first, measured at each */
     size_t n_batches;                         /* 0: not said */
     tare__model_options options;              /* batch: the first of them */
+    tare__cli_measure measure;
     tare__emit_options emit;
     char *default_output; /* where a page goes that nobody gave a name */
     tare__arena *arena;   /* of the options */

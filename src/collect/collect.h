@@ -91,6 +91,9 @@ int tare__attach(const tare__attach_options *options, tare__run_result *result, 
  * least. `why` has a sentence when one is not. */
 bool tare__inject_operators(tare__error *why);
 
+/* The machine and what is worked on, as fields of the RUN block. */
+void tare__tell_environment(tare__text *fields);
+
 /* The output's name for a command: "train.tare" of python train.py. */
 void tare__run_name(char *const *command, char out[TARE__PATH_BYTES]);
 

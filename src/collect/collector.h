@@ -214,8 +214,7 @@ uint32_t tare__file_name_of(tare__collector *collector, tare__source *source, ui
 uint32_t tare__file_name_add(tare__collector *collector, uint32_t kind, uint32_t line, const char *text,
                              size_t text_bytes, const char *file, size_t file_bytes);
 void tare__flush_names(tare__collector *collector, tare__text *out);
-/* environment.c: the machine and what is worked on, as fields of the RUN block */
-void tare__tell_environment(tare__text *fields);
+/* environment.c */
 /* "4f2a9c1b2d3e on main" of the Git repository that holds `folder`; false: there is none. */
 bool tare__git_revision(const char *folder, char *out, size_t room);
 /* samples.c */

@@ -74,6 +74,7 @@ int tare__emit_tensorboard(struct tare__trace *trace, const tare__emit_files *fi
 typedef struct tare__model_view {
     const struct tare__model_report *report;
     const struct tare__model_measured *measured; /* NULL: it was not run */
+    const tare__figures *figures;                /* of both, for JSON; NULL: none */
 } tare__model_view;
 /* As an emitter's `emit`, and as tare__emit_csv. */
 int tare__emit_model_text(const tare__model_view *view, const tare__emit_options *options, const tare__emit_sink *sink,

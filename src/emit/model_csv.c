@@ -6,6 +6,7 @@
 #include "csv.h"
 #include "flush.h"
 #include "model.h"
+#include "model_measured.h"
 #include "tare.h"
 
 #define COST_COLUMNS "macs,flops,other_operations,parameters,weight_bytes,output_bytes"
@@ -167,5 +168,5 @@ int tare__emit_model_csv(const tare__model_view *view, const tare__emit_files *f
             status = TARE_E_SYSTEM;
     }
     tare__text_free(&to.text);
-    return status;
+    return status ? status : tare__measured_csv(view->measured, files, error);
 }

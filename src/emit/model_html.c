@@ -7,6 +7,7 @@
 
 #include "flush.h"
 #include "model.h"
+#include "model_measured.h"
 #include "plain.h"
 
 #define LAYERS_MAX 5000u /* more make no page that opens; CSV has them all */
@@ -257,6 +258,7 @@ int tare__emit_model_html(const tare__model_view *view, const tare__emit_options
     put_head(&to, report);
     put_tiles(&to, report);
     put_notes(&to, report);
+    tare__measured_html(&to.text, view->measured);
     put_operators(&to, report);
     put_layers(&to, report);
     put_rest(&to, report);

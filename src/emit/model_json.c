@@ -3,6 +3,7 @@
  * Must not know how the model was weighed. */
 #include "flush.h"
 #include "model.h"
+#include "model_measured.h"
 
 typedef struct writing {
     tare__json json;
@@ -235,6 +236,12 @@ int tare__emit_model_json(const tare__model_view *view, const tare__emit_options
     put_operators(&to, report);
     put_layers(&to, report);
     put_notes(&to, report);
+    tare__json_key(&to.json, "measured");
+    tare__measured_json(&to.json, view->measured);
+    if (view->figures) {
+        tare__json_key(&to.json, "figures");
+        tare__figures_write_json(&to.json, view->figures);
+    }
     tare__json_end_object(&to.json);
     tare__text_string(&to.text, "\n");
     if (!to.status)

@@ -9,6 +9,7 @@
 
 #include "flush.h"
 #include "model.h"
+#include "model_measured.h"
 #include "page.h"
 #include "tare.h"
 
@@ -297,6 +298,7 @@ int tare__emit_model_text(const tare__model_view *view, const tare__emit_options
     put_operators(&page, report);
     put_uncounted(&page, report);
     put_layers(&page, report);
+    tare__measured_text(&page, view->measured);
     int status = tare__emit_flush(&text, sink, error);
     tare__text_free(&text);
     return status;

@@ -135,4 +135,6 @@ int tare__model_weigh_bytes(const void *data, size_t bytes, const tare__model_op
                             tare__model_report **report, tare__error *error);
 void tare__model_free(tare__model_report *report); /* NULL is fine */
 
+#include "runner.h" /* the other half: the model run */
+
 #endif

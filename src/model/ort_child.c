@@ -49,6 +49,7 @@ void tare__board_free(tare__board *board)
 /* Standard output is the report's; what the runtime says on standard error is kept for when it dies. */
 static void child(const tare__job *job, tare__board *board, int words, pid_t parent)
 {
+    static const int deadly[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGINT, SIGTERM};
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     struct rlimit none = {0, 0};
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -58,6 +59,8 @@ static void child(const tare__job *job, tare__board *board, int words, pid_t par
     dup2(nothing, STDOUT_FILENO);
     dup2(words >= 0 ? words : nothing, STDERR_FILENO);
     setrlimit(RLIMIT_CORE, &none); /* a crash here is a row of a table, no case for a core file */
+    for (size_t i = 0; i < TARE__COUNT_OF(deadly); i++)
+        signal(deadly[i], SIG_DFL); /* whatever the parent does about them, a crash is to be seen as one */
     signal(SIGPIPE, SIG_IGN);
     tare__job_do(job, board);
     _exit(0);

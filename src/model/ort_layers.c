@@ -105,6 +105,17 @@ static const char *types_of(const tare__profile_node *node)
     return in ? in : out ? out : "";
 }
 
+static const double *samples_of(tare__measuring *measuring, const tare__profile_node *node, size_t runs)
+{
+    double *samples = tare__arena_alloc(measuring->measured->arena, runs * sizeof *samples);
+    return samples ? memcpy(samples, node->run_ns, runs * sizeof *samples) : NULL;
+}
+
+static bool has_memory(const tare__runner_layer *layer)
+{
+    return layer->name && layer->op && layer->provider && layer->samples_ns;
+}
+
 static int longest_first(const void *a, const void *b)
 {
     const tare__runner_layer *of_a = a, *of_b = b;
@@ -150,8 +161,14 @@ int tare__layers_of(tare__measuring *measuring, const tare__model_report *report
                                          .types = types_of(node),
                                          .calls = (double)node->calls / (double)profile->runs,
                                          .time_ns = median_of(node->run_ns, profile->runs),
+                                         .samples_ns = samples_of(measuring, node, profile->runs),
+                                         .n_samples = profile->runs,
                                          .bytes = node->bytes,
                                          .cast = tare__profile_cast(node)};
+        if (!has_memory(&layers[i])) {
+            tare__intern_free(names);
+            return tare__fail(measuring->error, TARE_E_MEMORY, "out of memory");
+        }
         count(&layers[i], node, find_layer(report, names, node));
         set_against_roof(&layers[i], measured);
         measured->layers_ns += layers[i].time_ns;

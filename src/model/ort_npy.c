@@ -206,8 +206,8 @@ static int read_bare(tare__ort_tensor *tensor, unsigned char *bytes, size_t leng
 
 int tare__ort_read(tare__ort_tensor *tensor, const char *path, int64_t batch, tare__arena *arena, tare__error *error)
 {
-    unsigned char *bytes;
-    size_t length, ending = strlen(path);
+    unsigned char *bytes = NULL;
+    size_t length = 0, ending = strlen(path);
     int status = read_whole(path, arena, &bytes, &length, error);
     if (status)
         return status;

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "onnx.h"
 #include "tare.h"
 
 /* An input whose first dimension may be the batch's. */
@@ -79,7 +80,8 @@ static int make_one(tare__measuring *measuring, const tare__model_report *report
         return status;
     if (path)
         return tare__ort_read(tensor, path, has_batch(input) ? asked : 0, arena, error);
-    tensor->bound = tare__inputs_bound(measuring->options->model, input->name);
+    if (tensor->type == TARE__ONNX_INT64 || tensor->type == TARE__ONNX_INT32)
+        tensor->bound = tare__inputs_bound(measuring->options->model, input->name);
     if (tare__ort_kind_of(tensor) == TARE__ORT_IDS && !tensor->bound)
         tare__measuring_note(measuring, "ids of '%.100s' are made up below 100: how many the model knows was not found",
                              input->name);

@@ -101,6 +101,8 @@ typedef struct tare__runner_layer {
     const char *types;       /* "float32" */
     double calls;            /* in one run */
     double time_ns;          /* of one run, the median */
+    const double *samples_ns; /* of each run */
+    size_t n_samples;
     double share;            /* of all layers */
     bool counted;            /* its MACs are known */
     uint64_t macs;           /* of one run */

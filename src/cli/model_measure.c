@@ -1,0 +1,275 @@
+/* model_measure: `tare model`'s measured half: its options, the run, what it says at the end.
+ * One thread.
+ * Must not know how a model is run or laid out. */
+#define _GNU_SOURCE
+#include "model_measure.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "collect/collect.h"
+#include "format/format.h"
+#include "model_limits.h"
+#include "tare.h"
+
+#define ME "tare model"
+#define THREADS_MAX 4096
+
+/* ---- options ------------------------------------------------------------------------------------------------------- */
+static int take_number(const char *what, const char *argument, uint64_t least, uint64_t most, uint64_t *into,
+                       tare__error *error)
+{
+    char *end;
+    errno = 0;
+    unsigned long long value = strtoull(argument, &end, 10);
+    if (*argument < '0' || *argument > '9' || *end || errno || value < least || value > most)
+        return tare__fail(error, TARE_E_USAGE, "--%s: '%.64s' is not a number from %llu to %llu", what, argument,
+                          (unsigned long long)least, (unsigned long long)most);
+    *into = value;
+    return 0;
+}
+
+static int take_threads(tare__cli_measure *settings, const char *argument, tare__error *error)
+{
+    const char *at = argument;
+    settings->options.n_threads = 0;
+    for (;; at++) {
+        char *end;
+        unsigned long value = strtoul(at, &end, 10);
+        if (*at < '1' || *at > '9' || (*end && *end != ',') || value > THREADS_MAX)
+            return tare__fail(error, TARE_E_USAGE, "--threads: '%.64s' is not a number of threads, or some with ',' between",
+                              argument);
+        if (settings->options.n_threads == TARE__MEASURE_LIST_MAX)
+            return tare__fail(error, TARE_E_USAGE, "--threads: more than %u are too many", TARE__MEASURE_LIST_MAX);
+        settings->threads[settings->options.n_threads++] = (unsigned)value;
+        at = end;
+        if (!*at)
+            return 0;
+    }
+}
+
+static int take_precisions(tare__cli_measure *settings, const char *argument, tare__error *error)
+{
+    static const char *const names[] = {"fp32", "fp16", "bf16", "fp64", "int8"};
+    const char *at = argument;
+    settings->options.n_precisions = 0;
+    for (;; at++) {
+        size_t length = strcspn(at, ","), i = 0;
+        while (i < TARE__COUNT_OF(names) && (strlen(names[i]) != length || strncmp(names[i], at, length) != 0))
+            i++;
+        if (i == TARE__COUNT_OF(names))
+            return tare__fail(error, TARE_E_USAGE, "--precision: '%.*s' is none of fp32, fp16, bf16, fp64, int8",
+                              (int)(length < 64 ? length : 64), at);
+        if (settings->options.n_precisions == TARE__MEASURE_LIST_MAX)
+            return tare__fail(error, TARE_E_USAGE, "--precision: more than %u are too many", TARE__MEASURE_LIST_MAX);
+        settings->precisions[settings->options.n_precisions++] = names[i];
+        at += length;
+        if (!*at)
+            return 0;
+    }
+}
+
+/* NAME=FILE, unless there is a file of just that name. */
+static int take_input(tare__cli_measure *settings, const char *argument, tare__arena *arena, tare__error *error)
+{
+    const char *equals = access(argument, F_OK) == 0 ? NULL : strchr(argument, '=');
+    if (!*argument || equals == argument || (equals && !equals[1]))
+        return tare__fail(error, TARE_E_USAGE, "--input: '%.64s' is not FILE or NAME=FILE", argument);
+    if (settings->options.n_files == TARE__MEASURE_LIST_MAX)
+        return tare__fail(error, TARE_E_USAGE, "--input: more than %u are too many", TARE__MEASURE_LIST_MAX);
+    tare__runner_file *file = &settings->files[settings->options.n_files++];
+    file->path = equals ? equals + 1 : argument;
+    file->input = equals && arena ? tare__arena_copy(arena, argument, (size_t)(equals - argument)) : NULL;
+    return equals && !file->input ? tare__fail(error, TARE_E_MEMORY, "out of memory") : 0;
+}
+
+static int take_threshold(tare__cli_measure *settings, const char *argument, tare__error *error)
+{
+    tare__threshold threshold;
+    int status = tare__threshold_parse(argument, "--threshold", &threshold, error);
+    if (!status)
+        status = tare__limits_check(&threshold, error);
+    if (!status && settings->n_thresholds == TARE__MEASURE_LIST_MAX)
+        status = tare__fail(error, TARE_E_USAGE, "--threshold: more than %u are too many", TARE__MEASURE_LIST_MAX);
+    if (!status)
+        settings->thresholds[settings->n_thresholds++] = threshold;
+    return status;
+}
+
+static int take_text(const char *what, const char *argument, const char **into, tare__error *error)
+{
+    if (!*argument)
+        return tare__fail(error, TARE_E_USAGE, "--%s: it is empty", what);
+    *into = argument;
+    return 0;
+}
+
+static int take_seconds(tare__cli_measure *settings, const char *argument, tare__error *error)
+{
+    uint64_t ns;
+    int status = tare__parse_duration(argument, "--seconds", &ns, error);
+    if (!status && ns == 0)
+        status = tare__fail(error, TARE_E_USAGE, "--seconds: 0 is too short");
+    if (!status)
+        settings->options.seconds = (double)ns / 1e9;
+    return status;
+}
+
+int tare__measure_take(tare__cli_measure *settings, int key, const char *argument, tare__arena *arena,
+                       tare__error *error)
+{
+    tare__runner_options *options = &settings->options;
+    settings->asked |= key != TARE__MEASURE_STATIC && key != TARE__MEASURE_QUIET && key != TARE__MEASURE_NO_LAYERS;
+    switch (key) {
+    case TARE__MEASURE_STATIC: settings->only_static = true; return 0;
+    case TARE__MEASURE_QUIET: settings->quiet = true; return 0;
+    case TARE__MEASURE_NO_LAYERS: options->no_layers = true; return 0;
+    case TARE__MEASURE_RUNTIME: return take_text("runtime", argument, &options->runtime, error);
+    case TARE__MEASURE_PRE: return take_text("pre", argument, &options->pre, error);
+    case TARE__MEASURE_POST: return take_text("post", argument, &options->post, error);
+    case TARE__MEASURE_RUNS: return take_number("runs", argument, 1, TARE__RUNNER_RUNS_MAX, &options->runs, error);
+    case TARE__MEASURE_SEED: return take_number("seed", argument, 0, UINT64_MAX, &options->seed, error);
+    case TARE__MEASURE_WARMUP:
+        options->warmup_is_fixed = true;
+        return take_number("warmup", argument, 0, 1000, &options->warmup, error);
+    case TARE__MEASURE_SECONDS: return take_seconds(settings, argument, error);
+    case TARE__MEASURE_THREADS: return take_threads(settings, argument, error);
+    case TARE__MEASURE_PRECISION: return take_precisions(settings, argument, error);
+    case TARE__MEASURE_INPUT: return take_input(settings, argument, arena, error);
+    default: return take_threshold(settings, argument, error);
+    }
+}
+
+int tare__measure_take_word(tare__cli_measure *settings, const char *word, bool *taken, tare__error *error)
+{
+    *taken = settings->n_thresholds && strchr(word, ':') && access(word, F_OK) != 0;
+    return *taken ? take_threshold(settings, word, error) : 0;
+}
+
+int tare__measure_check(const tare__cli_measure *settings, tare__error *error)
+{
+    if (settings->only_static && settings->asked)
+        return tare__fail(error, TARE_E_USAGE, "--static runs nothing: options of running do not go with it");
+    return 0;
+}
+
+/* ---- the run ------------------------------------------------------------------------------------------------------- */
+static void show_progress(void *context, const char *what, size_t done, size_t of)
+{
+    (void)context;
+    if (what)
+        fprintf(stderr, "\r\033[K" ME ": %zu of %zu: %.60s", done + 1, of, *what ? what : "running it");
+    else
+        fputs("\r\033[K", stderr);
+}
+
+int tare__measure_run(tare__cli_measure *settings, const char *path, const int64_t *batches, size_t n_batches,
+                      const tare__model_report *report, const tare__model_options *weighed,
+                      tare__model_measured **measured, tare__error *error)
+{
+    tare__runner_options *options = &settings->options;
+    *measured = NULL;
+    if (settings->only_static)
+        return 0;
+    options->model = path;
+    options->batches = batches;
+    options->n_batches = n_batches;
+    options->precisions = settings->precisions;
+    options->threads = settings->threads;
+    options->files = settings->files;
+    if (!settings->quiet && isatty(STDERR_FILENO))
+        options->progress = show_progress;
+    int status = tare__model_measure(report, weighed, options, measured, error);
+    if (!status && settings->n_thresholds)
+        status = tare__limits_hold(settings->thresholds, settings->n_thresholds, *measured);
+    if (status == TARE_E_MEMORY)
+        tare__fail(error, status, "out of memory");
+    return status;
+}
+
+/* ---- figures ------------------------------------------------------------------------------------------------------- */
+typedef struct machine {
+    char host[256], kernel[256], cpu_model[256], revision[256];
+    uint32_t cpus;
+    double memory_bytes;
+} machine;
+
+static void take_field(machine *of, uint32_t tag, const uint8_t *data, size_t bytes)
+{
+    char *const texts[] = {tag == TARE__FIELD_HOST ? of->host : NULL, tag == TARE__FIELD_KERNEL ? of->kernel : NULL,
+                           tag == TARE__FIELD_CPU_MODEL ? of->cpu_model : NULL,
+                           tag == TARE__FIELD_REVISION ? of->revision : NULL};
+    for (size_t i = 0; i < TARE__COUNT_OF(texts); i++)
+        if (texts[i])
+            snprintf(texts[i], 256, "%.*s", (int)(bytes < 255 ? bytes : 255), (const char *)data);
+    if (tag == TARE__FIELD_CPUS)
+        of->cpus = (uint32_t)tare__field_value(data, bytes);
+    if (tag == TARE__FIELD_MEMORY)
+        of->memory_bytes = (double)tare__field_value(data, bytes);
+}
+
+static machine find_machine(void)
+{
+    machine found = {0};
+    tare__text fields = {0};
+    uint32_t tag;
+    const uint8_t *data;
+    size_t bytes;
+    tare__tell_environment(&fields);
+    tare__reader reader = {.at = (const uint8_t *)fields.data, .end = (const uint8_t *)fields.data + fields.length};
+    while (!fields.failed && fields.data && tare__field_next(&reader, &tag, &data, &bytes))
+        take_field(&found, tag, data, bytes);
+    tare__text_free(&fields);
+    return found;
+}
+
+static const char *known(tare__figures *figures, const char *text)
+{
+    return *text ? tare__figures_text(figures, text) : NULL;
+}
+
+int tare__measure_figures(const char *path, const tare__model_report *report, const tare__model_measured *measured,
+                          tare__figures **figures)
+{
+    struct timespec now;
+    tare__text command = {0};
+    int status = tare__figures_of_model(report, measured, figures);
+    if (status)
+        return status;
+    machine here = find_machine();
+    clock_gettime(CLOCK_REALTIME, &now);
+    tare__text_format(&command, "tare model %s", path);
+    (*figures)->when_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    (*figures)->command = command.failed ? NULL : tare__figures_text(*figures, command.data);
+    (*figures)->host = known(*figures, here.host);
+    (*figures)->cpu_model = known(*figures, here.cpu_model);
+    (*figures)->revision = known(*figures, here.revision);
+    tare__text_free(&command);
+    return tare__figures_set_machine(*figures, *here.host ? here.host : NULL, *here.cpu_model ? here.cpu_model : NULL,
+                                     here.cpus, here.memory_bytes, *here.kernel ? here.kernel : NULL);
+}
+
+/* ---- the end ------------------------------------------------------------------------------------------------------- */
+int tare__measure_exit(const tare__cli_measure *settings, const tare__model_measured *measured)
+{
+    size_t ran = 0;
+    if (!measured)
+        return TARE__EXIT_OK;
+    if (measured->absent && settings->asked)
+        tare__cli_say(ME, "%s", measured->absent);
+    for (size_t i = 0; i < measured->n_results; i++) {
+        ran += measured->results[i].ran && !measured->results[i].failure;
+        if (measured->results[i].failure)
+            tare__cli_say(ME, "%s%s%s", measured->results[i].name, *measured->results[i].name ? ": " : "",
+                          measured->results[i].failure);
+    }
+    if (measured->n_broken)
+        tare__cli_say(ME, "%zu of %zu thresholds are broken", measured->n_broken, measured->n_limits);
+    if (measured->n_results && ran < measured->n_results && settings->asked && !ran)
+        return TARE__EXIT_INPUT;
+    return measured->n_broken || (measured->absent && settings->asked) ? TARE__EXIT_FAILED : TARE__EXIT_OK;
+}

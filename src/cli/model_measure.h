@@ -1,0 +1,82 @@
+/* model_measure: the measured half of `tare model`: its options, the run, its thresholds, its figures. One thread.
+ * Must not know how a model is run or laid out. */
+#ifndef TARE_CLI_MODEL_MEASURE_H
+#define TARE_CLI_MODEL_MEASURE_H
+
+#include "analyze/analyze.h"
+#include "cli.h"
+#include "model/model.h"
+
+#define TARE__MEASURE_LIST_MAX 16u
+
+/* Keys of its options in the command's table. */
+enum {
+    TARE__MEASURE_STATIC = 1000,
+    TARE__MEASURE_RUNTIME,
+    TARE__MEASURE_RUNS,
+    TARE__MEASURE_WARMUP,
+    TARE__MEASURE_SECONDS,
+    TARE__MEASURE_THREADS,
+    TARE__MEASURE_PRECISION,
+    TARE__MEASURE_INPUT,
+    TARE__MEASURE_SEED,
+    TARE__MEASURE_PRE,
+    TARE__MEASURE_POST,
+    TARE__MEASURE_NO_LAYERS,
+    TARE__MEASURE_THRESHOLD,
+    TARE__MEASURE_QUIET
+};
+
+#define TARE__MEASURE_OPTIONS                                                                                             \
+    {"static", 0, NULL, "weigh the file only; run nothing", TARE__MEASURE_STATIC},                                        \
+    {"runs", 'n', "N", "timed runs of each configuration; else as many as 3 s hold, from 30 to 1,000",                    \
+     TARE__MEASURE_RUNS},                                                                                                 \
+    {"seconds", 0, "S", "time for the runs of a configuration where --runs does not say how many: 3",                     \
+     TARE__MEASURE_SECONDS},                                                                                              \
+    {"warmup", 0, "N", "runs before the timed ones; else until they are steady", TARE__MEASURE_WARMUP},                   \
+    {"precision", 0, "P[,P…]", "fp32, fp16, …: refused where the file is stored otherwise", TARE__MEASURE_PRECISION},     \
+    {"threads", 0, "N[,N…]", "threads within an operator; else the runtime's own number", TARE__MEASURE_THREADS},         \
+    {"input", 'i', "[NAME=]FILE", "values of an input: .npy or bare bytes; else they are made up; may be given again",    \
+     TARE__MEASURE_INPUT},                                                                                                \
+    {"seed", 0, "N", "of values that are made up: 0", TARE__MEASURE_SEED},                                                \
+    {"pre", 0, "CMD", "makes the inputs of each request, for end-to-end latency", TARE__MEASURE_PRE},                     \
+    {"post", 0, "CMD", "takes the outputs of each request, for end-to-end latency", TARE__MEASURE_POST},                  \
+    {"threshold", 't', "NAME:LIMIT", "fail beyond it: latency:100ms throughput:1000samples/s memory:2GB p99:120ms; "      \
+     "more may follow", TARE__MEASURE_THRESHOLD},                                                                         \
+    {"no-layers", 0, NULL, "leave out the profiled run that times layers", TARE__MEASURE_NO_LAYERS},                      \
+    {"runtime", 0, "PATH", "ONNX Runtime's library or a folder that has it; else it is looked for",                       \
+     TARE__MEASURE_RUNTIME},                                                                                              \
+    {"quiet", 'q', NULL, "show no progress", TARE__MEASURE_QUIET}
+
+typedef struct tare__cli_measure {
+    tare__runner_options options;
+    const char *precisions[TARE__MEASURE_LIST_MAX];
+    unsigned threads[TARE__MEASURE_LIST_MAX];
+    tare__runner_file files[TARE__MEASURE_LIST_MAX];
+    tare__threshold thresholds[TARE__MEASURE_LIST_MAX];
+    size_t n_thresholds;
+    bool only_static;
+    bool asked; /* an option that is of no use unless it is run */
+    bool quiet;
+} tare__cli_measure;
+
+/* One option; texts that are made go into the arena. 0 or TARE_E_USAGE with a sentence. */
+int tare__measure_take(tare__cli_measure *settings, int key, const char *argument, tare__arena *arena,
+                       tare__error *error);
+/* Whether a word that is no option belongs to --threshold before it; then it is taken. 0 and *taken, or TARE_E_USAGE. */
+int tare__measure_take_word(tare__cli_measure *settings, const char *word, bool *taken, tare__error *error);
+/* After all options. 0 or TARE_E_USAGE. */
+int tare__measure_check(const tare__cli_measure *settings, tare__error *error);
+
+/* Runs the model and holds it against the thresholds. *measured is NULL with --static. 0, or a status with a sentence. */
+int tare__measure_run(tare__cli_measure *settings, const char *path, const int64_t *batches, size_t n_batches,
+                      const tare__model_report *report, const tare__model_options *weighed,
+                      tare__model_measured **measured, tare__error *error);
+/* The report's figures with what machine they are of. 0 or TARE_E_MEMORY. */
+int tare__measure_figures(const char *path, const tare__model_report *report, const tare__model_measured *measured,
+                          tare__figures **figures);
+/* What the command returns for what was measured, and says on standard error: 0; 1: a threshold is broken, or there is
+ * no runtime and it was asked for; 3: the model does not run. */
+int tare__measure_exit(const tare__cli_measure *settings, const tare__model_measured *measured);
+
+#endif
