@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define FEW_LAYERS  10u
+#define RATE_CELL   10u /* as wide as "samples/s" and a blank */
 #define FEW_DETAILS 4u /* configurations whose details are shown without --all */
 
 /* ---- words --------------------------------------------------------------------------------------------------------- */
@@ -17,7 +18,9 @@ const char *tare__measured_name(const tare__runner_result *result, char *out, si
     out[0] = '\0';
     if (result->batch > 0)
         at += snprintf(out, room, "batch %lld", (long long)result->batch);
-    if (result->precision && (size_t)at < room)
+    /* What nobody asked for is the same in all rows. */
+    bool asked = strstr(result->name, "precision=") || (!at && !result->threads);
+    if (result->precision && asked && (size_t)at < room)
         at += snprintf(out + at, room - (size_t)at, "%s%s", at ? ", " : "", result->precision);
     if (result->threads && (size_t)at < room)
         snprintf(out + at, room - (size_t)at, "%s%u thread%s", at ? ", " : "", result->threads,
@@ -39,6 +42,29 @@ const char *tare__measured_figure(const char *unit, double value, char *out, siz
     return out;
 }
 
+/* A sentence and the end of its last line. */
+static void put_sentence(tare__page *page, unsigned hang, const char *sentence)
+{
+    tare__page_sentence(page, hang, sentence);
+    tare__page_line_end(page);
+}
+
+/* A table's first line: its title, then the names of its columns with '|' between. */
+static void put_head(tare__page *page, const char *title, const char *columns)
+{
+    char name[32];
+    tare__page_heading(page, title);
+    tare__page_style_on(page, TARE__PAGE_FAINT);
+    while (*columns) {
+        size_t length = strcspn(columns, "|");
+        snprintf(name, sizeof name, "%.*s", (int)length, columns);
+        tare__page_cell(page, strchr(name, '/') ? RATE_CELL : TARE__PAGE_CELL, name);
+        columns += length + (columns[length] == '|');
+    }
+    tare__page_style_off(page);
+    tare__page_line_end(page);
+}
+
 static void put_label(tare__page *page, const char *word)
 {
     tare__text_string(page->out, "  ");
@@ -57,21 +83,21 @@ static const char *rate_unit(const tare__model_measured *measured)
 
 static void put_row(tare__page *page, const tare__runner_result *result)
 {
-    char name[96], memory[TARE__UNIT_BYTES];
+    char name[96], memory[TARE__UNIT_BYTES], rate[TARE__UNIT_BYTES];
     const tare__runner_times *latency = &result->latency;
     tare__measured_name(result, name, sizeof name);
     tare__text_string(page->out, result->best ? "* " : "  ");
     tare__page_name(page, 0, name, 2);
     if (!result->ran) {
         tare__text_string(page->out, ": ");
-        tare__page_sentence(page, 4, result->failure ? result->failure : "not measured");
+        put_sentence(page, 4, result->failure ? result->failure : "not measured");
         return;
     }
     tare__page_pad(page);
     for (size_t i = 0; i < TARE__RUNNER_QUANTILES; i++)
         tare__page_time(page, latency->quantile_ns[i]);
     tare__page_time(page, latency->max_ns);
-    tare__page_count(page, result->n_rates ? result->rates[0].value : NAN);
+    tare__page_cell(page, RATE_CELL, tare__unit_count(rate, result->n_rates ? result->rates[0].value : NAN));
     tare__page_cell(page, TARE__PAGE_CELL, tare__unit_bytes(memory, result->memory_peak_bytes));
     tare__page_line_end(page);
 }
@@ -81,13 +107,13 @@ static void put_table(tare__page *page, const tare__model_measured *measured)
     char columns[80];
     bool any_best = false;
     snprintf(columns, sizeof columns, "p50|p95|p99|max|%s|memory", rate_unit(measured));
-    tare__page_title(page, "Latency", columns);
+    put_head(page, "Latency", columns);
     for (size_t i = 0; i < measured->n_results; i++) {
         put_row(page, &measured->results[i]);
         any_best |= measured->results[i].best;
     }
     if (any_best)
-        tare__page_sentence(page, 2, "* a best trade-off: no other is better in latency, throughput and memory at once");
+        put_sentence(page, 2, "* a best trade-off: no other is better in latency, throughput and memory at once");
 }
 
 /* ---- details of one ------------------------------------------------------------------------------------------------ */
@@ -113,7 +139,7 @@ static void put_times(tare__page *page, const char *label, const tare__runner_ti
     if (times->outliers)
         tare__text_format(&text, ", %zu of them outliers that are counted in", times->outliers);
     put_label(page, label);
-    tare__page_sentence(page, TARE__PAGE_LABEL + 2, text.failed ? "" : text.data);
+    put_sentence(page, TARE__PAGE_LABEL + 2, text.failed ? "" : text.data);
     tare__text_free(&text);
 }
 
@@ -128,7 +154,7 @@ static void put_start(tare__page *page, const tare__runner_result *result)
     else
         tare__text_format(&text, "not steady after %zu runs to warm up", result->warmup);
     put_label(page, "load");
-    tare__page_sentence(page, TARE__PAGE_LABEL + 2, text.failed ? "" : text.data);
+    put_sentence(page, TARE__PAGE_LABEL + 2, text.failed ? "" : text.data);
     tare__text_free(&text);
 }
 
@@ -144,7 +170,7 @@ static void put_rates(tare__page *page, const tare__runner_result *result)
                               tare__unit_count(high, rate->high));
     }
     put_label(page, "rate");
-    tare__page_sentence(page, TARE__PAGE_LABEL + 2, text.failed ? "" : text.data);
+    put_sentence(page, TARE__PAGE_LABEL + 2, text.failed ? "" : text.data);
     tare__text_free(&text);
 }
 
@@ -160,7 +186,7 @@ static void put_memory(tare__page *page, const tare__runner_result *result)
                       tare__unit_bytes(loaded, result->memory_loaded_bytes),
                       tare__unit_bytes(before, result->memory_before_bytes));
     put_label(page, "memory");
-    tare__page_sentence(page, TARE__PAGE_LABEL + 2, text.failed ? "" : text.data);
+    put_sentence(page, TARE__PAGE_LABEL + 2, text.failed ? "" : text.data);
     tare__text_free(&text);
 }
 
@@ -177,7 +203,7 @@ static void put_executed(tare__page *page, const tare__runner_result *result)
     else
         snprintf(text, sizeof text, "%s; no casts inserted", result->executed);
     put_label(page, "executed");
-    tare__page_sentence(page, TARE__PAGE_LABEL + 2, text);
+    put_sentence(page, TARE__PAGE_LABEL + 2, text);
 }
 
 static void put_details(tare__page *page, const tare__runner_result *result)
@@ -202,22 +228,23 @@ static void put_details(tare__page *page, const tare__runner_result *result)
     put_executed(page, result);
     if (result->failure) {
         put_label(page, "failed");
-        tare__page_sentence(page, TARE__PAGE_LABEL + 2, result->failure);
+        put_sentence(page, TARE__PAGE_LABEL + 2, result->failure);
     }
 }
 
 /* ---- layers -------------------------------------------------------------------------------------------------------- */
 static void put_layer(tare__page *page, const tare__runner_layer *layer)
 {
-    char cell[TARE__UNIT_BYTES];
+    char cell[TARE__UNIT_BYTES], op[64];
     bool computes = layer->counted && layer->macs;
     tare__page_name(page, 0, layer->name, 0);
     tare__page_pad(page);
-    tare__page_cell(page, TARE__PAGE_CELL, layer->cast ? "cast" : layer->op);
+    tare__text_fit(op, sizeof op, layer->cast ? "cast" : layer->op, TARE__PAGE_CELL - 1);
+    tare__page_cell(page, TARE__PAGE_CELL, op);
     tare__page_time(page, layer->time_ns);
     tare__page_cell(page, TARE__PAGE_CELL, tare__unit_percent(cell, layer->share));
     tare__page_cell(page, TARE__PAGE_CELL, computes ? tare__unit_count(cell, 2.0 * (double)layer->macs) : layer->counted ? "0" : "n/a");
-    tare__page_cell(page, TARE__PAGE_CELL, computes ? tare__unit_count(cell, layer->flops) : "");
+    tare__page_cell(page, RATE_CELL, computes ? tare__unit_count(cell, layer->flops) : "");
     tare__page_cell(page, TARE__PAGE_CELL, computes ? tare__unit_percent(cell, layer->flops / layer->roof_flops) : "");
     tare__page_line_end(page);
 }
@@ -231,7 +258,7 @@ static void put_roof(tare__page *page, const tare__model_measured *measured)
              "caches. Layers are timed apart from the runs above, %zu times, by the runtime, to 1 µs",
              tare__unit_count(flops, measured->roof_flops), tare__unit_bytes(bytes, measured->roof_bytes),
              measured->layer_runs);
-    tare__page_sentence(page, 2, text);
+    put_sentence(page, 2, text);
 }
 
 static void put_layers(tare__page *page, const tare__model_measured *measured)
@@ -240,11 +267,11 @@ static void put_layers(tare__page *page, const tare__model_measured *measured)
     if (!measured->n_layers) {
         if (measured->layers_absent) {
             tare__text_string(page->out, "\nLayers, timed: n/a: ");
-            tare__page_sentence(page, 2, measured->layers_absent);
+            put_sentence(page, 2, measured->layers_absent);
         }
         return;
     }
-    tare__page_title(page, "Layers, timed", "operator|time|share|FLOPs|FLOP/s|of roof");
+    put_head(page, "Layers, timed", "operator|time|share|FLOPs|FLOP/s|of roof");
     for (size_t i = 0; i < shown; i++)
         put_layer(page, &measured->layers[i]);
     tare__page_more(page, measured->n_layers - shown, "layers");
@@ -252,24 +279,35 @@ static void put_layers(tare__page *page, const tare__model_measured *measured)
 }
 
 /* ---- limits -------------------------------------------------------------------------------------------------------- */
-static void put_limit(tare__page *page, const tare__runner_limit *limit)
+#define LIMIT_CELL 17u
+#define LIMIT_BY   11u
+
+static const tare__runner_result *result_of(const tare__model_measured *measured, const tare__runner_limit *limit)
 {
-    char name[160], value[64], bound[64], by[TARE__UNIT_BYTES];
-    snprintf(name, sizeof name, "%s%s%s%s", limit->metric, *limit->result ? "[" : "", limit->result,
-             *limit->result ? "]" : "");
+    for (size_t i = 0; i < measured->n_results; i++)
+        if (measured->results[i].name == limit->result)
+            return &measured->results[i];
+    return NULL;
+}
+
+static void put_limit(tare__page *page, const tare__model_measured *measured, const tare__runner_limit *limit)
+{
+    const tare__runner_result *result = result_of(measured, limit);
+    char name[160], of[96], value[64], bound[64], by[TARE__UNIT_BYTES];
+    bool named = result && measured->n_results > 1;
+    snprintf(name, sizeof name, "%s%s%s", limit->metric, named ? ", " : "",
+             named ? tare__measured_name(result, of, sizeof of) : "");
     tare__page_name(page, 0, name, 0);
     tare__page_pad(page);
-    tare__page_cell(page, 2 * TARE__PAGE_CELL, tare__measured_figure(limit->unit, limit->value, value, sizeof value));
-    tare__page_cell(page, 2 * TARE__PAGE_CELL, tare__measured_figure(limit->unit, limit->limit, bound, sizeof bound));
+    tare__page_cell(page, LIMIT_CELL, isnan(limit->value) ? "n/a" : tare__measured_figure(limit->unit, limit->value, value, sizeof value));
+    tare__page_cell(page, LIMIT_CELL, tare__measured_figure(limit->unit, limit->limit, bound, sizeof bound));
     tare__page_style_on(page, limit->broken ? TARE__PAGE_BAD : TARE__PAGE_PLAIN);
-    tare__page_cell(page, 2 * TARE__PAGE_CELL, !limit->broken      ? "kept"
-                                               : isnan(limit->by) ? "not measured"
-                                                                  : tare__unit_percent(by, limit->by));
+    tare__page_cell(page, LIMIT_BY, !limit->broken ? "kept" : isnan(limit->by) ? "n/a" : tare__unit_percent(by, limit->by));
     tare__page_style_off(page);
     tare__page_line_end(page);
-    if (limit->absent) {
+    if (limit->absent && !(result && result->failure == limit->absent)) { /* else the first table says it */
         tare__text_string(page->out, "  ");
-        tare__page_sentence(page, 2, limit->absent);
+        put_sentence(page, 2, limit->absent);
     }
 }
 
@@ -277,13 +315,16 @@ static void put_limits(tare__page *page, const tare__model_measured *measured)
 {
     if (!measured->n_limits)
         return;
+    page->name_columns = page->options->width - 2 * LIMIT_CELL - LIMIT_BY;
     tare__page_heading(page, "Thresholds");
-    tare__page_cell(page, 2 * TARE__PAGE_CELL, "measured");
-    tare__page_cell(page, 2 * TARE__PAGE_CELL, "limit");
-    tare__page_cell(page, 2 * TARE__PAGE_CELL, "broken by");
+    tare__page_style_on(page, TARE__PAGE_FAINT);
+    tare__page_cell(page, LIMIT_CELL, "measured");
+    tare__page_cell(page, LIMIT_CELL, "limit");
+    tare__page_cell(page, LIMIT_BY, "broken by");
+    tare__page_style_off(page);
     tare__page_line_end(page);
     for (size_t i = 0; i < measured->n_limits; i++)
-        put_limit(page, &measured->limits[i]);
+        put_limit(page, measured, &measured->limits[i]);
 }
 
 /* ---- all ----------------------------------------------------------------------------------------------------------- */
@@ -295,10 +336,11 @@ static void put_headline(tare__page *page, const tare__model_measured *measured)
     tare__page_style_off(page);
     if (measured->absent) {
         tare__text_string(page->out, ": n/a: ");
-        tare__page_sentence(page, 2, measured->absent);
+        put_sentence(page, 2, measured->absent);
         return;
     }
-    tare__text_format(page->out, " with ONNX Runtime %s, on the CPU", measured->runtime_version ? measured->runtime_version : "?");
+    tare__text_format(page->out, " with ONNX Runtime%s%s, on the CPU", measured->runtime_version ? " " : "",
+                      measured->runtime_version ? measured->runtime_version : "");
     tare__page_line_end(page);
 }
 
@@ -307,7 +349,7 @@ void tare__measured_text(tare__page *page, const tare__model_measured *measured)
     if (!measured)
         return;
     unsigned before = page->name_columns;
-    page->name_columns = page->options->width - 6 * TARE__PAGE_CELL;
+    page->name_columns = page->options->width - 5 * TARE__PAGE_CELL - RATE_CELL;
     put_headline(page, measured);
     if (measured->n_results)
         put_table(page, measured);
@@ -318,6 +360,6 @@ void tare__measured_text(tare__page *page, const tare__model_measured *measured)
         put_layers(page, measured);
     put_limits(page, measured);
     for (size_t i = 0; i < measured->n_notes; i++)
-        tare__page_sentence(page, 2, measured->notes[i]);
+        put_sentence(page, 2, measured->notes[i]);
     page->name_columns = before;
 }

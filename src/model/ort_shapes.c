@@ -98,11 +98,13 @@ int tare__inputs_make(tare__measuring *measuring, const tare__model_report *repo
     *tensors = status ? NULL : tare__arena_alloc(arena, (*n + 1) * sizeof **tensors);
     if (!status && !*tensors)
         status = tare__fail(error, TARE_E_MEMORY, "out of memory");
-    *batch = 0;
+    int64_t found = 0;
     for (size_t i = 0; !status && i < *n; i++) {
         status = make_one(measuring, report, &report->inputs[i], asked, arena, &(*tensors)[i], error);
-        if (!status && !*batch && has_batch(&report->inputs[i]))
-            *batch = (*tensors)[i].dims[0];
+        if (!status && !found && has_batch(&report->inputs[i]))
+            found = (*tensors)[i].dims[0];
     }
+    if (!status)
+        *batch = found;
     return status;
 }
