@@ -330,15 +330,17 @@ static int model_main(int argc, char **argv)
 
 const tare__cli_command tare__cli_model_command = {
     .name = "model",
-    .summary = "weighs an ONNX model: FLOPs, parameters, memory, by operator and layer",
+    .summary = "weighs an ONNX model and runs it: FLOPs, memory, latency, throughput",
     .usage = "[options] FILE.onnx",
     .details = "FLOPs are twice the multiply-accumulates of convolutions, products of matrices,\n"
                "attention and recurrent layers; docs/MODEL.md has the rules. Weights are not read.\n"
-               "Exit status: 0; 1 the report could not be written; 2 this command line was wrong;\n"
-               "3 the model could not be read.\n",
+               "Then ONNX Runtime runs it, where there is one, in every configuration asked for.\n"
+               "Exit status: 0; 1 a threshold is broken, or the report could not be written; 2 this\n"
+               "command line was wrong; 3 the model could not be read, or not be run as asked.\n",
     .examples = "  tare model resnet50.onnx\n"
                 "  tare model --batch 8 --dim sequence=128 bert.onnx\n"
-                "  tare model --json gpt2.onnx | jq .total.macs\n",
+                "  tare model --json gpt2.onnx | jq .total.macs\n"
+                "  tare model --batch 1,4,8 --threads 1,4 --threshold p99:120ms resnet50.onnx\n",
     .options = model_options,
     .option_count = TARE__COUNT_OF(model_options),
     .settings = TARE__SETTINGS_SHOWING,

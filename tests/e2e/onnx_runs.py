@@ -1,0 +1,82 @@
+"""Small models to be run: writes them into a folder. Runs in the environment with onnx and onnxruntime.
+
+usage: onnx_runs.py FOLDER"""
+import pathlib
+import sys
+
+import numpy as np
+import onnx
+from onnx import TensorProto as T
+from onnx import helper, numpy_helper
+
+RANDOM = np.random.default_rng(0)
+KINDS = {np.float32: T.FLOAT, np.float16: T.FLOAT16}
+
+
+def weights(name, shape, kind=np.float32):
+    return numpy_helper.from_array((RANDOM.standard_normal(shape) * 0.1).astype(kind), name)
+
+
+def save(path, nodes, inputs, outputs, initializers, **more):
+    graph = helper.make_graph(nodes, path.stem, inputs, outputs, initializers)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8, **more), path)
+
+
+def images(path, kind=np.float32, batch="batch"):
+    """Two convolutions and a classifier."""
+    nodes = [helper.make_node("Conv", ["image", "w1"], ["a"], name="conv1", pads=[1] * 4, strides=[2, 2]),
+             helper.make_node("Relu", ["a"], ["b"], name="relu1"),
+             helper.make_node("Conv", ["b", "w2"], ["c"], name="conv2", pads=[1] * 4, strides=[2, 2]),
+             helper.make_node("GlobalAveragePool", ["c"], ["d"], name="pool"),
+             helper.make_node("Flatten", ["d"], ["e"], name="flat"),
+             helper.make_node("MatMul", ["e", "w3"], ["logits"], name="fc")]
+    save(path, nodes, [helper.make_tensor_value_info("image", KINDS[kind], [batch, 3, 32, 32])],
+         [helper.make_tensor_value_info("logits", KINDS[kind], [batch, 10])],
+         [weights("w1", (16, 3, 3, 3), kind), weights("w2", (32, 16, 3, 3), kind), weights("w3", (32, 10), kind)])
+
+
+def words(path):
+    """A table of 50 words, which an id outside of it makes fail, a mask, and a product."""
+    nodes = [helper.make_node("Gather", ["table", "input_ids"], ["x"], name="embed"),
+             helper.make_node("Cast", ["attention_mask"], ["m"], to=T.FLOAT, name="cast"),
+             helper.make_node("Unsqueeze", ["m", "axis"], ["mask"], name="widen"),
+             helper.make_node("Mul", ["x", "mask"], ["y"], name="hide"),
+             helper.make_node("MatMul", ["y", "w"], ["z"], name="project")]
+    shape = ["batch", "sequence"]
+    save(path, nodes, [helper.make_tensor_value_info("input_ids", T.INT64, shape),
+                       helper.make_tensor_value_info("attention_mask", T.INT64, shape)],
+         [helper.make_tensor_value_info("z", T.FLOAT, [*shape, 16])],
+         [weights("table", (50, 16)), weights("w", (16, 16)), numpy_helper.from_array(np.array([2]), "axis")])
+
+
+def fails(path):
+    """Loads, and then finds that it cannot reshape what it got."""
+    nodes = [helper.make_node("NonZero", ["x"], ["where"], name="find"),
+             helper.make_node("Reshape", ["where", "shape"], ["y"], name="impossible")]
+    save(path, nodes, [helper.make_tensor_value_info("x", T.FLOAT, [2, 3])],
+         [helper.make_tensor_value_info("y", T.INT64, None)], [numpy_helper.from_array(np.array([7, 11]), "shape")])
+
+
+def unknown(path):
+    nodes = [helper.make_node("Mystery", ["x"], ["y"], name="what", domain="nobody.knows")]
+    save(path, nodes, [helper.make_tensor_value_info("x", T.FLOAT, [2, 3])],
+         [helper.make_tensor_value_info("y", T.FLOAT, [2, 3])], [])
+
+
+def imitated(path):
+    """For the look-alike runtime, which reads what to do in the name of the producer."""
+    save(path, [helper.make_node("MatMul", ["x", "w"], ["y"], name="fc")],
+         [helper.make_tensor_value_info("x", T.FLOAT, ["batch", 4])],
+         [helper.make_tensor_value_info("y", T.FLOAT, ["batch", 4])], [weights("w", (4, 4))], producer_name=path.stem)
+
+
+if __name__ == "__main__":
+    folder = pathlib.Path(sys.argv[1])
+    images(folder / "images.onnx")
+    images(folder / "half.onnx", np.float16)
+    images(folder / "fixed.onnx", batch=1)
+    words(folder / "words.onnx")
+    fails(folder / "fails.onnx")
+    unknown(folder / "unknown.onnx")
+    for word in ("crash-load", "crash-run", "exit-run"):
+        imitated(folder / f"{word}.onnx")
