@@ -132,6 +132,23 @@ static int take_pair(void *context, const tare__toml_pair *pair, tare__error *er
     return value->text ? 0 : tare__fail(error, TARE_E_MEMORY, "out of memory");
 }
 
+/* [history]: enabled, store and tag, each an option by another name. */
+static int take_history_pair(void *context, const tare__toml_pair *pair, tare__error *error)
+{
+    settings *to = context;
+    tare__toml_pair same = *pair;
+    if (strcmp(pair->key, "enabled") == 0 && pair->kind == TARE__TOML_SWITCH) {
+        same.key = "no-history";
+        same.value = strcmp(pair->value, "true") == 0 ? "false" : "true";
+    } else if (strcmp(pair->key, "enabled") == 0) {
+        return tare__fail(error, TARE_E_USAGE, "%s:%u: enabled is true or false", to->file, pair->line);
+    } else if (strcmp(pair->key, "store") != 0 && strcmp(pair->key, "tag") != 0) {
+        return tare__fail(error, TARE_E_USAGE, "%s:%u: there is no setting '%s' in [history]; enabled, store and tag are",
+                          to->file, pair->line, pair->key);
+    }
+    return take_pair(context, &same, error);
+}
+
 static int read_file(settings *to, const char *file, const char *table, tare__error *error)
 {
     FILE *stream = fopen(file, "re");
@@ -150,6 +167,9 @@ static int read_file(settings *to, const char *file, const char *table, tare__er
     to->file = file;
     if (!status)
         status = tare__toml_read(text, bytes, file, table, take_pair, to, error);
+    if (!status)
+        status = tare__toml_read(text, bytes, file, table[0] ? "tool.tare.history" : "history", take_history_pair, to,
+                                 error);
     free(text);
     return status;
 }
@@ -172,13 +192,12 @@ static int take_variable(settings *to, size_t i, const char *variable, const cha
 {
     static const char *const yes[] = {"1", "true", "yes", "on"}, *const no[] = {"0", "false", "no", "off", ""};
     value *value = &to->values[i];
+    if (!known[i].is_switch && !*text)
+        return 0; /* set to nothing is not set */
     snprintf(value->where, sizeof value->where, "%s", variable);
     value->text = text;
-    if (!known[i].is_switch) {
-        if (!*text)
-            value->text = NULL; /* set to nothing is not set */
+    if (!known[i].is_switch)
         return 0;
-    }
     for (size_t j = 0; j < TARE__COUNT_OF(yes); j++)
         if (strcasecmp(text, yes[j]) == 0) {
             value->text = "true";

@@ -298,7 +298,7 @@ static int read_pair(reader *from, tare__toml_sink *sink, void *context)
 /* Tables beside the settings, which commands read for themselves. */
 static bool is_a_commands(const char *name)
 {
-    static const char *const names[] = {"check"};
+    static const char *const names[] = {"check", "history"};
     for (size_t i = 0; i < TARE__COUNT_OF(names); i++)
         if (strcmp(names[i], name) == 0)
             return true;

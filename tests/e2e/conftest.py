@@ -62,6 +62,7 @@ class Bench:
     def env(self, changes=None):
         env = {key: value for key, value in os.environ.items() if not key.startswith("TARE_")}
         env["TMPDIR"] = str(self.temporary)
+        env["TARE_STORE"] = str(self.folder / "history")  # never the user's own
         env.update(changes or {})
         return env
 

@@ -9,6 +9,7 @@ import textwrap
 import pytest
 
 SITE = os.environ.get("TARE_PYTHON_SITE")
+os.environ["TARE_STORE"] = "off"  # sessions of these interpreters: never into the user's own history
 PATIENCE = 120  # seconds until a hanging program fails its test
 if SITE:
     sys.path.insert(0, os.path.abspath(SITE))
@@ -44,6 +45,7 @@ class Bench:
     def env(self, changes=None, hooked=False):
         env = {key: value for key, value in os.environ.items()
                if not key.startswith("TARE_") and key not in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")}
+        env["TARE_STORE"] = str(self.folder / "history")  # never the user's own
         if SITE and not hooked:  # with the hook, it is the hook that has to find the package
             env["PYTHONPATH"] = os.path.abspath(SITE)
         env.update(changes or {})
@@ -94,6 +96,7 @@ def environment(**variables):
     """A script's environment: the same package, and none of our own settings."""
     kept = {name: value for name, value in os.environ.items()
             if not name.startswith("TARE_") or name == "TARE_PYTHON_SITE"}
+    kept["TARE_STORE"] = "off"
     kept["PYTHONPATH"] = os.pathsep.join(filter(None, [FOLDER, kept.get("PYTHONPATH")]))
     return {**kept, **variables}
 

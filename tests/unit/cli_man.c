@@ -15,8 +15,9 @@
 #include "cli/cli.h"
 
 static const tare__cli_command *const commands[] = {&tare__cli_run, &tare__cli_attach, &tare__cli_report,
-                                                   &tare__cli_import, &tare__cli_check, &tare__cli_baseline, &tare__cli_compare,
-                                                   &tare__cli_doctor, &tare__cli_model_command};
+                                                   &tare__cli_import, &tare__cli_compare, &tare__cli_check,
+                                                   &tare__cli_baseline, &tare__cli_history, &tare__cli_doctor,
+                                                   &tare__cli_model_command};
 static const tare__cli_option help = {"help", 'h', NULL, "", -1};
 
 /* Its own ones, and the one that all have. */
