@@ -281,12 +281,17 @@ int tare__history_write(const tare__history_call *history, tare__history_show *s
     return closed || (status && !refused) ? TARE__EXIT_FAILED : TARE__EXIT_OK;
 }
 
-static int say_empty(const tare__history_call *history)
+/* No runs are an empty list, also for machines; but there is none to look at. */
+static int do_without_store(tare__history_call *history, const struct verb *verb, tare__error *error)
 {
     char shown[300];
     tare__store_shown(history->place, shown, sizeof shown);
+    if (verb->run != tare__history_do_list && verb->run != tare__history_do_export) {
+        tare__fail(error, TARE_E_USAGE, "nothing is kept in %s yet", shown);
+        return TARE__EXIT_USAGE;
+    }
     tare__cli_say(ME, "nothing is kept in %s yet; `tare run -- ./program` begins it", shown);
-    return TARE__EXIT_OK;
+    return history->format || verb->run == tare__history_do_export ? verb->run(history, error) : TARE__EXIT_OK;
 }
 
 static int open_and_run(tare__history_call *history, const struct verb *verb, tare__error *error)
@@ -305,9 +310,7 @@ static int open_and_run(tare__history_call *history, const struct verb *verb, ta
         status = tare__store_open(history->place, &again, &history->store, error);
     }
     if (status == TARE__STORE_NONE)
-        return history->n_words && verb->least ? (tare__fail(error, TARE_E_USAGE, "nothing is kept in %.300s yet",
-                                                             history->place), TARE__EXIT_USAGE)
-                                               : say_empty(history);
+        return do_without_store(history, verb, error);
     int exit_status = status ? tare__history_exit(status) : verb->run(history, error);
     tare__store_close(history->store);
     return exit_status;

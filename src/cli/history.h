@@ -22,7 +22,7 @@ typedef struct tare__history_call {
     unsigned given; /* bits of options that only some verbs take */
     char **words;   /* after the verb */
     int n_words;
-    tare__store *store;
+    tare__store *store; /* NULL: nothing is kept yet */
 } tare__history_call;
 
 /* What a verb does once the store is open: the exit status. A sentence in `error` is said. */

@@ -50,7 +50,7 @@ static int export_lines(void *context, const tare__emit_options *options, const 
 int tare__history_do_export(tare__history_call *history, tare__error *error)
 {
     exporting from = {.history = history};
-    int status = tare__store_list(history->store, &history->filter, &from.runs, error);
+    int status = history->store ? tare__store_list(history->store, &history->filter, &from.runs, error) : 0;
     if (status)
         return tare__history_exit(status);
     int exit_status = tare__history_write(history, export_lines, &from, error);
@@ -235,7 +235,7 @@ static int import_stream(tare__history_call *history, FILE *stream, const char *
         char where[300];
         bool added = false;
         snprintf(where, sizeof where, "%.200s:%llu", name, (unsigned long long)number);
-        while (length > 0 && strchr(" \t\r\n", text[length - 1]))
+        while (length > 0 && memchr(" \t\r\n", text[length - 1], 4))
             length--;
         if (length == 0)
             continue;

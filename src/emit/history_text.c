@@ -134,17 +134,20 @@ static void put_head(tare__text *out, const tare__kept *run, size_t width)
     tare__text_free(&line);
 }
 
+/* With a blank before it at least. */
 static void put_right(tare__text *out, const char *text, size_t columns)
 {
-    size_t used = tare__text_columns(text, strlen(text));
-    tare__text_format(out, "%*s%s", used < columns ? (int)(columns - used) : 0, "", text);
+    char cell[TARE__HISTORY_WORD * 4];
+    tare__text_fit(cell, sizeof cell, text, columns - 1);
+    size_t used = tare__text_columns(cell, strlen(cell));
+    tare__text_format(out, "%*s%s", (int)(columns - used), "", cell);
 }
 
 static int show(const tare__kept *run, const tare__figures *figures, const tare__emit_options *options,
                 const tare__emit_sink *sink, tare__error *error)
 {
     tare__text out = {0};
-    size_t name = options->width - 2 - 2 * 14 - 12;
+    size_t name = options->width - 2 - 18 - 12 - 9;
     put_head(&out, run, options->width);
     tare__text_string(&out, "\n");
     if (figures->n == 0)
@@ -155,16 +158,16 @@ static int show(const tare__kept *run, const tare__figures *figures, const tare_
         if (i == 0) {
             tare__text_string(&out, "  figure");
             tare__text_pad_to(&out, 2 + name);
-            tare__text_format(&out, "%14s%14s%12s\n", "value", "in all", "n");
+            tare__text_format(&out, "%18s%12s%9s\n", "value", "in all", "n");
         }
         tare__text_string(&out, "  ");
         put_fitted(&out, figure->name, name);
         tare__text_pad_to(&out, 2 + name);
-        put_right(&out, tare__history_value(value, figure->unit, figure->value), 14);
+        put_right(&out, tare__history_value(value, figure->unit, figure->value), 18);
         put_right(&out, isnan(figure->total) || figure->n <= 1 ? ""
                                                                : tare__history_value(value, figure->unit, figure->total),
-                  14);
-        put_right(&out, tare__unit_count(number, (double)figure->n), 12);
+                  12);
+        put_right(&out, tare__unit_count(number, (double)figure->n), 9);
         tare__text_string(&out, "\n");
     }
     return finish(&out, sink, error);

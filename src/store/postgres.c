@@ -434,8 +434,11 @@ static int version(void *context, int *out, tare__error *error)
 {
     int there = 0;
     *out = 0;
-    int status = execute(context, "SELECT CASE WHEN to_regclass('tare_schema') IS NULL THEN 0 ELSE 1 END", NULL, 0, 1,
-                         take_version, &there, NULL, error);
+    /* Not to_regclass: inside of a transaction it may still believe what it found before another one ended. */
+    int status = execute(context,
+                         "SELECT count(*) FROM pg_catalog.pg_class WHERE relname = 'tare_schema'"
+                         " AND pg_catalog.pg_table_is_visible(oid)",
+                         NULL, 0, 1, take_version, &there, NULL, error);
     if (!status && there)
         status = execute(context, "SELECT max(version) FROM tare_schema", NULL, 0, 1, take_version, out, NULL, error);
     return status;
