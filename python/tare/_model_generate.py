@@ -18,6 +18,19 @@ def can(runner: Any) -> bool:
         return False
 
 
+def _that_fit(runner: Any, named: Dict[str, Any], wanted: int) -> int:
+    """Fewer where the prompt leaves no room for more positions."""
+    config = getattr(runner, "config", None)
+    text = config.get_text_config() if hasattr(config, "get_text_config") else config
+    most, ids = getattr(text, "max_position_embeddings", None), named.get("input_ids")
+    if not most or ids is None or getattr(config, "is_encoder_decoder", False):
+        return wanted
+    room = int(most) - int(ids.shape[-1])
+    if room < 1:
+        raise ValueError(f"the prompt fills all {most} positions of the model: there is room for no token")
+    return min(wanted, room)
+
+
 def profile(runner: Any, inputs: Any, new_tokens: int, runs: int) -> Dict[str, Any]:
     """Greedy decoding of exactly new_tokens tokens a run, so that runs are alike. The clock is read by a streamer in
     C when a token has come to the host, which waits for a GPU by itself."""
@@ -26,6 +39,7 @@ def profile(runner: Any, inputs: Any, new_tokens: int, runs: int) -> Dict[str, A
     if args:
         named[getattr(runner.model, "main_input_name", "input_ids")] = args[0]
     named.pop("decoder_input_ids", None)
+    new_tokens = _that_fit(runner, named, new_tokens)
     times = _core.TokenTimes(2 * new_tokens + 16)
     first: List[float] = []
     between: List[float] = []

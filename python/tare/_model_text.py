@@ -72,6 +72,8 @@ def summary(results: Mapping[str, Any]) -> str:
     if isinstance(told, Mapping):
         rows.append(("generation", f"{ms(told['time_to_first_token']['p50'])} to the first token, "
                      f"{rate(told['tokens_per_second'], 'tokens')}"))
+    elif isinstance(told, Missing):
+        rows.append(("generation", f"n/a ({told.reason})"))
     lines += [f"  {name:<14}{text}" for name, text in rows]
     for note in results.get("notes", ()):
         lines.append(f"  note: {note}")

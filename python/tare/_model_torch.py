@@ -55,7 +55,13 @@ def _from_folder(path: str) -> Any:
     config = transformers.AutoConfig.from_pretrained(path, local_files_only=True)
     made = [getattr(transformers, name, None) for name in getattr(config, "architectures", None) or ()]
     loader = next((one for one in made if one is not None), transformers.AutoModel)
-    return loader.from_pretrained(path, local_files_only=True)
+    shown = transformers.utils.logging.is_progress_bar_enabled()
+    transformers.utils.logging.disable_progress_bar()
+    try:
+        return loader.from_pretrained(path, local_files_only=True)
+    finally:
+        if shown:
+            transformers.utils.logging.enable_progress_bar()
 
 
 # What half precision ends in on a processor that has the instructions and does not let this process use them
@@ -153,6 +159,8 @@ class TorchRunner(Runner):
         data = _from_numpy(torch, data)
         if isinstance(data, Mapping):
             args, kwargs = (), self._known(dict(data))
+            if self.example is not None and not self.example[1]:  # a program takes its inputs as it was exported
+                args, kwargs = tuple(kwargs.values()), {}
         elif isinstance(data, (tuple, list)) and not _all_numbers(data):
             args, kwargs = tuple(data)[:_most_arguments(self.model)], {}
             if not args:
@@ -343,7 +351,8 @@ def _for_hugging_face(torch: Any, model: Any, config: Any, batch: int) -> Dict[s
         torch.manual_seed(0)
         if name == "input_ids":
             text = config.get_text_config() if hasattr(config, "get_text_config") else config
-            length = min(TOKENS, getattr(text, "max_position_embeddings", TOKENS) or TOKENS)
+            room = getattr(text, "max_position_embeddings", None) or 2 * TOKENS
+            length = max(1, min(TOKENS, room // 2))  # the other half is for what is generated
             ids = torch.randint(0, int(getattr(text, "vocab_size", 2)), (batch, length))
             made = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
             if getattr(config, "is_encoder_decoder", False):
