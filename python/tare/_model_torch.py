@@ -33,7 +33,8 @@ def from_path(path: str, kind: str, device: Optional[str], precision: Optional[s
         if kind == "TorchScript file":
             model = torch.jit.load(path, map_location="cpu")
         elif kind == "torch.export file":
-            program = torch.export.load(path)
+            with open(path, "rb") as file:  # a path of another ending is warned of
+                program = torch.export.load(file)
             model, example = program.module(), program.example_inputs
         else:
             model = _from_folder(path)

@@ -10,7 +10,6 @@ Key = Tuple[str, str, int]
 CAPABILITIES = {
     "GPU": (),
     "TensorFlow": ("keras", "tensorflow", "Profile"),
-    "ModelProfiler": ("ModelProfiler", "detect_regressions"),
 }
 
 

@@ -21,6 +21,7 @@ FOREIGN = {"cookbook.measure", "code_profiling_optimization_system", "src.utils.
 IMPORTED = {
     "000": ("PerformanceProfiler",),
     "001": ("ProfilingConfig", "create_profiling_config", "CodeProfiler"),
+    "003": ("ModelProfiler",),
     "004": ("PerformanceMonitor", "EpochPerformanceMonitor", "track_performance", "monitor_performance"),
 }
 
