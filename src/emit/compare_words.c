@@ -106,7 +106,8 @@ static const tare__compared *main_row(const tare__comparison *from)
         const tare__compared *row = &from->rows[i];
         if (row->verdict != TARE__VERDICT_BETTER && row->verdict != TARE__VERDICT_WORSE)
             continue;
-        if (!best || (row->section == best->section && fabs(row->change) > fabs(best->change)))
+        bool timed = strcmp(row->base->unit, "ns") == 0;
+        if (!best || (timed && strcmp(best->base->unit, "ns") != 0) || (timed && fabs(row->cost) > fabs(best->cost)))
             best = row;
     }
     return best;
