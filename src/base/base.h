@@ -99,6 +99,7 @@ void tare__json_text(tare__json *json, const char *bytes, size_t length);
 void tare__json_unsigned(tare__json *json, uint64_t value);
 void tare__json_signed(tare__json *json, int64_t value);
 void tare__json_double(tare__json *json, double value);        /* shortest text that reads back equal */
+void tare__json_rounded(tare__json *json, double value); /* six digits: what is estimated has no more */
 void tare__json_bool(tare__json *json, bool value);
 void tare__json_null(tare__json *json);
 

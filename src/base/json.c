@@ -178,6 +178,18 @@ void tare__json_double(tare__json *json, double value)
     tare__text_string(json->out, text);
 }
 
+void tare__json_rounded(tare__json *json, double value)
+{
+    char text[48];
+    if (!isfinite(value)) {
+        tare__json_null(json);
+        return;
+    }
+    tare__text_double(text, sizeof text, 'g', 6, value);
+    begin_value(json);
+    tare__text_string(json->out, text);
+}
+
 void tare__json_bool(tare__json *json, bool value)
 {
     begin_value(json);

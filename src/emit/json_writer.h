@@ -38,6 +38,12 @@ static inline void put_double(writer *to, const char *key, double value)
     tare__json_double(&to->json, value);
 }
 
+static inline void put_estimated(writer *to, const char *key, double value)
+{
+    tare__json_key(&to->json, key);
+    tare__json_rounded(&to->json, value);
+}
+
 static inline void put_unsigned(writer *to, const char *key, uint64_t value)
 {
     tare__json_key(&to->json, key);
