@@ -216,13 +216,19 @@ static int by_outcome(const void *left, const void *right)
     return x != y ? (x < y) - (x > y) : strcmp(a->name, b->name);
 }
 
+/* A figure on one side only is not compared, and so has not passed either. */
+static bool could_fail(const tare__check_row *row)
+{
+    return row->has_limit || row->outcome == TARE__OUTCOME_FAILED || (row->gated && row->base && row->head);
+}
+
 static void count(tare__check *check)
 {
     memset(check->count, 0, sizeof check->count);
     check->gated = 0;
     for (size_t i = 0; i < check->n; i++) {
         check->count[check->rows[i].outcome]++;
-        check->gated += check->rows[i].gated || check->rows[i].has_limit;
+        check->gated += could_fail(&check->rows[i]);
     }
     if (check->n)
         qsort(check->rows, check->n, sizeof(*check->rows), by_outcome);
@@ -258,8 +264,9 @@ static void compare_origins(tare__check *check, const tare__check_options *optio
     if (!base)
         return;
     check->other_machine = !base->machine || !head->machine || differ(base->machine, head->machine);
+    bool alone = base->runs < 2 || head->runs < 2;
     if (isnan(options->share))
-        check->share = check->other_machine ? TARE__GATE_SHARE_OTHER : TARE__GATE_SHARE;
+        check->share = check->other_machine || alone ? TARE__GATE_SHARE_WIDE : TARE__GATE_SHARE;
     if (differ(base->machine, head->machine))
         warn(check, "the baseline is of another machine (%.100s, %.100s; this is %.100s, %.100s): the gate is %g %%",
              known(base->host), known(base->cpu_model), known(head->host), known(head->cpu_model), check->share * 100);
@@ -382,7 +389,7 @@ bool tare__check_wants_again(const tare__check *check)
 
 bool tare__check_passed(const tare__check *check)
 {
-    return check->count[TARE__OUTCOME_FAILED] == 0;
+    return check->count[TARE__OUTCOME_FAILED] == 0 && check->gated > 0; /* what compares nothing must not pass */
 }
 
 /* ---- words ---------------------------------------------------------------------------------------------------------- */

@@ -11,7 +11,7 @@
 typedef struct tare__check_options {
     const tare__threshold *thresholds; /* of those that name a figure the last one counts, a limit and a change each */
     size_t n_thresholds;
-    double share; /* the gate of what no threshold names; NaN: 5 %, or 10 % against another machine */
+    double share; /* the gate of what no threshold names; NaN: 5 %; 10 % against another machine, and of one run a side */
     bool all;     /* gate every figure of which one way is better, not the main ones only */
 } tare__check_options;
 
@@ -47,7 +47,7 @@ typedef struct tare__check {
     tare__check_row *rows; /* by outcome, then by change descending */
     size_t n;
     size_t count[TARE__OUTCOME_ABSENT + 1]; /* rows by outcome */
-    size_t gated;          /* rows that could fail */
+    size_t gated;          /* rows that could fail; with none, nothing was checked, and nothing has passed */
     const char **warnings; /* sentences */
     size_t n_warnings;
     tare__arena *arena; /* private */

@@ -11,10 +11,12 @@
 #include "stat/stat.h"
 
 /* A difference counts when it is significant AND larger than a share AND larger than a floor. */
-#define TARE__GATE_SHARE       0.05 /* on one machine */
-#define TARE__GATE_SHARE_OTHER 0.10 /* against another machine: 2.66 % between machines of one kind make 10 % rare */
+#define TARE__GATE_SHARE      0.05 /* several runs on one machine */
+/* Against another machine, since machines of one kind differ by 2.66 %; and where a side is one run, whose samples say
+ * nothing of how runs differ. */
+#define TARE__GATE_SHARE_WIDE 0.10
 /* Two-sided: where nothing changed, a figure is called worse once in a hundred times at most, however noisy it is. */
-#define TARE__GATE_P           0.02
+#define TARE__GATE_P          0.02
 
 typedef struct tare__allowance {
     double share; /* 0.05: 5 % */

@@ -41,7 +41,7 @@ static const tare__cli_option check_options[] = {
      "what a figure may change by (step:5%; step:5%,1ms: and by more than 1 ms) or must keep to (step:120ms, "
      "run.peak_rss:2GB); '*' in a name stands for anything; may be given more than once",
      CHECK_THRESHOLD},
-    {"gate", 0, "SHARE", "what all other figures may change by (5%; 10% against another machine)", CHECK_GATE},
+    {"gate", 0, "SHARE", "what all other figures may change by (5%; 10% against another machine, or of one run a side)", CHECK_GATE},
     {"all", 0, NULL, "gate every figure, and show every figure: spans, operators, layers, metrics", CHECK_ALL},
     {"rerun", 0, "COMMAND", "before it fails, run this command again under tare and ask again", CHECK_RERUN},
     {"reruns", 0, "N", "so many times (1; 5 where the baseline has several runs)", CHECK_RERUNS},

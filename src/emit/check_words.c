@@ -11,8 +11,8 @@
 void tare__check_summary(const tare__check *check, tare__text *out)
 {
     size_t failed = check->count[TARE__OUTCOME_FAILED];
-    if (!check->gated && !failed) {
-        tare__text_string(out, "nothing was checked: no figure is on both sides, and no limit was set");
+    if (!check->gated) {
+        tare__text_string(out, "nothing was checked: no gated figure is on both sides, and no limit was set");
         return;
     }
     if (failed)

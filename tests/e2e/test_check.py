@@ -148,6 +148,16 @@ def test_another_machine(bench):
     assert not answer["other_machine"] and "of another command" in answer["warnings"][0]
 
 
+def test_one_run_a_side(bench):
+    """Its steps say nothing of how runs differ: the wider gate."""
+    write(bench, "base.json", [figure("step", noise(1e7), per="step")], runs=1, kind="run")
+    write(bench, "head.json", [figure("step", noise(1.08e7, seed=2), per="step")], runs=1, kind="run")
+    answer = check(bench, "head.json", "-b", "base.json")
+    assert answer["gate"] == 0.10 and not answer["other_machine"] and answer["by_name"]["step"]["p"] < 0.02
+    write(bench, "head.json", [figure("step", noise(1.2e7, seed=2), per="step")], runs=1, kind="run")
+    assert check(bench, "head.json", "-b", "base.json", status=1)["counts"]["failed"] == 1
+
+
 def test_settings_in_files(bench):
     """[check] of tare.toml before [tool.tare.check] of pyproject.toml, the command line before both."""
     words = pair(bench, 1.2)
@@ -233,7 +243,9 @@ def test_figures_that_are_not_there(bench):
     assert answer["by_name"]["epoch"]["reason"] == "the baseline has no such figure"
     write(bench, "none.json", [])
     done = bench.tare("check", "none.json", "-b", "none.json")
-    assert done.status == 0 and "nothing was checked" in done.out
+    assert done.status == 1 and "FAILED: nothing was checked" in done.out  # a gate that sees nothing is no gate
+    done = bench.tare("check", "wide.json", "-b", "none.json", "-t", "epoch:1h")
+    assert done.status == 0 and "passed: 1 figure passed" in done.out
 
 
 def test_outputs_are_escaped(bench):
