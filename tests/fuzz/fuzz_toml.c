@@ -16,5 +16,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     size_t sum = 0;
     tare__toml_read((const char *)data, bytes, "tare.toml", "", take, &sum, &error);
     tare__toml_read((const char *)data, bytes, "pyproject.toml", "tool.tare", take, &sum, &error);
+    tare__toml_read((const char *)data, bytes, "tare.toml", "check", take, &sum, &error);
     return 0;
 }
