@@ -4,10 +4,10 @@
 #include "decide.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define CONFIDENCE 0.95
-#define SEED       UINT64_C(0x7461726563686b31) /* any; the same data have the same interval */
 #define FLOOR_NS   1000.0
 #define FLOOR_BYTES 1048576.0
 
@@ -91,9 +91,32 @@ tare__decision tare__decide(const tare__measured *base, const tare__measured *he
     return decision;
 }
 
+/* NULL: no memory, or a value has no logarithm. */
+static double *logs_of(const tare__measured *side)
+{
+    double *logs = malloc((side->n ? side->n : 1) * sizeof(*logs));
+    for (size_t i = 0; logs && i < side->n; i++) {
+        if (!(side->samples[i] > 0)) {
+            free(logs);
+            return NULL;
+        }
+        logs[i] = log(side->samples[i]);
+    }
+    return logs;
+}
+
 tare__estimate tare__decide_ratio(const tare__measured *base, const tare__measured *head)
 {
-    return tare__median_ratio(base->samples, base->n, head->samples, head->n, CONFIDENCE, SEED);
+    tare__estimate ratio = {NAN, NAN, NAN, CONFIDENCE, base->n < head->n ? base->n : head->n};
+    double *before = logs_of(base), *after = logs_of(head);
+    if (before && after && base->n && head->n)
+        ratio = tare__shift(before, base->n, after, head->n, CONFIDENCE);
+    free(before);
+    free(after);
+    ratio.value = exp(ratio.value);
+    ratio.low = exp(ratio.low);
+    ratio.high = exp(ratio.high);
+    return ratio;
 }
 
 const char *tare__decided_word(tare__decided verdict)

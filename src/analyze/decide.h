@@ -62,7 +62,8 @@ typedef struct tare__decision {
 /* `exact` figures have no noise: any difference beyond share and floor counts, both of which are often 0. */
 tare__decision tare__decide(const tare__measured *base, const tare__measured *head, tare__better better, bool exact,
                             const tare__allowance *gate);
-/* The same with the interval of head over base, which costs a bootstrap. NaN where there is none. */
+/* Head over base, the median of all ratios, with the interval that belongs to the test. NaN: a value is not above 0, or
+ * there are too few. */
 tare__estimate tare__decide_ratio(const tare__measured *base, const tare__measured *head);
 
 /* Whether samples of these sizes can be significant at all. */
