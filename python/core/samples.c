@@ -154,7 +154,8 @@ static bool read_side(PyObject *given, numbers *samples, double *value)
 /* False with an exception. */
 static bool read_better(const char *word, tare__better *better)
 {
-    static const char *const words[] = {[TARE__NEITHER] = "neither", [TARE__LOWER] = "lower", [TARE__HIGHER] = "higher"};
+    static const char *const words[] = {
+        [TARE__NEITHER] = "neither", [TARE__LOWER] = "lower", [TARE__HIGHER] = "higher"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strcmp(words[i], word) == 0) {
             *better = (tare__better)i;
@@ -165,8 +166,8 @@ static bool read_better(const char *word, tare__better *better)
 }
 
 PyDoc_STRVAR(decide_doc, "decide(base, head, better='lower', gate=0.05, floor=0.0, exact=False)\n--\n\n"
-                         "(verdict, why, change as a share, p) of two series, or two numbers, by the rule of `tare check`:\n"
-                         "'same', 'unsure', 'improved', 'changed', 'regressed' or 'absent'.");
+                         "(verdict, why, change as a share, p) of two series, or two numbers, by the rule of\n"
+                         "`tare check`: 'same', 'unsure', 'improved', 'changed', 'regressed' or 'absent'.");
 static PyObject *decide(PyObject *module, PyObject *arguments, PyObject *keywords)
 {
     (void)module;

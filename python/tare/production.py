@@ -90,7 +90,8 @@ class PerformanceRegressionDetector:
     `tare baseline save` wrote, whose spans are operations.
 
     Where the baseline has the times behind it (save_baseline writes them), several observations are decided on as
-    `tare check` does: a regression is significant, and larger than the threshold. `load_baseline` and `alert_regression` may be overridden.
+    `tare check` does: a regression is significant, and larger than the threshold. `load_baseline` and
+    `alert_regression` may be overridden.
 
         detector = tare.PerformanceRegressionDetector("baseline_metrics.json")
         with detector.check_regression("model_training", threshold=0.2) as check:

@@ -21,7 +21,8 @@ typedef struct work {
 } work;
 
 /* ---- which figures matter without anybody naming them ------------------------------------------------------ */
-/* What people wait and pay for. Spans, operators and layers are parts of it: hundreds of them would fail by chance. */
+/* What people wait and pay for. Spans, operators and layers are parts of it: of hundreds some would fail by
+ * chance. */
 static bool is_main(const tare__figure *figure)
 {
     static const char *const whole[] = {"run.elapsed", "run.cpu", "run.peak_rss", "run.peak_gpu_memory"};
@@ -46,7 +47,8 @@ static const tare__threshold *threshold_for(const tare__check_options *options, 
     return NULL;
 }
 
-static int wrong_unit(const tare__threshold *threshold, const char *unit, const tare__figure *figure, tare__error *error)
+static int wrong_unit(const tare__threshold *threshold, const char *unit, const tare__figure *figure,
+                      tare__error *error)
 {
     return tare__fail(error, TARE_E_USAGE, "the threshold for '%.100s' is in %.31s, but %.100s is in %.31s",
                       threshold->name, *unit ? unit : "plain numbers", figure->name,
@@ -84,7 +86,8 @@ static int limit(work *work, tare__check_row *row, const tare__figure *figure)
     row->has_limit = true;
     row->limit = limit->value;
     double value = row->head ? row->head->value : NAN;
-    row->broken = !(row->better == TARE__HIGHER ? value >= row->limit : value <= row->limit); /* NaN breaks it */
+    row->broken =
+        !(row->better == TARE__HIGHER ? value >= row->limit : value <= row->limit); /* NaN breaks it */
     return 0;
 }
 
@@ -116,7 +119,8 @@ static int decide(work *work, tare__check_row *row)
     if (n && m && row->decision.verdict != TARE__DECIDED_SAME)
         row->ratio = tare__decide_ratio(&base, &head);
     /* Statistics say NaN when memory is out, which must not pass for an answer. */
-    bool short_of_memory = n && m && isnan(row->decision.test.p) && all_numbers(work->base, n) && all_numbers(work->head, m);
+    bool short_of_memory =
+        n && m && isnan(row->decision.test.p) && all_numbers(work->base, n) && all_numbers(work->head, m);
     return short_of_memory ? TARE_E_MEMORY : 0;
 }
 
@@ -158,7 +162,11 @@ static int add_row(work *work, const tare__figure *base, const tare__figure *hea
 {
     const tare__figure *figure = head ? head : base;
     tare__check_row *row = &work->check->rows[work->check->n];
-    *row = (tare__check_row){.name = figure->name, .unit = figure->unit, .base = base, .head = head, .limit = NAN,
+    *row = (tare__check_row){.name = figure->name,
+                             .unit = figure->unit,
+                             .base = base,
+                             .head = head,
+                             .limit = NAN,
                              .better = figure->better};
     int status = allow(work, row, figure);
     if (!status)
@@ -172,7 +180,7 @@ static int add_row(work *work, const tare__figure *base, const tare__figure *hea
     return 0;
 }
 
-/* ---- thresholds that found nothing ------------------------------------------------------------------------------ */
+/* ---- thresholds that found nothing -------------------------------------------------------------------------- */
 static bool names_some(const tare__threshold *threshold, const tare__figures *figures)
 {
     for (size_t i = 0; figures && i < figures->n; i++)
@@ -203,7 +211,7 @@ static void add_missing(work *work)
     }
 }
 
-/* ---- all of it -------------------------------------------------------------------------------------------------- */
+/* ---- all of it ---------------------------------------------------------------------------------------------- */
 static int by_outcome(const void *left, const void *right)
 {
     const tare__check_row *a = left, *b = right;
@@ -268,10 +276,13 @@ static void compare_origins(tare__check *check, const tare__check_options *optio
     if (isnan(options->share))
         check->share = check->other_machine || alone ? TARE__GATE_SHARE_WIDE : TARE__GATE_SHARE;
     if (differ(base->machine, head->machine))
-        warn(check, "the baseline is of another machine (%.100s, %.100s; this is %.100s, %.100s): the gate is %g %%",
-             known(base->host), known(base->cpu_model), known(head->host), known(head->cpu_model), check->share * 100);
+        warn(check,
+             "the baseline is of another machine (%.100s, %.100s; this is %.100s, %.100s): the gate is %g %%",
+             known(base->host), known(base->cpu_model), known(head->host), known(head->cpu_model),
+             check->share * 100);
     else if (check->other_machine)
-        warn(check, "it is not known whether the baseline is of this machine: the gate is %g %%", check->share * 100);
+        warn(check, "it is not known whether the baseline is of this machine: the gate is %g %%",
+             check->share * 100);
     if (differ(base->command, head->command))
         warn(check, "the baseline is of another command: %.200s", base->command);
 }
@@ -280,7 +291,9 @@ static void compare_origins(tare__check *check, const tare__check_options *optio
 static void advise(tare__check *check)
 {
     if (check->count[TARE__OUTCOME_UNSURE])
-        warn(check, "%zu figure%s beyond the gate, with too few samples to tell from noise: 5 runs on either side would do",
+        warn(check,
+             "%zu figure%s beyond the gate, with too few samples to tell from noise: 5 runs on either side "
+             "would do",
              check->count[TARE__OUTCOME_UNSURE], check->count[TARE__OUTCOME_UNSURE] == 1 ? " is" : "s are");
 }
 
@@ -298,12 +311,14 @@ static int fill(work *work)
     return status;
 }
 
-int tare__check_figures(const tare__figures *base, const tare__figures *head, const tare__check_options *options,
-                        tare__check **check, tare__error *error)
+int tare__check_figures(const tare__figures *base, const tare__figures *head,
+                        const tare__check_options *options, tare__check **check, tare__error *error)
 {
     tare__arena *arena = tare__arena_new();
     tare__check *made = arena ? tare__arena_alloc(arena, sizeof(*made)) : NULL;
-    work work = {.check = made, .options = options, .error = error,
+    work work = {.check = made,
+                 .options = options,
+                 .error = error,
                  .base = malloc(TARE__FIGURE_SAMPLES_MAX * sizeof(double)),
                  .head = malloc(TARE__FIGURE_SAMPLES_MAX * sizeof(double))};
     size_t rows = head->n + (base ? base->n : 0) + options->n_thresholds;
@@ -336,7 +351,7 @@ void tare__check_free(tare__check *check)
         tare__arena_free(check->arena);
 }
 
-/* ---- running again ------------------------------------------------------------------------------------------------ */
+/* ---- running again ------------------------------------------------------------------------------------------ */
 static const tare__check_row *same_row(const tare__check *check, const char *name)
 {
     for (size_t i = 0; i < check->n; i++)
@@ -369,7 +384,8 @@ void tare__check_confirm(tare__check *check, const tare__check *again)
         row->broken = second->broken;
         if (is_open(second)) {
             row->outcome = second->outcome;
-            row->reason = second->outcome == TARE__OUTCOME_FAILED ? "the same when it was run again" : second->reason;
+            row->reason =
+                second->outcome == TARE__OUTCOME_FAILED ? "the same when it was run again" : second->reason;
         } else {
             row->outcome = TARE__OUTCOME_CLEARED;
             row->reason = "not so when it was run again";
@@ -389,10 +405,11 @@ bool tare__check_wants_again(const tare__check *check)
 
 bool tare__check_passed(const tare__check *check)
 {
-    return check->count[TARE__OUTCOME_FAILED] == 0 && check->gated > 0; /* what compares nothing must not pass */
+    return check->count[TARE__OUTCOME_FAILED] == 0 &&
+           check->gated > 0; /* what compares nothing must not pass */
 }
 
-/* ---- words ---------------------------------------------------------------------------------------------------------- */
+/* ---- words -------------------------------------------------------------------------------------------------- */
 const char *tare__outcome_word(tare__outcome outcome)
 {
     static const char *const words[] = {

@@ -9,9 +9,9 @@
 #include "threshold.h"
 
 typedef struct tare__check_options {
-    const tare__threshold *thresholds; /* of those that name a figure the last one counts, a limit and a change each */
+    const tare__threshold *thresholds; /* of those that name a figure, the last change and the last limit count */
     size_t n_thresholds;
-    double share; /* the gate of what no threshold names; NaN: 5 %; 10 % against another machine, and of one run a side */
+    double share; /* the gate of what no threshold names; NaN: 5 %, or 10 % where TARE__GATE_SHARE_WIDE says so */
     bool all;     /* gate every figure of which one way is better, not the main ones only */
 } tare__check_options;
 

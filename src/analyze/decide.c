@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CONFIDENCE 0.95
-#define FLOOR_NS   1000.0
+#define CONFIDENCE  0.95
+#define FLOOR_NS    1000.0
 #define FLOOR_BYTES 1048576.0
 
 static double value_of(const tare__measured *side)
@@ -78,10 +78,13 @@ static tare__decided verdict(const tare__decision *decision, tare__better better
     }
 }
 
-tare__decision tare__decide(const tare__measured *base, const tare__measured *head, tare__better better, bool exact,
-                            const tare__allowance *gate)
+tare__decision tare__decide(const tare__measured *base, const tare__measured *head, tare__better better,
+                            bool exact, const tare__allowance *gate)
 {
-    tare__decision decision = {.base = value_of(base), .head = value_of(head), .n_base = base->n, .n_head = head->n,
+    tare__decision decision = {.base = value_of(base),
+                               .head = value_of(head),
+                               .n_base = base->n,
+                               .n_head = head->n,
                                .test = {NAN, NAN, NAN, NAN, false}};
     decision.change = change_of(decision.base, decision.head);
     if (base->n && head->n)
@@ -122,9 +125,9 @@ tare__estimate tare__decide_ratio(const tare__measured *base, const tare__measur
 const char *tare__decided_word(tare__decided verdict)
 {
     static const char *const words[] = {
-        [TARE__DECIDED_ABSENT] = "absent",     [TARE__DECIDED_SAME] = "same",
-        [TARE__DECIDED_UNSURE] = "unsure",     [TARE__DECIDED_IMPROVED] = "improved",
-        [TARE__DECIDED_CHANGED] = "changed",   [TARE__DECIDED_REGRESSED] = "regressed",
+        [TARE__DECIDED_ABSENT] = "absent",   [TARE__DECIDED_SAME] = "same",
+        [TARE__DECIDED_UNSURE] = "unsure",   [TARE__DECIDED_IMPROVED] = "improved",
+        [TARE__DECIDED_CHANGED] = "changed", [TARE__DECIDED_REGRESSED] = "regressed",
     };
     return words[verdict];
 }

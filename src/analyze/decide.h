@@ -12,8 +12,8 @@
 
 /* A difference counts when it is significant AND larger than a share AND larger than a floor. */
 #define TARE__GATE_SHARE      0.05 /* several runs on one machine */
-/* Against another machine, since machines of one kind differ by 2.66 %; and where a side is one run, whose samples say
- * nothing of how runs differ. */
+/* Against another machine, since machines of one kind differ by 2.66 %; and where a side is one run, whose samples
+ * say nothing of how runs differ. */
 #define TARE__GATE_SHARE_WIDE 0.10
 /* Two-sided: where nothing changed, a figure is called worse once in a hundred times at most, however noisy it is. */
 #define TARE__GATE_P          0.02
@@ -62,8 +62,8 @@ typedef struct tare__decision {
 /* `exact` figures have no noise: any difference beyond share and floor counts, both of which are often 0. */
 tare__decision tare__decide(const tare__measured *base, const tare__measured *head, tare__better better, bool exact,
                             const tare__allowance *gate);
-/* Head over base, the median of all ratios, with the interval that belongs to the test. NaN: a value is not above 0, or
- * there are too few. */
+/* Head over base, the median of all ratios, with the interval that belongs to the test. NaN: a value is not above 0,
+ * or there are too few. */
 tare__estimate tare__decide_ratio(const tare__measured *base, const tare__measured *head);
 
 /* Whether samples of these sizes can be significant at all. */

@@ -14,7 +14,8 @@
 static int refuse(const char *what, const char *limit, tare__error *error)
 {
     return tare__fail(error, TARE_E_USAGE,
-                      "%s: '%.64s' is no limit; write it as 5%%, 5%%,1ms, 100ms, 2GB, 1000samples/s or 0.25", what, limit);
+                      "%s: '%.64s' is no limit; write it as 5%%, 5%%,1ms, 100ms, 2GB, 1000samples/s or 0.25",
+                      what, limit);
 }
 
 /* Bytes of the number at the start; 0: there is none. */
@@ -64,7 +65,8 @@ static int read_limit(const char *limit, const char *what, double *value, char *
     return 0;
 }
 
-static int read_change(const char *limit, const char *comma, const char *what, tare__threshold *to, tare__error *error)
+static int read_change(const char *limit, const char *comma, const char *what, tare__threshold *to,
+                       tare__error *error)
 {
     char share[64];
     if ((size_t)(comma - limit) >= sizeof share)
@@ -81,12 +83,13 @@ static int read_change(const char *limit, const char *comma, const char *what, t
     to->value /= 100;
     to->unit[0] = '\0';
     if (to->value > SHARE_MAX)
-        return tare__fail(error, TARE_E_USAGE, "%s: '%.64s' allows everything; the most is 10000%%", what, limit);
+        return tare__fail(error, TARE_E_USAGE, "%s: '%.64s' allows everything; the most is 10000%%", what,
+                          limit);
     return 0;
 }
 
-int tare__threshold_parse_limit(const char *name, const char *limit, const char *what, tare__threshold *threshold,
-                                tare__error *error)
+int tare__threshold_parse_limit(const char *name, const char *limit, const char *what,
+                                tare__threshold *threshold, tare__error *error)
 {
     tare__threshold read = {.kind = TARE__THRESHOLD_LIMIT, .floor = NAN};
     if (!*name || strlen(name) > TARE__THRESHOLD_NAME_MAX)
@@ -105,8 +108,8 @@ int tare__threshold_parse(const char *word, const char *what, tare__threshold *t
     char name[TARE__THRESHOLD_NAME_MAX + 1];
     const char *colon = strrchr(word, ':');
     if (!colon || colon == word || !colon[1])
-        return tare__fail(error, TARE_E_USAGE, "%s: '%.64s' is not NAME:LIMIT; write it as step:5%% or latency:100ms",
-                          what, word);
+        return tare__fail(error, TARE_E_USAGE,
+                          "%s: '%.64s' is not NAME:LIMIT; write it as step:5%% or latency:100ms", what, word);
     if ((size_t)(colon - word) >= sizeof name)
         return tare__fail(error, TARE_E_USAGE, "%s: '%.64s' is no name of a figure", what, word);
     memcpy(name, word, (size_t)(colon - word));

@@ -21,8 +21,8 @@ typedef struct tare__threshold {
     char name[TARE__THRESHOLD_NAME_MAX + 1]; /* of the figure; '*' stands for any text */
     tare__threshold_kind kind;
     double value;                            /* change: 0.05 is 5 %; limit: in `unit` */
-    char unit[TARE__THRESHOLD_UNIT_MAX + 1]; /* of a limit: "ns", "bytes", "samples/s" as written, "%"; "": a number */
-    double floor;                            /* change: what it may change by in any case, in `floor_unit`; NaN: none said */
+    char unit[TARE__THRESHOLD_UNIT_MAX + 1]; /* of a limit: "ns", "bytes", "samples/s" as written; "": a number */
+    double floor;                            /* change: what it may change by in any case; NaN: none was said */
     char floor_unit[TARE__THRESHOLD_UNIT_MAX + 1];
 } tare__threshold;
 

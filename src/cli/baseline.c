@@ -36,7 +36,8 @@ static int take_option(void *context, int key, const char *argument, tare__error
     return 0;
 }
 
-static int read_settings(int argc, char **argv, baseline_settings *settings, tare__cli_words *words, tare__error *error)
+static int read_settings(int argc, char **argv, baseline_settings *settings, tare__cli_words *words,
+                         tare__error *error)
 {
     int status = tare__cli_read(&tare__cli_baseline, argc, argv, settings, words, error);
     if (status || words->help)
@@ -88,7 +89,8 @@ static int baseline_main(int argc, char **argv)
     if (exit_status)
         tare__cli_say(ME, "%s", error.text);
     else if (!settings.quiet)
-        tare__cli_say(ME, "%zu figures of %zu run%s are in %s", figures->n, runs, runs == 1 ? "" : "s", settings.output);
+        tare__cli_say(ME, "%zu figures of %zu run%s are in %s", figures->n, runs, runs == 1 ? "" : "s",
+                      settings.output);
     tare__figures_free(figures);
     return exit_status;
 }

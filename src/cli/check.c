@@ -41,8 +41,11 @@ static const tare__cli_option check_options[] = {
      "what a figure may change by (step:5%; step:5%,1ms: and by more than 1 ms) or must keep to (step:120ms, "
      "run.peak_rss:2GB); '*' in a name stands for anything; may be given more than once",
      CHECK_THRESHOLD},
-    {"gate", 0, "SHARE", "what all other figures may change by (5%; 10% against another machine, or of one run a side)", CHECK_GATE},
-    {"all", 0, NULL, "gate every figure, and show every figure: spans, operators, layers, metrics", CHECK_ALL},
+    {"gate", 0, "SHARE",
+     "what all other figures may change by (5%; 10% against another machine, or of one run a side)",
+     CHECK_GATE},
+    {"all", 0, NULL, "gate every figure, and show every figure: spans, operators, layers, metrics",
+     CHECK_ALL},
     {"rerun", 0, "COMMAND", "before it fails, run this command again under tare and ask again", CHECK_RERUN},
     {"reruns", 0, "N", "so many times (1; 5 where the baseline has several runs)", CHECK_RERUNS},
     {"json", 0, NULL, "the answer as JSON, for machines", CHECK_JSON},
@@ -91,7 +94,8 @@ static bool has_limit(const check_settings *settings)
     return false;
 }
 
-static int read_settings(int argc, char **argv, check_settings *settings, tare__cli_words *words, tare__error *error)
+static int read_settings(int argc, char **argv, check_settings *settings, tare__cli_words *words,
+                         tare__error *error)
 {
     tare__error of_files = {""};
     int wrong = tare__cli_check_read_files(settings, &of_files);
@@ -105,7 +109,8 @@ static int read_settings(int argc, char **argv, check_settings *settings, tare__
     if (words->count == 0)
         return tare__fail(error, TARE_E_USAGE, "which run? tare check RUN... --baseline FILE");
     if (!settings->baseline && !has_limit(settings))
-        return tare__fail(error, TARE_E_USAGE, "against what? Name a --baseline, or a --threshold such as step:120ms");
+        return tare__fail(error, TARE_E_USAGE,
+                          "against what? Name a --baseline, or a --threshold such as step:120ms");
     if (settings->reruns && !settings->rerun)
         return tare__fail(error, TARE_E_USAGE, "--reruns is how often: --rerun says which command");
     return 0;
@@ -163,8 +168,8 @@ static int write_text(const tare__text *text, const char *path, tare__error *err
     return tare__cli_output_close(&output, true, error);
 }
 
-static int show_answer(const check_settings *settings, const tare__check *check, const tare__check_names *names,
-                       tare__error *error)
+static int show_answer(const check_settings *settings, const tare__check *check,
+                       const tare__check_names *names, tare__error *error)
 {
     tare__text text = {0};
     tare__emit_options look = {.all = settings->all};
@@ -186,12 +191,13 @@ static int append_summary(const tare__text *text, const char *path, tare__error 
     int failure = fd < 0 ? errno : -tare__write_all(fd, text->data, text->length);
     if (fd >= 0 && close(fd) != 0 && !failure)
         failure = errno;
-    return failure ? tare__fail(error, TARE_E_SYSTEM, "cannot write the job summary '%s': %s", path, strerror(failure))
+    return failure ? tare__fail(error, TARE_E_SYSTEM, "cannot write the job summary '%s': %s", path,
+                                strerror(failure))
                    : 0;
 }
 
-static int show_markdown(const check_settings *settings, const tare__check *check, const tare__check_names *names,
-                         tare__error *error)
+static int show_markdown(const check_settings *settings, const tare__check *check,
+                         const tare__check_names *names, tare__error *error)
 {
     const char *summary = settings->github ? getenv("GITHUB_STEP_SUMMARY") : NULL;
     tare__text text = {0};
@@ -200,13 +206,14 @@ static int show_markdown(const check_settings *settings, const tare__check *chec
     if (settings->markdown)
         status = write_text(&text, settings->markdown, error);
     if (!status && summary && *summary)
-        status = text.failed ? tare__fail(error, TARE_E_MEMORY, "out of memory") : append_summary(&text, summary, error);
+        status = text.failed ? tare__fail(error, TARE_E_MEMORY, "out of memory")
+                             : append_summary(&text, summary, error);
     tare__text_free(&text);
     return status;
 }
 
-static int show_annotations(const check_settings *settings, const tare__check *check, const tare__check_names *names,
-                            tare__error *error)
+static int show_annotations(const check_settings *settings, const tare__check *check,
+                            const tare__check_names *names, tare__error *error)
 {
     tare__text text = {0};
     tare__emit_check_github(check, names, &text);

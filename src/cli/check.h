@@ -19,9 +19,10 @@ typedef struct tare__cli_check_settings {
 } tare__cli_check_settings;
 
 /* One threshold more. 0, or a status with a sentence. */
-int tare__cli_check_threshold(tare__cli_check_settings *settings, const char *name, const char *limit, const char *what,
-                              tare__error *error);
-int tare__cli_check_gate(tare__cli_check_settings *settings, const char *argument, const char *what, tare__error *error);
+int tare__cli_check_threshold(tare__cli_check_settings *settings, const char *name, const char *limit,
+                              const char *what, tare__error *error);
+int tare__cli_check_gate(tare__cli_check_settings *settings, const char *argument, const char *what,
+                         tare__error *error);
 int tare__cli_check_reruns(tare__cli_check_settings *settings, const char *argument, const char *what,
                            tare__error *error);
 /* What stands in [tool.tare.check] of ./pyproject.toml and in [check] of ./tare.toml, which goes before it. */

@@ -19,8 +19,9 @@
 /* Its output is our standard error, since our standard output may be JSON. A rehearsal is no run for the history. */
 static int run_once(const char *trace, const char *command, tare__error *error)
 {
-    char *words[] = {"/proc/self/exe", "run", "-q", "--no-history", "-o", (char *)trace, "--", "/bin/sh", "-c",
-                     (char *)command, NULL};
+    char *words[] = {
+        "/proc/self/exe", "run", "-q", "--no-history", "-o", (char *)trace, "--", "/bin/sh", "-c",
+        (char *)command,  NULL};
     tare__ab_ran ran = {0};
     int status = tare__ab_run(words, -1, &ran, error);
     if (status)
@@ -30,8 +31,10 @@ static int run_once(const char *trace, const char *command, tare__error *error)
     if (WIFEXITED(ran.status) && WEXITSTATUS(ran.status) == 0)
         return 0;
     if (WIFSIGNALED(ran.status))
-        return tare__fail(error, TARE_E_SYSTEM, "--rerun: the command was ended by signal %d", WTERMSIG(ran.status));
-    return tare__fail(error, TARE_E_SYSTEM, "--rerun: the command ended with status %d", WEXITSTATUS(ran.status));
+        return tare__fail(error, TARE_E_SYSTEM, "--rerun: the command was ended by signal %d",
+                          WTERMSIG(ran.status));
+    return tare__fail(error, TARE_E_SYSTEM, "--rerun: the command ended with status %d",
+                      WEXITSTATUS(ran.status));
 }
 
 static char *name_of(const char *folder, unsigned i)
@@ -45,7 +48,8 @@ static int run_all(const char *folder, const char *command, char **traces, unsig
     int status = 0;
     for (unsigned i = 0; i < times && !status; i++) {
         traces[i] = name_of(folder, i);
-        status = traces[i] ? run_once(traces[i], command, error) : tare__fail(error, TARE_E_MEMORY, "out of memory");
+        status = traces[i] ? run_once(traces[i], command, error)
+                           : tare__fail(error, TARE_E_MEMORY, "out of memory");
     }
     return status;
 }
@@ -58,7 +62,8 @@ int tare__cli_check_again(const char *command, unsigned times, tare__figures **f
     *figures = NULL;
     snprintf(folder, sizeof folder, "%s/tare-check-XXXXXX", place && *place ? place : "/tmp");
     if (!mkdtemp(folder))
-        return tare__fail(error, TARE_E_SYSTEM, "--rerun: cannot make a folder for the runs: %s", strerror(errno));
+        return tare__fail(error, TARE_E_SYSTEM, "--rerun: cannot make a folder for the runs: %s",
+                          strerror(errno));
     tare__ab_watch();
     int status = run_all(folder, command, traces, times, error);
     tare__ab_unwatch();

@@ -20,25 +20,27 @@ typedef struct source {
     const char *file;
 } source;
 
-int tare__cli_check_threshold(tare__cli_check_settings *settings, const char *name, const char *limit, const char *what,
-                              tare__error *error)
+int tare__cli_check_threshold(tare__cli_check_settings *settings, const char *name, const char *limit,
+                              const char *what, tare__error *error)
 {
     tare__threshold threshold;
     int status = limit ? tare__threshold_parse_limit(name, limit, what, &threshold, error)
                        : tare__threshold_parse(name, what, &threshold, error);
     if (status)
         return status;
-    if (!tare__array_fit(&settings->thresholds, &settings->room, settings->n_thresholds + 1, sizeof threshold))
+    if (!tare__array_fit(&settings->thresholds, &settings->room, settings->n_thresholds + 1,
+                         sizeof threshold))
         return tare__fail(error, TARE_E_MEMORY, "out of memory");
     settings->thresholds[settings->n_thresholds++] = threshold;
     return 0;
 }
 
-int tare__cli_check_gate(tare__cli_check_settings *settings, const char *argument, const char *what, tare__error *error)
+int tare__cli_check_gate(tare__cli_check_settings *settings, const char *argument, const char *what,
+                         tare__error *error)
 {
     tare__threshold gate;
-    if (tare__threshold_parse_limit("*", argument, what, &gate, NULL) != 0 || gate.kind != TARE__THRESHOLD_CHANGE ||
-        !isnan(gate.floor))
+    if (tare__threshold_parse_limit("*", argument, what, &gate, NULL) != 0 ||
+        gate.kind != TARE__THRESHOLD_CHANGE || !isnan(gate.floor))
         return tare__fail(error, TARE_E_USAGE, "%s: '%.64s' is no share; write it as 5%%", what, argument);
     settings->gate = gate.value;
     return 0;
@@ -90,7 +92,8 @@ static int take_pair(void *context, const tare__toml_pair *pair, tare__error *er
     return tare__cli_check_threshold(from->to, pair->key, pair->value, what, error);
 }
 
-static int read_file(tare__cli_check_settings *settings, const char *file, const char *table, tare__error *error)
+static int read_file(tare__cli_check_settings *settings, const char *file, const char *table,
+                     tare__error *error)
 {
     source from = {settings, file};
     FILE *stream = fopen(file, "re");
@@ -99,7 +102,8 @@ static int read_file(tare__cli_check_settings *settings, const char *file, const
                    ? 0
                    : tare__fail(error, TARE_E_USAGE, "cannot read %s: %s", file, strerror(errno));
     char *text = malloc(FILE_MAX_BYTES);
-    size_t bytes = text ? fread(text, 1, FILE_MAX_BYTES, stream) : 0; /* a larger one was refused by its first reader */
+    size_t bytes =
+        text ? fread(text, 1, FILE_MAX_BYTES, stream) : 0; /* a larger one was refused by its first reader */
     fclose(stream);
     int status = text ? tare__toml_read(text, bytes, file, table, take_pair, &from, error)
                       : tare__fail(error, TARE_E_MEMORY, "out of memory");

@@ -74,7 +74,8 @@ static void put_counts(tare__json *json, const tare__check *check)
     tare__json_end_object(json);
 }
 
-void tare__emit_check_json(const tare__check *check, const tare__check_names *names, bool pretty, tare__text *out)
+void tare__emit_check_json(const tare__check *check, const tare__check_names *names, bool pretty,
+                           tare__text *out)
 {
     tare__json json;
     tare__json_begin(&json, out, pretty);

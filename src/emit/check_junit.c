@@ -17,7 +17,7 @@ static void put_attribute(tare__text *out, const char *name, const char *value)
     tare__text_string(out, "\"");
 }
 
-/* An unsure figure has not failed, and has not been shown to pass: that is what "skipped" means to readers of these. */
+/* An unsure figure has not failed, and has not been shown to pass: what "skipped" means to readers of these. */
 static void put_case(const tare__check_row *row, tare__text *out)
 {
     tare__text sentence = {0};
@@ -51,10 +51,12 @@ void tare__emit_check_junit(const tare__check *check, const tare__check_names *n
         cases += is_case(&check->rows[i]);
     size_t failed = check->count[TARE__OUTCOME_FAILED], unsure = check->count[TARE__OUTCOME_UNSURE];
     tare__text_string(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-    tare__text_format(out, "<testsuites name=\"tare check\" tests=\"%zu\" failures=\"%zu\" errors=\"0\">\n", cases, failed);
+    tare__text_format(out, "<testsuites name=\"tare check\" tests=\"%zu\" failures=\"%zu\" errors=\"0\">\n",
+                      cases, failed);
     tare__text_string(out, "  <testsuite");
     put_attribute(out, "name", names->head);
-    tare__text_format(out, " tests=\"%zu\" failures=\"%zu\" errors=\"0\" skipped=\"%zu\">\n", cases, failed, unsure);
+    tare__text_format(out, " tests=\"%zu\" failures=\"%zu\" errors=\"0\" skipped=\"%zu\">\n", cases, failed,
+                      unsure);
     for (size_t i = 0; i < check->n; i++)
         if (is_case(&check->rows[i]))
             put_case(&check->rows[i], out);

@@ -10,9 +10,9 @@
 static const char *mark_of(tare__outcome outcome)
 {
     switch (outcome) {
-    case TARE__OUTCOME_FAILED: return "\xe2\x9d\x8c failed";           /* cross */
+    case TARE__OUTCOME_FAILED: return "\xe2\x9d\x8c failed";             /* cross */
     case TARE__OUTCOME_UNSURE: return "\xe2\x9a\xa0\xef\xb8\x8f unsure"; /* warning sign */
-    case TARE__OUTCOME_IMPROVED: return "\xe2\x9c\x85 improved";       /* check mark */
+    case TARE__OUTCOME_IMPROVED: return "\xe2\x9c\x85 improved";         /* check mark */
     default: return tare__outcome_word(outcome);
     }
 }
@@ -70,7 +70,8 @@ void tare__emit_check_markdown(const tare__check *check, const tare__check_names
         tare__escape_markdown(out, check->warnings[i]);
         tare__text_string(out, "\n\n");
     }
-    tare__text_string(out, "| | figure | baseline | now | change | gate | why |\n|---|---|---:|---:|---:|---:|---|\n");
+    tare__text_string(
+        out, "| | figure | baseline | now | change | gate | why |\n|---|---|---:|---:|---:|---:|---|\n");
     for (size_t i = 0; i < check->n; i++)
         if (tare__check_tells(&check->rows[i], &others))
             put_row(&check->rows[i], out, &cell);

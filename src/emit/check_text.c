@@ -74,10 +74,11 @@ static void put_reason(tare__page *page, const tare__check_row *row)
         char low[32], high[32];
         tare__text_double(low, sizeof low, 'f', 1, (row->ratio.low - 1) * 100);
         tare__text_double(high, sizeof high, 'f', 1, (row->ratio.high - 1) * 100);
-        used = (size_t)snprintf(reason, sizeof reason, "95 %%: %s%s to %s%s %%; ", row->ratio.low > 1 ? "+" : "", low,
-                                row->ratio.high > 1 ? "+" : "", high);
+        used = (size_t)snprintf(reason, sizeof reason, "95 %%: %s%s to %s%s %%; ",
+                                row->ratio.low > 1 ? "+" : "", low, row->ratio.high > 1 ? "+" : "", high);
     }
-    snprintf(reason + used, sizeof reason - used, "%s%s", row->reason, row->gated || row->has_limit ? "" : "; not gated");
+    snprintf(reason + used, sizeof reason - used, "%s%s", row->reason,
+             row->gated || row->has_limit ? "" : "; not gated");
     tare__text_pad_to(page->out, 0);
     tare__page_style_on(page, TARE__PAGE_FAINT);
     tare__text_format(page->out, "%*s%s", (int)OUTCOME, "", reason);
@@ -146,8 +147,8 @@ static void put_summary(tare__page *page, const tare__check *check)
     tare__text_free(&summary);
 }
 
-void tare__emit_check_text(const tare__check *check, const tare__check_names *names, const tare__emit_options *options,
-                           tare__text *out)
+void tare__emit_check_text(const tare__check *check, const tare__check_names *names,
+                           const tare__emit_options *options, tare__text *out)
 {
     tare__page page = {.out = out, .options = options, .lines = TARE__PAGE_ENDLESS};
     tare__text cell = {0};
@@ -165,8 +166,8 @@ void tare__emit_check_text(const tare__check *check, const tare__check_names *na
         shown++;
     }
     if (shown < check->n)
-        tare__text_format(out, "%*s%zu more, which did not change or are not gated (--all)\n", (int)OUTCOME, "",
-                          check->n - shown);
+        tare__text_format(out, "%*s%zu more, which did not change or are not gated (--all)\n", (int)OUTCOME,
+                          "", check->n - shown);
     tare__text_string(out, "\n");
     put_summary(&page, check);
     tare__text_free(&cell);

@@ -205,8 +205,8 @@ static double of_medians(double *const *sorted, const size_t *n, void *with)
     return base > 0 && head > 0 ? head / base : NAN;
 }
 
-tare__estimate tare__median_ratio(const double *base, size_t n, const double *head, size_t m, double confidence,
-                                  uint64_t seed)
+tare__estimate tare__median_ratio(const double *base, size_t n, const double *head, size_t m,
+                                  double confidence, uint64_t seed)
 {
     problem problem = {.n = {n, m}, .samples = 2, .of = of_medians};
     const double *values[] = {base, head};

@@ -8,8 +8,9 @@
 
 #define DEFAULT_P       0.001
 #define DEFAULT_SEGMENT 3u
-#define LAX             20.0 /* how much less sure a cut need be than a change that is kept: two changes may hide each other
-                              * until both are cut; what is not sure in the end is joined again */
+/* How much less sure a cut need be than a change that is kept: two changes may hide each other until both are cut; what
+ * is not sure in the end is joined again. */
+#define LAX 20.0
 
 typedef struct search {
     const double *values;
@@ -153,7 +154,8 @@ static void join(search *search)
         }
         if (worst_p <= search->options.p)
             return;
-        memmove(search->cuts + worst, search->cuts + worst + 1, (search->count - worst - 1) * sizeof(*search->cuts));
+        memmove(search->cuts + worst, search->cuts + worst + 1,
+                (search->count - worst - 1) * sizeof(*search->cuts));
         search->count--;
     }
 }
@@ -163,14 +165,14 @@ static size_t report(search *search, size_t offset, tare__change *out, size_t ro
     size_t written = 0;
     for (size_t i = 1; i < search->count && written < room; i++) {
         size_t from = search->cuts[i - 1], at = search->cuts[i], to = end_of(search, i);
-        out[written++] = (tare__change){at + offset, median_between(search, from, at), median_between(search, at, to),
-                                        p_of_cut(search, i)};
+        out[written++] = (tare__change){at + offset, median_between(search, from, at),
+                                        median_between(search, at, to), p_of_cut(search, i)};
     }
     return written;
 }
 
-size_t tare__change_points(const double *values, size_t n, const tare__change_options *options, tare__change *out,
-                           size_t room)
+size_t tare__change_points(const double *values, size_t n, const tare__change_options *options,
+                           tare__change *out, size_t room)
 {
     size_t offset = n > TARE__CHANGE_MAX ? n - TARE__CHANGE_MAX : 0;
     search search = {.values = values + offset, .n = n - offset, .count = 1};

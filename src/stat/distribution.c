@@ -15,8 +15,8 @@ double tare__normal_above(double z)
 static double upper_quantile(double tail)
 {
     double t = sqrt(-2 * log(tail));
-    double z = t - (2.515517 + t * (0.802853 + t * 0.010328)) /
-                       (1 + t * (1.432788 + t * (0.189269 + t * 0.001308)));
+    double z =
+        t - (2.515517 + t * (0.802853 + t * 0.010328)) / (1 + t * (1.432788 + t * (0.189269 + t * 0.001308)));
     for (int i = 0; i < 3; i++) {
         double density = exp(-z * z / 2) / SQRT_TWO_PI;
         if (density == 0)

@@ -113,7 +113,8 @@ tare__estimate tare__shift(const double *base, size_t n, const double *head, siz
     if (of.base && of.head) {
         double pairs = (double)n * (double)m;
         double left_out = outside(n, m, confidence);
-        out.value = difference_at(&of, floor((pairs + 1) / 2)) / 2 + difference_at(&of, ceil((pairs + 1) / 2)) / 2;
+        out.value =
+            difference_at(&of, floor((pairs + 1) / 2)) / 2 + difference_at(&of, ceil((pairs + 1) / 2)) / 2;
         if (left_out > 0) {
             out.low = difference_at(&of, left_out);
             out.high = difference_at(&of, pairs + 1 - left_out);

@@ -13,8 +13,8 @@
 #define MAD_SEVERE   14.826 /* ten standard deviations of a normal distribution */
 
 typedef struct fences {
-    double low, high;   /* from where distance counts */
-    double scale;       /* what it is counted in; 0: nothing is far */
+    double low, high; /* from where distance counts */
+    double scale;     /* what it is counted in; 0: nothing is far */
     double mild, severe;
 } fences;
 
@@ -38,8 +38,8 @@ int tare__outliers_tukey(const double *values, size_t n, tare__outlier *labels, 
     double *sorted = tare__stat_sorted(values, n);
     if (!sorted)
         return TARE_E_MEMORY;
-    fences fences = {tare__quantile_sorted(sorted, n, 0.25), tare__quantile_sorted(sorted, n, 0.75), 0, TUKEY_MILD,
-                     TUKEY_SEVERE};
+    fences fences = {tare__quantile_sorted(sorted, n, 0.25), tare__quantile_sorted(sorted, n, 0.75), 0,
+                     TUKEY_MILD, TUKEY_SEVERE};
     fences.scale = fences.high - fences.low;
     free(sorted);
     label(values, n, &fences, labels, found);

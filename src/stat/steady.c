@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WINDOW    5     /* values whose median stands for where the series is: two spikes do not move it */
+#define WINDOW     5 /* values whose median stands for where the series is: two spikes do not move it */
 #define DEVIATIONS 4.0
-#define MAD_SCALE 1.4826 /* a standard deviation in median absolute deviations */
-#define NEAR      0.02   /* of the level: closer is no warm-up, however quiet the second half is */
-#define THIRDS    0.10   /* how far the medians of the thirds may lie apart: what perf_analyzer asks of windows */
+#define MAD_SCALE  1.4826 /* a standard deviation in median absolute deviations */
+#define NEAR       0.02   /* of the level: closer is no warm-up, however quiet the second half is */
+#define THIRDS     0.10 /* how far the medians of the thirds may lie apart: what perf_analyzer asks of windows */
 
 static double median_of(const double *values, size_t n, double *scratch)
 {
@@ -37,7 +37,8 @@ static size_t warmup_of(const double *values, size_t n, double *scratch)
     for (size_t i = 0; i < half && i + WINDOW <= n; i++)
         if (fabs(median_of(values + i, WINDOW, scratch) - level) > band)
             warmup = i + 1;
-    while (warmup < half && fabs(values[warmup] - level) > band) /* a slow first value, which no median shows */
+    while (warmup < half &&
+           fabs(values[warmup] - level) > band) /* a slow first value, which no median shows */
         warmup++;
     return warmup;
 }

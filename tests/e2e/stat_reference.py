@@ -1,4 +1,4 @@
-"""Draws samples, asks the program named on the command line what it makes of them, and SciPy the same: one line of JSON.
+"""Draws samples, asks the program that is named what it makes of them, and SciPy the same: one line of JSON.
 
 Run by test_stat.py in an environment that has SciPy."""
 import json
@@ -58,7 +58,8 @@ def effects():
             degrees = n + m - 2
             correct = numpy.exp(gammaln(degrees / 2) - gammaln((degrees - 1) / 2)) / numpy.sqrt(degrees / 2)
             wanted = (head.mean() - base.mean()) / pooled * correct
-            ask("hedges_g", lambda given, wanted=wanted: close("hedges_g", given, [wanted], 1e-8), samples=(base, head))
+            ask("hedges_g", lambda given, wanted=wanted: close("hedges_g", given, [wanted], 1e-8),
+                samples=(base, head))
             middle = numpy.median(numpy.subtract.outer(head, base))
 
             def shift(given, middle=middle, base=base, head=head):
@@ -100,8 +101,8 @@ def bootstraps():
         for name, statistic in (("mean", numpy.mean), ("median", numpy.median)):
             found = stats.bootstrap((values,), statistic, n_resamples=5000, confidence_level=0.95, method="BCa",
                                     random_state=7).confidence_interval
-            ask(f"bootstrap_{name}", compare_to(f"bootstrap_{name} {n}", found, statistic(values)), before=(5000, 0.95),
-                samples=(values,))
+            ask(f"bootstrap_{name}", compare_to(f"bootstrap_{name} {n}", found, statistic(values)),
+                before=(5000, 0.95), samples=(values,))
     for n, m in [(20, 20), (101, 51)]:
         base, head = some(n, "skewed"), some(m, "skewed") * 1.2
 
@@ -116,8 +117,10 @@ def bootstraps():
 def distributions():
     for z in (-8.0, -3.0, -1.0, -0.1, 0.0, 0.3, 1.959963984540054, 5.0, 20.0):
         # A tail next to 1 has lost the digits of its z.
-        ask("normal", lambda given, z=z: close(f"normal {z}", given, [stats.norm.sf(z), -z], 1e-12 if z > -3 else 1e-2,
-                                               1e-12), before=(z,))
+        digits = 1e-12 if z > -3 else 1e-2
+        wanted = [stats.norm.sf(z), -z]
+        ask("normal", lambda given, wanted=wanted, digits=digits: close("normal", given, wanted, digits, 1e-12),
+            before=(z,))
     for t in (0.0, 0.1, 1.0, 2.5, -7.0, 40.0):
         for degrees in (1.0, 2.5, 10.0, 98.7, 4000.0):
             wanted = 2 * stats.t.sf(abs(t), degrees)
@@ -131,7 +134,8 @@ def outliers():
         values[0] *= 20
         low, high = numpy.quantile(values, [0.25, 0.75])
         off = numpy.maximum(low - values, values - high) / (high - low)
-        ask("tukey", lambda given, off=off: close("tukey", given, (off > 1.5) * 1.0 + (off > 3), 0), samples=(values,))
+        ask("tukey", lambda given, off=off: close("tukey", given, (off > 1.5) * 1.0 + (off > 3), 0),
+            samples=(values,))
         off = abs(values - numpy.median(values)) / stats.median_abs_deviation(values)
         ask("mad", lambda given, off=off: close("mad", given, (off > 3.5 / 0.6745) * 1.0 + (off > 14.826), 0),
             samples=(values,))

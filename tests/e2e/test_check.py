@@ -108,13 +108,12 @@ def test_no_regression(bench):
 
 def test_floor_and_direction(bench):
     """What is too small to matter; what is better when it is higher; what nobody gates unless it is named."""
-    base = [figure("model.latency", noise(1000)), figure("model.throughput", noise(900), unit="samples/s", better="higher"),
-            figure("span:load", noise(1e6)), figure("counter:loss", noise(1), unit="", better="neither")]
-    head = [figure("model.latency", noise(1900, seed=3)), figure("model.throughput", noise(700, seed=3), unit="samples/s",
-                                                                 better="higher"),
-            figure("span:load", noise(2e6, seed=3)), figure("counter:loss", noise(2, seed=3), unit="", better="neither")]
-    write(bench, "base.json", base)
-    write(bench, "head.json", head)
+    def figures(latency, throughput, load, loss, seed):
+        return [figure("model.latency", noise(latency, seed=seed)), figure("span:load", noise(load, seed=seed)),
+                figure("model.throughput", noise(throughput, seed=seed), unit="samples/s", better="higher"),
+                figure("counter:loss", noise(loss, seed=seed), unit="", better="neither")]
+    write(bench, "base.json", figures(1000, 900, 1e6, 1, seed=1))
+    write(bench, "head.json", figures(1900, 700, 2e6, 2, seed=3))
     answer = check(bench, "head.json", "-b", "base.json", status=1)
     assert {name: row["outcome"] for name, row in answer["by_name"].items()} == {
         "model.latency": "passed", "model.throughput": "failed", "span:load": "changed", "counter:loss": "changed"}
@@ -217,7 +216,8 @@ def test_bad_input(bench, words, status, sentence):
 
 
 def test_baseline_command(bench):
-    for words, status, sentence in (((), 2, "what to do?"), (("save",), 2, "which runs?"), (("save", "x.tare"), 2, "where to?"),
+    for words, status, sentence in (((), 2, "what to do?"), (("save",), 2, "which runs?"),
+                                    (("save", "x.tare"), 2, "where to?"),
                                     (("load", "x.tare", "-o", "y"), 2, "what to do?"),
                                     (("save", "x.tare", "-o", "y"), 3, "x.tare"),
                                     (("save", "--", "x"), 2, "nothing to run here")):
@@ -249,13 +249,13 @@ def test_figures_that_are_not_there(bench):
 
 
 def test_outputs_are_escaped(bench):
-    """JUnit XML that parses, annotations of one line each, a table that stays a table: whatever a figure is called."""
+    """XML that parses, annotations of one line each, a table that stays a table: whatever a figure is called."""
     write(bench, "base.json", [figure(NASTY, noise(1e7)), figure("step", noise(1e7))])
     write(bench, "head.json", [figure(NASTY, noise(2e7, seed=2)), figure("step", noise(1e7, seed=2))])
     summary = bench.folder / "summary.md"
     summary.write_text("before\n")
-    done = bench.tare("check", "head.json", "-b", "base.json", "--all", "--junit", "j.xml", "--markdown", "m.md", "--github",
-                      env={"GITHUB_STEP_SUMMARY": str(summary)})
+    done = bench.tare("check", "head.json", "-b", "base.json", "--all", "--junit", "j.xml", "--markdown", "m.md",
+                      "--github", env={"GITHUB_STEP_SUMMARY": str(summary)})
     assert done.status == 1
     suite = xml.parse(bench.folder / "j.xml").getroot().find("testsuite")
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("2", "1", "0")
@@ -284,7 +284,8 @@ def test_rerun(bench):
     step = next(one for one in saved["figures"] if one["name"] == "step")
 
     def times(factor):
-        return {**saved, "figures": [{**step, "value": step["value"] * factor, "samples": [x * factor for x in step["samples"]]}]}
+        samples = [x * factor for x in step["samples"]]
+        return {**saved, "figures": [{**step, "value": step["value"] * factor, "samples": samples}]}
     (bench.folder / "slow.json").write_text(json.dumps(times(1000)))
     (bench.folder / "fast.json").write_text(json.dumps(times(0.001)))
     again = f"'{VICTIMS / 'phased'}' 30; echo said"
@@ -335,8 +336,8 @@ def test_the_example_for_github(bench):
         (bench.folder / folder).mkdir()
     (bench.folder / "bin" / "tare").symlink_to(TARE)
     summary = bench.folder / "summary.md"
-    env = {"PATH": f"{bench.folder / 'bin'}:{os.environ['PATH']}", "RUNS": "5", "PROGRAM": f"'{VICTIMS / 'phased'}' 5",
-           "GITHUB_STEP_SUMMARY": str(summary)}
+    env = {"PATH": f"{bench.folder / 'bin'}:{os.environ['PATH']}", "RUNS": "5",
+           "PROGRAM": f"'{VICTIMS / 'phased'}' 5", "GITHUB_STEP_SUMMARY": str(summary)}
     (bench.folder / "head" / "tare.toml").write_text('[check]\ngate = "5000%"\n')  # the machine may be busy
     done = bench.call("bash", "-c", scripts["Measure"], env=env, cwd=bench.folder / "head")
     assert done.status == 0, done.err

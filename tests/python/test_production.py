@@ -76,7 +76,8 @@ def test_the_rule_of_tare_check_where_the_baseline_has_its_times(baseline):
 
 def test_a_baseline_of_the_command(baseline):
     figures = [{"name": "span:inference", "unit": "ns", "value": 2e9, "samples": [1e9, 2e9, 3e9]},
-               {"name": "run.elapsed", "unit": "ns", "value": 5e9}, {"name": "run.peak_rss", "unit": "bytes", "value": 7},
+               {"name": "run.elapsed", "unit": "ns", "value": 5e9},
+               {"name": "run.peak_rss", "unit": "bytes", "value": 7},
                {"name": "span:absent", "unit": "ns", "value": None}]
     detector = Detector(baseline({"tare_baseline": 1, "figures": figures}))
     assert detector.baseline == {"inference": {"wall_time_s": 2.0, "observations": 3, "times_s": [1.0, 2.0, 3.0]},
@@ -97,8 +98,9 @@ def test_the_decision():
     assert tare._core.decide(100, 120.0)[0] == "unsure"
     assert tare._core.decide(100, 101, gate=0, exact=True)[0] == "regressed"
     assert tare._core.decide([], [1.0])[0] == "absent"
-    for words, error in (((base, "x"), TypeError), ((base,), TypeError), ((base, None), TypeError), ((1, 10 ** 400), OverflowError),
-                         ((base, slower, "more"), ValueError), ((base, slower, "lower", -1), ValueError),
+    for words, error in (((base, "x"), TypeError), ((base,), TypeError), ((base, None), TypeError),
+                         ((1, 10 ** 400), OverflowError), ((base, slower, "more"), ValueError),
+                         ((base, slower, "lower", -1), ValueError),
                          ((base, slower, "lower", float("nan")), ValueError)):
         with pytest.raises(error):
             tare._core.decide(*words)

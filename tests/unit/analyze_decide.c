@@ -37,7 +37,8 @@ static void all_three_are_asked_for(void **state)
     assert_true(fabs(decision.change - 0.1) < 1e-3 && decision.test.p < 1e-4 && decision.n_base == 10);
     made_of(head, 10, 104, 0.01); /* significant, but small */
     decision = decide(base, 10, head, 10, TARE__LOWER, &five);
-    assert_true(decision.verdict == TARE__DECIDED_SAME && decision.why == TARE__WHY_SHARE && decision.test.p < 1e-4);
+    assert_true(decision.verdict == TARE__DECIDED_SAME && decision.why == TARE__WHY_SHARE &&
+                decision.test.p < 1e-4);
     made_of(head, 10, 110, 0.011);
     tare__allowance high = {.share = 0.05, .floor = 50};
     decision = decide(base, 10, head, 10, TARE__LOWER, &high);
@@ -67,8 +68,10 @@ static void too_few_to_tell(void **state)
     made_of(base, 8, 100, 0.01);
     made_of(head, 8, 200, 0.01);
     tare__decision decision = decide(base, 1, head, 1, TARE__LOWER, &five);
-    assert_true(decision.verdict == TARE__DECIDED_UNSURE && decision.why == TARE__WHY_FEW && decision.change == 1);
-    assert_int_equal(decide(base, 4, head, 4, TARE__LOWER, &five).verdict, TARE__DECIDED_UNSURE); /* p 1/35 at best */
+    assert_true(decision.verdict == TARE__DECIDED_UNSURE && decision.why == TARE__WHY_FEW &&
+                decision.change == 1);
+    assert_int_equal(decide(base, 4, head, 4, TARE__LOWER, &five).verdict,
+                     TARE__DECIDED_UNSURE); /* p 1/35 at best */
     assert_int_equal(decide(base, 5, head, 5, TARE__LOWER, &five).verdict, TARE__DECIDED_REGRESSED);
     assert_int_equal(decide(base, 4, base, 4, TARE__LOWER, &five).verdict, TARE__DECIDED_SAME);
     assert_true(!tare__decide_can_tell(0, 100, 0.02) && !tare__decide_can_tell(1, 98, 0.02));
@@ -81,7 +84,8 @@ static void exact_and_absent(void **state)
 {
     (void)state;
     tare__allowance none = {0}, some = {.share = 0.02};
-    tare__measured base = {NULL, 0, 25557032}, head = {NULL, 0, 25557033}, nothing = {NULL, 0, NAN}, zero = {NULL, 0, 0};
+    tare__measured base = {NULL, 0, 25557032}, head = {NULL, 0, 25557033}, nothing = {NULL, 0, NAN},
+                   zero = {NULL, 0, 0};
     assert_int_equal(tare__decide(&base, &head, TARE__LOWER, true, &none).verdict, TARE__DECIDED_REGRESSED);
     assert_int_equal(tare__decide(&base, &head, TARE__LOWER, true, &none).why, TARE__WHY_EXACT);
     assert_int_equal(tare__decide(&base, &head, TARE__LOWER, true, &some).verdict, TARE__DECIDED_SAME);
@@ -102,7 +106,8 @@ static void the_ratio(void **state)
     tare__measured a = {base, 20, NAN}, b = {head, 20, NAN};
     tare__estimate ratio = tare__decide_ratio(&a, &b);
     assert_true(ratio.low < ratio.value && ratio.value < ratio.high && fabs(ratio.value - 1.1) < 0.01);
-    assert_true(tare__decide_floor("ns") == 1000 && tare__decide_floor("bytes") == 1048576 && tare__decide_floor("") == 0);
+    assert_true(tare__decide_floor("ns") == 1000 && tare__decide_floor("bytes") == 1048576 &&
+                tare__decide_floor("") == 0);
 }
 
 /* ---- simulated --------------------------------------------------------------------------------------------
@@ -198,10 +203,14 @@ static void noisy_runs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_three_are_asked_for), cmocka_unit_test(which_way_is_worse),
-        cmocka_unit_test(too_few_to_tell),         cmocka_unit_test(exact_and_absent),
-        cmocka_unit_test(the_ratio),               cmocka_unit_test(on_one_machine),
-        cmocka_unit_test(against_another_machine), cmocka_unit_test(one_run_a_side),
+        cmocka_unit_test(all_three_are_asked_for),
+        cmocka_unit_test(which_way_is_worse),
+        cmocka_unit_test(too_few_to_tell),
+        cmocka_unit_test(exact_and_absent),
+        cmocka_unit_test(the_ratio),
+        cmocka_unit_test(on_one_machine),
+        cmocka_unit_test(against_another_machine),
+        cmocka_unit_test(one_run_a_side),
         cmocka_unit_test(noisy_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

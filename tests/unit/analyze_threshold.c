@@ -69,9 +69,27 @@ static void refusals(void **state)
 {
     (void)state;
     static const char *const words[] = {
-        "", "step", "step:", ":5%", "step:%", "step:fast", "step:5%%", "step:-5%", "step:5%,", "step:5%,5%", "step:5,1ms",
-        "step:100parsecs", "step:1e3", "step:.", "step:5ms%", "step:nan", "step:99999999999999999999d", "step:20000%",
-        "step:5%,1ms,2ms", "step:1/2/3abcdefghijklmnopqrstuvwxyzabcdefghij", "step:5% ,,1ms",
+        "",
+        "step",
+        "step:",
+        ":5%",
+        "step:%",
+        "step:fast",
+        "step:5%%",
+        "step:-5%",
+        "step:5%,",
+        "step:5%,5%",
+        "step:5,1ms",
+        "step:100parsecs",
+        "step:1e3",
+        "step:.",
+        "step:5ms%",
+        "step:nan",
+        "step:99999999999999999999d",
+        "step:20000%",
+        "step:5%,1ms,2ms",
+        "step:1/2/3abcdefghijklmnopqrstuvwxyzabcdefghij",
+        "step:5% ,,1ms",
     };
     for (size_t i = 0; i < TARE__COUNT_OF(words); i++) {
         tare__threshold threshold = {.name = "untouched"};
@@ -100,7 +118,8 @@ static void names_and_patterns(void **state)
     (void)state;
     assert_true(names("step", "step") && !names("step", "steps") && !names("step", "ste"));
     assert_true(names("*", "") && names("*", "anything") && names("span:*", "span:train/forward"));
-    assert_true(names("span:*/forward", "span:a/forward/forward") && !names("span:*/forward", "span:forward"));
+    assert_true(names("span:*/forward", "span:a/forward/forward") &&
+                !names("span:*/forward", "span:forward"));
     assert_true(names("*aten::*mm", "operator:aten::addmm") && !names("*aten::*mm", "operator:aten::addmm_"));
     assert_true(names("a*b*c", "aXbbYcc") && !names("a*b*c", "aXcYb"));
 }
@@ -110,15 +129,17 @@ static void units_that_fit(void **state)
     (void)state;
     assert_true(tare__threshold_fits("ns", "ns") && !tare__threshold_fits("ns", "bytes"));
     assert_true(tare__threshold_fits("/s", "samples/s") && tare__threshold_fits("", "tokens/s"));
-    assert_true(tare__threshold_fits("samples/s", "samples/s") && !tare__threshold_fits("tokens/s", "samples/s"));
+    assert_true(tare__threshold_fits("samples/s", "samples/s") &&
+                !tare__threshold_fits("tokens/s", "samples/s"));
     assert_true(tare__threshold_fits("", "") && !tare__threshold_fits("", "ns"));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(limits),           cmocka_unit_test(changes),        cmocka_unit_test(refusals),
-        cmocka_unit_test(names_and_patterns), cmocka_unit_test(units_that_fit),
+        cmocka_unit_test(limits),         cmocka_unit_test(changes),
+        cmocka_unit_test(refusals),       cmocka_unit_test(names_and_patterns),
+        cmocka_unit_test(units_that_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

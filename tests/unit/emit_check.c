@@ -18,8 +18,16 @@ static const tare__check_options plain = {.share = NAN};
 
 static void add(tare__figures *to, const char *name, const double *samples, tare__better better)
 {
-    tare__figure figure = {.name = name, .unit = "ns", .per = "run", .better = better, .value = NAN, .total = NAN,
-                           .n = 10, .each = 1, .samples = samples, .n_samples = 10};
+    tare__figure figure = {.name = name,
+                           .unit = "ns",
+                           .per = "run",
+                           .better = better,
+                           .value = NAN,
+                           .total = NAN,
+                           .n = 10,
+                           .each = 1,
+                           .samples = samples,
+                           .n_samples = 10};
     assert_int_equal(tare__figures_add(to, &figure), 0);
 }
 
@@ -31,8 +39,13 @@ static tare__figures *figures(const double *step, const char *machine)
     made->machine = machine;
     add(made, "step", step, TARE__LOWER);
     add(made, "span:load", step, TARE__LOWER);
-    tare__figure exact = {.name = "model.flops", .unit = "", .better = TARE__LOWER, .exact = true, .value = 7,
-                          .total = NAN, .n = 1};
+    tare__figure exact = {.name = "model.flops",
+                          .unit = "",
+                          .better = TARE__LOWER,
+                          .exact = true,
+                          .value = 7,
+                          .total = NAN,
+                          .n = 1};
     assert_int_equal(tare__figures_add(made, &exact), 0);
     return made;
 }
@@ -56,7 +69,8 @@ static const tare__check_row *row_of(const tare__check *check, const char *name)
     return NULL;
 }
 
-static tare__check *checked(const tare__figures *base, const tare__figures *head, const tare__check_options *options)
+static tare__check *checked(const tare__figures *base, const tare__figures *head,
+                            const tare__check_options *options)
 {
     tare__check *check = NULL;
     tare__error error = {""};
@@ -73,7 +87,8 @@ static void what_failed_comes_first(void **state)
     assert_int_equal(check->n, 3);
     assert_string_equal(check->rows[0].name, "step");
     assert_int_equal(check->rows[0].outcome, TARE__OUTCOME_FAILED);
-    assert_int_equal(row_of(check, "span:load")->outcome, TARE__OUTCOME_CHANGED); /* a part, which nobody named */
+    assert_int_equal(row_of(check, "span:load")->outcome,
+                     TARE__OUTCOME_CHANGED); /* a part, which nobody named */
     assert_int_equal(row_of(check, "model.flops")->outcome, TARE__OUTCOME_PASSED);
     assert_false(tare__check_passed(check));
     assert_true(check->share == 0.05 && !check->other_machine && check->n_warnings == 0);
@@ -219,7 +234,8 @@ static void as_property(tare__text *out, const char *text)
 static void escapes(void **state)
 {
     (void)state;
-    escaped(tare__escape_xml, "a<b>&\"'\n\x01\xff\xef\xbf\xbf\xc3\xa9", "a&lt;b&gt;&amp;&quot;&#39;&#10;\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xc3\xa9");
+    escaped(tare__escape_xml, "a<b>&\"'\n\x01\xff\xef\xbf\xbf\xc3\xa9",
+            "a&lt;b&gt;&amp;&quot;&#39;&#10;\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xc3\xa9");
     escaped(tare__escape_markdown, "a|b*c\n<i>`[x](y)`", "a\\|b\\*c &lt;i&gt;\\`\\[x\\]\\(y\\)\\`");
     escaped(as_message, "50%: a,b\r\nc\x1b", "50%25: a,b%0D%0Ac\xef\xbf\xbd");
     escaped(as_property, "50%: a,b", "50%25%3A a%2Cb");
@@ -228,8 +244,9 @@ static void escapes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_failed_comes_first), cmocka_unit_test(asked_twice), cmocka_unit_test(thresholds_name_figures),
-        cmocka_unit_test(lines_fit),               cmocka_unit_test(memory_runs_out), cmocka_unit_test(escapes),
+        cmocka_unit_test(what_failed_comes_first), cmocka_unit_test(asked_twice),
+        cmocka_unit_test(thresholds_name_figures), cmocka_unit_test(lines_fit),
+        cmocka_unit_test(memory_runs_out),         cmocka_unit_test(escapes),
     };
     return cmocka_run_group_tests(tests, prepare, NULL);
 }

@@ -60,8 +60,10 @@ static void too_few_and_flat(void **state)
     assert_true(isnan(estimate.value) && isnan(estimate.low));
     assert_int_equal(tare__bootstrap(flat, 8, tare__statistic_median, NULL, 100, 0.95, 1, &estimate), 0);
     assert_true(estimate.value == 3 && estimate.low == 3 && estimate.high == 3);
-    assert_int_equal(tare__bootstrap(flat, 8, tare__statistic_mean, NULL, 100, 1.0, 1, &estimate), TARE_E_USAGE);
-    assert_int_equal(tare__bootstrap(flat, 8, tare__statistic_mean, NULL, 0, 0.95, 1, &estimate), TARE_E_USAGE);
+    assert_int_equal(tare__bootstrap(flat, 8, tare__statistic_mean, NULL, 100, 1.0, 1, &estimate),
+                     TARE_E_USAGE);
+    assert_int_equal(tare__bootstrap(flat, 8, tare__statistic_mean, NULL, 0, 0.95, 1, &estimate),
+                     TARE_E_USAGE);
 }
 
 /* The true ratio is inside about as often as promised. */

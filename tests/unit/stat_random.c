@@ -14,10 +14,16 @@
 static void the_published_numbers(void **state)
 {
     (void)state;
-    static const uint64_t expected[] = {
-        11520, 0, 1509978240, UINT64_C(1215971899390074240), UINT64_C(1216172134540287360),
-        UINT64_C(607988272756665600), UINT64_C(16172922978634559625), UINT64_C(8476171486693032832),
-        UINT64_C(10595114339597558777), UINT64_C(2904607092377533576)};
+    static const uint64_t expected[] = {11520,
+                                        0,
+                                        1509978240,
+                                        UINT64_C(1215971899390074240),
+                                        UINT64_C(1216172134540287360),
+                                        UINT64_C(607988272756665600),
+                                        UINT64_C(16172922978634559625),
+                                        UINT64_C(8476171486693032832),
+                                        UINT64_C(10595114339597558777),
+                                        UINT64_C(2904607092377533576)};
     tare__random random = {{1, 2, 3, 4}};
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
         assert_true(tare__random_next(&random) == expected[i]);

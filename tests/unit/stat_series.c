@@ -20,7 +20,8 @@ static void tables(void **state)
     assert_true(fabs(tare__normal_quantile(0.995) - 2.575829303548901) < 1e-13);
     assert_true(tare__normal_quantile(0.5) == 0 || fabs(tare__normal_quantile(0.5)) < 1e-15);
     assert_true(fabs(tare__normal_quantile(1e-300) + 37.0471) < 1e-3);
-    assert_true(isinf(tare__normal_quantile(0)) && isinf(tare__normal_quantile(1)) && isnan(tare__normal_quantile(2)));
+    assert_true(isinf(tare__normal_quantile(0)) && isinf(tare__normal_quantile(1)) &&
+                isnan(tare__normal_quantile(2)));
     assert_true(fabs(tare__student_two_sided(2.228, 10) - 0.05) < 1e-4);
     assert_true(fabs(tare__student_two_sided(-12.706, 1) - 0.05) < 1e-5);
     assert_true(tare__student_two_sided(0, 5) == 1 && tare__student_two_sided(INFINITY, 5) == 0);
@@ -30,10 +31,11 @@ static void tables(void **state)
 /* ---- outliers ------------------------------------------------------------------------------------------------ */
 /* NIST/SEMATECH e-Handbook 7.1.6: 90 values; 1441 lies beyond the inner fence and within the outer one. */
 static const double handbook[] = {
-    30,  171, 184, 201, 212, 250, 265, 270, 272, 289, 305, 306, 322, 322, 336, 346, 351, 370, 390, 404, 409, 411, 436,
-    437, 439, 441, 444, 448, 451, 453, 470, 480, 482, 487, 494, 495, 499, 503, 514, 521, 522, 527, 548, 550, 559, 560,
-    570, 572, 574, 578, 585, 592, 592, 607, 616, 618, 621, 629, 637, 638, 640, 656, 668, 707, 709, 719, 737, 739, 752,
-    758, 766, 792, 792, 794, 802, 818, 830, 832, 843, 858, 860, 869, 918, 925, 953, 991, 1000, 1005, 1068, 1441};
+    30,  171, 184, 201, 212, 250, 265, 270, 272, 289, 305, 306, 322, 322, 336,  346,  351,  370,
+    390, 404, 409, 411, 436, 437, 439, 441, 444, 448, 451, 453, 470, 480, 482,  487,  494,  495,
+    499, 503, 514, 521, 522, 527, 548, 550, 559, 560, 570, 572, 574, 578, 585,  592,  592,  607,
+    616, 618, 621, 629, 637, 638, 640, 656, 668, 707, 709, 719, 737, 739, 752,  758,  766,  792,
+    792, 794, 802, 818, 830, 832, 843, 858, 860, 869, 918, 925, 953, 991, 1000, 1005, 1068, 1441};
 
 static void the_handbook(void **state)
 {
@@ -109,14 +111,15 @@ static void never_steady(void **state)
     assert_false(tare__steady_state(values, 8).reached);
 }
 
-/* ---- change points ----------------------------------------------------------------------------------------------- */
+/* ---- change points ------------------------------------------------------------------------------------------ */
 /* The Nile at Aswan, 1871 to 1970 (Cobb 1978): it carries less from 1899 on, and that is all. */
 static const double nile[] = {
-    1120, 1160, 963, 1210, 1160, 1160, 813, 1230, 1370, 1140, 995, 935, 1110, 994, 1020, 960, 1180, 799, 958, 1140,
-    1100, 1210, 1150, 1250, 1260, 1220, 1030, 1100, 774, 840, 874, 694, 940, 833, 701, 916, 692, 1020, 1050, 969,
-    831, 726, 456, 824, 702, 1120, 1100, 832, 764, 821, 768, 845, 864, 862, 698, 845, 744, 796, 1040, 759,
-    781, 865, 845, 944, 984, 897, 822, 1010, 771, 676, 649, 846, 812, 742, 801, 1040, 860, 874, 848, 890,
-    744, 749, 838, 1050, 918, 986, 797, 923, 975, 815, 1020, 906, 901, 1170, 912, 746, 919, 718, 714, 740};
+    1120, 1160, 963,  1210, 1160, 1160, 813,  1230, 1370, 1140, 995,  935,  1110, 994, 1020, 960,  1180,
+    799,  958,  1140, 1100, 1210, 1150, 1250, 1260, 1220, 1030, 1100, 774,  840,  874, 694,  940,  833,
+    701,  916,  692,  1020, 1050, 969,  831,  726,  456,  824,  702,  1120, 1100, 832, 764,  821,  768,
+    845,  864,  862,  698,  845,  744,  796,  1040, 759,  781,  865,  845,  944,  984, 897,  822,  1010,
+    771,  676,  649,  846,  812,  742,  801,  1040, 860,  874,  848,  890,  744,  749, 838,  1050, 918,
+    986,  797,  923,  975,  815,  1020, 906,  901,  1170, 912,  746,  919,  718,  714, 740};
 
 static void the_nile(void **state)
 {
@@ -141,7 +144,10 @@ static void there_and_back(void **state)
     tare__random random;
     tare__random_seed(&random, 1);
     for (int i = 0; i < 120; i++)
-        values[i] = (i >= 40 && i < 70 ? 112 : i >= 100 ? 130 : 100) * (1 + 0.02 * tare__random_normal(&random));
+        values[i] = (i >= 40 && i < 70 ? 112
+                     : i >= 100        ? 130
+                                       : 100) *
+                    (1 + 0.02 * tare__random_normal(&random));
     tare__change_options options = {.magnitude = 0.05};
     assert_int_equal(tare__change_points(values, 120, &options, changes, 8), 3);
     assert_in_range(changes[0].at, 39, 41); /* the noise of one value may move it */
@@ -191,9 +197,15 @@ static void short_and_flat_series(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tables),        cmocka_unit_test(the_handbook),      cmocka_unit_test(by_deviation),
-        cmocka_unit_test(warm_up_ends),  cmocka_unit_test(never_steady),      cmocka_unit_test(the_nile),
-        cmocka_unit_test(there_and_back), cmocka_unit_test(noise_is_no_change), cmocka_unit_test(short_and_flat_series),
+        cmocka_unit_test(tables),
+        cmocka_unit_test(the_handbook),
+        cmocka_unit_test(by_deviation),
+        cmocka_unit_test(warm_up_ends),
+        cmocka_unit_test(never_steady),
+        cmocka_unit_test(the_nile),
+        cmocka_unit_test(there_and_back),
+        cmocka_unit_test(noise_is_no_change),
+        cmocka_unit_test(short_and_flat_series),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
