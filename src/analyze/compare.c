@@ -3,8 +3,6 @@
  * Must not know how a comparison is shown. */
 #include "compare.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,8 +14,6 @@
 #define LEAST_MANY   0.01 /* … and where it was measured how much, this is small enough to leave alone */
 #define VALUES_FEW   4u   /* with fewer a side no p can be below 0.05 */
 #define BLOCKS       20u  /* of one run: neighbours are alike, so that medians of blocks are tested */
-#define WAITING      1.15
-#define TAILS        1.10
 #define EFFECT_LEAST 0.33 /* of figures without a ratio: from "medium" on */
 
 /* ---- words ------------------------------------------------------------------------------------ */
@@ -289,109 +285,6 @@ static int by_total(const void *a, const void *b)
     return strcmp(left->name, right->name);
 }
 
-/* ---- what to be careful about ----------------------------------------------------------------- */
-typedef struct warner {
-    tare__comparison *made;
-    size_t room;
-    bool failed;
-} warner;
-
-static void warn(warner *to, const char *format, ...) TARE__PRINTF(2, 3);
-static void warn(warner *to, const char *format, ...)
-{
-    char text[1024];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    const char *copy = tare__arena_copy(to->made->arena, text, strlen(text));
-    if (!copy || !tare__array_fit(&to->made->warnings, &to->room, to->made->n_warnings + 1, sizeof(char *)))
-        to->failed = true;
-    else
-        to->made->warnings[to->made->n_warnings++] = copy;
-}
-
-static bool differ(const char *a, const char *b)
-{
-    return a && b && strcmp(a, b) != 0;
-}
-
-static const char *or_unknown(const char *text)
-{
-    return text ? text : "not known";
-}
-
-static void warn_of_differences(warner *to, const tare__figures *base, const tare__figures *head, bool chosen)
-{
-    if (differ(base->cpu_model, head->cpu_model) || differ(base->host, head->host))
-        warn(to, "different machines: base on %.100s (%.100s), head on %.100s (%.100s)", or_unknown(base->host),
-             or_unknown(base->cpu_model), or_unknown(head->host), or_unknown(head->cpu_model));
-    else if (differ(base->machine, head->machine))
-        warn(to, "the machine is not the same any more: its CPUs, memory or kernel differ between base and head");
-    if (differ(base->command, head->command) && !chosen)
-        warn(to, "different commands: base ran `%.300s`, head ran `%.300s`", base->command, head->command);
-    if (differ(base->revision, head->revision))
-        warn(to, "different revisions: base %.64s, head %.64s", base->revision, head->revision);
-    if ((strcmp(base->kind, "model") == 0) != (strcmp(head->kind, "model") == 0))
-        warn(to, "different things: base is of kind %.32s, head of kind %.32s", base->kind, head->kind);
-}
-
-static void warn_of_data(warner *to, const char *side, const tare__figures *figures)
-{
-    for (size_t i = 0; i < figures->n_notes; i++)
-        warn(to, "%s: %.900s", side, figures->notes[i]);
-}
-
-/* A busy machine makes a run wait for a CPU: it takes longer, and not more CPU time. */
-static void warn_of_waiting(warner *to, const tare__comparison *made)
-{
-    double ratios[2] = {NAN, NAN};
-    static const char *const names[] = {"run.elapsed", "run.cpu"};
-    for (int i = 0; i < 2; i++) {
-        const tare__figure *base = tare__figures_find(made->base, names[i]),
-                           *head = tare__figures_find(made->head, names[i]);
-        if (base && head && base->value > 0 && head->value > 0)
-            ratios[i] = head->value / base->value;
-    }
-    double more = ratios[0] / ratios[1];
-    if (more > WAITING || more < 1 / WAITING)
-        warn(to,
-             "the time it took changed by far more than its CPU time: %s waited more, for a device, a lock, "
-             "or a CPU of "
-             "a busy machine",
-             more > 1 ? "head" : "base");
-}
-
-/* Medians do not see it when a few became far slower; means do. */
-static void warn_of_tails(warner *to, const tare__comparison *made)
-{
-    for (size_t i = 0; i < made->n; i++) {
-        const tare__compared *row = &made->rows[i];
-        const tare__figure *base = row->base, *head = row->head;
-        if (row->section != TARE__SECTION_WHOLE || row->verdict != TARE__VERDICT_SAME || !base->n || !head->n)
-            continue;
-        double more = (head->total / (double)head->n) / (base->total / (double)base->n);
-        if (more > TAILS || more < 1 / TAILS)
-            warn(to, "%.100s: the median is alike and the mean is not: it %s by %.0f %%, by some that take far longer",
-                 base->name, more > 1 ? "grew" : "fell", fabs(more - 1) * 100);
-    }
-}
-
-static int make_warnings(tare__comparison *made, bool chosen)
-{
-    warner to = {.made = made};
-    warn_of_differences(&to, made->base, made->head, chosen);
-    warn_of_data(&to, "base", made->base);
-    if (made->head != made->base)
-        warn_of_data(&to, "head", made->head);
-    warn_of_waiting(&to, made);
-    warn_of_tails(&to, made);
-    if (made->base->runs < 2 || made->head->runs < 2)
-        warn(&to, "one run a side: its samples show what varies inside a run, not what varies from run to run; "
-                  "several runs (--base, --head, or --ab) would");
-    return to.failed ? TARE_E_MEMORY : 0;
-}
-
 /* ---- all of it -------------------------------------------------------------------------------- */
 static int match(tare__comparison *made, const tare__compare_options *options)
 {
@@ -433,7 +326,7 @@ static int fill(tare__comparison *made, const tare__compare_options *options)
     qsort(made->rows, made->n, sizeof *made->rows, by_section);
     qsort(made->only_base, made->n_only_base, sizeof *made->only_base, by_total);
     qsort(made->only_head, made->n_only_head, sizeof *made->only_head, by_total);
-    return make_warnings(made, options->paired); /* two commands on purpose */
+    return tare__compare_warn(made, options->paired); /* two commands on purpose */
 }
 
 int tare__compare(const tare__figures *base, const tare__figures *head, const tare__compare_options *options,

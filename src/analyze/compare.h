@@ -66,6 +66,9 @@ int tare__compare(const tare__figures *base, const tare__figures *head, const ta
                   tare__comparison **comparison);
 void tare__comparison_free(tare__comparison *comparison); /* NULL is fine */
 
+/* Fills its warnings, once all rows are judged. `chosen`: two commands on purpose. 0 or TARE_E_MEMORY. */
+int tare__compare_warn(tare__comparison *comparison, bool chosen);
+
 const char *tare__verdict_word(tare__verdict verdict); /* "same", "better", … */
 const char *tare__section_word(tare__section section); /* "whole", "spans", … */
 /* "negligible", "small", "medium", "large" (Romano and others 2006); NULL of NaN. */

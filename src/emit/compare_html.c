@@ -188,7 +188,8 @@ static void put_section(page *to, const tare__compared *rows, size_t n)
     tare__plain_text(&to->text, tare__compared_change(from, 1 / (1 + end) - 1));
     put(to, " … ");
     tare__plain_text(&to->text, tare__compared_change(until, end));
-    put(to, "</th><th>95 % interval</th><th>p</th><th>Effect</th><th class=\"verdict\">Verdict</th></tr></thead>\n<tbody>\n");
+    put(to, "</th><th>95 % interval</th><th>p</th><th>Effect</th><th class=\"verdict\">Verdict</th></tr></thead>\n"
+            "<tbody>\n");
     for (size_t i = 0; i < shown && !to->status; i++)
         put_row(to, &rows[i], end);
     put(to, "</tbody></table></div>\n");

@@ -12,13 +12,14 @@ from test_cli import check_page, columns
 
 
 def figure(name, samples, **more):
-    return {"name": name, "unit": "ns", "better": "lower", "exact": False, "value": sorted(samples)[len(samples) // 2],
-            "total": sum(samples), "n": len(samples), "per": "call", "each": 1, "samples": samples, **more}
+    return {"name": name, "unit": "ns", "better": "lower", "exact": False,
+            "value": sorted(samples)[len(samples) // 2], "total": sum(samples), "n": len(samples), "per": "call",
+            "each": 1, "samples": samples, **more}
 
 
 def baseline(path, figures, **more):
-    path.write_text(json.dumps({"tare_baseline": 1, "kind": "run", "command": "train", "host": "h", "runs": 1, "notes": [],
-                                **more, "figures": figures}))
+    path.write_text(json.dumps({"tare_baseline": 1, "kind": "run", "command": "train", "host": "h", "runs": 1,
+                                "notes": [], **more, "figures": figures}))
     return path
 
 
@@ -58,10 +59,11 @@ def test_a_run_and_itself_do_not_differ(bench, trace):
 
 
 def test_a_change_is_found_with_its_size(bench, tmp_path):
-    base = baseline(tmp_path / "base.json", [figure("step", noisy(100)), figure("span:a/b", noisy(50)), figure("span:old", noisy(5)),
-                                             figure("span:c", noisy(9))], revision="abc")
-    head = baseline(tmp_path / "head.json", [figure("step", noisy(130)), figure("span:a/b", noisy(40)), figure("span:new", noisy(5)),
-                                             figure("span:c", noisy(9))], revision="def", machine="2")
+    def side(path, step, inner, only, **more):
+        return baseline(path, [figure("step", noisy(step)), figure("span:a/b", noisy(inner)), figure(only, noisy(5)),
+                               figure("span:c", noisy(9))], **more)
+    base = side(tmp_path / "base.json", 100, 50, "span:old", revision="abc")
+    head = side(tmp_path / "head.json", 130, 40, "span:new", revision="def", machine="2")
     told, by_name = rows(bench, base, head)
     assert by_name["step"]["verdict"] == "worse" and abs(by_name["step"]["change"] - 0.3) < 0.01
     assert by_name["step"]["low"] < 0.3 < by_name["step"]["high"] and by_name["step"]["p_adjusted"] < 0.001
@@ -94,7 +96,8 @@ def test_a_report_of_a_model_and_exact_figures(bench, tmp_path):
     def report(path, flops):
         path.write_text(json.dumps({"layers": [1, {"figures": 2}], "figures": {
             "tare_baseline": 1, "kind": "model", "figures": [
-                {"name": "model.flops", "unit": "", "better": "lower", "exact": True, "value": flops, "total": None, "n": 1}]}}))
+                {"name": "model.flops", "unit": "", "better": "lower", "exact": True, "value": flops, "total": None,
+                 "n": 1}]}}))
         return path
     told, by_name = rows(bench, report(tmp_path / "a.json", 4089184256), report(tmp_path / "b.json", 4089184257))
     assert told["base"]["kind"] == "model"
@@ -112,7 +115,7 @@ def test_an_unfinished_and_a_damaged_trace_are_told(bench, trace, tmp_path):
                for warning in told["warnings"]), told["warnings"]
     assert "run.elapsed" not in by_name  # nobody knows how long it took
     told, _ = rows(bench, tmp_path / "damaged.tare", trace)
-    assert any(warning.startswith("base: ") and "damaged" in warning for warning in told["warnings"]), told["warnings"]
+    assert any(warning.startswith("base: ") and "damaged" in warning for warning in told["warnings"])
 
 
 def test_a_page_is_one_file(bench, trace):
@@ -163,7 +166,8 @@ def test_two_commands_until_the_answer_is_clear(bench):
     told, by_name = rows(bench, "--ab", "--bare", "echo noise; sleep 0.01", "echo noise >&2; sleep 0.2")
     assert told["ab"]["clear"] and 8 <= told["ab"]["rounds"] <= 40
     assert told["ab"]["low"] > 0 and told["ab"]["p"] < 0.05 and "slower" in told["ab"]["answer"]
-    assert by_name["run.elapsed"]["verdict"] == "worse" and by_name["run.elapsed"]["base_tested"] == told["ab"]["rounds"]
+    assert by_name["run.elapsed"]["verdict"] == "worse"
+    assert by_name["run.elapsed"]["base_tested"] == told["ab"]["rounds"]
     assert set(by_name) == {"run.elapsed", "run.cpu", "run.peak_rss"}
     assert not any("different commands" in warning for warning in told["warnings"])
     assert not list(bench.temporary.iterdir())

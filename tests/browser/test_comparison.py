@@ -8,8 +8,8 @@ from conftest import BUILD, run
 def page_file(tmp_path_factory):
     folder = tmp_path_factory.mktemp("compare")
     for name, steps in (("base", 20), ("head", 60)):
-        run(BUILD / "tare", "run", "-q", "--no-history", "-o", folder / (name + ".tare"), "--", BUILD / "tests" / "victim" / "phased",
-            steps, cwd=folder)
+        run(BUILD / "tare", "run", "-q", "--no-history", "-o", folder / (name + ".tare"), "--",
+            BUILD / "tests" / "victim" / "phased", steps, cwd=folder)
     run(BUILD / "tare", "compare", "--html", "-o", folder / "page.html", folder / "base.tare", folder / "head.tare")
     return folder / "page.html"
 
