@@ -8,7 +8,7 @@
 
 #define LIMIT TARE__FIGURE_SAMPLES_MAX
 #define LIMIT_SCARCE 32u                /* … of those that come when all together have … */
-#define VALUES_MAX ((size_t)4 << 20)    /* … so many */
+#define VALUES_MAX ((size_t)1 << 20)    /* … so many: 8 MiB */
 #define PATH_MAX_BYTES 1024u            /* of a name; what lies deeper shares its last one */
 
 typedef struct subject {

@@ -201,6 +201,40 @@ static void many_calls_become_means(void **state)
     builder_free(c);
 }
 
+/* 1,060 names with 1,000 calls each are more than is kept: those that come last have means of many. */
+static void memory_of_samples_is_bounded(void **state)
+{
+    (void)state;
+    enum { NAMES = 1060, CALLS = 1000, FIRST = 100 };
+    builder *b = build_single();
+    uint64_t t = 2000;
+    for (uint32_t i = 0; i < NAMES; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "span %u", i);
+        build_name(b, FIRST + i, TARE_KIND_SPAN, name);
+    }
+    for (uint32_t i = 0; i < NAMES; i++) {
+        for (uint32_t k = 0; k < CALLS; k++, t += 100) {
+            BEGIN(FIRST + i, t);
+            END(t + 2 * (k % 2) + 2); /* 1, 2, 1, 2, … ns */
+        }
+        build_seal(b);
+    }
+    build_end(b, t);
+    tare__figures *figures = figures_of(b);
+    const tare__figure *first = find(figures, "span:span 0"), *last = find(figures, "span:span 1059");
+    assert_int_equal(first->n_samples, 1000);
+    assert_int_equal(first->each, 1);
+    assert_int_equal(last->n, CALLS);
+    assert_true(last->n_samples <= 32 && last->n_samples > 10);
+    assert_int_equal(last->each & (last->each - 1), 0);
+    assert_true(last->n_samples * last->each <= CALLS && (last->n_samples + 1) * last->each > CALLS);
+    for (size_t i = 0; i < last->n_samples; i++)
+        NEAR(last->samples[i], 1.5);
+    tare__figures_free(figures);
+    builder_free(b);
+}
+
 static void lists_keep_to_their_limit(void **state)
 {
     (void)state;
@@ -366,6 +400,7 @@ int main(void)
         cmocka_unit_test(a_step_without_an_end_gives_no_sample),
         cmocka_unit_test(complete_spans_go_by_name),
         cmocka_unit_test(many_calls_become_means),
+        cmocka_unit_test(memory_of_samples_is_bounded),
         cmocka_unit_test(lists_keep_to_their_limit),
         cmocka_unit_test(runs_become_samples),
         cmocka_unit_test(machines_differ_by_what_they_are),
