@@ -99,6 +99,14 @@ static void warn_of_tails(warner *to, const tare__comparison *made)
     }
 }
 
+static bool is_all_exact(const tare__comparison *made)
+{
+    for (size_t i = 0; i < made->n; i++)
+        if (!made->rows[i].base->exact || !made->rows[i].head->exact)
+            return false;
+    return made->n > 0;
+}
+
 int tare__compare_warn(tare__comparison *made, bool chosen)
 {
     warner to = {.made = made};
@@ -108,7 +116,7 @@ int tare__compare_warn(tare__comparison *made, bool chosen)
         warn_of_data(&to, "head", made->head);
     warn_of_waiting(&to, made);
     warn_of_tails(&to, made);
-    if (made->base->runs < 2 || made->head->runs < 2)
+    if ((made->base->runs < 2 || made->head->runs < 2) && !is_all_exact(made))
         warn(&to, "one run a side: its samples show what varies inside a run, not what varies from run to run; "
                   "several runs (--base, --head, or --ab) would");
     return to.failed ? TARE_E_MEMORY : 0;

@@ -147,7 +147,8 @@ void tare__compared_answer(tare__text *out, const tare__emit_comparison *input)
         return;
     }
     if (row && !input->ab) {
-        bool single = from->base->runs < 2 || from->head->runs < 2;
+        bool exact = row->base->exact && row->head->exact;
+        bool single = !exact && (from->base->runs < 2 || from->head->runs < 2);
         put_row_answer(out, row);
         tare__text_string(out, single ? " With one run a side this may be the machine as well as the change. " : " ");
     }

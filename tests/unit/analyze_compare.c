@@ -161,6 +161,7 @@ static void exact_figures_need_no_test(void **state)
     tare__comparison *made = compare(base, head);
     assert_int_equal(row_of(made, "model.flops")->verdict, TARE__VERDICT_WORSE);
     assert_int_equal(row_of(made, "model.parameters")->verdict, TARE__VERDICT_SAME);
+    assert_false(has_warning(made, "one run a side")); /* more runs would say the same */
     done(made, base, head);
 }
 
