@@ -143,16 +143,29 @@ static double cost_of(const tare__figure *base, const tare__figure *head)
     return head->total - base->total;
 }
 
+static bool is_of_runs(const tare__figure *figure)
+{
+    return figure->per && strcmp(figure->per, "run") == 0;
+}
+
+static const char *why_not(const tare__figure *base, const tare__figure *head)
+{
+    if (is_of_runs(base) != is_of_runs(head))
+        return "one run against several: what varies inside a run cannot stand for what varies between runs";
+    return base->n_samples && head->n_samples ? "counted in different ways: by calls in one, by steps in the other"
+                                              : "one value a side";
+}
+
 static void compare_samples(scratch *values, tare__compared *row, const tare__compare_options *options)
 {
     const tare__figure *base = row->base, *head = row->head;
     if (!tare__figures_align(base, head, values->base, &row->n_base, values->head, &row->n_head)) {
-        bool both = base->n_samples && head->n_samples;
-        row->n_base = row->n_head = 1;
-        row->why = both ? "counted in different ways: by calls in one, by steps in the other" : "one value a side";
+        row->n_base = is_of_runs(base) ? base->n_samples : 1;
+        row->n_head = is_of_runs(head) ? head->n_samples : 1;
+        row->why = why_not(base, head);
         return;
     }
-    if (strcmp(base->per, "run") != 0) {
+    if (!is_of_runs(base)) {
         row->n_base = thin(values->base, row->n_base);
         row->n_head = thin(values->head, row->n_head);
     }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "inputs.h"
 #include "tare.h"
@@ -187,6 +188,14 @@ static int take_lists(int *argc, char **argv, char **all, compare_settings *sett
     return 0;
 }
 
+/* A page is no text for a terminal. */
+static int check_output(const compare_settings *settings, tare__error *error)
+{
+    if (settings->emit == tare__emit_comparison_html && !settings->output && isatty(STDOUT_FILENO))
+        return tare__fail(error, TARE_E_USAGE, "--html: where to? -o compare.html");
+    return 0;
+}
+
 static char *word_at(const tare__cli_words *words, int i)
 {
     return i < words->count ? words->words[i] : words->rest[i - words->count];
@@ -318,6 +327,8 @@ static int compare_main(int argc, char **argv)
         status = tare__cli_read(&tare__cli_compare, argc, argv, &settings, &words, &error);
     if (!status && !words.help)
         status = check_words(&settings, &words, &error);
+    if (!status && !words.help)
+        status = check_output(&settings, &error);
     if (status || words.help) {
         free(all);
         return status ? tare__cli_usage(ME, &error) : tare__cli_print_help(&tare__cli_compare);

@@ -146,6 +146,22 @@ static void calls_and_steps_are_not_compared(void **state)
     done(made, base, head);
 }
 
+static void one_run_against_several_cannot_be_told(void **state)
+{
+    (void)state;
+    tare__random random;
+    tare__random_seed(&random, 1);
+    tare__figures *base = list(8), *head = list(1);
+    add_noisy(base, "step", "run", 8, 50, 0.01, 0, &random);
+    add_noisy(head, "step", "call", 200, 60, 0.01, 0, &random);
+    tare__comparison *made = compare(base, head);
+    assert_int_equal(made->rows[0].verdict, TARE__VERDICT_UNKNOWN);
+    assert_non_null(strstr(made->rows[0].why, "one run against several"));
+    assert_int_equal(made->rows[0].n_base, 8);
+    assert_true(made->rows[0].change > 0.17 && made->rows[0].change < 0.23);
+    done(made, base, head);
+}
+
 static void exact_figures_need_no_test(void **state)
 {
     (void)state;
@@ -329,6 +345,7 @@ int main(void)
         cmocka_unit_test(a_change_has_its_size_and_direction),
         cmocka_unit_test(few_values_tell_nothing),
         cmocka_unit_test(calls_and_steps_are_not_compared),
+        cmocka_unit_test(one_run_against_several_cannot_be_told),
         cmocka_unit_test(exact_figures_need_no_test),
         cmocka_unit_test(values_below_zero_have_no_ratio),
         cmocka_unit_test(parts_come_by_absolute_cost),
