@@ -40,6 +40,7 @@ static double modulo(double a, double b) { return b == 0 ? NAN : a - b * floor(a
 static double negative(double a) { return -a; }
 static double inverse(double a) { return isnan(a) ? NAN : !a; }
 static double sign(double a) { return isnan(a) ? NAN : (a > 0) - (a < 0); }
+static double positive(double a) { return isnan(a) ? NAN : a > 0 ? a : 0; }
 static double reciprocal(double a) { return 1 / a; }
 static double even(double a) { return nearbyint(a); }
 
@@ -54,7 +55,7 @@ static const struct {
     const char *op;
     unary *of;
 } unaries[] = {{"Neg", negative}, {"Not", inverse}, {"Abs", fabs}, {"Ceil", ceil}, {"Floor", floor}, {"Sqrt", sqrt},
-               {"Sign", sign}, {"Round", even}, {"Reciprocal", reciprocal}};
+               {"Sign", sign}, {"Round", even}, {"Reciprocal", reciprocal}, {"Relu", positive}};
 
 /* Where element `i` of the output comes from in an input that is broadcast. */
 static size_t place_in(const tare__value *value, const tare__value *out, size_t i)

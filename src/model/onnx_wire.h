@@ -31,7 +31,8 @@ typedef struct tare__wire_field {
 
 static inline tare__wire tare__wire_of(tare__slice message)
 {
-    return (tare__wire){.at = message.data, .end = message.data + message.length};
+    /* Of a message that is not there nothing is read; to add even 0 to NULL is not defined. */
+    return (tare__wire){.at = message.data, .end = message.length ? message.data + message.length : message.data};
 }
 
 /* False at the end of the message, and where it is broken. */

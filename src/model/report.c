@@ -33,16 +33,26 @@ static const tare__onnx_info *info_of(const tare__onnx_info *infos, size_t n, ta
     return NULL;
 }
 
+/* The name of a symbol that has a number; what exporters call the dimensions of their own nodes says nothing. */
+static const char *bound_name(const tare__walk *walk, tare__slice symbol)
+{
+    for (size_t i = 0; i < walk->n_dimensions && symbol.length; i++) {
+        if (tare__slice_is(symbol, walk->dimensions[i].name))
+            return walk->dimensions[i].name;
+    }
+    return NULL;
+}
+
 static const char *const *symbols_of(tare__walk *walk, const tare__onnx_info *info, int rank)
 {
     bool any = false;
     for (int i = 0; info && i < info->rank; i++)
-        any = any || info->dims[i].symbol.length;
+        any = any || bound_name(walk, info->dims[i].symbol);
     if (!any || info->rank != rank)
         return NULL;
     const char **symbols = tare__arena_alloc(walk->model->arena, sizeof *symbols * (size_t)(rank + 1));
     for (int i = 0; symbols && i < rank; i++)
-        symbols[i] = info->dims[i].symbol.length ? tare__walk_copy(walk, info->dims[i].symbol) : NULL;
+        symbols[i] = bound_name(walk, info->dims[i].symbol);
     return symbols;
 }
 
@@ -216,6 +226,20 @@ int tare__walk_peak(tare__walk *walk, tare__model_report *report)
     return walk->status;
 }
 
+static void note_assumed(tare__walk *walk)
+{
+    tare__text names = {0};
+    for (size_t i = 0; i < walk->n_dimensions; i++) {
+        if (walk->dimensions[i].assumed && names.length < 200)
+            tare__text_format(&names, "%s%.60s", names.length ? ", " : "", walk->dimensions[i].name);
+    }
+    if (names.failed)
+        tare__walk_no_memory(walk);
+    else if (names.length)
+        tare__walk_note(walk, "taken for 1, since nothing says how large they are: %s (--batch N, --dim NAME=N)", names.data);
+    tare__text_free(&names);
+}
+
 /* ---- the whole ----------------------------------------------------------------------------------------------- */
 int tare__report_fill(tare__walk *walk, tare__model_report *report)
 {
@@ -238,11 +262,7 @@ int tare__report_fill(tare__walk *walk, tare__model_report *report)
     if (walk->status || tare__weights_outside(walk, report) || tare__weights_count(walk, report) || fill_layers(walk, report) ||
         fill_operators(walk, report) || tare__walk_peak(walk, report))
         return walk->status;
-    for (size_t i = 0; i < walk->n_dimensions; i++) {
-        if (walk->dimensions[i].assumed)
-            tare__walk_note(walk, "the dimension '%.100s' is not said: taken for %lld (--dim %.100s=N says otherwise)",
-                            walk->dimensions[i].name, (long long)walk->dimensions[i].value, walk->dimensions[i].name);
-    }
+    note_assumed(walk);
     report->notes = walk->notes;
     report->n_notes = walk->n_notes;
     return walk->status;

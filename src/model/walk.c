@@ -210,12 +210,17 @@ void tare__walk_drop(tare__walk *walk, size_t from, size_t to)
     memmove(walk->layers + from, walk->layers + to, after * sizeof *walk->layers);
     memmove(walk->layer_outputs + from, walk->layer_outputs + to, after * sizeof *walk->layer_outputs);
     walk->n_layers -= to - from;
-    for (size_t i = 0; i < walk->n_values; i++) {
-        tare__value *value = walk->values[i];
-        if (!value || value->used_by == TARE__SLICES_NONE || value->used_by < from)
-            continue;
-        value->used_by = value->used_by < to ? TARE__SLICES_NONE : value->used_by - (uint32_t)(to - from);
+    size_t kept = walk->n_claims;
+    while (kept && walk->claims[kept - 1]->used_by >= from)
+        kept--;
+    for (size_t i = kept; i < walk->n_claims; i++) {
+        tare__value *value = walk->claims[i];
+        bool dropped = value->used_by < to;
+        value->used_by = dropped ? TARE__SLICES_NONE : value->used_by - (uint32_t)(to - from);
+        if (!dropped)
+            walk->claims[kept++] = value;
     }
+    walk->n_claims = kept;
 }
 
 /* What the file itself says of a value, where the rules could not tell. */
@@ -310,4 +315,5 @@ void tare__walk_free(tare__walk *walk)
     free(walk->values);
     free(walk->layers);
     free(walk->layer_outputs);
+    free(walk->claims);
 }

@@ -11,7 +11,7 @@
 #define TARE__CONTENT_MAX   1024u
 #define TARE__CONTENT_BYTES ((size_t)8 << 20) /* of all values together */
 /* Nodes that are walked, those of functions at each call: a small file can ask for more than anyone can wait for. */
-#define TARE__WALK_MAX 2000000u
+#define TARE__WALK_MAX 1000000u
 
 /* What a weight is for; a later one gives way to an earlier one where it has several uses. */
 typedef enum tare__role {
@@ -69,6 +69,8 @@ typedef struct tare__walk {
     tare__model_layer *layers;
     const tare__value **layer_outputs; /* beside the layers */
     size_t n_layers, layers_room, outputs_room;
+    tare__value **claims; /* weights, in the order in which layers first used them */
+    size_t n_claims, claims_room;
     uint32_t time;
     uint64_t walked;
     size_t content_bytes;

@@ -132,10 +132,20 @@ static int run_branch(tare__step *step, const char *name, body *body)
     return status ? status : run_body(step->walk, body);
 }
 
-/* Which one runs is not known: the heavier one is counted, and the reader told. */
-static void walk_both(tare__step *step)
+static void tell_branch(tare__step *step, bool second)
+{
+    tare__slice name = step->node->name.length ? step->node->name : step->node->op;
+    tare__walk_note(step->walk, "'%.*s': which branch is taken is known only when the model runs; the heavier one, %s, is counted",
+                    (int)(name.length < 100 ? name.length : 100), (const char *)name.data,
+                    second ? "else_branch" : "then_branch");
+}
+
+/* Both are walked, since both have weights; one is counted. Where nobody knows which one runs, it is the heavier one. */
+static void walk_if(tare__step *step)
 {
     tare__walk *walk = step->walk;
+    int64_t taken;
+    bool known = tare__content(input(step, 0), 0, &taken);
     body branches[2] = {0};
     mark start = mark_of(walk);
     run_branch(step, "then_branch", &branches[0]);
@@ -145,31 +155,17 @@ static void walk_both(tare__step *step)
         run_branch(step, "else_branch", &branches[1]);
     if (!walk->status) {
         mark end = mark_of(walk);
-        bool second = weight_of(walk, middle.layers, end.layers) > weight_of(walk, start.layers, middle.layers);
+        bool second = known ? !taken
+                            : weight_of(walk, middle.layers, end.layers) > weight_of(walk, start.layers, middle.layers);
         forget(walk, second ? start : middle, second ? middle.values : end.values);
         tare__walk_drop(walk, second ? start.layers : middle.layers, second ? middle.layers : end.layers);
         walk->time = middle.time > end.time ? middle.time : end.time;
-        tare__slice name = step->node->name.length ? step->node->name : step->node->op;
-        tare__walk_note(walk, "'%.*s': which branch is taken is known only when the model runs; the heavier one, %s, is counted",
-                        (int)(name.length < 100 ? name.length : 100), (const char *)name.data,
-                        second ? "else_branch" : "then_branch");
+        if (!known)
+            tell_branch(step, second);
         bind_branch(step, &branches[second]);
     }
     close_body(&branches[0]);
     close_body(&branches[1]);
-}
-
-static void walk_if(tare__step *step)
-{
-    int64_t taken;
-    if (!tare__content(input(step, 0), 0, &taken)) {
-        walk_both(step);
-        return;
-    }
-    body branch = {0};
-    run_branch(step, taken ? "then_branch" : "else_branch", &branch);
-    bind_branch(step, &branch);
-    close_body(&branch);
 }
 
 /* ---- Loop and Scan ------------------------------------------------------------------------------------------- */

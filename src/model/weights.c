@@ -123,6 +123,16 @@ static uint64_t packed_parameters(const tare__step *step, size_t at, const tare_
     return 0;
 }
 
+static void claim(tare__walk *walk, tare__value *value)
+{
+    if (!tare__array_fit(&walk->claims, &walk->claims_room, walk->n_claims + 1, sizeof *walk->claims)) {
+        tare__walk_no_memory(walk);
+        return;
+    }
+    value->used_by = (uint32_t)(walk->n_layers - 1);
+    walk->claims[walk->n_claims++] = value;
+}
+
 void tare__weights_use(tare__step *step)
 {
     const char *how = uses_of(step);
@@ -139,7 +149,7 @@ void tare__weights_use(tare__step *step)
         if (!value->parameters)
             value->parameters = packed_parameters(step, i, value);
         if (value->used_by == TARE__SLICES_NONE)
-            value->used_by = (uint32_t)(step->walk->n_layers - 1);
+            claim(step->walk, value);
     }
 }
 

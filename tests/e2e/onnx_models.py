@@ -1,6 +1,7 @@
 """Writes ONNX models: the ones whose cost is published, layer by layer, and small ones around single operators.
 
-usage: onnx_models.py FOLDER NAME...     run by a Python that has onnx
+usage: onnx_models.py FOLDER NAME...          run by a Python that has onnx; `small` is all the small ones
+       onnx_models.py --inline FOLDER NAME... weights inside of the file, as holes
 
 Weights of the large ones are in a sparse file beside the model: right in shape and size, nowhere on the disk.
 """
@@ -24,7 +25,9 @@ class Net:
     def node(self, op, *inputs, name="", outputs=1, domain="", **attributes):
         made = [f"{name or op}_{len(self.nodes)}_{i}" if outputs > 1 else f"{name or op}_{len(self.nodes)}"
                 for i in range(outputs)]
-        self.nodes.append(helper.make_node(op, list(inputs), made, name=name or made[0], domain=domain, **attributes))
+        taken = any(node.name == name for node in self.nodes)
+        self.nodes.append(helper.make_node(op, list(inputs), made, name=name if name and not taken else made[0],
+                                           domain=domain, **attributes))
         if domain:
             self.opsets.setdefault(domain, 1)
         return made if outputs > 1 else made[0]
@@ -71,6 +74,41 @@ class Net:
         if self.bytes:
             with open(os.path.join(folder, self.name + ".data"), "wb") as file:
                 file.truncate(self.bytes)
+        return path
+
+    def save_inline(self, folder):
+        """With the weights inside of the file, where they are holes: written in no time, read as zeros."""
+        def field(number, length):
+            word, out = number << 3 | 2, bytearray()
+            for value in (word, length):
+                while value > 127:
+                    out.append(value & 127 | 128)
+                    value >>= 7
+                out.append(value)
+            return bytes(out)
+
+        parts, length = [], 0
+        for tensor in self.weights:
+            kept, hole = TensorProto(), 0
+            kept.CopyFrom(tensor)
+            if tensor.data_location == TensorProto.EXTERNAL:
+                hole = next(int(entry.value) for entry in tensor.external_data if entry.key == "length")
+                kept.ClearField("data_location")
+                kept.ClearField("external_data")
+            data = kept.SerializeToString() + (field(9, hole) if hole else b"")
+            data = field(5, len(data) + hole) + data
+            parts.append((data, hole))
+            length += len(data) + hole
+        graph = helper.make_graph(self.nodes, self.name, self.inputs, self.outputs, []).SerializeToString()
+        opsets = [helper.make_opsetid(domain, version) for domain, version in self.opsets.items()]
+        model = onnx.ModelProto(ir_version=9, opset_import=opsets).SerializeToString()
+        path = os.path.join(folder, self.name + ".onnx")
+        with open(path, "wb") as file:
+            file.write(model + field(7, len(graph) + length) + graph)
+            for data, hole in parts:
+                file.write(data)
+                file.seek(hole, os.SEEK_CUR)
+            file.truncate()
         return path
 
     # ---- layers ------------------------------------------------------------------------------------------------
@@ -247,9 +285,335 @@ def gpt2():
     return net
 
 
+# ---- small ones -------------------------------------------------------------------------------------------------
+FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+OWN = "com.microsoft"
+
+
+def small(make):
+    """A model of a few nodes: `make` gets the net and returns what comes out."""
+    def model():
+        net = Net(make.__name__, external=False)
+        made = make(net)
+        for name in [made] if isinstance(made, str) else made:
+            net.output(name)
+        return net
+    model.__name__ = make.__name__
+    SMALL[make.__name__] = model
+    return model
+
+
+SMALL = {}
+
+
+@small
+def conv_grouped(net):
+    return net.conv(net.input("x", "batch", 8, 16, 16), 8, 12, 3, group=4)
+
+
+@small
+def conv_transposed(net):
+    return net.node("ConvTranspose", net.input("x", 1, 4, 8, 8), net.weight(4, 6, 2, 2), strides=[2, 2])
+
+
+@small
+def lstm(net):
+    x = net.input("x", "time", "batch", 10)
+    return net.node("LSTM", x, net.weight(2, 80, 10), net.weight(2, 80, 20), net.weight(2, 160), outputs=3,
+                    hidden_size=20, direction="bidirectional")
+
+
+@small
+def einsum(net):
+    return net.node("Einsum", net.input("a", 2, 5, 3, 4), net.input("b", 2, 7, 3, 4), equation="bqhd,bkhd->bhqk")
+
+
+@small
+def elementwise_only(net):
+    x = net.input("x", 4, 4)
+    return net.node("Softmax", net.node("Add", x, net.node("Relu", x)))
+
+
+def branch(net, name, width):
+    """A graph that multiplies the outer x by a matrix of this width, and by another back."""
+    inner = Net(name, external=False)
+    y = inner.node("MatMul", "x", inner.weight(4, width, name=f"{name}_w"), name=f"{name}_up")
+    y = inner.node("MatMul", y, inner.weight(width, 4, name=f"{name}_v"), name=f"{name}_down")
+    inner.output(y)
+    return helper.make_graph(inner.nodes, name, [], inner.outputs, inner.weights)
+
+
+def either(net, condition):
+    net.input("x", 2, 4)
+    return net.node("If", condition, name="either", then_branch=branch(net, "light", 8),
+                    else_branch=branch(net, "heavy", 32))
+
+
+@small
+def if_unknown(net):
+    return either(net, net.input("which", kind=BOOL))
+
+
+@small
+def if_known(net):
+    x_length = net.node("Gather", net.node("Shape", "x"), net.values(0, shape=()))
+    return either(net, net.node("Equal", x_length, net.values(2, shape=())))
+
+
+def loop_body(stops):
+    """The carried x times a square matrix; each turn's x is kept as well."""
+    inner = Net("body", external=False)
+    y = inner.node("MatMul", "carried", inner.weight(4, 4, name="square"), name="turn")
+    go_on = "stop_now" if stops else inner.node("Identity", "go_on")
+    nodes = [*inner.nodes]
+    if stops:
+        nodes.append(helper.make_node("Cast", [inner.node("ReduceSum", y, keepdims=0)], ["stop_now"], to=BOOL))
+        nodes = inner.nodes + nodes[-1:]
+    info = helper.make_tensor_value_info
+    inputs = [info("turn_number", INT64, []), info("go_on", BOOL, []), info("carried", FLOAT, None)]
+    return helper.make_graph(nodes, "body", inputs, [info(go_on, BOOL, []), info(y, FLOAT, None), info(y, FLOAT, None)],
+                             inner.weights)
+
+
+@small
+def loop_known(net):
+    return net.node("Loop", net.values(10, shape=()), "", net.input("x", 3, 4), outputs=2, name="loop", body=loop_body(False))
+
+
+@small
+def loop_unknown(net):
+    often = net.input("often", kind=INT64)
+    return net.node("Loop", often, "", net.input("x", 3, 4), outputs=2, name="loop", body=loop_body(True))
+
+
+@small
+def scan(net):
+    inner = Net("body", external=False)
+    y = inner.node("Add", "state", inner.node("MatMul", "slice", inner.weight(6, 4, name="w")))
+    info = helper.make_tensor_value_info
+    body = helper.make_graph(inner.nodes, "body", [info("state", FLOAT, [1, 4]), info("slice", FLOAT, [1, 6])],
+                             [info(y, FLOAT, [1, 4]), info(y, FLOAT, [1, 4])], inner.weights)
+    return net.node("Scan", net.input("start", 1, 4), net.input("steps", "time", 1, 6), outputs=2, body=body,
+                    num_scan_inputs=1)
+
+
+def passed_on(name, given):
+    """An attribute of a node in a function: what the call gives under another name."""
+    return onnx.AttributeProto(name=name, ref_attr_name=given, type=onnx.AttributeProto.INT)
+
+
+@small
+def function(net):
+    """Two functions, one calling the other; an attribute goes through both."""
+    turn = helper.make_node("Gemm", ["a", "b"], ["c"], name="product")
+    turn.attribute.append(passed_on("transB", "turned"))
+    inner = helper.make_function("local", "Product", ["a", "b"], ["c"], [turn], [helper.make_opsetid("", 17)], ["turned"])
+    call = helper.make_node("Product", ["x", "w"], ["y"], domain="local", name="inner")
+    call.attribute.append(passed_on("turned", "flag"))
+    add = helper.make_node("Add", ["y", "bias"], ["z"], name="add")
+    outer = helper.make_function("local", "Linear", ["x", "w", "bias"], ["z"], [call, add],
+                                 [helper.make_opsetid("", 17), helper.make_opsetid("local", 1)], ["flag"])
+    net.functions += [inner, outer]
+    x = net.input("x", "batch", 6)
+    x = net.node("Linear", x, net.weight(5, 6), net.weight(5), domain="local", name="first", flag=1)
+    return net.node("Linear", x, net.weight(5, 3), net.weight(3), domain="local", name="second", flag=0)
+
+
+@small
+def shared(net):
+    """One weight under three names."""
+    w, x = net.weight(16, 16, name="w"), net.input("x", 2, 16)
+    x = net.node("MatMul", net.node("MatMul", x, w), net.node("Identity", w))
+    return net.node("MatMul", x, net.node("Transpose", w, perm=[1, 0]))
+
+
+@small
+def attention_23(net):
+    net.opsets[""] = 23
+    q, k = net.input("q", 2, 8, 10, 16), net.input("k", 2, 2, 30, 16)
+    return net.node("Attention", q, k, net.input("v", 2, 2, 30, 24))
+
+
+@small
+def many_heads(net):
+    q, k = net.input("q", "batch", 10, 64), net.input("k", "batch", 30, 64)
+    return net.node("MultiHeadAttention", q, k, net.input("v", "batch", 30, 32), domain=OWN, num_heads=4)
+
+
+@small
+def group_query(net):
+    q, k, v = net.input("q", 1, 1, 64), net.input("k", 1, 1, 16), net.input("v", 1, 1, 16)
+    past = net.input("past_k", 1, 2, 99, 8), net.input("past_v", 1, 2, 99, 8)
+    return net.node("GroupQueryAttention", q, k, v, *past, net.input("lengths", 1, kind=TensorProto.INT32),
+                    net.input("total", kind=TensorProto.INT32), domain=OWN, num_heads=8, kv_num_heads=2, outputs=3)
+
+
+@small
+def quantized(net):
+    x = net.input("x", 1, 4, 8, 8)
+    scale, zero = net.values(0.1, kind=np.float32, shape=()), net.values(0, kind=np.uint8, shape=())
+    x = net.node("QuantizeLinear", x, scale, zero)
+    weight, wzero = net.weight(8, 4, 3, 3, kind=TensorProto.INT8), net.values(0, kind=np.int8, shape=())
+    x = net.node("QLinearConv", x, scale, zero, weight, scale, wzero, scale, zero, net.weight(8, kind=TensorProto.INT32))
+    x = net.node("Flatten", net.node("DequantizeLinear", x, scale, zero))
+    packed = net.weight(16, 9, 16, kind=TensorProto.UINT8)  # 288 by 16, four bits each
+    return net.node("MatMulNBits", x, packed, net.weight(16 * 9), domain=OWN, K=288, N=16, bits=4, block_size=32)
+
+
+@small
+def fused(net):
+    x = net.node("FusedConv", net.input("x", 1, 4, 8, 8), net.weight(8, 4, 1, 1), net.weight(8), domain=OWN, activation="Relu")
+    x = net.node("Reshape", x, net.values(1, 8, 64))
+    return net.node("FusedMatMul", x, net.input("y", 1, 5, 64), domain=OWN, transB=1, alpha=0.5)
+
+
+@small
+def old_style(net):
+    """Opset 7: attributes where inputs are today."""
+    net.opsets[""] = 7
+    x = net.conv(net.input("x", 1, 3, 10, 10), 3, 4, 3)
+    x = net.node("Upsample", x, scales=[1.0, 1.0, 2.0, 2.0], mode="nearest")
+    x = net.node("Slice", x, starts=[2, 0], ends=[-2, 9223372036854775807], axes=[2, 3])
+    x = net.node("Unsqueeze", net.node("Squeeze", x, axes=[0]), axes=[0])
+    return net.node("Pad", net.node("ReduceMean", x, axes=[1], keepdims=1), pads=[0, 0, 1, 1, 0, 0, 1, 1])
+
+
+@small
+def from_tensorflow(net):
+    """As tf2onnx writes them: channels last, turned around each convolution, shapes computed in between."""
+    x = net.node("Transpose", net.input("x", "unk__1", 9, 9, 3), perm=[0, 3, 1, 2])
+    x = net.node("Conv", x, net.weight(8, 3, 3, 3), net.weight(8), auto_pad="SAME_UPPER", strides=[2, 2], name="conv")
+    x = net.node("Transpose", net.node("MaxPool", x, kernel_shape=[2, 2], strides=[2, 2], ceil_mode=1), perm=[0, 2, 3, 1])
+    shape = net.node("Cast", net.node("Shape", x), to=TensorProto.INT32)
+    count = net.node("Slice", shape, net.values(0), net.values(1), net.values(0))
+    flat = net.node("ReduceProd", net.node("Slice", shape, net.values(1), net.values(4)), axes=[0], keepdims=1)
+    to = net.node("Cast", net.node("Concat", count, flat, axis=0), to=INT64)
+    return net.node("MatMul", net.node("Reshape", x, to), net.weight(72, 5), name="dense")
+
+
+@small
+def unknown_operator(net):
+    x = net.node("MatMul", net.input("x", 2, 4), net.weight(4, 4))
+    net.infos.append(helper.make_tensor_value_info("Strange_1", FLOAT, [2, 4]))
+    x = net.node("Strange", x, domain="some.where")
+    return net.node("MatMul", x, net.weight(4, 3))
+
+
+@small
+def data_dependent(net):
+    picked = net.node("Transpose", net.node("NonZero", net.input("x", 10)), perm=[1, 0])
+    x = net.node("Cast", picked, to=FLOAT)
+    return net.node("MatMul", x, net.weight(1, 3), name="after")
+
+
+@small
+def unsorted(net):
+    a = net.node("Relu", net.input("x", 2, 2))
+    b = net.node("Neg", a)
+    net.nodes.reverse()
+    return b
+
+
+# ---- broken ones ------------------------------------------------------------------------------------------------
+@small
+def broken_cycle(net):
+    net.input("x", 2)
+    net.nodes += [helper.make_node("Add", ["x", "b"], ["a"]), helper.make_node("Relu", ["a"], ["b"])]
+    return "b"
+
+
+@small
+def broken_twice(net):
+    net.input("x", 2)
+    net.nodes += [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Neg", ["x"], ["a"])]
+    return "a"
+
+
+@small
+def broken_missing(net):
+    net.input("x", 2)
+    return net.node("Add", "x", "nowhere")
+
+
+@small
+def broken_huge(net):
+    x = net.input("x", 2 ** 40, 2 ** 40)
+    return net.node("Relu", x)
+
+
+@small
+def broken_product(net):
+    """Every dimension is possible, and their product is not."""
+    x = net.input("x", 2 ** 31, 1)
+    return net.node("Expand", net.node("Relu", x), net.values(2 ** 31, 2 ** 31, 2 ** 31))
+
+
+@small
+def broken_recursion(net):
+    call = helper.make_node("Again", ["x"], ["y"], domain="local")
+    net.functions.append(helper.make_function("local", "Again", ["x"], ["y"], [call],
+                                              [helper.make_opsetid("", 17), helper.make_opsetid("local", 1)]))
+    return net.node("Again", net.input("x", 2), domain="local")
+
+
+@small
+def broken_bomb(net):
+    """Twenty functions, each calling the next one four times: a million million nodes."""
+    for i in range(20):
+        op, domain = ("Relu", "") if i == 19 else (f"F{i + 1}", "local")
+        chain = ["x", "a", "b", "c", "y"]
+        calls = [helper.make_node(op, [chain[k]], [chain[k + 1]], domain=domain) for k in range(4)]
+        net.functions.append(helper.make_function("local", f"F{i}", ["x"], ["y"], calls,
+                                                  [helper.make_opsetid("", 17), helper.make_opsetid("local", 1)]))
+    return net.node("F0", net.input("x", 2), domain="local")
+
+
+@small
+def broken_short(net):
+    net.weight(4, 4, name="w")
+    net.weights[-1].raw_data = bytes(10)
+    return net.node("MatMul", net.input("x", 2, 4), "w")
+
+
+def outside(name, location, offset=0, length=64):
+    def make(net):
+        net.weights.append(TensorProto(name="w", data_type=FLOAT, dims=[4, 4], data_location=TensorProto.EXTERNAL))
+        for key, value in (("location", location), ("offset", offset), ("length", length)):
+            net.weights[-1].external_data.add(key=key, value=str(value))
+        return net.node("MatMul", net.input("x", 2, 4), "w")
+    make.__name__ = name
+    small(make)
+
+
+outside("outside_missing", "nowhere.data")
+outside("broken_above", "../secret.data")
+outside("broken_absolute", "/etc/passwd")
+outside("broken_around", "a/../../secret.data")
+outside("broken_offset", "outside.data", offset=1 << 62)
+outside("broken_end", "outside.data", offset=4096)
+outside("broken_number", "outside.data", offset="12x")
+outside("broken_length", "outside.data", length=8)
+
+
+@small
+def outside_tied(net):
+    """Two names of the same bytes beside the model."""
+    for name in "ab":
+        net.weights.append(TensorProto(name=name, data_type=FLOAT, dims=[4, 4], data_location=TensorProto.EXTERNAL))
+        for key, value in (("location", "outside.data"), ("offset", 0), ("length", 64)):
+            net.weights[-1].external_data.add(key=key, value=str(value))
+    return net.node("MatMul", net.node("MatMul", net.input("x", 2, 4), "a"), "b")
+
+
 MODELS = {model.__name__: model for model in (resnet50, mobilenetv2, vit_b_16, bert_base, bert_fused, gpt2)}
 
 
 if __name__ == "__main__":
-    for wanted in sys.argv[2:]:
-        print(MODELS[wanted]().save(sys.argv[1]))
+    inline = sys.argv[1] == "--inline"
+    place, *names = sys.argv[1 + inline:]
+    for wanted in [name for name in names if name != "small"] + (list(SMALL) if "small" in names else []):
+        net = {**MODELS, **SMALL}[wanted]()
+        print(net.save_inline(place) if inline else net.save(place))
+    if "small" in names:
+        with open(os.path.join(place, "outside.data"), "wb") as file:
+            file.write(bytes(1024))
