@@ -9,6 +9,7 @@
 
 #define FEW_LAYERS  10u
 #define RATE_CELL   10u /* as wide as "samples/s" and a blank */
+#define DETAIL      13u /* columns before what is told of a configuration */
 #define FEW_DETAILS 4u /* configurations whose details are shown without --all */
 
 /* ---- words --------------------------------------------------------------------------------------------------------- */
@@ -65,11 +66,14 @@ static void put_head(tare__page *page, const char *title, const char *columns)
     tare__page_line_end(page);
 }
 
-static void put_label(tare__page *page, const char *word)
+/* A line of a configuration's details; frees the sentence. */
+static void put_detail(tare__page *page, const char *word, tare__text *sentence)
 {
-    tare__text_string(page->out, "  ");
-    tare__text_string(page->out, word);
-    tare__text_pad_to(page->out, TARE__PAGE_LABEL + 2);
+    tare__text_format(page->out, "  %s", word);
+    tare__text_pad_to(page->out, DETAIL);
+    page->out->failed |= sentence->failed;
+    put_sentence(page, DETAIL, sentence->failed || !sentence->data ? "" : sentence->data);
+    tare__text_free(sentence);
 }
 
 /* ---- the table of configurations ----------------------------------------------------------------------------------- */
@@ -138,9 +142,7 @@ static void put_times(tare__page *page, const char *label, const tare__runner_ti
                       tare__unit_time(mean, times->mean_ns), tare__unit_count(count, (double)times->n));
     if (times->outliers)
         tare__text_format(&text, ", %zu of them outliers that are counted in", times->outliers);
-    put_label(page, label);
-    put_sentence(page, TARE__PAGE_LABEL + 2, text.failed ? "" : text.data);
-    tare__text_free(&text);
+    put_detail(page, label, &text);
 }
 
 static void put_start(tare__page *page, const tare__runner_result *result)
@@ -153,9 +155,7 @@ static void put_start(tare__page *page, const tare__runner_result *result)
         tare__text_format(&text, "steady within %zu runs to warm up", result->warmup);
     else
         tare__text_format(&text, "not steady after %zu runs to warm up", result->warmup);
-    put_label(page, "load");
-    put_sentence(page, TARE__PAGE_LABEL + 2, text.failed ? "" : text.data);
-    tare__text_free(&text);
+    put_detail(page, "load", &text);
 }
 
 static void put_rates(tare__page *page, const tare__runner_result *result)
@@ -169,9 +169,7 @@ static void put_rates(tare__page *page, const tare__runner_result *result)
             tare__text_format(&text, " (median of windows %s to %s)", tare__unit_count(low, rate->low),
                               tare__unit_count(high, rate->high));
     }
-    put_label(page, "rate");
-    put_sentence(page, TARE__PAGE_LABEL + 2, text.failed ? "" : text.data);
-    tare__text_free(&text);
+    put_detail(page, "rate", &text);
 }
 
 static void put_memory(tare__page *page, const tare__runner_result *result)
@@ -185,25 +183,23 @@ static void put_memory(tare__page *page, const tare__runner_result *result)
                       tare__unit_bytes(sample, result->memory_per_sample_bytes),
                       tare__unit_bytes(loaded, result->memory_loaded_bytes),
                       tare__unit_bytes(before, result->memory_before_bytes));
-    put_label(page, "memory");
-    put_sentence(page, TARE__PAGE_LABEL + 2, text.failed ? "" : text.data);
-    tare__text_free(&text);
+    put_detail(page, "memory", &text);
 }
 
 static void put_executed(tare__page *page, const tare__runner_result *result)
 {
-    char text[256], share[TARE__UNIT_BYTES];
+    tare__text text = {0};
+    char share[TARE__UNIT_BYTES];
     if (!result->executed && !result->executed_reason)
         return;
     if (!result->executed)
-        snprintf(text, sizeof text, "n/a: %.200s", result->executed_reason);
+        tare__text_format(&text, "n/a: %s", result->executed_reason);
     else if (result->casts)
-        snprintf(text, sizeof text, "%s; the runtime inserted %zu casts, %s of the time", result->executed, result->casts,
-                 tare__unit_percent(share, result->casts_share));
+        tare__text_format(&text, "%s; the runtime inserted %zu casts, %s of the time", result->executed, result->casts,
+                          tare__unit_percent(share, result->casts_share));
     else
-        snprintf(text, sizeof text, "%s; no casts inserted", result->executed);
-    put_label(page, "executed");
-    put_sentence(page, TARE__PAGE_LABEL + 2, text);
+        tare__text_format(&text, "%s; no casts inserted", result->executed);
+    put_detail(page, "executed", &text);
 }
 
 static void put_details(tare__page *page, const tare__runner_result *result)
@@ -227,8 +223,9 @@ static void put_details(tare__page *page, const tare__runner_result *result)
     put_memory(page, result);
     put_executed(page, result);
     if (result->failure) {
-        put_label(page, "failed");
-        put_sentence(page, TARE__PAGE_LABEL + 2, result->failure);
+        tare__text text = {0};
+        tare__text_string(&text, result->failure);
+        put_detail(page, "failed", &text);
     }
 }
 
@@ -244,8 +241,10 @@ static void put_layer(tare__page *page, const tare__runner_layer *layer)
     tare__page_time(page, layer->time_ns);
     tare__page_cell(page, TARE__PAGE_CELL, tare__unit_percent(cell, layer->share));
     tare__page_cell(page, TARE__PAGE_CELL, computes ? tare__unit_count(cell, 2.0 * (double)layer->macs) : layer->counted ? "0" : "n/a");
-    tare__page_cell(page, RATE_CELL, computes ? tare__unit_count(cell, layer->flops) : "");
-    tare__page_cell(page, TARE__PAGE_CELL, computes ? tare__unit_percent(cell, layer->flops / layer->roof_flops) : "");
+    if (computes) {
+        tare__page_cell(page, RATE_CELL, tare__unit_count(cell, layer->flops));
+        tare__page_cell(page, TARE__PAGE_CELL, tare__unit_percent(cell, layer->flops / layer->roof_flops));
+    }
     tare__page_line_end(page);
 }
 
