@@ -13,6 +13,8 @@
 
 #define WARM_SECONDS  10.0
 #define WARM_FIRST    10u /* runs before the first look at whether they are steady */
+#define PATIENCE      10.0 /* times the seconds that were given */
+#define RUNS_LEAST    3u
 #define PROFILED_RUNS 11u /* the first of them is not counted */
 
 static uint64_t now_ns(void)
@@ -92,13 +94,22 @@ static int warm(const tare__job *job, tare__ort_session *session, tare__board *b
 }
 
 /* ---- the timed runs ------------------------------------------------------------------------------------------------ */
+/* Where the time decides, a model whose runs take seconds is not run for many minutes. */
+static size_t least_runs(const tare__job *job, const tare__board *board)
+{
+    double last_ns = board->warm_done ? board->warm_ns[board->warm_done - 1] : 0, most = PATIENCE * job->seconds * 1e9;
+    if (job->least == job->runs || (double)job->least * last_ns <= most)
+        return job->least;
+    return most / last_ns > RUNS_LEAST ? (size_t)(most / last_ns) : RUNS_LEAST;
+}
+
 static int time_runs(const tare__job *job, tare__ort_session *session, tare__board *board)
 {
     bool fresh = tare__rss_reset_peak();
     board->rss_first_bytes = tare__rss_now(0);
     enter(board, TARE__BOARD_RUN);
-    int status = tare__ort_loop(session, job->runs, job->least, now_ns() + (uint64_t)(job->seconds * 1e9), board->values,
-                                board->values + board->runs_room, &board->run_done, &board->error);
+    int status = tare__ort_loop(session, job->runs, least_runs(job, board), now_ns() + (uint64_t)(job->seconds * 1e9),
+                                board->values, board->values + board->runs_room, &board->run_done, &board->error);
     board->end_ns = (double)now_ns();
     board->rss_last_bytes = tare__rss_now(0);
     board->peak_bytes = fresh ? tare__rss_peak() : NAN;
