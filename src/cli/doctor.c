@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "collect/collect.h"
+#include "model/model.h"
 #include "sample/sample.h"
 #include "tare.h"
 
@@ -266,6 +267,7 @@ static int doctor_examine(const doctor_look *look)
         tare__collect_doctor(doctor_keep, &all);
         doctor_check_python(&all);
         tare__sample_doctor("", doctor_keep, &all);
+        tare__runner_doctor(doctor_keep, &all);
     }
     if (!all.texts || all.failed)
         tare__cli_say(DOCTOR, "out of memory");

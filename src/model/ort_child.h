@@ -43,7 +43,8 @@ typedef struct tare__board {
 } tare__board;
 
 typedef struct tare__job {
-    const char *library, *model;
+    const char *library;
+    const char *model;       /* NULL: the library is opened, and that is all */
     unsigned threads;
     tare__ort_tensor *tensors;
     size_t n_tensors;

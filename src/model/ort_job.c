@@ -40,6 +40,8 @@ static int load(const tare__job *job, tare__ort *ort, tare__ort_session *session
     memcpy(board->version, ort->version, sizeof board->version);
     memcpy(board->library, ort->dl.path, sizeof board->library);
     board->before_bytes = tare__rss_now(0);
+    if (!job->model)
+        return 0;
     enter(board, TARE__BOARD_LOAD);
     from = now_ns();
     status = tare__ort_load(session, ort, job->model, job->threads, job->profile, &board->error);
@@ -139,13 +141,14 @@ void tare__job_do(const tare__job *job, tare__board *board)
     tare__ort ort = {0};
     tare__ort_session session = {0};
     int status = load(job, &ort, &session, board);
+    bool timed = job->model && !job->profile;
     if (!status && job->profile)
         status = profile_runs(&session, board, job);
-    if (!status && !job->profile)
+    if (!status && timed)
         status = warm(job, &session, board);
-    if (!status && !job->profile)
+    if (!status && timed)
         status = time_runs(job, &session, board);
-    if (!status && !job->profile && (job->pre || job->post)) {
+    if (!status && timed && (job->pre || job->post)) {
         enter(board, TARE__BOARD_BESIDE);
         status = tare__beside_measure(job, &session, board, &board->error);
     }

@@ -12,7 +12,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "sample/sample.h"
 #include "tare.h"
 
 /* ---- the roof ------------------------------------------------------------------------------------------------------ */

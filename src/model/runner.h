@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
+#include "sample/sample.h"
 #include "stat/stat.h"
 
 struct tare__model_report;
@@ -154,6 +155,9 @@ void tare__model_measured_free(tare__model_measured *measured); /* NULL is fine 
 /* Where the library is: what was asked for, TARE_ONNXRUNTIME, the active virtual environment, the wheel of python3, the
  * loader's path. 0 and a path or a name for the loader; TARE_E_INPUT with a sentence: what was asked for is not there. */
 int tare__runner_find(const char *asked, tare__text *path, tare__error *error);
+
+/* Whether there is one that can be opened. */
+void tare__runner_doctor(tare__sample_check_sink *sink, void *context);
 
 /* ---- the loop itself, for who measures it -------------------------------------------------------------------------- */
 typedef struct tare__ort tare__ort;

@@ -43,6 +43,11 @@ void tare__sample_doctor(const char *root, tare__sample_check_sink *sink, void *
         sink(context, &checks[i]);
 }
 
+void tare__runner_doctor(tare__sample_check_sink *sink, void *context)
+{
+    (void)sink, (void)context; /* whether this machine has one is its own business */
+}
+
 #define EXAMINE(...) CALL(doctor_main, "doctor", ##__VA_ARGS__)
 
 static char folder[64];
