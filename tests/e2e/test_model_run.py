@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 import subprocess
+import time
 
 import pytest
 
@@ -68,10 +69,13 @@ def test_configurations(bench, models):
     for row in rows.values():
         rates = {rate["unit"]: rate["value"] for rate in row["throughput"]}
         assert rates["images/s"] == pytest.approx(row["batch"] * rates["requests/s"])
-    # One that no other beats in all three; and each that is beaten is not marked.
-    best = [row for row in rows.values() if row["best_trade_off"]]
+    # Each that is not marked is beaten by one that is, but for the 2 % that are no difference.
+    costs = {name: (row["latency"]["p50"]["value_ns"], 1 / row["throughput"][0]["value"], row["memory"]["peak_bytes"])
+             for name, row in rows.items()}
+    best = {name for name, row in rows.items() if row["best_trade_off"]}
     assert best
-    assert min(rows.values(), key=lambda row: row["latency"]["p50"]["value_ns"])["name"] in {row["name"] for row in best}
+    for name in set(rows) - best:
+        assert any(all(a <= 1.021 * b for a, b in zip(costs[other], costs[name])) for other in best), costs
     assert report["measured"]["layers"]["reason"] == "not asked for (--no-layers)"
 
 
@@ -83,7 +87,7 @@ def test_layers_against_flops(bench, models):
     assert sum(row["share"] for row in rows) == pytest.approx(1)
     # Whatever the runtime made of the graph, it multiplies as often as the file says.
     assert sum(row["macs"] or 0 for row in rows) == report["total"]["macs"]
-    convolutions = [row for row in rows if row["op"] == "Conv"]
+    convolutions = [row for row in rows if "Conv" in row["op"]]
     assert len(convolutions) == 2
     for row in convolutions:
         if row["time_ns"]:
@@ -194,8 +198,9 @@ def test_text_fits_a_terminal(bench, models):
     assert done.status == 0, done.err
     for line in done.out.splitlines():
         assert len(line) <= 80, line
+    text = " ".join(done.out.split())  # sentences are broken where the line ends
     for word in ("Measured with ONNX Runtime", "too few runs for an interval", "executed", "Layers, timed", "kept"):
-        assert word in done.out, word
+        assert word in text, word
 
 
 def test_csv_and_page(bench, models):
@@ -334,6 +339,13 @@ def test_a_crash_of_the_runtime_keeps_the_report(bench, models):
         assert one.get("latency", {"runs": 0})["runs"] == runs  # what came before the crash is kept
 
 
+def runs(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 def test_killed_while_it_runs(bench, models):
     """What is run goes with the command."""
     process = bench.start(BUILD / "tare", "model", "--runtime", runtime(), "--runs", "1000000", models / "images.onnx")
@@ -344,10 +356,7 @@ def test_killed_while_it_runs(bench, models):
     assert child, process.stderr.read()
     process.kill()
     process.communicate()
-    while True:  # until the kernel has taken it away
-        try:
-            state = pathlib.Path(f"/proc/{child}/stat").read_text()
-        except OSError:
-            break
-        if state.rsplit(")", 1)[1].split()[0] == "Z":
-            break
+    deadline = time.monotonic() + PATIENCE
+    while runs(child):
+        assert time.monotonic() < deadline, "it still runs"
+        time.sleep(0.01)
