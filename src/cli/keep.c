@@ -12,7 +12,9 @@
 #include "store/store.h"
 #include "tare.h"
 
-#define PATIENCE_MS 5000 /* for other writers, or a server, before the run is left out */
+/* Before a run is left out. Other writers of a file are soon done; a server that is silent may stay so. */
+#define PATIENCE_MS        5000
+#define SERVER_PATIENCE_MS 2000
 
 /* ---- options ---------------------------------------------------------------------------------------- */
 #define TAG_BYTES_MAX 64u
@@ -148,7 +150,7 @@ static tare__figures *short_figures(tare__trace *trace, const tare__kept *run)
 /* ---- into the store --------------------------------------------------------------------------------- */
 static int put(const char *place, const tare__kept *run, const tare__figures *figures, tare__error *error)
 {
-    const tare__store_options options = {.create = true, .writes = true, .patience_ms = PATIENCE_MS};
+    const tare__store_options options = {.create = true, .writes = true, .patience_ms = strstr(place, "://") ? SERVER_PATIENCE_MS : PATIENCE_MS};
     tare__store *store = NULL;
     int status = tare__store_open(place, &options, &store, error);
     if (!status)

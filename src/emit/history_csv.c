@@ -44,6 +44,7 @@ static int list(const tare__kept_list *list, const tare__emit_options *options, 
         tare__text tags = {0};
         for (size_t j = 0; j < run->n_tags; j++)
             tare__text_format(&tags, "%s%s", j ? " " : "", run->tags[j]);
+        to.text.failed = to.text.failed || tags.failed;
         tare__csv_text(&to, run->id);
         tare__csv_text(&to, tare__history_iso(when, run->when_ns));
         tare__csv_text(&to, run->kind);

@@ -60,7 +60,7 @@ static void put_run(tare__text *out, const tare__kept *run, unsigned digits, siz
     char when[TARE__HISTORY_WORD], end[TARE__HISTORY_WORD], revision[TARE__HISTORY_WORD], elapsed[TARE__UNIT_BYTES];
     tare__text tags = {0};
     size_t start = out->length;
-    tare__text_format(out, "%.*s  %s  %6s  ", (int)digits, run->id, tare__history_when(when, run->when_ns, false),
+    tare__text_format(out, "%.*s  %-16s  %6s  ", (int)digits, run->id, tare__history_when(when, run->when_ns, false),
                       ending(end, run));
     tare__unit_time(elapsed, run->elapsed_ns);
     size_t columns = tare__text_columns(elapsed, strlen(elapsed));
@@ -69,6 +69,7 @@ static void put_run(tare__text *out, const tare__kept *run, unsigned digits, siz
     size_t used = out->failed ? width : tare__text_columns(out->data + start, out->length - start);
     size_t left = width > used + 8 ? width - used : 8;
     put_tags(&tags, run);
+    out->failed = out->failed || tags.failed;
     size_t for_tags = tags.failed || !tags.length ? 0 : tare__text_columns(tags.data, tags.length) + 1;
     for_tags = for_tags > left / 2 ? left / 2 : for_tags;
     put_fitted(out, run->command ? run->command : "(command not known)", left - for_tags);
@@ -130,6 +131,7 @@ static void put_head(tare__text *out, const tare__kept *run, size_t width)
     for (size_t i = 0; i < run->n_tags; i++)
         tare__text_format(&line, "%s%s", i ? " " : "", run->tags[i]);
     put_line(out, "tags", line.data, width);
+    out->failed = out->failed || line.failed;
     put_line(out, run->kind && strcmp(run->kind, "run") != 0 ? "file" : "trace", run->trace, width);
     tare__text_free(&line);
 }
@@ -184,6 +186,7 @@ static void put_spark(tare__text *out, const tare__kept_trend *trend, size_t wid
         low = fmin(low, trend->points[i].value);
         high = fmax(high, trend->points[i].value);
     }
+    out->failed = out->failed || !some;
     tare__text_string(out, "  ");
     for (size_t column = 0; column < columns && some; column++) {
         size_t from = column * trend->n / columns, to = (column + 1) * trend->n / columns;
@@ -202,8 +205,10 @@ static void put_summary(tare__text *out, const tare__kept_trend *trend)
 {
     char words[4][TARE__HISTORY_WORD];
     double *sorted = calloc(trend->n + 1, sizeof *sorted);
-    if (!sorted)
+    if (!sorted) {
+        out->failed = true;
         return;
+    }
     for (size_t i = 0; i < trend->n; i++)
         sorted[i] = trend->points[i].value;
     tare__sort(sorted, trend->n);
@@ -225,7 +230,7 @@ static void put_changes(tare__text *out, const tare__kept_trend *trend)
         char share[TARE__HISTORY_WORD], when[TARE__HISTORY_WORD], from[TARE__HISTORY_WORD], to[TARE__HISTORY_WORD],
             revision[TARE__HISTORY_WORD];
         const char *verdict = tare__history_verdict(trend->better, change->before, change->after);
-        tare__text_format(out, "  %9s  %-6s  since %s  %.*s  %-8s  ",
+        tare__text_format(out, "  %9s  %-6s  %s  %.*s  %-8s  ",
                           tare__history_change(share, change->before, change->after), verdict,
                           tare__history_when(when, point->when_ns, false), (int)trend->id_digits, point->id,
                           tare__history_revision(revision, point->revision, 0));

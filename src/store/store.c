@@ -344,7 +344,7 @@ int tare__store_put(tare__store *store, const tare__kept *run, const tare__figur
         status = put_texts(store, &all, error);
         if (!status)
             status = put_run(store, &row.run, &inserted, error);
-        if (!status && inserted)
+        if (!status)
             status = put_figures(store, run->id, &row, all.arena, error);
         if (!status && inserted)
             status = put_tags(store, run->id, row.tags, run->n_tags, error);

@@ -38,8 +38,8 @@ void tare__store_close(tare__store *store); /* NULL is fine */
 /* ---- keeping ---------------------------------------------------------------------------------------- */
 /* Most samples of a figure that are kept: beyond, means of neighbours. */
 #define TARE__STORE_SAMPLES 128u
-/* Whole or not at all. `figures` may be NULL. A run whose id is there already is left as it is: *added false (may be
- * NULL). */
+/* Whole or not at all. `figures` may be NULL. A run whose id is there already is left as it is, but for figures
+ * that it lacks: *added false (may be NULL). */
 int tare__store_put(tare__store *store, const tare__kept *run, const tare__figures *figures, bool *added,
                     tare__error *error);
 /* Several puts at once: 0 or a status. What was put between them is kept by `end`. */

@@ -34,7 +34,7 @@ class Server:
 
     def __init__(self):
         self.folder, self.missing = None, None
-        self.programs = {name: find(name) for name in ("initdb", "pg_ctl")}
+        self.programs = {name: find(name) for name in ("initdb", "pg_ctl", "psql")}
         if not all(self.programs.values()):
             self.missing = "PostgreSQL is not installed: tools/setup test installs it"
         elif user() is None:

@@ -18,7 +18,7 @@ import time
 
 import pytest
 from conftest import TARE, VICTIMS, Bench, scaled
-from postgres import Server
+from postgres import Server, find
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def store(request, bench):
 
 
 def psql(url, statement):
-    done = subprocess.run(["psql", "-qtAX", url, "-c", statement], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+    done = subprocess.run([find("psql"), "-qtAX", url, "-c", statement], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, timeout=60)
     assert done.returncode == 0, done.stdout
     return done.stdout.strip()

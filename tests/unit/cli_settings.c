@@ -179,6 +179,9 @@ static void what_is_wrong_is_told_with_its_line(void **state)
         {"interval = \"1s\" 2\n", "tare.toml:1: nothing may follow the value but a # comment"},
         {"interval = 1__0\n", "tare.toml:1: nothing may follow the value but a # comment"},
         {"= 3\n", "tare.toml:1: a setting is expected: name = value"},
+        {"[history]\nenabled = 1\n", "tare.toml:2: enabled is true or false"},
+        {"[history]\nkeep = 3\n", "tare.toml:2: there is no setting 'keep' in [history]; enabled, store and tag are"},
+        {"store = 'a'\n[history]\nstore = 'b'\n", "tare.toml:3: store is set twice"},
         {"quiet = true\n[tool.tare]\n", "tare.toml:2: settings stand at the top of this file, in no table"},
     };
     for (size_t i = 0; i < TARE__COUNT_OF(wrong); i++) {

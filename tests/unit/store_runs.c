@@ -184,6 +184,17 @@ static void a_run_is_kept_once(void **state)
     assert_int_equal(tare__store_put(store, &run, NULL, &added, &error), 0);
     assert_false(added);
     assert_int_equal(count(store, (tare__store_filter){.command = "another"}), 0);
+    /* Figures that it lacks are added; those it has stay. */
+    tare__figures *more = tare__figures_new("run"), *got;
+    assert_int_equal(tare__figures_add(more, &(tare__figure){.name = "late", .unit = "ns", .value = 5, .total = NAN, .n = 1}), 0);
+    assert_int_equal(tare__figures_add(more, &(tare__figure){.name = "run.elapsed", .unit = "ns", .value = 5, .total = NAN, .n = 1}), 0);
+    assert_int_equal(tare__store_put(store, &run, more, &added, &error), 0);
+    assert_false(added);
+    assert_int_equal(tare__store_figures(store, &run, &got, &error), 0);
+    assert_int_equal(got->n, 4);
+    assert_true(tare__figures_find(got, "late")->value == 5 && tare__figures_find(got, "run.elapsed")->value == 101);
+    tare__figures_free(more);
+    tare__figures_free(got);
     tare__store_close(store);
 }
 
