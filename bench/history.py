@@ -53,7 +53,7 @@ def lines(count):
                "host": f"host{i % 5}", "machine": f"m{i % 5}", "cpu_model": "A CPU", "revision": f"{i // 50:012x} on main",
                "dirty": False, "status": 0, "signal": None, "elapsed_ns": 10**9, "trace": f"/home/someone/{i}.tare",
                "tags": ["nightly"] if i % 100 == 0 else []}
-        yield json.dumps({"tare_history": 1, "run": run,
+        yield json.dumps({"schema": {"name": "tare-history", "version": 1}, "run": run,
                           "figures": {"tare_baseline": 1, "kind": "run", "figures": rows}}) + "\n"
 
 

@@ -174,6 +174,29 @@ static void take_run(line *from)
             return;
 }
 
+/* The version stays 0 where it is the schema of something else. */
+static void take_schema(line *from)
+{
+    bool named = false;
+    uint64_t version = 0;
+    tare__json_token token = tare__json_next(&from->reader);
+    if (token != TARE__JSON_OBJECT) {
+        tare__json_skip(&from->reader, token);
+        return;
+    }
+    while ((token = tare__json_next(&from->reader)) == TARE__JSON_KEY) {
+        bool name = is_key(from, "name"), number = is_key(from, "version");
+        token = tare__json_next(&from->reader);
+        if (name)
+            named = token == TARE__JSON_STRING && is_key(from, "tare-history");
+        else if (number)
+            version = (uint64_t)whole_number(from, token, 0);
+        if (tare__json_skip(&from->reader, token) == TARE__JSON_BROKEN)
+            return;
+    }
+    from->version = named ? version : 0;
+}
+
 /* What stands beside the figures. False: the line is none of a history. */
 static bool read_line(line *from, const char *text, size_t length)
 {
@@ -186,8 +209,8 @@ static bool read_line(line *from, const char *text, size_t length)
     while (object && (token = tare__json_next(&from->reader)) == TARE__JSON_KEY) {
         if (is_key(from, "run")) {
             take_run(from);
-        } else if (is_key(from, "tare_history")) {
-            from->version = (uint64_t)whole_number(from, tare__json_next(&from->reader), 0);
+        } else if (is_key(from, "schema")) {
+            take_schema(from);
         } else {
             tare__json_skip(&from->reader, tare__json_next(&from->reader));
         }

@@ -75,8 +75,12 @@ static void begin(tare__json *json, tare__text *text, bool pretty)
 {
     tare__json_begin(json, text, pretty);
     tare__json_object(json);
-    tare__json_key(json, "tare_history");
+    tare__json_key(json, "schema");
+    tare__json_object(json);
+    put_string(json, "name", "tare-history");
+    tare__json_key(json, "version");
     tare__json_unsigned(json, VERSION);
+    tare__json_end_object(json);
 }
 
 static int finish(tare__json *json, tare__text *text, const tare__emit_sink *sink, tare__error *error)

@@ -178,7 +178,7 @@ def made_up(count, store):
                "signal": None, "elapsed_ns": int(value), "trace": "/w/t.tare", "tags": ["x"] if i % 10 == 0 else []}
         figures = {"tare_baseline": 1, "kind": "run", "figures": [
             {"name": "step", "unit": "ns", "better": "lower", "exact": False, "value": value, "total": None, "n": 1}]}
-        lines.append(json.dumps({"tare_history": 1, "run": run, "figures": figures}))
+        lines.append(json.dumps({"schema": {"name": "tare-history", "version": 1}, "run": run, "figures": figures}))
     return "\n".join(lines) + "\n"
 
 
@@ -246,8 +246,8 @@ def test_export_and_import_are_each_others_reverse(history, bench):
 
 def test_broken_lines_are_told(local):
     lines = made_up(3, local.store).splitlines()
-    for broken in ("{", "[]", "null", '{"tare_history": 1}', lines[1][:-20], lines[1].replace('"id"', '"ids"'),
-                   '{"tare_history": 2, "run": {}}', "\x00"):
+    for broken in ("{", "[]", "null", '{"schema": {"name": "tare-history", "version": 1}}', lines[1][:-20], lines[1].replace('"id"', '"ids"'),
+                   '{"schema": {"name": "tare-history", "version": 2}, "run": {}}', lines[1].replace("tare-history", "tare-check"), "\x00"):
         done = local("import", text_in=lines[0] + "\n" + broken + "\n" + lines[2] + "\n", status=3)
         assert "standard input:2" in done.err, (broken, done.err)
         assert len(done.err.splitlines()) == 2, done.err
