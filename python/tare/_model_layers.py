@@ -311,7 +311,7 @@ def _onnx(runner: Any, inputs: Any, runs: int) -> Any:
     grouped: Dict[str, List[Dict[str, Any]]] = {}
     for event in runner.profile_nodes(inputs, runs):
         grouped.setdefault(re.sub(r"_kernel_time$", "", event["name"]), []).append(event)
-    costs = _onnx_costs(runner)
+    costs = _onnx_costs(runner.static(inputs))
     rows = []
     for name, events in grouped.items():
         ms = [one["dur"] / 1e3 for one in events]
@@ -333,13 +333,8 @@ def _number(text: Any) -> Any:
         return Missing("the runtime does not tell")
 
 
-def _onnx_costs(runner: Any) -> Dict[str, Any]:
-    told = runner.static()
+def _onnx_costs(told: Any) -> Dict[str, Any]:
+    """(parameters, FLOPs) by the name of a node."""
     if isinstance(told, Missing):
         return {}
-    costs = {}
-    for row in told.get("layers") or ():
-        name = row.get("node") or row.get("name")
-        if name:
-            costs[name] = (row.get("parameters", 0), 2 * row.get("macs", 0))
-    return costs
+    return {row["node"] or row["name"]: (row["parameters"], row["flops"]) for row in told["layers"]}

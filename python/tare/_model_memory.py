@@ -11,6 +11,8 @@ RUNS = 10     # over which growth is looked for
 
 def activation_bytes(runner: Any, inputs: Any) -> Any:
     """What tensors of one run take at most, above what there was before it: by torch's count."""
+    if hasattr(runner, "activation"):
+        return runner.activation(inputs)
     if not hasattr(runner, "model"):
         return Missing(f"{runner.kind}: nobody counts single tensors")
     if runner.where.type == "cuda":

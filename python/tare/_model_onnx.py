@@ -36,7 +36,7 @@ class OnnxRunner(Runner):
         self.path = path
         self._session: Any = None
         self._threads: Optional[int] = None
-        self._told: Any = None
+        self._told: Dict[str, Any] = {}
         self._converted: Optional[bytes] = None
         self.note: Optional[str] = None
 
@@ -169,43 +169,45 @@ class OnnxRunner(Runner):
         finally:
             self._threads, self._session = before, session
 
-    def static(self) -> Any:
-        """What `tare model --json` tells, or Missing."""
-        if self._told is None:
+    def static(self, inputs: Any = None) -> Any:
+        """What `tare model --json` tells of the file, for these shapes; or Missing."""
+        words = [word for name, array in (inputs or {}).items() if getattr(array, "ndim", 0)
+                 for word in ("--shape", f"{name}={','.join(map(str, array.shape))}")]
+        key = " ".join(words)
+        if key not in self._told:
             try:
-                self._told = json.loads(_command.call(["model", "--json", self.path or ""]))
+                told: Any = json.loads(_command.call(["model", "--static", "--json", *words, self.path or ""]))
             except (ValueError, RuntimeError, OSError) as error:
-                self._told = Missing(f"tare model does not tell: {_torchstate.first_line(error)}")
-        return self._told
+                told = Missing(f"tare model does not tell: {_torchstate.first_line(error)}")
+            self._told[key] = told
+        return self._told[key]
 
-    def facts(self) -> Dict[str, Any]:
-        return {"parameters": self._of_static("parameters"), "trainable_parameters": Missing(
-                    "an ONNX file does not tell"),
-                "parameter_bytes": self._of_static("weight_bytes"), "size_bytes": size_of(self.path)}
-
-    def _of_static(self, name: str) -> Any:
-        told = self.static()
+    def _total(self, name: str, inputs: Any = None) -> Any:
+        told = self.static(inputs)
         if isinstance(told, Missing):
             return told
-        value = find_total(told, name)
+        value = told["total"].get(name)
         return value if value is not None else Missing(f"tare model tells no {name} of this file")
 
-    def costs(self, inputs: Any) -> Dict[str, Any]:
-        batch = self.units(inputs)["samples"]
-        told = self._static_for(inputs)
-        macs = find_total(told, "macs") if not isinstance(told, Missing) else None
-        none = told if isinstance(told, Missing) else Missing("tare model tells no operations of this file")
-        del batch
-        return {"flops": 2 * macs if macs is not None else none, "macs": macs if macs is not None else none,
-                "by_module": {}, "executed": self.executed(inputs)}
+    def facts(self) -> Dict[str, Any]:
+        return {"parameters": self._total("parameters"), "parameter_bytes": self._total("weight_bytes"),
+                "trainable_parameters": Missing("an ONNX file does not tell"), "size_bytes": self._size()}
 
-    def _static_for(self, inputs: Any) -> Any:
-        words = [word for name, array in inputs.items() if getattr(array, "ndim", 0)
-                 for word in ("--shape", f"{name}={'x'.join(map(str, array.shape))}")]
-        try:
-            return json.loads(_command.call(["model", "--json", *words, self.path or ""]))
-        except (ValueError, RuntimeError, OSError) as error:
-            return Missing(f"tare model does not tell: {_torchstate.first_line(error)}")
+    def _size(self) -> Any:
+        """With the files beside it that hold weights."""
+        told = self.static()
+        return size_of(self.path) if isinstance(told, Missing) else told["file_bytes"] + told["external_bytes"]
+
+    def costs(self, inputs: Any) -> Dict[str, Any]:
+        flops, left_out = self._total("flops", inputs), self._total("nodes_not_counted", inputs)
+        if left_out > 0:
+            self.note = f"{left_out} nodes of the file have no rule for their cost: FLOPs are at least this many"
+        return {"flops": flops, "macs": self._total("macs", inputs), "by_module": {},
+                "executed": self.executed(inputs)}
+
+    def activation(self, inputs: Any) -> Any:
+        """By the shapes and the order in the file: the runtime may do with less."""
+        return self._total("activation_peak_bytes", inputs)
 
     def units(self, inputs: Any) -> Dict[str, Any]:
         samples = _torchstate.samples_in(inputs)
@@ -283,11 +285,3 @@ def _dimension(dim: Any, at: int, batch: int) -> int:
     if at == 0:
         return batch
     return TOKENS if isinstance(dim, str) and ("seq" in dim.lower() or "len" in dim.lower()) else 1
-
-
-def find_total(told: Mapping[str, Any], name: str) -> Optional[int]:
-    """A total out of the report of `tare model`."""
-    for place in (told.get("total"), told.get("model"), told):
-        if isinstance(place, Mapping) and isinstance(place.get(name), (int, float)):
-            return int(place[name])
-    return None

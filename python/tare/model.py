@@ -144,8 +144,12 @@ class ModelProfiler:
         notes += _other_precision(runner, cost["executed"])
         memory = used["memory"]
         memory["activation"] = _model_memory.activation_bytes(runner, inputs)
+        memory["activation_source"] = ("by the shapes and the order in the file: an estimate"
+                                       if runner.kind == "ONNX file" else "torch's count of its tensors")
         memory["per_sample"] = _per_sample(memory, units.get("samples"))
         facts = runner.facts()
+        if getattr(runner, "note", None):
+            notes.append(runner.note)
         results = ProfileResults(
             model={"name": runner.name, "kind": runner.kind, "path": runner.path, "device": runner.device,
                    "precision": {"asked": asked, "executed": cost["executed"]}, **facts,

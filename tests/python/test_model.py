@@ -459,11 +459,14 @@ def test_an_onnx_file_is_run(onnx_file):
     assert results["model"]["kind"] == "ONNX file" and results["input"]["batch_size"] == 1
     assert results["model"]["size_bytes"] == onnx_file.stat().st_size and results["latency"]["min"] > 0
     assert results["model"]["precision"]["executed"]["operators"] == {"fp32": 1}
+    assert results["model"]["flops"] == 2 * 16 * 8 and results["model"]["parameters"] == 16 * 8
+    assert results["memory"]["activation"] > 0 and "estimate" in results["memory"]["activation_source"]
     told = profiler.profile_layers()
     assert [row["type"] for row in told["layers"]][0] in ("MatMul", "FusedMatMul", "Gemm", "FusedGemm")
     rows = profiler.benchmark([{"batch_size": 4}, {"threads": 1}, {"precision": "bf16"}], num_runs=3, warmup_runs=0)
     assert [row["status"] for row in rows] == ["measured", "measured", "refused"]
-    assert rows[0]["input"]["batch_size"] == 4 and "export the model" in rows[2]["reason"]
+    assert rows[0]["input"]["batch_size"] == 4 and rows[0]["model"]["flops"] == 4 * 2 * 16 * 8
+    assert "export the model" in rows[2]["reason"]
     assert profiler.memory_profile()["growth"] and isinstance(profiler.memory["allocations"], tare.Missing)
 
 
