@@ -379,6 +379,8 @@ TARE_API void tare_thread_name(const char *name);
  * with the settings of TARE_* variables and ./tare.toml. Children made by fork
  * join; programs it executes do not. Under `tare run` it resumes that session. 0 or a status. */
 TARE_API int tare_start(const tare_options *options); /* NULL: defaults */
+/* What was wrong at the last tare_start, a sentence; "" when its status says it all. Valid until the next one. */
+TARE_API const char *tare_start_trouble(void);
 /* Ends the session; when it returns, the trace is whole. Under `tare run` it pauses. 0 or a status. */
 TARE_API int tare_stop(void);
 /* Between the two nothing is recorded but the ends of spans begun before. Process-wide. */
@@ -551,6 +553,7 @@ static inline void tare_complete(tare_site *site, const tare_complete_span *span
 static inline void tare_complete_name(const char *name, const tare_complete_span *span) { (void)name, (void)span; }
 static inline void tare_thread_name(const char *name) { (void)name; }
 static inline int tare_start(const tare_options *options) { return (void)options, TARE_E_DISABLED; }
+static inline const char *tare_start_trouble(void) { return ""; }
 static inline int tare_stop(void) { return TARE_E_DISABLED; }
 static inline void tare_pause(void) {}
 static inline void tare_resume(void) {}

@@ -93,10 +93,17 @@ static PyObject *list_of(const double *values, size_t n)
     return list;
 }
 
+/* Seconds, or None for no limit; a converter. */
+static int read_limit(PyObject *given, void *seconds)
+{
+    *(double *)seconds = given == Py_None ? INFINITY : PyFloat_AsDouble(given);
+    return !PyErr_Occurred();
+}
+
 PyDoc_STRVAR(timed_runs_doc,
-             "timed_runs(function, runs, *, each=1, settle=None, most_s=inf)\n--\n\n"
-             "Seconds of each run, which is `each` calls of function() and one of settle() after them. Ends before its\n"
-             "time when most_s have passed.");
+             "timed_runs(function, runs, *, each=1, settle=None, most_s=None)\n--\n\n"
+             "Seconds of each run, which is `each` calls of function() and one of settle() after them. Ends when most_s\n"
+             "have passed, too.");
 static PyObject *timed_runs(PyObject *module, PyObject *arguments, PyObject *named)
 {
     (void)module;
@@ -104,8 +111,8 @@ static PyObject *timed_runs(PyObject *module, PyObject *arguments, PyObject *nam
     loop self = {.each = 1, .settle = Py_None};
     unsigned long runs;
     double most_s = INFINITY;
-    if (!PyArg_ParseTupleAndKeywords(arguments, named, "Ok|$kOd:timed_runs", words, &self.function, &runs, &self.each,
-                                     &self.settle, &most_s))
+    if (!PyArg_ParseTupleAndKeywords(arguments, named, "Ok|$kOO&:timed_runs", words, &self.function, &runs, &self.each,
+                                     &self.settle, read_limit, &most_s))
         return NULL;
     if (!self.each || !(most_s >= 0))
         return PyErr_Format(PyExc_ValueError, self.each ? "most_s is 0 or more" : "a run is one call or more");
@@ -120,7 +127,7 @@ static PyObject *timed_runs(PyObject *module, PyObject *arguments, PyObject *nam
 }
 
 PyDoc_STRVAR(warm_up_doc,
-             "warm_up(function, least, most, *, settle=None, most_s=inf)\n--\n\n"
+             "warm_up(function, least, most, *, settle=None, most_s=None)\n--\n\n"
              "Calls function() until its times are steady, from `least` to `most` times: (seconds of each run, whether\n"
              "they became steady, runs before that, coefficient of variation since).");
 static PyObject *warm_up(PyObject *module, PyObject *arguments, PyObject *named)
@@ -130,8 +137,8 @@ static PyObject *warm_up(PyObject *module, PyObject *arguments, PyObject *named)
     loop self = {.each = 1, .settle = Py_None};
     unsigned long least, most;
     double most_s = INFINITY;
-    if (!PyArg_ParseTupleAndKeywords(arguments, named, "Okk|$Od:warm_up", words, &self.function, &least, &most,
-                                     &self.settle, &most_s))
+    if (!PyArg_ParseTupleAndKeywords(arguments, named, "Okk|$OO&:warm_up", words, &self.function, &least, &most,
+                                     &self.settle, read_limit, &most_s))
         return NULL;
     if (most < least || !(most_s >= 0))
         return PyErr_Format(PyExc_ValueError, "a warm-up has no more than `most` runs, and 0 seconds or more");

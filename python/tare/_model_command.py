@@ -26,7 +26,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _limit(text: str) -> str:
-    from ._model_check import parse_threshold
+    from .model_check import parse_threshold
     try:
         parse_threshold(text)
     except ValueError as error:
@@ -154,7 +154,7 @@ def _write(profiler: Any, folder: str) -> None:
 
 
 def _regressions(options: Any, profiler: Any) -> List[Any]:
-    from ._model_check import detect_regressions, load_baseline
+    from .model_check import detect_regressions, load_baseline
     if not options.baseline:
         return []
     try:
@@ -170,7 +170,7 @@ def _regressions(options: Any, profiler: Any) -> List[Any]:
 
 
 def _history(options: Any, profiler: Any) -> Optional[str]:
-    from ._model_check import model_trend
+    from .model_check import model_trend
     if not options.history:
         return None
     try:
@@ -204,7 +204,7 @@ def main(words: List[str]) -> int:
     except _Broken as error:
         print(f"tare profile: {error}", file=sys.stderr)
         return 3
-    from ._model_check import check_thresholds
+    from .model_check import check_thresholds
     checks = check_thresholds(profiler.results, options.threshold)
     broken = [one for one in checks if one.broken]
     if options.json:

@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Seque
 from . import _model_figures, _model_generate, _model_gpu, _model_layers, _model_load, _model_measure, _model_memory
 from ._core import Missing
 from ._metrics import plain
-from ._model_check import (  # noqa: F401
+from .model_check import (  # noqa: F401
     CapacityPlan, ModelAlertWarning, Regression, ThresholdCheck, Trend, check_thresholds, detect_regressions,
     load_baseline, model_trend, parse_threshold, plan_capacity)
 from .recommend import Recommendation

@@ -94,6 +94,8 @@ static int collect_main(int argc, char **argv)
         .carbon_g_per_kwh = settings.recording.carbon_g_per_kwh,
     };
     static char trace[TARE__PATH_BYTES];
+    if (status && settings.socket >= 0)
+        tare__serve_refuse(settings.socket, status, &error);
     if (!status)
         status = tare__serve_process(settings.socket, &serve, trace, &error);
     if (!status) {

@@ -106,6 +106,8 @@ typedef struct tare__serve_options {
 
 /* The helper behind tare_start: serves the process at the other end of this socket until it stops or dies. `trace` is
  * the file that was written; "": none was. */
+/* Tells the program at the other end why it is not served. */
+void tare__serve_refuse(int socket, int status, const tare__error *error);
 int tare__serve_process(int socket, const tare__serve_options *options, char trace[TARE__PATH_BYTES],
                         tare__error *error);
 

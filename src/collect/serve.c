@@ -23,6 +23,23 @@ static void reply(int socket, int status, const tare__collector *collector)
     send(socket, &answer, sizeof answer, MSG_NOSIGNAL);
 }
 
+static void refuse(int socket, int status, const tare__error *error)
+{
+    static tare__serve_reply answer;
+    answer.abi = TARE__RING_ABI;
+    answer.status = status;
+    snprintf(answer.trace, sizeof answer.trace, "%s", error->text);
+    send(socket, &answer, sizeof answer, MSG_NOSIGNAL);
+}
+
+/* The question is taken first: a socket closed with it unread would take the answer along. */
+void tare__serve_refuse(int socket, int status, const tare__error *error)
+{
+    tare__serve_request request;
+    if (recv(socket, &request, sizeof request, 0) > 0)
+        refuse(socket, status, error);
+}
+
 static int open_session(tare__collector *collector, const tare__serve_request *request,
                         const tare__serve_options *options, tare__error *error)
 {
@@ -109,8 +126,10 @@ int tare__serve_process(int socket, const tare__serve_options *options, char tra
         return tare__fail(error, TARE_E_VERSION, "the program at the other end speaks another version");
     request.output[sizeof request.output - 1] = '\0';
     int status = open_session(&collector, &request, options, error);
-    reply(socket, status, &collector);
-    if (status == 0) {
+    if (status) {
+        refuse(socket, status, error);
+    } else {
+        reply(socket, status, &collector);
         be_quiet();
         bool asked = watch(&collector, socket, request.pid, options);
         tare__collector_finish(&collector, -1, 0, 0);

@@ -96,7 +96,7 @@ typedef struct tare__serve_reply {
     uint32_t abi;
     int32_t status; /* 0 or negative */
     char folder[TARE__PATH_BYTES];
-    char trace[TARE__PATH_BYTES];
+    char trace[TARE__PATH_BYTES]; /* with a negative status: what is wrong, a sentence */
 } tare__serve_reply;
 
 /* ---- a record: one 16-byte slot, or several in a row -----------------------------------------------

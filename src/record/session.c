@@ -201,6 +201,8 @@ static int ask_helper(int socket, const tare__serve_request *request, tare__serv
     return reply->abi == TARE__RING_ABI ? reply->status : TARE_E_VERSION;
 }
 
+static char start_trouble[TARE__PATH_BYTES];
+
 static int start_own(const tare_options *options)
 {
     tare__serve_request request = {.abi = TARE__RING_ABI, .kind = TARE__SERVE_START, .pid = getpid()};
@@ -217,10 +219,13 @@ static int start_own(const tare_options *options)
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0)
         return TARE_E_SYSTEM;
     static tare__serve_reply reply;
+    memset(&reply, 0, sizeof reply); /* of an earlier start */
     int status = tare__helper_spawn(helper, sockets[1]);
     close(sockets[1]);
     if (status == 0)
         status = ask_helper(sockets[0], &request, &reply, HELPER_ANSWER_MS);
+    if (status)
+        memcpy(start_trouble, reply.trace, sizeof start_trouble - 1);
     if (status == 0)
         status = tare__session_attach(reply.folder);
     if (status) {
@@ -250,10 +255,16 @@ TARE_API int tare_start(const tare_options *options)
     if (!atomic_compare_exchange_strong(&starting, &idle, 1))
         return TARE_E_BUSY;
     int saved_errno = errno;
+    start_trouble[0] = '\0';
     int status = start_own(options);
     errno = saved_errno;
     atomic_store(&starting, 0);
     return status;
+}
+
+TARE_API const char *tare_start_trouble(void)
+{
+    return start_trouble;
 }
 
 TARE_API int tare_stop(void)

@@ -66,3 +66,26 @@ def test_what_was_before_the_session_is_not_counted(bench):
     """, env={"TARE_HELPER": bench.command})
     report = tare.report(bench.folder / "own.tare")
     assert report.usage.cpu_seconds < 1 and report.run.attached > 0
+
+
+WRONG = """
+    import tare
+    try:
+        tare.start("own.tare")
+    except Exception as error:
+        print(type(error).__name__, error)
+    print(tare.recording())
+"""
+
+
+def test_a_session_that_cannot_start_says_why(bench):
+    out = bench.python(WRONG, env={"TARE_HELPER": bench.command, "TARE_INTERVL": "1s"}).out
+    assert out == ("ValueError tare.start: there is no setting TARE_INTERVL; did you mean TARE_INTERVAL?\nFalse\n")
+    out = bench.python(WRONG, env={"TARE_HELPER": bench.command, "TARE_INTERVAL": "often"}).out
+    assert "ValueError tare.start: TARE_INTERVAL: --interval: 'often' is not a duration" in out
+    (bench.folder / "tare.toml").write_text("colour = 3\n")
+    assert "tare.toml:1: there is no setting 'colour'" in bench.python(WRONG, env={"TARE_HELPER": bench.command}).out
+    (bench.folder / "tare.toml").unlink()
+    out = bench.python(WRONG.replace("own.tare", "none/own.tare"), env={"TARE_HELPER": bench.command}).out
+    assert "RuntimeError tare.start: " in out and "none/own.tare" in out
+    assert not (bench.folder / "own.tare").exists()
