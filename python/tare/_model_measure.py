@@ -1,8 +1,10 @@
 """A model's latency, throughput, memory and use of the machine, each measured in runs of its own."""
+import functools
 import gc
 import math
 import os
 import statistics
+import time
 from typing import Any, Callable, Dict, List, Optional
 
 from . import _core, _device
@@ -143,11 +145,12 @@ def usage(runner: Any, call: Callable[[], Any], settle: Any, typical_s: float) -
     runs = max(2, min(LOOK_RUNS, math.ceil(LOOK_SECONDS / max(typical_s, 1e-6))))
     system = _core.MACHINE_CPU | _core.MACHINE_DISK | _core.MACHINE_NETWORK | _core.MACHINE_MEMORY
     recorder = Recorder(keep=1, system=system)
-    sampler = _core.Sampler(0.001 if typical_s < 0.02 else 0.01, _core.MACHINE_RSS)
     cuda = _cuda_number(runner)
+    sampler = _core.Sampler(0.001 if typical_s < 0.02 else 0.01, _core.MACHINE_RSS,
+                            None if cuda is None else functools.partial(_device.used_bytes, cuda))
     peaks = _device.peaks(cuda) if cuda is not None else None
     gpu = peaks.begin() if peaks is not None else None
-    waits, own = _core.waits(), _own_io()
+    waits, own, begun = _core.waits(), _own_io(), time.time()
     block = recorder.block("model_usage")
     sampler.acquire()
     try:
@@ -159,12 +162,14 @@ def usage(runner: Any, call: Callable[[], Any], settle: Any, typical_s: float) -
             peaks.end(gpu)
     after, io = _core.waits(), _io_between(own, _own_io())
     seen = recorder.last()
-    average = (sampler.summary().get("rss") or {}).get("average", math.nan)
-    return {"runs": done, "memory": _memory(seen, average, gpu), "cpu": _cpu(seen, waits, after, done),
+    told = sampler.summary()
+    average = {name: (told.get(name) or {}).get("average", math.nan) for name in ("rss", "gpu_memory")}
+    return {"runs": done, "memory": _memory(seen, average, gpu, cuda), "cpu": _cpu(seen, waits, after, done),
             "io": {**io, "network_received_bytes": seen.received, "network_sent_bytes": seen.sent,
                    "iowait_percent": seen.iowait_percent,
                    "note": "disk and calls are this process's, the network is the machine's"},
-            "gpu": {"utilization_percent": _gpu_load(cuda)}}
+            "gpu": {"utilization_percent": Missing("the model does not run on a GPU") if cuda is None
+                    else _core.gpu_load(cuda, begun)}}
 
 
 def _cuda_number(runner: Any) -> Optional[int]:
@@ -173,29 +178,27 @@ def _cuda_number(runner: Any) -> Optional[int]:
     return int(runner.device.partition(":")[2] or 0)
 
 
-def _gpu_load(cuda: Optional[int]) -> float:
-    if cuda is None:
-        return Missing("the model does not run on a GPU")
-    return _core.gpu_load(cuda, LOOK_SECONDS)
+def _read(average: float) -> float:
+    return average if average == average else Missing("no reading of memory fell into the runs")
 
 
-def _memory(seen: Any, average: float, gpu: Any) -> Dict[str, Any]:
+def _memory(seen: Any, average: Dict[str, float], gpu: Any, cuda: Optional[int]) -> Dict[str, Any]:
     out: Dict[str, Any] = {"before": seen.rss_before, "process_peak": seen.rss_peak,
-                           "added": seen.rss_peak - seen.rss_before, "fragmentation": fragmentation()}
-    out["process_average"] = average if average == average else Missing("no reading of memory fell into the runs")
+                           "added": seen.rss_peak - seen.rss_before, "fragmentation": fragmentation(),
+                           "process_average": _read(average["rss"])}
     out["peak"], out["average"], out["source"] = seen.rss_peak, out["process_average"], "the process's resident memory"
     if gpu is not None:
         out.update(peak=gpu.peak, added=gpu.peak - gpu.before, source="torch's count on the GPU",
-                   average=Missing("torch keeps no average of GPU memory"), fragmentation=_gpu_fragmentation())
+                   average=_read(average["gpu_memory"]), fragmentation=_gpu_fragmentation(cuda))
     if seen.rss_peak_note:
         out["note"] = seen.rss_peak_note
     return out
 
 
-def _gpu_fragmentation() -> Any:
+def _gpu_fragmentation(cuda: Optional[int]) -> Any:
     import torch
-    held = torch.cuda.memory_reserved()
-    return 1 - torch.cuda.memory_allocated() / held if held else Missing("torch has reserved nothing")
+    held = torch.cuda.memory_reserved(cuda)
+    return 1 - torch.cuda.memory_allocated(cuda) / held if held else Missing("torch has reserved nothing")
 
 
 def _cpu(seen: Any, before: Any, after: Any, runs: int) -> Dict[str, Any]:

@@ -1,6 +1,8 @@
 """ModelProfiler on real models: torch modules, files of every kind, Hugging Face folders, ONNX Runtime."""
 import json
 import sys
+import types
+import zipfile
 
 import pytest
 import tare
@@ -145,14 +147,9 @@ def test_a_precision_that_is_not_the_models_all_through_is_told(monkeypatch):
 def test_a_precision_that_would_end_the_process_is_refused(monkeypatch):
     from tare import _model_torch
     monkeypatch.setattr(_model_torch, "_TRIAL", "import os, signal; os.kill(os.getpid(), signal.SIGILL)")
-    _model_torch._trial.cache_clear()
-    try:
-        with pytest.raises(ValueError, match="fp16 cannot be executed on this CPU: .*SIGILL"):
-            tare.ModelProfiler(Net(), precision="fp16")
-        row, = tare.ModelProfiler(lambda: None).benchmark([{"precision": "fp16"}], num_runs=1, warmup_runs=0)
-        assert row["status"] == "refused"
-    finally:
-        _model_torch._trial.cache_clear()
+    monkeypatch.setattr(_model_torch, "_trial", _model_torch._trial.__wrapped__)  # others keep what they tried
+    with pytest.raises(ValueError, match="fp16 cannot be executed on this CPU: .*SIGILL"):
+        tare.ModelProfiler(Net(), precision="fp16")
 
 
 def test_the_gpu_is_absent_with_a_reason():
@@ -162,6 +159,107 @@ def test_the_gpu_is_absent_with_a_reason():
     for name in ("kernels", "memory_transfers", "nvtx", "device_ms", "busy_percent"):
         assert isinstance(told[name], tare.Missing) and told[name].reason == told["reason"]
     assert "nvtx" not in profiler.gpu_profile(profile_nvtx=False)
+
+
+class Gpu:
+    """The part of torch.cuda that is asked, on a machine without one: it counts, and its clock goes on by itself."""
+
+    def __init__(self, monkeypatch):
+        self.waited, self.ms, self.pushed, self.popped = 0, 0.0, [], 0
+        self.allocated = self.peak = 1 << 20
+        gpu, cuda = self, torch.cuda
+
+        class Event:
+            def __init__(self, enable_timing):
+                assert enable_timing
+
+            def record(self, stream=None):
+                gpu.ms += 1
+                self.at = gpu.ms
+
+            def query(self):
+                return True
+
+            def elapsed_time(self, other):
+                return other.at - self.at
+        for name, value in {
+                "is_initialized": lambda: True, "synchronize": self.wait, "Event": Event,
+                "current_stream": lambda device=None: None, "memory_allocated": lambda device=None: gpu.allocated,
+                "memory_reserved": lambda device=None: 4 << 20, "max_memory_allocated": lambda device=None: 3 << 20,
+                "reset_peak_memory_stats": lambda device=None: None,
+                "get_device_properties": lambda device=None: types.SimpleNamespace(total_memory=80 << 30),
+                "memory_stats": lambda device=None: {"allocation.all.allocated": gpu.waited}}.items():
+            monkeypatch.setattr(cuda, name, value)
+        monkeypatch.setattr(cuda.nvtx, "range_push", self.pushed.append)
+        monkeypatch.setattr(cuda.nvtx, "range_pop", self.pop)
+
+    def wait(self, device=None):
+        self.waited += 1
+
+    def pop(self):
+        self.popped += 1
+
+
+def on_a_gpu(monkeypatch):
+    """A profiler of a model that thinks it is on a GPU."""
+    gpu, profiler = Gpu(monkeypatch), tare.ModelProfiler(Net())
+    runner = profiler.runner
+    runner.device, runner.where = "cuda:0", torch.device("cuda", 0)
+    monkeypatch.setattr(runner, "_placed", lambda inputs: inputs)
+    return gpu, profiler
+
+
+def test_on_a_gpu_latency_waits_for_every_run_and_throughput_once_a_window(monkeypatch):
+    from tare import _model_measure
+    gpu, profiler = on_a_gpu(monkeypatch)
+    call, settle = profiler.runner.call(profiler._take(images())), profiler.runner.settle()
+    told = _model_measure.latency(call, settle, 7)
+    assert gpu.waited == 1 + 7 and told["synchronized"] == "after every run"
+    gpu.waited = 0
+    told = _model_measure.throughput(call, settle, 0.001, 5, {"samples": 2})
+    assert gpu.waited == 1 + told["windows"] and told["runs_per_window"] == 20
+    assert told["synchronized"] == "once a window"
+
+
+def test_on_a_gpu_memory_is_the_gpus(monkeypatch):
+    gpu, profiler = on_a_gpu(monkeypatch)
+    results = profiler.profile(images(), **RUNS)
+    memory = results["memory"]
+    assert memory["peak"] == 3 << 20 and memory["source"] == "torch's count on the GPU"
+    assert memory["added"] == memory["activation"] == 2 << 20 and memory["fragmentation"] == 0.75
+    assert memory["average"] == 1 << 20 and memory["process_peak"] > 3 << 20
+    assert results["end_to_end"]["count"] == 10  # the way to the device and back
+    told = profiler.memory_profile()
+    assert told["allocations"]["count"] == 1 and told["snapshots"][0]["gpu_allocated_bytes"] == 1 << 20
+
+
+def test_on_a_gpu_layers_have_the_devices_time(monkeypatch):
+    _, profiler = on_a_gpu(monkeypatch)
+    told = profiler.profile_layers(images(), num_runs=3)
+    assert "device time" in told["note"]
+    # The clock goes on by one at each mark: 2 around each of three layers, and one around all of them.
+    assert {row["name"]: row["time_ms"] for row in told["layers"]} == {"conv": 1, "drop": 1, "head": 1}
+    assert told["total_ms"] == 7
+
+
+def test_on_a_gpu_kernels_and_copies_are_told_apart(monkeypatch):
+    from tare import _model_gpu
+    gpu, profiler = on_a_gpu(monkeypatch)
+
+    class Event:
+        def __init__(self, name, ns, size, device="DeviceType.CUDA"):
+            self.name, self.duration_ns, self.nbytes = (lambda: name), (lambda: ns), (lambda: size)
+            self.device_type = lambda: device
+    events = [Event("gemm", 2_000_000, 0), Event("gemm", 1_000_000, 0), Event("Memcpy HtoD", 500_000, 4096),
+              Event("aten::mm", 9, 0, "DeviceType.CPU")]
+    told = type("Told", (), {"profiler": type("P", (), {"kineto_results": type("K", (), {
+        "events": staticmethod(lambda: events)})})})
+    found = _model_gpu._device_events(told)
+    assert found["kernel"] == [{"name": "gemm", "calls": 2, "total_ms": 3.0}]
+    assert found["copy"] == [{"name": "Memcpy HtoD", "calls": 1, "total_ms": 0.5, "bytes": 4096}]
+    runner = profiler.runner
+    ranges = _model_gpu._ranges(runner, runner.call(profiler._take(images())), runner.settle())
+    assert ranges["names"] == gpu.pushed == ["Net", "conv", "drop", "head"] and gpu.popped == 4
 
 
 # ---- layers ----------------------------------------------------------------------------------------------------------
@@ -371,8 +469,7 @@ def test_files_that_are_no_model(folder, tmp_path):
     (tmp_path / "cut.pt").write_bytes(whole[:len(whole) // 2])
     with pytest.raises(ValueError, match="cut.pt"):
         tare.ModelProfiler(tmp_path / "cut.pt")
-    names = __import__("zipfile")
-    with names.ZipFile(tmp_path / "other.zip", "w") as archive:
+    with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
         archive.writestr("a", "b")
     with pytest.raises(ValueError, match="is an archive, but"):
         tare.ModelProfiler(tmp_path / "other.zip")
