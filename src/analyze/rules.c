@@ -46,6 +46,7 @@ const rule tare__rule_table[] = {
     {"unfused-optimizer", false, tare__rule_unfused},
     {"fp32-matmul", false, tare__rule_fp32},
     {"operation", false, tare__rule_operations},
+    {"own-profiler", false, tare__rule_own_profiler},
     {"network-errors", false, tare__rule_network_errors},
     {"memory-large", false, tare__rule_memory_large},
     {"ended-by-signal", false, tare__rule_ended_by_signal},

@@ -203,6 +203,7 @@ void tare__rule_unpinned(findings *out, const tare__analysis *of);
 void tare__rule_sync_points(findings *out, const tare__analysis *of);
 void tare__rule_small_operators(findings *out, const tare__analysis *of);
 void tare__rule_fp32(findings *out, const tare__analysis *of);
+void tare__rule_own_profiler(findings *out, const tare__analysis *of);
 void tare__rule_recompiles(findings *out, const tare__analysis *of);
 void tare__rule_unfused(findings *out, const tare__analysis *of);
 void tare__rule_kept_losses(findings *out, const tare__analysis *of);

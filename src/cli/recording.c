@@ -207,7 +207,9 @@ static void say_what_was_written(const tare__cli_recording *recording, const tar
 {
     char size[TARE__UNIT_BYTES];
     tare__text line = {0}, word = {0};
-    tare__text_format(&line, "wrote %s (%s)", result->trace, tare__unit_bytes(size, (double)result->trace_bytes));
+    struct stat now;
+    double bytes = stat(result->trace, &now) == 0 ? (double)now.st_size : (double)result->trace_bytes;
+    tare__text_format(&line, "wrote %s (%s)", result->trace, tare__unit_bytes(size, bytes));
     for (int i = 0; i < TARE__RECORDING_VIEWS && !line.failed; i++) {
         struct stat about;
         if (!recording->views[i] || stat(recording->views[i], &about) != 0)
@@ -244,6 +246,8 @@ void tare__cli_recording_end(tare__cli_recording *recording, const char *me, con
     tare__cli_live_end(&recording->live);
     signal(SIGPIPE, SIG_IGN); /* nobody may be reading standard error any more; the status must still be right */
     bool look = !recording->quiet || wants_views(recording);
+    if (whole)
+        tare__cli_add_theirs(recording, me, result);
     if (whole && (look || tare__cli_keeps(&recording->keeping)))
         show(recording, me, result, look);
     if (whole && !recording->quiet)

@@ -107,6 +107,10 @@ int tare__cli_recording_begin(tare__cli_recording *recording, tare__error *error
 /* Summary, views and sentences; then the rules are freed. `me` is the command, for what went wrong. */
 void tare__cli_recording_end(tare__cli_recording *recording, const char *me, const tare__run_result *result);
 
+/* ---- the program's own profiler ------------------------------------------------------------------------- */
+/* What it wrote while the run was recorded is added to the trace, before that is shown. */
+void tare__cli_add_theirs(const tare__cli_recording *recording, const char *me, const tare__run_result *result);
+
 /* ---- sessions left behind ----------------------------------------------------------------------------- */
 typedef struct tare__cli_leftover {
     unsigned count;

@@ -65,6 +65,22 @@ int tare__writer_create(tare__writer *writer, const char *path, bool overwrite, 
     return 0;
 }
 
+int tare__writer_open(tare__writer *writer, const char *path, uint64_t bytes, tare__error *error)
+{
+    *writer = (tare__writer){.fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY), .bytes = bytes};
+    if (writer->fd < 0)
+        return tare__fail(error, TARE_E_PERMISSION, "cannot write %s: %s", path, strerror(errno));
+    snprintf(writer->path, sizeof writer->path, "%s", path);
+    return 0;
+}
+
+void tare__writer_cut(tare__writer *writer, uint64_t bytes)
+{
+    if (ftruncate(writer->fd, (off_t)bytes) == 0)
+        writer->bytes = bytes;
+    writer->reserved = 0;
+}
+
 static void note_entry(tare__writer *writer, const tare__block_header *header, uint64_t offset)
 {
     if (!tare__array_fit(&writer->entries, &writer->entry_room, writer->entry_count + 1, sizeof *writer->entries))

@@ -43,6 +43,10 @@ typedef struct tare__writer {
 
 /* Claims a name that is not taken (or takes it over) and writes the file's header. 0 or a status. */
 int tare__writer_create(tare__writer *writer, const char *path, bool overwrite, bool readable, tare__error *error);
+/* A file that is there, to be written on from its first `bytes` on. 0 or a status. */
+int tare__writer_open(tare__writer *writer, const char *path, uint64_t bytes, tare__error *error);
+/* What comes behind the first `bytes` goes. */
+void tare__writer_cut(tare__writer *writer, uint64_t bytes);
 /* Appends whole blocks; on failure the file is as before and the trouble is noted. 0 or a status. */
 int tare__writer_append(tare__writer *writer, const tare__text *blocks);
 /* Takes out events and samples that end before `before_ticks`, and the oldest down to `keep_bytes` (0: any size). */

@@ -202,12 +202,18 @@ static int convert(tare__importer *importer)
         status = tare__import_leftovers(importer);
     if (!status && !importer->any)
         status = nothing_in_it(importer);
+    if (!status && importer->base) {
+        status = tare__import_base_check(importer);
+        if (!status)
+            status = tare__import_base_tell(importer);
+    }
     return status ? status : tare__import_write(importer);
 }
 
 int tare__import(tare__json_source *source, void *context, const tare__import_options *options,
                  tare__import_report *report, tare__error *error)
 {
+    tare__import_base base = {0};
     tare__importer importer = {.options = options,
                                .report = report,
                                .error = error,
@@ -221,8 +227,14 @@ int tare__import(tare__json_source *source, void *context, const tare__import_op
     importer.requests = malloc(TARE__REQUESTS_MAX * sizeof *importer.requests);
     bool ready = importer.names && importer.place_keys && importer.process_keys && importer.requests &&
                  tare__json_reader_open(&importer.reader, source, context) &&
-                 tare__sorter_open(&importer.sorter, options->records_max, options->output) == 0;
-    int status = ready ? convert(&importer) : tare__fail(error, TARE_E_MEMORY, "out of memory");
+                 tare__sorter_open(&importer.sorter, options->records_max,
+                                   options->into ? options->into : options->output) == 0;
+    int status = ready ? 0 : tare__fail(error, TARE_E_MEMORY, "out of memory");
+    if (!status && options->into)
+        status = tare__import_base_open(&importer, &base);
+    if (!status)
+        status = convert(&importer);
+    tare__import_base_close(&base);
     tare__json_reader_close(&importer.reader);
     tare__sorter_close(&importer.sorter);
     free(importer.requests);

@@ -87,8 +87,21 @@ typedef struct tare__open_request { /* begun, on no thread */
 #define TARE__REQUESTS_MAX 4096u
 #define TARE__NO_PLACE     UINT32_MAX
 
+/* The file of the run that a foreign trace is a part of. */
+typedef struct tare__import_base {
+    struct tare__trace *trace;
+    const char *path;
+    uint32_t names, streams, processes; /* the highest numbers given */
+    double tick_ns;
+    uint64_t start_ticks, start_realtime_ns, end_realtime_ns;
+    uint64_t end_offset;
+    tare__text end; /* its last block */
+} tare__import_base;
+
 typedef struct tare__importer {
     const tare__import_options *options;
+    tare__import_base *base; /* NULL: a file of its own is made */
+    uint32_t names_before;   /* ids that are taken */
     tare__import_report *report;
     tare__error *error;
     tare__json_reader reader;
@@ -132,6 +145,16 @@ int tare__import_event(tare__importer *importer);
 /* What was begun and not ended. */
 int tare__import_leftovers(tare__importer *importer);
 int tare__import_add(tare__importer *importer, const tare__import_record *record);
+
+/* ---- the run that it is a part of (import_into.c) ----------------------------------------------------------- */
+int tare__import_base_open(tare__importer *importer, tare__import_base *base);
+void tare__import_base_close(tare__import_base *base);
+/* Whether its times are of that run: 0, or TARE_E_INPUT with a sentence. */
+int tare__import_base_check(const tare__importer *importer);
+uint64_t tare__import_base_ticks(const tare__importer *importer, int64_t ns);
+uint32_t tare__import_base_process(const tare__importer *importer, int64_t pid); /* its number; 0: not there */
+/* That it was added, and from which file: a mark. 0 or a status. */
+int tare__import_base_tell(tare__importer *importer);
 
 /* ---- the file (import_write.c) -------------------------------------------------------------------------------- */
 int tare__import_write(tare__importer *importer);

@@ -93,12 +93,12 @@ static const char *phase_of(const event *event)
 static int add_annotation(tare__importer *importer, const event *event, tare__import_record *record)
 {
     const char *phase = phase_of(event);
-    if (is_step(event, &record->number)) {
+    if (!importer->base && is_step(event, &record->number)) {
         record->kind = TARE__IMPORT_INDEXED;
         importer->report->steps++;
         return add_named(importer, record, TARE_KIND_STEP, "step", 4);
     }
-    if (phase)
+    if (phase && !importer->base)
         return add_named(importer, record, TARE_KIND_PHASE, phase, strlen(phase));
     return add_named(importer, record, TARE_KIND_SPAN, event->name, event->name_bytes);
 }
@@ -140,7 +140,7 @@ static int add_node(tare__importer *importer, const event *event, tare__import_r
 
 static int add_session(tare__importer *importer, const event *event, tare__import_record *record)
 {
-    if (!is_named(event, "model_run"))
+    if (importer->base || !is_named(event, "model_run"))
         return add_named(importer, record, TARE_KIND_SPAN, event->name, event->name_bytes);
     importer->report->steps++;
     return add_named(importer, record, TARE_KIND_STEP, event->name, event->name_bytes);

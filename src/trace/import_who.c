@@ -24,14 +24,15 @@ uint32_t tare__import_name(tare__importer *importer, uint32_t kind, const char *
     memcpy(key + 1, text, length);
     uint32_t id = tare__intern_find(importer->names, key, length + 1);
     if (id != TARE__INTERN_NONE)
-        return id + 1;
+        return importer->names_before + id + 1;
     if (tare__intern_count(importer->names) >= NAMES_MAX || importer->name_bytes + length > NAME_TEXTS_MAX) {
         importer->report->renamed++;
         length = sizeof others - 1;
         memcpy(key + 1, others, length);
     }
     importer->name_bytes += length;
-    return tare__intern_add(importer->names, key, length + 1) + 1; /* NONE becomes 0 */
+    id = tare__intern_add(importer->names, key, length + 1);
+    return id == TARE__INTERN_NONE ? 0 : importer->names_before + id + 1;
 }
 
 static int64_t number_of(const char *text)

@@ -30,15 +30,23 @@ typedef struct pen {
     size_t aside_count, aside_room;
     tare__span_stack before; /* open before the block that is being made */
     uint32_t place, stream, ordinal, index_name, flow_name;
+    uint32_t processes, streams; /* the last numbers given */
+    uint64_t rounding;           /* ticks */
     uint64_t last_ticks;
     tare__text block, fields;
     int status;
 } pen;
 
-/* A tick is a nanosecond; none is 0, which stands for "not known". */
+/* In a file of its own a tick is a nanosecond; none is 0, which stands for "not known". */
 static uint64_t ticks_of(const pen *pen, int64_t ns)
 {
-    return (uint64_t)(ns - pen->importer->first_ns) + 1;
+    const tare__importer *importer = pen->importer;
+    return importer->base ? tare__import_base_ticks(importer, ns) : (uint64_t)(ns - importer->first_ns) + 1;
+}
+
+static uint64_t end_of(const pen *pen, const tare__import_record *record)
+{
+    return ticks_of(pen, record->start + record->duration);
 }
 
 static void fail(pen *pen, int status)
@@ -139,7 +147,11 @@ static void write_process(pen *pen, tare__import_process *process)
 {
     tare__text *fields = &pen->fields;
     uint8_t id[TARE__ID_BYTES];
-    process->number = ++pen->importer->report->processes;
+    pen->importer->report->processes++;
+    process->number = pen->importer->base ? tare__import_base_process(pen->importer, process->pid) : 0;
+    if (process->number)
+        return; /* it is in the file already */
+    process->number = ++pen->processes;
     make_id(pen->importer, process->number + (uint64_t)process->pid * 65536, id);
     tare__field_number(fields, TARE__FIELD_PROCESS, process->number);
     tare__field_bytes(fields, TARE__FIELD_PROCESS_ID, id, sizeof id);
@@ -156,12 +168,16 @@ static void write_stream(pen *pen, tare__import_place *place)
     tare__text *fields = &pen->fields;
     if (!process->number)
         write_process(pen, process);
-    place->stream = ++pen->importer->report->threads;
+    place->stream = ++pen->streams;
+    pen->importer->report->threads++;
+    tare__text label = {0};
+    tare__text_format(&label, "%s%s", pen->importer->base ? "torch.profiler: " : "", place->label);
     tare__field_number(fields, TARE__FIELD_STREAM, place->stream);
     tare__field_number(fields, TARE__FIELD_STREAM_PROCESS, process->number);
     tare__field_number(fields, TARE__FIELD_STREAM_NUMBER, place->stream);
     tare__field_number(fields, TARE__FIELD_TID, (uint64_t)place->tid);
-    tare__field_string(fields, TARE__FIELD_THREAD_NAME, place->label);
+    tare__field_string(fields, TARE__FIELD_THREAD_NAME, label.failed ? place->label : label.data);
+    tare__text_free(&label);
     append_fields(pen, TARE__BLOCK_STREAM, place->stream);
 }
 
@@ -201,7 +217,7 @@ static void write_names(pen *pen)
         for (uint32_t i = 0; i < n; i++) {
             size_t length;
             const char *key = tare__intern_text(importer->names, from + i, &length);
-            names[i] = (tare__file_name){.id = from + i + 1,
+            names[i] = (tare__file_name){.id = importer->names_before + from + i + 1,
                                          .kind = (uint8_t)key[0],
                                          .text = key + 1,
                                          .file = "",
@@ -258,7 +274,7 @@ static void add_complete(pen *pen, const tare__import_record *record, uint32_t t
     pen->complete[pen->complete_count++] = (tare__complete_span){.name = record->name,
                                                                  .track = track,
                                                                  .start = start,
-                                                                 .end = start + (uint64_t)record->duration,
+                                                                 .end = end_of(pen, record),
                                                                  .flow = track ? record->flow : 0};
     if (pen->complete_count == TARE__EVENTS_MAX)
         seal_complete(pen);
@@ -326,12 +342,12 @@ static bool make_nested(pen *pen, const tare__import_record *record, uint64_t be
         bool function = record->kind == TARE__IMPORT_FUNCTION;
         if (*end <= outer->end)
             return true;
-        if (record->kind == TARE__IMPORT_ENDLESS || function || *end - outer->end <= ROUNDING_NS) {
-            pen->importer->report->cut += function && *end - outer->end > ROUNDING_NS;
+        if (record->kind == TARE__IMPORT_ENDLESS || function || *end - outer->end <= pen->rounding) {
+            pen->importer->report->cut += function && *end - outer->end > pen->rounding;
             *end = outer->end;
             return true;
         }
-        if (outer->end - begin <= ROUNDING_NS)
+        if (outer->end - begin <= pen->rounding)
             close_top(pen, begin);
         else if (outer->function)
             set_aside(pen, begin);
@@ -346,7 +362,7 @@ static bool make_nested(pen *pen, const tare__import_record *record, uint64_t be
 static void add_span(pen *pen, const tare__import_record *record)
 {
     uint64_t begin = ticks_of(pen, record->start);
-    uint64_t end = record->kind == TARE__IMPORT_ENDLESS ? UINT64_MAX : begin + (uint64_t)record->duration;
+    uint64_t end = record->kind == TARE__IMPORT_ENDLESS ? UINT64_MAX : end_of(pen, record);
     close_until(pen, begin);
     if (make_nested(pen, record, begin, &end)) {
         open_span(pen, record, begin, end);
@@ -435,7 +451,7 @@ static void write_end(pen *pen)
 }
 
 /* ---- all of it ----------------------------------------------------------------------------------------------- */
-static void write_all(pen *pen)
+static bool make_ready(pen *pen)
 {
     tare__importer *importer = pen->importer;
     pen->squeezer = tare__squeezer_new();
@@ -443,39 +459,79 @@ static void write_all(pen *pen)
     pen->complete = malloc(TARE__EVENTS_MAX * sizeof *pen->complete);
     pen->index_name = tare__import_name(importer, TARE_KIND_NUMBER, "index", 5);
     pen->flow_name = tare__import_name(importer, TARE_KIND_NUMBER, TARE__NAME_FLOW, strlen(TARE__NAME_FLOW));
-    bool ready = pen->squeezer && pen->encoder && pen->complete && pen->index_name && pen->flow_name;
-    if (!ready || !find_home(importer)) {
+    return pen->squeezer && pen->encoder && pen->complete && pen->index_name && pen->flow_name &&
+           find_home(importer);
+}
+
+static void write_all(pen *pen)
+{
+    if (!make_ready(pen)) {
         fail(pen, TARE_E_MEMORY);
         return;
     }
-    write_run(pen);
+    if (!pen->importer->base)
+        write_run(pen);
     write_people(pen);
     write_names(pen);
     write_events(pen);
     write_names(pen);
-    write_end(pen);
+    if (!pen->importer->base)
+        write_end(pen);
+}
+
+static void free_pen(pen *pen)
+{
+    tare__writer_close(&pen->writer);
+    tare__squeezer_free(pen->squeezer);
+    tare__events_encoder_free(pen->encoder);
+    free(pen->complete);
+    free(pen->frames);
+    free(pen->aside);
+    tare__span_stack_free(&pen->before);
+    tare__text_free(&pen->block);
+    tare__text_free(&pen->fields);
+}
+
+static int write_file(pen *pen)
+{
+    const tare__import_options *options = pen->importer->options;
+    int status = tare__writer_create(&pen->writer, options->output, options->overwrite, true,
+                                     pen->importer->error);
+    if (status)
+        return status;
+    pen->rounding = ROUNDING_NS;
+    write_all(pen);
+    if (pen->status)
+        unlink(pen->writer.path);
+    return pen->status;
+}
+
+/* What is added takes the place of the file's END, which then comes behind it: whole, or as if nothing had been. */
+static int write_into(pen *pen)
+{
+    const tare__import_base *base = pen->importer->base;
+    int status = tare__writer_open(&pen->writer, base->path, base->end_offset, pen->importer->error);
+    if (status)
+        return status;
+    pen->processes = base->processes;
+    pen->streams = base->streams;
+    pen->rounding = (uint64_t)(ROUNDING_NS / base->tick_ns);
+    write_all(pen);
+    if (pen->status)
+        tare__writer_cut(&pen->writer, base->end_offset);
+    pen->writer.last_words = true;
+    int ended = tare__writer_append(&pen->writer, &base->end);
+    if (ended && !pen->status)
+        fail(pen, ended);
+    return pen->status;
 }
 
 int tare__import_write(tare__importer *importer)
 {
-    pen pen = {.importer = importer, .place = TARE__NO_PLACE};
-    int status = tare__writer_create(&pen.writer, importer->options->output, importer->options->overwrite,
-                                     true, importer->error);
-    if (status)
-        return status;
-    write_all(&pen);
-    if (pen.status)
-        unlink(pen.writer.path);
-    else
+    pen pen = {.importer = importer, .place = TARE__NO_PLACE, .writer = {.fd = -1}};
+    int status = importer->base ? write_into(&pen) : write_file(&pen);
+    if (!status)
         memcpy(importer->report->path, pen.writer.path, sizeof importer->report->path);
-    tare__writer_close(&pen.writer);
-    tare__squeezer_free(pen.squeezer);
-    tare__events_encoder_free(pen.encoder);
-    free(pen.complete);
-    free(pen.frames);
-    free(pen.aside);
-    tare__span_stack_free(&pen.before);
-    tare__text_free(&pen.block);
-    tare__text_free(&pen.fields);
-    return pen.status;
+    free_pen(&pen);
+    return status;
 }

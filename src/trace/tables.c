@@ -254,7 +254,7 @@ static int digest_run(tare__trace *trace, const tare__trace_block *block)
 
 static int digest_end(tare__trace *trace, const tare__trace_block *block)
 {
-    tare__trace_end end = {.present = true};
+    tare__trace_end end = {.present = true, .offset = block->offset};
     int status = read_fields(block, end_rules, (char *)&end);
     if (status)
         return status;

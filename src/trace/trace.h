@@ -79,6 +79,7 @@ typedef struct tare__trace_run {
 
 typedef struct tare__trace_end {
     bool present; /* false: the file is unfinished */
+    uint64_t offset; /* of that block */
     bool has_status, salvaged;
     int64_t status;
     uint32_t signal;

@@ -285,6 +285,27 @@ static void optimizer_one_by_one(void **state)
     is_silent(loop_of(0, 2, 3, 2), "unfused-optimizer");
 }
 
+/* ---- the program's own profiler ---- */
+static void a_profiler_of_its_own(void **state)
+{
+    (void)state;
+    torch_world *t = loop_of(0, 2, 3, 2);
+    add_counter(t, "torch.profiler.seconds", 0.5, 1.5, 3);
+    look(t->w);
+    const tare__finding *finding = must_find(t->w, "own-profiler");
+    ABOUT(figure_of(finding, "at_work"), 3);
+    ABOUT(figure_of(finding, "times"), 3);
+    assert_non_null(strstr(finding->evidence, "wrote no trace"));
+    add_mark(t, TARE__THEIRS_WROTE "/runs/a.json");
+    look(t->w);
+    assert_non_null(strstr(must_find(t->w, "own-profiler")->evidence, "not in this trace: /runs/a.json"));
+    add_mark(t, TARE__THEIRS_READ "/runs/a.json");
+    look(t->w);
+    assert_non_null(strstr(must_find(t->w, "own-profiler")->evidence, "taken from what it wrote: /runs/a.json"));
+    loop_free(t);
+    is_silent(loop_of(0, 2, 3, 2), "own-profiler");
+}
+
 /* ---- memory ---- */
 static void losses_that_are_kept(void **state)
 {
@@ -359,6 +380,7 @@ int main(void)
         cmocka_unit_test(float32_where_a_faster_way_exists),
         cmocka_unit_test(compiled_again_and_again),
         cmocka_unit_test(optimizer_one_by_one),
+        cmocka_unit_test(a_profiler_of_its_own),
         cmocka_unit_test(losses_that_are_kept),
         cmocka_unit_test(graphs_that_grow),
         cmocka_unit_test(threads_for_a_larger_machine),

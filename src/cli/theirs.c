@@ -1,0 +1,78 @@
+/* theirs: what the program's own torch.profiler wrote is added to the trace of the run that it was written in.
+ * One thread. Everything said here goes to standard error.
+ * Must not know what is in these files. */
+#include <string.h>
+#include <unistd.h>
+
+#include "recording.h"
+#include "tare.h"
+#include "trace/trace.h"
+
+/* A program that writes more of them wants them for itself; each is read from its first byte to its last. */
+#define FILES_MAX 256u
+
+static void add_one(const char *me, const char *path, const char *trace)
+{
+    tare__error error = {""};
+    tare__import_file *file = NULL;
+    static tare__import_report report; /* large: not on the stack */
+    tare__import_options options = {.into = trace, .input_name = path};
+    int status = tare__import_open(path, &file, &error);
+    if (!status)
+        status = tare__import(tare__import_read, file, &options, &report, &error);
+    tare__import_close(file);
+    if (status)
+        tare__cli_say(me, "what the program's own profiler wrote is not in the trace: %s",
+                      error.text[0] ? error.text : tare_status_text(status));
+}
+
+/* Its events are older than the file's last ones, and would be the first to go. */
+static bool keeps_all(const tare__cli_recording *recording)
+{
+    return recording->max_bytes == 0 && recording->last_ns == 0;
+}
+
+/* One that was made anew in each cycle is there once; what is gone by now was not meant to stay. */
+static void add_all(const char *me, const char *trace, const tare__text *paths)
+{
+    unsigned files = 0;
+    for (const char *at = paths->data; at < paths->data + paths->length; at += strlen(at) + 1)
+        if (access(at, F_OK) == 0 && files++ < FILES_MAX)
+            add_one(me, at, trace);
+    if (files > FILES_MAX)
+        tare__cli_say(me, "of %u files of the program's own profiler the first %u are in the trace", files,
+                      FILES_MAX);
+}
+
+/* Each ended by NUL. Names are one for each text, so that no path comes twice. */
+static int find_paths(const char *path, tare__text *paths)
+{
+    static const char start[] = TARE__THEIRS_WROTE;
+    tare__error error = {""};
+    tare__trace *trace = NULL;
+    size_t n = 0;
+    int status = tare__trace_open(path, &trace, &error);
+    if (!status)
+        status = tare__trace_prescan(trace, &error);
+    const tare__trace_name *names = status ? NULL : tare__trace_names(trace, &n);
+    for (size_t i = 0; i < n; i++)
+        if (names[i].kind == TARE_KIND_MARK && names[i].text &&
+            strncmp(names[i].text, start, sizeof start - 1) == 0) {
+            const char *named = names[i].text + sizeof start - 1;
+            tare__text_append(paths, named, strlen(named) + 1);
+        }
+    tare__trace_close(trace);
+    return status;
+}
+
+void tare__cli_add_theirs(const tare__cli_recording *recording, const char *me, const tare__run_result *result)
+{
+    tare__text paths = {0};
+    if (find_paths(result->trace, &paths) == 0 && !paths.failed && paths.length) {
+        if (keeps_all(recording))
+            add_all(me, result->trace, &paths);
+        else
+            tare__cli_say(me, "with --max-size and --last, what the program's own profiler wrote is not added");
+    }
+    tare__text_free(&paths);
+}
