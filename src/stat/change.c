@@ -8,8 +8,8 @@
 
 #define DEFAULT_P       0.001
 #define DEFAULT_SEGMENT 3u
-/* How much less sure a cut need be than a change that is kept: two changes may hide each other until both are cut; what
- * is not sure in the end is joined again. */
+/* How much less sure a cut need be than a change that is kept: two changes may hide each other until both are cut;
+ * what is not sure in the end is joined again. */
 #define LAX 20.0
 
 typedef struct search {
