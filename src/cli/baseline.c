@@ -81,15 +81,15 @@ static int baseline_main(int argc, char **argv)
         return tare__cli_usage(ME, &error);
     if (words.help)
         return tare__cli_print_help(&tare__cli_baseline);
-    size_t runs = (size_t)words.count - 1;
-    int status = tare__cli_load_side(words.words + 1, runs, &figures, &error);
+    int status = tare__cli_load_side(words.words + 1, (size_t)words.count - 1, &figures, &error);
     int exit_status = status ? tare__cli_load_exit(status) : 0;
     if (!status && save(figures, settings.output, &error))
         exit_status = TARE__EXIT_FAILED;
     if (exit_status)
         tare__cli_say(ME, "%s", error.text);
     else if (!settings.quiet)
-        tare__cli_say(ME, "%zu figures of %zu run%s are in %s", figures->n, runs, runs == 1 ? "" : "s",
+        tare__cli_say(ME, "%zu figures of %llu run%s are in %s", figures->n,
+                      figures->runs > 1 ? (unsigned long long)figures->runs : 1, figures->runs > 1 ? "s" : "",
                       settings.output);
     tare__figures_free(figures);
     return exit_status;

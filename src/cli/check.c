@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -267,10 +268,15 @@ static int check(const check_settings *settings, const tare__figures *base, cons
 static int load_and_check(const check_settings *settings, const tare__cli_words *words, tare__error *error)
 {
     tare__figures *base = NULL, *head = NULL;
+    char several[256], *baseline[] = {(char *)settings->baseline};
     tare__check_names names = {words->words[0], settings->baseline};
+    if (words->count > 1) {
+        snprintf(several, sizeof several, "%.200s and %d more", words->words[0], words->count - 1);
+        names.head = several;
+    }
     int status = tare__cli_load_side(words->words, (size_t)words->count, &head, error);
     if (!status && settings->baseline)
-        status = tare__cli_load_figures(settings->baseline, &base, error);
+        status = tare__cli_load_side(baseline, 1, &base, error);
     int exit_status = status ? tare__cli_load_exit(status) : check(settings, base, head, &names, error);
     tare__figures_free(base);
     tare__figures_free(head);

@@ -56,7 +56,7 @@ static bool markdown_special(tare__text *out, char c, bool property)
         tare__text_string(out, c == '<' ? "&lt;" : c == '>' ? "&gt;" : "&amp;");
         return true;
     }
-    if (!strchr("\\`*_{}[]()#+!|~$@", c))
+    if (!strchr("\\`*_{}[]()#!|~$@", c))
         return false;
     tare__text_format(out, "\\%c", c);
     return true;

@@ -72,6 +72,12 @@ def test_real_runs(bench):
     answer = check(bench, *traces, "-b", "five.json", "-t", "step:1h")
     assert answer["by_name"]["step"]["reason"] == "equal" and answer["other_machine"] is False
     assert answer["by_name"]["step"]["baseline_samples"] == answer["by_name"]["step"]["samples"] == 5
+    for i in range(5):
+        (bench.folder / "folder").mkdir(exist_ok=True)
+        (bench.folder / f"{i}.tare").rename(bench.folder / "folder" / f"{i}.tare")
+    assert check(bench, "folder", "-b", "five.json")["by_name"]["step"]["reason"] == "equal"  # and of folders
+    assert check(bench, "folder", "-b", "folder")["baseline"]["runs"] == 5
+    (bench.folder / "folder" / "0.tare").rename(bench.folder / "0.tare")
     answer = check(bench, "0.tare", "-b", "one.json", "-t", "step:1ns", status=1)
     assert answer["by_name"]["step"]["outcome"] == "failed" and answer["by_name"]["step"]["limit"] == 1
     assert answer["by_name"]["step"]["samples"] == 30
