@@ -188,7 +188,7 @@ static int execute(void *context_of_db, const char *sql, const tare__sql_value *
             places[i] = api.bind_parameter_index(statement, name);
         }
         for (size_t set = 0; set < n_sets && code == SQLITE_OK && status == 0; set++) {
-            code = bind(statement, places, values + set * n, n);
+            code = bind(statement, places, n ? values + set * n : values, n);
             if (code == SQLITE_OK)
                 code = step_all(statement, row, context, &status);
             if (code == SQLITE_DONE) {
