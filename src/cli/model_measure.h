@@ -34,7 +34,7 @@ enum {
     {"seconds", 0, "S", "time for the runs of a configuration where --runs does not say how many: 3",                     \
      TARE__MEASURE_SECONDS},                                                                                              \
     {"warmup", 0, "N", "runs before the timed ones; else until they are steady", TARE__MEASURE_WARMUP},                   \
-    {"precision", 0, "P[,P…]", "fp32, fp16, …: refused where the file is stored otherwise", TARE__MEASURE_PRECISION},     \
+    {"precision", 0, "P[,P…]", "fp32, fp16, …: fp32 is converted to fp16, else the file's own", TARE__MEASURE_PRECISION}, \
     {"threads", 0, "N[,N…]", "threads within an operator; else the runtime's own number", TARE__MEASURE_THREADS},         \
     {"input", 'i', "[NAME=]FILE", "values of an input: .npy or bare bytes; else they are made up; may be given again",    \
      TARE__MEASURE_INPUT},                                                                                                \

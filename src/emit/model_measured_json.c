@@ -117,6 +117,8 @@ static void put_precision(tare__json *json, const tare__runner_result *result)
     tare__json_key(json, "precision");
     tare__json_object(json);
     put_string(json, "asked", result->precision);
+    tare__json_key(json, "converted");
+    tare__json_bool(json, result->converted);
     put_string(json, "executed", result->executed);
     if (!result->executed)
         put_string(json, "reason", result->executed_reason ? result->executed_reason : result->ran ? "it was not profiled" : "it did not run");

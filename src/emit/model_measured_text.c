@@ -199,6 +199,8 @@ static void put_executed(tare__page *page, const tare__runner_result *result)
                           tare__unit_percent(share, result->casts_share));
     else
         tare__text_format(&text, "%s; no casts inserted", result->executed);
+    if (result->converted)
+        tare__text_format(&text, "; the file's weights were converted to %s", result->precision);
     put_detail(page, "executed", &text);
 }
 

@@ -13,7 +13,9 @@ typedef struct tare__measuring {
     const tare__runner_options *options;
     tare__model_measured *measured;
     const char *library;                   /* for the loader */
-    size_t notes_room;
+    char folder[512];                      /* of the model in half precision; "": none was made */
+    char half[540];                        /* … its path */
+    const char *no_half;                   /* why there is none; NULL: not tried, or it is there */
     tare__error *error;
 } tare__measuring;
 

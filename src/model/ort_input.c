@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "half.h"
 #include "tare.h"
 
 #define ELEMENTS_MAX ((int64_t)1 << 36)
@@ -116,19 +117,6 @@ uint64_t tare__ort_images(const tare__ort_tensor *tensors, size_t n)
 }
 
 /* ---- values -------------------------------------------------------------------------------------------------------- */
-static uint16_t half_of(float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    uint32_t sign = bits >> 16 & 0x8000u;
-    int exponent = (int)(bits >> 23 & 0xff) - 127 + 15;
-    if (exponent >= 31)
-        return (uint16_t)(sign | 0x7bffu); /* the largest there is */
-    if (exponent <= 0)
-        return (uint16_t)sign;
-    return (uint16_t)(sign | (uint32_t)exponent << 10 | (bits >> 13 & 0x3ffu));
-}
-
 static void put_real(int type, void *data, size_t at, double value)
 {
     float single = (float)value;
@@ -136,7 +124,7 @@ static void put_real(int type, void *data, size_t at, double value)
     memcpy(&bits, &single, sizeof bits);
     switch (type) {
     case F64: ((double *)data)[at] = value; break;
-    case F16: ((uint16_t *)data)[at] = half_of(single); break;
+    case F16: ((uint16_t *)data)[at] = tare__half_of(single); break;
     case BF16: ((uint16_t *)data)[at] = (uint16_t)(bits >> 16); break;
     default: ((float *)data)[at] = single; break;
     }

@@ -2,6 +2,7 @@
  * runtime's profile for its layers. One thread.
  * Must not know how anything is shown. */
 #define _GNU_SOURCE
+#include "half.h"
 #include "ort_inner.h"
 
 #include <errno.h>
@@ -45,6 +46,17 @@ void tare__measuring_note(tare__measuring *measuring, const char *format, ...)
     measured->notes = notes;
 }
 
+/* A folder of its own where temporary files go. */
+static bool make_folder(char *out, size_t room)
+{
+    const char *place = getenv("TMPDIR");
+    snprintf(out, room, "%.400s/tare-model.XXXXXX", place && *place ? place : "/tmp");
+    if (mkdtemp(out))
+        return true;
+    out[0] = '\0';
+    return false;
+}
+
 /* ---- precision ----------------------------------------------------------------------------------------------------- */
 static const char *const precision_names[][2] = {{"float32", "fp32"}, {"float16", "fp16"}, {"bfloat16", "bf16"},
                                                  {"float64", "fp64"}, {"int8", "int8"},    {"uint8", "int8"}};
@@ -66,16 +78,52 @@ static const char *stored_precision(const tare__model_report *report)
     return report->n_inputs ? precision_of(report->inputs[0].type) : NULL;
 }
 
-static bool refuse_precision(tare__measuring *measuring, tare__runner_result *result)
+/* Once for all configurations. */
+static void make_half(tare__measuring *measuring)
+{
+    tare__error error = {""};
+    if (measuring->half[0] || measuring->no_half)
+        return;
+    if (!make_folder(measuring->folder, sizeof measuring->folder)) {
+        measuring->no_half = "there is no folder for the model in fp16";
+        return;
+    }
+    snprintf(measuring->half, sizeof measuring->half, "%s/model.onnx", measuring->folder);
+    if (tare__half_convert(measuring->options->model, measuring->half, &error) == 0)
+        return;
+    unlink(measuring->half);
+    measuring->half[0] = '\0';
+    const char *why = tare__measuring_text(measuring, error.text);
+    measuring->no_half = why ? why : "out of memory";
+}
+
+/* Whether the result cannot be had in the precision asked for; else *model is the file to run. */
+static bool refuse_precision(tare__measuring *measuring, tare__runner_result *result, const char **model)
 {
     const char *stored = measuring->measured->stored_precision;
     char text[256];
+    *model = measuring->options->model;
     if (!result->precision || (stored && strcmp(result->precision, stored) == 0))
         return false;
-    snprintf(text, sizeof text, "the model is stored as %s and ONNX Runtime converts none: export it as %s and weigh that file",
+    if (stored && strcmp(stored, "fp32") == 0 && strcmp(result->precision, "fp16") == 0) {
+        make_half(measuring);
+        result->failure = measuring->no_half;
+        result->converted = !measuring->no_half;
+        *model = measuring->half;
+        return measuring->no_half != NULL;
+    }
+    snprintf(text, sizeof text, "the model is stored as %s and is not converted: export it as %s and weigh that file",
              stored ? stored : "something else", result->precision);
     result->failure = tare__measuring_text(measuring, text);
     return true;
+}
+
+static void drop_half(tare__measuring *measuring)
+{
+    if (measuring->half[0])
+        unlink(measuring->half);
+    if (measuring->folder[0])
+        rmdir(measuring->folder);
 }
 
 /* ---- one configuration --------------------------------------------------------------------------------------------- */
@@ -89,12 +137,12 @@ static int reweigh(tare__measuring *measuring, int64_t batch, tare__model_report
     return tare__model_weigh(measuring->options->model, &options, own, error);
 }
 
-static tare__job job_of(const tare__measuring *measuring, const tare__runner_result *result, tare__ort_tensor *tensors,
-                        size_t n)
+static tare__job job_of(const tare__measuring *measuring, const tare__runner_result *result, const char *model,
+                        tare__ort_tensor *tensors, size_t n)
 {
     const tare__runner_options *options = measuring->options;
     return (tare__job){.library = measuring->library,
-                       .model = options->model,
+                       .model = model,
                        .threads = result->threads,
                        .tensors = tensors,
                        .n_tensors = n,
@@ -141,7 +189,8 @@ static int measure_one(tare__measuring *measuring, tare__runner_result *result, 
     size_t n = 0;
     int64_t asked = result->batch;
     *stopped_at = TARE__BOARD_DONE;
-    if (refuse_precision(measuring, result))
+    const char *model;
+    if (refuse_precision(measuring, result, &model))
         return 0;
     tare__arena *arena = tare__arena_new();
     int status = arena ? reweigh(measuring, asked, &own, &error) : tare__fail(&error, TARE_E_MEMORY, "out of memory");
@@ -154,7 +203,7 @@ static int measure_one(tare__measuring *measuring, tare__runner_result *result, 
     } else if (status) {
         *measuring->error = error;
     } else {
-        tare__job job = job_of(measuring, result, tensors, n);
+        tare__job job = job_of(measuring, result, model, tensors, n);
         status = run_job(measuring, &job, result, stopped_at);
     }
     if (own)
@@ -195,10 +244,8 @@ static int profile_job(tare__measuring *measuring, tare__job *job, const tare__m
                        tare__runner_result *result, bool layers)
 {
     char folder[512], prefix[540];
-    const char *place = getenv("TMPDIR");
     tare__child_seen seen;
-    snprintf(folder, sizeof folder, "%.400s/tare-profile.XXXXXX", place && *place ? place : "/tmp");
-    if (!mkdtemp(folder)) {
+    if (!make_folder(folder, sizeof folder)) {
         result->executed_reason = "there is no folder for the runtime's profile";
         return 0;
     }
@@ -230,7 +277,8 @@ static int profile_one(tare__measuring *measuring, int64_t asked, tare__runner_r
     if (!status)
         status = tare__inputs_make(measuring, report, asked, arena, &tensors, &n, &batch, measuring->error);
     if (!status) {
-        tare__job job = job_of(measuring, result, tensors, n);
+        const char *model = result->converted ? measuring->half : measuring->options->model;
+        tare__job job = job_of(measuring, result, model, tensors, n);
         status = profile_job(measuring, &job, report, result, layers);
     }
     if (own)
@@ -406,6 +454,7 @@ int tare__model_measure(const tare__model_report *report, const tare__model_opti
     tare__measuring measuring = {.report = report, .weighed = weighed, .options = options, .measured = *measured,
                                  .error = error};
     int status = measure(&measuring);
+    drop_half(&measuring);
     if (options->progress)
         options->progress(options->context, NULL, 0, 0);
     if (status) {

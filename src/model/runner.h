@@ -72,6 +72,7 @@ typedef struct tare__runner_result {
     const char *name;        /* "batch=4,precision=fp16,threads=1": what was asked for, and nothing else */
     int64_t batch;           /* 0: the model has none */
     const char *precision;   /* asked for */
+    bool converted;          /* the file is stored in another: weights and constants were converted */
     unsigned threads;        /* 0: the runtime's own number */
     const char *failure;     /* a sentence without its full stop: it was not measured whole; NULL */
     bool ran;                /* there are timed runs */

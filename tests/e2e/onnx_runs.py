@@ -57,6 +57,46 @@ def fails(path):
          [helper.make_tensor_value_info("y", T.INT64, None)], [numpy_helper.from_array(np.array([7, 11]), "shape")])
 
 
+def mixed(path):
+    """What a conversion to half precision has to mind: scales that stay, constants of every kind, casts."""
+    nodes = [helper.make_node("Constant", [], ["scales"], name="scales", value=numpy_helper.from_array(
+                 np.array([1, 1, 2, 2], np.float32))),
+             helper.make_node("Resize", ["x", "", "scales"], ["a"], name="resize", mode="nearest"),
+             helper.make_node("Constant", [], ["half"], name="half", value_float=0.5),
+             helper.make_node("Mul", ["a", "half"], ["b"], name="halve"),
+             helper.make_node("Constant", [], ["steps"], name="steps", value_floats=[float(i) for i in range(16)]),
+             helper.make_node("Add", ["b", "steps"], ["c"], name="climb"),
+             helper.make_node("Shape", ["c"], ["shape"], name="shape"),
+             helper.make_node("ConstantOfShape", ["shape"], ["zeros"], name="zeros"),
+             helper.make_node("Add", ["c", "zeros"], ["d"], name="stay"),
+             helper.make_node("Cast", ["shape"], ["sizes"], name="sizes", to=T.FLOAT),
+             helper.make_node("ReduceMax", ["sizes"], ["most"], name="most", keepdims=0),
+             helper.make_node("Div", ["d", "most"], ["e"], name="scale"),
+             helper.make_node("Conv", ["e", "w"], ["y"], name="conv"),
+             helper.make_node("ArgMax", ["y"], ["where"], name="where", axis=1)]
+    listed = helper.make_tensor("w", T.FLOAT, [4, 3, 1, 1], [0.3 * i for i in range(12)])  # not as raw bytes
+    save(path, nodes, [helper.make_tensor_value_info("x", T.FLOAT, ["batch", 3, 8, 8])],
+         [helper.make_tensor_value_info("y", T.FLOAT, ["batch", 4, 16, 16]),
+          helper.make_tensor_value_info("where", T.INT64, ["batch", 1, 16, 16])], [listed])
+
+
+def beside(path):
+    """Its weights are in another file."""
+    images(path)
+    onnx.save(onnx.load(path), path, save_as_external_data=True, location=path.stem + ".data", size_threshold=0)
+
+
+def branches(path):
+    def branch(factor):
+        made = helper.make_node("Constant", [], ["z"], value_float=factor)
+        return helper.make_graph([made], f"b{factor}", [], [helper.make_tensor_value_info("z", T.FLOAT, [])])
+    nodes = [helper.make_node("ReduceSum", ["x"], ["sum"], keepdims=0), helper.make_node("Greater", ["sum", "sum"], ["more"]),
+             helper.make_node("If", ["more"], ["f"], then_branch=branch(1.0), else_branch=branch(2.0)),
+             helper.make_node("Mul", ["x", "f"], ["y"])]
+    save(path, nodes, [helper.make_tensor_value_info("x", T.FLOAT, [2, 3])],
+         [helper.make_tensor_value_info("y", T.FLOAT, [2, 3])], [])
+
+
 def unknown(path):
     nodes = [helper.make_node("Mystery", ["x"], ["y"], name="what", domain="nobody.knows")]
     save(path, nodes, [helper.make_tensor_value_info("x", T.FLOAT, [2, 3])],
@@ -78,5 +118,8 @@ if __name__ == "__main__":
     words(folder / "words.onnx")
     fails(folder / "fails.onnx")
     unknown(folder / "unknown.onnx")
+    mixed(folder / "mixed.onnx")
+    beside(folder / "beside.onnx")
+    branches(folder / "branches.onnx")
     for word in ("crash-load", "crash-run", "exit-run"):
         imitated(folder / f"{word}.onnx")

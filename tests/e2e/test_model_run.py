@@ -103,7 +103,41 @@ def test_precision_that_is_really_executed(bench, models):
     assert "float32" in half["precision"]["executed"] and half["precision"]["casts_inserted"] >= 2
     assert "stored as fp16" in single["failure"] and single["precision"]["executed"] is None
     plain = measured(bench, models / "images.onnx")["measured"]["configurations"][0]["precision"]
-    assert plain == {"asked": "fp32", "executed": "float32", "casts_inserted": 0, "casts_share": 0}
+    assert plain == {"asked": "fp32", "converted": False, "executed": "float32", "casts_inserted": 0, "casts_share": 0}
+
+
+HALVES = """
+import sys, numpy as np, onnxruntime
+session = onnxruntime.InferenceSession(sys.argv[1], providers=["CPUExecutionProvider"])
+single = session.run(None, {session.get_inputs()[0].name: np.load("input.npy")})[0]
+kept = np.load("outputs.npy")[0]
+assert kept.dtype == np.float32 and not np.array_equal(kept, single), "nothing was rounded"
+np.testing.assert_allclose(kept, single, rtol=0.02, atol=0.01 * np.abs(single).max())
+"""
+
+
+@pytest.mark.parametrize("model, shape", [("images", (1, 3, 32, 32)), ("beside", (1, 3, 32, 32)), ("mixed", (1, 3, 8, 8))])
+def test_conversion_to_half_precision(bench, models, model, shape):
+    """Weights, constants and casts are converted, and what comes out is nearly what single precision gives."""
+    make = f"import numpy as np; np.save('input.npy', np.random.default_rng(1).standard_normal({shape}).astype(np.float32))"
+    subprocess.run([ONNX, "-c", make], cwd=bench.folder, check=True)
+    (bench.folder / "post.py").write_text(POST.replace('print("thanks"', '[np.lib.format.read_array(pipe) for _ in '
+                                                       f'range({model == "mixed":d})]; print("thanks"'))
+    report = measured(bench, "--precision", "fp16", "--input", "input.npy", "--post", f"{ONNX} post.py",
+                      models / f"{model}.onnx", options=("--runs", "5", "--warmup", "1"))
+    (one,) = report["measured"]["configurations"]
+    assert one["failure"] is None and one["precision"]["converted"] and one["precision"]["executed"]
+    done = subprocess.run([ONNX, "-c", HALVES, models / f"{model}.onnx"], cwd=bench.folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert [path for path in bench.temporary.iterdir() if "tare" in path.name] == []  # nothing is left
+
+
+def test_conversion_that_is_refused(bench, models):
+    report = measured(bench, "--precision", "fp32,fp16,bf16", models / "branches.onnx", options=(*QUICK, "--no-layers"))
+    single, half, other = report["measured"]["configurations"]
+    assert single["failure"] is None and not half["precision"]["converted"]
+    assert "not converted to fp16: it has graphs inside of nodes" in half["failure"]
+    assert "stored as fp32 and is not converted: export it as bf16" in other["failure"]
 
 
 def test_ids_are_known_words(bench, models):

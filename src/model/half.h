@@ -1,0 +1,32 @@
+/* half: a model in single precision written anew in half precision: weights, constants and casts; what goes in and comes
+ * out stays as it was. Owned by the calling thread.
+ * Must not know the runtime. */
+#ifndef TARE_MODEL_HALF_H
+#define TARE_MODEL_HALF_H
+
+#include "onnx.h"
+
+/* Rounded to the nearest, ties to even; what is too large becomes the largest there is, infinities stay. */
+uint16_t tare__half_of(float value);
+
+/* Writes the model at `path` to `out`. 0; TARE_E_USAGE: it cannot be converted, and why; TARE_E_INPUT, TARE_E_MEMORY,
+ * TARE_E_SYSTEM. With a sentence. */
+int tare__half_convert(const char *path, const char *out, tare__error *error);
+
+/* ---- for its own files ------------------------------------------------------------------------------------------- */
+typedef struct tare__half {
+    tare__onnx model;
+    tare__intern *renamed; /* inputs and outputs in single precision: inside they have another name */
+    tare__intern *kept;    /* tensors that must stay as they are */
+    tare__text out;        /* the graph */
+} tare__half;
+
+void tare__half_put_number(tare__text *out, uint32_t field, uint64_t value);
+void tare__half_put_bytes(tare__text *out, uint32_t field, const void *data, size_t bytes);
+void tare__half_put_field(tare__text *out, const tare__wire_field *field); /* as it was */
+/* A TensorProto in half precision, without its number of a field. */
+int tare__half_put_tensor(tare__half *half, tare__slice message, tare__text *out);
+/* … made of floats. `rank` 0: a single one. */
+void tare__half_put_floats(const float *values, size_t n, int rank, tare__text *out);
+
+#endif
