@@ -8,8 +8,8 @@
 
 #include "tare.h"
 
-#define CHANGES_MAX  64u
-#define MAGNITUDE    0.02 /* a level that moved by less is of no interest to anybody */
+#define CHANGES_MAX 64u
+#define MAGNITUDE   0.02 /* a level that moved by less is of no interest to anybody */
 
 int tare__kept_find_changes(tare__kept_trend *trend)
 {
@@ -44,8 +44,8 @@ static uint64_t stir(uint64_t x)
     return x ^ (x >> 31);
 }
 
-void tare__kept_make_id(const char *host, const char *command, const char *directory, uint64_t when_ns, uint64_t salt,
-                        char id[TARE__KEPT_ID_DIGITS + 1])
+void tare__kept_make_id(const char *host, const char *command, const char *directory, uint64_t when_ns,
+                        uint64_t salt, char id[TARE__KEPT_ID_DIGITS + 1])
 {
     uint64_t halves[2] = {0xcbf29ce484222325u, 0x9ae16a3b2f90404fu};
     const char *texts[] = {host, command, directory};

@@ -17,10 +17,10 @@ typedef struct tare__kept {
     char id[TARE__KEPT_ID_DIGITS + 1]; /* hexadecimal, lower case */
     const char *kind;                  /* "run", "model", …; texts are NULL where not known */
     const char *command, *directory, *host, *machine, *cpu_model, *revision, *trace;
-    int dirty;                         /* tracked files differed from the revision: 1, 0; -1: not known */
-    int status, signal;                /* exit status, -1: not known; signal that ended it, 0: none */
-    uint64_t when_ns;                  /* its start, since 1970; 0: not known */
-    double elapsed_ns;                 /* NaN: not known */
+    int dirty;          /* tracked files differed from the revision: 1, 0; -1: not known */
+    int status, signal; /* exit status, -1: not known; signal that ended it, 0: none */
+    uint64_t when_ns;   /* its start, since 1970; 0: not known */
+    double elapsed_ns;  /* NaN: not known */
     const char *const *tags;
     size_t n_tags;
 } tare__kept;
@@ -60,7 +60,7 @@ typedef struct tare__kept_trend {
 int tare__kept_find_changes(tare__kept_trend *trend);
 
 /* The id of a run that has none of its own: from what tells it from others, the same each time. */
-void tare__kept_make_id(const char *host, const char *command, const char *directory, uint64_t when_ns, uint64_t salt,
-                        char id[TARE__KEPT_ID_DIGITS + 1]);
+void tare__kept_make_id(const char *host, const char *command, const char *directory, uint64_t when_ns,
+                        uint64_t salt, char id[TARE__KEPT_ID_DIGITS + 1]);
 
 #endif

@@ -19,7 +19,8 @@ extern char **environ;
 /* Its standard output comes through the pipe; what it says besides goes nowhere. */
 static pid_t start_git(int to)
 {
-    static char *const words[] = {"git", "--no-optional-locks", "status", "--porcelain", "--untracked-files=no", NULL};
+    static char *const words[] = {"git",         "--no-optional-locks",  "status",
+                                  "--porcelain", "--untracked-files=no", NULL};
     posix_spawn_file_actions_t files;
     pid_t pid = -1;
     if (posix_spawn_file_actions_init(&files) != 0)

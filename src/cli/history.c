@@ -12,7 +12,7 @@
 #include "tare.h"
 #include "views.h"
 
-#define ME TARE__HISTORY_ME
+#define ME           TARE__HISTORY_ME
 #define LIST_DEFAULT 20
 #define LAST_DEFAULT 10
 #define PATIENCE_MS  15000
@@ -61,18 +61,19 @@ static const tare__cli_option options[] = {
     {"remove", 0, NULL, "tag: take the tags off", HISTORY_REMOVE},
     {"output", 'o', "FILE", "write to this file, whole or not at all", HISTORY_OUTPUT},
     {"width", 0, "N", "columns of the text: 80, or what a wider terminal has, up to 120", HISTORY_WIDTH},
-    {"store", 0, "PLACE", "the history here: a folder, a file, postgres://… (the user's folder for data)", HISTORY_STORE},
+    {"store", 0, "PLACE", "the history here: a folder, a file, postgres://… (the user's folder for data)",
+     HISTORY_STORE},
 };
 
 /* ---- verbs ------------------------------------------------------------------------------------------ */
 #define BIT(option) (1u << (option))
-#define FILTERS                                                                                                 \
-    (BIT(HISTORY_COMMAND) | BIT(HISTORY_TAG) | BIT(HISTORY_SINCE) | BIT(HISTORY_REVISION) | BIT(HISTORY_HOST) | \
-     BIT(HISTORY_KIND) | BIT(HISTORY_NUMBER))
-#define JSON   BIT(HISTORY_FORMAT)
-#define CSV    BIT(HISTORY_FORMAT + 1)
-#define HTML   BIT(HISTORY_FORMAT + 2)
-#define SHOWN  (BIT(HISTORY_OUTPUT) | BIT(HISTORY_WIDTH) | BIT(HISTORY_STORE))
+#define FILTERS                                                                             \
+    (BIT(HISTORY_COMMAND) | BIT(HISTORY_TAG) | BIT(HISTORY_SINCE) | BIT(HISTORY_REVISION) | \
+     BIT(HISTORY_HOST) | BIT(HISTORY_KIND) | BIT(HISTORY_NUMBER))
+#define JSON  BIT(HISTORY_FORMAT)
+#define CSV   BIT(HISTORY_FORMAT + 1)
+#define HTML  BIT(HISTORY_FORMAT + 2)
+#define SHOWN (BIT(HISTORY_OUTPUT) | BIT(HISTORY_WIDTH) | BIT(HISTORY_STORE))
 
 static const struct verb {
     const char *name;
@@ -86,12 +87,12 @@ static const struct verb {
     {"show", tare__history_do_show, JSON | CSV | SHOWN, 1, 1, "ID", false},
     {"trend", tare__history_do_trend, FILTERS | JSON | CSV | HTML | SHOWN | BIT(HISTORY_ANY_MACHINE), 0, -1,
      "[FIGURE...]", false},
-    {"compare", tare__history_do_compare, JSON | HTML | SHOWN | BIT(HISTORY_LAST) | BIT(HISTORY_ANY_MACHINE), 0, 2,
-     "[ID [ID]]", false},
+    {"compare", tare__history_do_compare, JSON | HTML | SHOWN | BIT(HISTORY_LAST) | BIT(HISTORY_ANY_MACHINE),
+     0, 2, "[ID [ID]]", false},
     {"tag", tare__history_do_tag, BIT(HISTORY_REMOVE) | BIT(HISTORY_STORE), 2, -1, "ID TAG...", true},
     {"prune", tare__history_do_prune,
-     BIT(HISTORY_KEEP) | BIT(HISTORY_OLDER) | BIT(HISTORY_TAGGED) | BIT(HISTORY_DRY_RUN) | BIT(HISTORY_STORE), 0, 0, "",
-     true},
+     BIT(HISTORY_KEEP) | BIT(HISTORY_OLDER) | BIT(HISTORY_TAGGED) | BIT(HISTORY_DRY_RUN) | BIT(HISTORY_STORE),
+     0, 0, "", true},
     {"export", tare__history_do_export, FILTERS | BIT(HISTORY_OUTPUT) | BIT(HISTORY_STORE), 0, 0, "", false},
     {"import", tare__history_do_import, BIT(HISTORY_STORE), 0, -1, "[FILE...]", true},
     {"add", tare__history_do_add, BIT(HISTORY_TAG) | BIT(HISTORY_STORE), 1, -1, "TRACE...", true},
@@ -121,7 +122,8 @@ static const struct verb *take_verb(tare__history_call *history, tare__cli_words
     for (size_t i = 0; i < TARE__COUNT_OF(verbs); i++)
         names[i] = verbs[i].name;
     const char *near = tare__cli_nearest(words->words[0], names, TARE__COUNT_OF(verbs));
-    tare__fail(error, TARE_E_USAGE, "'%.64s' is none of list, show, trend, compare, tag, prune, export, import, add%s%s%s",
+    tare__fail(error, TARE_E_USAGE,
+               "'%.64s' is none of list, show, trend, compare, tag, prune, export, import, add%s%s%s",
                words->words[0], near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
     return NULL;
 }
@@ -180,9 +182,11 @@ static int take_since(const char *argument, uint64_t *ns, tare__error *error)
     if (take_date(argument, ns) == 0)
         return 0;
     if (argument[0] && !strchr("smhd", argument[strlen(argument) - 1]))
-        return tare__fail(error, TARE_E_USAGE, "--since: '%.64s' is no time; write 7d, 12h or 2026-11-15", argument);
+        return tare__fail(error, TARE_E_USAGE, "--since: '%.64s' is no time; write 7d, 12h or 2026-11-15",
+                          argument);
     if (tare__parse_duration(argument, "--since", &ago, &why) != 0)
-        return tare__fail(error, TARE_E_USAGE, "--since: '%.64s' is no time; write 7d, 12h or 2026-11-15", argument);
+        return tare__fail(error, TARE_E_USAGE, "--since: '%.64s' is no time; write 7d, 12h or 2026-11-15",
+                          argument);
     *ns = ago < now ? now - ago : 1;
     return 0;
 }
@@ -214,9 +218,10 @@ static int take_format(tare__history_call *history, const char *format, tare__er
 static int take_width(tare__history_call *history, const char *argument, tare__error *error)
 {
     uint64_t width;
-    if (take_number("width", argument, &width, NULL) != 0 || width < TARE__EMIT_WIDTH_MIN || width > TARE__EMIT_WIDTH_MAX)
-        return tare__fail(error, TARE_E_USAGE, "--width: '%.64s' is not a number of columns from %d to %d", argument,
-                          TARE__EMIT_WIDTH_MIN, TARE__EMIT_WIDTH_MAX);
+    if (take_number("width", argument, &width, NULL) != 0 || width < TARE__EMIT_WIDTH_MIN ||
+        width > TARE__EMIT_WIDTH_MAX)
+        return tare__fail(error, TARE_E_USAGE, "--width: '%.64s' is not a number of columns from %d to %d",
+                          argument, TARE__EMIT_WIDTH_MIN, TARE__EMIT_WIDTH_MAX);
     history->emit.width = (unsigned)width;
     return 0;
 }
@@ -242,7 +247,9 @@ static int take(void *context, int key, const char *argument, tare__error *error
     case HISTORY_REVISION: return take_text("revision", argument, &filter->revision, error);
     case HISTORY_HOST: return take_text("host", argument, &filter->host, error);
     case HISTORY_KIND: return take_text("kind", argument, &filter->kind, error);
-    case HISTORY_NUMBER: history->has_limit = true; return take_number("number", argument, &filter->limit, error);
+    case HISTORY_NUMBER:
+        history->has_limit = true;
+        return take_number("number", argument, &filter->limit, error);
     case HISTORY_LAST: return take_number("last", argument, &history->last, error);
     case HISTORY_ANY_MACHINE: history->any_machine = true; return 0;
     case HISTORY_KEEP: return take_number("keep", argument, &history->prune.keep, error);
@@ -260,14 +267,16 @@ static int take(void *context, int key, const char *argument, tare__error *error
 /* ---- what verbs share ------------------------------------------------------------------------------- */
 int tare__history_exit(int status)
 {
-    return status == 0                ? TARE__EXIT_OK
-           : status == TARE_E_USAGE   ? TARE__EXIT_USAGE
-           : status == TARE_E_INPUT || status == TARE_E_VERSION || status == TARE_E_PERMISSION || status == TARE_E_SYSTEM
+    return status == 0              ? TARE__EXIT_OK
+           : status == TARE_E_USAGE ? TARE__EXIT_USAGE
+           : status == TARE_E_INPUT || status == TARE_E_VERSION || status == TARE_E_PERMISSION ||
+                   status == TARE_E_SYSTEM
                ? TARE__EXIT_INPUT
                : TARE__EXIT_FAILED;
 }
 
-int tare__history_write(const tare__history_call *history, tare__history_show *show, void *context, tare__error *error)
+int tare__history_write(const tare__history_call *history, tare__history_show *show, void *context,
+                        tare__error *error)
 {
     tare__cli_output output;
     tare__emit_options emit = history->emit;
@@ -291,7 +300,8 @@ static int do_without_store(tare__history_call *history, const struct verb *verb
         return TARE__EXIT_USAGE;
     }
     tare__cli_say(ME, "nothing is kept in %s yet; `tare run -- ./program` begins it", shown);
-    return history->format || verb->run == tare__history_do_export ? verb->run(history, error) : TARE__EXIT_OK;
+    return history->format || verb->run == tare__history_do_export ? verb->run(history, error)
+                                                                   : TARE__EXIT_OK;
 }
 
 static int open_and_run(tare__history_call *history, const struct verb *verb, tare__error *error)
@@ -299,9 +309,12 @@ static int open_and_run(tare__history_call *history, const struct verb *verb, ta
     bool off;
     int status = tare__store_place(history->place_setting, history->place, &off, error);
     if (!status && off)
-        status = tare__fail(error, TARE_E_USAGE, "the history is switched off here (TARE_STORE, or store in tare.toml)");
-    const tare__store_options how = {.create = verb->run == tare__history_do_import || verb->run == tare__history_do_add,
-                                     .writes = verb->writes, .patience_ms = PATIENCE_MS};
+        status = tare__fail(error, TARE_E_USAGE,
+                            "the history is switched off here (TARE_STORE, or store in tare.toml)");
+    const tare__store_options how = {.create = verb->run == tare__history_do_import ||
+                                               verb->run == tare__history_do_add,
+                                     .writes = verb->writes,
+                                     .patience_ms = PATIENCE_MS};
     if (!status)
         status = tare__store_open(history->place, &how, &history->store, error);
     /* What an older version wrote is brought up to date by whoever may write it. */

@@ -7,7 +7,7 @@
 #include "emit/emit.h"
 #include "store/store.h"
 
-#define TARE__HISTORY_ME "tare history"
+#define TARE__HISTORY_ME   "tare history"
 #define TARE__HISTORY_TAGS 8
 
 typedef struct tare__history_call {
@@ -27,9 +27,9 @@ typedef struct tare__history_call {
 
 /* What a verb does once the store is open: the exit status. A sentence in `error` is said. */
 typedef int tare__history_verb(tare__history_call *history, tare__error *error);
-tare__history_verb tare__history_do_list, tare__history_do_show, tare__history_do_trend, tare__history_do_compare,
-    tare__history_do_tag, tare__history_do_prune, tare__history_do_export, tare__history_do_import,
-    tare__history_do_add;
+tare__history_verb tare__history_do_list, tare__history_do_show, tare__history_do_trend,
+    tare__history_do_compare, tare__history_do_tag, tare__history_do_prune, tare__history_do_export,
+    tare__history_do_import, tare__history_do_add;
 
 /* The exit status that suits a status of the store. */
 int tare__history_exit(int status);
@@ -37,6 +37,7 @@ int tare__history_exit(int status);
 /* Shows something by one of the emitters, to standard output or --output: whole or not at all. The exit status. */
 typedef int tare__history_show(void *context, const tare__emit_options *options, const tare__emit_sink *sink,
                                tare__error *error);
-int tare__history_write(const tare__history_call *history, tare__history_show *show, void *context, tare__error *error);
+int tare__history_write(const tare__history_call *history, tare__history_show *show, void *context,
+                        tare__error *error);
 
 #endif

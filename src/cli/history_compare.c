@@ -28,7 +28,8 @@ static int show_comparison(void *context, const tare__emit_options *options, con
 
 /* ---- the two sides ---------------------------------------------------------------------------------- */
 /* Runs of a list as one: with several, a value is that of a run. */
-static int join_runs(tare__history_call *history, const tare__kept_list *runs, tare__figures **out, tare__error *error)
+static int join_runs(tare__history_call *history, const tare__kept_list *runs, tare__figures **out,
+                     tare__error *error)
 {
     tare__figures **each = calloc(runs->n, sizeof *each);
     int status = each ? 0 : tare__fail(error, TARE_E_MEMORY, "out of memory");
@@ -43,7 +44,8 @@ static int join_runs(tare__history_call *history, const tare__kept_list *runs, t
 }
 
 /* The same command on the same machine, before it; those that failed say nothing about its speed. */
-static int find_before(tare__history_call *history, const tare__kept *run, tare__kept_list *before, tare__error *error)
+static int find_before(tare__history_call *history, const tare__kept *run, tare__kept_list *before,
+                       tare__error *error)
 {
     if (history->last == 0 || history->last > LAST_MAX)
         return tare__fail(error, TARE_E_USAGE, "--last: a number from 1 to %u", LAST_MAX);
@@ -81,12 +83,15 @@ static int compare(tare__history_call *history, const tare__kept_list *base, con
                               : join_runs(history, base, &sides[0], error);
     if (!status)
         status = tare__store_figures(history->store, &head->rows[0], &sides[1], error);
-    if (!status && tare__compare(sides[0], sides[1], &(tare__compare_options){.least = NAN}, &comparison) != 0)
+    if (!status &&
+        tare__compare(sides[0], sides[1], &(tare__compare_options){.least = NAN}, &comparison) != 0)
         status = tare__fail(error, TARE_E_MEMORY, "out of memory");
     name_run(base, names[0], sizeof names[0]);
     name_run(head, names[1], sizeof names[1]);
-    from.input = (tare__emit_comparison){.comparison = comparison, .base_name = names[0], .head_name = names[1]};
-    int exit_status = status ? tare__history_exit(status) : tare__history_write(history, show_comparison, &from, error);
+    from.input =
+        (tare__emit_comparison){.comparison = comparison, .base_name = names[0], .head_name = names[1]};
+    int exit_status =
+        status ? tare__history_exit(status) : tare__history_write(history, show_comparison, &from, error);
     tare__comparison_free(comparison);
     tare__figures_free(sides[0]);
     tare__figures_free(sides[1]);

@@ -14,9 +14,9 @@
 #include "keep.h"
 #include "tare.h"
 
-#define ME TARE__HISTORY_ME
+#define ME             TARE__HISTORY_ME
 #define LINE_BYTES_MAX ((size_t)64 << 20)
-#define AT_ONCE 200 /* runs of a transaction: other writers wait no longer than for these */
+#define AT_ONCE        200 /* runs of a transaction: other writers wait no longer than for these */
 
 /* ---- export ----------------------------------------------------------------------------------------- */
 typedef struct exporting {
@@ -41,7 +41,8 @@ static int export_lines(void *context, const tare__emit_options *options, const 
         tare__history_put_line(&line, &from->runs.rows[i], figures);
         tare__figures_free(figures);
         status = line.failed ? tare__fail(error, TARE_E_MEMORY, "out of memory")
-                             : sink->write(sink->context, line.data, line.length) ? TARE_E_SYSTEM : 0;
+                 : sink->write(sink->context, line.data, line.length) ? TARE_E_SYSTEM
+                                                                      : 0;
     }
     tare__text_free(&line);
     return status;
@@ -90,13 +91,15 @@ static bool is_key(const line *from, const char *name)
 
 static const char *copy_text(line *from, tare__json_token token)
 {
-    return token == TARE__JSON_STRING ? tare__arena_copy(from->arena, from->reader.text, from->reader.length) : NULL;
+    return token == TARE__JSON_STRING ? tare__arena_copy(from->arena, from->reader.text, from->reader.length)
+                                      : NULL;
 }
 
 static int64_t whole_number(line *from, tare__json_token token, int64_t otherwise)
 {
     int64_t value;
-    bool good = token == TARE__JSON_NUMBER && tare__json_scaled(from->reader.text, from->reader.length, 1, &value);
+    bool good =
+        token == TARE__JSON_NUMBER && tare__json_scaled(from->reader.text, from->reader.length, 1, &value);
     return good ? value : otherwise;
 }
 
@@ -126,23 +129,32 @@ static tare__json_token take_field(line *from)
     const struct {
         const char *name;
         const char **into;
-    } texts[] = {{"kind", &run->kind},           {"command", &run->command}, {"directory", &run->directory},
-                 {"host", &run->host},           {"machine", &run->machine}, {"cpu_model", &run->cpu_model},
-                 {"revision", &run->revision},   {"trace", &run->trace}};
+    } texts[] = {{"kind", &run->kind},         {"command", &run->command}, {"directory", &run->directory},
+                 {"host", &run->host},         {"machine", &run->machine}, {"cpu_model", &run->cpu_model},
+                 {"revision", &run->revision}, {"trace", &run->trace}};
     for (size_t i = 0; i < TARE__COUNT_OF(texts); i++)
         if (is_key(from, texts[i].name)) {
             tare__json_token token = tare__json_next(&from->reader);
             *texts[i].into = copy_text(from, token);
             return tare__json_skip(&from->reader, token);
         }
-    enum { OTHER, ID, WHEN, DIRTY, STATUS, SIGNAL, ELAPSED, TAGS } key = is_key(from, "id")           ? ID
-                                                                       : is_key(from, "when_ns")    ? WHEN
-                                                                       : is_key(from, "dirty")      ? DIRTY
-                                                                       : is_key(from, "status")     ? STATUS
-                                                                       : is_key(from, "signal")     ? SIGNAL
-                                                                       : is_key(from, "elapsed_ns") ? ELAPSED
-                                                                       : is_key(from, "tags")       ? TAGS
-                                                                                                    : OTHER;
+    enum {
+        OTHER,
+        ID,
+        WHEN,
+        DIRTY,
+        STATUS,
+        SIGNAL,
+        ELAPSED,
+        TAGS
+    } key = is_key(from, "id")           ? ID
+            : is_key(from, "when_ns")    ? WHEN
+            : is_key(from, "dirty")      ? DIRTY
+            : is_key(from, "status")     ? STATUS
+            : is_key(from, "signal")     ? SIGNAL
+            : is_key(from, "elapsed_ns") ? ELAPSED
+            : is_key(from, "tags")       ? TAGS
+                                         : OTHER;
     tare__json_token token = tare__json_next(&from->reader);
     if (key == ID)
         from->has_run = take_id(from, token);
@@ -220,8 +232,8 @@ static bool read_line(line *from, const char *text, size_t length)
     return good;
 }
 
-static int import_line(tare__history_call *history, const char *where, const char *text, size_t length, bool *added,
-                       tare__error *error)
+static int import_line(tare__history_call *history, const char *where, const char *text, size_t length,
+                       bool *added, tare__error *error)
 {
     static line one;
     tare__figures *figures = NULL;
@@ -233,7 +245,8 @@ static int import_line(tare__history_call *history, const char *where, const cha
     if (one.version > 1)
         status = tare__fail(error, TARE_E_VERSION, "%s is a newer tare's", where);
     else if (!good || one.version != 1)
-        status = tare__fail(error, TARE_E_INPUT, "%s is no run of a history, as `tare history export` writes it", where);
+        status = tare__fail(error, TARE_E_INPUT,
+                            "%s is no run of a history, as `tare history export` writes it", where);
     if (!status)
         status = tare__figures_read_json(text, length, where, &figures, error);
     if (!status)
@@ -248,7 +261,8 @@ typedef struct tally {
     uint64_t added, there;
 } tally;
 
-static int import_stream(tare__history_call *history, FILE *stream, const char *name, tally *to, tare__error *error)
+static int import_stream(tare__history_call *history, FILE *stream, const char *name, tally *to,
+                         tare__error *error)
 {
     char *text = NULL;
     size_t room = 0;
@@ -330,7 +344,8 @@ static int add_trace(tare__history_call *history, const char *path, bool *added,
     tare__figures *figures = NULL;
     tare__kept run;
     tare__arena *arena = tare__arena_new();
-    int status = arena ? tare__trace_open(path, &trace, error) : tare__fail(error, TARE_E_MEMORY, "out of memory");
+    int status =
+        arena ? tare__trace_open(path, &trace, error) : tare__fail(error, TARE_E_MEMORY, "out of memory");
     if (!status)
         status = tare__analyze(trace, &(tare__analyze_options){.samples = true}, &analysis, error);
     if (!status)

@@ -8,7 +8,7 @@
 
 #include "tare.h"
 
-#define TRENDS_MAX 64
+#define TRENDS_MAX     64
 #define TRENDS_DEFAULT 8
 
 static const tare__history_emitter *emitter_of(const tare__history_call *history)
@@ -22,7 +22,8 @@ typedef struct listing {
     tare__kept_list runs;
 } listing;
 
-static int show_list(void *context, const tare__emit_options *options, const tare__emit_sink *sink, tare__error *error)
+static int show_list(void *context, const tare__emit_options *options, const tare__emit_sink *sink,
+                     tare__error *error)
 {
     const listing *from = context;
     return from->emitter->list(&from->runs, options, sink, error);
@@ -48,7 +49,8 @@ typedef struct showing {
     tare__figures *figures;
 } showing;
 
-static int show_run(void *context, const tare__emit_options *options, const tare__emit_sink *sink, tare__error *error)
+static int show_run(void *context, const tare__emit_options *options, const tare__emit_sink *sink,
+                    tare__error *error)
 {
     const showing *from = context;
     return from->emitter->show(&from->runs.rows[0], from->figures, options, sink, error);
@@ -61,7 +63,8 @@ int tare__history_do_show(tare__history_call *history, tare__error *error)
     if (status)
         return tare__history_exit(status);
     status = tare__store_figures(history->store, &from.runs.rows[0], &from.figures, error);
-    int exit_status = status ? tare__history_exit(status) : tare__history_write(history, show_run, &from, error);
+    int exit_status =
+        status ? tare__history_exit(status) : tare__history_write(history, show_run, &from, error);
     tare__figures_free(from.figures);
     tare__store_list_free(&from.runs);
     return exit_status;
@@ -105,11 +108,13 @@ static int narrow(tare__history_call *history, tare__kept_list *newest, tare__er
 /* Without a word about which: how long it took and what it needed first, then its steps and spans. */
 static bool is_main(const char *name)
 {
-    return strcmp(name, "run.elapsed") == 0 || strcmp(name, "run.cpu") == 0 || strcmp(name, "run.peak_rss") == 0 ||
-           strncmp(name, "step", 4) == 0 || strncmp(name, "span:", 5) == 0 || strncmp(name, "model.", 6) == 0;
+    return strcmp(name, "run.elapsed") == 0 || strcmp(name, "run.cpu") == 0 ||
+           strcmp(name, "run.peak_rss") == 0 || strncmp(name, "step", 4) == 0 ||
+           strncmp(name, "span:", 5) == 0 || strncmp(name, "model.", 6) == 0;
 }
 
-static int choose(tare__history_call *history, tare__arena *arena, const char **figures, size_t *n, tare__error *error)
+static int choose(tare__history_call *history, tare__arena *arena, const char **figures, size_t *n,
+                  tare__error *error)
 {
     tare__store_name *names = NULL;
     size_t n_names = 0;
@@ -121,11 +126,13 @@ static int choose(tare__history_call *history, tare__arena *arena, const char **
             if (is_main(names[i].name) && (strncmp(names[i].name, "run.", 4) == 0) == (round == 0))
                 figures[(*n)++] = names[i].name;
     if (!status && *n == 0)
-        return tare__fail(error, TARE_E_USAGE, "those runs have no figures; name one: tare history trend FIGURE");
+        return tare__fail(error, TARE_E_USAGE,
+                          "those runs have no figures; name one: tare history trend FIGURE");
     return status;
 }
 
-static int no_such_figure(tare__history_call *history, const char *figure, tare__arena *arena, tare__error *error)
+static int no_such_figure(tare__history_call *history, const char *figure, tare__arena *arena,
+                          tare__error *error)
 {
     tare__store_name *names = NULL;
     size_t n = 0;
@@ -138,8 +145,8 @@ static int no_such_figure(tare__history_call *history, const char *figure, tare_
         plain[i] = names[i].name;
     const char *near = plain ? tare__cli_nearest(figure, plain, n) : NULL;
     int status = tare__fail(error, TARE_E_USAGE, "no such run has a figure '%.100s'%s%.100s%s", figure,
-                            near ? "; did you mean '" : "; `tare history show last` lists them", near ? near : "",
-                            near ? "'?" : "");
+                            near ? "; did you mean '" : "; `tare history show last` lists them",
+                            near ? near : "", near ? "'?" : "");
     free(plain);
     return status;
 }
@@ -183,7 +190,8 @@ int tare__history_do_trend(tare__history_call *history, tare__error *error)
         status = load_trends(history, &from, chosen, n, arena, error);
     from.trends.command = history->filter.exact_command;
     from.trends.machine = history->filter.machine;
-    int exit_status = status ? tare__history_exit(status) : tare__history_write(history, show_trends, &from, error);
+    int exit_status =
+        status ? tare__history_exit(status) : tare__history_write(history, show_trends, &from, error);
     for (size_t i = 0; i < from.trends.n; i++)
         tare__store_trend_free(&from.rows[i]);
     tare__store_list_free(&newest);

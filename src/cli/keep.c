@@ -24,8 +24,8 @@ int tare__cli_keep_take_tags(tare__cli_keeping *keeping, const char *argument, t
     if (keeping->n_tags == TARE__KEEP_TAGS)
         return tare__fail(error, TARE_E_USAGE, "--tag: more than %d", TARE__KEEP_TAGS);
     if (!*argument || strlen(argument) > TAG_BYTES_MAX || strpbrk(argument, " \t\n,"))
-        return tare__fail(error, TARE_E_USAGE, "--tag: '%.64s' is no tag; a tag is a word of up to %u bytes", argument,
-                          TAG_BYTES_MAX);
+        return tare__fail(error, TARE_E_USAGE, "--tag: '%.64s' is no tag; a tag is a word of up to %u bytes",
+                          argument, TAG_BYTES_MAX);
     for (size_t i = 0; i < keeping->n_tags; i++)
         if (strcmp(keeping->tags[i], argument) == 0)
             return 0;
@@ -62,7 +62,8 @@ _Static_assert(TARE__KEPT_ID_DIGITS == 2 * TARE__ID_BYTES, "a run's id is its se
 /* What a trace says without having been analysed. */
 static const char *command_of(const tare__trace_run *from, tare__arena *arena)
 {
-    char *line = from->arguments_bytes ? tare__arena_copy(arena, from->arguments, from->arguments_bytes) : NULL;
+    char *line =
+        from->arguments_bytes ? tare__arena_copy(arena, from->arguments, from->arguments_bytes) : NULL;
     for (size_t i = 0; line && i + 1 < from->arguments_bytes; i++)
         if (!line[i])
             line[i] = ' ';
@@ -97,7 +98,8 @@ static void take_run(const tare__run_table *from, tare__kept *run)
     run->signal = from->signal;
 }
 
-static void take_head(const tare__trace_run *from, const tare__trace_end *end, tare__arena *arena, tare__kept *run)
+static void take_head(const tare__trace_run *from, const tare__trace_end *end, tare__arena *arena,
+                      tare__kept *run)
 {
     run->command = command_of(from, arena);
     run->directory = from->directory;
@@ -111,8 +113,8 @@ static void take_head(const tare__trace_run *from, const tare__trace_end *end, t
     run->signal = (int)end->signal;
 }
 
-int tare__cli_kept_of_trace(tare__trace *trace, const tare__analysis *analysis, tare__arena *arena, tare__kept *run,
-                            tare__error *error)
+int tare__cli_kept_of_trace(tare__trace *trace, const tare__analysis *analysis, tare__arena *arena,
+                            tare__kept *run, tare__error *error)
 {
     int status = analysis ? 0 : tare__trace_prescan(trace, error);
     if (status)
@@ -136,8 +138,12 @@ static tare__figures *short_figures(tare__trace *trace, const tare__kept *run)
 {
     const tare__trace_run *head = tare__trace_run_of(trace);
     tare__figures *figures = tare__figures_new("run");
-    const tare__figure elapsed = {.name = "run.elapsed", .unit = "ns", .better = TARE__LOWER, .value = run->elapsed_ns,
-                                  .total = run->elapsed_ns, .n = 1};
+    const tare__figure elapsed = {.name = "run.elapsed",
+                                  .unit = "ns",
+                                  .better = TARE__LOWER,
+                                  .value = run->elapsed_ns,
+                                  .total = run->elapsed_ns,
+                                  .n = 1};
     if (!figures)
         return NULL;
     tare__figures_set_machine(figures, head->host, head->cpu_model, head->cpus,
@@ -150,7 +156,10 @@ static tare__figures *short_figures(tare__trace *trace, const tare__kept *run)
 /* ---- into the store --------------------------------------------------------------------------------- */
 static int put(const char *place, const tare__kept *run, const tare__figures *figures, tare__error *error)
 {
-    const tare__store_options options = {.create = true, .writes = true, .patience_ms = strstr(place, "://") ? SERVER_PATIENCE_MS : PATIENCE_MS};
+    const tare__store_options options = {.create = true,
+                                         .writes = true,
+                                         .patience_ms =
+                                             strstr(place, "://") ? SERVER_PATIENCE_MS : PATIENCE_MS};
     tare__store *store = NULL;
     int status = tare__store_open(place, &options, &store, error);
     if (!status)
@@ -162,7 +171,8 @@ static int put(const char *place, const tare__kept *run, const tare__figures *fi
 static void say(int status, const tare__error *error)
 {
     if (status)
-        tare__cli_say("tare", "not in the history: %s", error->text[0] ? error->text : tare_status_text(status));
+        tare__cli_say("tare", "not in the history: %s",
+                      error->text[0] ? error->text : tare_status_text(status));
 }
 
 static int keep_run(const char *place, const tare__cli_keeping *keeping, tare__trace *trace,
@@ -213,11 +223,19 @@ void tare__cli_keep_figures(const tare__cli_keeping *keeping, const tare__cli_ke
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     const tare__figures *figures = what->figures;
-    tare__kept run = {.kind = figures->kind, .command = what->command ? what->command : figures->command,
-                      .host = figures->host, .machine = figures->machine, .cpu_model = figures->cpu_model,
-                      .revision = figures->revision, .trace = what->path, .status = what->status,
-                      .when_ns = figures->when_ns, .elapsed_ns = what->elapsed_ns, .dirty = -1,
-                      .tags = keeping->tags, .n_tags = keeping->n_tags};
+    tare__kept run = {.kind = figures->kind,
+                      .command = what->command ? what->command : figures->command,
+                      .host = figures->host,
+                      .machine = figures->machine,
+                      .cpu_model = figures->cpu_model,
+                      .revision = figures->revision,
+                      .trace = what->path,
+                      .status = what->status,
+                      .when_ns = figures->when_ns,
+                      .elapsed_ns = what->elapsed_ns,
+                      .dirty = -1,
+                      .tags = keeping->tags,
+                      .n_tags = keeping->n_tags};
     run.directory = getcwd(folder, sizeof folder);
     uint64_t now_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
     run.when_ns = run.when_ns ? run.when_ns : now_ns;

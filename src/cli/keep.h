@@ -40,8 +40,8 @@ void tare__cli_keep_figures(const tare__cli_keeping *keeping, const tare__cli_ke
 
 /* The run of a trace as history has it. Its texts live as long as the trace, the analysis, and `arena`. 0 or a
  * status. */
-int tare__cli_kept_of_trace(tare__trace *trace, const tare__analysis *analysis, tare__arena *arena, tare__kept *run,
-                            tare__error *error);
+int tare__cli_kept_of_trace(tare__trace *trace, const tare__analysis *analysis, tare__arena *arena,
+                            tare__kept *run, tare__error *error);
 
 /* Whether tracked files differ from the commit that is checked out here: 1, 0; -1: not known, or not soon enough. */
 int tare__cli_git_dirty(void);

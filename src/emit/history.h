@@ -17,11 +17,12 @@ typedef struct tare__history_emitter {
                 tare__error *error);
     int (*show)(const tare__kept *run, const tare__figures *figures, const tare__emit_options *options,
                 const tare__emit_sink *sink, tare__error *error);
-    int (*trend)(const tare__history_trends *trends, const tare__emit_options *options, const tare__emit_sink *sink,
-                 tare__error *error);
+    int (*trend)(const tare__history_trends *trends, const tare__emit_options *options,
+                 const tare__emit_sink *sink, tare__error *error);
 } tare__history_emitter;
 
-extern const tare__history_emitter tare__history_text, tare__history_json, tare__history_csv, tare__history_html;
+extern const tare__history_emitter tare__history_text, tare__history_json, tare__history_csv,
+    tare__history_html;
 const tare__history_emitter *tare__history_find(const char *name); /* NULL: no such format */
 
 /* A run on one line, as `tare history export` writes it and import reads it. */

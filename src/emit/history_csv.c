@@ -32,9 +32,9 @@ static void put_known(csv *to, int value)
 static int list(const tare__kept_list *list, const tare__emit_options *options, const tare__emit_sink *sink,
                 tare__error *error)
 {
-    static const char *const names[] = {"id",       "when",   "kind",   "command", "directory",  "host",
-                                        "machine",  "revision", "dirty", "status", "signal",     "elapsed_ns",
-                                        "trace",    "tags"};
+    static const char *const names[] = {"id",     "when",       "kind",     "command", "directory",
+                                        "host",   "machine",    "revision", "dirty",   "status",
+                                        "signal", "elapsed_ns", "trace",    "tags"};
     csv to = {.sink = sink, .error = error};
     (void)options;
     put_names(&to, names, TARE__COUNT_OF(names));
@@ -94,10 +94,11 @@ static const tare__kept_change *change_at(const tare__kept_trend *trend, size_t 
     return NULL;
 }
 
-static int trend(const tare__history_trends *trends, const tare__emit_options *options, const tare__emit_sink *sink,
-                 tare__error *error)
+static int trend(const tare__history_trends *trends, const tare__emit_options *options,
+                 const tare__emit_sink *sink, tare__error *error)
 {
-    static const char *const names[] = {"figure", "unit", "id", "when", "revision", "value", "level_before", "level_after", "p"};
+    static const char *const names[] = {"figure", "unit",         "id",          "when", "revision",
+                                        "value",  "level_before", "level_after", "p"};
     csv to = {.sink = sink, .error = error};
     (void)options;
     put_names(&to, names, TARE__COUNT_OF(names));

@@ -10,24 +10,28 @@
 #include "html_page.h"
 #include "tare.h"
 
-#define WIDTH  1120.0
-#define HEIGHT 240.0
-#define LEFT   92.0
-#define RIGHT  12.0
-#define TOP    12.0
-#define BOTTOM 30.0
+#define WIDTH      1120.0
+#define HEIGHT     240.0
+#define LEFT       92.0
+#define RIGHT      12.0
+#define TOP        12.0
+#define BOTTOM     30.0
 #define POINTS_MAX 600u /* beyond, a dot is of several runs: more could not be told apart */
 
 static const char own_style[] =
-    ".trend{background:var(--surface);border:1px solid var(--line);border-radius:8px;padding:14px 18px;margin:0 0 18px;"
+    ".trend{background:var(--surface);border:1px solid var(--line);border-radius:8px;padding:14px "
+    "18px;margin:0 0 18px;"
     "box-shadow:var(--shadow)}"
     ".trend svg{display:block;width:100%;height:auto}.trend text{fill:var(--muted);font:12px var(--sans)}"
-    ".trend .grid{stroke:var(--line)}.trend .dot{fill:var(--line-0)}.trend .level{stroke:var(--accent);stroke-width:2}"
+    ".trend .grid{stroke:var(--line)}.trend .dot{fill:var(--line-0)}.trend "
+    ".level{stroke:var(--accent);stroke-width:2}"
     ".trend .at{stroke:var(--muted);stroke-dasharray:4 4}.trend .worse{stroke:var(--critical)}"
-    ".trend .better{stroke:var(--good)}.trend h2{overflow-wrap:anywhere;font-family:var(--mono);margin-bottom:4px}"
+    ".trend .better{stroke:var(--good)}.trend "
+    "h2{overflow-wrap:anywhere;font-family:var(--mono);margin-bottom:4px}"
     ".trend table{border-collapse:collapse;margin-top:10px;font-size:13.5px}"
     ".trend td,.trend th{padding:3px 18px 3px 0;text-align:left;font-weight:400}.trend th{color:var(--muted)}"
-    ".trend td.worse{color:var(--critical);font-weight:600}.trend td.better{color:var(--good);font-weight:600}";
+    ".trend td.worse{color:var(--critical);font-weight:600}.trend "
+    "td.better{color:var(--good);font-weight:600}";
 
 /* ---- pieces ----------------------------------------------------------------------------------------- */
 /* Text as text, whatever is in it; what is no UTF-8 or steers a terminal becomes U+FFFD. */
@@ -50,7 +54,8 @@ static void put_escaped(tare__text *out, const char *text)
 /* The style of the report's page, out of the page itself. */
 static void put_style(tare__text *out)
 {
-    const char *from = strstr(tare__html_before_data, "<style>"), *to = from ? strstr(from, "</style>") : NULL;
+    const char *from = strstr(tare__html_before_data, "<style>"),
+               *to = from ? strstr(from, "</style>") : NULL;
     tare__text_string(out, "<style>");
     if (to)
         tare__text_append(out, from + 7, (size_t)(to - from - 7));
@@ -149,8 +154,8 @@ static void put_dots(tare__text *out, const chart *of)
         put_number(out, "cy", up(of, point->value));
         tare__text_string(out, "><title>");
         put_escaped(out, tare__history_value(value, trend->unit, point->value));
-        tare__text_format(out, ", %s, %.*s ", tare__history_when(when, point->when_ns, true), (int)trend->id_digits,
-                          point->id);
+        tare__text_format(out, ", %s, %.*s ", tare__history_when(when, point->when_ns, true),
+                          (int)trend->id_digits, point->id);
         put_escaped(out, point->revision);
         tare__text_string(out, "</title></circle>");
     }
@@ -176,11 +181,13 @@ static void put_levels(tare__text *out, const chart *of)
 static void put_table(tare__text *out, const tare__kept_trend *trend)
 {
     if (trend->n_changes == 0) {
-        tare__text_string(out, "<p class=\"muted small\">No change of its level that these runs can show.</p>");
+        tare__text_string(out,
+                          "<p class=\"muted small\">No change of its level that these runs can show.</p>");
         return;
     }
-    tare__text_string(out, "<table><thead><tr><th>change</th><th>since</th><th>run</th><th>revision</th><th>before</th>"
-                           "<th>after</th></tr></thead><tbody>");
+    tare__text_string(
+        out, "<table><thead><tr><th>change</th><th>since</th><th>run</th><th>revision</th><th>before</th>"
+             "<th>after</th></tr></thead><tbody>");
     for (size_t i = 0; i < trend->n_changes; i++) {
         const tare__kept_change *change = &trend->changes[i];
         const tare__kept_point *point = &trend->points[change->at];
@@ -189,7 +196,8 @@ static void put_table(tare__text *out, const tare__kept_trend *trend)
                           tare__history_verdict(trend->better, change->before, change->after));
         tare__text_string(out, tare__history_change(word, change->before, change->after));
         tare__text_format(out, "</td><td>%s</td>", tare__history_when(word, point->when_ns, false));
-        tare__text_format(out, "<td class=\"mono\">%.*s</td><td class=\"mono\">", (int)trend->id_digits, point->id);
+        tare__text_format(out, "<td class=\"mono\">%.*s</td><td class=\"mono\">", (int)trend->id_digits,
+                          point->id);
         put_escaped(out, point->revision);
         tare__text_string(out, "</td><td>");
         put_escaped(out, tare__history_value(word, trend->unit, change->before));
@@ -224,23 +232,25 @@ static void put_trend(tare__text *out, const tare__kept_trend *trend)
 /* ---- the page --------------------------------------------------------------------------------------- */
 static void put_head(tare__text *out, const tare__history_trends *trends)
 {
-    tare__text_string(out, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-                           "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
-                           "'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'\">\n"
-                           "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-                           "<meta name=\"color-scheme\" content=\"light dark\">\n<title>Tare: history</title>\n"
-                           "<link rel=\"icon\" href=\"data:,\">\n");
+    tare__text_string(out,
+                      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+                      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
+                      "'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'\">\n"
+                      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+                      "<meta name=\"color-scheme\" content=\"light dark\">\n<title>Tare: history</title>\n"
+                      "<link rel=\"icon\" href=\"data:,\">\n");
     put_style(out);
-    tare__text_string(out, "</head>\n<body>\n<div class=\"bar\"><div class=\"bar-in\"><span class=\"mark\">tare</span>"
-                           "</div></div>\n<header class=\"wide\" id=\"top\"><h1>");
+    tare__text_string(
+        out, "</head>\n<body>\n<div class=\"bar\"><div class=\"bar-in\"><span class=\"mark\">tare</span>"
+             "</div></div>\n<header class=\"wide\" id=\"top\"><h1>");
     put_escaped(out, trends->command ? trends->command : "Runs of the history");
     tare__text_string(out, "</h1><p class=\"facts\">");
     put_escaped(out, trends->machine ? trends->machine : "");
     tare__text_string(out, "</p></header>\n<main class=\"wide\">\n");
 }
 
-static int trend(const tare__history_trends *trends, const tare__emit_options *options, const tare__emit_sink *sink,
-                 tare__error *error)
+static int trend(const tare__history_trends *trends, const tare__emit_options *options,
+                 const tare__emit_sink *sink, tare__error *error)
 {
     tare__text out = {0};
     int status = 0;

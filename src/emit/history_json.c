@@ -184,8 +184,8 @@ static void put_changes(tare__json *json, const tare__kept_trend *trend)
     tare__json_end_array(json);
 }
 
-static int trend(const tare__history_trends *trends, const tare__emit_options *options, const tare__emit_sink *sink,
-                 tare__error *error)
+static int trend(const tare__history_trends *trends, const tare__emit_options *options,
+                 const tare__emit_sink *sink, tare__error *error)
 {
     tare__text text = {0};
     tare__json json;

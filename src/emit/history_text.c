@@ -57,11 +57,12 @@ static void put_tags(tare__text *out, const tare__kept *run)
 /* The command gets what the other columns and its tags leave. */
 static void put_run(tare__text *out, const tare__kept *run, unsigned digits, size_t width)
 {
-    char when[TARE__HISTORY_WORD], end[TARE__HISTORY_WORD], revision[TARE__HISTORY_WORD], elapsed[TARE__UNIT_BYTES];
+    char when[TARE__HISTORY_WORD], end[TARE__HISTORY_WORD], revision[TARE__HISTORY_WORD],
+        elapsed[TARE__UNIT_BYTES];
     tare__text tags = {0};
     size_t start = out->length;
-    tare__text_format(out, "%.*s  %-16s  %6s  ", (int)digits, run->id, tare__history_when(when, run->when_ns, false),
-                      ending(end, run));
+    tare__text_format(out, "%.*s  %-16s  %6s  ", (int)digits, run->id,
+                      tare__history_when(when, run->when_ns, false), ending(end, run));
     tare__unit_time(elapsed, run->elapsed_ns);
     size_t columns = tare__text_columns(elapsed, strlen(elapsed));
     tare__text_format(out, "%*s%s  %-8s  ", columns < 8 ? (int)(8 - columns) : 0, "", elapsed,
@@ -87,8 +88,8 @@ static int list(const tare__kept_list *list, const tare__emit_options *options, 
     tare__text out = {0};
     int status = 0;
     if (list->n)
-        tare__text_format(&out, "%-*s  %-16s  %6s  %8s  %-8s  %s\n", (int)list->id_digits, "id", "when", "status",
-                          "elapsed", "revision", "command");
+        tare__text_format(&out, "%-*s  %-16s  %6s  %8s  %-8s  %s\n", (int)list->id_digits, "id", "when",
+                          "status", "elapsed", "revision", "command");
     for (size_t i = 0; i < list->n && !status; i++) {
         put_run(&out, &list->rows[i], list->id_digits, options->width);
         status = tare__emit_flush_piece(&out, sink, error);
@@ -166,8 +167,10 @@ static int show(const tare__kept *run, const tare__figures *figures, const tare_
         put_fitted(&out, figure->name, name);
         tare__text_pad_to(&out, 2 + name);
         put_right(&out, tare__history_value(value, figure->unit, figure->value), 18);
-        put_right(&out, isnan(figure->total) || figure->n <= 1 ? ""
-                                                               : tare__history_value(value, figure->unit, figure->total),
+        put_right(&out,
+                  isnan(figure->total) || figure->n <= 1
+                      ? ""
+                      : tare__history_value(value, figure->unit, figure->total),
                   12);
         put_right(&out, tare__unit_count(number, (double)figure->n), 9);
         tare__text_string(&out, "\n");
@@ -212,11 +215,12 @@ static void put_summary(tare__text *out, const tare__kept_trend *trend)
     for (size_t i = 0; i < trend->n; i++)
         sorted[i] = trend->points[i].value;
     tare__sort(sorted, trend->n);
-    tare__text_format(out, "  least %s, median %s, most %s, last %s\n",
-                      tare__history_value(words[0], trend->unit, sorted[0]),
-                      tare__history_value(words[1], trend->unit, tare__quantile_sorted(sorted, trend->n, 0.5)),
-                      tare__history_value(words[2], trend->unit, sorted[trend->n - 1]),
-                      tare__history_value(words[3], trend->unit, trend->points[trend->n - 1].value));
+    tare__text_format(
+        out, "  least %s, median %s, most %s, last %s\n",
+        tare__history_value(words[0], trend->unit, sorted[0]),
+        tare__history_value(words[1], trend->unit, tare__quantile_sorted(sorted, trend->n, 0.5)),
+        tare__history_value(words[2], trend->unit, sorted[trend->n - 1]),
+        tare__history_value(words[3], trend->unit, trend->points[trend->n - 1].value));
     free(sorted);
 }
 
@@ -227,8 +231,8 @@ static void put_changes(tare__text *out, const tare__kept_trend *trend)
     for (size_t i = 0; i < trend->n_changes; i++) {
         const tare__kept_change *change = &trend->changes[i];
         const tare__kept_point *point = &trend->points[change->at];
-        char share[TARE__HISTORY_WORD], when[TARE__HISTORY_WORD], from[TARE__HISTORY_WORD], to[TARE__HISTORY_WORD],
-            revision[TARE__HISTORY_WORD];
+        char share[TARE__HISTORY_WORD], when[TARE__HISTORY_WORD], from[TARE__HISTORY_WORD],
+            to[TARE__HISTORY_WORD], revision[TARE__HISTORY_WORD];
         const char *verdict = tare__history_verdict(trend->better, change->before, change->after);
         tare__text_format(out, "  %9s  %-6s  %s  %.*s  %-8s  ",
                           tare__history_change(share, change->before, change->after), verdict,
@@ -239,8 +243,8 @@ static void put_changes(tare__text *out, const tare__kept_trend *trend)
     }
 }
 
-static int trend(const tare__history_trends *trends, const tare__emit_options *options, const tare__emit_sink *sink,
-                 tare__error *error)
+static int trend(const tare__history_trends *trends, const tare__emit_options *options,
+                 const tare__emit_sink *sink, tare__error *error)
 {
     static const char *const better[] = {"", ", lower is better", ", higher is better"};
     tare__text out = {0};
@@ -249,7 +253,8 @@ static int trend(const tare__history_trends *trends, const tare__emit_options *o
         char from[TARE__HISTORY_WORD], to[TARE__HISTORY_WORD];
         tare__text_string(&out, i ? "\n" : "");
         put_fitted(&out, one->name, options->width - 40);
-        tare__text_format(&out, "%s: %zu run%s\n", better[one->better >= 0 && one->better <= 2 ? one->better : 0], one->n,
+        tare__text_format(&out, "%s: %zu run%s\n",
+                          better[one->better >= 0 && one->better <= 2 ? one->better : 0], one->n,
                           one->n == 1 ? "" : "s");
         if (trends->command && i == 0)
             put_line(&out, "of", trends->command, options->width);

@@ -9,8 +9,8 @@
 
 const tare__history_emitter *tare__history_find(const char *name)
 {
-    static const tare__history_emitter *const all[] = {&tare__history_text, &tare__history_json, &tare__history_csv,
-                                                       &tare__history_html};
+    static const tare__history_emitter *const all[] = {&tare__history_text, &tare__history_json,
+                                                       &tare__history_csv, &tare__history_html};
     for (size_t i = 0; i < TARE__COUNT_OF(all); i++)
         if (strcmp(all[i]->name, name) == 0)
             return all[i];
@@ -27,7 +27,8 @@ const char *tare__history_value(char out[TARE__HISTORY_WORD], const char *unit, 
     else if (strcmp(unit, "share") == 0)
         snprintf(out, TARE__HISTORY_WORD, "%s", tare__unit_percent(number, value));
     else
-        snprintf(out, TARE__HISTORY_WORD, "%s%s%.24s", tare__unit_count(number, value), *unit ? " " : "", unit);
+        snprintf(out, TARE__HISTORY_WORD, "%s%s%.24s", tare__unit_count(number, value), *unit ? " " : "",
+                 unit);
     return out;
 }
 

@@ -38,12 +38,12 @@ typedef struct tare__backend {
     const char *name;
     bool (*suits)(const char *place);
     /* Statements whose words differ. */
-    const char *begin;    /* to write: no other writer beside it while the schema changes or texts are removed */
+    const char *begin; /* to write: no other writer beside it while the schema changes or texts are removed */
     const char *begin_alone;
-    const char *like;     /* without regard to case */
+    const char *like;              /* without regard to case */
     const char *const *migrations; /* number i + 1 brings schema i to i + 1; statements with ; between */
     int n_migrations;
-    const char *set_version;       /* printf format: %d */
+    const char *set_version; /* printf format: %d */
     /* *db is set as soon as there is something to close. 0, TARE__STORE_NONE or a status with a sentence. */
     int (*open)(const char *place, const tare__store_options *options, void **db, tare__error *error);
     void (*close)(void *db);
@@ -67,8 +67,8 @@ struct tare__store {
 };
 
 /* One statement, one set. */
-int tare__store_run(tare__store *store, const char *sql, const tare__sql_value *values, size_t n, tare__sql_row *row,
-                    void *context, int64_t *changed, tare__error *error);
+int tare__store_run(tare__store *store, const char *sql, const tare__sql_value *values, size_t n,
+                    tare__sql_row *row, void *context, int64_t *changed, tare__error *error);
 /* Begins a transaction unless one is open; `mine` tells whether leave has to end it. */
 int tare__store_enter(tare__store *store, bool alone, bool *mine, tare__error *error);
 /* Commits where status is 0, else rolls back; the first failure. */
@@ -78,19 +78,20 @@ int tare__store_leave(tare__store *store, bool mine, int status, tare__error *er
 const char *tare__sql_copy(tare__arena *arena, const tare__sql_value *value);
 
 /* The tables, in the words of both. `serial`: a key that numbers itself; `bytes`, `real`: types; `plain`: text that
- * compares by its bytes; `keyed`: rows lie in the order of their key. Texts stand once, in a table of their own: rows stay small, and a filter looks at each text
- * once. */
-#define TARE__STORE_SCHEMA_1(serial, bytes, real, plain, keyed)                                                 \
-    "CREATE TABLE tare_text (id " serial ", text TEXT NOT NULL UNIQUE);"                                        \
-    "CREATE TABLE tare_run (seq " serial ", id " plain " NOT NULL UNIQUE, started BIGINT NOT NULL,"             \
-    " kind BIGINT, command BIGINT, directory BIGINT, host BIGINT, machine BIGINT, cpu BIGINT, revision BIGINT," \
-    " dirty INTEGER, status INTEGER, signal INTEGER NOT NULL, elapsed " real ", trace TEXT);"                   \
-    "CREATE INDEX tare_run_started ON tare_run (started);"                                                      \
-    "CREATE TABLE tare_tag (run BIGINT NOT NULL, tag BIGINT NOT NULL, PRIMARY KEY (run, tag))" keyed ";"       \
-    "CREATE INDEX tare_tag_tag ON tare_tag (tag);"                                                              \
-    "CREATE TABLE tare_figure (run BIGINT NOT NULL, name BIGINT NOT NULL, unit BIGINT, per BIGINT,"             \
-    " better INTEGER NOT NULL, exact INTEGER NOT NULL, value " real ", total " real ", n BIGINT NOT NULL,"      \
-    " each_sample BIGINT NOT NULL, samples " bytes ", PRIMARY KEY (run, name))" keyed ";"                      \
+ * compares by its bytes; `keyed`: rows lie in the order of their key. Texts stand once, in a table of their own: rows
+ * stay small, and a filter looks at each text once. */
+#define TARE__STORE_SCHEMA_1(serial, bytes, real, plain, keyed)                                            \
+    "CREATE TABLE tare_text (id " serial ", text TEXT NOT NULL UNIQUE);"                                   \
+    "CREATE TABLE tare_run (seq " serial ", id " plain " NOT NULL UNIQUE, started BIGINT NOT NULL,"        \
+    " kind BIGINT, command BIGINT, directory BIGINT, host BIGINT, machine BIGINT, cpu BIGINT,"             \
+    " revision BIGINT,"                                                                                    \
+    " dirty INTEGER, status INTEGER, signal INTEGER NOT NULL, elapsed " real ", trace TEXT);"              \
+    "CREATE INDEX tare_run_started ON tare_run (started);"                                                 \
+    "CREATE TABLE tare_tag (run BIGINT NOT NULL, tag BIGINT NOT NULL, PRIMARY KEY (run, tag))" keyed ";"   \
+    "CREATE INDEX tare_tag_tag ON tare_tag (tag);"                                                         \
+    "CREATE TABLE tare_figure (run BIGINT NOT NULL, name BIGINT NOT NULL, unit BIGINT, per BIGINT,"        \
+    " better INTEGER NOT NULL, exact INTEGER NOT NULL, value " real ", total " real ", n BIGINT NOT NULL," \
+    " each_sample BIGINT NOT NULL, samples " bytes ", PRIMARY KEY (run, name))" keyed ";"                  \
     "CREATE INDEX tare_figure_name ON tare_figure (name, run, value)"
 
 #endif

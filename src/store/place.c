@@ -36,8 +36,11 @@ static int default_place(char *out, size_t room, tare__error *error)
     else if (home && home[0] == '/')
         length = snprintf(out, room, "%s/.local/share/tare/" FILE_NAME, home);
     else
-        return tare__fail(error, TARE_E_USAGE, "no place for the history: neither XDG_DATA_HOME nor HOME is set");
-    return length < (int)room ? 0 : tare__fail(error, TARE_E_USAGE, "the name of the history's place is too long");
+        return tare__fail(error, TARE_E_USAGE,
+                          "no place for the history: neither XDG_DATA_HOME nor HOME is set");
+    return length < (int)room
+               ? 0
+               : tare__fail(error, TARE_E_USAGE, "the name of the history's place is too long");
 }
 
 int tare__store_place(const char *setting, char out[TARE__STORE_PLACE_BYTES], bool *off, tare__error *error)
@@ -51,7 +54,8 @@ int tare__store_place(const char *setting, char out[TARE__STORE_PLACE_BYTES], bo
     if (*off)
         return 0;
     if (strstr(setting, "://") && !tare__store_postgres.suits(setting))
-        return tare__fail(error, TARE_E_USAGE, "'%.64s' is no place for the history; a folder, a file or postgres://… is",
+        return tare__fail(error, TARE_E_USAGE,
+                          "'%.64s' is no place for the history; a folder, a file or postgres://… is",
                           setting);
     const char *format = strstr(setting, "://") || is_file(setting) ? "%s"
                          : ends_with(setting, "/")                  ? "%s" FILE_NAME

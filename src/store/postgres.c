@@ -13,8 +13,8 @@
 #include "inner.h"
 #include "tare.h"
 
-#define VALUES_MAX 24
-#define COLUMNS_MAX 24
+#define VALUES_MAX   24
+#define COLUMNS_MAX  24
 #define SETS_AT_ONCE 500u
 
 /* What of libpq-fe.h is used: its interface has been the same since 2003 (PostgreSQL 7.4), pipelines since 14. */
@@ -32,8 +32,8 @@ static struct {
     char *(*errorMessage)(const PGconn *);
     void (*finish)(PGconn *);
     int (*sendQuery)(PGconn *, const char *);
-    int (*sendQueryParams)(PGconn *, const char *, int, const unsigned *, const char *const *, const int *, const int *,
-                           int);
+    int (*sendQueryParams)(PGconn *, const char *, int, const unsigned *, const char *const *, const int *,
+                           const int *, int);
     int (*setnonblocking)(PGconn *, int);
     int (*flush)(PGconn *);
     int (*consumeInput)(PGconn *);
@@ -56,16 +56,39 @@ static struct {
     void *(*setNoticeProcessor)(PGconn *, void (*)(void *, const char *), void *);
 } api;
 
-#define SYMBOL(name, required) {"PQ" #name, offsetof(__typeof__(api), name), required}
+#define SYMBOL(name, required)                                \
+    {                                                         \
+        "PQ" #name, offsetof(__typeof__(api), name), required \
+    }
 static const tare__dl_symbol symbols[] = {
-    SYMBOL(connectStartParams, true), SYMBOL(connectPoll, true), SYMBOL(status, true),
-    SYMBOL(socket, true), SYMBOL(errorMessage, true), SYMBOL(finish, true), SYMBOL(sendQuery, true),
-    SYMBOL(sendQueryParams, true), SYMBOL(setnonblocking, true), SYMBOL(flush, true), SYMBOL(consumeInput, true),
-    SYMBOL(isBusy, true), SYMBOL(getResult, true), SYMBOL(resultStatus, true), SYMBOL(resultErrorMessage, true),
-    SYMBOL(resultErrorField, true), SYMBOL(clear, true), SYMBOL(ntuples, true), SYMBOL(nfields, true),
-    SYMBOL(ftype, true), SYMBOL(getvalue, true), SYMBOL(getlength, true), SYMBOL(getisnull, true),
-    SYMBOL(cmdTuples, true), SYMBOL(setNoticeProcessor, true), SYMBOL(enterPipelineMode, false),
-    SYMBOL(exitPipelineMode, false), SYMBOL(pipelineSync, false),
+    SYMBOL(connectStartParams, true),
+    SYMBOL(connectPoll, true),
+    SYMBOL(status, true),
+    SYMBOL(socket, true),
+    SYMBOL(errorMessage, true),
+    SYMBOL(finish, true),
+    SYMBOL(sendQuery, true),
+    SYMBOL(sendQueryParams, true),
+    SYMBOL(setnonblocking, true),
+    SYMBOL(flush, true),
+    SYMBOL(consumeInput, true),
+    SYMBOL(isBusy, true),
+    SYMBOL(getResult, true),
+    SYMBOL(resultStatus, true),
+    SYMBOL(resultErrorMessage, true),
+    SYMBOL(resultErrorField, true),
+    SYMBOL(clear, true),
+    SYMBOL(ntuples, true),
+    SYMBOL(nfields, true),
+    SYMBOL(ftype, true),
+    SYMBOL(getvalue, true),
+    SYMBOL(getlength, true),
+    SYMBOL(getisnull, true),
+    SYMBOL(cmdTuples, true),
+    SYMBOL(setNoticeProcessor, true),
+    SYMBOL(enterPipelineMode, false),
+    SYMBOL(exitPipelineMode, false),
+    SYMBOL(pipelineSync, false),
 };
 
 typedef struct database {
@@ -122,8 +145,8 @@ static int one_line(database *db, const char *message, int status, tare__error *
 static int too_late(database *db, tare__error *error)
 {
     db->lost = true;
-    return tare__fail(error, TARE_E_SYSTEM, "the history's server at '%s' did not answer within %u ms", db->shown,
-                      db->patience_ms);
+    return tare__fail(error, TARE_E_SYSTEM, "the history's server at '%s' did not answer within %u ms",
+                      db->shown, db->patience_ms);
 }
 
 static void set_deadline(database *db)
@@ -204,7 +227,15 @@ static void unbind(bound *from)
         tare__text_free(&from->texts[i]);
 }
 
-enum { OID_BOOL = 16, OID_BYTEA = 17, OID_INT8 = 20, OID_INT2 = 21, OID_INT4 = 23, OID_FLOAT4 = 700, OID_FLOAT8 = 701 };
+enum {
+    OID_BOOL = 16,
+    OID_BYTEA = 17,
+    OID_INT8 = 20,
+    OID_INT2 = 21,
+    OID_INT4 = 23,
+    OID_FLOAT4 = 700,
+    OID_FLOAT8 = 701
+};
 
 static unsigned nibble(char c)
 {
@@ -256,10 +287,10 @@ static int hand_rows(PGresult *result, tare__sql_row *row, void *context)
 static int refused(database *db, PGresult *result, tare__error *error)
 {
     const char *state = api.resultErrorField(result, FIELD_SQLSTATE);
-    int status = !state                          ? TARE_E_SYSTEM
-                 : strcmp(state, "42501") == 0   ? TARE_E_PERMISSION
-                 : strncmp(state, "53", 2) == 0  ? TARE_E_SPACE
-                                                 : TARE_E_INPUT;
+    int status = !state                         ? TARE_E_SYSTEM
+                 : strcmp(state, "42501") == 0  ? TARE_E_PERMISSION
+                 : strncmp(state, "53", 2) == 0 ? TARE_E_SPACE
+                                                : TARE_E_INPUT;
     return one_line(db, api.resultErrorMessage(result), status, error);
 }
 
@@ -303,7 +334,8 @@ static int execute_many(database *db, const char *sql, const tare__sql_value *va
     int status = 0;
     for (size_t i = 0; i < n_sets && !status; i++) {
         bind(set, values + i * n, n);
-        if (!api.sendQueryParams(db->connection, sql, (int)n, NULL, set->values, set->lengths, set->formats, 0))
+        if (!api.sendQueryParams(db->connection, sql, (int)n, NULL, set->values, set->lengths, set->formats,
+                                 0))
             status = broken(db, error);
     }
     if (!status && !api.pipelineSync(db->connection))
@@ -325,14 +357,15 @@ static int execute_one(database *db, const char *sql, const tare__sql_value *val
 {
     bind(set, values, n);
     /* Without values there may be several statements in one text. */
-    int sent = n ? api.sendQueryParams(db->connection, sql, (int)n, NULL, set->values, set->lengths, set->formats, 0)
-                 : api.sendQuery(db->connection, sql);
+    int sent =
+        n ? api.sendQueryParams(db->connection, sql, (int)n, NULL, set->values, set->lengths, set->formats, 0)
+          : api.sendQuery(db->connection, sql);
     int status = sent ? push_out(db, error) : broken(db, error);
     return status ? status : take_results(db, to, error);
 }
 
-static int execute(void *context_of_db, const char *sql, const tare__sql_value *values, size_t n, size_t n_sets,
-                   tare__sql_row *row, void *context, int64_t *changed, tare__error *error)
+static int execute(void *context_of_db, const char *sql, const tare__sql_value *values, size_t n,
+                   size_t n_sets, tare__sql_row *row, void *context, int64_t *changed, tare__error *error)
 {
     database *db = context_of_db;
     if (db->lost)
@@ -369,7 +402,8 @@ static int load(tare__error *error)
     if (library.handle)
         return 0;
     int status = tare__dl_open(&library, "libpq.so.5", symbols, TARE__COUNT_OF(symbols), &api, &why);
-    return status ? tare__fail(error, TARE_E_SYSTEM, "a history in PostgreSQL needs libpq: %.300s", why.text) : 0;
+    return status ? tare__fail(error, TARE_E_SYSTEM, "a history in PostgreSQL needs libpq: %.300s", why.text)
+                  : 0;
 }
 
 static int connect_to(database *db, const char *place, tare__error *error)
@@ -396,7 +430,8 @@ static void say_nothing(void *context, const char *message)
     (void)context, (void)message;
 }
 
-static int open_database(const char *place, const tare__store_options *options, void **out, tare__error *error)
+static int open_database(const char *place, const tare__store_options *options, void **out,
+                         tare__error *error)
 {
     int status = load(error);
     if (status)
@@ -440,7 +475,8 @@ static int version(void *context, int *out, tare__error *error)
                          " AND pg_catalog.pg_table_is_visible(oid)",
                          NULL, 0, 1, take_version, &there, NULL, error);
     if (!status && there)
-        status = execute(context, "SELECT max(version) FROM tare_schema", NULL, 0, 1, take_version, out, NULL, error);
+        status = execute(context, "SELECT max(version) FROM tare_schema", NULL, 0, 1, take_version, out, NULL,
+                         error);
     return status;
 }
 

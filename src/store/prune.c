@@ -18,7 +18,7 @@ static int take_time(void *context, const tare__sql_value *columns, size_t n)
 #define CHOSEN                                                                                               \
     " FROM tare_run WHERE (started < $1 OR seq IN (SELECT seq FROM tare_run ORDER BY started DESC, seq DESC" \
     " LIMIT " MOST " OFFSET $2))"
-#define MOST "9223372036854775807"
+#define MOST     "9223372036854775807"
 #define UNTAGGED " AND seq NOT IN (SELECT run FROM tare_tag)"
 
 int tare__store_prune_runs(tare__store *store, const tare__store_prune *what, bool dry, uint64_t *removed,
@@ -35,8 +35,9 @@ int tare__store_prune_runs(tare__store *store, const tare__store_prune *what, bo
     int64_t n = 0;
     bool mine;
     if (dry) {
-        int status = tare__store_run(store, what->tagged ? "SELECT count(*)" CHOSEN : "SELECT count(*)" CHOSEN UNTAGGED,
-                                     values, 2, take_time, &n, NULL, error);
+        int status = tare__store_run(
+            store, what->tagged ? "SELECT count(*)" CHOSEN : "SELECT count(*)" CHOSEN UNTAGGED, values, 2,
+            take_time, &n, NULL, error);
         *removed = (uint64_t)n;
         return status;
     }

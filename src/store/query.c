@@ -70,12 +70,13 @@ static void add_texts(clause *to, const tare__store *store, const tare__store_fi
     for (size_t i = 0; i < TARE__COUNT_OF(alike); i++) {
         if (!alike[i].text)
             continue;
-        snprintf(like, sizeof like, "r.%s IN (SELECT id FROM tare_text WHERE text %s @ ESCAPE '\\')", alike[i].column,
-                 store->backend->like);
+        snprintf(like, sizeof like, "r.%s IN (SELECT id FROM tare_text WHERE text %s @ ESCAPE '\\')",
+                 alike[i].column, store->backend->like);
         add_value(to, like, pattern(to, alike[i].text, alike[i].anywhere));
     }
     for (size_t i = 0; i < filter->n_tags && i < TAGS_MAX; i++)
-        add_value(to, "r.seq IN (SELECT g.run FROM tare_tag g JOIN tare_text x ON x.id = g.tag WHERE x.text = @)",
+        add_value(to,
+                  "r.seq IN (SELECT g.run FROM tare_tag g JOIN tare_text x ON x.id = g.tag WHERE x.text = @)",
                   tare__sql_text(filter->tags[i]));
 }
 
@@ -183,7 +184,7 @@ typedef struct tagging {
     const struct order {
         int64_t seq;
         size_t row;
-    } *orders;
+    } * orders;
     size_t n;
 } tagging;
 
@@ -230,11 +231,12 @@ static int take_tags(tare__store *store, listing *of, tare__error *error)
     tagging to = {.of = of, .orders = orders, .n = n};
     const tare__sql_value values[] = {tare__sql_integer(n ? orders[0].seq : 0),
                                       tare__sql_integer(n ? orders[n - 1].seq : 0)};
-    int status = n == 0 ? 0
-                        : tare__store_run(store,
-                                          "SELECT g.run, x.text FROM tare_tag g JOIN tare_text x ON x.id = g.tag"
-                                          " WHERE g.run >= $1 AND g.run <= $2 ORDER BY g.run, x.text",
-                                          values, 2, take_tag, &to, NULL, error);
+    int status = n == 0
+                     ? 0
+                     : tare__store_run(store,
+                                       "SELECT g.run, x.text FROM tare_tag g JOIN tare_text x ON x.id = g.tag"
+                                       " WHERE g.run >= $1 AND g.run <= $2 ORDER BY g.run, x.text",
+                                       values, 2, take_tag, &to, NULL, error);
     free(orders);
     return status;
 }
@@ -249,8 +251,8 @@ static int take_number(void *context, const tare__sql_value *columns, size_t n)
 static int find_digits(tare__store *store, unsigned *digits, tare__error *error)
 {
     int64_t last = 0;
-    int status = tare__store_run(store, "SELECT coalesce(max(seq), 0) FROM tare_run", NULL, 0, take_number, &last, NULL,
-                                 error);
+    int status = tare__store_run(store, "SELECT coalesce(max(seq), 0) FROM tare_run", NULL, 0, take_number,
+                                 &last, NULL, error);
     unsigned bits = last > 0 ? 64 - (unsigned)__builtin_clzll((unsigned long long)last) : 0;
     *digits = (bits + 1) / 2 + 1 > 7 ? (bits + 1) / 2 + 1 : 7;
     return status;
@@ -261,7 +263,8 @@ static int no_memory(int status, tare__error *error)
     return status == TARE_E_MEMORY ? tare__fail(error, status, "out of memory") : status;
 }
 
-int tare__store_list(tare__store *store, const tare__store_filter *filter, tare__kept_list *list, tare__error *error)
+int tare__store_list(tare__store *store, const tare__store_filter *filter, tare__kept_list *list,
+                     tare__error *error)
 {
     clause where;
     tare__text sql = {0};
@@ -269,9 +272,14 @@ int tare__store_list(tare__store *store, const tare__store_filter *filter, tare_
     *list = (tare__kept_list){.arena = tare__arena_new()};
     make_clause(&where, store, filter);
     add_order(&where, filter);
-    tare__text_string(&sql, "SELECT r.seq, r.id, r.started, " TEXT_OF("kind") ", " TEXT_OF("command") ", " TEXT_OF(
-                                "directory") ", " TEXT_OF("host") ", " TEXT_OF("machine") ", " TEXT_OF("cpu") ", "
-                            TEXT_OF("revision") ", r.dirty, r.status, r.signal, r.elapsed, r.trace FROM tare_run r");
+    tare__text_string(
+        &sql,
+        "SELECT r.seq, r.id, r.started, " TEXT_OF("kind") ", " TEXT_OF("command") ", " TEXT_OF("directory") ", " TEXT_OF(
+            "host") ", " TEXT_OF("machine") ", " TEXT_OF("cpu") ", " TEXT_OF("revision") ", r.dirty, "
+                                                                                         "r.status, "
+                                                                                         "r.signal, "
+                                                                                         "r.elapsed, r.trace "
+                                                                                         "FROM tare_run r");
     tare__text_append(&sql, where.sql.data, where.sql.length);
     int status = !list->arena || sql.failed || where.sql.failed
                      ? TARE_E_MEMORY
@@ -303,7 +311,8 @@ static int find_last(tare__store *store, const char *word, tare__kept_list *list
     if (word[4] == '~') {
         filter.skip = strtoull(word + 5, &end, 10);
         if (end == word + 5 || *end || word[5] == '-')
-            return tare__fail(error, TARE_E_USAGE, "'%.64s' is no run; last~1 is the one before the last", word);
+            return tare__fail(error, TARE_E_USAGE, "'%.64s' is no run; last~1 is the one before the last",
+                              word);
     }
     int status = tare__store_list(store, &filter, list, error);
     if (!status && list->n == 0) {
@@ -321,7 +330,8 @@ static int ambiguous(const char *word, tare__kept_list *list, tare__error *error
         used += (size_t)snprintf(some + used, sizeof some - used, "%s%.12s", i ? ", " : "", list->rows[i].id);
     bool more = list->n > 4;
     tare__store_list_free(list);
-    return tare__fail(error, TARE_E_USAGE, "'%.40s' begins more than one id: %s%s", word, some, more ? ", …" : "");
+    return tare__fail(error, TARE_E_USAGE, "'%.40s' begins more than one id: %s%s", word, some,
+                      more ? ", …" : "");
 }
 
 int tare__store_find(tare__store *store, const char *word, tare__kept_list *list, tare__error *error)
@@ -332,7 +342,8 @@ int tare__store_find(tare__store *store, const char *word, tare__kept_list *list
         return find_last(store, word, list, error);
     if (length == 0 || length > TARE__KEPT_ID_DIGITS || strspn(word, "0123456789abcdefABCDEF") != length)
         return tare__fail(error, TARE_E_USAGE,
-                          "'%.64s' is no id of a run; `tare history` lists them, and last is the newest", word);
+                          "'%.64s' is no id of a run; `tare history` lists them, and last is the newest",
+                          word);
     for (size_t i = 0; i <= length; i++)
         id[i] = (char)(word[i] >= 'A' && word[i] <= 'F' ? word[i] + 32 : word[i]);
     int status = tare__store_list(store, &(tare__store_filter){.id = id, .limit = 5}, list, error);
@@ -398,7 +409,8 @@ int tare__store_figures(tare__store *store, const tare__kept *run, tare__figures
     const tare__sql_value values[] = {tare__sql_text(run->id)};
     int status = tare__store_run(
         store,
-        "SELECT t.text, (SELECT text FROM tare_text WHERE id = f.unit), (SELECT text FROM tare_text WHERE id = f.per),"
+        "SELECT t.text, (SELECT text FROM tare_text WHERE id = f.unit), (SELECT text FROM tare_text WHERE id "
+        "= f.per),"
         " f.better, f.exact, f.value, f.total, f.n, f.each_sample, f.samples FROM tare_figure f"
         " JOIN tare_run r ON r.seq = f.run JOIN tare_text t ON t.id = f.name WHERE r.id = $1 ORDER BY t.text",
         values, 1, take_figure, &to, NULL, error);
@@ -456,9 +468,10 @@ int tare__store_trend(tare__store *store, const tare__store_filter *filter, cons
     add_value(&where, "f.name = (SELECT id FROM tare_text WHERE text = @)", tare__sql_text(figure));
     tare__text_string(&where.sql, " AND f.value IS NOT NULL");
     add_order(&where, filter);
-    tare__text_string(&sql, "SELECT r.id, r.started, f.value, " TEXT_OF("revision") ","
-                            " (SELECT text FROM tare_text WHERE id = f.unit), f.better"
-                            " FROM tare_run r JOIN tare_figure f ON f.run = r.seq");
+    tare__text_string(&sql, "SELECT r.id, r.started, f.value, " TEXT_OF(
+                                "revision") ","
+                                            " (SELECT text FROM tare_text WHERE id = f.unit), f.better"
+                                            " FROM tare_run r JOIN tare_figure f ON f.run = r.seq");
     tare__text_append(&sql, where.sql.data, where.sql.length);
     int status = !trend->arena || sql.failed || where.sql.failed
                      ? TARE_E_MEMORY
@@ -498,7 +511,8 @@ static int take_name(void *context, const tare__sql_value *columns, size_t n)
     (void)n;
     if (to->n == to->room)
         return 0;
-    to->names[to->n] = (tare__store_name){tare__sql_copy(to->arena, &columns[0]), (uint64_t)columns[1].integer};
+    to->names[to->n] =
+        (tare__store_name){tare__sql_copy(to->arena, &columns[0]), (uint64_t)columns[1].integer};
     return to->names[to->n++].name ? 0 : TARE_E_MEMORY;
 }
 
@@ -509,13 +523,16 @@ int tare__store_names(tare__store *store, const tare__store_filter *filter, tare
 {
     clause where;
     tare__text sql = {0};
-    naming to = {.arena = arena, .room = NAMES_MAX, .names = tare__arena_alloc(arena, NAMES_MAX * sizeof **names)};
+    naming to = {
+        .arena = arena, .room = NAMES_MAX, .names = tare__arena_alloc(arena, NAMES_MAX * sizeof **names)};
     make_clause(&where, store, filter);
     add_order(&where, filter);
     tare__text_string(&sql, "SELECT t.text, count(*) FROM (SELECT r.seq FROM tare_run r");
     tare__text_append(&sql, where.sql.data, where.sql.length);
-    tare__text_format(&sql, ") q JOIN tare_figure f ON f.run = q.seq JOIN tare_text t ON t.id = f.name"
-                            " GROUP BY t.text ORDER BY count(*) DESC, t.text LIMIT %u", NAMES_MAX);
+    tare__text_format(&sql,
+                      ") q JOIN tare_figure f ON f.run = q.seq JOIN tare_text t ON t.id = f.name"
+                      " GROUP BY t.text ORDER BY count(*) DESC, t.text LIMIT %u",
+                      NAMES_MAX);
     int status = !to.names || sql.failed || where.sql.failed
                      ? TARE_E_MEMORY
                      : tare__store_run(store, sql.data, where.values, where.n, take_name, &to, NULL, error);

@@ -47,17 +47,37 @@ static struct {
     int (*system_errno)(sqlite3 *);
 } api;
 
-#define SYMBOL(name, required) {"sqlite3_" #name, offsetof(__typeof__(api), name), required}
+#define SYMBOL(name, required)                                      \
+    {                                                               \
+        "sqlite3_" #name, offsetof(__typeof__(api), name), required \
+    }
 static const tare__dl_symbol symbols[] = {
-    SYMBOL(open_v2, true),      SYMBOL(close_v2, true),       SYMBOL(prepare_v2, true),
-    SYMBOL(step, true),         SYMBOL(reset, true),          SYMBOL(finalize, true),
-    SYMBOL(bind_parameter_index, true), SYMBOL(bind_null, true), SYMBOL(bind_int64, true),
-    SYMBOL(bind_double, true),  SYMBOL(bind_text, true),      SYMBOL(bind_blob, true),
-    SYMBOL(column_count, true), SYMBOL(column_type, true),    SYMBOL(column_int64, true),
-    SYMBOL(column_double, true), SYMBOL(column_blob, true),   SYMBOL(column_text, true),
-    SYMBOL(column_bytes, true), SYMBOL(busy_timeout, true),   SYMBOL(changes, true),
-    SYMBOL(errmsg, true),       SYMBOL(extended_errcode, true), SYMBOL(db_config, true),
-    SYMBOL(wal_checkpoint_v2, true), SYMBOL(system_errno, false),
+    SYMBOL(open_v2, true),
+    SYMBOL(close_v2, true),
+    SYMBOL(prepare_v2, true),
+    SYMBOL(step, true),
+    SYMBOL(reset, true),
+    SYMBOL(finalize, true),
+    SYMBOL(bind_parameter_index, true),
+    SYMBOL(bind_null, true),
+    SYMBOL(bind_int64, true),
+    SYMBOL(bind_double, true),
+    SYMBOL(bind_text, true),
+    SYMBOL(bind_blob, true),
+    SYMBOL(column_count, true),
+    SYMBOL(column_type, true),
+    SYMBOL(column_int64, true),
+    SYMBOL(column_double, true),
+    SYMBOL(column_blob, true),
+    SYMBOL(column_text, true),
+    SYMBOL(column_bytes, true),
+    SYMBOL(busy_timeout, true),
+    SYMBOL(changes, true),
+    SYMBOL(errmsg, true),
+    SYMBOL(extended_errcode, true),
+    SYMBOL(db_config, true),
+    SYMBOL(wal_checkpoint_v2, true),
+    SYMBOL(system_errno, false),
 };
 
 typedef struct database {
@@ -79,24 +99,30 @@ static int failed(const database *db, int code, tare__error *error)
     switch (code & 0xff) {
     case SQLITE_NOTADB: return tare__fail(error, TARE_E_INPUT, "'%.300s' is no SQLite database", path);
     case SQLITE_CORRUPT:
-        return tare__fail(error, TARE_E_INPUT, "the history in '%.300s' is damaged; move that file away and a new one begins",
+        return tare__fail(error, TARE_E_INPUT,
+                          "the history in '%.300s' is damaged; move that file away and a new one begins",
                           path);
-    case SQLITE_FULL: return tare__fail(error, TARE_E_SPACE, "no space left for the history in '%.300s'", path);
+    case SQLITE_FULL:
+        return tare__fail(error, TARE_E_SPACE, "no space left for the history in '%.300s'", path);
     case SQLITE_READONLY:
     case SQLITE_PERM:
         return tare__fail(error, TARE_E_PERMISSION, "the history in '%.300s' may not be written", path);
     case SQLITE_CANTOPEN:
         return tare__fail(error, system == EACCES ? TARE_E_PERMISSION : TARE_E_SYSTEM,
                           "cannot open the history in '%.300s': %s", path,
-                          strerror(system ? system : access(path, F_OK) ? errno : EACCES));
+                          strerror(system               ? system
+                                   : access(path, F_OK) ? errno
+                                                        : EACCES));
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-        return tare__fail(error, TARE_E_SYSTEM, "another program has had the history in '%.300s' locked for too long", path);
+        return tare__fail(error, TARE_E_SYSTEM,
+                          "another program has had the history in '%.300s' locked for too long", path);
     case SQLITE_NOMEM: return tare__fail(error, TARE_E_MEMORY, "out of memory");
     case SQLITE_IOERR:
-        return tare__fail(error, system == ENOSPC || system == EDQUOT || system == EFBIG ? TARE_E_SPACE : TARE_E_SYSTEM,
-                          "cannot write or read the history in '%.300s': %s", path,
-                          system ? strerror(system) : "input/output error");
+        return tare__fail(
+            error, system == ENOSPC || system == EDQUOT || system == EFBIG ? TARE_E_SPACE : TARE_E_SYSTEM,
+            "cannot write or read the history in '%.300s': %s", path,
+            system ? strerror(system) : "input/output error");
     default:
         return tare__fail(error, TARE_E_INPUT, "the history in '%.250s': %.200s", path,
                           db->handle ? api.errmsg(db->handle) : "cannot be opened");
@@ -169,8 +195,8 @@ static int step_all(sqlite3_stmt *statement, tare__sql_row *row, void *context, 
 
 #define VALUES_MAX 24
 
-static int execute(void *context_of_db, const char *sql, const tare__sql_value *values, size_t n, size_t n_sets,
-                   tare__sql_row *row, void *context, int64_t *changed, tare__error *error)
+static int execute(void *context_of_db, const char *sql, const tare__sql_value *values, size_t n,
+                   size_t n_sets, tare__sql_row *row, void *context, int64_t *changed, tare__error *error)
 {
     database *db = context_of_db;
     int status = 0, code = SQLITE_OK;
@@ -240,8 +266,9 @@ static int make_folders(const char *path, tare__error *error)
         struct stat about;
         if (mkdir(folder, 0700) != 0 && !(stat(folder, &about) == 0 && S_ISDIR(about.st_mode))) {
             int failure = errno;
-            return tare__fail(error, failure == EACCES || failure == EROFS ? TARE_E_PERMISSION : TARE_E_SYSTEM,
-                              "cannot make the folder '%.300s' for the history: %s", folder, strerror(failure));
+            return tare__fail(
+                error, failure == EACCES || failure == EROFS ? TARE_E_PERMISSION : TARE_E_SYSTEM,
+                "cannot make the folder '%.300s' for the history: %s", folder, strerror(failure));
         }
         *slash = '/';
     }
@@ -258,7 +285,8 @@ static int open_unchanging(database *db, int code)
         return code;
     size_t at = (size_t)snprintf(name, sizeof name, "file:");
     for (const char *from = db->path; *from && at + 32 < sizeof name; from++)
-        at += (size_t)snprintf(name + at, sizeof name - at, strchr("?#%", *from) ? "%%%02X" : "%c", (unsigned char)*from);
+        at += (size_t)snprintf(name + at, sizeof name - at, strchr("?#%", *from) ? "%%%02X" : "%c",
+                               (unsigned char)*from);
     snprintf(name + at, sizeof name - at, "?immutable=1");
     api.close_v2(db->handle);
     db->handle = NULL;
@@ -301,10 +329,12 @@ static int prepare(database *db, const tare__store_options *options, tare__error
     if (status || !options->writes)
         return status;
     api.db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
-    return plain(db, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=0", error);
+    return plain(db, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=0",
+                 error);
 }
 
-static int open_database(const char *place, const tare__store_options *options, void **out, tare__error *error)
+static int open_database(const char *place, const tare__store_options *options, void **out,
+                         tare__error *error)
 {
     int status = load(error);
     if (status)
@@ -353,7 +383,7 @@ static void tidy(void *context)
     api.wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
 }
 
-#define STRING_OF(x) #x
+#define STRING_OF(x)   #x
 #define NUMBER_TEXT(x) STRING_OF(x)
 static const char *const migrations[] = {
     TARE__STORE_SCHEMA_1("INTEGER PRIMARY KEY", "BLOB", "REAL", "TEXT", " WITHOUT ROWID"),

@@ -37,8 +37,8 @@ const char *tare__sql_copy(tare__arena *arena, const tare__sql_value *value)
 }
 
 /* ---- statements ------------------------------------------------------------------------------------- */
-int tare__store_run(tare__store *store, const char *sql, const tare__sql_value *values, size_t n, tare__sql_row *row,
-                    void *context, int64_t *changed, tare__error *error)
+int tare__store_run(tare__store *store, const char *sql, const tare__sql_value *values, size_t n,
+                    tare__sql_row *row, void *context, int64_t *changed, tare__error *error)
 {
     return store->backend->execute(store->db, sql, values, n, 1, row, context, changed, error);
 }
@@ -48,8 +48,8 @@ int tare__store_enter(tare__store *store, bool alone, bool *mine, tare__error *e
     *mine = !store->in_transaction;
     if (store->in_transaction)
         return 0;
-    return tare__store_run(store, alone ? store->backend->begin_alone : store->backend->begin, NULL, 0, NULL, NULL,
-                           NULL, error);
+    return tare__store_run(store, alone ? store->backend->begin_alone : store->backend->begin, NULL, 0, NULL,
+                           NULL, NULL, error);
 }
 
 int tare__store_leave(tare__store *store, bool mine, int status, tare__error *error)
@@ -91,8 +91,9 @@ static int check_version(const tare__store *store, int version, tare__error *err
     if (version <= store->backend->n_migrations)
         return 0;
     tare__store_shown(store->place, shown, sizeof shown);
-    return tare__fail(error, TARE_E_VERSION, "the history in '%s' is a newer tare's (schema %d; this one knows up to %d)",
-                      shown, version, store->backend->n_migrations);
+    return tare__fail(error, TARE_E_VERSION,
+                      "the history in '%s' is a newer tare's (schema %d; this one knows up to %d)", shown,
+                      version, store->backend->n_migrations);
 }
 
 /* All that are due in one transaction; another process may have been quicker while this one waited for it. */
@@ -116,7 +117,8 @@ static int migrate(tare__store *store, tare__error *error)
     return tare__store_leave(store, mine, status, error);
 }
 
-int tare__store_open(const char *place, const tare__store_options *options, tare__store **out, tare__error *error)
+int tare__store_open(const char *place, const tare__store_options *options, tare__store **out,
+                     tare__error *error)
 {
     int version = 0, status;
     tare__store *store = calloc(1, sizeof *store);
@@ -134,8 +136,9 @@ int tare__store_open(const char *place, const tare__store_options *options, tare
     if (!status && version < store->backend->n_migrations)
         status = options->writes ? migrate(store, error)
                  : version == 0  ? TARE__STORE_NONE
-                                 : tare__fail(error, TARE_E_VERSION, "the history is an older tare's; any command that "
-                                                                     "writes to it brings it up to date");
+                                 : tare__fail(error, TARE_E_VERSION,
+                                              "the history is an older tare's; any command that "
+                                               "writes to it brings it up to date");
     if (status) {
         tare__store_close(store);
         return status;
@@ -210,8 +213,9 @@ static int put_texts(tare__store *store, texts *from, tare__error *error)
     for (size_t i = 0; i < from->n; i++)
         if (i == 0 || strcmp(from->all[i], from->all[i - 1]) != 0)
             values[n++] = tare__sql_text(from->all[i]);
-    int status = store->backend->execute(store->db, "INSERT INTO tare_text (text) VALUES ($1) ON CONFLICT DO NOTHING",
-                                         values, 1, n, NULL, NULL, NULL, error);
+    int status =
+        store->backend->execute(store->db, "INSERT INTO tare_text (text) VALUES ($1) ON CONFLICT DO NOTHING",
+                                values, 1, n, NULL, NULL, NULL, error);
     free(values);
     return status;
 }
@@ -227,7 +231,7 @@ typedef struct row {
 static int clean_row(texts *to, const tare__kept *run, const tare__figures *figures, row *out)
 {
     *out = (row){.run = *run, .n = figures ? figures->n : 0};
-    const char **of_run[] = {&out->run.kind, &out->run.command, &out->run.directory, &out->run.host,
+    const char **of_run[] = {&out->run.kind,    &out->run.command,   &out->run.directory, &out->run.host,
                              &out->run.machine, &out->run.cpu_model, &out->run.revision};
     for (size_t i = 0; i < TARE__COUNT_OF(of_run); i++)
         *of_run[i] = clean(to, *of_run[i]);
@@ -253,19 +257,28 @@ static int clean_row(texts *to, const tare__kept *run, const tare__figures *figu
 
 static int put_run(tare__store *store, const tare__kept *run, int64_t *added, tare__error *error)
 {
-    const tare__sql_value values[] = {
-        tare__sql_text(run->id),        tare__sql_integer((int64_t)run->when_ns), tare__sql_text(run->kind),
-        tare__sql_text(run->command),   tare__sql_text(run->directory),           tare__sql_text(run->host),
-        tare__sql_text(run->machine),   tare__sql_text(run->cpu_model),           tare__sql_text(run->revision),
-        run->dirty < 0 ? tare__sql_text(NULL) : tare__sql_integer(run->dirty),
-        run->status < 0 ? tare__sql_text(NULL) : tare__sql_integer(run->status),
-        tare__sql_integer(run->signal), tare__sql_real(run->elapsed_ns),          tare__sql_text(run->trace)};
-    return tare__store_run(store,
-                           "INSERT INTO tare_run (id, started, kind, command, directory, host, machine, cpu, revision,"
-                           " dirty, status, signal, elapsed, trace) VALUES ($1, $2, " TEXT_ID(3) ", " TEXT_ID(4) ", "
-                           TEXT_ID(5) ", " TEXT_ID(6) ", " TEXT_ID(7) ", " TEXT_ID(8) ", " TEXT_ID(9) ","
-                           " $10, $11, $12, $13, $14) ON CONFLICT DO NOTHING",
-                           values, TARE__COUNT_OF(values), NULL, NULL, added, error);
+    const tare__sql_value values[] = {tare__sql_text(run->id),
+                                      tare__sql_integer((int64_t)run->when_ns),
+                                      tare__sql_text(run->kind),
+                                      tare__sql_text(run->command),
+                                      tare__sql_text(run->directory),
+                                      tare__sql_text(run->host),
+                                      tare__sql_text(run->machine),
+                                      tare__sql_text(run->cpu_model),
+                                      tare__sql_text(run->revision),
+                                      run->dirty < 0 ? tare__sql_text(NULL) : tare__sql_integer(run->dirty),
+                                      run->status < 0 ? tare__sql_text(NULL) : tare__sql_integer(run->status),
+                                      tare__sql_integer(run->signal),
+                                      tare__sql_real(run->elapsed_ns),
+                                      tare__sql_text(run->trace)};
+    return tare__store_run(
+        store,
+        "INSERT INTO tare_run (id, started, kind, command, directory, host, machine, cpu, revision,"
+        " dirty, status, signal, elapsed, trace) VALUES ($1, $2, " TEXT_ID(3) ", " TEXT_ID(4) ", " TEXT_ID(
+            5) ", " TEXT_ID(6) ", " TEXT_ID(7) ", " TEXT_ID(8) ", " TEXT_ID(9) ","
+                                                                               " $10, $11, $12, $13, $14) ON "
+                                                                               "CONFLICT DO NOTHING",
+        values, TARE__COUNT_OF(values), NULL, NULL, added, error);
 }
 
 /* Means of neighbours until few enough are left; the last one may have fewer behind it and is left out. */
@@ -287,7 +300,8 @@ static size_t thin(const tare__figure *figure, double *out, uint64_t *each)
 /* Doubles as this machine has them: little-endian, as every machine that Tare runs on. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "samples are stored as they lie in memory");
 
-static int put_figures(tare__store *store, const char *id, const row *from, tare__arena *arena, tare__error *error)
+static int put_figures(tare__store *store, const char *id, const row *from, tare__arena *arena,
+                       tare__error *error)
 {
     enum { N = 11 };
     tare__sql_value *values = calloc(from->n * N + 1, sizeof *values);
@@ -296,20 +310,30 @@ static int put_figures(tare__store *store, const char *id, const row *from, tare
     for (size_t i = 0; i < from->n; i++) {
         const tare__figure *figure = &from->figures[i];
         uint64_t each = figure->each;
-        double *samples = figure->n_samples ? tare__arena_alloc(arena, TARE__STORE_SAMPLES * sizeof *samples) : NULL;
+        double *samples =
+            figure->n_samples ? tare__arena_alloc(arena, TARE__STORE_SAMPLES * sizeof *samples) : NULL;
         size_t n_samples = samples ? thin(figure, samples, &each) : 0;
         const tare__sql_value set[N] = {
-            tare__sql_text(id), tare__sql_text(figure->name), tare__sql_text(figure->unit), tare__sql_text(figure->per),
-            tare__sql_integer(figure->better), tare__sql_integer(figure->exact), tare__sql_real(figure->value),
-            tare__sql_real(figure->total), tare__sql_integer((int64_t)figure->n), tare__sql_integer((int64_t)each),
+            tare__sql_text(id),
+            tare__sql_text(figure->name),
+            tare__sql_text(figure->unit),
+            tare__sql_text(figure->per),
+            tare__sql_integer(figure->better),
+            tare__sql_integer(figure->exact),
+            tare__sql_real(figure->value),
+            tare__sql_real(figure->total),
+            tare__sql_integer((int64_t)figure->n),
+            tare__sql_integer((int64_t)each),
             tare__sql_bytes(n_samples ? samples : NULL, n_samples * sizeof *samples)};
         memcpy(values + i * N, set, sizeof set);
     }
     int status = store->backend->execute(
         store->db,
-        "INSERT INTO tare_figure (run, name, unit, per, better, exact, value, total, n, each_sample, samples) VALUES"
-        " ((SELECT seq FROM tare_run WHERE id = $1), " TEXT_ID(2) ", " TEXT_ID(3) ", " TEXT_ID(4) ","
-        " $5, $6, $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING",
+        "INSERT INTO tare_figure (run, name, unit, per, better, exact, value, total, n, each_sample, "
+        "samples) VALUES"
+        " ((SELECT seq FROM tare_run WHERE id = $1), " TEXT_ID(2) ", " TEXT_ID(3) ", " TEXT_ID(
+            4) ","
+               " $5, $6, $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING",
         values, N, from->n, NULL, NULL, NULL, error);
     free(values);
     return status;
@@ -320,10 +344,11 @@ static int put_tags(tare__store *store, const char *id, const char *const *tags,
     int status = 0;
     for (size_t i = 0; i < n && !status; i++) {
         const tare__sql_value values[] = {tare__sql_text(id), tare__sql_text(tags[i])};
-        status = tare__store_run(store,
-                                 "INSERT INTO tare_tag (run, tag) VALUES ((SELECT seq FROM tare_run WHERE id = $1), "
-                                 TEXT_ID(2) ") ON CONFLICT DO NOTHING",
-                                 values, 2, NULL, NULL, NULL, error);
+        status = tare__store_run(
+            store,
+            "INSERT INTO tare_tag (run, tag) VALUES ((SELECT seq FROM tare_run WHERE id = $1), " TEXT_ID(
+                2) ") ON CONFLICT DO NOTHING",
+            values, 2, NULL, NULL, NULL, error);
     }
     return status;
 }
@@ -376,10 +401,11 @@ int tare__store_tag(tare__store *store, const char *id, const char *const *tags,
             status = put_tags(store, id, cleaned, n, error);
         for (size_t i = 0; i < n && remove && !status; i++) {
             const tare__sql_value values[] = {tare__sql_text(id), tare__sql_text(cleaned[i])};
-            status = tare__store_run(store,
-                                     "DELETE FROM tare_tag WHERE run = (SELECT seq FROM tare_run WHERE id = $1)"
-                                     " AND tag = " TEXT_ID(2),
-                                     values, 2, NULL, NULL, NULL, error);
+            status =
+                tare__store_run(store,
+                                "DELETE FROM tare_tag WHERE run = (SELECT seq FROM tare_run WHERE id = $1)"
+                                " AND tag = " TEXT_ID(2),
+                                values, 2, NULL, NULL, NULL, error);
         }
         status = tare__store_leave(store, mine, status, error);
     }

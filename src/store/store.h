@@ -32,7 +32,8 @@ typedef struct tare__store_options {
 #define TARE__STORE_NONE 1
 /* 0; TARE__STORE_NONE; TARE_E_INPUT (no database, damaged), TARE_E_VERSION (a newer tare's), TARE_E_PERMISSION,
  * TARE_E_SPACE, TARE_E_SYSTEM or TARE_E_MEMORY with a sentence. */
-int tare__store_open(const char *place, const tare__store_options *options, tare__store **store, tare__error *error);
+int tare__store_open(const char *place, const tare__store_options *options, tare__store **store,
+                     tare__error *error);
 void tare__store_close(tare__store *store); /* NULL is fine */
 
 /* ---- keeping ---------------------------------------------------------------------------------------- */
@@ -48,25 +49,27 @@ int tare__store_end(tare__store *store, tare__error *error);
 
 /* ---- looking ---------------------------------------------------------------------------------------- */
 typedef struct tare__store_filter {
-    const char *id;       /* begins so; NULL: any, as the following */
-    const char *command;  /* has this in it */
+    const char *id;      /* begins so; NULL: any, as the following */
+    const char *command; /* has this in it */
     const char *exact_command, *machine, *host, *kind;
-    const char *revision; /* begins so */
+    const char *revision;    /* begins so */
     const char *const *tags; /* all of them */
     size_t n_tags;
     uint64_t since_ns, before_ns; /* started at or after; before; 0: no bound */
-    uint64_t limit;       /* the newest so many; 0: all */
-    uint64_t skip;        /* the newest so many are passed over */
+    uint64_t limit;               /* the newest so many; 0: all */
+    uint64_t skip;                /* the newest so many are passed over */
     const char *not_id;
-    bool ended_well;      /* exit status 0, or none known */
+    bool ended_well; /* exit status 0, or none known */
 } tare__store_filter;
 
-int tare__store_list(tare__store *store, const tare__store_filter *filter, tare__kept_list *list, tare__error *error);
+int tare__store_list(tare__store *store, const tare__store_filter *filter, tare__kept_list *list,
+                     tare__error *error);
 void tare__store_list_free(tare__kept_list *list);
 /* The one run whose id begins so, or "last", "last~2". 0; TARE_E_USAGE (none or several) with a sentence. */
 int tare__store_find(tare__store *store, const char *word, tare__kept_list *list, tare__error *error);
 /* The figures of a run, with what is known of it. */
-int tare__store_figures(tare__store *store, const tare__kept *run, tare__figures **figures, tare__error *error);
+int tare__store_figures(tare__store *store, const tare__kept *run, tare__figures **figures,
+                        tare__error *error);
 /* Values of a figure in the runs of the filter, oldest first; changes are not looked for. TARE__STORE_NONE: no run has
  * such a figure. */
 int tare__store_trend(tare__store *store, const tare__store_filter *filter, const char *figure,

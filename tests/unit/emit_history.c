@@ -17,23 +17,59 @@
 
 static const char *const tags[] = {"nightly", "gpu"};
 static tare__kept rows[] = {
-    {.id = "3f2a91c4000000000000000000000000", .kind = "run", .command = "python3 train.py --epochs 3 --learning-rate 0.01",
-     .directory = "/work", .host = "vm", .machine = "5b8916a9", .cpu_model = "A CPU", .revision = "f41d3fb00000 on main",
-     .trace = "/work/train.tare", .dirty = 1, .status = 0, .when_ns = START, .elapsed_ns = 2.41e9, .tags = tags, .n_tags = 2},
-    {.id = "00c0ffee000000000000000000000000", .kind = "model", .command = "=cmd <b>\"&'\x01\xff", .dirty = -1, .status = -1,
-     .when_ns = 0, .elapsed_ns = NAN},
-    {.id = "deadbeef000000000000000000000000", .kind = "run", .command = "./serve", .dirty = 0, .status = 137, .signal = 9,
-     .when_ns = START - 86400000000000u, .elapsed_ns = 1e6},
+    {.id = "3f2a91c4000000000000000000000000",
+     .kind = "run",
+     .command = "python3 train.py --epochs 3 --learning-rate 0.01",
+     .directory = "/work",
+     .host = "vm",
+     .machine = "5b8916a9",
+     .cpu_model = "A CPU",
+     .revision = "f41d3fb00000 on main",
+     .trace = "/work/train.tare",
+     .dirty = 1,
+     .status = 0,
+     .when_ns = START,
+     .elapsed_ns = 2.41e9,
+     .tags = tags,
+     .n_tags = 2},
+    {.id = "00c0ffee000000000000000000000000",
+     .kind = "model",
+     .command = "=cmd <b>\"&'\x01\xff",
+     .dirty = -1,
+     .status = -1,
+     .when_ns = 0,
+     .elapsed_ns = NAN},
+    {.id = "deadbeef000000000000000000000000",
+     .kind = "run",
+     .command = "./serve",
+     .dirty = 0,
+     .status = 137,
+     .signal = 9,
+     .when_ns = START - 86400000000000u,
+     .elapsed_ns = 1e6},
 };
 static const tare__kept_list runs = {.rows = rows, .n = TARE__COUNT_OF(rows), .id_digits = 7};
 static tare__figures *figures;
 static tare__kept_point points[20];
 static tare__kept_change changes[] = {{10, 1e6, 1.3e6, 0.0001}};
 static tare__kept_trend trend_rows[] = {
-    {.name = "step", .unit = "ns", .better = TARE__LOWER, .points = points, .n = 20, .changes = changes, .n_changes = 1, .id_digits = 7},
-    {.name = "<script>alert('x')</script>", .unit = "<i>/s", .better = TARE__NEITHER, .points = points, .n = 1, .id_digits = 7},
+    {.name = "step",
+     .unit = "ns",
+     .better = TARE__LOWER,
+     .points = points,
+     .n = 20,
+     .changes = changes,
+     .n_changes = 1,
+     .id_digits = 7},
+    {.name = "<script>alert('x')</script>",
+     .unit = "<i>/s",
+     .better = TARE__NEITHER,
+     .points = points,
+     .n = 1,
+     .id_digits = 7},
 };
-static const tare__history_trends trends = {.rows = trend_rows, .n = 2, .command = "python3 <train>.py", .machine = "5b8916a9"};
+static const tare__history_trends trends = {
+    .rows = trend_rows, .n = 2, .command = "python3 <train>.py", .machine = "5b8916a9"};
 
 static int set_up(void **state)
 {
@@ -43,18 +79,37 @@ static int set_up(void **state)
     static const double samples[] = {1, 2, 4};
     figures = tare__figures_new("run");
     const tare__figure all[] = {
-        {.name = "run.elapsed", .unit = "ns", .better = TARE__LOWER, .value = 2.41e9, .total = 2.41e9, .n = 1},
-        {.name = "step", .unit = "ns", .per = "step", .better = TARE__LOWER, .value = 2, .total = 7, .n = 3, .each = 1, .samples = samples, .n_samples = 3},
+        {.name = "run.elapsed",
+         .unit = "ns",
+         .better = TARE__LOWER,
+         .value = 2.41e9,
+         .total = 2.41e9,
+         .n = 1},
+        {.name = "step",
+         .unit = "ns",
+         .per = "step",
+         .better = TARE__LOWER,
+         .value = 2,
+         .total = 7,
+         .n = 3,
+         .each = 1,
+         .samples = samples,
+         .n_samples = 3},
         {.name = "model.flops", .unit = "", .exact = true, .value = 4089184256.0, .total = NAN, .n = 1},
-        {.name = "span:a very long name of a span inside of another one/and another one/innermost", .unit = "samples/s",
-         .better = TARE__HIGHER, .value = 812.5, .total = NAN, .n = 12345},
+        {.name = "span:a very long name of a span inside of another one/and another one/innermost",
+         .unit = "samples/s",
+         .better = TARE__HIGHER,
+         .value = 812.5,
+         .total = NAN,
+         .n = 12345},
         {.name = "metric:share", .unit = "share", .value = 0.25, .total = NAN, .n = 1},
     };
     for (size_t i = 0; i < TARE__COUNT_OF(all); i++)
         if (tare__figures_add(figures, &all[i]) != 0)
             return -1;
     for (size_t i = 0; i < 20; i++) {
-        points[i] = (tare__kept_point){.when_ns = START + i * 3600000000000u, .value = (i < 10 ? 1e6 : 1.3e6) + 1000.0 * (double)(i % 3),
+        points[i] = (tare__kept_point){.when_ns = START + i * 3600000000000u,
+                                       .value = (i < 10 ? 1e6 : 1.3e6) + 1000.0 * (double)(i % 3),
                                        .revision = i == 10 ? "<abc> on main" : NULL};
         snprintf(points[i].id, sizeof points[i].id, "%08zx000000000000000000000000", i);
     }
@@ -101,7 +156,8 @@ static void outputs_are_as_before(void **state)
             if (!show(formats[i], what, &sink, &status))
                 continue;
             assert_int_equal(status, 0);
-            snprintf(name, sizeof name, "history_%s.%s", whats[what], strcmp(formats[i], "text") == 0 ? "txt" : formats[i]);
+            snprintf(name, sizeof name, "history_%s.%s", whats[what],
+                     strcmp(formats[i], "text") == 0 ? "txt" : formats[i]);
             assert_golden(name, &to.text);
             tare__text_free(&to.text);
         }
@@ -181,7 +237,8 @@ static void memory_that_fails_is_told(void **state)
                 shown = show(formats[i], what, &sink, &status);
                 bool enough = allocations_left > 0;
                 allocations_left = -1;
-                assert_true(status == TARE_E_MEMORY || (status == 0 && (to.text.failed || to.text.length == whole.text.length)));
+                assert_true(status == TARE_E_MEMORY ||
+                            (status == 0 && (to.text.failed || to.text.length == whole.text.length)));
                 tare__text_free(&to.text);
                 if (enough)
                     break;
@@ -194,8 +251,9 @@ static void memory_that_fails_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(outputs_are_as_before), cmocka_unit_test(text_fits_a_terminal), cmocka_unit_test(names_are_no_markup),
-        cmocka_unit_test(refusals_come_back),    cmocka_unit_test(memory_that_fails_is_told),
+        cmocka_unit_test(outputs_are_as_before),     cmocka_unit_test(text_fits_a_terminal),
+        cmocka_unit_test(names_are_no_markup),       cmocka_unit_test(refusals_come_back),
+        cmocka_unit_test(memory_that_fails_is_told),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

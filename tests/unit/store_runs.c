@@ -80,11 +80,24 @@ static tare__figures *make_figures(unsigned i)
     tare__figures *figures = tare__figures_new("run");
     for (size_t j = 0; j < TARE__COUNT_OF(samples); j++)
         samples[j] = (double)j;
-    tare__figure elapsed = {.name = "run.elapsed", .unit = "ns", .better = TARE__LOWER, .value = 100.0 + i + (i >= 10 ? 50 : 0),
-                            .total = NAN, .n = 1};
-    tare__figure step = {.name = "step", .unit = "ns", .per = "step", .better = TARE__LOWER, .value = 7.25, .total = 1e6,
-                         .n = 1000, .each = 1, .samples = samples, .n_samples = TARE__COUNT_OF(samples)};
-    tare__figure flops = {.name = "model.flops", .unit = "", .exact = true, .value = 4089184256.0, .total = NAN, .n = 1};
+    tare__figure elapsed = {.name = "run.elapsed",
+                            .unit = "ns",
+                            .better = TARE__LOWER,
+                            .value = 100.0 + i + (i >= 10 ? 50 : 0),
+                            .total = NAN,
+                            .n = 1};
+    tare__figure step = {.name = "step",
+                         .unit = "ns",
+                         .per = "step",
+                         .better = TARE__LOWER,
+                         .value = 7.25,
+                         .total = 1e6,
+                         .n = 1000,
+                         .each = 1,
+                         .samples = samples,
+                         .n_samples = TARE__COUNT_OF(samples)};
+    tare__figure flops = {
+        .name = "model.flops", .unit = "", .exact = true, .value = 4089184256.0, .total = NAN, .n = 1};
     assert_int_equal(tare__figures_add(figures, &elapsed), 0);
     assert_int_equal(tare__figures_add(figures, &step), 0);
     assert_int_equal(tare__figures_add(figures, &flops), 0);
@@ -161,7 +174,8 @@ static void figures_come_out_with_thinned_samples(void **state)
     tare__figures *figures;
     assert_int_equal(tare__store_figures(store, &run, &figures, &error), 0);
     assert_int_equal(figures->n, 3);
-    const tare__figure *step = tare__figures_find(figures, "step"), *flops = tare__figures_find(figures, "model.flops");
+    const tare__figure *step = tare__figures_find(figures, "step"),
+                       *flops = tare__figures_find(figures, "model.flops");
     assert_true(step->value == 7.25 && step->total == 1e6 && step->n == 1000 && step->better == TARE__LOWER);
     assert_string_equal(step->per, "step");
     assert_int_equal(step->n_samples, 125); /* 1,000 in groups of eight */
@@ -186,13 +200,20 @@ static void a_run_is_kept_once(void **state)
     assert_int_equal(count(store, (tare__store_filter){.command = "another"}), 0);
     /* Figures that it lacks are added; those it has stay. */
     tare__figures *more = tare__figures_new("run"), *got;
-    assert_int_equal(tare__figures_add(more, &(tare__figure){.name = "late", .unit = "ns", .value = 5, .total = NAN, .n = 1}), 0);
-    assert_int_equal(tare__figures_add(more, &(tare__figure){.name = "run.elapsed", .unit = "ns", .value = 5, .total = NAN, .n = 1}), 0);
+    assert_int_equal(
+        tare__figures_add(more,
+                          &(tare__figure){.name = "late", .unit = "ns", .value = 5, .total = NAN, .n = 1}),
+        0);
+    assert_int_equal(
+        tare__figures_add(
+            more, &(tare__figure){.name = "run.elapsed", .unit = "ns", .value = 5, .total = NAN, .n = 1}),
+        0);
     assert_int_equal(tare__store_put(store, &run, more, &added, &error), 0);
     assert_false(added);
     assert_int_equal(tare__store_figures(store, &run, &got, &error), 0);
     assert_int_equal(got->n, 4);
-    assert_true(tare__figures_find(got, "late")->value == 5 && tare__figures_find(got, "run.elapsed")->value == 101);
+    assert_true(tare__figures_find(got, "late")->value == 5 &&
+                tare__figures_find(got, "run.elapsed")->value == 101);
     tare__figures_free(more);
     tare__figures_free(got);
     tare__store_close(store);
@@ -227,7 +248,8 @@ static void filters_let_through_what_they_say(void **state)
     const char *both[] = {"nightly", "gpu"}, *none[] = {"nightly", "other"};
     put_runs(store, 12);
     assert_int_equal(count(store, (tare__store_filter){.command = "TRAIN.py"}), 6);
-    assert_int_equal(count(store, (tare__store_filter){.command = "%"}), 6); /* a percent sign, not anything */
+    assert_int_equal(count(store, (tare__store_filter){.command = "%"}),
+                     6); /* a percent sign, not anything */
     assert_int_equal(count(store, (tare__store_filter){.command = "_"}), 0);
     assert_int_equal(count(store, (tare__store_filter){.exact_command = "./serve 100%"}), 6);
     assert_int_equal(count(store, (tare__store_filter){.host = "beta"}), 4);
@@ -240,7 +262,8 @@ static void filters_let_through_what_they_say(void **state)
     assert_int_equal(count(store, (tare__store_filter){.since_ns = 10 * DAY}), 3);
     assert_int_equal(count(store, (tare__store_filter){.before_ns = 10 * DAY}), 9);
     assert_int_equal(count(store, (tare__store_filter){.kind = "model"}), 0);
-    assert_int_equal(count(store, (tare__store_filter){.ended_well = true}), 6); /* one of them is not known */
+    assert_int_equal(count(store, (tare__store_filter){.ended_well = true}),
+                     6); /* one of them is not known */
     assert_int_equal(count(store, (tare__store_filter){.limit = 5}), 5);
     tare__kept_list runs = list(store, (tare__store_filter){.limit = 2, .skip = 1});
     assert_int_equal(runs.n, 2);
@@ -259,9 +282,15 @@ static void ids_are_found_as_git_does(void **state)
         int run; /* -1: none */
         const char *says;
     } tries[] = {
-        {"000b", 11, NULL},        {"000B0", 11, NULL},       {"last", 11, NULL},
-        {"last~3", 8, NULL},       {"00", -1, "more than one id: 000b"}, {"dead", -1, "there is no run 'dead'"},
-        {"xyz", -1, "is no id"},   {"", -1, "is no id"},      {"last~12", -1, "fewer are kept"},
+        {"000b", 11, NULL},
+        {"000B0", 11, NULL},
+        {"last", 11, NULL},
+        {"last~3", 8, NULL},
+        {"00", -1, "more than one id: 000b"},
+        {"dead", -1, "there is no run 'dead'"},
+        {"xyz", -1, "is no id"},
+        {"", -1, "is no id"},
+        {"last~12", -1, "fewer are kept"},
         {"last~x", -1, "is no run"},
     };
     for (size_t i = 0; i < TARE__COUNT_OF(tries); i++) {
@@ -287,7 +316,8 @@ static void a_trend_has_its_change(void **state)
     tare__store *store = open_store();
     tare__kept_trend trend;
     put_runs(store, 24);
-    assert_int_equal(tare__store_trend(store, &(tare__store_filter){.limit = 20}, "run.elapsed", &trend, &error), 0);
+    assert_int_equal(
+        tare__store_trend(store, &(tare__store_filter){.limit = 20}, "run.elapsed", &trend, &error), 0);
     assert_int_equal(trend.n, 20);
     assert_string_equal(trend.unit, "ns");
     assert_int_equal(trend.better, TARE__LOWER);
@@ -299,11 +329,13 @@ static void a_trend_has_its_change(void **state)
         found = found || trend.changes[i].at == 6; /* run 10 is 50 above */
     assert_true(found);
     tare__store_trend_free(&trend);
-    assert_int_equal(tare__store_trend(store, &(tare__store_filter){0}, "nothing", &trend, &error), TARE__STORE_NONE);
+    assert_int_equal(tare__store_trend(store, &(tare__store_filter){0}, "nothing", &trend, &error),
+                     TARE__STORE_NONE);
     tare__arena *arena = tare__arena_new();
     tare__store_name *names;
     size_t n;
-    assert_int_equal(tare__store_names(store, &(tare__store_filter){.limit = 3}, arena, &names, &n, &error), 0);
+    assert_int_equal(tare__store_names(store, &(tare__store_filter){.limit = 3}, arena, &names, &n, &error),
+                     0);
     assert_int_equal(n, 3);
     assert_int_equal(names[0].runs, 3);
     tare__arena_free(arena);
@@ -389,7 +421,10 @@ static void places_that_are_no_history(void **state)
     char path[256];
     expect(place, &reading, TARE__STORE_NONE, "");
     snprintf(path, sizeof path, "%s/notes.db", folder);
-    write_file(path, "these are my notes, and they are longer than the head of a database, I should think, by far......\n", 98);
+    write_file(
+        path,
+        "these are my notes, and they are longer than the head of a database, I should think, by far......\n",
+        98);
     expect(path, &writing, TARE_E_INPUT, "is no SQLite database");
     expect(path, &reading, TARE_E_INPUT, "is no SQLite database");
     snprintf(path, sizeof path, "%s/notes.db/history.db", folder);
@@ -402,7 +437,8 @@ static void others_databases_are_left_alone(void **state)
 {
     (void)state;
     tare__store *store = open_store();
-    assert_int_equal(tare__store_run(store, "PRAGMA application_id=12345", NULL, 0, NULL, NULL, NULL, &error), 0);
+    assert_int_equal(tare__store_run(store, "PRAGMA application_id=12345", NULL, 0, NULL, NULL, NULL, &error),
+                     0);
     tare__store_close(store);
     expect(place, &writing, TARE_E_INPUT, "is the database of something else");
 }
@@ -494,10 +530,14 @@ static void settings_name_places(void **state)
     static const struct {
         const char *setting, *place;
     } tries[] = {
-        {"/some/folder", "/some/folder/history.db"}, {"/some/folder/", "/some/folder/history.db"},
-        {"/some/file.db", "/some/file.db"},          {"runs.sqlite3", "runs.sqlite3"},
-        {"/tmp", "/tmp/history.db"},                 {"postgres://u:secret@h/d", "postgres://u:secret@h/d"},
-        {NULL, "/data/tare/history.db"},             {"", "/data/tare/history.db"},
+        {"/some/folder", "/some/folder/history.db"},
+        {"/some/folder/", "/some/folder/history.db"},
+        {"/some/file.db", "/some/file.db"},
+        {"runs.sqlite3", "runs.sqlite3"},
+        {"/tmp", "/tmp/history.db"},
+        {"postgres://u:secret@h/d", "postgres://u:secret@h/d"},
+        {NULL, "/data/tare/history.db"},
+        {"", "/data/tare/history.db"},
     };
     setenv("XDG_DATA_HOME", "/data", 1);
     for (size_t i = 0; i < TARE__COUNT_OF(tries); i++) {
@@ -542,14 +582,22 @@ static void made_ids_differ(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_FOLDER(runs_come_out_as_they_went_in), IN_FOLDER(figures_come_out_with_thinned_samples),
-        IN_FOLDER(a_run_is_kept_once),            IN_FOLDER(odd_texts_are_kept),
-        IN_FOLDER(filters_let_through_what_they_say), IN_FOLDER(ids_are_found_as_git_does),
-        IN_FOLDER(a_trend_has_its_change),        IN_FOLDER(tags_go_on_and_off),
-        IN_FOLDER(pruning_keeps_what_it_should),  IN_FOLDER(places_that_are_no_history),
-        IN_FOLDER(others_databases_are_left_alone), IN_FOLDER(a_newer_schema_is_refused),
-        IN_FOLDER(damage_has_a_sentence),         IN_FOLDER(a_full_disk_has_a_sentence),
-        cmocka_unit_test(settings_name_places),   cmocka_unit_test(made_ids_differ),
+        IN_FOLDER(runs_come_out_as_they_went_in),
+        IN_FOLDER(figures_come_out_with_thinned_samples),
+        IN_FOLDER(a_run_is_kept_once),
+        IN_FOLDER(odd_texts_are_kept),
+        IN_FOLDER(filters_let_through_what_they_say),
+        IN_FOLDER(ids_are_found_as_git_does),
+        IN_FOLDER(a_trend_has_its_change),
+        IN_FOLDER(tags_go_on_and_off),
+        IN_FOLDER(pruning_keeps_what_it_should),
+        IN_FOLDER(places_that_are_no_history),
+        IN_FOLDER(others_databases_are_left_alone),
+        IN_FOLDER(a_newer_schema_is_refused),
+        IN_FOLDER(damage_has_a_sentence),
+        IN_FOLDER(a_full_disk_has_a_sentence),
+        cmocka_unit_test(settings_name_places),
+        cmocka_unit_test(made_ids_differ),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
