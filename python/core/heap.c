@@ -12,8 +12,7 @@ typedef struct heap_figures {
 } heap_figures;
 
 PyDoc_STRVAR(heap_doc, "heap()\n--\n\n"
-                       "(bytes of the heap, bytes of it that are in use, bytes mapped one by one), or None where the C\n"
-                       "library does not tell.");
+                       "(bytes of the heap, bytes of it in use, bytes mapped one by one), or None where nobody tells.");
 static PyObject *heap(PyObject *module, PyObject *nothing)
 {
     (void)module, (void)nothing;
@@ -22,12 +21,14 @@ static PyObject *heap(PyObject *module, PyObject *nothing)
     if (!ask)
         Py_RETURN_NONE;
     heap_figures told = ask();
+    if (!told.arena && !told.hblkhd) /* another allocator has taken its place */
+        Py_RETURN_NONE;
     return Py_BuildValue("nnn", (Py_ssize_t)told.arena, (Py_ssize_t)told.uordblks, (Py_ssize_t)told.hblkhd);
 }
 
 PyDoc_STRVAR(waits_doc, "waits()\n--\n\n"
-                        "(page faults without a disk, with one, times the process waited, times it was pushed off its\n"
-                        "CPU), since it began.");
+                        "(page faults without a disk, with one, times the process waited, times it was pushed off\n"
+                        "its CPU), since it began.");
 static PyObject *waits(PyObject *module, PyObject *nothing)
 {
     (void)module, (void)nothing;

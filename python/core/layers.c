@@ -175,7 +175,8 @@ static PyMethodDef methods[] = {
     {"begins", begins, METH_O, "begins(layer)\n--\n\nA hook for the begin of a layer: call it with anything."},
     {"ends", ends, METH_O, "ends(layer)\n--\n\nA hook for its end."},
     {"next_run", next_run, METH_NOARGS, "next_run()\n--\n\nWhat follows is the next run."},
-    {"read", read_layer, METH_O, "read(layer)\n--\n\n(calls, seconds of each run, seconds without the layers inside)."},
+    {"read", read_layer, METH_O,
+     "read(layer)\n--\n\n(calls, seconds of each run, seconds without the layers inside)."},
     {NULL, NULL, 0, NULL},
 };
 

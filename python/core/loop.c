@@ -102,8 +102,8 @@ static int read_limit(PyObject *given, void *seconds)
 
 PyDoc_STRVAR(timed_runs_doc,
              "timed_runs(function, runs, *, each=1, settle=None, most_s=None)\n--\n\n"
-             "Seconds of each run, which is `each` calls of function() and one of settle() after them. Ends when most_s\n"
-             "have passed, too.");
+             "Seconds of each run, which is `each` calls of function() and one of settle() after them. Ends\n"
+             "when most_s have passed, too.");
 static PyObject *timed_runs(PyObject *module, PyObject *arguments, PyObject *named)
 {
     (void)module;
@@ -111,8 +111,8 @@ static PyObject *timed_runs(PyObject *module, PyObject *arguments, PyObject *nam
     loop self = {.each = 1, .settle = Py_None};
     unsigned long runs;
     double most_s = INFINITY;
-    if (!PyArg_ParseTupleAndKeywords(arguments, named, "Ok|$kOO&:timed_runs", words, &self.function, &runs, &self.each,
-                                     &self.settle, read_limit, &most_s))
+    if (!PyArg_ParseTupleAndKeywords(arguments, named, "Ok|$kOO&:timed_runs", words, &self.function, &runs,
+                                     &self.each, &self.settle, read_limit, &most_s))
         return NULL;
     if (!self.each || !(most_s >= 0))
         return PyErr_Format(PyExc_ValueError, self.each ? "most_s is 0 or more" : "a run is one call or more");
@@ -128,8 +128,8 @@ static PyObject *timed_runs(PyObject *module, PyObject *arguments, PyObject *nam
 
 PyDoc_STRVAR(warm_up_doc,
              "warm_up(function, least, most, *, settle=None, most_s=None)\n--\n\n"
-             "Calls function() until its times are steady, from `least` to `most` times: (seconds of each run, whether\n"
-             "they became steady, runs before that, coefficient of variation since).");
+             "Calls function() until its times are steady, from `least` to `most` times: (seconds of each run,\n"
+             "whether they became steady, runs before that, coefficient of variation since).");
 static PyObject *warm_up(PyObject *module, PyObject *arguments, PyObject *named)
 {
     (void)module;

@@ -64,8 +64,8 @@ static PyObject *quantile_interval(PyObject *module, PyObject *arguments)
 }
 
 PyDoc_STRVAR(compare_doc, "compare_samples(base, head, confidence=0.95)\n--\n\n"
-                          "(ratio of the medians, its low and high, p of Mann-Whitney, share of pairs in which head is\n"
-                          "larger); NaN for what so few numbers do not tell.");
+                          "(ratio of the medians, its low and high, p of Mann-Whitney, share of pairs in which head\n"
+                          "is larger); NaN for what so few numbers do not tell.");
 static PyObject *compare_samples(PyObject *module, PyObject *arguments)
 {
     (void)module;

@@ -13,10 +13,11 @@ SMALL_US = 20.0          # an operator shorter than that is mostly its own call
 SMALL_SHARE = 0.5
 FAULTS = 256             # page faults a run: a megabyte that the kernel hands out anew each time
 FAULT_US = 0.25          # what one costs at least (an estimate)
-ELEMENTWISE = ("aten::add", "aten::mul", "aten::sub", "aten::div", "aten::relu", "aten::gelu", "aten::silu",
-               "aten::sigmoid", "aten::tanh", "aten::exp", "aten::pow", "aten::clamp", "aten::threshold",
-               "aten::native_layer_norm", "aten::native_batch_norm", "aten::_softmax", "aten::copy_",
-               "aten::_to_copy", "aten::where", "aten::masked_fill", "aten::hardtanh", "aten::leaky_relu")
+ELEMENTWISE = frozenset("aten::" + name for name in (
+    "add", "mul", "sub", "div", "neg", "relu", "relu6", "gelu", "silu", "mish", "sigmoid", "tanh", "exp", "pow", "sqrt",
+    "rsqrt", "clamp", "clamp_min", "threshold", "hardtanh", "hardswish", "hardsigmoid", "leaky_relu", "elu", "softplus",
+    "native_layer_norm", "native_batch_norm", "native_group_norm", "_softmax", "_log_softmax", "copy", "_to_copy",
+    "where", "masked_fill"))
 
 
 class Seen(NamedTuple):
@@ -103,7 +104,7 @@ def _fusion(seen: Seen) -> Iterator[Recommendation]:
     total = sum(row["self_us"] for row in told)
     if not total > 0:
         return
-    light = [row for row in told if row["name"].rstrip("_").startswith(ELEMENTWISE)]
+    light = [row for row in told if row["name"].rstrip("_") in ELEMENTWISE]
     share = sum(row["self_us"] for row in light) / total
     calls = sum(row["calls"] for row in told)
     small = sum(row["self_us"] for row in told if row["self_us"] / row["calls"] < SMALL_US) / total

@@ -1,6 +1,5 @@
 """Results as figures: names, units, samples, and the machine they are of. The same file as `tare baseline` writes."""
 import os
-import platform
 import subprocess
 import time
 from typing import Any, Dict, List, Mapping, Optional
@@ -17,7 +16,7 @@ def _cpu_model() -> Optional[str]:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
             for line in file:
                 name, _, value = line.partition(":")
-                if name.strip() in ("model name", "Processor", "cpu model"):
+                if name.strip() == "model name":
                     return value.strip()
     except OSError:
         pass
@@ -36,8 +35,9 @@ def _mix(value: int, text: Optional[str]) -> int:
 
 def machine() -> Dict[str, Any]:
     """This machine, and a fingerprint of it, made as the tare command makes it."""
-    host, model, kernel = platform.node(), _cpu_model(), platform.release()
-    cpus, memory = os.cpu_count() or 0, _memory_bytes()
+    system = os.uname()
+    host, model, kernel = system.nodename, _cpu_model(), f"{system.sysname} {system.release}"
+    cpus, memory = os.sysconf("SC_NPROCESSORS_ONLN"), _memory_bytes()
     value = 0xCBF29CE484222325
     for text in (host, model, kernel, f"{cpus} {memory / 2 ** 30:.0f}"):
         value = _mix(value, text)
@@ -87,10 +87,10 @@ def figures_of(results: Mapping[str, Any]) -> List[Dict[str, Any]]:
                 "higher", results["throughput"]["samples_per_second" if isinstance(batch, int)
                                                 else "requests_per_second"], [count * one for one in rates]),
         _figure(_configured("model.memory.peak", batch), "bytes", "lower", memory["peak"]),
-        _figure(_configured("model.memory.activation", batch), "bytes", "lower", memory["activation"]),
-        _figure("model.parameters", "", "neither", model["parameters"], exact=True),
-        _figure("model.size", "bytes", "lower", model["size_bytes"], exact=True),
-        _figure(_configured("model.flops", batch), "", "lower", model["flops"], exact=True),
+        _figure(_configured("model.activations", batch), "bytes", "lower", memory["activation"]),
+        _figure("model.parameters", "", "lower", model["parameters"], exact=True),
+        _figure("model.file", "bytes", "lower", model["size_bytes"], exact=True),
+        _figure(_configured("model.macs", batch), "", "lower", model["macs"], exact=True),
     ]
     generation = results.get("generation")
     if isinstance(generation, Mapping):

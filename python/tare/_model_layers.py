@@ -305,7 +305,7 @@ def _operators_as_layers(runner: Any, inputs: Any) -> Any:
                          "run under torch's profiler, which slows them down")
 
 
-# ---- ONNX Runtime -----------------------------------------------------------------------------------------------------
+# ---- ONNX Runtime --------------------------------------------------------------------------------------------------
 
 def _onnx(runner: Any, inputs: Any, runs: int) -> Any:
     grouped: Dict[str, List[Dict[str, Any]]] = {}

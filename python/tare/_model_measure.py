@@ -135,7 +135,7 @@ def fragmentation() -> Any:
     """The share of the C library's heap that it holds and nobody uses."""
     told = _core.heap()
     if told is None:
-        return Missing("the C library does not tell (glibc does, since 2.33)")
+        return Missing("the allocator does not tell (glibc's does, since 2.33)")
     held, used, _ = told
     return (held - used) / held if held > 0 else Missing("there is no heap")
 

@@ -366,7 +366,7 @@ def _for_hugging_face(torch: Any, model: Any, config: Any, batch: int) -> Dict[s
     raise TypeError(f"no input can be made up for a model that takes {name}: pass input_data")
 
 
-# ---- what an input holds --------------------------------------------------------------------------------------------
+# ---- what an input holds -------------------------------------------------------------------------------------------
 
 def _tokens(named: Mapping[str, Any], config: Any) -> Optional[int]:
     """Tokens that are no padding; None: no text."""
@@ -401,7 +401,7 @@ def _images(named: Mapping[str, Any]) -> Optional[int]:
     return None
 
 
-# ---- what was really computed in --------------------------------------------------------------------------------------
+# ---- what was really computed in -----------------------------------------------------------------------------------
 
 def _types_seen() -> Any:
     from torch.utils._python_dispatch import TorchDispatchMode

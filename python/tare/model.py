@@ -58,6 +58,10 @@ class ModelProfiler:
                  preprocess: Optional[Callable[[Any], Any]] = None,
                  postprocess: Optional[Callable[[Any], Any]] = None) -> None:
         self.preprocess, self.postprocess = preprocess, postprocess
+        self._open(model_path, device, precision)
+
+    def _open(self, model_path: Any, device: Any, precision: Optional[str]) -> None:
+        """What was measured of another model is forgotten."""
         self.runner = _model_load.load(model_path, device, precision)
         self._asked = (model_path, device, precision)
         self._input: Any = None          # as it was given
@@ -100,8 +104,7 @@ class ModelProfiler:
         _check_count("num_runs", num_runs, 1)
         _check_count("warmup_runs", warmup_runs, 0)
         if self._is_model(input_data):
-            self.__init__(input_data, *self._asked[1:], preprocess=self.preprocess,  # type: ignore[misc]
-                          postprocess=self.postprocess)
+            self._open(input_data, *self._asked[1:])
             input_data = None
         inputs = self._take(input_data)
         results = self._measured(self.runner, inputs, num_runs, warmup_runs, self._asked[2])
@@ -395,7 +398,7 @@ class ModelProfiler:
                                       self.advise(), include_graphs, include_details))
 
 
-# ---- parts ------------------------------------------------------------------------------------------------------------
+# ---- parts ---------------------------------------------------------------------------------------------------------
 
 def _check_count(name: str, value: Any, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int):

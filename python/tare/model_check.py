@@ -11,7 +11,7 @@ from ._core import Missing
 
 GATE_HERE, GATE_ELSEWHERE = 0.05, 0.10  # how much worse is worse: on this machine, against another's baseline
 FLOORS = {"ns": 20_000.0, "bytes": 1024.0 * 1024.0}  # a smaller change is nobody's loss
-COUNTED = "model.memory.activation"     # the same in every run, though not on every machine
+COUNTED = "model.activations"     # the same in every run, though not on every machine
 
 
 class ModelAlertWarning(RuntimeWarning):
@@ -198,7 +198,8 @@ def detect_regressions(baseline: Any, current: Any, threshold: Optional[float] =
                        thresholds: Optional[Mapping[str, float]] = None) -> List[Regression]:
     """What became worse: an empty list when nothing did. A time or a rate is worse when its median is, by more than
     the threshold (5 %, and 10 % against a baseline of another machine, which is warned of), significantly
-    (by the rule of `tare check`: Mann-Whitney, p at most 0.02), and by more than a floor; parameters, size and operations when they grew at all.
+    (by the rule of `tare check`: Mann-Whitney, p at most 0.02), and by more than a floor; parameters, size and
+    operations when they grew at all.
     Memory is that of the tensors; the process's is compared where thresholds, which has limits by a figure's name,
     asks for it.
 
@@ -321,7 +322,7 @@ def _in_history(history: Any) -> List[Any]:
     return list(history)
 
 
-# ---- the load to come -----------------------------------------------------------------------------------------------
+# ---- the load to come ----------------------------------------------------------------------------------------------
 
 class CapacityPlan(NamedTuple):
     """How many copies of a model a load needs. An estimate: throughput and latency are measured, how requests come is

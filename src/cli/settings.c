@@ -43,8 +43,8 @@ static const struct {
 #define KNOWN TARE__COUNT_OF(known)
 
 /* Variables that mean something else: no misspelt settings. */
-static const char *const others[] = {"clock", "helper", "session", "nvml", "build", "golden", "lines-pid", "torch", "verbose",
-                                     "python-hook"};
+static const char *const others[] = {"clock", "helper", "session", "nvml", "build", "golden", "seeds", "lines-pid", "torch",
+                                     "verbose", "python-hook"};
 
 typedef struct value {
     const char *text;  /* NULL: not set */

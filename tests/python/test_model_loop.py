@@ -161,7 +161,7 @@ def test_the_heap_and_waits_are_told():
     assert after[2] > before[2] and all(b >= a for a, b in zip(before, after))
 
 
-# ---- statistics -----------------------------------------------------------------------------------------------------
+# ---- statistics ----------------------------------------------------------------------------------------------------
 
 def test_intervals_are_order_statistics_or_tell_what_they_need():
     values = [float(one) for one in range(1, 101)]
@@ -192,7 +192,7 @@ def test_outliers_and_changes():
     assert _core.change_points(values[:20]) == []
 
 
-# ---- a function as a model --------------------------------------------------------------------------------------------
+# ---- a function as a model -----------------------------------------------------------------------------------------
 
 def work(numbers=(1, 2, 3)):
     return sum(one * one for one in numbers for _ in range(50))
@@ -279,7 +279,7 @@ def test_a_configuration_that_cannot_be_is_refused_in_its_row():
     assert "trade-off" in rows[0]["best"] and rows[1]["best"] == []
 
 
-# ---- reports --------------------------------------------------------------------------------------------------------
+# ---- reports -------------------------------------------------------------------------------------------------------
 
 def test_json_has_null_and_the_reason_and_is_a_baseline(profiled, tmp_path):
     text = profiled.export_json(tmp_path / "results.json")
@@ -324,7 +324,7 @@ def test_a_report_that_cannot_be_written_leaves_nothing(profiled, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-# ---- limits -----------------------------------------------------------------------------------------------------------
+# ---- limits --------------------------------------------------------------------------------------------------------
 
 def test_thresholds(profiled):
     p50 = profiled.results["latency"]["p50"]
@@ -355,7 +355,7 @@ def test_a_broken_threshold_alerts(profiled):
     assert [one.threshold for one in Loud.alerts] == ["latency:0ms"]
 
 
-# ---- baselines ----------------------------------------------------------------------------------------------------------
+# ---- baselines -----------------------------------------------------------------------------------------------------
 
 def changed(profiled, factor=1.0, name="model.latency", **more):
     """The figures of results with one of them scaled."""
@@ -484,7 +484,7 @@ def test_capacity(profiled):
             profiled.plan_capacity(**bad)
 
 
-# ---- the command --------------------------------------------------------------------------------------------------------
+# ---- the command ---------------------------------------------------------------------------------------------------
 
 def test_the_commands_usage(bench):
     import sys
