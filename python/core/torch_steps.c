@@ -19,6 +19,8 @@ static struct {
     bool expected;  /* the epoch of a loader whose first batch was asked for before anything trained */
     bool exhausted; /* the epoch's loader has no more batches: the epoch ends with its step */
     bool fetched;   /* the open step asked a loader for a batch */
+    bool trained;   /* … and a backward or an optimizer came of it */
+    bool epoch_trained; /* so it did in some step of the open epoch */
     uint64_t steps, epochs;   /* that have ended */
     bool wants_model;         /* a step began, by an optimizer or a backward, and no model is known */
     PyObject *model;          /* weak reference to what was last seen to train; NULL: nothing yet */
@@ -78,21 +80,32 @@ static void begin_step(void)
     follow_window();
     begin_indexed(&step_site, loop.steps);
     loop.step_open = true;
-    loop.fetched = false;
+    loop.fetched = loop.trained = false;
     loop.n_stepped = 0;
     PyObject *trained = alive(loop.model);
     loop.wants_model = !trained;
     Py_XDECREF(trained);
 }
 
+/* A batch that was asked for and never trained on is no step, and a loop over such is no epoch. It was begun before
+ * that could be known: a reader is told by this index (docs/FORMAT.md). */
+static void take_back(void)
+{
+    tare_number(&index_site, -1);
+}
+
 static void end_step(void)
 {
     if (!loop.step_open)
         return;
+    bool counts = loop.trained;
+    if (!counts)
+        take_back();
     tare__py_stack_end(&step_site);
     loop.step_open = false;
     loop.n_stepped = 0;
-    loop.steps++;
+    loop.steps += counts;
+    loop.epoch_trained |= counts;
     follow_window();
 }
 
@@ -103,7 +116,7 @@ static void begin_epoch(void)
     follow_window();
     begin_indexed(&epoch_site, loop.epochs);
     loop.epoch_open = true;
-    loop.exhausted = loop.expected = false;
+    loop.exhausted = loop.expected = loop.epoch_trained = false;
 }
 
 static void end_epoch(void)
@@ -111,10 +124,13 @@ static void end_epoch(void)
     if (!loop.epoch_open)
         return;
     end_step();
+    bool counts = loop.epoch_trained;
+    if (!counts)
+        take_back();
     tare__py_stack_end(&epoch_site);
     loop.epoch_open = false;
     loop.exhausted = false;
-    loop.epochs++;
+    loop.epochs += counts;
     follow_window();
 }
 
@@ -305,14 +321,16 @@ void tare__torch_forward_begins(PyObject *module)
 
 void tare__torch_backward_begins(void)
 {
-    if (ours() && !loop.step_open)
+    if (!ours())
+        return;
+    if (!loop.step_open)
         begin_training();
+    loop.trained = true;
 }
 
 void tare__torch_optimizer_begins(void)
 {
-    if (ours() && !loop.step_open)
-        begin_training();
+    tare__torch_backward_begins();
 }
 
 static bool stepped_again(const void *optimizer)

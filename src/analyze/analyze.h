@@ -220,7 +220,9 @@ typedef struct tare__process_row { /* in order of appearance */
     int64_t pid, parent_pid;  /* 0: not known */
     int64_t inner_pid;        /* as it sees itself, where that differs; else 0 */
     const char *command;      /* one line; NULL when not known */
-    bool joined;
+    const char *label;        /* for people: "rank 1 (python train.py)" where it has a rank; else as command */
+    bool has_rank, joined;
+    uint64_t rank;            /* in a distributed job */
     const char *not_joined;   /* a sentence: why it was only seen; NULL when it joined */
     const char *unreadable;   /* a sentence: why its ring could not be read (on); NULL: it could */
     double joined_at_ns, left_at_ns; /* NaN: not known */
@@ -229,6 +231,9 @@ typedef struct tare__process_row { /* in order of appearance */
     uint32_t threads;
     uint64_t spans, dropped_spans, dropped_others; /* dropped: by its threads and homeless ones */
     double busy_ns;
+    uint64_t steps;           /* that ended */
+    double steps_ns;          /* their time, … */
+    double backward_ns;       /* … and what of it was in the phase backward, where ranks wait for each other */
 } tare__process_row;
 
 typedef struct tare__thread_row { /* by process, then in order of appearance */

@@ -194,6 +194,7 @@ typedef struct frame {
 typedef struct open_index { /* a step's number, until it ends */
     uint64_t index;
     uint32_t depth;
+    bool taken_back; /* it was none */
 } open_index;
 
 #define OPEN_INDEXES 16u
@@ -217,6 +218,7 @@ typedef struct stream {
     uint64_t first, last;
     uint64_t events, begun, chained, marks, counters, numbers, complete, aggregate_calls, aggregate_timed;
     uint64_t unmatched, lost_ends, lost_blocks;
+    uint64_t steps, step_ticks, backward_ticks; /* of steps that ended; the phase backward in them */
 } stream;
 
 typedef struct group {
@@ -476,6 +478,7 @@ int tare__analyze_usage_table(work *work, tare__analysis *analysis); /* after me
 double tare__analyze_elapsed(const work *work); /* NaN: not known */
 void tare__analyze_own_table(work *work, tare__analysis *analysis);
 int tare__analyze_run_table(work *work, tare__analysis *analysis);
+const char *tare__analyze_label(tare__arena *arena, const tare__trace_process *process); /* NULL: no memory */
 const char *tare__analyze_command(tare__arena *arena, const char *arguments, size_t bytes); /* in one line */
 
 #endif

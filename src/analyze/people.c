@@ -52,6 +52,22 @@ const char *tare__analyze_command(tare__arena *arena, const char *arguments, siz
     return copy;
 }
 
+/* "rank 1 (python train.py)"; without a rank the command alone. */
+const char *tare__analyze_label(tare__arena *arena, const tare__trace_process *process)
+{
+    const char *command = process->arguments
+                              ? tare__analyze_command(arena, process->arguments, process->arguments_bytes)
+                              : "";
+    if (!process->has_rank || !command)
+        return command;
+    tare__text text = {0};
+    tare__text_format(&text, "rank %llu%s%s%s", (unsigned long long)process->rank, command[0] ? " (" : "", command,
+                      command[0] ? ")" : "");
+    const char *copy = text.failed ? NULL : tare__arena_copy(arena, text.data, text.length);
+    tare__text_free(&text);
+    return copy;
+}
+
 /* ---- processes ----------------------------------------------------------------------------------- */
 /* Rows are in the order of the trace's own table. */
 uint32_t tare__analyze_process_row(const work *work, uint32_t number)
@@ -70,6 +86,8 @@ static int fill_process(const work *work, tare__arena *arena, const tare__trace_
         .pid = from->pid,
         .parent_pid = from->parent_pid,
         .inner_pid = from->inner_pid != from->pid ? from->inner_pid : 0,
+        .has_rank = from->has_rank,
+        .rank = from->rank,
         .joined = from->joined,
         .not_joined = copy_text(arena, from->not_joined),
         .unreadable = copy_text(arena, from->unreadable),
@@ -83,6 +101,9 @@ static int fill_process(const work *work, tare__arena *arena, const tare__trace_
     if (from->arguments) {
         row->command = tare__analyze_command(arena, from->arguments, from->arguments_bytes);
         if (!row->command)
+            return TARE_E_MEMORY;
+        row->label = tare__analyze_label(arena, from);
+        if (!row->label)
             return TARE_E_MEMORY;
     }
     bool lost = (from->not_joined && !row->not_joined) || (from->unreadable && !row->unreadable);
@@ -127,8 +148,13 @@ static int fill_thread(const work *work, tare__arena *arena, const stream *from,
     return name && !row->name ? TARE_E_MEMORY : 0;
 }
 
-static void add_to_process(tare__process_row *process, const tare__thread_row *thread)
+static void add_to_process(const work *work, const stream *from, tare__process_row *process,
+                           const tare__thread_row *thread)
 {
+    double tick_ns = tare__trace_tick_ns(work->trace);
+    process->steps += from->steps;
+    process->steps_ns += (double)from->step_ticks * tick_ns;
+    process->backward_ns += (double)from->backward_ticks * tick_ns;
     process->threads++;
     process->spans += thread->spans;
     process->dropped_spans += thread->dropped_spans;
@@ -161,7 +187,7 @@ static int make_threads(work *work, tare__analysis *analysis, tare__process_row 
         from->row = places[process == TARE__NO_ROW ? analysis->n_processes : process]++;
         status = fill_thread(work, analysis->arena, from, &rows[from->row]);
         if (process != TARE__NO_ROW)
-            add_to_process(&processes[process], &rows[from->row]);
+            add_to_process(work, from, &processes[process], &rows[from->row]);
     }
     free(places);
     analysis->threads = rows;

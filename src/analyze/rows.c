@@ -280,7 +280,7 @@ static const char *group_name(const work *work, const group *group, tare__arena 
     if (work->by == TARE__BY_THREAD && told && told->name)
         return copy_text(arena, told->name);
     if (work->by == TARE__BY_PROCESS && process && process->arguments)
-        return tare__analyze_command(arena, process->arguments, process->arguments_bytes);
+        return tare__analyze_label(arena, process);
     return copy_text(arena, work->by == TARE__BY_THREAD ? "(thread not told of)" : "(process not told of)");
 }
 

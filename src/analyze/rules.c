@@ -26,6 +26,7 @@ const rule tare__rule_table[] = {
     {"sync-points", false, tare__rule_sync_points},
     {"small-operators", false, tare__rule_small_operators},
     {"unpinned-copies", false, tare__rule_unpinned},
+    {"straggler", false, tare__rule_straggler},
     {"recompiles", false, tare__rule_recompiles},
     {"gpu-idle-gaps", false, tare__rule_gpu_gaps},
     {"gpu-underused", false, tare__rule_gpu_busy},

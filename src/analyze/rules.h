@@ -96,6 +96,8 @@
     L(RECOMPILES, 2)                                                                                              \
     L(RECOMPILING, 0.02)       /* of the run */                                                                   \
     L(OPTIMIZER, 0.15)         /* of the steps */                                                                 \
+    L(STRAGGLER, 1.25)         /* a rank's own time over the median of the others' */                             \
+    L(STRAGGLER_LOST, 0.05)    /* of its step: what it takes longer */                                            \
     L(GRAPH_GROWTH, 2)         /* times its first size */
 
 typedef enum rule_limit {
@@ -203,6 +205,7 @@ void tare__rule_unpinned(findings *out, const tare__analysis *of);
 void tare__rule_sync_points(findings *out, const tare__analysis *of);
 void tare__rule_small_operators(findings *out, const tare__analysis *of);
 void tare__rule_fp32(findings *out, const tare__analysis *of);
+void tare__rule_straggler(findings *out, const tare__analysis *of);
 void tare__rule_own_profiler(findings *out, const tare__analysis *of);
 void tare__rule_recompiles(findings *out, const tare__analysis *of);
 void tare__rule_unfused(findings *out, const tare__analysis *of);

@@ -421,15 +421,46 @@ void tare__rule_unfused(findings *out, const tare__analysis *of)
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
+/* What a mark names between its start and " at ". */
+static void name_in(const tare__mark_row *mark, const char *start, char name[128])
+{
+    const char *from = mark->name + strlen(start), *to = strstr(from, " at ");
+    snprintf(name, 128, "%.*s", to ? (int)(to - from) : 0, from);
+}
+
+/* total += loss: the sum's history is that of all losses in it. */
+static void summed_losses(findings *out, const tare__analysis *of)
+{
+    const tare__mark_row *mark = mark_of(of, "torch.summed ");
+    const tare__counter_row *sums = counter_of(of, "torch.losses.summed");
+    char name[128];
+    if (!mark || !sums)
+        return;
+    name_in(mark, "torch.summed ", name);
+    tare__finding *finding = tare__finding_add(out, TARE__WARNING);
+    tare__finding_say(out, &finding->title, "Losses are summed up with the graph that made them, at %s",
+                      place_of(mark));
+    tare__finding_say(out, &finding->evidence,
+                      "Behind %s there were %s additions with all of their history, and more at each look. Memory grows "
+                      "with every step.",
+                      name, count(sums->max).text);
+    tare__finding_say(out, &finding->advice,
+                      "Sum up the number, not the tensor: %s += loss.detach(), or loss.item() where it runs on a CPU.",
+                      name);
+    tare__finding_say(out, &finding->gain_how, "not predicted: it costs memory rather than time");
+    tare__finding_figure(out, finding, "additions", sums->max, TARE__SHOW_COUNT);
+}
+
 void tare__rule_kept_losses(findings *out, const tare__analysis *of)
 {
     const tare__mark_row *mark = mark_of(of, "torch.kept ");
     const tare__counter_row *kept = counter_of(of, "torch.losses.kept");
-    if (!mark || !kept)
-        return;
     char name[128];
-    const char *from = mark->name + strlen("torch.kept "), *to = strstr(from, " at ");
-    snprintf(name, sizeof name, "%.*s", to ? (int)(to - from) : 0, from);
+    if (!mark || !kept) {
+        summed_losses(out, of);
+        return;
+    }
+    name_in(mark, "torch.kept ", name);
     tare__finding *finding = tare__finding_add(out, TARE__WARNING);
     tare__finding_say(out, &finding->title, "Losses are kept with the graph that made them, at %s",
                       place_of(mark));

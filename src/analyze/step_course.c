@@ -131,6 +131,8 @@ int tare__analyze_take_parts(work *work, stream *stream, uint32_t depth, steps *
     /* Deeper ones are of steps whose end was lost. */
     for (; parts && parts->n && parts->rows[parts->n - 1].depth >= depth; parts->n--) {
         const open_part *row = &parts->rows[parts->n - 1];
+        if (steps && row->depth == depth && row->phase && strcmp(work->names.rows[row->name].text, "backward") == 0)
+            stream->backward_ticks += row->ticks;
         if (bin && row->depth == depth)
             bin->parts[place_of(course, row->name, row->phase)] += row->ticks;
     }

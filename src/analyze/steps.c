@@ -71,13 +71,12 @@ static void keep_if_slow(steps *steps, const slow_step *step)
 }
 
 /* Takes the number given to the step at this depth, and forgets those of deeper ones. */
-static bool take_index(stream *stream, uint32_t depth, uint64_t *index)
+static bool take_index(stream *stream, uint32_t depth, open_index *index)
 {
     bool found = false;
     while (stream->n_indexes && stream->indexes[stream->n_indexes - 1].depth >= depth) {
-        const open_index *last = &stream->indexes[--stream->n_indexes];
-        found = last->depth == depth;
-        *index = last->index;
+        *index = stream->indexes[--stream->n_indexes];
+        found = index->depth == depth;
     }
     return found;
 }
@@ -85,20 +84,25 @@ static bool take_index(stream *stream, uint32_t depth, uint64_t *index)
 /* Without memory, or with very many nested steps the number is not known; nothing else depends on it. */
 void tare__analyze_step_index(stream *stream, uint32_t depth, double value)
 {
-    uint64_t before;
+    open_index before;
     take_index(stream, depth, &before);
+    bool taken_back = value == -1;
     if (!stream->indexes)
         stream->indexes = calloc(OPEN_INDEXES, sizeof *stream->indexes);
-    if (!stream->indexes || stream->n_indexes == OPEN_INDEXES || !(value >= 0 && value < 0x1p63))
+    if (!stream->indexes || stream->n_indexes == OPEN_INDEXES || !(taken_back || (value >= 0 && value < 0x1p63)))
         return;
-    stream->indexes[stream->n_indexes++] = (open_index){(uint64_t)value, depth};
+    stream->indexes[stream->n_indexes++] = (open_index){taken_back ? 0 : (uint64_t)value, depth, taken_back};
 }
 
 int tare__analyze_step(work *work, stream *stream, const frame *frame, uint32_t depth, uint64_t now,
                        how_ended how)
 {
     slow_step step = {.duration = now - frame->begin, .begin = frame->begin, .stream = stream};
-    step.has_index = take_index(stream, depth, &step.index);
+    open_index index = {0};
+    step.has_index = take_index(stream, depth, &index);
+    step.index = index.index;
+    if (step.has_index && index.taken_back)
+        return tare__analyze_take_parts(work, stream, depth, NULL, &step);
     steps *steps = steps_of(work, frame->node->name, stream->group);
     int status = tare__analyze_take_parts(work, stream, depth, how == ENDED ? steps : NULL, &step);
     if (!steps || status)
@@ -106,6 +110,10 @@ int tare__analyze_step(work *work, stream *stream, const frame *frame, uint32_t 
     if (how != ENDED) {
         steps->unfinished++;
         return 0;
+    }
+    if (work->names.rows[frame->node->name].kind == TARE_KIND_STEP) {
+        stream->steps++;
+        stream->step_ticks += step.duration;
     }
     steps->count++;
     steps->total += step.duration;

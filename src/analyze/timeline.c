@@ -31,10 +31,13 @@ static const char *process_name(const work *work, uint32_t number, tare__arena *
     const char *script = first < process->arguments_bytes ? process->arguments + first : "";
     if (strncmp(program, "python", 6) == 0 && *script && *script != '-')
         program = last_part(script);
+    char rank[32] = "";
+    if (process->has_rank)
+        snprintf(rank, sizeof rank, "rank %llu · ", (unsigned long long)process->rank);
     if (process->pid)
-        snprintf(name, sizeof name, "%.200s (%lld)", program, (long long)process->pid);
+        snprintf(name, sizeof name, "%s%.180s (%lld)", rank, program, (long long)process->pid);
     else
-        snprintf(name, sizeof name, "%.200s", program);
+        snprintf(name, sizeof name, "%s%.180s", rank, program);
     return tare__arena_copy(arena, name, strlen(name));
 }
 

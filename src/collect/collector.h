@@ -115,6 +115,7 @@ typedef struct tare__source {
     int fd;
     int pidfd;
     pid_t pid; /* outer */
+    int64_t rank; /* -1: none */
     bool gone; /* the process ended, or became another program */
     bool broken;
     bool full_grown; /* no more memory for it */
@@ -208,6 +209,8 @@ void tare__source_check_alive(tare__collector *collector, tare__source *source);
 /* drain.c */
 void tare__source_drain(tare__collector *collector, tare__source *source, bool final);
 /* describe.c */
+int64_t tare__rank_in(const char *environment, size_t bytes); /* as /proc has it; -1: none */
+int64_t tare__rank_of(pid_t pid);
 void tare__tell_process(tare__collector *collector, tare__source *source, int exit_status);
 void tare__tell_stream(tare__collector *collector, tare__source *source, tare__stream *stream);
 uint32_t tare__file_name_of(tare__collector *collector, tare__source *source, uint32_t id);

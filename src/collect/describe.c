@@ -110,6 +110,8 @@ void tare__tell_process(tare__collector *collector, tare__source *source, int ex
         tare__field_bytes(fields, TARE__FIELD_PARENT_ID, ring->parent, TARE__ID_BYTES);
     tare__field_bytes(fields, TARE__FIELD_PROCESS_COMMAND, ring->command,
                       command_bytes(ring->command, sizeof ring->command));
+    if (source->rank >= 0)
+        tare__field_number(fields, TARE__FIELD_RANK, (uint64_t)source->rank);
     tare__field_number(fields, TARE__FIELD_JOINED_TICKS, ring->joined);
     tare__field_number(fields, TARE__FIELD_COST_PAIR, ring->cost.pair);
     tare__field_number(fields, TARE__FIELD_COST_INNER, ring->cost.inner);

@@ -119,6 +119,7 @@ static tare__source *open_source(tare__collector *collector, const char *folder,
         tare__source_free(source);
         return NULL;
     }
+    source->rank = -1;
     source->names_offset = source->ring->names_offset;
     source->chunks_offset = source->ring->chunks_offset;
     source->name_map = calloc(TARE__NAMES_BYTES / TARE__NAME_UNIT, sizeof *source->name_map);
@@ -131,6 +132,7 @@ static tare__source *open_source(tare__collector *collector, const char *folder,
         source->gone = true;
         return source;
     }
+    source->rank = tare__rank_of(pid > 0 ? pid : source->ring->pid);
     source->process = ++collector->joined;
     set_pid(collector, source, pid > 0 ? pid : source->ring->pid);
     tare__tell_process(collector, source, -1);

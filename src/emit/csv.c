@@ -157,7 +157,7 @@ static const struct table {
     {"processes.csv",
      "row,number,pid,parent_pid,inner_pid,command,joined,not_joined,unreadable,joined_at_ns,left_at_ns,wait_"
      "status,"
-     "threads,spans,dropped_spans,dropped_others,busy_ns",
+     "threads,spans,dropped_spans,dropped_others,busy_ns,rank",
      tare__csv_put_processes},
     {"threads.csv",
      "row,process_row,pid,stream,tid,name,spans,events,busy_ns,first_at_ns,last_at_ns,dropped_spans,dropped_"

@@ -31,6 +31,10 @@ void tare__csv_put_processes(csv *to, const tare__analysis *from)
         tare__csv_count(to, row->dropped_spans);
         tare__csv_count(to, row->dropped_others);
         tare__csv_ns(to, row->busy_ns);
+        if (row->has_rank)
+            tare__csv_count(to, row->rank);
+        else
+            tare__csv_absent(to);
         tare__csv_end_row(to);
     }
 }

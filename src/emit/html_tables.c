@@ -177,7 +177,7 @@ static void put_process(tare__html *page, size_t index)
     const tare__process_row *row = &page->analysis->processes[index];
     tare__html_known(page, row->pid);
     tare__html_known(page, row->parent_pid);
-    tare__json_string(&page->json, row->command);
+    tare__json_string(&page->json, row->label);
     tare__json_bool(&page->json, row->joined);
     tare__json_string(&page->json, row->joined ? row->unreadable : row->not_joined);
     tare__html_ns(page, row->joined_at_ns);

@@ -318,6 +318,11 @@ static void put_process(writer *to, size_t index)
     put_known(to, "parent_pid", row->parent_pid);
     put_known(to, "inner_pid", row->inner_pid);
     put_string(to, "command", row->command);
+    tare__json_key(&to->json, "rank");
+    if (row->has_rank)
+        tare__json_unsigned(&to->json, row->rank);
+    else
+        tare__json_null(&to->json);
     put_bool(to, "joined", row->joined);
     put_string(to, "not_joined", row->not_joined);
     put_string(to, "unreadable", row->unreadable);

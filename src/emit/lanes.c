@@ -187,12 +187,17 @@ static void put_command(const tare__trace_process *process, tare__text *name)
 
 void tare__lanes_process_name(const tare__lanes *lanes, const tare__trace_process *process, tare__text *name)
 {
+    bool ranked = process && process->has_rank;
+    if (ranked)
+        tare__text_format(name, "rank %" PRIu64 " (", process->rank);
     if (!process)
         tare__text_string(name, "unknown process");
     else if (!process->arguments || !process->arguments_bytes || !process->arguments[0])
         tare__text_format(name, "process %" PRIu32, process->number);
     else
         put_command(process, name);
+    if (ranked)
+        tare__text_string(name, ")");
     if (process && process->pid && process->pid != tare__lanes_pid(lanes, process))
         tare__text_format(name, " (pid %" PRId64 ")", process->pid);
 }

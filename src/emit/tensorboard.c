@@ -56,9 +56,11 @@ static void name_xplane(const tare__trace *trace, char out[NAME_BYTES])
 }
 
 /* ---- ranks --------------------------------------------------------------------------------------------------- */
-/* "(rank 3)" among what a process was called with; -1: it does not say. */
+/* By its field; before that was, an import had "(rank 3)" among what a process was called with. -1: it does not say. */
 static int64_t rank_of(const tare__trace_process *process)
 {
+    if (process && process->has_rank && process->rank <= INT32_MAX)
+        return (int64_t)process->rank;
     const char *at = process ? process->arguments : NULL;
     for (size_t left = at ? process->arguments_bytes : 0; left > 0;) {
         int rank;

@@ -117,7 +117,7 @@ static const char *name_of(const tare__analysis *analysis, const seen *row)
     for (size_t i = 0; i < analysis->n_processes; i++) {
         const tare__process_row *process = &analysis->processes[i];
         if (process->pid == (int64_t)row->key && process->command && process->command[0])
-            return without_folder(process->command);
+            return process->has_rank && process->label ? process->label : without_folder(process->command);
     }
     return row->label && row->label[0] ? row->label : "(no name)";
 }

@@ -10,6 +10,7 @@
 
 #define FEW 6
 #define PARTS_SHOWN 6u
+#define RANKS_SHOWN 8u
 #define NONE_LEAST 0.005 /* of a step */
 
 /* ---- numbers and their rates --------------------------------------------------------------------- */
@@ -187,6 +188,44 @@ static void put_parts(tare__text *out, const tare__step_row *row)
         tare__text_format(out, "; %s in none", tare__unit_percent(share, 1 - named / all));
 }
 
+/* The one with the least rank from a number on, of those that have steps; NULL: there is none. */
+static const tare__process_row *next_rank(const tare__analysis *analysis, uint64_t from)
+{
+    const tare__process_row *next = NULL;
+    for (size_t i = 0; i < analysis->n_processes; i++) {
+        const tare__process_row *row = &analysis->processes[i];
+        if (row->has_rank && row->steps && row->rank >= from && (!next || row->rank < next->rank))
+            next = row;
+    }
+    return next;
+}
+
+/* "a step by rank: 0 1.20 ms, 1 1.31 ms": means, of the steps of all names. */
+static void put_ranks(tare__page *page, const tare__analysis *analysis)
+{
+    tare__text words = {0};
+    size_t n = 0;
+    const tare__process_row *row = next_rank(analysis, 0);
+    for (; row; row = row->rank < UINT64_MAX ? next_rank(analysis, row->rank + 1) : NULL) {
+        char mean[TARE__UNIT_BYTES];
+        if (n++ == RANKS_SHOWN && !page->options->all) {
+            tare__text_string(&words, ", …");
+            break;
+        }
+        tare__text_format(&words, "%s%" PRIu64 " %s", n == 1 ? "a step by rank: " : ", ", row->rank,
+                          tare__unit_time(mean, row->steps_ns / (double)row->steps));
+    }
+    if (n > 1 && !words.failed) {
+        tare__text_string(page->out, "  ");
+        tare__page_style_on(page, TARE__PAGE_FAINT);
+        tare__page_sentence(page, 4, words.data);
+        tare__page_style_off(page);
+        tare__page_line_end(page);
+    }
+    page->out->failed = page->out->failed || words.failed;
+    tare__text_free(&words);
+}
+
 static void put_rates(tare__text *out, const tare__step_row *row)
 {
     for (size_t i = 0; i < row->n_numbers && i < FEW; i++) {
@@ -260,5 +299,6 @@ void tare__part_steps(tare__page *page, const tare__analysis *analysis)
     tare__page_title(page, both ? "Steps and epochs" : analysis->n_steps ? "Steps" : "Epochs",
                      "count|total|p50|p95|max|per s");
     put_rows(page, analysis, analysis->steps, analysis->n_steps, true);
+    put_ranks(page, analysis);
     put_rows(page, analysis, analysis->epochs, analysis->n_epochs, !both);
 }

@@ -125,7 +125,7 @@ static void put_pid(tare__page *page, const tare__process_row *row)
     char label[192], pid[32] = "pid n/a";
     if (row->pid)
         snprintf(pid, sizeof pid, "%" PRId64, row->pid);
-    snprintf(label, sizeof label, "%s %s", pid, row->command ? row->command : "(command not known)");
+    snprintf(label, sizeof label, "%s %s", pid, row->label ? row->label : "(command not known)");
     tare__page_name(page, 0, label, 0);
 }
 

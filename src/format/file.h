@@ -107,6 +107,7 @@ typedef enum tare__field {
     TARE__FIELD_INNER_PID = 36,   /* as it sees itself, where that differs */
     TARE__FIELD_UNREADABLE = 37,  /* a sentence: why its ring could not be read (on) */
     TARE__FIELD_EXIT_STATUS = 38, /* as of wait(); only the direct child's is known */
+    TARE__FIELD_RANK = 39,        /* of a distributed job's process, as its launcher told it */
     /* STREAM */
     TARE__FIELD_STREAM = 40,      /* file-wide stream id: 1, 2, … */
     TARE__FIELD_STREAM_PROCESS = 41,

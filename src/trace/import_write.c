@@ -95,20 +95,6 @@ static uint64_t realtime_of(const tare__importer *importer, int64_t ns)
     return sum >= earliest ? (uint64_t)sum : 0;
 }
 
-static void put_command(tare__text *fields, tare__field tag, const tare__importer *importer,
-                        const char *label)
-{
-    tare__text words = {0};
-    tare__text_append(&words, label, strlen(label) + 1);
-    if (importer->rank >= 0) {
-        tare__text_format(&words, "(rank %lld)", (long long)importer->rank);
-        tare__text_append(&words, "", 1);
-    }
-    tare__field_bytes(fields, tag, words.failed ? "" : words.data, words.failed ? 0 : words.length);
-    fields->failed |= words.failed;
-    tare__text_free(&words);
-}
-
 static const tare__import_process *home_process(const tare__importer *importer)
 {
     return &importer->processes[importer->places[importer->home].process];
@@ -122,7 +108,8 @@ static void write_run(pen *pen)
     make_id(importer, 0, id);
     tare__field_bytes(fields, TARE__FIELD_SESSION_ID, id, sizeof id);
     const char *label = home_process(importer)->label;
-    put_command(fields, TARE__FIELD_COMMAND, importer, label[0] ? label : importer->options->input_name);
+    const char *shown = label[0] ? label : importer->options->input_name;
+    tare__field_bytes(fields, TARE__FIELD_COMMAND, shown, strlen(shown) + 1);
     if (importer->host[0])
         tare__field_string(fields, TARE__FIELD_HOST, importer->host);
     uint64_t realtime = realtime_of(importer, importer->first_ns);
@@ -156,7 +143,10 @@ static void write_process(pen *pen, tare__import_process *process)
     tare__field_number(fields, TARE__FIELD_PROCESS, process->number);
     tare__field_bytes(fields, TARE__FIELD_PROCESS_ID, id, sizeof id);
     tare__field_number(fields, TARE__FIELD_PID, (uint64_t)process->pid);
-    put_command(fields, TARE__FIELD_PROCESS_COMMAND, pen->importer, process->label[0] ? process->label : "?");
+    const char *label = process->label[0] ? process->label : "?";
+    tare__field_bytes(fields, TARE__FIELD_PROCESS_COMMAND, label, strlen(label) + 1);
+    if (pen->importer->rank >= 0)
+        tare__field_number(fields, TARE__FIELD_RANK, (uint64_t)pen->importer->rank);
     tare__field_number(fields, TARE__FIELD_JOINED_TICKS, 1);
     tare__field_number(fields, TARE__FIELD_LEFT_TICKS, ticks_of(pen, pen->importer->last_ns));
     append_fields(pen, TARE__BLOCK_PROCESS, process->number);

@@ -98,7 +98,7 @@ typedef struct tare__trace_end {
 typedef struct tare__trace_process {
     uint32_t number;
     bool joined; /* has a process id */
-    bool has_cost, has_exit_status;
+    bool has_cost, has_exit_status, has_rank;
     uint8_t id[TARE__ID_BYTES], parent[TARE__ID_BYTES];
     int64_t pid, parent_pid, inner_pid; /* 0: not known */
     const char *arguments;              /* each ended by NUL */
@@ -108,6 +108,7 @@ typedef struct tare__trace_process {
     tare__own_cost cost; /* 1/256 ticks */
     uint64_t homeless_spans, homeless_others, names_refused;
     int64_t exit_status; /* as of wait() */
+    uint64_t rank; /* of a distributed job */
 } tare__trace_process;
 
 typedef struct tare__trace_stream {

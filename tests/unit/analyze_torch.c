@@ -307,6 +307,57 @@ static void a_profiler_of_its_own(void **state)
 }
 
 /* ---- memory ---- */
+static void losses_that_are_summed_up(void **state)
+{
+    (void)state;
+    torch_world *t = loop_of(0, 3, 4, 0.5);
+    add_mark(t, "torch.summed total at /code/train.py:21");
+    look(t->w);
+    must_not_find(t->w, "kept-losses"); /* how many is not known */
+    add_counter(t, "torch.losses.summed", 33, 33, 1);
+    look(t->w);
+    const tare__finding *finding = must_find(t->w, "kept-losses");
+    assert_non_null(strstr(finding->title, "/code/train.py:21"));
+    assert_non_null(strstr(finding->advice, "total += loss.detach()"));
+    ABOUT(figure_of(finding, "additions"), 33);
+    loop_free(t);
+}
+
+/* ---- ranks ---- */
+static void a_rank_that_keeps_others_waiting(void **state)
+{
+    (void)state;
+    torch_world *t = loop_of(0, 3, 4, 0.5);
+    tare__process_row ranks[3] = {
+        {.pid = 70, .has_rank = true, .rank = 0, .steps = 10, .steps_ns = 8 * SECOND, .backward_ns = 6 * SECOND},
+        {.pid = 71, .has_rank = true, .rank = 1, .steps = 10, .steps_ns = 8 * SECOND, .backward_ns = 2 * SECOND},
+        {.pid = 72, .has_rank = true, .rank = 2, .steps = 10, .steps_ns = 8 * SECOND, .backward_ns = 6 * SECOND},
+    };
+    t->w->of.processes = ranks;
+    t->w->of.n_processes = 3;
+    look(t->w);
+    const tare__finding *finding = must_find(t->w, "straggler");
+    ABOUT(figure_of(finding, "rank"), 1);
+    ABOUT(figure_of(finding, "own"), 0.6);
+    ABOUT(figure_of(finding, "others"), 0.2);
+    ABOUT(finding->gain, 0.4);
+    ranks[1].backward_ns = 5.8 * SECOND; /* some are always last */
+    look(t->w);
+    must_not_find(t->w, "straggler");
+    ranks[1].backward_ns = 2 * SECOND;
+    ranks[1].steps = 3; /* too few to tell */
+    look(t->w);
+    must_not_find(t->w, "straggler");
+    ranks[1].steps = 10;
+    t->w->of.n_processes = 0;
+    t->w->of.processes = &ranks[1];
+    t->w->of.n_processes = 1; /* nobody else */
+    look(t->w);
+    must_not_find(t->w, "straggler");
+    t->w->of.n_processes = 0;
+    loop_free(t);
+}
+
 static void losses_that_are_kept(void **state)
 {
     (void)state;
@@ -381,6 +432,8 @@ int main(void)
         cmocka_unit_test(compiled_again_and_again),
         cmocka_unit_test(optimizer_one_by_one),
         cmocka_unit_test(a_profiler_of_its_own),
+        cmocka_unit_test(losses_that_are_summed_up),
+        cmocka_unit_test(a_rank_that_keeps_others_waiting),
         cmocka_unit_test(losses_that_are_kept),
         cmocka_unit_test(graphs_that_grow),
         cmocka_unit_test(threads_for_a_larger_machine),

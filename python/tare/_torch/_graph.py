@@ -8,7 +8,9 @@ from .. import _core
 
 _MOST_NODES = 20000
 _LEAST_KEPT = 13  # of the last sixteen: one or two may well be in a variable
+_SUMS_MOST = 4096  # of one chain
 _told = {"kept": False, "looks": 0, "every": 1}
+_sums = {}  # (name, code) of a variable: how long the chain of sums behind it was at the last look
 
 
 def _nodes(loss):
@@ -70,6 +72,62 @@ def _tell_kept(losses):
     _core.mark("torch.kept ? at %s:%d" % (place[:2] if place else ("?", 0)))
 
 
+def _is_theirs(frame):
+    name = frame.f_code.co_filename
+    return "/tare/" not in name and "/torch/" not in name
+
+
+def _held(scope):
+    """(name, value) of variables, and of what objects and dicts among them hold by name."""
+    for name, value in list(scope.items()):
+        yield name, value
+        inner = value if type(value) is dict else getattr(value, "__dict__", None)
+        if type(inner) is dict and len(inner) < 1000:
+            for key, one in list(inner.items()):
+                if type(key) is str:
+                    yield key, one
+
+
+def _chain(node):
+    """How many sums stand one behind the other: total += loss, step after step."""
+    length, name = 0, node.name()
+    while node is not None and length < _SUMS_MOST:
+        length += 1
+        node = next((one for one, _ in node.next_functions if one is not None and one.name() == name), None)
+    return length
+
+
+def _line_that_sums(name, code):
+    """The line that adds to it: by its name, or by its name as an attribute's or a dict's."""
+    for number, line in enumerate(linecache.getlines(code.co_filename), 1):
+        head, _, rest = line.partition("+=")
+        if rest and head.strip().strip("]\"'").endswith(name):
+            return number
+    return _line_that_keeps(name, code)
+
+
+def _look_at_sums(tensor_type):
+    """A sum of losses that is kept with its history grows by one addition a step; a sum within a model does not."""
+    seen = set()
+    for frame in filter(_is_theirs, _frames()):
+        scopes = (frame.f_locals,) if frame.f_locals is frame.f_globals else (frame.f_locals, frame.f_globals)
+        for name, value in (one for scope in scopes for one in _held(scope)):
+            if not isinstance(value, tensor_type) or id(value) in seen:
+                continue
+            seen.add(id(value))
+            node = value.grad_fn
+            if node is None or not node.name().startswith("Add"):
+                continue
+            length, key = _chain(node), (name, frame.f_code)
+            if length - _sums.get(key, length) >= _LEAST_KEPT:
+                _told["kept"] = True
+                _core.counter("torch.losses.summed", float(length))
+                _core.mark("torch.summed %s at %s:%d" % (name, frame.f_code.co_filename,
+                                                         _line_that_sums(name, frame.f_code)))
+                return
+            _sums[key] = length
+
+
 def _look(number, before, loss):
     kept = [one for one in before if one.grad_fn is not None]
     _core.counter("torch.losses.kept", float(len(kept)))
@@ -80,6 +138,8 @@ def _look(number, before, loss):
     if _told["looks"] % _told["every"] == 0:  # at the 1st look, the 2nd, the 4th …
         _told["every"] *= 2
         _core.counter("torch.graph.nodes", float(_nodes(loss)))
+        if not _told["kept"]:
+            _look_at_sums(sys.modules["torch"].Tensor)
         from . import _facts
         _facts.tell(loss)
 

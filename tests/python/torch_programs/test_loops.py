@@ -169,6 +169,37 @@ LOOPS = """
         next(iter(loader))
 
     @loop
+    def looked_at():
+        model, loader = net(), DataLoader(data, batch_size=8)
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        next(iter(loader))
+        for _ in range(2):
+            next(iter(loader))
+            for x, y in loader:
+                loss_fn(model(x), y).backward()
+                opt.step()
+        next(iter(loader))
+
+    @loop
+    def skipped():
+        model = net()
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(2):
+            for index, (x, y) in enumerate(DataLoader(data, batch_size=8)):
+                if index == 1:
+                    continue
+                loss_fn(model(x), y).backward()
+                opt.step()
+
+    @loop
+    def never_trained():
+        model = net()
+        for x, y in DataLoader(data, batch_size=8):
+            pass
+        for x, y in DataLoader(data, batch_size=8):
+            break
+
+    @loop
     def two_loaders():
         model = net()
         opt = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -210,7 +241,10 @@ EXPECTED = {  # loop: (steps, epochs)
     "closure": (4, 1),
     "stream": (8, 2),
     "fetched_one_ahead": (8, 2),
-    "left_early": (8, 2),  # a batch that is asked for and not trained on is a step all the same
+    "left_early": (6, 2),  # a batch that is asked for and not trained on is no step
+    "looked_at": (8, 2),
+    "skipped": (6, 2),
+    "never_trained": (0, 0),
     "two_loaders": (8, 2),
     "raising": (2, 1),
     "only_inference": (0, 0),

@@ -172,7 +172,7 @@ def test_parts_that_are_none(bench, words):
 
 # ---- ranks -------------------------------------------------------------------------------------------------
 
-def test_torchrun(bench):
+def torchrun(bench, loop):
     script = bench.script("""
         import torch, torch.distributed as dist
         from torch import nn
@@ -180,15 +180,111 @@ def test_torchrun(bench):
         dist.init_process_group("gloo")
         model = nn.parallel.DistributedDataParallel(nn.Linear(4, 2))
         opt = torch.optim.SGD(model.parameters(), lr=0.1)
-        for _ in range(3):
-            model(torch.randn(8, 4)).sum().backward()
-            opt.step()
+""" + loop + """
         dist.destroy_process_group()
     """)
     trace = bench.folder / "trace.tare"
     bench.call(bench.command, "run", "-q", "-o", trace, "--", sys.executable, "-m", "torch.distributed.run",
                "--nproc_per_node", "2", "--master_port", "0", "--standalone", script, hooked=True)
+    return trace
+
+
+def test_torchrun(bench):
+    trace = torchrun(bench, """
+        for _ in range(3):
+            model(torch.randn(8, 4)).sum().backward()
+            opt.step()
+    """)
     import tare
     report = tare.report(trace)
     assert sum(row.count for row in report.steps) == 6
     assert {"rank 0", "rank 1"} <= {thread.name for thread in report.threads}
+
+
+def test_ranks_in_every_view(bench):
+    """Two ranks; the second has more to do by itself, and the first waits for it."""
+    trace = torchrun(bench, """
+        import time
+        for _ in range(8):
+            loss = model(torch.randn(8, 4)).sum()
+            time.sleep(0.4 * dist.get_rank())
+            loss.backward()
+            opt.step()
+    """)
+    report = json.loads(bench.call(bench.command, "report", "--json", "--by", "process", trace).out)
+    ranks = {row["rank"]: row for row in report["processes"] if row["rank"] is not None}
+    assert set(ranks) == {0, 1} and all("script.py" in row["command"] for row in ranks.values())
+    groups = {row["name"].partition(" (")[0] for row in report["groups"]}
+    assert {"rank 0", "rank 1"} <= groups
+    steps = {report["groups"][row["group"]]["name"].partition(" (")[0]: row["count"] for row in report["steps"]}
+    assert steps["rank 0"] == steps["rank 1"] == 8
+    finding, = [one for one in report["findings"] if one["id"] == "straggler"]
+    assert finding["title"].startswith("Rank 1 keeps the others waiting")
+
+    text = bench.call(bench.command, "report", "--all", "--width", "120", trace).out
+    assert "a step by rank: 0 " in text and "rank 0 (" in text and "rank 1 (" in text
+    chrome, perfetto, page = (bench.folder / name for name in ("trace.json", "trace.pftrace", "page.html"))
+    bench.call(bench.command, "report", "--chrome", chrome, "--perfetto", perfetto, "--html", page, trace)
+    names = [event["args"]["name"] for event in json.loads(chrome.read_text())["traceEvents"]
+             if event["name"] == "process_name"]
+    assert sum(name.startswith("rank 0 (") for name in names) == 1
+    assert sum(name.startswith("rank 1 (") for name in names) == 1
+    for name in (b"rank 0 (", b"rank 1 ("):
+        assert name in perfetto.read_bytes()
+    assert "rank 1" in page.read_text(encoding="utf-8")
+
+
+def test_ranks_that_are_alike(bench):
+    """However loaded the machine: both wait as long by themselves, which is nearly all of a step."""
+    trace = torchrun(bench, """
+        import time
+        for _ in range(8):
+            loss = model(torch.randn(8, 4)).sum()
+            time.sleep(0.5)
+            loss.backward()
+            opt.step()
+    """)
+    report = json.loads(bench.call(bench.command, "report", "--json", trace).out)
+    assert [one for one in report["findings"] if one["id"] == "straggler"] == []
+
+
+def test_a_program_without_ranks(bench):
+    done = bench.recorded(PROLOGUE + "    train(DataLoader(data, batch_size=8), 1)\n", env={"RANK": "3"})
+    assert [row.rank for row in done.report.processes] == [None]  # no size: nobody has launched ranks
+
+
+# ---- losses that are kept with their history ----------------------------------------------------------------
+
+SUMS = """
+    from types import SimpleNamespace
+    total, kept, meter = 0.0, {"loss": 0.0}, SimpleNamespace(loss=0.0)
+    for _ in range(60):
+        out = torch.randn(8, 8)
+        for _ in range(15):
+            out = out + model[0](out)[:, :8]  # sums inside of a model are no news
+        loss = loss_fn(model[2](model[0](out)), torch.zeros(8, dtype=torch.long))
+        opt.zero_grad()
+        %s  # here
+        loss.backward()
+        opt.step()
+"""
+
+
+def findings(bench, code):
+    done = bench.recorded(PROLOGUE + code)
+    rows = json.loads(bench.call(bench.command, "report", "--json", bench.folder / "trace.tare").out)["findings"]
+    return {row["id"]: row for row in rows}, (bench.folder / "script.py").read_text(), done
+
+
+@pytest.mark.parametrize("line, name", [("total += loss", "total"), ("total = total + loss", "total"),
+                                        ('kept["loss"] += loss', "loss"), ("meter.loss += loss * 0.5", "loss")])
+def test_a_sum_of_losses_with_its_history(bench, line, name):
+    found, text, _ = findings(bench, SUMS % line)
+    place = next(number for number, one in enumerate(text.splitlines(), 1) if "# here" in one)
+    assert found["kept-losses"]["title"].endswith(f"script.py:{place}")
+    assert f"{name} += loss.detach()" in found["kept-losses"]["advice"]
+
+
+@pytest.mark.parametrize("line", ["total += loss.item()", "total += loss.detach()", 'kept["loss"] = loss'])
+def test_a_sum_of_numbers(bench, line):
+    assert "kept-losses" not in findings(bench, SUMS % line)[0]
