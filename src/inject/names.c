@@ -36,10 +36,13 @@ static uint64_t hash_of(const char *text, size_t length)
     return hash ? hash : 1;
 }
 
+/* Looked at before it is counted: names that find no room must not count up to a number that has come round. There are
+ * fewer threads between the two than slots to spare. */
 static char *copy(const char *text, size_t length)
 {
-    if (__atomic_add_fetch(&used, 1, __ATOMIC_RELAXED) > NAMES_MAX)
+    if (__atomic_load_n(&used, __ATOMIC_RELAXED) >= NAMES_MAX)
         return NULL;
+    __atomic_add_fetch(&used, 1, __ATOMIC_RELAXED);
     int saved_errno = errno;
     char *made = malloc(length + 1);
     errno = saved_errno;
@@ -48,6 +51,15 @@ static char *copy(const char *text, size_t length)
     memcpy(made, text, length);
     made[length] = '\0';
     return made;
+}
+
+/* Another thread was first with the same text. */
+static void give_back(char *made)
+{
+    if (!made)
+        return;
+    __atomic_sub_fetch(&used, 1, __ATOMIC_RELAXED);
+    free(made);
 }
 
 /* Threads that meet here write the same. No file: a call site inside of somebody else's library tells the user
@@ -84,7 +96,7 @@ static tare__inject_name *look_further(const char *text, size_t length, uint64_t
         }
         if (is(there, text, length)) {
             complete(slot, there, hash); /* for a thread that was first and has not come to it */
-            free(made);
+            give_back(made);
             return slot;
         }
     }

@@ -7,8 +7,8 @@ RANGES = BUILD / "tests" / "fake" / "ranges"
 ENGINE = "autograd::engine::evaluate_function: "
 
 
-def record(bench, what, *options, status=0, **more):
-    done = bench.tare("run", "-q", "--no-sampling", "--ops", "-f", "-o", "trace.tare", *options, "--", RANGES, what, **more)
+def record(bench, what, *words, status=0, **more):
+    done = bench.tare("run", "-q", "--no-sampling", "--ops", "-f", "-o", "trace.tare", "--", RANGES, what, *words, **more)
     assert done.status == status, (done.status, done.out, done.err)
     return done
 
@@ -50,6 +50,16 @@ def test_ranges_of_nvtx_lose_what_differs_with_each_call(bench):
 def test_many_threads_use_the_same_names(bench):
     record(bench, "threads")
     assert operators(bench.json("trace.tare")) == {f"aten::op{i}": 160 for i in range(50)}
+
+
+def test_a_torch_that_was_loaded_before(bench):
+    assert record(bench, "torch", BUILD / "tests" / "fake" / "libtorch_cpu.so").err == ""
+    report = bench.json("trace.tare")
+    assert operators(report) == {"aten::linear": 200, "aten::addmm": 200, "(null)": 1}
+    assert {(row["name"], row["depth"]) for row in report["spans"]} == \
+        {("aten::linear", 0), ("aten::addmm", 1), ("(null)", 0)}
+    assert [(row["name"], row["count"]) for row in report["marks"]] == [("a mark", 1)]
+    assert sum(row["unmatched_ends"] for row in report["threads"]) == 0
 
 
 def test_names_and_depth_are_bounded(bench):

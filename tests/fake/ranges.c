@@ -1,5 +1,5 @@
 /* ranges: a program that calls ITT and NVTX as the static parts of these interfaces do, without torch or a GPU.
- * Several threads, each its own ranges. usage: ranges itt|nvtx|names|threads
+ * Several threads, each its own ranges. usage: ranges itt|nvtx|names|threads|torch LIBRARY
  * Must not know how the libraries are made. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -230,12 +230,67 @@ static void use_nvtx(void)
     pop();
 }
 
+/* ---- a torch that was there before anybody listened -------------------------------------------------------- */
+static void (*torch_push)(const char *), (*torch_pop)(void), (*torch_mark)(const char *);
+
+static void *torch_thread(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 100; i++) {
+        torch_push("aten::linear");
+        torch_push("aten::addmm");
+        torch_pop();
+        torch_pop();
+    }
+    return NULL;
+}
+
+static void need(int there, int status)
+{
+    if (!there)
+        exit(status);
+}
+
+static void use_torch(const char *path)
+{
+    int (*listen)(void) = (int (*)(void))dlsym(open_named("INTEL_LIBITTNOTIFY64"), "tare_inject_torch");
+    need(listen != NULL, 4);
+    need(listen() != 0, 5); /* there is no torch */
+    void *library = dlopen(path, RTLD_NOW);
+    need(library != NULL, 6);
+    torch_push = (void (*)(const char *))dlsym(library, "fake_push");
+    torch_pop = (void (*)(void))dlsym(library, "fake_pop");
+    torch_mark = (void (*)(const char *))dlsym(library, "fake_mark");
+    int (*enabled)(void) = (int (*)(void))dlsym(library, "fake_enabled");
+    int (*reached)(void) = (int (*)(void))dlsym(library, "fake_reached");
+    need(torch_push && torch_pop && torch_mark && enabled && reached, 7);
+    torch_push("aten::unheard");
+    torch_pop();
+    need(!enabled(), 8);
+    need(listen() == 0 && listen() == 0, 9); /* a second time changes nothing */
+    need(enabled(), 10);
+    torch_pop(); /* of an operator that began before */
+    pthread_t thread;
+    need(pthread_create(&thread, NULL, torch_thread, NULL) == 0, 11);
+    torch_thread(NULL);
+    pthread_join(thread, NULL);
+    torch_push(NULL);
+    torch_pop();
+    torch_mark("a mark");
+    torch_mark(NULL);
+    need(reached() == 3, 12); /* push and pop before, and now a function that is left as it was */
+}
+
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
     if (strcmp(what, "nvtx") == 0) {
         start_nvtx();
         use_nvtx();
+        return 0;
+    }
+    if (strcmp(what, "torch") == 0) {
+        use_torch(argc > 2 ? argv[2] : "");
         return 0;
     }
     start_itt();
