@@ -171,12 +171,154 @@ static void test_deep(void **state)
     unlink(path);
 }
 
+/* ---- added to the trace of the run that it is a part of --------------------------------------------------- */
+#define BASE_NS "1700000000000000000"
+
+static void wrap_trace(tare__text *json, unsigned spans, const char *base_ns)
+{
+    tare__text_format(json, "{\"schemaVersion\":1,\"baseTimeNanoseconds\":%s,\"traceEvents\":", base_ns);
+    write_trace(json, spans);
+    tare__text_string(json, "}");
+    assert_false(json->failed);
+}
+
+static int import_into(const tare__text *json, const char *path, tare__import_report *report)
+{
+    tare__error error = {""};
+    piece from = {json->data, json->length};
+    tare__import_options options = {.into = path, .input_name = "theirs.json", .records_max = 16};
+    return tare__import(read_piece, &from, &options, report, &error);
+}
+
+typedef struct sum {
+    uint64_t spans;
+    size_t streams, processes, marks;
+    bool ends; /* with its END */
+} sum;
+
+static sum sum_of(const char *path)
+{
+    tare__error error = {""};
+    tare__trace *trace = NULL;
+    tare__trace_block block;
+    sum sum = {0};
+    size_t n;
+    assert_int_equal(tare__trace_open(path, &trace, &error), 0);
+    while (tare__trace_next(trace, &block, &error) == 1) {
+        sum.spans += block.header.spans;
+        sum.ends = block.header.kind == TARE__BLOCK_END;
+    }
+    assert_int_equal(tare__trace_damage_of(trace)->blocks, 0);
+    assert_false(tare__trace_damage_of(trace)->torn);
+    sum.streams = tare__trace_stream_count(trace);
+    tare__trace_processes(trace, &sum.processes);
+    const tare__trace_name *names = tare__trace_names(trace, &n);
+    for (size_t i = 0; i < n; i++)
+        sum.marks += names[i].text && strcmp(names[i].text, TARE__THEIRS_READ "theirs.json") == 0;
+    tare__trace_close(trace);
+    return sum;
+}
+
+static void test_added_to_a_run(void **state)
+{
+    (void)state;
+    static tare__import_report report;
+    tare__text json = {0};
+    char path[128];
+    path_of(path, "run.tare");
+    wrap_trace(&json, 100, BASE_NS);
+    assert_int_equal(import(&json, path, 0, &report), 0);
+    sum before = sum_of(path);
+    for (unsigned time = 1; time <= 2; time++) {
+        assert_int_equal(import_into(&json, path, &report), 0);
+        assert_string_equal(report.path, path);
+        sum after = sum_of(path);
+        assert_true(after.ends);
+        assert_int_equal(after.spans, (1 + time) * before.spans);
+        assert_int_equal(after.streams, (1 + time) * before.streams);
+        assert_int_equal(after.processes, before.processes); /* by its pid it is the same */
+        assert_int_equal(after.marks, time);
+    }
+    tare__text_free(&json);
+    unlink(path);
+}
+
+static void is_refused_and_unchanged(const tare__text *json, const char *path, int expected)
+{
+    static tare__import_report report;
+    char *before = NULL, *after = NULL;
+    size_t bytes = contents(path, &before);
+    assert_int_equal(import_into(json, path, &report), expected);
+    assert_int_equal(contents(path, &after), bytes);
+    assert_memory_equal(after, before, bytes);
+    free(before);
+    free(after);
+}
+
+static void test_what_cannot_be_added(void **state)
+{
+    (void)state;
+    static tare__import_report report;
+    tare__text json = {0}, other = {0}, broken = {0};
+    char path[128];
+    path_of(path, "run.tare");
+    wrap_trace(&json, 30, BASE_NS);
+    wrap_trace(&other, 30, "1600000000000000000");
+    tare__text_string(&broken, "{\"traceEvents\":[");
+    assert_int_equal(import(&json, path, 0, &report), 0);
+    is_refused_and_unchanged(&other, path, TARE_E_INPUT); /* of another time */
+    is_refused_and_unchanged(&broken, path, TARE_E_INPUT);
+    char *data = NULL;
+    size_t bytes = contents(path, &data);
+    assert_int_equal(truncate(path, (off_t)bytes - 3), 0); /* its END is torn */
+    is_refused_and_unchanged(&json, path, TARE_E_INPUT);
+    free(data);
+    unlink(path);
+    assert_int_equal(import_into(&json, path, &report), TARE_E_INPUT); /* there is no such file */
+    tare__text_free(&json);
+    tare__text_free(&other);
+    tare__text_free(&broken);
+}
+
+/* Whatever cannot be had: the run's trace is what it was, byte by byte. */
+static void test_memory_when_added(void **state)
+{
+    (void)state;
+    static tare__import_report report;
+    tare__text json = {0};
+    char path[128], *before = NULL;
+    int status = TARE_E_MEMORY;
+    path_of(path, "run.tare");
+    wrap_trace(&json, 30, BASE_NS);
+    assert_int_equal(import(&json, path, 0, &report), 0);
+    size_t bytes = contents(path, &before);
+    for (long n = 0; status != 0 && n < 10000; n++) {
+        allocations_left = n;
+        status = import_into(&json, path, &report);
+        allocations_left = -1;
+        if (status) {
+            char *after = NULL;
+            assert_int_equal(status, TARE_E_MEMORY);
+            assert_int_equal(contents(path, &after), bytes);
+            assert_memory_equal(after, before, bytes);
+            free(after);
+        }
+    }
+    assert_int_equal(status, 0);
+    free(before);
+    tare__text_free(&json);
+    unlink(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_runs_are_merged),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_deep),
+        cmocka_unit_test(test_added_to_a_run),
+        cmocka_unit_test(test_what_cannot_be_added),
+        cmocka_unit_test(test_memory_when_added),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
