@@ -109,6 +109,34 @@ static void bins_leave_the_tail_out(void **state)
     done(b, a);
 }
 
+static void steps_that_are_taken_back(void **state)
+{
+    (void)state;
+    builder *b = build_single();
+    BEGIN(EPOCH, 2000);
+    NUMBER(INDEX, 0);
+    uint64_t end = build_steps(b, 2000, 3);
+    BEGIN(STEP, end);
+    NUMBER(INDEX, 3);
+    NUMBER(INDEX, -1); /* its batch was never trained on */
+    END(end + 500000);
+    END(end + 500000);
+    BEGIN(EPOCH, end + 600000);
+    NUMBER(INDEX, 1);
+    NUMBER(INDEX, -1);
+    END(end + 700000);
+    build_seal(b);
+    build_end(b, end + 800000);
+    tare__analysis *a = analyze(b);
+    assert_int_equal(a->n_steps, 1);
+    assert_int_equal(a->steps[0].count, 3);
+    assert_int_equal(a->steps[0].unfinished, 0);
+    NEAR(a->steps[0].each.max_ns, 10000);
+    assert_int_equal(a->epochs[0].count, 1);
+    assert_int_equal(a->processes[0].steps, 3);
+    done(b, a);
+}
+
 static void chained_steps_keep_their_indexes(void **state)
 {
     (void)state;
@@ -216,6 +244,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_have_a_distribution),
         cmocka_unit_test(bins_leave_the_tail_out),
+        cmocka_unit_test(steps_that_are_taken_back),
         cmocka_unit_test(chained_steps_keep_their_indexes),
         cmocka_unit_test(steps_without_an_end_stay_out_of_the_figures),
         cmocka_unit_test(very_many_steps_become_a_histogram),
