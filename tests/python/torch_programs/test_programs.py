@@ -224,7 +224,8 @@ def test_ranks_in_every_view(bench):
     text = bench.call(bench.command, "report", "--all", "--width", "120", trace).out
     assert "a step by rank: 0 " in text and "rank 0 (" in text and "rank 1 (" in text
     chrome, perfetto, page = (bench.folder / name for name in ("trace.json", "trace.pftrace", "page.html"))
-    bench.call(bench.command, "report", "--chrome", chrome, "--perfetto", perfetto, "--html", page, trace)
+    for option, path in (("--chrome", chrome), ("--perfetto", perfetto), ("--html", page)):
+        bench.call(bench.command, "report", option, "-o", path, trace)
     names = [event["args"]["name"] for event in json.loads(chrome.read_text())["traceEvents"]
              if event["name"] == "process_name"]
     assert sum(name.startswith("rank 0 (") for name in names) == 1
