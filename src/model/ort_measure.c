@@ -156,39 +156,26 @@ static tare__job job_of(const tare__measuring *measuring, const tare__runner_res
                        .beside_runs = options->runs && options->runs < BESIDE_RUNS ? options->runs : BESIDE_RUNS};
 }
 
-static void take_runtime(tare__measuring *measuring, const tare__board *board)
-{
-    tare__model_measured *measured = measuring->measured;
-    if (measured->runtime || !board->library[0])
-        return;
-    measured->runtime = tare__measuring_text(measuring, board->library);
-    measured->runtime_version = tare__measuring_text(measuring, board->version);
-}
-
-static int run_job(tare__measuring *measuring, const tare__job *job, tare__runner_result *result, int *stopped_at)
+static int run_job(tare__measuring *measuring, const tare__job *job, tare__runner_result *result)
 {
     tare__child_seen seen;
     tare__board *board = tare__board_new(job->runs);
     if (!board)
         return tare__fail(measuring->error, TARE_E_MEMORY, "out of memory");
     int status = tare__child_run(job, board, &seen, measuring->error);
-    if (!status) {
-        take_runtime(measuring, board);
-        *stopped_at = (int)board->phase;
+    if (!status)
         status = tare__result_fill(result, board, &seen, job->tensors, job->n_tensors, measuring->measured->arena);
-    }
     tare__board_free(board);
     return status;
 }
 
-static int measure_one(tare__measuring *measuring, tare__runner_result *result, int *stopped_at)
+static int measure_one(tare__measuring *measuring, tare__runner_result *result)
 {
     tare__error error = {""};
     tare__model_report *own = NULL;
     tare__ort_tensor *tensors = NULL;
     size_t n = 0;
     int64_t asked = result->batch;
-    *stopped_at = TARE__BOARD_DONE;
     const char *model;
     if (refuse_precision(measuring, result, &model))
         return 0;
@@ -204,7 +191,7 @@ static int measure_one(tare__measuring *measuring, tare__runner_result *result, 
         *measuring->error = error;
     } else {
         tare__job job = job_of(measuring, result, model, tensors, n);
-        status = run_job(measuring, &job, result, stopped_at);
+        status = run_job(measuring, &job, result);
     }
     if (own)
         tare__model_free(own);
@@ -346,17 +333,11 @@ static void tell(const tare__measuring *measuring, const char *what, size_t done
 static int measure_all(tare__measuring *measuring)
 {
     tare__model_measured *measured = measuring->measured;
-    int status = 0, stopped_at;
-    for (size_t i = 0; i < measured->n_results && !status && !measured->absent; i++) {
-        tare__runner_result *result = &measured->results[i];
-        tell(measuring, result->name, i);
-        status = measure_one(measuring, result, &stopped_at);
-        /* Without a runtime there is nothing to say of configurations. */
-        if (!status && stopped_at <= TARE__BOARD_RUNTIME && result->failure && !measured->runtime)
-            measured->absent = result->failure;
+    int status = 0;
+    for (size_t i = 0; i < measured->n_results && !status; i++) {
+        tell(measuring, measured->results[i].name, i);
+        status = measure_one(measuring, &measured->results[i]);
     }
-    if (measured->absent)
-        measured->n_results = 0;
     return status;
 }
 
@@ -407,6 +388,26 @@ static int find_runtime(tare__measuring *measuring)
     return measuring->library || measuring->measured->absent ? 0 : TARE_E_MEMORY;
 }
 
+/* Before anything is said of the model: without a runtime there is nothing to say. */
+static int try_runtime(tare__measuring *measuring)
+{
+    tare__model_measured *measured = measuring->measured;
+    tare__job job = {.library = measuring->library};
+    tare__child_seen seen;
+    tare__board *board = tare__board_new(1);
+    int status = board ? tare__child_run(&job, board, &seen, measuring->error) : TARE_E_MEMORY;
+    if (!status && (board->status || seen.death[0])) {
+        measured->absent = tare__measuring_text(measuring, board->status ? board->error.text : seen.death);
+        status = measured->absent ? 0 : TARE_E_MEMORY;
+    } else if (!status) {
+        measured->runtime = tare__measuring_text(measuring, board->library);
+        measured->runtime_version = tare__measuring_text(measuring, board->version);
+        status = measured->runtime && measured->runtime_version ? 0 : TARE_E_MEMORY;
+    }
+    tare__board_free(board);
+    return status;
+}
+
 /* The loader's words alone do not help who never installed it. */
 static void say_how_to_get_it(tare__measuring *measuring)
 {
@@ -423,15 +424,17 @@ static void say_how_to_get_it(tare__measuring *measuring)
 static int measure(tare__measuring *measuring)
 {
     tare__model_measured *measured = measuring->measured;
+    measured->stored_precision = stored_precision(measuring->report);
     int status = find_runtime(measuring);
+    if (!status && !measured->absent)
+        status = try_runtime(measuring);
+    say_how_to_get_it(measuring);
     if (status || measured->absent)
         return status;
-    measured->stored_precision = stored_precision(measuring->report);
     status = make_results(measuring);
     if (!status)
         status = measure_all(measuring);
-    say_how_to_get_it(measuring);
-    if (status || measured->absent)
+    if (status)
         return status;
     tare__results_mark_best(measured->results, measured->n_results);
     if (measuring->options->no_layers)
