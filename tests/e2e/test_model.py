@@ -41,7 +41,7 @@ def models(truth):
 
 
 def weigh(bench, path, *options):
-    done = bench.tare("model", "--json", *options, path)
+    done = bench.tare("model", "--static", "--json", *options, path)
     assert done.status == 0, (done.status, done.err)
     assert done.err == ""
     return json.loads(done.out)
@@ -143,7 +143,7 @@ def test_what_is_not_counted_is_named(bench, models):
     strange = next(row for row in found["operators"] if row["op"] == "Strange")
     assert (strange["domain"], strange["nodes"], strange["not_counted"], strange["macs"]) == ("some.where", 1, 1, None)
     assert "no rule" in strange["reason"] and found["total"]["nodes_not_counted"] == 1
-    text = bench.tare("model", models / "unknown_operator.onnx").out
+    text = bench.tare("model", "--static", models / "unknown_operator.onnx").out
     assert "not counted: 1 of 1 some.where.Strange: there is no rule for this operator" in text
     after = weigh(bench, models / "data_dependent.onnx")
     layer = next(row for row in after["layers"] if row["name"] == "after")
@@ -187,7 +187,7 @@ def test_models_that_onnx_ships(bench, truth):
     if not files:
         pytest.skip("this onnx ships no models")
     for path in files[::1 if SANITIZER == "none" else 10]:
-        done = bench.tare("model", "--json", path)
+        done = bench.tare("model", "--static", "--json", path)
         assert done.status == 0, (path, done.err)
         found = json.loads(done.out)
         assert all(output["shape"] is not None for output in found["outputs"]), path
@@ -196,23 +196,23 @@ def test_models_that_onnx_ships(bench, truth):
 # ---- views ------------------------------------------------------------------------------------------------------
 def test_text_fits_a_terminal(bench, models):
     for name in ("resnet50", "gpt2", "unknown_operator", "if_unknown"):
-        for line in bench.tare("model", models / f"{name}.onnx").out.splitlines():
+        for line in bench.tare("model", "--static", models / f"{name}.onnx").out.splitlines():
             assert len(line) <= 80, line
-    text = bench.tare("model", models / "resnet50.onnx").out
+    text = bench.tare("model", "--static", models / "resnet50.onnx").out
     assert "4.09G MACs, 8.18G FLOPs" in text and "25.6M parameters" in text
     assert "image float32 [batch=1, 3, 224, 224]" in text and "Heaviest layers" in text
-    assert len(bench.tare("model", "--all", models / "resnet50.onnx").out.splitlines()) > 175
+    assert len(bench.tare("model", "--static", "--all", models / "resnet50.onnx").out.splitlines()) > 175
 
 
 def test_csv_and_html(bench, models):
     folder = bench.folder / "tables"
-    assert bench.tare("model", "--csv", folder, models / "resnet50.onnx").status == 0
+    assert bench.tare("model", "--static", "--csv", folder, models / "resnet50.onnx").status == 0
     tables = {path.name: list(csv.DictReader(path.open(newline=""))) for path in folder.iterdir()}
     assert {"model.csv", "operators.csv", "layers.csv", "tensors.csv", "weights.csv"} <= set(tables)
     assert sum(int(row["macs"]) for row in tables["layers.csv"]) == 4_089_184_256
     assert {row["key"]: row["value"] for row in tables["model.csv"]}["parameters"] == "25557032"
     page = bench.folder / "page.html"
-    assert bench.tare("model", "--html", "-o", page, models / "resnet50.onnx").status == 0
+    assert bench.tare("model", "--static", "--html", "-o", page, models / "resnet50.onnx").status == 0
     text = page.read_text()
     assert "exactly 4089184256 MACs" in text and "<script" not in text
 
@@ -223,8 +223,8 @@ def test_names_are_escaped(bench, models):
     name = b"Neg_1"  # of a node and of what it makes
     assert data.count(name) > 1
     path.write_bytes(data.replace(name, b"<a>&\x1b"))
-    assert "<a>" not in bench.tare("model", "--html", path).out
-    assert "\x1b" not in bench.tare("model", path).out
+    assert "<a>" not in bench.tare("model", "--static", "--html", path).out
+    assert "\x1b" not in bench.tare("model", "--static", path).out
     assert any(layer["node"] == "<a>&\x1b" for layer in weigh(bench, path)["layers"])
 
 
@@ -249,7 +249,7 @@ def test_wrong_words(bench, models, words, sentence):
 
 def test_no_model_or_two(bench, models):
     assert bench.tare("model").status == 2
-    assert bench.tare("model", models / "shared.onnx", models / "scan.onnx").status == 2
+    assert bench.tare("model", "--static", models / "shared.onnx", models / "scan.onnx").status == 2
     assert bench.tare("model", "-o", models / "shared.onnx", models / "shared.onnx").status == 2
 
 
@@ -271,7 +271,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_broken(bench, models, name):
-    done = bench.tare("model", models / f"{name}.onnx")
+    done = bench.tare("model", "--static", models / f"{name}.onnx")
     assert (done.status, done.out) == (3, "")
     assert BROKEN[name] in done.err and done.err.count("\n") == 1
 
@@ -283,7 +283,7 @@ def test_no_models(bench):
     os.mkfifo(bench.folder / "pipe")
     for name, sentence in (("empty", "it is empty"), ("text", "is no ONNX model"), ("noise", "is no ONNX model"),
                            ("nowhere", "No such file"), (".", "a folder"), ("pipe", "no file"), ("/dev/null", "no file")):
-        done = bench.tare("model", name)
+        done = bench.tare("model", "--static", name)
         assert (done.status, done.out) == (3, ""), name
         assert sentence in done.err and done.err.count("\n") == 1, done.err
 
@@ -309,7 +309,7 @@ def damaged(path, seed, folder):
 @pytest.mark.parametrize("name", ["loop_known", "function", "quantized", "from_tensorflow", "many_heads", "scan"])
 def test_damaged(bench, models, name):
     for seed in range(scaled(40)):
-        done = bench.tare("model", "--json", damaged(models / f"{name}.onnx", f"{name} {seed}", bench.folder))
+        done = bench.tare("model", "--static", "--json", damaged(models / f"{name}.onnx", f"{name} {seed}", bench.folder))
         assert done.status in (0, 3), (seed, done.status, done.err)
         if done.status:
             assert done.out == "" and done.err.startswith("tare model: '"), (seed, done.err)
@@ -318,7 +318,7 @@ def test_damaged(bench, models, name):
 
 
 def test_a_full_disk(bench, models):
-    done = bench.tare("model", "-o", "/dev/full", models / "resnet50.onnx")
+    done = bench.tare("model", "--static", "-o", "/dev/full", models / "resnet50.onnx")
     assert done.status == 1 and "No space left" in done.err
 
 
@@ -330,7 +330,7 @@ def test_weights_are_not_read(bench):
                    stdout=subprocess.DEVNULL, timeout=PATIENCE)
     path = bench.folder / "gpt2.onnx"
     assert path.stat().st_size > 490e6
-    process = bench.start(TARE, "model", "--dim", "sequence=1024", "--json", path, text=False, errors=None, bufsize=0)
+    process = bench.start(TARE, "model", "--static", "--dim", "sequence=1024", "--json", path, text=False, errors=None, bufsize=0)
     first = process.stdout.read(1)
     with open(f"/proc/{process.pid}/status") as status:
         peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM:"))
