@@ -73,8 +73,8 @@ static int take_batches(tare__cli_model *settings, const char *argument, tare__e
     for (;; at++) {
         int64_t batch;
         if (!read_dimension(at, &batch, &at) || batch == 0 || (*at && *at != ','))
-            return tare__fail(error, TARE_E_USAGE, "--batch: '%.64s' is not a number of samples, or some with ',' between",
-                              argument);
+            return tare__fail(error, TARE_E_USAGE,
+                              "--batch: '%.64s' is not a number of samples, or some with ',' between", argument);
         if (settings->n_batches == TARE__MODEL_BATCHES_MAX)
             return tare__fail(error, TARE_E_USAGE, "--batch: more than %u are too many", TARE__MODEL_BATCHES_MAX);
         settings->batches[settings->n_batches++] = batch;

@@ -123,7 +123,8 @@ static int close_table(void *context)
     return last->failure ? TARE_E_SYSTEM : 0;
 }
 
-int tare__view_folder(const char *path, tare__view_tables *write, const void *what, bool *unwritten, tare__error *error)
+int tare__view_folder(const char *path, tare__view_tables *write, const void *what, bool *unwritten,
+                      tare__error *error)
 {
     folder to = {.path = path, .error = error};
     tare__emit_files files = {.open = open_table, .close = close_table, .context = &to};

@@ -77,12 +77,12 @@ typedef struct tare__model_view {
     const tare__figures *figures;                /* of both, for JSON; NULL: none */
 } tare__model_view;
 /* As an emitter's `emit`, and as tare__emit_csv. */
-int tare__emit_model_text(const tare__model_view *view, const tare__emit_options *options, const tare__emit_sink *sink,
-                          tare__error *error);
-int tare__emit_model_json(const tare__model_view *view, const tare__emit_options *options, const tare__emit_sink *sink,
-                          tare__error *error);
-int tare__emit_model_html(const tare__model_view *view, const tare__emit_options *options, const tare__emit_sink *sink,
-                          tare__error *error);
+int tare__emit_model_text(const tare__model_view *view, const tare__emit_options *options,
+                          const tare__emit_sink *sink, tare__error *error);
+int tare__emit_model_json(const tare__model_view *view, const tare__emit_options *options,
+                          const tare__emit_sink *sink, tare__error *error);
+int tare__emit_model_html(const tare__model_view *view, const tare__emit_options *options,
+                          const tare__emit_sink *sink, tare__error *error);
 int tare__emit_model_csv(const tare__model_view *view, const tare__emit_files *files, tare__error *error);
 
 /* In order of the table; NULL past its end. */

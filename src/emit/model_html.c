@@ -37,7 +37,8 @@ static void put_figure(writing *to, uint64_t value, bool known, const char *(*un
 {
     char out[TARE__UNIT_BYTES];
     if (known)
-        tare__text_format(&to->text, "<td class=\"figures\" title=\"%" PRIu64 "\">%s</td>", value, unit(out, (double)value));
+        tare__text_format(&to->text, "<td class=\"figures\" title=\"%" PRIu64 "\">%s</td>", value,
+                          unit(out, (double)value));
     else
         put(to, "<td class=\"figures\">n/a</td>");
 }
@@ -50,8 +51,8 @@ static void put_share(writing *to, uint64_t part, uint64_t whole, bool known)
         return;
     }
     tare__text_double(value, sizeof value, 'f', 4, tare__model_share(part, whole));
-    tare__text_format(&to->text, "<td class=\"figures\"><meter min=\"0\" max=\"1\" value=\"%s\"></meter> %s</td>", value,
-                      tare__unit_percent(out, tare__model_share(part, whole)));
+    tare__text_format(&to->text, "<td class=\"figures\"><meter min=\"0\" max=\"1\" value=\"%s\"></meter> %s</td>",
+                      value, tare__unit_percent(out, tare__model_share(part, whole)));
 }
 
 static void put_shape(writing *to, const tare__model_tensor *tensor)
@@ -73,8 +74,8 @@ static void open_table(writing *to, const char *id, const char *title, const cha
     while (*columns) {
         size_t length = strcspn(columns, "|");
         bool figures = *columns == '#';
-        tare__text_format(&to->text, "<th scope=\"col\"%s><span>%.*s</span></th>", figures ? " class=\"figures\"" : "",
-                          (int)(length - figures), columns + figures);
+        tare__text_format(&to->text, "<th scope=\"col\"%s><span>%.*s</span></th>",
+                          figures ? " class=\"figures\"" : "", (int)(length - figures), columns + figures);
         columns += length + (columns[length] == '|');
     }
     put(to, "</tr></thead><tbody>\n");
@@ -106,8 +107,8 @@ static void put_head(writing *to, const tare__model_report *report)
     tare__text lead = {0};
     tare__text_format(&lead, "ONNX, IR version %" PRId64, report->ir_version);
     for (size_t i = 0; i < report->n_opsets; i++)
-        tare__text_format(&lead, ", %s%sopset %" PRId64, report->opsets[i].domain, *report->opsets[i].domain ? " " : "",
-                          report->opsets[i].version);
+        tare__text_format(&lead, ", %s%sopset %" PRId64, report->opsets[i].domain,
+                          *report->opsets[i].domain ? " " : "", report->opsets[i].version);
     if (*report->producer)
         tare__text_format(&lead, ", made by %s %s", report->producer, report->producer_version);
     to->text.failed = to->text.failed || lead.failed;
@@ -126,9 +127,10 @@ static void put_tiles(writing *to, const tare__model_report *report)
 {
     char value[TARE__UNIT_BYTES], flops[TARE__UNIT_BYTES];
     tare__text more = {0};
-    put(to, "<section aria-labelledby=\"total-title\"><h2 id=\"total-title\">What it weighs</h2><dl class=\"tiles\">");
-    tare__text_format(&more, "%s FLOPs, 2 a MAC; exactly %" PRIu64 " MACs", tare__unit_count(flops, 2 * (double)report->total.macs),
-                      report->total.macs);
+    put(to,
+        "<section aria-labelledby=\"total-title\"><h2 id=\"total-title\">What it weighs</h2><dl class=\"tiles\">");
+    tare__text_format(&more, "%s FLOPs, 2 a MAC; exactly %" PRIu64 " MACs",
+                      tare__unit_count(flops, 2 * (double)report->total.macs), report->total.macs);
     put_tile(to, "MACs", tare__unit_count(value, (double)report->total.macs), more.data ? more.data : "");
     tare__text_clear(&more);
     tare__text_format(&more, "exactly %" PRIu64, report->total.parameters);
@@ -138,10 +140,13 @@ static void put_tiles(writing *to, const tare__model_report *report)
     put_tile(to, "Weights", tare__unit_bytes(value, (double)report->total.weight_bytes), more.data ? more.data : "");
     tare__text_clear(&more);
     tare__text_format(&more, "%slive at once%s%s", report->activations_known ? "" : "at least; ",
-                      report->activation_peak_at ? ", at " : "", report->activation_peak_at ? report->activation_peak_at : "");
-    put_tile(to, "Activations", tare__unit_bytes(value, (double)report->activation_peak_bytes), more.data ? more.data : "");
+                      report->activation_peak_at ? ", at " : "",
+                      report->activation_peak_at ? report->activation_peak_at : "");
+    put_tile(to, "Activations", tare__unit_bytes(value, (double)report->activation_peak_bytes),
+             more.data ? more.data : "");
     tare__text_clear(&more);
-    tare__text_format(&more, "%zu files beside it: %s", report->external_files, tare__unit_bytes(flops, (double)report->external_bytes));
+    tare__text_format(&more, "%zu files beside it: %s", report->external_files,
+                      tare__unit_bytes(flops, (double)report->external_bytes));
     put_tile(to, "File", tare__unit_bytes(value, (double)report->file_bytes),
              report->external_files && more.data ? more.data : "");
     put(to, "</dl></section>\n");
@@ -164,7 +169,8 @@ static void put_notes(writing *to, const tare__model_report *report)
 
 static void put_operators(writing *to, const tare__model_report *report)
 {
-    open_table(to, "operators", "Operators", "Operator|#Nodes|#MACs|#Share|#Other operations|#Parameters|#Made|Not counted");
+    open_table(to, "operators", "Operators",
+               "Operator|#Nodes|#MACs|#Share|#Other operations|#Parameters|#Made|Not counted");
     for (size_t i = 0; i < report->n_operators; i++) {
         const tare__model_operator *row = &report->operators[i];
         char name[128];
@@ -190,7 +196,8 @@ static void put_layers(writing *to, const tare__model_report *report)
         to->text.failed = true;
         return;
     }
-    open_table(to, "layers", "Layers, the heaviest first", "Layer|Operator|#MACs|#Share|#Other operations|#Parameters|Output|Module|Not counted");
+    open_table(to, "layers", "Layers, the heaviest first",
+               "Layer|Operator|#MACs|#Share|#Other operations|#Parameters|Output|Module|Not counted");
     for (size_t i = 0; i < most && !to->status; i++) {
         const tare__model_layer *layer = order[i];
         char name[128];
@@ -208,7 +215,8 @@ static void put_layers(writing *to, const tare__model_report *report)
     }
     close_table(to);
     if (most < report->n_layers)
-        tare__text_format(&to->text, "<p class=\"muted\">%zu lighter layers are left out; --csv has them all.</p>", report->n_layers - most);
+        tare__text_format(&to->text, "<p class=\"muted\">%zu lighter layers are left out; --csv has them all.</p>",
+                          report->n_layers - most);
     free(order);
 }
 
@@ -219,7 +227,8 @@ static void put_side(writing *to, const char *side, const tare__model_tensor *te
         put_cell(to, side);
         put_cell(to, tensors[i].type);
         put_shape(to, &tensors[i]);
-        put_figure(to, tensors[i].bytes < 0 ? 0 : (uint64_t)tensors[i].bytes, tensors[i].bytes >= 0, tare__unit_bytes);
+        put_figure(to, tensors[i].bytes < 0 ? 0 : (uint64_t)tensors[i].bytes, tensors[i].bytes >= 0,
+                   tare__unit_bytes);
         close_row(to);
     }
 }
@@ -249,8 +258,8 @@ static void put_rest(writing *to, const tare__model_report *report)
     close_table(to);
 }
 
-int tare__emit_model_html(const tare__model_view *view, const tare__emit_options *options, const tare__emit_sink *sink,
-                          tare__error *error)
+int tare__emit_model_html(const tare__model_view *view, const tare__emit_options *options,
+                          const tare__emit_sink *sink, tare__error *error)
 {
     writing to = {.sink = sink, .error = error};
     const tare__model_report *report = view->report;

@@ -218,8 +218,8 @@ static void put_notes(writing *to, const tare__model_report *report)
     tare__json_end_array(&to->json);
 }
 
-int tare__emit_model_json(const tare__model_view *view, const tare__emit_options *options, const tare__emit_sink *sink,
-                          tare__error *error)
+int tare__emit_model_json(const tare__model_view *view, const tare__emit_options *options,
+                          const tare__emit_sink *sink, tare__error *error)
 {
     writing to = {.sink = sink, .error = error};
     const tare__model_report *report = view->report;

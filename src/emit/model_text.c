@@ -55,7 +55,8 @@ const char *tare__model_operator_name(char out[128], const char *op, const char 
 /* The heaviest first: by MACs, then by the others. */
 static int by_weight(const void *left, const void *right)
 {
-    const tare__model_layer *a = *(const tare__model_layer *const *)left, *b = *(const tare__model_layer *const *)right;
+    const tare__model_layer *a = *(const tare__model_layer *const *)left,
+                            *b = *(const tare__model_layer *const *)right;
     if (a->cost.macs != b->cost.macs)
         return a->cost.macs < b->cost.macs ? 1 : -1;
     if (a->cost.other != b->cost.other)
@@ -93,8 +94,8 @@ static void put_what(tare__page *page, const tare__model_report *report)
     const char *slash = strrchr(report->path, '/');
     tare__text_format(&text, "%s: ONNX of IR version %" PRId64, slash ? slash + 1 : report->path, report->ir_version);
     for (size_t i = 0; i < report->n_opsets; i++)
-        tare__text_format(&text, ", %s%sopset %" PRId64, report->opsets[i].domain, *report->opsets[i].domain ? " " : "",
-                          report->opsets[i].version);
+        tare__text_format(&text, ", %s%sopset %" PRId64, report->opsets[i].domain,
+                          *report->opsets[i].domain ? " " : "", report->opsets[i].version);
     if (*report->producer)
         tare__text_format(&text, ", made by %s %s", report->producer, report->producer_version);
     put_line(page, "model", &text);
@@ -106,7 +107,8 @@ static void put_compute(tare__page *page, const tare__model_report *report)
     tare__text text = {0};
     char macs[TARE__UNIT_BYTES], flops[TARE__UNIT_BYTES], other[TARE__UNIT_BYTES];
     tare__text_format(&text, "%s MACs, %s FLOPs (2 a MAC); and %s other operations",
-                      tare__unit_count(macs, (double)report->total.macs), tare__unit_count(flops, 2 * (double)report->total.macs),
+                      tare__unit_count(macs, (double)report->total.macs),
+                      tare__unit_count(flops, 2 * (double)report->total.macs),
                       tare__unit_count(other, (double)report->total.other));
     if (report->not_counted)
         tare__text_format(&text, "; %" PRIu64 " of %zu nodes are not counted", report->not_counted, report->n_layers);
@@ -118,7 +120,8 @@ static void put_weights(tare__page *page, const tare__model_report *report)
 {
     tare__text text = {0};
     char count[TARE__UNIT_BYTES], bytes[TARE__UNIT_BYTES];
-    tare__text_format(&text, "%s parameters; %s of weights", tare__unit_count(count, (double)report->total.parameters),
+    tare__text_format(&text, "%s parameters; %s of weights",
+                      tare__unit_count(count, (double)report->total.parameters),
                       tare__unit_bytes(bytes, (double)report->total.weight_bytes));
     for (size_t i = 0; i < report->n_types && report->n_types > 1; i++)
         tare__text_format(&text, "%s%s %s", i ? ", " : " (", report->types[i].what,
@@ -282,11 +285,12 @@ static void put_layers(tare__page *page, const tare__model_report *report)
     free(order);
 }
 
-int tare__emit_model_text(const tare__model_view *view, const tare__emit_options *options, const tare__emit_sink *sink,
-                          tare__error *error)
+int tare__emit_model_text(const tare__model_view *view, const tare__emit_options *options,
+                          const tare__emit_sink *sink, tare__error *error)
 {
     tare__text text = {0};
-    tare__page page = {.out = &text, .options = options, .name_columns = TARE__PAGE_LABEL, .lines = TARE__PAGE_ENDLESS};
+    tare__page page = {
+        .out = &text, .options = options, .name_columns = TARE__PAGE_LABEL, .lines = TARE__PAGE_ENDLESS};
     const tare__model_report *report = view->report;
     put_what(&page, report);
     put_compute(&page, report);

@@ -47,9 +47,14 @@ static double even(double a) { return nearbyint(a); }
 static const struct {
     const char *op;
     binary *of;
-} binaries[] = {{"Add", add}, {"Sub", subtract}, {"Mul", multiply}, {"Div", divide}, {"Max", larger}, {"Min", smaller},
-                {"Or", either}, {"And", both}, {"Xor", differs}, {"Equal", equal}, {"Less", less},
-                {"LessOrEqual", at_most}, {"Greater", greater}, {"GreaterOrEqual", at_least}, {"Mod", modulo}, {"Pow", pow}};
+} binaries[] = {{"Add", add},         {"Sub", subtract},
+                {"Mul", multiply},    {"Div", divide},
+                {"Max", larger},      {"Min", smaller},
+                {"Or", either},       {"And", both},
+                {"Xor", differs},     {"Equal", equal},
+                {"Less", less},       {"LessOrEqual", at_most},
+                {"Greater", greater}, {"GreaterOrEqual", at_least},
+                {"Mod", modulo},      {"Pow", pow}};
 
 static const struct {
     const char *op;
@@ -315,7 +320,8 @@ static void fold_cumulated(tare__step *step)
 {
     double values[MAX], sum = 0;
     const tare__value *x = input(step, 0);
-    if (!has_rank(x, 1) || !x->content || tare__attribute_int(step, "exclusive", 0) || tare__attribute_int(step, "reverse", 0))
+    if (!has_rank(x, 1) || !x->content || tare__attribute_int(step, "exclusive", 0) ||
+        tare__attribute_int(step, "reverse", 0))
         return;
     for (size_t i = 0; i < x->n_content; i++)
         values[i] = sum += x->content[i];
@@ -347,12 +353,29 @@ static const struct {
     const char *op;
     void (*fold)(tare__step *step);
 } others[] = {
-    {"Identity", fold_copy},      {"Reshape", fold_copy},       {"Squeeze", fold_copy},    {"Unsqueeze", fold_copy},
-    {"Flatten", fold_copy},       {"Dropout", fold_copy},       {"Cast", fold_cast},       {"CastLike", fold_cast},
-    {"Where", fold_where},        {"Gather", fold_gather},      {"Concat", fold_concat},   {"Slice", fold_slice},
-    {"Split", fold_split},        {"Expand", fold_expand},      {"Tile", fold_tile},       {"ReduceProd", fold_product},
-    {"ReduceSum", fold_sum},      {"ReduceMax", fold_largest},  {"ReduceMin", fold_smallest}, {"NonZero", fold_non_zero},
-    {"CumSum", fold_cumulated},   {"ScatterND", fold_scatter},  {"ScatterElements", fold_scatter},
+    {"Identity", fold_copy},
+    {"Reshape", fold_copy},
+    {"Squeeze", fold_copy},
+    {"Unsqueeze", fold_copy},
+    {"Flatten", fold_copy},
+    {"Dropout", fold_copy},
+    {"Cast", fold_cast},
+    {"CastLike", fold_cast},
+    {"Where", fold_where},
+    {"Gather", fold_gather},
+    {"Concat", fold_concat},
+    {"Slice", fold_slice},
+    {"Split", fold_split},
+    {"Expand", fold_expand},
+    {"Tile", fold_tile},
+    {"ReduceProd", fold_product},
+    {"ReduceSum", fold_sum},
+    {"ReduceMax", fold_largest},
+    {"ReduceMin", fold_smallest},
+    {"NonZero", fold_non_zero},
+    {"CumSum", fold_cumulated},
+    {"ScatterND", fold_scatter},
+    {"ScatterElements", fold_scatter},
 };
 
 void tare__fold(tare__step *step)

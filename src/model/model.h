@@ -32,7 +32,8 @@ typedef struct tare__model_options {
     size_t n_dimensions;
     const tare__model_shape *shapes;
     size_t n_shapes;
-    int64_t batch; /* --batch: the first dimension of inputs where that is a symbol, and the symbol everywhere; 0: not said */
+    int64_t
+        batch; /* --batch: the first dimension of inputs where that is a symbol, and the symbol everywhere; 0: not said */
 } tare__model_options;
 
 /* ---- what was found ------------------------------------------------------------------------------------------ */
@@ -42,7 +43,8 @@ typedef struct tare__model_tensor {
     int element_type;       /* ONNX's number */
     int rank;               /* TARE__MODEL_UNKNOWN */
     const int64_t *dims;    /* each may be TARE__MODEL_UNKNOWN */
-    const char *const *symbols; /* the file's name of each dimension, NULL where it has a number; inputs and outputs */
+    const char *const
+        *symbols;           /* the file's name of each dimension, NULL where it has a number; inputs and outputs */
     int64_t bytes;          /* TARE__MODEL_UNKNOWN */
 } tare__model_tensor;
 
@@ -55,7 +57,7 @@ typedef enum tare__model_state {
 
 typedef struct tare__model_cost {
     uint64_t macs;         /* multiply-accumulates; FLOPs are twice that */
-    uint64_t other;        /* operations of everything else: one for each element touched by the rule of docs/MODEL.md */
+    uint64_t other; /* operations of everything else: one for each element touched by the rule of docs/MODEL.md */
     uint64_t parameters;   /* of weights used here first */
     uint64_t weight_bytes; /* of weights, statistics and constants used here first */
     uint64_t output_bytes; /* of tensors made here whose size is known */

@@ -99,8 +99,17 @@ int tare__onnx_broken(const tare__onnx *model, const uint8_t *at, const char *wr
 void *tare__onnx_grow(tare__onnx *model, void *array, size_t n, size_t bytes);
 
 /* ---- types of elements ------------------------------------------------------------------------------------- */
-enum { TARE__ONNX_FLOAT = 1, TARE__ONNX_UINT8 = 2, TARE__ONNX_INT8 = 3, TARE__ONNX_INT32 = 6, TARE__ONNX_INT64 = 7, TARE__ONNX_STRING = 8,
-       TARE__ONNX_BOOL = 9, TARE__ONNX_FLOAT16 = 10, TARE__ONNX_DOUBLE = 11 };
+enum {
+    TARE__ONNX_FLOAT = 1,
+    TARE__ONNX_UINT8 = 2,
+    TARE__ONNX_INT8 = 3,
+    TARE__ONNX_INT32 = 6,
+    TARE__ONNX_INT64 = 7,
+    TARE__ONNX_STRING = 8,
+    TARE__ONNX_BOOL = 9,
+    TARE__ONNX_FLOAT16 = 10,
+    TARE__ONNX_DOUBLE = 11
+};
 const char *tare__onnx_type_name(int type); /* NULL: unknown */
 unsigned tare__onnx_type_bits(int type);    /* 0: unknown, or of no fixed size */
 bool tare__onnx_type_is_float(int type);

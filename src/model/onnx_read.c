@@ -22,8 +22,8 @@ static int no_memory(const tare__onnx *model)
 
 int tare__onnx_broken(const tare__onnx *model, const uint8_t *at, const char *wrong)
 {
-    return tare__fail(model->error, TARE_E_INPUT, "'%.200s' is no ONNX model, or damaged: %s, at byte %zu", model->path, wrong,
-                      (size_t)(at - model->data));
+    return tare__fail(model->error, TARE_E_INPUT, "'%.200s' is no ONNX model, or damaged: %s, at byte %zu",
+                      model->path, wrong, (size_t)(at - model->data));
 }
 
 void *tare__onnx_grow(tare__onnx *model, void *array, size_t n, size_t bytes)
@@ -151,8 +151,9 @@ static int read_dims(tare__onnx *model, tare__onnx_tensor *tensor)
     int rank = 0;
     for (uint64_t value; tare__wire_number(&numbers, &value); rank++) {
         if (rank == TARE__MODEL_RANK_MAX || value > INT64_MAX)
-            return tare__fail(model->error, TARE_E_INPUT, "'%.200s': the tensor '%.*s' has no possible shape", model->path,
-                              (int)(tensor->name.length < 100 ? tensor->name.length : 100), (const char *)tensor->name.data);
+            return tare__fail(model->error, TARE_E_INPUT, "'%.200s': the tensor '%.*s' has no possible shape",
+                              model->path, (int)(tensor->name.length < 100 ? tensor->name.length : 100),
+                              (const char *)tensor->name.data);
         dims[rank] = (int64_t)value;
     }
     if (!tare__wire_numbers_sound(&numbers))
@@ -177,18 +178,22 @@ static int check_sizes(tare__onnx *model, tare__onnx_tensor *tensor, const exter
     const char *name = (const char *)tensor->name.data;
     if (!tare__onnx_elements_of(tensor->rank, tensor->dims, &tensor->elements) ||
         !tare__onnx_bytes_of(tensor->type, tensor->elements, &tensor->bytes))
-        return tare__fail(model->error, TARE_E_INPUT, "'%.200s': the tensor '%.*s' is larger than can be counted", model->path,
-                          columns, name);
-    if (!tensor->external && tensor->raw.data && tare__onnx_type_bits(tensor->type) && tensor->raw.length != tensor->bytes)
-        return tare__fail(model->error, TARE_E_INPUT, "'%.200s' is damaged: the tensor '%.*s' has %zu bytes where its shape asks for %llu",
+        return tare__fail(model->error, TARE_E_INPUT, "'%.200s': the tensor '%.*s' is larger than can be counted",
+                          model->path, columns, name);
+    if (!tensor->external && tensor->raw.data && tare__onnx_type_bits(tensor->type) &&
+        tensor->raw.length != tensor->bytes)
+        return tare__fail(model->error, TARE_E_INPUT,
+                          "'%.200s' is damaged: the tensor '%.*s' has %zu bytes where its shape asks for %llu",
                           model->path, columns, name, tensor->raw.length, (unsigned long long)tensor->bytes);
     if (!tensor->external)
         return 0;
     if (!decimal(outside->offset, &offset) || !decimal(outside->length, &length) || outside->location.length == 0)
-        return tare__fail(model->error, TARE_E_INPUT, "'%.200s': it is not said where the data of the tensor '%.*s' is",
-                          model->path, columns, name);
+        return tare__fail(model->error, TARE_E_INPUT,
+                          "'%.200s': it is not said where the data of the tensor '%.*s' is", model->path, columns,
+                          name);
     if (outside->length.length && tare__onnx_type_bits(tensor->type) && length < tensor->bytes)
-        return tare__fail(model->error, TARE_E_INPUT, "'%.200s': the tensor '%.*s' has %llu bytes outside where its shape asks for %llu",
+        return tare__fail(model->error, TARE_E_INPUT,
+                          "'%.200s': the tensor '%.*s' has %llu bytes outside where its shape asks for %llu",
                           model->path, columns, name, (unsigned long long)length, (unsigned long long)tensor->bytes);
     tensor->location = outside->location;
     tensor->offset = offset;
@@ -343,7 +348,8 @@ static int add_initializer(tare__onnx *model, tare__onnx_graph *graph, tare__sli
         return no_memory(model);
     tare__onnx_tensor *tensor = &graph->initializers[graph->n_initializers++];
     *tensor = (tare__onnx_tensor){.dims = NULL};
-    return sparse ? read_message(model, message, read_sparse_field, tensor) : tare__onnx_read_tensor(model, message, tensor);
+    return sparse ? read_message(model, message, read_sparse_field, tensor)
+                  : tare__onnx_read_tensor(model, message, tensor);
 }
 
 static int read_graph_field(tare__onnx *model, const tare__wire_field *field, void *into)

@@ -63,7 +63,9 @@ static int sort_nodes(tare__onnx *model, tare__onnx_node *nodes, size_t n, sorti
     sort->colours = calloc(n, 1);
     sort->order = malloc(n * sizeof *sort->order);
     sort->stack = malloc(n * sizeof *sort->stack);
-    int status = sorted && sort->colours && sort->order && sort->stack ? 0 : tare__fail(model->error, TARE_E_MEMORY, "out of memory");
+    int status = sorted && sort->colours && sort->order && sort->stack
+                     ? 0
+                     : tare__fail(model->error, TARE_E_MEMORY, "out of memory");
     for (uint32_t i = 0; i < n && !status; i++) {
         uint32_t on_circle = sort->colours[i] ? TARE__SLICES_NONE : visit(sort, i);
         if (on_circle == TARE__SLICES_NONE)
@@ -83,7 +85,8 @@ static int sort_nodes(tare__onnx *model, tare__onnx_node *nodes, size_t n, sorti
     return status;
 }
 
-static int find_makers(tare__onnx *model, const tare__onnx_node *nodes, size_t n, tare__slices *makers, tare__slice what)
+static int find_makers(tare__onnx *model, const tare__onnx_node *nodes, size_t n, tare__slices *makers,
+                       tare__slice what)
 {
     for (uint32_t i = 0; i < n; i++) {
         for (size_t j = 0; j < nodes[i].n_outputs; j++) {
@@ -91,8 +94,8 @@ static int find_makers(tare__onnx *model, const tare__onnx_node *nodes, size_t n
             if (name.length == 0)
                 continue;
             if (tare__slices_find(makers, name) != TARE__SLICES_NONE)
-                return tare__fail(model->error, TARE_E_INPUT, "'%.200s': in '%.*s' two nodes make '%.*s'", model->path,
-                                  (int)(what.length < 100 ? what.length : 100), (const char *)what.data,
+                return tare__fail(model->error, TARE_E_INPUT, "'%.200s': in '%.*s' two nodes make '%.*s'",
+                                  model->path, (int)(what.length < 100 ? what.length : 100), (const char *)what.data,
                                   (int)(name.length < 100 ? name.length : 100), (const char *)name.data);
             if (!tare__slices_add(makers, name, i))
                 return tare__fail(model->error, TARE_E_MEMORY, "out of memory");

@@ -15,7 +15,12 @@ typedef struct tare__slice {
     size_t length;
 } tare__slice;
 
-typedef enum tare__wire_type { TARE__WIRE_VARINT = 0, TARE__WIRE_FIXED64 = 1, TARE__WIRE_BYTES = 2, TARE__WIRE_FIXED32 = 5 } tare__wire_type;
+typedef enum tare__wire_type {
+    TARE__WIRE_VARINT = 0,
+    TARE__WIRE_FIXED64 = 1,
+    TARE__WIRE_BYTES = 2,
+    TARE__WIRE_FIXED32 = 5
+} tare__wire_type;
 
 typedef struct tare__wire {
     const uint8_t *at, *end;

@@ -8,8 +8,8 @@
 
 static int too_much(tare__walk *walk)
 {
-    return walk->status = tare__fail(walk->model->error, TARE_E_INPUT, "'%.200s': its figures are larger than can be counted",
-                                     walk->model->path);
+    return walk->status = tare__fail(walk->model->error, TARE_E_INPUT,
+                                     "'%.200s': its figures are larger than can be counted", walk->model->path);
 }
 
 /* ---- tensors ------------------------------------------------------------------------------------------------- */
@@ -17,10 +17,14 @@ static void tensor_of(tare__walk *walk, const tare__value *value, tare__model_te
 {
     uint64_t bytes;
     int64_t elements = tare__elements(value);
-    *tensor = (tare__model_tensor){.name = tare__walk_copy(walk, value->name), .type = tare__onnx_type_name(value->type),
-                                   .element_type = value->type, .rank = value->rank, .dims = value->dims,
+    *tensor = (tare__model_tensor){.name = tare__walk_copy(walk, value->name),
+                                   .type = tare__onnx_type_name(value->type),
+                                   .element_type = value->type,
+                                   .rank = value->rank,
+                                   .dims = value->dims,
                                    .bytes = TARE__MODEL_UNKNOWN};
-    if (elements >= 0 && tare__onnx_type_bits(value->type) && tare__onnx_bytes_of(value->type, (uint64_t)elements, &bytes))
+    if (elements >= 0 && tare__onnx_type_bits(value->type) &&
+        tare__onnx_bytes_of(value->type, (uint64_t)elements, &bytes))
         tensor->bytes = (int64_t)bytes;
 }
 
@@ -56,8 +60,8 @@ static const char *const *symbols_of(tare__walk *walk, const tare__onnx_info *in
     return symbols;
 }
 
-static const tare__model_tensor *tensors_of(tare__walk *walk, tare__value *const *values, size_t n, const tare__onnx_info *infos,
-                                            size_t n_infos)
+static const tare__model_tensor *tensors_of(tare__walk *walk, tare__value *const *values, size_t n,
+                                            const tare__onnx_info *infos, size_t n_infos)
 {
     tare__model_tensor *tensors = tare__arena_alloc(walk->model->arena, (n + 1) * sizeof *tensors);
     if (!tensors) {
@@ -99,8 +103,8 @@ static int by_weight(const void *left, const void *right)
 }
 
 /* The row of an operator, by name and domain; a new one where there is none. */
-static tare__model_operator *operator_of(tare__walk *walk, tare__slices *names, tare__model_operator **rows, size_t *n,
-                                         const tare__model_layer *layer)
+static tare__model_operator *operator_of(tare__walk *walk, tare__slices *names, tare__model_operator **rows,
+                                         size_t *n, const tare__model_layer *layer)
 {
     tare__text key = {0};
     tare__text_format(&key, "%s %s", layer->domain, layer->op);
@@ -135,7 +139,8 @@ static int fill_operators(tare__walk *walk, tare__model_report *report)
             row->reason = row->reason ? row->reason : layer->reason;
             report->not_counted++;
         }
-        if (!add_cost(&row->cost, &layer->cost) || __builtin_add_overflow(report->total.macs, layer->cost.macs, &report->total.macs) ||
+        if (!add_cost(&row->cost, &layer->cost) ||
+            __builtin_add_overflow(report->total.macs, layer->cost.macs, &report->total.macs) ||
             report->total.macs > UINT64_MAX / 2 ||
             __builtin_add_overflow(report->total.other, layer->cost.other, &report->total.other) ||
             __builtin_add_overflow(report->total.output_bytes, layer->cost.output_bytes, &report->total.output_bytes))
@@ -236,7 +241,8 @@ static void note_assumed(tare__walk *walk)
     if (names.failed)
         tare__walk_no_memory(walk);
     else if (names.length)
-        tare__walk_note(walk, "taken for 1, since nothing says how large they are: %s (--batch N, --dim NAME=N)", names.data);
+        tare__walk_note(walk, "taken for 1, since nothing says how large they are: %s (--batch N, --dim NAME=N)",
+                        names.data);
     tare__text_free(&names);
 }
 
@@ -259,8 +265,8 @@ int tare__report_fill(tare__walk *walk, tare__model_report *report)
     report->outputs = tensors_of(walk, walk->outputs, walk->n_outputs, model->graph.outputs, model->graph.n_outputs);
     report->n_inputs = walk->n_inputs;
     report->n_outputs = walk->n_outputs;
-    if (walk->status || tare__weights_outside(walk, report) || tare__weights_count(walk, report) || fill_layers(walk, report) ||
-        fill_operators(walk, report) || tare__walk_peak(walk, report))
+    if (walk->status || tare__weights_outside(walk, report) || tare__weights_count(walk, report) ||
+        fill_layers(walk, report) || fill_operators(walk, report) || tare__walk_peak(walk, report))
         return walk->status;
     note_assumed(walk);
     report->notes = walk->notes;

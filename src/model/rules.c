@@ -36,9 +36,10 @@ const tare__rule *tare__rule_find(tare__walk *walk, const tare__onnx_node *node)
     char whole[160];
     tare__slice name = node->op;
     if (node->domain.length) {
-        int length = snprintf(whole, sizeof whole, "%.*s:%.*s", (int)(node->domain.length < 64 ? node->domain.length : 64),
-                              (const char *)node->domain.data, (int)(node->op.length < 64 ? node->op.length : 64),
-                              (const char *)node->op.data);
+        int length =
+            snprintf(whole, sizeof whole, "%.*s:%.*s", (int)(node->domain.length < 64 ? node->domain.length : 64),
+                     (const char *)node->domain.data, (int)(node->op.length < 64 ? node->op.length : 64),
+                     (const char *)node->op.data);
         name = (tare__slice){(const uint8_t *)whole, (size_t)length};
     }
     uint32_t number = tare__slices_find(&walk->rules, name);
@@ -112,7 +113,8 @@ bool tare__attribute_find(const tare__step *step, const char *name, tare__slice 
             frame = frame->outer;
         if (!frame)
             return false;
-        const tare__onnx_attribute *given = find_in(frame->call->attributes, frame->call->n_attributes, found->refers);
+        const tare__onnx_attribute *given =
+            find_in(frame->call->attributes, frame->call->n_attributes, found->refers);
         found = given ? given : find_in(frame->function->defaults, frame->function->n_defaults, found->refers);
         if (!given)
             break;

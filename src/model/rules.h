@@ -99,8 +99,9 @@ void tare__add_other(tare__step *step, int n, const int64_t *factors);
     tare__add_macs(step, (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]){__VA_ARGS__})
 #define ADD_OTHER(step, ...) \
     tare__add_other(step, (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]){__VA_ARGS__})
-#define SET(step, i, type, ...) \
-    tare__set(step, i, type, (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]){__VA_ARGS__})
+#define SET(step, i, type, ...)                                                         \
+    tare__set(step, i, type, (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), \
+              (const int64_t[]){__VA_ARGS__})
 
 /* ---- values of small tensors --------------------------------------------------------------------------------- */
 void tare__fold(tare__step *step); /* what the outputs hold, where the inputs tell */
@@ -109,7 +110,8 @@ void tare__fold(tare__step *step); /* what the outputs hold, where the inputs te
 void tare__shape_like_first(tare__step *step); /* the first output is as the first input */
 void tare__shape_broadcast(tare__step *step);
 void tare__shape_matmul(tare__step *step);
-bool tare__matmul_shape(tare__step *step, const tare__value *a, const tare__value *b, bool turn_a, bool turn_b, int type);
+bool tare__matmul_shape(tare__step *step, const tare__value *a, const tare__value *b, bool turn_a, bool turn_b,
+                        int type);
 void tare__shape_conv_of(tare__step *step, const tare__value *x, const tare__value *w, int type);
 void tare__cost_conv_of(tare__step *step, const tare__value *w);
 void tare__cost_matmul_of(tare__step *step, const tare__value *a, bool turn_a);

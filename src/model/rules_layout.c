@@ -234,7 +234,10 @@ static void shape_split(tare__step *step)
         }
         memcpy(dims, x->dims, sizeof *dims * (size_t)x->rank);
         int64_t left = even < 0 ? UNKNOWN : whole - even * (int64_t)i; /* the last part may be smaller */
-        dims[axis] = there ? ((int)i < n ? parts[i] : UNKNOWN) : left < 0 ? (even < 0 ? UNKNOWN : 0) : left < even ? left : even;
+        dims[axis] = there         ? ((int)i < n ? parts[i] : UNKNOWN)
+                     : left < 0    ? (even < 0 ? UNKNOWN : 0)
+                     : left < even ? left
+                                   : even;
         tare__set(step, i, x->type, x->rank, dims);
     }
 }
@@ -418,7 +421,8 @@ static void shape_one_hot(tare__step *step)
     int64_t dims[RANK_MAX + 1], depth;
     if (!tare__content(input(step, 1), 0, &depth))
         depth = UNKNOWN;
-    int axis = is_ranked(at) && at->rank < RANK_MAX ? axis_of(tare__attribute_int(step, "axis", -1), at->rank + 1) : UNKNOWN;
+    int axis =
+        is_ranked(at) && at->rank < RANK_MAX ? axis_of(tare__attribute_int(step, "axis", -1), at->rank + 1) : UNKNOWN;
     for (int i = 0, from = 0; axis >= 0 && i <= at->rank; i++)
         dims[i] = i == axis ? depth : at->dims[from++];
     tare__set(step, 0, type_of(input(step, 2)), axis >= 0 ? at->rank + 1 : UNKNOWN, dims);
@@ -664,7 +668,8 @@ static void shape_random(tare__step *step)
 {
     int64_t dims[RANK_MAX] = {0};
     int n = tare__attribute_ints(step, "shape", dims, RANK_MAX);
-    tare__set(step, 0, (int)(tare__attribute_int(step, "dtype", TARE__ONNX_FLOAT) & INT32_MAX), n <= RANK_MAX ? n : UNKNOWN, dims);
+    tare__set(step, 0, (int)(tare__attribute_int(step, "dtype", TARE__ONNX_FLOAT) & INT32_MAX),
+              n <= RANK_MAX ? n : UNKNOWN, dims);
 }
 
 static void shape_multinomial(tare__step *step)
@@ -699,28 +704,69 @@ static void shape_unknown(tare__step *step)
 #define MS "com.microsoft:"
 
 const tare__rule tare__rules_layout[] = {
-    FREE("Identity", shape_identity), FREE("Reshape", shape_reshape), FREE("Flatten", shape_flatten),
-    FREE("Squeeze", shape_squeeze), FREE("Unsqueeze", shape_unsqueeze), FREE("Transpose", shape_transpose),
-    FREE("DepthToSpace", shape_depth_to_space), FREE("SpaceToDepth", shape_space_to_depth), FREE("Concat", shape_concat),
-    FREE("Split", shape_split), FREE("Slice", shape_slice), FREE("Pad", shape_pad), FREE(MS "Pad", shape_pad),
-    FREE("Tile", shape_tile), FREE("Expand", shape_expand), FREE("Gather", tare__shape_gather),
-    FREE("GatherElements", shape_gather_elements), FREE("GatherND", shape_gather_nd),
-    FREE("Scatter", tare__shape_like_first), FREE("ScatterElements", tare__shape_like_first),
-    FREE("ScatterND", tare__shape_like_first), FREE("TensorScatter", tare__shape_like_first),
-    FREE("ReverseSequence", tare__shape_like_first), FREE("Trilu", tare__shape_like_first),
-    FREE("OneHot", shape_one_hot), FREE("NonZero", shape_non_zero), FREE("Compress", shape_compress),
-    FREE("Unique", shape_unique), FREE("Shape", shape_shape), FREE("Size", shape_size),
-    FREE("ConstantOfShape", shape_constant_of_shape), FREE("Constant", shape_constant), FREE("Range", shape_range),
-    FREE("RandomNormal", shape_random), FREE("RandomUniform", shape_random), FREE("Multinomial", shape_multinomial),
-    FREE("HannWindow", shape_window), FREE("HammingWindow", shape_window), FREE("BlackmanWindow", shape_window),
-    FREE("SequenceConstruct", shape_none), FREE("SequenceEmpty", shape_none), FREE("SequenceInsert", shape_none),
-    FREE("SequenceErase", shape_none), FREE("SplitToSequence", shape_none), FREE("Optional", shape_none),
-    FREE("OptionalHasElement", shape_none), FREE("OptionalGetElement", shape_unknown), FREE("SequenceAt", shape_unknown),
-    FREE("SequenceLength", shape_unknown), FREE("ConcatFromSequence", shape_unknown),
-    {"TopK", shape_top_k, tare__cost_input, 1}, {"NonMaxSuppression", shape_suppression, tare__cost_input, 1},
-    {"ArgMax", shape_arg_max, tare__cost_input, 1}, {"ArgMin", shape_arg_max, tare__cost_input, 1},
-    REDUCE("ReduceSum", 1), REDUCE("ReduceMean", 1), REDUCE("ReduceMax", 1), REDUCE("ReduceMin", 1), REDUCE("ReduceProd", 1),
-    REDUCE("ReduceL1", 2), REDUCE("ReduceL2", 2), REDUCE("ReduceSumSquare", 2), REDUCE("ReduceLogSum", 1),
+    FREE("Identity", shape_identity),
+    FREE("Reshape", shape_reshape),
+    FREE("Flatten", shape_flatten),
+    FREE("Squeeze", shape_squeeze),
+    FREE("Unsqueeze", shape_unsqueeze),
+    FREE("Transpose", shape_transpose),
+    FREE("DepthToSpace", shape_depth_to_space),
+    FREE("SpaceToDepth", shape_space_to_depth),
+    FREE("Concat", shape_concat),
+    FREE("Split", shape_split),
+    FREE("Slice", shape_slice),
+    FREE("Pad", shape_pad),
+    FREE(MS "Pad", shape_pad),
+    FREE("Tile", shape_tile),
+    FREE("Expand", shape_expand),
+    FREE("Gather", tare__shape_gather),
+    FREE("GatherElements", shape_gather_elements),
+    FREE("GatherND", shape_gather_nd),
+    FREE("Scatter", tare__shape_like_first),
+    FREE("ScatterElements", tare__shape_like_first),
+    FREE("ScatterND", tare__shape_like_first),
+    FREE("TensorScatter", tare__shape_like_first),
+    FREE("ReverseSequence", tare__shape_like_first),
+    FREE("Trilu", tare__shape_like_first),
+    FREE("OneHot", shape_one_hot),
+    FREE("NonZero", shape_non_zero),
+    FREE("Compress", shape_compress),
+    FREE("Unique", shape_unique),
+    FREE("Shape", shape_shape),
+    FREE("Size", shape_size),
+    FREE("ConstantOfShape", shape_constant_of_shape),
+    FREE("Constant", shape_constant),
+    FREE("Range", shape_range),
+    FREE("RandomNormal", shape_random),
+    FREE("RandomUniform", shape_random),
+    FREE("Multinomial", shape_multinomial),
+    FREE("HannWindow", shape_window),
+    FREE("HammingWindow", shape_window),
+    FREE("BlackmanWindow", shape_window),
+    FREE("SequenceConstruct", shape_none),
+    FREE("SequenceEmpty", shape_none),
+    FREE("SequenceInsert", shape_none),
+    FREE("SequenceErase", shape_none),
+    FREE("SplitToSequence", shape_none),
+    FREE("Optional", shape_none),
+    FREE("OptionalHasElement", shape_none),
+    FREE("OptionalGetElement", shape_unknown),
+    FREE("SequenceAt", shape_unknown),
+    FREE("SequenceLength", shape_unknown),
+    FREE("ConcatFromSequence", shape_unknown),
+    {"TopK", shape_top_k, tare__cost_input, 1},
+    {"NonMaxSuppression", shape_suppression, tare__cost_input, 1},
+    {"ArgMax", shape_arg_max, tare__cost_input, 1},
+    {"ArgMin", shape_arg_max, tare__cost_input, 1},
+    REDUCE("ReduceSum", 1),
+    REDUCE("ReduceMean", 1),
+    REDUCE("ReduceMax", 1),
+    REDUCE("ReduceMin", 1),
+    REDUCE("ReduceProd", 1),
+    REDUCE("ReduceL1", 2),
+    REDUCE("ReduceL2", 2),
+    REDUCE("ReduceSumSquare", 2),
+    REDUCE("ReduceLogSum", 1),
     REDUCE("ReduceLogSumExp", 3),
 };
 const size_t tare__rules_layout_count = TARE__COUNT_OF(tare__rules_layout);

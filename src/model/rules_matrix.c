@@ -8,7 +8,8 @@
 #define RANK_MAX ((int)TARE__MODEL_RANK_MAX)
 
 /* ---- MatMul: numpy's, with either side turned ------------------------------------------------------------------- */
-bool tare__matmul_shape(tare__step *step, const tare__value *a, const tare__value *b, bool turn_a, bool turn_b, int type)
+bool tare__matmul_shape(tare__step *step, const tare__value *a, const tare__value *b, bool turn_a, bool turn_b,
+                        int type)
 {
     int64_t dims[RANK_MAX] = {0};
     tare__set_type(step, 0, type);
@@ -22,13 +23,14 @@ bool tare__matmul_shape(tare__step *step, const tare__value *a, const tare__valu
     int rank = rank_a > rank_b ? rank_a : rank_b, kept = 0;
     for (int i = 0; i < rank - 2; i++) {
         int at_a = a->rank - rank + i, at_b = b->rank - rank + i;
-        if (!tare__broadcast_dim(at_a >= 0 && a->rank > 1 ? a->dims[at_a] : 1, at_b >= 0 && b->rank > 1 ? b->dims[at_b] : 1,
-                                 &dims[kept++])) {
+        if (!tare__broadcast_dim(at_a >= 0 && a->rank > 1 ? a->dims[at_a] : 1,
+                                 at_b >= 0 && b->rank > 1 ? b->dims[at_b] : 1, &dims[kept++])) {
             tare__misfit(step);
             return false;
         }
     }
-    int64_t inner_a = dim(a, turn_a && a->rank > 1 ? -2 : -1), inner_b = b->rank > 1 ? dim(b, turn_b ? -1 : -2) : dim(b, 0);
+    int64_t inner_a = dim(a, turn_a && a->rank > 1 ? -2 : -1),
+            inner_b = b->rank > 1 ? dim(b, turn_b ? -1 : -2) : dim(b, 0);
     if (inner_a >= 0 && inner_b >= 0 && inner_a != inner_b) {
         tare__misfit(step);
         return false;
@@ -127,7 +129,9 @@ typedef struct einsum {
 
 static int label_of(char letter)
 {
-    return islower((unsigned char)letter) ? letter - 'a' : isupper((unsigned char)letter) ? 26 + letter - 'A' : UNKNOWN;
+    return islower((unsigned char)letter)   ? letter - 'a'
+           : isupper((unsigned char)letter) ? 26 + letter - 'A'
+                                            : UNKNOWN;
 }
 
 static bool take_size(einsum *sum, int label, int64_t size)
@@ -283,7 +287,8 @@ static void cost_recurrent(tare__step *step)
 static void shape_determinant(tare__step *step)
 {
     const tare__value *x = input(step, 0);
-    tare__set(step, 0, type_of(x), is_ranked(x) && x->rank >= 2 ? x->rank - 2 : UNKNOWN, is_ranked(x) ? x->dims : NULL);
+    tare__set(step, 0, type_of(x), is_ranked(x) && x->rank >= 2 ? x->rank - 2 : UNKNOWN,
+              is_ranked(x) ? x->dims : NULL);
 }
 
 static void cost_determinant(tare__step *step)

@@ -8,7 +8,8 @@
 
 typedef struct window {
     int n; /* spatial dimensions */
-    int64_t kernel[SPATIAL_MAX], strides[SPATIAL_MAX], dilations[SPATIAL_MAX], before[SPATIAL_MAX], after[SPATIAL_MAX];
+    int64_t kernel[SPATIAL_MAX], strides[SPATIAL_MAX], dilations[SPATIAL_MAX], before[SPATIAL_MAX],
+        after[SPATIAL_MAX];
     bool same, same_lower, valid, up; /* up: the last window may hang over */
 } window;
 
@@ -41,8 +42,9 @@ static bool read_window(const tare__step *step, int n, const tare__value *weight
     of->up = tare__attribute_int(step, "ceil_mode", 0);
     for (int i = 0; i < n; i++) {
         /* Far beyond anything, and products of them stay in 64 bits. */
-        if (of->strides[i] < 1 || of->dilations[i] < 1 || of->strides[i] > INT32_MAX || of->dilations[i] > INT32_MAX ||
-            of->kernel[i] > INT32_MAX || (of->kernel[i] < 1 && of->kernel[i] != UNKNOWN) || of->before[i] > INT32_MAX ||
+        if (of->strides[i] < 1 || of->dilations[i] < 1 || of->strides[i] > INT32_MAX ||
+            of->dilations[i] > INT32_MAX || of->kernel[i] > INT32_MAX ||
+            (of->kernel[i] < 1 && of->kernel[i] != UNKNOWN) || of->before[i] > INT32_MAX ||
             of->after[i] > INT32_MAX || of->before[i] < -INT32_MAX || of->after[i] < -INT32_MAX)
             return false;
     }
@@ -65,7 +67,8 @@ static int64_t slides(const window *of, int i, int64_t length)
     return of->up && (many - 1) * of->strides[i] >= length + before ? many - 1 : many;
 }
 
-static void set_windows(tare__step *step, size_t out, const tare__value *x, const window *of, int64_t channels, int type)
+static void set_windows(tare__step *step, size_t out, const tare__value *x, const window *of, int64_t channels,
+                        int type)
 {
     int64_t dims[RANK_MAX] = {0};
     dims[0] = dim(x, 0);
@@ -152,7 +155,8 @@ static void shape_conv_transpose(tare__step *step)
         else if (of.same)
             dims[i + 2] = length * of.strides[i];
         else
-            dims[i + 2] = of.strides[i] * (length - 1) + extra[i] % INT32_MAX + reach - (of.valid ? 0 : of.before[i] + of.after[i]);
+            dims[i + 2] = of.strides[i] * (length - 1) + extra[i] % INT32_MAX + reach -
+                          (of.valid ? 0 : of.before[i] + of.after[i]);
     }
     tare__set(step, 0, x->type, x->rank, dims);
 }
@@ -187,7 +191,8 @@ void tare__cost_pool(tare__step *step)
 {
     int64_t kernel[SPATIAL_MAX];
     int n = tare__attribute_ints(step, "kernel_shape", kernel, SPATIAL_MAX);
-    ADD_OTHER(step, tare__elements(output(step, 0)), n < 0 || n > SPATIAL_MAX ? UNKNOWN : tare__product_of(step, n, kernel));
+    ADD_OTHER(step, tare__elements(output(step, 0)),
+              n < 0 || n > SPATIAL_MAX ? UNKNOWN : tare__product_of(step, n, kernel));
 }
 
 void tare__shape_global_pool(tare__step *step)
@@ -213,7 +218,9 @@ static void shape_unpool(tare__step *step)
     for (int i = 0; n == UNKNOWN && i < x->rank; i++) {
         int64_t length = dim(x, i);
         bool known = !there && length >= 0 && length < INT32_MAX;
-        dims[i] = i < 2 ? length : known ? (length - 1) * of.strides[i - 2] + of.kernel[i - 2] - of.before[i - 2] - of.after[i - 2] : UNKNOWN;
+        dims[i] = i < 2   ? length
+                  : known ? (length - 1) * of.strides[i - 2] + of.kernel[i - 2] - of.before[i - 2] - of.after[i - 2]
+                          : UNKNOWN;
     }
     tare__set(step, 0, x->type, x->rank, dims);
 }
@@ -223,7 +230,8 @@ static void shape_regions(tare__step *step)
     const tare__value *x = input(step, 0), *regions = input(step, 1);
     int64_t pooled[2] = {1, 1};
     int n = tare__attribute_ints(step, "pooled_shape", pooled, 2);
-    SET(step, 0, type_of(x), dim(regions, 0), dim(x, 1), n == 2 ? pooled[0] : tare__attribute_int(step, "output_height", 1),
+    SET(step, 0, type_of(x), dim(regions, 0), dim(x, 1),
+        n == 2 ? pooled[0] : tare__attribute_int(step, "output_height", 1),
         n == 2 ? pooled[1] : tare__attribute_int(step, "output_width", 1));
 }
 

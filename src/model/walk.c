@@ -94,7 +94,8 @@ void tare__walk_touch(tare__walk *walk, tare__value *value)
 int tare__walk_open(tare__walk *walk, tare__frame *frame, const tare__onnx_node *node, tare__step *step)
 {
     size_t n = (size_t)node->n_inputs + node->n_outputs;
-    *step = (tare__step){.walk = walk, .frame = frame, .node = node, .n_in = node->n_inputs, .n_out = node->n_outputs};
+    *step =
+        (tare__step){.walk = walk, .frame = frame, .node = node, .n_in = node->n_inputs, .n_out = node->n_outputs};
     step->in = tare__arena_alloc(walk->model->arena, (n + 1) * sizeof *step->in);
     if (!step->in)
         return tare__walk_no_memory(walk);
@@ -134,7 +135,8 @@ static const char *layer_name(tare__step *step)
         tare__text_string(&text, ":");
         tare__text_append(&text, (const char *)made.data, made.length);
     }
-    const char *name = text.failed ? "" : tare__walk_copy(step->walk, (tare__slice){(uint8_t *)text.data, text.length});
+    const char *name =
+        text.failed ? "" : tare__walk_copy(step->walk, (tare__slice){(uint8_t *)text.data, text.length});
     if (text.failed)
         tare__walk_no_memory(step->walk);
     tare__text_free(&text);
@@ -229,8 +231,9 @@ static void fill_from_file(tare__walk *walk, const tare__frame *frame, tare__val
     uint32_t number = frame->graph ? tare__slices_find(&frame->infos, value->name) : TARE__SLICES_NONE;
     if (number == TARE__SLICES_NONE)
         return;
-    const tare__onnx_info *info = number < frame->graph->n_infos ? &frame->graph->infos[number]
-                                                                  : &frame->graph->outputs[number - frame->graph->n_infos];
+    const tare__onnx_info *info = number < frame->graph->n_infos
+                                      ? &frame->graph->infos[number]
+                                      : &frame->graph->outputs[number - frame->graph->n_infos];
     if (value->type == 0)
         value->type = info->type;
     if (info->rank < 0 || (value->rank >= 0 && value->rank != info->rank))
@@ -247,7 +250,8 @@ static void fill_from_file(tare__walk *walk, const tare__frame *frame, tare__val
         dims[i] = kept[i] >= 0 ? kept[i] : said;
         better = better || dims[i] != kept[i];
     }
-    tare__step step = {.walk = walk, .frame = frame, .node = &(tare__onnx_node){.name = value->name}, .out = &value, .n_out = 1};
+    tare__step step = {
+        .walk = walk, .frame = frame, .node = &(tare__onnx_node){.name = value->name}, .out = &value, .n_out = 1};
     if (better)
         tare__set(&step, 0, value->type, info->rank, dims);
 }
@@ -296,8 +300,8 @@ int tare__walk_nodes(tare__walk *walk, tare__frame *frame, const tare__onnx_node
         tare__step step;
         if (++walk->walked > TARE__WALK_MAX || walk->time == UINT32_MAX)
             return walk->status = tare__fail(walk->model->error, TARE_E_INPUT,
-                                             "'%.200s': its functions unfold into more than %u nodes", walk->model->path,
-                                             TARE__WALK_MAX);
+                                             "'%.200s': its functions unfold into more than %u nodes",
+                                             walk->model->path, TARE__WALK_MAX);
         if (tare__walk_control(walk, frame, &nodes[i]))
             continue;
         if (tare__walk_open(walk, frame, &nodes[i], &step))

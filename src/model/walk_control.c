@@ -10,7 +10,8 @@
 #define TRIPS_MAX 1000000000 /* more than that stands for "until the condition says so" */
 
 /* ---- frames -------------------------------------------------------------------------------------------------- */
-static const char *prefix_of(tare__walk *walk, const tare__frame *frame, const tare__onnx_node *node, const char *part)
+static const char *prefix_of(tare__walk *walk, const tare__frame *frame, const tare__onnx_node *node,
+                             const char *part)
 {
     tare__slice name = node->name.length ? node->name : node->op;
     tare__text text = {0};
@@ -53,7 +54,10 @@ static int open_body(tare__step *step, const char *attribute, uint64_t times, bo
         return walk->status = status;
     char part[40];
     snprintf(part, sizeof part, "%.30s/", attribute);
-    body->frame = (tare__frame){.outer = step->frame, .graph = &body->graph, .times = times, .depth = step->frame->depth + 1,
+    body->frame = (tare__frame){.outer = step->frame,
+                                .graph = &body->graph,
+                                .times = times,
+                                .depth = step->frame->depth + 1,
                                 .prefix = prefix_of(walk, step->frame, step->node, part)};
     return walk->status;
 }
@@ -135,9 +139,11 @@ static int run_branch(tare__step *step, const char *name, body *body)
 static void tell_branch(tare__step *step, bool second)
 {
     tare__slice name = step->node->name.length ? step->node->name : step->node->op;
-    tare__walk_note(step->walk, "'%.*s': which branch is taken is known only when the model runs; the heavier one, %s, is counted",
-                    (int)(name.length < 100 ? name.length : 100), (const char *)name.data,
-                    second ? "else_branch" : "then_branch");
+    tare__walk_note(
+        step->walk,
+        "'%.*s': which branch is taken is known only when the model runs; the heavier one, %s, is counted",
+        (int)(name.length < 100 ? name.length : 100), (const char *)name.data,
+        second ? "else_branch" : "then_branch");
 }
 
 /* Both are walked, since both have weights; one is counted. Where nobody knows which one runs, it is the heavier one. */
@@ -155,8 +161,9 @@ static void walk_if(tare__step *step)
         run_branch(step, "else_branch", &branches[1]);
     if (!walk->status) {
         mark end = mark_of(walk);
-        bool second = known ? !taken
-                            : weight_of(walk, middle.layers, end.layers) > weight_of(walk, start.layers, middle.layers);
+        bool second = known
+                          ? !taken
+                          : weight_of(walk, middle.layers, end.layers) > weight_of(walk, start.layers, middle.layers);
         forget(walk, second ? start : middle, second ? middle.values : end.values);
         tare__walk_drop(walk, second ? start.layers : middle.layers, second ? middle.layers : end.layers);
         walk->time = middle.time > end.time ? middle.time : end.time;
@@ -334,8 +341,9 @@ static void tell_trips(turn *turn, bool to_the_end)
     tare__slice name = turn->step->node->name.length ? turn->step->node->name : turn->step->node->op;
     int columns = (int)(name.length < 100 ? name.length : 100);
     if (turn->trips == UNKNOWN)
-        tare__walk_note(turn->step->walk, "'%.*s': how often it turns is known only when the model runs; one turn is counted",
-                        columns, (const char *)name.data);
+        tare__walk_note(turn->step->walk,
+                        "'%.*s': how often it turns is known only when the model runs; one turn is counted", columns,
+                        (const char *)name.data);
     else if (!to_the_end)
         tare__walk_note(turn->step->walk, "'%.*s': may end early; all %lld turns are counted", columns,
                         (const char *)name.data, (long long)turn->trips);
@@ -378,7 +386,8 @@ static void fill_scan(turn *turn)
         const tare__value *whole = input(step, i);
         tare__value slice = {.type = type_of(whole), .rank = UNKNOWN};
         int64_t dims[TARE__MODEL_RANK_MAX];
-        int at = is_ranked(whole) ? axis_of(scan_axis(turn, "scan_input_axes", i - turn->n_carried), whole->rank) : UNKNOWN;
+        int at = is_ranked(whole) ? axis_of(scan_axis(turn, "scan_input_axes", i - turn->n_carried), whole->rank)
+                                  : UNKNOWN;
         if (at >= 0) {
             slice.rank = whole->rank - 1;
             for (int d = 0, to = 0; d < whole->rank; d++) {
@@ -477,7 +486,8 @@ static void walk_function(tare__walk *walk, tare__frame *frame, const tare__onnx
     }
     tare__frame inner = {.caller = frame, .function = function, .call = node, .times = frame->times,
                          .depth = frame->depth + 1, .prefix = prefix_of(walk, frame, node, "")};
-    if (!pass_arguments(walk, frame, &inner, node) && !tare__walk_nodes(walk, &inner, function->nodes, function->n_nodes))
+    if (!pass_arguments(walk, frame, &inner, node) &&
+        !tare__walk_nodes(walk, &inner, function->nodes, function->n_nodes))
         return_values(walk, &inner, frame, node);
     tare__slices_free(&inner.names);
 }

@@ -25,7 +25,8 @@ static tare__model_dimension *add_symbol(tare__walk *walk, tare__slice symbol, i
 {
     tare__model_dimension *found = find_symbol(walk, symbol);
     if (!found) {
-        walk->dimensions = tare__onnx_grow(walk->model, walk->dimensions, walk->n_dimensions, sizeof *walk->dimensions);
+        walk->dimensions =
+            tare__onnx_grow(walk->model, walk->dimensions, walk->n_dimensions, sizeof *walk->dimensions);
         if (!walk->dimensions) {
             tare__walk_no_memory(walk);
             return NULL;
@@ -56,8 +57,9 @@ static const tare__model_shape *given_shape(const tare__walk *walk, tare__slice 
 static int take_shape(tare__walk *walk, const tare__onnx_info *info, const tare__model_shape *shape)
 {
     if (info->rank >= 0 && (size_t)info->rank != shape->rank)
-        return walk->status = tare__fail(walk->model->error, TARE_E_USAGE, "--shape: the input '%.*s' has %d dimensions, not %zu",
-                                         columns_of(info->name), (const char *)info->name.data, info->rank, shape->rank);
+        return walk->status = tare__fail(
+                   walk->model->error, TARE_E_USAGE, "--shape: the input '%.*s' has %d dimensions, not %zu",
+                   columns_of(info->name), (const char *)info->name.data, info->rank, shape->rank);
     for (int i = 0; i < info->rank && !walk->status; i++) {
         const tare__onnx_dim *dim = &info->dims[i];
         if (dim->symbol.length)
@@ -73,7 +75,8 @@ static int check_options(tare__walk *walk, const tare__slices *inputs)
     for (size_t i = 0; i < walk->options->n_shapes; i++) {
         const char *name = walk->options->shapes[i].input;
         if (tare__slices_find(inputs, (tare__slice){(const uint8_t *)name, strlen(name)}) == TARE__SLICES_NONE)
-            return walk->status = tare__fail(walk->model->error, TARE_E_USAGE, "--shape: the model has no input '%.100s'", name);
+            return walk->status =
+                       tare__fail(walk->model->error, TARE_E_USAGE, "--shape: the model has no input '%.100s'", name);
     }
     return 0;
 }
@@ -105,8 +108,9 @@ static int bind_symbols(tare__walk *walk, const tare__onnx_graph *graph, const t
             for (size_t k = 0; k < walk->n_dimensions && strlen(known) < 150; k++)
                 snprintf(known + strlen(known), sizeof known - strlen(known), "%s%.40s", k ? ", " : "",
                          walk->dimensions[k].name);
-            return walk->status = tare__fail(walk->model->error, TARE_E_USAGE, "--dim: no input has a dimension '%.100s'%s%s", name,
-                                             *known ? "; there are: " : "; all of them have numbers", known);
+            return walk->status =
+                       tare__fail(walk->model->error, TARE_E_USAGE, "--dim: no input has a dimension '%.100s'%s%s",
+                                  name, *known ? "; there are: " : "; all of them have numbers", known);
         }
         *found = (tare__model_dimension){found->name, options->dimensions[i].value, false};
     }
@@ -126,8 +130,9 @@ static int64_t dimension_of(tare__walk *walk, const tare__onnx_info *info, int i
         return dim->value;
     if (i == 0 && walk->options->batch > 0)
         return walk->options->batch;
-    tare__walk_note(walk, "dimension %d of the input '%.*s' has no name and no number: taken for 1 (--shape says otherwise)", i,
-                    columns_of(info->name), (const char *)info->name.data);
+    tare__walk_note(
+        walk, "dimension %d of the input '%.*s' has no name and no number: taken for 1 (--shape says otherwise)", i,
+        columns_of(info->name), (const char *)info->name.data);
     return 1;
 }
 
@@ -145,15 +150,16 @@ static int add_input(tare__walk *walk, tare__frame *frame, const tare__onnx_info
     for (int i = 0; i < rank; i++)
         dims[i] = shape ? shape->dims[i] : dimension_of(walk, info, i);
     if (rank < 0 && info->type)
-        tare__walk_note(walk, "the input '%.*s' has no shape in the file: --shape gives it one", columns_of(info->name),
-                        (const char *)info->name.data);
+        tare__walk_note(walk, "the input '%.*s' has no shape in the file: --shape gives it one",
+                        columns_of(info->name), (const char *)info->name.data);
     tare__onnx_node node = {.name = info->name};
     tare__step step = {.walk = walk, .frame = frame, .node = &node, .out = &value, .n_out = 1};
     tare__set(&step, 0, info->type, rank, dims);
     return walk->status;
 }
 
-static int add_inputs(tare__walk *walk, tare__frame *frame, const tare__onnx_graph *graph, const tare__slices *weights)
+static int add_inputs(tare__walk *walk, tare__frame *frame, const tare__onnx_graph *graph,
+                      const tare__slices *weights)
 {
     for (size_t i = 0; i < graph->n_inputs && !walk->status; i++) {
         /* Up to IR 3 weights stand among the inputs. */

@@ -41,8 +41,8 @@ static int weigh(tare__onnx *model, const tare__model_options *options, tare__mo
     return 0;
 }
 
-int tare__model_weigh_bytes(const void *data, size_t bytes, const tare__model_options *options, tare__model_report **report,
-                            tare__error *error)
+int tare__model_weigh_bytes(const void *data, size_t bytes, const tare__model_options *options,
+                            tare__model_report **report, tare__error *error)
 {
     tare__onnx model = {.error = error, .path = "(memory)", .data = data, .bytes = bytes};
     *report = NULL;
@@ -70,7 +70,8 @@ static int map_file(tare__onnx *model, int fd)
     return 0;
 }
 
-int tare__model_weigh(const char *path, const tare__model_options *options, tare__model_report **report, tare__error *error)
+int tare__model_weigh(const char *path, const tare__model_options *options, tare__model_report **report,
+                      tare__error *error)
 {
     tare__onnx model = {.error = error, .path = path, .beside = true};
     *report = NULL;

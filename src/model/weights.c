@@ -117,8 +117,8 @@ static uint64_t packed_parameters(const tare__step *step, size_t at, const tare_
     bool blocks = at == 1 && step->node->domain.length && k > 0 && n > 0;
     if (blocks && tare__slice_is((tare__slice){step->node->op.data, step->node->op.length < 6 ? 0 : 6}, "MatMul"))
         return __builtin_mul_overflow(k, n, &product) ? 0 : (uint64_t)product;
-    if (at == 0 && tare__slice_is(step->node->op, "GatherBlockQuantized") && value->type == TARE__ONNX_UINT8 && bits > 0 &&
-        bits < 8)
+    if (at == 0 && tare__slice_is(step->node->op, "GatherBlockQuantized") && value->type == TARE__ONNX_UINT8 &&
+        bits > 0 && bits < 8)
         return value->tensor->elements < UINT64_MAX / 8 ? value->tensor->elements * 8 / (uint64_t)bits : 0;
     return 0;
 }
@@ -156,10 +156,11 @@ void tare__weights_use(tare__step *step)
 /* ---- where they lie ------------------------------------------------------------------------------------------ */
 static int wrong_place(tare__walk *walk, const tare__onnx_tensor *tensor, const char *what)
 {
-    return walk->status = tare__fail(walk->model->error, TARE_E_INPUT, "'%.200s': the weights of '%.*s' are in '%.*s', %s",
-                                     walk->model->path, (int)(tensor->name.length < 80 ? tensor->name.length : 80),
-                                     (const char *)tensor->name.data, (int)(tensor->location.length < 80 ? tensor->location.length : 80),
-                                     (const char *)tensor->location.data, what);
+    return walk->status = tare__fail(
+               walk->model->error, TARE_E_INPUT, "'%.200s': the weights of '%.*s' are in '%.*s', %s",
+               walk->model->path, (int)(tensor->name.length < 80 ? tensor->name.length : 80),
+               (const char *)tensor->name.data, (int)(tensor->location.length < 80 ? tensor->location.length : 80),
+               (const char *)tensor->location.data, what);
 }
 
 /* A file may not make us look at any other place than its own folder. */
@@ -214,7 +215,8 @@ static int look_at(tare__walk *walk, places *files, const tare__onnx_tensor *ten
             report->external_bytes += size;
         else
             tare__walk_note(walk, "the file '%.*s' with weights is not there: their bytes follow from their shapes",
-                            (int)(tensor->location.length < 200 ? tensor->location.length : 200), (const char *)tensor->location.data);
+                            (int)(tensor->location.length < 200 ? tensor->location.length : 200),
+                            (const char *)tensor->location.data);
     }
     uint64_t end;
     if (files->sizes[number] != UINT64_MAX &&
@@ -294,16 +296,18 @@ static int by_bytes(const void *left, const void *right)
     return (a->bytes < b->bytes) - (a->bytes > b->bytes);
 }
 
-static bool count_value(tare__walk *walk, const tare__value *value, tare__model_weights *types, tare__model_weights *uses_rows,
-                        tare__model_report *report)
+static bool count_value(tare__walk *walk, const tare__value *value, tare__model_weights *types,
+                        tare__model_weights *uses_rows, tare__model_report *report)
 {
     const tare__onnx_tensor *tensor = value->tensor;
-    uint64_t parameters = value->role == TARE__ROLE_PARAMETER ? (value->parameters ? value->parameters : tensor->elements) : 0;
+    uint64_t parameters =
+        value->role == TARE__ROLE_PARAMETER ? (value->parameters ? value->parameters : tensor->elements) : 0;
     const char *type = tare__onnx_type_name(tensor->type);
     size_t row = type ? (size_t)tensor->type : 0;
     types[row].what = type ? type : "unknown";
     uint64_t elements = value->role == TARE__ROLE_PARAMETER ? parameters : tensor->elements;
-    if (!count_one(&types[row], tensor->elements, tensor->bytes) || !count_one(&uses_rows[value->role], elements, tensor->bytes) ||
+    if (!count_one(&types[row], tensor->elements, tensor->bytes) ||
+        !count_one(&uses_rows[value->role], elements, tensor->bytes) ||
         !add_to(&report->total.parameters, parameters) || !add_to(&report->total.weight_bytes, tensor->bytes))
         return false;
     if (value->used_by != TARE__SLICES_NONE && value->used_by < walk->n_layers) {
@@ -331,8 +335,9 @@ int tare__weights_count(tare__walk *walk, tare__model_report *report)
     for (size_t i = 0; i < walk->n_values; i++) {
         const tare__value *value = walk->values[i];
         if (value && value->tensor && !value->duplicate && !count_value(walk, value, types, rows, report))
-            return walk->status = tare__fail(walk->model->error, TARE_E_INPUT, "'%.200s': its weights are larger than can be counted",
-                                             walk->model->path);
+            return walk->status =
+                       tare__fail(walk->model->error, TARE_E_INPUT,
+                                  "'%.200s': its weights are larger than can be counted", walk->model->path);
     }
     qsort(types, TYPES, sizeof *types, by_bytes);
     for (size_t i = 0; i < TYPES; i++) {

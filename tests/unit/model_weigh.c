@@ -77,7 +77,8 @@ static void cut_at_every_byte(void **state)
 static void memory_runs_out(void **state)
 {
     (void)state;
-    static const char *const some[] = {"if_unknown", "loop_known", "scan", "function", "unsorted", "outside_tied", "unknown_operator"};
+    static const char *const some[] = {"if_unknown",   "loop_known",      "scan", "function", "unsorted",
+                                       "outside_tied", "unknown_operator"};
     for (size_t i = 0; i < TARE__COUNT_OF(some); i++) {
         size_t bytes = read_seed(some[i]);
         int status = TARE_E_MEMORY;

@@ -109,7 +109,10 @@ static void values_of_tensors(void **state)
     tare__slice raw = SLICE(0, 0x3c, 0, 0xc0); /* half: 1, -2 */
     tare__onnx_tensor tensor = {.type = TARE__ONNX_FLOAT16, .elements = 2, .raw = raw};
     assert_true(tare__onnx_tensor_values(&tensor, values, 2) && values[0] == 1 && values[1] == -2);
-    tensor = (tare__onnx_tensor){.type = TARE__ONNX_INT64, .elements = 2, .message = SLICE(0x3a, 11, 7, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01)};
+    tensor = (tare__onnx_tensor){.type = TARE__ONNX_INT64,
+                                 .elements = 2,
+                                 .message =
+                                     SLICE(0x3a, 11, 7, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01)};
     assert_true(tare__onnx_tensor_values(&tensor, values, 2) && values[0] == 7 && values[1] == -1);
     tensor.elements = 3; /* fewer are there than the shape asks for */
     assert_false(tare__onnx_tensor_values(&tensor, values, 3));
@@ -130,7 +133,8 @@ static void names_to_numbers(void **state)
     assert_true(tare__slices_add(&table, (tare__slice){(uint8_t *)"n7", 2}, 4711));
     assert_int_equal(table.n, 500);
     for (uint32_t i = 0; i < 500; i++)
-        assert_int_equal(tare__slices_find(&table, (tare__slice){(uint8_t *)names[i], strlen(names[i])}), i == 7 ? 4711 : i);
+        assert_int_equal(tare__slices_find(&table, (tare__slice){(uint8_t *)names[i], strlen(names[i])}),
+                         i == 7 ? 4711 : i);
     assert_int_equal(tare__slices_find(&table, SLICE('n')), TARE__SLICES_NONE);
     tare__slices_free(&table);
 }
@@ -138,8 +142,9 @@ static void names_to_numbers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fields_of_each_kind), cmocka_unit_test(what_is_no_field), cmocka_unit_test(numbers_packed_and_not),
-        cmocka_unit_test(sizes),               cmocka_unit_test(values_of_tensors), cmocka_unit_test(names_to_numbers),
+        cmocka_unit_test(fields_of_each_kind),    cmocka_unit_test(what_is_no_field),
+        cmocka_unit_test(numbers_packed_and_not), cmocka_unit_test(sizes),
+        cmocka_unit_test(values_of_tensors),      cmocka_unit_test(names_to_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
