@@ -5,6 +5,7 @@
 #include "model.h"
 
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@
 #define ME "tare model"
 
 enum { MODEL_FORMAT, MODEL_CSV = MODEL_FORMAT + 2, MODEL_OUTPUT, MODEL_DIM, MODEL_BATCH, MODEL_SHAPE, MODEL_ALL,
-       MODEL_WIDTH };
+       MODEL_WIDTH, MODEL_TAG, MODEL_NO_HISTORY, MODEL_STORE };
 
 static const char *const formats[] = {"html", "json"};
 
@@ -33,6 +34,9 @@ static const tare__cli_option model_options[] = {
     {"shape", 0, "INPUT=N,N,…", "the whole shape of an input; may be given again", MODEL_SHAPE},
     {"all", 0, NULL, "show every operator and layer", MODEL_ALL},
     {"width", 0, "N", "columns of the text: 80, or what a wider terminal has, up to 120", MODEL_WIDTH},
+    {"tag", 0, "TAG", "a word to find it by in the history; may be given more than once", MODEL_TAG},
+    {"no-history", 0, NULL, "do not keep what was measured in the history (tare history)", MODEL_NO_HISTORY},
+    {"store", 0, "PLACE", "keep the history here: a folder, a file, postgres://…; off: keep none", MODEL_STORE},
     TARE__MEASURE_OPTIONS,
 };
 
@@ -174,6 +178,9 @@ static int take_model_option(void *context, int key, const char *argument, tare_
     case MODEL_SHAPE: return take_shape(settings, argument, error);
     case MODEL_ALL: settings->emit.all = true; return 0;
     case MODEL_WIDTH: return take_width(settings, argument, error);
+    case MODEL_TAG: return tare__cli_keep_take_tags(&settings->keeping, argument, error);
+    case MODEL_NO_HISTORY: settings->keeping.off = true; return 0;
+    case MODEL_STORE: return take_name("store", argument, &settings->keeping.store, error);
     default: return take_format(settings, formats[key - MODEL_FORMAT], error);
     }
 }
@@ -290,7 +297,8 @@ static int weigh_and_show(tare__cli_model *settings, tare__error *error)
     if (!status)
         status = tare__measure_run(&settings->measure, settings->path, settings->batches, settings->n_batches, report,
                                    &settings->options, &measured, error);
-    if (!status && settings->format && strcmp(settings->format, "json") == 0)
+    bool keeps = measured && tare__cli_keeps(&settings->keeping);
+    if (!status && (keeps || (settings->format && strcmp(settings->format, "json") == 0)))
         status = tare__measure_figures(settings->path, report, measured, &figures);
     tare__model_view view = {.report = report, .measured = measured, .figures = figures};
     if (!status)
@@ -302,6 +310,11 @@ static int weigh_and_show(tare__cli_model *settings, tare__error *error)
         tare__cli_say(ME, "%s", error->text[0] ? error->text : "the report could not be written");
     else
         exit_status = tare__measure_exit(&settings->measure, measured);
+    if (!status && keeps)
+        tare__cli_keep_figures(&settings->keeping, &(tare__cli_keep_what){.figures = figures,
+                                                                          .path = settings->path,
+                                                                          .elapsed_ns = NAN,
+                                                                          .status = exit_status});
     tare__figures_free(figures);
     tare__model_measured_free(measured);
     tare__model_free(report);

@@ -5,6 +5,7 @@
 
 #include "cli.h"
 #include "emit/emit.h"
+#include "keep.h"
 #include "model/model.h"
 #include "model_measure.h"
 
@@ -18,6 +19,7 @@ typedef struct tare__cli_model {
     tare__model_options options;              /* batch: the first of them */
     tare__cli_measure measure;
     tare__emit_options emit;
+    tare__cli_keeping keeping;
     char *default_output; /* where a page goes that nobody gave a name */
     tare__arena *arena;   /* of the options */
 } tare__cli_model;

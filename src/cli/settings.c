@@ -36,7 +36,7 @@ static const struct {
     {"by", false, SHOWING},         {"lines", false, RECORDING},
     {"ops", true, RECORDING},       {"shapes", true, RECORDING},
     {"steps", false, RECORDING},    {"every-epochs", false, RECORDING},
-    {"tag", false, RECORDING},      {"no-history", true, RECORDING},
+    {"tag", false, RECORDING},      {"no-history", true, RECORDING | SHOWING},
     {"store", false, RECORDING | SHOWING},
 };
 
