@@ -6,8 +6,8 @@
 
 #include "rules.h"
 
-/* What a rank does by itself in a step. Ranks wait for each other where gradients are summed up, in the backward pass:
- * with it, all of them would look alike. */
+/* What a rank does by itself in a step. Ranks wait for each other where gradients are summed up, in the backward
+ * pass: with it, all of them would look alike. */
 static double own_ns(const tare__process_row *row)
 {
     return (row->steps_ns - row->backward_ns) / (double)row->steps;
@@ -61,8 +61,8 @@ void tare__rule_straggler(findings *out, const tare__analysis *of)
                       (long long)slowest->pid, tare__show_time(own).text,
                       tare__show((double)slowest->steps, TARE__SHOW_COUNT).text, tare__show_time(others).text);
     tare__finding_say(out, &finding->advice,
-                      "tare report --by process shows its phases beside the others'. Give each rank as much data, and "
-                      "as long samples; look for others on its cores or its disk.");
+                      "tare report --by process shows its phases beside the others'. Give each rank as much data, "
+                      "and as long samples; look for others on its cores or its disk.");
     finding->gain = fmin(lost * (double)slowest->steps / of->run.elapsed_ns, 1);
     tare__finding_say(out, &finding->gain_how, "if it were as fast as the others");
     tare__finding_figure(out, finding, "own", own / 1e9, TARE__SHOW_SECONDS);

@@ -441,11 +441,12 @@ static void summed_losses(findings *out, const tare__analysis *of)
     tare__finding_say(out, &finding->title, "Losses are summed up with the graph that made them, at %s",
                       place_of(mark));
     tare__finding_say(out, &finding->evidence,
-                      "Behind %s there were %s additions with all of their history, and more at each look. Memory grows "
-                      "with every step.",
+                      "Behind %s there were %s additions with all of their history, and more at each look. Memory "
+                      "grows with every step.",
                       name, count(sums->max).text);
     tare__finding_say(out, &finding->advice,
-                      "Sum up the number, not the tensor: %s += loss.detach(), or loss.item() where it runs on a CPU.",
+                      "Sum up the number, not the tensor: %s += loss.detach(), or loss.item() where it runs on a "
+                      "CPU.",
                       name);
     tare__finding_say(out, &finding->gain_how, "not predicted: it costs memory rather than time");
     tare__finding_figure(out, finding, "additions", sums->max, TARE__SHOW_COUNT);

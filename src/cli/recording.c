@@ -203,13 +203,12 @@ static bool wants_views(const tare__cli_recording *recording)
 
 /* ---- sentences -------------------------------------------------------------------------------------- */
 /* "tare: wrote train.tare (113 KiB), train.html (1.2 MiB)", each line no longer than a terminal is wide. */
-static void say_what_was_written(const tare__cli_recording *recording, const tare__run_result *result)
+static void say_what_was_written(const tare__cli_recording *recording, const tare__run_result *result,
+                                 uint64_t bytes)
 {
     char size[TARE__UNIT_BYTES];
     tare__text line = {0}, word = {0};
-    struct stat now;
-    double bytes = stat(result->trace, &now) == 0 ? (double)now.st_size : (double)result->trace_bytes;
-    tare__text_format(&line, "wrote %s (%s)", result->trace, tare__unit_bytes(size, bytes));
+    tare__text_format(&line, "wrote %s (%s)", result->trace, tare__unit_bytes(size, (double)bytes));
     for (int i = 0; i < TARE__RECORDING_VIEWS && !line.failed; i++) {
         struct stat about;
         if (!recording->views[i] || stat(recording->views[i], &about) != 0)
@@ -246,12 +245,11 @@ void tare__cli_recording_end(tare__cli_recording *recording, const char *me, con
     tare__cli_live_end(&recording->live);
     signal(SIGPIPE, SIG_IGN); /* nobody may be reading standard error any more; the status must still be right */
     bool look = !recording->quiet || wants_views(recording);
-    if (whole)
-        tare__cli_add_theirs(recording, me, result);
+    uint64_t bytes = whole ? tare__cli_add_theirs(recording, me, result) : 0;
     if (whole && (look || tare__cli_keeps(&recording->keeping)))
         show(recording, me, result, look);
     if (whole && !recording->quiet)
-        say_what_was_written(recording, result);
+        say_what_was_written(recording, result, bytes);
     if (result->trouble[0])
         tare__cli_say("tare", "%s", result->trouble);
     if (result->folder[0])

@@ -108,8 +108,9 @@ int tare__cli_recording_begin(tare__cli_recording *recording, tare__error *error
 void tare__cli_recording_end(tare__cli_recording *recording, const char *me, const tare__run_result *result);
 
 /* ---- the program's own profiler ------------------------------------------------------------------------- */
-/* What it wrote while the run was recorded is added to the trace, before that is shown. */
-void tare__cli_add_theirs(const tare__cli_recording *recording, const char *me, const tare__run_result *result);
+/* What it wrote while the run was recorded is added to the trace, before that is shown. Returns the trace's bytes. */
+uint64_t tare__cli_add_theirs(const tare__cli_recording *recording, const char *me,
+                              const tare__run_result *result);
 
 /* ---- sessions left behind ----------------------------------------------------------------------------- */
 typedef struct tare__cli_leftover {

@@ -2,6 +2,7 @@
  * One thread. Everything said here goes to standard error.
  * Must not know what is in these files. */
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "recording.h"
@@ -65,14 +66,20 @@ static int find_paths(const char *path, tare__text *paths)
     return status;
 }
 
-void tare__cli_add_theirs(const tare__cli_recording *recording, const char *me, const tare__run_result *result)
+uint64_t tare__cli_add_theirs(const tare__cli_recording *recording, const char *me,
+                              const tare__run_result *result)
 {
     tare__text paths = {0};
+    uint64_t bytes = result->trace_bytes;
+    struct stat now;
     if (find_paths(result->trace, &paths) == 0 && !paths.failed && paths.length) {
-        if (keeps_all(recording))
+        if (keeps_all(recording)) {
             add_all(me, result->trace, &paths);
-        else
+            bytes = stat(result->trace, &now) == 0 ? (uint64_t)now.st_size : bytes;
+        } else {
             tare__cli_say(me, "with --max-size and --last, what the program's own profiler wrote is not added");
+        }
     }
     tare__text_free(&paths);
+    return bytes;
 }

@@ -56,7 +56,7 @@ static void name_xplane(const tare__trace *trace, char out[NAME_BYTES])
 }
 
 /* ---- ranks --------------------------------------------------------------------------------------------------- */
-/* By its field; before that was, an import had "(rank 3)" among what a process was called with. -1: it does not say. */
+/* By its field; before there was one, an import had "(rank 3)" among a process's arguments. -1: it does not say. */
 static int64_t rank_of(const tare__trace_process *process)
 {
     if (process && process->has_rank && process->rank <= INT32_MAX)

@@ -36,8 +36,8 @@ static uint64_t hash_of(const char *text, size_t length)
     return hash ? hash : 1;
 }
 
-/* Looked at before it is counted: names that find no room must not count up to a number that has come round. There are
- * fewer threads between the two than slots to spare. */
+/* Looked at before it is counted: names that find no room must not count up to a number that has come round. There
+ * are fewer threads between the two than slots to spare. */
 static char *copy(const char *text, size_t length)
 {
     if (__atomic_load_n(&used, __ATOMIC_RELAXED) >= NAMES_MAX)

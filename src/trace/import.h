@@ -13,8 +13,8 @@
 typedef struct tare__import_options {
     const char *output;     /* the file to make */
     bool overwrite;         /* else a number is put into the name where it is taken */
-    const char *into;       /* instead of `output`: a closed .tare file of the same run, which gets it added; steps are
-                               plain spans then, since the file has its own */
+    const char *into;       /* instead of `output`: a closed .tare file of the same run, to which it is added; steps
+                               are plain spans then, since the file has its own */
     const char *input_name; /* for sentences, and for what the trace says of itself */
     uint32_t records_max;   /* held in memory at a time; 0: the default */
     void (*progress)(void *context, uint64_t read_bytes); /* NULL: nobody wants to know; now and then */

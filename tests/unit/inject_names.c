@@ -1,5 +1,6 @@
-/* Tests of the names of injected libraries: many threads put in and look up the same ones and others, past their number.
- * Threads of its own. Must not know which library asks. */
+/* Tests of the names of injected libraries: many threads put in and look up the same ones and others, and more than
+ * there is room for. Threads of its own.
+ * Must not know which library asks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
