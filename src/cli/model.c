@@ -346,7 +346,7 @@ const tare__cli_command tare__cli_model_command = {
     .summary = "weighs an ONNX model and runs it: FLOPs, memory, latency, throughput",
     .usage = "[options] FILE.onnx",
     .details = "FLOPs are twice the multiply-accumulates of convolutions, products of matrices,\n"
-               "attention and recurrent layers; docs/MODEL.md has the rules. Weights are not read.\n"
+               "attention and recurrent layers; docs/MODELS.md has the rules. Weights are not read.\n"
                "Then ONNX Runtime runs it, where there is one, in every configuration asked for.\n"
                "Exit status: 0; 1 a threshold is broken, or the report could not be written; 2 this\n"
                "command line was wrong; 3 the model could not be read, or not be run as asked.\n",

@@ -1,5 +1,5 @@
 /* model_csv: a model's tables as CSV: totals, operators, layers, tensors, weights.
- * Owned by the calling thread. docs/MODEL.md tells the columns.
+ * Owned by the calling thread. docs/MODELS.md tells the columns.
  * Must not know how the model was weighed. */
 #include <inttypes.h>
 

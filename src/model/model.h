@@ -57,7 +57,7 @@ typedef enum tare__model_state {
 
 typedef struct tare__model_cost {
     uint64_t macs;         /* multiply-accumulates; FLOPs are twice that */
-    uint64_t other; /* operations of everything else: one for each element touched by the rule of docs/MODEL.md */
+    uint64_t other; /* operations of everything else: one for each element touched by the rule of docs/MODELS.md */
     uint64_t parameters;   /* of weights used here first */
     uint64_t weight_bytes; /* of weights, statistics and constants used here first */
     uint64_t output_bytes; /* of tensors made here whose size is known */
@@ -121,7 +121,7 @@ typedef struct tare__model_report {
     tare__model_cost total; /* output_bytes: the sum of all, were nothing freed */
     uint64_t not_counted;   /* nodes */
     bool activations_known; /* false: the peak is of those tensors whose size is known */
-    uint64_t activation_peak_bytes; /* the most that is live at once, see docs/MODEL.md */
+    uint64_t activation_peak_bytes; /* the most that is live at once, see docs/MODELS.md */
     const char *activation_peak_at; /* the layer; NULL: none */
 
     const char *const *notes; /* sentences without their full stop: what was assumed or left out */
