@@ -40,7 +40,8 @@ static void put_shape(csv *to, const tare__model_tensor *tensor)
         else
             tare__text_format(&text, "%s%" PRId64, i ? "x" : "", tensor->dims[i]);
     }
-    tare__csv_text(to, text.failed || !text.data ? "" : text.data);
+    to->text.failed = to->text.failed || text.failed;
+    tare__csv_text(to, text.data);
     tare__text_free(&text);
 }
 

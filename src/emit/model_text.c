@@ -229,6 +229,7 @@ static void put_uncounted(tare__page *page, const tare__model_report *report)
         tare__text_format(&text, "not counted: %" PRIu64 " of %" PRIu64 " %s: %s", row->not_counted, row->nodes,
                           tare__model_operator_name(name, row->op, row->domain), row->reason);
         tare__page_style_on(page, TARE__PAGE_WARNING);
+        page->out->failed = page->out->failed || text.failed;
         if (!text.failed)
             tare__page_sentence(page, 2, text.data);
         tare__page_style_off(page);
@@ -276,6 +277,7 @@ static void put_layers(tare__page *page, const tare__model_report *report)
         }
         put_count(page, layer->cost.parameters);
         char fitted[64];
+        page->out->failed = page->out->failed || shape.failed;
         tare__text_fit(fitted, sizeof fitted, shape.length ? shape.data : "", 14);
         tare__page_cell(page, 15, fitted);
         tare__page_line_end(page);
