@@ -29,11 +29,13 @@ ACCEPTED = {"mobilenetv2": ("image", "float32", 1, 3, 224, 224), "resnet50": ("i
 
 def figures(figure, recorder, quick):
     """(figures, what measures them), in order."""
-    large = [figure("weighing an ONNX file of 500 MB, warm", "ms", 50), figure("  most resident memory", "MiB", 32 << 20)]
+    large = [figure("weighing an ONNX file of 500 MB, warm", "ms", 50),
+             figure("  most resident memory", "MiB", 32 << 20)]
     made = [(large, lambda: large_file(*large, recorder.folder, 3 if quick else 20))]
     for name in ("mobilenetv2",) if quick else ACCEPTED:
         mine = [figure(f"weighing {name}, faster than onnx-tool", "x", 50, at_least=True)]
-        made.append((mine, lambda mine=mine, name=name: against_onnx_tool(*mine, recorder.folder, name, 1 if quick else 3)))
+        made.append((mine, lambda mine=mine, name=name: against_onnx_tool(*mine, recorder.folder, name,
+                                                                          1 if quick else 3)))
     return made
 
 
@@ -73,7 +75,8 @@ def large_file(took, memory, folder, rounds):
             pass
     weigh(path)
     times = sorted(weigh(path) for _ in range(rounds))
-    took.add(statistics.median(times) * 1e3, f"{os.path.getsize(path) / 1e6:.0f} MB; best {times[0] * 1e3:.1f} ms, the process with it")
+    took.add(statistics.median(times) * 1e3,
+             f"{os.path.getsize(path) / 1e6:.0f} MB; best {times[0] * 1e3:.1f} ms, the process with it")
     memory.add(peak_of_report(path))
     os.remove(path)
 
@@ -96,7 +99,8 @@ def against_onnx_tool(faster, folder, name, rounds):
         if not lines:
             raise Void("onnx-tool could not count it")
         theirs = float(lines[0][1])
-        faster.add(theirs / ours, f"{ours * 1e3:.1f} ms, the process with it, against {theirs * 1e3:.0f} ms without its imports")
+        faster.add(theirs / ours, f"{ours * 1e3:.1f} ms, the process with it, against {theirs * 1e3:.0f} ms "
+                                  "without its imports")
 
 
 if __name__ == "__main__":

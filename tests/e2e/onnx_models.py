@@ -64,7 +64,8 @@ class Net:
         self.outputs.append(helper.make_tensor_value_info(name, kind, shape or None))
 
     def save(self, folder, ir_version=9):
-        graph = helper.make_graph(self.nodes, self.name, self.inputs, self.outputs, self.weights, value_info=self.infos)
+        graph = helper.make_graph(self.nodes, self.name, self.inputs, self.outputs, self.weights,
+                                  value_info=self.infos)
         opsets = [helper.make_opsetid(domain, version) for domain, version in self.opsets.items()]
         model = helper.make_model(graph, opset_imports=opsets, functions=self.functions, producer_name="tare tests",
                                   ir_version=ir_version)
@@ -124,7 +125,8 @@ class Net:
         return self.node("BatchNormalization", x, *[self.weight(channels) for _ in range(4)])
 
     def layer_norm(self, x, width, bias=True):
-        return self.node("LayerNormalization", x, self.weight(width), *([self.weight(width)] if bias else []), axis=-1)
+        weights = [self.weight(width) for _ in range(2 if bias else 1)]
+        return self.node("LayerNormalization", x, *weights, axis=-1)
 
     def length(self, x, axis):
         """One dimension of x as a list of one, the way torch's exporter asks for it."""
@@ -138,7 +140,8 @@ class Net:
     def attention(self, q, k, v, width, heads, mask=None):
         """Three projected tensors of [batch, length, width]; every shape computed from the tensors."""
         depth = width // heads
-        scores = self.node("MatMul", self.heads(q, heads, depth), self.heads(k, heads, depth, (0, 2, 3, 1)), name="scores")
+        turned = self.heads(k, heads, depth, (0, 2, 3, 1))
+        scores = self.node("MatMul", self.heads(q, heads, depth), turned, name="scores")
         scores = self.node("Div", scores, self.constant(depth ** 0.5))
         if mask:
             scores = self.node("Add", scores, mask)
@@ -270,7 +273,8 @@ def gpt2():
     words = net.weight(50257, 768, name="words")
     length = net.node("Squeeze", net.length(ids, 1), net.values(0))
     places = net.node("Range", net.constant(0, np.int64), length, net.constant(1, np.int64))
-    x = net.node("Add", net.node("Gather", words, ids), net.node("Gather", net.weight(1024, 768, name="places"), places))
+    places = net.node("Gather", net.weight(1024, 768, name="places"), places)
+    x = net.node("Add", net.node("Gather", words, ids), places)
     square = net.node("Concat", net.length(ids, 1), net.length(ids, 1), axis=0)
     mask = net.node("Trilu", net.node("ConstantOfShape", square), upper=1)
     for _ in range(12):
@@ -371,13 +375,14 @@ def loop_body(stops):
         nodes = inner.nodes + nodes[-1:]
     info = helper.make_tensor_value_info
     inputs = [info("turn_number", INT64, []), info("go_on", BOOL, []), info("carried", FLOAT, None)]
-    return helper.make_graph(nodes, "body", inputs, [info(go_on, BOOL, []), info(y, FLOAT, None), info(y, FLOAT, None)],
-                             inner.weights)
+    outputs = [info(go_on, BOOL, []), info(y, FLOAT, None), info(y, FLOAT, None)]
+    return helper.make_graph(nodes, "body", inputs, outputs, inner.weights)
 
 
 @small
 def loop_known(net):
-    return net.node("Loop", net.values(10, shape=()), "", net.input("x", 3, 4), outputs=2, name="loop", body=loop_body(False))
+    turns = net.values(10, shape=())
+    return net.node("Loop", turns, "", net.input("x", 3, 4), outputs=2, name="loop", body=loop_body(False))
 
 
 @small
@@ -407,7 +412,8 @@ def function(net):
     """Two functions, one calling the other; an attribute goes through both."""
     turn = helper.make_node("Gemm", ["a", "b"], ["c"], name="product")
     turn.attribute.append(passed_on("transB", "turned"))
-    inner = helper.make_function("local", "Product", ["a", "b"], ["c"], [turn], [helper.make_opsetid("", 17)], ["turned"])
+    inner = helper.make_function("local", "Product", ["a", "b"], ["c"], [turn], [helper.make_opsetid("", 17)],
+                                 ["turned"])
     call = helper.make_node("Product", ["x", "w"], ["y"], domain="local", name="inner")
     call.attribute.append(passed_on("turned", "flag"))
     add = helper.make_node("Add", ["y", "bias"], ["z"], name="add")
@@ -454,7 +460,8 @@ def quantized(net):
     scale, zero = net.values(0.1, kind=np.float32, shape=()), net.values(0, kind=np.uint8, shape=())
     x = net.node("QuantizeLinear", x, scale, zero)
     weight, wzero = net.weight(8, 4, 3, 3, kind=TensorProto.INT8), net.values(0, kind=np.int8, shape=())
-    x = net.node("QLinearConv", x, scale, zero, weight, scale, wzero, scale, zero, net.weight(8, kind=TensorProto.INT32))
+    bias = net.weight(8, kind=TensorProto.INT32)
+    x = net.node("QLinearConv", x, scale, zero, weight, scale, wzero, scale, zero, bias)
     x = net.node("Flatten", net.node("DequantizeLinear", x, scale, zero))
     packed = net.weight(16, 9, 16, kind=TensorProto.UINT8)  # 288 by 16, four bits each
     return net.node("MatMulNBits", x, packed, net.weight(16 * 9), domain=OWN, K=288, N=16, bits=4, block_size=32)
@@ -462,7 +469,8 @@ def quantized(net):
 
 @small
 def fused(net):
-    x = net.node("FusedConv", net.input("x", 1, 4, 8, 8), net.weight(8, 4, 1, 1), net.weight(8), domain=OWN, activation="Relu")
+    x = net.node("FusedConv", net.input("x", 1, 4, 8, 8), net.weight(8, 4, 1, 1), net.weight(8), domain=OWN,
+                 activation="Relu")
     x = net.node("Reshape", x, net.values(1, 8, 64))
     return net.node("FusedMatMul", x, net.input("y", 1, 5, 64), domain=OWN, transB=1, alpha=0.5)
 
@@ -483,7 +491,8 @@ def from_tensorflow(net):
     """As tf2onnx writes them: channels last, turned around each convolution, shapes computed in between."""
     x = net.node("Transpose", net.input("x", "unk__1", 9, 9, 3), perm=[0, 3, 1, 2])
     x = net.node("Conv", x, net.weight(8, 3, 3, 3), net.weight(8), auto_pad="SAME_UPPER", strides=[2, 2], name="conv")
-    x = net.node("Transpose", net.node("MaxPool", x, kernel_shape=[2, 2], strides=[2, 2], ceil_mode=1), perm=[0, 2, 3, 1])
+    x = net.node("MaxPool", x, kernel_shape=[2, 2], strides=[2, 2], ceil_mode=1)
+    x = net.node("Transpose", x, perm=[0, 2, 3, 1])
     shape = net.node("Cast", net.node("Shape", x), to=TensorProto.INT32)
     count = net.node("Slice", shape, net.values(0), net.values(1), net.values(0))
     flat = net.node("ReduceProd", net.node("Slice", shape, net.values(1), net.values(4)), axes=[0], keepdims=1)

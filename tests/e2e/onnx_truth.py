@@ -2,8 +2,8 @@
 
 usage: onnx_truth.py FOLDER SHAPED,SHAPED,... COUNTED,COUNTED,...     run by a Python that has onnx
 
-One process, since importing what it needs takes longer than all the rest: writes every model into FOLDER, then tells the
-shapes that onnx infers of those that are SHAPED, the MACs that onnx-tool counts of those that are COUNTED (null where
+One process, since importing what it needs takes longer than all the rest: writes every model into FOLDER, then tells
+the shapes that onnx infers of those that are SHAPED, the MACs that onnx-tool counts of those that are COUNTED (null where
 there is no onnx-tool), and where onnx keeps the models that it ships.
 """
 import contextlib

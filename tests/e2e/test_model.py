@@ -13,8 +13,8 @@ ONNX = os.environ.get("TARE_ONNX", str(ROOT / "build" / "onnx" / "bin" / "python
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-SHAPED = ["resnet50", "mobilenetv2", "vit_b_16", "bert_base", "old_style", "from_tensorflow", "quantized", "attention_23",
-          "conv_transposed"]
+SHAPED = ["resnet50", "mobilenetv2", "vit_b_16", "bert_base", "old_style", "from_tensorflow", "quantized",
+          "attention_23", "conv_transposed"]
 COUNTED = ["mobilenetv2", "conv_grouped"]
 
 
@@ -30,8 +30,8 @@ pytestmark = pytest.mark.skipif(not has_onnx(), reason=f"{ONNX} has no onnx: too
 def truth(tmp_path_factory):
     """Every model of onnx_models.py in a folder, and what others say of them."""
     folder = tmp_path_factory.mktemp("models")
-    done = subprocess.run([ONNX, os.path.join(HERE, "onnx_truth.py"), str(folder), ",".join(SHAPED), ",".join(COUNTED)],
-                          check=True, stdout=subprocess.PIPE, timeout=PATIENCE, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
+    command = [ONNX, "-B", os.path.join(HERE, "onnx_truth.py"), str(folder), ",".join(SHAPED), ",".join(COUNTED)]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=PATIENCE)
     return {**json.loads(done.stdout), "folder": folder}
 
 
@@ -141,7 +141,8 @@ def test_small(bench, models, name):
 def test_what_is_not_counted_is_named(bench, models):
     found = weigh(bench, models / "unknown_operator.onnx")
     strange = next(row for row in found["operators"] if row["op"] == "Strange")
-    assert (strange["domain"], strange["nodes"], strange["not_counted"], strange["macs"]) == ("some.where", 1, 1, None)
+    figures = [strange[key] for key in ("domain", "nodes", "not_counted", "macs")]
+    assert figures == ["some.where", 1, 1, None]
     assert "no rule" in strange["reason"] and found["total"]["nodes_not_counted"] == 1
     text = bench.tare("model", "--static", models / "unknown_operator.onnx").out
     assert "not counted: 1 of 1 some.where.Strange: there is no rule for this operator" in text
@@ -260,11 +261,14 @@ def test_shapes_that_do_not_fit_are_told(bench, models):
 
 # ---- files that are no models --------------------------------------------------------------------------------------
 BROKEN = {
-    "broken_cycle": "goes in a circle", "broken_twice": "two nodes make 'a'", "broken_missing": "nothing makes the input 'nowhere'",
+    "broken_cycle": "goes in a circle", "broken_twice": "two nodes make 'a'",
+    "broken_missing": "nothing makes the input 'nowhere'",
     "broken_huge": "larger than can be counted", "broken_product": "larger than can be counted",
-    "broken_recursion": "call themselves", "broken_bomb": "unfold into more than", "broken_short": "has 10 bytes where",
+    "broken_recursion": "call themselves", "broken_bomb": "unfold into more than",
+    "broken_short": "has 10 bytes where",
     "broken_above": "outside of the model's folder", "broken_absolute": "outside of the model's folder",
-    "broken_around": "outside of the model's folder", "broken_offset": "ends before they do", "broken_end": "ends before they do",
+    "broken_around": "outside of the model's folder", "broken_offset": "ends before they do",
+    "broken_end": "ends before they do",
     "broken_number": "not said where", "broken_length": "8 bytes outside",
 }
 
@@ -282,7 +286,8 @@ def test_no_models(bench):
     (bench.folder / "noise").write_bytes(random.Random(6).randbytes(5000))
     os.mkfifo(bench.folder / "pipe")
     for name, sentence in (("empty", "it is empty"), ("text", "is no ONNX model"), ("noise", "is no ONNX model"),
-                           ("nowhere", "No such file"), (".", "a folder"), ("pipe", "no file"), ("/dev/null", "no file")):
+                           ("nowhere", "No such file"), (".", "a folder"), ("pipe", "no file"),
+                           ("/dev/null", "no file")):
         done = bench.tare("model", "--static", name)
         assert (done.status, done.out) == (3, ""), name
         assert sentence in done.err and done.err.count("\n") == 1, done.err
@@ -309,7 +314,8 @@ def damaged(path, seed, folder):
 @pytest.mark.parametrize("name", ["loop_known", "function", "quantized", "from_tensorflow", "many_heads", "scan"])
 def test_damaged(bench, models, name):
     for seed in range(scaled(40)):
-        done = bench.tare("model", "--static", "--json", damaged(models / f"{name}.onnx", f"{name} {seed}", bench.folder))
+        path = damaged(models / f"{name}.onnx", f"{name} {seed}", bench.folder)
+        done = bench.tare("model", "--static", "--json", path)
         assert done.status in (0, 3), (seed, done.status, done.err)
         if done.status:
             assert done.out == "" and done.err.startswith("tare model: '"), (seed, done.err)
@@ -325,12 +331,13 @@ def test_a_full_disk(bench, models):
 # ---- large files -------------------------------------------------------------------------------------------------
 @pytest.mark.skipif(SANITIZER != "none", reason="a sanitizer has memory of its own")
 def test_weights_are_not_read(bench):
-    """Half a gigabyte of weights inside of the file; while nobody takes the report, its writer shows what it needed."""
+    """Half a gigabyte of weights in the file; while nobody takes the report, its writer shows what it needed."""
     subprocess.run([ONNX, os.path.join(HERE, "onnx_models.py"), "--inline", str(bench.folder), "gpt2"], check=True,
                    stdout=subprocess.DEVNULL, timeout=PATIENCE)
     path = bench.folder / "gpt2.onnx"
     assert path.stat().st_size > 490e6
-    process = bench.start(TARE, "model", "--static", "--dim", "sequence=1024", "--json", path, text=False, errors=None, bufsize=0)
+    process = bench.start(TARE, "model", "--static", "--dim", "sequence=1024", "--json", path, text=False, errors=None,
+                          bufsize=0)
     first = process.stdout.read(1)
     with open(f"/proc/{process.pid}/status") as status:
         peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM:"))
