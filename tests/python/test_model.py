@@ -8,16 +8,20 @@ import pytest
 import tare
 from torch_parts import torch
 
+from tare import _model_measure
+
 RUNS = {"num_runs": 10, "warmup_runs": 2}
 
 
 @pytest.fixture(autouse=True, scope="module")
 def one_thread():
-    """Threads of others that spin on a busy machine are not what is tested."""
-    before = torch.get_num_threads()
+    """Threads of others that spin on a busy machine are not what is tested, nor is it how long one looks."""
+    before, look, window = torch.get_num_threads(), _model_measure.LOOK_SECONDS, _model_measure.WINDOW_SECONDS
     torch.set_num_threads(1)
+    _model_measure.LOOK_SECONDS, _model_measure.WINDOW_SECONDS = 0.02, 0.002
     yield
     torch.set_num_threads(before)
+    _model_measure.LOOK_SECONDS, _model_measure.WINDOW_SECONDS = look, window
 
 
 class Net(torch.nn.Module):
@@ -210,14 +214,13 @@ def on_a_gpu(monkeypatch):
 
 
 def test_on_a_gpu_latency_waits_for_every_run_and_throughput_once_a_window(monkeypatch):
-    from tare import _model_measure
     gpu, profiler = on_a_gpu(monkeypatch)
     call, settle = profiler.runner.call(profiler._take(images())), profiler.runner.settle()
     told = _model_measure.latency(call, settle, 7)
     assert gpu.waited == 1 + 7 and told["synchronized"] == "after every run"
     gpu.waited = 0
     told = _model_measure.throughput(call, settle, 0.001, 5, {"samples": 2})
-    assert gpu.waited == 1 + told["windows"] and told["runs_per_window"] == 20
+    assert gpu.waited == 1 + told["windows"] and told["runs_per_window"] == 2
     assert told["synchronized"] == "once a window"
 
 

@@ -15,17 +15,20 @@ TORCH = ("torch",)
 
 
 def check(*key, needs):
-    """One thread: those of others that spin on a busy machine are not what is tested."""
+    """One thread, and a short look: those of others that spin on a busy machine are not what is tested."""
     def decorate(function):
         @functools.wraps(function)
         def alone(snippet):
+            from tare import _model_measure
             threads, setting = fill.torch.get_num_threads(), os.environ.get("OMP_NUM_THREADS")
+            look, _model_measure.LOOK_SECONDS = _model_measure.LOOK_SECONDS, 0.02
             fill.torch.set_num_threads(1)
             os.environ["OMP_NUM_THREADS"] = "1"  # of what the snippet starts
             try:
                 function(snippet)
             finally:
                 fill.torch.set_num_threads(threads)
+                _model_measure.LOOK_SECONDS = look
                 os.environ.pop("OMP_NUM_THREADS")
                 if setting is not None:
                     os.environ["OMP_NUM_THREADS"] = setting
