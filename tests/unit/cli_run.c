@@ -110,7 +110,7 @@ static void the_summary_goes_to_standard_error(void **state)
     assert_non_null(strstr(said, "\nWhere the time went "));
     assert_non_null(strstr(said, "\nwork "));
     assert_non_null(strstr(said, "\nnext: tare report --html train.tare "));
-    static const char last[] = "\ntare: wrote train.tare (350 B)\n";
+    static const char last[] = "\ntare: wrote train.tare (2.00 KiB)\n";
     assert_string_equal(said + strlen(said) - (sizeof last - 1), last);
     assert_null(strchr(said, '\x1b')); /* no terminal, no colour */
 }
@@ -143,7 +143,7 @@ static void views_are_written_at_the_end(void **state)
     for (size_t i = 0; i < TARE__COUNT_OF(files); i++)
         assert_int_equal(access(files[i], R_OK), 0);
     assert_int_equal(RUN("--json", "a.json", "--", "./prog"), 7); /* a view may be written again */
-    assert_non_null(strstr(said, "\ntare: wrote train.tare (350 B), a.json ("));
+    assert_non_null(strstr(said, "\ntare: wrote train.tare (2.00 KiB), a.json ("));
 }
 
 /* Hours of work must not end in a view that cannot be written. */
