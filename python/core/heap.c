@@ -1,6 +1,5 @@
 /* heap: what the C library holds for the process, and how much of that is free.
  * Any thread, attached to the interpreter. Must not know who allocates. */
-#define _GNU_SOURCE /* RTLD_DEFAULT */
 #include "core.h"
 
 #include <dlfcn.h>

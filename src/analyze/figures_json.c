@@ -13,30 +13,19 @@
 #define NOTES_MAX ((size_t)1000)
 
 /* ---- writing ---------------------------------------------------------------------------------- */
-static void put_text(tare__json *json, const char *key, const char *text)
-{
-    tare__json_key(json, key);
-    tare__json_string(json, text);
-}
-
 static void put_figure(tare__json *json, const tare__figure *figure)
 {
     tare__json_object(json);
-    put_text(json, "name", figure->name);
-    put_text(json, "unit", figure->unit);
-    put_text(json, "better", tare__better_word(figure->better));
-    tare__json_key(json, "exact");
-    tare__json_bool(json, figure->exact);
-    tare__json_key(json, "value");
-    tare__json_double(json, figure->value);
-    tare__json_key(json, "total");
-    tare__json_double(json, figure->total);
-    tare__json_key(json, "n");
-    tare__json_unsigned(json, figure->n);
+    tare__json_put_string(json, "name", figure->name);
+    tare__json_put_string(json, "unit", figure->unit);
+    tare__json_put_string(json, "better", tare__better_word(figure->better));
+    tare__json_put_bool(json, "exact", figure->exact);
+    tare__json_put_double(json, "value", figure->value);
+    tare__json_put_double(json, "total", figure->total);
+    tare__json_put_unsigned(json, "n", figure->n);
     if (figure->n_samples) {
-        put_text(json, "per", figure->per);
-        tare__json_key(json, "each");
-        tare__json_unsigned(json, figure->each);
+        tare__json_put_string(json, "per", figure->per);
+        tare__json_put_unsigned(json, "each", figure->each);
         tare__json_key(json, "samples");
         bool pretty = json->pretty; /* a thousand lines for a thousand numbers help nobody */
         json->pretty = false;
@@ -52,21 +41,19 @@ static void put_figure(tare__json *json, const tare__figure *figure)
 void tare__figures_write_json(tare__json *json, const tare__figures *figures)
 {
     tare__json_object(json);
-    tare__json_key(json, "tare_baseline");
-    tare__json_unsigned(json, TARE__BASELINE_VERSION);
-    put_text(json, "kind", figures->kind);
-    put_text(json, "command", figures->command);
-    put_text(json, "host", figures->host);
-    put_text(json, "cpu_model", figures->cpu_model);
-    put_text(json, "revision", figures->revision);
-    put_text(json, "machine", figures->machine);
+    tare__json_put_unsigned(json, "tare_baseline", TARE__BASELINE_VERSION);
+    tare__json_put_string(json, "kind", figures->kind);
+    tare__json_put_string(json, "command", figures->command);
+    tare__json_put_string(json, "host", figures->host);
+    tare__json_put_string(json, "cpu_model", figures->cpu_model);
+    tare__json_put_string(json, "revision", figures->revision);
+    tare__json_put_string(json, "machine", figures->machine);
     tare__json_key(json, "when_ns");
     if (figures->when_ns)
         tare__json_unsigned(json, figures->when_ns);
     else
         tare__json_null(json);
-    tare__json_key(json, "runs");
-    tare__json_unsigned(json, figures->runs);
+    tare__json_put_unsigned(json, "runs", figures->runs);
     tare__json_key(json, "notes");
     tare__json_array(json);
     for (size_t i = 0; i < figures->n_notes; i++)

@@ -102,6 +102,12 @@ void tare__json_double(tare__json *json, double value);        /* shortest text 
 void tare__json_rounded(tare__json *json, double value); /* six digits: what is estimated has no more */
 void tare__json_bool(tare__json *json, bool value);
 void tare__json_null(tare__json *json);
+/* Members: a key and its value. */
+void tare__json_put_string(tare__json *json, const char *key, const char *value);
+void tare__json_put_double(tare__json *json, const char *key, double value);
+void tare__json_put_rounded(tare__json *json, const char *key, double value);
+void tare__json_put_unsigned(tare__json *json, const char *key, uint64_t value);
+void tare__json_put_bool(tare__json *json, const char *key, bool value);
 
 #include "json_reader.h"
 

@@ -201,3 +201,34 @@ void tare__json_null(tare__json *json)
     begin_value(json);
     tare__text_string(json->out, "null");
 }
+
+/* ---- members: a key and its value ---- */
+void tare__json_put_string(tare__json *json, const char *key, const char *value)
+{
+    tare__json_key(json, key);
+    tare__json_string(json, value);
+}
+
+void tare__json_put_double(tare__json *json, const char *key, double value)
+{
+    tare__json_key(json, key);
+    tare__json_double(json, value);
+}
+
+void tare__json_put_rounded(tare__json *json, const char *key, double value)
+{
+    tare__json_key(json, key);
+    tare__json_rounded(json, value);
+}
+
+void tare__json_put_unsigned(tare__json *json, const char *key, uint64_t value)
+{
+    tare__json_key(json, key);
+    tare__json_unsigned(json, value);
+}
+
+void tare__json_put_bool(tare__json *json, const char *key, bool value)
+{
+    tare__json_key(json, key);
+    tare__json_bool(json, value);
+}

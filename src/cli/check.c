@@ -301,6 +301,8 @@ static int check_main(int argc, char **argv)
             tare__cli_say(ME, "%s", error.text);
     }
     free(settings.thresholds);
+    free(settings.baseline_of_file);
+    free(settings.rerun_of_file);
     return exit_status;
 }
 

@@ -11,6 +11,7 @@
 
 typedef struct tare__cli_check_settings {
     const char *baseline, *rerun, *junit, *markdown, *output;
+    char *baseline_of_file, *rerun_of_file; /* NULL: no file names one */
     unsigned reruns; /* 0: as many as the baseline asks for */
     double gate;     /* NaN: by machine */
     bool all, json, github, quiet;

@@ -59,14 +59,15 @@ int tare__cli_check_reruns(tare__cli_check_settings *settings, const char *argum
     return 0;
 }
 
-static int take_text(const tare__toml_pair *pair, const char *file, const char **into, tare__error *error)
+static int take_text(const tare__toml_pair *pair, const char *file, char **owned, const char **into, tare__error *error)
 {
     if (pair->kind != TARE__TOML_STRING || !*pair->value)
         return tare__fail(error, TARE_E_USAGE, "%.200s:%u: %s is a \"string\"", file, pair->line, pair->key);
     char *copy = strdup(pair->value);
     if (!copy)
         return tare__fail(error, TARE_E_MEMORY, "out of memory");
-    *into = copy;
+    free(*owned);
+    *into = *owned = copy;
     return 0;
 }
 
@@ -76,9 +77,9 @@ static int take_pair(void *context, const tare__toml_pair *pair, tare__error *er
     char what[300];
     snprintf(what, sizeof what, "%.200s:%u: %.64s", from->file, pair->line, pair->key);
     if (strcmp(pair->key, "baseline") == 0)
-        return take_text(pair, from->file, &from->to->baseline, error);
+        return take_text(pair, from->file, &from->to->baseline_of_file, &from->to->baseline, error);
     if (strcmp(pair->key, "rerun") == 0)
-        return take_text(pair, from->file, &from->to->rerun, error);
+        return take_text(pair, from->file, &from->to->rerun_of_file, &from->to->rerun, error);
     if (strcmp(pair->key, "reruns") == 0)
         return tare__cli_check_reruns(from->to, pair->value, what, error);
     if (strcmp(pair->key, "gate") == 0)

@@ -16,6 +16,8 @@
 
 #include "tare.h"
 
+#define PATIENCE_NS 5e9 /* of an interrupted command, each time */
+
 static const int watched[] = {SIGINT, SIGTERM, SIGHUP};
 static struct sigaction before[TARE__COUNT_OF(watched)];
 static volatile sig_atomic_t interrupts;
@@ -80,11 +82,23 @@ static void become(char *const *argv, int log, int nothing, pid_t parent, const 
     _exit(127);
 }
 
+/* A shell may take a signal for its child's and go on: after some seconds it is told more plainly. */
 static void wait_for(pid_t child, tare__ab_ran *result)
 {
     struct rusage usage = {0};
-    while (wait4(child, &result->status, 0, &usage) < 0 && errno == EINTR)
-        continue;
+    double told_ns = 0;
+    for (int step = 0;;) {
+        pid_t ended = wait4(child, &result->status, interrupts ? WNOHANG : 0, &usage);
+        if (ended == child || (ended < 0 && errno != EINTR))
+            break;
+        if (ended < 0)
+            continue;
+        if (told_ns == 0)
+            told_ns = now_ns();
+        if (step < 2 && now_ns() - told_ns > (step + 1) * PATIENCE_NS)
+            kill(-child, step++ ? SIGKILL : SIGTERM);
+        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    }
     result->cpu_ns = time_ns(usage.ru_utime) + time_ns(usage.ru_stime);
     result->peak_bytes = (double)usage.ru_maxrss * 1024;
 }

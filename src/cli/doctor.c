@@ -188,13 +188,10 @@ static void doctor_put_json(tare__text *out, const doctor_checks *all, bool pret
     tare__json_object(&json);
     tare__json_key(&json, "schema");
     tare__json_object(&json);
-    tare__json_key(&json, "name");
-    tare__json_string(&json, "tare-doctor");
-    tare__json_key(&json, "version");
-    tare__json_unsigned(&json, 1);
+    tare__json_put_string(&json, "name", "tare-doctor");
+    tare__json_put_unsigned(&json, "version", 1);
     tare__json_end_object(&json);
-    tare__json_key(&json, "writer");
-    tare__json_string(&json, "tare " TARE_VERSION);
+    tare__json_put_string(&json, "writer", "tare " TARE_VERSION);
     for (size_t i = 0; i < TARE__COUNT_OF(doctor_states); i++) {
         tare__json_key(&json, doctor_states[i].json);
         tare__json_unsigned(&json, counts[i]);
@@ -204,16 +201,11 @@ static void doctor_put_json(tare__text *out, const doctor_checks *all, bool pret
     for (size_t i = 0; i < all->count; i++) {
         const tare__sample_check *check = &all->checks[i];
         tare__json_object(&json);
-        tare__json_key(&json, "sampler");
-        tare__json_string(&json, check->sampler);
-        tare__json_key(&json, "source");
-        tare__json_string(&json, check->source);
-        tare__json_key(&json, "state");
-        tare__json_string(&json, doctor_states[check->state].json);
-        tare__json_key(&json, "detail");
-        tare__json_string(&json, check->detail);
-        tare__json_key(&json, "fix");
-        tare__json_string(&json, check->fix[0] ? check->fix : NULL);
+        tare__json_put_string(&json, "sampler", check->sampler);
+        tare__json_put_string(&json, "source", check->source);
+        tare__json_put_string(&json, "state", doctor_states[check->state].json);
+        tare__json_put_string(&json, "detail", check->detail);
+        tare__json_put_string(&json, "fix", check->fix[0] ? check->fix : NULL);
         tare__json_end_object(&json);
     }
     tare__json_end_array(&json);

@@ -157,14 +157,10 @@ static void put_broken(tare__json *json, const tare__import_report *report)
         return;
     }
     tare__json_object(json);
-    tare__json_key(json, "places");
-    tare__json_unsigned(json, report->broken);
-    tare__json_key(json, "first_byte");
-    tare__json_unsigned(json, report->broken_offset);
-    tare__json_key(json, "what");
-    tare__json_string(json, report->broken_text);
-    tare__json_key(json, "torn");
-    tare__json_bool(json, report->torn);
+    tare__json_put_unsigned(json, "places", report->broken);
+    tare__json_put_unsigned(json, "first_byte", report->broken_offset);
+    tare__json_put_string(json, "what", report->broken_text);
+    tare__json_put_bool(json, "torn", report->torn);
     tare__json_end_object(json);
 }
 
@@ -199,10 +195,8 @@ static int print_json(const tare__import_report *report)
     tare__json json;
     tare__json_begin(&json, &text, isatty(STDOUT_FILENO));
     tare__json_object(&json);
-    tare__json_key(&json, "trace");
-    tare__json_string(&json, report->path);
-    tare__json_key(&json, "format");
-    tare__json_string(&json, report->format);
+    tare__json_put_string(&json, "trace", report->path);
+    tare__json_put_string(&json, "format", report->format);
     for (size_t i = 0; i < TARE__COUNT_OF(counts); i++) {
         tare__json_key(&json, counts[i].key);
         tare__json_unsigned(&json, counts[i].value);

@@ -7,18 +7,6 @@
 
 #define SCHEMA 1
 
-static void put_double(tare__json *json, const char *key, double value)
-{
-    tare__json_key(json, key);
-    tare__json_double(json, value);
-}
-
-static void put_string(tare__json *json, const char *key, const char *value)
-{
-    tare__json_key(json, key);
-    tare__json_string(json, value);
-}
-
 static void put_side(tare__json *json, const char *key, const char *name, const tare__figures *side)
 {
     tare__json_key(json, key);
@@ -27,39 +15,35 @@ static void put_side(tare__json *json, const char *key, const char *name, const 
         return;
     }
     tare__json_object(json);
-    put_string(json, "file", name);
-    put_string(json, "kind", side->kind);
-    put_string(json, "command", side->command);
-    put_string(json, "machine", side->machine);
-    put_string(json, "revision", side->revision);
-    tare__json_key(json, "runs");
-    tare__json_unsigned(json, side->runs ? side->runs : 1);
+    tare__json_put_string(json, "file", name);
+    tare__json_put_string(json, "kind", side->kind);
+    tare__json_put_string(json, "command", side->command);
+    tare__json_put_string(json, "machine", side->machine);
+    tare__json_put_string(json, "revision", side->revision);
+    tare__json_put_unsigned(json, "runs", side->runs ? side->runs : 1);
     tare__json_end_object(json);
 }
 
 static void put_row(tare__json *json, const tare__check_row *row)
 {
     tare__json_object(json);
-    put_string(json, "name", row->name);
-    put_string(json, "unit", row->unit);
-    put_string(json, "outcome", tare__outcome_word(row->outcome));
-    put_string(json, "reason", row->reason);
-    tare__json_key(json, "gated");
-    tare__json_bool(json, row->gated);
-    put_double(json, "baseline", row->decision.base);
-    put_double(json, "value", row->decision.head);
-    put_double(json, "change", row->decision.change);
-    put_double(json, "ratio_low", row->ratio.low);
-    put_double(json, "ratio_high", row->ratio.high);
-    put_double(json, "p", row->decision.test.p);
-    put_double(json, "cliffs_delta", row->decision.test.cliffs_delta);
-    tare__json_key(json, "baseline_samples");
-    tare__json_unsigned(json, row->decision.n_base);
-    tare__json_key(json, "samples");
-    tare__json_unsigned(json, row->decision.n_head);
-    put_double(json, "gate", row->gated ? row->allowance.share : NAN);
-    put_double(json, "floor", row->gated ? row->allowance.floor : NAN);
-    put_double(json, "limit", row->has_limit ? row->limit : NAN);
+    tare__json_put_string(json, "name", row->name);
+    tare__json_put_string(json, "unit", row->unit);
+    tare__json_put_string(json, "outcome", tare__outcome_word(row->outcome));
+    tare__json_put_string(json, "reason", row->reason);
+    tare__json_put_bool(json, "gated", row->gated);
+    tare__json_put_double(json, "baseline", row->decision.base);
+    tare__json_put_double(json, "value", row->decision.head);
+    tare__json_put_double(json, "change", row->decision.change);
+    tare__json_put_double(json, "ratio_low", row->ratio.low);
+    tare__json_put_double(json, "ratio_high", row->ratio.high);
+    tare__json_put_double(json, "p", row->decision.test.p);
+    tare__json_put_double(json, "cliffs_delta", row->decision.test.cliffs_delta);
+    tare__json_put_unsigned(json, "baseline_samples", row->decision.n_base);
+    tare__json_put_unsigned(json, "samples", row->decision.n_head);
+    tare__json_put_double(json, "gate", row->gated ? row->allowance.share : NAN);
+    tare__json_put_double(json, "floor", row->gated ? row->allowance.floor : NAN);
+    tare__json_put_double(json, "limit", row->has_limit ? row->limit : NAN);
     tare__json_end_object(json);
 }
 
@@ -82,17 +66,13 @@ void tare__emit_check_json(const tare__check *check, const tare__check_names *na
     tare__json_object(&json);
     tare__json_key(&json, "schema");
     tare__json_object(&json);
-    put_string(&json, "name", "tare-check");
-    tare__json_key(&json, "version");
-    tare__json_unsigned(&json, SCHEMA);
+    tare__json_put_string(&json, "name", "tare-check");
+    tare__json_put_unsigned(&json, "version", SCHEMA);
     tare__json_end_object(&json);
-    tare__json_key(&json, "passed");
-    tare__json_bool(&json, tare__check_passed(check));
-    tare__json_key(&json, "rerun");
-    tare__json_bool(&json, check->rerun);
-    tare__json_key(&json, "other_machine");
-    tare__json_bool(&json, check->other_machine);
-    put_double(&json, "gate", check->base ? check->share : NAN);
+    tare__json_put_bool(&json, "passed", tare__check_passed(check));
+    tare__json_put_bool(&json, "rerun", check->rerun);
+    tare__json_put_bool(&json, "other_machine", check->other_machine);
+    tare__json_put_double(&json, "gate", check->base ? check->share : NAN);
     put_side(&json, "baseline", names->base, check->base);
     put_side(&json, "head", names->head, check->head);
     put_counts(&json, check);

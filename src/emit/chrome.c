@@ -99,8 +99,7 @@ static void put_absent(chrome *to, tare__json *json)
         tare__json_object(json);
         tare__json_key(json, "what");
         tare__json_text(json, to->out.scratch.data, to->out.scratch.length);
-        tare__json_key(json, "reason");
-        tare__json_string(json, rows[i].absent);
+        tare__json_put_string(json, "reason", rows[i].absent);
         tare__json_end_object(json);
     }
     tare__json_end_array(json);
@@ -126,15 +125,11 @@ static void put_others(chrome *to)
     tare__json json;
     tare__json_begin(&json, &to->out.text, false);
     tare__json_object(&json);
-    tare__json_key(&json, "writer");
-    tare__json_string(&json, run->writer);
-    tare__json_key(&json, "host");
-    tare__json_string(&json, run->host);
+    tare__json_put_string(&json, "writer", run->writer);
+    tare__json_put_string(&json, "host", run->host);
     snprintf(start, sizeof start, "%" PRIu64, run->start_realtime_ns);
-    tare__json_key(&json, "start_realtime_ns");
-    tare__json_string(&json, run->start_realtime_ns ? start : NULL);
-    tare__json_key(&json, "clock_known");
-    tare__json_bool(&json, tare__trace_clock_known(to->out.trace));
+    tare__json_put_string(&json, "start_realtime_ns", run->start_realtime_ns ? start : NULL);
+    tare__json_put_bool(&json, "clock_known", tare__trace_clock_known(to->out.trace));
     for (size_t i = 0; i < TARE__COUNT_OF(numbers); i++) {
         tare__json_key(&json, numbers[i].key);
         tare__json_unsigned(&json, numbers[i].value);

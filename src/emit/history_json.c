@@ -9,12 +9,6 @@
 
 #define VERSION 1
 
-static void put_string(tare__json *json, const char *key, const char *value)
-{
-    tare__json_key(json, key);
-    tare__json_string(json, value);
-}
-
 static void put_number(tare__json *json, const char *key, int value)
 {
     tare__json_key(json, key);
@@ -36,7 +30,7 @@ static void put_ns(tare__json *json, const char *key, double ns)
 static void put_when(tare__json *json, uint64_t ns)
 {
     char when[TARE__HISTORY_WORD];
-    put_string(json, "when", tare__history_iso(when, ns));
+    tare__json_put_string(json, "when", tare__history_iso(when, ns));
     tare__json_key(json, "when_ns");
     if (ns)
         tare__json_unsigned(json, ns);
@@ -46,15 +40,15 @@ static void put_when(tare__json *json, uint64_t ns)
 
 static void put_run(tare__json *json, const tare__kept *run)
 {
-    put_string(json, "id", run->id);
-    put_string(json, "kind", run->kind);
+    tare__json_put_string(json, "id", run->id);
+    tare__json_put_string(json, "kind", run->kind);
     put_when(json, run->when_ns);
-    put_string(json, "command", run->command);
-    put_string(json, "directory", run->directory);
-    put_string(json, "host", run->host);
-    put_string(json, "machine", run->machine);
-    put_string(json, "cpu_model", run->cpu_model);
-    put_string(json, "revision", run->revision);
+    tare__json_put_string(json, "command", run->command);
+    tare__json_put_string(json, "directory", run->directory);
+    tare__json_put_string(json, "host", run->host);
+    tare__json_put_string(json, "machine", run->machine);
+    tare__json_put_string(json, "cpu_model", run->cpu_model);
+    tare__json_put_string(json, "revision", run->revision);
     tare__json_key(json, "dirty");
     if (run->dirty < 0)
         tare__json_null(json);
@@ -63,7 +57,7 @@ static void put_run(tare__json *json, const tare__kept *run)
     put_number(json, "status", run->status);
     put_number(json, "signal", run->signal ? run->signal : -1);
     put_ns(json, "elapsed_ns", run->elapsed_ns);
-    put_string(json, "trace", run->trace);
+    tare__json_put_string(json, "trace", run->trace);
     tare__json_key(json, "tags");
     tare__json_array(json);
     for (size_t i = 0; i < run->n_tags; i++)
@@ -77,9 +71,8 @@ static void begin(tare__json *json, tare__text *text, bool pretty)
     tare__json_object(json);
     tare__json_key(json, "schema");
     tare__json_object(json);
-    put_string(json, "name", "tare-history");
-    tare__json_key(json, "version");
-    tare__json_unsigned(json, VERSION);
+    tare__json_put_string(json, "name", "tare-history");
+    tare__json_put_unsigned(json, "version", VERSION);
     tare__json_end_object(json);
 }
 
@@ -151,11 +144,10 @@ static void put_points(tare__json *json, const tare__kept_trend *trend)
     for (size_t i = 0; i < trend->n; i++) {
         const tare__kept_point *point = &trend->points[i];
         tare__json_object(json);
-        put_string(json, "id", point->id);
+        tare__json_put_string(json, "id", point->id);
         put_when(json, point->when_ns);
-        put_string(json, "revision", point->revision);
-        tare__json_key(json, "value");
-        tare__json_double(json, point->value);
+        tare__json_put_string(json, "revision", point->revision);
+        tare__json_put_double(json, "value", point->value);
         tare__json_end_object(json);
     }
     tare__json_end_array(json);
@@ -169,16 +161,12 @@ static void put_changes(tare__json *json, const tare__kept_trend *trend)
         const tare__kept_change *change = &trend->changes[i];
         const char *verdict = tare__history_verdict(trend->better, change->before, change->after);
         tare__json_object(json);
-        tare__json_key(json, "at");
-        tare__json_unsigned(json, change->at);
-        put_string(json, "id", trend->points[change->at].id);
-        tare__json_key(json, "before");
-        tare__json_double(json, change->before);
-        tare__json_key(json, "after");
-        tare__json_double(json, change->after);
-        tare__json_key(json, "p");
-        tare__json_double(json, change->p);
-        put_string(json, "verdict", *verdict ? verdict : NULL);
+        tare__json_put_unsigned(json, "at", change->at);
+        tare__json_put_string(json, "id", trend->points[change->at].id);
+        tare__json_put_double(json, "before", change->before);
+        tare__json_put_double(json, "after", change->after);
+        tare__json_put_double(json, "p", change->p);
+        tare__json_put_string(json, "verdict", *verdict ? verdict : NULL);
         tare__json_end_object(json);
     }
     tare__json_end_array(json);
@@ -190,16 +178,16 @@ static int trend(const tare__history_trends *trends, const tare__emit_options *o
     tare__text text = {0};
     tare__json json;
     begin(&json, &text, options->pretty);
-    put_string(&json, "command", trends->command);
-    put_string(&json, "machine", trends->machine);
+    tare__json_put_string(&json, "command", trends->command);
+    tare__json_put_string(&json, "machine", trends->machine);
     tare__json_key(&json, "trends");
     tare__json_array(&json);
     for (size_t i = 0; i < trends->n; i++) {
         const tare__kept_trend *one = &trends->rows[i];
         tare__json_object(&json);
-        put_string(&json, "figure", one->name);
-        put_string(&json, "unit", one->unit);
-        put_string(&json, "better", tare__better_word((tare__better)one->better));
+        tare__json_put_string(&json, "figure", one->name);
+        tare__json_put_string(&json, "unit", one->unit);
+        tare__json_put_string(&json, "better", tare__better_word((tare__better)one->better));
         put_points(&json, one);
         put_changes(&json, one);
         tare__json_end_object(&json);

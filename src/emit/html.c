@@ -124,20 +124,17 @@ void tare__html_key_figure(tare__html *page, const char *key, double value)
 
 void tare__html_key_string(tare__html *page, const char *key, const char *value)
 {
-    tare__json_key(&page->json, key);
-    tare__json_string(&page->json, value);
+    tare__json_put_string(&page->json, key, value);
 }
 
 void tare__html_key_unsigned(tare__html *page, const char *key, uint64_t value)
 {
-    tare__json_key(&page->json, key);
-    tare__json_unsigned(&page->json, value);
+    tare__json_put_unsigned(&page->json, key, value);
 }
 
 void tare__html_key_bool(tare__html *page, const char *key, bool value)
 {
-    tare__json_key(&page->json, key);
-    tare__json_bool(&page->json, value);
+    tare__json_put_bool(&page->json, key, value);
 }
 
 void tare__html_durations(tare__html *page, const tare__durations *each)

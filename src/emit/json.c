@@ -278,8 +278,7 @@ static void put_track(writer *to, size_t index)
 {
     static const char *const kinds[] = {"thread", "task", "gpu", "request", "other"};
     const tare__track_row *row = &to->analysis->tracks[index];
-    tare__json_key(&to->json, "track");
-    tare__json_string(&to->json, row->track_kind ? row->track : NULL);
+    tare__json_put_string(&to->json, "track", row->track_kind ? row->track : NULL);
     put_string(to, "track_kind", row->track_kind < TARE__COUNT_OF(kinds) ? kinds[row->track_kind] : "other");
     put_string(to, "name", row->name);
     put_unsigned(to, "calls", row->calls);

@@ -34,32 +34,27 @@ static inline void put_ns(writer *to, const char *key, double ns)
 
 static inline void put_double(writer *to, const char *key, double value)
 {
-    tare__json_key(&to->json, key);
-    tare__json_double(&to->json, value);
+    tare__json_put_double(&to->json, key, value);
 }
 
 static inline void put_estimated(writer *to, const char *key, double value)
 {
-    tare__json_key(&to->json, key);
-    tare__json_rounded(&to->json, value);
+    tare__json_put_rounded(&to->json, key, value);
 }
 
 static inline void put_unsigned(writer *to, const char *key, uint64_t value)
 {
-    tare__json_key(&to->json, key);
-    tare__json_unsigned(&to->json, value);
+    tare__json_put_unsigned(&to->json, key, value);
 }
 
 static inline void put_string(writer *to, const char *key, const char *value)
 {
-    tare__json_key(&to->json, key);
-    tare__json_string(&to->json, value);
+    tare__json_put_string(&to->json, key, value);
 }
 
 static inline void put_bool(writer *to, const char *key, bool value)
 {
-    tare__json_key(&to->json, key);
-    tare__json_bool(&to->json, value);
+    tare__json_put_bool(&to->json, key, value);
 }
 
 /* Numbers for which 0 stands for "not known" in the tables. */

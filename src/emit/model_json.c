@@ -20,18 +20,6 @@ const char *tare__model_state_name(tare__model_state state)
     return names[state];
 }
 
-static void put_unsigned(writing *to, const char *key, uint64_t value)
-{
-    tare__json_key(&to->json, key);
-    tare__json_unsigned(&to->json, value);
-}
-
-static void put_string(writing *to, const char *key, const char *value)
-{
-    tare__json_key(&to->json, key);
-    tare__json_string(&to->json, value);
-}
-
 /* What is not known is null. */
 static void put_known(writing *to, int64_t value)
 {
@@ -44,8 +32,8 @@ static void put_known(writing *to, int64_t value)
 static void put_tensor(writing *to, const tare__model_tensor *tensor)
 {
     tare__json_object(&to->json);
-    put_string(to, "name", tensor->name);
-    put_string(to, "type", tensor->type);
+    tare__json_put_string(&to->json, "name", tensor->name);
+    tare__json_put_string(&to->json, "type", tensor->type);
     tare__json_key(&to->json, "shape");
     if (tensor->rank < 0) {
         tare__json_null(&to->json);
@@ -81,33 +69,33 @@ static void put_cost(writing *to, const tare__model_cost *cost, bool counted)
         else
             tare__json_null(&to->json);
     }
-    put_unsigned(to, "parameters", cost->parameters);
-    put_unsigned(to, "weight_bytes", cost->weight_bytes);
-    put_unsigned(to, "output_bytes", cost->output_bytes);
+    tare__json_put_unsigned(&to->json, "parameters", cost->parameters);
+    tare__json_put_unsigned(&to->json, "weight_bytes", cost->weight_bytes);
+    tare__json_put_unsigned(&to->json, "output_bytes", cost->output_bytes);
 }
 
 static void put_file(writing *to, const tare__model_report *report)
 {
-    put_string(to, "path", report->path);
-    put_string(to, "format", report->format);
-    put_string(to, "graph", report->graph);
-    put_string(to, "producer", report->producer);
-    put_string(to, "producer_version", report->producer_version);
+    tare__json_put_string(&to->json, "path", report->path);
+    tare__json_put_string(&to->json, "format", report->format);
+    tare__json_put_string(&to->json, "graph", report->graph);
+    tare__json_put_string(&to->json, "producer", report->producer);
+    tare__json_put_string(&to->json, "producer_version", report->producer_version);
     tare__json_key(&to->json, "ir_version");
     tare__json_signed(&to->json, report->ir_version);
     tare__json_key(&to->json, "opsets");
     tare__json_array(&to->json);
     for (size_t i = 0; i < report->n_opsets; i++) {
         tare__json_object(&to->json);
-        put_string(to, "domain", report->opsets[i].domain);
+        tare__json_put_string(&to->json, "domain", report->opsets[i].domain);
         tare__json_key(&to->json, "version");
         tare__json_signed(&to->json, report->opsets[i].version);
         tare__json_end_object(&to->json);
     }
     tare__json_end_array(&to->json);
-    put_unsigned(to, "file_bytes", report->file_bytes);
-    put_unsigned(to, "external_bytes", report->external_bytes);
-    put_unsigned(to, "external_files", report->external_files);
+    tare__json_put_unsigned(&to->json, "file_bytes", report->file_bytes);
+    tare__json_put_unsigned(&to->json, "external_bytes", report->external_bytes);
+    tare__json_put_unsigned(&to->json, "external_files", report->external_files);
 }
 
 static void put_dimensions(writing *to, const tare__model_report *report)
@@ -116,11 +104,10 @@ static void put_dimensions(writing *to, const tare__model_report *report)
     tare__json_array(&to->json);
     for (size_t i = 0; i < report->n_dimensions; i++) {
         tare__json_object(&to->json);
-        put_string(to, "name", report->dimensions[i].name);
+        tare__json_put_string(&to->json, "name", report->dimensions[i].name);
         tare__json_key(&to->json, "value");
         tare__json_signed(&to->json, report->dimensions[i].value);
-        tare__json_key(&to->json, "assumed");
-        tare__json_bool(&to->json, report->dimensions[i].assumed);
+        tare__json_put_bool(&to->json, "assumed", report->dimensions[i].assumed);
         tare__json_end_object(&to->json);
     }
     tare__json_end_array(&to->json);
@@ -140,12 +127,11 @@ static void put_total(writing *to, const tare__model_report *report)
     tare__json_key(&to->json, "total");
     tare__json_object(&to->json);
     put_cost(to, &report->total, true);
-    put_unsigned(to, "nodes", report->n_layers);
-    put_unsigned(to, "nodes_not_counted", report->not_counted);
-    put_unsigned(to, "activation_peak_bytes", report->activation_peak_bytes);
-    put_string(to, "activation_peak_at", report->activation_peak_at);
-    tare__json_key(&to->json, "activations_known");
-    tare__json_bool(&to->json, report->activations_known);
+    tare__json_put_unsigned(&to->json, "nodes", report->n_layers);
+    tare__json_put_unsigned(&to->json, "nodes_not_counted", report->not_counted);
+    tare__json_put_unsigned(&to->json, "activation_peak_bytes", report->activation_peak_bytes);
+    tare__json_put_string(&to->json, "activation_peak_at", report->activation_peak_at);
+    tare__json_put_bool(&to->json, "activations_known", report->activations_known);
     tare__json_end_object(&to->json);
 }
 
@@ -155,10 +141,10 @@ static void put_weights(writing *to, const char *key, const char *what, const ta
     tare__json_array(&to->json);
     for (size_t i = 0; i < n; i++) {
         tare__json_object(&to->json);
-        put_string(to, what, rows[i].what);
-        put_unsigned(to, "tensors", rows[i].tensors);
-        put_unsigned(to, "elements", rows[i].elements);
-        put_unsigned(to, "bytes", rows[i].bytes);
+        tare__json_put_string(&to->json, what, rows[i].what);
+        tare__json_put_unsigned(&to->json, "tensors", rows[i].tensors);
+        tare__json_put_unsigned(&to->json, "elements", rows[i].elements);
+        tare__json_put_unsigned(&to->json, "bytes", rows[i].bytes);
         tare__json_end_object(&to->json);
     }
     tare__json_end_array(&to->json);
@@ -171,11 +157,11 @@ static void put_operators(writing *to, const tare__model_report *report)
     for (size_t i = 0; i < report->n_operators; i++) {
         const tare__model_operator *row = &report->operators[i];
         tare__json_object(&to->json);
-        put_string(to, "op", row->op);
-        put_string(to, "domain", row->domain);
-        put_unsigned(to, "nodes", row->nodes);
-        put_unsigned(to, "not_counted", row->not_counted);
-        put_string(to, "reason", row->reason);
+        tare__json_put_string(&to->json, "op", row->op);
+        tare__json_put_string(&to->json, "domain", row->domain);
+        tare__json_put_unsigned(&to->json, "nodes", row->nodes);
+        tare__json_put_unsigned(&to->json, "not_counted", row->not_counted);
+        tare__json_put_string(&to->json, "reason", row->reason);
         put_cost(to, &row->cost, row->not_counted < row->nodes);
         tare__json_end_object(&to->json);
     }
@@ -189,14 +175,14 @@ static void put_layers(writing *to, const tare__model_report *report)
     for (size_t i = 0; i < report->n_layers && !to->status; i++) {
         const tare__model_layer *layer = &report->layers[i];
         tare__json_object(&to->json);
-        put_string(to, "name", layer->name);
-        put_string(to, "node", layer->node);
-        put_string(to, "op", layer->op);
-        put_string(to, "domain", layer->domain);
-        put_string(to, "module", layer->module);
-        put_string(to, "state", tare__model_state_name(layer->state));
-        put_string(to, "reason", layer->reason);
-        put_unsigned(to, "times", layer->times);
+        tare__json_put_string(&to->json, "name", layer->name);
+        tare__json_put_string(&to->json, "node", layer->node);
+        tare__json_put_string(&to->json, "op", layer->op);
+        tare__json_put_string(&to->json, "domain", layer->domain);
+        tare__json_put_string(&to->json, "module", layer->module);
+        tare__json_put_string(&to->json, "state", tare__model_state_name(layer->state));
+        tare__json_put_string(&to->json, "reason", layer->reason);
+        tare__json_put_unsigned(&to->json, "times", layer->times);
         put_cost(to, &layer->cost, layer->state == TARE__MODEL_COUNTED);
         tare__json_key(&to->json, "output");
         if (layer->output)
@@ -225,7 +211,7 @@ int tare__emit_model_json(const tare__model_view *view, const tare__emit_options
     const tare__model_report *report = view->report;
     tare__json_begin(&to.json, &to.text, options->pretty);
     tare__json_object(&to.json);
-    put_unsigned(&to, "tare_model", 1);
+    tare__json_put_unsigned(&to.json, "tare_model", 1);
     put_file(&to, report);
     put_dimensions(&to, report);
     put_tensors(&to, "inputs", report->inputs, report->n_inputs);

@@ -6,24 +6,6 @@
 #include <math.h>
 
 /* ---- values -------------------------------------------------------------------------------------------------------- */
-static void put_double(tare__json *json, const char *key, double value)
-{
-    tare__json_key(json, key);
-    tare__json_double(json, value);
-}
-
-static void put_string(tare__json *json, const char *key, const char *value)
-{
-    tare__json_key(json, key);
-    tare__json_string(json, value);
-}
-
-static void put_count(tare__json *json, const char *key, uint64_t value)
-{
-    tare__json_key(json, key);
-    tare__json_unsigned(json, value);
-}
-
 /* Whole bytes; null where they are not known. */
 static void put_bytes(tare__json *json, const char *key, double value)
 {
@@ -48,13 +30,13 @@ static void put_quantile(tare__json *json, const char *key, double value, const 
 {
     tare__json_key(json, key);
     tare__json_object(json);
-    put_double(json, "value_ns", value);
-    put_double(json, "low_ns", interval->low);
-    put_double(json, "high_ns", interval->high);
-    put_double(json, "confidence", interval->confidence);
+    tare__json_put_double(json, "value_ns", value);
+    tare__json_put_double(json, "low_ns", interval->low);
+    tare__json_put_double(json, "high_ns", interval->high);
+    tare__json_put_double(json, "confidence", interval->confidence);
     if (isnan(interval->low)) {
-        put_string(json, "reason", "too few runs for an interval");
-        put_count(json, "needed_runs", interval->needed);
+        tare__json_put_string(json, "reason", "too few runs for an interval");
+        tare__json_put_unsigned(json, "needed_runs", interval->needed);
     }
     tare__json_end_object(json);
 }
@@ -68,14 +50,14 @@ static void put_times(tare__json *json, const char *key, const tare__runner_time
         return;
     }
     tare__json_object(json);
-    put_count(json, "runs", times->n);
-    put_double(json, "min_ns", times->min_ns);
-    put_double(json, "mean_ns", times->mean_ns);
-    put_double(json, "deviation_ns", times->deviation_ns);
+    tare__json_put_unsigned(json, "runs", times->n);
+    tare__json_put_double(json, "min_ns", times->min_ns);
+    tare__json_put_double(json, "mean_ns", times->mean_ns);
+    tare__json_put_double(json, "deviation_ns", times->deviation_ns);
     for (size_t i = 0; i < TARE__RUNNER_QUANTILES; i++)
         put_quantile(json, names[i], times->quantile_ns[i], &times->interval[i]);
-    put_double(json, "max_ns", times->max_ns);
-    put_count(json, "outliers", times->outliers);
+    tare__json_put_double(json, "max_ns", times->max_ns);
+    tare__json_put_unsigned(json, "outliers", times->outliers);
     if (samples)
         put_list(json, "samples_ns", times->samples_ns, times->n);
     tare__json_end_object(json);
@@ -89,10 +71,10 @@ static void put_rates(tare__json *json, const tare__runner_result *result)
     for (size_t i = 0; i < result->n_rates; i++) {
         const tare__runner_rate *rate = &result->rates[i];
         tare__json_object(json);
-        put_string(json, "unit", rate->unit);
-        put_double(json, "value", rate->value);
-        put_double(json, "low", rate->low);
-        put_double(json, "high", rate->high);
+        tare__json_put_string(json, "unit", rate->unit);
+        tare__json_put_double(json, "value", rate->value);
+        tare__json_put_double(json, "low", rate->low);
+        tare__json_put_double(json, "high", rate->high);
         put_list(json, "windows", rate->windows, rate->n_windows);
         tare__json_end_object(json);
     }
@@ -116,15 +98,17 @@ static void put_precision(tare__json *json, const tare__runner_result *result)
 {
     tare__json_key(json, "precision");
     tare__json_object(json);
-    put_string(json, "asked", result->precision);
-    tare__json_key(json, "converted");
-    tare__json_bool(json, result->converted);
-    put_string(json, "executed", result->executed);
+    tare__json_put_string(json, "asked", result->precision);
+    tare__json_put_bool(json, "converted", result->converted);
+    tare__json_put_string(json, "executed", result->executed);
     if (!result->executed)
-        put_string(json, "reason", result->executed_reason ? result->executed_reason : result->ran ? "it was not profiled" : "it did not run");
+        tare__json_put_string(json, "reason",
+                              result->executed_reason ? result->executed_reason
+                              : result->ran           ? "it was not profiled"
+                                                      : "it did not run");
     else {
-        put_count(json, "casts_inserted", result->casts);
-        put_double(json, "casts_share", result->casts_share);
+        tare__json_put_unsigned(json, "casts_inserted", result->casts);
+        tare__json_put_double(json, "casts_share", result->casts_share);
     }
     tare__json_end_object(json);
 }
@@ -132,7 +116,7 @@ static void put_precision(tare__json *json, const tare__runner_result *result)
 static void put_result(tare__json *json, const tare__runner_result *result)
 {
     tare__json_object(json);
-    put_string(json, "name", result->name);
+    tare__json_put_string(json, "name", result->name);
     tare__json_key(json, "batch");
     if (result->batch > 0)
         tare__json_signed(json, result->batch);
@@ -144,16 +128,14 @@ static void put_result(tare__json *json, const tare__runner_result *result)
     else
         tare__json_null(json); /* the runtime's own number */
     put_precision(json, result);
-    put_string(json, "failure", result->failure);
+    tare__json_put_string(json, "failure", result->failure);
     if (result->ran) {
-        tare__json_key(json, "best_trade_off");
-        tare__json_bool(json, result->best);
-        put_double(json, "runtime_load_ns", result->runtime_ns);
-        put_double(json, "load_ns", result->load_ns);
-        put_double(json, "first_run_ns", result->first_ns);
-        put_count(json, "warmup_runs", result->warmup);
-        tare__json_key(json, "steady");
-        tare__json_bool(json, result->steady);
+        tare__json_put_bool(json, "best_trade_off", result->best);
+        tare__json_put_double(json, "runtime_load_ns", result->runtime_ns);
+        tare__json_put_double(json, "load_ns", result->load_ns);
+        tare__json_put_double(json, "first_run_ns", result->first_ns);
+        tare__json_put_unsigned(json, "warmup_runs", result->warmup);
+        tare__json_put_bool(json, "steady", result->steady);
         put_times(json, "latency", &result->latency, true);
         put_times(json, "end_to_end", &result->end_to_end, true);
         put_times(json, "pre", &result->pre, false);
@@ -168,24 +150,24 @@ static void put_result(tare__json *json, const tare__runner_result *result)
 static void put_layer(tare__json *json, const tare__runner_layer *layer)
 {
     tare__json_object(json);
-    put_string(json, "name", layer->name);
-    put_string(json, "op", layer->op);
-    put_string(json, "provider", layer->provider);
-    put_string(json, "type", layer->types);
-    tare__json_key(json, "cast_inserted");
-    tare__json_bool(json, layer->cast);
-    put_double(json, "calls", layer->calls);
-    put_double(json, "time_ns", layer->time_ns);
-    put_double(json, "share", layer->share);
+    tare__json_put_string(json, "name", layer->name);
+    tare__json_put_string(json, "op", layer->op);
+    tare__json_put_string(json, "provider", layer->provider);
+    tare__json_put_string(json, "type", layer->types);
+    tare__json_put_bool(json, "cast_inserted", layer->cast);
+    tare__json_put_double(json, "calls", layer->calls);
+    tare__json_put_double(json, "time_ns", layer->time_ns);
+    tare__json_put_double(json, "share", layer->share);
     tare__json_key(json, "macs");
     if (layer->counted)
         tare__json_unsigned(json, layer->macs);
     else
         tare__json_null(json);
     put_bytes(json, "bytes", layer->bytes);
-    put_double(json, "flops_per_second", layer->flops);
-    put_double(json, "roof_flops_per_second", layer->roof_flops);
-    put_string(json, "bound", isnan(layer->roof_flops) ? NULL : layer->memory_bound ? "memory" : "compute");
+    tare__json_put_double(json, "flops_per_second", layer->flops);
+    tare__json_put_double(json, "roof_flops_per_second", layer->roof_flops);
+    tare__json_put_string(json, "bound",
+                          isnan(layer->roof_flops) ? NULL : layer->memory_bound ? "memory" : "compute");
     tare__json_end_object(json);
 }
 
@@ -193,11 +175,14 @@ static void put_layers(tare__json *json, const tare__model_measured *measured)
 {
     tare__json_key(json, "layers");
     tare__json_object(json);
-    put_count(json, "runs", measured->layer_runs);
-    put_double(json, "total_ns", measured->n_layers ? measured->layers_ns : NAN);
-    put_double(json, "roof_flops_per_second", measured->roof_flops);
-    put_double(json, "roof_bytes_per_second", measured->roof_bytes);
-    put_string(json, "reason", measured->n_layers ? NULL : measured->layers_absent ? measured->layers_absent : "nothing ran");
+    tare__json_put_unsigned(json, "runs", measured->layer_runs);
+    tare__json_put_double(json, "total_ns", measured->n_layers ? measured->layers_ns : NAN);
+    tare__json_put_double(json, "roof_flops_per_second", measured->roof_flops);
+    tare__json_put_double(json, "roof_bytes_per_second", measured->roof_bytes);
+    tare__json_put_string(json, "reason",
+                          measured->n_layers        ? NULL
+                          : measured->layers_absent ? measured->layers_absent
+                                                    : "nothing ran");
     tare__json_key(json, "rows");
     tare__json_array(json);
     for (size_t i = 0; i < measured->n_layers; i++)
@@ -213,16 +198,15 @@ static void put_limits(tare__json *json, const tare__model_measured *measured)
     for (size_t i = 0; i < measured->n_limits; i++) {
         const tare__runner_limit *limit = &measured->limits[i];
         tare__json_object(json);
-        put_string(json, "metric", limit->metric);
-        put_string(json, "configuration", limit->result);
-        put_string(json, "unit", limit->unit);
-        put_string(json, "bound", limit->at_least ? "at least" : "at most");
-        put_double(json, "limit", limit->limit);
-        put_double(json, "value", limit->value);
-        tare__json_key(json, "broken");
-        tare__json_bool(json, limit->broken);
-        put_double(json, "broken_by", limit->broken ? limit->by : NAN);
-        put_string(json, "reason", limit->absent);
+        tare__json_put_string(json, "metric", limit->metric);
+        tare__json_put_string(json, "configuration", limit->result);
+        tare__json_put_string(json, "unit", limit->unit);
+        tare__json_put_string(json, "bound", limit->at_least ? "at least" : "at most");
+        tare__json_put_double(json, "limit", limit->limit);
+        tare__json_put_double(json, "value", limit->value);
+        tare__json_put_bool(json, "broken", limit->broken);
+        tare__json_put_double(json, "broken_by", limit->broken ? limit->by : NAN);
+        tare__json_put_string(json, "reason", limit->absent);
         tare__json_end_object(json);
     }
     tare__json_end_array(json);
@@ -235,10 +219,10 @@ void tare__measured_json(tare__json *json, const tare__model_measured *measured)
         return;
     }
     tare__json_object(json);
-    put_string(json, "reason", measured->absent);
-    put_string(json, "runtime", measured->runtime);
-    put_string(json, "runtime_version", measured->runtime_version);
-    put_string(json, "stored_precision", measured->stored_precision);
+    tare__json_put_string(json, "reason", measured->absent);
+    tare__json_put_string(json, "runtime", measured->runtime);
+    tare__json_put_string(json, "runtime_version", measured->runtime_version);
+    tare__json_put_string(json, "stored_precision", measured->stored_precision);
     tare__json_key(json, "configurations");
     tare__json_array(json);
     for (size_t i = 0; i < measured->n_results; i++)
