@@ -20,6 +20,7 @@ class _Thread(threading.local):
     on = False  # torch reports its operators
     held = False  # it would, but for the program's own profiler
     theirs = 0  # profilers of the program that run
+    ranges = 0  # record_functions that were entered meanwhile and are open
 
 
 _thread = _Thread()
@@ -85,12 +86,20 @@ def start():
     return True
 
 
+def _switch_off():
+    """Only what is ours: others end whatever profiler they find (Lightning does), and to end one that is not there leads
+    torch to free the next one's results twice."""
+    import torch._C._autograd as switches
+    kind = getattr(switches, "_profiler_type", None)
+    if switches._profiler_enabled() and (kind is None or kind().name in ("ITT", "NVTX")):
+        switches._disable_profiler()
+
+
 def stop():
     """No operators of this thread are recorded any more."""
     global _reason
     if _thread.on:
-        from torch._C._autograd import _disable_profiler
-        _disable_profiler()
+        _switch_off()
         _reason = "recording of operators was stopped"
     _thread.on = _thread.held = False
 
@@ -104,9 +113,39 @@ def _step_aside():
 
 
 def _come_back():
-    if _thread.held and _thread.theirs == 0:
+    """Not while a range is open that their profiler saw begin: its end takes whatever profiler it finds for that one."""
+    if _thread.held and _thread.theirs == 0 and _thread.ranges == 0 and not _in_backward():
         _thread.held = False
         start()
+
+
+def _in_backward():
+    import torch
+    task = getattr(torch._C, "_current_graph_task_id", None)
+    return task is not None and task() != -1
+
+
+def _count_ranges(kind):
+    """Of torch's record_function, which optimizers and frameworks use, too."""
+    enter, leave = kind.__enter__, kind.__exit__
+
+    @functools.wraps(enter)
+    def entering(self):
+        result = enter(self)
+        if _thread.theirs:
+            self._tare_counts = True
+            _thread.ranges += 1
+        return result
+
+    @functools.wraps(leave)
+    def leaving(self, *words):
+        try:
+            return leave(self, *words)
+        finally:
+            if self.__dict__.pop("_tare_counts", False):
+                _thread.ranges = max(0, _thread.ranges - 1)
+                _come_back()
+    kind.__enter__, kind.__exit__ = entering, leaving
 
 
 def _before(function, counts):
@@ -143,6 +182,8 @@ def _watch_profilers():
     _watched = True
     atexit.register(stop)  # torch warns of a listener that is still there when it is taken down
     import importlib
+    from torch.autograd.profiler import record_function
+    _count_ranges(record_function)
     for module_name, starters, ender in _SWITCHES:
         try:
             module = importlib.import_module(module_name)
