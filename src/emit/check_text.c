@@ -86,6 +86,16 @@ static void put_reason(tare__page *page, const tare__check_row *row)
     tare__page_line_end(page);
 }
 
+/* The unit only where the figure's name does not say it: columns are narrow. */
+static void put_value(const tare__check_row *row, double value, tare__text *cell)
+{
+    char text[TARE__COMPARED_BYTES];
+    if (tare__compared_says_unit(row->name, row->unit))
+        tare__text_string(cell, tare__compared_value(text, row->unit, value));
+    else
+        tare__check_value(cell, row->unit, value);
+}
+
 static void put_row(tare__page *page, const tare__check_row *row, tare__text *cell)
 {
     tare__page_style_on(page, style_of(row->outcome));
@@ -94,9 +104,9 @@ static void put_row(tare__page *page, const tare__check_row *row, tare__text *ce
     tare__page_style_off(page);
     tare__page_name(page, 0, row->name, 0);
     tare__text_pad_to(page->out, OUTCOME + page->name_columns);
-    tare__check_value(cell, row->unit, row->decision.base);
+    put_value(row, row->decision.base, cell);
     put_cell(page, CELL, cell);
-    tare__check_value(cell, row->unit, row->decision.head);
+    put_value(row, row->decision.head, cell);
     put_cell(page, CELL, cell);
     tare__check_change(cell, row->decision.change);
     put_cell(page, SHORT, cell);
