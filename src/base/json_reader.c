@@ -325,7 +325,7 @@ static tare__json_token read_word(tare__json_reader *reader)
 
 static tare__json_token read_scalar(tare__json_reader *reader)
 {
-    has(reader, TOKEN_BYTES);
+    has(reader, TOKEN_BYTES + 1); /* and what ends it */
     const char *at = reader->window + reader->at, *end = reader->window + reader->end;
     size_t length = number_length(at, end - at > (ptrdiff_t)TOKEN_BYTES ? at + TOKEN_BYTES : end);
     if (!length)

@@ -55,7 +55,7 @@ static bool parse_shape(const char *at, tare__ort_tensor *tensor)
 static int parse_header(const char *header, const char *path, tare__ort_tensor *tensor, tare__error *error)
 {
     const char *descr = value_of(header, "descr"), *order = value_of(header, "fortran_order");
-    if (!descr || *descr != '\'' || !order)
+    if (!descr || *descr != '\'' || strlen(descr) < 5 || !order)
         return tare__fail(error, TARE_E_INPUT, "'%.200s' is a broken .npy: its header has no plain type", path);
     if (strncmp(order, "True", 4) == 0)
         return tare__fail(error, TARE_E_INPUT, "'%.200s' is in Fortran order; save numpy.ascontiguousarray of it", path);
