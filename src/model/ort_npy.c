@@ -87,9 +87,11 @@ int tare__npy_parse(const unsigned char *bytes, size_t length, const char *path,
     }
     if (header > HEADER_MAX || before + header > length)
         return tare__fail(error, TARE_E_INPUT, "'%.200s' is a broken .npy: it ends inside of its header", path);
-    char *text = strndup((const char *)bytes + before, header);
+    char *text = malloc(header + 1);
     if (!text)
         return tare__fail(error, TARE_E_MEMORY, "out of memory");
+    memcpy(text, bytes + before, header);
+    text[header] = '\0';
     int status = parse_header(text, path, tensor, error);
     free(text);
     *offset = before + header;
