@@ -62,7 +62,7 @@ static tare__kept make_run(unsigned i)
                       .host = i % 3 ? "alpha" : "beta",
                       .machine = i % 3 ? "m1" : "m2",
                       .revision = i < 5 ? "0123456789ab on main" : "fedcba987654 on main",
-                      .trace = "/work/train.tare",
+                      .trace = "/data/train.tare",
                       .dirty = (int)(i % 3) - 1,
                       .status = i == 4 ? -1 : (int)(i % 2),
                       .signal = i == 7 ? 9 : 0,
