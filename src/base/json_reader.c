@@ -536,3 +536,15 @@ bool tare__json_scaled(const char *text, size_t length, int64_t scale, int64_t *
     *value = negative ? -whole : whole;
     return true;
 }
+
+int64_t tare__memory_read(void *source, void *into, size_t bytes)
+{
+    tare__memory_source *from = source;
+    size_t n = from->left < bytes ? from->left : bytes;
+    if (n == 0)
+        return 0; /* there may be no memory at all */
+    memcpy(into, from->at, n);
+    from->at = (const char *)from->at + n;
+    from->left -= n;
+    return (int64_t)n;
+}

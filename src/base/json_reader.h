@@ -66,4 +66,11 @@ bool tare__json_reader_resume(tare__json_reader *reader, uint32_t depth);
 bool tare__json_scaled(const char *text, size_t length, int64_t scale, int64_t *value);
 double tare__json_double_of(const char *text, size_t length); /* NaN: no number */
 
+/* A source of bytes in memory, for who reads a stream. */
+typedef struct tare__memory_source {
+    const void *at;
+    size_t left;
+} tare__memory_source;
+int64_t tare__memory_read(void *source, void *into, size_t bytes);
+
 #endif

@@ -60,21 +60,6 @@ int tare__history_do_export(tare__history_call *history, tare__error *error)
 }
 
 /* ---- import: one line ------------------------------------------------------------------------------- */
-typedef struct span {
-    const char *at;
-    size_t left;
-} span;
-
-static int64_t read_span(void *context, void *into, size_t bytes)
-{
-    span *from = context;
-    bytes = bytes < from->left ? bytes : from->left;
-    memcpy(into, from->at, bytes);
-    from->at += bytes;
-    from->left -= bytes;
-    return (int64_t)bytes;
-}
-
 typedef struct line {
     tare__json_reader reader;
     tare__arena *arena;
@@ -212,8 +197,8 @@ static void take_schema(line *from)
 /* What stands beside the figures. False: the line is none of a history. */
 static bool read_line(line *from, const char *text, size_t length)
 {
-    span source = {text, length};
-    if (!tare__json_reader_open(&from->reader, read_span, &source))
+    tare__memory_source source = {text, length};
+    if (!tare__json_reader_open(&from->reader, tare__memory_read, &source))
         return false;
     from->run = (tare__kept){.dirty = -1, .status = -1, .elapsed_ns = NAN, .tags = from->tags};
     tare__json_token token = tare__json_next(&from->reader);

@@ -214,33 +214,18 @@ static int find_input(const tare__cli_words *words, tare__cli_model *settings, t
 /* A page is no text for a terminal: it goes beside the model, unless something of that name is there. */
 static int find_place(tare__cli_model *settings, tare__error *error)
 {
-    size_t length = strlen(settings->path);
     if (!settings->format || strcmp(settings->format, "html") != 0 || settings->output || !isatty(STDOUT_FILENO))
         return 0;
-    if (length > 5 && strcmp(settings->path + length - 5, ".onnx") == 0)
-        length -= 5;
-    if (asprintf(&settings->default_output, "%.*s.html", (int)length, settings->path) < 0) {
-        settings->default_output = NULL;
-        return tare__fail(error, TARE_E_MEMORY, "out of memory");
-    }
-    if (access(settings->default_output, F_OK) == 0)
-        return tare__fail(error, TARE_E_USAGE, "'%.200s' is there already; -o %.200s would replace it",
-                          settings->default_output, settings->default_output);
+    int status = tare__cli_place_beside(settings->path, ".onnx", ".html", &settings->default_output, error);
     settings->output = settings->default_output;
-    return 0;
-}
-
-static bool same_file(const char *a, const char *b)
-{
-    struct stat of_a, of_b;
-    return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
+    return status;
 }
 
 static int check_outputs(tare__cli_model *settings, tare__error *error)
 {
     if (settings->output && settings->folder)
         return tare__fail(error, TARE_E_USAGE, "--csv has its folder: --output does not go with it");
-    if (settings->output && same_file(settings->path, settings->output))
+    if (settings->output && tare__cli_same_file(settings->path, settings->output))
         return tare__fail(error, TARE_E_USAGE, "--output names the model itself; the report would replace it");
     return find_place(settings, error);
 }

@@ -154,3 +154,25 @@ int tare__cli_usage(const char *name, const tare__error *error)
     fprintf(stderr, "%s --help says more\n", name);
     return TARE__EXIT_USAGE;
 }
+
+int tare__cli_place_beside(const char *path, const char *ending, const char *becomes, char **place, tare__error *error)
+{
+    size_t length = strlen(path), less = strlen(ending);
+    if (length > less && strcmp(path + length - less, ending) == 0)
+        length -= less;
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    if (asprintf(place, "%.*s%s", (int)length, path, becomes) < 0) {
+        *place = NULL;
+        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+    }
+    if (access(*place, F_OK) == 0)
+        return tare__fail(error, TARE_E_USAGE, "'%.200s' is there already; -o %.200s would replace it", *place, *place);
+    return 0;
+}
+
+bool tare__cli_same_file(const char *a, const char *b)
+{
+    struct stat of_a, of_b;
+    return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
+}

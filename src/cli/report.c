@@ -145,30 +145,16 @@ static int find_place(report_settings *settings, const char *path, tare__error *
         const char *format, *ending;
     } places[] = {{"html", ".html"}, {"perfetto", ".pftrace"}};
     for (size_t i = 0; i < TARE__COUNT_OF(places); i++) {
-        size_t length = strlen(path);
         if (!settings->format || strcmp(settings->format, places[i].format) != 0 || settings->output ||
             !isatty(STDOUT_FILENO))
             continue;
-        if (length > 5 && strcmp(path + length - 5, ".tare") == 0)
-            length -= 5;
-        while (length > 1 && path[length - 1] == '/')
-            length--;
-        if (asprintf(&settings->default_output, "%.*s%s", (int)length, path, places[i].ending) < 0)
-            return tare__fail(error, TARE_E_MEMORY, "out of memory");
-        if (access(settings->default_output, F_OK) == 0)
-            return tare__fail(error, TARE_E_USAGE, "'%.200s' is there already; -o %.200s would replace it",
-                              settings->default_output, settings->default_output);
+        int status =
+            tare__cli_place_beside(path, ".tare", places[i].ending, &settings->default_output, error);
+        if (status)
+            return status;
         settings->output = settings->default_output;
     }
     return 0;
-}
-
-/* Writing the report over the trace it is made of would lose the run. */
-static bool same_file(const char *a, const char *b)
-{
-    struct stat of_a, of_b;
-    return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev &&
-           of_a.st_ino == of_b.st_ino;
 }
 
 /* ---- what a killed collector left ---------------------------------------------------------------- */
@@ -291,7 +277,7 @@ static int read_settings(int argc, char **argv, report_settings *settings, tare_
     status = find_input(words, path, error);
     if (!status && settings->output && settings->folder)
         return tare__fail(error, TARE_E_USAGE, "--%s has its folder: --output does not go with it", settings->format);
-    if (!status && settings->output && same_file(*path, settings->output))
+    if (!status && settings->output && tare__cli_same_file(*path, settings->output))
         return tare__fail(error, TARE_E_USAGE, "--output names the trace itself; the report would replace it");
     return status ? status : find_place(settings, *path, error);
 }

@@ -10,21 +10,6 @@
 #include "analyze/analyze.h"
 #include "trace/trace.h"
 
-typedef struct piece {
-    const uint8_t *at;
-    size_t left;
-} piece;
-
-static int64_t read_piece(void *context, void *into, size_t bytes)
-{
-    piece *from = context;
-    size_t n = from->left < bytes ? from->left : bytes;
-    memcpy(into, from->at, n);
-    from->at += n;
-    from->left -= n;
-    return (int64_t)n;
-}
-
 static void analyze(const char *path)
 {
     tare__error error;
@@ -47,14 +32,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     static tare__import_report report;
     char path[64];
     tare__error error = {""};
-    piece from = {data, bytes};
+    tare__memory_source from = {data, bytes};
     if (fd < 0)
         fd = memfd_create("import", 0);
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     /* Few at a time, so that runs are merged; those go to a file of their own beside the output. */
     tare__import_options options = {
         .output = path, .overwrite = true, .input_name = "fuzz", .records_max = 1u << 12};
-    if (tare__import(read_piece, &from, &options, &report, &error) == 0)
+    if (tare__import(tare__memory_read, &from, &options, &report, &error) == 0)
         analyze(path);
     return 0;
 }

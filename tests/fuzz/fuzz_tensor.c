@@ -4,28 +4,13 @@
 
 #include "model/ort_profile.h"
 
-typedef struct piece {
-    const uint8_t *at;
-    size_t left;
-} piece;
-
-static int64_t give(void *context, void *into, size_t bytes)
-{
-    piece *from = context;
-    size_t n = from->left < bytes ? from->left : bytes;
-    memcpy(into, from->at, n);
-    from->at += n;
-    from->left -= n;
-    return (int64_t)n;
-}
-
 static void read_profile(const uint8_t *data, size_t bytes)
 {
-    piece from = {data, bytes};
+    tare__memory_source from = {data, bytes};
     tare__arena *arena = tare__arena_new();
     tare__profile profile;
     uint64_t macs;
-    if (arena && tare__profile_read_from(give, &from, arena, &profile, NULL) == 0)
+    if (arena && tare__profile_read_from(tare__memory_read, &from, arena, &profile, NULL) == 0)
         for (size_t i = 0; i < profile.n_nodes; i++)
             tare__profile_macs(profile.nodes[i], &macs);
     tare__arena_free(arena);

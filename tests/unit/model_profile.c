@@ -13,31 +13,16 @@
 #include "model/ort_profile.h"
 #include "tare.h"
 
-typedef struct piece {
-    const char *at;
-    size_t left;
-} piece;
-
-static int64_t give(void *context, void *into, size_t bytes)
-{
-    piece *from = context;
-    size_t n = from->left < bytes ? from->left : bytes;
-    memcpy(into, from->at, n);
-    from->at += n;
-    from->left -= n;
-    return (int64_t)n;
-}
-
 static tare__arena *arena;
 static tare__error error;
 static tare__profile profile;
 
 static int read_text(const char *text, size_t length)
 {
-    piece from = {text, length};
+    tare__memory_source from = {text, length};
     tare__arena_free(arena);
     arena = tare__arena_new();
-    return arena ? tare__profile_read_from(give, &from, arena, &profile, &error) : TARE_E_MEMORY;
+    return arena ? tare__profile_read_from(tare__memory_read, &from, arena, &profile, &error) : TARE_E_MEMORY;
 }
 
 static int drop(void **state)

@@ -18,21 +18,6 @@
 #include "tare.h"
 #include "trace/trace.h"
 
-typedef struct piece {
-    const char *at;
-    size_t left;
-} piece;
-
-static int64_t read_piece(void *context, void *into, size_t bytes)
-{
-    piece *from = context;
-    size_t n = from->left < bytes ? from->left : bytes;
-    memcpy(into, from->at, n);
-    from->at += n;
-    from->left -= n;
-    return (int64_t)n;
-}
-
 static char folder[64];
 
 static int make_folder(void **state)
@@ -56,10 +41,10 @@ static void path_of(char out[128], const char *name)
 static int import(const tare__text *json, const char *path, uint32_t records_max, tare__import_report *report)
 {
     tare__error error = {""};
-    piece from = {json->data, json->length};
+    tare__memory_source from = {json->data, json->length};
     tare__import_options options = {
         .output = path, .overwrite = true, .input_name = "in", .records_max = records_max};
-    return tare__import(read_piece, &from, &options, report, &error);
+    return tare__import(tare__memory_read, &from, &options, report, &error);
 }
 
 static size_t contents(const char *path, char **data)
@@ -185,9 +170,9 @@ static void wrap_trace(tare__text *json, unsigned spans, const char *base_ns)
 static int import_into(const tare__text *json, const char *path, tare__import_report *report)
 {
     tare__error error = {""};
-    piece from = {json->data, json->length};
+    tare__memory_source from = {json->data, json->length};
     tare__import_options options = {.into = path, .input_name = "theirs.json", .records_max = 16};
-    return tare__import(read_piece, &from, &options, report, &error);
+    return tare__import(tare__memory_read, &from, &options, report, &error);
 }
 
 typedef struct sum {
