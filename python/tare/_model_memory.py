@@ -83,10 +83,10 @@ def _snapshot(what: str, runner: Any) -> Dict[str, Any]:
     none = Missing("the allocator does not tell (glibc's does, since 2.33)")
     out = {"at": what, "rss_bytes": _core.rss(), "heap_bytes": none if told is None else told[0],
            "heap_in_use_bytes": none if told is None else told[1], "mapped_bytes": none if told is None else told[2]}
-    if runner.device.startswith("cuda"):
+    if runner.device.startswith("cuda") and hasattr(runner, "model"):
         import torch
-        out["gpu_allocated_bytes"] = torch.cuda.memory_allocated()
-        out["gpu_reserved_bytes"] = torch.cuda.memory_reserved()
+        out["gpu_allocated_bytes"] = torch.cuda.memory_allocated(runner.where)
+        out["gpu_reserved_bytes"] = torch.cuda.memory_reserved(runner.where)
     return out
 
 

@@ -63,11 +63,15 @@ class OnnxRunner(Runner):
             options.profile_file_prefix = profile_prefix
         source = self._source(runtime)
         try:
-            return runtime.InferenceSession(source, options, providers=self._provider(runtime))
+            session = runtime.InferenceSession(source, options, providers=self._provider(runtime))
         except RuntimeError:
             raise
         except Exception as error:
             raise ValueError(f"{self.path} cannot be loaded: {_torchstate.first_line(error)}") from error
+        if self.device != "cpu" and "CUDAExecutionProvider" not in session.get_providers():
+            raise RuntimeError(f"device {self.device!r}: onnxruntime could not load its CUDA provider and would run the "
+                               "model on the CPU (CUDA's and cuDNN's libraries are needed)")
+        return session
 
     @property
     def session(self) -> Any:

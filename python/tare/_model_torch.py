@@ -35,7 +35,7 @@ def from_path(path: str, kind: str, device: Optional[str], precision: Optional[s
         elif kind == "torch.export file":
             with open(path, "rb") as file:  # a path of another ending is warned of
                 program = torch.export.load(file)
-            model, example = program.module(), program.example_inputs
+            model, example = _on_device(torch, program, device or "cpu").module(), program.example_inputs
         else:
             model = _from_folder(path)
     except (ImportError, Refused):
@@ -45,6 +45,17 @@ def from_path(path: str, kind: str, device: Optional[str], precision: Optional[s
     runner = TorchRunner(model, kind, path, device or "cpu", precision, owned=True)
     runner.example = example
     return runner
+
+
+def _on_device(torch: Any, program: Any, device: str) -> Any:
+    """The program with the tensors that it makes itself on the device, too: moving a module moves its weights only."""
+    if device == "cpu":
+        return program
+    try:
+        from torch.export.passes import move_to_device_pass
+    except ImportError:  # before 2.6
+        return program
+    return move_to_device_pass(program, device)
 
 
 def _from_folder(path: str) -> Any:

@@ -599,6 +599,19 @@ def test_without_onnxruntime_it_is_said(onnx_file, monkeypatch):
         tare.ModelProfiler(onnx_file).profile()
 
 
+def test_an_onnx_file_on_a_gpu_that_the_runtime_cannot_use(onnx_file, monkeypatch):
+    """ONNX Runtime would run it on the CPU without a word."""
+    import onnxruntime
+    profiler = tare.ModelProfiler(onnx_file, device="cuda")
+    if "CUDAExecutionProvider" not in onnxruntime.get_available_providers():
+        with pytest.raises(RuntimeError, match="no CUDA provider"):
+            profiler.profile()
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["CUDAExecutionProvider"])
+    monkeypatch.setattr(profiler.runner, "_provider", lambda runtime: ["CPUExecutionProvider"])
+    with pytest.raises(RuntimeError, match="could not load its CUDA provider"):
+        profiler.profile()
+
+
 def test_the_machine_is_the_commands(onnx_file):
     """A baseline of one is no other machine's for the other."""
     from tare import _command, _model_figures
