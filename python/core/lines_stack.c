@@ -7,9 +7,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
+
+#include "base/cpu.h"
 
 /* ---- clock ------------------------------------------------------------------------------------------------ */
 
@@ -27,8 +26,7 @@ static uint64_t monotonic_ns(void)
 static bool counter_is_steady(void)
 {
 #if defined(__x86_64__)
-    unsigned a, b, c, d = 0;
-    return __get_cpuid(0x80000007u, &a, &b, &c, &d) && (d & (1u << 8));
+    return tare__cpu_has_steady_counter();
 #elif defined(__aarch64__)
     return true;
 #else

@@ -153,40 +153,62 @@ size_t tare__arguments_of(pid_t pid, char *text, size_t room, char **words, size
 
 /* ---- launching --------------------------------------------------------------------------------------------- */
 
-int tare__launch(char *const *command, const char *folder, const sigset_t *mask, tare__launched *launched)
+/* Our own environment with `entry` ("NAME=…") in place of what is there by that name. */
+static void replace(char **list, size_t *n, char *entry)
 {
-    int told[2];
-    char hook[TARE__PATH_BYTES];
-    bool hooked = tare__python_hook(hook);
-    if (pipe2(told, O_CLOEXEC) != 0)
-        return -errno;
-    /* Grandchildren whose parent ends become ours: the tree stays one. */
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
-    pid_t pid = fork();
-    if (pid < 0) {
-        int failed = -errno;
-        close(told[0]);
-        close(told[1]);
-        return failed;
-    }
+    size_t name = (size_t)(strchr(entry, '=') - entry) + 1;
+    size_t at = 0;
+    while (at < *n && strncmp(list[at], entry, name) != 0)
+        at++;
+    list[at] = entry;
+    if (at == *n)
+        list[++*n] = NULL;
+}
+
+static char **environment_with(char *session, char *path)
+{
+    size_t n = 0;
+    while (environ[n])
+        n++;
+    char **list = malloc((n + 3) * sizeof *list);
+    if (!list)
+        return NULL;
+    memcpy(list, environ, (n + 1) * sizeof *list);
+    replace(list, &n, session);
+    if (path)
+        replace(list, &n, path);
+    return list;
+}
+
+/* By vfork: copying this process's page tables would take longer than all the rest. The child runs on our memory
+ * until it is another program, which is also how its errno gets here. */
+static pid_t start(char *const *command, char *const *environment, const sigset_t *mask, volatile int *failed)
+{
+    *failed = 0;
+    pid_t pid = vfork();
     if (pid == 0) {
-        sigprocmask(SIG_SETMASK, mask, NULL);
-        setenv(TARE__ENV_SESSION, folder, 1);
-        if (hooked)
-            tare__python_set_hook(hook);
-        execvp(command[0], command);
-        int failed = errno;
-        ssize_t ignored = write(told[1], &failed, sizeof failed);
-        (void)ignored;
+        sigprocmask(SIG_SETMASK, mask, NULL); /* no handler is installed in this process */
+        execvpe(command[0], command, environment);
+        *failed = errno;
         _exit(127);
     }
-    close(told[1]);
-    launched->pid = pid;
-    launched->error = 0;
-    ssize_t got;
-    do
-        got = read(told[0], &launched->error, sizeof launched->error);
-    while (got < 0 && errno == EINTR);
-    close(told[0]);
-    return 0;
+    return pid;
+}
+
+int tare__launch(char *const *command, const char *folder, const sigset_t *mask, tare__launched *launched)
+{
+    char hook[TARE__PATH_BYTES], session[sizeof TARE__ENV_SESSION + 1 + TARE__PATH_BYTES];
+    snprintf(session, sizeof session, TARE__ENV_SESSION "=%s", folder);
+    char *path = tare__python_hook(hook) ? tare__python_path(hook) : NULL;
+    char **environment = environment_with(session, path);
+    /* Grandchildren whose parent ends become ours: the tree stays one. */
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    volatile int failed = 0;
+    int status = environment ? 0 : -ENOMEM;
+    if (!status && (launched->pid = start(command, environment, mask, &failed)) < 0)
+        status = -errno;
+    launched->error = failed;
+    free(environment);
+    free(path);
+    return status;
 }

@@ -16,9 +16,10 @@ typedef struct tare__launched {
 int tare__launch(char *const *command, const char *folder, const sigset_t *mask, tare__launched *launched);
 
 /* python.c: the folder with the start-up hook of Python interpreters; false: there is none, or it is not wanted
- * (TARE_PYTHON_HOOK names it, or is empty). Then, in the launched process: puts it first in PYTHONPATH. */
+ * (TARE_PYTHON_HOOK names it, or is empty). Then: "PYTHONPATH=…" with it first, to be freed; NULL: it is there
+ * already, or memory has run out. */
 bool tare__python_hook(char out[TARE__PATH_BYTES]);
-void tare__python_set_hook(const char *hook);
+char *tare__python_path(const char *hook);
 
 /* The arguments of a process that runs, as the kernel knows them, NULL terminated; how many. */
 size_t tare__arguments_of(pid_t pid, char *text, size_t room, char **words, size_t word_room);

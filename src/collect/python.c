@@ -78,20 +78,13 @@ bool tare__python_hook(char out[TARE__PATH_BYTES])
     return any;
 }
 
-void tare__python_set_hook(const char *hook)
+char *tare__python_path(const char *hook)
 {
     const char *before = getenv("PYTHONPATH");
     size_t length = strlen(hook);
-    if (!before || !before[0]) { /* nothing after a colon would be the current folder */
-        setenv("PYTHONPATH", hook, 1);
-        return;
-    }
-    if (strncmp(before, hook, length) == 0 && (before[length] == ':' || before[length] == '\0'))
-        return;
-    char *both = malloc(length + strlen(before) + 2);
-    if (!both)
-        return;
-    sprintf(both, "%s:%s", hook, before);
-    setenv("PYTHONPATH", both, 1);
-    free(both);
+    if (before && strncmp(before, hook, length) == 0 && (before[length] == ':' || before[length] == '\0'))
+        return NULL;
+    bool alone = !before || !before[0]; /* nothing after a colon would be the current folder */
+    char *set;
+    return asprintf(&set, "PYTHONPATH=%s%s%s", hook, alone ? "" : ":", alone ? "" : before) < 0 ? NULL : set;
 }

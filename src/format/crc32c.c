@@ -2,6 +2,7 @@
  * Must not know what it sums. */
 #include <string.h>
 
+#include "base/cpu.h"
 #include "format.h"
 
 /* Reflected polynomial of Castagnoli. */
@@ -38,7 +39,7 @@ __attribute__((target("sse4.2"))) static uint32_t crc_hardware(uint32_t crc, con
 uint32_t tare__crc32c(uint32_t crc, const void *data, size_t bytes)
 {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("sse4.2"))
+    if (tare__cpu_has_crc32())
         return ~crc_hardware(~crc, data, bytes);
 #endif
     return ~crc_bytewise(~crc, data, bytes);

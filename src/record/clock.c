@@ -4,10 +4,8 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 
+#include "base/cpu.h"
 #include "record.h"
 
 uint64_t tare__monotonic_ns(void)
@@ -34,8 +32,7 @@ static bool kernel_trusts_tsc(void)
 tare__clock_kind tare__clock_choose(void)
 {
 #if defined(__x86_64__)
-    unsigned a, b, c, d;
-    if (__get_cpuid(0x80000007, &a, &b, &c, &d) && (d & 1u << 8))
+    if (tare__cpu_has_steady_counter())
         return TARE__CLOCK_TSC;
     return kernel_trusts_tsc() ? TARE__CLOCK_TSC : TARE__CLOCK_MONOTONIC;
 #elif defined(__aarch64__)

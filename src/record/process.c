@@ -26,6 +26,9 @@
 /* To zero and map 8 MiB takes 5 ms, which the first event should not wait for: it gets this much, and the
  * collector adds the rest while the program runs. */
 #define POOL_BYTES_AT_ONCE (36u * TARE__CHUNK_BYTES)
+/* Of these, mapped before the first event ends: what a thread fills within a millisecond. The others are mapped page by
+ * page, 128 spans each. */
+#define MAPPED_BYTES_AT_ONCE (24u * TARE__CHUNK_BYTES)
 #define GROW_CHUNKS 8u
 #define TMPFS_MAGIC 0x01021994
 
@@ -210,7 +213,7 @@ static int make_ring(void)
         return TARE_E_MEMORY;
     }
     fault_in(region, sizeof(tare__ring));
-    fault_in(region + CHUNKS_OFFSET, pool);
+    fault_in(region + CHUNKS_OFFSET, pool < MAPPED_BYTES_AT_ONCE ? pool : MAPPED_BYTES_AT_ONCE);
     tare__ring *ring = map;
     fill_in(ring, id, pool);
     here->chunks = region + CHUNKS_OFFSET;

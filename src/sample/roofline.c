@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/cpu.h"
 #include "sample.h"
 
 #define THREADS_MAX 256
@@ -47,10 +48,9 @@ FMA_KERNEL(fma_plain, )
 static float (*fma_kernel(void))(float)
 {
 #if defined(__x86_64__)
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f"))
+    if (tare__cpu_has_fma_512())
         return fma_512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    if (tare__cpu_has_fma_256())
         return fma_256;
 #endif
     return fma_plain;
