@@ -1,5 +1,8 @@
 """What a model does on a GPU: kernels, copies, ranges for other tools; or why nothing can be told."""
 import contextlib
+import json
+import os
+import tempfile
 from typing import Any, Dict, Iterator, List
 
 from . import _core, _torchprofiler, _torchstate
@@ -36,37 +39,75 @@ def _profiled(runner: Any, inputs: Any, wanted: List[str]) -> Dict[str, Any]:
         settle()
         with native.profile(activities=[native.ProfilerActivity.CPU, native.ProfilerActivity.CUDA]) as told:
             spent, = _core.timed_runs(call, 1, settle=settle)
-    kinds = _device_events(told)
-    busy = sum(row["total_ms"] for rows in kinds.values() for row in rows)
+    events = _device_events(told)
+    busy = _busy_ms(events)
     out: Dict[str, Any] = {"available": True, "device_ms": busy, "run_ms": 1e3 * spent,
                            "busy_percent": 100 * busy / (1e3 * spent) if spent > 0 else Missing("no time passed"),
-                           "note": "one run under torch's profiler; streams that run at once add up"}
+                           "note": "one run under torch's profiler; what runs at once on several streams counts once"}
     if not busy:
         out["note"] = "torch's profiler saw no work on the GPU"
     if "kernels" in wanted:
-        out["kernels"] = kinds["kernel"]
+        out["kernels"] = _kernels(events)
     if "memory_transfers" in wanted:
-        out["memory_transfers"] = kinds["copy"]
+        out["memory_transfers"] = _copies(events)
     if "nvtx" in wanted:
         out["nvtx"] = _ranges(runner, call, settle)
     return out
 
 
-def _device_events(told: Any) -> Dict[str, List[Dict[str, Any]]]:
-    """Kernels and copies by name: calls, time, bytes where they are told."""
-    found: Dict[str, Dict[str, Dict[str, Any]]] = {"kernel": {}, "copy": {}}
-    for event in told.profiler.kineto_results.events():
-        if "CUDA" not in str(event.device_type()):
-            continue
-        name = event.name()
-        kind = "copy" if name.startswith(("Memcpy", "Memset")) else "kernel"
-        row = found[kind].setdefault(name, {"name": name, "calls": 0, "total_ms": 0.0})
-        row["calls"] += 1
-        row["total_ms"] += event.duration_ns() / 1e6
-        size = getattr(event, "nbytes", lambda: 0)()
-        if kind == "copy" and size:
-            row["bytes"] = row.get("bytes", 0) + size
-    return {kind: sorted(rows.values(), key=lambda row: -row["total_ms"]) for kind, rows in found.items()}
+def _device_events(told: Any) -> List[Dict[str, Any]]:
+    """Kernels, copies and fills in the order of their begins. Only the file that torch writes has the bytes of copies
+    and the occupancy of kernels."""
+    with tempfile.TemporaryDirectory(prefix="tare-model.") as folder:
+        path = os.path.join(folder, "trace.json")
+        told.export_chrome_trace(path)
+        with open(path, encoding="utf-8") as file:
+            events = json.load(file)["traceEvents"]
+    found = [event for event in events if event.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")]
+    return sorted(found, key=lambda event: event["ts"])
+
+
+def _busy_ms(events: List[Dict[str, Any]]) -> float:
+    busy, until = 0.0, float("-inf")
+    for event in events:
+        begun, ended = event["ts"], event["ts"] + event.get("dur", 0)
+        busy += max(0.0, ended - max(begun, until))
+        until = max(until, ended)
+    return busy / 1e3
+
+
+def _by_name(events: List[Dict[str, Any]]) -> Dict[str, List[Dict[str, Any]]]:
+    named: Dict[str, List[Dict[str, Any]]] = {}
+    for event in events:
+        named.setdefault(event["name"], []).append(event)
+    return named
+
+
+def _row(name: str, events: List[Dict[str, Any]]) -> Dict[str, Any]:
+    return {"name": name, "calls": len(events), "total_ms": sum(event.get("dur", 0) for event in events) / 1e3}
+
+
+def _kernels(events: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+    rows = []
+    for name, calls in _by_name([event for event in events if event["cat"] == "kernel"]).items():
+        row, about = _row(name, calls), [event.get("args", {}) for event in calls]
+        shares = [one["est. achieved occupancy %"] for one in about if "est. achieved occupancy %" in one]
+        row["occupancy_percent"] = (sum(shares) / len(shares) if shares else
+                                    Missing("torch does not estimate it for this kernel"))
+        rows.append(row)
+    return sorted(rows, key=lambda row: -row["total_ms"])
+
+
+def _copies(events: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+    rows = []
+    for name, calls in _by_name([event for event in events if event["cat"] != "kernel"]).items():
+        row = _row(name, calls)
+        sizes = [event.get("args", {}).get("bytes") for event in calls]
+        row["bytes"] = Missing("torch does not tell") if None in sizes else sum(sizes)
+        row["gb_per_second"] = (row["bytes"] / (row["total_ms"] * 1e6) if row["total_ms"] > 0 else
+                                Missing("no time passed"))
+        rows.append(row)
+    return sorted(rows, key=lambda row: -row["total_ms"])
 
 
 @contextlib.contextmanager

@@ -249,17 +249,23 @@ def test_on_a_gpu_kernels_and_copies_are_told_apart(monkeypatch):
     from tare import _model_gpu
     gpu, profiler = on_a_gpu(monkeypatch)
 
-    class Event:
-        def __init__(self, name, ns, size, device="DeviceType.CUDA"):
-            self.name, self.duration_ns, self.nbytes = (lambda: name), (lambda: ns), (lambda: size)
-            self.device_type = lambda: device
-    events = [Event("gemm", 2_000_000, 0), Event("gemm", 1_000_000, 0), Event("Memcpy HtoD", 500_000, 4096),
-              Event("aten::mm", 9, 0, "DeviceType.CPU")]
-    told = type("Told", (), {"profiler": type("P", (), {"kineto_results": type("K", (), {
-        "events": staticmethod(lambda: events)})})})
-    found = _model_gpu._device_events(told)
-    assert found["kernel"] == [{"name": "gemm", "calls": 2, "total_ms": 3.0}]
-    assert found["copy"] == [{"name": "Memcpy HtoD", "calls": 1, "total_ms": 0.5, "bytes": 4096}]
+    def event(cat, name, ts, dur, **args):
+        return {"cat": cat, "name": name, "ts": ts, "dur": dur, "args": args}
+
+    class Told:
+        def export_chrome_trace(self, path):
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump({"traceEvents": [
+                    event("kernel", "gemm", 1000, 2000, **{"est. achieved occupancy %": 40}),
+                    event("kernel", "gemm", 2500, 1000, **{"est. achieved occupancy %": 60}), {"ph": "M", "name": "x"},
+                    event("gpu_memcpy", "Memcpy HtoD", 0, 500, bytes=1_000_000), event("cpu_op", "aten::mm", 0, 9),
+                    event("gpu_memset", "Memset", 4000, 250)]}, file)
+    found = _model_gpu._device_events(Told())
+    assert _model_gpu._busy_ms(found) == 0.5 + 2.5 + 0.25  # both products ran at once for half a millisecond
+    assert _model_gpu._kernels(found) == [{"name": "gemm", "calls": 2, "total_ms": 3.0, "occupancy_percent": 50}]
+    copy, fill = _model_gpu._copies(found)
+    assert copy == {"name": "Memcpy HtoD", "calls": 1, "total_ms": 0.5, "bytes": 1_000_000, "gb_per_second": 2.0}
+    assert isinstance(fill["bytes"], tare.Missing) and isinstance(fill["gb_per_second"], tare.Missing)
     runner = profiler.runner
     ranges = _model_gpu._ranges(runner, runner.call(profiler._take(images())), runner.settle())
     assert ranges["names"] == gpu.pushed == ["Net", "conv", "drop", "head"] and gpu.popped == 4

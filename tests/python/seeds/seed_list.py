@@ -6,9 +6,8 @@ from typing import Callable, Dict, Optional, Tuple
 Key = Tuple[str, str, int]
 
 # What later work brings, and names of the package by which one sees that it is there: a snippet must not go on
-# waiting for what has come. That a GPU is measured is seen by no name.
+# waiting for what has come.
 CAPABILITIES = {
-    "GPU": (),
     "TensorFlow": ("keras", "tensorflow", "Profile"),
 }
 
@@ -27,7 +26,9 @@ class Entry:
     def state(self) -> str:
         if self.nothing:
             return "nothing to run"
-        return f"waits for {self.waits}" if self.waits else "passes"
+        if self.waits:
+            return f"waits for {self.waits}"
+        return "passes on a GPU" if "GPU" in self.needs else "passes"
 
 
 ENTRIES: Dict[Key, Entry] = {}

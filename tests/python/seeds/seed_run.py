@@ -154,4 +154,9 @@ class Snippet:
 def need(*modules):
     """Skips the check that asks where a module it cannot do without is not installed."""
     for name in modules:
-        pytest.importorskip(name, reason=f"{name} is not installed: this snippet was not run")
+        if name == "GPU":
+            torch = pytest.importorskip("torch", reason="torch is not installed: this snippet was not run")
+            if not torch.cuda.is_available():
+                pytest.skip("torch sees no GPU: this snippet was not run (tools/gpu-check runs it on one)")
+        else:
+            pytest.importorskip(name, reason=f"{name} is not installed: this snippet was not run")

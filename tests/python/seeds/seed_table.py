@@ -16,6 +16,8 @@ configuration or output, by `tests/python/seeds/`, and what came of it is assert
   tare, and its placeholders, which are real small models and data; where a document sketches a class that tare
   provides, it is tare's that is used. Snippets that use torch, pandas or matplotlib need it installed. Where torch
   sees no GPU, `.cuda()` in a snippet leaves model and data where they are, and `device="cuda"` is `"cpu"`.
+- **passes on a GPU**: without one there is nothing in it to run. `tools/gpu-check` runs these, and all the others once
+  more with a GPU, on a machine that has one; elsewhere they are skipped.
 - **waits for …**: it needs what is not there yet. What can be had of it today is run all the same.
 - **nothing to run**: a block that is neither code nor output.
 

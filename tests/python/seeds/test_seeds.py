@@ -71,7 +71,7 @@ def test_blocks_are_found():
 
 
 def test_a_failure_is_told_in_the_table():
-    entries = [seed_list.Entry(("9", "A | B", 1), print), seed_list.Entry(("9", "C", 1), None, waits="GPU")]
+    entries = [seed_list.Entry(("9", "A | B", 1), print), seed_list.Entry(("9", "C", 1), None, waits="TensorFlow")]
     text = seed_table.render(entries, {("9", "A | B", 1)})
-    assert "| 9 | A \\| B | 1 | FAILS |" in text and "| 9 | C | 1 | waits for GPU |" in text
+    assert "| 9 | A \\| B | 1 | FAILS |" in text and "| 9 | C | 1 | waits for TensorFlow |" in text
     assert "| FAILS | 1 |" in text and "| all | 2 |" in text
