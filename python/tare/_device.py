@@ -85,7 +85,7 @@ def used_bytes(device: int) -> float:
 
 class Reading:
     """A block's GPU values: what it added, its own peak, its time on the device."""
-    __slots__ = ("before", "delta", "peak", "begun", "ended")
+    __slots__ = ("before", "delta", "peak", "begun", "ended", "early")
 
     def __init__(self) -> None:
         self.before: float = 0.0
@@ -93,6 +93,7 @@ class Reading:
         self.peak: float = self.delta
         self.begun: Any = None
         self.ended: Any = None
+        self.early = False  # begun before torch used CUDA
 
     def seconds(self) -> float:
         """Time between the block's two marks on the device's own clock. Never waits for the device."""
@@ -113,6 +114,7 @@ class Peaks:
     def __init__(self, device: int) -> None:
         self.device = device
         self.open: List[Reading] = []
+        self.ever = 0.0  # since torch uses CUDA
         self.lock = threading.Lock()
 
     def begin(self) -> Reading:
@@ -123,6 +125,7 @@ class Peaks:
             self._fold(now.peak)
             reading.before = now.allocated
             reading.peak = now.allocated
+            reading.early = torch is None
             if torch is not None:
                 _reset_peak(torch, self.device)
             self.open.append(reading)
@@ -137,12 +140,24 @@ class Peaks:
         with self.lock:
             now = memory(self.device)
             self._fold(now.peak)
-            self.open.remove(reading)
+            if reading in self.open:
+                self.open.remove(reading)
+            if reading.early and torch is not None:  # what torch has and ever had on the GPU, it took in this block
+                reading.before, reading.peak = 0.0, self.ever
         reading.delta = now.allocated - reading.before
         if isinstance(now.peak, Missing):
             reading.peak = now.peak
 
+    def late(self) -> Reading:
+        """Of a block that has ended, and before whose begin nobody had thought of a GPU."""
+        reading = Reading()
+        reading.early = True
+        self.end(reading)
+        return reading
+
     def _fold(self, peak: float) -> None:
+        if peak > self.ever:
+            self.ever = peak
         for reading in self.open:
             if peak > reading.peak:
                 reading.peak = peak

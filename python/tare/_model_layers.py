@@ -8,6 +8,7 @@ from . import _core, _torchprofiler, _torchstate
 from ._core import Missing, quantile
 
 RUNS = 20
+SLOWER = 1.25  # from which it is said that watching layers changed what it looks at
 
 
 def matches(pattern: str, name: str, kind: str) -> bool:
@@ -44,11 +45,21 @@ def profile(runner: Any, inputs: Any, patterns: Optional[Sequence[str]], runs: i
         row["percent"] = 100 * row["self_ms"] / total if total > 0 else Missing("no time passed")
         rate = row["flops"] / (row["time_ms"] * 1e6) if row["time_ms"] > 0 else Missing("no time passed")
         row["gflops_per_second"] = row["flops"] if isinstance(row["flops"], Missing) else rate
-    out: Dict[str, Any] = {"total_ms": total, "runs": runs, "note": note, "layers": rows}
+    alone = _unwatched_ms(runner, inputs, runs)
+    if total > SLOWER * alone:
+        note += (f"; watched like this a run takes {total:.3g} ms, alone {alone:.3g} ms: watching costs that, or torch "
+                 "runs whole layers at once where nobody watches their parts")
+    out: Dict[str, Any] = {"total_ms": total, "unwatched_ms": alone, "runs": runs, "note": note, "layers": rows}
     if patterns is not None:
         out["patterns"] = {one: _sum_of(one, rows, total) for one in patterns}
         out["layers"] = [row for row in rows if any(matches(one, row["name"], row["type"]) for one in patterns)]
     return out
+
+
+def _unwatched_ms(runner: Any, inputs: Any, runs: int) -> float:
+    with runner.running():
+        seconds = _core.timed_runs(runner.call(inputs), runs, settle=runner.settle())
+    return 1e3 * quantile(list(seconds), 0.5)
 
 
 def _sum_of(pattern: str, rows: List[Dict[str, Any]], total: float) -> Dict[str, Any]:

@@ -48,9 +48,11 @@ class track_performance:
     def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
         block, self._block = self._block, None
         block.__exit__(kind, value, trace)
-        self.metric = Metric(_shared_recorder().last(), self._reading, self.device)
         if self._reading is not None:
             _device.peaks(self.device).end(self._reading)
+        elif _core.gpu_used():
+            self._reading = _device.peaks(self.device).late()
+        self.metric = Metric(_shared_recorder().last(), self._reading, self.device)
         if self.print_result:
             print(self._text(kind), flush=True)
 

