@@ -3,12 +3,15 @@
  * Must not know how it was made. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "flush.h"
 #include "plain.h"
 
 #define ROWS_MAX 500u /* of a section; the largest costs come first */
-#define RANGE_WIDTH 220.0
+#define RANGE_WIDTH 150.0
+#define RANGE_EDGE  6.0 /* so far from the drawing's end is the end of its scale */
+#define WARNINGS_SHOWN 6u /* more wait behind a word */
 #define RANGE_LEAST 0.05 /* a drawing's end is at this change at least */
 
 typedef struct page {
@@ -24,11 +27,29 @@ static void put(page *to, const char *markup)
     tare__text_string(&to->text, markup);
 }
 
-static void put_cell(page *to, const char *text)
+/* `of` is the column's word, for screens so narrow that a row is a block. */
+static void put_cell(page *to, const char *of, const char *text)
 {
-    put(to, "<td>");
+    tare__text_format(&to->text, *text ? "<td data-of=\"%s\">" : "<td>", of);
     tare__plain_text(&to->text, text);
     put(to, "</td>");
+}
+
+/* Text in which what stands between backticks is a command; takes the text. */
+static void put_words(page *to, tare__text *words)
+{
+    bool inside = false;
+    char *from = words->failed || !words->data ? NULL : words->data;
+    for (char *tick; from && (tick = strchr(from, '`')) && (inside || strchr(tick + 1, '`')); from = tick + 1) {
+        *tick = '\0';
+        tare__plain_text(&to->text, from);
+        put(to, inside ? "</code>" : "<code>");
+        inside = !inside;
+    }
+    if (from)
+        tare__plain_text(&to->text, from);
+    to->text.failed |= words->failed;
+    tare__text_free(words);
 }
 
 /* ---- the head --------------------------------------------------------------------------------- */
@@ -39,11 +60,48 @@ static void put_side(page *to, const char *title, const tare__figures *figures, 
     put(to, "<div><h3>");
     put(to, title);
     put(to, "</h3><p>");
-    if (!words.failed)
-        tare__plain_text(&to->text, words.data);
+    put_words(to, &words);
     put(to, "</p></div>\n");
-    to->text.failed |= words.failed;
-    tare__text_free(&words);
+}
+
+static void put_tile(page *to, const char *kind, size_t n, const char *what)
+{
+    char count[TARE__UNIT_BYTES];
+    tare__text_format(&to->text, "<div><dt>%s</dt><dd class=\"big%s%s\">%s</dd></div>", what, n ? " " : "", n ? kind : "",
+                      tare__unit_count(count, (double)n));
+}
+
+static void put_answers(page *to)
+{
+    const tare__comparison *from = to->input->comparison;
+    size_t changed = from->better + from->worse + from->different;
+    put(to, "<dl class=\"tiles apart answers\">");
+    put_tile(to, "worse", from->worse, "got worse");
+    put_tile(to, "better", from->better, "got better");
+    if (from->different)
+        put_tile(to, "different", from->different, "changed, neither better nor worse");
+    put_tile(to, "", from->n - from->unknown - changed, "show no difference");
+    put_tile(to, "", from->unknown, "cannot be told");
+    put(to, "</dl>\n");
+}
+
+static void put_warnings(page *to)
+{
+    const tare__comparison *from = to->input->comparison;
+    bool folded = from->n_warnings > WARNINGS_SHOWN + 1;
+    put(to, from->n_warnings ? "<ul class=\"care\">\n" : "");
+    for (size_t i = 0; i < from->n_warnings; i++) {
+        if (folded && i == WARNINGS_SHOWN)
+            tare__text_format(&to->text, "</ul><details><summary>%zu more remarks</summary><ul class=\"care\">\n",
+                              from->n_warnings - i);
+        tare__text words = {0};
+        tare__text_string(&words, from->warnings[i]);
+        put(to, "<li>");
+        put_words(to, &words);
+        put(to, "</li>\n");
+    }
+    put(to, from->n_warnings ? "</ul>\n" : "");
+    put(to, folded ? "</details>\n" : "");
 }
 
 static void put_head(page *to)
@@ -58,15 +116,8 @@ static void put_head(page *to)
     put_side(to, "Base", from->base, to->input->base_name);
     put_side(to, "Head", from->head, to->input->head_name);
     put(to, "</div>\n");
-    if (from->n_warnings)
-        put(to, "<ul class=\"care\">\n");
-    for (size_t i = 0; i < from->n_warnings; i++) {
-        put(to, "<li>");
-        tare__plain_text(&to->text, from->warnings[i]);
-        put(to, "</li>\n");
-    }
-    if (from->n_warnings)
-        put(to, "</ul>\n");
+    put_answers(to);
+    put_warnings(to);
 }
 
 /* ---- intervals -------------------------------------------------------------------------------- */
@@ -75,7 +126,7 @@ static double place_of(double change, double end)
 {
     double at = log1p(change > -0.999 ? change : -0.999) / log1p(end);
     at = at < -1 ? -1 : at > 1 ? 1 : at;
-    return RANGE_WIDTH / 2 + at * (RANGE_WIDTH / 2 - 6);
+    return RANGE_WIDTH / 2 + at * (RANGE_WIDTH / 2 - RANGE_EDGE);
 }
 
 /* SVG takes no comma for a point, whatever the locale. */
@@ -86,27 +137,43 @@ static void put_number(page *to, const char *name, double value)
     tare__text_format(&to->text, " %s=\"%s\"", name, digits);
 }
 
+static bool beyond(double change, double end)
+{
+    return fabs(log1p(change > -0.999 ? change : -0.999)) > log1p(end);
+}
+
+/* A dot, or at the scale's end a tip that points to where it would be. */
+static void put_dot(page *to, double change, double end)
+{
+    if (beyond(change, end)) {
+        put(to, change > 0 ? "<path class=\"dot\" d=\"M141 4L150 9L141 14z\"/>" : "<path class=\"dot\" d=\"M9 4L0 9L9 14z\"/>");
+        return;
+    }
+    put(to, "<circle class=\"dot\" cy=\"9\" r=\"4\"");
+    put_number(to, "cx", place_of(change, end));
+    put(to, "/>");
+}
+
 static void put_range(page *to, const tare__compared *row, double end)
 {
     char change[TARE__COMPARED_BYTES], interval[TARE__COMPARED_BYTES];
-    put(to, "<td>");
-    if (!isnan(row->change)) {
-        put(to, "<svg class=\"range\" viewBox=\"0 0 220 18\" role=\"img\" aria-label=\"");
-        tare__plain_text(&to->text, tare__compared_change(change, row->change));
-        tare__plain_text(&to->text, " ");
-        tare__plain_text(&to->text, tare__compared_interval(interval, row->low, row->high));
-        put(to, "\"><line class=\"zero\" x1=\"110\" x2=\"110\" y1=\"0\" y2=\"18\"/>");
-        if (!isnan(row->low) && !isnan(row->high)) {
-            put(to, "<line class=\"whisker\" y1=\"9\" y2=\"9\"");
-            put_number(to, "x1", place_of(row->low, end));
-            put_number(to, "x2", place_of(row->high, end));
-            put(to, "/>");
-        }
-        put(to, "<circle class=\"dot\" cy=\"9\" r=\"4\"");
-        put_number(to, "cx", place_of(row->change, end));
-        put(to, "/></svg>");
+    if (isnan(row->change)) {
+        put(to, "<td></td>");
+        return;
     }
-    put(to, "</td>");
+    put(to, "<td class=\"drawing\"><svg class=\"range\" viewBox=\"0 0 150 18\" role=\"img\" aria-label=\"");
+    tare__plain_text(&to->text, tare__compared_change(change, row->change));
+    tare__plain_text(&to->text, " ");
+    tare__plain_text(&to->text, tare__compared_interval(interval, row->low, row->high));
+    put(to, "\"><line class=\"zero\" x1=\"75\" x2=\"75\" y1=\"0\" y2=\"18\"/>");
+    if (!isnan(row->low) && !isnan(row->high)) {
+        put(to, "<line class=\"whisker\" y1=\"9\" y2=\"9\"");
+        put_number(to, "x1", place_of(row->low, end));
+        put_number(to, "x2", place_of(row->high, end));
+        put(to, "/>");
+    }
+    put_dot(to, row->change, end);
+    put(to, "</svg></td>");
 }
 
 /* The same scale for all rows of a table: three in four fit, so that a few outliers do not flatten the rest. */
@@ -116,7 +183,7 @@ static double scale_of(const tare__compared *rows, size_t n)
     for (; end < 8; end *= 2) {
         size_t outside = 0;
         for (size_t i = 0; i < n; i++)
-            outside += fabs(log1p(rows[i].change > -0.999 ? rows[i].change : -0.999)) > log1p(end);
+            outside += beyond(rows[i].change, end);
         if (outside * 4 <= n)
             break;
     }
@@ -140,63 +207,106 @@ static void put_name(page *to, const char *name, const char *unit)
 
 static void put_verdict(page *to, const tare__compared *row)
 {
-    put(to, "<td class=\"verdict\"");
-    if (row->why) {
-        put(to, " title=\"");
-        tare__plain_text(&to->text, row->why);
-        put(to, "\"");
-    }
-    put(to, ">");
+    put(to, "<td class=\"verdict\">");
     put(to, row->verdict == TARE__VERDICT_SAME      ? "no difference"
             : row->verdict == TARE__VERDICT_UNKNOWN ? "cannot be told"
                                                     : tare__verdict_word(row->verdict));
+    if (row->why) {
+        put(to, "<small>");
+        tare__plain_text(&to->text, row->why);
+        put(to, "</small>");
+    }
     put(to, "</td>");
 }
 
-static void put_row(page *to, const tare__compared *row, double end)
+static void put_effect(page *to, const tare__compared *row)
 {
-    char text[TARE__COMPARED_BYTES], effect[TARE__COMPARED_BYTES] = "", digits[32];
+    char digits[32];
+    if (row->base->exact && row->head->exact) {
+        put_cell(to, "effect", "exact");
+    } else if (isnan(row->effect)) {
+        put_cell(to, "effect", "");
+    } else {
+        tare__text_double(digits, sizeof digits, 'f', 2, row->effect);
+        bool told = row->verdict != TARE__VERDICT_SAME && row->verdict != TARE__VERDICT_UNKNOWN;
+        tare__text_format(&to->text, "<td data-of=\"effect\">%s%s%s</td>", digits, told ? " " : "",
+                          told ? tare__effect_word(row->effect) : "");
+    }
+}
+
+static void put_cost(page *to, const tare__compared *row)
+{
+    char value[TARE__COMPARED_BYTES], cost[TARE__COMPARED_BYTES + 1];
+    snprintf(cost, sizeof cost, "%s%s", row->cost > 0 ? "+" : "",
+             tare__compared_value(value, row->base->unit, row->cost));
+    put_cell(to, "cost", cost);
+}
+
+static void put_row(page *to, const tare__compared *row, double end, bool costs)
+{
+    char text[TARE__COMPARED_BYTES];
     const char *unit = row->base->unit;
     tare__text_format(&to->text, "<tr class=\"%s\">", tare__verdict_word(row->verdict));
     put_name(to, row->name, unit);
-    put_cell(to, tare__compared_value(text, unit, row->base_value));
-    put_cell(to, tare__compared_value(text, unit, row->head_value));
-    put_cell(to, tare__compared_value(text, unit, row->cost));
-    put_cell(to, tare__compared_change(text, row->change));
-    put_range(to, row, end);
-    put_cell(to, tare__compared_interval(text, row->low, row->high));
-    put_cell(to, tare__compared_p(text, row->adjusted));
-    if (!isnan(row->effect)) {
-        tare__text_double(digits, sizeof digits, 'f', 2, row->effect);
-        snprintf(effect, sizeof effect, "%s %s", digits, tare__effect_word(row->effect));
-    }
-    put_cell(to, row->base->exact && row->head->exact ? "exact" : effect);
     put_verdict(to, row);
+    put_cell(to, "base", tare__compared_value(text, unit, row->base_value));
+    put_cell(to, "head", tare__compared_value(text, unit, row->head_value));
+    put_cell(to, "change", tare__compared_change(text, row->change));
+    put_range(to, row, end);
+    put_cell(to, "95 %", tare__compared_interval(text, row->low, row->high));
+    if (costs)
+        put_cost(to, row);
+    put_cell(to, "p", tare__compared_p(text, row->adjusted));
+    put_effect(to, row);
     put(to, "</tr>\n");
     if (!to->status)
         to->status = tare__emit_flush_piece(&to->text, to->sink, to->error);
 }
 
+/* Counters and samples cost nothing by themselves: a column of n/a would say less than none. */
+static bool has_costs(const tare__compared *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!isnan(rows[i].cost))
+            return true;
+    return false;
+}
+
+static void put_titles(page *to, double end, bool costs)
+{
+    char text[TARE__COMPARED_BYTES];
+    put(to, "<thead><tr><th scope=\"col\" class=\"name\">Figure</th><th scope=\"col\" class=\"verdict\">Verdict</th>"
+            "<th scope=\"col\">Base</th><th scope=\"col\">Head</th><th scope=\"col\">Change</th>"
+            "<th scope=\"col\" class=\"drawn\"><span><i>");
+    tare__plain_text(&to->text, tare__compared_change(text, 1 / (1 + end) - 1));
+    put(to, "</i><i>0</i><i>");
+    tare__plain_text(&to->text, tare__compared_change(text, end));
+    put(to, "</i></span></th><th scope=\"col\">95 % interval</th>");
+    put(to, costs ? "<th scope=\"col\">Cost</th>" : "");
+    put(to, "<th scope=\"col\">p</th><th scope=\"col\">Effect</th></tr></thead>\n");
+}
+
+/* A table that may have to scroll can be reached, and moved, by keys. */
+static void open_sheet(page *to, const char *title)
+{
+    tare__text_format(&to->text, "<section><h2>%s</h2>\n<div class=\"sheet\" tabindex=\"0\" role=\"region\" "
+                                 "aria-label=\"%s\"><table class=\"plain folds\">", title, title);
+}
+
 static void put_section(page *to, const tare__compared *rows, size_t n)
 {
-    char from[TARE__COMPARED_BYTES], until[TARE__COMPARED_BYTES];
     double end = scale_of(rows, n);
+    bool costs = has_costs(rows, n);
     size_t shown = n < ROWS_MAX ? n : ROWS_MAX;
-    tare__text_format(&to->text, "<section><h2>%s</h2>\n", titles[rows[0].section]);
-    put(to, "<div class=\"sheet\"><table class=\"plain\"><thead><tr><th class=\"name\">Figure</th><th>Base</th>"
-            "<th>Head</th><th>Cost</th><th>Change</th><th class=\"drawn\">");
-    tare__plain_text(&to->text, tare__compared_change(from, 1 / (1 + end) - 1));
-    put(to, " … ");
-    tare__plain_text(&to->text, tare__compared_change(until, end));
-    put(to, "</th><th>95 % interval</th><th>p</th><th>Effect</th><th class=\"verdict\">Verdict</th></tr></thead>\n"
-            "<tbody>\n");
+    open_sheet(to, titles[rows[0].section]);
+    put_titles(to, end, costs);
+    put(to, "<tbody>\n");
     for (size_t i = 0; i < shown && !to->status; i++)
-        put_row(to, &rows[i], end);
+        put_row(to, &rows[i], end, costs);
     put(to, "</tbody></table></div>\n");
     if (shown < n)
         tare__text_format(&to->text,
-                          "<p class=\"muted\">%zu more rows, with smaller costs, are not on this page.</p>\n",
-                          n - shown);
+                          "<p class=\"note\">%zu more rows, with smaller costs, are not on this page.</p>\n", n - shown);
     put(to, "</section>\n");
 }
 
@@ -206,21 +316,38 @@ static void put_only(page *to, const char *title, const tare__figure *const *row
     size_t shown = n < ROWS_MAX ? n : ROWS_MAX;
     if (!n)
         return;
-    tare__text_format(&to->text,
-                      "<section><h2>%s</h2>\n<div class=\"sheet\"><table class=\"plain\"><thead><tr>"
-                      "<th class=\"name\">Figure</th><th>Value</th><th>Total</th></tr></thead>\n<tbody>\n",
-                      title);
+    open_sheet(to, title);
+    put(to, "<thead><tr><th scope=\"col\" class=\"name\">Figure</th><th scope=\"col\">Value</th>"
+            "<th scope=\"col\">Total</th></tr></thead>\n<tbody>\n");
     for (size_t i = 0; i < shown; i++) {
         put(to, "<tr>");
         put_name(to, rows[i]->name, rows[i]->unit);
-        put_cell(to, tare__compared_value(text, rows[i]->unit, rows[i]->value));
-        put_cell(to, tare__compared_value(text, rows[i]->unit, rows[i]->total));
+        put_cell(to, "value", tare__compared_value(text, rows[i]->unit, rows[i]->value));
+        put_cell(to, "total", tare__compared_value(text, rows[i]->unit, rows[i]->total));
         put(to, "</tr>\n");
     }
     put(to, "</tbody></table></div>\n");
     if (shown < n)
-        tare__text_format(&to->text, "<p class=\"muted\">%zu more are not on this page.</p>\n", n - shown);
+        tare__text_format(&to->text, "<p class=\"note\">%zu more are not on this page.</p>\n", n - shown);
     put(to, "</section>\n");
+}
+
+/* What the columns mean: a page travels without its manual. */
+static void put_key(page *to)
+{
+    char least[TARE__UNIT_BYTES];
+    put(to, "<section class=\"read\"><h2>How to read it</h2><dl>"
+            "<dt>Verdict</dt><dd>worse, better or different where p is below 0.05, the interval leaves no change out, and "
+            "the change is at least ");
+    put(to, tare__unit_percent(least, to->input->comparison->least));
+    put(to, "; “no difference” is none that this data can show, not proof that there is none</dd>"
+            "<dt>Base, head</dt><dd>the median of what was tested</dd>"
+            "<dt>Change</dt><dd>head over base, less 1, with the interval that has it 95 % of the time; drawn on one scale "
+            "a table, twice as long as far from the middle as half as long; a tip stands for what lies beyond</dd>"
+            "<dt>Cost</dt><dd>what the change adds to the run; the largest stand first</dd>"
+            "<dt>p</dt><dd>Mann-Whitney, corrected for testing many figures at once</dd>"
+            "<dt>Effect</dt><dd>Cliff’s delta: how often head is above base, less how often below; 1 is always</dd>"
+            "</dl></section>\n");
 }
 
 static void put_all(page *to)
@@ -234,6 +361,8 @@ static void put_all(page *to)
     }
     put_only(to, "Only in base", (const tare__figure *const *)from->only_base, from->n_only_base);
     put_only(to, "Only in head", (const tare__figure *const *)from->only_head, from->n_only_head);
+    if (from->n)
+        put_key(to);
     tare__plain_end(&to->text);
 }
 

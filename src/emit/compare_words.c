@@ -33,6 +33,10 @@ bool tare__compared_says_unit(const char *name, const char *unit)
 static void put_percent(char *out, size_t room, double share)
 {
     double percent = share * 100;
+    if (fabs(percent) < 0.05) { /* no sign on what is nothing */
+        snprintf(out, room, "0.0");
+        return;
+    }
     out[0] = '+';
     tare__text_double(out + (percent >= 0), room - 1, 'f', fabs(percent) < 99.95 ? 1 : 0, percent);
 }
