@@ -1,252 +1,348 @@
-/* history_html: trends as one page without a script: a chart of inline SVG for each figure, its levels and where they
- * changed. The look is that of the report's page. Owned by the calling thread.
+/* history_html: trends as one page without a script: a chart for each figure, its levels and where they changed.
+ * Owned by the calling thread.
  * Must not know where runs are kept, nor where the bytes go. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "flush.h"
 #include "history_words.h"
-#include "html_page.h"
+#include "plain.h"
+#include "plain_chart.h"
 #include "tare.h"
 
-#define WIDTH      1120.0
-#define HEIGHT     240.0
-#define LEFT       92.0
-#define RIGHT      12.0
-#define TOP        12.0
-#define BOTTOM     30.0
-#define POINTS_MAX 600u /* beyond, a dot is of several runs: more could not be told apart */
+#define HEIGHT     250.0
+#define ROW        15.0 /* pixels of a row of words above the scale */
+#define ROWS_MAX   3u
+#define APART      0.17 /* of the width, from one of these words to the next in its row: enough on a phone */
+#define POINTS_MAX 600u /* beyond, a place across is of several runs: more could not be told apart */
+#define SMALL_FROM 120u
+#define FAR        1.5  /* times the spread of nine in ten runs: a few that lie farther out do not flatten the rest */
 
-static const char own_style[] =
-    ".trend{background:var(--surface);border:1px solid var(--line);border-radius:8px;padding:14px "
-    "18px;margin:0 0 18px;"
-    "box-shadow:var(--shadow)}"
-    ".trend svg{display:block;width:100%;height:auto}.trend text{fill:var(--muted);font:12px var(--sans)}"
-    ".trend .grid{stroke:var(--line)}.trend .dot{fill:var(--line-0)}.trend "
-    ".level{stroke:var(--accent);stroke-width:2}"
-    ".trend .at{stroke:var(--muted);stroke-dasharray:4 4}.trend .worse{stroke:var(--critical)}"
-    ".trend .better{stroke:var(--good)}.trend "
-    "h2{overflow-wrap:anywhere;font-family:var(--mono);margin-bottom:4px}"
-    ".trend table{border-collapse:collapse;margin-top:10px;font-size:13.5px}"
-    ".trend td,.trend th{padding:3px 18px 3px 0;text-align:left;font-weight:400}.trend th{color:var(--muted)}"
-    ".trend td.worse{color:var(--critical);font-weight:600}.trend "
-    "td.better{color:var(--good);font-weight:600}";
+typedef struct course {
+    const tare__kept_trend *trend;
+    double *sorted;  /* the values */
+    size_t each;     /* runs at a place across */
+    double low, high; /* of what the scale must show */
+} course;
 
-/* ---- pieces ----------------------------------------------------------------------------------------- */
-/* Text as text, whatever is in it; what is no UTF-8 or steers a terminal becomes U+FFFD. */
-static void put_escaped(tare__text *out, const char *text)
+/* ---- what a chart shows ----------------------------------------------------------------------------- */
+static int by_value(const void *a, const void *b)
 {
-    size_t length = text ? strlen(text) : 0;
-    for (size_t i = 0; i < length;) {
-        uint32_t code = 0;
-        size_t bytes = tare__utf8_decode(text + i, length - i, &code);
-        if (bytes == 0 || tare__utf8_control(code))
-            tare__text_string(out, "\xEF\xBF\xBD");
-        else if (code == '<' || code == '>' || code == '&' || code == '"' || code == '\'')
-            tare__text_format(out, "&#%u;", (unsigned)code);
-        else
-            tare__text_append(out, text + i, bytes);
-        i += bytes ? bytes : 1;
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double nearest(const course *of, double share)
+{
+    return of->sorted[(size_t)(share * (double)(of->trend->n - 1) + 0.5)];
+}
+
+static bool open_course(course *to, const tare__kept_trend *trend)
+{
+    *to = (course){.trend = trend, .each = (trend->n + POINTS_MAX - 1) / POINTS_MAX};
+    to->sorted = malloc(trend->n * sizeof *to->sorted);
+    if (!to->sorted)
+        return false;
+    for (size_t i = 0; i < trend->n; i++)
+        to->sorted[i] = trend->points[i].value;
+    qsort(to->sorted, trend->n, sizeof *to->sorted, by_value);
+    double low = nearest(to, 0.05), high = nearest(to, 0.95), room = FAR * (high - low);
+    to->low = fmax(to->sorted[0], low - room);
+    to->high = fmin(to->sorted[trend->n - 1], high + room);
+    for (size_t i = 0; i < trend->n_changes; i++) {
+        to->low = fmin(to->low, fmin(trend->changes[i].before, trend->changes[i].after));
+        to->high = fmax(to->high, fmax(trend->changes[i].before, trend->changes[i].after));
     }
+    return true;
 }
 
-/* The style of the report's page, out of the page itself. */
-static void put_style(tare__text *out)
+static double across(const course *of, double i)
 {
-    const char *from = strstr(tare__html_before_data, "<style>"),
-               *to = from ? strstr(from, "</style>") : NULL;
-    tare__text_string(out, "<style>");
-    if (to)
-        tare__text_append(out, from + 7, (size_t)(to - from - 7));
-    tare__text_string(out, own_style);
-    tare__text_string(out, "</style>\n");
+    return of->trend->n > 1 ? i / (double)(of->trend->n - 1) : 0.5;
 }
 
-static void put_number(tare__text *out, const char *name, double value)
+/* The least, the middle or the largest of the runs at one place across. */
+static double of_place(const course *of, size_t place, int which)
 {
-    char number[32];
-    tare__text_double(number, sizeof number, 'f', 1, value);
-    tare__text_format(out, " %s=\"%s\"", name, number);
+    double values[16];
+    size_t from = place * of->each, n = 0;
+    size_t stride = of->each > TARE__COUNT_OF(values) ? of->each / TARE__COUNT_OF(values) : 1;
+    double least = INFINITY, most = -INFINITY;
+    for (size_t i = from; i < from + of->each && i < of->trend->n; i++) {
+        double value = of->trend->points[i].value;
+        least = fmin(least, value);
+        most = fmax(most, value);
+        if ((i - from) % stride == 0 && n < TARE__COUNT_OF(values))
+            values[n++] = value;
+    }
+    qsort(values, n, sizeof *values, by_value);
+    return which < 0 ? least : which > 0 ? most : values[n / 2];
 }
 
-static void put_line(tare__text *out, const char *kind, double x1, double y1, double x2, double y2)
+static double place_across(const course *of, size_t place)
 {
-    tare__text_format(out, "<line class=\"%s\"", kind);
-    put_number(out, "x1", x1);
-    put_number(out, "y1", y1);
-    put_number(out, "x2", x2);
-    put_number(out, "y2", y2);
-    tare__text_string(out, "/>");
+    double last = fmin((double)((place + 1) * of->each), (double)of->trend->n) - 1;
+    return across(of, ((double)(place * of->each) + last) / 2);
+}
+
+static double at_middle(const void *of, size_t i, bool sideways)
+{
+    return sideways ? place_across(of, i) : of_place(of, i, 0);
+}
+
+static double at_least(const void *of, size_t i, bool sideways)
+{
+    return sideways ? place_across(of, i) : of_place(of, i, -1);
+}
+
+static double at_most(const void *of, size_t i, bool sideways)
+{
+    return sideways ? place_across(of, i) : of_place(of, i, 1);
 }
 
 /* ---- a chart ---------------------------------------------------------------------------------------- */
-typedef struct chart {
-    const tare__kept_trend *trend;
-    double low, high;
-} chart;
-
-/* From 0 where that leaves the values visible, else a little below the least. */
-static chart frame(const tare__kept_trend *trend)
+static bool is_far(const tare__chart *chart, double value)
 {
-    chart to = {.trend = trend, .low = INFINITY, .high = -INFINITY};
-    for (size_t i = 0; i < trend->n; i++) {
-        to.low = fmin(to.low, trend->points[i].value);
-        to.high = fmax(to.high, trend->points[i].value);
-    }
-    double span = to.high - to.low;
-    if (to.low >= 0 && to.low < 2 * span)
-        to.low = 0;
-    else
-        to.low -= 0.1 * span;
-    to.high += 0.1 * span;
-    if (!(to.high > to.low)) {
-        double around = fabs(to.low) > 0 ? fabs(to.low) * 0.1 : 1;
-        to.low -= around;
-        to.high += around;
-    }
-    return to;
+    return value < chart->low || value > chart->high;
 }
 
-static double across(const chart *of, double i)
+/* A run: a dot, or at the end of the scale a tip that points to where it would be. */
+static void put_run(tare__chart *chart, const course *of, size_t i)
 {
-    double inner = WIDTH - LEFT - RIGHT;
-    return LEFT + (of->trend->n > 1 ? inner * i / (double)(of->trend->n - 1) : inner / 2);
-}
-
-static double up(const chart *of, double value)
-{
-    return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (value - of->low) / (of->high - of->low);
-}
-
-static void put_axes(tare__text *out, const chart *of)
-{
+    tare__text *out = chart->out;
     const tare__kept_trend *trend = of->trend;
-    char word[TARE__HISTORY_WORD];
-    for (int i = 0; i <= 4; i++) {
-        double value = of->low + (of->high - of->low) * i / 4, y = up(of, value);
-        put_line(out, "grid", LEFT, y, WIDTH - RIGHT, y);
-        tare__text_string(out, "<text text-anchor=\"end\"");
-        put_number(out, "x", LEFT - 8);
-        put_number(out, "y", y + 4);
+    const tare__kept_point *point = &trend->points[i];
+    char value[TARE__HISTORY_WORD], when[TARE__HISTORY_WORD];
+    if (is_far(chart, point->value)) {
+        tare__text_string(out, "<svg");
+        tare__chart_share(out, "x", across(of, (double)i));
+        tare__chart_number(out, "y", tare__chart_up(chart, point->value));
+        tare__text_format(out, "><path class=\"far\" d=\"%s\">",
+                          point->value > chart->high ? "M-4 5L0 -2L4 5z" : "M-4 -5L0 2L4 -5z");
+    } else {
+        tare__text_string(out, of->trend->n > SMALL_FROM ? "<circle class=\"dot\" r=\"2\"" : "<circle class=\"dot\" r=\"3\"");
+        tare__chart_share(out, "cx", across(of, (double)i));
+        tare__chart_number(out, "cy", tare__chart_up(chart, point->value));
         tare__text_string(out, ">");
-        put_escaped(out, tare__history_value(word, trend->unit, value));
-        tare__text_string(out, "</text>");
     }
-    const size_t ends[] = {0, trend->n - 1};
-    for (size_t i = 0; i < (trend->n > 1 ? 2u : 1u); i++) {
-        tare__text_format(out, "<text text-anchor=\"%s\"", i ? "end" : "start");
-        put_number(out, "x", i ? WIDTH - RIGHT : LEFT);
-        put_number(out, "y", HEIGHT - 8);
-        tare__text_format(out, ">%s</text>", tare__history_when(word, trend->points[ends[i]].when_ns, false));
+    tare__text_string(out, "<title>");
+    tare__plain_text(out, tare__history_value(value, trend->unit, point->value));
+    tare__text_format(out, ", %s, run %.*s ", tare__history_when(when, point->when_ns, true), (int)trend->id_digits,
+                      point->id);
+    tare__plain_text(out, point->revision ? point->revision : "");
+    tare__text_string(out, is_far(chart, point->value) ? "</title></path></svg>" : "</title></circle>");
+}
+
+/* Every run has its dot; of more than can be told apart those that lie far out, over the band of the others. */
+static void put_runs(tare__chart *chart, const course *of)
+{
+    size_t places = (of->trend->n + of->each - 1) / of->each;
+    if (of->each > 1)
+        tare__chart_course(chart, "band", of, places, at_least, at_most);
+    tare__chart_course(chart, "course", of, places, at_middle, NULL);
+    for (size_t i = 0; i < of->trend->n; i++)
+        if (of->each == 1 || is_far(chart, of->trend->points[i].value))
+            put_run(chart, of, i);
+}
+
+static void put_levels(tare__chart *chart, const course *of)
+{
+    const tare__kept_trend *trend = of->trend;
+    double begin = 0;
+    for (size_t i = 0; i < trend->n_changes; i++) {
+        const tare__kept_change *change = &trend->changes[i];
+        double x = across(of, (double)change->at - 0.5);
+        tare__chart_line(chart, "level", begin, change->before, x, change->before);
+        begin = x;
+        if (i + 1 == trend->n_changes)
+            tare__chart_line(chart, "level", x, change->after, 1, change->after);
     }
 }
 
-static void put_dots(tare__text *out, const chart *of)
+/* Puts the size of each change above it, in the first row that has room; without `chart` it only counts rows. */
+static unsigned put_sizes(tare__chart *chart, const course *of)
 {
     const tare__kept_trend *trend = of->trend;
-    size_t step = trend->n > POINTS_MAX ? (trend->n + POINTS_MAX - 1) / POINTS_MAX : 1;
-    for (size_t i = 0; i < trend->n; i += step) {
-        const tare__kept_point *point = &trend->points[i];
-        char value[TARE__HISTORY_WORD], when[TARE__HISTORY_WORD];
-        tare__text_string(out, "<circle class=\"dot\" r=\"3\"");
-        put_number(out, "cx", across(of, (double)i));
-        put_number(out, "cy", up(of, point->value));
-        tare__text_string(out, "><title>");
-        put_escaped(out, tare__history_value(value, trend->unit, point->value));
-        tare__text_format(out, ", %s, %.*s ", tare__history_when(when, point->when_ns, true),
-                          (int)trend->id_digits, point->id);
-        put_escaped(out, point->revision);
-        tare__text_string(out, "</title></circle>");
-    }
-}
-
-static void put_levels(tare__text *out, const chart *of)
-{
-    const tare__kept_trend *trend = of->trend;
+    double taken[ROWS_MAX] = {-1, -1, -1};
+    unsigned rows = 0;
     for (size_t i = 0; i < trend->n_changes; i++) {
         const tare__kept_change *change = &trend->changes[i];
         const char *verdict = tare__history_verdict(trend->better, change->before, change->after);
-        double end = i + 1 < trend->n_changes ? (double)trend->changes[i + 1].at - 0.5 : (double)trend->n - 1;
         double x = across(of, (double)change->at - 0.5);
-        char kind[32];
-        snprintf(kind, sizeof kind, "at%s%s", *verdict ? " " : "", verdict);
-        if (i == 0)
-            put_line(out, "level", across(of, 0), up(of, change->before), x, up(of, change->before));
-        put_line(out, "level", x, up(of, change->after), across(of, end), up(of, change->after));
-        put_line(out, kind, x, TOP, x, HEIGHT - BOTTOM);
+        char kind[32], word[TARE__HISTORY_WORD];
+        unsigned row = 0;
+        while (row < ROWS_MAX && x - taken[row] < APART)
+            row++;
+        if (chart) {
+            snprintf(kind, sizeof kind, "at %s", verdict);
+            tare__chart_upright(chart, kind, x);
+        }
+        if (row == ROWS_MAX) /* the table has it */
+            continue;
+        taken[row] = x;
+        rows = row + 1 > rows ? row + 1 : rows;
+        snprintf(kind, sizeof kind, "size %s", verdict);
+        if (chart)
+            tare__chart_words(chart, kind, x > 0.85 ? "end" : x < 0.1 ? "start" : "middle", x, 0, chart->top - 6 - ROW * row,
+                              tare__history_change(word, change->before, change->after));
     }
+    return rows;
+}
+
+static void put_dates(tare__chart *chart, const course *of)
+{
+    const tare__kept_trend *trend = of->trend;
+    char word[TARE__HISTORY_WORD];
+    size_t ticks = trend->n >= 5 ? 4 : trend->n > 1 ? 1 : 0;
+    for (size_t i = 0; i <= ticks; i++) {
+        size_t at = ticks ? (trend->n - 1) * i / ticks : 0;
+        bool first = i == 0, last = i == ticks;
+        tare__chart_under(chart, first || last ? "" : "roomy", !ticks || (!first && !last) ? "middle" : first ? "start" : "end",
+                          across(of, (double)at), tare__history_when(word, trend->points[at].when_ns, false));
+    }
+}
+
+/* ---- words around it -------------------------------------------------------------------------------- */
+static void put_key(tare__text *out, const tare__chart *chart, const course *of)
+{
+    size_t far = 0;
+    for (size_t i = 0; i < of->trend->n; i++)
+        far += is_far(chart, of->trend->points[i].value);
+    tare__text_string(out, "<ul class=\"key plain\">");
+    if (of->each > 1)
+        tare__text_format(out, "<li><svg aria-hidden=\"true\"><rect class=\"band\" width=\"22\" height=\"10\"/><line "
+                               "class=\"course\" x1=\"0\" x2=\"22\" y1=\"5\" y2=\"5\"/></svg>least to most and middle of "
+                               "%zu runs</li>", of->each);
+    else
+        tare__text_string(out, "<li><svg aria-hidden=\"true\"><line class=\"course\" x1=\"0\" x2=\"22\" y1=\"5\" y2=\"5\"/>"
+                               "<g class=\"dot\"><rect x=\"8\" y=\"2\" width=\"6\" height=\"6\" rx=\"3\"/></g></svg>a run</li>");
+    if (of->trend->n_changes)
+        tare__text_string(out, "<li><svg aria-hidden=\"true\"><line class=\"level\" x1=\"2\" x2=\"20\" y1=\"5\" y2=\"5\"/></svg>"
+                               "its level: the median between two changes</li>");
+    if (far)
+        tare__text_format(out, "<li><svg aria-hidden=\"true\"><path class=\"far\" d=\"M7 8L11 1L15 8z\"/></svg>beyond the "
+                               "scale: %zu</li>", far);
+    tare__text_string(out, "</ul>");
+}
+
+static void put_cell(tare__text *out, const char *of, const char *text)
+{
+    tare__text_format(out, "<td data-of=\"%s\">", of);
+    tare__plain_text(out, text);
+    tare__text_string(out, "</td>");
+}
+
+static void put_change(tare__text *out, const tare__kept_trend *trend, const tare__kept_change *change)
+{
+    const tare__kept_point *point = &trend->points[change->at];
+    const char *verdict = tare__history_verdict(trend->better, change->before, change->after);
+    char word[TARE__HISTORY_WORD];
+    snprintf(word, sizeof word, "%.*s", (int)trend->id_digits, point->id);
+    tare__text_format(out, "<tr><td class=\"name\">%s</td><td class=\"%s\" data-of=\"change\">",
+                      tare__history_when((char[TARE__HISTORY_WORD]){0}, point->when_ns, false), verdict);
+    tare__text_format(out, "%s%s%s</td>", tare__history_change((char[TARE__HISTORY_WORD]){0}, change->before, change->after),
+                      *verdict ? " " : "", verdict);
+    put_cell(out, "before", tare__history_value((char[TARE__HISTORY_WORD]){0}, trend->unit, change->before));
+    put_cell(out, "after", tare__history_value((char[TARE__HISTORY_WORD]){0}, trend->unit, change->after));
+    put_cell(out, "run", word);
+    put_cell(out, "revision", point->revision ? tare__history_revision(word, point->revision, 0) : "n/a");
+    tare__text_string(out, "</tr>\n");
 }
 
 static void put_table(tare__text *out, const tare__kept_trend *trend)
 {
     if (trend->n_changes == 0) {
-        tare__text_string(out,
-                          "<p class=\"muted small\">No change of its level that these runs can show.</p>");
+        tare__text_string(out, "<p class=\"note\">No change of its level that these runs can show.</p>");
         return;
     }
-    tare__text_string(
-        out, "<table><thead><tr><th>change</th><th>since</th><th>run</th><th>revision</th><th>before</th>"
-             "<th>after</th></tr></thead><tbody>");
-    for (size_t i = 0; i < trend->n_changes; i++) {
-        const tare__kept_change *change = &trend->changes[i];
-        const tare__kept_point *point = &trend->points[change->at];
-        char word[TARE__HISTORY_WORD];
-        tare__text_format(out, "<tr><td class=\"%s\">",
-                          tare__history_verdict(trend->better, change->before, change->after));
-        tare__text_string(out, tare__history_change(word, change->before, change->after));
-        tare__text_format(out, "</td><td>%s</td>", tare__history_when(word, point->when_ns, false));
-        tare__text_format(out, "<td class=\"mono\">%.*s</td><td class=\"mono\">", (int)trend->id_digits,
-                          point->id);
-        put_escaped(out, point->revision);
-        tare__text_string(out, "</td><td>");
-        put_escaped(out, tare__history_value(word, trend->unit, change->before));
-        tare__text_string(out, "</td><td>");
-        put_escaped(out, tare__history_value(word, trend->unit, change->after));
-        tare__text_string(out, "</td></tr>");
-    }
-    tare__text_string(out, "</tbody></table>");
+    tare__text_string(out, "<div class=\"sheet\" tabindex=\"0\" role=\"region\" aria-label=\"Changes of ");
+    tare__plain_text(out, trend->name);
+    tare__text_string(out, "\"><table class=\"plain folds\"><thead><tr><th scope=\"col\" class=\"name\">Changed</th><th "
+                           "scope=\"col\">By</th><th scope=\"col\">Level before</th><th scope=\"col\">Level after</th><th "
+                           "scope=\"col\">First run</th><th scope=\"col\">Revision</th></tr></thead>\n<tbody>\n");
+    for (size_t i = 0; i < trend->n_changes; i++)
+        put_change(out, trend, &trend->changes[i]);
+    tare__text_string(out, "</tbody></table></div>\n");
 }
 
-static void put_trend(tare__text *out, const tare__kept_trend *trend)
+static void put_trend(tare__text *out, const tare__kept_trend *trend, size_t number)
 {
     static const char *const better[] = {"", ", lower is better", ", higher is better"};
-    char last[TARE__HISTORY_WORD];
-    chart of = frame(trend);
-    tare__text_string(out, "<section class=\"trend\"><h2>");
-    put_escaped(out, trend->name);
-    tare__text_format(out, "</h2><p class=\"muted small\">%zu runs%s; the last: ", trend->n,
-                      better[trend->better >= 0 && trend->better <= 2 ? trend->better : 0]);
-    put_escaped(out, tare__history_value(last, trend->unit, trend->points[trend->n - 1].value));
-    tare__text_format(out, "</p><svg viewBox=\"0 0 %.0f %.0f\" role=\"img\" aria-label=\"", WIDTH, HEIGHT);
-    put_escaped(out, trend->name);
-    tare__text_string(out, " in the course of runs\">");
-    put_axes(out, &of);
-    put_levels(out, &of);
-    put_dots(out, &of);
-    tare__text_string(out, "</svg>");
+    char last[TARE__HISTORY_WORD], label[256], count[TARE__UNIT_BYTES];
+    course of;
+    if (!open_course(&of, trend)) {
+        out->failed = true;
+        return;
+    }
+    tare__chart chart = {.out = out, .unit = trend->unit, .show = tare__history_value, .height = HEIGHT};
+    chart.top = 10 + ROW * put_sizes(NULL, &of);
+    tare__chart_scale(&chart, of.low, of.high);
+    tare__text_format(out, "<section class=\"trend\" id=\"figure-%zu\"><h2>", number);
+    tare__plain_text(out, trend->name);
+    tare__text_format(out, "</h2><figure class=\"plot\"><figcaption>%s run%s, oldest first%s; the last: <b>", tare__unit_count(count, (double)trend->n),
+                      trend->n == 1 ? "" : "s", better[trend->better >= 0 && trend->better <= 2 ? trend->better : 0]);
+    tare__plain_text(out, tare__history_value(last, trend->unit, trend->points[trend->n - 1].value));
+    tare__text_string(out, "</b></figcaption>");
+    snprintf(label, sizeof label, "%.200s in the course of runs", trend->name);
+    tare__chart_open(&chart, label);
+    put_runs(&chart, &of);
+    put_levels(&chart, &of);
+    put_sizes(&chart, &of);
+    put_dates(&chart, &of);
+    tare__chart_close(&chart);
+    put_key(out, &chart, &of);
+    tare__text_string(out, "</figure>");
     put_table(out, trend);
     tare__text_string(out, "</section>\n");
+    free(of.sorted);
 }
 
 /* ---- the page --------------------------------------------------------------------------------------- */
 static void put_head(tare__text *out, const tare__history_trends *trends)
 {
-    tare__text_string(out,
-                      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-                      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
-                      "'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'\">\n"
-                      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-                      "<meta name=\"color-scheme\" content=\"light dark\">\n<title>Tare: history</title>\n"
-                      "<link rel=\"icon\" href=\"data:,\">\n");
-    put_style(out);
-    tare__text_string(
-        out, "</head>\n<body>\n<div class=\"bar\"><div class=\"bar-in\"><span class=\"mark\">tare</span>"
-             "</div></div>\n<header class=\"wide\" id=\"top\"><h1>");
-    put_escaped(out, trends->command ? trends->command : "Runs of the history");
-    tare__text_string(out, "</h1><p class=\"facts\">");
-    put_escaped(out, trends->machine ? trends->machine : "");
-    tare__text_string(out, "</p></header>\n<main class=\"wide\">\n");
+    size_t changed = 0;
+    char lead[128], title[160];
+    for (size_t i = 0; i < trends->n; i++)
+        changed += trends->rows[i].n_changes > 0;
+    if (changed)
+        snprintf(lead, sizeof lead, "%zu of %zu figure%s changed %s level.", changed, trends->n, trends->n == 1 ? "" : "s",
+                 changed == 1 ? "its" : "their");
+    else
+        snprintf(lead, sizeof lead, "No figure changed its level, as far as these runs can show.");
+    snprintf(title, sizeof title, trends->n == 1 ? "Tare: the course of %.100s" : "Tare: history",
+             trends->n == 1 ? trends->rows[0].name : "");
+    tare__plain_begin(out, title, trends->command ? trends->command : "Runs of the history", lead);
+    if (trends->machine) {
+        tare__text_string(out, "<p class=\"note\">Runs on one machine (");
+        tare__plain_text(out, trends->machine);
+        tare__text_string(out, ").</p>\n");
+    }
+}
+
+/* All figures at a glance, each with the way to its chart. */
+static void put_overview(tare__text *out, const tare__history_trends *trends)
+{
+    char word[TARE__HISTORY_WORD], count[TARE__UNIT_BYTES];
+    if (trends->n < 2)
+        return;
+    tare__text_string(out, "<section><h2>Figures</h2><div class=\"sheet\" tabindex=\"0\" role=\"region\" aria-label=\"Figures\">"
+                           "<table class=\"plain folds\"><thead><tr><th scope=\"col\" class=\"name\">Figure</th><th "
+                           "scope=\"col\">Runs</th><th scope=\"col\">Last run</th><th scope=\"col\">Last change</th><th "
+                           "scope=\"col\">Changes</th></tr></thead>\n<tbody>\n");
+    for (size_t i = 0; i < trends->n; i++) {
+        const tare__kept_trend *trend = &trends->rows[i];
+        const tare__kept_change *change = trend->n_changes ? &trend->changes[trend->n_changes - 1] : NULL;
+        tare__text_format(out, "<tr><td class=\"name\"><a href=\"#figure-%zu\">", i);
+        tare__plain_text(out, trend->name);
+        tare__text_format(out, "</a></td><td data-of=\"runs\">%s</td>", tare__unit_count(count, (double)trend->n));
+        put_cell(out, "last run", tare__history_value(word, trend->unit, trend->points[trend->n - 1].value));
+        tare__text_format(out, "<td class=\"%s\" data-of=\"last change\">%s</td><td data-of=\"changes\">%zu</td></tr>\n",
+                          change ? tare__history_verdict(trend->better, change->before, change->after) : "muted",
+                          change ? tare__history_change(word, change->before, change->after) : "none", trend->n_changes);
+    }
+    tare__text_string(out, "</tbody></table></div></section>\n");
 }
 
 static int trend(const tare__history_trends *trends, const tare__emit_options *options,
@@ -256,11 +352,12 @@ static int trend(const tare__history_trends *trends, const tare__emit_options *o
     int status = 0;
     (void)options;
     put_head(&out, trends);
+    put_overview(&out, trends);
     for (size_t i = 0; i < trends->n && !status; i++) {
-        put_trend(&out, &trends->rows[i]);
+        put_trend(&out, &trends->rows[i], i);
         status = tare__emit_flush_piece(&out, sink, error);
     }
-    tare__text_string(&out, "</main>\n</body>\n</html>\n");
+    tare__plain_end(&out);
     if (!status)
         status = tare__emit_flush(&out, sink, error);
     tare__text_free(&out);
