@@ -281,10 +281,10 @@ static void put_trend(tare__text *out, const tare__kept_trend *trend, size_t num
     tare__chart_scale(&chart, of.low, of.high);
     tare__text_format(out, "<section class=\"trend\" id=\"figure-%zu\"><h2>", number);
     tare__plain_text(out, trend->name);
-    tare__text_format(out, "</h2><figure class=\"plot\"><figcaption>%s run%s, oldest first%s; the last: <b>", tare__unit_count(count, (double)trend->n),
+    tare__text_format(out, "</h2><figure class=\"plot\"><figcaption>%s run%s, oldest first%s; the last: <strong>", tare__unit_count(count, (double)trend->n),
                       trend->n == 1 ? "" : "s", better[trend->better >= 0 && trend->better <= 2 ? trend->better : 0]);
     tare__plain_text(out, tare__history_value(last, trend->unit, trend->points[trend->n - 1].value));
-    tare__text_string(out, "</b></figcaption>");
+    tare__text_string(out, "</strong></figcaption>");
     snprintf(label, sizeof label, "%.200s in the course of runs", trend->name);
     tare__chart_open(&chart, label);
     put_runs(&chart, &of);

@@ -2,6 +2,7 @@
  * Owned by the calling thread.
  * Must not know how the model was weighed, nor where the bytes go. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +28,7 @@ static void put(writing *to, const char *html)
 
 static void put_cell(writing *to, const char *text)
 {
-    put(to, "<td class=\"text\">");
+    put(to, "<td class=\"words\">");
     tare__plain_text(&to->text, text ? text : "");
     put(to, "</td>");
 }
@@ -37,22 +38,22 @@ static void put_figure(writing *to, uint64_t value, bool known, const char *(*un
 {
     char out[TARE__UNIT_BYTES];
     if (known)
-        tare__text_format(&to->text, "<td class=\"figures\" title=\"%" PRIu64 "\">%s</td>", value,
+        tare__text_format(&to->text, "<td title=\"%" PRIu64 "\">%s</td>", value,
                           unit(out, (double)value));
     else
-        put(to, "<td class=\"figures\">n/a</td>");
+        put(to, "<td>n/a</td>");
 }
 
 static void put_share(writing *to, uint64_t part, uint64_t whole, bool known)
 {
-    char out[TARE__UNIT_BYTES], value[32];
+    char out[TARE__UNIT_BYTES];
     if (!known || whole == 0) {
-        put(to, "<td class=\"figures\">n/a</td>");
+        put(to, "<td>n/a</td>");
         return;
     }
-    tare__text_double(value, sizeof value, 'f', 4, tare__model_share(part, whole));
-    tare__text_format(&to->text, "<td class=\"figures\"><meter min=\"0\" max=\"1\" value=\"%s\"></meter> %s</td>",
-                      value, tare__unit_percent(out, tare__model_share(part, whole)));
+    put(to, "<td>");
+    tare__plain_share(&to->text, tare__model_share(part, whole));
+    tare__text_format(&to->text, "%s</td>", tare__unit_percent(out, tare__model_share(part, whole)));
 }
 
 static void put_shape(writing *to, const tare__model_tensor *tensor)
@@ -66,29 +67,21 @@ static void put_shape(writing *to, const tare__model_tensor *tensor)
     tare__text_free(&shape);
 }
 
-/* Titles with '|' between; a '#' before one of figures. */
 static void open_table(writing *to, const char *id, const char *title, const char *columns)
 {
-    tare__text_format(&to->text, "<section id=\"%s\" aria-labelledby=\"%s-title\"><h2 id=\"%s-title\">%s</h2>"
-                                 "<div class=\"scroll\"><table><thead><tr>", id, id, id, title);
-    while (*columns) {
-        size_t length = strcspn(columns, "|");
-        bool figures = *columns == '#';
-        tare__text_format(&to->text, "<th scope=\"col\"%s><span>%.*s</span></th>",
-                          figures ? " class=\"figures\"" : "", (int)(length - figures), columns + figures);
-        columns += length + (columns[length] == '|');
-    }
-    put(to, "</tr></thead><tbody>\n");
+    tare__text_format(&to->text, "<section id=\"%s\"><h2>%s</h2>", id, title);
+    tare__plain_table(&to->text, title, columns);
 }
 
 static void close_table(writing *to)
 {
-    put(to, "</tbody></table></div></section>\n");
+    tare__plain_table_end(&to->text);
+    put(to, "</section>\n");
 }
 
 static void open_row(writing *to, const char *name)
 {
-    put(to, "<tr><th scope=\"row\">");
+    put(to, "<tr><th scope=\"row\" class=\"name\">");
     tare__plain_text(&to->text, name);
     put(to, "</th>");
 }
@@ -128,7 +121,7 @@ static void put_tiles(writing *to, const tare__model_report *report)
     char value[TARE__UNIT_BYTES], flops[TARE__UNIT_BYTES];
     tare__text more = {0};
     put(to,
-        "<section aria-labelledby=\"total-title\"><h2 id=\"total-title\">What it weighs</h2><dl class=\"tiles\">");
+        "<section aria-labelledby=\"total-title\"><h2 id=\"total-title\">What it weighs</h2><dl class=\"tiles apart\">");
     tare__text_format(&more, "%s FLOPs, 2 a MAC; exactly %" PRIu64 " MACs",
                       tare__unit_count(flops, 2 * (double)report->total.macs), report->total.macs);
     put_tile(to, "MACs", tare__unit_count(value, (double)report->total.macs), more.data ? more.data : "");
@@ -158,7 +151,7 @@ static void put_notes(writing *to, const tare__model_report *report)
 {
     if (report->n_notes == 0)
         return;
-    put(to, "<section aria-labelledby=\"notes-title\"><h2 id=\"notes-title\">Notes</h2><ul>");
+    put(to, "<section aria-labelledby=\"notes-title\"><h2 id=\"notes-title\">Notes</h2><ul class=\"care\">");
     for (size_t i = 0; i < report->n_notes; i++) {
         put(to, "<li>");
         tare__plain_text(&to->text, report->notes[i]);
@@ -169,8 +162,12 @@ static void put_notes(writing *to, const tare__model_report *report)
 
 static void put_operators(writing *to, const tare__model_report *report)
 {
+    bool reasons = false;
+    for (size_t i = 0; i < report->n_operators; i++)
+        reasons = reasons || report->operators[i].reason;
     open_table(to, "operators", "Operators",
-               "Operator|#Nodes|#MACs|#Share|#Other operations|#Parameters|#Made|Not counted");
+               reasons ? "Operator|#Nodes|#MACs|#Share|#Other operations|#Parameters|#Bytes made|Not counted"
+                       : "Operator|#Nodes|#MACs|#Share|#Other operations|#Parameters|#Bytes made");
     for (size_t i = 0; i < report->n_operators; i++) {
         const tare__model_operator *row = &report->operators[i];
         char name[128];
@@ -182,7 +179,8 @@ static void put_operators(writing *to, const tare__model_report *report)
         put_figure(to, row->cost.other, known, tare__unit_count);
         put_figure(to, row->cost.parameters, true, tare__unit_count);
         put_figure(to, row->cost.output_bytes, true, tare__unit_bytes);
-        put_cell(to, row->reason);
+        if (reasons)
+            put_cell(to, row->reason);
         close_row(to);
     }
     close_table(to);
@@ -196,8 +194,16 @@ static void put_layers(writing *to, const tare__model_report *report)
         to->text.failed = true;
         return;
     }
-    open_table(to, "layers", "Layers, the heaviest first",
-               "Layer|Operator|#MACs|#Share|#Other operations|#Parameters|Output|Module|Not counted");
+    /* A column that no row has anything for is left out. */
+    bool modules = false, reasons = false;
+    for (size_t i = 0; i < most; i++) {
+        modules = modules || (order[i]->module && *order[i]->module);
+        reasons = reasons || order[i]->reason;
+    }
+    char columns[160];
+    snprintf(columns, sizeof columns, "Layer|Operator|#MACs|#Share|#Other operations|#Parameters|Output%s%s",
+             modules ? "|Module" : "", reasons ? "|Not counted" : "");
+    open_table(to, "layers", "Layers, the heaviest first", columns);
     for (size_t i = 0; i < most && !to->status; i++) {
         const tare__model_layer *layer = order[i];
         char name[128];
@@ -209,13 +215,15 @@ static void put_layers(writing *to, const tare__model_report *report)
         put_figure(to, layer->cost.other, known, tare__unit_count);
         put_figure(to, layer->cost.parameters, true, tare__unit_count);
         put_shape(to, layer->output);
-        put_cell(to, layer->module);
-        put_cell(to, layer->reason);
+        if (modules)
+            put_cell(to, layer->module);
+        if (reasons)
+            put_cell(to, layer->reason);
         close_row(to);
     }
     close_table(to);
     if (most < report->n_layers)
-        tare__text_format(&to->text, "<p class=\"muted\">%zu lighter layers are left out; --csv has them all.</p>",
+        tare__text_format(&to->text, "<p class=\"note\">%zu lighter layers are left out; --csv has them all.</p>",
                           report->n_layers - most);
     free(order);
 }

@@ -8,76 +8,74 @@
 #include <string.h>
 
 #include "plain.h"
+#include "plain_chart.h"
 
 #define LAYERS_MAX 200u
 #define BINS       40u
+#define LABELS_MAX 12u /* of dots in a chart: more would hide each other */
 
-static void put_cell(tare__text *out, const char *kind, const char *text)
+static void put_cell(tare__text *out, const char *text)
 {
-    tare__text_format(out, "<td%s>", kind);
+    tare__text_string(out, "<td>");
     tare__plain_text(out, text);
     tare__text_string(out, "</td>");
 }
 
-#define NUMBER " class=\"number\""
+static void put_words(tare__text *out, const char *kind, const char *text)
+{
+    tare__text_format(out, "<td class=\"%s\">", kind);
+    tare__plain_text(out, text);
+    tare__text_string(out, "</td>");
+}
 
 static void put_time(tare__text *out, double ns)
 {
     char text[TARE__UNIT_BYTES];
-    put_cell(out, NUMBER, tare__unit_time(text, ns));
+    put_cell(out, tare__unit_time(text, ns));
 }
 
 static void put_bytes(tare__text *out, double bytes)
 {
     char text[TARE__UNIT_BYTES];
-    put_cell(out, NUMBER, tare__unit_bytes(text, bytes));
+    put_cell(out, tare__unit_bytes(text, bytes));
 }
 
 static void put_count(tare__text *out, double count)
 {
     char text[TARE__UNIT_BYTES];
-    put_cell(out, NUMBER, tare__unit_count(text, count));
-}
-
-/* The names of columns with '|' between; the first is of text, the others of numbers. */
-static void put_head(tare__text *out, const char *columns)
-{
-    tare__text_string(out, "<div class=\"scroll\"><table><thead><tr>");
-    for (bool first = true; *columns; first = false) {
-        size_t length = strcspn(columns, "|");
-        tare__text_format(out, "<th scope=\"col\"%s>%.*s</th>", first ? "" : NUMBER, (int)length, columns);
-        columns += length + (columns[length] == '|');
-    }
-    tare__text_string(out, "</tr></thead><tbody>\n");
-}
-
-static void put_foot(tare__text *out)
-{
-    tare__text_string(out, "</tbody></table></div>\n");
+    put_cell(out, tare__unit_count(text, count));
 }
 
 /* ---- configurations ------------------------------------------------------------------------------------------------ */
 static void put_quantile(tare__text *out, const tare__runner_times *times, size_t which)
 {
-    char value[TARE__UNIT_BYTES], low[TARE__UNIT_BYTES], high[TARE__UNIT_BYTES], title[160];
+    char value[TARE__UNIT_BYTES], low[TARE__UNIT_BYTES], high[TARE__UNIT_BYTES];
     const tare__interval *interval = &times->interval[which];
+    tare__unit_time(value, times->quantile_ns[which]);
     if (isnan(interval->low))
-        snprintf(title, sizeof title, "too few runs for an interval: %zu are needed", interval->needed);
+        tare__text_format(out, "<td title=\"too few runs for an interval: %zu are needed\">%s<small>needs %zu runs</small></td>",
+                          interval->needed, value, interval->needed);
     else
-        snprintf(title, sizeof title, "95 %%: %s to %s", tare__unit_time(low, interval->low),
-                 tare__unit_time(high, interval->high));
-    tare__text_format(out, "<td" NUMBER " title=\"%s\">%s</td>", title, tare__unit_time(value, times->quantile_ns[which]));
+        tare__text_format(out, "<td>%s<small>%s … %s</small></td>", value, tare__unit_time(low, interval->low),
+                          tare__unit_time(high, interval->high));
 }
 
-static void put_result(tare__text *out, const tare__runner_result *result)
+static bool any_end_to_end(const tare__model_measured *measured)
+{
+    for (size_t i = 0; i < measured->n_results; i++)
+        if (measured->results[i].end_to_end.n)
+            return true;
+    return false;
+}
+
+static void put_result(tare__text *out, const tare__runner_result *result, bool whole)
 {
     char name[96], rate[96], number[TARE__UNIT_BYTES];
-    tare__text_format(out, "<tr%s>", result->best ? " class=\"best\"" : "");
-    tare__text_string(out, "<td>");
+    tare__text_string(out, "<tr><th scope=\"row\" class=\"name\">");
     tare__plain_text(out, tare__measured_name(result, name, sizeof name));
-    tare__text_string(out, result->best ? " <strong>best trade-off</strong></td>" : "</td>");
+    tare__text_string(out, result->best ? " <span class=\"tag\">best trade-off</span></th>" : "</th>");
     if (!result->ran) {
-        tare__text_string(out, "<td colspan=\"10\">");
+        tare__text_format(out, "<td class=\"words\" colspan=\"%d\">", whole ? 10 : 9);
         tare__plain_text(out, result->failure ? result->failure : "not measured");
         tare__text_string(out, "</td></tr>\n");
         return;
@@ -85,53 +83,168 @@ static void put_result(tare__text *out, const tare__runner_result *result)
     for (size_t i = 0; i < TARE__RUNNER_QUANTILES; i++)
         put_quantile(out, &result->latency, i);
     put_time(out, result->latency.max_ns);
+    if (whole)
+        put_time(out, result->end_to_end.n ? result->end_to_end.quantile_ns[TARE__RUNNER_P50] : NAN);
     snprintf(rate, sizeof rate, "%s %s", tare__unit_count(number, result->n_rates ? result->rates[0].value : NAN),
              result->n_rates ? result->rates[0].unit : "");
-    put_cell(out, NUMBER, rate);
+    put_cell(out, rate);
     put_bytes(out, result->memory_peak_bytes);
     put_bytes(out, result->memory_per_sample_bytes);
     put_time(out, result->load_ns);
-    put_time(out, result->end_to_end.n ? result->end_to_end.quantile_ns[TARE__RUNNER_P50] : NAN);
-    put_cell(out, NUMBER, result->executed ? result->executed : "n/a");
+    put_words(out, "words", result->executed ? result->executed : "n/a");
     tare__text_string(out, "</tr>\n");
 }
 
 static void put_results(tare__text *out, const tare__model_measured *measured)
 {
-    put_head(out, "configuration|p50|p95|p99|max|throughput|peak memory|memory a sample|load|end to end|executed");
+    bool whole = any_end_to_end(measured);
+    tare__plain_table(out, "Configurations",
+                      whole ? "Configuration|#p50|#p95|#p99|#Max|#End to end|#Throughput|#Peak memory|#Memory a sample|#Load|"
+                              "Executed"
+                            : "Configuration|#p50|#p95|#p99|#Max|#Throughput|#Peak memory|#Memory a sample|#Load|Executed");
     for (size_t i = 0; i < measured->n_results; i++)
-        put_result(out, &measured->results[i]);
-    put_foot(out);
-    tare__text_string(out, "<p class=\"facts\">Intervals of 95 % by order statistics are shown over the figures.</p>\n");
+        put_result(out, &measured->results[i], whole);
+    tare__plain_table_end(out);
+    tare__text_string(out, "<p class=\"note\">Under a latency is its interval of 95 %, by order statistics, or how many runs "
+                           "it would need.</p>\n");
 }
 
-/* ---- distributions ------------------------------------------------------------------------------------------------- */
-/* From the shortest run to p99 and a little: what lies beyond goes into the last bin. */
+/* ---- charts -------------------------------------------------------------------------------------------------------- */
+static const char *show_count(char out[TARE__CHART_WORD], const char *unit, double value)
+{
+    char number[TARE__UNIT_BYTES];
+    snprintf(out, TARE__CHART_WORD, "%s%s%.24s", tare__unit_count(number, value), *unit ? " " : "", unit);
+    return out;
+}
+
+static double clamped(double share)
+{
+    return share < 0 ? 0 : share > 1 ? 1 : share;
+}
+
+static void put_mark(tare__chart *chart, const char *word, double x, unsigned row)
+{
+    if (x < 0 || x > 1)
+        return;
+    tare__chart_upright(chart, "at", x);
+    tare__chart_words(chart, "size", x > 0.9 ? "end" : x < 0.05 ? "start" : "middle", x, 0, chart->top - 6 - 15 * row, word);
+}
+
+/* From the shortest run to where nearly all are; the few far beyond that are counted in words. */
 static void put_distribution(tare__text *out, const tare__runner_result *result)
 {
     unsigned bins[BINS] = {0}, most = 1;
-    char name[96], low[TARE__UNIT_BYTES], high[TARE__UNIT_BYTES];
+    size_t beyond = 0;
+    char name[96], word[TARE__UNIT_BYTES];
     const tare__runner_times *times = &result->latency;
-    double from = times->min_ns, to = times->quantile_ns[TARE__RUNNER_P99] * 1.05;
+    double from = times->min_ns, p50 = times->quantile_ns[TARE__RUNNER_P50], p95 = times->quantile_ns[TARE__RUNNER_P95];
+    double to = fmin(times->max_ns, fmax(p50 + 2 * (p50 - from), p95 + (p95 - from) * 0.25));
     if (!result->ran || times->n < 2 || !(to > from))
         return;
     for (size_t i = 0; i < times->n; i++) {
         double place = (times->samples_ns[i] - from) / (to - from) * BINS;
         unsigned bin = place >= BINS ? BINS - 1 : place < 0 ? 0 : (unsigned)place;
-        most = ++bins[bin] > most ? bins[bin] : most;
+        if (times->samples_ns[i] > to)
+            beyond++;
+        else
+            most = ++bins[bin] > most ? bins[bin] : most;
     }
-    tare__text_string(out, "<figure><figcaption>");
+    tare__chart chart = {.out = out, .unit = "", .show = show_count, .top = 36, .height = 190};
+    tare__chart_scale(&chart, 0, most);
+    tare__text_string(out, "<figure class=\"plot\"><figcaption><strong>");
     tare__plain_text(out, tare__measured_name(result, name, sizeof name));
-    tare__text_format(out, ": %s to %s</figcaption>\n<svg viewBox=\"0 0 %u 60\" role=\"img\" width=\"480\" height=\"72\" "
-                      "aria-label=\"distribution of latencies\">", tare__unit_time(low, from), tare__unit_time(high, to),
-                      BINS * 10);
+    tare__text_format(out, "</strong>: %zu runs by latency", times->n);
+    if (beyond)
+        tare__text_format(out, "; %zu beyond the chart, up to %s", beyond, tare__unit_time(word, times->max_ns));
+    tare__text_string(out, "</figcaption>");
+    tare__chart_open(&chart, "distribution of latencies");
     for (unsigned i = 0; i < BINS; i++) {
-        unsigned height = (unsigned)(56.0 * bins[i] / most + 0.5);
-        if (bins[i])
-            tare__text_format(out, "<rect x=\"%u\" y=\"%u\" width=\"9\" height=\"%u\" fill=\"var(--fill-0)\"/>", i * 10,
-                              60 - (height ? height : 1), height ? height : 1);
+        if (!bins[i])
+            continue;
+        double y = tare__chart_up(&chart, bins[i]);
+        tare__text_string(out, "<rect class=\"bin\"");
+        tare__chart_share(out, "x", (i + 0.05) / BINS);
+        tare__chart_share(out, "width", 0.9 / BINS);
+        tare__chart_number(out, "y", y);
+        tare__chart_number(out, "height", fmax(1, tare__chart_up(&chart, 0) - y));
+        tare__text_string(out, "/>");
     }
-    tare__text_string(out, "</svg></figure>\n");
+    double at50 = (p50 - from) / (to - from), at95 = (p95 - from) / (to - from);
+    put_mark(&chart, "p50", at50, 0);
+    put_mark(&chart, "p95", at95, at95 - at50 < 0.14);
+    tare__chart_under(&chart, "", "start", 0, tare__unit_time(word, from));
+    tare__chart_under(&chart, "roomy", "middle", 0.5, tare__unit_time(word, (from + to) / 2));
+    tare__chart_under(&chart, "", "end", 1, tare__unit_time(word, to));
+    tare__chart_close(&chart);
+    tare__text_string(out, "</figure>\n");
+}
+
+static bool has_rate(const tare__runner_result *result)
+{
+    return result->ran && result->n_rates && isfinite(result->rates[0].value);
+}
+
+/* A dot a configuration; words that would lie on each other are left to the table. */
+static void put_dots(tare__chart *chart, const tare__model_measured *measured, double widest)
+{
+    double taken[LABELS_MAX][2];
+    size_t labels = 0;
+    for (int best = 1; best >= 0; best--) /* the ones worth choosing have their words first */
+        for (size_t i = 0; i < measured->n_results; i++) {
+            const tare__runner_result *result = &measured->results[i];
+            char name[96];
+            if (!has_rate(result) || result->best != (best == 1))
+                continue;
+            double x = clamped(result->latency.quantile_ns[TARE__RUNNER_P50] / widest);
+            double y = tare__chart_up(chart, result->rates[0].value);
+            bool room = labels < LABELS_MAX;
+            for (size_t k = 0; k < labels; k++)
+                room = room && (fabs(taken[k][1] - y) >= 14 || fabs(taken[k][0] - x) >= 0.42);
+            tare__measured_name(result, name, sizeof name);
+            tare__text_format(chart->out, "<circle class=\"%s\" r=\"5\"", best ? "dot" : "other");
+            tare__chart_share(chart->out, "cx", x);
+            tare__chart_number(chart->out, "cy", y);
+            tare__text_string(chart->out, "><title>");
+            tare__plain_text(chart->out, name);
+            tare__text_string(chart->out, "</title></circle>");
+            if (!room)
+                continue;
+            taken[labels][0] = x;
+            taken[labels++][1] = y;
+            tare__chart_words(chart, "label", x > 0.6 ? "end" : "start", x, x > 0.6 ? -9 : 9, y + 4, name);
+        }
+}
+
+static void put_trade_off(tare__text *out, const tare__model_measured *measured)
+{
+    double widest = 0, most = 0;
+    const char *unit = NULL;
+    char word[TARE__UNIT_BYTES];
+    size_t n = 0;
+    for (size_t i = 0; i < measured->n_results; i++) {
+        const tare__runner_result *result = &measured->results[i];
+        if (!has_rate(result))
+            continue;
+        widest = fmax(widest, result->latency.quantile_ns[TARE__RUNNER_P50] * 1.08);
+        most = fmax(most, result->rates[0].value);
+        unit = result->rates[0].unit;
+        n++;
+    }
+    if (n < 2)
+        return;
+    tare__chart chart = {.out = out, .unit = "", .show = show_count, .top = 12, .height = 250};
+    tare__chart_scale(&chart, 0, most);
+    tare__text_string(out, "<figure class=\"plot\"><figcaption><strong>Throughput</strong> (");
+    tare__plain_text(out, unit);
+    tare__text_string(out, ", up) against <strong>latency</strong> (p50, across): upper left is best, the best trade-offs in "
+                           "colour</figcaption>");
+    tare__chart_open(&chart, "throughput against latency of each configuration");
+    put_dots(&chart, measured, widest);
+    tare__chart_under(&chart, "", "start", 0, "0");
+    tare__chart_under(&chart, "", "middle", 0.5, tare__unit_time(word, widest / 2));
+    tare__chart_under(&chart, "", "end", 1, tare__unit_time(word, widest));
+    tare__chart_close(&chart);
+    tare__text_string(out, "</figure>\n");
 }
 
 /* ---- layers and limits --------------------------------------------------------------------------------------------- */
@@ -139,16 +252,20 @@ static void put_layer(tare__text *out, const tare__runner_layer *layer)
 {
     char share[TARE__UNIT_BYTES];
     bool computes = layer->counted && layer->macs;
-    tare__text_string(out, "<tr>");
-    put_cell(out, "", layer->name);
-    put_cell(out, NUMBER, layer->op);
-    put_cell(out, NUMBER, layer->types);
+    tare__text_string(out, "<tr><th scope=\"row\" class=\"name\">");
+    tare__plain_text(out, layer->name);
+    tare__text_string(out, "</th>");
+    put_words(out, "words", layer->op);
+    put_words(out, "words", layer->types);
     put_time(out, layer->time_ns);
-    put_cell(out, NUMBER, tare__unit_percent(share, layer->share));
+    tare__text_string(out, "<td>");
+    if (isfinite(layer->share))
+        tare__plain_share(out, layer->share);
+    tare__text_format(out, "%s</td>", tare__unit_percent(share, layer->share));
     put_count(out, layer->counted ? 2.0 * (double)layer->macs : NAN);
     put_count(out, layer->flops);
-    put_cell(out, NUMBER, computes ? tare__unit_percent(share, layer->flops / layer->roof_flops) : "");
-    put_cell(out, NUMBER, isnan(layer->roof_flops) ? "" : layer->memory_bound ? "memory" : "compute");
+    put_cell(out, computes ? tare__unit_percent(share, layer->flops / layer->roof_flops) : "");
+    put_words(out, "words", isnan(layer->roof_flops) ? "" : layer->memory_bound ? "memory" : "compute");
     tare__text_string(out, "</tr>\n");
 }
 
@@ -162,33 +279,46 @@ static void put_layers(tare__text *out, const tare__model_measured *measured)
         tare__text_string(out, "</p></section>\n");
         return;
     }
-    put_head(out, "layer|operator|type|time|share|FLOPs|FLOP/s|of roof|bound");
+    tare__plain_table(out, "Layers, timed",
+                      "Layer|Operator|Type|#Time|#Share|#FLOPs|#FLOP/s|#Of its roof|Bound by");
     for (size_t i = 0; i < shown; i++)
         put_layer(out, &measured->layers[i]);
-    put_foot(out);
+    tare__plain_table_end(out);
     if (shown < measured->n_layers)
-        tare__text_format(out, "<p class=\"facts\">%zu more in --json and --csv.</p>\n", measured->n_layers - shown);
+        tare__text_format(out, "<p class=\"note\">%zu more in --json and --csv.</p>\n", measured->n_layers - shown);
     tare__text_string(out, "</section>\n");
+}
+
+static void put_limit(tare__text *out, const tare__runner_limit *limit)
+{
+    char text[64], by[TARE__COMPARED_BYTES], word[TARE__COMPARED_BYTES + 16];
+    if (!limit->broken)
+        snprintf(word, sizeof word, "kept");
+    else if (isnan(limit->by))
+        snprintf(word, sizeof word, "not measured");
+    else
+        snprintf(word, sizeof word, "broken by %s", tare__compared_change(by, limit->by) + (*by == '+'));
+    tare__text_format(out, "<tr class=\"%s\"><th scope=\"row\" class=\"name\">", limit->broken ? "worse" : "kept");
+    tare__plain_text(out, limit->metric);
+    tare__text_string(out, "</th>");
+    put_words(out, "verdict", word);
+    put_words(out, "words", limit->result);
+    put_cell(out, tare__measured_figure(limit->unit, limit->value, text, sizeof text));
+    put_cell(out, tare__measured_figure(limit->unit, limit->limit, text, sizeof text));
+    tare__text_string(out, "</tr>\n");
 }
 
 static void put_limits(tare__text *out, const tare__model_measured *measured)
 {
-    char text[64], by[TARE__UNIT_BYTES];
     if (!measured->n_limits)
         return;
-    tare__text_string(out, "<section><h2>Thresholds</h2>\n");
-    put_head(out, "threshold|configuration|measured|limit|broken by");
-    for (size_t i = 0; i < measured->n_limits; i++) {
-        const tare__runner_limit *limit = &measured->limits[i];
-        tare__text_string(out, "<tr>");
-        put_cell(out, "", limit->metric);
-        put_cell(out, NUMBER, limit->result);
-        put_cell(out, NUMBER, tare__measured_figure(limit->unit, limit->value, text, sizeof text));
-        put_cell(out, NUMBER, tare__measured_figure(limit->unit, limit->limit, text, sizeof text));
-        put_cell(out, NUMBER, !limit->broken ? "kept" : isnan(limit->by) ? "not measured" : tare__unit_percent(by, limit->by));
-        tare__text_string(out, "</tr>\n");
-    }
-    put_foot(out);
+    tare__text_format(out, "<section><h2>Thresholds: %zu of %zu broken</h2>\n", measured->n_broken, measured->n_limits);
+    tare__plain_table(out, "Thresholds", "Threshold|Verdict|Configuration|#Measured|#Limit");
+    for (int broken = 1; broken >= 0; broken--)
+        for (size_t i = 0; i < measured->n_limits; i++)
+            if (measured->limits[i].broken == (broken == 1))
+                put_limit(out, &measured->limits[i]);
+    tare__plain_table_end(out);
     tare__text_string(out, "</section>\n");
 }
 
@@ -196,7 +326,7 @@ void tare__measured_html(tare__text *out, const tare__model_measured *measured)
 {
     if (!measured)
         return;
-    tare__text_string(out, "<section><h2>Measured</h2>\n<p class=\"facts\">");
+    tare__text_string(out, "<section><h2>Measured</h2>\n<p class=\"lead\">");
     if (measured->absent) {
         tare__text_string(out, "n/a: ");
         tare__plain_text(out, measured->absent);
@@ -208,15 +338,18 @@ void tare__measured_html(tare__text *out, const tare__model_measured *measured)
     tare__text_string(out, "</p>\n");
     if (measured->n_results)
         put_results(out, measured);
+    tare__text_string(out, "<div class=\"plots\">\n");
+    put_trade_off(out, measured);
     for (size_t i = 0; i < measured->n_results; i++)
         put_distribution(out, &measured->results[i]);
+    tare__text_string(out, "</div>\n");
     for (size_t i = 0; i < measured->n_notes; i++) {
-        tare__text_string(out, "<p class=\"facts\">");
+        tare__text_string(out, "<p class=\"note\">");
         tare__plain_text(out, measured->notes[i]);
         tare__text_string(out, "</p>\n");
     }
     tare__text_string(out, "</section>\n");
+    put_limits(out, measured);
     if (measured->n_results)
         put_layers(out, measured);
-    put_limits(out, measured);
 }

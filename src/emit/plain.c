@@ -3,6 +3,8 @@
  * Must not know what is on the pages. */
 #include "plain.h"
 
+#include <string.h>
+
 #include "escape.h"
 
 void tare__plain_text(tare__text *out, const char *text)
@@ -32,6 +34,33 @@ void tare__plain_begin(tare__text *out, const char *title, const char *heading, 
         tare__text_string(out, "</p>\n");
     }
     tare__text_string(out, "</header>\n<main class=\"wide\">\n");
+}
+
+void tare__plain_table(tare__text *out, const char *label, const char *titles)
+{
+    tare__text_format(out, "<div class=\"sheet tall\" tabindex=\"0\" role=\"region\" aria-label=\"%s\">"
+                           "<table class=\"plain\"><thead><tr>", label);
+    for (bool first = true; *titles; first = false) {
+        size_t length = strcspn(titles, "|");
+        bool figures = *titles == '#';
+        tare__text_format(out, "<th scope=\"col\"%s>%.*s</th>", first ? " class=\"name\"" : figures ? "" : " class=\"words\"",
+                          (int)(length - figures), titles + figures);
+        titles += length + (titles[length] == '|');
+    }
+    tare__text_string(out, "</tr></thead>\n<tbody>\n");
+}
+
+void tare__plain_table_end(tare__text *out)
+{
+    tare__text_string(out, "</tbody></table></div>\n");
+}
+
+void tare__plain_share(tare__text *out, double share)
+{
+    char width[32];
+    tare__text_double(width, sizeof width, 'f', 1, 100 * (share < 0 ? 0 : share > 1 ? 1 : share));
+    tare__text_format(out, "<svg class=\"share\" aria-hidden=\"true\"><rect class=\"all\" width=\"100%%\" height=\"8\" "
+                           "rx=\"2\"/><rect class=\"part\" width=\"%s%%\" height=\"8\" rx=\"2\"/></svg>", width);
 }
 
 void tare__plain_end(tare__text *out)
