@@ -1,54 +1,93 @@
 """The report of a model as a page that needs nothing else. Every name in it is escaped."""
+import base64
+import hashlib
 from html import escape
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
-from . import _core
+from . import _model_charts as charts
 from ._core import Missing
-from ._model_text import between, configuration_text, count, flops_text, ms, precision_text, rate, size
+from ._model_text import between, configuration_text, count, flops_text, ms, precision_text, size
 
 LAYERS_MOST = 60
 
 _STYLE = """
-:root { color-scheme: light dark; --bg: #faf9f7; --surface: #fff; --ink: #1c2127; --muted: #5a636e; --line: #e2dfd9;
-  --accent: #0a5aa6; --bar: #c9dbec; --warning: #7d4a00; --warning-bg: #fbf0dc; --good: #1c6b4a;
+:root { color-scheme: light dark; --bg: #faf9f7; --surface: #fff; --sunk: #f3f1ed; --ink: #1c2127; --soft: #3b434d;
+  --muted: #5a636e; --line: #e2dfd9; --accent: #0a5aa6; --blue: #0072b2; --warning: #7d4a00; --warning-bg: #fbf0dc;
+  --good: #1c6b4a; --info: #245b8c; --info-bg: #e6eff7;
   --sans: system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "Noto Sans", "DejaVu Sans", Arial, sans-serif;
   --mono: ui-monospace, "SF Mono", Menlo, Consolas, "Liberation Mono", "DejaVu Sans Mono", monospace; }
-@media (prefers-color-scheme: dark) { :root { --bg: #131619; --surface: #1a1e23; --ink: #e7e9ec; --muted: #9ba5b0;
-  --line: #2b3138; --accent: #84bdf2; --bar: #2c4358; --warning: #f1bd6a; --warning-bg: #34280f; --good: #79d0a8; } }
+@media (prefers-color-scheme: dark) { :root { --bg: #131619; --surface: #1a1e23; --sunk: #21262c; --ink: #e7e9ec;
+  --soft: #c8cdd3; --muted: #9ba5b0; --line: #2b3138; --accent: #84bdf2; --blue: #5eb6ec; --warning: #f1bd6a;
+  --warning-bg: #34280f; --good: #79d0a8; --info: #93c5f0; --info-bg: #172a3b; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--bg); color: var(--ink); font: 15px/1.5 var(--sans);
-  font-variant-numeric: tabular-nums; }
-main { max-width: 1160px; margin: 0 auto; padding: 28px; }
+  font-variant-numeric: tabular-nums; -webkit-text-size-adjust: 100%; }
+main { max-width: 1360px; margin: 0 auto; padding: 28px; }
+.mark { font: 650 16px/1 var(--mono); letter-spacing: -.02em; color: var(--accent); margin: 0 0 12px; }
 h1 { font: 600 25px/1.3 var(--mono); margin: 0 0 4px; overflow-wrap: anywhere; }
-h2 { font-size: 20px; font-weight: 650; margin: 34px 0 12px; }
-p { margin: 0 0 10px; } .muted { color: var(--muted); }
-.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(200px, 1fr)); gap: 12px; margin-top: 18px; }
-.card, .box { background: var(--surface); border: 1px solid var(--line); border-radius: 8px; padding: 14px 16px; }
-.card b { display: block; font-size: 22px; font-weight: 650; } .card span { color: var(--muted); font-size: 13px; }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; font-size: 14px; }
-th { text-align: left; font-weight: 600; color: var(--muted); } th, td { padding: 5px 10px 5px 0; }
-tr + tr td { border-top: 1px solid var(--line); } td.n, th.n { text-align: right; white-space: nowrap; }
-td.name { font-family: var(--mono); font-size: 13px; overflow-wrap: anywhere; }
-td div.bar { background: var(--bar); height: 10px; border-radius: 2px; min-width: 1px; }
-ol { margin: 0; padding-left: 20px; } li { margin-bottom: 8px; } li i { color: var(--good); font-style: normal; }
+h2 { font-size: 20px; font-weight: 650; letter-spacing: -.01em; margin: 36px 0 14px; }
+p { margin: 0 0 10px; } .muted { color: var(--muted); } p.muted { overflow-wrap: anywhere; }
+:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; border-radius: 3px; }
+.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(160px, 1fr)); gap: 12px; margin: 20px 0 12px; }
+.card { background: var(--surface); border: 1px solid var(--line); border-radius: 8px; padding: 13px 18px; }
+.card dt { color: var(--muted); font-size: 13px; }
+.card dd { margin: 0; font-size: 12.5px; color: var(--muted); overflow-wrap: anywhere; }
+.card dd.big { font-size: 22px; font-weight: 600; letter-spacing: -.02em; color: var(--ink); }
+.card i { font-style: normal; font-size: 14px; font-weight: 400; letter-spacing: 0; }
+.sheet { overflow: auto; background: var(--surface); border: 1px solid var(--line); border-radius: 8px; }
+.sheet.tall { max-height: min(78vh, 900px); }
+table { border-collapse: separate; border-spacing: 0; width: 100%; font-size: 13.5px; }
+th, td { padding: 6px 9px; text-align: left; vertical-align: baseline; border-top: 1px solid var(--line); }
+th:first-child, td:first-child { padding-left: 16px; } th:last-child, td:last-child { padding-right: 16px; }
+thead th { position: sticky; top: 0; z-index: 1; background: var(--surface); border-top: 0;
+  border-bottom: 1px solid var(--line); font-weight: 600; color: var(--muted); vertical-align: bottom; }
+tbody tr:first-child > * { border-top: 0; } tbody tr:hover > * { background: var(--sunk); }
+td.n, th.n { text-align: right; white-space: nowrap; }
+.name { width: 34%; min-width: 150px; overflow-wrap: anywhere; }
+tbody .name { font-family: var(--mono); font-size: 12.5px; }
+tr.part th { padding-top: 14px; color: var(--muted); font-weight: 600; }
+.tag { display: inline-block; margin-right: 6px; padding: 0 7px; border-radius: 4px; background: var(--info-bg);
+  color: var(--info); font-weight: 600; font-size: 12px; }
+svg.share { width: 64px; height: 8px; margin-right: 8px; vertical-align: middle; }
+.share .all { fill: var(--sunk); } .share .part { fill: var(--blue); }
+ol { margin: 0; padding-left: 22px; max-width: 110ch; } li { margin-bottom: 8px; overflow-wrap: anywhere; }
+li i { color: var(--good); font-style: normal; font-weight: 600; }
 .note { background: var(--warning-bg); color: var(--warning); border-radius: 6px; padding: 8px 12px; margin: 10px 0; }
-svg { width: 100%; height: auto; display: block; } svg text { fill: var(--muted); font: 12px var(--sans); }
-.graphs { display: grid; grid-template-columns: repeat(auto-fit, minmax(420px, 1fr)); gap: 12px; }
-@media (max-width: 520px) { .graphs { grid-template-columns: 1fr; } main { padding: 16px; } }
+.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(420px, 100%), 1fr)); gap: 12px; }
+.plot { background: var(--surface); border: 1px solid var(--line); border-radius: 8px; padding: 14px 18px 10px; margin: 0;
+  min-width: 0; }
+.plot figcaption { font-size: 13.5px; color: var(--soft); margin-bottom: 8px; } .plot strong { color: var(--ink); }
+.area { padding: 4px 10px 0 68px; } .area svg { display: block; width: 100%; overflow: visible; }
+.plot text { fill: var(--muted); font: 12px var(--sans); }
+.grid { stroke: var(--line); } .at { stroke: var(--muted); stroke-dasharray: 4 4; }
+.course { fill: none; stroke: var(--blue); stroke-width: 1.4; stroke-linejoin: round; }
+.bin, .dot { fill: var(--blue); } .other { fill: var(--muted); }
+.plot text.size { font-weight: 650; fill: var(--ink); }
+.plot text.size, .plot text.label { paint-order: stroke; stroke: var(--surface); stroke-width: 4px; }
+.plot text.label { fill: var(--soft); }
+@media (max-width: 720px) { main { padding: 16px; } .plot { padding: 12px; } .area { padding-left: 62px; }
+  .roomy { display: none; } .name { position: sticky; left: 0; z-index: 1; background: var(--surface); min-width: 120px;
+  max-width: 44vw; } thead .name { z-index: 2; } }
+@media print { :root { --bg: #fff; } .sheet.tall { max-height: none; } .sheet { overflow: visible; }
+  .plot, .card, tr { break-inside: avoid; } h2 { break-after: avoid; } thead th { position: static; }
+  * { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
 """
 
-WIDE, HIGH, LEFT, TOP, BOTTOM = 560.0, 220.0, 56.0, 14.0, 30.0
 
-
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Cells are HTML already; a head that begins with > is for numbers."""
+def _table(label: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Cells are HTML already; a head that begins with > is for numbers. A row of one cell is a title between rows."""
     def cell(tag: str, head: str, text: str) -> str:
-        kind = " class=n" if head.startswith(">") else " class=name" if head == "name" and tag == "td" else ""
-        return f"<{tag}{kind}>{text}</{tag}>"
-    top = "".join(cell("th", head, escape(head.lstrip(">"))) for head in heads)
-    body = "".join("<tr>" + "".join(cell("td", head, text) for head, text in zip(heads, row)) + "</tr>" for row in rows)
-    return f"<div class=scroll><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
+        kind = " class=n" if head.startswith(">") else " class=name" if head == "name" else ""
+        return f"<{tag}{kind}{' scope=col' if tag == 'th' else ''}>{text}</{tag}>"
+
+    def line(row: Sequence[str]) -> str:
+        if len(row) == 1:
+            return f"<tr class=part><th colspan=\"{len(heads)}\" scope=rowgroup>{row[0]}</th></tr>"
+        return "<tr>" + "".join(cell("td", head, text) for head, text in zip(heads, row)) + "</tr>"
+    top = "".join(cell("th", head, escape(head.lstrip(">").capitalize() if head[-2:] != "/s" and head[:2] != ">p" and
+                                          head != ">FLOPs" else head.lstrip(">"))) for head in heads)
+    return (f"<div class=\"sheet tall\" tabindex=0 role=region aria-label=\"{escape(label)}\"><table><thead><tr>{top}</tr>"
+            f"</thead><tbody>{''.join(map(line, rows))}</tbody></table></div>")
 
 
 def _reason(value: Any, show: Callable[[Any], str]) -> str:
@@ -58,111 +97,69 @@ def _reason(value: Any, show: Callable[[Any], str]) -> str:
     return escape(show(value))
 
 
-# ---- graphs -------------------------------------------------------------------------------------------------------
-
-def _frame(title: str, inside: str, low: str, high: str, left: str, right: str) -> str:
-    bottom = HIGH - BOTTOM
-    return (f"<figure class=box style=\"margin:0\"><figcaption>{escape(title)}</figcaption>"
-            f"<svg viewBox=\"0 0 {WIDE:g} {HIGH:g}\" role=img aria-label=\"{escape(title)}\">"
-            f"<path d=\"M{LEFT:g} {TOP:g}V{bottom:g}H{WIDE:g}\" fill=none stroke=\"var(--line)\"/>"
-            f"<text x={LEFT - 6:g} y={bottom:g} text-anchor=end>{escape(low)}</text>"
-            f"<text x={LEFT - 6:g} y={TOP + 10:g} text-anchor=end>{escape(high)}</text>"
-            f"<text x={LEFT:g} y={HIGH - 8:g}>{escape(left)}</text>"
-            f"<text x={WIDE:g} y={HIGH - 8:g} text-anchor=end>{escape(right)}</text>{inside}</svg></figure>")
-
-
-def _histogram(title: str, values: Sequence[float]) -> str:
-    low, high = min(values), _core.quantile(list(values), 0.99)
-    bins = max(1, min(40, len(values) // 4 or 1))
-    width = (high - low) / bins or 1.0
-    counts = [0] * bins
-    for value in values:
-        counts[min(bins - 1, max(0, int((value - low) / width)))] += 1
-    step, room = (WIDE - LEFT) / bins, HIGH - TOP - BOTTOM
-    bars = "".join(
-        f"<rect x={LEFT + at * step:.1f} y={HIGH - BOTTOM - room * one / max(counts):.1f} width={step * 0.9:.1f} "
-        f"height={room * one / max(counts):.1f} fill=\"var(--accent)\"/>" for at, one in enumerate(counts) if one)
-    return _frame(title, bars, "0", f"{max(counts)} runs", f"{low:.3f} ms", f"{high:.3f} ms (p99)")
-
-
-def _line(title: str, points: Sequence[Sequence[float]], show: Callable[[float], str], right: str) -> str:
-    high = max(one[1] for one in points) or 1.0
-    far = points[-1][0] - points[0][0] or 1.0
-    room = HIGH - TOP - BOTTOM
-    path = " ".join(f"{LEFT + (x - points[0][0]) / far * (WIDE - LEFT):.1f},"
-                    f"{HIGH - BOTTOM - room * max(0.0, y) / high:.1f}" for x, y in points)
-    inside = f"<polyline points=\"{path}\" fill=none stroke=\"var(--accent)\" stroke-width=1.5 />"
-    return _frame(title, inside, "0", show(high), "0", right)
-
-
-def _trade_off(rows: Sequence[Mapping[str, Any]]) -> str:
-    known = [(row["latency"]["p50"], row["throughput"]["samples_per_second"], row) for row in rows
-             if row["status"] == "measured" and not isinstance(row["throughput"]["samples_per_second"], Missing)]
-    if len(known) < 2:
-        return ""
-    far, high = max(one[0] for one in known), max(one[1] for one in known)
-    room = HIGH - TOP - BOTTOM
-    dots = ""
-    for latency, throughput, row in known:
-        x, y = LEFT + latency / far * (WIDE - LEFT - 90), HIGH - BOTTOM - room * throughput / high
-        fill = "var(--accent)" if "trade-off" in row["best"] else "var(--muted)"
-        name = escape(configuration_text(row["configuration"]))
-        dots += (f"<circle cx={x:.1f} cy={y:.1f} r=5 fill=\"{fill}\"><title>{name}</title></circle>"
-                 f"<text x={x + 8:.1f} y={y + 4:.1f}>{name[:28]}</text>")
-    return _frame("Latency (across) and throughput (up); the ones worth choosing in colour", dots, "0",
-                  f"{high:,.0f}/s", "0 ms", f"{far * (WIDE - LEFT) / (WIDE - LEFT - 90):.2f} ms")
-
-
 # ---- sections -----------------------------------------------------------------------------------------------------
 
 def _cards(results: Mapping[str, Any]) -> str:
     model, latency, rates, memory = (results[name] for name in ("model", "latency", "throughput", "memory"))
     unit = next((name for name in ("tokens", "images", "samples") if not isinstance(
         rates[f"{name}_per_second"], Missing)), "requests")
-    cards = [("latency, p50", ms(latency["p50"]), between(latency["intervals"]["p50"])),
-             ("latency, p99", ms(latency["p99"]), between(latency["intervals"]["p99"])),
-             ("throughput", rate(rates[f"{unit}_per_second"], unit), f"{rates.get('windows', 0)} windows"),
-             ("peak memory", size(memory["peak"]), memory["source"]),
-             ("parameters", count(model["parameters"]), size(model["size_bytes"])),
-             ("FLOPs a run", count(model["flops"]), flops_text(results).partition(", ")[2])]
-    inner = "".join(f"<div class=card>{escape(name)}<b>{escape(value)}</b><span>{escape(more)}</span></div>"
-                    for name, value, more in cards)
-    return f"<div class=cards>{inner}</div>"
+    speed = rates[f"{unit}_per_second"]
+    known = not isinstance(speed, Missing) and speed == speed
+    cards = [("latency, p50", ms(latency["p50"]), "", between(latency["intervals"]["p50"])),
+             ("latency, p99", ms(latency["p99"]), "", between(latency["intervals"]["p99"])),
+             ("throughput", f"{speed:,.{0 if speed >= 1000 else 1}f}" if known else "n/a", f"{unit}/s" if known else "",
+              f"{rates.get('windows', 0)} windows" if known else getattr(speed, "reason", "")),
+             ("peak memory", size(memory["peak"]), "", memory["source"]),
+             ("parameters", count(model["parameters"]), "", size(model["size_bytes"])),
+             ("FLOPs a run", count(model["flops"]), "", flops_text(results).partition(", ")[2])]
+    inner = "".join(f"<div class=card><dt>{escape(name)}</dt><dd class=big>{escape(value)}{f' <i>{escape(of)}</i>' if of else ''}"
+                    f"</dd><dd>{escape(more)}</dd></div>" for name, value, of, more in cards)
+    return f"<dl class=cards>{inner}</dl>"
 
 
-def _details(results: Mapping[str, Any]) -> str:
-    model, latency, memory, cpu, io = (results[name] for name in ("model", "latency", "memory", "cpu", "io"))
+def _latency(results: Mapping[str, Any]) -> str:
+    latency = results["latency"]
     rows = [(name, _reason(latency[name], ms), escape(between(latency["intervals"][name]))
              if name in latency["intervals"] else "") for name in ("mean", "std", "min", "p50", "p90", "p95", "p99",
                                                                   "max")]
-    out = "<h2>Latency</h2>" + _table(["name", ">value", "interval"], rows)
-    out += (f"<p class=muted>{latency['count']} runs after {results['warmup']['runs']} of warm-up; synchronized "
+    return ("<h2>Latency</h2>" + _table("Latency", ["name", ">value", "interval"], rows)
+            + f"<p class=muted>{latency['count']} runs after {results['warmup']['runs']} of warm-up; synchronized "
             f"{escape(latency['synchronized'])}; {latency['outliers']['mild']} mild and "
             f"{latency['outliers']['severe']} severe outliers, kept; the garbage collector was "
             f"{'on' if latency['gc']['enabled'] else 'off'} and ran {latency['gc']['collections']} times.</p>")
-    parts: List[Sequence[str]] = []
+
+
+def _details(results: Mapping[str, Any]) -> str:
+    model, memory, cpu, io = (results[name] for name in ("model", "memory", "cpu", "io"))
+    parts: List[Tuple[str, ...]] = [("Time",)]
     whole = results["end_to_end"]
     parts.append(("end to end, p50", _reason(whole if isinstance(whole, Missing) else whole["p50"], ms)))
     parts += [(f"{name} a second", _reason(results["throughput"][f"{name}_per_second"], lambda one: f"{one:,.1f}"))
               for name in ("samples", "tokens", "images", "requests")]
-    parts += [(f"memory: {name.replace('_', ' ')}", _reason(memory[name], size))
-              for name in ("peak", "average", "added", "activation", "per_sample")]
-    parts.append(("memory: fragmentation", _reason(memory["fragmentation"], lambda one: f"{100 * one:.1f} %")))
-    parts += [(name.replace("_", " "), _reason(model[name], count)) for name in
-              ("parameters", "trainable_parameters", "flops", "macs")]
-    parts.append(("computed in", escape(precision_text(model["precision"]))))
-    parts += [(f"CPU: {name.replace('_', ' ')}", _reason(cpu[name], lambda one: f"{one:,.1f}")) for name in
-              ("process_percent", "machine_percent", "waiting_percent", "page_faults_per_run", "waits_per_run")]
-    parts.append(("GPU: utilization", _reason(results["gpu"]["utilization_percent"], lambda one: f"{one:.0f} %")))
-    parts += [(name.replace("_", " "), _reason(io[name], size)) for name in
-              ("disk_read_bytes", "disk_written_bytes", "network_received_bytes", "network_sent_bytes")]
     told = results.get("generation")
     if isinstance(told, Mapping):
         parts += [("time to first token, p50", escape(ms(told["time_to_first_token"]["p50"]))),
                   ("tokens generated a second", escape(f"{told['tokens_per_second']:,.1f}"))]
     elif isinstance(told, Missing):
         parts.append(("generation", _reason(told, str)))
-    return out + "<h2>All figures</h2>" + _table(["name", "value"], [(escape(a), b) for a, b in parts])
+    parts.append(("Memory",))
+    parts += [(name.replace("_", " "), _reason(memory[name], size))
+              for name in ("peak", "average", "added", "activation", "per_sample")]
+    parts.append(("fragmentation", _reason(memory["fragmentation"], lambda one: f"{100 * one:.1f} %")))
+    parts.append(("Model",))
+    parts += [(name.replace("_", " "), _reason(model[name], count)) for name in
+              ("parameters", "trainable_parameters", "flops", "macs")]
+    parts.append(("computed in", escape(precision_text(model["precision"]))))
+    parts.append(("Machine",))
+    parts += [(title, _reason(cpu[name], lambda one, unit=unit: f"{one:,.1f}{unit}")) for name, title, unit in (
+        ("process_percent", "CPU of the process", " %"), ("machine_percent", "CPU of the machine", " %"),
+        ("waiting_percent", "waiting for a CPU or a device", " %"), ("page_faults_per_run", "page faults a run", ""),
+        ("waits_per_run", "waits a run", ""))]
+    parts.append(("GPU utilization", _reason(results["gpu"]["utilization_percent"], lambda one: f"{one:.0f} %")))
+    parts += [(name.rpartition("_")[0].replace("_", " "), _reason(io[name], size)) for name in
+              ("disk_read_bytes", "disk_written_bytes", "network_received_bytes", "network_sent_bytes")]
+    return "<h2>All figures</h2>" + _table("All figures", ["name", "value"], [
+        (escape(row[0]), *row[1:]) for row in parts])
 
 
 def _benchmark(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -176,24 +173,28 @@ def _benchmark(rows: Sequence[Mapping[str, Any]]) -> str:
             continue
         lines.append((name, escape(ms(row["latency"]["p50"])), escape(ms(row["latency"]["p99"])),
                       _reason(row["throughput"]["samples_per_second"], lambda one: f"{one:,.1f}"),
-                      escape(", ".join(row["best"]))))
-    return "<h2>Configurations</h2>" + _table(["name", ">p50", ">p99", ">samples/s", "best at"], lines)
+                      "".join(f"<span class=tag>{escape(one)}</span>" for one in row["best"])))
+    return "<h2>Configurations</h2>" + _table("Configurations", ["name", ">p50", ">p99", ">samples/s", "best at"], lines)
+
+
+def _share(percent: float) -> str:
+    if percent != percent:
+        return "n/a"
+    return (f"<svg class=share aria-hidden=true><rect class=all width=\"100%\" height=8 rx=2 /><rect class=part "
+            f"width=\"{max(0.0, min(100.0, percent)):.1f}%\" height=8 rx=2 /></svg>{percent:.1f} %")
 
 
 def _layers(layers: Optional[Mapping[str, Any]]) -> str:
     rows = sorted((layers or {}).get("layers", ()), key=lambda row: -row["self_ms"])
     if not rows:
         return ""
-    lines = []
-    for row in rows[:LAYERS_MOST]:
-        share = row["percent"] if row["percent"] == row["percent"] else 0.0
-        lines.append((escape(row["name"]), escape(row["type"]), escape(ms(row["time_ms"])), escape(ms(row["self_ms"])),
-                      f"<div class=bar style=\"width:{max(0.0, min(100.0, share)):.1f}%\" "
-                      f"title=\"{share:.1f} %\"></div>", escape(count(row["parameters"])),
-                      escape(count(row["flops"]))))
-    more = f"<p class=muted>{len(rows) - LAYERS_MOST} more.</p>" if len(rows) > LAYERS_MOST else ""
-    return (f"<h2>Layers</h2><p class=muted>{escape((layers or {})['note'])}</p>"
-            + _table(["name", "type", ">time", ">self", "share", ">parameters", ">FLOPs"], lines) + more)
+    lines = [(escape(row["name"]), escape(row["type"]), escape(ms(row["time_ms"])), escape(ms(row["self_ms"])),
+              _share(row["percent"]), escape(count(row["parameters"])), escape(count(row["flops"])))
+             for row in rows[:LAYERS_MOST]]
+    more = (f"<p class=muted>{len(rows) - LAYERS_MOST} more, with less time of their own, are in the JSON and CSV.</p>"
+            if len(rows) > LAYERS_MOST else "")
+    return (f"<h2>Layers, the longest first</h2><p class=muted>{escape((layers or {})['note'])}</p>"
+            + _table("Layers", ["name", "type", ">time", ">self", ">share", ">parameters", ">FLOPs"], lines) + more)
 
 
 def _kernels(gpu: Optional[Mapping[str, Any]]) -> str:
@@ -201,22 +202,24 @@ def _kernels(gpu: Optional[Mapping[str, Any]]) -> str:
         return ""
     if not gpu["available"]:
         return f"<h2>GPU</h2><p class=muted>n/a: {escape(gpu['reason'])}</p>"
-    lines = [(escape(row["name"]), f"{row['calls']}", f"{row['total_ms']:.3f} ms") for name in (
-        "kernels", "memory_transfers") for row in (gpu.get(name) or [])[:30]]
-    return "<h2>GPU</h2>" + _table(["name", ">calls", ">time"], lines)
+    found = sorted((row for name in ("kernels", "memory_transfers") for row in (gpu.get(name) or [])[:30]),
+                   key=lambda row: -row["total_ms"])
+    lines = [(escape(row["name"]), f"{row['calls']:,}", f"{row['total_ms']:.3f} ms") for row in found]
+    return "<h2>GPU: kernels and copies</h2>" + _table("GPU", ["name", ">calls", ">time"], lines)
 
 
 def _graphs(results: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], memory: Optional[Mapping[str, Any]]) -> str:
     values = results["latency"]["samples"]
-    shown = [_histogram("Latency: how often", values)]
+    shown = [charts.histogram(values)]
     if len(values) > 1:
-        shown.append(_line("Latency, run by run", list(enumerate(values)), lambda one: f"{one:.2f} ms",
-                           f"{len(values)} runs"))
+        shown.append(charts.course("Latency", ", run by run", list(enumerate(values)), False,
+                                   ("first run", f"run {len(values):,}")))
     course = (memory or {}).get("course")
     if course and len(course) > 1:
-        shown.append(_line("Memory of tensors over a run", course, size, f"{course[-1][0]:.2f} ms"))
-    shown.append(_trade_off(rows))
-    return f"<div class=graphs style=\"margin-top:20px\">{''.join(shown)}</div>"
+        shown.append(charts.course("Memory of tensors", " in the course of a run", course, True,
+                                   ("0", ms(course[-1][0] / 2), ms(course[-1][0]))))
+    shown.append(charts.trade_off(rows))
+    return f"<div class=plots>{''.join(shown)}</div>"
 
 
 def page(results: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], layers: Optional[Mapping[str, Any]],
@@ -239,6 +242,11 @@ def page(results: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], layers: 
         body += f"<h2>What to change</h2><ol>{items}</ol>"
     body += _benchmark(rows)
     if details:
-        body += _layers(layers) + _kernels(gpu) + _details(results)
-    return ("<!doctype html>\n<html lang=en><meta charset=utf-8><meta name=viewport content=\"width=device-width\">"
-            f"<title>{escape(str(model['name']))}</title><style>{_STYLE}</style><main>{body}</main></html>\n")
+        body += _layers(layers) + _kernels(gpu) + _latency(results) + _details(results)
+    allowed = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+    return ("<!doctype html>\n<html lang=en><head><meta charset=utf-8><meta http-equiv=Content-Security-Policy "
+            f"content=\"default-src 'none'; style-src 'sha256-{allowed}'; img-src data:; base-uri 'none'; "
+            "form-action 'none'\"><meta name=viewport content=\"width=device-width, initial-scale=1\">"
+            f"<meta name=color-scheme content=\"light dark\"><title>{escape(str(model['name']))}</title>"
+            f"<link rel=icon href=\"data:,\"><style>{_STYLE}</style></head><body><main><p class=mark aria-hidden=true>tare</p>"
+            f"{body}</main></body></html>\n")

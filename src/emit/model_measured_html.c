@@ -11,7 +11,8 @@
 #include "plain_chart.h"
 
 #define LAYERS_MAX 200u
-#define BINS       40u
+#define BINS_MAX   40u
+#define PLOT       220.0 /* pixels of a chart's height */
 #define LABELS_MAX 12u /* of dots in a chart: more would hide each other */
 
 static void put_cell(tare__text *out, const char *text)
@@ -133,23 +134,24 @@ static void put_mark(tare__chart *chart, const char *word, double x, unsigned ro
 /* From the shortest run to where nearly all are; the few far beyond that are counted in words. */
 static void put_distribution(tare__text *out, const tare__runner_result *result)
 {
-    unsigned bins[BINS] = {0}, most = 1;
+    unsigned bins[BINS_MAX] = {0}, most = 4; /* a scale of runs has whole steps */
     size_t beyond = 0;
     char name[96], word[TARE__UNIT_BYTES];
     const tare__runner_times *times = &result->latency;
     double from = times->min_ns, p50 = times->quantile_ns[TARE__RUNNER_P50], p95 = times->quantile_ns[TARE__RUNNER_P95];
     double to = fmin(times->max_ns, fmax(p50 + 2 * (p50 - from), p95 + (p95 - from) * 0.25));
+    unsigned n = times->n / 3 > BINS_MAX ? BINS_MAX : times->n < 15 ? 5 : (unsigned)(times->n / 3);
     if (!result->ran || times->n < 2 || !(to > from))
         return;
     for (size_t i = 0; i < times->n; i++) {
-        double place = (times->samples_ns[i] - from) / (to - from) * BINS;
-        unsigned bin = place >= BINS ? BINS - 1 : place < 0 ? 0 : (unsigned)place;
+        double place = (times->samples_ns[i] - from) / (to - from) * n;
+        unsigned bin = place >= n ? n - 1 : place < 0 ? 0 : (unsigned)place;
         if (times->samples_ns[i] > to)
             beyond++;
         else
             most = ++bins[bin] > most ? bins[bin] : most;
     }
-    tare__chart chart = {.out = out, .unit = "", .show = show_count, .top = 36, .height = 190};
+    tare__chart chart = {.out = out, .unit = "", .show = show_count, .top = 36, .height = PLOT};
     tare__chart_scale(&chart, 0, most);
     tare__text_string(out, "<figure class=\"plot\"><figcaption><strong>");
     tare__plain_text(out, tare__measured_name(result, name, sizeof name));
@@ -158,13 +160,13 @@ static void put_distribution(tare__text *out, const tare__runner_result *result)
         tare__text_format(out, "; %zu beyond the chart, up to %s", beyond, tare__unit_time(word, times->max_ns));
     tare__text_string(out, "</figcaption>");
     tare__chart_open(&chart, "distribution of latencies");
-    for (unsigned i = 0; i < BINS; i++) {
+    for (unsigned i = 0; i < n; i++) {
         if (!bins[i])
             continue;
         double y = tare__chart_up(&chart, bins[i]);
         tare__text_string(out, "<rect class=\"bin\"");
-        tare__chart_share(out, "x", (i + 0.05) / BINS);
-        tare__chart_share(out, "width", 0.9 / BINS);
+        tare__chart_share(out, "x", (i + 0.05) / n);
+        tare__chart_share(out, "width", 0.9 / n);
         tare__chart_number(out, "y", y);
         tare__chart_number(out, "height", fmax(1, tare__chart_up(&chart, 0) - y));
         tare__text_string(out, "/>");
@@ -232,7 +234,7 @@ static void put_trade_off(tare__text *out, const tare__model_measured *measured)
     }
     if (n < 2)
         return;
-    tare__chart chart = {.out = out, .unit = "", .show = show_count, .top = 12, .height = 250};
+    tare__chart chart = {.out = out, .unit = "", .show = show_count, .top = 12, .height = PLOT};
     tare__chart_scale(&chart, 0, most);
     tare__text_string(out, "<figure class=\"plot\"><figcaption><strong>Throughput</strong> (");
     tare__plain_text(out, unit);
