@@ -107,7 +107,10 @@ def course(title: str, more: str, points: Sequence[Sequence[float]], memory: boo
     base = next((one for one in (2.0 ** 30, 2.0 ** 20, 2.0 ** 10) if memory and high >= one), 1.0)
     scale = scale_of(0.0 if memory else low, high, base)
     chart = _Chart(scale, size if memory else lambda one: f"{_number(one, scale[2])} ms")
-    path = "L".join(f"{1000 * (x - first) / far:.1f} {chart.up(y):.1f}" for x, y in kept)
+    # Memory stays as it is until something is allocated or freed; of runs only the order counts.
+    to = "H{:.1f}V{:.1f}" if memory else "L{:.1f} {:.1f}"
+    path = f"0 {chart.up(kept[0][1]):.1f}" + "".join(
+        to.format(1000 * (x - first) / far, chart.up(y)) for x, y in kept[1:])
     chart.parts.append(f"<svg width=\"100%\" height=\"{HEIGHT:g}\" viewBox=\"0 0 1000 {HEIGHT:g}\" preserveAspectRatio=none>"
                        f"<path class=course vector-effect=non-scaling-stroke d=\"M{path}\"/></svg>")
     chart.under(*under)

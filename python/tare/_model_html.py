@@ -35,7 +35,7 @@ p { margin: 0 0 10px; } .muted { color: var(--muted); } p.muted { overflow-wrap:
 .card dd.big { font-size: 22px; font-weight: 600; letter-spacing: -.02em; color: var(--ink); }
 .card i { font-style: normal; font-size: 14px; font-weight: 400; letter-spacing: 0; }
 .sheet { overflow: auto; background: var(--surface); border: 1px solid var(--line); border-radius: 8px; }
-.sheet.tall { max-height: min(78vh, 900px); }
+.sheet.tall { max-height: min(78vh, 900px); } .sheet + p { margin-top: 10px; }
 table { border-collapse: separate; border-spacing: 0; width: 100%; font-size: 13.5px; }
 th, td { padding: 6px 9px; text-align: left; vertical-align: baseline; border-top: 1px solid var(--line); }
 th:first-child, td:first-child { padding-left: 16px; } th:last-child, td:last-child { padding-right: 16px; }
@@ -68,24 +68,26 @@ li i { color: var(--good); font-style: normal; font-weight: 600; }
 @media (max-width: 720px) { main { padding: 16px; } .plot { padding: 12px; } .area { padding-left: 62px; }
   .roomy { display: none; } .name { position: sticky; left: 0; z-index: 1; background: var(--surface); min-width: 120px;
   max-width: 44vw; } thead .name { z-index: 2; } }
-@media print { :root { --bg: #fff; } .sheet.tall { max-height: none; } .sheet { overflow: visible; }
+@media print { :root { color-scheme: light; --bg: #fff; --surface: #fff; --sunk: #f3f1ed; --ink: #000; --soft: #222;
+  --muted: #444; --line: #ccc; --accent: #000; --blue: #0072b2; --warning: #7d4a00; --warning-bg: #fbf0dc; --good: #1c6b4a;
+  --info: #245b8c; --info-bg: #e6eff7; } .sheet.tall { max-height: none; } .sheet { overflow: visible; }
   .plot, .card, tr { break-inside: avoid; } h2 { break-after: avoid; } thead th { position: static; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
 """
 
 
 def _table(label: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Cells are HTML already; a head that begins with > is for numbers. A row of one cell is a title between rows."""
+    """Cells are HTML already; a head that begins with > is for numbers. The first column is of names; a row of one cell is
+    a title between rows."""
     def cell(tag: str, head: str, text: str) -> str:
-        kind = " class=n" if head.startswith(">") else " class=name" if head == "name" else ""
+        kind = " class=n" if head.startswith(">") else " class=name" if head == heads[0] else ""
         return f"<{tag}{kind}{' scope=col' if tag == 'th' else ''}>{text}</{tag}>"
 
     def line(row: Sequence[str]) -> str:
         if len(row) == 1:
             return f"<tr class=part><th colspan=\"{len(heads)}\" scope=rowgroup>{row[0]}</th></tr>"
         return "<tr>" + "".join(cell("td", head, text) for head, text in zip(heads, row)) + "</tr>"
-    top = "".join(cell("th", head, escape(head.lstrip(">").capitalize() if head[-2:] != "/s" and head[:2] != ">p" and
-                                          head != ">FLOPs" else head.lstrip(">"))) for head in heads)
+    top = "".join(cell("th", head, escape(head.lstrip(">"))) for head in heads)
     return (f"<div class=\"sheet tall\" tabindex=0 role=region aria-label=\"{escape(label)}\"><table><thead><tr>{top}</tr>"
             f"</thead><tbody>{''.join(map(line, rows))}</tbody></table></div>")
 
@@ -122,7 +124,7 @@ def _latency(results: Mapping[str, Any]) -> str:
     rows = [(name, _reason(latency[name], ms), escape(between(latency["intervals"][name]))
              if name in latency["intervals"] else "") for name in ("mean", "std", "min", "p50", "p90", "p95", "p99",
                                                                   "max")]
-    return ("<h2>Latency</h2>" + _table("Latency", ["name", ">value", "interval"], rows)
+    return ("<h2>Latency</h2>" + _table("Latency", ["Latency", ">Value", "Interval"], rows)
             + f"<p class=muted>{latency['count']} runs after {results['warmup']['runs']} of warm-up; synchronized "
             f"{escape(latency['synchronized'])}; {latency['outliers']['mild']} mild and "
             f"{latency['outliers']['severe']} severe outliers, kept; the garbage collector was "
@@ -158,7 +160,7 @@ def _details(results: Mapping[str, Any]) -> str:
     parts.append(("GPU utilization", _reason(results["gpu"]["utilization_percent"], lambda one: f"{one:.0f} %")))
     parts += [(name.rpartition("_")[0].replace("_", " "), _reason(io[name], size)) for name in
               ("disk_read_bytes", "disk_written_bytes", "network_received_bytes", "network_sent_bytes")]
-    return "<h2>All figures</h2>" + _table("All figures", ["name", "value"], [
+    return "<h2>All figures</h2>" + _table("All figures", ["Figure", "Value"], [
         (escape(row[0]), *row[1:]) for row in parts])
 
 
@@ -174,7 +176,7 @@ def _benchmark(rows: Sequence[Mapping[str, Any]]) -> str:
         lines.append((name, escape(ms(row["latency"]["p50"])), escape(ms(row["latency"]["p99"])),
                       _reason(row["throughput"]["samples_per_second"], lambda one: f"{one:,.1f}"),
                       "".join(f"<span class=tag>{escape(one)}</span>" for one in row["best"])))
-    return "<h2>Configurations</h2>" + _table("Configurations", ["name", ">p50", ">p99", ">samples/s", "best at"], lines)
+    return "<h2>Configurations</h2>" + _table("Configurations", ["Configuration", ">p50", ">p99", ">Samples/s", "Best at"], lines)
 
 
 def _share(percent: float) -> str:
@@ -194,7 +196,7 @@ def _layers(layers: Optional[Mapping[str, Any]]) -> str:
     more = (f"<p class=muted>{len(rows) - LAYERS_MOST} more, with less time of their own, are in the JSON and CSV.</p>"
             if len(rows) > LAYERS_MOST else "")
     return (f"<h2>Layers, the longest first</h2><p class=muted>{escape((layers or {})['note'])}</p>"
-            + _table("Layers", ["name", "type", ">time", ">self", ">share", ">parameters", ">FLOPs"], lines) + more)
+            + _table("Layers", ["Layer", "Type", ">Time", ">Own time", ">Share", ">Parameters", ">FLOPs"], lines) + more)
 
 
 def _kernels(gpu: Optional[Mapping[str, Any]]) -> str:
@@ -205,7 +207,7 @@ def _kernels(gpu: Optional[Mapping[str, Any]]) -> str:
     found = sorted((row for name in ("kernels", "memory_transfers") for row in (gpu.get(name) or [])[:30]),
                    key=lambda row: -row["total_ms"])
     lines = [(escape(row["name"]), f"{row['calls']:,}", f"{row['total_ms']:.3f} ms") for row in found]
-    return "<h2>GPU: kernels and copies</h2>" + _table("GPU", ["name", ">calls", ">time"], lines)
+    return "<h2>GPU: kernels and copies</h2>" + _table("GPU", ["Kernel or copy", ">Calls", ">Time"], lines)
 
 
 def _graphs(results: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], memory: Optional[Mapping[str, Any]]) -> str:

@@ -1,7 +1,10 @@
 """What models are measured with, without any framework: the loop, layers, tokens, intervals, and a function as model."""
+import base64
 import csv
+import hashlib
 import json
 import math
+import re
 import signal
 import time
 
@@ -313,6 +316,11 @@ def test_a_page_escapes_and_leaves_out_what_is_not_wanted(tmp_path):
     whole = (tmp_path / "all.html").read_text()
     assert "<script>" not in whole and "&lt;script&gt;" in whole and "<svg" in whole and "All figures" in whole
     assert "http" not in whole.replace("http-equiv", "")
+    style = re.search("<style>(.*)</style>", whole, re.S).group(1)
+    allowed = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert f"style-src 'sha256-{allowed}'" in whole and " style=" not in whole
+    assert whole.count("<path class=course") == 1 and whole.count("<rect class=bin") > 0
+    assert re.search(r"d=\"M[^\"]*\"", whole).group().count("L") == 9  # ten runs
     profiler.generate_html_report(tmp_path / "less.html", include_graphs=False, include_details=False)
     less = (tmp_path / "less.html").read_text()
     assert "<svg" not in less and "All figures" not in less and "latency, p50" in less

@@ -200,6 +200,10 @@ static void names_stay_names_on_the_page(void **state)
     assert_non_null(strstr(text.data, "prefers-color-scheme: dark"));
     assert_non_null(strstr(text.data, "<tr class=\"worse\">"));
     assert_non_null(strstr(text.data, "<svg class=\"range\""));
+    const char *verdict = strstr(text.data, "<th scope=\"col\" class=\"verdict\">"), *base = strstr(text.data, ">Base</th>");
+    assert_true(verdict && base && verdict < base); /* what is looked for first stands beside the name */
+    assert_non_null(strstr(text.data, "cannot be told<small>one value a side</small>"));
+    assert_non_null(strstr(text.data, "How to read it"));
     tare__text_free(&text);
 }
 

@@ -203,6 +203,16 @@ static void names_are_no_markup(void **state)
     for (const char *at = body; (at = strstr(at, "<circle")); at++)
         dots++;
     assert_int_equal(dots, 21);
+    const char *course = strstr(body, "<path class=\"course\"");
+    assert_non_null(course); /* a line through all of them */
+    size_t joined = 0;
+    for (const char *at = strchr(course, 'M'); *at != '/'; at++)
+        joined += *at == 'L';
+    assert_int_equal(joined, 19);
+    assert_non_null(strstr(body, "<line class=\"level\""));
+    assert_non_null(strstr(body, "<text class=\"size worse\""));
+    assert_null(strstr(to.text.data, "unsafe-inline"));
+    assert_null(strstr(body, " style="));
     tare__text_free(&to.text);
 }
 

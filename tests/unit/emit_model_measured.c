@@ -131,6 +131,10 @@ static void pages_escape_names(void **state)
     assert_non_null(strstr(text.data, "&lt;b&gt;conv"));
     assert_non_null(strstr(text.data, "too few runs for an interval: 368 are needed"));
     assert_non_null(strstr(text.data, "best trade-off"));
+    assert_non_null(strstr(text.data, "Thresholds: 2 of 3 broken"));
+    assert_non_null(strstr(text.data, "broken by 51.0 %"));
+    assert_non_null(strstr(text.data, "<svg class=\"share\""));
+    assert_null(strstr(text.data, " style="));
     assert_non_null(strstr(text.data, "not measured"));
     assert_null(strstr(text.data, "nan"));
     tare__text_free(&text);
