@@ -125,16 +125,24 @@ def trade_off(rows: Sequence[Mapping[str, Any]]) -> str:
     far = 1.08 * max(one[0] for one in known)
     scale = scale_of(0, max(one[1] for one in known))
     chart = _Chart(scale, lambda one: _number(one, scale[2]))
-    taken: List[Tuple[float, float]] = []
+    taken: List[Tuple[float, float, float]] = []
+
+    def free(left: float, right: float, y: float) -> bool:
+        if left < 0 or right > 1 or any(abs(one[2] - y) < 14 and left < one[1] and right > one[0] for one in taken):
+            return False
+        taken.append((left, right, y))
+        return True
     # The ones worth choosing have their words first; words that would lie on each other are left to the table.
     for latency, throughput, row in sorted(known, key=lambda one: "trade-off" not in one[2]["best"]):
         x, y, name = latency / far, chart.up(throughput), configuration_text(row["configuration"])
         chart.parts.append(f"<circle class={'dot' if 'trade-off' in row['best'] else 'other'} r=\"5\" cx=\"{100 * x:.2f}%\" "
                            f"cy=\"{y:.1f}\"><title>{escape(name)}</title></circle>")
-        if all(abs(one[0] - x) >= 0.42 or abs(one[1] - y) >= 14 for one in taken):
-            taken.append((x, y))
-            chart.words("label", "end" if x > 0.6 else "start", x, -9 if x > 0.6 else 9, y + 4,
-                        name if len(name) <= 32 else name[:31] + "…")
+        name = name if len(name) <= 28 else name[:27] + "…"
+        wide = 0.05 + 0.026 * len(name)  # of a phone's width: what fits there fits everywhere
+        if free(x, x + wide, y):
+            chart.words("label", "start", x, 9, y + 4, name)
+        elif free(x - wide, x, y):
+            chart.words("label", "end", x, -9, y + 4, name)
     chart.under("0", ms(far / 2), ms(far))
     return chart.figure("Throughput", " (samples/s, up) against latency (p50, across): upper left is best, the best "
                                       "trade-offs in colour")

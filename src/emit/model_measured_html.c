@@ -13,7 +13,10 @@
 #define LAYERS_MAX 200u
 #define BINS_MAX   40u
 #define PLOT       220.0 /* pixels of a chart's height */
-#define LABELS_MAX 12u /* of dots in a chart: more would hide each other */
+#define LABELS_MAX 12u /* of dots in a chart */
+#define LETTER     0.026
+#define GAP        0.05 /* from a dot to its words, and behind them */
+#define LINE       14.0 /* pixels */
 
 static void put_cell(tare__text *out, const char *text)
 {
@@ -186,11 +189,40 @@ static bool has_rate(const tare__runner_result *result)
     return result->ran && result->n_rates && isfinite(result->rates[0].value);
 }
 
-/* A dot a configuration; words that would lie on each other are left to the table. */
+/* Words beside dots, as shares of a phone's width: what fits there fits everywhere. */
+typedef struct labels {
+    struct {
+        double from, to, y;
+    } taken[LABELS_MAX];
+    size_t n;
+} labels;
+
+static bool take(labels *all, double from, double to, double y)
+{
+    if (all->n == LABELS_MAX || from < 0 || to > 1)
+        return false;
+    for (size_t i = 0; i < all->n; i++)
+        if (fabs(all->taken[i].y - y) < LINE && from < all->taken[i].to && to > all->taken[i].from)
+            return false;
+    all->taken[all->n].from = from;
+    all->taken[all->n].to = to;
+    all->taken[all->n++].y = y;
+    return true;
+}
+
+/* At the right of its dot, or at the left; where neither is free the table has it. */
+static void put_label(tare__chart *chart, labels *all, double x, double y, const char *name)
+{
+    double wide = GAP + LETTER * (double)tare__text_columns(name, strlen(name));
+    if (take(all, x, x + wide, y))
+        tare__chart_words(chart, "label", "start", x, 9, y + 4, name);
+    else if (take(all, x - wide, x, y))
+        tare__chart_words(chart, "label", "end", x, -9, y + 4, name);
+}
+
 static void put_dots(tare__chart *chart, const tare__model_measured *measured, double widest)
 {
-    double taken[LABELS_MAX][2];
-    size_t labels = 0;
+    labels all = {.n = 0};
     for (int best = 1; best >= 0; best--) /* the ones worth choosing have their words first */
         for (size_t i = 0; i < measured->n_results; i++) {
             const tare__runner_result *result = &measured->results[i];
@@ -199,9 +231,6 @@ static void put_dots(tare__chart *chart, const tare__model_measured *measured, d
                 continue;
             double x = clamped(result->latency.quantile_ns[TARE__RUNNER_P50] / widest);
             double y = tare__chart_up(chart, result->rates[0].value);
-            bool room = labels < LABELS_MAX;
-            for (size_t k = 0; k < labels; k++)
-                room = room && (fabs(taken[k][1] - y) >= 14 || fabs(taken[k][0] - x) >= 0.42);
             tare__measured_name(result, name, sizeof name);
             tare__text_format(chart->out, "<circle class=\"%s\" r=\"5\"", best ? "dot" : "other");
             tare__chart_share(chart->out, "cx", x);
@@ -209,11 +238,7 @@ static void put_dots(tare__chart *chart, const tare__model_measured *measured, d
             tare__text_string(chart->out, "><title>");
             tare__plain_text(chart->out, name);
             tare__text_string(chart->out, "</title></circle>");
-            if (!room)
-                continue;
-            taken[labels][0] = x;
-            taken[labels++][1] = y;
-            tare__chart_words(chart, "label", x > 0.6 ? "end" : "start", x, x > 0.6 ? -9 : 9, y + 4, name);
+            put_label(chart, &all, x, y, name);
         }
 }
 

@@ -38,6 +38,8 @@ static double round_step(const char *unit, double largest, double step)
 
 void tare__chart_scale(tare__chart *chart, double low, double high)
 {
+    if (!isfinite(low) || !isfinite(high))
+        low = high = 0; /* nothing to show is no reason to fail */
     double largest = fmax(fabs(low), fabs(high)), least = largest > 0 ? largest * LEAST : 1;
     if (low >= 0 && low < 0.35 * high)
         low = 0;

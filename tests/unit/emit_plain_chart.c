@@ -57,6 +57,8 @@ static void small_spans_do_not_look_large(void **state)
         assert_true(chart.low >= 0 && chart.high > chart.low);
         assert_true(chart.high - chart.low >= 0.04 * values[i]);
     }
+    tare__chart nothing = scaled("", INFINITY, -INFINITY);
+    assert_true(nothing.low == 0 && nothing.high > 0 && nothing.step > 0);
     assert_true(scaled("", 1, 10).low == 0); /* from 0 where that costs little */
 }
 
