@@ -111,7 +111,8 @@ def course(title: str, more: str, points: Sequence[Sequence[float]], memory: boo
     to = "H{:.1f}V{:.1f}" if memory else "L{:.1f} {:.1f}"
     path = f"0 {chart.up(kept[0][1]):.1f}" + "".join(
         to.format(1000 * (x - first) / far, chart.up(y)) for x, y in kept[1:])
-    chart.parts.append(f"<svg width=\"100%\" height=\"{HEIGHT:g}\" viewBox=\"0 0 1000 {HEIGHT:g}\" preserveAspectRatio=none>"
+    chart.parts.append(f"<svg width=\"100%\" height=\"{HEIGHT:g}\" viewBox=\"0 0 1000 {HEIGHT:g}\" "
+                       "preserveAspectRatio=none>"
                        f"<path class=course vector-effect=non-scaling-stroke d=\"M{path}\"/></svg>")
     chart.under(*under)
     return chart.figure(title, more)
@@ -135,7 +136,8 @@ def trade_off(rows: Sequence[Mapping[str, Any]]) -> str:
     # The ones worth choosing have their words first; words that would lie on each other are left to the table.
     for latency, throughput, row in sorted(known, key=lambda one: "trade-off" not in one[2]["best"]):
         x, y, name = latency / far, chart.up(throughput), configuration_text(row["configuration"])
-        chart.parts.append(f"<circle class={'dot' if 'trade-off' in row['best'] else 'other'} r=\"5\" cx=\"{100 * x:.2f}%\" "
+        kind = "dot" if "trade-off" in row["best"] else "other"
+        chart.parts.append(f"<circle class={kind} r=\"5\" cx=\"{100 * x:.2f}%\" "
                            f"cy=\"{y:.1f}\"><title>{escape(name)}</title></circle>")
         name = name if len(name) <= 28 else name[:27] + "…"
         wide = 0.05 + 0.026 * len(name)  # of a phone's width: what fits there fits everywhere

@@ -114,8 +114,9 @@ def _cards(results: Mapping[str, Any]) -> str:
              ("peak memory", size(memory["peak"]), "", memory["source"]),
              ("parameters", count(model["parameters"]), "", size(model["size_bytes"])),
              ("FLOPs a run", count(model["flops"]), "", flops_text(results).partition(", ")[2])]
-    inner = "".join(f"<div class=card><dt>{escape(name)}</dt><dd class=big>{escape(value)}{f' <i>{escape(of)}</i>' if of else ''}"
-                    f"</dd><dd>{escape(more)}</dd></div>" for name, value, of, more in cards)
+    inner = "".join(f"<div class=card><dt>{escape(name)}</dt><dd class=big>{escape(value)}"
+                    f"{f' <i>{escape(of)}</i>' if of else ''}</dd><dd>{escape(more)}</dd></div>"
+                    for name, value, of, more in cards)
     return f"<dl class=cards>{inner}</dl>"
 
 
@@ -196,7 +197,8 @@ def _layers(layers: Optional[Mapping[str, Any]]) -> str:
     more = (f"<p class=muted>{len(rows) - LAYERS_MOST} more, with less time of their own, are in the JSON and CSV.</p>"
             if len(rows) > LAYERS_MOST else "")
     return (f"<h2>Layers, the longest first</h2><p class=muted>{escape((layers or {})['note'])}</p>"
-            + _table("Layers", ["Layer", "Type", ">Time", ">Own time", ">Share", ">Parameters", ">FLOPs"], lines) + more)
+            + _table("Layers", ["Layer", "Type", ">Time", ">Own time", ">Share", ">Parameters", ">FLOPs"], lines)
+            + more)
 
 
 def _kernels(gpu: Optional[Mapping[str, Any]]) -> str:
@@ -250,5 +252,5 @@ def page(results: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], layers: 
             f"content=\"default-src 'none'; style-src 'sha256-{allowed}'; img-src data:; base-uri 'none'; "
             "form-action 'none'\"><meta name=viewport content=\"width=device-width, initial-scale=1\">"
             f"<meta name=color-scheme content=\"light dark\"><title>{escape(str(model['name']))}</title>"
-            f"<link rel=icon href=\"data:,\"><style>{_STYLE}</style></head><body><main><p class=mark aria-hidden=true>tare</p>"
-            f"{body}</main></body></html>\n")
+            f"<link rel=icon href=\"data:,\"><style>{_STYLE}</style></head><body><main>"
+            f"<p class=mark aria-hidden=true>tare</p>{body}</main></body></html>\n")

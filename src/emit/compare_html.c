@@ -8,11 +8,11 @@
 #include "flush.h"
 #include "plain.h"
 
-#define ROWS_MAX 500u /* of a section; the largest costs come first */
-#define RANGE_WIDTH 150.0
-#define RANGE_EDGE  6.0 /* so far from the drawing's end is the end of its scale */
-#define WARNINGS_SHOWN 6u /* more wait behind a word */
-#define RANGE_LEAST 0.05 /* a drawing's end is at this change at least */
+#define ROWS_MAX       500u /* of a section; the largest costs come first */
+#define RANGE_WIDTH    150.0
+#define RANGE_EDGE     6.0  /* so far from the drawing's end is the end of its scale */
+#define WARNINGS_SHOWN 6u   /* more wait behind a word */
+#define RANGE_LEAST    0.05 /* a drawing's end is at this change at least */
 
 typedef struct page {
     tare__text text;
@@ -40,7 +40,8 @@ static void put_words(page *to, tare__text *words)
 {
     bool inside = false;
     char *from = words->failed || !words->data ? NULL : words->data;
-    for (char *tick; from && (tick = strchr(from, '`')) && (inside || strchr(tick + 1, '`')); from = tick + 1) {
+    for (char *tick; from && (tick = strchr(from, '`')) && (inside || strchr(tick + 1, '`'));
+         from = tick + 1) {
         *tick = '\0';
         tare__plain_text(&to->text, from);
         put(to, inside ? "</code>" : "<code>");
@@ -67,8 +68,8 @@ static void put_side(page *to, const char *title, const tare__figures *figures, 
 static void put_tile(page *to, const char *kind, size_t n, const char *what)
 {
     char count[TARE__UNIT_BYTES];
-    tare__text_format(&to->text, "<div><dt>%s</dt><dd class=\"big%s%s\">%s</dd></div>", what, n ? " " : "", n ? kind : "",
-                      tare__unit_count(count, (double)n));
+    tare__text_format(&to->text, "<div><dt>%s</dt><dd class=\"big%s%s\">%s</dd></div>", what, n ? " " : "",
+                      n ? kind : "", tare__unit_count(count, (double)n));
 }
 
 static void put_answers(page *to)
@@ -92,7 +93,8 @@ static void put_warnings(page *to)
     put(to, from->n_warnings ? "<ul class=\"care\">\n" : "");
     for (size_t i = 0; i < from->n_warnings; i++) {
         if (folded && i == WARNINGS_SHOWN)
-            tare__text_format(&to->text, "</ul><details><summary>%zu more remarks</summary><ul class=\"care\">\n",
+            tare__text_format(&to->text,
+                              "</ul><details><summary>%zu more remarks</summary><ul class=\"care\">\n",
                               from->n_warnings - i);
         tare__text words = {0};
         tare__text_string(&words, from->warnings[i]);
@@ -146,7 +148,8 @@ static bool beyond(double change, double end)
 static void put_dot(page *to, double change, double end)
 {
     if (beyond(change, end)) {
-        put(to, change > 0 ? "<path class=\"dot\" d=\"M141 4L150 9L141 14z\"/>" : "<path class=\"dot\" d=\"M9 4L0 9L9 14z\"/>");
+        put(to, change > 0 ? "<path class=\"dot\" d=\"M141 4L150 9L141 14z\"/>"
+                           : "<path class=\"dot\" d=\"M9 4L0 9L9 14z\"/>");
         return;
     }
     put(to, "<circle class=\"dot\" cy=\"9\" r=\"4\"");
@@ -191,7 +194,8 @@ static double scale_of(const tare__compared *rows, size_t n)
 }
 
 /* ---- tables ----------------------------------------------------------------------------------- */
-static const char *const titles[] = {"The whole", "Spans", "Layers", "Operators", "Kernels", "Counters", "Sampled"};
+static const char *const titles[] = {"The whole", "Spans",    "Layers", "Operators",
+                                     "Kernels",   "Counters", "Sampled"};
 
 static void put_name(page *to, const char *name, const char *unit)
 {
@@ -275,7 +279,8 @@ static bool has_costs(const tare__compared *rows, size_t n)
 static void put_titles(page *to, double end, bool costs)
 {
     char text[TARE__COMPARED_BYTES];
-    put(to, "<thead><tr><th scope=\"col\" class=\"name\">Figure</th><th scope=\"col\" class=\"verdict\">Verdict</th>"
+    put(to, "<thead><tr><th scope=\"col\" class=\"name\">Figure</th><th scope=\"col\" "
+            "class=\"verdict\">Verdict</th>"
             "<th scope=\"col\">Base</th><th scope=\"col\">Head</th><th scope=\"col\">Change</th>"
             "<th scope=\"col\" class=\"drawn\"><span><i>");
     tare__plain_text(&to->text, tare__compared_change(text, 1 / (1 + end) - 1));
@@ -289,8 +294,10 @@ static void put_titles(page *to, double end, bool costs)
 /* A table that may have to scroll can be reached, and moved, by keys. */
 static void open_sheet(page *to, const char *title)
 {
-    tare__text_format(&to->text, "<section><h2>%s</h2>\n<div class=\"sheet\" tabindex=\"0\" role=\"region\" "
-                                 "aria-label=\"%s\"><table class=\"plain folds\">", title, title);
+    tare__text_format(&to->text,
+                      "<section><h2>%s</h2>\n<div class=\"sheet\" tabindex=\"0\" role=\"region\" "
+                      "aria-label=\"%s\"><table class=\"plain folds\">",
+                      title, title);
 }
 
 static void put_section(page *to, const tare__compared *rows, size_t n)
@@ -306,7 +313,8 @@ static void put_section(page *to, const tare__compared *rows, size_t n)
     put(to, "</tbody></table></div>\n");
     if (shown < n)
         tare__text_format(&to->text,
-                          "<p class=\"note\">%zu more rows, with smaller costs, are not on this page.</p>\n", n - shown);
+                          "<p class=\"note\">%zu more rows, with smaller costs, are not on this page.</p>\n",
+                          n - shown);
     put(to, "</section>\n");
 }
 
@@ -337,16 +345,20 @@ static void put_key(page *to)
 {
     char least[TARE__UNIT_BYTES];
     put(to, "<section class=\"read\"><h2>How to read it</h2><dl>"
-            "<dt>Verdict</dt><dd>worse, better or different where p is below 0.05, the interval leaves no change out, and "
+            "<dt>Verdict</dt><dd>worse, better or different where p is below 0.05, the interval leaves no "
+            "change out, and "
             "the change is at least ");
     put(to, tare__unit_percent(least, to->input->comparison->least));
     put(to, "; “no difference” is none that this data can show, not proof that there is none</dd>"
             "<dt>Base, head</dt><dd>the median of what was tested</dd>"
-            "<dt>Change</dt><dd>head over base, less 1, with the interval that has it 95 % of the time; drawn on one scale "
-            "a table, twice as long as far from the middle as half as long; a tip stands for what lies beyond</dd>"
+            "<dt>Change</dt><dd>head over base, less 1, with the interval that has it 95 % of the time; "
+            "drawn on one scale "
+            "a table, twice as long as far from the middle as half as long; a tip stands for what lies "
+            "beyond</dd>"
             "<dt>Cost</dt><dd>what the change adds to the run; the largest stand first</dd>"
             "<dt>p</dt><dd>Mann-Whitney, corrected for testing many figures at once</dd>"
-            "<dt>Effect</dt><dd>Cliff’s delta: how often head is above base, less how often below; 1 is always</dd>"
+            "<dt>Effect</dt><dd>Cliff’s delta: how often head is above base, less how often below; 1 is "
+            "always</dd>"
             "</dl></section>\n");
 }
 

@@ -18,12 +18,12 @@
 #define APART      0.17 /* of the width, from one of these words to the next in its row: enough on a phone */
 #define POINTS_MAX 600u /* beyond, a place across is of several runs: more could not be told apart */
 #define SMALL_FROM 120u
-#define FAR        1.5  /* times the spread of nine in ten runs: a few that lie farther out do not flatten the rest */
+#define FAR        1.5 /* times the spread of nine in ten runs: a few that lie farther out do not flatten the rest */
 
 typedef struct course {
     const tare__kept_trend *trend;
-    double *sorted;  /* the values */
-    size_t each;     /* runs at a place across */
+    double *sorted;   /* the values */
+    size_t each;      /* runs at a place across */
     double low, high; /* of what the scale must show */
 } course;
 
@@ -122,15 +122,16 @@ static void put_run(tare__chart *chart, const course *of, size_t i)
         tare__text_format(out, "><path class=\"far\" d=\"%s\">",
                           point->value > chart->high ? "M-4 5L0 -2L4 5z" : "M-4 -5L0 2L4 -5z");
     } else {
-        tare__text_string(out, of->trend->n > SMALL_FROM ? "<circle class=\"dot\" r=\"2\"" : "<circle class=\"dot\" r=\"3\"");
+        tare__text_string(out, of->trend->n > SMALL_FROM ? "<circle class=\"dot\" r=\"2\""
+                                                         : "<circle class=\"dot\" r=\"3\"");
         tare__chart_share(out, "cx", across(of, (double)i));
         tare__chart_number(out, "cy", tare__chart_up(chart, point->value));
         tare__text_string(out, ">");
     }
     tare__text_string(out, "<title>");
     tare__plain_text(out, tare__history_value(value, trend->unit, point->value));
-    tare__text_format(out, ", %s, run %.*s ", tare__history_when(when, point->when_ns, true), (int)trend->id_digits,
-                      point->id);
+    tare__text_format(out, ", %s, run %.*s ", tare__history_when(when, point->when_ns, true),
+                      (int)trend->id_digits, point->id);
     tare__plain_text(out, point->revision ? point->revision : "");
     tare__text_string(out, is_far(chart, point->value) ? "</title></path></svg>" : "</title></circle>");
 }
@@ -185,7 +186,11 @@ static unsigned put_sizes(tare__chart *chart, const course *of)
         rows = row + 1 > rows ? row + 1 : rows;
         snprintf(kind, sizeof kind, "size %s", verdict);
         if (chart)
-            tare__chart_words(chart, kind, x > 0.85 ? "end" : x < 0.1 ? "start" : "middle", x, 0, chart->top - 6 - ROW * row,
+            tare__chart_words(chart, kind,
+                              x > 0.85  ? "end"
+                              : x < 0.1 ? "start"
+                                        : "middle",
+                              x, 0, chart->top - 6 - ROW * row,
                               tare__history_change(word, change->before, change->after));
     }
     return rows;
@@ -199,7 +204,10 @@ static void put_dates(tare__chart *chart, const course *of)
     for (size_t i = 0; i <= ticks; i++) {
         size_t at = ticks ? (trend->n - 1) * i / ticks : 0;
         bool first = i == 0, last = i == ticks;
-        tare__chart_under(chart, first || last ? "" : "roomy", !ticks || (!first && !last) ? "middle" : first ? "start" : "end",
+        tare__chart_under(chart, first || last ? "" : "roomy",
+                          !ticks || (!first && !last) ? "middle"
+                          : first                     ? "start"
+                                                      : "end",
                           across(of, (double)at), tare__history_when(word, trend->points[at].when_ns, false));
     }
 }
@@ -212,18 +220,28 @@ static void put_key(tare__text *out, const tare__chart *chart, const course *of)
         far += is_far(chart, of->trend->points[i].value);
     tare__text_string(out, "<ul class=\"key plain\">");
     if (of->each > 1)
-        tare__text_format(out, "<li><svg aria-hidden=\"true\"><rect class=\"band\" width=\"22\" height=\"10\"/><line "
-                               "class=\"course\" x1=\"0\" x2=\"22\" y1=\"5\" y2=\"5\"/></svg>least to most and middle of "
-                               "%zu runs</li>", of->each);
+        tare__text_format(
+            out,
+            "<li><svg aria-hidden=\"true\"><rect class=\"band\" width=\"22\" height=\"10\"/><line "
+            "class=\"course\" x1=\"0\" x2=\"22\" y1=\"5\" y2=\"5\"/></svg>least to most and middle of "
+            "%zu runs</li>",
+            of->each);
     else
-        tare__text_string(out, "<li><svg aria-hidden=\"true\"><line class=\"course\" x1=\"0\" x2=\"22\" y1=\"5\" y2=\"5\"/>"
-                               "<g class=\"dot\"><rect x=\"8\" y=\"2\" width=\"6\" height=\"6\" rx=\"3\"/></g></svg>a run</li>");
+        tare__text_string(
+            out,
+            "<li><svg aria-hidden=\"true\"><line class=\"course\" x1=\"0\" x2=\"22\" y1=\"5\" y2=\"5\"/>"
+            "<g class=\"dot\"><rect x=\"8\" y=\"2\" width=\"6\" height=\"6\" rx=\"3\"/></g></svg>a run</li>");
     if (of->trend->n_changes)
-        tare__text_string(out, "<li><svg aria-hidden=\"true\"><line class=\"level\" x1=\"2\" x2=\"20\" y1=\"5\" y2=\"5\"/></svg>"
-                               "its level: the median between two changes</li>");
+        tare__text_string(
+            out,
+            "<li><svg aria-hidden=\"true\"><line class=\"level\" x1=\"2\" x2=\"20\" y1=\"5\" y2=\"5\"/></svg>"
+            "its level: the median between two changes</li>");
     if (far)
-        tare__text_format(out, "<li><svg aria-hidden=\"true\"><path class=\"far\" d=\"M7 8L11 1L15 8z\"/></svg>beyond the "
-                               "scale: %zu</li>", far);
+        tare__text_format(
+            out,
+            "<li><svg aria-hidden=\"true\"><path class=\"far\" d=\"M7 8L11 1L15 8z\"/></svg>beyond the "
+            "scale: %zu</li>",
+            far);
     tare__text_string(out, "</ul>");
 }
 
@@ -242,7 +260,8 @@ static void put_change(tare__text *out, const tare__kept_trend *trend, const tar
     snprintf(word, sizeof word, "%.*s", (int)trend->id_digits, point->id);
     tare__text_format(out, "<tr><td class=\"name\">%s</td><td class=\"%s\" data-of=\"change\">",
                       tare__history_when((char[TARE__HISTORY_WORD]){0}, point->when_ns, false), verdict);
-    tare__text_format(out, "%s%s%s</td>", tare__history_change((char[TARE__HISTORY_WORD]){0}, change->before, change->after),
+    tare__text_format(out, "%s%s%s</td>",
+                      tare__history_change((char[TARE__HISTORY_WORD]){0}, change->before, change->after),
                       *verdict ? " " : "", verdict);
     put_cell(out, "before", tare__history_value((char[TARE__HISTORY_WORD]){0}, trend->unit, change->before));
     put_cell(out, "after", tare__history_value((char[TARE__HISTORY_WORD]){0}, trend->unit, change->after));
@@ -259,9 +278,10 @@ static void put_table(tare__text *out, const tare__kept_trend *trend)
     }
     tare__text_string(out, "<div class=\"sheet\" tabindex=\"0\" role=\"region\" aria-label=\"Changes of ");
     tare__plain_text(out, trend->name);
-    tare__text_string(out, "\"><table class=\"plain folds\"><thead><tr><th scope=\"col\" class=\"name\">Changed</th><th "
-                           "scope=\"col\">By</th><th scope=\"col\">Level before</th><th scope=\"col\">Level after</th><th "
-                           "scope=\"col\">First run</th><th scope=\"col\">Revision</th></tr></thead>\n<tbody>\n");
+    tare__text_string(
+        out, "\"><table class=\"plain folds\"><thead><tr><th scope=\"col\" class=\"name\">Changed</th><th "
+             "scope=\"col\">By</th><th scope=\"col\">Level before</th><th scope=\"col\">Level after</th><th "
+             "scope=\"col\">First run</th><th scope=\"col\">Revision</th></tr></thead>\n<tbody>\n");
     for (size_t i = 0; i < trend->n_changes; i++)
         put_change(out, trend, &trend->changes[i]);
     tare__text_string(out, "</tbody></table></div>\n");
@@ -281,8 +301,10 @@ static void put_trend(tare__text *out, const tare__kept_trend *trend, size_t num
     tare__chart_scale(&chart, of.low, of.high);
     tare__text_format(out, "<section class=\"trend\" id=\"figure-%zu\"><h2>", number);
     tare__plain_text(out, trend->name);
-    tare__text_format(out, "</h2><figure class=\"plot\"><figcaption>%s run%s, oldest first%s; the last: <strong>", tare__unit_count(count, (double)trend->n),
-                      trend->n == 1 ? "" : "s", better[trend->better >= 0 && trend->better <= 2 ? trend->better : 0]);
+    tare__text_format(out,
+                      "</h2><figure class=\"plot\"><figcaption>%s run%s, oldest first%s; the last: <strong>",
+                      tare__unit_count(count, (double)trend->n), trend->n == 1 ? "" : "s",
+                      better[trend->better >= 0 && trend->better <= 2 ? trend->better : 0]);
     tare__plain_text(out, tare__history_value(last, trend->unit, trend->points[trend->n - 1].value));
     tare__text_string(out, "</strong></figcaption>");
     snprintf(label, sizeof label, "%.200s in the course of runs", trend->name);
@@ -307,8 +329,8 @@ static void put_head(tare__text *out, const tare__history_trends *trends)
     for (size_t i = 0; i < trends->n; i++)
         changed += trends->rows[i].n_changes > 0;
     if (changed)
-        snprintf(lead, sizeof lead, "%zu of %zu figure%s changed %s level.", changed, trends->n, trends->n == 1 ? "" : "s",
-                 changed == 1 ? "its" : "their");
+        snprintf(lead, sizeof lead, "%zu of %zu figure%s changed %s level.", changed, trends->n,
+                 trends->n == 1 ? "" : "s", changed == 1 ? "its" : "their");
     else
         snprintf(lead, sizeof lead, "No figure changed its level, as far as these runs can show.");
     snprintf(title, sizeof title, trends->n == 1 ? "Tare: the course of %.100s" : "Tare: history",
@@ -327,20 +349,24 @@ static void put_overview(tare__text *out, const tare__history_trends *trends)
     char word[TARE__HISTORY_WORD], count[TARE__UNIT_BYTES];
     if (trends->n < 2)
         return;
-    tare__text_string(out, "<section><h2>Figures</h2><div class=\"sheet\" tabindex=\"0\" role=\"region\" aria-label=\"Figures\">"
-                           "<table class=\"plain folds\"><thead><tr><th scope=\"col\" class=\"name\">Figure</th><th "
-                           "scope=\"col\">Runs</th><th scope=\"col\">Last run</th><th scope=\"col\">Last change</th><th "
-                           "scope=\"col\">Changes</th></tr></thead>\n<tbody>\n");
+    tare__text_string(
+        out,
+        "<section><h2>Figures</h2><div class=\"sheet\" tabindex=\"0\" role=\"region\" aria-label=\"Figures\">"
+        "<table class=\"plain folds\"><thead><tr><th scope=\"col\" class=\"name\">Figure</th><th "
+        "scope=\"col\">Runs</th><th scope=\"col\">Last run</th><th scope=\"col\">Last change</th><th "
+        "scope=\"col\">Changes</th></tr></thead>\n<tbody>\n");
     for (size_t i = 0; i < trends->n; i++) {
         const tare__kept_trend *trend = &trends->rows[i];
         const tare__kept_change *change = trend->n_changes ? &trend->changes[trend->n_changes - 1] : NULL;
         tare__text_format(out, "<tr><td class=\"name\"><a href=\"#figure-%zu\">", i);
         tare__plain_text(out, trend->name);
-        tare__text_format(out, "</a></td><td data-of=\"runs\">%s</td>", tare__unit_count(count, (double)trend->n));
+        tare__text_format(out, "</a></td><td data-of=\"runs\">%s</td>",
+                          tare__unit_count(count, (double)trend->n));
         put_cell(out, "last run", tare__history_value(word, trend->unit, trend->points[trend->n - 1].value));
-        tare__text_format(out, "<td class=\"%s\" data-of=\"last change\">%s</td><td data-of=\"changes\">%zu</td></tr>\n",
-                          change ? tare__history_verdict(trend->better, change->before, change->after) : "muted",
-                          change ? tare__history_change(word, change->before, change->after) : "none", trend->n_changes);
+        tare__text_format(
+            out, "<td class=\"%s\" data-of=\"last change\">%s</td><td data-of=\"changes\">%zu</td></tr>\n",
+            change ? tare__history_verdict(trend->better, change->before, change->after) : "muted",
+            change ? tare__history_change(word, change->before, change->after) : "none", trend->n_changes);
     }
     tare__text_string(out, "</tbody></table></div></section>\n");
 }

@@ -38,8 +38,7 @@ static void put_figure(writing *to, uint64_t value, bool known, const char *(*un
 {
     char out[TARE__UNIT_BYTES];
     if (known)
-        tare__text_format(&to->text, "<td title=\"%" PRIu64 "\">%s</td>", value,
-                          unit(out, (double)value));
+        tare__text_format(&to->text, "<td title=\"%" PRIu64 "\">%s</td>", value, unit(out, (double)value));
     else
         put(to, "<td>n/a</td>");
 }
@@ -120,17 +119,19 @@ static void put_tiles(writing *to, const tare__model_report *report)
 {
     char value[TARE__UNIT_BYTES], flops[TARE__UNIT_BYTES];
     tare__text more = {0};
-    put(to,
-        "<section aria-labelledby=\"total-title\"><h2 id=\"total-title\">What it weighs</h2><dl class=\"tiles apart\">");
+    put(to, "<section aria-labelledby=\"total-title\"><h2 id=\"total-title\">What it weighs</h2><dl "
+            "class=\"tiles apart\">");
     tare__text_format(&more, "%s FLOPs, 2 a MAC; exactly %" PRIu64 " MACs",
                       tare__unit_count(flops, 2 * (double)report->total.macs), report->total.macs);
     put_tile(to, "MACs", tare__unit_count(value, (double)report->total.macs), more.data ? more.data : "");
     tare__text_clear(&more);
     tare__text_format(&more, "exactly %" PRIu64, report->total.parameters);
-    put_tile(to, "Parameters", tare__unit_count(value, (double)report->total.parameters), more.data ? more.data : "");
+    put_tile(to, "Parameters", tare__unit_count(value, (double)report->total.parameters),
+             more.data ? more.data : "");
     tare__text_clear(&more);
     tare__text_format(&more, "%" PRIu64 " bytes", report->total.weight_bytes);
-    put_tile(to, "Weights", tare__unit_bytes(value, (double)report->total.weight_bytes), more.data ? more.data : "");
+    put_tile(to, "Weights", tare__unit_bytes(value, (double)report->total.weight_bytes),
+             more.data ? more.data : "");
     tare__text_clear(&more);
     tare__text_format(&more, "%slive at once%s%s", report->activations_known ? "" : "at least; ",
                       report->activation_peak_at ? ", at " : "",
@@ -223,7 +224,8 @@ static void put_layers(writing *to, const tare__model_report *report)
     }
     close_table(to);
     if (most < report->n_layers)
-        tare__text_format(&to->text, "<p class=\"note\">%zu lighter layers are left out; --csv has them all.</p>",
+        tare__text_format(&to->text,
+                          "<p class=\"note\">%zu lighter layers are left out; --csv has them all.</p>",
                           report->n_layers - most);
     free(order);
 }

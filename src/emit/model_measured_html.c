@@ -13,7 +13,7 @@
 #define LAYERS_MAX 200u
 #define BINS_MAX   40u
 #define PLOT       220.0 /* pixels of a chart's height */
-#define LABELS_MAX 12u /* of dots in a chart */
+#define LABELS_MAX 12u   /* of dots in a chart */
 #define LETTER     0.026
 #define GAP        0.05 /* from a dot to its words, and behind them */
 #define LINE       14.0 /* pixels */
@@ -57,11 +57,13 @@ static void put_quantile(tare__text *out, const tare__runner_times *times, size_
     const tare__interval *interval = &times->interval[which];
     tare__unit_time(value, times->quantile_ns[which]);
     if (isnan(interval->low))
-        tare__text_format(out, "<td title=\"too few runs for an interval: %zu are needed\">%s<small>needs %zu runs</small></td>",
-                          interval->needed, value, interval->needed);
+        tare__text_format(
+            out,
+            "<td title=\"too few runs for an interval: %zu are needed\">%s<small>needs %zu runs</small></td>",
+            interval->needed, value, interval->needed);
     else
-        tare__text_format(out, "<td>%s<small>%s … %s</small></td>", value, tare__unit_time(low, interval->low),
-                          tare__unit_time(high, interval->high));
+        tare__text_format(out, "<td>%s<small>%s … %s</small></td>", value,
+                          tare__unit_time(low, interval->low), tare__unit_time(high, interval->high));
 }
 
 static bool any_end_to_end(const tare__model_measured *measured)
@@ -89,7 +91,8 @@ static void put_result(tare__text *out, const tare__runner_result *result, bool 
     put_time(out, result->latency.max_ns);
     if (whole)
         put_time(out, result->end_to_end.n ? result->end_to_end.quantile_ns[TARE__RUNNER_P50] : NAN);
-    snprintf(rate, sizeof rate, "%s %s", tare__unit_count(number, result->n_rates ? result->rates[0].value : NAN),
+    snprintf(rate, sizeof rate, "%s %s",
+             tare__unit_count(number, result->n_rates ? result->rates[0].value : NAN),
              result->n_rates ? result->rates[0].unit : "");
     put_cell(out, rate);
     put_bytes(out, result->memory_peak_bytes);
@@ -102,15 +105,19 @@ static void put_result(tare__text *out, const tare__runner_result *result, bool 
 static void put_results(tare__text *out, const tare__model_measured *measured)
 {
     bool whole = any_end_to_end(measured);
-    tare__plain_table(out, "Configurations",
-                      whole ? "Configuration|#p50|#p95|#p99|#Max|#End to end|#Throughput|#Peak memory|#Memory a sample|#Load|"
-                              "Executed"
-                            : "Configuration|#p50|#p95|#p99|#Max|#Throughput|#Peak memory|#Memory a sample|#Load|Executed");
+    tare__plain_table(
+        out, "Configurations",
+        whole
+            ? "Configuration|#p50|#p95|#p99|#Max|#End to end|#Throughput|#Peak memory|#Memory a sample|#Load|"
+              "Executed"
+            : "Configuration|#p50|#p95|#p99|#Max|#Throughput|#Peak memory|#Memory a sample|#Load|Executed");
     for (size_t i = 0; i < measured->n_results; i++)
         put_result(out, &measured->results[i], whole);
     tare__plain_table_end(out);
-    tare__text_string(out, "<p class=\"note\">Under a latency is its interval of 95 %, by order statistics, or how many runs "
-                           "it would need.</p>\n");
+    tare__text_string(
+        out,
+        "<p class=\"note\">Under a latency is its interval of 95 %, by order statistics, or how many runs "
+        "it would need.</p>\n");
 }
 
 /* ---- charts -------------------------------------------------------------------------------------------------------- */
@@ -131,7 +138,11 @@ static void put_mark(tare__chart *chart, const char *word, double x, unsigned ro
     if (x < 0 || x > 1)
         return;
     tare__chart_upright(chart, "at", x);
-    tare__chart_words(chart, "size", x > 0.9 ? "end" : x < 0.05 ? "start" : "middle", x, 0, chart->top - 6 - 15 * row, word);
+    tare__chart_words(chart, "size",
+                      x > 0.9    ? "end"
+                      : x < 0.05 ? "start"
+                                 : "middle",
+                      x, 0, chart->top - 6 - 15 * row, word);
 }
 
 /* From the shortest run to where nearly all are; the few far beyond that are counted in words. */
@@ -141,7 +152,8 @@ static void put_distribution(tare__text *out, const tare__runner_result *result)
     size_t beyond = 0;
     char name[96], word[TARE__UNIT_BYTES];
     const tare__runner_times *times = &result->latency;
-    double from = times->min_ns, p50 = times->quantile_ns[TARE__RUNNER_P50], p95 = times->quantile_ns[TARE__RUNNER_P95];
+    double from = times->min_ns, p50 = times->quantile_ns[TARE__RUNNER_P50],
+           p95 = times->quantile_ns[TARE__RUNNER_P95];
     double to = fmin(times->max_ns, fmax(p50 + 2 * (p50 - from), p95 + (p95 - from) * 0.25));
     unsigned n = times->n / 3 > BINS_MAX ? BINS_MAX : times->n < 15 ? 5 : (unsigned)(times->n / 3);
     if (!result->ran || times->n < 2 || !(to > from))
@@ -160,7 +172,8 @@ static void put_distribution(tare__text *out, const tare__runner_result *result)
     tare__plain_text(out, tare__measured_name(result, name, sizeof name));
     tare__text_format(out, "</strong>: %zu runs by latency", times->n);
     if (beyond)
-        tare__text_format(out, "; %zu beyond the chart, up to %s", beyond, tare__unit_time(word, times->max_ns));
+        tare__text_format(out, "; %zu beyond the chart, up to %s", beyond,
+                          tare__unit_time(word, times->max_ns));
     tare__text_string(out, "</figcaption>");
     tare__chart_open(&chart, "distribution of latencies");
     for (unsigned i = 0; i < n; i++) {
@@ -263,8 +276,10 @@ static void put_trade_off(tare__text *out, const tare__model_measured *measured)
     tare__chart_scale(&chart, 0, most);
     tare__text_string(out, "<figure class=\"plot\"><figcaption><strong>Throughput</strong> (");
     tare__plain_text(out, unit);
-    tare__text_string(out, ", up) against <strong>latency</strong> (p50, across): upper left is best, the best trade-offs in "
-                           "colour</figcaption>");
+    tare__text_string(
+        out,
+        ", up) against <strong>latency</strong> (p50, across): upper left is best, the best trade-offs in "
+        "colour</figcaption>");
     tare__chart_open(&chart, "throughput against latency of each configuration");
     put_dots(&chart, measured, widest);
     tare__chart_under(&chart, "", "start", 0, "0");
@@ -312,7 +327,8 @@ static void put_layers(tare__text *out, const tare__model_measured *measured)
         put_layer(out, &measured->layers[i]);
     tare__plain_table_end(out);
     if (shown < measured->n_layers)
-        tare__text_format(out, "<p class=\"note\">%zu more in --json and --csv.</p>\n", measured->n_layers - shown);
+        tare__text_format(out, "<p class=\"note\">%zu more in --json and --csv.</p>\n",
+                          measured->n_layers - shown);
     tare__text_string(out, "</section>\n");
 }
 
@@ -325,7 +341,8 @@ static void put_limit(tare__text *out, const tare__runner_limit *limit)
         snprintf(word, sizeof word, "not measured");
     else
         snprintf(word, sizeof word, "broken by %s", tare__compared_change(by, limit->by) + (*by == '+'));
-    tare__text_format(out, "<tr class=\"%s\"><th scope=\"row\" class=\"name\">", limit->broken ? "worse" : "kept");
+    tare__text_format(out, "<tr class=\"%s\"><th scope=\"row\" class=\"name\">",
+                      limit->broken ? "worse" : "kept");
     tare__plain_text(out, limit->metric);
     tare__text_string(out, "</th>");
     put_words(out, "verdict", word);
@@ -339,7 +356,8 @@ static void put_limits(tare__text *out, const tare__model_measured *measured)
 {
     if (!measured->n_limits)
         return;
-    tare__text_format(out, "<section><h2>Thresholds: %zu of %zu broken</h2>\n", measured->n_broken, measured->n_limits);
+    tare__text_format(out, "<section><h2>Thresholds: %zu of %zu broken</h2>\n", measured->n_broken,
+                      measured->n_limits);
     tare__plain_table(out, "Thresholds", "Threshold|Verdict|Configuration|#Measured|#Limit");
     for (int broken = 1; broken >= 0; broken--)
         for (size_t i = 0; i < measured->n_limits; i++)

@@ -14,8 +14,9 @@ void tare__plain_text(tare__text *out, const char *text)
 
 void tare__plain_begin(tare__text *out, const char *title, const char *heading, const char *lead)
 {
-    tare__text_string(out, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-                           "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src '");
+    tare__text_string(
+        out, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+             "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src '");
     tare__text_string(out, tare__plain_style_hash);
     tare__text_string(out, "'; img-src data:; base-uri 'none'; form-action 'none'\">\n"
                            "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
@@ -38,12 +39,17 @@ void tare__plain_begin(tare__text *out, const char *title, const char *heading, 
 
 void tare__plain_table(tare__text *out, const char *label, const char *titles)
 {
-    tare__text_format(out, "<div class=\"sheet tall\" tabindex=\"0\" role=\"region\" aria-label=\"%s\">"
-                           "<table class=\"plain\"><thead><tr>", label);
+    tare__text_format(out,
+                      "<div class=\"sheet tall\" tabindex=\"0\" role=\"region\" aria-label=\"%s\">"
+                      "<table class=\"plain\"><thead><tr>",
+                      label);
     for (bool first = true; *titles; first = false) {
         size_t length = strcspn(titles, "|");
         bool figures = *titles == '#';
-        tare__text_format(out, "<th scope=\"col\"%s>%.*s</th>", first ? " class=\"name\"" : figures ? "" : " class=\"words\"",
+        tare__text_format(out, "<th scope=\"col\"%s>%.*s</th>",
+                          first     ? " class=\"name\""
+                          : figures ? ""
+                                    : " class=\"words\"",
                           (int)(length - figures), titles + figures);
         titles += length + (titles[length] == '|');
     }
@@ -59,8 +65,11 @@ void tare__plain_share(tare__text *out, double share)
 {
     char width[32];
     tare__text_double(width, sizeof width, 'f', 1, 100 * (share < 0 ? 0 : share > 1 ? 1 : share));
-    tare__text_format(out, "<svg class=\"share\" aria-hidden=\"true\"><rect class=\"all\" width=\"100%%\" height=\"8\" "
-                           "rx=\"2\"/><rect class=\"part\" width=\"%s%%\" height=\"8\" rx=\"2\"/></svg>", width);
+    tare__text_format(
+        out,
+        "<svg class=\"share\" aria-hidden=\"true\"><rect class=\"all\" width=\"100%%\" height=\"8\" "
+        "rx=\"2\"/><rect class=\"part\" width=\"%s%%\" height=\"8\" rx=\"2\"/></svg>",
+        width);
 }
 
 void tare__plain_end(tare__text *out)

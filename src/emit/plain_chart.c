@@ -8,10 +8,11 @@
 
 #include "plain.h"
 
-#define BOTTOM 24.0  /* pixels below the scale, for words */
+#define BOTTOM 24.0   /* pixels below the scale, for words */
 #define COURSE 1000.0 /* width of a course in its own units: it is stretched to the chart's */
 #define STEPS  4.0
-#define LEAST  0.05 /* of the largest value is shown at least: noise shall look like noise, and labels differ */
+#define LEAST \
+    0.05 /* of the largest value is shown at least: noise shall look like noise, and labels differ */
 
 /* ---- the scale -------------------------------------------------------------------------------------- */
 /* What a round number is a multiple of: bytes are shown in powers of 1,024, long times in minutes and hours. */
@@ -87,7 +88,8 @@ static void put_line(tare__chart *chart, const char *kind, double x1, double y1,
     tare__text_string(chart->out, "/>");
 }
 
-void tare__chart_line(tare__chart *chart, const char *kind, double x1, double value1, double x2, double value2)
+void tare__chart_line(tare__chart *chart, const char *kind, double x1, double value1, double x2,
+                      double value2)
 {
     put_line(chart, kind, x1, tare__chart_up(chart, value1), x2, tare__chart_up(chart, value2));
 }
@@ -97,11 +99,11 @@ void tare__chart_upright(tare__chart *chart, const char *kind, double x)
     put_line(chart, kind, x, chart->top, x, chart->height - BOTTOM);
 }
 
-void tare__chart_words(tare__chart *chart, const char *kind, const char *anchor, double x, double dx, double y,
-                       const char *words)
+void tare__chart_words(tare__chart *chart, const char *kind, const char *anchor, double x, double dx,
+                       double y, const char *words)
 {
-    tare__text_format(chart->out, "<text%s%s%s text-anchor=\"%s\"", *kind ? " class=\"" : "", kind, *kind ? "\"" : "",
-                      anchor);
+    tare__text_format(chart->out, "<text%s%s%s text-anchor=\"%s\"", *kind ? " class=\"" : "", kind,
+                      *kind ? "\"" : "", anchor);
     tare__chart_share(chart->out, "x", x);
     tare__chart_number(chart->out, "dx", dx);
     tare__chart_number(chart->out, "y", y);
@@ -126,9 +128,11 @@ static void put_place(tare__chart *chart, bool first, double x, double value)
 void tare__chart_course(tare__chart *chart, const char *kind, const void *of, size_t n, tare__chart_at *at,
                         tare__chart_at *back)
 {
-    tare__text_format(chart->out, "<svg width=\"100%%\" height=\"%.0f\" viewBox=\"0 0 %.0f %.0f\" "
-                                  "preserveAspectRatio=\"none\"><path class=\"%s\" vector-effect=\"non-scaling-stroke\" d=\"",
-                      chart->height, COURSE, chart->height, kind);
+    tare__text_format(
+        chart->out,
+        "<svg width=\"100%%\" height=\"%.0f\" viewBox=\"0 0 %.0f %.0f\" "
+        "preserveAspectRatio=\"none\"><path class=\"%s\" vector-effect=\"non-scaling-stroke\" d=\"",
+        chart->height, COURSE, chart->height, kind);
     for (size_t i = 0; i < n; i++)
         put_place(chart, i == 0, at(of, i, true), at(of, i, false));
     for (size_t i = n; back && i-- > 0;)
@@ -141,7 +145,8 @@ void tare__chart_open(tare__chart *chart, const char *label)
 {
     char word[TARE__CHART_WORD];
     size_t steps = (size_t)((chart->high - chart->low) / chart->step + 0.5);
-    tare__text_format(chart->out, "<div class=\"area\"><svg height=\"%.0f\" role=\"img\" aria-label=\"", chart->height);
+    tare__text_format(chart->out, "<div class=\"area\"><svg height=\"%.0f\" role=\"img\" aria-label=\"",
+                      chart->height);
     tare__plain_text(chart->out, label);
     tare__text_string(chart->out, "\">");
     for (size_t i = 0; i <= steps; i++) {

@@ -30,12 +30,13 @@ double tare__chart_up(const tare__chart *chart, double value);
 void tare__chart_number(tare__text *out, const char *name, double value);
 void tare__chart_share(tare__text *out, const char *name, double share);
 
-void tare__chart_line(tare__chart *chart, const char *kind, double x1, double value1, double x2, double value2);
+void tare__chart_line(tare__chart *chart, const char *kind, double x1, double value1, double x2,
+                      double value2);
 /* Over the whole height. */
 void tare__chart_upright(tare__chart *chart, const char *kind, double x);
 /* Words at a share across, `dx` and `y` in pixels; anchor: start, middle, end. */
-void tare__chart_words(tare__chart *chart, const char *kind, const char *anchor, double x, double dx, double y,
-                       const char *words);
+void tare__chart_words(tare__chart *chart, const char *kind, const char *anchor, double x, double dx,
+                       double y, const char *words);
 /* Words under the scale. */
 void tare__chart_under(tare__chart *chart, const char *kind, const char *anchor, double x, const char *words);
 /* A course through n values at shares across: a line; with `back` a band between both. */

@@ -28,7 +28,7 @@ def baseline(factor):
 
 
 def kept(count):
-    """Runs as `tare history export` writes them: a figure that rises by 30 %, falls again, and of many runs has some far out."""
+    """Runs as `tare history export` writes them: a figure rises by 30 %, falls again, and of many runs some are far out."""
     for i in range(count):
         level = 1.3 if count // 3 <= i < 2 * count // 3 else 1.0
         value = 1e6 * level * waves(1, i + 1)[i] * (4 if i % 97 == 60 else 1)
@@ -36,8 +36,8 @@ def kept(count):
         told = {"id": f"{i:08x}" + "0" * 24, "kind": "run", "when_ns": 1700000000000000000 + i * 3600 * 10**9,
                 "directory": "/w", "revision": f"{i:012x}", "dirty": False, "status": 0, "signal": None,
                 "elapsed_ns": int(value), "trace": "/w/t.tare", "tags": [], **machine}
-        figures = [{"name": name, "unit": unit, "better": "lower", "exact": False, "value": of * value, "total": None, "n": 1}
-                   for name, unit, of in (("step", "ns", 1), ("run.peak_rss", "bytes", 300))]
+        figures = [{"name": name, "unit": unit, "better": "lower", "exact": False, "value": of * value, "total": None,
+                    "n": 1} for name, unit, of in (("step", "ns", 1), ("run.peak_rss", "bytes", 300))]
         yield json.dumps({"schema": {"name": "tare-history", "version": 1}, "run": told,
                           "figures": {"tare_baseline": 1, "kind": "run", "figures": figures}})
 

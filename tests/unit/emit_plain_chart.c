@@ -41,7 +41,7 @@ static void steps_are_round(void **state)
     expect("", 0, 100, 0, 100, 50);
     expect("", 187, 233, 180, 240, 20);
     expect("ns", 9.3e6, 11.1e6, 9e6, 11.5e6, 0.5e6);
-    expect("ns", 0, 200e9, 0, 240e9, 60e9);           /* minutes */
+    expect("ns", 0, 200e9, 0, 240e9, 60e9);             /* minutes */
     expect("ns", 0, 4 * 3600e9, 0, 4 * 3600e9, 3600e9); /* hours */
     expect("bytes", 3.2 * 1048576, 3.9 * 1048576, 3.2 * 1048576, 4 * 1048576, 0.2 * 1048576);
     expect("", -3, 5, -4, 6, 2);
