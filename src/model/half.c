@@ -14,7 +14,6 @@
 #include "tare.h"
 
 #define FILE_MAX  ((size_t)2000 << 20) /* protobuf reads less than 2 GiB */
-#define INSIDE    "_tare_half"
 
 /* Numbers of fields. */
 enum { MODEL_GRAPH = 7 };
@@ -29,86 +28,16 @@ static int no_memory(tare__half *half)
     return tare__fail(half->model.error, TARE_E_MEMORY, "out of memory");
 }
 
-static int refuse(tare__half *half, const char *why)
+int tare__half_refuse(tare__half *half, const char *why)
 {
     return tare__fail(half->model.error, TARE_E_USAGE, "the model is stored as fp32 and is not converted to fp16: %s", why);
 }
 
 /* ---- names --------------------------------------------------------------------------------------------------------- */
-static bool has(const tare__intern *names, tare__slice name)
-{
-    return name.length && tare__intern_find(names, (const char *)name.data, name.length) != TARE__INTERN_NONE;
-}
-
-static int add(tare__half *half, tare__intern *names, tare__slice name)
-{
-    return tare__intern_add(names, (const char *)name.data, name.length) == TARE__INTERN_NONE ? no_memory(half) : 0;
-}
-
-static bool is_initializer(const tare__onnx_graph *graph, tare__slice name)
-{
-    for (size_t i = 0; i < graph->n_initializers; i++)
-        if (tare__slice_equal(graph->initializers[i].name, name))
-            return true;
-    return false;
-}
-
-static bool is_input(const tare__onnx_graph *graph, tare__slice name)
-{
-    for (size_t i = 0; i < graph->n_inputs; i++)
-        if (tare__slice_equal(graph->inputs[i].name, name))
-            return true;
-    return false;
-}
-
-static int find_ends(tare__half *half)
-{
-    const tare__onnx_graph *graph = &half->model.graph;
-    int status = 0;
-    for (size_t i = 0; i < graph->n_inputs && !status; i++)
-        if (graph->inputs[i].type == TARE__ONNX_FLOAT && !is_initializer(graph, graph->inputs[i].name))
-            status = add(half, half->renamed, graph->inputs[i].name);
-    for (size_t i = 0; i < graph->n_outputs && !status; i++) {
-        tare__slice name = graph->outputs[i].name;
-        if (is_input(graph, name) || is_initializer(graph, name))
-            return refuse(half, "one of its outputs is an input");
-        if (graph->outputs[i].type == TARE__ONNX_FLOAT)
-            status = add(half, half->renamed, name);
-    }
-    return status;
-}
-
-/* Inputs that ONNX wants in single precision whatever the others are. */
-static const struct {
-    const char *op;
-    unsigned from, to;
-} singles[] = {{"Resize", 1, 2}, {"Upsample", 1, 1}, {"QuantizeLinear", 1, 1}, {"DequantizeLinear", 1, 1}};
-
-static int find_kept(tare__half *half)
-{
-    const tare__onnx_graph *graph = &half->model.graph;
-    int status = 0;
-    for (size_t i = 0; i < graph->n_nodes; i++)
-        for (size_t k = 0; k < TARE__COUNT_OF(singles) && !status; k++) {
-            const tare__onnx_node *node = &graph->nodes[i];
-            if (!tare__slice_is(node->op, singles[k].op))
-                continue;
-            for (unsigned n = singles[k].from; n <= singles[k].to && n < node->n_inputs && !status; n++)
-                if (node->inputs[n].length)
-                    status = add(half, half->kept, node->inputs[n]);
-        }
-    return status;
-}
-
 static void put_name(tare__half *half, tare__text *out, uint32_t field, tare__slice name)
 {
-    char inside[1024];
-    if (!has(half->renamed, name)) {
-        tare__half_put_bytes(out, field, name.data, name.length);
-        return;
-    }
-    int length = snprintf(inside, sizeof inside, "%.*s" INSIDE, (int)name.length, (const char *)name.data);
-    tare__half_put_bytes(out, field, inside, length < (int)sizeof inside ? (size_t)length : sizeof inside - 1);
+    const tare__slice parts[] = {name, TARE__HALF_INSIDE};
+    tare__half_put_parts(out, field, parts, tare__half_has(&half->renamed, name) ? 2 : 1);
 }
 
 /* ---- attributes ---------------------------------------------------------------------------------------------------- */
@@ -130,16 +59,20 @@ static void read_attribute(tare__slice message, attribute *found)
     found->n_floats = 0;
     found->too_many = false;
     while (tare__wire_next(&wire, &field)) {
-        if (field.number == ATTRIBUTE_NAME)
-            found->name = field.bytes;
-        found->single_type |= field.number == ATTRIBUTE_I && field.value == TARE__ONNX_FLOAT;
-        found->has_graph |= field.number == ATTRIBUTE_G || field.number == ATTRIBUTE_GRAPHS;
-        if (field.number == ATTRIBUTE_T)
-            found->tensor = field.bytes;
+        if (field.number == ATTRIBUTE_I && field.type == TARE__WIRE_VARINT)
+            found->single_type = field.value == TARE__ONNX_FLOAT;
         if (field.number == ATTRIBUTE_F && field.type == TARE__WIRE_FIXED32) {
             uint32_t bits = (uint32_t)field.value;
-            memcpy(&found->floats[found->n_floats++ % TARE__COUNT_OF(found->floats)], &bits, sizeof bits);
+            memcpy(&found->floats[0], &bits, sizeof bits);
+            found->n_floats = 1; /* of a field that comes again the last one counts */
         }
+        if (field.type != TARE__WIRE_BYTES)
+            continue;
+        if (field.number == ATTRIBUTE_NAME)
+            found->name = field.bytes;
+        if (field.number == ATTRIBUTE_T)
+            found->tensor = field.bytes;
+        found->has_graph |= field.number == ATTRIBUTE_G || field.number == ATTRIBUTE_GRAPHS;
     }
     tare__wire_numbers numbers = tare__wire_numbers_of(message, ATTRIBUTE_FLOATS, TARE__WIRE_FIXED32);
     uint64_t bits;
@@ -183,7 +116,7 @@ static int put_attribute(tare__half *half, tare__slice op, tare__slice message, 
     read_attribute(message, &found);
     bool constant = tare__slice_is(op, "Constant");
     if (found.has_graph)
-        return refuse(half, "it has graphs inside of nodes");
+        return tare__half_refuse(half, "it has graphs inside of nodes");
     if (found.single_type && (tare__slice_is(found.name, "to") || tare__slice_is(found.name, "dtype"))) {
         put_type_attribute(out, found.name);
     } else if (found.tensor.data && (constant || tare__slice_is(op, "ConstantOfShape"))) {
@@ -191,7 +124,7 @@ static int put_attribute(tare__half *half, tare__slice op, tare__slice message, 
         put_tensor_attribute(out, &tensor);
     } else if (constant && found.n_floats) {
         if (found.too_many)
-            return refuse(half, "a constant is a long list of numbers");
+            return tare__half_refuse(half, "a constant is a long list of numbers");
         tare__half_put_floats(found.floats, found.n_floats, tare__slice_is(found.name, "value_floats"), &tensor);
         put_tensor_attribute(out, &tensor);
     } else {
@@ -203,20 +136,23 @@ static int put_attribute(tare__half *half, tare__slice op, tare__slice message, 
 
 /* ---- nodes --------------------------------------------------------------------------------------------------------- */
 typedef struct head {
-    tare__slice op, output;
+    tare__slice op;
     bool attributes;
+    bool kept; /* it makes what must stay as it is */
 } head;
 
-static head head_of(tare__slice message)
+static head head_of(const tare__half *half, tare__slice message)
 {
     tare__wire wire = tare__wire_of(message);
     tare__wire_field field;
     head found = {0};
     while (tare__wire_next(&wire, &field)) {
+        if (field.type != TARE__WIRE_BYTES)
+            continue;
         if (field.number == NODE_OP)
             found.op = field.bytes;
-        if (field.number == NODE_OUTPUT && !found.output.data)
-            found.output = field.bytes;
+        if (field.number == NODE_OUTPUT)
+            found.kept |= tare__half_has(&half->kept, field.bytes);
         found.attributes |= field.number == NODE_ATTRIBUTE;
     }
     return found;
@@ -225,21 +161,21 @@ static head head_of(tare__slice message)
 static int put_node(tare__half *half, tare__slice message)
 {
     static const float zero = 0;
-    head of = head_of(message);
+    head of = head_of(half, message);
     tare__wire wire = tare__wire_of(message);
     tare__wire_field field;
     tare__text node = {0}, value = {0};
     int status = 0;
-    bool kept = has(half->kept, of.output);
     while (!status && tare__wire_next(&wire, &field)) {
-        if (field.number == NODE_INPUT || field.number == NODE_OUTPUT)
+        bool bytes = field.type == TARE__WIRE_BYTES;
+        if (bytes && (field.number == NODE_INPUT || field.number == NODE_OUTPUT))
             put_name(half, &node, field.number, field.bytes);
-        else if (field.number == NODE_ATTRIBUTE && !kept)
+        else if (bytes && field.number == NODE_ATTRIBUTE && !of.kept)
             status = put_attribute(half, of.op, field.bytes, &node);
         else
             tare__half_put_field(&node, &field);
     }
-    if (!status && !of.attributes && tare__slice_is(of.op, "ConstantOfShape") && !kept) { /* zeros in single precision */
+    if (!status && !of.attributes && tare__slice_is(of.op, "ConstantOfShape") && !of.kept) { /* zeros in single precision */
         tare__half_put_floats(&zero, 1, 1, &value);
         put_tensor_attribute(&node, &value);
     }
@@ -256,8 +192,7 @@ static int put_node(tare__half *half, tare__slice message)
 static void put_cast(tare__half *half, tare__slice name, bool inwards)
 {
     tare__text node = {0}, attribute = {0};
-    char label[1100];
-    int length = snprintf(label, sizeof label, "tare_half_%.*s", (int)name.length, (const char *)name.data);
+    const tare__slice label[] = {{(const uint8_t *)"tare_half_", 10}, name};
     tare__half_put_bytes(&attribute, ATTRIBUTE_NAME, "to", 2);
     tare__half_put_number(&attribute, ATTRIBUTE_I, inwards ? TARE__ONNX_FLOAT16 : TARE__ONNX_FLOAT);
     tare__half_put_number(&attribute, ATTRIBUTE_TYPE, TYPE_INT);
@@ -269,7 +204,7 @@ static void put_cast(tare__half *half, tare__slice name, bool inwards)
         put_name(half, &node, NODE_OUTPUT, name);
     else
         tare__half_put_bytes(&node, NODE_OUTPUT, name.data, name.length);
-    tare__half_put_bytes(&node, NODE_NAME, label, length < (int)sizeof label ? (size_t)length : sizeof label - 1);
+    tare__half_put_parts(&node, NODE_NAME, label, TARE__COUNT_OF(label));
     tare__half_put_bytes(&node, NODE_OP, "Cast", 4);
     half->out.failed |= attribute.failed;
     if (!attribute.failed)
@@ -284,7 +219,7 @@ static void put_cast(tare__half *half, tare__slice name, bool inwards)
 static void put_casts(tare__half *half, const tare__onnx_info *ends, size_t n, bool inwards)
 {
     for (size_t i = 0; i < n; i++)
-        if (has(half->renamed, ends[i].name) && ends[i].type == TARE__ONNX_FLOAT)
+        if (tare__half_has(&half->renamed, ends[i].name) && ends[i].type == TARE__ONNX_FLOAT)
             put_cast(half, ends[i].name, inwards);
 }
 
@@ -294,15 +229,15 @@ static int put_initializer(tare__half *half, tare__slice message)
     tare__onnx_tensor tensor = {0};
     tare__text out = {0};
     int status = tare__onnx_read_tensor(&half->model, message, &tensor);
-    if (!status && has(half->kept, tensor.name) && tensor.external)
-        status = refuse(half, "a scale is in a file beside it");
+    if (!status && tare__half_has(&half->kept, tensor.name) && tensor.external)
+        status = tare__half_refuse(half, "a scale is in a file beside it");
     if (status)
         return status;
-    if (has(half->kept, tensor.name)) {
+    if (tare__half_has(&half->kept, tensor.name)) {
         tare__half_put_bytes(&half->out, GRAPH_INITIALIZER, message.data, message.length);
         return 0;
     }
-    status = tensor.external && tensor.type != TARE__ONNX_FLOAT ? refuse(half, "weights of another type are beside it")
+    status = tensor.external && tensor.type != TARE__ONNX_FLOAT ? tare__half_refuse(half, "weights of another type are beside it")
                                                                : tare__half_put_tensor(half, message, &out);
     if (!status && out.failed)
         status = no_memory(half);
@@ -320,9 +255,11 @@ static int put_graph(tare__half *half, tare__slice message)
     put_casts(half, half->model.graph.inputs, half->model.graph.n_inputs, true);
     while (!status && tare__wire_next(&wire, &field)) {
         if (half->out.length > FILE_MAX)
-            status = refuse(half, "it would be larger than protobuf reads");
+            status = tare__half_refuse(half, "it would be larger than protobuf reads");
+        else if (field.type != TARE__WIRE_BYTES)
+            tare__half_put_field(&half->out, &field);
         else if (field.number == GRAPH_SPARSE)
-            status = refuse(half, "it has sparse weights");
+            status = tare__half_refuse(half, "it has sparse weights");
         else if (field.number == GRAPH_NODE)
             status = put_node(half, field.bytes);
         else if (field.number == GRAPH_INITIALIZER)
@@ -334,22 +271,31 @@ static int put_graph(tare__half *half, tare__slice message)
     return !status && half->out.failed ? no_memory(half) : status;
 }
 
+/* Of a graph that comes again the last one counts, as for who reads it. */
+static tare__slice last_graph(tare__slice model)
+{
+    tare__wire wire = tare__wire_of(model);
+    tare__wire_field field;
+    tare__slice graph = {0};
+    while (tare__wire_next(&wire, &field))
+        if (field.number == MODEL_GRAPH && field.type == TARE__WIRE_BYTES)
+            graph = field.bytes;
+    return graph;
+}
+
 static int put_model(tare__half *half, tare__text *file)
 {
     tare__slice whole = {half->model.data, half->model.bytes};
     tare__wire wire = tare__wire_of(whole);
     tare__wire_field field;
-    int status = half->model.n_functions ? refuse(half, "it has functions of its own") : 0;
-    while (!status && tare__wire_next(&wire, &field)) {
-        if (field.number != MODEL_GRAPH) {
+    int status = half->model.n_functions ? tare__half_refuse(half, "it has functions of its own") : 0;
+    if (!status)
+        status = put_graph(half, last_graph(whole));
+    while (!status && tare__wire_next(&wire, &field))
+        if (field.number != MODEL_GRAPH)
             tare__half_put_field(file, &field);
-            continue;
-        }
-        status = put_graph(half, field.bytes);
-        if (!status)
-            tare__half_put_bytes(file, MODEL_GRAPH, half->out.data, half->out.length);
-        tare__text_free(&half->out);
-    }
+    if (!status)
+        tare__half_put_bytes(file, MODEL_GRAPH, half->out.data, half->out.length);
     return !status && file->failed ? no_memory(half) : status;
 }
 
@@ -362,33 +308,32 @@ static int write_file(const char *path, const tare__text *file, tare__error *err
     return failure ? tare__fail(error, TARE_E_SYSTEM, "the model in fp16 cannot be written: %s", strerror(-failure)) : 0;
 }
 
-static int convert(tare__half *half, const char *out)
+static int convert(tare__half *half, tare__text *file)
 {
-    tare__text file = {0};
     half->model.arena = tare__arena_new();
-    half->renamed = tare__intern_new();
-    half->kept = tare__intern_new();
-    int status = half->model.arena && half->renamed && half->kept ? tare__onnx_read(&half->model) : no_memory(half);
+    int status = half->model.arena ? tare__onnx_read(&half->model) : no_memory(half);
     if (!status)
-        status = find_ends(half);
+        status = tare__half_find_names(half);
     if (!status)
-        status = find_kept(half);
-    if (!status)
-        status = put_model(half, &file);
-    if (!status)
-        status = write_file(out, &file, half->model.error);
-    tare__text_free(&file);
+        status = put_model(half, file);
     tare__text_free(&half->out);
-    tare__intern_free(half->renamed);
-    tare__intern_free(half->kept);
+    tare__slices_free(&half->renamed);
+    tare__slices_free(&half->kept);
     tare__arena_free(half->model.arena);
     return status;
+}
+
+int tare__half_convert_bytes(const void *data, size_t bytes, tare__text *file, tare__error *error)
+{
+    tare__half half = {.model = {.error = error, .path = "(memory)", .data = data, .bytes = bytes}};
+    return convert(&half, file);
 }
 
 int tare__half_convert(const char *path, const char *out, tare__error *error)
 {
     struct stat about;
     tare__half half = {.model = {.error = error, .path = path, .beside = true}};
+    tare__text file = {0};
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     void *data = fd >= 0 && fstat(fd, &about) == 0 && S_ISREG(about.st_mode) && about.st_size > 0
                      ? mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, fd, 0)
@@ -399,7 +344,10 @@ int tare__half_convert(const char *path, const char *out, tare__error *error)
         return tare__fail(error, TARE_E_INPUT, "cannot read '%.200s'", path);
     half.model.data = data;
     half.model.bytes = (size_t)about.st_size;
-    int status = convert(&half, out);
+    int status = convert(&half, &file);
     munmap(data, half.model.bytes);
+    if (!status)
+        status = write_file(out, &file, error);
+    tare__text_free(&file);
     return status;
 }

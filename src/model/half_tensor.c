@@ -66,6 +66,18 @@ void tare__half_put_bytes(tare__text *out, uint32_t field, const void *data, siz
         tare__text_append(out, data, bytes);
 }
 
+void tare__half_put_parts(tare__text *out, uint32_t field, const tare__slice *parts, size_t n)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < n; i++)
+        bytes += parts[i].length;
+    put_varint(out, (uint64_t)field << 3 | TARE__WIRE_BYTES);
+    put_varint(out, bytes);
+    for (size_t i = 0; i < n; i++)
+        if (parts[i].length)
+            tare__text_append(out, (const char *)parts[i].data, parts[i].length);
+}
+
 void tare__half_put_field(tare__text *out, const tare__wire_field *field)
 {
     size_t fixed = field->type == TARE__WIRE_FIXED64 ? 8 : 4;
@@ -122,9 +134,11 @@ static int put_external(tare__half *half, const tare__onnx_tensor *tensor, tare_
     const char *slash = strrchr(half->model.path, '/');
     char path[4096];
     struct stat about;
+    if (!half->model.beside)
+        return tare__half_refuse(half, "its weights are in files beside it");
     snprintf(path, sizeof path, "%.*s%.*s", slash ? (int)(slash + 1 - half->model.path) : 0, half->model.path,
              (int)tensor->location.length, (const char *)tensor->location.data);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     bool sound = fd >= 0 && fstat(fd, &about) == 0 && S_ISREG(about.st_mode) && about.st_size > 0 &&
                  tensor->offset <= (uint64_t)about.st_size && tensor->bytes <= (uint64_t)about.st_size - tensor->offset;
     void *data = sound ? mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;

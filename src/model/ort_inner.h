@@ -7,13 +7,24 @@
 #include "ort_child.h"
 #include "ort_profile.h"
 
+/* A folder for what the runtime writes and reads, in the place of temporary files. It is locked as long as the process that
+ * made it, or one that this forked, lives. */
+typedef struct tare__ort_folder {
+    char path[512]; /* "": there is none */
+    int lock;
+} tare__ort_folder;
+
+bool tare__ort_folder_make(tare__ort_folder *folder);
+void tare__ort_folder_remove(tare__ort_folder *folder); /* with the files in it; one that is not there is fine */
+void tare__ort_folder_sweep(void);                      /* those that killed processes of this user left */
+
 typedef struct tare__measuring {
     const tare__model_report *report;      /* of the first batch */
     const tare__model_options *weighed;
     const tare__runner_options *options;
     tare__model_measured *measured;
     const char *library;                   /* for the loader */
-    char folder[512];                      /* of the model in half precision; "": none was made */
+    tare__ort_folder folder;               /* of the model in half precision */
     char half[540];                        /* … its path */
     const char *no_half;                   /* why there is none; NULL: not tried, or it is there */
     tare__error *error;

@@ -46,17 +46,6 @@ void tare__measuring_note(tare__measuring *measuring, const char *format, ...)
     measured->notes = notes;
 }
 
-/* A folder of its own where temporary files go. */
-static bool make_folder(char *out, size_t room)
-{
-    const char *place = getenv("TMPDIR");
-    snprintf(out, room, "%.400s/tare-model.XXXXXX", place && *place ? place : "/tmp");
-    if (mkdtemp(out))
-        return true;
-    out[0] = '\0';
-    return false;
-}
-
 /* ---- precision ----------------------------------------------------------------------------------------------------- */
 static const char *const precision_names[][2] = {{"float32", "fp32"}, {"float16", "fp16"}, {"bfloat16", "bf16"},
                                                  {"float64", "fp64"}, {"int8", "int8"},    {"uint8", "int8"}};
@@ -84,14 +73,13 @@ static void make_half(tare__measuring *measuring)
     tare__error error = {""};
     if (measuring->half[0] || measuring->no_half)
         return;
-    if (!make_folder(measuring->folder, sizeof measuring->folder)) {
+    if (!tare__ort_folder_make(&measuring->folder)) {
         measuring->no_half = "there is no folder for the model in fp16";
         return;
     }
-    snprintf(measuring->half, sizeof measuring->half, "%s/model.onnx", measuring->folder);
+    snprintf(measuring->half, sizeof measuring->half, "%s/model.onnx", measuring->folder.path);
     if (tare__half_convert(measuring->options->model, measuring->half, &error) == 0)
         return;
-    unlink(measuring->half);
     measuring->half[0] = '\0';
     const char *why = tare__measuring_text(measuring, error.text);
     measuring->no_half = why ? why : "out of memory";
@@ -116,14 +104,6 @@ static bool refuse_precision(tare__measuring *measuring, tare__runner_result *re
              stored ? stored : "something else", result->precision);
     result->failure = tare__measuring_text(measuring, text);
     return true;
-}
-
-static void drop_half(tare__measuring *measuring)
-{
-    if (measuring->half[0])
-        unlink(measuring->half);
-    if (measuring->folder[0])
-        rmdir(measuring->folder);
 }
 
 /* ---- one configuration --------------------------------------------------------------------------------------------- */
@@ -200,13 +180,6 @@ static int measure_one(tare__measuring *measuring, tare__runner_result *result)
 }
 
 /* ---- profiled ------------------------------------------------------------------------------------------------------ */
-static void remove_folder(const char *folder, const char *file)
-{
-    if (*file)
-        unlink(file);
-    rmdir(folder);
-}
-
 static int read_profile(tare__measuring *measuring, const tare__board *board, const tare__model_report *report,
                         tare__runner_result *result, bool layers)
 {
@@ -230,13 +203,14 @@ static int read_profile(tare__measuring *measuring, const tare__board *board, co
 static int profile_job(tare__measuring *measuring, tare__job *job, const tare__model_report *report,
                        tare__runner_result *result, bool layers)
 {
-    char folder[512], prefix[540];
+    tare__ort_folder folder;
+    char prefix[sizeof folder.path + 8];
     tare__child_seen seen;
-    if (!make_folder(folder, sizeof folder)) {
+    if (!tare__ort_folder_make(&folder)) {
         result->executed_reason = "there is no folder for the runtime's profile";
         return 0;
     }
-    snprintf(prefix, sizeof prefix, "%s/run", folder);
+    snprintf(prefix, sizeof prefix, "%s/run", folder.path);
     job->profile = prefix;
     job->pre = job->post = NULL;
     tare__board *board = tare__board_new(1);
@@ -246,7 +220,7 @@ static int profile_job(tare__measuring *measuring, tare__job *job, const tare__m
         result->executed_reason = tare__measuring_text(measuring, board->status ? board->error.text : seen.death);
     else if (!status)
         status = read_profile(measuring, board, report, result, layers);
-    remove_folder(folder, board ? board->profile : "");
+    tare__ort_folder_remove(&folder);
     tare__board_free(board);
     return status;
 }
@@ -456,8 +430,9 @@ int tare__model_measure(const tare__model_report *report, const tare__model_opti
     **measured = (tare__model_measured){.arena = arena, .roof_flops = NAN, .roof_bytes = NAN};
     tare__measuring measuring = {.report = report, .weighed = weighed, .options = options, .measured = *measured,
                                  .error = error};
+    tare__ort_folder_sweep();
     int status = measure(&measuring);
-    drop_half(&measuring);
+    tare__ort_folder_remove(&measuring.folder);
     if (options->progress)
         options->progress(options->context, NULL, 0, 0);
     if (status) {

@@ -240,6 +240,8 @@ static void *end_profiling(void *of, void *with, char **path)
         put_node(file, "act", "Relu", 5, "[{\"float\":[1,4]}]", "[{\"float\":[1,4]}]");
         fputs("{\"cat\" : \"Session\",\"dur\" :20,\"name\" :\"model_run\",\"args\" : {}},\n", file);
     }
+    if (asks(one, "kill-profile") && fflush(file) == 0)
+        raise(SIGKILL);
     fputs(asks(one, "torn-profile") ? "{\"cat\" : \"No" : "{\"cat\" : \"Session\",\"dur\" :1,\"name\" :\"end\",\"args\" : {}}\n]\n",
           file);
     fclose(file);
