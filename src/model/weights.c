@@ -81,6 +81,9 @@ static const struct {
     {"Pad", ".ccc"},
     {"Clip", ".cc"},
     {"Pow", "..c"},
+    {"STFT", ".ccc"},
+    {"SoftmaxCrossEntropyLoss", "..c"},
+    {"NegativeLogLikelihoodLoss", "..c"},
 };
 
 static const char *uses_of(const tare__step *step)

@@ -20,7 +20,7 @@ class Net:
         self.name, self.external = name, external
         self.nodes, self.weights, self.inputs, self.outputs = [], [], [], []
         self.functions, self.infos, self.bytes = [], [], 0
-        self.opsets = {"": 17}
+        self.opsets, self.kinds = {"": 17}, {}  # kinds: of outputs that are no floats
 
     def node(self, op, *inputs, name="", outputs=1, domain="", **attributes):
         made = [f"{name or op}_{len(self.nodes)}_{i}" if outputs > 1 else f"{name or op}_{len(self.nodes)}"
@@ -300,7 +300,7 @@ def small(make):
         net = Net(make.__name__, external=False)
         made = make(net)
         for name in [made] if isinstance(made, str) else made:
-            net.output(name)
+            net.output(name, kind=net.kinds.get(name, FLOAT))
         return net
     model.__name__ = make.__name__
     SMALL[make.__name__] = model
@@ -521,6 +521,105 @@ def unsorted(net):
     b = net.node("Neg", a)
     net.nodes.reverse()
     return b
+
+
+@small
+def halved(net):
+    """What a conversion to half precision has to mind: scales that stay, constants of every kind, casts."""
+    scales = net.constant([1, 1, 2, 2])
+    x = net.node("Resize", net.input("x", "batch", 3, 8, 8), "", scales, mode="nearest")
+    x = net.node("Mul", x, net.node("Constant", value_float=0.5))
+    x = net.node("Add", x, net.node("Constant", value_floats=[float(i) for i in range(16)]))
+    shape = net.node("Shape", x)
+    x = net.node("Add", x, net.node("ConstantOfShape", shape))
+    x = net.node("Div", x, net.node("ReduceMax", net.node("Cast", shape, to=FLOAT), keepdims=0))
+    net.weights.append(helper.make_tensor("listed", FLOAT, [4, 3, 1, 1], [0.3 * i for i in range(12)]))
+    x = net.node("Conv", x, "listed")
+    return x, net.node("Relu", x)
+
+
+@small
+def sized_by_floats(net):
+    """As torch writes interpolate(scale_factor=…): sizes that half precision does not have."""
+    x = net.input("x", 1, 1, 2049, 5)
+    size = net.node("Slice", net.node("Shape", x), net.values(2), net.values(4))
+    size = net.node("Floor", net.node("Mul", net.node("Cast", size, to=FLOAT), net.constant([1.5, 1])))
+    size = net.node("Concat", net.values(1, 1), net.node("Cast", size, to=INT64), axis=0)
+    return net.node("Conv", net.node("Resize", x, "", "", size, mode="nearest"), net.weight(2, 1, 1, 1))
+
+
+@small
+def spectrum(net):
+    net.opsets[""] = 20
+    x = net.input("x", "batch", 4000, 1)
+    window = net.node("Cast", net.node("HannWindow", net.values(400, shape=())), to=FLOAT)
+    frames = net.node("STFT", x, net.values(160, shape=()), window, net.values(400, shape=()))
+    mel = net.node("MelWeightMatrix", net.values(80, shape=()), net.values(400, shape=()), net.values(16000, shape=()),
+                   net.values(0.0, kind=np.float32, shape=()), net.values(8000.0, kind=np.float32, shape=()))
+    power = net.node("ReduceSum", net.node("Mul", frames, frames), net.values(-1), keepdims=0)
+    whole = net.node("DFT", x, net.values(4096, shape=()), net.values(1, shape=()), onesided=1)
+    back = net.node("DFT", net.input("z", 2, 6, 100, 2), "", net.values(-2, shape=()), inverse=1)
+    return net.node("MatMul", power, mel), frames, whole, back
+
+
+@small
+def spectrum_old(net):
+    """Opset 17: the axis is an attribute, and 1."""
+    return net.node("DFT", net.input("x", 3, 64, 5, 1)), net.node("DFT", "x", axis=2, onesided=1)
+
+
+@small
+def losses(net):
+    scores, labels = net.input("scores", "batch", 10, 7), net.input("labels", "batch", 7, kind=INT64)
+    loss, logs = net.node("SoftmaxCrossEntropyLoss", scores, labels, net.weight(10), outputs=2)
+    each = net.node("NegativeLogLikelihoodLoss", logs, labels, reduction="none")
+    return loss, logs, each, net.node("NegativeLogLikelihoodLoss", logs, labels)
+
+
+ML = "ai.onnx.ml"
+
+
+@small
+def classic_linear(net):
+    x = net.node("Scaler", net.input("x", "batch", 6), domain=ML, offset=[0.0] * 6, scale=[1.0] * 6)
+    label, scores = net.node("LinearClassifier", x, outputs=2, domain=ML, classlabels_ints=[0, 1, 2],
+                             coefficients=[0.1] * 18, intercepts=[0.0] * 3, post_transform="SOFTMAX")
+    value = net.node("LinearRegressor", net.node("Normalizer", x, domain=ML, norm="L2"), domain=ML,
+                     coefficients=[0.1] * 12, intercepts=[0.0] * 2, targets=2)
+    net.kinds[label] = INT64
+    return scores, value, label
+
+
+@small
+def classic_vectors(net):
+    """Five vectors of four numbers; three classes, of which each pair has a score."""
+    x = net.input("x", "batch", 4)
+    value = net.node("SVMRegressor", x, domain=ML, coefficients=[0.5] * 5, support_vectors=[0.25] * 20, n_supports=5,
+                     kernel_type="RBF", kernel_params=[0.5, 0.0, 3.0], rho=[0.0])
+    label, scores = net.node("SVMClassifier", x, outputs=2, domain=ML, classlabels_ints=[0, 1, 2], coefficients=[0.5] * 10,
+                             support_vectors=[0.25] * 20, vectors_per_class=[2, 2, 1], kernel_type="LINEAR",
+                             kernel_params=[0.0, 0.0, 3.0], rho=[0.0] * 3)
+    net.kinds[label] = INT64
+    return value, scores, label
+
+
+@small
+def classic_trees(net):
+    """Two trees of one question each, and what comes before and after them."""
+    net.opsets[ML] = 3
+    x = net.node("FeatureVectorizer", net.input("x", "batch", 2), net.input("y", "batch", 1), domain=ML,
+                 inputdimensions=[2, 1])
+    tree = dict(nodes_treeids=[0, 0, 0], nodes_nodeids=[0, 1, 2], nodes_featureids=[1, 0, 0], nodes_values=[0.5, 0.0, 0.0],
+                nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"], nodes_truenodeids=[1, 0, 0], nodes_falsenodeids=[2, 0, 0])
+    label, scores = net.node("TreeEnsembleClassifier", x, outputs=2, domain=ML, classlabels_strings=["a", "b"],
+                             class_treeids=[0, 0], class_nodeids=[1, 2], class_ids=[0, 1], class_weights=[1.0, 1.0], **tree)
+    value = net.node("TreeEnsembleRegressor", x, domain=ML, n_targets=1, target_treeids=[0, 0], target_nodeids=[1, 2],
+                     target_ids=[0, 0], target_weights=[1.0, 2.0], **tree)
+    number = net.node("LabelEncoder", label, domain=ML, keys_strings=["a", "b"], values_int64s=[7, 8])
+    hot = net.node("OneHotEncoder", number, domain=ML, cats_int64s=[7, 8, 9])
+    picked = net.node("ArrayFeatureExtractor", scores, net.values(1), domain=ML)
+    net.node("ZipMap", scores, domain=ML, classlabels_strings=["a", "b"])
+    return scores, value, hot, picked
 
 
 # ---- broken ones ------------------------------------------------------------------------------------------------

@@ -1,10 +1,11 @@
 """What others say of the models of onnx_models.py, as JSON on standard output.
 
-usage: onnx_truth.py FOLDER SHAPED,SHAPED,... COUNTED,COUNTED,...     run by a Python that has onnx
+usage: onnx_truth.py FOLDER SHAPED,SHAPED,... COUNTED,COUNTED,... RUN,RUN,...     run by a Python that has onnx
 
 One process, since importing what it needs takes longer than all the rest: writes every model into FOLDER, then tells
 the shapes that onnx infers of those that are SHAPED, the MACs that onnx-tool counts of those that are COUNTED (null where
-there is no onnx-tool), and where onnx keeps the models that it ships.
+there is no onnx-tool), the shapes that come out of ONNX Runtime of those that are RUN with symbols as 3 (null where there is
+none), and where onnx keeps the models that it ships.
 """
 import contextlib
 import io
@@ -48,8 +49,20 @@ def macs(path, inputs):
     return int(total)
 
 
+def ran(path):
+    try:
+        import onnxruntime
+    except ImportError:
+        return None
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    kinds = {"tensor(float)": np.float32, "tensor(int64)": np.int64}
+    given = {one.name: np.ones([3 if isinstance(dim, str) else dim for dim in one.shape], kinds[one.type])
+             for one in session.get_inputs()}
+    return [list(one.shape) for one in session.run(None, given)]
+
+
 def main():
-    folder, shaped, counted = sys.argv[1:]
+    folder, shaped, counted, run = sys.argv[1:]
     for make in (*onnx_models.MODELS.values(), *onnx_models.SMALL.values()):
         make().save(folder)
     with open(os.path.join(folder, "outside.data"), "wb") as file:
@@ -57,6 +70,7 @@ def main():
     path = lambda name: os.path.join(folder, name + ".onnx")
     json.dump({"shapes": {name: shapes(path(name)) for name in shaped.split(",")},
                "macs": {name: macs(path(name), INPUTS[name]) for name in counted.split(",")},
+               "ran": {name: ran(path(name)) for name in run.split(",")},
                "shipped": os.path.join(os.path.dirname(onnx.__file__), "backend", "test", "data")}, sys.stdout)
 
 

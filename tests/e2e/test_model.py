@@ -14,7 +14,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 SHAPED = ["resnet50", "mobilenetv2", "vit_b_16", "bert_base", "old_style", "from_tensorflow", "quantized",
-          "attention_23", "conv_transposed"]
+          "attention_23", "conv_transposed", "halved", "sized_by_floats", "spectrum_old", "losses"]
+RUN = ["halved", "sized_by_floats", "spectrum", "spectrum_old", "classic_linear", "classic_vectors", "classic_trees"]
 COUNTED = ["mobilenetv2", "conv_grouped"]
 
 
@@ -30,7 +31,8 @@ pytestmark = pytest.mark.skipif(not has_onnx(), reason=f"{ONNX} has no onnx: too
 def truth(tmp_path_factory):
     """Every model of onnx_models.py in a folder, and what others say of them."""
     folder = tmp_path_factory.mktemp("models")
-    command = [ONNX, "-B", os.path.join(HERE, "onnx_truth.py"), str(folder), ",".join(SHAPED), ",".join(COUNTED)]
+    command = [ONNX, "-B", os.path.join(HERE, "onnx_truth.py"), str(folder), ",".join(SHAPED), ",".join(COUNTED),
+               ",".join(RUN)]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=PATIENCE)
     return {**json.loads(done.stdout), "folder": folder}
 
@@ -126,6 +128,14 @@ SMALL = {  # MACs, parameters, shapes that come out
     "unsorted": (0, 0, [[2, 2]]),
     "outside_tied": (2 * 2 * 16, 16, [[2, 4]]),
     "outside_missing": (32, 16, [[2, 4]]),
+    "halved": (4 * 3 * 256, 12, [[1, 4, 16, 16], [1, 4, 16, 16]]),
+    "sized_by_floats": (2 * 3073 * 5, 2 + 2, [[1, 2, 3073, 5]]),
+    "spectrum": (23 * 201 * 80, 0, [[1, 23, 80], [1, 23, 201, 2], [1, 2049, 2], [2, 6, 100, 2]]),
+    "spectrum_old": (0, 0, [[3, 64, 5, 2], [3, 64, 3, 2]]),
+    "losses": (0, 0, [[], [1, 10, 7], [1, 7], []]),
+    "classic_linear": (18 + 12, 0, [[1, 3], [1, 2], [1]]),
+    "classic_vectors": (20 + 5 + 20 + 10, 0, [[1, 1], [1, 3], [1]]),
+    "classic_trees": (0, 0, [[1, 2], [1, 1], [1, 3], [1, 1]]),
 }
 
 
@@ -136,6 +146,34 @@ def test_small(bench, models, name):
     assert found["total"]["macs"] == macs
     assert found["total"]["parameters"] == parameters
     assert [output["shape"] for output in found["outputs"]] == shapes
+
+
+OTHER = {  # operations of one operator, by the rules of docs/MODELS.md
+    ("spectrum", "STFT"): 23 * (5 * 400 * 9 // 2 + 400),
+    ("spectrum", "DFT"): 5 * 4096 * 12 // 2 + 2 * 6 * 5 * 100 * 7,
+    ("spectrum_old", "DFT"): 15 * (5 * 64 * 6 // 2) + 3 * 64 * (5 * 5 * 3 // 2),
+    ("losses", "SoftmaxCrossEntropyLoss"): 5 * 70 + 7,
+    ("losses", "NegativeLogLikelihoodLoss"): 2 * 7,
+    ("classic_linear", "Scaler"): 2 * 6,
+    ("classic_linear", "LinearClassifier"): 3 + 5 * 3,
+    ("classic_linear", "Normalizer"): 3 * 6,
+    ("classic_vectors", "SVMRegressor"): 3 * 5,
+}
+
+
+@pytest.mark.parametrize("name, op", OTHER)
+def test_other_operations(bench, models, name, op):
+    row = next(row for row in weigh(bench, models / f"{name}.onnx")["operators"] if row["op"] == op)
+    assert row["other_operations"] == OTHER[name, op] and row["not_counted"] == 0
+
+
+def test_weights_in_attributes_and_trees_are_told(bench, models):
+    notes = weigh(bench, models / "classic_linear.onnx")["notes"]
+    assert any("weights of LinearClassifier are attributes" in note for note in notes)
+    rows = {row["op"]: row for row in weigh(bench, models / "classic_trees.onnx")["operators"]}
+    for op in ("TreeEnsembleClassifier", "TreeEnsembleRegressor"):
+        assert rows[op]["macs"] is None and "depends on its values" in rows[op]["reason"]
+    assert rows["ZipMap"]["not_counted"] == 0
 
 
 def test_what_is_not_counted_is_named(bench, models):
@@ -172,6 +210,14 @@ def test_shapes_are_those_of_onnx(bench, truth, name):
         assert all(b is None or a == b for a, b in zip(ours, known)), (layer, known)
         compared += 1
     assert compared > 0
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_shapes_are_those_of_the_runtime(bench, truth, name):
+    if truth["ran"][name] is None:
+        pytest.skip("there is no ONNX Runtime here")
+    found = weigh(bench, truth["folder"] / f"{name}.onnx", "--batch", "3")
+    assert [output["shape"] for output in found["outputs"]] == truth["ran"][name]
 
 
 @pytest.mark.parametrize("name", COUNTED)

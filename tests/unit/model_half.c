@@ -1,4 +1,5 @@
-/* model_half: single precision rounded to half, and models that are no models. */
+/* model_half: single precision rounded to half, models converted, damaged ones, and memory running out at every place. */
+#define _GNU_SOURCE
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "base_failing.h"
 #include "model/half.h"
 #include "tare.h"
 
@@ -63,12 +65,158 @@ static void what_is_no_model(void **state)
     unlink(path);
 }
 
+/* ---- models: the fuzzer's seeds --------------------------------------------------------------------------------- */
+static uint8_t data[64 << 10];
+
+static size_t read_seed(const char *name)
+{
+    const char *here = __FILE__, *slash = strrchr(here, '/');
+    char path[512];
+    snprintf(path, sizeof path, "%.*s../fuzz/corpus/fuzz_model/%s", (int)(slash + 1 - here), here, name);
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        fail_msg("there is no %s", path);
+    size_t bytes = fread(data, 1, sizeof data, file);
+    fclose(file);
+    return bytes;
+}
+
+static const char *const converted[] = {"halved", "sized_by_floats", "conv_grouped", "from_tensorflow", "old_style",
+                                        "many_heads", "unsorted", "spectrum"};
+
+static tare__model_report *weigh(const void *bytes, size_t n)
+{
+    tare__model_report *report;
+    tare__error error = {""};
+    if (tare__model_weigh_bytes(bytes, n, NULL, &report, &error) != 0)
+        fail_msg("%s", error.text);
+    return report;
+}
+
+/* It costs the same, its weights take half of the room, and it has a cast at each end. */
+static void a_converted_model(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < TARE__COUNT_OF(converted); i++) {
+        tare__text file = {0};
+        tare__error error = {""};
+        size_t bytes = read_seed(converted[i]);
+        if (tare__half_convert_bytes(data, bytes, &file, &error) != 0)
+            fail_msg("%s: %s", converted[i], error.text);
+        tare__model_report *before = weigh(data, bytes), *after = weigh(file.data, file.length);
+        assert_int_equal(after->total.macs, before->total.macs);
+        assert_int_equal(after->total.parameters, before->total.parameters);
+        assert_true(after->total.weight_bytes <= before->total.weight_bytes);
+        assert_true(after->n_layers > before->n_layers);
+        assert_int_equal(after->n_outputs, before->n_outputs);
+        for (size_t k = 0; k < after->n_outputs; k++) {
+            assert_string_equal(after->outputs[k].name, before->outputs[k].name);
+            assert_string_equal(after->outputs[k].type, "float32");
+            assert_int_equal(after->outputs[k].rank, before->outputs[k].rank);
+            assert_memory_equal(after->outputs[k].dims, before->outputs[k].dims,
+                                (size_t)before->outputs[k].rank * sizeof(int64_t));
+        }
+        tare__model_free(before);
+        tare__model_free(after);
+        tare__text_free(&file);
+    }
+}
+
+static void what_is_refused(void **state)
+{
+    (void)state;
+    static const char *const refused[][2] = {{"if_unknown", "graphs inside of nodes"}, {"function", "functions of its own"},
+                                             {"outside_tied", "in files beside it"}};
+    for (size_t i = 0; i < TARE__COUNT_OF(refused); i++) {
+        tare__text file = {0};
+        tare__error error = {""};
+        size_t bytes = read_seed(refused[i][0]);
+        assert_int_equal(tare__half_convert_bytes(data, bytes, &file, &error), TARE_E_USAGE);
+        assert_non_null(strstr(error.text, refused[i][1]));
+        tare__text_free(&file);
+    }
+}
+
+/* Numbers where messages belong, and a single float that comes more often than there is room for a list of them: what
+ * protobuf's readers step over, and of which they take the last. */
+static void fields_of_another_kind(void **state)
+{
+    (void)state;
+    const tare__wire_field one = {.number = 2, .type = TARE__WIRE_FIXED32, .value = 0x3f800000};
+    const uint32_t parts[] = {1, 2, 3, 4, 5, 6, 11, 13};
+    tare__text attribute = {0}, node = {0}, graph = {0}, model = {0}, file = {0};
+    tare__error error = {""};
+    for (size_t i = 0; i < TARE__COUNT_OF(parts); i++) {
+        tare__half_put_number(&attribute, parts[i], 1);
+        tare__half_put_number(&node, parts[i], 1);
+        tare__half_put_number(&graph, parts[i], 1);
+        tare__half_put_number(&model, parts[i] == 1 ? 7 : parts[i], 1);
+    }
+    for (int i = 0; i < 5000; i++)
+        tare__half_put_field(&attribute, &one);
+    tare__half_put_bytes(&attribute, 1, "value_float", 11);
+    tare__half_put_bytes(&node, 4, "Constant", 8);
+    tare__half_put_bytes(&node, 2, "y", 1);
+    tare__half_put_bytes(&node, 5, attribute.data, attribute.length);
+    tare__half_put_bytes(&graph, 1, node.data, node.length);
+    tare__half_put_number(&model, 1, 9);
+    tare__half_put_bytes(&model, 7, "\x08\x01", 2); /* of two graphs the last one counts */
+    tare__half_put_bytes(&model, 7, graph.data, graph.length);
+    assert_int_equal(tare__half_convert_bytes(model.data, model.length, &file, &error), 0);
+    tare__model_report *report = weigh(file.data, file.length);
+    assert_int_equal(report->n_layers, 1);
+    assert_true(file.length < 400);
+    tare__model_free(report);
+    tare__text *const all[] = {&attribute, &node, &graph, &model, &file};
+    for (size_t i = 0; i < TARE__COUNT_OF(all); i++)
+        tare__text_free(all[i]);
+}
+
+static void cut_at_every_byte(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < TARE__COUNT_OF(converted); i++) {
+        size_t bytes = read_seed(converted[i]);
+        for (size_t cut = 0; cut < bytes; cut += bytes > 1500 ? 7 : 1) {
+            tare__text file = {0};
+            tare__error error = {""};
+            int status = tare__half_convert_bytes(data, cut, &file, &error);
+            assert_true(status == 0 || (status == TARE_E_INPUT && error.text[0]));
+            tare__text_free(&file);
+        }
+    }
+}
+
+static void memory_runs_out(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < TARE__COUNT_OF(converted); i++) {
+        size_t bytes = read_seed(converted[i]);
+        int status = TARE_E_MEMORY;
+        for (long n = 0; status != 0; n++) {
+            tare__text file = {0};
+            tare__error error = {""};
+            allocations_left = n;
+            status = tare__half_convert_bytes(data, bytes, &file, &error);
+            allocations_left = -1;
+            if (status && (status != TARE_E_MEMORY || !error.text[0]))
+                fail_msg("%s, allocation %ld: %s", converted[i], n, error.text);
+            tare__text_free(&file);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_values),
         cmocka_unit_test(every_half),
         cmocka_unit_test(what_is_no_model),
+        cmocka_unit_test(a_converted_model),
+        cmocka_unit_test(what_is_refused),
+        cmocka_unit_test(fields_of_another_kind),
+        cmocka_unit_test(cut_at_every_byte),
+        cmocka_unit_test(memory_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

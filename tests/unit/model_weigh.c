@@ -25,6 +25,8 @@ static const struct seed {
     {"loop_known", 480, 16},      {"scan", 24, 24},         {"function", 45, 53},        {"attention_23", 192000, 0},
     {"many_heads", 28800, 0},     {"group_query", 12800, 0}, {"quantized", 14976, 4904},  {"fused", 4608, 40},
     {"old_style", 10800, 108},    {"from_tensorflow", 5760, 584}, {"unsorted", 0, 0},    {"unknown_operator", 56, 28},
+    {"spectrum", 369840, 0},      {"losses", 0, 0},         {"classic_linear", 30, 0},   {"classic_vectors", 55, 0},
+    {"classic_trees", 0, 0},      {"halved", 3072, 12},     {"sized_by_floats", 30730, 4},
 };
 
 static uint8_t data[64 << 10];
@@ -78,7 +80,7 @@ static void memory_runs_out(void **state)
 {
     (void)state;
     static const char *const some[] = {"if_unknown",   "loop_known",      "scan", "function", "unsorted",
-                                       "outside_tied", "unknown_operator"};
+                                       "outside_tied", "unknown_operator", "classic_trees", "spectrum"};
     for (size_t i = 0; i < TARE__COUNT_OF(some); i++) {
         size_t bytes = read_seed(some[i]);
         int status = TARE_E_MEMORY;
