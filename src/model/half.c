@@ -46,11 +46,21 @@ typedef struct attribute {
     bool single_type; /* i is ONNX's number of single precision */
     bool has_graph;
     tare__slice tensor;
+    float one;
     float floats[1024];
     size_t n_floats;
     bool too_many;
 } attribute;
 
+static float float_of(uint64_t bits)
+{
+    uint32_t word = (uint32_t)bits;
+    float value;
+    memcpy(&value, &word, sizeof value);
+    return value;
+}
+
+/* Of a field that comes again the last one counts. */
 static void read_attribute(tare__slice message, attribute *found)
 {
     tare__wire wire = tare__wire_of(message);
@@ -61,11 +71,8 @@ static void read_attribute(tare__slice message, attribute *found)
     while (tare__wire_next(&wire, &field)) {
         if (field.number == ATTRIBUTE_I && field.type == TARE__WIRE_VARINT)
             found->single_type = field.value == TARE__ONNX_FLOAT;
-        if (field.number == ATTRIBUTE_F && field.type == TARE__WIRE_FIXED32) {
-            uint32_t bits = (uint32_t)field.value;
-            memcpy(&found->floats[0], &bits, sizeof bits);
-            found->n_floats = 1; /* of a field that comes again the last one counts */
-        }
+        if (field.number == ATTRIBUTE_F && field.type == TARE__WIRE_FIXED32)
+            found->one = float_of(field.value);
         if (field.type != TARE__WIRE_BYTES)
             continue;
         if (field.number == ATTRIBUTE_NAME)
@@ -77,10 +84,9 @@ static void read_attribute(tare__slice message, attribute *found)
     tare__wire_numbers numbers = tare__wire_numbers_of(message, ATTRIBUTE_FLOATS, TARE__WIRE_FIXED32);
     uint64_t bits;
     while (tare__wire_number(&numbers, &bits)) {
-        uint32_t word = (uint32_t)bits;
         found->too_many |= found->n_floats >= TARE__COUNT_OF(found->floats);
         if (!found->too_many)
-            memcpy(&found->floats[found->n_floats++], &word, sizeof word);
+            found->floats[found->n_floats++] = float_of(bits);
     }
 }
 
@@ -115,17 +121,21 @@ static int put_attribute(tare__half *half, tare__slice op, tare__slice message, 
     int status = 0;
     read_attribute(message, &found);
     bool constant = tare__slice_is(op, "Constant");
+    bool value = constant || tare__slice_is(op, "ConstantOfShape");
     if (found.has_graph)
         return tare__half_refuse(half, "it has graphs inside of nodes");
     if (found.single_type && (tare__slice_is(found.name, "to") || tare__slice_is(found.name, "dtype"))) {
         put_type_attribute(out, found.name);
-    } else if (found.tensor.data && (constant || tare__slice_is(op, "ConstantOfShape"))) {
+    } else if (value && found.tensor.data && tare__slice_is(found.name, "value")) {
         status = tare__half_put_tensor(half, found.tensor, &tensor);
         put_tensor_attribute(out, &tensor);
-    } else if (constant && found.n_floats) {
+    } else if (constant && tare__slice_is(found.name, "value_float")) {
+        tare__half_put_floats(&found.one, 1, 0, &tensor);
+        put_tensor_attribute(out, &tensor);
+    } else if (constant && tare__slice_is(found.name, "value_floats")) {
         if (found.too_many)
             return tare__half_refuse(half, "a constant is a long list of numbers");
-        tare__half_put_floats(found.floats, found.n_floats, tare__slice_is(found.name, "value_floats"), &tensor);
+        tare__half_put_floats(found.floats, found.n_floats, 1, &tensor);
         put_tensor_attribute(out, &tensor);
     } else {
         tare__half_put_bytes(out, NODE_ATTRIBUTE, message.data, message.length);
@@ -137,7 +147,7 @@ static int put_attribute(tare__half *half, tare__slice op, tare__slice message, 
 /* ---- nodes --------------------------------------------------------------------------------------------------------- */
 typedef struct head {
     tare__slice op;
-    bool attributes;
+    size_t n_attributes;
     bool kept; /* it makes what must stay as it is */
 } head;
 
@@ -153,7 +163,7 @@ static head head_of(const tare__half *half, tare__slice message)
             found.op = field.bytes;
         if (field.number == NODE_OUTPUT)
             found.kept |= tare__half_has(&half->kept, field.bytes);
-        found.attributes |= field.number == NODE_ATTRIBUTE;
+        found.n_attributes += field.number == NODE_ATTRIBUTE;
     }
     return found;
 }
@@ -175,7 +185,9 @@ static int put_node(tare__half *half, tare__slice message)
         else
             tare__half_put_field(&node, &field);
     }
-    if (!status && !of.attributes && tare__slice_is(of.op, "ConstantOfShape") && !of.kept) { /* zeros in single precision */
+    if (!status && tare__slice_is(of.op, "Constant") && of.n_attributes > 1)
+        status = tare__half_refuse(half, "a constant has more than one value");
+    if (!status && !of.n_attributes && tare__slice_is(of.op, "ConstantOfShape") && !of.kept) { /* zeros in single precision */
         tare__half_put_floats(&zero, 1, 1, &value);
         put_tensor_attribute(&node, &value);
     }

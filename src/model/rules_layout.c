@@ -587,7 +587,8 @@ static void shape_constant_of_shape(tare__step *step)
     tare__set_content(step, 0, values, (size_t)n);
 }
 
-static void constant_numbers(tare__step *step)
+/* A list is a weight as a tensor is; where its values lie nobody asks. */
+static void constant_numbers(tare__step *step, tare__onnx_tensor *tensor)
 {
     int64_t numbers[TARE__CONTENT_MAX];
     double values[TARE__CONTENT_MAX];
@@ -613,6 +614,11 @@ static void constant_numbers(tare__step *step)
     }
     SET(step, 0, TARE__ONNX_FLOAT, n);
     tare__set_content(step, 0, values, (size_t)n);
+    tare__value *value = output(step, 0);
+    *tensor = (tare__onnx_tensor){.type = TARE__ONNX_FLOAT, .rank = value->rank, .dims = value->dims,
+                                  .elements = (uint64_t)n, .bytes = (uint64_t)n * sizeof(float)};
+    if (value->rank == 1)
+        value->tensor = tensor;
 }
 
 static void shape_constant(tare__step *step)
@@ -627,6 +633,7 @@ static void shape_constant(tare__step *step)
     output(step, 0)->activation = false;
     if (attribute_tensor(step, "value", 5, tensor)) {
         tare__weight_set(step->walk, tensor, output(step, 0));
+        output(step, 0)->written = true;
         return;
     }
     if (step->walk->status || attribute_tensor(step, "sparse_value", 22, tensor) || step->walk->status)
@@ -640,7 +647,7 @@ static void shape_constant(tare__step *step)
     } else if (tare__attribute_find(step, "value_string", &message)) {
         tare__set(step, 0, TARE__ONNX_STRING, 0, NULL);
     } else {
-        constant_numbers(step);
+        constant_numbers(step, tensor);
     }
 }
 

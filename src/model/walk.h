@@ -35,6 +35,7 @@ typedef struct tare__value {
     struct tare__value *source;      /* the weight of which this is another name */
     tare__role role;
     uint64_t parameters; /* where that is not its number of elements; 0 */
+    bool written;        /* by a node Constant, as exporters do with what is no parameter, and some with all there is */
     bool duplicate;      /* the same bytes of the same file are another weight's, too */
     uint32_t used_by;    /* the first layer that does; TARE__SLICES_NONE */
     bool constant;       /* a weight, or made of weights alone */

@@ -9,7 +9,8 @@
 #include "rules.h"
 #include "tare.h"
 
-#define FLOATS_MAX 16u /* values of floats that are followed: scales of a resampling; more would read weights */
+#define ZEROS_BYTES ((size_t)1 << 20)
+#define FLOATS_MAX  16u /* values of floats that are followed: scales of a resampling; more would read weights */
 
 void tare__weight_set(tare__walk *walk, const tare__onnx_tensor *tensor, tare__value *value)
 {
@@ -48,7 +49,7 @@ int tare__walk_weights(tare__walk *walk, tare__frame *frame, const tare__onnx_gr
 }
 
 /* ---- what they are used for ---------------------------------------------------------------------------------- */
-/* By input: p parameter, s statistic, q quantization, c constant, '.' as its type says. */
+/* By input: p parameter, s statistic, q quantization, c constant, z constant where it is zeros, '.' as its type says. */
 static const struct {
     const char *op, *uses;
 } uses[] = {
@@ -80,7 +81,10 @@ static const struct {
     {"Upsample", ".c"},
     {"Pad", ".ccc"},
     {"Clip", ".cc"},
-    {"Pow", "..c"},
+    {"Pow", ".c"},
+    {"LSTM", "....czz"},
+    {"GRU", "....cz"},
+    {"RNN", "....cz"},
     {"STFT", ".ccc"},
     {"SoftmaxCrossEntropyLoss", "..c"},
     {"NegativeLogLikelihoodLoss", "..c"},
@@ -95,10 +99,30 @@ static const char *uses_of(const tare__step *step)
     return "";
 }
 
+/* What recurrent layers begin with is mostly zeros, and nothing trained. What is longer is not read. */
+static bool is_zeros(const tare__onnx_tensor *tensor)
+{
+    tare__wire_numbers floats = tare__wire_numbers_of(tensor->message, 4, TARE__WIRE_FIXED32);
+    uint64_t bits = 0, n = 0;
+    if (tensor->external || tensor->elements == 0 || tensor->bytes > ZEROS_BYTES)
+        return false;
+    if (tensor->raw.data) {
+        while (n < tensor->raw.length && tensor->raw.data[n] == 0)
+            n++;
+        return n == tensor->raw.length;
+    }
+    while (bits == 0 && tare__wire_number(&floats, &bits))
+        n++;
+    return bits == 0 && n == tensor->elements;
+}
+
 /* Weights are of floating point and have a dimension; single numbers and whole ones are part of the computation. */
 static tare__role role_by_type(const tare__value *value)
 {
-    return tare__onnx_type_is_float(value->type) && value->rank > 0 ? TARE__ROLE_PARAMETER : TARE__ROLE_CONSTANT;
+    bool weight = tare__onnx_type_is_float(value->type) && value->rank > 0;
+    if (weight && value->written)
+        weight = value->tensor->elements != 1 && !is_zeros(value->tensor);
+    return weight ? TARE__ROLE_PARAMETER : TARE__ROLE_CONSTANT;
 }
 
 static tare__role role_of(const tare__value *value, char use)
@@ -108,6 +132,7 @@ static tare__role role_of(const tare__value *value, char use)
     case 's': return TARE__ROLE_STATISTIC;
     case 'q': return TARE__ROLE_QUANTIZATION;
     case 'c': return TARE__ROLE_CONSTANT;
+    case 'z': return is_zeros(value->tensor) ? TARE__ROLE_CONSTANT : role_by_type(value);
     default: return role_by_type(value);
     }
 }

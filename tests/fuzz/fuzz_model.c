@@ -27,7 +27,8 @@ static void add_up(const tare__model_report *report)
         __builtin_trap();
 }
 
-/* Shapes that the file tells of what is inside are gone: only what is counted without them can be compared. */
+/* Shapes that the file tells of what is inside are gone: only what is counted without them can be compared. A constant of
+ * tiny numbers becomes zeros, which are no parameters. */
 static void convert(const uint8_t *data, size_t bytes, const tare__model_options *options,
                     const tare__model_report *report)
 {
@@ -40,7 +41,7 @@ static void convert(const uint8_t *data, size_t bytes, const tare__model_options
     if (!status && (file.length > 16 * bytes + 4096 || weigh(file.data, file.length, options, &half) != 0))
         __builtin_trap();
     if (half && !half->not_counted && !report->not_counted &&
-        (half->total.macs != report->total.macs || half->total.parameters != report->total.parameters))
+        (half->total.macs != report->total.macs || half->total.parameters > report->total.parameters))
         __builtin_trap();
     tare__model_free(half);
     tare__text_free(&file);

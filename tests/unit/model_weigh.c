@@ -26,7 +26,7 @@ static const struct seed {
     {"many_heads", 28800, 0},     {"group_query", 12800, 0}, {"quantized", 14976, 4904},  {"fused", 4608, 40},
     {"old_style", 10800, 108},    {"from_tensorflow", 5760, 584}, {"unsorted", 0, 0},    {"unknown_operator", 56, 28},
     {"spectrum", 369840, 0},      {"losses", 0, 0},         {"classic_linear", 30, 0},   {"classic_vectors", 55, 0},
-    {"classic_trees", 0, 0},      {"halved", 3072, 12},     {"sized_by_floats", 30730, 4},
+    {"classic_trees", 0, 0},      {"halved", 3072, 28},     {"sized_by_floats", 30730, 4},
 };
 
 static uint8_t data[64 << 10];
