@@ -225,9 +225,18 @@ static int join_all(const tare__figures *const *runs, size_t n, double *values, 
     return status;
 }
 
+/* Models that were run stay models: what compares them must not take them for something else. */
+static const char *kind_of(const tare__figures *const *runs, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(runs[i]->kind, "model") != 0)
+            return "runs";
+    return "model";
+}
+
 int tare__figures_join(const tare__figures *const *runs, size_t n, tare__figures **figures)
 {
-    tare__figures *made = tare__figures_new("runs");
+    tare__figures *made = tare__figures_new(n ? kind_of(runs, n) : "runs");
     double *values = malloc((n + 1) * sizeof *values);
     int status = made && values && n ? join_all(runs, n, values, made) : TARE_E_MEMORY;
     free(values);

@@ -284,7 +284,7 @@ static int weigh_and_show(tare__cli_model *settings, tare__error *error)
                                    &settings->options, &measured, error);
     bool keeps = measured && tare__cli_keeps(&settings->keeping);
     if (!status && (keeps || (settings->format && strcmp(settings->format, "json") == 0)))
-        status = tare__measure_figures(settings->path, report, measured, &figures);
+        status = tare__measure_figures(settings->path, &settings->options, report, measured, &figures);
     tare__model_view view = {.report = report, .measured = measured, .figures = figures};
     if (!status)
         status = show(settings, &view, &unwritten, error);

@@ -232,8 +232,22 @@ static const char *known(tare__figures *figures, const char *text)
     return *text ? tare__figures_text(figures, text) : NULL;
 }
 
-int tare__measure_figures(const char *path, const tare__model_report *report, const tare__model_measured *measured,
-                          tare__figures **figures)
+/* What makes it another measurement: figures tell batch, precision and threads by themselves, but not the rest. */
+static void put_command(tare__text *command, const char *path, const tare__model_options *weighed)
+{
+    tare__text_string(command, "tare model");
+    for (size_t i = 0; i < weighed->n_dimensions; i++)
+        tare__text_format(command, " --dim %s=%lld", weighed->dimensions[i].name, (long long)weighed->dimensions[i].value);
+    for (size_t i = 0; i < weighed->n_shapes; i++) {
+        tare__text_format(command, " --shape %s=", weighed->shapes[i].input);
+        for (size_t k = 0; k < weighed->shapes[i].rank; k++)
+            tare__text_format(command, "%s%lld", k ? "," : "", (long long)weighed->shapes[i].dims[k]);
+    }
+    tare__text_format(command, " %s", path);
+}
+
+int tare__measure_figures(const char *path, const tare__model_options *weighed, const tare__model_report *report,
+                          const tare__model_measured *measured, tare__figures **figures)
 {
     struct timespec now;
     tare__text command = {0};
@@ -242,7 +256,7 @@ int tare__measure_figures(const char *path, const tare__model_report *report, co
         return status;
     machine here = find_machine();
     clock_gettime(CLOCK_REALTIME, &now);
-    tare__text_format(&command, "tare model %s", path);
+    put_command(&command, path, weighed);
     (*figures)->when_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
     (*figures)->command = command.failed ? NULL : tare__figures_text(*figures, command.data);
     (*figures)->host = known(*figures, here.host);

@@ -73,8 +73,8 @@ int tare__measure_run(tare__cli_measure *settings, const char *path, const int64
                       const tare__model_report *report, const tare__model_options *weighed,
                       tare__model_measured **measured, tare__error *error);
 /* The report's figures with what machine they are of. 0 or TARE_E_MEMORY. */
-int tare__measure_figures(const char *path, const tare__model_report *report, const tare__model_measured *measured,
-                          tare__figures **figures);
+int tare__measure_figures(const char *path, const tare__model_options *weighed, const tare__model_report *report,
+                          const tare__model_measured *measured, tare__figures **figures);
 /* What the command returns for what was measured, and says on standard error: 0; 1: a threshold is broken, or there is
  * no runtime and it was asked for; 3: the model does not run. */
 int tare__measure_exit(const tare__cli_measure *settings, const tare__model_measured *measured);

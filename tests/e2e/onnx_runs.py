@@ -121,5 +121,5 @@ if __name__ == "__main__":
     mixed(folder / "mixed.onnx")
     beside(folder / "beside.onnx")
     branches(folder / "branches.onnx")
-    for word in ("crash-load", "crash-run", "exit-run"):
+    for word in ("crash-load", "crash-run", "exit-run", "kill-profile", "plain"):
         imitated(folder / f"{word}.onnx")
