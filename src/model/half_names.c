@@ -5,9 +5,16 @@
 
 #include "tare.h"
 
+enum { ANY, INPUT };
+
+static int add_as(tare__half *half, tare__slices *names, tare__slice name, uint32_t what)
+{
+    return tare__slices_add(names, name, what) ? 0 : tare__fail(half->model.error, TARE_E_MEMORY, "out of memory");
+}
+
 static int add(tare__half *half, tare__slices *names, tare__slice name)
 {
-    return tare__slices_add(names, name, 0) ? 0 : tare__fail(half->model.error, TARE_E_MEMORY, "out of memory");
+    return add_as(half, names, name, ANY);
 }
 
 bool tare__half_has(const tare__slices *names, tare__slice name)
@@ -16,11 +23,11 @@ bool tare__half_has(const tare__slices *names, tare__slice name)
 }
 
 /* ---- what goes in and comes out ------------------------------------------------------------------------------------ */
-static int add_end(tare__half *half, tare__slice name)
+static int add_end(tare__half *half, tare__slice name, uint32_t what)
 {
     if (tare__half_has(&half->renamed, name))
         return tare__half_refuse(half, "two of its inputs and outputs have the same name");
-    return add(half, &half->renamed, name);
+    return add_as(half, &half->renamed, name, what);
 }
 
 static int find_renamed(tare__half *half, const tare__slices *made)
@@ -29,13 +36,13 @@ static int find_renamed(tare__half *half, const tare__slices *made)
     int status = 0;
     for (size_t i = 0; i < graph->n_inputs && !status; i++)
         if (graph->inputs[i].type == TARE__ONNX_FLOAT && !tare__half_has(made, graph->inputs[i].name))
-            status = add_end(half, graph->inputs[i].name);
+            status = add_end(half, graph->inputs[i].name, INPUT);
     for (size_t i = 0; i < graph->n_outputs && !status; i++) {
         tare__slice name = graph->outputs[i].name;
         if (tare__half_has(made, name) || tare__half_has(&half->renamed, name))
             return tare__half_refuse(half, "one of its outputs is an input");
         if (graph->outputs[i].type == TARE__ONNX_FLOAT)
-            status = add_end(half, name);
+            status = add_end(half, name, ANY);
     }
     return status;
 }
@@ -52,14 +59,18 @@ static bool is_taken(const tare__half *half, tare__slice name)
 static int check_taken(tare__half *half)
 {
     const tare__onnx_graph *graph = &half->model.graph;
-    bool taken = false;
+    bool taken = false, made = false;
     for (size_t i = 0; i < graph->n_initializers; i++)
         taken |= is_taken(half, graph->initializers[i].name);
     for (size_t i = 0; i < graph->n_inputs; i++)
         taken |= is_taken(half, graph->inputs[i].name);
     for (size_t i = 0; i < graph->n_nodes; i++)
-        for (size_t k = 0; k < graph->nodes[i].n_outputs; k++)
+        for (size_t k = 0; k < graph->nodes[i].n_outputs; k++) {
             taken |= is_taken(half, graph->nodes[i].outputs[k]);
+            made |= tare__slices_find(&half->renamed, graph->nodes[i].outputs[k]) == INPUT;
+        }
+    if (made)
+        return tare__half_refuse(half, "one of its nodes makes what is an input");
     return taken ? tare__half_refuse(half, "it has names that end in _tare_half") : 0;
 }
 

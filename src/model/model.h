@@ -39,7 +39,7 @@ typedef struct tare__model_options {
 /* ---- what was found ------------------------------------------------------------------------------------------ */
 typedef struct tare__model_tensor {
     const char *name;
-    const char *type;       /* "float32"; NULL: not known */
+    const char *type;       /* "float32"; "sequence", "map", "optional"; NULL: not known */
     int element_type;       /* ONNX's number */
     int rank;               /* TARE__MODEL_UNKNOWN */
     const int64_t *dims;    /* each may be TARE__MODEL_UNKNOWN */

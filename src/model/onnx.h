@@ -43,6 +43,7 @@ typedef struct tare__onnx_dim {
 typedef struct tare__onnx_info {
     tare__slice name;
     int type; /* 0: no tensor, or not said */
+    const char *container; /* "sequence", "map", …; NULL: a tensor, or not said */
     int rank; /* TARE__MODEL_UNKNOWN */
     tare__onnx_dim *dims;
 } tare__onnx_info;
@@ -93,6 +94,8 @@ int tare__onnx_read_graph(tare__onnx *model, tare__slice message, tare__onnx_gra
 int tare__onnx_read_tensor(tare__onnx *model, tare__slice message, tare__onnx_tensor *tensor);
 /* Puts nodes into an order in which they can run. `what` names the graph in the sentence of a failure. */
 int tare__onnx_sort(tare__onnx *model, tare__onnx_node *nodes, size_t n, tare__slice what);
+/* What a file is that could not be read, half a sentence; NULL: nobody knows. */
+const char *tare__onnx_guess(const tare__onnx *model);
 /* The sentence of a file that is broken at `at`. */
 int tare__onnx_broken(const tare__onnx *model, const uint8_t *at, const char *wrong);
 /* One more element of `bytes` at the end of an array in the arena, zeroed; NULL: no memory. */

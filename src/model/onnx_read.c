@@ -258,6 +258,13 @@ static int read_tensor_type(tare__onnx *model, const tare__wire_field *field, vo
 
 static int read_type(tare__onnx *model, const tare__wire_field *field, void *into)
 {
+    static const struct {
+        uint32_t number;
+        const char *name;
+    } containers[] = {{4, "sequence"}, {5, "map"}, {8, "sparse tensor"}, {9, "optional"}};
+    for (size_t i = 0; i < TARE__COUNT_OF(containers); i++)
+        if (is_bytes(field, containers[i].number))
+            ((tare__onnx_info *)into)->container = containers[i].name;
     return is_bytes(field, 1) ? read_message(model, field->bytes, read_tensor_type, into) : 0;
 }
 

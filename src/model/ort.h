@@ -70,7 +70,8 @@ size_t tare__ort_type_bytes(int type);       /* of one element; 0: of no fixed s
 const char *tare__ort_type_name(int type);   /* "float32"; NULL */
 /* Elements of the shape; -1: a dimension is open, or there are too many. */
 int64_t tare__ort_elements(const int64_t *dims, size_t rank);
-/* Fills a tensor by its name, type and shape; the same values for the same seed. 0, TARE_E_INPUT, TARE_E_MEMORY. */
+/* Fills a tensor by its name, type and shape; the same values for the same seed. 0; TARE_E_USAGE: none can be made up;
+ * TARE_E_MEMORY; with a sentence. */
 int tare__ort_generate(tare__ort_tensor *tensor, uint64_t seed, tare__arena *arena, tare__error *error);
 /* Fills it from a file; its shape comes from an .npy, and must be set for any other. With `batch` above 0 the file's
  * samples are repeated or cut to so many. 0, TARE_E_INPUT, TARE_E_MEMORY. */

@@ -179,12 +179,12 @@ int tare__ort_generate(tare__ort_tensor *tensor, uint64_t seed, tare__arena *are
     size_t size = tare__ort_type_bytes(tensor->type);
     int64_t elements = tare__ort_elements(tensor->dims, tensor->rank);
     if (elements < 0)
-        return tare__fail(error, TARE_E_INPUT,
+        return tare__fail(error, TARE_E_USAGE,
                           "the shape of input '%.100s' is open: --dim NAME=N or --shape '%.100s=N,N' closes it",
                           tensor->name, tensor->name);
     if (!size || tensor->type == C64 || tensor->type == C128) {
         const char *name = tare__ort_type_name(tensor->type);
-        return tare__fail(error, TARE_E_INPUT, "input '%.100s' is of type %s, for which no values can be made up",
+        return tare__fail(error, TARE_E_USAGE, "input '%.100s' is of type %s, for which no values can be made up",
                           tensor->name, name ? name : "not known here");
     }
     tensor->bytes = (size_t)elements * size;

@@ -61,6 +61,9 @@ static int check_files(const tare__measuring *measuring, const tare__model_repor
 
 static int take_shape(const tare__model_tensor *input, tare__ort_tensor *tensor, bool from_file, tare__error *error)
 {
+    if (!input->element_type && input->type) /* what holds tensors, or none */
+        return tare__fail(error, TARE_E_USAGE, "input '%.100s' is of type %s, for which no values can be made up",
+                          input->name, input->type);
     if ((input->rank < 0 && !from_file) || input->rank > (int)TARE__ORT_RANK_MAX)
         return tare__fail(error, TARE_E_USAGE, "the shape of input '%.100s' is not known: --shape '%.100s=N,N' says it",
                           input->name, input->name);

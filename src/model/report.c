@@ -17,8 +17,9 @@ static void tensor_of(tare__walk *walk, const tare__value *value, tare__model_te
 {
     uint64_t bytes;
     int64_t elements = tare__elements(value);
+    const char *type = tare__onnx_type_name(value->type);
     *tensor = (tare__model_tensor){.name = tare__walk_copy(walk, value->name),
-                                   .type = tare__onnx_type_name(value->type),
+                                   .type = type ? type : value->container,
                                    .element_type = value->type,
                                    .rank = value->rank,
                                    .dims = value->dims,

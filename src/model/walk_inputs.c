@@ -21,7 +21,7 @@ static tare__model_dimension *find_symbol(const tare__walk *walk, tare__slice sy
     return NULL;
 }
 
-static tare__model_dimension *add_symbol(tare__walk *walk, tare__slice symbol, int64_t value, bool assumed)
+tare__model_dimension *tare__walk_symbol(tare__walk *walk, tare__slice symbol, int64_t value, bool assumed)
 {
     tare__model_dimension *found = find_symbol(walk, symbol);
     if (!found) {
@@ -63,7 +63,7 @@ static int take_shape(tare__walk *walk, const tare__onnx_info *info, const tare_
     for (int i = 0; i < info->rank && !walk->status; i++) {
         const tare__onnx_dim *dim = &info->dims[i];
         if (dim->symbol.length)
-            add_symbol(walk, dim->symbol, shape->dims[i], false);
+            tare__walk_symbol(walk, dim->symbol, shape->dims[i], false);
         else if (dim->value >= 0 && dim->value != shape->dims[i])
             walk->infos_hold = false;
     }
@@ -81,8 +81,9 @@ static int check_options(tare__walk *walk, const tare__slices *inputs)
     return 0;
 }
 
-/* Every symbol of the inputs gets a number: given, by --batch where it comes first, or 1. */
-static int bind_symbols(tare__walk *walk, const tare__onnx_graph *graph, const tare__slices *weights)
+/* Every symbol of the inputs gets a number: given, by the weights, by --batch where it comes first, or 1. */
+static int bind_symbols(tare__walk *walk, const tare__onnx_graph *graph, const tare__slices *weights,
+                        const tare__slices *inputs)
 {
     const tare__model_options *options = walk->options;
     for (size_t i = 0; i < graph->n_inputs && !walk->status; i++) {
@@ -91,12 +92,14 @@ static int bind_symbols(tare__walk *walk, const tare__onnx_graph *graph, const t
         if (shape && !is_weight(weights, info->name) && take_shape(walk, info, shape))
             break;
     }
+    if (!walk->status)
+        tare__walk_hints(walk, graph, weights, inputs);
     for (size_t i = 0; i < graph->n_inputs && !walk->status; i++) {
         const tare__onnx_info *info = &graph->inputs[i];
         for (int d = 0; d < info->rank && !walk->status; d++) {
             if (info->dims[d].symbol.length && !is_weight(weights, info->name)) {
                 bool by_batch = d == 0 && options->batch > 0;
-                add_symbol(walk, info->dims[d].symbol, by_batch ? options->batch : 1, !by_batch);
+                tare__walk_symbol(walk, info->dims[d].symbol, by_batch ? options->batch : 1, !by_batch);
             }
         }
     }
@@ -147,6 +150,7 @@ static int add_input(tare__walk *walk, tare__frame *frame, const tare__onnx_info
     walk->inputs[walk->n_inputs++] = value;
     value->activation = true;
     value->optional = info->type == 0;
+    value->container = info->container;
     for (int i = 0; i < rank; i++)
         dims[i] = shape ? shape->dims[i] : dimension_of(walk, info, i);
     if (rank < 0 && info->type)
@@ -202,6 +206,8 @@ static int find_outputs(tare__walk *walk, const tare__frame *frame, const tare__
         if (number == TARE__SLICES_NONE || !walk->values[number])
             return tare__walk_wrong(walk, graph->outputs[i].name, "nothing makes the output");
         walk->outputs[walk->n_outputs++] = hold(walk->values[number]);
+        if (walk->values[number]->optional)
+            walk->values[number]->container = graph->outputs[i].container;
     }
     return 0;
 }
@@ -227,7 +233,7 @@ int tare__walk_model(tare__walk *walk)
     if (!walk->inputs)
         return tare__walk_no_memory(walk);
     if (!index_names(walk, graph, &weights, &inputs) && !check_options(walk, &inputs) &&
-        !bind_symbols(walk, graph, &weights) && !add_inputs(walk, &frame, graph, &weights))
+        !bind_symbols(walk, graph, &weights, &inputs) && !add_inputs(walk, &frame, graph, &weights))
         walk_whole(walk, &frame);
     tare__slices_free(&weights);
     tare__slices_free(&inputs);

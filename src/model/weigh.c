@@ -18,13 +18,21 @@ typedef struct owned {
     tare__arena *arena;
 } owned;
 
+/* What it is helps more than at which byte it is not ONNX. */
+static int read_model(tare__onnx *model)
+{
+    int status = tare__onnx_read(model);
+    const char *what = status == TARE_E_INPUT ? tare__onnx_guess(model) : NULL;
+    return what ? tare__fail(model->error, status, "'%.200s' is no ONNX model that can be read: it is %s", model->path, what) : status;
+}
+
 static int weigh(tare__onnx *model, const tare__model_options *options, tare__model_report **report)
 {
     static const tare__model_options none = {0};
     tare__walk walk = {.model = model, .options = options ? options : &none};
     model->arena = tare__arena_new();
     owned *made = model->arena ? tare__arena_alloc(model->arena, sizeof *made) : NULL;
-    int status = made ? tare__onnx_read(model) : tare__fail(model->error, TARE_E_MEMORY, "out of memory");
+    int status = made ? read_model(model) : tare__fail(model->error, TARE_E_MEMORY, "out of memory");
     if (!status)
         status = tare__rules_open(&walk);
     if (!status)

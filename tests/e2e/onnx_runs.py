@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto as T
 from onnx import helper, numpy_helper
+from onnx_models import SMALL
 
 RANDOM = np.random.default_rng(0)
 KINDS = {np.float32: T.FLOAT, np.float16: T.FLOAT16}
@@ -103,6 +104,34 @@ def unknown(path):
          [helper.make_tensor_value_info("y", T.FLOAT, [2, 3])], [])
 
 
+def open_everywhere(path):
+    """Every dimension has a name; only the weights tell how many channels there are."""
+    nodes = [helper.make_node("Conv", ["image", "w"], ["a"], name="conv", pads=[1] * 4, group=2),
+             helper.make_node("GlobalAveragePool", ["a"], ["b"], name="pool"),
+             helper.make_node("Flatten", ["b"], ["y"], name="flat"),
+             helper.make_node("MatMul", ["row", "v"], ["z"], name="fc")]
+    save(path, nodes, [helper.make_tensor_value_info("image", T.FLOAT, ["n", "channels", "height", "width"]),
+                       helper.make_tensor_value_info("row", T.FLOAT, ["n", None])],
+         [helper.make_tensor_value_info("y", T.FLOAT, ["n", "features"]),
+          helper.make_tensor_value_info("z", T.FLOAT, ["n", 5])], [weights("w", (8, 3, 3, 3)), weights("v", (7, 5))])
+
+
+def of_no_tensors(folder):
+    """Inputs and outputs that no values can be made up for."""
+    row = helper.make_tensor_type_proto(T.FLOAT, ["n", 3])
+    kinds = {"sequence": helper.make_sequence_type_proto(row), "optional": helper.make_optional_type_proto(row)}
+    ops = {"sequence": helper.make_node("ConcatFromSequence", ["x"], ["y"], axis=0),
+           "optional": helper.make_node("OptionalGetElement", ["x"], ["y"])}
+    for name, kind in kinds.items():
+        save(folder / f"{name}.onnx", [ops[name]], [helper.make_value_info("x", kind)],
+             [helper.make_tensor_value_info("y", T.FLOAT, ["n", 3])], [])
+    save(folder / "string.onnx", [helper.make_node("StringNormalizer", ["x"], ["y"], case_change_action="LOWER")],
+         [helper.make_tensor_value_info("x", T.STRING, ["n"])], [helper.make_tensor_value_info("y", T.STRING, None)], [])
+    save(folder / "pieces.onnx", [helper.make_node("SplitToSequence", ["x"], ["y"], axis=0)],
+         [helper.make_tensor_value_info("x", T.FLOAT, [4, 3])],
+         [helper.make_tensor_sequence_value_info("y", T.FLOAT, None)], [])
+
+
 def imitated(path):
     """For the look-alike runtime, which reads what to do in the name of the producer."""
     save(path, [helper.make_node("MatMul", ["x", "w"], ["y"], name="fc")],
@@ -121,5 +150,8 @@ if __name__ == "__main__":
     mixed(folder / "mixed.onnx")
     beside(folder / "beside.onnx")
     branches(folder / "branches.onnx")
+    open_everywhere(folder / "open.onnx")
+    SMALL["sized_by_floats"]().save(folder)
+    of_no_tensors(folder)
     for word in ("crash-load", "crash-run", "exit-run", "kill-profile", "plain"):
         imitated(folder / f"{word}.onnx")

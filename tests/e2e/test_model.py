@@ -294,6 +294,29 @@ def test_wrong_words(bench, models, words, sentence):
     assert done.status == 2 and sentence in done.err and done.out == ""
 
 
+OTHERS = {  # what starts so, and what is said of it
+    b"PK\3\4 and so on": "torch.onnx.export", b"\x80\2}q": "a pickle", b"\x89HDF\r\n": "Keras", b"\x1f\x8b\b": "gunzip",
+    b"\x20\0\0\0ORTM": "ONNX Runtime's own format", b"version https://git-lfs.github.com/spec/v1": "git lfs pull",
+    b"<!DOCTYPE html>": "a download that failed", b'\x40\0\0\0\0\0\0\0{"w":': "safetensors", b'{"a": 1}': "JSON",
+    b"GGUF\3\0": "GGUF", b"\x1c\0\0\0TFL3": "TensorFlow Lite", b"some text": "or damaged",
+}
+
+
+@pytest.mark.parametrize("start", OTHERS, ids=[words.split()[-1] for words in OTHERS.values()])
+def test_files_of_other_kinds_are_recognized(bench, start):
+    path = bench.folder / "model"
+    path.write_bytes(start + bytes(64))
+    done = bench.tare("model", path)
+    assert done.status == 3 and done.out == "" and OTHERS[start] in done.err and "is no ONNX model" in done.err, done.err
+
+
+def test_a_model_that_is_cut_off(bench, models):
+    path = bench.folder / "cut.onnx"
+    path.write_bytes((models / "quantized.onnx").read_bytes()[:900])
+    done = bench.tare("model", path)
+    assert done.status == 3 and "cut off inside of its graph" in done.err
+
+
 def test_no_model_or_two(bench, models):
     assert bench.tare("model").status == 2
     assert bench.tare("model", "--static", models / "shared.onnx", models / "scan.onnx").status == 2

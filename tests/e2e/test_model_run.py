@@ -315,6 +315,56 @@ def test_models_that_do_not_run(bench, models):
         assert "compute " in done.out and sentence.split()[-1] in done.out  # the file is weighed all the same
 
 
+def test_sizes_stay_what_they_are_in_half_precision(bench, models):
+    """They are computed with numbers that half precision does not have: what is resized has as many rows as before."""
+    report = measured(bench, "--precision", "fp16", models / "sized_by_floats.onnx")
+    (one,) = report["measured"]["configurations"]
+    assert one["failure"] is None, one["failure"]
+    macs = {row["macs"] for row in report["measured"]["layers"]["rows"] if "Conv" in row["op"]}
+    assert macs == {2 * 3073 * 5}
+
+
+def test_dimensions_that_only_the_weights_tell(bench, models):
+    report = measured(bench, "--batch", "2", "--dim", "height=6", "--dim", "width=5", models / "open.onnx",
+                      options=(*QUICK, "--no-layers"))
+    assert [one["shape"] for one in report["inputs"]] == [[2, 6, 6, 5], [2, 7]]
+    assert [one["shape"] for one in report["outputs"]] == [[2, 8], [2, 5]]
+    assert report["total"]["macs"] == 2 * (8 * 30 * 3 * 9 + 7 * 5) and report["notes"] == []
+    assert report["measured"]["configurations"][0]["failure"] is None
+    # Who says otherwise is taken at their word.
+    done = bench.tare("model", "--static", "--dim", "channels=4", models / "open.onnx")
+    assert done.status == 0 and "channels=4" in done.out and "do not fit together" in done.out
+
+
+@pytest.mark.parametrize("name", ["sequence", "optional", "string"])
+def test_inputs_that_no_values_can_be_made_up_for(bench, models, name):
+    """The model is weighed all the same; it fails only where running was asked for."""
+    sentence = f"input 'x' is of type {name}, for which no values can be made up"
+    done = bench.tare("model", "--runtime", runtime(), "--no-layers", models / f"{name}.onnx")
+    assert done.status == 3 and sentence in done.err and "compute " in done.out  # --runtime asks for it
+    done = bench.tare("model", models / f"{name}.onnx", env={"TARE_ONNXRUNTIME": runtime()})
+    assert done.status == 0 and sentence in done.err and "compute " in done.out and f"x {name} [" in done.out
+
+
+def test_outputs_that_are_no_tensors(bench, models):
+    report = measured(bench, models / "pieces.onnx")
+    assert report["outputs"][0]["type"] == "sequence" and report["outputs"][0]["shape"] is None
+    assert report["measured"]["configurations"][0]["latency"]["runs"] == 40
+
+
+def test_a_runtime_that_is_killed_leaves_no_folder(bench, models):
+    """Nor stay those of commands that were killed themselves."""
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    left = bench.temporary / f"tare-model-{gone.pid}.abcdef"
+    left.mkdir(mode=0o700)
+    (left / "run_1.json").write_text("[")
+    done = bench.tare("model", "--json", "--runtime", FAKES / "ort.so", *QUICK, models / "kill-profile.onnx")
+    layers = json.loads(done.out)["measured"]["layers"]
+    assert done.status == 0 and "killed running profiled: out of memory" in layers["reason"]
+    assert [path.name for path in bench.temporary.iterdir() if path.name.startswith("tare-model")] == []
+
+
 def test_batch_of_a_model_that_has_its_own(bench, models):
     done = bench.tare("model", "--runtime", runtime(), *QUICK, "--batch", "4", models / "fixed.onnx")
     assert done.status == 3 and "the model's batch is fixed at 1" in done.err

@@ -97,10 +97,10 @@ static void shapes_that_cannot_be(void **state)
     tare__ort_tensor open = {.name = "x", .type = 1, .rank = 2, .dims = {-1, 4}};
     tare__ort_tensor huge = {.name = "x", .type = 1, .rank = 3, .dims = {1 << 30, 1 << 30, 1 << 30}};
     tare__ort_tensor words = {.name = "x", .type = 8, .rank = 1, .dims = {4}};
-    assert_int_equal(tare__ort_generate(&open, 0, arena, &error), TARE_E_INPUT);
+    assert_int_equal(tare__ort_generate(&open, 0, arena, &error), TARE_E_USAGE);
     assert_non_null(strstr(error.text, "--dim"));
-    assert_int_equal(tare__ort_generate(&huge, 0, arena, &error), TARE_E_INPUT);
-    assert_int_equal(tare__ort_generate(&words, 0, arena, &error), TARE_E_INPUT);
+    assert_int_equal(tare__ort_generate(&huge, 0, arena, &error), TARE_E_USAGE);
+    assert_int_equal(tare__ort_generate(&words, 0, arena, &error), TARE_E_USAGE);
     assert_non_null(strstr(error.text, "string"));
 }
 
