@@ -187,7 +187,7 @@ static int put_node(tare__half *half, tare__slice message)
     }
     if (!status && tare__slice_is(of.op, "Constant") && of.n_attributes > 1)
         status = tare__half_refuse(half, "a constant has more than one value");
-    if (!status && !of.n_attributes && tare__slice_is(of.op, "ConstantOfShape") && !of.kept) { /* zeros in single precision */
+    if (!status && !of.n_attributes && tare__slice_is(of.op, "ConstantOfShape") && !of.kept) { /* zeros, and single */
         tare__half_put_floats(&zero, 1, 1, &value);
         put_tensor_attribute(&node, &value);
     }
@@ -249,8 +249,9 @@ static int put_initializer(tare__half *half, tare__slice message)
         tare__half_put_bytes(&half->out, GRAPH_INITIALIZER, message.data, message.length);
         return 0;
     }
-    status = tensor.external && tensor.type != TARE__ONNX_FLOAT ? tare__half_refuse(half, "weights of another type are beside it")
-                                                               : tare__half_put_tensor(half, message, &out);
+    bool other = tensor.external && tensor.type != TARE__ONNX_FLOAT;
+    status = other ? tare__half_refuse(half, "weights of another type are beside it")
+                   : tare__half_put_tensor(half, message, &out);
     if (!status && out.failed)
         status = no_memory(half);
     if (!status)

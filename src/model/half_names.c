@@ -129,7 +129,8 @@ static int add_outputs(tare__half *half, tare__slices *names, const tare__onnx_n
     return status;
 }
 
-static int keep_inputs(tare__half *half, const tare__onnx_node *node, unsigned from, unsigned to, const tare__slices *of)
+static int keep_inputs(tare__half *half, const tare__onnx_node *node, unsigned from, unsigned to,
+                       const tare__slices *of)
 {
     int status = 0;
     for (unsigned i = from; i <= to && i < node->n_inputs && !status; i++)

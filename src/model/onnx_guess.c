@@ -9,8 +9,8 @@ static const struct {
     size_t n;
     const char *what;
 } kinds[] = {
-    {0, "PK\3\4", 4, "an archive, as torch.save and torch.export write it: export the model with torch.onnx.export, or run it "
-                     "with tare.ModelProfiler"},
+    {0, "PK\3\4", 4, "an archive, as torch.save and torch.export write it: export the model with torch.onnx.export, or "
+                     "run it with tare.ModelProfiler"},
     {0, "\x80\2", 2, "a pickle, as older torch.save wrote it: export the model with torch.onnx.export"},
     {0, "\x80\4", 2, "a pickle: export the model to ONNX"},
     {0, "\x80\5", 2, "a pickle: export the model to ONNX"},

@@ -77,10 +77,11 @@ static pid_t maker_of(const char *name)
         return 0;
     errno = 0;
     long pid = strtol(digits, &end, 10);
-    return errno == 0 && pid > 0 && pid <= INT32_MAX && *end == '.' && strlen(end + 1) == RANDOM_CHARS ? (pid_t)pid : 0;
+    bool ours = errno == 0 && pid > 0 && pid <= INT32_MAX && *end == '.' && strlen(end + 1) == RANDOM_CHARS;
+    return ours ? (pid_t)pid : 0;
 }
 
-/* The number may be of another PID namespace, which sees the same folder: only who gets the lock knows that nobody lives. */
+/* The number may be of another PID namespace that sees the same folder: only who gets the lock knows that nobody lives. */
 static bool is_left(int folder)
 {
     struct stat about;

@@ -75,7 +75,8 @@ static void cost_transform(tare__step *step)
     for (int i = 0; is_ranked(x) && i < x->rank - 1; i++)
         if (i != of.axis)
             others[n++] = x->dims[i];
-    ADD_OTHER(step, of.axis == UNKNOWN ? UNKNOWN : tare__product_of(step, n, others), transform_cost(of.length, of.real));
+    ADD_OTHER(step, of.axis == UNKNOWN ? UNKNOWN : tare__product_of(step, n, others),
+              transform_cost(of.length, of.real));
 }
 
 typedef struct frames {

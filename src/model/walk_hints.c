@@ -13,7 +13,8 @@ static const struct {
 };
 
 /* What a node says of a dimension of its first input; UNKNOWN: nothing. */
-static int64_t told_by(tare__walk *walk, const tare__onnx_node *node, const tare__onnx_tensor *weight, int rank, int *at)
+static int64_t told_by(tare__walk *walk, const tare__onnx_node *node, const tare__onnx_tensor *weight, int rank,
+                       int *at)
 {
     tare__step step = {.walk = walk, .node = node};
     for (size_t i = 0; i < TARE__COUNT_OF(meetings); i++) {

@@ -19,7 +19,8 @@ class Convolutions(nn.Module):
     def __init__(self):
         super().__init__()
         self.first, self.norm = nn.Conv2d(3, 8, 3, padding=1, stride=2), nn.BatchNorm2d(8)
-        self.each, self.up, self.last = nn.Conv2d(8, 8, 3, groups=8, padding=1), nn.ConvTranspose2d(8, 4, 2, 2), nn.Linear(4, 5)
+        self.each, self.up = nn.Conv2d(8, 8, 3, groups=8, padding=1), nn.ConvTranspose2d(8, 4, 2, 2)
+        self.last = nn.Linear(4, 5)
 
     def forward(self, x):
         x = torch.max_pool2d(self.each(torch.relu(self.norm(self.first(x)))), 2)
@@ -81,10 +82,11 @@ def weigh(bench, path, *words):
 
 
 def counted(module, given):
-    """What torch counts, and the shapes that come out; by its plain kernels, since others hide products from the counter."""
+    """What torch counts, and the shapes that come out. By its plain kernels: others hide products from the counter."""
+    counter = FlopCounterMode(display=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with torch.backends.mkldnn.flags(enabled=False), sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
+        with torch.backends.mkldnn.flags(enabled=False), sdpa_kernel(SDPBackend.MATH), counter:
             out = module(given)
     parts = [out] if isinstance(out, torch.Tensor) else [out[0], *out[1]]
     return counter.get_total_flops(), [list(part.shape) for part in parts]
@@ -123,8 +125,8 @@ def test_as_it_is_called_without_options(bench):
 
 def test_a_batch_that_is_left_open(bench):
     module, given = made("convolutions")
-    path = export(module, given, bench.folder / "model.onnx", input_names=["image"], dynamic_axes={"image": {0: "batch"}},
-                  **OLDER)
+    names = {"input_names": ["image"], "dynamic_axes": {"image": {0: "batch"}}}
+    path = export(module, given, bench.folder / "model.onnx", **names, **OLDER)
     found = weigh(bench, path, "--batch", "6")
     assert found["total"]["flops"] == counted(module, torch.cat([given] * 3))[0]
     assert found["outputs"][0]["shape"] == [6, 5]
