@@ -82,7 +82,7 @@ static size_t read_seed(const char *name)
 }
 
 static const char *const converted[] = {"halved", "sized_by_floats", "conv_grouped", "from_tensorflow", "old_style",
-                                        "many_heads", "unsorted", "spectrum"};
+                                        "many_heads", "unsorted", "spectrum", "open"};
 
 static tare__model_report *weigh(const void *bytes, size_t n)
 {

@@ -1,5 +1,5 @@
 /* Tests of weighing: the fuzzer's seeds whole, cut at every byte, and with memory running out at every place.
- * One thread. The seeds are what tests/e2e/onnx_models.py writes.
+ * One thread. The seeds are what tests/e2e/onnx_models.py and onnx_runs.py write.
  * Must not know the format. */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -27,6 +27,7 @@ static const struct seed {
     {"old_style", 10800, 108},    {"from_tensorflow", 5760, 584}, {"unsorted", 0, 0},    {"unknown_operator", 56, 28},
     {"spectrum", 369840, 0},      {"losses", 0, 0},         {"classic_linear", 30, 0},   {"classic_vectors", 55, 0},
     {"classic_trees", 0, 0},      {"halved", 3072, 28},     {"sized_by_floats", 30730, 4},
+    {"open", 251, 251},           {"sequence", 0, 0},       {"optional", 0, 0},          {"pieces", 0, 0},
 };
 
 static uint8_t data[64 << 10];
