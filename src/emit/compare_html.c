@@ -11,6 +11,7 @@
 #define ROWS_MAX       500u /* of a section; the largest costs come first */
 #define RANGE_WIDTH    150.0
 #define RANGE_EDGE     6.0  /* so far from the drawing's end is the end of its scale */
+#define FOLD_FROM      25u  /* of a section's rows that do not differ */
 #define WARNINGS_SHOWN 6u   /* more wait behind a word */
 #define RANGE_LEAST    0.05 /* a drawing's end is at this change at least */
 
@@ -118,7 +119,8 @@ static void put_head(page *to)
     put_side(to, "Base", from->base, to->input->base_name);
     put_side(to, "Head", from->head, to->input->head_name);
     put(to, "</div>\n");
-    put_answers(to);
+    if (from->n)
+        put_answers(to);
     put_warnings(to);
 }
 
@@ -179,15 +181,30 @@ static void put_range(page *to, const tare__compared *row, double end)
     put(to, "</svg></td>");
 }
 
-/* The same scale for all rows of a table: three in four fit, so that a few outliers do not flatten the rest. */
+static bool differs(const tare__compared *row)
+{
+    return row->verdict != TARE__VERDICT_SAME && row->verdict != TARE__VERDICT_UNKNOWN;
+}
+
+static size_t count_differing(const tare__compared *rows, size_t n)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < n; i++)
+        found += differs(&rows[i]);
+    return found;
+}
+
+/* The same scale for all rows of a section: three in four fit, so that a few outliers do not flatten the rest. Where
+ * there are differences, those are what it is for. */
 static double scale_of(const tare__compared *rows, size_t n)
 {
+    size_t differing = count_differing(rows, n), asked = differing ? differing : n;
     double end = RANGE_LEAST;
     for (; end < 8; end *= 2) {
         size_t outside = 0;
         for (size_t i = 0; i < n; i++)
-            outside += beyond(rows[i].change, end);
-        if (outside * 4 <= n)
+            outside += (differs(&rows[i]) || !differing) && beyond(rows[i].change, end);
+        if (outside * 4 <= asked)
             break;
     }
     return end;
@@ -292,29 +309,71 @@ static void put_titles(page *to, double end, bool costs)
 }
 
 /* A table that may have to scroll can be reached, and moved, by keys. */
-static void open_sheet(page *to, const char *title)
+static void open_sheet(page *to, const char *title, const char *kind)
 {
     tare__text_format(&to->text,
-                      "<section><h2>%s</h2>\n<div class=\"sheet\" tabindex=\"0\" role=\"region\" "
-                      "aria-label=\"%s\"><table class=\"plain folds\">",
-                      title, title);
+                      "<div class=\"sheet\" tabindex=\"0\" role=\"region\" aria-label=\"%s\">"
+                      "<table class=\"plain folds%s\">",
+                      title, kind);
 }
 
+static void close_sheet(page *to, size_t left_out)
+{
+    put(to, "</tbody></table></div>\n");
+    if (left_out)
+        tare__text_format(&to->text,
+                          "<p class=\"note\">%zu more, with smaller costs, are not on this page.</p>\n",
+                          left_out);
+}
+
+typedef enum which { ALL, DIFFERING, OTHERS } which;
+
+static size_t put_rows(page *to, const tare__compared *rows, size_t n, which those, double end, size_t room)
+{
+    bool costs = has_costs(rows, n);
+    size_t shown = 0;
+    for (size_t i = 0; i < n && shown < room && !to->status; i++) {
+        if (those != ALL && differs(&rows[i]) != (those == DIFFERING))
+            continue;
+        put_row(to, &rows[i], end, costs);
+        shown++;
+    }
+    return shown;
+}
+
+/* Many rows that did not change would hide the few that did: they are folded away behind their number. */
+static void put_others(page *to, const tare__compared *rows, size_t n, double end, bool differing)
+{
+    size_t others = n - count_differing(rows, n);
+    tare__text_format(&to->text,
+                      "%s<details><summary>%zu %sshow no difference, or cannot be told</summary>\n",
+                      differing ? "" : "<p class=\"note\">No difference that this data can show.</p>\n",
+                      others, differing ? "others " : "");
+    open_sheet(to, titles[rows[0].section], "");
+    put_titles(to, end, has_costs(rows, n));
+    put(to, "<tbody>\n");
+    close_sheet(to, others - put_rows(to, rows, n, OTHERS, end, ROWS_MAX));
+    put(to, "</details>\n");
+}
+
+/* The whole is in an order of its own; of its parts those that differ come first. */
 static void put_section(page *to, const tare__compared *rows, size_t n)
 {
     double end = scale_of(rows, n);
-    bool costs = has_costs(rows, n);
-    size_t shown = n < ROWS_MAX ? n : ROWS_MAX;
-    open_sheet(to, titles[rows[0].section]);
-    put_titles(to, end, costs);
-    put(to, "<tbody>\n");
-    for (size_t i = 0; i < shown && !to->status; i++)
-        put_row(to, &rows[i], end, costs);
-    put(to, "</tbody></table></div>\n");
-    if (shown < n)
-        tare__text_format(&to->text,
-                          "<p class=\"note\">%zu more rows, with smaller costs, are not on this page.</p>\n",
-                          n - shown);
+    size_t differing = count_differing(rows, n), left = n;
+    bool whole = rows[0].section == TARE__SECTION_WHOLE, folded = !whole && n - differing > FOLD_FROM;
+    tare__text_format(&to->text, "<section><h2>%s</h2>\n", titles[rows[0].section]);
+    if (differing || !folded) {
+        open_sheet(to, titles[rows[0].section], "");
+        put_titles(to, end, has_costs(rows, n));
+        put(to, "<tbody>\n");
+        left -= put_rows(to, rows, n, whole ? ALL : DIFFERING, end, ROWS_MAX);
+        if (!whole && !folded)
+            left -= put_rows(to, rows, n, OTHERS, end, FOLD_FROM);
+        close_sheet(to, folded ? left - (n - differing) : left);
+    }
+    if (folded)
+        put_others(to, rows, n, end, differing > 0);
     put(to, "</section>\n");
 }
 
@@ -324,7 +383,8 @@ static void put_only(page *to, const char *title, const tare__figure *const *row
     size_t shown = n < ROWS_MAX ? n : ROWS_MAX;
     if (!n)
         return;
-    open_sheet(to, title);
+    tare__text_format(&to->text, "<section><h2>%s</h2>\n", title);
+    open_sheet(to, title, " few");
     put(to, "<thead><tr><th scope=\"col\" class=\"name\">Figure</th><th scope=\"col\">Value</th>"
             "<th scope=\"col\">Total</th></tr></thead>\n<tbody>\n");
     for (size_t i = 0; i < shown; i++) {

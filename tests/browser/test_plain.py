@@ -14,11 +14,12 @@ def waves(level, n=20):
     return [level * (1 + 0.01 * ((i * 7919) % 13 - 6) / 6) for i in range(n)]
 
 
-def baseline(factor):
-    """Spans: two with long names, one of which changes; what was sampled has no cost."""
+def baseline(factor, more=0):
+    """Spans: two with long names, one of which changes; `more` that do not change; what was sampled has no cost."""
     levels = [("step", "ns", 31e6 * (1 + (factor - 1) / 2)), (f"span:step/{LONG}", "ns", 11e6 * factor),
               (f"span:step/{ALIKE}", "ns", 1.2e6), ("span:step/backward", "ns", 9e6 / factor),
               ("operator:aten::mm", "ns", 3e6), ("metric:memory.rss", "bytes", 2.5e9), ("run.peak_rss", "bytes", 3.1e9)]
+    levels += [(f"span:step/part {i}", "ns", 1e7 + i) for i in range(more)]
     in_steps = {"total": None, "per": "step", "each": 1}
     figures = [{"name": name, "unit": unit, "better": "lower", "exact": False, "value": level, "n": 20,
                 "samples": waves(level), **({} if name.startswith("metric:") else {**in_steps, "total": 20 * level})}
@@ -48,6 +49,9 @@ def files(tmp_path_factory):
     (folder / "base.json").write_text(baseline(1))
     (folder / "head.json").write_text(baseline(1.4))
     run(BUILD / "tare", "compare", "--html", "-o", folder / "compare.html", folder / "base.json", folder / "head.json")
+    for name, factor in (("many_base", 1), ("many_head", 1.4)):
+        (folder / f"{name}.json").write_text(baseline(factor, more=60))
+    run(BUILD / "tare", "compare", "--html", "-o", folder / "many.html", folder / "many_base.json", folder / "many_head.json")
     for count in (60, 2000):
         (folder / "runs.jsonl").write_text("\n".join(kept(count)) + "\n")
         store = folder / f"store{count}"
@@ -77,7 +81,7 @@ def show(chromium, files):
     assert trouble == []
 
 
-PAGES = ("compare", "trend60", "trend2000", "model")
+PAGES = ("compare", "many", "trend60", "trend2000", "model")
 
 
 @pytest.mark.parametrize("width", [390, 1200, 1600])
@@ -110,6 +114,18 @@ def test_a_row_folds_on_a_phone(show):
     assert row.evaluate("one => getComputedStyle(one).display") == "grid"
     label = row.locator("td[data-of=base]").evaluate("one => getComputedStyle(one, '::before').content")
     assert label == '"base"'
+
+
+def test_what_did_not_change_does_not_hide_what_did(show):
+    page = show("many", 1200)
+    spans = page.locator("section", has=page.locator("h2", has_text="Spans"))
+    assert spans.locator("tbody").first.locator("tr").count() == 2
+    assert spans.locator("tr.same").count() == 61 and spans.locator("tr.same:visible").count() == 0
+    spans.locator("summary").focus()
+    page.keyboard.press("Enter")
+    assert spans.locator("tr.same:visible").count() == 61
+    page.emulate_media(media="print")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_words_of_a_comparison_do_not_lie_on_each_other(show):
