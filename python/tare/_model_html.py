@@ -44,10 +44,10 @@ thead th { position: sticky; top: 0; z-index: 1; background: var(--surface); bor
 tbody tr:first-child > * { border-top: 0; } tbody tr:hover > * { background: var(--sunk); }
 td.n, th.n { text-align: right; white-space: nowrap; }
 .name { width: 34%; min-width: 150px; overflow-wrap: anywhere; }
-tbody .name { font-family: var(--mono); font-size: 12.5px; }
+thead .name { overflow-wrap: normal; } tbody .name { font-family: var(--mono); font-size: 12.5px; }
 tr.part th { padding-top: 14px; color: var(--muted); font-weight: 600; }
 .tag { display: inline-block; margin-right: 6px; padding: 0 7px; border-radius: 4px; background: var(--info-bg);
-  color: var(--info); font-weight: 600; font-size: 12px; }
+  color: var(--info); font-weight: 600; font-size: 12px; white-space: nowrap; }
 svg.share { width: 64px; height: 8px; margin-right: 8px; vertical-align: middle; }
 .share .all { fill: var(--sunk); } .share .part { fill: var(--blue); }
 ol { margin: 0; padding-left: 22px; max-width: 110ch; } li { margin-bottom: 8px; overflow-wrap: anywhere; }
@@ -65,6 +65,7 @@ li i { color: var(--good); font-style: normal; font-weight: 600; }
 .plot text.size { font-weight: 650; fill: var(--ink); }
 .plot text.size, .plot text.label { paint-order: stroke; stroke: var(--surface); stroke-width: 4px; }
 .plot text.label { fill: var(--soft); }
+@media (min-width: 721px) { .few .name { width: 70%; } }
 @media (max-width: 720px) { main { padding: 16px; } .plot { padding: 12px; } .area { padding-left: 62px; }
   .roomy { display: none; } .name { position: sticky; left: 0; z-index: 1; background: var(--surface); min-width: 120px;
   max-width: 44vw; } thead .name { z-index: 2; } }
@@ -88,7 +89,8 @@ def _table(label: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> s
             return f"<tr class=part><th colspan=\"{len(heads)}\" scope=rowgroup>{row[0]}</th></tr>"
         return "<tr>" + "".join(cell("td", head, text) for head, text in zip(heads, row)) + "</tr>"
     top = "".join(cell("th", head, escape(head.lstrip(">"))) for head in heads)
-    return (f"<div class=\"sheet tall\" tabindex=0 role=region aria-label=\"{escape(label)}\"><table><thead><tr>{top}</tr>"
+    few = " class=few" if len(heads) <= 3 and all(head.startswith(">") for head in heads[1:]) else ""
+    return (f"<div class=\"sheet tall\" tabindex=0 role=region aria-label=\"{escape(label)}\"><table{few}><thead><tr>{top}</tr>"
             f"</thead><tbody>{''.join(map(line, rows))}</tbody></table></div>")
 
 
