@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "base/cpu.h"
+#include "base/base.h"
 
 /* ---- clock ------------------------------------------------------------------------------------------------ */
 
@@ -25,13 +25,7 @@ static uint64_t monotonic_ns(void)
 /* Between two readings a line may have run for a few instructions only: the counter costs half of the clock. */
 static bool counter_is_steady(void)
 {
-#if defined(__x86_64__)
     return tare__cpu_has_steady_counter();
-#elif defined(__aarch64__)
-    return true;
-#else
-    return false;
-#endif
 }
 
 static inline uint64_t ticks_now(void)

@@ -160,4 +160,10 @@ int tare__dl_open(tare__dl *dl, const char *name, const tare__dl_symbol *symbols
 void tare__dl_missing(const tare__dl_symbol *symbols, size_t n, const void *slots, tare__text *out);
 void tare__dl_close(tare__dl *dl); /* a dl that was never opened is fine when zeroed */
 
+/* ---- what the processor can do -------------------------------------------------------------------- */
+bool tare__cpu_has_crc32(void);          /* the instruction for CRC-32C */
+bool tare__cpu_has_fma_256(void);        /* fused multiply-adds of 256 bits */
+bool tare__cpu_has_fma_512(void);
+bool tare__cpu_has_steady_counter(void); /* a time stamp counter that never changes its pace nor stops */
+
 #endif

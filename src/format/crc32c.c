@@ -2,7 +2,6 @@
  * Must not know what it sums. */
 #include <string.h>
 
-#include "base/cpu.h"
 #include "format.h"
 
 /* Reflected polynomial of Castagnoli. */

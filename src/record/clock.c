@@ -5,7 +5,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/cpu.h"
 #include "record.h"
 
 uint64_t tare__monotonic_ns(void)
@@ -15,7 +14,6 @@ uint64_t tare__monotonic_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-#if defined(__x86_64__)
 /* A virtual machine may hide the bit; that the kernel keeps its own time by the counter is as good. */
 static bool kernel_trusts_tsc(void)
 {
@@ -27,19 +25,10 @@ static bool kernel_trusts_tsc(void)
     close(fd);
     return got >= 4 && memcmp(name, "tsc\n", 4) == 0;
 }
-#endif
 
 tare__clock_kind tare__clock_choose(void)
 {
-#if defined(__x86_64__)
-    if (tare__cpu_has_steady_counter())
-        return TARE__CLOCK_TSC;
-    return kernel_trusts_tsc() ? TARE__CLOCK_TSC : TARE__CLOCK_MONOTONIC;
-#elif defined(__aarch64__)
-    return TARE__CLOCK_TSC;
-#else
-    return TARE__CLOCK_MONOTONIC;
-#endif
+    return tare__cpu_has_steady_counter() || kernel_trusts_tsc() ? TARE__CLOCK_TSC : TARE__CLOCK_MONOTONIC;
 }
 
 uint64_t tare__clock_ticks(tare__clock_kind kind)

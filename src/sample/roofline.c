@@ -9,7 +9,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/cpu.h"
 #include "sample.h"
 
 #define THREADS_MAX 256
