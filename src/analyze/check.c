@@ -11,6 +11,7 @@
 #include "tare.h"
 
 #define WARNINGS_MAX 16
+#define NOTES_MAX    4 /* of a side; its report has all */
 
 typedef struct work {
     tare__check *check;
@@ -47,12 +48,16 @@ static const tare__threshold *threshold_for(const tare__check_options *options, 
     return NULL;
 }
 
+static const char *unit_word(const char *unit)
+{
+    return strcmp(unit, "ns") == 0 ? "time (100ms)" : strcmp(unit, "bytes") == 0 ? "bytes (2GB)" : *unit ? unit : "plain numbers";
+}
+
 static int wrong_unit(const tare__threshold *threshold, const char *unit, const tare__figure *figure,
                       tare__error *error)
 {
     return tare__fail(error, TARE_E_USAGE, "the threshold for '%.100s' is in %.31s, but %.100s is in %.31s",
-                      threshold->name, *unit ? unit : "plain numbers", figure->name,
-                      *figure->unit ? figure->unit : "plain numbers");
+                      threshold->name, unit_word(unit), figure->name, unit_word(figure->unit));
 }
 
 /* ---- one row ------------------------------------------------------------------------------------------------ */
@@ -79,13 +84,13 @@ static int allow(work *work, tare__check_row *row, const tare__figure *figure)
 static int limit(work *work, tare__check_row *row, const tare__figure *figure)
 {
     const tare__threshold *limit = threshold_for(work->options, row->name, TARE__THRESHOLD_LIMIT);
-    if (!limit)
+    if (!limit || !row->head) /* what is missing gets a row of its own */
         return 0;
     if (!tare__threshold_fits(limit->unit, row->unit))
         return wrong_unit(limit, limit->unit, figure, work->error);
     row->has_limit = true;
     row->limit = limit->value;
-    double value = row->head ? row->head->value : NAN;
+    double value = row->head->value;
     row->broken =
         !(row->better == TARE__HIGHER ? value >= row->limit : value <= row->limit); /* NaN breaks it */
     return 0;
@@ -128,7 +133,7 @@ static int decide(work *work, tare__check_row *row)
 static void judge_absent(tare__check_row *row)
 {
     row->reason = row->head ? "the baseline has no such figure" : "only the baseline has this figure";
-    row->outcome = row->has_limit && row->head ? TARE__OUTCOME_PASSED : TARE__OUTCOME_ABSENT;
+    row->outcome = row->has_limit ? TARE__OUTCOME_PASSED : TARE__OUTCOME_ABSENT;
 }
 
 static bool looks_worse(const tare__check_row *row)
@@ -206,7 +211,8 @@ static void add_missing(work *work)
             .decision = {.base = NAN, .head = NAN, .change = NAN, .test = {NAN, NAN, NAN, NAN, false}},
             .ratio = {NAN, NAN, NAN, 0, 0},
             .outcome = TARE__OUTCOME_FAILED,
-            .reason = "there is no such figure",
+            .reason = names_some(threshold, work->check->base) ? "only the baseline has this figure"
+                                                                : "there is no such figure",
         };
     }
 }
@@ -266,6 +272,13 @@ static const char *known(const char *text)
     return text ? text : "not known";
 }
 
+/* What a trace lacks, its figures lack. */
+static void pass_on_notes(tare__check *check, const char *side, const tare__figures *figures)
+{
+    for (size_t i = 0; i < figures->n_notes && i < NOTES_MAX; i++)
+        warn(check, "%s: %.400s", side, figures->notes[i]);
+}
+
 static void compare_origins(tare__check *check, const tare__check_options *options)
 {
     const tare__figures *base = check->base, *head = check->head;
@@ -287,10 +300,44 @@ static void compare_origins(tare__check *check, const tare__check_options *optio
         warn(check, "the baseline is of another command: %.200s", base->command);
 }
 
+/* Of these a run has one value, so that with one run a side nothing can be significant. */
+static bool is_single(const tare__check_row *row)
+{
+    return row->gated && row->base && row->head && !row->head->exact && isnan(row->decision.test.p);
+}
+
+static void explain_single(tare__check *check)
+{
+    const tare__figures *base = check->base, *head = check->head;
+    const char *first = NULL;
+    size_t singles = 0;
+    for (size_t i = 0; i < check->n; i++)
+        if (is_single(&check->rows[i])) {
+            singles++;
+            first = first ? first : check->rows[i].name;
+        }
+    if (!base || !singles || (base->runs > 1 && head->runs > 1))
+        return;
+    if (base->runs < 2 && head->runs < 2)
+        warn(check,
+             "one run a side: %zu gated figure%s (%.60s%s) %s a single value, so that no change of %s can fail; only what "
+             "a run has many of (steps, calls) can. 5 runs on either side would tell all of them from noise",
+             singles, singles == 1 ? "" : "s", first, singles == 1 ? "" : ", …", singles == 1 ? "has" : "have",
+             singles == 1 ? "it" : "theirs");
+    else
+        warn(check,
+             "one run against %llu: no change of what was measured can be told from noise, and none can fail. Check 5 "
+             "runs or more, or let --rerun make them",
+             (unsigned long long)(base->runs > 1 ? base->runs : head->runs));
+}
+
 /* Few runs are the usual reason for not being sure, and the remedy is known. */
 static void advise(tare__check *check)
 {
-    if (check->count[TARE__OUTCOME_UNSURE])
+    check->advice = check->n_warnings;
+    if (!check->rerun)
+        explain_single(check);
+    if (check->count[TARE__OUTCOME_UNSURE] && check->n_warnings == check->advice)
         warn(check,
              "%zu figure%s beyond the gate, with too few samples to tell from noise: 5 runs on either side "
              "would do",
@@ -330,6 +377,9 @@ int tare__check_figures(const tare__figures *base, const tare__figures *head,
         made->warnings = tare__arena_alloc(arena, WARNINGS_MAX * sizeof(*made->warnings));
         if (made->rows && made->warnings) {
             compare_origins(made, options);
+            pass_on_notes(made, "this run", head);
+            if (base)
+                pass_on_notes(made, "the baseline", base);
             status = fill(&work);
         }
     }
@@ -392,6 +442,14 @@ void tare__check_confirm(tare__check *check, const tare__check *again)
         }
     }
     count(check);
+    check->n_warnings = check->advice;
+    advise(check);
+}
+
+void tare__check_fail_again(tare__check *check, const char *sentence)
+{
+    check->unconfirmed = true;
+    warn(check, "%s", sentence);
 }
 
 bool tare__check_wants_again(const tare__check *check)
@@ -405,8 +463,8 @@ bool tare__check_wants_again(const tare__check *check)
 
 bool tare__check_passed(const tare__check *check)
 {
-    return check->count[TARE__OUTCOME_FAILED] == 0 &&
-           check->gated > 0; /* what compares nothing must not pass */
+    /* What compares nothing must not pass. */
+    return check->count[TARE__OUTCOME_FAILED] == 0 && check->gated > 0 && !check->unconfirmed;
 }
 
 /* ---- words -------------------------------------------------------------------------------------------------- */
@@ -419,29 +477,4 @@ const char *tare__outcome_word(tare__outcome outcome)
         [TARE__OUTCOME_ABSENT] = "absent",
     };
     return words[outcome];
-}
-
-void tare__check_value(tare__text *out, const char *unit, double value)
-{
-    char number[TARE__UNIT_BYTES];
-    if (strcmp(unit, "ns") == 0) {
-        tare__text_string(out, tare__unit_time(number, value));
-    } else if (strcmp(unit, "bytes") == 0) {
-        tare__text_string(out, tare__unit_bytes(number, value));
-    } else {
-        tare__text_string(out, tare__unit_count(number, value));
-        if (*unit && !isnan(value))
-            tare__text_format(out, " %s", unit);
-    }
-}
-
-void tare__check_change(tare__text *out, double change)
-{
-    char number[32];
-    if (isnan(change) || isinf(change)) {
-        tare__text_string(out, isnan(change) ? "n/a" : change > 0 ? "from 0" : "below 0");
-        return;
-    }
-    tare__text_double(number, sizeof number, 'f', fabs(change) < 1 ? 1 : 0, change * 100);
-    tare__text_format(out, "%s%s %%", change > 0 ? "+" : "", number);
 }

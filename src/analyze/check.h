@@ -48,8 +48,10 @@ typedef struct tare__check {
     size_t n;
     size_t count[TARE__OUTCOME_ABSENT + 1]; /* rows by outcome */
     size_t gated;          /* rows that could fail; with none, nothing was checked, and nothing has passed */
+    bool unconfirmed;      /* running again failed: that clears nothing, and it has not passed */
     const char **warnings; /* sentences */
     size_t n_warnings;
+    size_t advice;      /* private: of the warnings, where those begin that running again may settle */
     tare__arena *arena; /* private */
 } tare__check;
 
@@ -59,14 +61,13 @@ int tare__check_figures(const tare__figures *base, const tare__figures *head, co
 /* Takes into account what running again gave: what failed or was unsure has failed when it fails there, too, and is
  * cleared when it does not; what is not there again is left as it was. */
 void tare__check_confirm(tare__check *check, const tare__check *again);
+/* Running again failed, and why. */
+void tare__check_fail_again(tare__check *check, const char *sentence);
 void tare__check_free(tare__check *check); /* NULL is fine */
 
 bool tare__check_passed(const tare__check *check);
 /* Whether running again could change the answer. */
 bool tare__check_wants_again(const tare__check *check);
 const char *tare__outcome_word(tare__outcome outcome); /* "failed", "unsure", … */
-/* A value in its figure's unit, for people: "12.3 ms", "1.50 MiB", "912 samples/s". */
-void tare__check_value(tare__text *out, const char *unit, double value);
-void tare__check_change(tare__text *out, double change); /* "+5.2 %", "n/a" */
 
 #endif

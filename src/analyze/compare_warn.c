@@ -10,7 +10,8 @@
 #include "analyze.h"
 
 #define WAITING 1.15 /* elapsed time over CPU time: so much more than before is no chance */
-#define TAILS   1.10 /* a mean that changed by so much beside a median that did not */
+#define TAILS   1.10 /* a mean that changed by so much … */
+#define ALIKE   0.03 /* … beside a median that did by no more than this */
 
 typedef struct warner {
     tare__comparison *made;
@@ -78,10 +79,16 @@ static void warn_of_waiting(warner *to, const tare__comparison *made)
     double more = ratios[0] / ratios[1];
     if (more > WAITING || more < 1 / WAITING)
         warn(to,
-             "the time it took changed by far more than its CPU time: %s waited more, for a device, a lock, "
-             "or a CPU of "
-             "a busy machine",
+             "the time it took changed by far more than its CPU time: %s waited more, for a device, a lock, or a CPU "
+             "of a busy machine",
              more > 1 ? "head" : "base");
+}
+
+/* Of several runs as one, `total` is that of a run and `n` is that of all. */
+static double mean_of(const tare__figure *figure)
+{
+    bool joined = figure->per && strcmp(figure->per, "run") == 0;
+    return figure->total / ((double)figure->n / (joined ? (double)figure->n_samples : 1));
 }
 
 /* Medians do not see it when a few became far slower; means do. */
@@ -90,12 +97,14 @@ static void warn_of_tails(warner *to, const tare__comparison *made)
     for (size_t i = 0; i < made->n; i++) {
         const tare__compared *row = &made->rows[i];
         const tare__figure *base = row->base, *head = row->head;
-        if (row->section != TARE__SECTION_WHOLE || row->verdict != TARE__VERDICT_SAME || !base->n || !head->n)
+        if (row->section != TARE__SECTION_WHOLE || row->verdict != TARE__VERDICT_SAME || !base->n || !head->n ||
+            !(fabs(row->change) <= ALIKE))
             continue;
-        double more = (head->total / (double)head->n) / (base->total / (double)base->n);
+        double more = mean_of(head) / mean_of(base);
         if (more > TAILS || more < 1 / TAILS)
-            warn(to, "%.100s: the median is alike and the mean is not: it %s by %.0f %%, by some that take far longer",
-                 base->name, more > 1 ? "grew" : "fell", fabs(more - 1) * 100);
+            warn(to, "%.100s: the median is alike and the mean is not: it %s by %.0f %%, by some that are far %s",
+                 base->name, more > 1 ? "grew" : "fell", fabs(more - 1) * 100,
+                 strcmp(base->unit, "ns") == 0 ? "slower" : "larger");
     }
 }
 

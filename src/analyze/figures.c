@@ -113,6 +113,13 @@ int tare__figures_add(tare__figures *figures, const tare__figure *figure)
     return status;
 }
 
+void tare__figures_are_of_one_run(tare__figures *figures)
+{
+    for (size_t i = 0; i < figures->n; i++)
+        if (figures->rows[i].per && strcmp(figures->rows[i].per, "run") == 0)
+            figures->rows[i].per = "call";
+}
+
 const tare__figure *tare__figures_find(const tare__figures *figures, const char *name)
 {
     uint32_t at = tare__intern_find(figures->index, name, strlen(name));

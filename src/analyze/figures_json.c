@@ -322,6 +322,17 @@ static int take_figures(parser *parser, bool inner)
     return 0;
 }
 
+/* It comes first: what a newer one changed is not read, and not called broken. */
+static int take_version(parser *parser)
+{
+    int status = take_number(parser, &parser->version);
+    if (!status && parser->version > TARE__BASELINE_VERSION)
+        return tare__fail(parser->error, TARE_E_VERSION,
+                          "%.200s: a baseline of version %.0f; this Tare reads version %d", parser->name,
+                          parser->version, TARE__BASELINE_VERSION);
+    return status;
+}
+
 /* Keys of the object that has the figures. In a report the same words may mean something else, at the top. */
 static int take_key(parser *parser, bool inner)
 {
@@ -332,7 +343,7 @@ static int take_key(parser *parser, bool inner)
     } texts[] = {{"kind", &into->kind}, {"command", &into->command}, {"host", &into->host},
                  {"cpu_model", &into->cpu_model}, {"revision", &into->revision}, {"machine", &into->machine}};
     if (key_is(parser, "tare_baseline"))
-        return take_number(parser, &parser->version);
+        return take_version(parser);
     if (key_is(parser, "figures"))
         return take_figures(parser, inner);
     if (isnan(parser->version)) /* it comes first in what is one */
@@ -377,10 +388,6 @@ static int take_document(parser *parser)
                           "%.200s: no figures in it: neither a baseline of `tare baseline save` nor a report of "
                           "`tare model --json`",
                           parser->name);
-    if (parser->version > TARE__BASELINE_VERSION)
-        return tare__fail(parser->error, TARE_E_VERSION,
-                          "%.200s: a baseline of version %.0f; this Tare reads version %d", parser->name,
-                          parser->version, TARE__BASELINE_VERSION);
     if (parser->version != TARE__BASELINE_VERSION)
         return tare__fail(parser->error, TARE_E_INPUT, "%.200s: \"tare_baseline\" is not %d", parser->name,
                           TARE__BASELINE_VERSION);
@@ -407,6 +414,8 @@ int tare__figures_read_json(const char *text, size_t length, const char *name, t
         parser.into->kind = "baseline";
     if (!status && !parser.into->runs)
         parser.into->runs = 1;
+    if (!status && parser.into->runs == 1)
+        tare__figures_are_of_one_run(parser.into);
     if (status)
         tare__figures_free(parser.into);
     *figures = status ? NULL : parser.into;

@@ -51,7 +51,7 @@ static int add_times(tare__figures *into, const char *what, const tare__runner_r
                      const tare__runner_times *times)
 {
     char name[160];
-    tare__figure figure = {.name = name_of(name, what, result), .unit = "ns", .per = "run", .better = TARE__LOWER,
+    tare__figure figure = {.name = name_of(name, what, result), .unit = "ns", .per = "call", .better = TARE__LOWER,
                            .value = NAN, .total = times->mean_ns * (double)times->n, .n = times->n, .each = 1,
                            .samples = times->samples_ns, .n_samples = times->n};
     return times->n ? tare__figures_add(into, &figure) : 0;
@@ -102,7 +102,7 @@ static int add_layer(tare__figures *into, const tare__runner_layer *layer)
 {
     char name[600];
     snprintf(name, sizeof name, "layer:%s", layer->name);
-    tare__figure figure = {.name = name, .unit = "ns", .per = "run", .better = TARE__LOWER, .value = layer->time_ns,
+    tare__figure figure = {.name = name, .unit = "ns", .per = "call", .better = TARE__LOWER, .value = layer->time_ns,
                            .total = layer->time_ns, .n = layer->n_samples, .each = 1, .samples = layer->samples_ns,
                            .n_samples = layer->n_samples};
     return tare__figures_add(into, &figure);

@@ -143,5 +143,7 @@ bool tare__threshold_fits(const char *limit_unit, const char *figure_unit)
     const char *slash = strchr(figure_unit, '/');
     if (strcmp(limit_unit, figure_unit) == 0)
         return true;
-    return slash && (!*limit_unit || strcmp(limit_unit, slash) == 0);
+    if (!*limit_unit)
+        return strcmp(figure_unit, "ns") != 0 && strcmp(figure_unit, "bytes") != 0;
+    return slash && strcmp(limit_unit, slash) == 0;
 }

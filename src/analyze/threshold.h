@@ -34,8 +34,8 @@ int tare__threshold_parse(const char *word, const char *what, tare__threshold *t
 int tare__threshold_parse_limit(const char *name, const char *limit, const char *what, tare__threshold *threshold,
                                 tare__error *error);
 bool tare__threshold_names(const tare__threshold *threshold, const char *figure);
-/* Whether a limit in this unit can be held against a figure in that one: the same unit, or a rate said without what
- * it counts ("1000/s"), or a plain number for a rate or a figure without unit. */
+/* Whether a limit in this unit can be held against a figure in that one: the same unit, a rate said without what it
+ * counts ("1000/s"), or a plain number, but not for time and bytes, of which it would be nanoseconds or bytes. */
 bool tare__threshold_fits(const char *limit_unit, const char *figure_unit);
 
 #endif

@@ -169,6 +169,88 @@ const char *tare__unit_percent(char out[TARE__UNIT_BYTES], double share)
     return out;
 }
 
+/* ---- values of figures ------------------------------------------------------------------------------ */
+typedef struct known_unit {
+    const char *name;
+    double scale;
+    const char *(*write)(char out[TARE__UNIT_BYTES], double value);
+    const char *tail;
+} known_unit;
+
+#define WORD_COLUMNS 24 /* of a unit that is a user's own word */
+
+static const known_unit known_units[] = {
+    {"ns", 1, tare__unit_time, ""},         {"s", 1e9, tare__unit_time, ""},
+    {"bytes", 1, tare__unit_bytes, ""},     {"bytes/s", 1, tare__unit_bytes, "/s"},
+    {"share", 1, tare__unit_percent, ""},   {"", 1, tare__unit_count, ""},
+};
+
+static const known_unit *find_unit(const char *name)
+{
+    for (size_t i = 0; i < TARE__COUNT_OF(known_units); i++)
+        if (strcmp(known_units[i].name, name) == 0)
+            return &known_units[i];
+    return NULL;
+}
+
+bool tare__unit_is_said(const char *unit)
+{
+    return find_unit(unit) != NULL;
+}
+
+const char *tare__unit_number(char out[TARE__UNIT_BYTES], const char *unit, double value)
+{
+    const known_unit *known = find_unit(unit);
+    if (!isfinite(value))
+        return not_a_number(out);
+    if (!known)
+        return tare__unit_count(out, value);
+    known->write(out, value * known->scale);
+    size_t length = strlen(out);
+    snprintf(out + length, TARE__UNIT_BYTES - length, "%s", known->tail);
+    return out;
+}
+
+const char *tare__unit_value(char out[TARE__VALUE_BYTES], const char *unit, double value)
+{
+    tare__unit_number(out, unit, value);
+    if (!isfinite(value) || tare__unit_is_said(unit))
+        return out;
+    size_t length = strlen(out);
+    out[length++] = ' ';
+    tare__text_fit(out + length, TARE__VALUE_BYTES - length, unit, WORD_COLUMNS);
+    return out;
+}
+
+const char *tare__unit_points(char out[TARE__UNIT_BYTES], double share)
+{
+    double percent = share * 100, size = fabs(percent);
+    if (!isfinite(percent))
+        return not_a_number(out);
+    if (size < 0.05)
+        return strcpy(out, "0.0");
+    out[0] = '+';
+    tare__text_double(out + (percent > 0), TARE__UNIT_BYTES - 1, size < 1e6 ? 'f' : 'g', size < 99.95 ? 1 : size < 1e6 ? 0 : 3,
+                      percent);
+    return out;
+}
+
+const char *tare__unit_change(char out[TARE__UNIT_BYTES], double share)
+{
+    if (isinf(share))
+        return strcpy(out, share > 0 ? "from 0" : "below 0");
+    if (share >= 9.995) { /* ten times and more is not read as a percentage */
+        out[0] = 'x';
+        tare__text_double(out + 1, TARE__UNIT_BYTES - 1, share < 1e6 ? 'f' : 'g', share < 99 ? 1 : share < 1e6 ? 0 : 3,
+                          share + 1);
+        return out;
+    }
+    tare__unit_points(out, share);
+    if (!isnan(share))
+        put_unit(out, "%");
+    return out;
+}
+
 /* ---- reading ---------------------------------------------------------------------------------------- */
 typedef struct unit_name {
     const char *name;

@@ -253,11 +253,12 @@ static int check(const check_settings *settings, const tare__figures *base, cons
     if (status)
         return tare__cli_load_exit(status);
     /* That the command cannot be run again clears nothing. */
-    int unconfirmed = confirm(settings, made, error);
-    if (unconfirmed)
+    if (confirm(settings, made, error))
+        tare__check_fail_again(made, error->text);
+    if (made->unconfirmed && settings->quiet)
         tare__cli_say(ME, "%s", error->text);
     status = show(settings, made, names, error);
-    bool passed = tare__check_passed(made) && !unconfirmed;
+    bool passed = tare__check_passed(made);
     tare__check_free(made);
     if (status)
         tare__cli_say(ME, "%s", error->text);

@@ -74,8 +74,11 @@ static void keep(const tare__cli_keeping *keeping, const char *path)
         tare__trace_open(path, &trace, NULL) != 0)
         return;
     bool small = about.st_size <= TARE__KEEP_QUIET_BYTES;
+    tare__cli_git git = TARE__GIT_NOT_ASKED;
+    tare__cli_keep_ask(keeping, trace, &git);
     if (!small || tare__analyze(trace, &(tare__analyze_options){.samples = true}, &analysis, NULL) == 0)
-        tare__cli_keep_run(keeping, trace, analysis);
+        tare__cli_keep_run(keeping, trace, analysis, &git);
+    tare__cli_git_answer(&git);
     tare__analysis_free(analysis);
     tare__trace_close(trace);
 }

@@ -71,12 +71,14 @@ static int check_status(const rounds *all, int side, size_t round, const tare__a
     int status = WIFEXITED(ran->status) ? WEXITSTATUS(ran->status) : -1;
     if (status == 0)
         return 0;
+    char when[32] = "the warm-up";
+    if (round)
+        snprintf(when, sizeof when, "round %zu", round);
     last_words(all, words, sizeof words);
     if (status < 0)
-        return tare__fail(error, TARE_E_INPUT, "`%.150s` was ended by signal %d in round %zu%.200s", command,
-                          WTERMSIG(ran->status), round, words);
-    return tare__fail(error, TARE_E_INPUT, "`%.150s` ended with status %d in round %zu%.200s", command,
-                      status, round, words);
+        return tare__fail(error, TARE_E_INPUT, "`%.150s` was ended by signal %d in %s%.200s", command,
+                          WTERMSIG(ran->status), when, words);
+    return tare__fail(error, TARE_E_INPUT, "`%.150s` ended with status %d in %s%.200s", command, status, when, words);
 }
 
 static void trace_path(const rounds *all, int side, size_t round, char out[PATH_MAX + 32])
@@ -158,12 +160,15 @@ static int keep_round(rounds *all, tare__figures *pair[2], tare__error *error)
 {
     for (int side = 0; side < 2; side++) {
         const tare__figure *decides = tare__figures_find(pair[side], DECIDES);
-        if (!decides)
+        if (!decides) {
+            forget_round(pair);
             return tare__fail(error, TARE_E_INPUT, "`%.150s`: how long it took is not known",
                               all->options->commands[side]);
+        }
         all->values[side][all->n] = decides->value;
-        all->runs[side][all->n] = pair[side];
     }
+    for (int side = 0; side < 2; side++)
+        all->runs[side][all->n] = pair[side];
     all->n++;
     return 0;
 }
@@ -202,10 +207,10 @@ static void look(rounds *all, tare__cli_ab_result *result)
 static void answer(const rounds *all, tare__cli_ab_result *result)
 {
     tare__emit_ab *ab = &result->ab;
-    char change[TARE__COMPARED_BYTES], interval[TARE__COMPARED_BYTES], least[TARE__UNIT_BYTES];
+    char change[TARE__UNIT_BYTES], interval[TARE__COMPARED_BYTES], least[TARE__UNIT_BYTES];
     double limit = isnan(all->options->least) ? LEAST : all->options->least;
     const char *after = ab->rounds == 1 ? "round" : "rounds", *why = ab->interrupted ? " (interrupted)" : "";
-    tare__compared_change(change, ab->change);
+    tare__unit_change(change, ab->change);
     tare__compared_interval(interval, ab->low, ab->high);
     ab->answer = result->answer;
     if (ab->clear && ab->low > -limit && ab->high < limit)
@@ -234,13 +239,13 @@ static bool is_over(const rounds *all, const tare__cli_ab_result *result)
 
 static void tell(const rounds *all, const tare__cli_ab_result *result)
 {
-    char base[TARE__UNIT_BYTES], head[TARE__UNIT_BYTES], change[TARE__COMPARED_BYTES];
+    char base[TARE__UNIT_BYTES], head[TARE__UNIT_BYTES], change[TARE__UNIT_BYTES];
     if (all->options->quiet || !isatty(STDERR_FILENO) || !all->n)
         return;
     tare__cli_say(TARE__COMPARE_ME, "round %zu of at most %llu: %s, %s; %s so far", all->n,
                   (unsigned long long)all->options->rounds, tare__unit_time(base, all->values[0][all->n - 1]),
                   tare__unit_time(head, all->values[1][all->n - 1]),
-                  tare__compared_change(change, result->ab.change));
+                  tare__unit_change(change, result->ab.change));
 }
 
 /* ---- all of it -------------------------------------------------------------------------------- */

@@ -82,16 +82,27 @@ static void become(char *const *argv, int log, int nothing, pid_t parent, const 
     _exit(127);
 }
 
+/* Not in the foreground, it is stopped when it turns to the terminal itself (/dev/tty), and would wait for ever. */
+static bool asks_for_terminal(int status)
+{
+    return WIFSTOPPED(status) && (WSTOPSIG(status) == SIGTTIN || WSTOPSIG(status) == SIGTTOU);
+}
+
 /* A shell may take a signal for its child's and go on: after some seconds it is told more plainly. */
 static void wait_for(pid_t child, tare__ab_ran *result)
 {
     struct rusage usage = {0};
     double told_ns = 0;
     for (int step = 0;;) {
-        pid_t ended = wait4(child, &result->status, interrupts ? WNOHANG : 0, &usage);
-        if (ended == child || (ended < 0 && errno != EINTR))
+        pid_t ended = wait4(child, &result->status, WUNTRACED | (interrupts ? WNOHANG : 0), &usage);
+        bool stopped = ended == child && WIFSTOPPED(result->status);
+        if ((ended == child && !stopped) || (ended < 0 && errno != EINTR))
             break;
-        if (ended < 0)
+        if (stopped && asks_for_terminal(result->status)) {
+            result->wanted_terminal = true;
+            kill(-child, SIGKILL);
+        }
+        if (ended < 0 || stopped)
             continue;
         if (told_ns == 0)
             told_ns = now_ns();
@@ -126,5 +137,11 @@ int tare__ab_run(char *const *argv, int log, tare__ab_ran *result, tare__error *
     running = 0;
     result->elapsed_ns = now_ns() - start;
     close(nothing);
-    return child > 0 ? 0 : tare__fail(error, TARE_E_SYSTEM, "cannot start a process: %s", strerror(failure));
+    if (child < 0)
+        return tare__fail(error, TARE_E_SYSTEM, "cannot start a process: %s", strerror(failure));
+    while (argv[1])
+        argv++;
+    return result->wanted_terminal
+               ? tare__fail(error, TARE_E_INPUT, "`%.150s` asks for a terminal, and has none here", argv[0])
+               : 0;
 }

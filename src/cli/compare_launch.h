@@ -11,6 +11,7 @@
 typedef struct tare__ab_ran {
     int status;  /* as of wait() */
     double elapsed_ns, cpu_ns, peak_bytes; /* by the kernel's account of it and what it waited for */
+    bool wanted_terminal; /* it was ended for that */
 } tare__ab_ran;
 
 /* From here on SIGINT, SIGTERM and SIGHUP go to the command that runs, the second one as SIGKILL. */
@@ -18,8 +19,8 @@ void tare__ab_watch(void);
 void tare__ab_unwatch(void);
 bool tare__ab_interrupted(void);
 
-/* Runs it with nothing to read, writing into `log`, or to standard error where that is negative. 0, or TARE_E_SYSTEM
- * with a sentence when it could not be launched. */
+/* Runs it with nothing to read, writing into `log`, or to standard error where that is negative. 0; with a sentence
+ * TARE_E_SYSTEM when it could not be launched, TARE_E_INPUT when it asked for a terminal. */
 int tare__ab_run(char *const *argv, int log, tare__ab_ran *result, tare__error *error);
 
 #endif

@@ -1,4 +1,5 @@
-/* dirty: asks git whether tracked files differ from the commit that is checked out. One thread.
+/* dirty: asks git whether tracked files differ from the commit that is checked out, while its caller does other things.
+ * One thread.
  * Must not know what the answer is for, nor wait for it longer than a moment. */
 #define _GNU_SOURCE
 #include "keep.h"
@@ -12,54 +13,102 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATIENCE_MS 250
+#define PATIENCE_NS UINT64_C(250000000) /* from the question on */
+#define DYING_NS    UINT64_C(50000000)  /* for what was killed; a disk that does not answer holds it for longer */
 
 extern char **environ;
 
-/* Its standard output comes through the pipe; what it says besides goes nowhere. */
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Its standard output comes through the pipe; what it says besides goes nowhere. A group of its own: whatever it starts
+ * ends with it. */
 static pid_t start_git(int to)
 {
     static char *const words[] = {"git",         "--no-optional-locks",  "status",
                                   "--porcelain", "--untracked-files=no", NULL};
     posix_spawn_file_actions_t files;
+    posix_spawnattr_t how;
     pid_t pid = -1;
     if (posix_spawn_file_actions_init(&files) != 0)
         return -1;
+    if (posix_spawnattr_init(&how) != 0) {
+        posix_spawn_file_actions_destroy(&files);
+        return -1;
+    }
     if (posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0) != 0 ||
         posix_spawn_file_actions_adddup2(&files, to, 1) != 0 ||
         posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0) != 0 ||
-        posix_spawnp(&pid, "git", &files, NULL, words, environ) != 0)
+        posix_spawnattr_setpgroup(&how, 0) != 0 ||
+        posix_spawnattr_setflags(&how, POSIX_SPAWN_SETPGROUP) != 0 ||
+        posix_spawnp(&pid, "git", &files, &how, words, environ) != 0)
         pid = -1;
+    posix_spawnattr_destroy(&how);
     posix_spawn_file_actions_destroy(&files);
     return pid;
 }
 
-/* 1: a byte came; 0: the end without one; -1: neither in time. */
-static int first_byte(int from)
+void tare__cli_git_ask(tare__cli_git *git)
 {
-    struct pollfd pipe = {.fd = from, .events = POLLIN};
-    char byte;
-    int ready;
-    do
-        ready = poll(&pipe, 1, PATIENCE_MS);
-    while (ready < 0 && errno == EINTR);
-    return ready > 0 ? (int)read(from, &byte, 1) : -1;
+    int ends[2];
+    *git = (tare__cli_git){.pid = -1, .from = -1};
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return;
+    git->from = ends[0];
+    git->asked_ns = now_ns();
+    git->pid = start_git(ends[1]);
+    close(ends[1]);
 }
 
-int tare__cli_git_dirty(void)
+/* 1: a byte came; 0: the end without one; -1: neither in time. */
+static int first_byte(int from, uint64_t deadline)
 {
-    int ends[2], how = 0;
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        return -1;
-    pid_t pid = start_git(ends[1]);
-    close(ends[1]);
-    int answer = pid > 0 ? first_byte(ends[0]) : -1;
-    close(ends[0]);
-    if (pid <= 0)
-        return -1;
-    if (answer != 0)
-        kill(pid, SIGKILL); /* one changed file is enough to know */
-    while (waitpid(pid, &how, 0) < 0 && errno == EINTR) {
+    for (;;) {
+        struct pollfd pipe = {.fd = from, .events = POLLIN};
+        uint64_t now = now_ns();
+        int ready = poll(&pipe, 1, now < deadline ? (int)((deadline - now) / 1000000u) + 1 : 0);
+        char byte;
+        if (ready > 0)
+            return (int)read(from, &byte, 1);
+        if (ready == 0 || errno != EINTR)
+            return -1;
     }
-    return answer == 0 && !(WIFEXITED(how) && WEXITSTATUS(how) == 0) ? -1 : answer;
+}
+
+/* Whether it has ended until then. One that closed its output is as good as gone, so that looking is enough. */
+static bool has_ended(pid_t pid, uint64_t deadline, int *how)
+{
+    for (long pause_ns = 20000;; pause_ns = pause_ns < 1000000 ? pause_ns * 2 : pause_ns) {
+        pid_t ended = waitpid(pid, how, WNOHANG);
+        if (ended == pid || (ended < 0 && errno != EINTR))
+            return ended == pid;
+        if (now_ns() >= deadline)
+            return false;
+        nanosleep(&(struct timespec){.tv_nsec = pause_ns}, NULL);
+    }
+}
+
+int tare__cli_git_answer(tare__cli_git *git)
+{
+    tare__cli_git asked = *git;
+    int how = 0, answer = -1;
+    *git = (tare__cli_git){.pid = -1, .from = -1};
+    if (asked.pid > 0) {
+        uint64_t deadline = asked.asked_ns + PATIENCE_NS;
+        answer = first_byte(asked.from, deadline);
+        if (answer != 0 || !has_ended(asked.pid, deadline, &how)) {
+            answer = answer > 0 ? 1 : -1;        /* one changed file is enough to know */
+            kill(-asked.pid, SIGKILL);
+            has_ended(asked.pid, now_ns() + DYING_NS, &how);
+        } else if (!(WIFEXITED(how) && WEXITSTATUS(how) == 0)) {
+            answer = -1;
+        }
+    }
+    if (asked.from >= 0)
+        close(asked.from);
+    return answer;
 }

@@ -182,9 +182,11 @@ int tare__history_do_trend(tare__history_call *history, tare__error *error)
         tare__arena_free(arena);
         return tare__history_exit(status);
     }
+    if (history->n_words > TRENDS_MAX)
+        status = tare__fail(error, TARE_E_USAGE, "more than %d figures at once", TRENDS_MAX);
     for (; (int)n < history->n_words && n < TRENDS_MAX; n++)
         chosen[n] = history->words[n];
-    if (n == 0)
+    if (!status && n == 0)
         status = choose(history, arena, chosen, &n, error);
     if (!status)
         status = load_trends(history, &from, chosen, n, arena, error);

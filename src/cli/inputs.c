@@ -62,13 +62,14 @@ static int load_trace(const char *path, tare__figures **figures, tare__error *er
     return status;
 }
 
-/* JSON begins with a bracket, after blanks; a trace never does. */
+/* JSON begins with a bracket, after blanks; a trace never does. The file may be a pipe, of which a byte can be given
+ * back and no more. */
 static bool is_json(FILE *file)
 {
     int byte = getc(file);
     while (byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t')
         byte = getc(file);
-    rewind(file);
+    ungetc(byte, file);
     return byte == '{' || byte == '[';
 }
 

@@ -154,7 +154,8 @@ static tare__figures *short_figures(tare__trace *trace, const tare__kept *run)
 }
 
 /* ---- into the store --------------------------------------------------------------------------------- */
-static int put(const char *place, const tare__kept *run, const tare__figures *figures, tare__error *error)
+static int put(const char *place, tare__kept *run, const tare__figures *figures, tare__cli_git *git,
+               tare__error *error)
 {
     const tare__store_options options = {.create = true,
                                          .writes = true,
@@ -162,6 +163,7 @@ static int put(const char *place, const tare__kept *run, const tare__figures *fi
                                              strstr(place, "://") ? SERVER_PATIENCE_MS : PATIENCE_MS};
     tare__store *store = NULL;
     int status = tare__store_open(place, &options, &store, error);
+    run->dirty = tare__cli_git_answer(git);
     if (!status)
         status = tare__store_put(store, run, figures, NULL, error);
     tare__store_close(store);
@@ -176,7 +178,7 @@ static void say(int status, const tare__error *error)
 }
 
 static int keep_run(const char *place, const tare__cli_keeping *keeping, tare__trace *trace,
-                    const tare__analysis *analysis, tare__arena *arena, tare__error *error)
+                    const tare__analysis *analysis, tare__cli_git *git, tare__arena *arena, tare__error *error)
 {
     tare__kept run;
     tare__figures *figures = NULL;
@@ -189,15 +191,21 @@ static int keep_run(const char *place, const tare__cli_keeping *keeping, tare__t
     if (status || !figures)
         return tare__fail(error, TARE_E_MEMORY, "out of memory");
     run.machine = figures->machine;
-    run.dirty = run.revision ? tare__cli_git_dirty() : -1;
     run.tags = keeping->tags;
     run.n_tags = keeping->n_tags;
-    status = put(place, &run, figures, error);
+    status = put(place, &run, figures, git, error);
     tare__figures_free(figures);
     return status;
 }
 
-void tare__cli_keep_run(const tare__cli_keeping *keeping, tare__trace *trace, const tare__analysis *analysis)
+void tare__cli_keep_ask(const tare__cli_keeping *keeping, tare__trace *trace, tare__cli_git *git)
+{
+    if (tare__cli_keeps(keeping) && tare__trace_prescan(trace, NULL) == 0 && tare__trace_run_of(trace)->revision)
+        tare__cli_git_ask(git);
+}
+
+void tare__cli_keep_run(const tare__cli_keeping *keeping, tare__trace *trace, const tare__analysis *analysis,
+                        tare__cli_git *git)
 {
     char place[TARE__STORE_PLACE_BYTES];
     bool off;
@@ -205,7 +213,7 @@ void tare__cli_keep_run(const tare__cli_keeping *keeping, tare__trace *trace, co
     int status = find_place(keeping, place, &off, &error);
     tare__arena *arena = off ? NULL : tare__arena_new();
     if (!status && !off)
-        status = arena ? keep_run(place, keeping, trace, analysis, arena, &error) : TARE_E_MEMORY;
+        status = arena ? keep_run(place, keeping, trace, analysis, git, arena, &error) : TARE_E_MEMORY;
     tare__arena_free(arena);
     say(status, &error);
 }
@@ -215,6 +223,7 @@ void tare__cli_keep_figures(const tare__cli_keeping *keeping, const tare__cli_ke
     char place[TARE__STORE_PLACE_BYTES], folder[4096];
     bool off;
     tare__error error = {""};
+    tare__cli_git git = TARE__GIT_NOT_ASKED;
     int status = find_place(keeping, place, &off, &error);
     if (status || off) {
         say(status, &error);
@@ -223,6 +232,8 @@ void tare__cli_keep_figures(const tare__cli_keeping *keeping, const tare__cli_ke
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     const tare__figures *figures = what->figures;
+    if (figures->revision)
+        tare__cli_git_ask(&git);
     tare__kept run = {.kind = figures->kind,
                       .command = what->command ? what->command : figures->command,
                       .host = figures->host,
@@ -239,7 +250,6 @@ void tare__cli_keep_figures(const tare__cli_keeping *keeping, const tare__cli_ke
     run.directory = getcwd(folder, sizeof folder);
     uint64_t now_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
     run.when_ns = run.when_ns ? run.when_ns : now_ns;
-    run.dirty = run.revision ? tare__cli_git_dirty() : -1;
     tare__kept_make_id(run.host, run.command, run.directory, now_ns, (uint64_t)getpid(), run.id);
-    say(put(place, &run, figures, &error), &error);
+    say(put(place, &run, figures, &git, &error), &error);
 }

@@ -3,6 +3,8 @@
 #ifndef TARE_CLI_KEEP_H
 #define TARE_CLI_KEEP_H
 
+#include <sys/types.h>
+
 #include "analyze/analyze.h"
 #include "cli.h"
 #include "trace/trace.h"
@@ -24,9 +26,24 @@ int tare__cli_keep_take_tags(tare__cli_keeping *keeping, const char *argument, t
 /* Whether runs are kept at all. */
 bool tare__cli_keeps(const tare__cli_keeping *keeping);
 
+/* Whether tracked files differ from the commit that is checked out here. git takes some milliseconds to say, so it is
+ * asked first and answers last: 1, 0; -1: not known, not asked, or not within a quarter of a second of the question.
+ * Whoever asks fetches the answer; a second time there is none. */
+typedef struct tare__cli_git {
+    pid_t pid; /* -1: not asked */
+    int from;
+    uint64_t asked_ns;
+} tare__cli_git;
+#define TARE__GIT_NOT_ASKED {.pid = -1, .from = -1}
+void tare__cli_git_ask(tare__cli_git *git);
+int tare__cli_git_answer(tare__cli_git *git);
+
+/* Before a run is analysed: begins what takes time and needs no analysis. */
+void tare__cli_keep_ask(const tare__cli_keeping *keeping, tare__trace *trace, tare__cli_git *git);
 /* A recorded run. `analysis` (made with samples) may be NULL: then little more than its time is kept. What goes wrong
  * is said in one line, and is no failure of the run. */
-void tare__cli_keep_run(const tare__cli_keeping *keeping, tare__trace *trace, const tare__analysis *analysis);
+void tare__cli_keep_run(const tare__cli_keeping *keeping, tare__trace *trace, const tare__analysis *analysis,
+                        tare__cli_git *git);
 
 /* What has figures and no trace: a model's report. `path` is the file that was weighed; what is not known is NULL, NaN
  * and a status of -1. */
@@ -42,8 +59,4 @@ void tare__cli_keep_figures(const tare__cli_keeping *keeping, const tare__cli_ke
  * status. */
 int tare__cli_kept_of_trace(tare__trace *trace, const tare__analysis *analysis, tare__arena *arena,
                             tare__kept *run, tare__error *error);
-
-/* Whether tracked files differ from the commit that is checked out here: 1, 0; -1: not known, or not soon enough. */
-int tare__cli_git_dirty(void);
-
 #endif

@@ -176,7 +176,10 @@ static void show(const tare__cli_recording *recording, const char *me, const tar
     tare__trace *trace = NULL;
     tare__analysis *analysis = NULL;
     tare__analyze_options options = {.rules = recording->rules, .samples = keeps};
+    tare__cli_git git = TARE__GIT_NOT_ASKED;
     int status = tare__trace_open(path, &trace, &error);
+    if (!status && keeps)
+        tare__cli_keep_ask(&recording->keeping, trace, &git);
     if (!status && analyses)
         status = tare__analyze(trace, &options, &analysis, &error);
     if (status) {
@@ -188,7 +191,8 @@ static void show(const tare__cli_recording *recording, const char *me, const tar
         write_views(recording, me, trace, analysis);
     }
     if (!status && keeps)
-        tare__cli_keep_run(&recording->keeping, trace, analysis);
+        tare__cli_keep_run(&recording->keeping, trace, analysis, &git);
+    tare__cli_git_answer(&git);
     tare__analysis_free(analysis);
     tare__trace_close(trace);
 }

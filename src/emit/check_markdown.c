@@ -28,22 +28,17 @@ static void put_cell(tare__text *out, tare__text *cell)
 
 static void put_row(const tare__check_row *row, tare__text *out, tare__text *cell)
 {
+    char value[TARE__VALUE_BYTES], change[TARE__UNIT_BYTES];
     tare__text_format(out, "| %s |", mark_of(row->outcome));
     tare__text_string(cell, row->name);
     put_cell(out, cell);
-    tare__check_value(cell, row->unit, row->decision.base);
+    tare__text_string(cell, tare__unit_value(value, row->unit, row->decision.base));
     put_cell(out, cell);
-    tare__check_value(cell, row->unit, row->decision.head);
+    tare__text_string(cell, tare__unit_value(value, row->unit, row->decision.head));
     put_cell(out, cell);
-    tare__check_change(cell, row->decision.change);
+    tare__text_string(cell, tare__unit_change(change, row->decision.change));
     put_cell(out, cell);
-    if (row->has_limit && (row->broken || !row->gated))
-        tare__check_value(cell, row->unit, row->limit);
-    else if (row->gated && !isnan(row->allowance.share)) {
-        char share[32];
-        tare__text_double(share, sizeof share, 'g', 3, row->allowance.share * 100);
-        tare__text_format(cell, "%s %%", share);
-    }
+    tare__check_gate(row, cell);
     put_cell(out, cell);
     tare__text_string(cell, row->reason);
     put_cell(out, cell);

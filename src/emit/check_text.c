@@ -35,32 +35,10 @@ static void put_cell(tare__page *page, unsigned columns, tare__text *cell)
 
 static void put_p(const tare__check_row *row, tare__text *cell)
 {
+    char text[TARE__COMPARED_BYTES];
     double p = row->decision.test.p;
-    if (row->decision.why == TARE__WHY_EXACT || (row->head && row->head->exact)) {
-        tare__text_string(cell, "exact");
-    } else if (isnan(p)) {
-        tare__text_string(cell, "n/a");
-    } else if (p < 0.001) {
-        tare__text_string(cell, "<0.001");
-    } else {
-        char number[32];
-        tare__text_double(number, sizeof number, 'f', 3, p);
-        tare__text_string(cell, number);
-    }
-}
-
-static void put_gate(const tare__check_row *row, tare__text *cell)
-{
-    char number[32];
-    if (row->broken || !row->gated || isnan(row->allowance.share)) {
-        if (row->has_limit)
-            tare__check_value(cell, row->unit, row->limit);
-        else
-            tare__text_string(cell, "-");
-        return;
-    }
-    tare__text_double(number, sizeof number, 'g', 3, row->allowance.share * 100);
-    tare__text_format(cell, "%s %%", number);
+    bool exact = row->decision.why == TARE__WHY_EXACT || (row->head && row->head->exact);
+    tare__text_string(cell, exact ? "exact" : isnan(p) ? "n/a" : tare__compared_p(text, p));
 }
 
 /* What the line cannot say: the interval, and why. */
@@ -68,14 +46,14 @@ static void put_reason(tare__page *page, const tare__check_row *row)
 {
     char reason[256] = "";
     size_t used = 0;
-    if (row->outcome == TARE__OUTCOME_PASSED || row->outcome == TARE__OUTCOME_ABSENT)
+    bool plain = !row->gated || fabs(row->decision.change) <= row->allowance.share || isnan(row->decision.change);
+    if (row->outcome == TARE__OUTCOME_ABSENT || (row->outcome == TARE__OUTCOME_PASSED && plain))
         return;
     if (!isnan(row->ratio.low)) {
-        char low[32], high[32];
-        tare__text_double(low, sizeof low, 'f', 1, (row->ratio.low - 1) * 100);
-        tare__text_double(high, sizeof high, 'f', 1, (row->ratio.high - 1) * 100);
-        used = (size_t)snprintf(reason, sizeof reason, "95 %%: %s%s to %s%s %%; ",
-                                row->ratio.low > 1 ? "+" : "", low, row->ratio.high > 1 ? "+" : "", high);
+        char low[TARE__UNIT_BYTES], high[TARE__UNIT_BYTES];
+        used = (size_t)snprintf(reason, sizeof reason, "95 %%: %s to %s %%; ",
+                                tare__unit_points(low, row->ratio.low - 1),
+                                tare__unit_points(high, row->ratio.high - 1));
     }
     snprintf(reason + used, sizeof reason - used, "%s%s", row->reason,
              row->gated || row->has_limit ? "" : "; not gated");
@@ -89,15 +67,14 @@ static void put_reason(tare__page *page, const tare__check_row *row)
 /* The unit only where the figure's name does not say it: columns are narrow. */
 static void put_value(const tare__check_row *row, double value, tare__text *cell)
 {
-    char text[TARE__COMPARED_BYTES];
-    if (tare__compared_says_unit(row->name, row->unit))
-        tare__text_string(cell, tare__compared_value(text, row->unit, value));
-    else
-        tare__check_value(cell, row->unit, value);
+    char text[TARE__VALUE_BYTES];
+    bool said = tare__compared_says_unit(row->name, row->unit);
+    tare__text_string(cell, said ? tare__unit_number(text, row->unit, value) : tare__unit_value(text, row->unit, value));
 }
 
 static void put_row(tare__page *page, const tare__check_row *row, tare__text *cell)
 {
+    char change[TARE__UNIT_BYTES];
     tare__page_style_on(page, style_of(row->outcome));
     tare__text_format(page->out, "%-*s", (int)OUTCOME,
                       row->outcome == TARE__OUTCOME_FAILED ? "FAILED" : tare__outcome_word(row->outcome));
@@ -108,9 +85,9 @@ static void put_row(tare__page *page, const tare__check_row *row, tare__text *ce
     put_cell(page, CELL, cell);
     put_value(row, row->decision.head, cell);
     put_cell(page, CELL, cell);
-    tare__check_change(cell, row->decision.change);
+    tare__text_string(cell, tare__unit_change(change, row->decision.change));
     put_cell(page, SHORT, cell);
-    put_gate(row, cell);
+    tare__check_gate(row, cell);
     put_cell(page, SHORT, cell);
     put_p(row, cell);
     put_cell(page, SHORT - 1, cell);
@@ -140,6 +117,7 @@ static void put_warnings(tare__page *page, const tare__check *check)
         tare__text_string(page->out, "warning ");
         tare__page_style_off(page);
         tare__page_sentence(page, 8, check->warnings[i]);
+        tare__page_line_end(page);
     }
 }
 

@@ -24,38 +24,66 @@ void tare__check_summary(const tare__check *check, tare__text *out)
         tare__text_format(out, ", %zu unsure", check->count[TARE__OUTCOME_UNSURE]);
     if (check->count[TARE__OUTCOME_CLEARED])
         tare__text_format(out, ", %zu not so when run again", check->count[TARE__OUTCOME_CLEARED]);
+    if (check->unconfirmed)
+        tare__text_string(out, "; running again failed");
+}
+
+static bool has_gate(const tare__check_row *row)
+{
+    return row->gated && !isnan(row->allowance.share);
+}
+
+static void put_share(const tare__check_row *row, tare__text *out)
+{
+    char share[TARE__UNIT_BYTES];
+    tare__text_double(share, sizeof share, 'g', 4, row->allowance.share * 100);
+    tare__text_format(out, "%s %%", share);
+}
+
+static void put_value(const tare__check_row *row, double value, tare__text *out)
+{
+    char text[TARE__VALUE_BYTES];
+    tare__text_string(out, tare__unit_value(text, row->unit, value));
+}
+
+void tare__check_gate(const tare__check_row *row, tare__text *out)
+{
+    if (row->has_limit && (row->broken || !has_gate(row)))
+        put_value(row, row->limit, out);
+    else if (has_gate(row))
+        put_share(row, out);
+    else
+        tare__text_string(out, "-");
 }
 
 static void put_gate(const tare__check_row *row, tare__text *out)
 {
-    if (row->gated && !isnan(row->allowance.share)) {
-        char share[32];
-        tare__text_double(share, sizeof share, 'g', 4, row->allowance.share * 100);
-        tare__text_format(out, "; gate %s %%", share);
+    if (has_gate(row)) {
+        tare__text_string(out, "; gate ");
+        put_share(row, out);
     }
     if (row->has_limit) {
         tare__text_string(out, "; limit ");
-        tare__check_value(out, row->unit, row->limit);
+        put_value(row, row->limit, out);
     }
 }
 
 void tare__check_sentence(const tare__check_row *row, tare__text *out)
 {
+    char change[TARE__UNIT_BYTES];
     tare__text_format(out, "%s: ", row->name);
     if (!row->head && !row->base) {
         tare__text_string(out, row->reason);
         return;
     }
-    tare__check_value(out, row->unit, row->decision.head);
+    put_value(row, row->decision.head, out);
     if (!isnan(row->decision.base)) {
         tare__text_string(out, " after ");
-        tare__check_value(out, row->unit, row->decision.base);
+        put_value(row, row->decision.base, out);
     }
     tare__text_string(out, " (");
-    if (!isnan(row->decision.change))
-        tare__check_change(out, row->decision.change);
-    else
-        tare__text_string(out, "no change is known");
+    tare__text_string(out, isnan(row->decision.change) ? "no change is known"
+                                                       : tare__unit_change(change, row->decision.change));
     put_gate(row, out);
     tare__text_format(out, "; %s)", row->reason);
 }

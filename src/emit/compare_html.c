@@ -167,7 +167,7 @@ static void put_range(page *to, const tare__compared *row, double end)
         return;
     }
     put(to, "<td class=\"drawing\"><svg class=\"range\" viewBox=\"0 0 150 18\" role=\"img\" aria-label=\"");
-    tare__plain_text(&to->text, tare__compared_change(change, row->change));
+    tare__plain_text(&to->text, tare__unit_change(change, row->change));
     tare__plain_text(&to->text, " ");
     tare__plain_text(&to->text, tare__compared_interval(interval, row->low, row->high));
     put(to, "\"><line class=\"zero\" x1=\"75\" x2=\"75\" y1=\"0\" y2=\"18\"/>");
@@ -259,7 +259,7 @@ static void put_cost(page *to, const tare__compared *row)
 {
     char value[TARE__COMPARED_BYTES], cost[TARE__COMPARED_BYTES + 1];
     snprintf(cost, sizeof cost, "%s%s", row->cost > 0 ? "+" : "",
-             tare__compared_value(value, row->base->unit, row->cost));
+             tare__unit_number(value, row->base->unit, row->cost));
     put_cell(to, "cost", cost);
 }
 
@@ -270,9 +270,9 @@ static void put_row(page *to, const tare__compared *row, double end, bool costs)
     tare__text_format(&to->text, "<tr class=\"%s\">", tare__verdict_word(row->verdict));
     put_name(to, row->name, unit);
     put_verdict(to, row);
-    put_cell(to, "base", tare__compared_value(text, unit, row->base_value));
-    put_cell(to, "head", tare__compared_value(text, unit, row->head_value));
-    put_cell(to, "change", tare__compared_change(text, row->change));
+    put_cell(to, "base", tare__unit_number(text, unit, row->base_value));
+    put_cell(to, "head", tare__unit_number(text, unit, row->head_value));
+    put_cell(to, "change", tare__unit_change(text, row->change));
     put_range(to, row, end);
     put_cell(to, "95 %", tare__compared_interval(text, row->low, row->high));
     if (costs)
@@ -300,9 +300,9 @@ static void put_titles(page *to, double end, bool costs)
             "class=\"verdict\">Verdict</th>"
             "<th scope=\"col\">Base</th><th scope=\"col\">Head</th><th scope=\"col\">Change</th>"
             "<th scope=\"col\" class=\"drawn\"><span><i>");
-    tare__plain_text(&to->text, tare__compared_change(text, 1 / (1 + end) - 1));
+    tare__plain_text(&to->text, tare__unit_change(text, 1 / (1 + end) - 1));
     put(to, "</i><i>0</i><i>");
-    tare__plain_text(&to->text, tare__compared_change(text, end));
+    tare__plain_text(&to->text, tare__unit_change(text, end));
     put(to, "</i></span></th><th scope=\"col\">95 % interval</th>");
     put(to, costs ? "<th scope=\"col\">Cost</th>" : "");
     put(to, "<th scope=\"col\">p</th><th scope=\"col\">Effect</th></tr></thead>\n");
@@ -390,8 +390,8 @@ static void put_only(page *to, const char *title, const tare__figure *const *row
     for (size_t i = 0; i < shown; i++) {
         put(to, "<tr>");
         put_name(to, rows[i]->name, rows[i]->unit);
-        put_cell(to, "value", tare__compared_value(text, rows[i]->unit, rows[i]->value));
-        put_cell(to, "total", tare__compared_value(text, rows[i]->unit, rows[i]->total));
+        put_cell(to, "value", tare__unit_number(text, rows[i]->unit, rows[i]->value));
+        put_cell(to, "total", tare__unit_number(text, rows[i]->unit, rows[i]->total));
         put(to, "</tr>\n");
     }
     put(to, "</tbody></table></div>\n");

@@ -123,8 +123,8 @@ static void put_name(tare__page *page, const char *mark, const char *name, const
 
 static void put_cost(tare__page *page, const tare__compared *row)
 {
-    char value[TARE__COMPARED_BYTES], sized[TARE__COMPARED_BYTES + 2];
-    tare__compared_value(value, row->base->unit, row->cost);
+    char value[TARE__UNIT_BYTES], sized[TARE__UNIT_BYTES + 2];
+    tare__unit_number(value, row->base->unit, row->cost);
     snprintf(sized, sizeof sized, "%s%s", row->cost > 0 ? "+" : "", value);
     tare__page_cell(page, VALUE_COLUMNS, sized);
 }
@@ -154,13 +154,13 @@ static void put_row(tare__page *page, const tare__compared *row)
     put_name(page, mark_of(row->verdict), row->name, row->base->unit);
     tare__page_style_off(page);
     tare__page_pad(page);
-    tare__page_cell(page, VALUE_COLUMNS, tare__compared_value(text, row->base->unit, row->base_value));
-    tare__page_cell(page, VALUE_COLUMNS, tare__compared_value(text, row->base->unit, row->head_value));
+    tare__page_cell(page, VALUE_COLUMNS, tare__unit_number(text, row->base->unit, row->base_value));
+    tare__page_cell(page, VALUE_COLUMNS, tare__unit_number(text, row->base->unit, row->head_value));
     if (has_costs(row->section))
         put_cost(page, row);
     else
         put_effect(page, row);
-    tare__page_cell(page, VALUE_COLUMNS, tare__compared_change(text, row->change));
+    tare__page_cell(page, VALUE_COLUMNS, tare__unit_change(text, row->change));
     tare__page_cell(page, INTERVAL_COLUMNS, tare__compared_interval(text, row->low, row->high));
     tare__page_cell(page, P_COLUMNS, tare__compared_p(text, row->adjusted));
     end_row(page);
@@ -213,7 +213,7 @@ static void put_section(tare__page *page, const tare__compared *rows, size_t n)
 
 static void put_only(tare__page *page, const char *side, const tare__figure *const *rows, size_t n)
 {
-    char text[TARE__COMPARED_BYTES];
+    char text[TARE__UNIT_BYTES];
     size_t shown = tare__page_rows(page, n, FEW_ONLY);
     if (!n)
         return;
@@ -226,8 +226,8 @@ static void put_only(tare__page *page, const char *side, const tare__figure *con
     for (size_t i = 0; i < shown; i++) {
         put_name(page, " ", rows[i]->name, rows[i]->unit);
         tare__page_pad(page);
-        tare__page_cell(page, VALUE_COLUMNS, tare__compared_value(text, rows[i]->unit, rows[i]->value));
-        tare__page_cell(page, VALUE_COLUMNS, tare__compared_value(text, rows[i]->unit, rows[i]->total));
+        tare__page_cell(page, VALUE_COLUMNS, tare__unit_number(text, rows[i]->unit, rows[i]->value));
+        tare__page_cell(page, VALUE_COLUMNS, tare__unit_number(text, rows[i]->unit, rows[i]->total));
         tare__page_line_end(page);
     }
     tare__page_more(page, n - shown, "rows");

@@ -8,62 +8,17 @@
 
 #include "emit.h"
 
-const char *tare__compared_value(char out[TARE__COMPARED_BYTES], const char *unit, double value)
-{
-    char count[TARE__UNIT_BYTES];
-    if (!isfinite(value))
-        return strcpy(out, "n/a");
-    if (strcmp(unit, "ns") == 0)
-        tare__unit_time(count, value);
-    else if (strcmp(unit, "bytes") == 0)
-        tare__unit_bytes(count, value);
-    else if (strcmp(unit, "share") == 0)
-        tare__unit_percent(count, value);
-    else
-        tare__unit_count(count, value);
-    return strcpy(out, count);
-}
-
 bool tare__compared_says_unit(const char *name, const char *unit)
 {
-    return !*unit || strstr(name, unit) || strcmp(unit, "ns") == 0 || strcmp(unit, "bytes") == 0 ||
-           strcmp(unit, "share") == 0;
-}
-
-static void put_percent(char *out, size_t room, double share)
-{
-    double percent = share * 100;
-    if (fabs(percent) < 0.05) { /* no sign on what is nothing */
-        snprintf(out, room, "0.0");
-        return;
-    }
-    out[0] = '+';
-    tare__text_double(out + (percent >= 0), room - 1, 'f', fabs(percent) < 99.95 ? 1 : 0, percent);
-}
-
-const char *tare__compared_change(char out[TARE__COMPARED_BYTES], double change)
-{
-    char digits[32];
-    if (!isfinite(change))
-        return strcpy(out, "n/a");
-    if (change >= 9.995) {
-        tare__text_double(digits, sizeof digits, 'f', change < 99 ? 1 : 0, change + 1);
-        snprintf(out, TARE__COMPARED_BYTES, "x%.20s", digits);
-        return out;
-    }
-    put_percent(digits, sizeof digits, change);
-    snprintf(out, TARE__COMPARED_BYTES, "%s %%", digits);
-    return out;
+    return tare__unit_is_said(unit) || strstr(name, unit);
 }
 
 const char *tare__compared_interval(char out[TARE__COMPARED_BYTES], double low, double high)
 {
-    char from[32], to[32];
+    char from[TARE__UNIT_BYTES], to[TARE__UNIT_BYTES];
     if (!isfinite(low) || !isfinite(high))
         return strcpy(out, "");
-    put_percent(from, sizeof from, low);
-    put_percent(to, sizeof to, high);
-    snprintf(out, TARE__COMPARED_BYTES, "%.15s … %.15s", from, to);
+    snprintf(out, TARE__COMPARED_BYTES, "%.15s … %.15s", tare__unit_points(from, low), tare__unit_points(to, high));
     return out;
 }
 
@@ -119,25 +74,23 @@ static const tare__compared *main_row(const tare__comparison *from)
 
 static void put_row_answer(tare__text *out, const tare__compared *row)
 {
-    char base[TARE__COMPARED_BYTES], head[TARE__COMPARED_BYTES], change[TARE__COMPARED_BYTES], name[256];
+    char base[TARE__VALUE_BYTES], head[TARE__VALUE_BYTES], change[TARE__UNIT_BYTES], name[256];
     char interval[TARE__COMPARED_BYTES];
     tare__text_fit(name, sizeof name, row->base->name, 60);
     tare__compared_interval(interval, row->low, row->high);
     tare__text_format(out, "%s is %s: %s to %s, %s", name, tare__verdict_word(row->verdict),
-                      tare__compared_value(base, row->base->unit, row->base_value),
-                      tare__compared_value(head, row->base->unit, row->head_value),
-                      tare__compared_change(change, row->change));
+                      tare__unit_value(base, row->base->unit, row->base_value),
+                      tare__unit_value(head, row->base->unit, row->head_value),
+                      tare__unit_change(change, row->change));
     tare__text_format(out, *interval ? " (%s)." : ".", interval);
 }
 
-void tare__compared_answer(tare__text *out, const tare__emit_comparison *input)
+static void put_figures_answer(tare__text *out, const tare__emit_comparison *input)
 {
     const tare__comparison *from = input->comparison;
     char least[TARE__UNIT_BYTES];
     size_t changed = from->better + from->worse + from->different, told = from->n - from->unknown;
     const tare__compared *row = main_row(from);
-    if (input->ab)
-        tare__text_format(out, "%s ", input->ab->answer);
     if (from->n == 0) {
         tare__text_string(out, "Nothing to compare: base and head have no figure in common.");
         return;
@@ -163,4 +116,16 @@ void tare__compared_answer(tare__text *out, const tare__emit_comparison *input)
     if (from->unknown)
         tare__text_format(out, ", %zu cannot be told", from->unknown);
     tare__text_string(out, ".");
+}
+
+void tare__compared_answer(tare__text *out, const tare__emit_comparison *input)
+{
+    if (input->ab)
+        tare__text_format(out, "%s ", input->ab->answer);
+    put_figures_answer(out, input);
+    if (input->ab)
+        tare__text_format(out,
+                          " Only the answer for %s allows for a look after every round: the other figures are tested "
+                          "once, by what was there when it stopped.",
+                          input->ab->figure);
 }

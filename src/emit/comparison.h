@@ -29,10 +29,7 @@ int tare__emit_comparison_html(const tare__emit_comparison *input, const tare__e
                                const tare__emit_sink *sink, tare__error *error);
 
 /* ---- words that all of them use --------------------------------------------------------------- */
-/* A value in its unit, for people: "31.0 ms", "2.41 GiB", "1.24M". */
 #define TARE__COMPARED_BYTES 64
-const char *tare__compared_value(char out[TARE__COMPARED_BYTES], const char *unit, double value);
-const char *tare__compared_change(char out[TARE__COMPARED_BYTES], double change);   /* "+12.3 %", "x14.2", "n/a" */
 const char *tare__compared_interval(char out[TARE__COMPARED_BYTES], double low, double high); /* "+10.1 … +14.2" */
 const char *tare__compared_p(char out[TARE__COMPARED_BYTES], double p);             /* "<0.001", "0.012" */
 /* Time, bytes and shares say their unit with the value; others with the name, where it does not have it already. */

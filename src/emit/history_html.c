@@ -129,7 +129,7 @@ static void put_run(tare__chart *chart, const course *of, size_t i)
         tare__text_string(out, ">");
     }
     tare__text_string(out, "<title>");
-    tare__plain_text(out, tare__history_value(value, trend->unit, point->value));
+    tare__plain_text(out, tare__unit_value(value, trend->unit, point->value));
     tare__text_format(out, ", %s, run %.*s ", tare__history_when(when, point->when_ns, true),
                       (int)trend->id_digits, point->id);
     tare__plain_text(out, point->revision ? point->revision : "");
@@ -263,8 +263,8 @@ static void put_change(tare__text *out, const tare__kept_trend *trend, const tar
     tare__text_format(out, "%s%s%s</td>",
                       tare__history_change((char[TARE__HISTORY_WORD]){0}, change->before, change->after),
                       *verdict ? " " : "", verdict);
-    put_cell(out, "before", tare__history_value((char[TARE__HISTORY_WORD]){0}, trend->unit, change->before));
-    put_cell(out, "after", tare__history_value((char[TARE__HISTORY_WORD]){0}, trend->unit, change->after));
+    put_cell(out, "before", tare__unit_value((char[TARE__HISTORY_WORD]){0}, trend->unit, change->before));
+    put_cell(out, "after", tare__unit_value((char[TARE__HISTORY_WORD]){0}, trend->unit, change->after));
     put_cell(out, "run", word);
     put_cell(out, "revision", point->revision ? tare__history_revision(word, point->revision, 0) : "n/a");
     tare__text_string(out, "</tr>\n");
@@ -296,7 +296,7 @@ static void put_trend(tare__text *out, const tare__kept_trend *trend, size_t num
         out->failed = true;
         return;
     }
-    tare__chart chart = {.out = out, .unit = trend->unit, .show = tare__history_value, .height = HEIGHT};
+    tare__chart chart = {.out = out, .unit = trend->unit, .show = tare__unit_value, .height = HEIGHT};
     chart.top = 10 + ROW * put_sizes(NULL, &of);
     tare__chart_scale(&chart, of.low, of.high);
     tare__text_format(out, "<section class=\"trend\" id=\"figure-%zu\"><h2>", number);
@@ -305,7 +305,7 @@ static void put_trend(tare__text *out, const tare__kept_trend *trend, size_t num
                       "</h2><figure class=\"plot\"><figcaption>%s run%s, oldest first%s; the last: <strong>",
                       tare__unit_count(count, (double)trend->n), trend->n == 1 ? "" : "s",
                       better[trend->better >= 0 && trend->better <= 2 ? trend->better : 0]);
-    tare__plain_text(out, tare__history_value(last, trend->unit, trend->points[trend->n - 1].value));
+    tare__plain_text(out, tare__unit_value(last, trend->unit, trend->points[trend->n - 1].value));
     tare__text_string(out, "</strong></figcaption>");
     snprintf(label, sizeof label, "%.200s in the course of runs", trend->name);
     tare__chart_open(&chart, label);
@@ -362,7 +362,7 @@ static void put_overview(tare__text *out, const tare__history_trends *trends)
         tare__plain_text(out, trend->name);
         tare__text_format(out, "</a></td><td data-of=\"runs\">%s</td>",
                           tare__unit_count(count, (double)trend->n));
-        put_cell(out, "last run", tare__history_value(word, trend->unit, trend->points[trend->n - 1].value));
+        put_cell(out, "last run", tare__unit_value(word, trend->unit, trend->points[trend->n - 1].value));
         tare__text_format(
             out, "<td class=\"%s\" data-of=\"last change\">%s</td><td data-of=\"changes\">%zu</td></tr>\n",
             change ? tare__history_verdict(trend->better, change->before, change->after) : "muted",

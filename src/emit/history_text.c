@@ -157,7 +157,7 @@ static int show(const tare__kept *run, const tare__figures *figures, const tare_
         tare__text_string(&out, "  no figures are kept of it\n");
     for (size_t i = 0; i < figures->n; i++) {
         const tare__figure *figure = &figures->rows[i];
-        char value[TARE__HISTORY_WORD], number[TARE__UNIT_BYTES];
+        char value[TARE__VALUE_BYTES], number[TARE__UNIT_BYTES];
         if (i == 0) {
             tare__text_string(&out, "  figure");
             tare__text_pad_to(&out, 2 + name);
@@ -166,11 +166,11 @@ static int show(const tare__kept *run, const tare__figures *figures, const tare_
         tare__text_string(&out, "  ");
         put_fitted(&out, figure->name, name);
         tare__text_pad_to(&out, 2 + name);
-        put_right(&out, tare__history_value(value, figure->unit, figure->value), 18);
+        put_right(&out, tare__unit_value(value, figure->unit, figure->value), 18);
         put_right(&out,
                   isnan(figure->total) || figure->n <= 1
                       ? ""
-                      : tare__history_value(value, figure->unit, figure->total),
+                      : tare__unit_value(value, figure->unit, figure->total),
                   12);
         put_right(&out, tare__unit_count(number, (double)figure->n), 9);
         tare__text_string(&out, "\n");
@@ -206,7 +206,7 @@ static void put_spark(tare__text *out, const tare__kept_trend *trend, size_t wid
 
 static void put_summary(tare__text *out, const tare__kept_trend *trend)
 {
-    char words[4][TARE__HISTORY_WORD];
+    char words[4][TARE__VALUE_BYTES];
     double *sorted = calloc(trend->n + 1, sizeof *sorted);
     if (!sorted) {
         out->failed = true;
@@ -217,10 +217,10 @@ static void put_summary(tare__text *out, const tare__kept_trend *trend)
     tare__sort(sorted, trend->n);
     tare__text_format(
         out, "  least %s, median %s, most %s, last %s\n",
-        tare__history_value(words[0], trend->unit, sorted[0]),
-        tare__history_value(words[1], trend->unit, tare__quantile_sorted(sorted, trend->n, 0.5)),
-        tare__history_value(words[2], trend->unit, sorted[trend->n - 1]),
-        tare__history_value(words[3], trend->unit, trend->points[trend->n - 1].value));
+        tare__unit_value(words[0], trend->unit, sorted[0]),
+        tare__unit_value(words[1], trend->unit, tare__quantile_sorted(sorted, trend->n, 0.5)),
+        tare__unit_value(words[2], trend->unit, sorted[trend->n - 1]),
+        tare__unit_value(words[3], trend->unit, trend->points[trend->n - 1].value));
     free(sorted);
 }
 
@@ -231,15 +231,15 @@ static void put_changes(tare__text *out, const tare__kept_trend *trend)
     for (size_t i = 0; i < trend->n_changes; i++) {
         const tare__kept_change *change = &trend->changes[i];
         const tare__kept_point *point = &trend->points[change->at];
-        char share[TARE__HISTORY_WORD], when[TARE__HISTORY_WORD], from[TARE__HISTORY_WORD],
-            to[TARE__HISTORY_WORD], revision[TARE__HISTORY_WORD];
+        char share[TARE__UNIT_BYTES], when[TARE__HISTORY_WORD], from[TARE__VALUE_BYTES],
+            to[TARE__VALUE_BYTES], revision[TARE__HISTORY_WORD];
         const char *verdict = tare__history_verdict(trend->better, change->before, change->after);
         tare__text_format(out, "  %9s  %-6s  %s  %.*s  %-8s  ",
                           tare__history_change(share, change->before, change->after), verdict,
                           tare__history_when(when, point->when_ns, false), (int)trend->id_digits, point->id,
                           tare__history_revision(revision, point->revision, 0));
-        tare__text_format(out, "%s → %s\n", tare__history_value(from, trend->unit, change->before),
-                          tare__history_value(to, trend->unit, change->after));
+        tare__text_format(out, "%s → %s\n", tare__unit_value(from, trend->unit, change->before),
+                          tare__unit_value(to, trend->unit, change->after));
     }
 }
 

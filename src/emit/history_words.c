@@ -17,21 +17,6 @@ const tare__history_emitter *tare__history_find(const char *name)
     return NULL;
 }
 
-const char *tare__history_value(char out[TARE__HISTORY_WORD], const char *unit, double value)
-{
-    char number[TARE__UNIT_BYTES];
-    if (!isfinite(value) || strcmp(unit, "ns") == 0)
-        snprintf(out, TARE__HISTORY_WORD, "%s", tare__unit_time(number, value));
-    else if (strcmp(unit, "bytes") == 0)
-        snprintf(out, TARE__HISTORY_WORD, "%s", tare__unit_bytes(number, value));
-    else if (strcmp(unit, "share") == 0)
-        snprintf(out, TARE__HISTORY_WORD, "%s", tare__unit_percent(number, value));
-    else
-        snprintf(out, TARE__HISTORY_WORD, "%s%s%.24s", tare__unit_count(number, value), *unit ? " " : "",
-                 unit);
-    return out;
-}
-
 const char *tare__history_when(char out[TARE__HISTORY_WORD], uint64_t ns, bool seconds)
 {
     time_t at = (time_t)(ns / 1000000000u);
@@ -61,14 +46,9 @@ const char *tare__history_revision(char out[TARE__HISTORY_WORD], const char *rev
     return out;
 }
 
-const char *tare__history_change(char out[TARE__HISTORY_WORD], double before, double after)
+const char *tare__history_change(char out[TARE__UNIT_BYTES], double before, double after)
 {
-    char share[32];
-    if (before == 0 || !isfinite(before) || !isfinite(after))
-        return strcpy(out, "n/a");
-    tare__text_double(share, sizeof share, 'f', 1, 100 * (after - before) / fabs(before));
-    snprintf(out, TARE__HISTORY_WORD, "%s%s %%", after > before ? "+" : "", share);
-    return out;
+    return tare__unit_change(out, after == before ? 0 : (after - before) / fabs(before));
 }
 
 const char *tare__history_verdict(int better, double before, double after)

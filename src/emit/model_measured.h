@@ -20,7 +20,5 @@ int tare__measured_csv(const tare__model_measured *measured, const tare__emit_fi
 
 /* "batch 4, fp16, 2 threads": a configuration for people. */
 const char *tare__measured_name(const tare__runner_result *result, char *out, size_t room);
-/* A limit's or a value's figure with its unit: "100 ms", "2.00 GiB", "1,000 samples/s". */
-const char *tare__measured_figure(const char *unit, double value, char *out, size_t room);
 
 #endif

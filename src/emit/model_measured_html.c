@@ -334,21 +334,21 @@ static void put_layers(tare__text *out, const tare__model_measured *measured)
 
 static void put_limit(tare__text *out, const tare__runner_limit *limit)
 {
-    char text[64], by[TARE__COMPARED_BYTES], word[TARE__COMPARED_BYTES + 16];
+    char text[TARE__VALUE_BYTES], by[TARE__UNIT_BYTES], word[TARE__COMPARED_BYTES + 16];
     if (!limit->broken)
         snprintf(word, sizeof word, "kept");
     else if (isnan(limit->by))
         snprintf(word, sizeof word, "not measured");
     else
-        snprintf(word, sizeof word, "broken by %s", tare__compared_change(by, limit->by) + (*by == '+'));
+        snprintf(word, sizeof word, "broken by %s", tare__unit_change(by, limit->by) + (*by == '+'));
     tare__text_format(out, "<tr class=\"%s\"><th scope=\"row\" class=\"name\">",
                       limit->broken ? "worse" : "kept");
     tare__plain_text(out, limit->metric);
     tare__text_string(out, "</th>");
     put_words(out, "verdict", word);
     put_words(out, "words", limit->result);
-    put_cell(out, tare__measured_figure(limit->unit, limit->value, text, sizeof text));
-    put_cell(out, tare__measured_figure(limit->unit, limit->limit, text, sizeof text));
+    put_cell(out, tare__unit_value(text, limit->unit, limit->value));
+    put_cell(out, tare__unit_value(text, limit->unit, limit->limit));
     tare__text_string(out, "</tr>\n");
 }
 

@@ -31,18 +31,6 @@ const char *tare__measured_name(const tare__runner_result *result, char *out, si
     return out;
 }
 
-const char *tare__measured_figure(const char *unit, double value, char *out, size_t room)
-{
-    char number[TARE__UNIT_BYTES];
-    if (strcmp(unit, "ns") == 0)
-        snprintf(out, room, "%s", tare__unit_time(number, value));
-    else if (strcmp(unit, "bytes") == 0)
-        snprintf(out, room, "%s", tare__unit_bytes(number, value));
-    else
-        snprintf(out, room, "%s %s", tare__unit_count(number, value), unit);
-    return out;
-}
-
 /* A sentence and the end of its last line. */
 static void put_sentence(tare__page *page, unsigned hang, const char *sentence)
 {
@@ -294,14 +282,14 @@ static const tare__runner_result *result_of(const tare__model_measured *measured
 static void put_limit(tare__page *page, const tare__model_measured *measured, const tare__runner_limit *limit)
 {
     const tare__runner_result *result = result_of(measured, limit);
-    char name[160], of[96], value[64], bound[64], by[TARE__UNIT_BYTES];
+    char name[160], of[96], value[TARE__VALUE_BYTES], bound[TARE__VALUE_BYTES], by[TARE__UNIT_BYTES];
     bool named = result && measured->n_results > 1;
     snprintf(name, sizeof name, "%s%s%s", limit->metric, named ? ", " : "",
              named ? tare__measured_name(result, of, sizeof of) : "");
     tare__page_name(page, 0, name, 0);
     tare__page_pad(page);
-    tare__page_cell(page, LIMIT_CELL, isnan(limit->value) ? "n/a" : tare__measured_figure(limit->unit, limit->value, value, sizeof value));
-    tare__page_cell(page, LIMIT_CELL, tare__measured_figure(limit->unit, limit->limit, bound, sizeof bound));
+    tare__page_cell(page, LIMIT_CELL, tare__unit_value(value, limit->unit, limit->value));
+    tare__page_cell(page, LIMIT_CELL, tare__unit_value(bound, limit->unit, limit->limit));
     tare__page_style_on(page, limit->broken ? TARE__PAGE_BAD : TARE__PAGE_PLAIN);
     tare__page_cell(page, LIMIT_BY, !limit->broken ? "kept" : isnan(limit->by) ? "n/a" : tare__unit_percent(by, limit->by));
     tare__page_style_off(page);

@@ -67,13 +67,12 @@ int tare__store_place(const char *setting, char out[TARE__STORE_PLACE_BYTES], bo
 
 void tare__store_shown(const char *place, char *out, size_t room)
 {
-    const char *scheme = strstr(place, "://"), *end = scheme ? scheme + 3 + strcspn(scheme + 3, "/?") : NULL;
-    const char *at = scheme ? memrchr(scheme, '@', (size_t)(end - scheme)) : NULL;
+    /* What should have been written as %2F, %3F or %40 may stand in a password as it is: rather too little is shown. The
+     * query may hold a password as well. */
+    const char *scheme = strstr(place, "://");
+    const char *at = scheme ? strrchr(scheme, '@') : NULL;
     const char *colon = at ? memchr(scheme + 3, ':', (size_t)(at - scheme - 3)) : NULL;
-    const char *query = scheme ? strchr(place, '?') : NULL; /* it may hold a password as well */
-    size_t length = query ? (size_t)(query - place) : strlen(place);
-    if (colon)
-        snprintf(out, room, "%.*s%.*s", (int)(colon - place), place, (int)(place + length - at), at);
-    else
-        snprintf(out, room, "%.*s", (int)length, place);
+    const char *rest = colon ? at : place;
+    size_t length = scheme ? strcspn(rest, "?") : strlen(rest);
+    snprintf(out, room, "%.*s%.*s", colon ? (int)(colon - place) : 0, place, (int)length, rest);
 }

@@ -418,6 +418,7 @@ int tare__store_figures(tare__store *store, const tare__kept *run, tare__figures
         tare__figures_free(figures);
         return no_memory(status, error);
     }
+    tare__figures_are_of_one_run(figures);
     *out = figures;
     return 0;
 }
