@@ -230,10 +230,11 @@ static int by_outcome(const void *left, const void *right)
     return x != y ? (x < y) - (x > y) : strcmp(a->name, b->name);
 }
 
-/* A figure on one side only is not compared, and so has not passed either. */
+/* A figure that has a value on one side only is not compared, and so has not passed either. */
 static bool could_fail(const tare__check_row *row)
 {
-    return row->has_limit || row->outcome == TARE__OUTCOME_FAILED || (row->gated && row->base && row->head);
+    return row->has_limit || row->outcome == TARE__OUTCOME_FAILED ||
+           (row->gated && row->outcome != TARE__OUTCOME_ABSENT);
 }
 
 static void count(tare__check *check)
@@ -303,7 +304,8 @@ static void compare_origins(tare__check *check, const tare__check_options *optio
 /* Of these a run has one value, so that with one run a side nothing can be significant. */
 static bool is_single(const tare__check_row *row)
 {
-    return row->gated && row->base && row->head && !row->head->exact && isnan(row->decision.test.p);
+    return row->gated && row->outcome != TARE__OUTCOME_ABSENT && row->base && row->head && !row->head->exact &&
+           isnan(row->decision.test.p);
 }
 
 static void explain_single(tare__check *check)

@@ -156,6 +156,17 @@ static const char *why_not(const tare__figure *base, const tare__figure *head)
                                               : "one value a side";
 }
 
+/* Where the one lies among the others: how many of these are below it, less how many above, seen from base. */
+static double place_among(const tare__figure *many, double one)
+{
+    double below = 0, above = 0;
+    for (size_t i = 0; i < many->n_samples; i++) {
+        below += many->samples[i] < one;
+        above += many->samples[i] > one;
+    }
+    return many->n_samples ? (below - above) / (double)many->n_samples : NAN;
+}
+
 static void compare_samples(scratch *values, tare__compared *row, const tare__compare_options *options)
 {
     const tare__figure *base = row->base, *head = row->head;
@@ -163,6 +174,10 @@ static void compare_samples(scratch *values, tare__compared *row, const tare__co
         row->n_base = is_of_runs(base) ? base->n_samples : 1;
         row->n_head = is_of_runs(head) ? head->n_samples : 1;
         row->why = why_not(base, head);
+        if (is_of_runs(base) && !is_of_runs(head))
+            row->effect = place_among(base, head->value);
+        else if (is_of_runs(head) && !is_of_runs(base))
+            row->effect = -place_among(head, base->value);
         return;
     }
     if (!is_of_runs(base)) {

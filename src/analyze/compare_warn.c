@@ -125,7 +125,8 @@ int tare__compare_warn(tare__comparison *made, bool chosen)
         warn_of_data(&to, "head", made->head);
     warn_of_waiting(&to, made);
     warn_of_tails(&to, made);
-    if ((made->base->runs < 2 || made->head->runs < 2) && !is_all_exact(made))
+    bool single[] = {made->base->runs < 2, made->head->runs < 2};
+    if (single[0] && single[1] && !is_all_exact(made))
         warn(&to, "one run a side: its samples show what varies inside a run, not what varies from run to run; "
                   "several runs (--base, --head, or --ab) would");
     return to.failed ? TARE_E_MEMORY : 0;

@@ -123,11 +123,11 @@ const char *tare__unit_count(char out[TARE__UNIT_BYTES], double count);
 /* 0.0 %, <0.1 %, 12.3 %, 100 % of a share in 0..1 */
 const char *tare__unit_percent(char out[TARE__UNIT_BYTES], double share);
 
-/* Values of figures, which name their unit: "ns", "s", "bytes", "bytes/s" and "share" are written as above, and say it;
- * any other word stands behind its count: "31.0 ms", "2.41 GiB", "12.1 MiB/s", "43.0 %", "812 samples/s". */
+/* Values of figures, which name their unit: "ns", "s", "bytes", "bytes/s" and "share" are written as above; any other
+ * word stands behind its count: "31.0 ms", "2.41 GiB", "12.1 MiB/s", "43.0 %", "812 samples/s". */
 #define TARE__VALUE_BYTES 64
 const char *tare__unit_value(char out[TARE__VALUE_BYTES], const char *unit, double value);
-/* The same without that word, for tables that have it elsewhere: "812". */
+/* The same without that word, for tables that have it elsewhere: "31.0 ms", "12.1 MiB", "812". */
 const char *tare__unit_number(char out[TARE__UNIT_BYTES], const char *unit, double value);
 bool tare__unit_is_said(const char *unit); /* by the number alone; of "" as well */
 /* +12.3 %, -0.4 %, x14.2 of a share by which something changed; "from 0" of what was 0; n/a of NaN */

@@ -174,7 +174,7 @@ typedef struct known_unit {
     const char *name;
     double scale;
     const char *(*write)(char out[TARE__UNIT_BYTES], double value);
-    const char *tail;
+    const char *tail; /* what the number leaves out */
 } known_unit;
 
 #define WORD_COLUMNS 24 /* of a unit that is a user's own word */
@@ -195,7 +195,8 @@ static const known_unit *find_unit(const char *name)
 
 bool tare__unit_is_said(const char *unit)
 {
-    return find_unit(unit) != NULL;
+    const known_unit *known = find_unit(unit);
+    return known && !*known->tail;
 }
 
 const char *tare__unit_number(char out[TARE__UNIT_BYTES], const char *unit, double value)
@@ -203,22 +204,19 @@ const char *tare__unit_number(char out[TARE__UNIT_BYTES], const char *unit, doub
     const known_unit *known = find_unit(unit);
     if (!isfinite(value))
         return not_a_number(out);
-    if (!known)
-        return tare__unit_count(out, value);
-    known->write(out, value * known->scale);
-    size_t length = strlen(out);
-    snprintf(out + length, TARE__UNIT_BYTES - length, "%s", known->tail);
-    return out;
+    return known ? known->write(out, value * known->scale) : tare__unit_count(out, value);
 }
 
 const char *tare__unit_value(char out[TARE__VALUE_BYTES], const char *unit, double value)
 {
+    const known_unit *known = find_unit(unit);
     tare__unit_number(out, unit, value);
-    if (!isfinite(value) || tare__unit_is_said(unit))
+    if (!isfinite(value))
         return out;
     size_t length = strlen(out);
-    out[length++] = ' ';
-    tare__text_fit(out + length, TARE__VALUE_BYTES - length, unit, WORD_COLUMNS);
+    if (!known)
+        out[length++] = ' ';
+    tare__text_fit(out + length, TARE__VALUE_BYTES - length, known ? known->tail : unit, WORD_COLUMNS);
     return out;
 }
 

@@ -136,8 +136,8 @@ static int check_verb(const tare__history_call *history, const struct verb *verb
     if (history->n_words < verb->least)
         return tare__fail(error, TARE_E_USAGE, "tare history %s %s", verb->name, verb->words);
     if (verb->most >= 0 && history->n_words > verb->most)
-        return tare__fail(error, TARE_E_USAGE, "'%.64s' is one too many: tare history %s %s",
-                          history->words[verb->most], verb->name, verb->words);
+        return tare__fail(error, TARE_E_USAGE, "'%.64s' is one too many: tare history %s%s%s",
+                          history->words[verb->most], verb->name, *verb->words ? " " : "", verb->words);
     return 0;
 }
 

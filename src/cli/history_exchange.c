@@ -218,7 +218,7 @@ static bool read_line(line *from, const char *text, size_t length)
 }
 
 static int import_line(tare__history_call *history, const char *where, const char *text, size_t length,
-                       bool *added, tare__error *error)
+                       bool *added, bool *refused, tare__error *error)
 {
     static line one;
     tare__figures *figures = NULL;
@@ -234,8 +234,10 @@ static int import_line(tare__history_call *history, const char *where, const cha
                             "%s is no run of a history, as `tare history export` writes it", where);
     if (!status)
         status = tare__figures_read_json(text, length, where, &figures, error);
-    if (!status)
+    if (!status) {
         status = tare__store_put(history->store, &one.run, figures, added, error);
+        *refused = status != 0;
+    }
     tare__figures_free(figures);
     tare__arena_free(one.arena);
     return status;
@@ -244,7 +246,21 @@ static int import_line(tare__history_call *history, const char *where, const cha
 /* ---- import: files ---------------------------------------------------------------------------------- */
 typedef struct tally {
     uint64_t added, there;
+    struct tally_sure {
+        uint64_t added, there;
+    } sure; /* of transactions that have ended */
+    bool refused; /* by the store, in the middle of one */
 } tally;
+
+static int end_transaction(tare__history_call *history, tally *to, tare__error *error)
+{
+    int status = tare__store_end(history->store, error);
+    if (!status)
+        to->sure = (struct tally_sure){to->added, to->there};
+    else
+        to->refused = true;
+    return status;
+}
 
 static int import_stream(tare__history_call *history, FILE *stream, const char *name, tally *to,
                          tare__error *error)
@@ -266,13 +282,13 @@ static int import_stream(tare__history_call *history, FILE *stream, const char *
         if (!status && (to->added + to->there) % AT_ONCE == 0)
             status = tare__store_begin(history->store, error);
         if (!status)
-            status = import_line(history, where, text, (size_t)length, &added, error);
+            status = import_line(history, where, text, (size_t)length, &added, &to->refused, error);
         if (!status && added)
             to->added++;
         else if (!status)
             to->there++;
         if (!status && (to->added + to->there) % AT_ONCE == 0)
-            status = tare__store_end(history->store, error);
+            status = end_transaction(history, to, error);
     }
     if (!status && ferror(stream))
         status = tare__fail(error, TARE_E_INPUT, "cannot read '%.200s': %s", name, strerror(errno));
@@ -312,10 +328,15 @@ int tare__history_do_import(tare__history_call *history, tare__error *error)
     char **paths = history->n_words ? history->words : only;
     for (int i = 0; i < (history->n_words ? history->n_words : 1) && !status; i++)
         status = import_file(history, paths[i], &to, error);
-    /* Lines before a broken one are whole, and stay. */
-    if ((to.added + to.there) % AT_ONCE != 0) {
-        int ended = tare__store_end(history->store, status ? NULL : error);
+    /* Lines before a broken one are whole, and stay; what a store that failed has of its last transaction does not. */
+    if (!to.refused && (to.added + to.there) % AT_ONCE != 0) {
+        int ended = end_transaction(history, &to, status ? NULL : error);
         status = status ? status : ended;
+    }
+    if (to.refused) {
+        tare__store_undo(history->store);
+        to.added = to.sure.added;
+        to.there = to.sure.there;
     }
     say_tally(&to);
     return tare__history_exit(status);

@@ -128,9 +128,9 @@ static void put_summary(tare__page *page, const tare__check *check)
     tare__check_summary(check, &summary);
     tare__page_style_on(page, passed ? TARE__PAGE_STRONG : TARE__PAGE_BAD);
     tare__text_format(page->out, "%s: ", passed ? "passed" : "FAILED");
-    tare__text_string(page->out, summary.data ? summary.data : "");
+    tare__page_sentence(page, 8, summary.data ? summary.data : "");
     tare__page_style_off(page);
-    tare__text_string(page->out, "\n");
+    tare__page_line_end(page);
     page->out->failed |= summary.failed;
     tare__text_free(&summary);
 }

@@ -8,6 +8,8 @@
 
 #include "emit.h"
 
+#define PLACED_MAX 3 /* figures that are named */
+
 bool tare__compared_says_unit(const char *name, const char *unit)
 {
     return tare__unit_is_said(unit) || strstr(name, unit);
@@ -85,6 +87,29 @@ static void put_row_answer(tare__text *out, const tare__compared *row)
     tare__text_format(out, *interval ? " (%s)." : ".", interval);
 }
 
+/* One run against several has no test: beside ten runs the eleventh is the least or the most by chance in two cases of
+ * eleven. Where it lies among them can be said. */
+static void put_place(tare__text *out, const tare__comparison *from)
+{
+    unsigned long long runs = from->base->runs > 1 ? from->base->runs : from->head->runs;
+    size_t outside = 0, placed = 0;
+    tare__text_format(out, "One run against %llu cannot be told from chance.", runs);
+    for (size_t i = 0; i < from->n; i++) {
+        const tare__compared *row = &from->rows[i];
+        char name[256], change[TARE__UNIT_BYTES];
+        placed += !isnan(row->effect);
+        if (row->section != TARE__SECTION_WHOLE || !(fabs(row->effect) >= 1) || outside++ >= PLACED_MAX)
+            continue;
+        tare__text_fit(name, sizeof name, row->base->name, 40);
+        tare__text_format(out, "%s%s (%s)", outside == 1 ? " It lies outside of all others in " : ", ", name,
+                          tare__unit_change(change, row->change));
+    }
+    if (outside)
+        tare__text_format(out, "%s; by chance 2 of %llu figures do.", outside > PLACED_MAX ? ", …" : "", runs + 1);
+    else if (placed)
+        tare__text_string(out, " It lies among the others.");
+}
+
 static void put_figures_answer(tare__text *out, const tare__emit_comparison *input)
 {
     const tare__comparison *from = input->comparison;
@@ -93,6 +118,10 @@ static void put_figures_answer(tare__text *out, const tare__emit_comparison *inp
     const tare__compared *row = main_row(from);
     if (from->n == 0) {
         tare__text_string(out, "Nothing to compare: base and head have no figure in common.");
+        return;
+    }
+    if (!told && (from->base->runs > 1) != (from->head->runs > 1)) {
+        put_place(out, from);
         return;
     }
     if (!changed) {
@@ -123,7 +152,7 @@ void tare__compared_answer(tare__text *out, const tare__emit_comparison *input)
     if (input->ab)
         tare__text_format(out, "%s ", input->ab->answer);
     put_figures_answer(out, input);
-    if (input->ab)
+    if (input->ab && input->comparison->n > input->comparison->unknown)
         tare__text_format(out,
                           " Only the answer for %s allows for a look after every round: the other figures are tested "
                           "once, by what was there when it stopped.",

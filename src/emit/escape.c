@@ -15,7 +15,8 @@ static void walk(tare__text *out, const char *text, special *puts, bool property
     for (size_t left = strlen(text); left > 0;) {
         uint32_t code;
         size_t length = tare__utf8_decode(text, left, &code);
-        if (length == 0 || code == 0xfffe || code == 0xffff)
+        bool hidden = length > 1 && tare__utf8_control(code); /* turns the line around, or shows nothing at all */
+        if (length == 0 || code == 0xfffe || code == 0xffff || hidden)
             tare__text_string(out, REPLACEMENT);
         else if (length > 1 || !puts(out, *text, property))
             tare__text_append(out, text, length);

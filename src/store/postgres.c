@@ -139,6 +139,9 @@ static int one_line(database *db, const char *message, int status, tare__error *
         line[n++] = c == '\n' || c == '\t' ? ' ' : c;
     }
     line[n] = '\0';
+    char *address = strstr(line, " in URI"); /* with the password */
+    if (address)
+        *address = '\0';
     return tare__fail(error, status, "the history in '%s': %s", db->shown, line);
 }
 
@@ -283,6 +286,7 @@ static int hand_rows(PGresult *result, tare__sql_row *row, void *context)
 
 /* ---- statements ------------------------------------------------------------------------------------- */
 #define FIELD_SQLSTATE 'C'
+#define FIELD_PRIMARY  'M' /* the message without the statement around it */
 
 static int refused(database *db, PGresult *result, tare__error *error)
 {
@@ -291,7 +295,8 @@ static int refused(database *db, PGresult *result, tare__error *error)
                  : strcmp(state, "42501") == 0  ? TARE_E_PERMISSION
                  : strncmp(state, "53", 2) == 0 ? TARE_E_SPACE
                                                 : TARE_E_INPUT;
-    return one_line(db, api.resultErrorMessage(result), status, error);
+    const char *primary = api.resultErrorField(result, FIELD_PRIMARY);
+    return one_line(db, primary ? primary : api.resultErrorMessage(result), status, error);
 }
 
 typedef struct taking {

@@ -79,6 +79,12 @@ int tare__store_end(tare__store *store, tare__error *error)
     return tare__store_leave(store, true, 0, error);
 }
 
+void tare__store_undo(tare__store *store)
+{
+    store->in_transaction = false;
+    tare__store_leave(store, true, TARE_E_SYSTEM, NULL);
+}
+
 /* ---- schema ----------------------------------------------------------------------------------------- */
 int tare__store_schema(void)
 {

@@ -46,6 +46,7 @@ int tare__store_put(tare__store *store, const tare__kept *run, const tare__figur
 /* Several puts at once: 0 or a status. What was put between them is kept by `end`. */
 int tare__store_begin(tare__store *store, tare__error *error);
 int tare__store_end(tare__store *store, tare__error *error);
+void tare__store_undo(tare__store *store); /* … and is not, by this one */
 
 /* ---- looking ---------------------------------------------------------------------------------------- */
 typedef struct tare__store_filter {
