@@ -48,16 +48,25 @@ static const tare__threshold *threshold_for(const tare__check_options *options, 
     return NULL;
 }
 
-static const char *unit_word(const char *unit)
+static const char *kind_of(char out[48], const char *unit)
 {
-    return strcmp(unit, "ns") == 0 ? "time (100ms)" : strcmp(unit, "bytes") == 0 ? "bytes (2GB)" : *unit ? unit : "plain numbers";
+    if (strcmp(unit, "ns") == 0)
+        return "a time";
+    if (!*unit)
+        return "a plain number";
+    snprintf(out, 48, "in %.31s", unit);
+    return out;
 }
 
 static int wrong_unit(const tare__threshold *threshold, const char *unit, const tare__figure *figure,
                       tare__error *error)
 {
-    return tare__fail(error, TARE_E_USAGE, "the threshold for '%.100s' is in %.31s, but %.100s is in %.31s",
-                      threshold->name, unit_word(unit), figure->name, unit_word(figure->unit));
+    char is[48], should[48];
+    const char *hint = strcmp(figure->unit, "ns") == 0      ? ": write it as 100ms"
+                       : strcmp(figure->unit, "bytes") == 0 ? ": write it as 2GB"
+                                                            : "";
+    return tare__fail(error, TARE_E_USAGE, "the threshold for '%.100s' is %s, but %.100s is %s%s", threshold->name,
+                      kind_of(is, unit), figure->name, kind_of(should, figure->unit), hint);
 }
 
 /* ---- one row ------------------------------------------------------------------------------------------------ */

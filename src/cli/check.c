@@ -255,7 +255,7 @@ static int check(const check_settings *settings, const tare__figures *base, cons
     /* That the command cannot be run again clears nothing. */
     if (confirm(settings, made, error))
         tare__check_fail_again(made, error->text);
-    if (made->unconfirmed && settings->quiet)
+    if (made->unconfirmed && (settings->quiet || settings->json || settings->output))
         tare__cli_say(ME, "%s", error->text);
     status = show(settings, made, names, error);
     bool passed = tare__check_passed(made);

@@ -3,6 +3,7 @@ import json
 import os
 import random
 import re
+import subprocess
 import textwrap
 import xml.etree.ElementTree as xml
 
@@ -109,7 +110,12 @@ def test_no_regression(bench):
     write(bench, "single.json", [{**exact("step", 2e7, unit="ns"), "exact": False}])
     answer = check(bench, "single.json", "-b", "base.json")
     assert answer["by_name"]["step"]["outcome"] == "unsure" and answer["by_name"]["step"]["p"] is None
-    assert "5 runs on either side would do" in " ".join(answer["warnings"])
+    few = pair(bench, 2)
+    for name in ("base.json", "head.json"):
+        whole = json.loads((bench.folder / name).read_text())
+        whole["figures"][0]["samples"] = whole["figures"][0]["samples"][:3]
+        (bench.folder / name).write_text(json.dumps({**whole, "runs": 3}))
+    assert "5 runs on either side would do" in " ".join(check(bench, *few)["warnings"])
 
 
 def test_floor_and_direction(bench):
@@ -163,6 +169,76 @@ def test_one_run_a_side(bench):
     assert check(bench, "head.json", "-b", "base.json", status=1)["counts"]["failed"] == 1
 
 
+def test_one_run_is_told_what_it_can_fail(bench):
+    """A run has one elapsed time: no change of it can fail, and a user with one run is told."""
+    def run(elapsed, steps):
+        return [{**figure("run.elapsed", [elapsed]), "samples": [], "n": 1}, figure("step", steps, per="call")]
+    write(bench, "base.json", run(1e9, noise(1e7)), runs=1, kind="run")
+    write(bench, "head.json", run(9e9, noise(1e7, seed=2)), runs=1, kind="run")
+    answer = check(bench, "head.json", "-b", "base.json")
+    assert answer["by_name"]["run.elapsed"]["outcome"] == "unsure"
+    told, = answer["warnings"]
+    assert told.startswith("one run a side: 1 gated figure (run.elapsed) has a single value") and "5 runs" in told
+    write(bench, "many.json", [figure("run.elapsed", noise(1e9)), figure("step", noise(1e7))])
+    told, = check(bench, "head.json", "-b", "many.json")["warnings"]
+    assert told.startswith("one run against 20: no change") and "--rerun" in told
+    write(bench, "static.json", [exact("model.macs", 7)], runs=1, kind="model")
+    assert check(bench, "static.json", "-b", "static.json")["warnings"] == []
+
+
+def test_what_a_trace_lacks_is_told(bench):
+    pair(bench)
+    write(bench, "head.json", [figure("step", noise(1e7))], notes=["it was killed"])
+    done = bench.tare("check", "head.json", "-b", "base.json", "--rerun", "true")
+    assert done.status == 0 and done.out.startswith("warning this run: it was killed\n\n"), done.out
+    write(bench, "base.json", [figure("step", noise(1e7))], notes=["one", "two"])
+    lines = bench.tare("check", "head.json", "-b", "base.json").out.splitlines()
+    assert lines[:3] == ["warning this run: it was killed", "warning the baseline: one", "warning the baseline: two"]
+
+
+def test_running_again_that_fails_is_no_pass(bench):
+    """What was unsure and cannot be asked again: status 1, and every format says that it failed."""
+    write(bench, "base.json", [figure("step", noise(1e7))])
+    write(bench, "head.json", [{**figure("step", [2e7], per="call"), "samples": []}], runs=1)
+    done = bench.tare("check", "head.json", "-b", "base.json", "--rerun", "exit 7", "--junit", "j.xml", "--github")
+    assert done.status == 1 and "FAILED: 0 figures passed, 1 unsure; running again failed" in done.out
+    assert any(line.startswith("::error title=head.json::") for line in done.out.splitlines())
+    suites = xml.parse(bench.folder / "j.xml").getroot()
+    assert suites.get("errors") == "1" and suites.find("testsuite/testcase/error").get("type") == "rerun"
+    assert int(suites.get("tests")) == len(suites.findall("testsuite/testcase")) == 2
+    answer = check(bench, "head.json", "-b", "base.json", "--rerun", "exit 7", status=1)
+    assert any("ended with status 7" in one for one in answer["warnings"])
+
+
+def test_junit_is_read_by_those_who_want_text_or_times(bench):
+    words = pair(bench, 2)
+    assert bench.tare("check", *words, "-t", "gone:5%", "--junit", "j.xml", "-q").status == 1
+    suite = xml.parse(bench.folder / "j.xml").getroot().find("testsuite")
+    for case in suite.findall("testcase"):
+        assert float(case.get("time")) == 0
+    failures = suite.findall("testcase/failure")
+    assert len(failures) == 2 and all(one.text == one.get("message") for one in failures)
+    write(bench, "none.json", [])
+    assert bench.tare("check", "none.json", "-b", "none.json", "--junit", "n.xml", "-q").status == 1
+    suites = xml.parse(bench.folder / "n.xml").getroot()
+    assert (suites.get("tests"), suites.get("errors")) == ("1", "1")  # all green would be a lie
+
+
+def test_a_limit_on_what_only_the_baseline_has_fails_once(bench):
+    pair(bench)
+    write(bench, "wide.json", [figure("step", noise(1e7)), figure("epoch", noise(1e9))])
+    answer = check(bench, "head.json", "-b", "wide.json", "-t", "epoch:1ns", status=1)
+    failed = [row for row in answer["figures"] if row["outcome"] == "failed"]
+    assert [(row["name"], row["reason"]) for row in failed] == [("epoch", "only the baseline has this figure")]
+
+
+def test_a_baseline_through_a_pipe(bench):
+    pair(bench)
+    done = subprocess.run(["bash", "-c", f"'{TARE}' check head.json -b <(echo; cat base.json) -q"], cwd=bench.folder,
+                          env=bench.env({}), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_settings_in_files(bench):
     """[check] of tare.toml before [tool.tare.check] of pyproject.toml, the command line before both."""
     words = pair(bench, 1.2)
@@ -192,8 +268,8 @@ def test_settings_in_files(bench):
     (("head.json", "-b", ""), 2, "--baseline: the name is empty"),
     (("head.json", "-b", "base.json", "--threshold", "step"), 2, "'step' is not NAME:LIMIT"),
     (("head.json", "-b", "base.json", "--threshold", "step:5parsecs"), 2, "'5parsecs' is no limit"),
-    (("head.json", "-b", "base.json", "--threshold", "step:5MB"), 2, "'step' is in bytes, but step is in ns"),
-    (("head.json", "-b", "base.json", "--threshold", "step:5%,5MB"), 2, "'step' is in bytes, but step is in ns"),
+    (("head.json", "-b", "base.json", "--threshold", "step:5MB"), 2, "'step' is in bytes, but step is a time: write it as 100ms"),
+    (("head.json", "-b", "base.json", "--threshold", "step:5%,5MB"), 2, "'step' is in bytes, but step is a time: write it as 100ms"),
     (("head.json", "-b", "base.json", "--gate", "quick"), 2, "--gate: 'quick' is no share"),
     (("head.json", "-b", "base.json", "--reruns", "2"), 2, "--rerun says which command"),
     (("head.json", "-b", "base.json", "--rerun", "true", "--reruns", "1000"), 2, "not a number from 1 to 100"),
@@ -215,7 +291,7 @@ def test_bad_input(bench, words, status, sentence):
     (bench.folder / "other.json").write_text('{"answer": 42}')
     (bench.folder / "list.json").write_text("[1, 2]")
     (bench.folder / "text.txt").write_text("no trace and no baseline")
-    (bench.folder / "newer.json").write_text('{"tare_baseline": 2, "figures": []}')
+    (bench.folder / "newer.json").write_text('{"tare_baseline": 2, "figures": {"by": "name"}}')
     done = bench.tare("check", *words)
     assert done.status == status and sentence in done.err, (done.status, done.err)
     assert "Sanitizer" not in done.err
@@ -270,7 +346,7 @@ def test_outputs_are_escaped(bench):
     failure = suite.find("testcase/failure")
     assert failure.get("type") == "regression" and "significant" in failure.get("message")
     lines = [line for line in done.out.splitlines() if line.startswith("::")]
-    assert len(lines) == 2 and lines[0].startswith("::error title=tare check%3A slower or larger::span:a|b`<i>")
+    assert len(lines) == 2 and lines[0].startswith("::error title=tare check%3A failed::span:a|b`<i>")
     assert "%250A" in lines[0] and "\x1b" not in lines[0] and "%0A::error" in lines[0]
     assert lines[1] == "::notice title=head.json::1 of 2 figures failed"
     assert "\x1b" not in done.out
@@ -309,7 +385,7 @@ def test_rerun(bench):
     answer = check(bench, "one.tare", "-b", "one.json", *gate, "--rerun", "touch ran; false")
     assert not answer["rerun"] and not (bench.folder / "ran").exists()  # nothing failed, nothing is run
     done = bench.tare("check", "slow.json", "-b", "one.json", *gate, "--rerun", "exit 7")
-    assert done.status == 1 and "the command ended with status 7" in done.err
+    assert done.status == 1 and "the command ended with status 7" in done.out
     assert os.listdir(bench.temporary) == []
 
 

@@ -43,6 +43,29 @@ def trace(bench):
     return bench.run("phased", "20").trace
 
 
+def test_runs_of_a_model_are_no_runs_of_a_program(bench, tmp_path):
+    """Latencies of one report follow each other: they are tested by blocks, and not held against one value a report."""
+    def report(name, value):
+        return baseline(tmp_path / name, [figure("model.latency", noisy(value, 400), per="run")], kind="model")
+    _, by_name = rows(bench, report("a.json", 1e6), report("b.json", 1.3e6))
+    latency = by_name["model.latency"]
+    assert (latency["per"], latency["base_tested"], latency["verdict"]) == ("call", 20, "worse")
+    several = [report(f"{i}.json", 1e6) for i in range(5)]
+    told, by_name = rows(bench, "--base", *several, "--head", tmp_path / "b.json")
+    assert by_name["model.latency"]["verdict"] == "unknown" and by_name["model.latency"]["effect"] == 1
+    assert "outside of all others in model.latency (+30" in told["answer"]
+    assert "by chance 2 of 6 figures do" in told["answer"]
+    assert not any("one run a side" in one for one in told["warnings"])
+
+
+def test_more_runs_on_one_side_do_not_change_the_mean(bench, tmp_path):
+    def run(i):
+        return baseline(tmp_path / f"{i}.json", [figure("step", [x * (1 + i / 1000) for x in noisy(1e6)])])
+    runs = [run(i) for i in range(12)]
+    told, by_name = rows(bench, "--base", *runs[::3], "--head", *[one for one in runs if one not in runs[::3]])
+    assert by_name["step"]["verdict"] == "same" and not any("the mean is not" in one for one in told["warnings"])
+
+
 # ---- files -------------------------------------------------------------------------------------------------
 def test_a_run_and_itself_do_not_differ(bench, trace):
     text = compare(bench, trace, trace).out
@@ -170,6 +193,8 @@ def test_two_commands_until_the_answer_is_clear(bench):
     assert by_name["run.elapsed"]["base_tested"] == told["ab"]["rounds"]
     assert set(by_name) == {"run.elapsed", "run.cpu", "run.peak_rss"}
     assert not any("different commands" in warning for warning in told["warnings"])
+    # Looking after every round is allowed for in one answer only, and that is said.
+    assert "Only the answer for run.elapsed allows for a look after every round" in told["answer"]
     assert not list(bench.temporary.iterdir())
 
 
@@ -195,6 +220,31 @@ def test_a_command_that_fails_ends_it(bench):
     assert "status 3 in round 1" in done.err and "so sorry" in done.err
     done = compare(bench, "--ab", "--bare", "kill -9 $$", "true", "--warmup", "0", status=1)
     assert "signal 9" in done.err
+    assert "status 4 in the warm-up" in compare(bench, "--ab", "--bare", "true", "exit 4", status=1).err
+    assert not list(bench.temporary.iterdir())
+
+
+def test_a_command_that_asks_for_a_terminal_is_not_waited_for(bench):
+    """It is not in the terminal's foreground: reading from there stops it for good."""
+    import os
+    import pty
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(bench.folder)
+        os.execve(TARE, [TARE, "compare", "--ab", "--bare", "--warmup", "0", "read answer < /dev/tty", "true"],
+                  bench.env())
+    said = b""
+    while True:
+        try:
+            more = os.read(terminal, 4096)
+        except OSError:
+            break
+        if not more:
+            break
+        said += more
+    _, status = os.waitpid(pid, 0)
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(status) == 1 and b"asks for a terminal, and has none here" in said, said
     assert not list(bench.temporary.iterdir())
 
 

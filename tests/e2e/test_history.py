@@ -17,7 +17,7 @@ import tempfile
 import time
 
 import pytest
-from conftest import TARE, VICTIMS, Bench, scaled
+from conftest import PATIENCE, TARE, VICTIMS, Bench, scaled
 from postgres import Server, find
 
 
@@ -132,6 +132,38 @@ def test_git_revision_and_changes(local):
     assert clean["dirty"] in (False, None) and dirty["dirty"] in (True, None)
     assert len(local.runs("--revision", head[:6])) == 2
     assert local.runs("--revision", "ffffffffffff") == []
+
+
+@pytest.mark.parametrize("script, answers", [
+    ("sleep 600", (None,)),                      # says nothing
+    ("exec >&-; sleep 600", (None,)),            # says that it is done, and is not
+    ("sleep 600 & echo $! >> pids; exit 0", (None,)),  # leaves somebody behind who holds its output
+    ("echo ' M tracked'; sleep 600", (True, None)),
+    ("exit 0", (False, None)),                   # a machine under load may take longer than git is waited for
+    ("exit 128", (None,)),
+])
+def test_a_git_that_hangs_holds_nobody_up(local, script, answers):
+    folder = local.bench.folder
+    (folder / ".git").mkdir()
+    (folder / ".git" / "HEAD").write_text("0123456789012345678901234567890123456789\n")
+    (folder / "bin").mkdir()
+    (folder / "bin" / "git").write_text(f"#!/bin/sh\necho $$ >> pids\n{script}\n")
+    (folder / "bin" / "git").chmod(0o755)
+    local.run("true", env={"PATH": f"{folder / 'bin'}:{os.environ['PATH']}"})
+    run, = local.runs()
+    assert run["revision"].startswith("012345") and run["dirty"] in answers
+    pids = (folder / "pids").read_text().split() if (folder / "pids").exists() else []  # killed before it could write
+    deadline = time.monotonic() + PATIENCE
+    while any(is_running(pid) for pid in pids) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not any(is_running(pid) for pid in pids)
+
+
+def is_running(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def test_switched_off(local):
@@ -275,6 +307,8 @@ def test_compare(history):
     assert found["base"]["runs"] == 3 and found["base"]["command"] == "true"
     two = json.loads(history("compare", "last~1", "last", "--json").out)
     assert (two["base"]["command"], two["head"]["command"]) == ("false", "true")
+    assert found["answer"].startswith("One run against 3 cannot be told from chance.")
+    assert {row["name"]: row["effect"] for row in found["figures"]}["run.elapsed"] is not None
     assert "there is no run" in history("compare", "last~4", status=2).err.replace("before it ", "")
 
 
@@ -471,6 +505,11 @@ def test_a_server_that_is_not_there_costs_a_line(bench):
         pytest.skip("there is no libpq here")
     said_once(done, "postgres://me@localhost:1/perf", "refused")
     assert "secret" not in done.err
+    for url in ("postgres://me:sec/secret@localhost:1/p", "postgres://me:a?secret@localhost:1/p",
+                "postgres://me@localhost:1/p?password=secret", "postgres://me:secret@[broken/p"):
+        done = History(bench, url).run("true")
+        said_once(done, "postgres://me@")
+        assert "secret" not in done.err
     done = History(bench, "postgres://me:secret@localhost:1/perf")(status=3)
     assert len(done.err.splitlines()) == 1 and "secret" not in done.err
 
@@ -484,6 +523,20 @@ def test_a_server_that_goes_silent_is_not_waited_for(bench, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
         said_once(History(bench, f"postgres://x@127.0.0.1:{port}/x?sslmode=disable").run("true"), "did not answer within")
+
+
+def test_an_import_that_the_server_refuses_adds_nothing(bench, server):
+    """In the middle of a transaction: what was put before is not told to be there."""
+    name = "t" + os.urandom(6).hex()
+    url = server.url.replace("/postgres?", f"/{name}?")
+    psql(server.url, f"CREATE DATABASE {name}")
+    history = History(bench, url)
+    history.run("true", options=["-o", "first.tare"])
+    (bench.folder / "runs.jsonl").write_text(made_up(5, url))
+    psql(url, "ALTER TABLE tare_run ADD CHECK (seq <= 3)")
+    done = history("import", "runs.jsonl", status=3)
+    assert "0 runs added" in done.err and "violates check constraint" in done.err, done.err
+    assert len(history.runs()) == 1
 
 
 def test_a_newer_schema_in_postgres(bench, server):

@@ -159,6 +159,10 @@ static void one_run_against_several_cannot_be_told(void **state)
     assert_non_null(strstr(made->rows[0].why, "one run against several"));
     assert_int_equal(made->rows[0].n_base, 8);
     assert_true(made->rows[0].change > 0.17 && made->rows[0].change < 0.23);
+    assert_true(made->rows[0].effect == 1); /* above all of them */
+    tare__comparison_free(made);
+    made = compare(head, base);
+    assert_true(made->rows[0].effect == -1);
     done(made, base, head);
 }
 

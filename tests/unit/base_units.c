@@ -84,11 +84,49 @@ static void shows_percents(void **state)
     expect_all(tare__unit_percent, samples, TARE__COUNT_OF(samples));
 }
 
+static void shows_changes(void **state)
+{
+    (void)state;
+    static const sample samples[] = {
+        {0, "0.0 %"},          {-0.0, "0.0 %"},      {0.0004, "0.0 %"},    {-0.0004, "0.0 %"}, {0.0006, "+0.1 %"},
+        {0.123, "+12.3 %"},    {-0.123, "-12.3 %"},  {0.9994, "+99.9 %"},  {0.9996, "+100 %"}, {-1, "-100 %"},
+        {9.99, "+999 %"},      {13.2, "x14.2"},      {199, "x200"},        {1e30, "x1e+30"},   {-1e30, "-1e+32 %"},
+        {INFINITY, "from 0"},  {-INFINITY, "below 0"}, {NAN, "n/a"},
+    };
+    expect_all(tare__unit_change, samples, TARE__COUNT_OF(samples));
+}
+
+static void shows_values_in_their_unit(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *unit;
+        double value;
+        const char *whole, *number;
+    } samples[] = {
+        {"ns", 31.04e6, "31.0 ms", "31.0 ms"},          {"s", 0.031, "31.0 ms", "31.0 ms"},
+        {"bytes", 1536, "1.50 KiB", "1.50 KiB"},        {"bytes/s", 1536, "1.50 KiB/s", "1.50 KiB"},
+        {"share", 0.43, "43.0 %", "43.0 %"},            {"", 12345, "12,345", "12,345"},
+        {"samples/s", 812, "812 samples/s", "812"},     {"°C", 61.5, "61.5 °C", "61.5"},
+        {"a\nb", 1, "1 a?b", "1"},                      {"samples/s", NAN, "n/a", "n/a"},
+        {"ns", INFINITY, "n/a", "n/a"},
+        {"a unit that is far too long to be shown", 1, "1 a unit that …to be shown", "1"},
+        {"中中中中中中中中中中中中中中中", 1, "1 中中中中中中…中中中中中", "1"},
+    };
+    for (size_t i = 0; i < TARE__COUNT_OF(samples); i++) {
+        char out[TARE__VALUE_BYTES];
+        assert_string_equal(tare__unit_value(out, samples[i].unit, samples[i].value), samples[i].whole);
+        assert_string_equal(tare__unit_number(out, samples[i].unit, samples[i].value), samples[i].number);
+        if (isfinite(samples[i].value))
+            assert_int_equal(tare__unit_is_said(samples[i].unit), strcmp(samples[i].whole, samples[i].number) == 0);
+    }
+}
+
 static void the_largest_numbers_fit(void **state)
 {
     (void)state;
-    static unit_writer *const writers[] = {tare__unit_time, tare__unit_bytes, tare__unit_count,
-                                           tare__unit_percent};
+    static unit_writer *const writers[] = {tare__unit_time,    tare__unit_bytes,  tare__unit_count,
+                                           tare__unit_percent, tare__unit_change, tare__unit_points};
     for (size_t i = 0; i < TARE__COUNT_OF(writers); i++)
         for (double value = DBL_MIN; isfinite(value); value *= 1.7) {
             char out[TARE__UNIT_BYTES];
@@ -195,6 +233,8 @@ int main(void)
         cmocka_unit_test(shows_bytes),
         cmocka_unit_test(shows_counts),
         cmocka_unit_test(shows_percents),
+        cmocka_unit_test(shows_changes),
+        cmocka_unit_test(shows_values_in_their_unit),
         cmocka_unit_test(the_largest_numbers_fit),
         cmocka_unit_test(reads_bytes),
         cmocka_unit_test(reads_durations),

@@ -143,7 +143,7 @@ static void thresholds_name_figures(void **state)
     tare__error error = {""};
     assert_int_equal(tare__threshold_parse("step:5MB", "", &thresholds[2], NULL), 0);
     assert_int_equal(tare__check_figures(base, head, &options, &check, &error), TARE_E_USAGE);
-    assert_string_equal(error.text, "the threshold for 'step' is in bytes, but step is in ns");
+    assert_string_equal(error.text, "the threshold for 'step' is in bytes, but step is a time: write it as 100ms");
     tare__figures_free(base);
     tare__figures_free(head);
 }
