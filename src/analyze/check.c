@@ -65,8 +65,8 @@ static int wrong_unit(const tare__threshold *threshold, const char *unit, const 
     const char *hint = strcmp(figure->unit, "ns") == 0      ? ": write it as 100ms"
                        : strcmp(figure->unit, "bytes") == 0 ? ": write it as 2GB"
                                                             : "";
-    return tare__fail(error, TARE_E_USAGE, "the threshold for '%.100s' is %s, but %.100s is %s%s", threshold->name,
-                      kind_of(is, unit), figure->name, kind_of(should, figure->unit), hint);
+    return tare__fail(error, TARE_E_USAGE, "the threshold for '%.100s' is %s, but %.100s is %s%s",
+                      threshold->name, kind_of(is, unit), figure->name, kind_of(should, figure->unit), hint);
 }
 
 /* ---- one row ------------------------------------------------------------------------------------------------ */
@@ -221,7 +221,7 @@ static void add_missing(work *work)
             .ratio = {NAN, NAN, NAN, 0, 0},
             .outcome = TARE__OUTCOME_FAILED,
             .reason = names_some(threshold, work->check->base) ? "only the baseline has this figure"
-                                                                : "there is no such figure",
+                                                               : "there is no such figure",
         };
     }
 }
@@ -313,8 +313,8 @@ static void compare_origins(tare__check *check, const tare__check_options *optio
 /* Of these a run has one value, so that with one run a side nothing can be significant. */
 static bool is_single(const tare__check_row *row)
 {
-    return row->gated && row->outcome != TARE__OUTCOME_ABSENT && row->base && row->head && !row->head->exact &&
-           isnan(row->decision.test.p);
+    return row->gated && row->outcome != TARE__OUTCOME_ABSENT && row->base && row->head &&
+           !row->head->exact && isnan(row->decision.test.p);
 }
 
 static void explain_single(tare__check *check)
@@ -331,13 +331,15 @@ static void explain_single(tare__check *check)
         return;
     if (base->runs < 2 && head->runs < 2)
         warn(check,
-             "one run a side: %zu gated figure%s (%.60s%s) %s a single value, so that no change of %s can fail; only what "
+             "one run a side: %zu gated figure%s (%.60s%s) %s a single value, so that no change of %s can "
+             "fail; only what "
              "a run has many of (steps, calls) can. 5 runs on either side would tell all of them from noise",
-             singles, singles == 1 ? "" : "s", first, singles == 1 ? "" : ", …", singles == 1 ? "has" : "have",
-             singles == 1 ? "it" : "theirs");
+             singles, singles == 1 ? "" : "s", first, singles == 1 ? "" : ", …",
+             singles == 1 ? "has" : "have", singles == 1 ? "it" : "theirs");
     else
         warn(check,
-             "one run against %llu: no change of what was measured can be told from noise, and none can fail. Check 5 "
+             "one run against %llu: no change of what was measured can be told from noise, and none can "
+             "fail. Check 5 "
              "runs or more, or let --rerun make them",
              (unsigned long long)(base->runs > 1 ? base->runs : head->runs));
 }

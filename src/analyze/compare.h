@@ -35,8 +35,8 @@ typedef struct tare__compared {
     double low, high;    /* its interval; NaN: too few values */
     double p;            /* Mann-Whitney; NaN: not tested */
     double adjusted;     /* the same for so many tests at once (Benjamini and Hochberg) */
-    double effect;       /* Cliff's delta, -1 to 1: how often head is above base, less how often below; also of UNKNOWN
-                            where one run stands against several */
+    double effect;       /* Cliff's delta, -1 to 1: how often head is above base, less how often below; of
+                            UNKNOWN, too, where one run stands against several */
     size_t n_base, n_head; /* values that were tested */
     double cost;         /* what it adds to the run, in its unit; below 0: saves. NaN: not known */
     tare__verdict verdict;

@@ -72,8 +72,8 @@ int tare__figures_of_model(const struct tare__model_report *report, const struct
 /* Several runs as one: of each figure one sample a run, its value there. 0 or TARE_E_MEMORY. */
 int tare__figures_join(const tare__figures *const *runs, size_t n, tare__figures **figures);
 
-/* Samples of a single run are of what is inside it, whatever its list calls them: a model's report had them "per run",
- * which says of joined figures that they are one a run. */
+/* Samples of a single run are of what is inside it, whatever its list calls them: a model's report had them "per
+ * run", which says of joined figures that they are one a run. */
 void tare__figures_are_of_one_run(tare__figures *figures);
 
 /* ---- looking --------------------------------------------------------------------------------------- */

@@ -228,8 +228,8 @@ const char *tare__unit_points(char out[TARE__UNIT_BYTES], double share)
     if (size < 0.05)
         return strcpy(out, "0.0");
     out[0] = '+';
-    tare__text_double(out + (percent > 0), TARE__UNIT_BYTES - 1, size < 1e6 ? 'f' : 'g', size < 99.95 ? 1 : size < 1e6 ? 0 : 3,
-                      percent);
+    bool huge = size >= 1e6;
+    tare__text_double(out + (percent > 0), TARE__UNIT_BYTES - 1, huge ? 'g' : 'f', huge ? 3 : size < 99.95, percent);
     return out;
 }
 
@@ -238,9 +238,9 @@ const char *tare__unit_change(char out[TARE__UNIT_BYTES], double share)
     if (isinf(share))
         return strcpy(out, share > 0 ? "from 0" : "below 0");
     if (share >= 9.995) { /* ten times and more is not read as a percentage */
+        bool huge = share >= 1e6;
         out[0] = 'x';
-        tare__text_double(out + 1, TARE__UNIT_BYTES - 1, share < 1e6 ? 'f' : 'g', share < 99 ? 1 : share < 1e6 ? 0 : 3,
-                          share + 1);
+        tare__text_double(out + 1, TARE__UNIT_BYTES - 1, huge ? 'g' : 'f', huge ? 3 : share < 99, share + 1);
         return out;
     }
     tare__unit_points(out, share);

@@ -1,5 +1,5 @@
-/* dirty: asks git whether tracked files differ from the commit that is checked out, while its caller does other things.
- * One thread.
+/* dirty: asks git whether tracked files differ from the commit that is checked out; its caller does other things
+ * meanwhile. One thread.
  * Must not know what the answer is for, nor wait for it longer than a moment. */
 #define _GNU_SOURCE
 #include "keep.h"
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define PATIENCE_NS UINT64_C(250000000) /* from the question on */
-#define DYING_NS    UINT64_C(50000000)  /* for what was killed; a disk that does not answer holds it for longer */
+#define DYING_NS    UINT64_C(50000000) /* for what was killed; a disk that does not answer holds it for longer */
 
 extern char **environ;
 
@@ -25,8 +25,8 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Its standard output comes through the pipe; what it says besides goes nowhere. A group of its own: whatever it starts
- * ends with it. */
+/* Its standard output comes through the pipe; what it says besides goes nowhere. A group of its own: whatever it
+ * starts ends with it. */
 static pid_t start_git(int to)
 {
     static char *const words[] = {"git",         "--no-optional-locks",  "status",
@@ -101,7 +101,7 @@ int tare__cli_git_answer(tare__cli_git *git)
         uint64_t deadline = asked.asked_ns + PATIENCE_NS;
         answer = first_byte(asked.from, deadline);
         if (answer != 0 || !has_ended(asked.pid, deadline, &how)) {
-            answer = answer > 0 ? 1 : -1;        /* one changed file is enough to know */
+            answer = answer > 0 ? 1 : -1; /* one changed file is enough to know */
             kill(-asked.pid, SIGKILL);
             has_ended(asked.pid, now_ns() + DYING_NS, &how);
         } else if (!(WIFEXITED(how) && WEXITSTATUS(how) == 0)) {

@@ -248,7 +248,7 @@ typedef struct tally {
     uint64_t added, there;
     struct tally_sure {
         uint64_t added, there;
-    } sure; /* of transactions that have ended */
+    } sure;       /* of transactions that have ended */
     bool refused; /* by the store, in the middle of one */
 } tally;
 
@@ -328,7 +328,7 @@ int tare__history_do_import(tare__history_call *history, tare__error *error)
     char **paths = history->n_words ? history->words : only;
     for (int i = 0; i < (history->n_words ? history->n_words : 1) && !status; i++)
         status = import_file(history, paths[i], &to, error);
-    /* Lines before a broken one are whole, and stay; what a store that failed has of its last transaction does not. */
+    /* Lines before a broken one are whole, and stay; of a store that failed the last transaction does not. */
     if (!to.refused && (to.added + to.there) % AT_ONCE != 0) {
         int ended = end_transaction(history, &to, status ? NULL : error);
         status = status ? status : ended;

@@ -24,7 +24,7 @@ void tare__emit_check_markdown(const tare__check *check, const tare__check_names
 void tare__check_summary(const tare__check *check, tare__text *out);
 /* One sentence on a row: "step: 14.1 ms after 12.3 ms (+14.6 %; gate 5 %; significant)". */
 void tare__check_sentence(const tare__check_row *row, tare__text *out);
-/* What holds it, for a table: its gate ("5 %"), or its limit where it broke that or has no gate; "-": nothing does. */
+/* What holds it, for a table: its gate ("5 %"), or its limit where it broke that or has no gate; "-": nothing. */
 void tare__check_gate(const tare__check_row *row, tare__text *out);
 /* Whether a row is told where not all are: what could fail, and the first few of what changed, which `others`
  * counts. */

@@ -40,7 +40,8 @@ void tare__emit_check_github(const tare__check *check, const tare__check_names *
     put_rows(check, TARE__OUTCOME_UNSURE, "warning", "tare check: unsure", out);
     for (size_t i = 0; i < check->n_warnings; i++)
         put(out, "warning", "tare check", check->warnings[i]);
-    bool silent = !tare__check_passed(check) && !check->count[TARE__OUTCOME_FAILED]; /* no row says why it failed */
+    bool silent =
+        !tare__check_passed(check) && !check->count[TARE__OUTCOME_FAILED]; /* no row says why it failed */
     put(out, silent ? "error" : "notice", names->head, summary.data ? summary.data : "");
     out->failed |= summary.failed;
     tare__text_free(&summary);

@@ -76,8 +76,9 @@ void tare__emit_check_junit(const tare__check *check, const tare__check_names *n
     size_t failed = check->count[TARE__OUTCOME_FAILED], unsure = check->count[TARE__OUTCOME_UNSURE];
     size_t errors = is_error(check);
     tare__text_string(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-    tare__text_format(out, "<testsuites name=\"tare check\" tests=\"%zu\" failures=\"%zu\" errors=\"%zu\" time=\"0\">\n",
-                      cases + errors, failed, errors);
+    tare__text_format(
+        out, "<testsuites name=\"tare check\" tests=\"%zu\" failures=\"%zu\" errors=\"%zu\" time=\"0\">\n",
+        cases + errors, failed, errors);
     tare__text_string(out, "  <testsuite");
     put_attribute(out, "name", names->head);
     tare__text_format(out, " tests=\"%zu\" failures=\"%zu\" errors=\"%zu\" skipped=\"%zu\" time=\"0\">\n",

@@ -46,7 +46,8 @@ static void put_reason(tare__page *page, const tare__check_row *row)
 {
     char reason[256] = "";
     size_t used = 0;
-    bool plain = !row->gated || fabs(row->decision.change) <= row->allowance.share || isnan(row->decision.change);
+    bool plain =
+        !row->gated || fabs(row->decision.change) <= row->allowance.share || isnan(row->decision.change);
     if (row->outcome == TARE__OUTCOME_ABSENT || (row->outcome == TARE__OUTCOME_PASSED && plain))
         return;
     if (!isnan(row->ratio.low)) {
@@ -69,7 +70,8 @@ static void put_value(const tare__check_row *row, double value, tare__text *cell
 {
     char text[TARE__VALUE_BYTES];
     bool said = tare__compared_says_unit(row->name, row->unit);
-    tare__text_string(cell, said ? tare__unit_number(text, row->unit, value) : tare__unit_value(text, row->unit, value));
+    tare__text_string(cell, said ? tare__unit_number(text, row->unit, value)
+                                 : tare__unit_value(text, row->unit, value));
 }
 
 static void put_row(tare__page *page, const tare__check_row *row, tare__text *cell)

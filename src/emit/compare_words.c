@@ -87,8 +87,8 @@ static void put_row_answer(tare__text *out, const tare__compared *row)
     tare__text_format(out, *interval ? " (%s)." : ".", interval);
 }
 
-/* One run against several has no test: beside ten runs the eleventh is the least or the most by chance in two cases of
- * eleven. Where it lies among them can be said. */
+/* One run against several has no test: beside ten runs the eleventh is the least or the most by chance in two cases
+ * of eleven. Where it lies among them can be said. */
 static void put_place(tare__text *out, const tare__comparison *from)
 {
     unsigned long long runs = from->base->runs > 1 ? from->base->runs : from->head->runs;

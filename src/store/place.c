@@ -67,8 +67,8 @@ int tare__store_place(const char *setting, char out[TARE__STORE_PLACE_BYTES], bo
 
 void tare__store_shown(const char *place, char *out, size_t room)
 {
-    /* What should have been written as %2F, %3F or %40 may stand in a password as it is: rather too little is shown. The
-     * query may hold a password as well. */
+    /* What should have been written as %2F, %3F or %40 may stand in a password as it is: rather too little is shown.
+     * The query may hold a password as well. */
     const char *scheme = strstr(place, "://");
     const char *at = scheme ? strrchr(scheme, '@') : NULL;
     const char *colon = at ? memchr(scheme + 3, ':', (size_t)(at - scheme - 3)) : NULL;
