@@ -317,31 +317,42 @@ static bool is_single(const tare__check_row *row)
            !row->head->exact && isnan(row->decision.test.p);
 }
 
+/* What is held against a limit, is exact, or has samples. */
+static bool is_able(const tare__check_row *row)
+{
+    return row->has_limit || (row->gated && row->outcome != TARE__OUTCOME_ABSENT && !is_single(row));
+}
+
 static void explain_single(tare__check *check)
 {
     const tare__figures *base = check->base, *head = check->head;
     const char *first = NULL;
-    size_t singles = 0;
-    for (size_t i = 0; i < check->n; i++)
-        if (is_single(&check->rows[i])) {
-            singles++;
-            first = first ? first : check->rows[i].name;
-        }
+    size_t singles = 0, able = 0;
+    for (size_t i = 0; i < check->n; i++) {
+        able += is_able(&check->rows[i]);
+        if (is_single(&check->rows[i]) && ++singles == 1)
+            first = check->rows[i].name;
+    }
     if (!base || !singles || (base->runs > 1 && head->runs > 1))
         return;
-    if (base->runs < 2 && head->runs < 2)
+    const char *more = singles == 1 ? "" : ", …";
+    if (base->runs > 1 || head->runs > 1)
         warn(check,
-             "one run a side: %zu gated figure%s (%.60s%s) %s a single value, so that no change of %s can "
-             "fail; only what "
-             "a run has many of (steps, calls) can. 5 runs on either side would tell all of them from noise",
-             singles, singles == 1 ? "" : "s", first, singles == 1 ? "" : ", …",
-             singles == 1 ? "has" : "have", singles == 1 ? "it" : "theirs");
+             "one run against %llu: no change of what was measured can be told from noise, and none can fail. "
+             "Check 5 runs or more, or let --rerun make them",
+             (unsigned long long)(base->runs > 1 ? base->runs : head->runs));
+    else if (!able)
+        warn(check,
+             "one run a side, and all that is gated (%.60s%s) has a single value in it: no change can fail this "
+             "check. It takes 5 runs on either side, or a limit such as --threshold run.elapsed:10s",
+             first, more);
     else
         warn(check,
-             "one run against %llu: no change of what was measured can be told from noise, and none can "
-             "fail. Check 5 "
-             "runs or more, or let --rerun make them",
-             (unsigned long long)(base->runs > 1 ? base->runs : head->runs));
+             "one run a side: %zu gated figure%s (%.60s%s) %s a single value, so that no change of %s can fail; "
+             "only what a run has many of (steps, calls) can. 5 runs on either side would tell all of them "
+             "from noise",
+             singles, singles == 1 ? "" : "s", first, more, singles == 1 ? "has" : "have",
+             singles == 1 ? "it" : "theirs");
 }
 
 /* Few runs are the usual reason for not being sure, and the remedy is known. */

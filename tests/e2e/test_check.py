@@ -179,6 +179,11 @@ def test_one_run_is_told_what_it_can_fail(bench):
     assert answer["by_name"]["run.elapsed"]["outcome"] == "unsure"
     told, = answer["warnings"]
     assert told.startswith("one run a side: 1 gated figure (run.elapsed) has a single value") and "5 runs" in told
+    write(bench, "alone.json", run(9e9, noise(1e7))[:1], runs=1, kind="run")
+    told, = check(bench, "alone.json", "-b", "base.json")["warnings"]
+    assert "(run.elapsed) has a single value in it: no change can fail this check" in told
+    told, = check(bench, "alone.json", "-b", "base.json", "-t", "run.elapsed:10s")["warnings"]
+    assert "no change of it can fail" in told
     write(bench, "many.json", [figure("run.elapsed", noise(1e9)), figure("step", noise(1e7))])
     told, = check(bench, "head.json", "-b", "many.json")["warnings"]
     assert told.startswith("one run against 20: no change") and "--rerun" in told
