@@ -25,6 +25,8 @@ typedef enum tare__outcome { /* in this order they are told */
     TARE__OUTCOME_ABSENT     /* on one side only, and nothing asks for it */
 } tare__outcome;
 
+#define TARE__CHECK_WARNINGS 16u /* at most */
+
 typedef struct tare__check_row {
     const char *name, *unit;
     const tare__figure *base, *head; /* NULL: not there */
@@ -64,6 +66,10 @@ void tare__check_confirm(tare__check *check, const tare__check *again);
 /* Running again failed, and why. */
 void tare__check_fail_again(tare__check *check, const char *sentence);
 void tare__check_free(tare__check *check); /* NULL is fine */
+
+/* Warnings: of the two sides, once the gate is known; and what more runs would tell, once all rows are judged. */
+void tare__check_warn_of_sides(tare__check *check);
+void tare__check_advise(tare__check *check);
 
 bool tare__check_passed(const tare__check *check);
 /* Whether running again could change the answer. */

@@ -10,6 +10,7 @@ import xml.etree.ElementTree as xml
 import pytest
 
 from conftest import ROOT, TARE, VICTIMS, Bench
+from test_cli import columns
 
 NASTY = "span:a|b`<i>&\"'\x01\x1b[31m\n::error::x%0A,é" + "\\*_[x](y)"
 
@@ -227,6 +228,17 @@ def test_junit_is_read_by_those_who_want_text_or_times(bench):
     assert bench.tare("check", "none.json", "-b", "none.json", "--junit", "n.xml", "-q").status == 1
     suites = xml.parse(bench.folder / "n.xml").getroot()
     assert (suites.get("tests"), suites.get("errors")) == ("1", "1")  # all green would be a lie
+
+
+def test_markdown_stands_in_columns(bench):
+    """A log shows it as it is, and a name in wide characters moves nothing."""
+    names = ["step", "epoch", "step:訓練", "request:" + "x" * 200]
+    write(bench, "base.json", [figure(name, noise(1e7)) for name in names])
+    write(bench, "head.json", [figure(name, noise(2e7, seed=2)) for name in names])
+    assert bench.tare("check", "head.json", "-b", "base.json", "-q", "--markdown", "m.md").status == 1
+    lines = [line for line in (bench.folder / "m.md").read_text().splitlines() if line.startswith("|")]
+    assert len(lines) == 6 and all(line.count("|") == 8 for line in lines)
+    assert len({columns(line) for line in lines if "xxx" not in line}) == 1, "\n".join(lines)
 
 
 def test_a_limit_on_what_only_the_baseline_has_fails_once(bench):

@@ -1,0 +1,125 @@
+/* check_warn: what a reader of a check should know beside its rows, in sentences.
+ * Owned by the calling thread.
+ * Must not know how figures are tested, nor how sentences are shown. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "check.h"
+
+#define NOTES_MAX 4 /* of a side; its report has all */
+
+static void warn(tare__check *check, const char *format, ...) TARE__PRINTF(2, 3);
+
+static void warn(tare__check *check, const char *format, ...)
+{
+    char sentence[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(sentence, sizeof sentence, format, arguments);
+    va_end(arguments);
+    const char *copy = tare__arena_copy(check->arena, sentence, strlen(sentence));
+    if (copy && check->n_warnings < TARE__CHECK_WARNINGS)
+        check->warnings[check->n_warnings++] = copy;
+}
+
+static bool differ(const char *a, const char *b)
+{
+    return a && b && strcmp(a, b) != 0;
+}
+
+static const char *known(const char *text)
+{
+    return text ? text : "not known";
+}
+
+/* What a trace lacks, its figures lack. */
+static void pass_on_notes(tare__check *check, const char *side, const tare__figures *figures)
+{
+    for (size_t i = 0; i < figures->n_notes && i < NOTES_MAX; i++)
+        warn(check, "%s: %.400s", side, figures->notes[i]);
+}
+
+void tare__check_warn_of_sides(tare__check *check)
+{
+    const tare__figures *base = check->base, *head = check->head;
+    if (base && differ(base->machine, head->machine))
+        warn(check,
+             "the baseline is of another machine (%.100s, %.100s; this is %.100s, %.100s): the gate is %g %%",
+             known(base->host), known(base->cpu_model), known(head->host), known(head->cpu_model),
+             check->share * 100);
+    else if (check->other_machine)
+        warn(check, "it is not known whether the baseline is of this machine: the gate is %g %%",
+             check->share * 100);
+    if (base && differ(base->command, head->command))
+        warn(check, "the baseline is of another command: %.200s", base->command);
+    pass_on_notes(check, "this run", head);
+    if (base)
+        pass_on_notes(check, "the baseline", base);
+}
+
+/* ---- how few there are -------------------------------------------------------------------------------------- */
+/* Of these a run has one value, so that with one run a side nothing can be significant. */
+static bool is_single(const tare__check_row *row)
+{
+    return row->gated && row->outcome != TARE__OUTCOME_ABSENT && row->base && row->head &&
+           !row->head->exact && isnan(row->decision.test.p);
+}
+
+/* What is held against a limit, is exact, or has samples. */
+static bool is_able(const tare__check_row *row)
+{
+    return row->has_limit || (row->gated && row->outcome != TARE__OUTCOME_ABSENT && !is_single(row));
+}
+
+static void explain_single(tare__check *check)
+{
+    const tare__figures *base = check->base, *head = check->head;
+    const char *first = NULL;
+    size_t singles = 0, able = 0;
+    for (size_t i = 0; i < check->n; i++) {
+        able += is_able(&check->rows[i]);
+        if (is_single(&check->rows[i]) && ++singles == 1)
+            first = check->rows[i].name;
+    }
+    if (!base || !singles || (base->runs > 1 && head->runs > 1))
+        return;
+    const char *more = singles == 1 ? "" : ", …";
+    if (base->runs > 1 || head->runs > 1)
+        warn(check,
+             "one run against %llu: no change of what was measured can be told from noise, and none can fail. "
+             "Check 5 runs or more, or let --rerun make them",
+             (unsigned long long)(base->runs > 1 ? base->runs : head->runs));
+    else if (!able)
+        warn(check,
+             "one run a side, and all that is gated (%.60s%s) has a single value in it: no change can fail this "
+             "check. It takes 5 runs on either side, or a limit such as --threshold run.elapsed:10s",
+             first, more);
+    else
+        warn(check,
+             "one run a side: %zu gated figure%s (%.60s%s) %s a single value, so that no change of %s can fail; "
+             "only what a run has many of (steps, calls) can. 5 runs on either side would tell all of them "
+             "from noise",
+             singles, singles == 1 ? "" : "s", first, more, singles == 1 ? "has" : "have",
+             singles == 1 ? "it" : "theirs");
+}
+
+/* Few runs are the usual reason for not being sure, and the remedy is known. */
+void tare__check_advise(tare__check *check)
+{
+    check->advice = check->n_warnings;
+    if (!check->rerun)
+        explain_single(check);
+    if (check->count[TARE__OUTCOME_UNSURE] && check->n_warnings == check->advice)
+        warn(check,
+             "%zu figure%s beyond the gate, with too few samples to tell from noise: 5 runs on either side "
+             "would do",
+             check->count[TARE__OUTCOME_UNSURE], check->count[TARE__OUTCOME_UNSURE] == 1 ? " is" : "s are");
+}
+
+void tare__check_fail_again(tare__check *check, const char *sentence)
+{
+    check->unconfirmed = true;
+    warn(check, "%s", sentence);
+}
