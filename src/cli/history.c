@@ -250,7 +250,9 @@ static int take(void *context, int key, const char *argument, tare__error *error
     case HISTORY_NUMBER:
         history->has_limit = true;
         return take_number("number", argument, &filter->limit, error);
-    case HISTORY_LAST: return take_number("last", argument, &history->last, error);
+    case HISTORY_LAST:
+        history->last_given = true;
+        return take_number("last", argument, &history->last, error);
     case HISTORY_ANY_MACHINE: history->any_machine = true; return 0;
     case HISTORY_KEEP: return take_number("keep", argument, &history->prune.keep, error);
     case HISTORY_OLDER: return take_older(history, argument, error);

@@ -18,7 +18,7 @@ typedef struct tare__history_call {
     tare__emit_options emit;
     tare__store_prune prune;
     uint64_t last; /* runs to compare with */
-    bool has_limit, any_machine, dry, remove;
+    bool has_limit, last_given, any_machine, dry, remove;
     unsigned given; /* bits of options that only some verbs take */
     char **words;   /* after the verb */
     int n_words;

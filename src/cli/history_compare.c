@@ -104,6 +104,10 @@ int tare__history_do_compare(tare__history_call *history, tare__error *error)
     static char newest[] = "last";
     tare__kept_list base, head;
     bool two = history->n_words == 2;
+    if (two && history->last_given) {
+        tare__fail(error, TARE_E_USAGE, "--last says how many runs before one run: name that one only");
+        return TARE__EXIT_USAGE;
+    }
     const char *head_word = history->n_words == 0 ? newest : history->words[two];
     int status = tare__store_find(history->store, head_word, &head, error);
     if (status)

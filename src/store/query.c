@@ -97,7 +97,7 @@ static void make_clause(clause *to, const tare__store *store, const tare__store_
     if (filter->before_ns)
         add_value(to, "r.started < @", tare__sql_integer((int64_t)filter->before_ns));
     if (filter->ended_well)
-        add_value(to, "coalesce(r.status, 0) = @", tare__sql_integer(0));
+        add_value(to, "r.signal = 0 AND coalesce(r.status, 0) = @", tare__sql_integer(0));
     add_texts(to, store, filter);
 }
 
@@ -314,6 +314,8 @@ static int find_last(tare__store *store, const char *word, tare__kept_list *list
             return tare__fail(error, TARE_E_USAGE, "'%.64s' is no run; last~1 is the one before the last",
                               word);
     }
+    if (filter.skip > INT64_MAX) /* no database counts further */
+        filter.skip = INT64_MAX;
     int status = tare__store_list(store, &filter, list, error);
     if (!status && list->n == 0) {
         tare__store_list_free(list);

@@ -327,6 +327,10 @@ def test_usage(local):
                         (["show"], "tare history show ID"), (["show", "a", "b"], "one too many"),
                         (["--since", "tomorrow"], "is no time"), (["-n", "x"], "no whole number"),
                         (["trend", "--json", "--csv"], "cannot both be had"), (["tag", "last", "a b"], "is no tag"),
+                        (["show", "last~99999999999999999999999"], "fewer are kept"),
+                        (["compare", "last", "last", "--last", "5"], "--last says how many runs before one run"),
+                        (["trend", *["step"] * 65], "more than 64 figures at once"),
+                        (["list", "x"], "'x' is one too many: tare history list\n"),
                         (["--store", "mysql://x"], "no place for the history")):
         assert says in local(*words, status=2).err
 
