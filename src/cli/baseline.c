@@ -104,7 +104,7 @@ const tare__cli_command tare__cli_baseline = {
                "Exit status: 0; 1 it could not be written; 2 this command line was wrong; 3 a\n"
                "run could not be read.\n",
     .examples = "  tare baseline save train.tare -o baseline.json\n"
-                "  tare baseline save run1.tare run2.tare run3.tare run4.tare run5.tare -o main.json\n",
+                "  tare baseline save run1.tare run2.tare run3.tare -o main.json\n",
     .options = baseline_options,
     .option_count = TARE__COUNT_OF(baseline_options),
     .take = take_option,

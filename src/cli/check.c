@@ -311,16 +311,18 @@ const tare__cli_command tare__cli_check = {
     .name = "check",
     .summary = "a gate for CI: fails when a run got worse than its baseline",
     .usage = "RUN... [--baseline FILE] [options]",
-    .details = "A figure has failed when its change is significant (Mann-Whitney, p 0.02), larger\n"
-               "than the gate, and larger than what matters (1 us, 1 MiB); or beyond a limit.\n"
+    .details = "A figure has failed when its change is significant (Mann-Whitney, p 0.02) and\n"
+               "larger than the gate and than what matters (1 us, 1 MiB); or beyond a limit.\n"
                "Gated are run, steps, epochs, requests and models, what a threshold names, and\n"
                "exact figures such as FLOPs, which may not get worse at all. Several runs on\n"
-               "either side are samples; 5 let whole runs be told from noise. Thresholds may\n"
-               "stand in [check] of ./tare.toml. Exit status: 0 passed; 1 failed, or the answer\n"
-               "could not be written; 2 this command line was wrong; 3 a file could not be read.\n",
+               "either side are samples; 5 let whole runs be told from noise. With one run a\n"
+               "side only what it has many of can fail: steps, requests, latencies. Thresholds\n"
+               "may stand in [check] of ./tare.toml. Exit status: 0 passed; 1 failed, or the\n"
+               "answer could not be written; 2 this command line was wrong; 3 a file could not\n"
+               "be read.\n",
     .examples = "  tare check train.tare --baseline main.json\n"
                 "  tare check train.tare -b main.json -t step:8% -t run.peak_rss:4GB\n"
-                "  tare check new.tare -b main.json --rerun 'python3 train.py' --junit check.xml --github\n",
+                "  tare check new.tare -b main.json --rerun './train' --junit check.xml --github\n",
     .options = check_options,
     .option_count = TARE__COUNT_OF(check_options),
     .take = take_option,

@@ -345,12 +345,14 @@ const tare__cli_command tare__cli_compare = {
     .name = "compare",
     .summary = "two runs, models or commands side by side: what changed",
     .usage = "[options] BASE HEAD | --base FILE... --head FILE... | --ab 'CMD' 'CMD'",
-    .details = "A file is a recorded run (.tare), a report of `tare model --json`, or a baseline; a\n"
-               "folder stands for all runs in it. With several runs a side, a value is that of a\n"
-               "run; with one, samples of that run are compared, and what varies from run to run\n"
-               "is not known. Exit status: 0, whatever changed; 1 the comparison could not be\n"
-               "written, or a command of --ab failed; 2 this command line was wrong; 3 a file\n"
-               "could not be read; 130 --ab was interrupted, after showing what was known.\n",
+    .details = "A file is a recorded run (.tare), a report of `tare model --json` or a baseline;\n"
+               "a folder stands for all runs in it. With several runs a side, a value is that of\n"
+               "a run; with one, samples of that run are compared, and what varies from run to\n"
+               "run is not known. --ab stops when the answer for the elapsed time is clear, and\n"
+               "protects that answer only. Exit status: 0, whatever changed; 1 the comparison\n"
+               "could not be written, or a command of --ab failed; 2 this command line was\n"
+               "wrong; 3 a file could not be read; 130 --ab was interrupted, after showing what\n"
+               "was known.\n",
     .examples = "  tare compare before.tare after.tare\n"
                 "  tare compare --base runs/main --head runs/branch --html -o change.html\n"
                 "  tare compare --ab 'python3 old.py' 'python3 new.py'\n"

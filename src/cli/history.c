@@ -355,13 +355,13 @@ static int history_main(int argc, char **argv)
 
 const tare__cli_command tare__cli_history = {
     .name = "history",
-    .summary = "the runs that were kept: lists, trends with change points, comparisons",
+    .summary = "the runs that were kept: lists, trends, change points, comparisons",
     .usage = "[VERB] [options] [ID|FIGURE|FILE...]",
     .details = "Verbs: list (without any); show ID; trend [FIGURE...]; compare [ID [ID]]; tag ID\n"
-               "TAG...; prune; export; import [FILE...]; add TRACE... . An id may be shortened to\n"
-               "what tells it from others; last is the newest run, last~1 the one before it.\n"
-               "Exit status: 0; 1 the result could not be written; 2 this command line was wrong,\n"
-               "or there is no such run; 3 the history could not be read.\n",
+               "TAG...; prune; export; import [FILE...]; add TRACE... . An id may be shortened\n"
+               "to what tells it from others; last is the newest run, last~1 the one before it.\n"
+               "Exit status: 0; 1 the result could not be written; 2 this command line was\n"
+               "wrong, or there is no such run; 3 the history could not be read.\n",
     .examples = "  tare history --command train.py --since 7d\n"
                 "  tare history show last\n"
                 "  tare history trend step run.peak_rss\n"

@@ -175,7 +175,7 @@ static void put_quiet(tare__page *page, tare__section section, size_t n, bool kn
     tare__page_style_off(page);
     tare__page_style_on(page, TARE__PAGE_FAINT);
     tare__text_format(page->out, "  %s, among %s; --all shows them",
-                      known ? "no difference that this data can show" : "too few values to tell",
+                      known ? "no difference that this data can show" : "cannot be told",
                       tare__unit_count(count, (double)n));
     tare__page_style_off(page);
     tare__page_line_end(page);
@@ -191,10 +191,12 @@ static bool is_shown(const tare__page *page, const tare__compared *row)
 static void put_section(tare__page *page, const tare__compared *rows, size_t n)
 {
     tare__section section = rows[0].section;
-    size_t worth = 0, shown = 0, known = 0;
+    size_t worth = 0, shown = 0, known = 0, same = 0;
     for (size_t i = 0; i < n; i++) {
-        worth += is_shown(page, &rows[i]);
+        bool is_worth = is_shown(page, &rows[i]);
+        worth += is_worth;
         known += rows[i].verdict != TARE__VERDICT_UNKNOWN;
+        same += !is_worth && rows[i].verdict == TARE__VERDICT_SAME;
     }
     if (!worth) {
         put_quiet(page, section, n, known > 0);
@@ -208,7 +210,7 @@ static void put_section(tare__page *page, const tare__compared *rows, size_t n)
         put_row(page, &rows[i]);
         shown++;
     }
-    tare__page_more(page, n - shown, worth > shown ? "rows" : "unchanged rows");
+    tare__page_more(page, n - shown, same < n - shown ? "rows" : "unchanged rows");
 }
 
 static void put_only(tare__page *page, const char *side, const tare__figure *const *rows, size_t n)

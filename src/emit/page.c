@@ -95,7 +95,7 @@ void tare__page_more(tare__page *page, size_t more, const char *what)
     size_t length = strlen(what);
     if (more == 0)
         return;
-    if (more == 1 && length > 4 && what[length - 1] == 's') /* one row, one process */
+    if (more == 1 && length >= 4 && what[length - 1] == 's') /* one row, one process */
         length -= strcmp(what + length - 4, "sses") == 0 ? 2 : 1;
     tare__page_style_on(page, TARE__PAGE_FAINT);
     tare__text_format(page->out, "… %s more %.*s; --all shows %s", tare__unit_count(count, (double)more),
