@@ -387,9 +387,10 @@ static int execute(void *context_of_db, const char *sql, const tare__sql_value *
         many = false;
     for (size_t i = 0; i < n_sets && !status && !to.status;) {
         size_t now = many ? n_sets - i < SETS_AT_ONCE ? n_sets - i : SETS_AT_ONCE : 1;
+        const tare__sql_value *from = n ? values + i * n : NULL;
         set_deadline(db);
-        status = many ? execute_many(db, sql, values + i * n, n, now, set, &to, error)
-                      : execute_one(db, sql, values + i * n, n, set, &to, error);
+        status = many ? execute_many(db, sql, from, n, now, set, &to, error)
+                      : execute_one(db, sql, from, n, set, &to, error);
         i += now;
     }
     if (many && !status)
