@@ -12,8 +12,14 @@
  * what is not sure in the end is joined again. */
 #define LAX 20.0
 
+/* A run or two far off the others are no level, but their distances would outweigh a real one: they are brought nearer.
+ * Five neighbours, since the shortest level of three is their majority. */
+#define NEIGHBOURS 5u
+#define FAR        5.0 /* deviations */
+
 typedef struct search {
-    const double *values;
+    const double *given;
+    double *values; /* as given, but for those far off all their neighbours */
     size_t n;
     tare__change_options options;
     tare__random random;
@@ -21,6 +27,32 @@ typedef struct search {
     size_t count;
     double *scratch; /* n */
 } search;
+
+static double median_of_neighbours(const double *values, size_t n, size_t at)
+{
+    double near[NEIGHBOURS];
+    size_t from = at < NEIGHBOURS / 2 ? 0 : at - NEIGHBOURS / 2;
+    if (from + NEIGHBOURS > n)
+        from = n - NEIGHBOURS;
+    memcpy(near, values + from, sizeof near);
+    tare__sort(near, NEIGHBOURS);
+    return near[NEIGHBOURS / 2];
+}
+
+static void bring_near(search *search)
+{
+    memcpy(search->values, search->given, search->n * sizeof(double));
+    if (search->n < NEIGHBOURS)
+        return;
+    for (size_t i = 0; i < search->n; i++)
+        search->scratch[i] = fabs(search->given[i] - median_of_neighbours(search->given, search->n, i));
+    tare__sort(search->scratch, search->n);
+    double far = FAR * TARE__MAD_TO_SIGMA * tare__quantile_sorted(search->scratch, search->n, 0.5);
+    for (size_t i = 0; i < search->n; i++) {
+        double middle = median_of_neighbours(search->given, search->n, i);
+        search->values[i] = fmin(fmax(search->given[i], middle - far), middle + far);
+    }
+}
 
 /* The place where the energy distance between what lies left and right of it, weighted by their sizes, is largest:
  * each value goes from right to left in turn and takes its distances with it. */
@@ -106,7 +138,7 @@ static double p_of_cut(search *search, size_t segment)
 
 static double median_between(search *search, size_t from, size_t to)
 {
-    memcpy(search->scratch, search->values + from, (to - from) * sizeof(double));
+    memcpy(search->scratch, search->given + from, (to - from) * sizeof(double));
     tare__sort(search->scratch, to - from);
     return tare__quantile_sorted(search->scratch, to - from, 0.5);
 }
@@ -175,7 +207,7 @@ size_t tare__change_points(const double *values, size_t n, const tare__change_op
                            tare__change *out, size_t room)
 {
     size_t offset = n > TARE__CHANGE_MAX ? n - TARE__CHANGE_MAX : 0;
-    search search = {.values = values + offset, .n = n - offset, .count = 1};
+    search search = {.given = values + offset, .n = n - offset, .count = 1};
     if (options)
         search.options = *options;
     if (!(search.options.p > 0))
@@ -187,8 +219,10 @@ size_t tare__change_points(const double *values, size_t n, const tare__change_op
     tare__random_seed(&search.random, search.options.seed);
     search.cuts = calloc(search.n, sizeof(*search.cuts));
     search.scratch = malloc(search.n * sizeof(*search.scratch));
+    search.values = malloc(search.n * sizeof(*search.values));
     size_t written = 0;
-    if (search.cuts && search.scratch) {
+    if (search.cuts && search.scratch && search.values) {
+        bring_near(&search);
         for (size_t segment = 0; segment < search.count; segment += !cut(&search, segment))
             ;
         join(&search);
@@ -196,5 +230,6 @@ size_t tare__change_points(const double *values, size_t n, const tare__change_op
     }
     free(search.cuts);
     free(search.scratch);
+    free(search.values);
     return written;
 }

@@ -6,6 +6,8 @@
 
 #include "stat.h"
 
+#define TARE__MAD_TO_SIGMA 1.4826 /* a standard deviation in median absolute deviations */
+
 /* Continued fraction of the incomplete beta function I_x(a, b); good where x < (a + 1) / (a + b + 2). */
 double tare__stat_beta_fraction(double a, double b, double x);
 /* P(U <= u) of Mann-Whitney's U without ties, for u = 0 .. last; both samples hold a value. False: no memory. */

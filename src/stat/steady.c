@@ -8,8 +8,7 @@
 
 #define WINDOW     5 /* values whose median stands for where the series is: two spikes do not move it */
 #define DEVIATIONS 4.0
-#define MAD_SCALE  1.4826 /* a standard deviation in median absolute deviations */
-#define NEAR       0.02   /* of the level: closer is no warm-up, however quiet the second half is */
+#define NEAR       0.02 /* of the level: closer is no warm-up, however quiet the second half is */
 #define THIRDS     0.10 /* how far the medians of the thirds may lie apart: what perf_analyzer asks of windows */
 
 static double median_of(const double *values, size_t n, double *scratch)
@@ -25,7 +24,7 @@ static double band_of(const double *values, size_t n, double level, double *scra
     for (size_t i = 0; i < n; i++)
         scratch[i] = fabs(values[i] - level);
     tare__sort(scratch, n);
-    return fmax(DEVIATIONS * MAD_SCALE * tare__quantile_sorted(scratch, n, 0.5), NEAR * fabs(level));
+    return fmax(DEVIATIONS * TARE__MAD_TO_SIGMA * tare__quantile_sorted(scratch, n, 0.5), NEAR * fabs(level));
 }
 
 static size_t warmup_of(const double *values, size_t n, double *scratch)

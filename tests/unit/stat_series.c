@@ -156,6 +156,38 @@ static void there_and_back(void **state)
     assert_int_equal(tare__change_points(values, 120, &options, changes, 2), 2); /* no more room */
 }
 
+static void runs_far_off_hide_no_change(void **state)
+{
+    (void)state;
+    tare__random random;
+    tare__change changes[8];
+    tare__change_options options = {.magnitude = 0.05};
+    tare__random_seed(&random, 3);
+    int found = 0;
+    for (int round = 0; round < 100; round++) {
+        double values[60];
+        for (int i = 0; i < 60; i++)
+            values[i] = (i >= 20 && i < 40 ? 130 : 100) * (1 + 0.02 * tare__random_normal(&random));
+        values[tare__random_below(&random, 60)] *= 4;
+        values[tare__random_below(&random, 60)] *= 10;
+        size_t n = tare__change_points(values, 60, &options, changes, 8);
+        found += n == 2 && changes[0].at >= 19 && changes[0].at <= 21 && changes[1].at >= 39 && changes[1].at <= 41;
+    }
+    assert_in_range(found, 95, 100);
+}
+
+static void the_last_three_are_a_level_and_two_are_not(void **state)
+{
+    (void)state;
+    tare__change changes[8];
+    double values[20];
+    for (int i = 0; i < 20; i++)
+        values[i] = (i >= 17 ? 300 : 100) + i % 3;
+    assert_int_equal(tare__change_points(values, 20, NULL, changes, 8), 1);
+    assert_true(changes[0].at == 17 && changes[0].before == 101 && changes[0].after == 301);
+    assert_int_equal(tare__change_points(values, 19, NULL, changes, 8), 0);
+}
+
 static void noise_is_no_change(void **state)
 {
     (void)state;
@@ -204,6 +236,8 @@ int main(void)
         cmocka_unit_test(never_steady),
         cmocka_unit_test(the_nile),
         cmocka_unit_test(there_and_back),
+        cmocka_unit_test(runs_far_off_hide_no_change),
+        cmocka_unit_test(the_last_three_are_a_level_and_two_are_not),
         cmocka_unit_test(noise_is_no_change),
         cmocka_unit_test(short_and_flat_series),
     };
