@@ -34,24 +34,41 @@ static int64_t told_by(tare__walk *walk, const tare__onnx_node *node, const tare
     return UNKNOWN;
 }
 
-int tare__walk_hints(tare__walk *walk, const tare__onnx_graph *graph, const tare__slices *weights,
-                     const tare__slices *inputs)
+/* What has the shape of its first input, and mostly stands right behind the model's. */
+static bool keeps_shape(const tare__onnx_node *node)
+{
+    static const char *const ops[] = {"Cast", "Identity", "QuantizeLinear", "DequantizeLinear"};
+    for (size_t i = 0; i < TARE__COUNT_OF(ops); i++)
+        if (node->n_outputs && tare__slice_is(node->op, ops[i]))
+            return true;
+    return false;
+}
+
+static void take_hint(tare__walk *walk, const tare__onnx_info *info, const tare__onnx_node *node,
+                      const tare__onnx_tensor *weight)
+{
+    int at = 0;
+    int64_t told = told_by(walk, node, weight, info->rank, &at);
+    if (told == UNKNOWN)
+        return;
+    if (info->dims[at].symbol.length)
+        tare__walk_symbol(walk, info->dims[at].symbol, told, false);
+    else if (info->dims[at].value == UNKNOWN)
+        info->dims[at].value = told;
+}
+
+int tare__walk_hints(tare__walk *walk, const tare__onnx_graph *graph, const tare__slices *weights, tare__slices *inputs)
 {
     for (size_t i = 0; i < graph->n_nodes && !walk->status; i++) {
         const tare__onnx_node *node = &graph->nodes[i];
-        uint32_t input = node->n_inputs > 1 ? tare__slices_find(inputs, node->inputs[0]) : TARE__SLICES_NONE;
-        uint32_t weight = input == TARE__SLICES_NONE ? input : tare__slices_find(weights, node->inputs[1]);
-        if (weight == TARE__SLICES_NONE)
+        uint32_t input = node->n_inputs ? tare__slices_find(inputs, node->inputs[0]) : TARE__SLICES_NONE;
+        if (input == TARE__SLICES_NONE)
             continue;
-        const tare__onnx_info *info = &graph->inputs[input];
-        int at = 0;
-        int64_t told = told_by(walk, node, &graph->initializers[weight], info->rank, &at);
-        if (told == UNKNOWN)
-            continue;
-        if (info->dims[at].symbol.length)
-            tare__walk_symbol(walk, info->dims[at].symbol, told, false);
-        else if (info->dims[at].value == UNKNOWN)
-            info->dims[at].value = told;
+        if (keeps_shape(node) && !tare__slices_add(inputs, node->outputs[0], input))
+            return tare__walk_no_memory(walk);
+        uint32_t weight = node->n_inputs > 1 ? tare__slices_find(weights, node->inputs[1]) : TARE__SLICES_NONE;
+        if (weight != TARE__SLICES_NONE)
+            take_hint(walk, &graph->inputs[input], node, &graph->initializers[weight]);
     }
     return walk->status;
 }

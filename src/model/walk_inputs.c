@@ -83,7 +83,7 @@ static int check_options(tare__walk *walk, const tare__slices *inputs)
 
 /* Every symbol of the inputs gets a number: given, by the weights, by --batch where it comes first, or 1. */
 static int bind_symbols(tare__walk *walk, const tare__onnx_graph *graph, const tare__slices *weights,
-                        const tare__slices *inputs)
+                        tare__slices *inputs)
 {
     const tare__model_options *options = walk->options;
     for (size_t i = 0; i < graph->n_inputs && !walk->status; i++) {
