@@ -16,6 +16,7 @@ static const struct {
     {tare__rules_matrix, &tare__rules_matrix_count},           {tare__rules_window, &tare__rules_window_count},
     {tare__rules_attention, &tare__rules_attention_count},     {tare__rules_quantized, &tare__rules_quantized_count},
     {tare__rules_signal, &tare__rules_signal_count},           {tare__rules_classic, &tare__rules_classic_count},
+    {tare__rules_text, &tare__rules_text_count},
 };
 
 #define TABLE_BITS 16u /* number: the table, then the rule */

@@ -622,6 +622,23 @@ def classic_trees(net):
     return scores, value, hot, picked
 
 
+@small
+def texts(net):
+    """Words in rows: joined, made small, split, counted."""
+    STRING = TensorProto.STRING
+    x = net.input("x", "batch", kind=STRING)
+    net.opsets[""] = 20
+    joined = net.node("StringConcat", x, x)
+    lower = net.node("StringNormalizer", joined, case_change_action="LOWER", locale="C")
+    parts, counts = net.node("StringSplit", lower, outputs=2, delimiter=" ")
+    matched = net.node("RegexFullMatch", lower, pattern="a.*")
+    found = net.node("TfIdfVectorizer", net.input("ids", "batch", 6, kind=INT64), mode="TF", min_gram_length=1,
+                     max_gram_length=2, max_skip_count=0, ngram_counts=[0, 2], ngram_indexes=[0, 1, 2],
+                     pool_int64s=[2, 3, 5, 4])
+    net.kinds.update({lower: STRING, parts: STRING, counts: INT64, matched: BOOL})
+    return found, lower, parts, counts, matched
+
+
 # ---- broken ones ------------------------------------------------------------------------------------------------
 @small
 def broken_cycle(net):

@@ -56,8 +56,10 @@ def ran(path):
         return None
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     kinds = {"tensor(float)": np.float32, "tensor(int64)": np.int64}
-    given = {one.name: np.ones([3 if isinstance(dim, str) else dim for dim in one.shape], kinds[one.type])
-             for one in session.get_inputs()}
+    given = {}
+    for one in session.get_inputs():
+        shape = [3 if isinstance(dim, str) else dim for dim in one.shape]
+        given[one.name] = np.full(shape, "a b", object) if one.type == "tensor(string)" else np.ones(shape, kinds[one.type])
     return [list(one.shape) for one in session.run(None, given)]
 
 

@@ -28,6 +28,7 @@ static const struct seed {
     {"spectrum", 369840, 0},      {"losses", 0, 0},         {"classic_linear", 30, 0},   {"classic_vectors", 55, 0},
     {"classic_trees", 0, 0},      {"halved", 3072, 28},     {"sized_by_floats", 30730, 4},
     {"open", 251, 251},           {"sequence", 0, 0},       {"optional", 0, 0},          {"pieces", 0, 0},
+    {"texts", 0, 0},
 };
 
 static uint8_t data[64 << 10];
