@@ -250,8 +250,11 @@ static int put_initializer(tare__half *half, tare__slice message)
         return 0;
     }
     bool other = tensor.external && tensor.type != TARE__ONNX_FLOAT;
-    status = other ? tare__half_refuse(half, "weights of another type are beside it")
-                   : tare__half_put_tensor(half, message, &out);
+    if (tensor.external && tensor.elements > (FILE_MAX - half->out.length) / sizeof(uint16_t))
+        status = tare__half_refuse(half, "it would be larger than protobuf reads");
+    else
+        status = other ? tare__half_refuse(half, "weights of another type are beside it")
+                       : tare__half_put_tensor(half, message, &out);
     if (!status && out.failed)
         status = no_memory(half);
     if (!status)
@@ -296,6 +299,7 @@ static tare__slice last_graph(tare__slice model)
     return graph;
 }
 
+/* All but the graph, which stays by itself: a second copy of it would be as large as the file. */
 static int put_model(tare__half *half, tare__text *file)
 {
     tare__slice whole = {half->model.data, half->model.bytes};
@@ -308,14 +312,16 @@ static int put_model(tare__half *half, tare__text *file)
         if (field.number != MODEL_GRAPH)
             tare__half_put_field(file, &field);
     if (!status)
-        tare__half_put_bytes(file, MODEL_GRAPH, half->out.data, half->out.length);
+        tare__half_put_length(file, MODEL_GRAPH, half->out.length);
     return !status && file->failed ? no_memory(half) : status;
 }
 
-static int write_file(const char *path, const tare__text *file, tare__error *error)
+static int write_file(const char *path, const tare__text *file, const tare__text *graph, tare__error *error)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     int failure = fd < 0 ? -errno : tare__write_all(fd, file->data, file->length);
+    if (!failure && graph->length)
+        failure = tare__write_all(fd, graph->data, graph->length);
     if (fd >= 0 && close(fd) != 0 && !failure)
         failure = -errno;
     return failure ? tare__fail(error, TARE_E_SYSTEM, "the model in fp16 cannot be written: %s", strerror(-failure)) : 0;
@@ -329,7 +335,6 @@ static int convert(tare__half *half, tare__text *file)
         status = tare__half_find_names(half);
     if (!status)
         status = put_model(half, file);
-    tare__text_free(&half->out);
     tare__slices_free(&half->renamed);
     tare__slices_free(&half->kept);
     tare__arena_free(half->model.arena);
@@ -339,7 +344,11 @@ static int convert(tare__half *half, tare__text *file)
 int tare__half_convert_bytes(const void *data, size_t bytes, tare__text *file, tare__error *error)
 {
     tare__half half = {.model = {.error = error, .path = "(memory)", .data = data, .bytes = bytes}};
-    return convert(&half, file);
+    int status = convert(&half, file);
+    if (!status && half.out.length)
+        tare__text_append(file, half.out.data, half.out.length);
+    tare__text_free(&half.out);
+    return !status && file->failed ? no_memory(&half) : status;
 }
 
 int tare__half_convert(const char *path, const char *out, tare__error *error)
@@ -360,7 +369,8 @@ int tare__half_convert(const char *path, const char *out, tare__error *error)
     int status = convert(&half, &file);
     munmap(data, half.model.bytes);
     if (!status)
-        status = write_file(out, &file, error);
+        status = write_file(out, &file, &half.out, error);
+    tare__text_free(&half.out);
     tare__text_free(&file);
     return status;
 }

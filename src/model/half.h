@@ -32,6 +32,7 @@ int tare__half_find_names(tare__half *half); /* 0 or a status with a sentence */
 int tare__half_refuse(tare__half *half, const char *why); /* TARE_E_USAGE */
 
 void tare__half_put_number(tare__text *out, uint32_t field, uint64_t value);
+void tare__half_put_length(tare__text *out, uint32_t field, size_t bytes); /* so many bytes follow */
 void tare__half_put_bytes(tare__text *out, uint32_t field, const void *data, size_t bytes);
 void tare__half_put_parts(tare__text *out, uint32_t field, const tare__slice *parts, size_t n); /* one after another */
 void tare__half_put_field(tare__text *out, const tare__wire_field *field); /* as it was */

@@ -58,10 +58,15 @@ void tare__half_put_number(tare__text *out, uint32_t field, uint64_t value)
     put_varint(out, value);
 }
 
-void tare__half_put_bytes(tare__text *out, uint32_t field, const void *data, size_t bytes)
+void tare__half_put_length(tare__text *out, uint32_t field, size_t bytes)
 {
     put_varint(out, (uint64_t)field << 3 | TARE__WIRE_BYTES);
     put_varint(out, bytes);
+}
+
+void tare__half_put_bytes(tare__text *out, uint32_t field, const void *data, size_t bytes)
+{
+    tare__half_put_length(out, field, bytes);
     if (bytes)
         tare__text_append(out, data, bytes);
 }
@@ -71,8 +76,7 @@ void tare__half_put_parts(tare__text *out, uint32_t field, const tare__slice *pa
     size_t bytes = 0;
     for (size_t i = 0; i < n; i++)
         bytes += parts[i].length;
-    put_varint(out, (uint64_t)field << 3 | TARE__WIRE_BYTES);
-    put_varint(out, bytes);
+    tare__half_put_length(out, field, bytes);
     for (size_t i = 0; i < n; i++)
         if (parts[i].length)
             tare__text_append(out, (const char *)parts[i].data, parts[i].length);
@@ -95,8 +99,7 @@ void tare__half_put_field(tare__text *out, const tare__wire_field *field)
 static void put_values(tare__text *out, const unsigned char *floats, size_t n)
 {
     uint16_t piece[4096];
-    put_varint(out, (uint64_t)RAW_DATA << 3 | TARE__WIRE_BYTES);
-    put_varint(out, n * sizeof *piece);
+    tare__half_put_length(out, RAW_DATA, n * sizeof *piece);
     for (size_t at = 0; at < n && !out->failed;) {
         size_t count = n - at < TARE__COUNT_OF(piece) ? n - at : TARE__COUNT_OF(piece);
         for (size_t i = 0; i < count; i++) {
