@@ -225,6 +225,9 @@ static int check_words(compare_settings *settings, const tare__cli_words *words,
         return check_commands(settings, words, count, error);
     if (settings->only_ab_option)
         return tare__fail(error, TARE_E_USAGE, "--%s means something only with --ab", settings->only_ab_option);
+    if (listed && count && settings->sides[0].n && settings->sides[1].n)
+        return tare__fail(error, TARE_E_USAGE, "both sides are given: what is '%.200s'? (-o FILE names what is written)",
+                          word_at(words, 0));
     if (listed && (count || !settings->sides[0].n || !settings->sides[1].n))
         return tare__fail(error, TARE_E_USAGE, "give both sides: tare compare --base FILE... --head FILE...");
     if (!listed && count < 2)

@@ -152,6 +152,7 @@ def test_a_page_is_one_file(bench, trace):
     ((), 2, "which two"),
     (("a",), 2, "which two"),
     (("a", "b", "c"), 2, "two at a time"),
+    (("--base", "a", "--head", "b", "--html", "c.html"), 2, "what is 'c.html'"),
     (("--base", "a"), 2, "both sides"),
     (("--base", "a", "--base", "b"), 2, "comes twice"),
     (("--head", "--base", "b"), 2, "needs its files"),
