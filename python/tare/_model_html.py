@@ -210,8 +210,16 @@ def _kernels(gpu: Optional[Mapping[str, Any]]) -> str:
         return f"<h2>GPU</h2><p class=muted>n/a: {escape(gpu['reason'])}</p>"
     found = sorted((row for name in ("kernels", "memory_transfers") for row in (gpu.get(name) or [])[:30]),
                    key=lambda row: -row["total_ms"])
-    lines = [(escape(row["name"]), f"{row['calls']:,}", f"{row['total_ms']:.3f} ms") for row in found]
-    return "<h2>GPU: kernels and copies</h2>" + _table("GPU", ["Kernel or copy", ">Calls", ">Time"], lines)
+    lines = [(escape(row["name"]), f"{row['calls']:,}", f"{row['total_ms']:.3f} ms", _of_kernel(row)) for row in found]
+    busy = f"<p class=muted>Busy for {ms(gpu['device_ms'])} of {ms(gpu['run_ms'])}: {escape(gpu['note'])}.</p>"
+    return "<h2>GPU: kernels and copies</h2>" + busy + _table(
+        "GPU", ["Kernel or copy", ">Calls", ">Time", ">Occupancy, or rate"], lines)
+
+
+def _of_kernel(row: Mapping[str, Any]) -> str:
+    """What torch estimates of a kernel; how fast a copy was."""
+    told, unit = (row["occupancy_percent"], "%") if "occupancy_percent" in row else (row["gb_per_second"], "GB/s")
+    return "" if isinstance(told, Missing) else f"{told:.3g} {unit}"
 
 
 def _graphs(results: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], memory: Optional[Mapping[str, Any]]) -> str:

@@ -277,8 +277,13 @@ def check_generation(folder):
             torch.cuda.synchronize()
             return begin.elapsed_time(end)
         whole(16)
-        theirs = sorted((whole(16) - whole(1)) / 15 for _ in range(7))[3]
-    expect(theirs / 2 < between < 2 * theirs, "between tokens %.2f ms; by the GPU's clock %.2f ms" % (between, theirs))
+        rounds = []  # in turn: decoding waits for the host, which may be busy with other work
+        for _ in range(9):
+            ours = profiler.profile_generation(ids.cpu(), 16, num_runs=1)["time_between_tokens"]["mean"]
+            rounds.append((ours, (whole(16) - whole(1)) / 15))
+    ours, theirs = (sorted(column)[4] for column in zip(*rounds))
+    expect(near(ours, theirs, 0.35), "between tokens %.2f ms; by the GPU's clock %.2f ms, nine times in turn" % (
+        ours, theirs))
     expect(there(results["throughput"]["tokens_per_second"]), "%.0f tokens/s through forward" %
            results["throughput"]["tokens_per_second"])
 
