@@ -52,7 +52,7 @@ class _ToTare(ast.NodeTransformer):
     visit_ClassDef = visit_FunctionDef = _definition
 
 
-def _give_back():
+def give_back():
     """What earlier blocks left over in the heap goes back to the kernel: growth that a document measures must not
     find room there."""
     gc.collect()
@@ -96,7 +96,7 @@ class Snippet:
         space = {name: getattr(tare, name) for name in (*IMPORTED.get(self.block.document, ()), *ours)}
         space.update(names, __name__="snippet", __file__=str(path))
         out = io.StringIO()
-        _give_back()
+        give_back()
         with contextlib.redirect_stdout(out), self.inside():
             exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), space)
         return Done(space, out.getvalue())
