@@ -121,10 +121,24 @@ static int count_needs(const tare__column *ops, needs *need)
     return 0;
 }
 
+/* Eight at a time, into four sums of 16 bits that hold 128 words. */
 static uint64_t sum_bytes(const tare__column *column)
 {
-    uint32_t sum = 0; /* at most TARE__EVENTS_MAX * 255 */
-    for (size_t i = 0; i < column->bytes; i++)
+    const uint64_t odd = UINT64_C(0x00ff00ff00ff00ff);
+    uint64_t sum = 0;
+    size_t i = 0, words = column->bytes / 8;
+    while (words) {
+        uint64_t four = 0;
+        size_t now = words < 128 ? words : 128;
+        words -= now;
+        for (; now; now--, i += 8) {
+            uint64_t word;
+            memcpy(&word, column->data + i, 8);
+            four += (word & odd) + (word >> 8 & odd);
+        }
+        sum += (four & 0xffff) + (four >> 16 & 0xffff) + (four >> 32 & 0xffff) + (four >> 48);
+    }
+    for (; i < column->bytes; i++)
         sum += column->data[i];
     return sum;
 }
@@ -144,17 +158,10 @@ static bool times_add_up(const tare__column *columns, const tare__block_header *
     return header->first_ticks <= header->last_ticks && total == header->last_ticks - header->first_ticks;
 }
 
-/* No name is 0. Only where a low byte is can a name be. */
-static bool names_are_good(const tare__column *columns)
+static bool take_names(const uint8_t *ops, size_t n, const uint8_t *planes[4])
 {
-    const tare__column *low = &columns[TARE__COLUMN_NAME];
-    if (!low->bytes || !memchr(low->data, 0, low->bytes))
-        return true;
-    const uint8_t *planes[4];
-    for (unsigned i = 0; i < 4; i++)
-        planes[i] = columns[TARE__COLUMN_NAME + i].data;
-    for (size_t i = 0; i < columns[TARE__COLUMN_OPS].bytes; i++) {
-        unsigned class = columns[TARE__COLUMN_OPS].data[i] >> 6;
+    for (size_t i = 0; i < n; i++) {
+        unsigned class = ops[i] >> 6;
         unsigned any = class ? *planes[0]++ : 1u;
         any |= class > 1 ? *planes[1]++ : 0u;
         any |= class > 2 ? *planes[2]++ | *planes[3]++ : 0;
@@ -162,6 +169,49 @@ static bool names_are_good(const tare__column *columns)
             return false;
     }
     return true;
+}
+
+#define EIGHT UINT64_C(0x0101010101010101)
+
+/* The bytes of the planes that eight operations take, counted all at once: a class is the upper two bits of each. */
+static void skip_names(uint64_t ops, const uint8_t *planes[4])
+{
+    uint64_t upper = ops >> 7 & EIGHT, lower = ops >> 6 & EIGHT;
+    size_t four = (upper & lower) * EIGHT >> 56;
+    planes[0] += (upper | lower) * EIGHT >> 56;
+    planes[1] += upper * EIGHT >> 56;
+    planes[2] += four;
+    planes[3] += four;
+}
+
+static const uint8_t *next_zero(const uint8_t *from, const uint8_t *end)
+{
+    const uint8_t *found = from < end ? memchr(from, 0, (size_t)(end - from)) : NULL;
+    return found ? found : end;
+}
+
+/* No name is 0: looked at closely only where a low byte is. */
+static bool names_are_good(const tare__column *columns)
+{
+    const tare__column *low = &columns[TARE__COLUMN_NAME], *ops = &columns[TARE__COLUMN_OPS];
+    const uint8_t *end = low->data + low->bytes, *zero = low->bytes ? next_zero(low->data, end) : end, *planes[4];
+    size_t at = 0;
+    for (unsigned i = 0; i < 4; i++)
+        planes[i] = columns[TARE__COLUMN_NAME + i].data;
+    for (; at + 8 <= ops->bytes && zero < end; at += 8) {
+        const uint8_t *before = planes[0];
+        uint64_t word;
+        memcpy(&word, ops->data + at, 8);
+        if (zero - before >= 8) {
+            skip_names(word, planes);
+            continue;
+        }
+        if (!take_names(ops->data + at, 8, planes))
+            return false;
+        if (planes[0] > zero)
+            zero = next_zero(planes[0], end);
+    }
+    return zero == end || take_names(ops->data + at, ops->bytes - at, planes);
 }
 
 static double read_value(tare__reader *reader)

@@ -448,6 +448,43 @@ static void name_0_is_refused(void **state)
     round_trip(f);
 }
 
+/* A block of marks with names of all classes, most of them with zeros in their bytes, one of them 0 or none. */
+static int open_names(fixture *f, size_t n, size_t zero_at)
+{
+    static uint8_t ops[200], planes[4][200];
+    size_t used[4] = {0};
+    for (size_t i = 0; i < n; i++) {
+        unsigned class = next_random() % 4, bytes = class < 3 ? class : 4;
+        uint32_t name = (uint32_t)next_random() & (next_random() % 2 ? 0xff00ff00u : 0xffffffffu);
+        if (bytes && (name & (bytes < 4 ? (1u << 8 * bytes) - 1 : ~0u)) == 0)
+            name = 1;
+        if (i == zero_at)
+            name = 0, class = bytes = 1 + (unsigned)(next_random() % 2);
+        ops[i] = (uint8_t)((class ? TARE__OP_MARK : TARE__OP_END) | 7u << 3 | class << 6);
+        for (unsigned k = 0; k < bytes; k++)
+            planes[k][used[k]++] = (uint8_t)(name >> 8 * k);
+    }
+    tare__column columns[TARE__COLUMNS_EVENTS] = {[TARE__COLUMN_OPS] = {ops, n}};
+    for (unsigned k = 0; k < 4; k++)
+        columns[TARE__COLUMN_NAME + k] = (tare__column){planes[k], used[k]};
+    tare__block_header header = {.kind = TARE__BLOCK_EVENTS, .count = (uint32_t)n};
+    tare__text_clear(&f->out);
+    size_t at = tare__block_begin(&f->out);
+    tare__varint_put(&f->out, 0);
+    int status = tare__columns_put(f->squeezer, columns, TARE__COLUMNS_EVENTS, &f->out);
+    assert_int_equal(tare__block_end(&f->out, at, &header, status), 0);
+    return read_exactly(f, &header, payload(f));
+}
+
+static void name_0_is_found_among_many(void **state)
+{
+    fixture *f = *state;
+    for (size_t n = 1; n <= 200; n++) {
+        assert_int_equal(open_names(f, n, n), 0);
+        assert_int_equal(open_names(f, n, next_random() % n), TARE_E_INPUT);
+    }
+}
+
 static void losses_are_whole_numbers(void **state)
 {
     fixture *f = *state;
@@ -534,6 +571,7 @@ int main(void)
         WITH_FIXTURE(wrong_headers_are_refused),
         WITH_FIXTURE(impossible_codes_are_refused),
         WITH_FIXTURE(name_0_is_refused),
+        WITH_FIXTURE(name_0_is_found_among_many),
         WITH_FIXTURE(surplus_bytes_in_columns_are_refused),
         WITH_FIXTURE(losses_are_whole_numbers),
         WITH_FIXTURE(a_lost_name_is_written_as_such),
