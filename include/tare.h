@@ -230,9 +230,9 @@ void tare__next(tare_site *site);
 static inline void tare_begin(tare_site *site)
 {
     int gate = tare__gate_now();
-    if (__builtin_expect(gate == 0, 1))
+    if (gate == 0)
         return;
-    if (gate == 1)
+    if (__builtin_expect(gate == 1, 1))
         tare__begin(site);
     else
         tare__begin_slow(site);
@@ -241,11 +241,11 @@ static inline void tare_begin(tare_site *site)
 static inline void tare_end(tare_site *site) /* NULL: the innermost open span of this thread */
 {
     int gate = tare__gate_now();
-    if (__builtin_expect(gate == 0, 1))
+    if (gate == 0)
         return;
     if (!site)
         tare__end_last();
-    else if (gate == 1)
+    else if (__builtin_expect(gate == 1, 1))
         tare__end(site);
     else
         tare__end_slow(site);
@@ -255,9 +255,9 @@ static inline void tare_end(tare_site *site) /* NULL: the innermost open span of
 static inline void tare_next(tare_site *site)
 {
     int gate = tare__gate_now();
-    if (__builtin_expect(gate == 0, 1))
+    if (gate == 0)
         return;
-    if (gate == 1)
+    if (__builtin_expect(gate == 1, 1))
         tare__next(site);
     else
         tare__next_slow(site);
@@ -399,9 +399,9 @@ static inline tare_scope tare_scope_begin(tare_site *site)
 {
     tare_scope scope = {NULL, 0};
     int gate = tare__gate_now();
-    if (__builtin_expect(gate == 0, 1))
+    if (gate == 0)
         return scope;
-    if (gate == 1)
+    if (__builtin_expect(gate == 1, 1))
         scope.word = tare__begin(site);
     else
         tare__begin_slow(site);
