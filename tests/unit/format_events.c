@@ -389,6 +389,17 @@ static void wrong_headers_are_refused(void **state)
     assert_int_equal(read_exactly(f, &header, payload(f)), TARE_E_INPUT);
 }
 
+/* A block of these columns, read; what reading it came to. */
+static int open_columns(fixture *f, const tare__column *columns, tare__block_header *header)
+{
+    tare__text_clear(&f->out);
+    size_t at = tare__block_begin(&f->out);
+    tare__varint_put(&f->out, 0);
+    int status = tare__columns_put(f->squeezer, columns, TARE__COLUMNS_EVENTS, &f->out);
+    assert_int_equal(tare__block_end(&f->out, at, header, status), 0);
+    return read_exactly(f, header, payload(f));
+}
+
 /* A block of one operation's byte, with as many bytes in the planes as its classes ask for. */
 static unsigned too_long; /* a plane with one byte too many; 0: none */
 
@@ -410,12 +421,7 @@ static int open_code(fixture *f, unsigned code, uint8_t name_byte, double value)
     if (too_long)
         columns[too_long] = (tare__column){zeros, columns[too_long].bytes + 1};
     tare__block_header header = {.kind = TARE__BLOCK_EVENTS, .count = 1, .spans = kind == 1 || kind == 2};
-    tare__text_clear(&f->out);
-    size_t at = tare__block_begin(&f->out);
-    tare__varint_put(&f->out, 0);
-    int status = tare__columns_put(f->squeezer, columns, TARE__COLUMNS_EVENTS, &f->out);
-    assert_int_equal(tare__block_end(&f->out, at, &header, status), 0);
-    return read_exactly(f, &header, payload(f));
+    return open_columns(f, columns, &header);
 }
 
 static void impossible_codes_are_refused(void **state)
@@ -468,12 +474,7 @@ static int open_names(fixture *f, size_t n, size_t zero_at)
     for (unsigned k = 0; k < 4; k++)
         columns[TARE__COLUMN_NAME + k] = (tare__column){planes[k], used[k]};
     tare__block_header header = {.kind = TARE__BLOCK_EVENTS, .count = (uint32_t)n};
-    tare__text_clear(&f->out);
-    size_t at = tare__block_begin(&f->out);
-    tare__varint_put(&f->out, 0);
-    int status = tare__columns_put(f->squeezer, columns, TARE__COLUMNS_EVENTS, &f->out);
-    assert_int_equal(tare__block_end(&f->out, at, &header, status), 0);
-    return read_exactly(f, &header, payload(f));
+    return open_columns(f, columns, &header);
 }
 
 static void name_0_is_found_among_many(void **state)

@@ -14,6 +14,7 @@
 
 #include "base_failing.h"
 #include "model/half.h"
+#include "model_seed.h"
 #include "tare.h"
 
 static double value_of(uint16_t half)
@@ -66,20 +67,6 @@ static void what_is_no_model(void **state)
 }
 
 /* ---- models: the fuzzer's seeds --------------------------------------------------------------------------------- */
-static uint8_t data[64 << 10];
-
-static size_t read_seed(const char *name)
-{
-    const char *here = __FILE__, *slash = strrchr(here, '/');
-    char path[512];
-    snprintf(path, sizeof path, "%.*s../fuzz/corpus/fuzz_model/%s", (int)(slash + 1 - here), here, name);
-    FILE *file = fopen(path, "rb");
-    if (!file)
-        fail_msg("there is no %s", path);
-    size_t bytes = fread(data, 1, sizeof data, file);
-    fclose(file);
-    return bytes;
-}
 
 static const char *const converted[] = {"halved", "sized_by_floats", "conv_grouped", "from_tensorflow", "old_style",
                                         "many_heads", "unsorted", "spectrum", "open"};

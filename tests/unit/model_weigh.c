@@ -15,6 +15,7 @@
 
 #include "base_failing.h"
 #include "model/model.h"
+#include "model_seed.h"
 #include "tare.h"
 
 static const struct seed {
@@ -31,21 +32,6 @@ static const struct seed {
     {"texts", 0, 0},
 };
 
-static uint8_t data[64 << 10];
-
-/* Into `data`. */
-static size_t read_seed(const char *name)
-{
-    const char *here = __FILE__, *slash = strrchr(here, '/');
-    char path[512];
-    snprintf(path, sizeof path, "%.*s../fuzz/corpus/fuzz_model/%s", (int)(slash + 1 - here), here, name);
-    FILE *file = fopen(path, "rb");
-    if (!file)
-        fail_msg("there is no %s", path);
-    size_t bytes = fread(data, 1, sizeof data, file);
-    fclose(file);
-    return bytes;
-}
 
 static void figures(void **state)
 {
