@@ -148,6 +148,7 @@ int tare__parse_duration(const char *string, const char *what, uint64_t *ns, tar
 int tare__write_all(int fd, const void *data, size_t bytes);
 int tare__pwrite_all(int fd, const void *data, size_t bytes, uint64_t offset);
 int tare__pread_all(int fd, void *data, size_t bytes, uint64_t offset, size_t *got);
+const char *tare__temporary_folder(void); /* TMPDIR, else /tmp */
 
 /* ---- libraries that may be missing ------------------------------------------------------------------------
  * A table says which symbols fill which slots of a struct of function pointers. A slot may have several lines:
@@ -171,6 +172,9 @@ int tare__dl_open(tare__dl *dl, const char *name, const tare__dl_symbol *symbols
 /* The names, with ", " between, of optional slots that stayed empty: the first name of each. */
 void tare__dl_missing(const tare__dl_symbol *symbols, size_t n, const void *slots, tare__text *out);
 void tare__dl_close(tare__dl *dl); /* a dl that was never opened is fine when zeroed */
+
+/* ---- time ------------------------------------------------------------------------------------------- */
+uint64_t tare__monotonic_ns(void);
 
 /* ---- what the processor can do -------------------------------------------------------------------- */
 bool tare__cpu_has_crc32(void);          /* the instruction for CRC-32C */

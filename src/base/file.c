@@ -5,6 +5,7 @@
 #include "base.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -56,4 +57,10 @@ int tare__pread_all(int fd, void *data, size_t bytes, uint64_t offset, size_t *g
         *got += (size_t)done;
     }
     return 0;
+}
+
+const char *tare__temporary_folder(void)
+{
+    const char *told = getenv("TMPDIR");
+    return told && *told ? told : "/tmp";
 }

@@ -56,11 +56,10 @@ static int run_all(const char *folder, const char *command, char **traces, unsig
 
 int tare__cli_check_again(const char *command, unsigned times, tare__figures **figures, tare__error *error)
 {
-    const char *place = getenv("TMPDIR");
     char folder[PATH_MAX];
     char *traces[TARE__CHECK_RUNS_MAX] = {NULL};
     *figures = NULL;
-    snprintf(folder, sizeof folder, "%s/tare-check-XXXXXX", place && *place ? place : "/tmp");
+    snprintf(folder, sizeof folder, "%s/tare-check-XXXXXX", tare__temporary_folder());
     if (!mkdtemp(folder))
         return tare__fail(error, TARE_E_SYSTEM, "--rerun: cannot make a folder for the runs: %s",
                           strerror(errno));

@@ -55,8 +55,7 @@ static const tare__cli_option options[] = {
  * they are no runs. */
 static bool is_passing(const char *trace)
 {
-    const char *temporary = getenv("TMPDIR");
-    temporary = temporary && *temporary ? temporary : "/tmp";
+    const char *temporary = tare__temporary_folder();
     size_t length = strlen(temporary);
     while (length > 1 && temporary[length - 1] == '/')
         length--;

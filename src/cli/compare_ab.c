@@ -40,13 +40,6 @@ typedef struct rounds {
     double least_p; /* the smallest so far: once sure, always sure */
 } rounds;
 
-static double now_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
 /* ---- one run ---------------------------------------------------------------------------------- */
 static void last_words(const rounds *all, char *out, size_t room)
 {
@@ -234,7 +227,7 @@ static bool is_over(const rounds *all, const tare__cli_ab_result *result)
 {
     double limit = (double)all->options->seconds_ns / 1e9;
     return result->ab.clear || all->n >= all->options->rounds || tare__ab_interrupted() ||
-           (limit > 0 && now_s() - all->started_s >= limit);
+           (limit > 0 && (double)tare__monotonic_ns() / 1e9 - all->started_s >= limit);
 }
 
 static void tell(const rounds *all, const tare__cli_ab_result *result)
@@ -251,7 +244,7 @@ static void tell(const rounds *all, const tare__cli_ab_result *result)
 /* ---- all of it -------------------------------------------------------------------------------- */
 static int make_folder(rounds *all, tare__error *error)
 {
-    const char *keep = all->options->keep, *place = getenv("TMPDIR");
+    const char *keep = all->options->keep;
     if (keep) {
         char taken[PATH_MAX + 32];
         snprintf(all->folder, sizeof all->folder, "%s", keep);
@@ -262,11 +255,11 @@ static int make_folder(rounds *all, tare__error *error)
                    ? tare__fail(error, TARE_E_USAGE, "--keep: '%.200s' has traces already; name another folder", keep)
                    : 0;
     }
-    snprintf(all->folder, sizeof all->folder, "%s/tare-ab.XXXXXX", place && *place ? place : "/tmp");
+    snprintf(all->folder, sizeof all->folder, "%s/tare-ab.XXXXXX", tare__temporary_folder());
     all->own_folder = mkdtemp(all->folder) != NULL;
     return all->own_folder ? 0
                            : tare__fail(error, TARE_E_SYSTEM, "cannot make a folder in '%.200s': %s",
-                                        place && *place ? place : "/tmp", strerror(errno));
+                                        tare__temporary_folder(), strerror(errno));
 }
 
 static int open_log(rounds *all, tare__error *error)
@@ -331,7 +324,7 @@ static int make_rounds(rounds *all, tare__cli_ab_result *result, tare__error *er
     int status = 0;
     for (uint64_t i = 0; i < all->options->warmup && !status && !tare__ab_interrupted(); i++)
         status = make_round(all, 0, false, error);
-    all->started_s = now_s();
+    all->started_s = (double)tare__monotonic_ns() / 1e9;
     while (!status && !is_over(all, result)) {
         status = make_round(all, all->n + 1, true, error);
         look(all, result);

@@ -52,13 +52,6 @@ bool tare__ab_interrupted(void)
     return interrupts > 0;
 }
 
-static double now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
-}
-
 static double time_ns(struct timeval time)
 {
     return (double)time.tv_sec * 1e9 + (double)time.tv_usec * 1e3;
@@ -105,8 +98,8 @@ static void wait_for(pid_t child, tare__ab_ran *result)
         if (ended < 0 || stopped)
             continue;
         if (told_ns == 0)
-            told_ns = now_ns();
-        if (step < 2 && now_ns() - told_ns > (step + 1) * PATIENCE_NS)
+            told_ns = (double)tare__monotonic_ns();
+        if (step < 2 && (double)tare__monotonic_ns() - told_ns > (step + 1) * PATIENCE_NS)
             kill(-child, step++ ? SIGKILL : SIGTERM);
         nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
     }
@@ -123,7 +116,7 @@ int tare__ab_run(char *const *argv, int log, tare__ab_ran *result, tare__error *
         return tare__fail(error, TARE_E_SYSTEM, "cannot open /dev/null: %s", strerror(errno));
     sigfillset(&all);
     sigprocmask(SIG_BLOCK, &all, &mask); /* until it is known whom to forward to */
-    double start = now_ns();
+    double start = (double)tare__monotonic_ns();
     pid_t child = fork();
     if (child == 0)
         become(argv, log, nothing, parent, &mask);
@@ -135,7 +128,7 @@ int tare__ab_run(char *const *argv, int log, tare__ab_ran *result, tare__error *
     if (child > 0)
         wait_for(child, result);
     running = 0;
-    result->elapsed_ns = now_ns() - start;
+    result->elapsed_ns = (double)tare__monotonic_ns() - start;
     close(nothing);
     if (child < 0)
         return tare__fail(error, TARE_E_SYSTEM, "cannot start a process: %s", strerror(failure));

@@ -18,13 +18,6 @@
 
 extern char **environ;
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* Its standard output comes through the pipe; what it says besides goes nowhere. A group of its own: whatever it
  * starts ends with it. */
 static pid_t start_git(int to)
@@ -59,7 +52,7 @@ void tare__cli_git_ask(tare__cli_git *git)
     if (pipe2(ends, O_CLOEXEC) != 0)
         return;
     git->from = ends[0];
-    git->asked_ns = now_ns();
+    git->asked_ns = tare__monotonic_ns();
     git->pid = start_git(ends[1]);
     close(ends[1]);
 }
@@ -69,7 +62,7 @@ static int first_byte(int from, uint64_t deadline)
 {
     for (;;) {
         struct pollfd pipe = {.fd = from, .events = POLLIN};
-        uint64_t now = now_ns();
+        uint64_t now = tare__monotonic_ns();
         int ready = poll(&pipe, 1, now < deadline ? (int)((deadline - now) / 1000000u) + 1 : 0);
         char byte;
         if (ready > 0)
@@ -86,7 +79,7 @@ static bool has_ended(pid_t pid, uint64_t deadline, int *how)
         pid_t ended = waitpid(pid, how, WNOHANG);
         if (ended == pid || (ended < 0 && errno != EINTR))
             return ended == pid;
-        if (now_ns() >= deadline)
+        if (tare__monotonic_ns() >= deadline)
             return false;
         nanosleep(&(struct timespec){.tv_nsec = pause_ns}, NULL);
     }
@@ -103,7 +96,7 @@ int tare__cli_git_answer(tare__cli_git *git)
         if (answer != 0 || !has_ended(asked.pid, deadline, &how)) {
             answer = answer > 0 ? 1 : -1; /* one changed file is enough to know */
             kill(-asked.pid, SIGKILL);
-            has_ended(asked.pid, now_ns() + DYING_NS, &how);
+            has_ended(asked.pid, tare__monotonic_ns() + DYING_NS, &how);
         } else if (!(WIFEXITED(how) && WEXITSTATUS(how) == 0)) {
             answer = -1;
         }

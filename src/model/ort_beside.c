@@ -30,13 +30,6 @@ typedef struct helper {
     int to, from;
 } helper;
 
-static double now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
-}
-
 static int start(helper *one, tare__error *error)
 {
     int in[2] = {-1, -1}, out[2] = {-1, -1};
@@ -176,15 +169,15 @@ static int finish(const helper *one, tare__ort_session *session, tare__error *er
 static int request(const tare__job *job, tare__ort_session *session, helper *pre, helper *post, size_t number,
                    double times[3], tare__error *error)
 {
-    double from = now_ns();
+    double from = (double)tare__monotonic_ns();
     int status = job->pre ? prepare(pre, job, session, number, error) : 0;
-    double ready = now_ns();
+    double ready = (double)tare__monotonic_ns();
     if (!status)
         status = tare__ort_run_once(session, error);
-    double ran = now_ns();
+    double ran = (double)tare__monotonic_ns();
     if (!status && job->post)
         status = finish(post, session, error);
-    double end = now_ns();
+    double end = (double)tare__monotonic_ns();
     tare__ort_drop_outputs(session);
     times[0] = ready - from;
     times[1] = end - from;

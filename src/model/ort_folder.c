@@ -19,12 +19,6 @@
 #define SWEPT_MAX    1000 /* a place full of them must not keep anyone waiting */
 #define RANDOM_CHARS 6
 
-static const char *place(void)
-{
-    const char *told = getenv("TMPDIR");
-    return told && *told ? told : "/tmp";
-}
-
 /* Files only: neither of us makes folders in there, and what a link leads to is nobody's business. */
 static void empty(int folder)
 {
@@ -41,7 +35,7 @@ static void empty(int folder)
 
 bool tare__ort_folder_make(tare__ort_folder *folder)
 {
-    snprintf(folder->path, sizeof folder->path, "%.400s/" PREFIX "%ld.XXXXXX", place(), (long)getpid());
+    snprintf(folder->path, sizeof folder->path, "%.400s/" PREFIX "%ld.XXXXXX", tare__temporary_folder(), (long)getpid());
     folder->lock = -1;
     if (!mkdtemp(folder->path)) {
         folder->path[0] = '\0';
@@ -107,7 +101,7 @@ static bool sweep_one(int of, const char *name)
 
 void tare__ort_folder_sweep(void)
 {
-    DIR *list = opendir(place());
+    DIR *list = opendir(tare__temporary_folder());
     int swept = 0;
     for (struct dirent *entry; list && swept < SWEPT_MAX && (entry = readdir(list)) != NULL;)
         swept += sweep_one(dirfd(list), entry->d_name);

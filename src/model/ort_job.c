@@ -7,7 +7,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "tare.h"
 
@@ -17,13 +16,6 @@
 #define RUNS_LEAST    3u
 #define PROFILED_RUNS 11u /* the first of them is not counted */
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 static void enter(tare__board *board, tare__board_phase phase)
 {
     __atomic_store_n(&board->phase, (uint32_t)phase, __ATOMIC_RELEASE);
@@ -32,22 +24,22 @@ static void enter(tare__board *board, tare__board_phase phase)
 static int load(const tare__job *job, tare__ort *ort, tare__ort_session *session, tare__board *board)
 {
     enter(board, TARE__BOARD_RUNTIME);
-    uint64_t from = now_ns();
+    uint64_t from = tare__monotonic_ns();
     int status = tare__ort_open(ort, job->library, &board->error);
     if (status)
         return status;
-    board->runtime_ns = (double)(now_ns() - from);
+    board->runtime_ns = (double)(tare__monotonic_ns() - from);
     memcpy(board->version, ort->version, sizeof board->version);
     memcpy(board->library, ort->dl.path, sizeof board->library);
     board->before_bytes = tare__rss_now(0);
     if (!job->model)
         return 0;
     enter(board, TARE__BOARD_LOAD);
-    from = now_ns();
+    from = tare__monotonic_ns();
     status = tare__ort_load(session, ort, job->model, job->threads, job->profile, &board->error);
     if (status)
         return status;
-    board->load_ns = (double)(now_ns() - from);
+    board->load_ns = (double)(tare__monotonic_ns() - from);
     board->loaded_bytes = tare__rss_now(0);
     board->load_peak_bytes = tare__rss_peak();
     return tare__ort_feed(session, job->tensors, job->n_tensors, &board->error);
@@ -57,9 +49,9 @@ static int load(const tare__job *job, tare__ort *ort, tare__ort_session *session
 static int warm_until_steady(tare__ort_session *session, tare__board *board)
 {
     double begin[TARE__BOARD_WARM_MAX];
-    uint64_t until = now_ns() + (uint64_t)(WARM_SECONDS * 1e9);
+    uint64_t until = tare__monotonic_ns() + (uint64_t)(WARM_SECONDS * 1e9);
     size_t done = 0, target = WARM_FIRST;
-    while (done < TARE__BOARD_WARM_MAX && (done < 2 || now_ns() < until)) {
+    while (done < TARE__BOARD_WARM_MAX && (done < 2 || tare__monotonic_ns() < until)) {
         size_t more = 0;
         int status = tare__ort_loop(session, target - done, done ? 0 : 2, until, begin, board->warm_ns + done, &more,
                                     &board->error);
@@ -110,9 +102,9 @@ static int time_runs(const tare__job *job, tare__ort_session *session, tare__boa
     bool fresh = tare__rss_reset_peak();
     board->rss_first_bytes = tare__rss_now(0);
     enter(board, TARE__BOARD_RUN);
-    int status = tare__ort_loop(session, job->runs, least_runs(job, board), now_ns() + (uint64_t)(job->seconds * 1e9),
+    int status = tare__ort_loop(session, job->runs, least_runs(job, board), tare__monotonic_ns() + (uint64_t)(job->seconds * 1e9),
                                 board->values, board->values + board->runs_room, &board->run_done, &board->error);
-    board->end_ns = (double)now_ns();
+    board->end_ns = (double)tare__monotonic_ns();
     board->rss_last_bytes = tare__rss_now(0);
     board->peak_bytes = fresh ? tare__rss_peak() : NAN;
     if (isnan(board->first_ns) && board->run_done)
@@ -126,7 +118,7 @@ static int profile_runs(tare__ort_session *session, tare__board *board, const ta
     size_t done = 0;
     tare__text path = {0};
     enter(board, TARE__BOARD_PROFILE);
-    int status = tare__ort_loop(session, PROFILED_RUNS, 2, now_ns() + (uint64_t)(job->seconds * 1e9), begin, took, &done,
+    int status = tare__ort_loop(session, PROFILED_RUNS, 2, tare__monotonic_ns() + (uint64_t)(job->seconds * 1e9), begin, took, &done,
                                 &board->error);
     if (!status)
         status = tare__ort_profile_end(session, &path, &board->error);

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "tare.h"
 
@@ -179,22 +178,15 @@ int tare__ort_run_once(tare__ort_session *session, tare__error *error)
     return tare__ort_check(session->ort, run(session), "the model does not run", error);
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 int tare__ort_loop(tare__ort_session *session, size_t runs, size_t least, uint64_t until_ns, double *begin_ns,
                    double *took_ns, size_t *done, tare__error *error)
 {
     for (size_t i = 0; i < runs; i++) {
-        uint64_t from = now_ns();
+        uint64_t from = tare__monotonic_ns();
         if (i >= least && from >= until_ns)
             break;
         void *status = run(session);
-        uint64_t to = now_ns();
+        uint64_t to = tare__monotonic_ns();
         tare__ort_drop_outputs(session);
         if (TARE__UNLIKELY(status != NULL))
             return tare__ort_check(session->ort, status, "the model does not run", error);

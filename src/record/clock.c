@@ -2,17 +2,9 @@
  * Must not know sessions. */
 #include <fcntl.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "record.h"
-
-uint64_t tare__monotonic_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /* A virtual machine may hide the bit; that the kernel keeps its own time by the counter is as good. */
 static bool kernel_trusts_tsc(void)

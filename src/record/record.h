@@ -14,7 +14,6 @@
 #include "format/format.h"
 
 /* ---- clock ----------------------------------------------------------------------------------------- */
-uint64_t tare__monotonic_ns(void);
 /* Whether the time-stamp counter of this machine can be trusted as a clock. */
 tare__clock_kind tare__clock_choose(void);
 uint64_t tare__clock_ticks(tare__clock_kind kind);

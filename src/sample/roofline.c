@@ -7,7 +7,6 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "sample.h"
 
@@ -71,13 +70,6 @@ typedef struct member {
     float kept;            /* so that nothing is computed for nothing */
 } member;
 
-static double seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
 static void triad(const member *self)
 {
     size_t n = self->crowd->words;
@@ -91,13 +83,13 @@ static void triad(const member *self)
 static double time_round(member *self, bool is_triad)
 {
     pthread_barrier_wait(&self->crowd->gate);
-    double from = seconds();
+    double from = (double)tare__monotonic_ns() / 1e9;
     if (is_triad)
         triad(self);
     else
         self->kept += self->crowd->fma(1e-9f);
     pthread_barrier_wait(&self->crowd->gate);
-    return seconds() - from;
+    return (double)tare__monotonic_ns() / 1e9 - from;
 }
 
 static void *take_part(void *context)

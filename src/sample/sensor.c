@@ -5,7 +5,6 @@
 #include "machine.h"
 
 #include <stdio.h>
-#include <time.h>
 
 #define HWMON "/sys/class/hwmon"
 #define THERMAL "/sys/class/thermal"
@@ -194,13 +193,6 @@ static void open_sensor(tare__sample_set *set, void *state)
 
 /* ---- reading ----------------------------------------------------------------------------------------- */
 
-static uint64_t wall_ns(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
 static void tick_one(tare__sample_set *set, sensor *sensor)
 {
     int failure;
@@ -221,9 +213,9 @@ static void tick_sensor(tare__sample_set *set, void *state, uint64_t now_ns)
         sensor *sensor = &part->all[i];
         if (now_ns < sensor->due_ns)
             continue;
-        uint64_t before = wall_ns();
+        uint64_t before = tare__monotonic_ns();
         tick_one(set, sensor);
-        sensor->due_ns = now_ns + (wall_ns() - before) * SLOW_TIMES;
+        sensor->due_ns = now_ns + (tare__monotonic_ns() - before) * SLOW_TIMES;
     }
 }
 

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "inner.h"
 #include "tare.h"
@@ -105,18 +104,11 @@ static bool suits(const char *place)
 }
 
 /* ---- waiting ---------------------------------------------------------------------------------------- */
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* Until the socket can be read (or written): false when the time is over. */
 static bool wait_for(database *db, short events)
 {
     for (;;) {
-        uint64_t now = now_ns();
+        uint64_t now = tare__monotonic_ns();
         if (now >= db->deadline_ns)
             return false;
         struct pollfd socket = {.fd = api.socket(db->connection), .events = events};
@@ -154,7 +146,7 @@ static int too_late(database *db, tare__error *error)
 
 static void set_deadline(database *db)
 {
-    db->deadline_ns = now_ns() + (uint64_t)db->patience_ms * 1000000u;
+    db->deadline_ns = tare__monotonic_ns() + (uint64_t)db->patience_ms * 1000000u;
 }
 
 static int broken(database *db, tare__error *error)
