@@ -148,8 +148,18 @@ static void end_source(tare__collector *collector, uint32_t index)
     collector->sources[index] = collector->sources[--collector->source_count];
 }
 
+static uint64_t newest_of(const tare__writer *writer, bool events_only)
+{
+    uint64_t newest = 0;
+    for (size_t i = 0; i < writer->entry_count; i++)
+        if ((!events_only || writer->entries[i].kind == TARE__BLOCK_EVENTS) && writer->entries[i].last_ticks > newest)
+            newest = writer->entries[i].last_ticks;
+    return newest;
+}
+
 /* For --last: takes out what is older than the window, at the end exactly, before that when it pays. The window ends
- * with the newest block, not now: a collector that comes late to the end must not take all of it for old. */
+ * with the newest block, not now: a collector that comes late to the end must not take all of it for old. Nor must its
+ * last samples, made as late: at the end the window ends with the last event, unless that is a window away. */
 static void rotate(tare__collector *collector, bool final)
 {
     tare__writer *writer = &collector->writer;
@@ -163,9 +173,9 @@ static void rotate(tare__collector *collector, bool final)
     double window = (double)collector->last_ns * ticks / (double)(beat.monotonic_ns - collector->started_ns + 1);
     if (ticks <= window)
         return;
-    uint64_t newest = 0, stale = 0, fresh = 0;
-    for (size_t i = 0; i < writer->entry_count; i++)
-        newest = writer->entries[i].last_ticks > newest ? writer->entries[i].last_ticks : newest;
+    uint64_t newest = newest_of(writer, false), event = newest_of(writer, true), stale = 0, fresh = 0;
+    if (final && newest - event <= (uint64_t)window)
+        newest = event;
     uint64_t before = newest > (uint64_t)window ? newest - (uint64_t)window : 0;
     for (size_t i = 0; i < writer->entry_count; i++)
         *(writer->entries[i].last_ticks < before ? &stale : &fresh) += writer->entries[i].bytes;

@@ -371,8 +371,7 @@ def test_last_keeps_the_end(bench):
     last = max(times)
     assert seen[-1] == last and seen == list(range(seen[0], last + 1))
     kept_s = (times[last] - times[seen[0]]) / 1e9
-    # Two seconds before the end of the run, which on a busy machine comes a while after the last event.
-    assert 1.5 < kept_s < 4, "two seconds, and at most a block and some more"
+    assert 1.9 < kept_s < 4, "two seconds, and at most a block and some more"
     assert bench.json(trace)["run"]["rotated_spans"] > 0
 
 
