@@ -2,6 +2,7 @@
  * One thread.
  * Must not know how rows are shown. */
 #define _GNU_SOURCE
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -114,6 +115,46 @@ static void too_many_paths_fold_into_others(void **state)
     done(b, a);
 }
 
+/* Quantiles of a few paths are within 0.4 %, of more than fit the caches within 1.6 %. */
+static void check_quantiles(uint32_t names, double within)
+{
+    builder *b = build_single();
+    char name[32];
+    for (uint32_t i = 0; i < names; i++) {
+        snprintf(name, sizeof name, "name %u", i);
+        build_name(b, 100 + i, TARE_KIND_SPAN, name);
+    }
+    uint64_t t = 2000;
+    for (uint32_t i = 0; i < names; i++)
+        for (uint64_t k = 1; k <= 100; k++, seal_when_full(b)) {
+            BEGIN(100 + i, t);
+            END(t += 1000000 + 12347 * k);
+        }
+    build_seal(b);
+    tare__analysis *a = analyze(b);
+    assert_int_equal(a->n_spans, names);
+    for (size_t i = 0; i < a->n_spans; i++) {
+        const tare__durations *each = &a->spans[i].each;
+        const double truth[3] = {1000000 + 12347 * 50, 1000000 + 12347 * 95, 1000000 + 12347 * 99};
+        const double shown[3] = {each->p50_ns * 2, each->p95_ns * 2, each->p99_ns * 2}; /* two ticks a nanosecond */
+        for (int q = 0; q < 3; q++)
+            assert_true(fabs(shown[q] - truth[q]) <= within * truth[q]);
+    }
+    done(b, a);
+}
+
+static void quantiles_of_few_paths(void **state)
+{
+    (void)state;
+    check_quantiles(3, 0.004);
+}
+
+static void quantiles_of_many_paths(void **state)
+{
+    (void)state;
+    check_quantiles(400, 0.016);
+}
+
 /* Wide histograms of many paths become coarser, and say so; smallest, largest and count stay exact. */
 static void histograms_get_coarser_when_many(void **state)
 {
@@ -185,6 +226,8 @@ int main(void)
         cmocka_unit_test(deep_recursion_folds),
         cmocka_unit_test(spans_never_ended_are_counted),
         cmocka_unit_test(too_many_paths_fold_into_others),
+        cmocka_unit_test(quantiles_of_few_paths),
+        cmocka_unit_test(quantiles_of_many_paths),
         cmocka_unit_test(histograms_get_coarser_when_many),
         cmocka_unit_test(a_thousand_streams_are_kept_apart),
     };
