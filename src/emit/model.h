@@ -9,6 +9,7 @@
 
 /* "[batch=1, 3, 224, 224]"; "?" for what is not known. */
 void tare__model_put_shape(tare__text *out, const tare__model_tensor *tensor);
+const char *tare__model_at_least(bool at_least); /* "at least ", or nothing */
 double tare__model_share(uint64_t part, uint64_t whole); /* NaN of nothing */
 /* "Conv", "com.microsoft.Attention" */
 const char *tare__model_operator_name(char out[128], const char *op, const char *domain);

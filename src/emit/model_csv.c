@@ -9,7 +9,7 @@
 #include "model_measured.h"
 #include "tare.h"
 
-#define COST_COLUMNS "macs,flops,other_operations,parameters,weight_bytes,output_bytes"
+#define COST_COLUMNS "macs,flops,other_operations,parameters,weight_bytes,output_bytes,at_least,other_at_least"
 
 static void put_cost(csv *to, const tare__model_cost *cost, bool counted)
 {
@@ -24,6 +24,13 @@ static void put_cost(csv *to, const tare__model_cost *cost, bool counted)
     tare__csv_count(to, cost->parameters);
     tare__csv_count(to, cost->weight_bytes);
     tare__csv_count(to, cost->output_bytes);
+}
+
+/* Whether the figures before are lower bounds: MACs and FLOPs; the other operations. */
+static void put_at_least(csv *to, bool macs, bool other)
+{
+    tare__csv_text(to, macs ? "true" : "false");
+    tare__csv_text(to, other ? "true" : "false");
 }
 
 /* 1x3x224x224 */
@@ -55,9 +62,9 @@ static void put_pair(csv *to, const char *key, uint64_t value, const char *unit)
 
 static void put_model(csv *to, const tare__model_report *report)
 {
-    put_pair(to, "macs", report->total.macs, "");
-    put_pair(to, "flops", 2 * report->total.macs, "");
-    put_pair(to, "other_operations", report->total.other, "");
+    put_pair(to, report->macs_at_least ? "macs_at_least" : "macs", report->total.macs, "");
+    put_pair(to, report->macs_at_least ? "flops_at_least" : "flops", 2 * report->total.macs, "");
+    put_pair(to, report->other_at_least ? "other_operations_at_least" : "other_operations", report->total.other, "");
     put_pair(to, "parameters", report->total.parameters, "");
     put_pair(to, "weight_bytes", report->total.weight_bytes, "bytes");
     put_pair(to, "file_bytes", report->file_bytes, "bytes");
@@ -78,6 +85,7 @@ static void put_operators(csv *to, const tare__model_report *report)
         tare__csv_count(to, row->nodes);
         tare__csv_count(to, row->not_counted);
         put_cost(to, &row->cost, row->not_counted < row->nodes);
+        put_at_least(to, row->macs_at_least, row->other_at_least);
         tare__csv_text(to, row->reason);
         tare__csv_end_row(to);
     }
@@ -94,6 +102,7 @@ static void put_layers(csv *to, const tare__model_report *report)
         tare__csv_text(to, layer->module);
         tare__csv_count(to, layer->times);
         put_cost(to, &layer->cost, layer->state == TARE__MODEL_COUNTED);
+        put_at_least(to, layer->macs_at_least, layer->other_at_least);
         tare__csv_text(to, layer->output ? layer->output->type : NULL);
         put_shape(to, layer->output);
         tare__csv_text(to, layer->reason);

@@ -117,13 +117,18 @@ static void put_tile(writing *to, const char *what, const char *value, const cha
 
 static void put_tiles(writing *to, const tare__model_report *report)
 {
-    char value[TARE__UNIT_BYTES], flops[TARE__UNIT_BYTES];
+    char value[TARE__UNIT_BYTES], flops[TARE__UNIT_BYTES], total[TARE__UNIT_BYTES + 16];
     tare__text more = {0};
     put(to, "<section aria-labelledby=\"total-title\"><h2 id=\"total-title\">What it weighs</h2><dl "
             "class=\"tiles apart\">");
-    tare__text_format(&more, "%s FLOPs, 2 a MAC; exactly %" PRIu64 " MACs",
-                      tare__unit_count(flops, 2 * (double)report->total.macs), report->total.macs);
-    put_tile(to, "MACs", tare__unit_count(value, (double)report->total.macs), more.data ? more.data : "");
+    tare__text_format(&more, "%s FLOPs, 2 a MAC; %s %" PRIu64 " MACs",
+                      tare__unit_count(flops, 2 * (double)report->total.macs),
+                      report->macs_at_least ? "at least" : "exactly", report->total.macs);
+    if (report->not_counted)
+        tare__text_format(&more, "; %" PRIu64 " of %zu nodes are not counted", report->not_counted, report->n_layers);
+    snprintf(total, sizeof total, "%s%s", tare__model_at_least(report->macs_at_least),
+             tare__unit_count(value, (double)report->total.macs));
+    put_tile(to, "MACs", total, more.data ? more.data : "");
     tare__text_clear(&more);
     tare__text_format(&more, "exactly %" PRIu64, report->total.parameters);
     put_tile(to, "Parameters", tare__unit_count(value, (double)report->total.parameters),
@@ -139,9 +144,9 @@ static void put_tiles(writing *to, const tare__model_report *report)
     put_tile(to, "Activations", tare__unit_bytes(value, (double)report->activation_peak_bytes),
              more.data ? more.data : "");
     tare__text_clear(&more);
-    tare__text_format(&more, "%zu files beside it: %s", report->external_files,
-                      tare__unit_bytes(flops, (double)report->external_bytes));
-    put_tile(to, "File", tare__unit_bytes(value, (double)report->file_bytes),
+    tare__text_format(&more, "and %zu file%s of external data: %s", report->external_files,
+                      report->external_files == 1 ? "" : "s", tare__unit_bytes(flops, (double)report->external_bytes));
+    put_tile(to, "File size", tare__unit_bytes(value, (double)report->file_bytes),
              report->external_files && more.data ? more.data : "");
     put(to, "</dl></section>\n");
     to->text.failed = to->text.failed || more.failed;

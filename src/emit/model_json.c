@@ -122,11 +122,39 @@ static void put_tensors(writing *to, const char *key, const tare__model_tensor *
     tare__json_end_array(&to->json);
 }
 
+/* Beside figures that are lower bounds: of MACs and FLOPs; of the other operations. */
+static void put_at_least(writing *to, bool macs, bool other)
+{
+    tare__json_put_bool(&to->json, "at_least", macs);
+    tare__json_put_bool(&to->json, "other_at_least", other);
+}
+
+/* What the totals do not have in them, or not whole. */
+static void put_not_counted(writing *to, const tare__model_report *report)
+{
+    tare__json_key(&to->json, "not_counted");
+    tare__json_array(&to->json);
+    for (size_t i = 0; i < report->n_layers; i++) {
+        const tare__model_layer *layer = &report->layers[i];
+        if (!layer->reason)
+            continue;
+        tare__json_object(&to->json);
+        tare__json_put_string(&to->json, "name", layer->name);
+        tare__json_put_string(&to->json, "op", layer->op);
+        tare__json_put_string(&to->json, "domain", layer->domain);
+        tare__json_put_string(&to->json, "reason", layer->reason);
+        put_at_least(to, layer->macs_at_least, layer->other_at_least);
+        tare__json_end_object(&to->json);
+    }
+    tare__json_end_array(&to->json);
+}
+
 static void put_total(writing *to, const tare__model_report *report)
 {
     tare__json_key(&to->json, "total");
     tare__json_object(&to->json);
     put_cost(to, &report->total, true);
+    put_at_least(to, report->macs_at_least, report->other_at_least);
     tare__json_put_unsigned(&to->json, "nodes", report->n_layers);
     tare__json_put_unsigned(&to->json, "nodes_not_counted", report->not_counted);
     tare__json_put_unsigned(&to->json, "activation_peak_bytes", report->activation_peak_bytes);
@@ -163,6 +191,7 @@ static void put_operators(writing *to, const tare__model_report *report)
         tare__json_put_unsigned(&to->json, "not_counted", row->not_counted);
         tare__json_put_string(&to->json, "reason", row->reason);
         put_cost(to, &row->cost, row->not_counted < row->nodes);
+        put_at_least(to, row->macs_at_least, row->other_at_least);
         tare__json_end_object(&to->json);
     }
     tare__json_end_array(&to->json);
@@ -184,6 +213,7 @@ static void put_layers(writing *to, const tare__model_report *report)
         tare__json_put_string(&to->json, "reason", layer->reason);
         tare__json_put_unsigned(&to->json, "times", layer->times);
         put_cost(to, &layer->cost, layer->state == TARE__MODEL_COUNTED);
+        put_at_least(to, layer->macs_at_least, layer->other_at_least);
         tare__json_key(&to->json, "output");
         if (layer->output)
             put_tensor(to, layer->output);
@@ -217,6 +247,7 @@ int tare__emit_model_json(const tare__model_view *view, const tare__emit_options
     put_tensors(&to, "inputs", report->inputs, report->n_inputs);
     put_tensors(&to, "outputs", report->outputs, report->n_outputs);
     put_total(&to, report);
+    put_not_counted(&to, report);
     put_weights(&to, "weights_by_type", "type", report->types, report->n_types);
     put_weights(&to, "weights_by_use", "use", report->uses, report->n_uses);
     put_operators(&to, report);

@@ -16,6 +16,7 @@
 #define FEW_OPERATORS 15
 #define FEW_LAYERS    10
 #define FEW_NOTES     6
+#define FEW_NAMES     3
 
 /* ---- words --------------------------------------------------------------------------------------------------- */
 void tare__model_put_shape(tare__text *out, const tare__model_tensor *tensor)
@@ -41,6 +42,11 @@ void tare__model_put_shape(tare__text *out, const tare__model_tensor *tensor)
 double tare__model_share(uint64_t part, uint64_t whole)
 {
     return whole ? (double)part / (double)whole : NAN;
+}
+
+const char *tare__model_at_least(bool at_least)
+{
+    return at_least ? "at least " : "";
 }
 
 const char *tare__model_operator_name(char out[128], const char *op, const char *domain)
@@ -106,9 +112,11 @@ static void put_compute(tare__page *page, const tare__model_report *report)
 {
     tare__text text = {0};
     char macs[TARE__UNIT_BYTES], flops[TARE__UNIT_BYTES], other[TARE__UNIT_BYTES];
-    tare__text_format(&text, "%s MACs, %s FLOPs (2 a MAC); and %s other operations",
+    tare__text_format(&text, "%s%s MACs, %s FLOPs (2 a MAC); and %s%s other operations",
+                      tare__model_at_least(report->macs_at_least),
                       tare__unit_count(macs, (double)report->total.macs),
                       tare__unit_count(flops, 2 * (double)report->total.macs),
+                      tare__model_at_least(report->other_at_least),
                       tare__unit_count(other, (double)report->total.other));
     if (report->not_counted)
         tare__text_format(&text, "; %" PRIu64 " of %zu nodes are not counted", report->not_counted, report->n_layers);
@@ -129,11 +137,21 @@ static void put_weights(tare__page *page, const tare__model_report *report)
     tare__text_string(&text, report->n_types > 1 ? ")" : "");
     if (report->n_types == 1)
         tare__text_format(&text, " (%s)", report->types[0].what);
-    tare__text_format(&text, "; the file has %s", tare__unit_bytes(bytes, (double)report->file_bytes));
-    if (report->external_files)
-        tare__text_format(&text, ", %zu beside it %s", report->external_files,
-                          tare__unit_bytes(bytes, (double)report->external_bytes));
     put_line(page, "weights", &text);
+    tare__text_free(&text);
+}
+
+/* Its size is that of the graph and of everything stored in it, and not of the weights alone. */
+static void put_file(tare__page *page, const tare__model_report *report)
+{
+    tare__text text = {0};
+    char bytes[TARE__UNIT_BYTES];
+    tare__text_format(&text, "%s", tare__unit_bytes(bytes, (double)report->file_bytes));
+    if (report->external_files)
+        tare__text_format(&text, ", and %s of external data in %zu file%s",
+                          tare__unit_bytes(bytes, (double)report->external_bytes), report->external_files,
+                          report->external_files == 1 ? "" : "s");
+    put_line(page, "file size", &text);
     tare__text_free(&text);
 }
 
@@ -218,16 +236,37 @@ static void put_operators(tare__page *page, const tare__model_report *report)
     tare__page_more(page, report->n_operators - most, "operators");
 }
 
+static bool same_operator(const tare__model_layer *layer, const tare__model_operator *row)
+{
+    return strcmp(layer->op, row->op) == 0 && strcmp(layer->domain, row->domain) == 0;
+}
+
+/* The first few of its nodes that are not counted, by name. */
+static void put_names(tare__text *text, const tare__model_report *report, const tare__model_operator *row)
+{
+    size_t named = 0;
+    for (size_t i = 0; i < report->n_layers && named < FEW_NAMES; i++) {
+        const tare__model_layer *layer = &report->layers[i];
+        if (layer->reason && same_operator(layer, row))
+            tare__text_format(text, "%s%.60s", named++ ? ", " : " (", layer->name);
+    }
+    tare__text_string(text, named && row->not_counted > named ? ", …)" : named ? ")" : "");
+}
+
 static void put_uncounted(tare__page *page, const tare__model_report *report)
 {
     for (size_t i = 0; i < report->n_operators; i++) {
         const tare__model_operator *row = &report->operators[i];
         tare__text text = {0};
         char name[128];
-        if (row->not_counted == 0)
+        if (!row->reason)
             continue;
-        tare__text_format(&text, "not counted: %" PRIu64 " of %" PRIu64 " %s: %s", row->not_counted, row->nodes,
-                          tare__model_operator_name(name, row->op, row->domain), row->reason);
+        if (row->not_counted)
+            tare__text_format(&text, "not counted: %" PRIu64 " of %" PRIu64 " ", row->not_counted, row->nodes);
+        else
+            tare__text_string(&text, "not counted in full: ");
+        tare__text_format(&text, "%s: %s", tare__model_operator_name(name, row->op, row->domain), row->reason);
+        put_names(&text, report, row);
         tare__page_style_on(page, TARE__PAGE_WARNING);
         page->out->failed = page->out->failed || text.failed;
         if (!text.failed)
@@ -297,6 +336,7 @@ int tare__emit_model_text(const tare__model_view *view, const tare__emit_options
     put_what(&page, report);
     put_compute(&page, report);
     put_weights(&page, report);
+    put_file(&page, report);
     put_memory(&page, report);
     put_tensors(&page, "input", report->inputs, report->n_inputs);
     put_tensors(&page, "output", report->outputs, report->n_outputs);

@@ -70,7 +70,8 @@ typedef struct tare__model_layer {
     const char *op, *domain; /* "" is ONNX's own */
     const char *module;   /* the part of the model it came from where the exporter told; NULL */
     tare__model_state state;
-    const char *reason;   /* NULL: counted */
+    const char *reason;   /* why its cost is not counted, or not whole; NULL */
+    bool macs_at_least, other_at_least; /* its figures are not whole: not counted, or a loop's one iteration */
     uint64_t times;       /* how often it runs in one run of the model: more than 1 inside of loops */
     tare__model_cost cost; /* of all those times */
     const tare__model_tensor *output; /* the first one; NULL: none */
@@ -81,6 +82,7 @@ typedef struct tare__model_operator {
     uint64_t nodes;
     uint64_t not_counted; /* of these */
     const char *reason;   /* why; NULL */
+    bool macs_at_least, other_at_least; /* some of them are not counted, or not whole */
     tare__model_cost cost;
 } tare__model_operator;
 
@@ -120,6 +122,8 @@ typedef struct tare__model_report {
 
     tare__model_cost total; /* output_bytes: the sum of all, were nothing freed */
     uint64_t not_counted;   /* nodes */
+    bool macs_at_least;     /* the total's MACs are a lower bound: some nodes that may multiply are not counted */
+    bool other_at_least;    /* the same of the other operations */
     bool activations_known; /* false: the peak is of those tensors whose size is known */
     uint64_t activation_peak_bytes; /* the most that is live at once, see docs/MODELS.md */
     const char *activation_peak_at; /* the layer; NULL: none */

@@ -135,9 +135,13 @@ static int fill_operators(tare__walk *walk, tare__model_report *report)
         if (!row)
             break;
         row->nodes++;
+        row->macs_at_least |= layer->macs_at_least;
+        row->other_at_least |= layer->other_at_least;
+        report->macs_at_least |= layer->macs_at_least;
+        report->other_at_least |= layer->other_at_least;
+        row->reason = row->reason ? row->reason : layer->reason;
         if (layer->state != TARE__MODEL_COUNTED) {
             row->not_counted++;
-            row->reason = row->reason ? row->reason : layer->reason;
             report->not_counted++;
         }
         if (!add_cost(&row->cost, &layer->cost) ||

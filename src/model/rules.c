@@ -304,7 +304,7 @@ bool tare__broadcast(tare__step *step, size_t from, int *rank, int64_t *dims)
 }
 
 /* ---- costs --------------------------------------------------------------------------------------------------- */
-static void add_product(tare__step *step, uint64_t *sum, int n, const int64_t *factors)
+static void add_product(tare__step *step, uint64_t *sum, bool *at_least, int n, const int64_t *factors)
 {
     for (int i = 0; i < n; i++) {
         if (factors[i] < 0 && step->state == TARE__MODEL_COUNTED) {
@@ -312,8 +312,10 @@ static void add_product(tare__step *step, uint64_t *sum, int n, const int64_t *f
             step->reason = "its shapes are known only when the model runs";
         }
     }
-    if (step->state != TARE__MODEL_COUNTED)
+    if (step->state != TARE__MODEL_COUNTED) {
+        *at_least = true;
         return;
+    }
     int64_t product = tare__product_of(step, n, factors);
     if (product >= 0 && __builtin_add_overflow(*sum, (uint64_t)product, sum))
         too_large(step);
@@ -321,12 +323,12 @@ static void add_product(tare__step *step, uint64_t *sum, int n, const int64_t *f
 
 void tare__add_macs(tare__step *step, int n, const int64_t *factors)
 {
-    add_product(step, &step->macs, n, factors);
+    add_product(step, &step->macs, &step->macs_at_least, n, factors);
 }
 
 void tare__add_other(tare__step *step, int n, const int64_t *factors)
 {
-    add_product(step, &step->other, n, factors);
+    add_product(step, &step->other, &step->other_at_least, n, factors);
 }
 
 void tare__cost_none(tare__step *step)

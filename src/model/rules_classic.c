@@ -138,6 +138,7 @@ static void shape_trees(tare__step *step)
 static void cost_trees(tare__step *step)
 {
     step->state = TARE__MODEL_NO_RULE;
+    step->other_at_least = true;
     step->reason = "how many nodes of its trees a sample passes depends on its values";
 }
 

@@ -243,6 +243,7 @@ static void cost_einsum(tare__step *step)
     int n = 0;
     if (!parse_einsum(step, &sum)) {
         tare__misfit(step);
+        ADD_MACS(step, UNKNOWN);
         return;
     }
     for (int i = 0; i < 52 + RANK_MAX; i++) {
@@ -272,6 +273,16 @@ static void shape_recurrent(tare__step *step)
         else
             SET(step, i, type_of(x), ways, samples, width);
     }
+}
+
+/* Its matrices are stored the other way round, and what comes out is as the input is. */
+static void shape_quantized_recurrent(tare__step *step)
+{
+    const tare__value *x = input(step, 0), *r = input(step, 2);
+    int64_t width = tare__attribute_int(step, "hidden_size", dim(r, 1));
+    SET(step, 0, type_of(x), dim(x, 0), dim(r, 0), dim(x, 1), width);
+    for (size_t i = 1; i < step->n_out; i++)
+        SET(step, i, type_of(x), dim(r, 0), dim(x, 1), width);
 }
 
 /* Each weight once a sample and step; W and R have both directions in them. */
@@ -307,6 +318,7 @@ const tare__rule tare__rules_matrix[] = {
     {"LSTM", shape_recurrent, cost_recurrent, 0},
     {"GRU", shape_recurrent, cost_recurrent, 0},
     {"RNN", shape_recurrent, cost_recurrent, 0},
+    {MS "DynamicQuantizeLSTM", shape_quantized_recurrent, cost_recurrent, 0},
     {"Det", shape_determinant, cost_determinant, 0},
     {MS "FusedMatMul", shape_fused_matmul, cost_fused_matmul, 0},
     {MS "TransposeMatMul", shape_fused_matmul, cost_fused_matmul, 0},

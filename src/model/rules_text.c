@@ -6,6 +6,7 @@
 static void cost_by_length(tare__step *step)
 {
     step->state = TARE__MODEL_NO_RULE;
+    step->other_at_least = true;
     step->reason = "what it costs depends on how long the texts are";
 }
 

@@ -195,6 +195,8 @@ int tare__walk_close(tare__step *step)
         .reason = step->reason,
         .times = step->frame->times,
         .cost = {.macs = step->macs, .other = step->other, .output_bytes = bytes_made(step)},
+        .macs_at_least = step->macs_at_least || (step->frame->at_least && step->macs),
+        .other_at_least = step->other_at_least || (step->frame->at_least && step->other),
     };
     if (!multiply(&layer.cost.macs, layer.times) || !multiply(&layer.cost.other, layer.times) ||
         !multiply(&layer.cost.output_bytes, layer.times))
@@ -289,6 +291,7 @@ static void apply_rule(tare__step *step)
     if (!rule) {
         step->state = TARE__MODEL_NO_RULE;
         step->reason = "there is no rule for this operator";
+        step->macs_at_least = step->other_at_least = true;
     } else if (!walk->status && !settle_constant(step)) {
         rule->cost(step);
     }

@@ -58,6 +58,7 @@ typedef struct tare__frame {
     tare__slices infos; /* to the graph's infos */
     const char *prefix; /* of its nodes' names */
     uint64_t times;     /* how often each node runs */
+    bool at_least;      /* … or more often: nobody knows before the model runs */
     unsigned depth;
 } tare__frame;
 
@@ -95,6 +96,7 @@ typedef struct tare__step {
     uint64_t macs, other;
     tare__model_state state;
     const char *reason;
+    bool macs_at_least, other_at_least; /* the figures are not whole */
 } tare__step;
 
 typedef struct tare__rule {

@@ -57,6 +57,7 @@ static int open_body(tare__step *step, const char *attribute, uint64_t times, bo
     body->frame = (tare__frame){.outer = step->frame,
                                 .graph = &body->graph,
                                 .times = times,
+                                .at_least = step->frame->at_least,
                                 .depth = step->frame->depth + 1,
                                 .prefix = prefix_of(walk, step->frame, step->node, part)};
     return walk->status;
@@ -105,16 +106,51 @@ static void forget(tare__walk *walk, mark from, size_t to_values)
     }
 }
 
-static uint64_t weight_of(const tare__walk *walk, size_t from, size_t to)
+typedef struct weight {
+    uint64_t macs, other;
+    bool macs_at_least, other_at_least;
+} weight;
+
+static uint64_t sum_of(uint64_t a, uint64_t b)
 {
-    uint64_t sum = 0;
+    uint64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
+static weight weight_of(const tare__walk *walk, size_t from, size_t to)
+{
+    weight sum = {0};
     for (size_t i = from; i < to; i++) {
-        uint64_t cost;
-        if (__builtin_add_overflow(walk->layers[i].cost.macs, walk->layers[i].cost.other, &cost) ||
-            __builtin_add_overflow(sum, cost, &sum))
-            return UINT64_MAX;
+        const tare__model_layer *layer = &walk->layers[i];
+        sum.macs = sum_of(sum.macs, layer->cost.macs);
+        sum.other = sum_of(sum.other, layer->cost.other);
+        sum.macs_at_least |= layer->macs_at_least;
+        sum.other_at_least |= layer->other_at_least;
     }
     return sum;
+}
+
+/* The dimensions in which what goes in and what comes out agree. True: all of them. */
+static bool agree(tare__walk *walk, tare__value *in, const tare__value *out)
+{
+    if (in->rank < 0 || in->rank != out->rank) {
+        bool same = in->rank == out->rank;
+        in->rank = UNKNOWN;
+        return same;
+    }
+    int64_t *dims = tare__arena_alloc(walk->model->arena, sizeof *dims * (size_t)(in->rank + 1));
+    bool all = true;
+    if (!dims) {
+        tare__walk_no_memory(walk);
+        return true;
+    }
+    for (int i = 0; i < in->rank; i++) {
+        bool same = in->dims[i] == out->dims[i];
+        dims[i] = same ? in->dims[i] : UNKNOWN;
+        all = all && (same || in->dims[i] == UNKNOWN);
+    }
+    in->dims = dims;
+    return all;
 }
 
 /* ---- If ------------------------------------------------------------------------------------------------------ */
@@ -136,17 +172,48 @@ static int run_branch(tare__step *step, const char *name, body *body)
     return status ? status : run_body(step->walk, body);
 }
 
-static void tell_branch(tare__step *step, bool second)
+/* What the branch that is not counted may cost beyond the other one. */
+static void tell_branch(tare__step *step, bool second, const weight *counted, const weight *left)
 {
     tare__slice name = step->node->name.length ? step->node->name : step->node->op;
-    tare__walk_note(
-        step->walk,
-        "'%.*s': which branch is taken is known only when the model runs; the heavier one, %s, is counted",
-        (int)(name.length < 100 ? name.length : 100), (const char *)name.data,
-        second ? "else_branch" : "then_branch");
+    step->macs_at_least = counted->macs != left->macs || left->macs_at_least;
+    step->other_at_least = counted->other != left->other || left->other_at_least;
+    if (!step->macs_at_least && !step->other_at_least)
+        return;
+    step->reason = "which branch is taken is known only when the model runs; the cheaper one is counted";
+    tare__walk_note(step->walk,
+                    "'%.*s': which branch is taken is known only when the model runs; %s is counted, the cheaper one; "
+                    "%s costs %s%llu MACs more",
+                    (int)(name.length < 100 ? name.length : 100), (const char *)name.data,
+                    second ? "else_branch" : "then_branch", second ? "then_branch" : "else_branch",
+                    left->macs_at_least ? "at least " : "",
+                    (unsigned long long)(left->macs > counted->macs ? left->macs - counted->macs : 0));
 }
 
-/* Both are walked, since both have weights; one is counted. Where nobody knows which one runs, it is the heavier one. */
+static bool is_cheaper(const weight *a, const weight *b)
+{
+    return a->macs != b->macs ? a->macs < b->macs : a->other < b->other;
+}
+
+/* Where nobody knows which branch runs, only what both agree in is known of the outputs. */
+static void bind_both(tare__step *step, const body *chosen, const body *other)
+{
+    for (size_t i = 0; i < step->node->n_outputs && !step->walk->status; i++) {
+        if (step->node->outputs[i].length == 0)
+            continue;
+        tare__value *value = body_output(step->walk, chosen, i), *left = value ? body_output(step->walk, other, i) : NULL;
+        if (!left)
+            continue;
+        if (value->rank != left->rank ||
+            (value->rank > 0 && memcmp(value->dims, left->dims, (size_t)value->rank * sizeof *value->dims) != 0))
+            agree(step->walk, value, left);
+        value->content = NULL;
+        value->n_content = 0;
+    }
+}
+
+/* Both are walked, since both have weights; one is counted. Where nobody knows which one runs, it is the cheaper one, and
+ * the figures are lower bounds. */
 static void walk_if(tare__step *step)
 {
     tare__walk *walk = step->walk;
@@ -161,14 +228,15 @@ static void walk_if(tare__step *step)
         run_branch(step, "else_branch", &branches[1]);
     if (!walk->status) {
         mark end = mark_of(walk);
-        bool second = known
-                          ? !taken
-                          : weight_of(walk, middle.layers, end.layers) > weight_of(walk, start.layers, middle.layers);
+        weight weights[2] = {weight_of(walk, start.layers, middle.layers), weight_of(walk, middle.layers, end.layers)};
+        bool second = known ? !taken : is_cheaper(&weights[1], &weights[0]);
         forget(walk, second ? start : middle, second ? middle.values : end.values);
         tare__walk_drop(walk, second ? start.layers : middle.layers, second ? middle.layers : end.layers);
         walk->time = middle.time > end.time ? middle.time : end.time;
-        if (!known)
-            tell_branch(step, second);
+        if (!known) {
+            tell_branch(step, second, &weights[second], &weights[!second]);
+            bind_both(step, &branches[second], &branches[!second]);
+        }
         bind_branch(step, &branches[second]);
     }
     close_body(&branches[0]);
@@ -211,29 +279,6 @@ static uint64_t times_of(const turn *turn)
     return __builtin_mul_overflow(turn->step->frame->times, trips, &times) ? UINT64_MAX : times;
 }
 
-/* The dimensions in which what goes in and what comes out agree. True: all of them. */
-static bool agree(tare__walk *walk, tare__value *in, const tare__value *out)
-{
-    if (in->rank < 0 || in->rank != out->rank) {
-        bool same = in->rank == out->rank;
-        in->rank = UNKNOWN;
-        return same;
-    }
-    int64_t *dims = tare__arena_alloc(walk->model->arena, sizeof *dims * (size_t)(in->rank + 1));
-    bool all = true;
-    if (!dims) {
-        tare__walk_no_memory(walk);
-        return true;
-    }
-    for (int i = 0; i < in->rank; i++) {
-        bool same = in->dims[i] == out->dims[i];
-        dims[i] = same ? in->dims[i] : UNKNOWN;
-        all = all && (same || in->dims[i] == UNKNOWN);
-    }
-    in->dims = dims;
-    return all;
-}
-
 /* What a loop needs from outside it needs until it is done. */
 static void hold_outer(tare__walk *walk, mark start)
 {
@@ -251,6 +296,7 @@ static bool pass(turn *turn, const char *attribute, fill_body *fill)
     bool settled = true;
     if (open_body(turn->step, attribute, times_of(turn), &turn->body))
         return true;
+    turn->body.frame.at_least |= turn->trips == UNKNOWN;
     fill(turn);
     for (size_t i = 0; i < turn->n_carried && !walk->status; i++) {
         tare__value *value = add_body_input(turn, turn->n_first + i, &turn->shapes[i]);
@@ -340,11 +386,13 @@ static void tell_trips(turn *turn, bool to_the_end)
 {
     tare__slice name = turn->step->node->name.length ? turn->step->node->name : turn->step->node->op;
     int columns = (int)(name.length < 100 ? name.length : 100);
-    if (turn->trips == UNKNOWN)
+    if (turn->trips == UNKNOWN) {
+        turn->step->macs_at_least = turn->step->other_at_least = true;
+        turn->step->reason = "its number of iterations is known only when the model runs; one is counted";
         tare__walk_note(turn->step->walk,
-                        "'%.*s': how often it turns is known only when the model runs; one turn is counted", columns,
+                        "'%.*s': its number of iterations is known only when the model runs; one is counted", columns,
                         (const char *)name.data);
-    else if (!to_the_end)
+    } else if (!to_the_end)
         tare__walk_note(turn->step->walk, "'%.*s': may end early; all %lld turns are counted", columns,
                         (const char *)name.data, (long long)turn->trips);
 }

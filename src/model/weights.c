@@ -85,6 +85,7 @@ static const struct {
     {"LSTM", "....czz"},
     {"GRU", "....cz"},
     {"RNN", "....cz"},
+    {"DynamicQuantizeLSTM", ".pp.czz.qqqq"},
     {"STFT", ".ccc"},
     {"SoftmaxCrossEntropyLoss", "..c"},
     {"NegativeLogLikelihoodLoss", "..c"},

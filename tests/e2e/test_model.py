@@ -110,7 +110,7 @@ SMALL = {  # MACs, parameters, shapes that come out
     "lstm": (2 * 80 * (10 + 20), 5120, [[1, 2, 1, 20], [2, 1, 20], [2, 1, 20]]),
     "einsum": (2 * 5 * 7 * 3 * 4, 0, [[2, 3, 5, 7]]),
     "elementwise_only": (0, 0, [[4, 4]]),
-    "if_unknown": (2 * 2 * 4 * 32, 320, [[2, 4]]),  # the heavier branch; the weights of both
+    "if_unknown": (2 * 2 * 4 * 8, 320, [[2, 4]]),  # the cheaper branch; the weights of both
     "if_known": (2 * 2 * 4 * 8, 320, [[2, 4]]),
     "loop_known": (10 * 3 * 4 * 4, 16, [[3, 4], [10, 3, 4]]),
     "loop_unknown": (3 * 4 * 4, 16, [[3, 4], [None, 3, 4]]),
@@ -188,16 +188,28 @@ def test_what_is_not_counted_is_named(bench, models):
     assert "no rule" in strange["reason"] and found["total"]["nodes_not_counted"] == 1
     text = bench.tare("model", "--static", models / "unknown_operator.onnx").out
     assert "not counted: 1 of 1 some.where.Strange: there is no rule for this operator" in text
+    assert "at least 56 MACs, 112 FLOPs" in text and found["total"]["at_least"] and found["total"]["other_at_least"]
+    assert [(row["op"], row["reason"]) for row in found["not_counted"]] == [
+        ("Strange", "there is no rule for this operator")]
     after = weigh(bench, models / "data_dependent.onnx")
     layer = next(row for row in after["layers"] if row["name"] == "after")
     assert layer["macs"] is None and layer["state"] == "no shape" and not after["total"]["activations_known"]
+    assert after["total"]["at_least"] and not after["total"]["other_at_least"]  # only a product is left out
+    page = bench.tare("model", "--static", "--html", models / "unknown_operator.onnx").out
+    assert "at least 56 MACs" in page and "exactly 56 MACs" not in page
+    bench.tare("model", "--static", "--csv", bench.folder / "tables", models / "unknown_operator.onnx")
+    rows = (bench.folder / "tables" / "model.csv").read_text().splitlines()
+    assert "macs_at_least,56," in rows and not any(row.startswith("macs,") for row in rows)
 
 
 def test_loops_and_branches_are_told(bench, models):
     turn = next(row for row in weigh(bench, models / "loop_known.onnx")["layers"] if row["name"].endswith("turn"))
     assert (turn["name"], turn["times"], turn["macs"]) == ("loop/body/turn", 10, 480)
-    assert any("one turn is counted" in note for note in weigh(bench, models / "loop_unknown.onnx")["notes"])
-    assert any("heavier one, else_branch" in note for note in weigh(bench, models / "if_unknown.onnx")["notes"])
+    loop, either = weigh(bench, models / "loop_unknown.onnx"), weigh(bench, models / "if_unknown.onnx")
+    assert any("one is counted" in note for note in loop["notes"])
+    assert any("the cheaper one; else_branch costs 384 MACs more" in note for note in either["notes"])
+    for found, name in ((loop, "loop"), (either, "either")):
+        assert found["total"]["at_least"] and [row["name"] for row in found["not_counted"]] == [name]
     assert [row["name"] for row in weigh(bench, models / "function.onnx")["layers"]] == [
         "first/inner/product", "first/add", "second/inner/product", "second/add"]
 

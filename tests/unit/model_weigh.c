@@ -22,7 +22,7 @@ static const struct seed {
     const char *name;
     uint64_t macs, parameters;
 } seeds[] = {
-    {"conv_grouped", 55296, 216}, {"einsum", 840, 0},          {"if_unknown", 512, 320},
+    {"conv_grouped", 55296, 216}, {"einsum", 840, 0},          {"if_unknown", 128, 320},
     {"loop_known", 480, 16},      {"scan", 24, 24},         {"function", 45, 53},        {"attention_23", 192000, 0},
     {"many_heads", 28800, 0},     {"group_query", 12800, 0}, {"quantized", 14976, 4904},  {"fused", 4608, 40},
     {"old_style", 10800, 108},    {"from_tensorflow", 5760, 584}, {"unsorted", 0, 0},    {"unknown_operator", 56, 28},
