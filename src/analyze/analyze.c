@@ -36,6 +36,7 @@ void tare__analyze_free_work(work *work)
     for (size_t i = 0; i < work->n_steps; i++) {
         free(work->steps[i].exact);
         free(work->steps[i].course);
+        free(work->steps[i].numbers);
         tare__hist_free(&work->steps[i].hist);
     }
     for (size_t i = 0; i < work->cells.n; i++)

@@ -42,7 +42,10 @@ typedef struct tare__number_row {
     const char *name;
     uint64_t n; /* values added up */
     double sum;
-    double rate; /* sum per second of the total time of the spans it is attached to; NaN when that is 0 */
+    double rate; /* sum per second of the time of those calls or steps that carried it; NaN when that is 0. In steps it is
+                    the job's: what threads and ranks do at once adds up */
+    bool estimated;     /* of the steps that were inspected, over the mean duration of the others */
+    uint64_t inspected; /* so many steps */
 } tare__number_row;
 
 /* ---- the run ------------------------------------------------------------------------------------- */
@@ -112,6 +115,7 @@ typedef struct tare__span_row {
     tare__durations each;
     const tare__number_row *numbers;
     size_t n_numbers;
+    bool inspection; /* tells shapes of an operator's calls (--shapes), which are told with the operators */
 } tare__span_row;
 
 /* ---- steps and epochs ---------------------------------------------------------------------------- */
@@ -163,19 +167,21 @@ typedef struct tare__step_row {
     const char *name;
     uint32_t group;      /* row in groups; TARE__NO_ROW when BY_RUN */
     uint64_t count;      /* finished ones; the figures are of these */
+    uint64_t job_count;  /* the same, but what all ranks of a job do together counts once */
+    uint64_t ranks;      /* that ran them; 0: none is known */
     uint64_t unfinished; /* open at the end, or end lost */
     double total_ns;
     tare__durations each;
     bool exact;          /* quantiles of all durations; else of a histogram, off by at most 0.4 % */
     tare__step_interval p50, p95;
-    double per_second;   /* count over the time from the first start to the last end; NaN when that is 0 */
+    double per_second;   /* job_count over the time from the first start to the last end; NaN when that is 0 */
     double first_ns;     /* the earliest step … */
     double rest_p50_ns;  /* … and the median of all others; NaN when there are none */
     tare__slow_step slowest[TARE__SLOWEST]; /* slowest first */
     size_t n_slowest;
     tare__step_bins bins;
     tare__step_course course;
-    const tare__number_row *numbers; /* attached to it or to spans inside; rates per second of its total */
+    const tare__number_row *numbers; /* attached to it or to spans inside */
     size_t n_numbers;
 } tare__step_row;
 

@@ -21,7 +21,8 @@ enum {
     CANON_UNKNOWN = 0, /* an id no NAMES block told of */
     CANON_OTHERS = 1,  /* what was folded together */
     CANON_THREAD = 2,  /* the track of spans on their recording thread */
-    CANON_FIRST = 3
+    CANON_OUTSIDE = 3, /* a step or an epoch that was taken back: it was none */
+    CANON_FIRST = 4
 };
 
 typedef struct canons {
@@ -31,6 +32,7 @@ typedef struct canons {
     uint32_t ids;
     uint32_t index; /* the number that is a step's index; CANON_UNKNOWN: there is none */
     uint32_t flow;  /* the number that is a span's flow: it joins, and adds up to nothing */
+    uint32_t rank;  /* the counter by which a process tells its rank */
     uint32_t *key_of; /* of operators, by canon: pairs forward with backward (pairs.c); NULL: nothing to pair */
 } canons;
 
@@ -50,8 +52,12 @@ typedef struct number_cell {
     struct number_cell *next;
     uint64_t n;
     double sum;
-    uint32_t name; /* canon */
+    uint64_t ticks; /* of the calls that carried it */
+    uint32_t name;  /* canon */
+    uint32_t bit;   /* in a frame's numbers; NUMBER_BITS: there were too many, and its time is not known */
 } number_cell;
+
+#define NUMBER_BITS 32u
 
 enum {
     NODE_TIMED = 1, /* a step or an epoch */
@@ -61,7 +67,9 @@ enum {
     NODE_FORWARD = 16, /* an operator that the backward pass has a node for, or inside of one */
     NODE_PART = 32,    /* a span directly inside a step, or a phase of one */
     NODE_PHASE = 64,   /* … a phase */
-    NODE_ASIDE = 128   /* inside an optimizer's step and the like */
+    NODE_ASIDE = 128,  /* inside an optimizer's step and the like */
+    NODE_NUMBERED = 256, /* it has numbers */
+    NODE_INSPECTION = 512 /* tells shapes of an operator's call: its own time is no measure */
 };
 
 /* The first cache line is all that the end of a span touches. */
@@ -137,7 +145,8 @@ node *tare__analyze_make_root(nodes *all); /* NULL: no memory */
 node *tare__analyze_make_child(nodes *all, const canons *names, node *parent, uint32_t name);
 /* Makes room for a bucket; histograms get coarser where all together take too much. 0 or TARE_E_MEMORY. */
 int tare__analyze_widen(nodes *all, node *node, uint64_t duration);
-int tare__analyze_add_number(nodes *all, node *node, uint32_t name, uint64_t n, double sum);
+/* One more value; *bit: the cell's. */
+int tare__analyze_add_number(nodes *all, node *node, uint32_t name, double value, uint32_t *bit);
 
 static inline node *find_child(nodes *all, const canons *names, node *parent, uint32_t name)
 {
@@ -188,7 +197,7 @@ typedef struct frame {
     uint64_t begin;
     uint64_t child; /* ticks of direct children that ended */
     uint32_t name;  /* file name id: an END_OF names it */
-    uint32_t spare;
+    uint32_t numbers; /* bits of its node's cells: those that this call carries */
 } frame;
 
 typedef struct open_index { /* a step's number, until it ends */
@@ -212,6 +221,9 @@ typedef struct stream {
     uint32_t n_indexes;
     open_index *indexes;
     struct open_parts *parts; /* of its open steps; NULL: none yet */
+    struct open_numbers *open_numbers; /* in its open steps; NULL: none yet */
+    struct step_use *uses;
+    size_t n_uses, uses_room;
     struct tally *tally;      /* samples of its open step; NULL: none yet */
     uint64_t beyond; /* open spans deeper than the stack that is kept */
     uint64_t busy;   /* ticks of top-level spans */
@@ -227,6 +239,29 @@ typedef struct group {
 } group;
 
 /* ---- steps (steps.c) ----------------------------------------------------------------------------- */
+/* What a thread did of the steps of one table. */
+typedef struct step_use {
+    size_t steps; /* their place in the work's */
+    uint64_t count, first_begin, last_end;
+    bool inspected; /* it took the shapes of one of them */
+} step_use;
+
+/* All threads and processes together. */
+typedef struct step_job {
+    uint64_t count; /* ranks do a step together: it counts once */
+    uint64_t ranks; /* 0: not known of any */
+    uint64_t inspections;
+    double at_once; /* threads that ran steps at the same time, on average */
+} step_job;
+
+/* A number inside steps: only those that carry it count. */
+typedef struct step_number {
+    uint32_t name; /* canon */
+    bool inspected;
+    uint64_t n, steps, ticks; /* ticks: of the steps that carried it */
+    double sum;
+} step_number;
+
 typedef struct slow_step {
     uint64_t duration, begin, index;
     const stream *stream;
@@ -259,6 +294,9 @@ typedef struct steps {
     slow_step slowest[TARE__SLOWEST];
     size_t n_slowest;
     course *course; /* NULL: not kept */
+    step_number *numbers;
+    size_t n_numbers, numbers_room;
+    uint64_t inspected, inspected_ticks; /* steps whose shapes were taken, which are slower for it */
 } steps;
 
 /* ---- counters, marks, aggregates (values.c) ------------------------------------------------------ */
@@ -390,6 +428,8 @@ typedef struct work {
     steps *steps;
     size_t n_steps, steps_room, exact_values, n_courses;
     bool steps_refused;
+    struct told_rank *told_ranks;
+    size_t n_told_ranks, told_ranks_room;
     cost average; /* of all processes */
     by_name counters, marks, cells;
     tare__complete_span *complete;
@@ -442,6 +482,21 @@ int tare__analyze_samples_table(work *work, tare__analysis *analysis);
 int tare__analyze_step(work *work, stream *stream, const frame *frame, uint32_t depth, uint64_t now,
                        how_ended how);
 void tare__analyze_step_index(stream *stream, uint32_t depth, double value);
+/* Whether the open step at this depth is none, as far as is known. */
+bool tare__analyze_is_taken_back(const stream *stream, uint32_t depth);
+/* Numbers inside steps and epochs (step_numbers.c): 0 or TARE_E_MEMORY. */
+int tare__analyze_step_begins(stream *stream, uint32_t depth, uint32_t name);
+int tare__analyze_step_number(work *work, stream *stream, uint32_t name, bool inspected, double value);
+/* The step at this depth ended; steps NULL: it counts for nothing. */
+int tare__analyze_take_numbers(stream *stream, uint32_t depth, steps *steps, uint64_t duration);
+void tare__analyze_free_open_numbers(struct open_numbers *numbers); /* NULL is fine */
+step_use *tare__analyze_step_use(stream *stream, size_t steps);      /* NULL: no memory */
+int tare__analyze_step_job(const work *work, size_t steps, step_job *job);
+/* Whether a span tells shapes of an operator's call (operators_shapes.c). */
+bool tare__analyze_is_inspection(const char *name);
+/* The rank of a process in a distributed job, from its launcher or as it told itself. False: none is known. */
+bool tare__analyze_rank(const work *work, uint32_t process, uint64_t *rank);
+int tare__analyze_told_rank(work *work, uint32_t process, double rank);
 /* A part of a step ended: the innermost frame. 0 or TARE_E_MEMORY. */
 int tare__analyze_part(work *work, stream *stream, const frame *top, uint64_t now);
 /* The step at this depth ended: its parts go into the course of `steps`; NULL: nowhere. 0 or TARE_E_MEMORY. */
@@ -459,8 +514,9 @@ cost tare__analyze_cost(const work *work, uint32_t process);
 uint32_t tare__analyze_process_row(const work *work, uint32_t number); /* in the table of processes */
 tare__durations tare__analyze_durations(const work *work, const tare__hist *hist, uint64_t min, uint64_t max,
                                         double total, uint64_t calls);
-int tare__analyze_numbers(const work *work, tare__arena *arena, const number_cell *cells, double total_ns,
-                          const tare__number_row **rows, size_t *n);
+int tare__analyze_numbers(const work *work, tare__arena *arena, const node *of, const tare__number_row **rows,
+                          size_t *n);
+void tare__analyze_sort_numbers(tare__number_row *rows, size_t n);
 
 int tare__analyze_people_table(work *work, tare__analysis *analysis); /* processes, threads */
 int tare__analyze_spans_table(work *work, tare__analysis *analysis);
@@ -478,7 +534,7 @@ int tare__analyze_usage_table(work *work, tare__analysis *analysis); /* after me
 double tare__analyze_elapsed(const work *work); /* NaN: not known */
 void tare__analyze_own_table(work *work, tare__analysis *analysis);
 int tare__analyze_run_table(work *work, tare__analysis *analysis);
-const char *tare__analyze_label(tare__arena *arena, const tare__trace_process *process); /* NULL: no memory */
+const char *tare__analyze_label(const work *work, tare__arena *arena, const tare__trace_process *process); /* NULL: no memory */
 const char *tare__analyze_command(tare__arena *arena, const char *arguments, size_t bytes); /* in one line */
 
 #endif

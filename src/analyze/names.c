@@ -43,6 +43,8 @@ static int fill(canons *names, const tare__trace_name *rows, size_t n, tare__int
             names->index = canon_at;
         if (rows[i].kind == TARE_KIND_NUMBER && strcmp(rows[i].text, TARE__NAME_FLOW) == 0)
             names->flow = canon_at;
+        if (rows[i].kind == TARE_KIND_COUNTER && strcmp(rows[i].text, "torch.rank") == 0)
+            names->rank = canon_at;
     }
     return 0;
 }
@@ -61,6 +63,7 @@ int tare__analyze_load_names(canons *names, const tare__trace *trace)
         names->rows[CANON_UNKNOWN] = (canon){"(name lost)", NULL, TARE_KIND_SPAN, 0};
         names->rows[CANON_OTHERS] = (canon){"(others)", NULL, 0, 0};
         names->rows[CANON_THREAD] = (canon){"", NULL, TARE__NAME_TRACK, 0};
+        names->rows[CANON_OUTSIDE] = (canon){"(outside steps)", NULL, TARE_KIND_SPAN, 0};
         names->n = CANON_FIRST;
         status = fill(names, rows, n, table, &key);
     }

@@ -156,6 +156,8 @@ static uint16_t flags_of(const nodes *all, const canons *names, const node *pare
         flags |= NODE_TIMED;
     if (child->depth >= DEPTH_MAX || child->name == CANON_OTHERS)
         flags = NODE_FOLDS;
+    if (kind == TARE_KIND_SPAN && tare__analyze_is_inspection(names->rows[child->name].text))
+        flags |= NODE_INSPECTION;
     if (parent->parent && names->rows[parent->name].kind == TARE_KIND_STEP)
         flags |= NODE_PART;
     if (kind == TARE_KIND_PHASE && is_phase_of_step(all, names, parent))
@@ -256,24 +258,28 @@ int tare__analyze_widen(nodes *all, node *node, uint64_t duration)
 }
 
 /* ---- numbers ------------------------------------------------------------------------------------- */
-int tare__analyze_add_number(nodes *all, node *node, uint32_t name, uint64_t n, double sum)
+int tare__analyze_add_number(nodes *all, node *node, uint32_t name, double value, uint32_t *bit)
 {
     number_cell *cell = node->numbers;
+    *bit = NUMBER_BITS;
     while (cell && cell->name != name)
         cell = cell->next;
     if (!cell) {
         if (all->number_cells >= NUMBER_CELLS_MAX) {
-            all->numbers_refused += n;
+            all->numbers_refused++;
             return 0;
         }
         cell = tare__arena_alloc(all->arena, sizeof *cell);
         if (!cell)
             return TARE_E_MEMORY;
         all->number_cells++;
-        *cell = (number_cell){.next = node->numbers, .name = name};
+        uint32_t last = node->numbers ? node->numbers->bit + 1 : 0;
+        *cell = (number_cell){.next = node->numbers, .name = name, .bit = last < NUMBER_BITS ? last : NUMBER_BITS};
         node->numbers = cell;
+        node->flags |= NODE_NUMBERED;
     }
-    cell->n += n;
-    cell->sum += sum;
+    cell->n++;
+    cell->sum += value;
+    *bit = cell->bit;
     return 0;
 }

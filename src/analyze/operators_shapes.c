@@ -31,6 +31,12 @@ static int look_of(const char *text, const char **name)
     return -1;
 }
 
+bool tare__analyze_is_inspection(const char *name)
+{
+    const char *operator;
+    return look_of(name, &operator) >= 0;
+}
+
 static double number_of(const operators *all, const node *node, const char *name)
 {
     for (const number_cell *cell = node->numbers; cell; cell = cell->next)

@@ -52,16 +52,50 @@ const char *tare__analyze_command(tare__arena *arena, const char *arguments, siz
     return copy;
 }
 
-/* "rank 1 (python train.py)"; without a rank the command alone. */
-const char *tare__analyze_label(tare__arena *arena, const tare__trace_process *process)
+/* ---- ranks --------------------------------------------------------------------------------------- */
+typedef struct told_rank {
+    uint32_t process;
+    uint64_t rank;
+} told_rank;
+
+/* Those that no launcher told of (mp.spawn). */
+int tare__analyze_told_rank(work *work, uint32_t process, double rank)
 {
+    if (!(rank >= 0 && rank < 0x1p53))
+        return 0;
+    size_t at = 0;
+    while (at < work->n_told_ranks && work->told_ranks[at].process != process)
+        at++;
+    if (!tare__array_fit(&work->told_ranks, &work->told_ranks_room, at + 1, sizeof *work->told_ranks))
+        return TARE_E_MEMORY;
+    work->told_ranks[at] = (told_rank){process, (uint64_t)rank};
+    work->n_told_ranks = at < work->n_told_ranks ? work->n_told_ranks : at + 1;
+    return 0;
+}
+
+bool tare__analyze_rank(const work *work, uint32_t process, uint64_t *rank)
+{
+    const tare__trace_process *row = tare__trace_process_at(work->trace, process);
+    for (size_t i = 0; i < work->n_told_ranks; i++)
+        if (work->told_ranks[i].process == process) {
+            *rank = work->told_ranks[i].rank;
+            return true;
+        }
+    *rank = row && row->has_rank ? row->rank : 0;
+    return row && row->has_rank;
+}
+
+/* "rank 1 (python train.py)"; without a rank the command alone. */
+const char *tare__analyze_label(const work *work, tare__arena *arena, const tare__trace_process *process)
+{
+    uint64_t rank;
     const char *command = process->arguments
                               ? tare__analyze_command(arena, process->arguments, process->arguments_bytes)
                               : "";
-    if (!process->has_rank || !command)
+    if (!tare__analyze_rank(work, process->number, &rank) || !command)
         return command;
     tare__text text = {0};
-    tare__text_format(&text, "rank %llu%s%s%s", (unsigned long long)process->rank, command[0] ? " (" : "", command,
+    tare__text_format(&text, "rank %llu%s%s%s", (unsigned long long)rank, command[0] ? " (" : "", command,
                       command[0] ? ")" : "");
     const char *copy = text.failed ? NULL : tare__arena_copy(arena, text.data, text.length);
     tare__text_free(&text);
@@ -81,13 +115,14 @@ uint32_t tare__analyze_process_row(const work *work, uint32_t number)
 static int fill_process(const work *work, tare__arena *arena, const tare__trace_process *from,
                         tare__process_row *row)
 {
+    uint64_t rank = 0;
     *row = (tare__process_row){
         .number = from->number,
         .pid = from->pid,
         .parent_pid = from->parent_pid,
         .inner_pid = from->inner_pid != from->pid ? from->inner_pid : 0,
-        .has_rank = from->has_rank,
-        .rank = from->rank,
+        .has_rank = tare__analyze_rank(work, from->number, &rank),
+        .rank = rank,
         .joined = from->joined,
         .not_joined = copy_text(arena, from->not_joined),
         .unreadable = copy_text(arena, from->unreadable),
@@ -102,7 +137,7 @@ static int fill_process(const work *work, tare__arena *arena, const tare__trace_
         row->command = tare__analyze_command(arena, from->arguments, from->arguments_bytes);
         if (!row->command)
             return TARE_E_MEMORY;
-        row->label = tare__analyze_label(arena, from);
+        row->label = tare__analyze_label(work, arena, from);
         if (!row->label)
             return TARE_E_MEMORY;
     }

@@ -40,25 +40,34 @@ static int by_number_name(const void *a, const void *b)
     return strcmp(((const tare__number_row *)a)->name, ((const tare__number_row *)b)->name);
 }
 
-int tare__analyze_numbers(const work *work, tare__arena *arena, const number_cell *cells, double total_ns,
-                          const tare__number_row **rows, size_t *n)
+void tare__analyze_sort_numbers(tare__number_row *rows, size_t n)
 {
+    if (n)
+        qsort(rows, n, sizeof *rows, by_number_name);
+}
+
+/* A rate is of the calls that carried the number. What tells shapes lasts as long as the telling: it has none. */
+int tare__analyze_numbers(const work *work, tare__arena *arena, const node *of, const tare__number_row **rows,
+                          size_t *n)
+{
+    double tick_ns = tare__trace_tick_ns(work->trace);
     size_t count = 0;
     *n = 0;
     *rows = NULL;
-    for (const number_cell *cell = cells; cell; cell = cell->next)
+    for (const number_cell *cell = of->numbers; cell; cell = cell->next)
         count++;
     tare__number_row *made = count ? tare__arena_alloc(arena, count * sizeof *made) : NULL;
     if (!made)
         return count ? TARE_E_MEMORY : 0;
-    for (const number_cell *cell = cells; cell; cell = cell->next) {
+    for (const number_cell *cell = of->numbers; cell; cell = cell->next) {
         const char *name = copy_text(arena, work->names.rows[cell->name].text);
         if (!name)
             return TARE_E_MEMORY;
-        double rate = total_ns > 0 ? cell->sum / (total_ns / 1e9) : NAN;
-        made[(*n)++] = (tare__number_row){name, cell->n, cell->sum, rate};
+        bool timed = cell->ticks && !(of->flags & NODE_INSPECTION);
+        double rate = timed ? cell->sum / ((double)cell->ticks * tick_ns / 1e9) : NAN;
+        made[(*n)++] = (tare__number_row){.name = name, .n = cell->n, .sum = cell->sum, .rate = rate};
     }
-    qsort(made, count, sizeof *made, by_number_name);
+    tare__analyze_sort_numbers(made, count);
     *rows = made;
     return 0;
 }
@@ -178,6 +187,7 @@ static int fill_row(row_maker *maker, node *node, tare__span_row *row)
         .still_open = node->still_open,
         .end_lost = node->end_lost,
         .left_open = node->left_open,
+        .inspection = (node->flags & NODE_INSPECTION) != 0,
         .total_ns = (double)node->total * maker->tick_ns,
         .raw_self_ns = (double)node->self * maker->tick_ns,
         .self_ns = ((double)node->self - taken) * maker->tick_ns,
@@ -188,8 +198,7 @@ static int fill_row(row_maker *maker, node *node, tare__span_row *row)
     tare__hist_free(&node->hist); /* memory for the rows to come */
     if (!row->name)
         return TARE_E_MEMORY;
-    return tare__analyze_numbers(maker->work, maker->arena, node->numbers, row->total_ns, &row->numbers,
-                                 &row->n_numbers);
+    return tare__analyze_numbers(maker->work, maker->arena, node, &row->numbers, &row->n_numbers);
 }
 
 /* A parent asks for its children's calls before their rows are made; the count must outlive the buckets. */
@@ -280,7 +289,7 @@ static const char *group_name(const work *work, const group *group, tare__arena 
     if (work->by == TARE__BY_THREAD && told && told->name)
         return copy_text(arena, told->name);
     if (work->by == TARE__BY_PROCESS && process && process->arguments)
-        return tare__analyze_label(arena, process);
+        return tare__analyze_label(work, arena, process);
     return copy_text(arena, work->by == TARE__BY_THREAD ? "(thread not told of)" : "(process not told of)");
 }
 

@@ -260,6 +260,8 @@ int tare__analyze_sample(work *work, stream *stream, const frame *top, uint64_t 
     uint32_t *place = place_of(work->samples, node);
     if (!place)
         return TARE_E_MEMORY;
+    if (node->flags & NODE_TIMED && tare__analyze_is_taken_back(stream, (uint32_t)(top - work->frames)))
+        how = END_LOST; /* it was none */
     if (!*place) {
         uint32_t subject = is_counted(work, node, kind) ? subject_of_nested(work, node) : NONE - 1;
         if (subject == NONE)

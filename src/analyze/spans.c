@@ -18,16 +18,29 @@
 /* For a timeline, or for samples. */
 static RARE int watch(work *work, stream *stream, const frame *top, uint64_t now, how_ended how)
 {
-    uint32_t depth = (uint32_t)(top - work->frames) - 1;
+    uint32_t depth = (uint32_t)(top - work->frames);
     if (work->samples)
         return tare__analyze_sample(work, stream, top, now, how);
-    return tare__analyze_draw(work, stream, depth, canon_of(&work->names, top->name), top->begin, now);
+    bool none = top->node->flags & NODE_TIMED && tare__analyze_is_taken_back(stream, depth);
+    return tare__analyze_draw(work, stream, depth - 1, none ? CANON_OUTSIDE : canon_of(&work->names, top->name),
+                              top->begin, now);
+}
+
+/* Where the time of a step goes: to its node, or where it was taken back beside it. NULL: no memory. */
+static RARE node *node_of_timed(work *work, const stream *stream, const frame *top)
+{
+    if (!tare__analyze_is_taken_back(stream, (uint32_t)(top - work->frames)) || top[-1].node == top->node)
+        return top->node;
+    return find_child(&work->nodes, &work->names, top[-1].node, CANON_OUTSIDE);
 }
 
 /* A step, an epoch, a part of a step, an operator to be paired. */
 static RARE int close_special(work *work, stream *stream, const frame *top, uint64_t now, how_ended how)
 {
     int status = 0;
+    for (number_cell *cell = top->numbers ? top->node->numbers : NULL; cell; cell = cell->next)
+        if (cell->bit < NUMBER_BITS && top->numbers >> cell->bit & 1u)
+            cell->ticks += now - top->begin;
     if (work->names.key_of && top->node->flags & (NODE_TIMED | NODE_NOTED))
         status = tare__analyze_note(work, stream, top, now);
     if (top->node->flags & NODE_TIMED && !status)
@@ -42,12 +55,17 @@ static INLINE int close_top(work *work, stream *stream, frame *top, uint64_t now
 {
     node *node = top->node;
     uint64_t duration = now - top->begin;
+    if (TARE__UNLIKELY(node->flags & NODE_TIMED)) {
+        node = node_of_timed(work, stream, top);
+        if (!node)
+            return TARE_E_MEMORY;
+    }
     top[-1].child += duration;
     node->self += duration - top->child;
     int status = count_call(&work->nodes, node, duration);
     if (TARE__UNLIKELY(work->watched) && !status)
         status = watch(work, stream, top, now, how);
-    if (TARE__UNLIKELY(node->flags & (NODE_TIMED | NODE_NOTED | NODE_PART)) && !status)
+    if (TARE__UNLIKELY(top->node->flags & (NODE_TIMED | NODE_NOTED | NODE_PART | NODE_NUMBERED)) && !status)
         status = close_special(work, stream, top, now, how);
     return status;
 }
@@ -250,7 +268,12 @@ static int add_number(work *work, stream *stream, const tare__event *event)
     }
     if (name == work->names.flow && name != CANON_UNKNOWN)
         return 0;
-    return tare__analyze_add_number(&work->nodes, top->node, name, 1, event->value);
+    uint32_t bit;
+    int status = tare__analyze_add_number(&work->nodes, top->node, name, event->value, &bit);
+    top->numbers |= bit < NUMBER_BITS ? 1u << bit : 0;
+    return status ? status
+                  : tare__analyze_step_number(work, stream, name, (top->node->flags & NODE_INSPECTION) != 0,
+                                              event->value);
 }
 
 static RARE int rarer_event(work *work, stream *stream, const tare__event *event)
@@ -263,6 +286,8 @@ static RARE int rarer_event(work *work, stream *stream, const tare__event *event
         return tare__analyze_mark(work, canon_of(&work->names, event->name), event->ticks);
     case TARE__OP_COUNTER:
         stream->counters++;
+        if (canon_of(&work->names, event->name) == work->names.rank && work->names.rank != CANON_UNKNOWN)
+            return tare__analyze_told_rank(work, stream->process, event->value);
         return tare__analyze_counter(work, canon_of(&work->names, event->name), event->ticks, event->value);
     case TARE__OP_NUMBER:
         return add_number(work, stream, event);
@@ -296,6 +321,8 @@ static HOT int replay(work *work, stream *stream)
                 if (TARE__UNLIKELY(!node))
                     return TARE_E_MEMORY;
                 *++top = (frame){.node = node, .begin = event.ticks, .name = event.name};
+                if (TARE__UNLIKELY(node->flags & NODE_TIMED) && !status)
+                    status = tare__analyze_step_begins(stream, (uint32_t)(top - work->frames), name);
                 if (event.op == TARE__OP_NEXT) {
                     node->chained++;
                     stream->chained++;

@@ -81,6 +81,14 @@ static bool take_index(stream *stream, uint32_t depth, open_index *index)
     return found;
 }
 
+bool tare__analyze_is_taken_back(const stream *stream, uint32_t depth)
+{
+    for (uint32_t at = stream->n_indexes; at && stream->indexes[at - 1].depth >= depth; at--)
+        if (stream->indexes[at - 1].depth == depth)
+            return stream->indexes[at - 1].taken_back;
+    return false;
+}
+
 /* Without memory, or with very many nested steps the number is not known; nothing else depends on it. */
 void tare__analyze_step_index(stream *stream, uint32_t depth, double value)
 {
@@ -101,10 +109,15 @@ int tare__analyze_step(work *work, stream *stream, const frame *frame, uint32_t 
     open_index index = {0};
     step.has_index = take_index(stream, depth, &index);
     step.index = index.index;
-    if (step.has_index && index.taken_back)
-        return tare__analyze_take_parts(work, stream, depth, NULL, &step);
-    steps *steps = steps_of(work, frame->node->name, stream->group);
-    int status = tare__analyze_take_parts(work, stream, depth, how == ENDED ? steps : NULL, &step);
+    bool none = step.has_index && index.taken_back;
+    steps *steps = none ? NULL : steps_of(work, frame->node->name, stream->group);
+    struct steps *counts = how == ENDED ? steps : NULL;
+    int status = tare__analyze_take_parts(work, stream, depth, counts, &step);
+    uint64_t inspected = counts ? counts->inspected : 0;
+    if (!status)
+        status = tare__analyze_take_numbers(stream, depth, counts, step.duration);
+    if (none)
+        return status;
     if (!steps || status)
         return status || work->steps_refused ? status : TARE_E_MEMORY;
     if (how != ENDED) {
@@ -115,6 +128,13 @@ int tare__analyze_step(work *work, stream *stream, const frame *frame, uint32_t 
         stream->steps++;
         stream->step_ticks += step.duration;
     }
+    step_use *use = tare__analyze_step_use(stream, (size_t)(steps - work->steps));
+    if (!use)
+        return TARE_E_MEMORY;
+    use->count++;
+    use->first_begin = step.begin < use->first_begin ? step.begin : use->first_begin;
+    use->last_end = now > use->last_end ? now : use->last_end;
+    use->inspected |= steps->inspected > inspected;
     steps->count++;
     steps->total += step.duration;
     steps->min = step.duration < steps->min ? step.duration : steps->min;
@@ -181,56 +201,60 @@ static void slowest_of(const work *work, const steps *steps, double tick_ns, tar
     }
 }
 
-/* The root above a step's node; NULL when the node lies inside another of the same name. */
-static const node *root_of_outermost(const nodes *all, const node *step)
+/* Seconds that a number's sum is divided by: of the steps that carried it, those that ran at once counted once. Of the
+ * one step whose shapes were taken, as long as the others took on average: it is slower for being inspected. */
+static double seconds_of(const steps *steps, const step_number *number, const step_job *job, double tick_ns)
 {
-    const node *above = parent_of(all, step);
-    for (; above->parent; above = parent_of(all, above))
-        if (above->name == step->name)
-            return NULL;
-    return above;
+    double ticks = (double)number->ticks;
+    uint64_t others = steps->count - steps->inspected;
+    if (number->inspected && others)
+        ticks = (double)job->inspections * (double)(steps->total - steps->inspected_ticks) / (double)others;
+    return ticks / job->at_once * tick_ns / 1e9;
 }
 
-/* Adds up the numbers of a node and all below it. */
-static int gather(nodes *scratch, node *into, const node *from)
+static int put_numbers(const work *work, const steps *steps, const step_job *job, tare__arena *arena,
+                       tare__step_row *row)
 {
-    int status = 0;
-    for (const number_cell *cell = from->numbers; cell && !status; cell = cell->next)
-        status = tare__analyze_add_number(scratch, into, cell->name, cell->n, cell->sum);
-    for (const node *child = from->children; child && !status; child = child->sibling)
-        status = gather(scratch, into, child);
-    return status;
-}
-
-/* Numbers inside the steps of this table, with the total of all its nodes. */
-static int numbers_inside(work *work, const steps *steps, tare__analysis *analysis, double tick_ns,
-                          tare__step_row *row)
-{
-    const node *root = steps->group == TARE__NO_ROW ? work->run_root : work->groups[steps->group].root;
-    node sum = {0};
-    uint64_t total = 0;
-    for (uint32_t i = 0; i < work->nodes.n; i++) {
-        const node *node = work->nodes.all[i];
-        if (!(node->flags & NODE_TIMED) || node->name != steps->name ||
-            root_of_outermost(&work->nodes, node) != root)
-            continue;
-        total += node->total;
-        int status = gather(&work->nodes, &sum, node);
-        if (status)
-            return status;
+    bool epochs = work->names.rows[steps->name].kind == TARE_KIND_EPOCH;
+    tare__number_row *made = tare__arena_alloc(arena, (steps->n_numbers + 1) * sizeof *made);
+    if (!made)
+        return TARE_E_MEMORY;
+    for (size_t i = 0; i < steps->n_numbers; i++) {
+        const step_number *number = &steps->numbers[i];
+        const char *text = work->names.rows[number->name].text;
+        if (number->inspected && epochs)
+            continue; /* one step tells nothing of an epoch */
+        double seconds = seconds_of(steps, number, job, tare__trace_tick_ns(work->trace));
+        made[row->n_numbers++] = (tare__number_row){
+            .name = tare__arena_copy(arena, text, strlen(text)),
+            .n = number->n,
+            .sum = number->sum,
+            .rate = seconds > 0 ? number->sum / seconds : NAN,
+            .estimated = number->inspected,
+            .inspected = number->inspected ? job->inspections : 0,
+        };
+        if (!made[row->n_numbers - 1].name)
+            return TARE_E_MEMORY;
     }
-    return tare__analyze_numbers(work, analysis->arena, sum.numbers, (double)total * tick_ns,
-                                 &row->numbers, &row->n_numbers);
+    tare__analyze_sort_numbers(made, row->n_numbers);
+    row->numbers = made;
+    return 0;
 }
 
 static int fill_row(work *work, const steps *steps, tare__analysis *analysis, tare__step_row *row)
 {
+    step_job job;
+    int status = tare__analyze_step_job(work, (size_t)(steps - work->steps), &job);
+    if (status)
+        return status;
     double tick_ns = tare__trace_tick_ns(work->trace);
     *row = (tare__step_row){
         .name = tare__arena_copy(analysis->arena, work->names.rows[steps->name].text,
                                  strlen(work->names.rows[steps->name].text)),
         .group = steps->group,
         .count = steps->count,
+        .job_count = job.count,
+        .ranks = job.ranks,
         .unfinished = steps->unfinished,
         .total_ns = (double)steps->total * tick_ns,
         .each = tare__analyze_durations(work, &steps->hist, steps->min, steps->max, (double)steps->total,
@@ -245,16 +269,16 @@ static int fill_row(work *work, const steps *steps, tare__analysis *analysis, ta
         return TARE_E_MEMORY;
     if (steps->count) {
         double span_ns = (double)(steps->last_end - steps->first_begin) * tick_ns;
-        row->per_second = span_ns > 0 ? (double)steps->count / (span_ns / 1e9) : NAN;
+        row->per_second = span_ns > 0 ? (double)job.count / (span_ns / 1e9) : NAN;
         row->first_ns = (double)steps->first_duration * tick_ns;
         row->rest_p50_ns = steps->coarse ? row->each.p50_ns : NAN; /* one in 65,536 moves no median */
     }
     slowest_of(work, steps, tick_ns, row);
-    int status = steps->coarse ? 0 : exact_figures(steps, tick_ns, row);
+    status = steps->coarse ? 0 : exact_figures(steps, tick_ns, row);
     tare__analyze_step_bins(steps, tick_ns, row);
     if (!status)
         status = tare__analyze_step_course(work, steps, analysis->arena, row);
-    return status ? status : numbers_inside(work, steps, analysis, tick_ns, row);
+    return status ? status : put_numbers(work, steps, &job, analysis->arena, row);
 }
 
 static int fill_rows(work *work, tare__analysis *analysis, uint32_t kind, const tare__step_row **rows,

@@ -133,15 +133,20 @@ void tare__analyze_free_streams(work *work)
         free(work->streams[i]->frames);
         free(work->streams[i]->indexes);
         free(work->streams[i]->parts);
+        free(work->streams[i]->uses);
+        tare__analyze_free_open_numbers(work->streams[i]->open_numbers);
         tare__analyze_free_tally(work->streams[i]->tally);
         free(work->streams[i]);
     }
     free(work->stray.frames);
     free(work->stray.indexes);
     free(work->stray.parts);
+    free(work->stray.uses);
+    tare__analyze_free_open_numbers(work->stray.open_numbers);
     tare__analyze_free_tally(work->stray.tally);
     free(work->streams);
     free(work->stream_of);
     free(work->groups);
     free(work->group_of_process);
+    free(work->told_ranks);
 }

@@ -32,8 +32,9 @@ static const char *process_name(const work *work, uint32_t number, tare__arena *
     if (strncmp(program, "python", 6) == 0 && *script && *script != '-')
         program = last_part(script);
     char rank[32] = "";
-    if (process->has_rank)
-        snprintf(rank, sizeof rank, "rank %llu · ", (unsigned long long)process->rank);
+    uint64_t of_job;
+    if (tare__analyze_rank(work, number, &of_job))
+        snprintf(rank, sizeof rank, "rank %llu · ", (unsigned long long)of_job);
     if (process->pid)
         snprintf(name, sizeof name, "%s%.180s (%lld)", rank, program, (long long)process->pid);
     else

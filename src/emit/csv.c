@@ -114,7 +114,7 @@ const char *tare__csv_word(const char *const *words, size_t n, uint32_t at)
 
 #define DURATIONS "min_ns,mean_ns,max_ns,p50_ns,p95_ns,p99_ns"
 #define STEP_COLUMNS                                  \
-    "name,group,count,unfinished,total_ns," DURATIONS \
+    "name,group,count,job_count,ranks,unfinished,total_ns," DURATIONS \
     ",exact,p50_low_ns,p50_high_ns,p95_low_ns,p95_high_ns,interval_absent,per_second,first_ns,rest_p50_ns"
 #define METRIC_COLUMNS "metric,subject,key,owner,label"
 
@@ -138,7 +138,7 @@ static const struct table {
     {"steps.csv", STEP_COLUMNS, tare__csv_put_steps},
     {"epochs.csv", STEP_COLUMNS, tare__csv_put_epochs},
     {"slowest.csv", "table,name,group,rank,index,start_at_ns,duration_ns,thread_row", tare__csv_put_slowest},
-    {"numbers.csv", "table,row,name,count,sum,per_second", tare__csv_put_numbers},
+    {"numbers.csv", "table,row,name,count,sum,per_second,estimated,inspected", tare__csv_put_numbers},
     {"operators.csv",
      "name,phase,direction,calls,total_ns,self_ns,raw_self_ns,share," DURATIONS
      ",step_self_ns,per_step_ns,step_share,module,modules,pair,paired,pair_total_ns,unpaired,"

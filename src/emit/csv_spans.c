@@ -77,6 +77,8 @@ static void put_step_rows(csv *to, const tare__analysis *from, const tare__step_
         tare__csv_text(to, row->name);
         tare__csv_text(to, group_name(from, row->group));
         tare__csv_count(to, row->count);
+        tare__csv_count(to, row->job_count);
+        tare__csv_count(to, row->ranks);
         tare__csv_count(to, row->unfinished);
         tare__csv_ns(to, row->total_ns);
         durations(to, &row->each);
@@ -141,6 +143,8 @@ static void put_number_rows(csv *to, const char *table, size_t row, const tare__
         tare__csv_count(to, rows[i].n);
         tare__csv_double(to, rows[i].sum);
         tare__csv_double(to, rows[i].rate);
+        tare__csv_flag(to, rows[i].estimated);
+        tare__csv_count(to, rows[i].inspected);
         tare__csv_end_row(to);
     }
 }

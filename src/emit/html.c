@@ -155,6 +155,7 @@ void tare__html_numbers(tare__html *page, const tare__number_row *rows, size_t n
         tare__json_string(&page->json, rows[i].name);
         tare__html_figure(page, rows[i].sum);
         tare__html_figure(page, rows[i].rate);
+        tare__json_bool(&page->json, rows[i].estimated);
         tare__json_end_array(&page->json);
     }
     tare__json_end_array(&page->json);

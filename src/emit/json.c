@@ -8,7 +8,7 @@
 
 #define SCHEMA_NAME    "tare-report"
 #define SCHEMA_VERSION 1
-#define SCHEMA_MINOR   2 /* grows when keys are added */
+#define SCHEMA_MINOR   3 /* grows when keys are added */
 /* A path is as long as the row is deep: all paths of a deep recursion would be its square. */
 #define PATH_DEPTH_MAX 255u
 
@@ -23,6 +23,8 @@ static void put_numbers(writer *to, const tare__number_row *rows, size_t n)
         put_unsigned(to, "count", rows[i].n);
         put_double(to, "sum", rows[i].sum);
         put_double(to, "per_second", rows[i].rate);
+        put_bool(to, "estimated", rows[i].estimated);
+        put_unsigned(to, "inspected", rows[i].inspected);
         tare__json_end_object(&to->json);
     }
     tare__json_end_array(&to->json);
@@ -214,6 +216,8 @@ static void put_step_row(writer *to, const tare__step_row *row)
     put_string(to, "name", row->name);
     put_row_index(to, "group", row->group);
     put_unsigned(to, "count", row->count);
+    put_unsigned(to, "job_count", row->job_count);
+    put_unsigned(to, "ranks", row->ranks);
     put_unsigned(to, "unfinished", row->unfinished);
     put_ns(to, "total_ns", row->total_ns);
     put_durations(to, &row->each);

@@ -60,7 +60,10 @@ void tare__part_rate(tare__text *out, const tare__number_row *number)
     char sum[TARE__UNIT_BYTES], rate[96], name[48];
     tare__text_fit(name, sizeof name, number->name, 16);
     bool bytes = strcmp(number->name, "bytes") == 0; /* its unit says it already */
-    tare__text_format(out, "%s%s%s, %s", put_sum(sum, number), bytes ? "" : " ", bytes ? "" : name,
+    tare__text_format(out, "%s%s%s", put_sum(sum, number), bytes ? "" : " ", bytes ? "" : name);
+    if (number->inspected)
+        tare__text_format(out, " in %" PRIu64 " inspected step%s", number->inspected, number->inspected == 1 ? "" : "s");
+    tare__text_format(out, ", %s%s", number->estimated && isfinite(number->rate) ? "about " : "",
                       put_rate(rate, sizeof rate, number));
 }
 
@@ -68,6 +71,12 @@ void tare__part_rate(tare__text *out, const tare__number_row *number)
 static bool is_loop(const tare__span_row *row)
 {
     return row->kind == TARE_KIND_STEP || row->kind == TARE_KIND_EPOCH;
+}
+
+/* Those of shapes are told with the operators. */
+static bool has_lines(const tare__span_row *row)
+{
+    return !is_loop(row) && !row->inspection;
 }
 
 /* "forward / layer 1": the span's name alone may stand in many places of the tree. */
@@ -111,14 +120,14 @@ void tare__part_numbers(tare__page *page, const tare__analysis *analysis)
 {
     size_t n = 0, at = 0;
     for (size_t i = 0; i < analysis->n_spans; i++)
-        n += is_loop(&analysis->spans[i]) ? 0 : analysis->spans[i].n_numbers;
+        n += has_lines(&analysis->spans[i]) ? analysis->spans[i].n_numbers : 0;
     if (n == 0)
         return;
     put_number_title(page);
     size_t shown = tare__page_rows(page, n, FEW);
     for (size_t i = 0; i < analysis->n_spans && at < shown; i++) {
         const tare__span_row *row = &analysis->spans[i];
-        for (size_t j = 0; j < row->n_numbers && !is_loop(row) && at < shown; j++, at++)
+        for (size_t j = 0; j < row->n_numbers && has_lines(row) && at < shown; j++, at++)
             put_number_line(page, analysis, row, &row->numbers[j]);
     }
     tare__page_more(page, n - shown, "numbers");
@@ -165,7 +174,7 @@ static void put_extremes(tare__text *out, const tare__step_row *row)
     }
 }
 
-/* "phases: forward 61.0 %, data 20.4 %; 8.1 % in none" */
+/* "phases: forward 61.0 %, data 20.4 %; other 8.1 %" */
 static void put_parts(tare__text *out, const tare__step_row *row)
 {
     const tare__step_course *course = &row->course;
@@ -185,7 +194,7 @@ static void put_parts(tare__text *out, const tare__step_row *row)
                           tare__unit_percent(share, sum / all));
     }
     if (out->length > 0 && all - named >= NONE_LEAST * all)
-        tare__text_format(out, "; %s in none", tare__unit_percent(share, 1 - named / all));
+        tare__text_format(out, "; other %s", tare__unit_percent(share, 1 - named / all));
 }
 
 /* The one with the least rank from a number on, of those that have steps; NULL: there is none. */
@@ -234,6 +243,14 @@ static void put_rates(tare__text *out, const tare__step_row *row)
     }
 }
 
+/* "40 steps of the job: each is one on each of 2 ranks" */
+static void put_job(tare__text *out, const tare__step_row *row)
+{
+    if (row->ranks > 1)
+        tare__text_format(out, "%" PRIu64 " %ss of %" PRIu64 " ranks together; rates are the job's", row->job_count,
+                          row->name, row->ranks);
+}
+
 /* A line of its own for each thing there is to say. */
 static void put_words(tare__page *page, const tare__step_row *row,
                       void (*say)(tare__text *out, const tare__step_row *row))
@@ -279,6 +296,7 @@ static void put_step(tare__page *page, const tare__analysis *analysis, const tar
     put_words(page, row, put_parts);
     put_words(page, row, put_extremes);
     put_words(page, row, put_rates);
+    put_words(page, row, put_job);
 }
 
 /* Epochs are told in words only where they are all there is, or everything is asked for. */

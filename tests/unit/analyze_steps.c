@@ -118,6 +118,7 @@ static void steps_that_are_taken_back(void **state)
     uint64_t end = build_steps(b, 2000, 3);
     BEGIN(STEP, end);
     NUMBER(INDEX, 3);
+    NUMBER(SAMPLES, 4);
     NUMBER(INDEX, -1); /* its batch was never trained on */
     END(end + 500000);
     END(end + 500000);
@@ -134,7 +135,108 @@ static void steps_that_are_taken_back(void **state)
     NEAR(a->steps[0].each.max_ns, 10000);
     assert_int_equal(a->epochs[0].count, 1);
     assert_int_equal(a->processes[0].steps, 3);
+    NEAR(a->steps[0].numbers[0].sum, 12); /* without the four of the batch that was never trained on */
+    NEAR(a->steps[0].numbers[0].rate, 12 / (a->steps[0].total_ns / 1e9));
+    assert_int_equal(span_at(a, "epoch/step")->calls, 3); /* nor in the tree */
+    NEAR(span_at(a, "epoch/step")->total_ns, a->steps[0].total_ns);
+    NEAR(span_at(a, "epoch/(outside steps)")->total_ns, 250000);
+    assert_int_equal(span_at(a, "epoch")->calls, 1);
+    NEAR(span_at(a, "(outside steps)")->total_ns, 50000);
     done(b, a);
+}
+
+/* Of ten steps of 1 µs, two carry samples: their rate is over 2 µs. */
+static void a_rate_is_of_the_steps_that_carry_the_number(void **state)
+{
+    (void)state;
+    builder *b = build_single();
+    uint64_t t = 2000;
+    for (int i = 0; i < 10; i++, t += 2000) {
+        BEGIN(STEP, t);
+        BEGIN(INNER, t + 100);
+        if (i % 5 == 0)
+            NUMBER(SAMPLES, 8);
+        END(t + 900);
+        END(t + 2000);
+    }
+    build_seal(b);
+    tare__analysis *a = analyze(b);
+    NEAR(a->steps[0].numbers[0].sum, 16);
+    NEAR(a->steps[0].numbers[0].rate, 16 / 2e-6);
+    assert_false(a->steps[0].numbers[0].estimated);
+    NEAR(span_at(a, "step/inner")->numbers[0].rate, 16 / 0.8e-6); /* nor of calls of the span without it */
+    done(b, a);
+}
+
+/* Of ten steps of 1 µs, the third is inspected and takes 50 µs: what it did, in as long as the others take. */
+static void an_inspected_step_stands_for_the_others(void **state)
+{
+    (void)state;
+    enum { SHAPES = 20, FLOPS };
+    builder *b = build_single();
+    build_name(b, SHAPES, TARE_KIND_SPAN, "shapes: aten::mm");
+    build_name(b, FLOPS, TARE_KIND_NUMBER, "flops");
+    uint64_t t = 2000;
+    BEGIN(EPOCH, t);
+    for (int i = 0; i < 10; i++) {
+        BEGIN(STEP, t);
+        for (int k = 0; i == 2 && k < 3; k++) {
+            BEGIN(SHAPES, t + 10 + (uint64_t)k * 10);
+            NUMBER(FLOPS, 1000);
+            END(t + 12 + (uint64_t)k * 10);
+        }
+        t += i == 2 ? 100000 : 2000;
+        END(t);
+    }
+    END(t);
+    build_seal(b);
+    tare__analysis *a = analyze(b);
+    const tare__number_row *flops = &a->steps[0].numbers[0];
+    NEAR(flops->sum, 3000);
+    NEAR(flops->rate, 3000 / 1e-6);
+    assert_true(flops->estimated);
+    assert_int_equal(flops->inspected, 1);
+    assert_true(isnan(span_at(a, "epoch/step/shapes: aten::mm")->numbers[0].rate));
+    assert_int_equal(a->epochs[0].n_numbers, 0); /* one step's is not an epoch's */
+    done(b, a);
+}
+
+/* Two processes, twenty steps of 1 µs each, at the same time or one after the other; with ranks or without. */
+static void rates_are_of_the_job(void **state)
+{
+    (void)state;
+    enum { RANK = 20 };
+    for (int ranks = 0; ranks < 2; ranks++) {
+        for (int later = 0; later < 2; later++) {
+            builder *b = build_start();
+            build_name(b, RANK, TARE_KIND_COUNTER, "torch.rank");
+            for (uint32_t process = 1; process <= 2; process++) {
+                build_process(b, process, (int)process + 70);
+                build_stream(b, process, process, (int)process + 70, "main");
+                b->stream = process;
+                uint64_t t = 2000 + (later && process == 2 ? 40000 : 0);
+                if (ranks)
+                    COUNTER(RANK, t, process - 1);
+                for (int i = 0; i < 20; i++, t += 2000) {
+                    BEGIN(STEP, t);
+                    NUMBER(SAMPLES, 4);
+                    END(t + 2000);
+                }
+                build_seal(b);
+            }
+            tare__analysis *a = analyze(b);
+            const tare__step_row *row = &a->steps[0];
+            double wall = later ? 40e-6 : 20e-6;
+            assert_int_equal(row->count, 40);
+            assert_int_equal(row->ranks, ranks ? 2 : 0);
+            assert_int_equal(row->job_count, ranks ? 20 : 40);
+            NEAR(row->per_second, (ranks ? 20 : 40) / wall);
+            NEAR(row->numbers[0].rate, 160 / wall);
+            assert_int_equal(a->processes[1].has_rank, ranks);
+            assert_int_equal(a->n_counters, 0);
+            done(b, a);
+        }
+    }
 }
 
 static void chained_steps_keep_their_indexes(void **state)
@@ -235,7 +337,7 @@ static void steps_inside_steps_count_numbers_once(void **state)
     tare__analysis *a = analyze(b);
     assert_int_equal(a->steps[0].count, 2);
     NEAR(a->steps[0].numbers[0].sum, 5);
-    NEAR(a->steps[0].numbers[0].rate, 5 / 250e-9);
+    NEAR(a->steps[0].numbers[0].rate, 5 / 250e-9); /* of the outer one */
     done(b, a);
 }
 
@@ -245,6 +347,9 @@ int main(void)
         cmocka_unit_test(steps_have_a_distribution),
         cmocka_unit_test(bins_leave_the_tail_out),
         cmocka_unit_test(steps_that_are_taken_back),
+        cmocka_unit_test(a_rate_is_of_the_steps_that_carry_the_number),
+        cmocka_unit_test(an_inspected_step_stands_for_the_others),
+        cmocka_unit_test(rates_are_of_the_job),
         cmocka_unit_test(chained_steps_keep_their_indexes),
         cmocka_unit_test(steps_without_an_end_stay_out_of_the_figures),
         cmocka_unit_test(very_many_steps_become_a_histogram),

@@ -166,8 +166,8 @@ static torch_world *copying(double seconds, double bytes, double unpinned)
 {
     torch_world *t = loop_of(0.1, 3, 3, 0.5);
     tare__span_row *row = add_span(t->w, "copy", PHASE, 0, seconds, seconds);
-    t->numbers[0] = (tare__number_row){"bytes", 10, bytes, NAN};
-    t->numbers[1] = (tare__number_row){"unpinned bytes", 10, unpinned, NAN};
+    t->numbers[0] = (tare__number_row){.name = "bytes", .n = 10, .sum = bytes, .rate = NAN};
+    t->numbers[1] = (tare__number_row){.name = "unpinned bytes", .n = 10, .sum = unpinned, .rate = NAN};
     row->numbers = t->numbers;
     row->n_numbers = 2;
     return t;

@@ -19,12 +19,12 @@
         .p99_ns = (max)*0.95                                                                           \
     }
 
-static const tare__number_row forward_numbers[] = {{"flops", 600, 1.872e12, 1.36e12},
-                                                   {"bytes", 600, 6.4e9, 4.66e9}};
-static const tare__number_row load_numbers[] = {{"bytes", 600, 38.4 * 1048576, 1.21e8},
-                                                {"images", 600, 38400, NAN}};
-static const tare__number_row step_numbers[] = {{"samples", 600, 38400, 15894.0},
-                                                {"tokens", 600, 4.9e6, 2.03e6}};
+static const tare__number_row forward_numbers[] = {{"flops", 600, 1.872e12, 1.36e12, false, 0},
+                                                   {"bytes", 600, 6.4e9, 4.66e9, false, 0}};
+static const tare__number_row load_numbers[] = {{"bytes", 600, 38.4 * 1048576, 1.21e8, false, 0},
+                                                {"images", 600, 38400, NAN, false, 0}};
+static const tare__number_row step_numbers[] = {{"samples", 600, 38400, 15894.0, false, 0},
+                                                {"tokens", 600, 4.9e6, 2.03e6, false, 0}};
 
 static const tare__span_row train_spans[] = {
     {.name = "train",
@@ -189,7 +189,7 @@ static const tare__span_row train_spans[] = {
 static const tare__step_row train_steps[] = {
     {.name = "step",
      .group = TARE__NO_ROW,
-     .count = 600,
+     .count = 600, .job_count = 600,
      .unfinished = 1,
      .total_ns = 2.416 * S,
      .each = EACH(4.01 * MS, 4.32 * MS, 11.3 * MS),

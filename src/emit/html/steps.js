@@ -78,7 +78,7 @@ function putStepHead(row) {
   return el("div", {class: "step-head"}, el("h3", null, row.name),
     pair("steps", exactly(row.count) + (row.unfinished ? " and " + row.unfinished + " unfinished" : "")), times,
     known(row.per_second) && pair("per second", count(row.per_second)),
-    rates.map((number) => pair(number[0] + "/s", count(number[2]))),
+    rates.map((number) => pair(number[0] + "/s", (number[3] ? "≈ " : "") + count(number[2]))),
     slow && pair("first", time(row.first) + ", " + digits(row.first / row.rest_p50) + "× the median of the others"));
 }
 function putStep(row) {
