@@ -3,8 +3,11 @@
  * Must not know output formats. */
 #include "analyze.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "consistent.h"
 #include "inner.h"
 #include "rules.h"
 
@@ -118,6 +121,30 @@ static int make_tables(work *work, tare__analysis *analysis)
     return status ? status : tare__analyze_run_table(work, analysis);
 }
 
+/* Nobody should have to find out by eye that a table cannot be true: the first of the notes says so. */
+static int tell_contradictions(tare__analysis *analysis)
+{
+    tare__contradictions found;
+    tare__analyze_consistent(analysis, &found);
+    if (!found.n)
+        return 0;
+    tare__run_table *run = &analysis->run;
+    const char **notes = tare__arena_alloc(analysis->arena, (run->n_notes + 1) * sizeof *notes);
+    char text[sizeof found.first + 160];
+    snprintf(text, sizeof text, "%zu %s: %s; %s", found.n,
+             found.n == 1 ? "figure contradicts another" : "figures contradict others", found.first,
+             run->damaged_blocks ? "the file is damaged" : "this is a defect of Tare or of what wrote the file, please report it");
+    const char *kept = tare__arena_copy(analysis->arena, text, strlen(text));
+    if (!notes || !kept)
+        return TARE_E_MEMORY;
+    notes[0] = kept;
+    for (size_t i = 0; i < run->n_notes; i++)
+        notes[i + 1] = run->notes[i];
+    run->notes = notes;
+    run->n_notes++;
+    return 0;
+}
+
 static tare__analysis *new_analysis(void)
 {
     tare__arena *arena = tare__arena_new();
@@ -152,6 +179,8 @@ int tare__analyze(struct tare__trace *trace, const tare__analyze_options *option
         status = make_tables(&work, made);
         if (!status)
             status = tare__analyze_findings(made, options ? options->rules : NULL);
+        if (!status)
+            status = tell_contradictions(made);
         if (status)
             tare__fail(error, status, "out of memory while analyzing %s", tare__trace_path(trace));
     }

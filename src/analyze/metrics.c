@@ -77,6 +77,41 @@ void tare__analyze_free_metrics(work *work)
     free(metrics->times);
 }
 
+/* ---- units --------------------------------------------------------------------------------------- */
+typedef struct showing {
+    double scale;
+    tare__metric_unit gauge, rate, total;
+} showing;
+
+static const showing showings[] = {
+    [TARE__IN_NONE] = {1, TARE__SHOW_COUNT, TARE__SHOW_PER_S, TARE__SHOW_COUNT},
+    [TARE__IN_COUNT] = {1, TARE__SHOW_COUNT, TARE__SHOW_PER_S, TARE__SHOW_COUNT},
+    [TARE__IN_BYTE] = {1, TARE__SHOW_BYTES, TARE__SHOW_BYTES_PER_S, TARE__SHOW_BYTES},
+    [TARE__IN_NS] = {1e-9, TARE__SHOW_SECONDS, TARE__SHOW_SHARE, TARE__SHOW_SECONDS},
+    [TARE__IN_PERMILLE] = {1e-3, TARE__SHOW_SHARE, TARE__SHOW_PER_S, TARE__SHOW_SHARE},
+    [TARE__IN_MILLICELSIUS] = {1e-3, TARE__SHOW_CELSIUS, TARE__SHOW_PER_S, TARE__SHOW_CELSIUS},
+    [TARE__IN_MILLIWATT] = {1e-3, TARE__SHOW_WATTS, TARE__SHOW_PER_S, TARE__SHOW_WATTS},
+    [TARE__IN_MICROJOULE] = {1e-6, TARE__SHOW_JOULES, TARE__SHOW_WATTS, TARE__SHOW_JOULES},
+    [TARE__IN_HERTZ] = {1, TARE__SHOW_HERTZ, TARE__SHOW_PER_S, TARE__SHOW_HERTZ},
+    [TARE__IN_MILLI] = {1e-3, TARE__SHOW_COUNT, TARE__SHOW_PER_S, TARE__SHOW_COUNT},
+    [TARE__IN_BITS] = {1, TARE__SHOW_BITS, TARE__SHOW_PER_S, TARE__SHOW_BITS},
+};
+
+/* Nanoseconds a second are cores where they are CPU time; a queue's length where they are waiting requests; else
+ * the share of the time. */
+static showing showing_of(const tare__trace_series *series)
+{
+    showing showing = showings[series->unit < TARE__COUNT_OF(showings) ? series->unit : TARE__IN_NONE];
+    bool cpu = strncmp(series->metric, "cpu.", 4) == 0;
+    if (series->unit == TARE__IN_NS && cpu)
+        showing.rate = TARE__SHOW_CORES;
+    if (series->unit == TARE__IN_NS && strcmp(series->metric, tare__metric_of(TARE__M_DISK_QUEUE)->name) == 0)
+        showing.rate = TARE__SHOW_COUNT;
+    if (series->unit == TARE__IN_MILLI && cpu)
+        showing.gauge = TARE__SHOW_CORES;
+    return showing;
+}
+
 /* ---- samples ------------------------------------------------------------------------------------- */
 static double time_of(const work *work, uint64_t ticks)
 {
@@ -108,7 +143,8 @@ static int add_gauge(metric *metric, double now_ns, bool gap)
 
 /* What a total grew by in a gap belongs to the total; when in the gap it grew nobody knows. A total that shrinks
  * began anew: what it had grown to by then is not known, so nothing is added. */
-static int add_total(metrics *metrics, metric *metric, double now_ns, int64_t value, bool gap, double least_ns)
+static int add_total(metrics *metrics, metric *metric, double now_ns, int64_t value, bool gap, double least_ns,
+                     double most)
 {
     bool anew = value < metric->last;
     uint64_t grown = anew ? 0 : (uint64_t)value - (uint64_t)metric->last, rate_grown = metric->rate_grown + grown;
@@ -123,7 +159,14 @@ static int add_total(metrics *metrics, metric *metric, double now_ns, int64_t va
     metric->rate_from_ns = now_ns;
     if (anew || gap)
         return 0;
-    return add_stretch(metric, from, now_ns, (double)rate_grown / (lasts / 1e9), from + lasts / 2);
+    /* The clock is read a little before or after the counter: what cannot have been added by now belongs to the
+     * stretch that follows. */
+    double rate = (double)rate_grown / (lasts / 1e9);
+    if (rate > most) {
+        metric->rate_grown = (uint64_t)((double)rate_grown - most * lasts / 1e9);
+        rate = most;
+    }
+    return add_stretch(metric, from, now_ns, rate, from + lasts / 2);
 }
 
 static double least_of(const metrics *metrics, const tare__trace_series *series)
@@ -131,6 +174,21 @@ static double least_of(const metrics *metrics, const tare__trace_series *series)
     bool machine = series->subject == TARE__SUBJECT_SYSTEM || series->subject == TARE__SUBJECT_CPU ||
                    series->subject == TARE__SUBJECT_CONTAINER;
     return machine && series->unit == TARE__IN_NS ? COARSE_NS : metrics->least_ns;
+}
+
+/* What a total can grow by in a second: one CPU and one thread have a second of each, the machine one for each CPU. */
+static double most_of(const work *work, const tare__trace_series *series)
+{
+    if (series->unit != TARE__IN_NS)
+        return INFINITY;
+    tare__metric_unit shown = showing_of(series).rate;
+    bool one = series->subject == TARE__SUBJECT_CPU || series->subject == TARE__SUBJECT_THREAD;
+    if (shown == TARE__SHOW_SHARE || (shown == TARE__SHOW_CORES && one))
+        return 1e9;
+    uint32_t cpus = tare__trace_run_of(work->trace)->cpus;
+    bool used = strcmp(series->metric, tare__metric_of(TARE__M_CPU_USER)->name) == 0 ||
+                strcmp(series->metric, tare__metric_of(TARE__M_CPU_SYSTEM)->name) == 0;
+    return used && cpus ? 1e9 * cpus : INFINITY;
 }
 
 static int add_sample(work *work, metric *metric, const tare__trace_series *series, uint64_t ticks, int64_t value)
@@ -148,7 +206,8 @@ static int add_sample(work *work, metric *metric, const tare__trace_series *seri
         double step = now_ns - metric->last_ns;
         bool gap = step > work->metrics.gap_ns && (metric->n == 1 || step > GAP_STEPS * metric->step_ns);
         if (series->kind == TARE__METRIC_TOTAL)
-            status = add_total(&work->metrics, metric, now_ns, value, gap, least_of(&work->metrics, series));
+            status = add_total(&work->metrics, metric, now_ns, value, gap, least_of(&work->metrics, series),
+                               most_of(work, series));
         else
             status = add_gauge(metric, now_ns, gap);
         if (!gap)
@@ -189,40 +248,6 @@ int tare__analyze_samples(work *work, const tare__trace_block *block)
     return status ? status : taker.status;
 }
 
-/* ---- units --------------------------------------------------------------------------------------- */
-typedef struct showing {
-    double scale;
-    tare__metric_unit gauge, rate, total;
-} showing;
-
-static const showing showings[] = {
-    [TARE__IN_NONE] = {1, TARE__SHOW_COUNT, TARE__SHOW_PER_S, TARE__SHOW_COUNT},
-    [TARE__IN_COUNT] = {1, TARE__SHOW_COUNT, TARE__SHOW_PER_S, TARE__SHOW_COUNT},
-    [TARE__IN_BYTE] = {1, TARE__SHOW_BYTES, TARE__SHOW_BYTES_PER_S, TARE__SHOW_BYTES},
-    [TARE__IN_NS] = {1e-9, TARE__SHOW_SECONDS, TARE__SHOW_SHARE, TARE__SHOW_SECONDS},
-    [TARE__IN_PERMILLE] = {1e-3, TARE__SHOW_SHARE, TARE__SHOW_PER_S, TARE__SHOW_SHARE},
-    [TARE__IN_MILLICELSIUS] = {1e-3, TARE__SHOW_CELSIUS, TARE__SHOW_PER_S, TARE__SHOW_CELSIUS},
-    [TARE__IN_MILLIWATT] = {1e-3, TARE__SHOW_WATTS, TARE__SHOW_PER_S, TARE__SHOW_WATTS},
-    [TARE__IN_MICROJOULE] = {1e-6, TARE__SHOW_JOULES, TARE__SHOW_WATTS, TARE__SHOW_JOULES},
-    [TARE__IN_HERTZ] = {1, TARE__SHOW_HERTZ, TARE__SHOW_PER_S, TARE__SHOW_HERTZ},
-    [TARE__IN_MILLI] = {1e-3, TARE__SHOW_COUNT, TARE__SHOW_PER_S, TARE__SHOW_COUNT},
-    [TARE__IN_BITS] = {1, TARE__SHOW_BITS, TARE__SHOW_PER_S, TARE__SHOW_BITS},
-};
-
-/* Nanoseconds a second are cores where they are CPU time; a queue's length where they are waiting requests; else
- * the share of the time. */
-static showing showing_of(const tare__trace_series *series)
-{
-    showing showing = showings[series->unit < TARE__COUNT_OF(showings) ? series->unit : TARE__IN_NONE];
-    bool cpu = strncmp(series->metric, "cpu.", 4) == 0;
-    if (series->unit == TARE__IN_NS && cpu)
-        showing.rate = TARE__SHOW_CORES;
-    if (series->unit == TARE__IN_NS && strcmp(series->metric, tare__metric_of(TARE__M_DISK_QUEUE)->name) == 0)
-        showing.rate = TARE__SHOW_COUNT;
-    if (series->unit == TARE__IN_MILLI && cpu)
-        showing.gauge = TARE__SHOW_CORES;
-    return showing;
-}
 
 /* ---- table --------------------------------------------------------------------------------------- */
 /* The value of a gauge's last sample holds for no time that is known. */

@@ -148,7 +148,7 @@ static int add_operator(operators *all, const node *node, place *place)
     place->row = at + 1;
     sum->self += node->self;
     sum->own += own;
-    sum->step_self += place->in_step ? node->self : 0;
+    sum->step_self += place->in_step ? (double)node->self - own : 0;
     int status = is_same_call(all, node) ? 0 : count_calls(all, sum, node);
     return status ? status : add_to_module(all, sum, at, node, place, (double)node->self - own);
 }
@@ -292,9 +292,9 @@ static int fill_row(const operators *all, const operator_sum *sum, const step_su
         .raw_self_ns = (double)sum->self * tick_ns,
         .self_ns = ((double)sum->self - sum->own) * tick_ns,
         .each = tare__analyze_durations(all->work, &sum->hist, sum->min, sum->max, (double)sum->sum, sum->timed),
-        .step_self_ns = steps->count ? (double)sum->step_self * tick_ns : NAN,
-        .per_step_ns = steps->count ? (double)sum->step_self * tick_ns / (double)steps->count : NAN,
-        .step_share = steps->total_ns > 0 ? (double)sum->step_self * tick_ns / steps->total_ns : NAN,
+        .step_self_ns = steps->count ? sum->step_self * tick_ns : NAN,
+        .per_step_ns = steps->count ? sum->step_self * tick_ns / (double)steps->count : NAN,
+        .step_share = steps->total_ns > 0 ? sum->step_self * tick_ns / steps->total_ns : NAN,
         .module = module ? text_of(all, arena, module->name) : NULL,
         .modules = sum->modules,
         .pair = sum->pair ? text_of(all, arena, sum->pair) : NULL,

@@ -17,7 +17,8 @@ typedef struct place { /* of a node: what it lies in */
 typedef struct operator_sum {
     uint32_t name, phase;
     tare__direction direction;
-    uint64_t calls, timed, total, self, step_self, min, max;
+    uint64_t calls, timed, total, self, min, max;
+    double step_self; /* less the recorder's own cost */
     uint64_t sum; /* of all durations, those inside of others of that name as well */
     double own;   /* the recorder's part of self */
     tare__hist hist;

@@ -101,5 +101,6 @@ void tare__analyze_own_table(work *work, tare__analysis *analysis)
     own->interval_ns = interval ? (double)interval : NAN;
     bool stretched = interval && end->stretched_ns > interval;
     own->longest_interval_ns = stretched ? (double)end->stretched_ns : own->interval_ns;
-    own->share = own->recorded_ns > 0 ? own->own_ns / own->recorded_ns : NAN;
+    /* More than all of the time: what an event costs was not measured right. */
+    own->share = own->recorded_ns > 0 && !(own->own_ns > own->recorded_ns) ? own->own_ns / own->recorded_ns : NAN;
 }

@@ -20,9 +20,12 @@ tare__durations tare__analyze_durations(const work *work, const tare__hist *hist
         return (tare__durations){NAN, NAN, NAN, NAN, NAN, NAN};
     /* A bucket's middle may lie outside of what was seen; the smallest and largest are known exactly. */
     double low = (double)min, high = (double)max;
+    /* Where spans inside each other are one row, their time counts once, and there is no mean. */
+    double mean = total / (double)calls;
+    bool nested = mean < low * (1 - 1e-9);
     return (tare__durations){
         .min_ns = low * tick_ns,
-        .mean_ns = total / (double)calls * tick_ns,
+        .mean_ns = nested ? NAN : mean * tick_ns,
         .max_ns = high * tick_ns,
         .p50_ns = within(tare__hist_quantile(hist, 0.50), low, high) * tick_ns,
         .p95_ns = within(tare__hist_quantile(hist, 0.95), low, high) * tick_ns,

@@ -1,6 +1,7 @@
 /* usage: what the run used, one figure each, from the samples and from what the kernel told at the end.
  * Owned by the thread that analyzes.
  * Must not know how anything was measured, or how it is shown. */
+#include <math.h>
 #include <string.h>
 
 #include "inner.h"
@@ -255,7 +256,8 @@ static void fill_memory(const view *view, tare__usage_table *usage)
 {
     const tare__trace_run *run = tare__trace_run_of(view->work->trace);
     fill_peak(view, usage);
-    usage->tree_rss_max_bytes = max_of(view, TARE__M_RSS, TARE__SUBJECT_TREE);
+    /* The tree is sampled, a process's peak is the kernel's own mark: all together had at least that. */
+    usage->tree_rss_max_bytes = fmax(max_of(view, TARE__M_RSS, TARE__SUBJECT_TREE), usage->rss_peak_bytes);
     double machine = run->memory_bytes ? (double)run->memory_bytes
                                        : max_of(view, TARE__M_MEMORY_TOTAL, TARE__SUBJECT_SYSTEM);
     double limit = least_last(view, TARE__M_MEMORY_LIMIT, TARE__SUBJECT_CONTAINER);

@@ -65,9 +65,10 @@ static void split_cpu(tare__watched *process)
 {
     int64_t *user = &process->value[TARE__W_USER], *system = &process->value[TARE__W_SYSTEM];
     const tare__proc_stat *stat = &process->stat;
-    if (process->cpu_ns == 0) {
-        *user = tare__proc_ticks_ns(stat->user);
-        *system = tare__proc_ticks_ns(stat->system);
+    if (process->cpu_ns == 0) { /* of a zombie only the coarser ticks are left */
+        int64_t ticks_user = tare__proc_ticks_ns(stat->user), ticks_system = tare__proc_ticks_ns(stat->system);
+        *user = ticks_user > *user ? ticks_user : *user;
+        *system = ticks_system > *system ? ticks_system : *system;
         return;
     }
     int64_t total = (int64_t)process->cpu_ns, ticks = tare__watch_add(stat->user, stat->system);

@@ -6,6 +6,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -14,6 +15,9 @@ BUILD = pathlib.Path(os.environ.get("TARE_BUILD", ROOT / "build"))
 TARE = BUILD / "tare"
 VICTIMS = BUILD / "tests" / "victim"
 PATIENCE = 120  # seconds until a hanging command fails its test
+
+sys.path.insert(0, str(ROOT / "tests"))
+from contradictions import check_contradictions  # noqa: E402
 
 Event = collections.namedtuple("Event", "ns pid tid kind name extras")
 
@@ -82,6 +86,7 @@ class Bench:
             with contextlib.suppress(subprocess.TimeoutExpired):  # what it started may hold the pipes for ever
                 process.communicate(timeout=5)
             raise hangs
+        check_contradictions(out or "", err or "")
         return Done(process, out or "", err or "")
 
     def tare(self, *words, **options):

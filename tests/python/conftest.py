@@ -19,6 +19,8 @@ except ImportError as error:
     pytest.exit(f"the package is not installed for this Python ({error}); tools/test python installs and tests it",
                 returncode=3)
 
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from contradictions import check_contradictions  # noqa: E402
 from tare import _command  # noqa: E402
 
 
@@ -63,6 +65,7 @@ class Bench:
                 process.communicate(timeout=5)
             raise hangs
         done = Done(process, out, err)
+        check_contradictions(out, err)
         assert status is None or done.status == status, (words, done.status, out[-2000:], err[-4000:])
         return done
 
@@ -81,6 +84,7 @@ class Bench:
         done = self.call(self.command, "run", "-q", "-f", "-o", trace, "--", python, *options, self.script(code),
                          *words, hooked=True, **more)
         done.report = tare.report(trace)
+        check_contradictions(*done.report.notes)
         return done
 
 

@@ -59,6 +59,27 @@ static void a_gauge_holds_until_the_next_sample(void **state)
     done(b, a);
 }
 
+/* A counter read a little later than the clock: no more than all of the time, and the rest goes to what follows. */
+static void no_share_is_above_one(void **state)
+{
+    (void)state;
+    builder *b = build_single();
+    build_series(b, 1, TARE__M_PRESSURE_CPU, TARE__SUBJECT_SYSTEM, 0, "");
+    const int64_t values[] = {0, 250000000, 410000000, 500000000};
+    for (int i = 0; i < 4; i++) {
+        build_tick(b, AT(200 * (i + 1)));
+        build_sample(b, 1, values[i]);
+    }
+    build_samples_seal(b);
+    tare__analysis *a = analyze(b);
+    const tare__metric_row *row = row_of(a, TARE__M_PRESSURE_CPU, TARE__SUBJECT_SYSTEM);
+    NEAR(row->max, 1);
+    NEAR(row->min, 0.5);
+    NEAR(row->mean, 500 / 600.0);
+    NEAR(row->total, 0.5);
+    done(b, a);
+}
+
 static void one_sample_is_a_value_and_no_rate(void **state)
 {
     (void)state;
@@ -394,6 +415,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_gauge_holds_until_the_next_sample),
+        cmocka_unit_test(no_share_is_above_one),
         cmocka_unit_test(one_sample_is_a_value_and_no_rate),
         cmocka_unit_test(a_total_becomes_a_rate),
         cmocka_unit_test(a_total_that_shrinks_starts_anew),

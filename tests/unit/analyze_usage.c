@@ -122,7 +122,7 @@ static void the_tree_counts_where_it_is_larger(void **state)
     SAMPLED(CPU_SYSTEM, TREE, 0, "", 0, 500000000, 4000000000);
     child(b, 12000000000, 3000000000, 5000);
     end_run(b);
-    tare__analysis *a = analyze(b);
+    tare__analysis *a = analyze_unchecked(b, TARE__BY_RUN);
     NEAR(a->usage.user_seconds, 16); /* also what was used before the first sample */
     NEAR(a->usage.system_seconds, 4);
     NEAR(a->usage.cpu_seconds, 20);
@@ -139,7 +139,7 @@ static void of_an_attached_process_only_what_was_seen_counts(void **state)
     SAMPLED(CPU_SYSTEM, TREE, 0, "", 0, 500000000, 700000000);
     SAMPLED(IO_READ, TREE, 0, "", 0, 5000);
     end_run(b);
-    tare__analysis *a = analyze(b);
+    tare__analysis *a = analyze_unchecked(b, TARE__BY_RUN);
     assert_int_equal(a->run.attached, 77);
     NEAR(a->usage.user_seconds, 3);
     NEAR(a->usage.cpu_seconds, 3.2);
@@ -156,7 +156,7 @@ static void processes_stand_in_for_the_tree(void **state)
     SAMPLED(CPU_USER, PROCESS, 2, "b", 100, 500000000, 1000000000);
     SAMPLED(DISK_READ, PROCESS, 1, "a", 0, 100, 200);
     end_run(b);
-    tare__analysis *a = analyze(b);
+    tare__analysis *a = analyze_unchecked(b, TARE__BY_RUN);
     NEAR(a->usage.user_seconds, 5);
     assert_true(isnan(a->usage.system_seconds));
     NEAR(a->usage.cpu_seconds, 5);

@@ -1,0 +1,174 @@
+/* Tests of the check on tables: what cannot be true is found, whichever table it is in; what is absent is no contradiction.
+ * One thread.
+ * Must not know how tables are made. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "analyze/analyze.h"
+#include "analyze/consistent.h"
+
+typedef struct tables {
+    tare__analysis of;
+    tare__span_row spans[2];
+    tare__step_row steps[1];
+    tare__operator_row operators[1];
+    tare__module_row modules[2];
+    tare__track_row tracks[2];
+    tare__aggregate_row aggregates[1];
+    tare__counter_row counters[1];
+    tare__thread_row threads[1];
+    tare__metric_row metrics[2];
+    tare__finding findings[1];
+    tare__course_bin bins[1];
+    double parts[2];
+} tables;
+
+static const tare__durations each = {10, 20, 40, 18, 30, 38};
+
+/* Everything is as it may be. */
+static tables *start(tables *t)
+{
+    *t = (tables){0};
+    tare__analysis *of = &t->of;
+    of->run = (tare__run_table){.elapsed_ns = 1e9, .cpus = 2, .memory_bytes = 1e9, .peak_flops = 1e9, .peak_bytes = 1e9};
+    of->own.share = 0.01;
+    of->usage = (tare__usage_table){.cpu_seconds = 1.5, .user_seconds = 1, .system_seconds = 0.5, .cores_mean = 1.5,
+                                    .cores_max = 2, .rss_peak_bytes = 100, .tree_rss_max_bytes = 120,
+                                    .gpu_busy_mean = 0.5, .energy_joules = NAN};
+    t->spans[0] = (tare__span_row){.name = "outer", .parent = TARE__NO_ROW, .n_rows = 1, .calls = 2, .total_ns = 60e3,
+                                   .self_ns = 19e3, .raw_self_ns = 20e3, .share = 1, .each = each};
+    t->spans[1] = (tare__span_row){.name = "inner", .depth = 1, .calls = 2, .total_ns = 40e3, .self_ns = 40e3,
+                                   .raw_self_ns = 40e3, .share = 0.6, .each = each};
+    t->parts[0] = 300e3;
+    t->parts[1] = 200e3;
+    t->bins[0] = (tare__course_bin){.steps = 4, .total_ns = 600e3, .parts_ns = t->parts};
+    t->steps[0] = (tare__step_row){.name = "step", .count = 4, .total_ns = 600e3, .each = each, .per_second = 4,
+                                   .p50 = {15, 25, 0}, .p95 = {NAN, NAN, 72},
+                                   .course = {.n_parts = 2, .bins = t->bins, .n_bins = 1}};
+    t->operators[0] = (tare__operator_row){.name = "aten::mm", .calls = 3, .paired = 2, .total_ns = 9e3, .self_ns = 8e3,
+                                           .raw_self_ns = 8.5e3, .share = 0.5, .step_self_ns = 7e3, .step_share = 0.2,
+                                           .each = each, .flops_per_s = 0.9e9};
+    t->modules[0] = (tare__module_row){.path = "net", .n_rows = 1, .total_ns = 90e3, .self_ns = 30e3,
+                                       .operators_ns = 20e3, .share = 1};
+    t->modules[1] = (tare__module_row){.path = "net.0", .depth = 1, .total_ns = 60e3, .self_ns = 60e3, .share = 0.6};
+    t->tracks[0] = (tare__track_row){.track = "stream 7", .track_kind = TARE_TRACK_GPU, .name = "gemm", .calls = 2,
+                                     .total_ns = 6e8, .each = each};
+    t->tracks[1] = (tare__track_row){.track = t->tracks[0].track, .track_kind = TARE_TRACK_GPU, .name = "copy",
+                                     .calls = 2, .total_ns = 3e8, .each = each};
+    t->aggregates[0] = (tare__aggregate_row){.name = "tick", .calls = 8, .timed = 2, .total_ns = 400, .each = each};
+    t->counters[0] = (tare__counter_row){.name = "loss", .n = 3, .min = 1, .mean = 2, .max = 3, .last_at_ns = 5};
+    t->threads[0] = (tare__thread_row){.name = "main", .busy_ns = 9e8, .last_at_ns = 9.5e8};
+    t->metrics[0] = (tare__metric_row){.metric = "cpu.user", .label = "", .kind = TARE__METRIC_TOTAL,
+                                       .known = TARE__M_CPU_USER, .unit = TARE__SHOW_CORES, .n = 3, .min = 0, .mean = 1.5, .max = 2, .to_ns = 9};
+    t->metrics[1] = (tare__metric_row){.metric = "gpu.busy", .label = "", .kind = TARE__METRIC_GAUGE,
+                                       .unit = TARE__SHOW_SHARE, .n = 3, .min = 0, .mean = 0.5, .max = 1, .to_ns = 9};
+    t->findings[0] = (tare__finding){.id = "operation", .gain = 0.3, .from_ns = 1, .to_ns = 2};
+    of->spans = t->spans, of->n_spans = 2;
+    of->steps = t->steps, of->n_steps = 1;
+    of->operators = t->operators, of->n_operators = 1;
+    of->modules = t->modules, of->n_modules = 2;
+    of->tracks = t->tracks, of->n_tracks = 2;
+    of->aggregates = t->aggregates, of->n_aggregates = 1;
+    of->counters = t->counters, of->n_counters = 1;
+    of->threads = t->threads, of->n_threads = 1;
+    of->metrics = t->metrics, of->n_metrics = 2;
+    of->findings = t->findings, of->n_findings = 1;
+    return t;
+}
+
+static void expect_first(const tables *t, const char *words)
+{
+    tare__contradictions found;
+    tare__analyze_consistent(&t->of, &found);
+    if (!found.n || !strstr(found.first, words))
+        print_error("wanted \"%s\", found %zu: \"%s\"\n", words, found.n, found.first);
+    assert_true(found.n > 0);
+    assert_non_null(strstr(found.first, words));
+}
+
+static void sound_tables_pass(void **state)
+{
+    (void)state;
+    tables t;
+    tare__contradictions found;
+    tare__analyze_consistent(&start(&t)->of, &found);
+    assert_string_equal(found.first, "");
+    assert_int_equal(found.n, 0);
+}
+
+static void what_is_absent_contradicts_nothing(void **state)
+{
+    (void)state;
+    tables t;
+    start(&t);
+    t.of.run.elapsed_ns = t.of.run.peak_flops = t.of.run.memory_bytes = t.of.own.share = NAN;
+    t.of.usage.tree_rss_max_bytes = t.of.usage.cpu_seconds = t.of.usage.cores_max = NAN;
+    t.spans[0].share = t.spans[1].self_ns = NAN;
+    t.spans[0].each = (tare__durations){NAN, NAN, NAN, NAN, NAN, NAN};
+    t.operators[0].flops_per_s = t.operators[0].share = t.findings[0].gain = NAN;
+    tare__contradictions found;
+    tare__analyze_consistent(&t.of, &found);
+    assert_string_equal(found.first, "");
+    assert_int_equal(found.n, 0);
+}
+
+#define WRONG(field, value, words)                                                                                    \
+    do {                                                                                                              \
+        tables t;                                                                                                     \
+        start(&t);                                                                                                    \
+        t.field = (value);                                                                                            \
+        expect_first(&t, words);                                                                                      \
+    } while (0)
+
+static void what_cannot_be_is_found(void **state)
+{
+    (void)state;
+    WRONG(of.run.elapsed_ns, -1, "run");
+    WRONG(of.own.share, 1.2, "recorder's share");
+    WRONG(spans[0].self_ns, 70e3, "self time exceeds the total");
+    WRONG(spans[0].self_ns, -5, "self time");
+    WRONG(spans[0].share, 1.02, "its share is 1.02");
+    WRONG(spans[1].total_ns, 65e3, "spans inside it exceed");
+    WRONG(spans[0].total_ns, 2e9, "time of all threads");
+    WRONG(spans[0].each.p95_ns, 50, "out of order");
+    WRONG(spans[0].each.mean_ns, 5, "the mean 5 is outside");
+    WRONG(steps[0].each.p50_ns, 29, "median is outside");
+    WRONG(parts[0], 500e3, "its parts exceed it");
+    WRONG(steps[0].total_ns, 3e9, "time of all threads");
+    WRONG(operators[0].flops_per_s, 2e9, "above the machine's peak");
+    WRONG(operators[0].share, 1.5, "its share");
+    WRONG(operators[0].step_self_ns, 20e3, "self time in steps");
+    WRONG(operators[0].paired, 4, "more pairs than calls");
+    WRONG(modules[1].total_ns, 95e3, "modules inside it exceed");
+    WRONG(modules[0].operators_ns, 40e3, "its operators exceed");
+    WRONG(tracks[1].total_ns, 6e8, "device time on one stream");
+    WRONG(aggregates[0].timed, 9, "more calls timed");
+    WRONG(counters[0].mean, 4, "counter");
+    WRONG(threads[0].busy_ns, 2e9, "exceed the run's time");
+    WRONG(metrics[0].mean, 2.5, "outside of");
+    WRONG(metrics[0].max = t.metrics[0].mean, 2.5, "cores of 2 in use");
+    WRONG(metrics[1].max, 1.5, "its maximum is 1.5");
+    WRONG(of.usage.cpu_seconds, 2, "do not add up");
+    WRONG(of.usage.cores_mean, 2.5, "cores on average");
+    WRONG(of.usage.tree_rss_max_bytes, 90, "peak of one process");
+    WRONG(of.usage.rss_peak_bytes = t.of.usage.tree_rss_max_bytes, 2e9, "more memory in use");
+    WRONG(of.usage.gpu_busy_mean, 1.3, "busy");
+    WRONG(findings[0].gain, 1.1, "its gain");
+    WRONG(findings[0].to_ns, 0.5, "ends before");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sound_tables_pass),
+        cmocka_unit_test(what_is_absent_contradicts_nothing),
+        cmocka_unit_test(what_cannot_be_is_found),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
