@@ -1,12 +1,16 @@
 """Two ways of computing the same, run in turn and compared: what an optimization gains."""
+import math
 import statistics
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from . import _device, _torchprofiler, _torchstate
+from . import _core, _device, _torchprofiler, _torchstate
 from ._core import Missing, Recorder, quantile
 
 MB = 1024.0 * 1024.0
-GAIN = 1.03  # less is noise
+GAIN = 0.03         # a smaller gain is no gain
+LESS_MEMORY = 0.02
+ROUND_S = 0.005     # short runs are repeated until a round lasts this long
+FAR_SLOWER = 1.5
 
 
 class Trial(NamedTuple):
@@ -21,27 +25,53 @@ class Trial(NamedTuple):
         return quantile(self.first, 0.5) / after if after > 0 else Missing("the clock saw no time pass")
 
     @property
+    def decision(self) -> Dict[str, Any]:
+        """By the rule that `tare check` decides with: verdict, why, change (a share of the first) and p."""
+        verdict, why, change, p = _core.decide(self.first, self.second, "lower", gate=GAIN)
+        return {"verdict": verdict, "why": why, "change": change,
+                "p": Missing("too few rounds to be significant") if math.isnan(p) else p}
+
+    @property
     def helps(self) -> bool:
-        """Faster by more than noise, and in most of the rounds."""
-        wins = sum(b < a for a, b in zip(self.first, self.second))
-        return bool(self.speedup > GAIN) and wins * 4 >= 3 * len(self.first)
+        """Significantly faster, and by more than a few percent."""
+        return self.decision["verdict"] == "improved"
+
+    def told(self) -> Dict[str, Any]:
+        """As a report has it."""
+        return {"speedup": self.speedup, "helps": self.helps, "original_s": quantile(self.first, 0.5),
+                "optimized_s": quantile(self.second, 0.5), "rounds": len(self.first), "decision": self.decision}
+
+
+def decide_exact(was: float, now: float, gate: float) -> bool:
+    """Whether a figure without noise is smaller, by more than a share."""
+    return _core.decide(was, now, "lower", gate=gate, exact=True)[0] == "improved"
 
 
 def interleaved(first: Callable[[], None], second: Callable[[], None], rounds: int,
-                settle: Callable[[], None]) -> Trial:
+                settle: Callable[[], None], repeat: bool = False) -> Trial:
     """Runs both in turn, the order changing from round to round, so that a machine's moods meet both alike. settle
-    waits for a device; it is inside the time, once a side and round."""
+    waits for a device; it is inside the time, once a side and round. With `repeat` a round of short runs has as many
+    as take 5 ms, and the rounds end when the second is far slower in each of the first three: keeping it takes
+    evidence, leaving it takes none."""
     recorder = Recorder(memory=False, cpu=False, keep=1)
     sides: Tuple[List[float], List[float]] = ([], [])
     pair = ((first, recorder.block("benchmark_original")), (second, recorder.block("benchmark_optimized")))
+
+    def timed(which: int, times: int) -> float:
+        run, block = pair[which]
+        settle()
+        with block:
+            for _ in range(times):
+                run()
+            settle()
+        return recorder.last().wall_s / times
+    shortest = min(timed(which, 1) for which in (0, 1)) if repeat else ROUND_S
+    times = max(1, min(1000, math.ceil(ROUND_S / shortest))) if shortest > 0 else 1000
     for turn in range(rounds):
         for which in (0, 1) if turn % 2 == 0 else (1, 0):
-            run, block = pair[which]
-            settle()
-            with block:
-                run()
-                settle()
-            sides[which].append(recorder.last().wall_s)
+            sides[which].append(timed(which, times))
+        if repeat and turn == 2 and all(b > FAR_SLOWER * a for a, b in zip(*sides)):
+            break
     return Trial(*sides)
 
 

@@ -66,6 +66,7 @@ class Contest:
         told: Dict[str, Any] = {"name": one.name(best)}
         self.candidates.append(told)
         try:
+            one.check(best)
             changed = one.apply(_torchstate.copy_of(best))
         except Unfit as error:
             told.update(status="skipped", reason=str(error))
@@ -78,13 +79,19 @@ class Contest:
             told["status"] = "rejected"
             return None, None
         try:
+            with _torchstate.kept_state(changed):
+                told["evidence"] = one.evidence(best, changed, lambda: self._trainee(changed).step(self.batches[0]))
             trial = self._against(best, changed)
+        except Unfit as error:
+            told.update(status="skipped", accepted=False, reason=str(error))
+            return None, None
         except Exception as error:  # the model as it is has been trained already: it is the change
             told.update(status="rejected", reason=f"it cannot be trained: {_torchstate.first_line(error)}")
             return None, None
-        told.update(speedup=trial.speedup, helps=trial.helps)
+        told.update(trial.told())
         if not trial.helps:
-            told.update(status="rejected", reason=f"it does not help: {trial.speedup:.2f}x when measured")
+            told.update(status="rejected", reason=f"it does not help: {trial.speedup:.2f}x when measured "
+                                                  f"({told['decision']['why']})")
             return None, None
         told["status"] = "kept"
         return changed, trial

@@ -5,6 +5,8 @@ import inspect
 import math
 import random
 import sys
+import types
+import weakref
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 
@@ -270,8 +272,40 @@ def copy_of(model: Any) -> Any:
     except Exception as error:  # tensors in the middle of a graph, locks, handles
         raise TypeError(f"the model cannot be copied, and so not be compared with a changed one: {error}") from error
     if getattr(model, "_compiled_call_impl", None) is not None and getattr(made, "_compiled_call_impl", None) is None:
-        made.compile()
+        compile_call(made)
     return made
+
+
+def compile_call(model: Any) -> None:
+    """Compiles calls of the model from now on, its names and weights as they are. Module.compile() compiles nothing
+    of a class of torch.nn itself (a Sequential): dynamo skips torch's own files unless a frame outside calls them."""
+    import torch
+    call = model._call_impl
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        return call(*args, **kwargs)
+    # Dynamo counts recompilations by code object: each model has its own.
+    own = types.FunctionType(run.__code__.replace(), run.__globals__, run.__name__, None, run.__closure__)
+    model._compiled_call_impl = torch.compile(own)
+
+
+# ---- the last input ------------------------------------------------------------------------------------------------
+
+_last_input: "weakref.WeakKeyDictionary[Any, Any]" = weakref.WeakKeyDictionary()
+
+
+def remember(model: Any, batch: Any) -> None:
+    """Keeps a batch that a model was run on, as long as the model lives."""
+    with contextlib.suppress(TypeError):  # a model of a class that cannot be hashed
+        _last_input[model] = batch
+
+
+def remembered(model: Any) -> Any:
+    """The last batch that the model was run on here, or None."""
+    try:
+        return _last_input.get(model)
+    except TypeError:
+        return None
 
 
 # ---- outputs ------------------------------------------------------------------------------------------------------

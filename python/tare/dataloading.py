@@ -241,9 +241,9 @@ class DataLoadingProfiler:
         return wanted
 
     def measure_keywords(self, dataloader: Any, keywords: Mapping[str, Any], num_batches: int = 20,
-                         rounds: int = 3) -> Dict[str, Any]:
-        """Runs the loader and one with the keywords in turn, and tells whether they help: status, speedup (of the
-        medians), original and optimized (batches a second).
+                         rounds: int = 5) -> Dict[str, Any]:
+        """Runs the loader and one with the keywords in turn, and tells whether they help, by the rule of `tare check`
+        (which needs 5 rounds): status, speedup (of the medians), original and optimized (batches a second).
 
             profiler.measure_keywords(loader, {"num_workers": 2})["speedup"]
         """
@@ -267,9 +267,8 @@ class DataLoadingProfiler:
             return {**out, "status": f"rejected: {absent.reason}", "original": absent, "optimized": absent,
                     "speedup": absent}
         original, optimized = _core.quantile(rates[0], 0.5), _core.quantile(rates[1], 0.5)
-        better = sum(b > a for a, b in zip(*rates))
-        helps = optimized > 1.05 * original and better * 3 >= 2 * rounds
-        status = "kept: measured faster" if helps else "rejected: measured not faster"
+        verdict, why, _, _ = _core.decide(rates[0], rates[1], "higher", gate=0.05)
+        status = "kept: measured faster" if verdict == "improved" else f"rejected: measured not faster ({why})"
         return {**out, "status": status, "original": original, "optimized": optimized,
                 "speedup": optimized / original, "rounds": rounds}
 

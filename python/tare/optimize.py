@@ -1,24 +1,28 @@
-"""Optimizations of torch models, applied, checked against the model as it was, and measured.
+"""Optimizations of torch models: tried on copies, verified, measured, and applied only where they help.
 
     optimizer = tare.ModelOptimizer(tare.ProfilingConfig())
     faster = optimizer.optimize_model(model, {}, example_input=batch)
     print(optimizer.get_optimization_summary()["optimizations_applied"])
 """
+import contextlib
 import copy
 import functools
+import math
 import os
 import signal
 import subprocess
 import sys
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from . import _benchmark, _torchstate
-from ._core import Missing, quantile
+from ._core import Missing
 from .config import ProfilingConfig
 
-UNVERIFIED = "applied, neither verified nor measured"
+APPLIED = "applied, verified and measured"
+NEEDS_INPUT = "needs an input to be measured: pass example_input"
 MEMORY_PERCENT = 85.0
 EXACT, HALF = 1e-3, 5e-2  # how far outputs may be apart: same precision, half precision
+ROUNDS = 10  # of a measurement
 
 
 class Unfit(Exception):
@@ -27,12 +31,20 @@ class Unfit(Exception):
 
 # ---- the optimizations ---------------------------------------------------------------------------------------------
 
+Run = Callable[[], Any]
+
+
 class Optimization(NamedTuple):
-    """`apply` returns the changed model, and raises Unfit where it does not suit. `name` may depend on the model."""
+    """`apply` returns the changed model, and raises Unfit where it does not suit. `name` may depend on the model.
+    `check` raises Unfit where the model's structure rules it out. `evidence` gets the model before, the changed one
+    and a function that runs the changed one; it returns what the change did to what runs, and raises Unfit where
+    nothing changed."""
     name: Callable[[Any], str]
     switch: str  #: of ProfilingConfig
     tolerance: float
     apply: Callable[[Any], Any]
+    check: Callable[[Any], None] = lambda model: None
+    evidence: Callable[[Any, Any, Run], Dict[str, Any]] = lambda before, changed, run: {}
 
 
 def _half_type(model: Any) -> Any:
@@ -89,7 +101,7 @@ def _plain(model: Any) -> None:
         raise Unfit(f"the model is in {type(model).__name__}; optimize the module before it is put there")
 
 
-def _mixed_precision(model: Any) -> Any:
+def _check_mixed_precision(model: Any) -> None:
     import torch
     _plain(model)
     if isinstance(model, _Autocast):
@@ -99,13 +111,36 @@ def _mixed_precision(model: Any) -> Any:
     trouble = half_trouble() if _torchstate.device_of(model).type == "cpu" else None
     if trouble:
         raise Unfit(trouble)
+
+
+def _mixed_precision(model: Any) -> Any:
     made = copy.copy(model)  # weights and submodules stay shared
     made.__class__ = _autocast_class(type(model))
     made._tare_autocast = (_torchstate.device_of(model).type, _half_type(model))
     return made
 
 
-def _channels_last(model: Any) -> Any:
+def _half_evidence(before: Any, changed: Any, run: Run) -> Dict[str, Any]:
+    """Operators that gave results of half precision while the model ran."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+    half, counts = _half_type(changed), {"half_precision_operators": 0, "operators": 0}
+
+    class Counted(TorchDispatchMode):
+        def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            out = function(*args, **(kwargs or {}))
+            counts["operators"] += 1
+            named = str(function)
+            counts["half_precision_operators"] += ("_to_copy" not in named and any(
+                one.dtype == half for one in _torchstate.tensors_in(out)))
+            return out
+    with Counted():
+        run()
+    if not counts["half_precision_operators"]:
+        raise Unfit("no operator of the model computes in half precision under autocast")
+    return counts
+
+
+def _check_channels_last(model: Any) -> None:
     import torch
     _plain(model)
     weights = [one for one in model.parameters() if one.dim() == 4]
@@ -113,7 +148,37 @@ def _channels_last(model: Any) -> Any:
         raise Unfit("the model has no 4-dimensional weights: it is no model of images")
     if all(one.is_contiguous(memory_format=torch.channels_last) for one in weights):
         raise Unfit("the weights are stored channels last already")
+
+
+def _channels_last(model: Any) -> Any:
+    import torch
     return model.to(memory_format=torch.channels_last)
+
+
+def _in_channels_last(model: Any) -> int:
+    import torch
+    return sum(one.dim() == 4 and one.is_contiguous(memory_format=torch.channels_last)
+               and not one.is_contiguous() for one in model.parameters())
+
+
+def _channels_evidence(before: Any, changed: Any, run: Run) -> Dict[str, Any]:
+    """Weights whose storage order is another one, and results of operators in that order."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+    import torch
+    seen = {"channels_last_weights": _in_channels_last(changed), "channels_last_results": 0}
+
+    class Counted(TorchDispatchMode):
+        def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            out = function(*args, **(kwargs or {}))
+            seen["channels_last_results"] += any(
+                one.dim() == 4 and one.is_contiguous(memory_format=torch.channels_last) and not one.is_contiguous()
+                for one in _torchstate.tensors_in(out))
+            return out
+    with Counted():
+        run()
+    if not seen["channels_last_weights"] or not seen["channels_last_results"]:
+        raise Unfit("the storage order of the weights changes no operator's result")
+    return seen
 
 
 # Tried in a process of their own: where a virtual machine advertises instructions that it forbids, or a compiler
@@ -173,33 +238,120 @@ def compiler_trouble() -> Optional[str]:
     return _trouble_with("torch.compile", _TRY_COMPILE)
 
 
-def _compile(model: Any) -> Any:
-    import torch
+def _check_compile(model: Any) -> None:
     _plain(model)
     if getattr(model, "_compiled_call_impl", None) is not None:
         raise Unfit("the model is compiled already; optimize it before it is compiled")
     trouble = compiler_trouble()
     if trouble:
         raise Unfit(trouble)
-    if not hasattr(model, "compile"):  # before torch 2.2
-        return torch.compile(model)
+
+
+def _compile(model: Any) -> Any:
     made = copy.copy(model)
-    made.compile()
+    _torchstate.compile_call(made)
     return made
 
 
+def _graphs() -> Tuple[int, int]:
+    from torch._dynamo.utils import counters
+    return counters["stats"]["unique_graphs"], counters["stats"]["calls_captured"]
+
+
+def _compile_evidence(before: Any, changed: Any, run: Run) -> Dict[str, Any]:
+    """Graphs that dynamo made of the model. A model that it skips runs as before, whatever was called."""
+    _torchstate.compile_call(changed)  # one that ran already would have nothing left to compile
+    graphs, operators = _graphs()
+    run()
+    now = _graphs()
+    if now[0] <= graphs:
+        raise Unfit("torch.compile captured no graph of this model")
+    return {"graphs": now[0] - graphs, "operators_captured": now[1] - operators}
+
+
 OPTIMIZATIONS: Sequence[Optimization] = (
-    Optimization(lambda model: "Channels last memory format", "use_channels_last", EXACT, _channels_last),
-    Optimization(_half_name, "use_mixed_precision", HALF, _mixed_precision),
-    Optimization(lambda model: "torch.compile", "use_compile", EXACT, _compile),
+    Optimization(lambda model: "Channels last memory format", "use_channels_last", EXACT, _channels_last,
+                 _check_channels_last, _channels_evidence),
+    Optimization(_half_name, "use_mixed_precision", HALF, _mixed_precision, _check_mixed_precision, _half_evidence),
+    Optimization(lambda model: "torch.compile", "use_compile", EXACT, _compile, _check_compile, _compile_evidence),
+)
+
+
+# ---- saving memory -------------------------------------------------------------------------------------------------
+
+class Saving(NamedTuple):
+    """A change of the model itself that takes less memory; `check` and `evidence` as in Optimization."""
+    name: str
+    apply: Callable[[Any], Any]
+    check: Callable[[Any], None]
+    evidence: Callable[[Any, Any, Run], Dict[str, Any]]
+
+
+def _check_checkpointing(model: Any) -> None:
+    if not callable(getattr(model, "gradient_checkpointing_enable", None)):
+        raise Unfit("the model has no gradient_checkpointing_enable(); "
+                    "torch.utils.checkpoint can be used inside its forward")
+    if getattr(model, "is_gradient_checkpointing", False) is True:
+        raise Unfit("the model uses gradient checkpointing already")
+
+
+def _recomputed_evidence(before: Any, changed: Any, run: Run) -> Dict[str, Any]:
+    """Module calls in the backward pass: that is what checkpointing computes again."""
+    from torch.nn.modules import module as modules
+    calls = [0, 0]
+    handle = modules.register_module_forward_pre_hook(
+        lambda module, args: calls.__setitem__(_in_backward(), calls[_in_backward()] + 1))
+    try:
+        run()
+    finally:
+        handle.remove()
+    if not calls[1]:
+        raise Unfit("the model computes nothing again in its backward pass: checkpointing changed nothing")
+    return {"module_calls_recomputed": calls[1], "module_calls": calls[0]}
+
+
+def _in_backward() -> int:
+    import torch
+    return int(torch._C._current_graph_task_id() != -1)
+
+
+def _check_attention(model: Any) -> None:
+    attention = getattr(getattr(model, "config", None), "_attn_implementation", None)
+    if attention != "eager" or not callable(getattr(model, "set_attn_implementation", None)):
+        raise Unfit(f"the model's attention is {attention}, not eager" if isinstance(attention, str)
+                    else "the model has no attention whose implementation can be set")
+
+
+def _attention_evidence(before: Any, changed: Any, run: Run) -> Dict[str, Any]:
+    """Calls of torch's fused attention."""
+    import torch
+    calls = [0]
+
+    class Counted(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            calls[0] += function is torch.nn.functional.scaled_dot_product_attention
+            return function(*args, **(kwargs or {}))
+    with Counted():
+        run()
+    if not calls[0]:
+        raise Unfit("the model does not call scaled_dot_product_attention after the change")
+    return {"scaled_dot_product_attention_calls": calls[0]}
+
+
+SAVINGS: Sequence[Saving] = (
+    Saving("Gradient checkpointing", lambda model: model.gradient_checkpointing_enable(), _check_checkpointing,
+           _recomputed_evidence),
+    Saving("Efficient attention", lambda model: model.set_attn_implementation("sdpa"), _check_attention,
+           _attention_evidence),
 )
 
 
 # ---- applying them -------------------------------------------------------------------------------------------------
 
 class ModelOptimizer:
-    """Applies what the config switches on. With an input to run, only what leaves the results as they were and is
-    measured to help is kept; the summary says what was rejected, and why.
+    """Tries what the config switches on, on copies of the model and on an input, and applies only what leaves the
+    results as they were, changes what runs, and is measured to help. Without an input nothing is applied: what could
+    be tried is advice. The summary says what was rejected, and why.
 
         faster = profiler.model_optimizer.optimize_model(model, profile_summary, example_input=batch)
     """
@@ -212,18 +364,22 @@ class ModelOptimizer:
         self._applied: List[str] = []
         self._rejected: List[Dict[str, Any]] = []
         self._skipped: List[Dict[str, Any]] = []
+        self._advice: List[Dict[str, Any]] = []
         self._details: List[Dict[str, Any]] = []
 
     def optimize_model(self, model: Any, profile_summary: Optional[Mapping[str, Any]] = None,
                        example_input: Any = None, *, tolerance: Optional[float] = None,
                        only_gains: bool = True) -> Any:
-        """The model with the optimizations on. It shares its weights with the one given, so optimizers go on working;
-        the one given computes as before (only the storage order of its weights may change). example_input is a batch
-        as the loader gives it: with it every optimization is run and compared with the model as it was. Where
-        profile_summary has a `memory_percent` above 85, memory is saved too. tolerance is how far outputs may be
-        apart, as a share of their norm; only_gains=False keeps what is right but not faster.
+        """The model with the optimizations that help, or the model itself where none does. The returned model shares
+        its weights with the one given, so optimizers go on working; the one given computes as before (only the
+        storage order of its weights may change). example_input is a batch as the loader gives it; without it the
+        last batch that profile_training_pipeline() or benchmark_optimizations() ran this model on is used, and
+        without that nothing is applied. A model in training mode is measured with its backward pass, one in
+        evaluation mode without. Where profile_summary has a `memory_percent` above 85, memory is saved too. tolerance
+        is how far outputs may be apart, as a share of their norm; only_gains=False keeps what is right but not
+        faster.
 
-            optimized = optimizer.optimize_model(model, {})
+            optimized = optimizer.optimize_model(model, {}, example_input=batch)
         """
         _torchstate.check_model(model, "optimize_model")
         if profile_summary is not None and not isinstance(profile_summary, Mapping):
@@ -232,83 +388,137 @@ class ModelOptimizer:
         self._forget()
         if not self.config.enable_optimizations:
             return model
-        reference = model
+        batch = example_input if example_input is not None else _torchstate.remembered(model)
+        given = model
         for one in OPTIMIZATIONS:
             if getattr(self.config, one.switch):
-                model = self._try(one, model, reference, example_input, tolerance, only_gains)
+                model = self._try(one, model, given, batch, tolerance, only_gains)
         if number_of(profile_summary, "memory_percent") > MEMORY_PERCENT:
-            model = self._apply_memory_optimizations(model)
+            model = self._apply_memory_optimizations(model, batch)
         return model
+
+    def _fits(self, name: str, check: Callable[[Any], None], model: Any, batch: Any) -> bool:
+        """Whether there is something to try: what does not suit is skipped, what nothing can be run on is advice."""
+        try:
+            check(model)
+        except Unfit as error:
+            self._skipped.append({"name": name, "reason": str(error)})
+            return False
+        if batch is None:
+            self._advice.append({"name": name, "reason": NEEDS_INPUT})
+            return False
+        return True
 
     def _try(self, one: Optimization, model: Any, reference: Any, batch: Any, tolerance: Optional[float],
              only_gains: bool) -> Any:
         name = one.name(model)
-        try:
-            changed = one.apply(model if batch is None else _torchstate.copy_of(model))
-        except Unfit as error:
-            self._skipped.append({"name": name, "reason": str(error)})
+        if not self._fits(name, one.check, model, batch):
             return model
-        if batch is None:
-            self._note(name, {"status": UNVERIFIED})
-            return changed
         # Compared with the model as it was, it has the deviations of those before it too.
         limit = max([one.tolerance, *(detail["tolerance"] for detail in self._details)])
-        told = verify(reference, changed, batch, limit if tolerance is None else tolerance)
-        if told["accepted"]:
-            told.update(measure_forward(model, changed, batch))
+        told: Dict[str, Any] = {}
+        try:
+            with _torchstate.kept_random():
+                before, exact = _torchstate.copy_of(model), _torchstate.copy_of(reference)
+                changed = one.apply(_torchstate.copy_of(model))
+                told.update(verify(exact, changed, batch, limit if tolerance is None else tolerance))
+                if told["accepted"]:
+                    told.update(evidence=one.evidence(before, changed, lambda: run_as_used(changed, batch)))
+                    told.update(measure(before, changed, batch))
+        except Exception as error:
+            return self._failed(name, told, error, model)
         if not told["accepted"] or (only_gains and not told["helps"]):
-            reason = told["reason"] if not told["accepted"] else f"not faster: {told['speedup']:.2f}x when measured"
-            self._rejected.append({"name": name, **told, "reason": reason})
+            self._rejected.append({"name": name, **told, "reason": told.get("reason") or _not_faster(told)})
             return model
-        self._note(name, {**told, "status": "applied, verified and measured"})
-        return one.apply(model)
+        return self._apply(one, model, batch, name, told)
+
+    def _apply(self, one: Optimization, model: Any, batch: Any, name: str, told: Dict[str, Any]) -> Any:
+        """On the model itself, with the evidence of it."""
+        stored = [(parameter, parameter.data) for parameter in model.parameters()]
+        changed = one.apply(model)
+        try:
+            with _torchstate.kept_state(changed), _torchstate.kept_random():
+                told["evidence"] = one.evidence(model, changed, lambda: run_as_used(changed, batch))
+        except Exception as error:
+            for parameter, data in stored:
+                parameter.data = data
+            return self._failed(name, told, error, model)
+        self._note(name, {**told, "status": APPLIED})
+        return changed
+
+    def _failed(self, name: str, told: Dict[str, Any], error: Exception, model: Any) -> Any:
+        """The model, with the reason noted."""
+        if isinstance(error, Unfit):
+            self._skipped.append({"name": name, "reason": str(error)})
+        else:
+            self._rejected.append({"name": name, **told,
+                                   "reason": f"it could not be tried: {_torchstate.first_line(error)}"})
+        return model
 
     def _note(self, name: str, detail: Dict[str, Any]) -> None:
         self._applied.append(name)
         self._details.append({"name": name, **detail})
 
-    def _apply_memory_optimizations(self, model: Any) -> Any:
-        """Gradient checkpointing and memory-efficient attention, where the model offers them. Changes the model
-        itself, and returns it.
+    def _apply_memory_optimizations(self, model: Any, example_input: Any = None) -> Any:
+        """Gradient checkpointing and memory-efficient attention, where the model offers them and a training step on
+        the input is measured to take less memory with the same gradients. Changes the model itself, and returns it.
+        The input is found as in optimize_model(); without one nothing is changed.
 
-            model = profiler.model_optimizer._apply_memory_optimizations(model)
+            model = profiler.model_optimizer._apply_memory_optimizations(model, batch)
         """
         _torchstate.check_model(model, "_apply_memory_optimizations")
-        if callable(getattr(model, "gradient_checkpointing_enable", None)):
-            self._call("Gradient checkpointing", model.gradient_checkpointing_enable)
-        else:
-            self._skipped.append({"name": "Gradient checkpointing",
-                                  "reason": "the model has no gradient_checkpointing_enable(); "
-                                            "torch.utils.checkpoint can be used inside its forward"})
-        attention = getattr(getattr(model, "config", None), "_attn_implementation", None)
-        if attention == "eager" and callable(getattr(model, "set_attn_implementation", None)):
-            self._call("Efficient attention", functools.partial(model.set_attn_implementation, "sdpa"))
+        batch = example_input if example_input is not None else _torchstate.remembered(model)
+        for one in SAVINGS:
+            if self._fits(one.name, one.check, model, batch):
+                self._save(one, model, batch)
         return model
 
-    def _call(self, name: str, function: Callable[[], Any]) -> None:
+    def _save(self, one: Saving, model: Any, batch: Any) -> None:
+        told: Dict[str, Any] = {}
         try:
-            function()
+            with _torchstate.kept_random():
+                before, changed = (_torchstate.copy_of(model).train() for _ in range(2))
+                try:
+                    one.apply(changed)
+                except Exception as error:
+                    raise Unfit(f"the model refuses: {_torchstate.first_line(error)}") from error
+                told.update(verify(before, changed, batch, EXACT, gradients=True))
+                if told["accepted"]:
+                    told.update(evidence=one.evidence(before, changed, lambda: run_as_used(changed, batch)))
+                    told.update(measure_memory(before, changed, batch), **measure(before, changed, batch, 5))
         except Exception as error:
-            self._skipped.append({"name": name, "reason": f"the model refuses: {error}"})
+            self._failed(one.name, told, error, model)
             return
-        self._note(name, {"status": UNVERIFIED})
+        if told["accepted"] and (told["less_memory"] or told["helps"]):
+            one.apply(model)
+            self._note(one.name, {**told, "status": APPLIED})
+            return
+        self._rejected.append({"name": one.name, **told, "reason": told.get("reason") or (
+            f"a training step takes no less memory: {told['original_mb']:.1f} MB, {told['optimized_mb']:.1f} MB "
+            "with it")})
 
     def get_optimization_summary(self) -> Dict[str, Any]:
-        """optimizations_applied (their names) and total_optimizations; status; details of each, and what was rejected
-        or skipped with the reason.
+        """optimizations_applied (their names) and total_optimizations; status; details of each with the evidence;
+        what was rejected or skipped with the reason; advice, which nothing was tried of.
 
             print(profiler.model_optimizer.get_optimization_summary()["optimizations_applied"])
         """
-        states = {detail["status"] for detail in self._details}
+        status = APPLIED if self._applied else "nothing applied"
         if not self.config.enable_optimizations:
             status = "nothing applied: enable_optimizations is off"
-        elif not states:
-            status = "nothing applied"
-        else:
-            status = states.pop() if len(states) == 1 else "applied, some of them neither verified nor measured"
+        elif self._advice and not self._applied:
+            status = f"nothing applied: it {NEEDS_INPUT}"
         return {"optimizations_applied": list(self._applied), "total_optimizations": len(self._applied),
                 "status": status, "details": copy.deepcopy(self._details), "rejected": copy.deepcopy(self._rejected),
-                "skipped": copy.deepcopy(self._skipped)}
+                "skipped": copy.deepcopy(self._skipped), "advice": copy.deepcopy(self._advice)}
+
+
+def _not_faster(told: Mapping[str, Any]) -> str:
+    """Why it is not kept, with the figures."""
+    figures = f"{told['original_s'] * 1e3:.3g} ms, {told['optimized_s'] * 1e3:.3g} ms with it ({told['speedup']:.2f}x"
+    if told["speedup"] * _benchmark.FAR_SLOWER < 1:
+        return f"slower: {figures})"
+    return f"not faster: {figures}; {told['decision']['why']})"
 
 
 def number_of(summary: Optional[Mapping[str, Any]], name: str) -> float:
@@ -316,20 +526,66 @@ def number_of(summary: Optional[Mapping[str, Any]], name: str) -> float:
     return value if isinstance(value, (int, float)) else Missing(f"there is no {name}")
 
 
+# ---- running -------------------------------------------------------------------------------------------------------
+
+def run_as_used(model: Any, batch: Any) -> Any:
+    """One run as the program would: in training mode forward and backward pass, else the forward pass without
+    gradients. Gradients are dropped afterwards."""
+    import torch
+    call = _torchstate.call_of(model, _torchstate.to_device(batch, _torchstate.device_of(model)))
+    if not trains(model):
+        with torch.no_grad():
+            return model(*call.args, **call.kwargs)
+    with torch.enable_grad():
+        output = model(*call.args, **call.kwargs)
+        if any(one.requires_grad and one.is_floating_point() for one in _torchstate.tensors_in(output)):
+            _torchstate.loss_of(output, call, None).backward()
+    for one in model.parameters():
+        one.grad = None
+    return output
+
+
+def trains(model: Any) -> bool:
+    """Whether a run of it is a training step: it is in training mode and has something to train."""
+    return bool(model.training) and any(one.requires_grad for one in model.parameters())
+
+
 # ---- checking ------------------------------------------------------------------------------------------------------
 
 def _run_once(model: Any, batch: Any) -> Any:
-    """The model's output on a batch, without dropout and gradients."""
+    """The model's output on a batch, without gradients."""
     import torch
     call = _torchstate.call_of(model, _torchstate.to_device(batch, _torchstate.device_of(model)))
     with torch.no_grad():
         return model(*call.args, **call.kwargs)
 
 
-def verify(reference: Any, changed: Any, batch: Any, tolerance: float) -> Dict[str, Any]:
-    """Whether both give the same on a batch: accepted, difference, tolerance, and the reason when not."""
+def _gradients(model: Any, batch: Any) -> List[Any]:
+    """The gradients of a training step on a batch."""
+    import torch
+    call = _torchstate.call_of(model, _torchstate.to_device(batch, _torchstate.device_of(model)))
+    with _torchstate.kept_random(), torch.enable_grad():
+        output = model(*call.args, **call.kwargs)
+        _torchstate.loss_of(output, call, None).backward()
+    return [one.grad for one in model.parameters()]
+
+
+def _gradients_apart(reference: Any, changed: Any, batch: Any) -> float:
+    """How far gradients are apart; infinite where one has a gradient and the other none."""
+    with _torchstate.kept_state(reference), _torchstate.kept_state(changed):
+        pairs = list(zip(_gradients(reference, batch), _gradients(changed, batch)))
+        if any((one is None) != (other is None) for one, other in pairs):
+            return math.inf
+        left, right = ([pair[side].flatten().double() for pair in pairs if pair[0] is not None] for side in (0, 1))
+        import torch
+        return _torchstate.difference(torch.cat(left), torch.cat(right)) if left else 0.0
+
+
+def verify(reference: Any, changed: Any, batch: Any, tolerance: float, gradients: bool = False) -> Dict[str, Any]:
+    """Whether both give the same on a batch: accepted, difference, tolerance, and the reason when not. Outputs are
+    compared without dropout, gradients in the modes that the models are in. An error of the reference is raised."""
     out: Dict[str, Any] = {"accepted": False, "tolerance": tolerance}
-    with _modes(reference, changed):
+    with _modes(reference, changed), _torchstate.kept_state(reference):
         reference.eval()
         expected = _drawn_alike(reference, batch)
         changed.eval()
@@ -340,10 +596,14 @@ def verify(reference: Any, changed: Any, batch: Any, tolerance: float) -> Dict[s
                        reason=f"it does not run: {_torchstate.first_line(error)}")
             return out
     out["difference"] = _torchstate.difference(expected, got)
-    out["accepted"] = out["difference"] <= tolerance
-    if not out["accepted"]:
-        out["reason"] = (f"it changes the results: outputs are {out['difference']:.2g} of their norm apart, "
-                         f"{tolerance:.2g} is allowed")
+    if gradients:
+        out["gradient_difference"] = _gradients_apart(reference, changed, batch)
+    for what, apart in (("outputs", out["difference"]), ("gradients", out.get("gradient_difference", 0.0))):
+        if not apart <= tolerance:
+            out["reason"] = (f"it changes the results: {what} are {apart:.2g} of their norm apart, "
+                             f"{tolerance:.2g} is allowed")
+            return out
+    out["accepted"] = True
     return out
 
 
@@ -352,31 +612,45 @@ def _drawn_alike(model: Any, batch: Any) -> Any:
         return _run_once(model, batch)
 
 
-class _modes:
+@contextlib.contextmanager
+def _modes(*models: Any) -> Iterator[None]:
     """Training modes of models, as they were afterwards."""
-
-    def __init__(self, *models: Any) -> None:
-        self.modes = [(module, module.training) for model in models for module in model.modules()]
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *exception: Any) -> None:
-        for module, mode in self.modes:
+    modes = [(module, module.training) for model in models for module in model.modules()]
+    try:
+        yield
+    finally:
+        for module, mode in modes:
             module.training = mode
 
 
 # ---- measuring -----------------------------------------------------------------------------------------------------
 
-def measure_forward(model: Any, changed: Any, batch: Any, rounds: int = 8) -> Dict[str, Any]:
-    """Forward passes of both on one batch: speedup, helps, and the two medians."""
+def measure(model: Any, changed: Any, batch: Any, rounds: int = ROUNDS) -> Dict[str, Any]:
+    """Both on one batch in turn: speedup, helps, the two medians and the decision. Short runs are repeated within a
+    round; a change that is far slower is not measured for longer."""
     device = _torchstate.device_of(model)
     batch = _torchstate.to_device(batch, device)
-    with _modes(model, changed), _torchstate.kept_random():
-        model.eval(), changed.eval()
+
+    def settle() -> None:
+        _torchstate.synchronize(device)
+    for _ in range(2):
         for one in (model, changed):
-            _run_once(one, batch)
-        trial = _benchmark.interleaved(lambda: _run_once(model, batch), lambda: _run_once(changed, batch), rounds,
-                            lambda: _torchstate.synchronize(device))
-    return {"speedup": trial.speedup, "helps": trial.helps, "original_s": quantile(trial.first, 0.5),
-            "optimized_s": quantile(trial.second, 0.5), "rounds": rounds}
+            run_as_used(one, batch)
+    trial = _benchmark.interleaved(lambda: run_as_used(model, batch), lambda: run_as_used(changed, batch), rounds,
+                                   settle, repeat=True)
+    what = "forward and backward pass, training mode" if trains(model) else "forward pass, evaluation mode"
+    return {**trial.told(), "measured": what}
+
+
+def measure_memory(model: Any, changed: Any, batch: Any) -> Dict[str, Any]:
+    """What a training step takes at most above the weights, of both; less_memory: by more than 2 %."""
+    batches = [_torchstate.to_device(batch, _torchstate.device_of(model))]
+    peaks = []
+    for one in (model, changed):
+        with _torchstate.kept_state(one):
+            peaks.append(_benchmark.Trainee(one, batches, None).peak_mb())
+    for peak in peaks:
+        if math.isnan(peak):
+            raise Unfit(f"its memory cannot be measured: {getattr(peak, 'reason', 'no count')}")
+    return {"original_mb": peaks[0], "optimized_mb": peaks[1],
+            "less_memory": _benchmark.decide_exact(peaks[0], peaks[1], _benchmark.LESS_MEMORY)}

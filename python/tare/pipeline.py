@@ -202,6 +202,7 @@ class CodeProfiler:
         try:
             with _torchstate.kept_random(loader):
                 batch = dataloading.first_batches(loader, 1)[0]
+                _torchstate.remember(model, batch)
                 self.model_optimizer.optimize_model(_torchstate.copy_of(model), summary, batch)
         except Exception as error:  # advice is no reason to lose what was measured
             return {"optimizations_applied": [], "total_optimizations": 0, "status": f"could not be tried: {error}"}
@@ -251,6 +252,7 @@ class CodeProfiler:
             batches = dataloading.first_batches(dataloader, num_steps)
             if not batches:
                 raise ValueError("the loader has no batches")
+            _torchstate.remember(model, batches[0])
             contest = Contest(self.config, model, batches, loss_fn, rounds, tolerance)
             report = PipelineReport(contest.run())
         if len(batches) < num_steps:

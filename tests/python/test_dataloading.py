@@ -178,7 +178,7 @@ def test_keywords_that_help_are_measured_to_help():
     told = tare.DataLoadingProfiler().measure_keywords(loader, words, 6)
     assert told["original"] <= 1 / (4 * 0.02) and told["optimized"] > 0
     assert told["speedup"] == pytest.approx(told["optimized"] / told["original"])
-    assert told["status"] == "rejected: measured not faster" or told["speedup"] > 1.05
+    assert told["status"].startswith("rejected: measured not faster") or told["speedup"] > 1.05
     assert loader.num_workers == 0 and loader._iterator is None
 
 

@@ -1,5 +1,6 @@
 """What stands in for the documents' placeholders: real small models and data of torch where it is installed, and
 plain Python that computes the same where it is not."""
+import contextlib
 import math
 import random
 import time
@@ -11,6 +12,17 @@ except ImportError:
 
 MB = 1024 * 1024
 INPUTS, CLASSES = 8, 4
+
+
+@contextlib.contextmanager
+def one_thread():
+    """Threads of torch that wait for each other on a busy machine are not what is measured."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def spin(seconds):
