@@ -276,6 +276,8 @@ static int weigh_and_show(tare__cli_model *settings, tare__error *error)
 {
     tare__model_report *report = NULL;
     bool unwritten = false;
+    settings->options.files = settings->measure.files;
+    settings->options.n_files = settings->measure.options.n_files;
     int status = tare__model_weigh(settings->path, &settings->options, &report, error);
     tare__model_measured *measured = NULL;
     tare__figures *figures = NULL;

@@ -73,17 +73,55 @@ static int take_precisions(tare__cli_measure *settings, const char *argument, ta
     }
 }
 
-/* NAME=FILE, unless there is a file of just that name. */
+/* One number; what follows it in *after. "true" and "false" are 1 and 0. */
+static bool read_value(const char *text, double *value, const char **after)
+{
+    static const struct {
+        const char *word;
+        double value;
+    } words[] = {{"true", 1}, {"false", 0}};
+    for (size_t i = 0; i < TARE__COUNT_OF(words); i++)
+        if (strncmp(text, words[i].word, strlen(words[i].word)) == 0) {
+            *value = words[i].value;
+            *after = text + strlen(words[i].word);
+            return true;
+        }
+    char *end;
+    *value = strtod(text, &end);
+    *after = end;
+    return end != text && !strchr(" \t\n", *text) && *value == *value;
+}
+
+/* Numbers with ',' between; false: it is something else, a file most likely. */
+static bool read_values(const char *text, tare__runner_file *file)
+{
+    for (file->n_values = 0; file->n_values < TARE__COUNT_OF(file->values); text++) {
+        if (!read_value(text, &file->values[file->n_values], &text) || (*text && *text != ','))
+            return false;
+        file->n_values++;
+        if (!*text)
+            return true;
+    }
+    return false;
+}
+
+/* NAME=FILE, unless there is a file of just that name; or NAME=VALUES. */
 static int take_input(tare__cli_measure *settings, const char *argument, tare__arena *arena, tare__error *error)
 {
     const char *equals = access(argument, F_OK) == 0 ? NULL : strchr(argument, '=');
     if (!*argument || equals == argument || (equals && !equals[1]))
-        return tare__fail(error, TARE_E_USAGE, "--input: '%.64s' is not FILE or NAME=FILE", argument);
+        return tare__fail(error, TARE_E_USAGE, "--input: '%.64s' is not FILE, NAME=FILE or NAME=VALUE,…", argument);
     if (settings->options.n_files == TARE__MEASURE_LIST_MAX)
         return tare__fail(error, TARE_E_USAGE, "--input: more than %u are too many", TARE__MEASURE_LIST_MAX);
     tare__runner_file *file = &settings->files[settings->options.n_files++];
     file->path = equals ? equals + 1 : argument;
     file->input = equals && arena ? tare__arena_copy(arena, argument, (size_t)(equals - argument)) : NULL;
+    file->rank = -1;
+    bool is_file = access(file->path, F_OK) == 0;
+    if (!is_file && read_values(file->path, file))
+        file->path = NULL;
+    else
+        tare__runner_file_shape(file);
     return equals && !file->input ? tare__fail(error, TARE_E_MEMORY, "out of memory") : 0;
 }
 
@@ -123,7 +161,8 @@ int tare__measure_take(tare__cli_measure *settings, int key, const char *argumen
                        tare__error *error)
 {
     tare__runner_options *options = &settings->options;
-    settings->asked |= key != TARE__MEASURE_STATIC && key != TARE__MEASURE_QUIET && key != TARE__MEASURE_NO_LAYERS;
+    settings->asked |= key != TARE__MEASURE_STATIC && key != TARE__MEASURE_QUIET && key != TARE__MEASURE_NO_LAYERS &&
+                       key != TARE__MEASURE_INPUT;
     switch (key) {
     case TARE__MEASURE_STATIC: settings->only_static = true; return 0;
     case TARE__MEASURE_QUIET: settings->quiet = true; return 0;
@@ -273,7 +312,7 @@ int tare__measure_exit(const tare__cli_measure *settings, const tare__model_meas
     size_t ran = 0;
     if (!measured)
         return TARE__EXIT_OK;
-    if (measured->absent && settings->asked)
+    if (measured->absent && (settings->asked || settings->options.n_files))
         tare__cli_say(ME, "%s", measured->absent);
     for (size_t i = 0; i < measured->n_results; i++) {
         ran += measured->results[i].ran && !measured->results[i].failure;
@@ -283,7 +322,7 @@ int tare__measure_exit(const tare__cli_measure *settings, const tare__model_meas
     }
     if (measured->n_broken)
         tare__cli_say(ME, "%zu of %zu thresholds are broken", measured->n_broken, measured->n_limits);
-    if (measured->n_results && ran < measured->n_results && settings->asked && !ran)
+    if (measured->n_results && ran < measured->n_results && (settings->asked || settings->options.n_files) && !ran)
         return TARE__EXIT_INPUT;
-    return measured->n_broken || (measured->absent && settings->asked) ? TARE__EXIT_FAILED : TARE__EXIT_OK;
+    return measured->n_broken || (measured->absent && (settings->asked || settings->options.n_files)) ? TARE__EXIT_FAILED : TARE__EXIT_OK;
 }

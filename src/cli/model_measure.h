@@ -36,9 +36,9 @@ enum {
     {"warmup", 0, "N", "runs before the timed ones; else until they are steady", TARE__MEASURE_WARMUP},                   \
     {"precision", 0, "P[,P…]", "fp32, fp16, …: fp32 is converted to fp16, else the file's own", TARE__MEASURE_PRECISION}, \
     {"threads", 0, "N[,N…]", "threads within an operator; else the runtime's own number", TARE__MEASURE_THREADS},         \
-    {"input", 'i', "[NAME=]FILE", "values of an input: .npy or bare bytes; else they are made up; may be given again",    \
+    {"input", 'i', "NAME=VALUE", "value of an input: 16000, 1,2,3 or a file (.npy, raw bytes); repeatable",               \
      TARE__MEASURE_INPUT},                                                                                                \
-    {"seed", 0, "N", "of values that are made up: 0", TARE__MEASURE_SEED},                                                \
+    {"seed", 0, "N", "seed for generated inputs (default 0)", TARE__MEASURE_SEED},                                                \
     {"pre", 0, "CMD", "makes the inputs of each request, for end-to-end latency", TARE__MEASURE_PRE},                     \
     {"post", 0, "CMD", "takes the outputs of each request, for end-to-end latency", TARE__MEASURE_POST},                  \
     {"threshold", 't', "NAME:LIMIT", "fail beyond it: latency:100ms throughput:1000samples/s memory:2GB p99:120ms; "      \

@@ -110,7 +110,8 @@ static void put_layers(csv *to, const tare__model_report *report)
     }
 }
 
-static void put_tensors(csv *to, const char *side, const tare__model_tensor *tensors, size_t n)
+static void put_tensors(csv *to, const char *side, const tare__model_tensor *tensors, const tare__model_fill *fills,
+                        size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         tare__csv_text(to, side);
@@ -121,14 +122,21 @@ static void put_tensors(csv *to, const char *side, const tare__model_tensor *ten
             tare__csv_absent(to);
         else
             tare__csv_signed(to, tensors[i].bytes);
+        tare__text text = {0};
+        if (fills)
+            tare__model_put_fill(&text, &fills[i]);
+        to->text.failed = to->text.failed || text.failed;
+        tare__csv_text(to, fills && fills[i].given ? "given" : fills ? "generated" : NULL);
+        tare__csv_text(to, text.failed ? NULL : text.data);
+        tare__text_free(&text);
         tare__csv_end_row(to);
     }
 }
 
 static void put_sides(csv *to, const tare__model_report *report)
 {
-    put_tensors(to, "input", report->inputs, report->n_inputs);
-    put_tensors(to, "output", report->outputs, report->n_outputs);
+    put_tensors(to, "input", report->inputs, report->fills, report->n_inputs);
+    put_tensors(to, "output", report->outputs, NULL, report->n_outputs);
 }
 
 static void put_rows(csv *to, const char *by, const tare__model_weights *rows, size_t n)
@@ -156,7 +164,7 @@ static const struct table {
     {"model.csv", "key,value,unit", put_model},
     {"operators.csv", "op,domain,nodes,not_counted," COST_COLUMNS ",reason", put_operators},
     {"layers.csv", "name,node,op,domain,module,times," COST_COLUMNS ",output_type,output_shape,reason", put_layers},
-    {"tensors.csv", "side,name,type,shape,bytes", put_sides},
+    {"tensors.csv", "side,name,type,shape,bytes,values,filled_with", put_sides},
     {"weights.csv", "by,what,tensors,elements,bytes", put_weights},
 };
 

@@ -235,7 +235,20 @@ static void put_layers(writing *to, const tare__model_report *report)
     free(order);
 }
 
-static void put_side(writing *to, const char *side, const tare__model_tensor *tensors, size_t n)
+static void put_fill(writing *to, const tare__model_fill *fill)
+{
+    tare__text text = {0};
+    if (fill) {
+        tare__text_string(&text, fill->given ? "" : "generated: ");
+        tare__model_put_fill(&text, fill);
+    }
+    to->text.failed = to->text.failed || text.failed;
+    put_cell(to, text.failed || !text.data ? "" : text.data);
+    tare__text_free(&text);
+}
+
+static void put_side(writing *to, const char *side, const tare__model_tensor *tensors, const tare__model_fill *fills,
+                     size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         open_row(to, tensors[i].name);
@@ -244,6 +257,7 @@ static void put_side(writing *to, const char *side, const tare__model_tensor *te
         put_shape(to, &tensors[i]);
         put_figure(to, tensors[i].bytes < 0 ? 0 : (uint64_t)tensors[i].bytes, tensors[i].bytes >= 0,
                    tare__unit_bytes);
+        put_fill(to, fills ? &fills[i] : NULL);
         close_row(to);
     }
 }
@@ -261,9 +275,9 @@ static void put_rows(writing *to, const tare__model_weights *rows, size_t n)
 
 static void put_rest(writing *to, const tare__model_report *report)
 {
-    open_table(to, "tensors", "Inputs and outputs", "Name|Side|Type|Shape|#Bytes");
-    put_side(to, "input", report->inputs, report->n_inputs);
-    put_side(to, "output", report->outputs, report->n_outputs);
+    open_table(to, "tensors", "Inputs and outputs", "Name|Side|Type|Shape|#Bytes|Values");
+    put_side(to, "input", report->inputs, report->fills, report->n_inputs);
+    put_side(to, "output", report->outputs, NULL, report->n_outputs);
     close_table(to);
     open_table(to, "types", "Weights by type", "Type|#Tensors|#Elements|#Bytes");
     put_rows(to, report->types, report->n_types);

@@ -29,7 +29,34 @@ static void put_known(writing *to, int64_t value)
         tare__json_signed(&to->json, value);
 }
 
-static void put_tensor(writing *to, const tare__model_tensor *tensor)
+/* What an input is filled with when the model is run. */
+static void put_fill(writing *to, const tare__model_fill *fill)
+{
+    bool file = fill->kind == TARE__FILL_FILE;
+    tare__text text = {0};
+    tare__model_put_fill(&text, fill);
+    tare__json_key(&to->json, fill->given ? "given" : "generated");
+    tare__json_object(&to->json);
+    tare__json_put_string(&to->json, "kind", tare__model_fill_name(fill->kind));
+    tare__json_put_string(&to->json, file ? "path" : "meaning", fill->what);
+    if (fill->kind == TARE__FILL_UNIFORM || fill->kind == TARE__FILL_WHOLE) {
+        tare__json_put_double(&to->json, "low", fill->low);
+        tare__json_put_double(&to->json, "high", fill->high);
+    }
+    if (fill->kind == TARE__FILL_VALUES) {
+        tare__json_key(&to->json, "values");
+        tare__json_array(&to->json);
+        for (size_t i = 0; i < fill->n_values; i++)
+            tare__json_double(&to->json, fill->values[i]);
+        tare__json_end_array(&to->json);
+    }
+    to->text.failed = to->text.failed || text.failed;
+    tare__json_put_string(&to->json, "text", text.failed ? "" : text.data);
+    tare__json_end_object(&to->json);
+    tare__text_free(&text);
+}
+
+static void put_tensor(writing *to, const tare__model_tensor *tensor, const tare__model_fill *fill)
 {
     tare__json_object(&to->json);
     tare__json_put_string(&to->json, "name", tensor->name);
@@ -52,6 +79,8 @@ static void put_tensor(writing *to, const tare__model_tensor *tensor)
     }
     tare__json_key(&to->json, "bytes");
     put_known(to, tensor->bytes);
+    if (fill)
+        put_fill(to, fill);
     tare__json_end_object(&to->json);
 }
 
@@ -113,12 +142,13 @@ static void put_dimensions(writing *to, const tare__model_report *report)
     tare__json_end_array(&to->json);
 }
 
-static void put_tensors(writing *to, const char *key, const tare__model_tensor *tensors, size_t n)
+static void put_tensors(writing *to, const char *key, const tare__model_tensor *tensors,
+                        const tare__model_fill *fills, size_t n)
 {
     tare__json_key(&to->json, key);
     tare__json_array(&to->json);
     for (size_t i = 0; i < n; i++)
-        put_tensor(to, &tensors[i]);
+        put_tensor(to, &tensors[i], fills ? &fills[i] : NULL);
     tare__json_end_array(&to->json);
 }
 
@@ -216,7 +246,7 @@ static void put_layers(writing *to, const tare__model_report *report)
         put_at_least(to, layer->macs_at_least, layer->other_at_least);
         tare__json_key(&to->json, "output");
         if (layer->output)
-            put_tensor(to, layer->output);
+            put_tensor(to, layer->output, NULL);
         else
             tare__json_null(&to->json);
         tare__json_end_object(&to->json);
@@ -244,8 +274,8 @@ int tare__emit_model_json(const tare__model_view *view, const tare__emit_options
     tare__json_put_unsigned(&to.json, "tare_model", 1);
     put_file(&to, report);
     put_dimensions(&to, report);
-    put_tensors(&to, "inputs", report->inputs, report->n_inputs);
-    put_tensors(&to, "outputs", report->outputs, report->n_outputs);
+    put_tensors(&to, "inputs", report->inputs, report->fills, report->n_inputs);
+    put_tensors(&to, "outputs", report->outputs, NULL, report->n_outputs);
     put_total(&to, report);
     put_not_counted(&to, report);
     put_weights(&to, "weights_by_type", "type", report->types, report->n_types);

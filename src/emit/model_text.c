@@ -17,6 +17,7 @@
 #define FEW_LAYERS    10
 #define FEW_NOTES     6
 #define FEW_NAMES     3
+#define FEW_VALUES    8
 
 /* ---- words --------------------------------------------------------------------------------------------------- */
 void tare__model_put_shape(tare__text *out, const tare__model_tensor *tensor)
@@ -37,6 +38,32 @@ void tare__model_put_shape(tare__text *out, const tare__model_tensor *tensor)
             tare__text_format(out, "%" PRId64, tensor->dims[i]);
     }
     tare__text_string(out, "]");
+}
+
+const char *tare__model_fill_name(tare__fill_kind kind)
+{
+    static const char *const names[] = {
+        [TARE__FILL_NORMAL] = "normal", [TARE__FILL_UNIFORM] = "uniform", [TARE__FILL_WHOLE] = "integers",
+        [TARE__FILL_RANGE] = "range",   [TARE__FILL_VALUES] = "values",   [TARE__FILL_FILE] = "file"};
+    return names[kind];
+}
+
+void tare__model_put_fill(tare__text *out, const tare__model_fill *fill)
+{
+    switch (fill->kind) {
+    case TARE__FILL_NORMAL: tare__text_string(out, "random, normal"); break;
+    case TARE__FILL_UNIFORM: tare__text_format(out, "random, %g to %g", fill->low, fill->high); break;
+    case TARE__FILL_WHOLE: tare__text_format(out, "random, 0 to %.0f", fill->high - 1); break;
+    case TARE__FILL_RANGE: tare__text_string(out, "0, 1, 2, …"); break;
+    case TARE__FILL_FILE: tare__text_format(out, "from %s", fill->what); return;
+    case TARE__FILL_VALUES:
+        for (size_t i = 0; i < fill->n_values && i < FEW_VALUES; i++)
+            tare__text_format(out, "%s%.10g", i ? ", " : "", fill->values[i]);
+        tare__text_string(out, fill->n_values > FEW_VALUES ? ", …" : "");
+        break;
+    }
+    if (fill->what && !fill->given)
+        tare__text_format(out, " (%s)", fill->what);
 }
 
 double tare__model_share(uint64_t part, uint64_t whole)
@@ -168,13 +195,18 @@ static void put_memory(tare__page *page, const tare__model_report *report)
     tare__text_free(&text);
 }
 
-static void put_tensors(tare__page *page, const char *label, const tare__model_tensor *tensors, size_t n)
+static void put_tensors(tare__page *page, const char *label, const tare__model_tensor *tensors,
+                        const tare__model_fill *fills, size_t n)
 {
     size_t most = tare__page_rows(page, n, 6);
     for (size_t i = 0; i < most; i++) {
         tare__text text = {0};
         tare__text_format(&text, "%s %s ", tensors[i].name, tensors[i].type ? tensors[i].type : "?");
         tare__model_put_shape(&text, &tensors[i]);
+        if (fills) {
+            tare__text_string(&text, fills[i].given ? ": " : ": generated, ");
+            tare__model_put_fill(&text, &fills[i]);
+        }
         put_line(page, i ? "" : label, &text);
         tare__text_free(&text);
     }
@@ -338,8 +370,8 @@ int tare__emit_model_text(const tare__model_view *view, const tare__emit_options
     put_weights(&page, report);
     put_file(&page, report);
     put_memory(&page, report);
-    put_tensors(&page, "input", report->inputs, report->n_inputs);
-    put_tensors(&page, "output", report->outputs, report->n_outputs);
+    put_tensors(&page, "input", report->inputs, report->fills, report->n_inputs);
+    put_tensors(&page, "output", report->outputs, NULL, report->n_outputs);
     put_notes(&page, report);
     put_operators(&page, report);
     put_uncounted(&page, report);

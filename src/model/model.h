@@ -27,6 +27,7 @@ typedef struct tare__model_shape {
     const int64_t *dims;
 } tare__model_shape;
 
+struct tare__runner_file;
 typedef struct tare__model_options {
     const tare__model_dimension *dimensions;
     size_t n_dimensions;
@@ -34,6 +35,8 @@ typedef struct tare__model_options {
     size_t n_shapes;
     int64_t
         batch; /* --batch: the first dimension of inputs where that is a symbol, and the symbol everywhere; 0: not said */
+    const struct tare__runner_file *files; /* values of inputs */
+    size_t n_files;
 } tare__model_options;
 
 /* ---- what was found ------------------------------------------------------------------------------------------ */
@@ -47,6 +50,26 @@ typedef struct tare__model_tensor {
         *symbols;           /* the file's name of each dimension, NULL where it has a number; inputs and outputs */
     int64_t bytes;          /* TARE__MODEL_UNKNOWN */
 } tare__model_tensor;
+
+/* What an input is filled with when the model is run; small ones are known to the walk, too. */
+typedef enum tare__fill_kind {
+    TARE__FILL_NORMAL,  /* random, of mean 0 and deviation 1 */
+    TARE__FILL_UNIFORM, /* random, from low to high */
+    TARE__FILL_WHOLE,   /* random whole numbers from 0 to below high */
+    TARE__FILL_RANGE,   /* 0, 1, 2 … in each row */
+    TARE__FILL_VALUES,  /* these, again and again */
+    TARE__FILL_FILE,    /* the user's file */
+} tare__fill_kind;
+
+#define TARE__FILL_VALUES_MAX 64u
+typedef struct tare__model_fill {
+    tare__fill_kind kind;
+    double low, high;
+    double values[TARE__FILL_VALUES_MAX];
+    size_t n_values;
+    const char *what;  /* "sample rate"; a file's path; NULL */
+    bool given;        /* by the user; else generated */
+} tare__model_fill;
 
 /* Whether and how an operator's cost was counted. */
 typedef enum tare__model_state {
@@ -112,6 +135,7 @@ typedef struct tare__model_report {
     size_t n_dimensions;
     const tare__model_tensor *inputs, *outputs; /* inputs that are no weights */
     size_t n_inputs, n_outputs;
+    const tare__model_fill *fills; /* of the inputs */
 
     const tare__model_layer *layers;
     size_t n_layers;

@@ -60,7 +60,7 @@ typedef struct tare__ort_tensor {
     int type; /* ONNX's number */
     size_t rank;
     int64_t dims[TARE__ORT_RANK_MAX];
-    int64_t bound;    /* ids are below it; 0: not known */
+    bool ids;         /* looked up in a table */
     void *data;       /* of the arena's or of a mapping */
     size_t bytes;
     bool from_file;
@@ -70,9 +70,11 @@ size_t tare__ort_type_bytes(int type);       /* of one element; 0: of no fixed s
 const char *tare__ort_type_name(int type);   /* "float32"; NULL */
 /* Elements of the shape; -1: a dimension is open, or there are too many. */
 int64_t tare__ort_elements(const int64_t *dims, size_t rank);
-/* Fills a tensor by its name, type and shape; the same values for the same seed. 0; TARE_E_USAGE: none can be made up;
- * TARE_E_MEMORY; with a sentence. */
-int tare__ort_generate(tare__ort_tensor *tensor, uint64_t seed, tare__arena *arena, tare__error *error);
+/* Fills a tensor; random values are the same for the same seed. 0; TARE_E_USAGE: none can be generated; TARE_E_MEMORY; with
+ * a sentence. */
+struct tare__model_fill;
+int tare__ort_generate(tare__ort_tensor *tensor, const struct tare__model_fill *fill, uint64_t seed, tare__arena *arena,
+                       tare__error *error);
 /* Fills it from a file; its shape comes from an .npy, and must be set for any other. With `batch` above 0 the file's
  * samples are repeated or cut to so many. 0, TARE_E_INPUT, TARE_E_MEMORY. */
 int tare__ort_read(tare__ort_tensor *tensor, const char *path, int64_t batch, tare__arena *arena, tare__error *error);

@@ -38,8 +38,6 @@ void tare__measuring_note(tare__measuring *measuring, const char *format, ...) T
  * with a sentence; else what is wrong with a file. *batch becomes what a run has; 0: nothing is known of samples. */
 int tare__inputs_make(tare__measuring *measuring, const tare__model_report *report, int64_t asked, tare__arena *arena,
                       tare__ort_tensor **tensors, size_t *n, int64_t *batch, tare__error *error);
-/* How many rows the table has that this input's ids are looked up in; 0: not known. */
-int64_t tare__inputs_bound(const char *model, const char *input);
 
 /* Quantiles and what goes with them, of times in order. 0 or TARE_E_MEMORY. */
 int tare__times_of(const double *samples, size_t n, tare__arena *arena, tare__runner_times *times);

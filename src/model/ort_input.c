@@ -1,4 +1,4 @@
-/* ort_input: tensors made up for a model's inputs: by type and shape, and sensible for ids, masks and positions.
+/* ort_input: tensors generated for a model's inputs.
  * Pure but for the arena; the same seed gives the same values on every machine.
  * Must not know the runtime. */
 #define _GNU_SOURCE
@@ -9,10 +9,10 @@
 #include <strings.h>
 
 #include "half.h"
+#include "model.h"
 #include "tare.h"
 
 #define ELEMENTS_MAX ((int64_t)1 << 36)
-#define IDS_UNKNOWN  100 /* ids are below it where nobody knows how many there are: every vocabulary has as many */
 
 enum { FLOAT = 1, U8, I8, U16, I16, I32, I64, STRING, BOOL, F16, F64, U32, U64, C64, C128, BF16 };
 
@@ -73,7 +73,7 @@ tare__ort_kind tare__ort_kind_of(const tare__ort_tensor *tensor)
         return TARE__ORT_SEGMENTS;
     if (strcasestr(name, "position"))
         return TARE__ORT_POSITIONS;
-    if (tensor->bound > 0 || strcasestr(name, "ids") || strcasestr(name, "token"))
+    if (tensor->ids || strcasestr(name, "ids") || strcasestr(name, "token"))
         return TARE__ORT_IDS;
     return TARE__ORT_PLAIN;
 }
@@ -145,24 +145,26 @@ static bool is_real(int type)
     return type == FLOAT || type == F64 || type == F16 || type == BF16;
 }
 
-static void fill(tare__ort_tensor *tensor, int64_t elements, tare__random *random)
+static double next_value(const tare__model_fill *fill, int64_t i, int64_t row, tare__random *random)
 {
-    tare__ort_kind kind = tare__ort_kind_of(tensor);
-    int64_t row = tensor->rank ? tensor->dims[tensor->rank - 1] : 1;
-    int64_t bound = tensor->bound > 0             ? tensor->bound
-                    : kind == TARE__ORT_IDS       ? IDS_UNKNOWN
-                    : tensor->type == U8          ? 256
-                    : tensor->type == I8          ? 128
-                                                  : 2;
+    switch (fill->kind) {
+    case TARE__FILL_UNIFORM: return fill->low + (fill->high - fill->low) * tare__random_unit(random);
+    case TARE__FILL_WHOLE: return (double)tare__random_below(random, (uint64_t)fill->high);
+    case TARE__FILL_RANGE: return (double)(i % row);
+    case TARE__FILL_VALUES: return fill->n_values ? fill->values[(size_t)i % fill->n_values] : 0;
+    default: return tare__random_normal(random);
+    }
+}
+
+static void put_all(tare__ort_tensor *tensor, const tare__model_fill *fill, int64_t elements, tare__random *random)
+{
+    int64_t row = tensor->rank && tensor->dims[tensor->rank - 1] ? tensor->dims[tensor->rank - 1] : 1;
     for (int64_t i = 0; i < elements; i++) {
+        double value = next_value(fill, i, row, random);
         if (is_real(tensor->type))
-            put_real(tensor->type, tensor->data, (size_t)i, kind == TARE__ORT_MASK ? 1.0 : tare__random_normal(random));
+            put_real(tensor->type, tensor->data, (size_t)i, value);
         else
-            put_whole(tensor->type, tensor->data, (size_t)i,
-                      kind == TARE__ORT_MASK        ? 1
-                      : kind == TARE__ORT_SEGMENTS  ? 0
-                      : kind == TARE__ORT_POSITIONS ? i % row
-                                                    : (int64_t)tare__random_below(random, (uint64_t)bound));
+            put_whole(tensor->type, tensor->data, (size_t)i, (int64_t)value);
     }
 }
 
@@ -174,7 +176,8 @@ static uint64_t hash_of(const char *name)
     return hash;
 }
 
-int tare__ort_generate(tare__ort_tensor *tensor, uint64_t seed, tare__arena *arena, tare__error *error)
+int tare__ort_generate(tare__ort_tensor *tensor, const tare__model_fill *fill, uint64_t seed, tare__arena *arena,
+                       tare__error *error)
 {
     size_t size = tare__ort_type_bytes(tensor->type);
     int64_t elements = tare__ort_elements(tensor->dims, tensor->rank);
@@ -184,7 +187,7 @@ int tare__ort_generate(tare__ort_tensor *tensor, uint64_t seed, tare__arena *are
                           tensor->name, tensor->name);
     if (!size || tensor->type == C64 || tensor->type == C128) {
         const char *name = tare__ort_type_name(tensor->type);
-        return tare__fail(error, TARE_E_USAGE, "input '%.100s' is of type %s, for which no values can be made up",
+        return tare__fail(error, TARE_E_USAGE, "input '%.100s' is of type %s, for which no values can be generated",
                           tensor->name, name ? name : "not known here");
     }
     tensor->bytes = (size_t)elements * size;
@@ -193,6 +196,6 @@ int tare__ort_generate(tare__ort_tensor *tensor, uint64_t seed, tare__arena *are
         return tare__fail(error, TARE_E_MEMORY, "out of memory: input '%.100s' has %zu bytes", tensor->name, tensor->bytes);
     tare__random random;
     tare__random_seed(&random, seed ^ hash_of(tensor->name));
-    fill(tensor, elements, &random);
+    put_all(tensor, fill, elements, &random);
     return 0;
 }

@@ -145,6 +145,24 @@ static int read_whole(const char *path, tare__arena *arena, unsigned char **byte
     return status;
 }
 
+void tare__runner_file_shape(tare__runner_file *file)
+{
+    unsigned char bytes[4096];
+    tare__ort_tensor tensor = {.name = ""};
+    tare__error error = {""};
+    size_t got = 0, offset = 0;
+    int fd = file->path ? open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+    file->rank = -1;
+    if (fd < 0)
+        return;
+    if (tare__pread_all(fd, bytes, sizeof bytes, 0, &got) == 0 && got > 6 && memcmp(bytes, "\x93NUMPY", 6) == 0 &&
+        tare__npy_parse(bytes, got, file->path, &tensor, &offset, &error) == 0) {
+        file->rank = (int)tensor.rank;
+        memcpy(file->dims, tensor.dims, tensor.rank * sizeof *file->dims);
+    }
+    close(fd);
+}
+
 /* Samples one after the other, from the first again where the file has fewer. */
 static int fit_batch(tare__ort_tensor *tensor, int64_t batch, tare__arena *arena, tare__error *error)
 {

@@ -1,4 +1,4 @@
-/* ort_shapes: a configuration's inputs: shapes as the file was weighed, values from files or made up.
+/* ort_shapes: a configuration's inputs: shapes as the file was weighed, values from files or generated.
  * One thread.
  * Must not know the runtime, nor how values are made. */
 #define _GNU_SOURCE
@@ -31,15 +31,6 @@ static int check_batch(const tare__model_report *report, int64_t asked, tare__er
                       "to run others", (long long)first->dims[0]);
 }
 
-static const char *file_of(const tare__measuring *measuring, const tare__model_report *report, const char *input)
-{
-    const tare__runner_options *options = measuring->options;
-    for (size_t i = 0; i < options->n_files; i++)
-        if (options->files[i].input ? strcmp(options->files[i].input, input) == 0 : report->n_inputs == 1)
-            return options->files[i].path;
-    return NULL;
-}
-
 static int check_files(const tare__measuring *measuring, const tare__model_report *report, tare__error *error)
 {
     const tare__runner_options *options = measuring->options;
@@ -52,7 +43,7 @@ static int check_files(const tare__measuring *measuring, const tare__model_repor
             continue;
         if (!name)
             return tare__fail(error, TARE_E_INPUT, "the model has %zu inputs: say --input NAME=%.200s", report->n_inputs,
-                              options->files[i].path);
+                              options->files[i].path ? options->files[i].path : "VALUES");
         return tare__fail(error, TARE_E_INPUT, "the model has no input '%.100s'; its first is '%.100s'", name,
                           report->n_inputs ? report->inputs[0].name : "none");
     }
@@ -62,7 +53,7 @@ static int check_files(const tare__measuring *measuring, const tare__model_repor
 static int take_shape(const tare__model_tensor *input, tare__ort_tensor *tensor, bool from_file, tare__error *error)
 {
     if (!input->element_type && input->type) /* what holds tensors, or none */
-        return tare__fail(error, TARE_E_USAGE, "input '%.100s' is of type %s, for which no values can be made up",
+        return tare__fail(error, TARE_E_USAGE, "input '%.100s' is of type %s, for which no values can be generated",
                           input->name, input->type);
     if ((input->rank < 0 && !from_file) || input->rank > (int)TARE__ORT_RANK_MAX)
         return tare__fail(error, TARE_E_USAGE, "the shape of input '%.100s' is not known: --shape '%.100s=N,N' says it",
@@ -76,19 +67,20 @@ static int take_shape(const tare__model_tensor *input, tare__ort_tensor *tensor,
 static int make_one(tare__measuring *measuring, const tare__model_report *report, const tare__model_tensor *input,
                     int64_t asked, tare__arena *arena, tare__ort_tensor *tensor, tare__error *error)
 {
-    const char *path = file_of(measuring, report, input->name);
+    const tare__model_fill *fill = &report->fills[input - report->inputs];
+    bool from_file = fill->kind == TARE__FILL_FILE;
     *tensor = (tare__ort_tensor){.name = input->name, .type = input->element_type};
-    int status = take_shape(input, tensor, path != NULL, error);
+    int status = take_shape(input, tensor, from_file, error);
     if (status)
         return status;
-    if (path)
-        return tare__ort_read(tensor, path, has_batch(input) ? asked : 0, arena, error);
-    if (tensor->type == TARE__ONNX_INT64 || tensor->type == TARE__ONNX_INT32)
-        tensor->bound = tare__inputs_bound(measuring->options->model, input->name);
-    if (tare__ort_kind_of(tensor) == TARE__ORT_IDS && !tensor->bound)
-        tare__measuring_note(measuring, "ids of '%.100s' are made up below 100: how many the model knows was not found",
-                             input->name);
-    return tare__ort_generate(tensor, measuring->options->seed, arena, error);
+    if (from_file)
+        return tare__ort_read(tensor, fill->what, has_batch(input) ? asked : 0, arena, error);
+    tensor->ids = fill->kind == TARE__FILL_WHOLE && fill->what && strncmp(fill->what, "ids", 3) == 0;
+    int64_t elements = tare__ort_elements(tensor->dims, tensor->rank);
+    if (fill->given && fill->n_values > 1 && elements >= 0 && elements % (int64_t)fill->n_values)
+        return tare__fail(error, TARE_E_INPUT, "--input %.100s: %zu values do not fill its %lld elements: one, or all of "
+                          "them, are needed", input->name, fill->n_values, (long long)elements);
+    return tare__ort_generate(tensor, fill, measuring->options->seed, arena, error);
 }
 
 int tare__inputs_make(tare__measuring *measuring, const tare__model_report *report, int64_t asked, tare__arena *arena,

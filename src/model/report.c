@@ -241,12 +241,13 @@ static void note_assumed(tare__walk *walk)
     tare__text names = {0};
     for (size_t i = 0; i < walk->n_dimensions; i++) {
         if (walk->dimensions[i].assumed && names.length < 200)
-            tare__text_format(&names, "%s%.60s", names.length ? ", " : "", walk->dimensions[i].name);
+            tare__text_format(&names, "%s%.60s=%lld", names.length ? ", " : "", walk->dimensions[i].name,
+                              (long long)walk->dimensions[i].value);
     }
     if (names.failed)
         tare__walk_no_memory(walk);
     else if (names.length)
-        tare__walk_note(walk, "taken for 1, since nothing says how large they are: %s (--batch N, --dim NAME=N)",
+        tare__walk_note(walk, "assumed, since the file leaves them open: %s (--batch N and --dim NAME=N set them)",
                         names.data);
     tare__text_free(&names);
 }
@@ -269,6 +270,7 @@ int tare__report_fill(tare__walk *walk, tare__model_report *report)
     report->inputs = tensors_of(walk, walk->inputs, walk->n_inputs, model->graph.inputs, model->graph.n_inputs);
     report->outputs = tensors_of(walk, walk->outputs, walk->n_outputs, model->graph.outputs, model->graph.n_outputs);
     report->n_inputs = walk->n_inputs;
+    report->fills = walk->fills;
     report->n_outputs = walk->n_outputs;
     if (walk->status || tare__weights_outside(walk, report) || tare__weights_count(walk, report) ||
         fill_layers(walk, report) || fill_operators(walk, report) || tare__walk_peak(walk, report))

@@ -369,6 +369,11 @@ void tare__shape_gather(tare__step *step)
         tare__set_type(step, 0, type_of(x));
         return;
     }
+    for (size_t i = 0; i < at->n_content && at->content && x->dims[axis] >= 0; i++)
+        if (at->content[i] >= (double)x->dims[axis] || at->content[i] < -(double)x->dims[axis]) {
+            tare__misfit(step); /* positions beyond the table's end */
+            break;
+        }
     for (int i = 0; i < axis; i++)
         dims[rank++] = x->dims[i];
     for (int i = 0; i < at->rank; i++)

@@ -21,8 +21,14 @@ struct tare__model_options;
 
 typedef struct tare__runner_file {
     const char *input; /* NULL: of the only one */
-    const char *path;  /* .npy, or the bytes of the tensor and nothing else */
+    const char *path;  /* .npy, or the bytes of the tensor and nothing else; NULL: the values that follow */
+    double values[64]; /* as TARE__FILL_VALUES_MAX; one stands for all elements */
+    size_t n_values;
+    int64_t dims[32];  /* what an .npy says of its shape */
+    int rank;          /* -1: nothing */
 } tare__runner_file;
+/* Reads what an .npy says of its shape; anything else has none. */
+void tare__runner_file_shape(tare__runner_file *file);
 
 typedef struct tare__runner_options {
     const char *model;

@@ -4,6 +4,7 @@
 #ifndef TARE_MODEL_WALK_H
 #define TARE_MODEL_WALK_H
 
+#include "inputs.h"
 #include "onnx.h"
 #include "slices.h"
 
@@ -84,6 +85,11 @@ typedef struct tare__walk {
     size_t n_dimensions;
     tare__value **inputs, **outputs; /* the model's own */
     size_t n_inputs, n_outputs;
+    tare__model_fill *fills; /* of the inputs */
+    tare__input_sizes sizes; /* of dimensions that are left open */
+    bool only_input; /* there is no other */
+    bool sized_sequence, sized_side; /* … and what of these was used */
+    size_t misfits; /* nodes whose inputs do not fit together */
 } tare__walk;
 
 /* A node being weighed; what a rule sees and fills. */

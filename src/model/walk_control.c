@@ -312,6 +312,17 @@ static bool pass(turn *turn, const char *attribute, fill_body *fill)
     return settled;
 }
 
+/* As if its body had not been walked. */
+static void leave(turn *turn, mark start)
+{
+    tare__walk *walk = turn->step->walk;
+    forget(walk, start, walk->n_values);
+    tare__walk_drop(walk, start.layers, walk->n_layers);
+    walk->time = start.time;
+    close_body(&turn->body);
+    turn->body = (body){0};
+}
+
 /* Walked again while what comes out has another shape than what went in: after that the dimension is not known. */
 static void walk_body(turn *turn, const char *attribute, fill_body *fill)
 {
@@ -329,13 +340,8 @@ static void walk_body(turn *turn, const char *attribute, fill_body *fill)
             turn->shapes[i] = *value;
     }
     for (int tries = 0; tries < 3 && !walk->status; tries++) {
-        if (tries) {
-            forget(walk, start, walk->n_values);
-            tare__walk_drop(walk, start.layers, walk->n_layers);
-            walk->time = start.time;
-            close_body(&turn->body);
-            turn->body = (body){0};
-        }
+        if (tries)
+            leave(turn, start);
         if (pass(turn, attribute, fill))
             break;
     }
@@ -382,19 +388,20 @@ static void fill_loop(turn *turn)
     }
 }
 
-static void tell_trips(turn *turn, bool to_the_end)
+static void tell_trips(turn *turn, int64_t most)
 {
     tare__slice name = turn->step->node->name.length ? turn->step->node->name : turn->step->node->op;
     int columns = (int)(name.length < 100 ? name.length : 100);
     if (turn->trips == UNKNOWN) {
         turn->step->macs_at_least = turn->step->other_at_least = true;
         turn->step->reason = "its number of iterations is known only when the model runs; one is counted";
+        char limit[48] = "";
+        if (most != UNKNOWN)
+            snprintf(limit, sizeof limit, " of at most %lld", (long long)most);
         tare__walk_note(turn->step->walk,
-                        "'%.*s': its number of iterations is known only when the model runs; one is counted", columns,
-                        (const char *)name.data);
-    } else if (!to_the_end)
-        tare__walk_note(turn->step->walk, "'%.*s': may end early; all %lld turns are counted", columns,
-                        (const char *)name.data, (long long)turn->trips);
+                        "'%.*s': its number of iterations is known only when the model runs; one%s is counted", columns,
+                        (const char *)name.data, limit);
+    }
 }
 
 static void walk_loop(tare__step *step)
@@ -406,13 +413,20 @@ static void walk_loop(tare__step *step)
         turn.trips = trips;
     if (tare__content(input(step, 1), 0, &known) && !known)
         turn.trips = 0;
+    mark start = mark_of(step->walk);
     walk_body(&turn, "body", fill_loop);
+    int64_t most = turn.trips;
+    const tare__value *condition = step->walk->status ? NULL : body_output(step->walk, &turn.body, 0);
+    bool to_the_end = turn.trips == 0 || turn.trips == 1 || (tare__content(condition, 0, &on) && on);
+    if (!step->walk->status && turn.trips != UNKNOWN && !to_the_end) {
+        /* It may end early: what is sure is the first. */
+        leave(&turn, start);
+        turn.trips = UNKNOWN;
+        walk_body(&turn, "body", fill_loop);
+    }
     if (!step->walk->status) {
-        const tare__value *condition = body_output(step->walk, &turn.body, 0);
-        bool to_the_end = turn.trips == 0 || (tare__content(condition, 0, &on) && on);
-        tell_trips(&turn, to_the_end);
+        tell_trips(&turn, most);
         set_carried(&turn);
-        turn.trips = to_the_end ? turn.trips : UNKNOWN;
         for (size_t i = turn.n_carried; i < step->n_out && !step->walk->status; i++)
             set_stacked(&turn, i, body_output(step->walk, &turn.body, i + 1), 0);
     }
@@ -463,7 +477,7 @@ static void walk_scan(tare__step *step)
         turn.trips = dim(input(step, i), (int)scan_axis(&turn, "scan_input_axes", i - turn.n_carried));
     walk_body(&turn, "body", fill_scan);
     if (!step->walk->status) {
-        tell_trips(&turn, true);
+        tell_trips(&turn, UNKNOWN);
         set_carried(&turn);
         for (size_t i = turn.n_carried; i < step->n_out && !step->walk->status; i++)
             set_stacked(&turn, i, body_output(step->walk, &turn.body, i),

@@ -26,10 +26,18 @@ static int read_model(tare__onnx *model)
     return what ? tare__fail(model->error, status, "'%.200s' is no ONNX model that can be read: it is %s", model->path, what) : status;
 }
 
-static int weigh(tare__onnx *model, const tare__model_options *options, tare__model_report **report)
+/* One walk, with these sizes of what is left open. */
+typedef struct tried {
+    tare__model_report *report;
+    size_t misfits; /* nodes whose inputs do not fit together */
+    bool sequence, side; /* sizes that were used */
+} tried;
+
+static int weigh_once(tare__onnx *model, const tare__model_options *options, tare__input_sizes sizes, tried *found)
 {
     static const tare__model_options none = {0};
-    tare__walk walk = {.model = model, .options = options ? options : &none};
+    tare__walk walk = {.model = model, .options = options ? options : &none, .sizes = sizes};
+    *found = (tried){0};
     model->arena = tare__arena_new();
     owned *made = model->arena ? tare__arena_alloc(model->arena, sizeof *made) : NULL;
     int status = made ? read_model(model) : tare__fail(model->error, TARE_E_MEMORY, "out of memory");
@@ -45,8 +53,46 @@ static int weigh(tare__onnx *model, const tare__model_options *options, tare__mo
         return status;
     }
     made->arena = model->arena;
-    *report = &made->report;
+    *found = (tried){&made->report, walk.misfits, walk.sized_sequence, walk.sized_side};
     return 0;
+}
+
+/* Again with other sizes; the better one is kept. Only want of memory is a failure. */
+static int try_sizes(const tare__onnx *fresh, const tare__model_options *options, tare__input_sizes sizes, tried *best)
+{
+    tare__error error = {""};
+    tare__onnx again = *fresh;
+    tried found;
+    again.error = &error;
+    int status = weigh_once(&again, options, sizes, &found);
+    if (status)
+        return status == TARE_E_MEMORY ? tare__fail(fresh->error, status, "out of memory") : 0;
+    bool better = found.misfits < best->misfits;
+    tare__model_free(better ? best->report : found.report);
+    if (better)
+        *best = found;
+    return 0;
+}
+
+/* Tables of positions and of windows are of one length only, or end: where the usual sizes do not fit, others are tried. */
+static int weigh(tare__onnx *model, const tare__model_options *options, tare__model_report **report)
+{
+    const tare__onnx fresh = *model;
+    tare__input_sizes sizes = {tare__input_sequences[0], tare__input_sides[0]};
+    tried best;
+    int status = weigh_once(model, options, sizes, &best);
+    for (size_t i = 1; !status && best.sequence && best.misfits && i < tare__input_sequences_count; i++) {
+        size_t before = best.misfits;
+        status = try_sizes(&fresh, options, (tare__input_sizes){tare__input_sequences[i], sizes.side}, &best);
+        if (!status && best.misfits < before)
+            sizes.sequence = tare__input_sequences[i];
+    }
+    for (size_t i = 1; !status && best.side && best.misfits && i < tare__input_sides_count; i++)
+        status = try_sizes(&fresh, options, (tare__input_sizes){sizes.sequence, tare__input_sides[i]}, &best);
+    if (status)
+        tare__model_free(best.report);
+    *report = status ? NULL : best.report;
+    return status;
 }
 
 int tare__model_weigh_bytes(const void *data, size_t bytes, const tare__model_options *options,

@@ -359,6 +359,12 @@ def if_unknown(net):
 
 
 @small
+def if_computed(net):
+    first = net.node("Gather", net.input("y", 3), net.values(0, shape=()))
+    return either(net, net.node("Cast", first, to=BOOL))
+
+
+@small
 def if_known(net):
     x_length = net.node("Gather", net.node("Shape", "x"), net.values(0, shape=()))
     return either(net, net.node("Equal", x_length, net.values(2, shape=())))
@@ -389,6 +395,12 @@ def loop_known(net):
 def loop_unknown(net):
     often = net.input("often", kind=INT64)
     return net.node("Loop", often, "", net.input("x", 3, 4), outputs=2, name="loop", body=loop_body(True))
+
+
+@small
+def loop_counted(net):
+    often = net.input("often", kind=INT64)
+    return net.node("Loop", often, "", net.input("x", 3, 4), outputs=2, name="loop", body=loop_body(False))
 
 
 @small

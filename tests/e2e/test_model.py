@@ -110,7 +110,8 @@ SMALL = {  # MACs, parameters, shapes that come out
     "lstm": (2 * 80 * (10 + 20), 5120, [[1, 2, 1, 20], [2, 1, 20], [2, 1, 20]]),
     "einsum": (2 * 5 * 7 * 3 * 4, 0, [[2, 3, 5, 7]]),
     "elementwise_only": (0, 0, [[4, 4]]),
-    "if_unknown": (2 * 2 * 4 * 8, 320, [[2, 4]]),  # the cheaper branch; the weights of both
+    "if_unknown": (2 * 2 * 4 * 32, 320, [[2, 4]]),  # as the flag that is generated says; the weights of both
+    "if_computed": (2 * 2 * 4 * 8, 320, [[2, 4]]),  # the cheaper branch
     "if_known": (2 * 2 * 4 * 8, 320, [[2, 4]]),
     "loop_known": (10 * 3 * 4 * 4, 16, [[3, 4], [10, 3, 4]]),
     "loop_unknown": (3 * 4 * 4, 16, [[3, 4], [None, 3, 4]]),
@@ -205,11 +206,17 @@ def test_what_is_not_counted_is_named(bench, models):
 def test_loops_and_branches_are_told(bench, models):
     turn = next(row for row in weigh(bench, models / "loop_known.onnx")["layers"] if row["name"].endswith("turn"))
     assert (turn["name"], turn["times"], turn["macs"]) == ("loop/body/turn", 10, 480)
-    loop, either = weigh(bench, models / "loop_unknown.onnx"), weigh(bench, models / "if_unknown.onnx")
+    loop, either = weigh(bench, models / "loop_unknown.onnx"), weigh(bench, models / "if_computed.onnx")
     assert any("one is counted" in note for note in loop["notes"])
     assert any("the cheaper one; else_branch costs 384 MACs more" in note for note in either["notes"])
     for found, name in ((loop, "loop"), (either, "either")):
         assert found["total"]["at_least"] and [row["name"] for row in found["not_counted"]] == [name]
+    for flag, macs in (("true", 128), ("false", 512)):
+        found = weigh(bench, models / "if_unknown.onnx", "-i", f"which={flag}")
+        assert (found["total"]["macs"], found["total"]["at_least"]) == (macs, False)
+    for turns in (1, 7):
+        found = weigh(bench, models / "loop_counted.onnx", "-i", f"often={turns}")
+        assert (found["total"]["macs"], found["total"]["at_least"]) == (turns * 3 * 4 * 4, False)
     assert [row["name"] for row in weigh(bench, models / "function.onnx")["layers"]] == [
         "first/inner/product", "first/add", "second/inner/product", "second/add"]
 

@@ -339,7 +339,7 @@ def test_dimensions_that_only_the_weights_tell(bench, models):
 @pytest.mark.parametrize("name", ["sequence", "optional", "string"])
 def test_inputs_that_no_values_can_be_made_up_for(bench, models, name):
     """The model is weighed all the same; it fails only where running was asked for."""
-    sentence = f"input 'x' is of type {name}, for which no values can be made up"
+    sentence = f"input 'x' is of type {name}, for which no values can be generated"
     done = bench.tare("model", "--runtime", runtime(), "--no-layers", models / f"{name}.onnx")
     assert done.status == 3 and sentence in done.err and "compute " in done.out  # --runtime asks for it
     done = bench.tare("model", models / f"{name}.onnx", env={"TARE_ONNXRUNTIME": runtime()})

@@ -12,6 +12,8 @@
 
 #include <cmocka.h>
 
+#include "model/inputs.h"
+#include "model/model.h"
 #include "model/ort.h"
 #include "tare.h"
 
@@ -32,16 +34,24 @@ static int drop(void **state)
     return 0;
 }
 
-/* ---- made up --------------------------------------------------------------------------------------------------------- */
+static int generate(tare__ort_tensor *tensor, int64_t rows, uint64_t seed)
+{
+    tare__input input = {.name = tensor->name, .type = tensor->type, .rank = (int)tensor->rank, .dims = tensor->dims,
+                         .rows = rows};
+    tare__model_fill fill = tare__input_fill(&input, 1, 0);
+    return tare__ort_generate(tensor, &fill, seed, arena, &error);
+}
+
+/* ---- generated --------------------------------------------------------------------------------------------------------- */
 static void the_same_seed_gives_the_same(void **state)
 {
     (void)state;
     tare__ort_tensor a = {.name = "x", .type = 1, .rank = 2, .dims = {3, 100}}, b = a, c = a, other = a;
     other.name = "y";
-    assert_int_equal(tare__ort_generate(&a, 7, arena, &error), 0);
-    assert_int_equal(tare__ort_generate(&b, 7, arena, &error), 0);
-    assert_int_equal(tare__ort_generate(&c, 8, arena, &error), 0);
-    assert_int_equal(tare__ort_generate(&other, 7, arena, &error), 0);
+    assert_int_equal(generate(&a, 0, 7), 0);
+    assert_int_equal(generate(&b, 0, 7), 0);
+    assert_int_equal(generate(&c, 0, 8), 0);
+    assert_int_equal(generate(&other, 0, 7), 0);
     assert_int_equal(a.bytes, 1200);
     assert_memory_equal(a.data, b.data, a.bytes);
     assert_memory_not_equal(a.data, c.data, a.bytes);
@@ -56,14 +66,14 @@ static void the_same_seed_gives_the_same(void **state)
 static void ids_masks_and_positions_make_sense(void **state)
 {
     (void)state;
-    tare__ort_tensor ids = {.name = "input_ids", .type = 7, .rank = 2, .dims = {2, 50}, .bound = 10};
+    tare__ort_tensor ids = {.name = "input_ids", .type = 7, .rank = 2, .dims = {2, 50}};
     tare__ort_tensor mask = {.name = "attention_mask", .type = 7, .rank = 2, .dims = {2, 50}};
     tare__ort_tensor kinds = {.name = "token_type_ids", .type = 7, .rank = 2, .dims = {2, 50}};
     tare__ort_tensor places = {.name = "position_ids", .type = 7, .rank = 2, .dims = {2, 50}};
     tare__ort_tensor *all[] = {&ids, &mask, &kinds, &places};
     bool seen[10] = {false};
     for (size_t i = 0; i < TARE__COUNT_OF(all); i++)
-        assert_int_equal(tare__ort_generate(all[i], 1, arena, &error), 0);
+        assert_int_equal(generate(all[i], i == 0 ? 10 : 0, 1), 0);
     for (size_t i = 0; i < 100; i++) {
         int64_t id = ((int64_t *)ids.data)[i];
         assert_in_range(id, 0, 9);
@@ -74,6 +84,49 @@ static void ids_masks_and_positions_make_sense(void **state)
     }
     for (size_t i = 0; i < 10; i++)
         assert_true(seen[i]);
+}
+
+/* What makes a model compute something else when it is 0 or 1. */
+static void names_tell_what_inputs_are_for(void **state)
+{
+    (void)state;
+    static const int64_t none[1] = {0}, one[] = {1}, three[] = {3}, tokens[] = {1, 37}, features[] = {1, 80, 500},
+                         image[] = {1, 3, 480, 640}, two[] = {1, 2}, added[] = {1, 1, 9, 9}, embedding[] = {1, 192};
+    const tare__input all[] = {
+        {.name = "sr", .type = 7, .rank = 0, .dims = none},
+        {.name = "input", .type = 7, .rank = 2, .dims = tokens},
+        {.name = "input_lengths", .type = 7, .rank = 1, .dims = one},
+        {.name = "scales", .type = 1, .rank = 1, .dims = three},
+        {.name = "feats", .type = 1, .rank = 3, .dims = features, .open = 4},
+        {.name = "feats_len", .type = 6, .rank = 1, .dims = one},
+        {.name = "image", .type = 1, .rank = 4, .dims = image},
+        {.name = "orig_target_sizes", .type = 7, .rank = 2, .dims = two},
+        {.name = "use_cache_branch", .type = 9, .rank = 1, .dims = one},
+        {.name = "state", .type = 1, .rank = 1, .dims = three},
+        {.name = "encoder_hidden_states", .type = 1, .rank = 3, .dims = features},
+        {.name = "attention_mask", .type = 1, .rank = 4, .dims = added},
+        {.name = "length_scale", .type = 1, .rank = 1, .dims = one},
+        {.name = "key_padding_mask", .type = 9, .rank = 2, .dims = tokens},
+        {.name = "speaker", .type = 1, .rank = 2, .dims = embedding},
+        {.name = "gain", .type = 1, .rank = 0, .dims = none},
+        {.name = "count", .type = 7, .rank = 0, .dims = none},
+    };
+    const struct {
+        tare__fill_kind kind;
+        double first, second;
+    } wanted[] = {
+        {TARE__FILL_VALUES, 16000, 0}, {TARE__FILL_WHOLE, 0, 0},      {TARE__FILL_VALUES, 37, 0},
+        {TARE__FILL_VALUES, 0.667, 1}, {TARE__FILL_NORMAL, 0, 0},     {TARE__FILL_VALUES, 500, 0},
+        {TARE__FILL_UNIFORM, 0, 0},    {TARE__FILL_VALUES, 480, 640}, {TARE__FILL_VALUES, 0, 0},
+        {TARE__FILL_VALUES, 0, 0},     {TARE__FILL_NORMAL, 0, 0},     {TARE__FILL_VALUES, 0, 0},
+        {TARE__FILL_VALUES, 1, 0},     {TARE__FILL_VALUES, 0, 0},     {TARE__FILL_NORMAL, 0, 0},
+        {TARE__FILL_VALUES, 1, 0},     {TARE__FILL_VALUES, 1, 0},
+    };
+    for (size_t i = 0; i < TARE__COUNT_OF(all); i++) {
+        tare__model_fill fill = tare__input_fill(all, TARE__COUNT_OF(all), i);
+        if (fill.kind != wanted[i].kind || fill.values[0] != wanted[i].first || fill.values[1] != wanted[i].second)
+            fail_msg("%s: kind %d, %g, %g", all[i].name, (int)fill.kind, fill.values[0], fill.values[1]);
+    }
 }
 
 static void padding_is_no_token(void **state)
@@ -97,10 +150,10 @@ static void shapes_that_cannot_be(void **state)
     tare__ort_tensor open = {.name = "x", .type = 1, .rank = 2, .dims = {-1, 4}};
     tare__ort_tensor huge = {.name = "x", .type = 1, .rank = 3, .dims = {1 << 30, 1 << 30, 1 << 30}};
     tare__ort_tensor words = {.name = "x", .type = 8, .rank = 1, .dims = {4}};
-    assert_int_equal(tare__ort_generate(&open, 0, arena, &error), TARE_E_USAGE);
+    assert_int_equal(generate(&open, 0, 0), TARE_E_USAGE);
     assert_non_null(strstr(error.text, "--dim"));
-    assert_int_equal(tare__ort_generate(&huge, 0, arena, &error), TARE_E_USAGE);
-    assert_int_equal(tare__ort_generate(&words, 0, arena, &error), TARE_E_USAGE);
+    assert_int_equal(generate(&huge, 0, 0), TARE_E_USAGE);
+    assert_int_equal(generate(&words, 0, 0), TARE_E_USAGE);
     assert_non_null(strstr(error.text, "string"));
 }
 
@@ -195,6 +248,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_seed_gives_the_same),
         cmocka_unit_test(ids_masks_and_positions_make_sense),
+        cmocka_unit_test(names_tell_what_inputs_are_for),
         cmocka_unit_test(padding_is_no_token),
         cmocka_unit_test(shapes_that_cannot_be),
         cmocka_unit_test(npy_brings_its_shape),

@@ -22,6 +22,7 @@ typedef struct model_rig {
     tare__model_report report;
     tare__model_options weighed;
     tare__runner_options options;
+    tare__model_fill fill; /* random, normal */
     tare__model_measured *measured;
     tare__error error;
 } model_rig;
@@ -38,7 +39,7 @@ static void rig_open(model_rig *rig, const char *words)
     rig->weights = (tare__model_weights){half ? "float16" : "float32", 1, 16, 64};
     rig->layers[0] = (tare__model_layer){.name = "fc", .node = "fc", .op = "MatMul", .domain = "", .cost = {.macs = 16}};
     rig->layers[1] = (tare__model_layer){.name = "act", .node = "act", .op = "Relu", .domain = ""};
-    rig->report = (tare__model_report){.path = rig->path, .inputs = &rig->input, .n_inputs = 1, .types = &rig->weights,
+    rig->report = (tare__model_report){.path = rig->path, .inputs = &rig->input, .n_inputs = 1, .fills = &rig->fill, .types = &rig->weights,
                                        .n_types = 1, .layers = rig->layers, .n_layers = 2};
     rig->options = (tare__runner_options){.model = rig->path, .runtime = strdup(fake_path("ort")), .runs = 50, .warmup = 5,
                                           .warmup_is_fixed = true, .seconds = 1};
