@@ -15,6 +15,7 @@ struct tare__ort {
     const char *(*error_message)(const void *status);
     void *(*create_env)(int severity, const char *id, void **env);
     void *(*create_session)(const void *env, const char *path, const void *options, void **session);
+    void *(*create_session_of)(const void *env, const void *model, size_t bytes, const void *options, void **session);
     void *(*run)(void *session, const void *run_options, const char *const *input_names, const void *const *inputs,
                  size_t n_inputs, const char *const *output_names, size_t n_outputs, void **outputs);
     void *(*create_options)(void **options);
@@ -105,6 +106,9 @@ struct tare__ort_session {
     char **input_names, **output_names;
     void **inputs, **outputs; /* values; outputs are the runtime's own, of the last run only while they are looked at */
 };
+/* What the runtime does once a process, before the first model of any size is loaded. No failure: a model that does not
+ * load tells why. */
+void tare__ort_start(const tare__ort *ort);
 /* Loads the model. `threads` 0: the runtime's own number. `profile`: a prefix of a path, or NULL. */
 int tare__ort_load(tare__ort_session *session, const tare__ort *ort, const char *model, unsigned threads,
                    const char *profile, tare__error *error);

@@ -28,6 +28,8 @@ static int load(const tare__job *job, tare__ort *ort, tare__ort_session *session
     int status = tare__ort_open(ort, job->library, &board->error);
     if (status)
         return status;
+    if (job->model)
+        tare__ort_start(ort);
     board->runtime_ns = (double)(tare__monotonic_ns() - from);
     memcpy(board->version, ort->version, sizeof board->version);
     memcpy(board->library, ort->dl.path, sizeof board->library);

@@ -26,6 +26,7 @@ static const struct {
     {2, offsetof(tare__ort, error_message)},
     {3, offsetof(tare__ort, create_env)},
     {7, offsetof(tare__ort, create_session)},
+    {8, offsetof(tare__ort, create_session_of)},
     {9, offsetof(tare__ort, run)},
     {10, offsetof(tare__ort, create_options)},
     {14, offsetof(tare__ort, enable_profiling)},

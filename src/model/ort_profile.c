@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -18,12 +19,17 @@
 typedef struct event {
     char name[512], op[128], provider[64], index[24];
     bool is_node, is_run;
-    double dur_ns;
+    double at_ns, dur_ns;
     double bytes;
     bool sized;
     size_t n_inputs, n_outputs;
     tare__profile_end inputs[TARE__PROFILE_ENDS_MAX], outputs[2];
 } event;
+
+/* When a node ran. */
+typedef struct span {
+    double at_ns, dur_ns;
+} span;
 
 typedef struct state {
     tare__json_reader reader;
@@ -33,6 +39,8 @@ typedef struct state {
     size_t room;
     size_t run;        /* the one under way; the first is 0 */
     bool memory;       /* there is none left */
+    span *spans;       /* nodes of the run under way that are not inside of another one, as far as is known */
+    size_t n_spans, spans_room;
     event event;
 } state;
 
@@ -159,14 +167,14 @@ static void read_event(state *state)
     tare__json_reader *reader = &state->reader;
     event *event = &state->event;
     bool of_node = false, of_session = false;
-    *event = (struct event){.dur_ns = NAN};
+    *event = (struct event){.at_ns = NAN, .dur_ns = NAN};
     tare__json_token token;
     while ((token = tare__json_next(reader)) == TARE__JSON_KEY) {
         if (is(reader, "args")) {
             read_args(state);
             continue;
         }
-        bool name = is(reader, "name"), dur = is(reader, "dur"), kind = is(reader, "cat");
+        bool name = is(reader, "name"), dur = is(reader, "dur"), kind = is(reader, "cat"), at = is(reader, "ts");
         token = tare__json_next(reader);
         if (token == TARE__JSON_STRING && name)
             copy(reader, event->name, sizeof event->name);
@@ -175,6 +183,8 @@ static void read_event(state *state)
             of_session = is(reader, "Session");
         } else if (token == TARE__JSON_NUMBER && dur)
             event->dur_ns = tare__json_double_of(reader->text, reader->length) * 1e3;
+        else if (token == TARE__JSON_NUMBER && at)
+            event->at_ns = tare__json_double_of(reader->text, reader->length) * 1e3;
         else
             tare__json_skip(reader, token);
     }
@@ -218,16 +228,40 @@ static tare__profile_node *node_of(state *state)
     return node;
 }
 
+static bool holds_graph(const event *event)
+{
+    static const char *const ops[] = {"If", "Loop", "Scan"};
+    for (size_t i = 0; i < TARE__COUNT_OF(ops); i++)
+        if (strcmp(event->op, ops[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Its time without that of the nodes inside of it, which are nodes of their own. They come before it, and began later. */
+static double own_time(state *state)
+{
+    const event *event = &state->event;
+    double own = event->dur_ns;
+    while (holds_graph(event) && state->n_spans && state->spans[state->n_spans - 1].at_ns >= event->at_ns)
+        own -= state->spans[--state->n_spans].dur_ns;
+    if (!tare__array_fit(&state->spans, &state->spans_room, state->n_spans + 1, sizeof *state->spans))
+        state->memory = true;
+    else
+        state->spans[state->n_spans++] = (span){event->at_ns, event->dur_ns};
+    return own > 0 ? own : 0;
+}
+
 /* Places are those of runs, the first included: it is taken off at the end. */
 static bool take_node(state *state)
 {
     const event *event = &state->event;
     tare__profile_node *node = node_of(state);
-    if (!node)
+    double own = own_time(state);
+    if (!node || state->memory)
         return false;
     if (state->run >= TARE__PROFILE_RUNS_MAX)
         return true;
-    node->run_ns[state->run] += event->dur_ns;
+    node->run_ns[state->run] += own;
     node->calls += state->run > 0;
     node->n_inputs = event->n_inputs;
     node->n_outputs = event->n_outputs;
@@ -260,6 +294,8 @@ static int read_events(state *state, tare__error *error)
             break;
         if (state->event.is_node && !take_node(state))
             return tare__fail(error, TARE_E_MEMORY, "out of memory for the profile's nodes");
+        if (state->event.is_run)
+            state->n_spans = 0;
         if (state->event.is_run && state->run < TARE__PROFILE_RUNS_MAX)
             state->run++; /* a run's event comes after those of its nodes */
     }
@@ -283,6 +319,7 @@ int tare__profile_read_from(tare__json_source *read, void *context, tare__arena 
     if (open)
         tare__json_reader_close(&state.reader);
     tare__intern_free(state.index);
+    free(state.spans);
     return status;
 }
 

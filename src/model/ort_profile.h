@@ -21,7 +21,7 @@ typedef struct tare__profile_node {
     tare__profile_end inputs[TARE__PROFILE_ENDS_MAX], outputs[2];
     double bytes;                  /* of inputs, weights and outputs, the runtime's own figure; NaN: not told */
     uint64_t calls;                /* in all runs that count */
-    double run_ns[TARE__PROFILE_RUNS_MAX]; /* the sum of its calls in each */
+    double run_ns[TARE__PROFILE_RUNS_MAX]; /* the sum of its calls in each, without nodes of graphs that it holds */
 } tare__profile_node;
 
 typedef struct tare__profile {

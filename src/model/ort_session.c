@@ -60,6 +60,31 @@ static int make_options(tare__ort_session *session, unsigned threads, const char
     return status;
 }
 
+/* Identity of one number: IR 3, opset 7, which every runtime reads. */
+static const unsigned char smallest[] = {
+    0x08, 0x03, 0x3a, 0x37, 0x0a, 0x10, 0x0a, 0x01, 0x78, 0x12, 0x01, 0x79, 0x22, 0x08, 0x49, 0x64,
+    0x65, 0x6e, 0x74, 0x69, 0x74, 0x79, 0x12, 0x01, 0x67, 0x5a, 0x0f, 0x0a, 0x01, 0x78, 0x12, 0x0a,
+    0x0a, 0x08, 0x08, 0x01, 0x12, 0x04, 0x0a, 0x02, 0x08, 0x01, 0x62, 0x0f, 0x0a, 0x01, 0x79, 0x12,
+    0x0a, 0x0a, 0x08, 0x08, 0x01, 0x12, 0x04, 0x0a, 0x02, 0x08, 0x01, 0x42, 0x04, 0x0a, 0x00, 0x10,
+    0x07,
+};
+
+void tare__ort_start(const tare__ort *ort)
+{
+    void *env = NULL, *options = NULL, *session = NULL;
+    void *status = ort->create_env(SEVERITY_FATAL, "tare", &env); /* stays: all sessions of a process share one */
+    if (!status)
+        status = ort->create_options(&options);
+    if (!status)
+        status = ort->create_session_of(env, smallest, sizeof smallest, options, &session);
+    if (status)
+        ort->release_status(status);
+    if (session)
+        ort->release_session(session);
+    if (options)
+        ort->release_options(options);
+}
+
 int tare__ort_load(tare__ort_session *session, const tare__ort *ort, const char *model, unsigned threads,
                    const char *profile, tare__error *error)
 {

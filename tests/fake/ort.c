@@ -93,6 +93,13 @@ static void *create_session(const void *env, const char *path, const void *with,
     return NULL;
 }
 
+static void *create_session_of(const void *env, const void *model, size_t bytes, const void *with, void **made)
+{
+    (void)env, (void)model, (void)bytes, (void)with;
+    *made = calloc(1, sizeof(session));
+    return NULL;
+}
+
 static void *count_one(const void *of, size_t *n)
 {
     (void)of;
@@ -257,7 +264,7 @@ static const void *get_api(uint32_t version)
     const struct {
         int slot;
         void *function;
-    } all[] = {{2, (void *)error_message}, {3, (void *)create_env}, {7, (void *)create_session}, {9, (void *)run},
+    } all[] = {{2, (void *)error_message}, {3, (void *)create_env}, {7, (void *)create_session}, {8, (void *)create_session_of}, {9, (void *)run},
                {10, (void *)create_options}, {14, (void *)enable_profiling}, {24, (void *)set_threads},
                {30, (void *)count_one}, {31, (void *)count_one}, {33, (void *)input_type}, {36, (void *)input_name},
                {37, (void *)output_name}, {49, (void *)create_tensor}, {51, (void *)tensor_data},

@@ -70,6 +70,28 @@ static void nodes_and_their_runs(void **state)
     assert_string_equal(cast->inputs[0].type, "float16");
 }
 
+#define AT(index, name, op, from, us)                                                                       \
+    "{\"cat\" : \"Node\",\"dur\" :" us ",\"ts\" :" from ",\"name\" :\"" name "_kernel_time\",\"args\" : {\"op_name\" : " \
+    "\"" op "\",\"node_index\" : \"" index "\"}}"
+
+/* A loop with a branch in it, 100 µs: the branch 40 with a product of 30, and another product of 10. */
+static void nodes_inside_count_once(void **state)
+{
+    (void)state;
+    static const char text[] = "[" AT("0", "before", "Relu", "10", "5") "," AT("0", "inner", "MatMul", "25", "30") ","
+                               AT("1", "branch", "If", "22", "40") "," AT("2", "other", "MatMul", "70", "10") ","
+                               AT("1", "loop", "Loop", "20", "100") "," AT("2", "after", "Relu", "130", "3") "," RUN "]";
+    static const double own_us[] = {5, 30, 10, 10, 50, 3};
+    double sum = 0;
+    assert_int_equal(read_text(text, sizeof text - 1), 0);
+    assert_int_equal(profile.n_nodes, 6);
+    for (size_t i = 0; i < 6; i++) {
+        assert_true(fabs(profile.nodes[i]->run_ns[0] - 1e3 * own_us[i]) < 1e-6);
+        sum += profile.nodes[i]->run_ns[0];
+    }
+    assert_true(fabs(sum - 108e3) < 1e-6);
+}
+
 static void multiplications_by_shapes(void **state)
 {
     (void)state;
@@ -132,6 +154,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nodes_and_their_runs),
+        cmocka_unit_test(nodes_inside_count_once),
         cmocka_unit_test(multiplications_by_shapes),
         cmocka_unit_test(cut_anywhere),
         cmocka_unit_test(what_is_no_profile),
