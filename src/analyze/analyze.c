@@ -118,7 +118,11 @@ static int make_tables(work *work, tare__analysis *analysis)
         status = tare__analyze_usage_table(work, analysis);
     if (!status)
         status = tare__analyze_samples_table(work, analysis);
-    return status ? status : tare__analyze_run_table(work, analysis);
+    if (!status)
+        status = tare__analyze_run_table(work, analysis);
+    if (!status)
+        tare__analyze_roofline(analysis);
+    return status;
 }
 
 /* Nobody should have to find out by eye that a table cannot be true: the first of the notes says so. */

@@ -61,7 +61,7 @@ typedef struct tare__run_table {
     uint32_t cpus;         /* 0: not known */
     const char *kernel, *system, *revision, *gpus; /* NULL: not known */
     double memory_bytes;   /* of the machine; NaN: not known */
-    double peak_flops, peak_bytes; /* a second, what it can do at best; NaN: not measured */
+    tare__peaks peaks;          /* what it can do at best; NaN: not measured */
     int64_t attached;      /* pid of a process that ran already; 0: it was launched */
     bool oom_killed;       /* the kernel killed a process of it for want of memory */
     uint64_t start_realtime_ns; /* since 1970; 0: not known */
@@ -283,6 +283,9 @@ typedef struct tare__operator_row { /* by name, phase and direction; by self des
     double bytes;         /* of all calls, an estimate: its tensors' sizes; NaN: not known */
     double flops;         /* of all calls; NaN: not known, or there is no formula */
     double bytes_per_s, flops_per_s; /* of the total time */
+    double of_peak_flops; /* of what the machine can do in its type, at most 1; NaN: see of_peak_absent */
+    double of_peak_bytes; /* of what caches and memory can feed at its size, at most 1; NaN */
+    const char *of_peak_absent; /* why one of them is; NULL: both are known */
     uint64_t recomputed;  /* of the calls: forward once more, in the backward pass */
     const char *shapes_absent; /* why there are none of these; NULL: there are */
 } tare__operator_row;

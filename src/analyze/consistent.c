@@ -128,9 +128,8 @@ static void check_operators(checked *c)
         check_part(c, row->step_self_ns, row->self_ns, "operator", row->name, "self time in steps exceeds self time");
         check_durations(c, &row->each, NAN, 0, "operator", row->name);
         expect(c, row->paired <= row->calls, "operator \"%.60s\": more pairs than calls", row->name);
-        expect(c, fits(row->flops_per_s, of->run.peak_flops, 0),
-               "operator \"%.60s\": %.3g FLOP/s, above the machine's peak of %.3g", row->name, row->flops_per_s,
-               of->run.peak_flops);
+        check_share(c, row->of_peak_flops, "operator", row->name, "its share of the peak");
+        check_share(c, row->of_peak_bytes, "operator", row->name, "its share of the peak of memory");
         shares += isnan(row->share) ? 0 : row->share;
     }
     expect(c, shares < 1 + 1e-3, "operators: shares add up to %g", shares);

@@ -535,6 +535,7 @@ double tare__analyze_elapsed(const work *work); /* NaN: not known */
 void tare__analyze_own_table(work *work, tare__analysis *analysis);
 int tare__analyze_run_table(work *work, tare__analysis *analysis);
 const char *tare__analyze_label(const work *work, tare__arena *arena, const tare__trace_process *process); /* NULL: no memory */
+void tare__analyze_roofline(tare__analysis *analysis); /* operators against the peaks of the run */
 const char *tare__analyze_command(tare__arena *arena, const char *arguments, size_t bytes); /* in one line */
 
 #endif

@@ -253,8 +253,7 @@ int tare__analyze_run_table(work *work, tare__analysis *analysis)
     run->system = copy_text(arena, told->system, &failed);
     run->revision = copy_text(arena, told->revision, &failed);
     run->gpus = copy_text(arena, told->gpus, &failed);
-    run->peak_flops = told->peak_flops ? (double)told->peak_flops : NAN;
-    run->peak_bytes = told->peak_bytes ? (double)told->peak_bytes : NAN;
+    tare__peaks_read(&run->peaks, told->peaks ? told->peaks : "");
     run->memory_bytes = told->memory_bytes ? (double)told->memory_bytes : NAN;
     run->attached = (int64_t)told->attached;
     run->cpus = told->cpus;

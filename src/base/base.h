@@ -182,4 +182,27 @@ bool tare__cpu_has_fma_256(void);        /* fused multiply-adds of 256 bits */
 bool tare__cpu_has_fma_512(void);
 bool tare__cpu_has_steady_counter(void); /* a time stamp counter that never changes its pace nor stops */
 
+/* ---- the roofline: what a machine can do at best ---------------------------------------------------- */
+typedef enum tare__peak { TARE__PEAK_F32, TARE__PEAK_F64, TARE__PEAK_F16, TARE__PEAK_BF16, TARE__PEAK_INT8,
+                          TARE__PEAK_TYPES } tare__peak;
+enum { TARE__PEAK_LEVELS = 4 }; /* caches of level 1 to 3, of all cores together; then memory */
+
+typedef struct tare__peaks {
+    double flops[TARE__PEAK_TYPES];        /* operations a second; NaN: not measured */
+    double level_bytes[TARE__PEAK_LEVELS]; /* what it holds; 0: there is none. Of memory: without limit */
+    double level_per_s[TARE__PEAK_LEVELS]; /* bytes a second; NaN: not measured */
+} tare__peaks;
+
+void tare__peaks_clear(tare__peaks *peaks); /* nothing is known */
+/* "f32", "f64", "f16", "bf16", "int8" of a peak; the other way round, "float32" and "i8" too. NULL, or -1: unknown. */
+const char *tare__peak_name(tare__peak type);
+int tare__peak_find(const char *type, size_t length);
+/* In words, to be kept in a file: "f32 1.38e+11 … L1 65536 4.1e+11 … memory 1.9e+10". What is unknown is not there. */
+void tare__peaks_write(const tare__peaks *peaks, tare__text *to);
+void tare__peaks_read(tare__peaks *peaks, const char *text);
+void tare__peaks_json(const tare__peaks *peaks, tare__json *json); /* an object; null: nothing was measured */
+/* The least time in seconds in which bytes can be moved, when as much of them as caches hold is in caches. NaN: not
+ * known. */
+double tare__peaks_move_s(const tare__peaks *peaks, double bytes);
+
 #endif

@@ -67,7 +67,7 @@ static int prepare(attached *at, tare__error *error)
     if (status)
         return status;
     tare__run_about about = {words, options->pid, tare__sampling_interval_ns(options->interval_ns),
-                             options->carbon_g_per_kwh, 0, 0};
+                             options->carbon_g_per_kwh, {{0}, {0}, {0}}};
     status = tare__folder_create(&collector->folder, TARE__POOL_BYTES, error);
     if (status == 0 && (status = tare__collector_head(collector, &about)) != 0)
         status = tare__fail(error, status, "cannot write %s", collector->writer.trouble);

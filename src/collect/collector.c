@@ -78,6 +78,14 @@ static void beat_clock(tare__collector *collector, bool now_in_any_case)
 }
 
 /* ---- the first words --------------------------------------------------------------------------------------- */
+static void tell_peaks(tare__text *fields, const tare__peaks *peaks)
+{
+    tare__text words = {0};
+    tare__peaks_write(peaks, &words);
+    if (words.length)
+        tare__field_string(fields, TARE__FIELD_PEAKS, words.data);
+    tare__text_free(&words);
+}
 
 int tare__collector_head(tare__collector *collector, const tare__run_about *about)
 {
@@ -107,10 +115,7 @@ int tare__collector_head(tare__collector *collector, const tare__run_about *abou
         tare__field_number(fields, TARE__FIELD_ATTACHED, (uint64_t)about->attached);
     if (about->carbon_g_per_kwh > 0)
         tare__field_number(fields, TARE__FIELD_CARBON, (uint64_t)(about->carbon_g_per_kwh * 1000 + 0.5));
-    if (about->peak_flops > 0)
-        tare__field_number(fields, TARE__FIELD_PEAK_FLOPS, (uint64_t)about->peak_flops);
-    if (about->peak_bytes > 0)
-        tare__field_number(fields, TARE__FIELD_PEAK_BYTES, (uint64_t)about->peak_bytes);
+    tell_peaks(fields, &about->peaks);
     tare__text_free(&words);
     tare__text_clear(&collector->block);
     tare__fields_seal(TARE__BLOCK_RUN, 0, fields, &collector->block);

@@ -182,7 +182,7 @@ typedef struct tare__run_about {
     pid_t attached;       /* 0: it is launched */
     uint64_t interval_ns; /* between samples; 0: none are taken */
     double carbon_g_per_kwh;
-    double peak_flops, peak_bytes; /* a second; 0: not measured */
+    tare__peaks peaks; /* of the machine */
 } tare__run_about;
 int tare__collector_head(tare__collector *collector, const tare__run_about *about);
 /* One round over all rings. `final`: everything, holes and all, of rings whose process is gone. */

@@ -220,9 +220,9 @@ static int prepare(tare__collector *collector, const tare__run_options *options,
         return status;
     status = tare__folder_create(&collector->folder, pool, error);
     tare__run_about about = {options->command, 0, tare__sampling_interval_ns(options->interval_ns),
-                             options->carbon_g_per_kwh, 0, 0};
-    if (options->roofline && !tare__sample_roofline(&about.peak_flops, &about.peak_bytes))
-        about.peak_flops = about.peak_bytes = 0;
+                             options->carbon_g_per_kwh, {{0}, {0}, {0}}};
+    if (options->roofline)
+        tare__sample_roofline(0, &about.peaks);
     if (status == 0 && (status = tare__collector_head(collector, &about)) != 0)
         status = tare__fail(error, status, "cannot write %s", collector->writer.trouble);
     if (status) {

@@ -142,7 +142,8 @@ static const struct table {
     {"operators.csv",
      "name,phase,direction,calls,total_ns,self_ns,raw_self_ns,share," DURATIONS
      ",step_self_ns,per_step_ns,step_share,module,modules,pair,paired,pair_total_ns,unpaired,"
-     "shapes,flops,bytes_estimate,flops_per_second,bytes_per_second_estimate,recomputed,shapes_absent",
+     "shapes,flops,bytes_estimate,flops_per_second,bytes_per_second_estimate,"
+     "of_peak_flops,of_peak_bytes,of_peak_absent,recomputed,shapes_absent",
      tare__csv_put_operators},
     {"modules.csv",
      "row,parent_row,depth,path,calls,total_ns,self_ns,operators_ns,share,backward_calls,backward_ns",

@@ -39,6 +39,9 @@ void tare__csv_put_operators(csv *to, const tare__analysis *from)
         tare__csv_double(to, row->bytes);
         tare__csv_double(to, row->flops_per_s);
         tare__csv_double(to, row->bytes_per_s);
+        tare__csv_double(to, row->of_peak_flops);
+        tare__csv_double(to, row->of_peak_bytes);
+        tare__csv_text(to, row->of_peak_absent);
         tare__csv_count(to, row->recomputed);
         tare__csv_text(to, row->shapes_absent);
         tare__csv_end_row(to);

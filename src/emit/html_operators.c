@@ -23,8 +23,10 @@ static void put_operator(tare__html *page, size_t index)
     tare__json_string(&page->json, row->unpaired);
     tare__json_string(&page->json, row->shapes);
     tare__html_figure(page, row->flops_per_s);
-    tare__html_figure(page, row->flops_per_s / page->analysis->run.peak_flops);
+    tare__html_figure(page, row->of_peak_flops);
     tare__html_figure(page, row->bytes_per_s);
+    tare__html_figure(page, row->of_peak_bytes);
+    tare__json_string(&page->json, row->of_peak_absent);
     tare__json_string(&page->json, row->shapes_absent);
 }
 
@@ -48,7 +50,7 @@ void tare__html_operators(tare__html *page)
     size_t modules = analysis->n_modules < page->limits->rows ? analysis->n_modules : page->limits->rows;
     tare__html_table(page, "operators",
                      "name phase direction calls self total share min mean p50 p95 p99 max per_step module modules "
-                     "pair unpaired shapes flops_per_s of_peak bytes_per_s shapes_absent",
+                     "pair unpaired shapes flops_per_s of_peak bytes_per_s of_peak_bytes of_peak_absent shapes_absent",
                      operators, analysis->n_operators - operators, put_operator);
     tare__html_table(page, "modules", "name depth calls total self operators backward share", modules,
                      analysis->n_modules - modules, put_module);

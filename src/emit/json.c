@@ -68,6 +68,15 @@ static void put_damage(writer *to, const tare__run_table *run)
     put_string(to, "write_error", run->write_error);
 }
 
+static void put_peaks(writer *to, const tare__peaks *peaks)
+{
+    double f32 = peaks->flops[TARE__PEAK_F32], memory = peaks->level_per_s[TARE__PEAK_LEVELS - 1];
+    put_double(to, "peak_flops_per_second", f32 > 0 ? f32 : NAN);
+    put_double(to, "peak_bytes_per_second", memory > 0 ? memory : NAN);
+    tare__json_key(&to->json, "peaks");
+    tare__peaks_json(peaks, &to->json);
+}
+
 static void put_run(writer *to)
 {
     const tare__run_table *run = &to->analysis->run;
@@ -80,8 +89,7 @@ static void put_run(writer *to)
     put_known(to, "cpus", run->cpus);
     put_string(to, "cpu_model", run->cpu_model);
     put_double(to, "memory_bytes", run->memory_bytes > 0 ? run->memory_bytes : NAN);
-    put_double(to, "peak_flops_per_second", run->peak_flops > 0 ? run->peak_flops : NAN);
-    put_double(to, "peak_bytes_per_second", run->peak_bytes > 0 ? run->peak_bytes : NAN);
+    put_peaks(to, &run->peaks);
     put_string(to, "gpus", run->gpus);
     put_string(to, "kernel", run->kernel);
     put_string(to, "system", run->system);

@@ -35,6 +35,9 @@ static void put_operator(writer *to, size_t index)
     put_double(to, "bytes_estimate", row->bytes);
     put_double(to, "flops_per_second", row->flops_per_s);
     put_double(to, "bytes_per_second_estimate", row->bytes_per_s);
+    put_double(to, "of_peak_flops", row->of_peak_flops);
+    put_double(to, "of_peak_bytes", row->of_peak_bytes);
+    put_string(to, "of_peak_absent", row->of_peak_absent);
     put_unsigned(to, "recomputed", row->recomputed);
     put_string(to, "shapes_absent", row->shapes_absent);
 }

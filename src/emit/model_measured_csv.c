@@ -94,7 +94,7 @@ static void put_runs(csv *to, const tare__model_measured *measured)
 static void put_layers(csv *to, const tare__model_measured *measured)
 {
     put_header(to, "name,op,provider,type,cast_inserted,calls,time_ns,share,macs,bytes,flops_per_second,"
-                   "roof_flops_per_second,bound");
+                   "roof_flops_per_second,of_roof,of_roof_absent,bound");
     for (size_t i = 0; i < measured->n_layers; i++) {
         const tare__runner_layer *layer = &measured->layers[i];
         tare__csv_text(to, layer->name);
@@ -112,6 +112,8 @@ static void put_layers(csv *to, const tare__model_measured *measured)
         put_bytes(to, layer->bytes);
         tare__csv_double(to, layer->flops);
         tare__csv_double(to, layer->roof_flops);
+        tare__csv_double(to, layer->flops / layer->roof_flops);
+        tare__csv_text(to, layer->roof_absent);
         tare__csv_text(to, isnan(layer->roof_flops) ? NULL : layer->memory_bound ? "memory" : "compute");
         tare__csv_end_row(to);
     }

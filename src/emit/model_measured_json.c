@@ -166,6 +166,8 @@ static void put_layer(tare__json *json, const tare__runner_layer *layer)
     put_bytes(json, "bytes", layer->bytes);
     tare__json_put_double(json, "flops_per_second", layer->flops);
     tare__json_put_double(json, "roof_flops_per_second", layer->roof_flops);
+    tare__json_put_double(json, "of_roof", layer->flops / layer->roof_flops);
+    tare__json_put_string(json, "of_roof_absent", layer->roof_absent);
     tare__json_put_string(json, "bound",
                           isnan(layer->roof_flops) ? NULL : layer->memory_bound ? "memory" : "compute");
     tare__json_end_object(json);
@@ -177,8 +179,8 @@ static void put_layers(tare__json *json, const tare__model_measured *measured)
     tare__json_object(json);
     tare__json_put_unsigned(json, "runs", measured->layer_runs);
     tare__json_put_double(json, "total_ns", measured->n_layers ? measured->layers_ns : NAN);
-    tare__json_put_double(json, "roof_flops_per_second", measured->roof_flops);
-    tare__json_put_double(json, "roof_bytes_per_second", measured->roof_bytes);
+    tare__json_key(json, "peaks");
+    tare__peaks_json(&measured->peaks, json);
     tare__json_put_string(json, "reason",
                           measured->n_layers        ? NULL
                           : measured->layers_absent ? measured->layers_absent

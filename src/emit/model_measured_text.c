@@ -240,13 +240,14 @@ static void put_layer(tare__page *page, const tare__runner_layer *layer)
 
 static void put_roof(tare__page *page, const tare__model_measured *measured)
 {
-    char flops[TARE__UNIT_BYTES], bytes[TARE__UNIT_BYTES], text[256];
-    if (isnan(measured->roof_flops))
+    char flops[TARE__UNIT_BYTES], bytes[TARE__UNIT_BYTES], text[384];
+    double f32 = measured->peaks.flops[TARE__PEAK_F32], memory = measured->peaks.level_per_s[TARE__PEAK_LEVELS - 1];
+    if (!(f32 > 0) || !(memory > 0))
         return;
-    snprintf(text, sizeof text, "roof: %s FLOP/s, %s/s from memory on the cores that ran it; above 100 %% is data from "
-             "caches. Layers are timed apart from the runs above, %zu times, by the runtime, to 1 µs",
-             tare__unit_count(flops, measured->roof_flops), tare__unit_bytes(bytes, measured->roof_bytes),
-             measured->layer_runs);
+    snprintf(text, sizeof text, "roof: %s FLOP/s in float32, %s/s from memory (more from caches) on the cores that ran it. "
+             "Layers are timed apart from the runs above, %zu times, by the runtime, to 1 µs; shorter than 5 µs, or "
+             "without a peak for their type, they have no share of the roof",
+             tare__unit_count(flops, f32), tare__unit_bytes(bytes, memory), measured->layer_runs);
     put_sentence(page, 2, text);
 }
 

@@ -54,7 +54,7 @@ static void put_per_second(tare__page *page, double value, const char *unit)
     tare__page_cell(page, TARE__PAGE_CELL + 2, isfinite(value) ? cell : "n/a");
 }
 
-static void put_rates(tare__page *page, const tare__operator_row *row, const tare__run_table *run)
+static void put_rates(tare__page *page, const tare__operator_row *row)
 {
     char room[256];
     tare__page_name(page, 0, short_name(row->name, room), 0);
@@ -62,9 +62,9 @@ static void put_rates(tare__page *page, const tare__operator_row *row, const tar
     tare__page_calls(page, row->calls);
     tare__page_time(page, row->total_ns);
     put_per_second(page, row->flops_per_s, "F/s");
-    put_share(page, row->flops_per_s / run->peak_flops);
+    put_share(page, row->of_peak_flops);
     put_per_second(page, row->bytes_per_s, "B/s");
-    put_share(page, row->bytes_per_s / run->peak_bytes);
+    put_share(page, row->of_peak_bytes);
     tare__page_line_end(page);
 }
 
@@ -81,13 +81,14 @@ void tare__part_roofline(tare__page *page, const tare__analysis *analysis)
     tare__page_title(page, "Roofline", "calls|total|  FLOP/s|of peak|~memory|of peak");
     for (size_t i = 0; i < analysis->n_operators && shown < most; i++)
         if (isfinite(analysis->operators[i].flops)) {
-            put_rates(page, &analysis->operators[i], run);
+            put_rates(page, &analysis->operators[i]);
             shown++;
         }
     tare__page_more(page, n - shown, "operators");
-    if (run->peak_flops > 0 && run->peak_bytes > 0)
-        tare__text_format(page->out, "peak: %sFLOP/s in single precision, %sB/s; bytes are an estimate\n",
-                          tare__unit_count(flops, run->peak_flops), tare__unit_count(bytes, run->peak_bytes));
+    double f32 = run->peaks.flops[TARE__PEAK_F32], memory = run->peaks.level_per_s[TARE__PEAK_LEVELS - 1];
+    if (f32 > 0 && memory > 0)
+        tare__text_format(page->out, "peak: %sFLOP/s in single precision, %sB/s from memory; bytes are an estimate\n",
+                          tare__unit_count(flops, f32), tare__unit_count(bytes, memory));
 }
 
 void tare__part_operators(tare__page *page, const tare__analysis *analysis)

@@ -85,8 +85,7 @@ typedef enum tare__field {
     TARE__FIELD_MEMORY = 17,      /* bytes of the machine */
     TARE__FIELD_GPUS = 18,        /* "2 x NVIDIA H200, driver 580.65.06"; or "n/a: " and why */
     TARE__FIELD_CARBON = 19,      /* grams of CO2 a kilowatt-hour, times 1000, as configured */
-    TARE__FIELD_PEAK_FLOPS = 90,  /* of the machine, measured as the run began: floating-point operations a second */
-    TARE__FIELD_PEAK_BYTES = 91,  /* … bytes a second from and to memory */
+    TARE__FIELD_PEAKS = 92,       /* of the machine, measured as the run began, as tare__peaks_write has it */
     /* PROCESS */
     TARE__FIELD_PROCESS = 20,     /* file-wide process number: 1, 2, … */
     TARE__FIELD_PROCESS_ID = 21,  /* 16 random bytes; absent: seen but not joined */

@@ -1,53 +1,14 @@
 /* ort_layers: a model's layers as the runtime ran them: time against multiply-accumulates, against what this machine can
- * do; and the types that were really computed with. One thread; the roof is measured in a process of its own.
+ * do; and the types that were really computed with. One thread.
  * Must not know how a profile is written. */
 #define _GNU_SOURCE
 #include "ort_inner.h"
 
 #include <math.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "tare.h"
-
-/* ---- the roof ------------------------------------------------------------------------------------------------------ */
-static void keep_cores(unsigned threads)
-{
-    cpu_set_t all, some;
-    unsigned kept = 0;
-    CPU_ZERO(&some);
-    if (!threads || sched_getaffinity(0, sizeof all, &all) != 0)
-        return;
-    for (int i = 0; i < CPU_SETSIZE && kept < threads; i++)
-        if (CPU_ISSET(i, &all)) {
-            CPU_SET(i, &some);
-            kept++;
-        }
-    sched_setaffinity(0, sizeof some, &some);
-}
-
-/* On as many cores as the runtime had threads. */
-static void find_roof(tare__model_measured *measured, unsigned threads)
-{
-    double *found = mmap(NULL, 3 * sizeof(double), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (found == MAP_FAILED)
-        return;
-    pid_t pid = fork();
-    if (pid == 0) {
-        keep_cores(threads);
-        found[2] = tare__sample_roofline(&found[0], &found[1]) ? 1 : 0;
-        _exit(0);
-    }
-    if (pid > 0 && waitpid(pid, NULL, 0) == pid && found[2] == 1) {
-        measured->roof_flops = found[0];
-        measured->roof_bytes = found[1];
-    }
-    munmap(found, 3 * sizeof(double));
-}
 
 /* ---- one layer ----------------------------------------------------------------------------------------------------- */
 static double median_of(const double *values, size_t n)
@@ -85,23 +46,52 @@ static void count(tare__runner_layer *layer, const tare__profile_node *node, con
     }
 }
 
-static void set_against_roof(tare__runner_layer *layer, const tare__model_measured *measured)
-{
-    double operations = 2.0 * (double)layer->macs;
-    layer->flops = layer->roof_flops = NAN;
-    if (!layer->counted || !layer->macs)
-        return;
-    if (layer->time_ns > 0)
-        layer->flops = operations / layer->time_ns * 1e9;
-    double by_memory = layer->bytes > 0 ? operations / layer->bytes * measured->roof_bytes : NAN;
-    layer->memory_bound = by_memory < measured->roof_flops;
-    layer->roof_flops = layer->memory_bound ? by_memory : measured->roof_flops;
-}
-
 static const char *types_of(const tare__profile_node *node)
 {
     const char *in = node->n_inputs ? node->inputs[0].type : NULL, *out = node->n_outputs ? node->outputs[0].type : NULL;
     return in ? in : out ? out : "";
+}
+
+/* Shorter ones are mostly the rounding of a clock that shows whole microseconds. */
+#define LEAST_CALL_NS 5000.0
+
+/* What is stored in one type and multiplied in another has the peak of the other. */
+static int type_of(const tare__runner_layer *layer)
+{
+    const char *const in_int8[] = {"Quant", "Integer", "QLinear", "QGemm", "NBits", "QAttention"};
+    for (size_t i = 0; i < TARE__COUNT_OF(in_int8); i++)
+        if (strstr(layer->op, in_int8[i]))
+            return TARE__PEAK_INT8;
+    return tare__peak_find(layer->types, strlen(layer->types));
+}
+
+static const char *find_roof(tare__runner_layer *layer, const tare__peaks *peaks)
+{
+    double operations = 2.0 * (double)layer->macs;
+    int type = type_of(layer);
+    double peak = type < 0 ? NAN : peaks->flops[type];
+    if (!(peaks->level_per_s[TARE__PEAK_LEVELS - 1] > 0))
+        return "the peaks of the machine could not be measured";
+    if (!(peak > 0))
+        return "no peak is measured for its type";
+    if (layer->time_ns < LEAST_CALL_NS * fmax(layer->calls, 1))
+        return "it is too short for the clock of the profile";
+    double compute_s = operations / peak, move_s = layer->bytes > 0 ? layer->calls * tare__peaks_move_s(peaks, layer->bytes) : 0;
+    if (fmax(compute_s, move_s) * 1e9 > layer->time_ns)
+        return "it is faster than its roof: fewer operations are executed, or bytes moved, than are counted";
+    layer->memory_bound = move_s > compute_s;
+    layer->roof_flops = operations / fmax(compute_s, move_s);
+    return NULL;
+}
+
+static void set_against_roof(tare__runner_layer *layer, const tare__model_measured *measured)
+{
+    layer->flops = layer->roof_flops = NAN;
+    if (!layer->counted || !layer->macs)
+        return;
+    if (layer->time_ns > 0)
+        layer->flops = 2.0 * (double)layer->macs / layer->time_ns * 1e9;
+    layer->roof_absent = find_roof(layer, &measured->peaks);
 }
 
 static const double *samples_of(tare__measuring *measuring, const tare__profile_node *node, size_t runs)
@@ -151,7 +141,7 @@ int tare__layers_of(tare__measuring *measuring, const tare__model_report *report
         tare__intern_free(names);
         return tare__fail(measuring->error, TARE_E_MEMORY, "out of memory");
     }
-    find_roof(measured, threads);
+    tare__sample_roofline(threads, &measured->peaks);
     for (size_t i = 0; i < profile->n_nodes; i++) {
         const tare__profile_node *node = profile->nodes[i];
         layers[i] = (tare__runner_layer){.name = tare__measuring_text(measuring, *node->name ? node->name : node->op),

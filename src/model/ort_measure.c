@@ -427,7 +427,8 @@ int tare__model_measure(const tare__model_report *report, const tare__model_opti
         tare__arena_free(arena);
         return tare__fail(error, TARE_E_MEMORY, "out of memory");
     }
-    **measured = (tare__model_measured){.arena = arena, .roof_flops = NAN, .roof_bytes = NAN};
+    **measured = (tare__model_measured){.arena = arena};
+    tare__peaks_clear(&(*measured)->peaks);
     tare__measuring measuring = {.report = report, .weighed = weighed, .options = options, .measured = *measured,
                                  .error = error};
     tare__ort_folder_sweep();

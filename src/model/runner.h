@@ -116,9 +116,10 @@ typedef struct tare__runner_layer {
     uint64_t macs;           /* of one run */
     double bytes;            /* read and written */
     double flops;            /* a second; NaN */
-    double roof_flops;       /* what the machine could do at this many operations a byte; NaN */
+    double roof_flops;       /* what the machine could do in this type at this many operations a byte; NaN */
     bool memory_bound;       /* the roof is the memory's */
     bool cast;               /* one that the runtime inserted */
+    const char *roof_absent; /* why it is not set against its roof; NULL: it is, or computes nothing */
 } tare__runner_layer;
 
 /* A limit of --threshold against one configuration. */
@@ -145,7 +146,7 @@ typedef struct tare__model_measured {
     size_t layer_runs;
     double layers_ns;        /* of all in one run, the sum */
     const char *layers_absent; /* why there are none; NULL */
-    double roof_flops, roof_bytes; /* a second, on as many cores as threads were used; NaN */
+    tare__peaks peaks;       /* of the machine, on as many threads as were used; NaN */
     const tare__runner_limit *limits;
     size_t n_limits, n_broken;
     const char *const *notes;

@@ -1,156 +1,309 @@
-/* roofline: what this machine can do at best: fused multiply-adds of single precision on all cores, and bytes from and
- * to memory by a triad. A fifth of a second or so, before the program is launched.
- * Threads of its own, gone when it returns. Must not know what it is compared with. */
+/* roofline: what this machine can do at best: multiply-adds of each type on all cores, and bytes from and to caches and
+ * memory. By CPU time, the best of several rounds: what else runs on the machine does not lower it. A fifth of a second
+ * or so, in a process that is gone when it returns. Must not know what it is compared with. */
 #define _GNU_SOURCE
+#include "roofline.h"
+
+#include <errno.h>
 #include <math.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
-#include "sample.h"
+#define THREADS_MAX   1024u
+#define ROUNDS        6
+#define CACHE_ROUNDS  3
+#define MEMORY_ROUNDS 8
+#define CACHE_MOVED   ((size_t)8 << 20)   /* bytes of a thread in a round */
+#define MEMORY_LEAST  ((size_t)96 << 20)  /* of all threads: more than caches hold, mostly; … */
+#define MEMORY_TIMES  4                   /* … and so many times what they hold; … */
+#define MEMORY_MOST   ((size_t)1 << 30)   /* … but no more than this */
+#define STEP          ((size_t)4096)
+#define HUGE          ((size_t)2 << 20)
 
-#define THREADS_MAX 256
-#define ROUNDS      3
-#define FMA_LOOPS   2000000u
-#define LANES       16 /* floats of a vector: one register, or two or four narrower ones */
-#define CHAINS      8  /* independent ones, against the latency of an addition */
-#define TRIAD_BYTES ((size_t)96 << 20) /* of all three arrays: more than caches hold, mostly */
-
-typedef float vector __attribute__((vector_size(LANES * sizeof(float)), aligned(64)));
-
-/* ---- kernels: the widest that the CPU has -------------------------------------------------------------------- */
-/* Written out: a loop over an array of sums would keep them in memory. */
-#define EACH(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
-#define FMA_KERNEL(name, how)                                                                          \
-    how __attribute__((noinline)) static float name(float seed)                                        \
-    {                                                                                                  \
-        vector factor = {0}, added = {0};                                                              \
-        factor += 1.0f - seed, added += seed;                                                          \
-        EACH(START)                                                                                    \
-        for (unsigned n = 0; n < FMA_LOOPS; n++) {                                                     \
-            EACH(ADVANCE)                                                                              \
-        }                                                                                              \
-        vector sum = s0 + s1 + s2 + s3 + s4 + s5 + s6 + s7;                                            \
-        return sum[0] + sum[LANES - 1];                                                                \
-    }
-#define START(i) vector s##i = added + (float)i;
-#define ADVANCE(i) s##i = s##i * factor + added;
-
-#if defined(__x86_64__)
-FMA_KERNEL(fma_512, __attribute__((target("avx512f"))))
-FMA_KERNEL(fma_256, __attribute__((target("avx2,fma"))))
-#endif
-FMA_KERNEL(fma_plain, )
-
-static float (*fma_kernel(void))(float)
-{
-#if defined(__x86_64__)
-    if (tare__cpu_has_fma_512())
-        return fma_512;
-    if (tare__cpu_has_fma_256())
-        return fma_256;
-#endif
-    return fma_plain;
-}
-
-/* ---- threads -------------------------------------------------------------------------------------------------- */
+/* ---- threads ------------------------------------------------------------------------------------------------------- */
 typedef struct crowd {
     pthread_barrier_t gate;
     int state; /* 0: wait until all are there; 1: go; -1: one could not be started */
-    float (*fma)(float);
-    size_t words; /* of each array of a thread */
+    unsigned n;
+    bool pinned; /* one thread to each CPU */
+    cpu_set_t cpus;
+    size_t area[TARE__PEAK_LEVELS]; /* bytes of each of a thread's two areas; 0: not measured */
+    tare__peaks *found;             /* written by the first thread */
+    double *rates;                  /* of the round, a thread each */
 } crowd;
 
 typedef struct member {
     crowd *crowd;
     pthread_t thread;
-    double *arrays;        /* three, one after the other */
-    double fma_s, triad_s; /* the shortest round */
-    float kept;            /* so that nothing is computed for nothing */
+    unsigned index;
+    char *areas; /* two, one after the other */
 } member;
 
-static void triad(const member *self)
+static double cpu_seconds(void)
 {
-    size_t n = self->crowd->words;
-    double *a = self->arrays, *b = a + n, *c = b + n;
-    for (size_t i = 0; i < n; i++)
-        a[i] = b[i] + 3.0 * c[i];
-    __asm__ volatile("" ::"r"(a) : "memory");
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* All begin at once, and the round lasts until the last of them has ended. */
-static double time_round(member *self, bool is_triad)
+/* All begin at once; each has the rate of its own CPU time, and the machine's is their sum. */
+static double all_of_round(const member *self, double amount, double seconds)
+{
+    crowd *crowd = self->crowd;
+    double sum = 0;
+    crowd->rates[self->index] = seconds > 0 ? amount / seconds : 0;
+    pthread_barrier_wait(&crowd->gate);
+    for (unsigned i = 0; i < crowd->n; i++)
+        sum += crowd->rates[i];
+    pthread_barrier_wait(&crowd->gate); /* nobody writes the next round's while one still adds these */
+    return sum;
+}
+
+static double compute_round(const member *self, const tare__compute_kernel *kernel)
 {
     pthread_barrier_wait(&self->crowd->gate);
-    double from = (double)tare__monotonic_ns() / 1e9;
-    if (is_triad)
-        triad(self);
-    else
-        self->kept += self->crowd->fma(1e-9f);
+    double from = cpu_seconds();
+    kernel->run(kernel->loops);
+    double seconds = cpu_seconds() - from;
+    return all_of_round(self, kernel->operations * (double)kernel->loops, seconds);
+}
+
+static double move_round(const member *self, const tare__move_kernel *kernel, size_t area, size_t times)
+{
+    size_t bytes = kernel->areas == 1 ? 2 * area : area;
     pthread_barrier_wait(&self->crowd->gate);
-    return (double)tare__monotonic_ns() / 1e9 - from;
+    double from = cpu_seconds();
+    for (size_t i = 0; i < times; i++)
+        kernel->run(self->areas, bytes, area);
+    double seconds = cpu_seconds() - from;
+    return all_of_round(self, (double)kernel->moved * (double)bytes * (double)times, seconds);
+}
+
+static void raise_to(const member *self, double *peak, double value)
+{
+    if (self->index == 0 && value > 0 && !(*peak >= value))
+        *peak = value;
+}
+
+static void measure_caches(const member *self, int level)
+{
+    size_t n, area = self->crowd->area[level], times = CACHE_MOVED / (2 * area) + 1;
+    const tare__move_kernel *kernels = tare__move_kernels(&n);
+    for (size_t i = 0; i < n; i++)
+        for (int round = 0; round < CACHE_ROUNDS && kernels[i].cached && kernels[i].available(); round++)
+            raise_to(self, &self->crowd->found->level_per_s[level], move_round(self, &kernels[i], area, times));
+}
+
+/* Every way once, then the fastest again: all threads see the same sums, and choose the same. */
+static void measure_memory(const member *self)
+{
+    int level = TARE__PEAK_LEVELS - 1;
+    size_t n, best = 0, area = self->crowd->area[level];
+    const tare__move_kernel *kernels = tare__move_kernels(&n);
+    double most = 0;
+    for (size_t i = 0; i < n; i++) {
+        double rate = kernels[i].available() ? move_round(self, &kernels[i], area, 1) : 0;
+        if (rate > most) {
+            most = rate;
+            best = i;
+        }
+    }
+    for (int round = 1; round < MEMORY_ROUNDS; round++)
+        most = fmax(most, move_round(self, &kernels[best], area, 1));
+    raise_to(self, &self->crowd->found->level_per_s[level], most);
+}
+
+static void measure_compute(const member *self)
+{
+    size_t n;
+    const tare__compute_kernel *kernels = tare__compute_kernels(&n);
+    for (size_t i = 0; i < n; i++)
+        for (int round = 0; round < ROUNDS && kernels[i].available(); round++)
+            raise_to(self, &self->crowd->found->flops[kernels[i].type], compute_round(self, &kernels[i]));
 }
 
 static void *take_part(void *context)
 {
     member *self = context;
+    crowd *crowd = self->crowd;
     int state;
-    while ((state = __atomic_load_n(&self->crowd->state, __ATOMIC_ACQUIRE)) == 0)
+    while ((state = __atomic_load_n(&crowd->state, __ATOMIC_ACQUIRE)) == 0)
         sched_yield();
     if (state < 0)
         return NULL;
-    memset(self->arrays, 0, 3 * self->crowd->words * sizeof(double)); /* by the thread that uses them */
-    for (int round = 0; round < ROUNDS; round++) {
-        self->fma_s = fmin(self->fma_s, time_round(self, false));
-        self->triad_s = fmin(self->triad_s, time_round(self, true));
+    if (crowd->pinned) {
+        cpu_set_t own;
+        CPU_ZERO(&own);
+        for (unsigned cpu = 0, seen = 0; cpu < CPU_SETSIZE; cpu++)
+            if (CPU_ISSET(cpu, &crowd->cpus) && seen++ == self->index)
+                CPU_SET(cpu, &own);
+        pthread_setaffinity_np(pthread_self(), sizeof own, &own);
     }
+    memset(self->areas, 1, 2 * crowd->area[TARE__PEAK_LEVELS - 1]); /* by the thread that uses them */
+    measure_memory(self);
+    for (int level = 0; level < TARE__PEAK_LEVELS - 1; level++)
+        if (crowd->area[level])
+            measure_caches(self, level);
+    measure_compute(self);
     return NULL;
 }
 
-static unsigned cores_allowed(void)
-{
-    cpu_set_t set;
-    unsigned n = sched_getaffinity(0, sizeof set, &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
-    return n < 1 ? 1 : n > THREADS_MAX ? THREADS_MAX : n;
-}
-
 /* The barrier counts all of them: only once all have started may any of them come to it. */
-static bool run_all(crowd *crowd, member *members, unsigned n)
+static bool run_all(crowd *crowd, member *members)
 {
     unsigned started = 1; /* this thread is one of them */
-    while (started < n && pthread_create(&members[started].thread, NULL, take_part, &members[started]) == 0)
+    while (started < crowd->n && pthread_create(&members[started].thread, NULL, take_part, &members[started]) == 0)
         started++;
-    __atomic_store_n(&crowd->state, started == n ? 1 : -1, __ATOMIC_RELEASE);
+    __atomic_store_n(&crowd->state, started == crowd->n ? 1 : -1, __ATOMIC_RELEASE);
     take_part(&members[0]);
     for (unsigned i = 1; i < started; i++)
         pthread_join(members[i].thread, NULL);
-    return started == n;
+    return started == crowd->n;
 }
 
-static bool make_all(crowd *crowd, member *members, unsigned n)
+/* ---- caches -------------------------------------------------------------------------------------------------------- */
+/* How many CPUs a list like "0-3,8" names. */
+static unsigned count_cpus(const char *list)
 {
-    bool made = true;
-    for (unsigned i = 0; i < n; i++) {
-        members[i] = (member){.crowd = crowd, .fma_s = INFINITY, .triad_s = INFINITY};
-        members[i].arrays = malloc(3 * crowd->words * sizeof(double));
-        made = made && members[i].arrays;
+    unsigned n = 0;
+    while (*list >= '0' && *list <= '9') {
+        char *end;
+        unsigned long from = strtoul(list, &end, 10), to = from;
+        if (*end == '-')
+            to = strtoul(end + 1, &end, 10);
+        n += to >= from && to - from < 65536 ? (unsigned)(to - from) + 1 : 1;
+        list = *end == ',' ? end + 1 : end;
     }
-    return made;
+    return n;
 }
 
-bool tare__sample_roofline(double *flops, double *bytes)
+static size_t size_of(const char *text)
 {
+    char *end;
+    size_t bytes = strtoul(text, &end, 10);
+    return bytes << (*end == 'K' ? 10 : *end == 'M' ? 20 : 0);
+}
+
+static bool read_cache(unsigned cpu, unsigned index, const char *what, char out[256])
+{
+    char path[128];
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%u/cache/index%u/%s", cpu, index, what);
+    return tare__sample_read("", path, out, 256) > 0;
+}
+
+/* What the caches of the cores hold that the threads can run on, and what a thread may use of them. */
+static void find_caches(crowd *crowd, unsigned allowed)
+{
+    unsigned cpu = 0;
+    while (cpu < CPU_SETSIZE - 1 && !CPU_ISSET(cpu, &crowd->cpus))
+        cpu++;
+    char text[256], type[256];
+    for (unsigned index = 0; index < 8 && read_cache(cpu, index, "level", text); index++) {
+        unsigned long level = strtoul(text, NULL, 10);
+        if (level < 1 || level >= TARE__PEAK_LEVELS || !read_cache(cpu, index, "type", type) ||
+            strncmp(type, "Instruction", 11) == 0 || !read_cache(cpu, index, "size", text))
+            continue;
+        size_t bytes = size_of(text);
+        unsigned sharing = read_cache(cpu, index, "shared_cpu_list", text) ? count_cpus(text) : 1;
+        sharing = sharing < 1 ? 1 : sharing > allowed ? allowed : sharing;
+        unsigned instances = (allowed + sharing - 1) / sharing;
+        instances = instances > crowd->n ? crowd->n : instances;
+        crowd->found->level_bytes[level - 1] = (double)bytes * instances;
+        size_t each = bytes * instances / crowd->n;
+        crowd->area[level - 1] = each / 4 / 512 * 512; /* two of them are half of it */
+    }
+}
+
+static void find_areas(crowd *crowd, unsigned allowed)
+{
+    double cached = 0;
+    find_caches(crowd, allowed);
+    for (int i = 0; i < TARE__PEAK_LEVELS - 1; i++)
+        cached += crowd->found->level_bytes[i];
+    size_t all = (size_t)fmax((double)MEMORY_LEAST, MEMORY_TIMES * cached);
+    long pages = sysconf(_SC_AVPHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    size_t most = pages > 0 && page > 0 ? (size_t)pages * (size_t)page / 4 : MEMORY_LEAST;
+    all = all > MEMORY_MOST ? MEMORY_MOST : all;
+    all = all > most ? most : all;
+    size_t each = all / 2 / crowd->n / STEP * STEP;
+    for (int i = 0; i < TARE__PEAK_LEVELS - 1; i++)
+        if (crowd->area[i] > each)
+            crowd->area[i] = each;
+    crowd->area[TARE__PEAK_LEVELS - 1] = each < STEP ? STEP : each;
+}
+
+/* Pages as large as there are: the time of small ones is not the memory's. */
+static char *take_area(size_t bytes)
+{
+    char *area = mmap(NULL, bytes + HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (area == MAP_FAILED)
+        return NULL;
+    madvise(area, bytes + HUGE, MADV_HUGEPAGE);
+    return area + (HUGE - (uintptr_t)area % HUGE);
+}
+
+/* ---- in a process of its own --------------------------------------------------------------------------------------- */
+static void measure(unsigned threads, tare__peaks *found)
+{
+    static double rates[THREADS_MAX];
     static member members[THREADS_MAX];
-    unsigned n = cores_allowed();
-    crowd crowd = {.fma = fma_kernel(), .words = TRIAD_BYTES / 3 / n / sizeof(double)};
-    if (pthread_barrier_init(&crowd.gate, NULL, n) != 0)
+    crowd crowd = {.found = found, .rates = rates};
+    unsigned allowed = sched_getaffinity(0, sizeof crowd.cpus, &crowd.cpus) == 0 ? (unsigned)CPU_COUNT(&crowd.cpus) : 1;
+    crowd.n = threads && threads < allowed ? threads : allowed;
+    crowd.n = crowd.n < 1 ? 1 : crowd.n > THREADS_MAX ? THREADS_MAX : crowd.n;
+    /* Fewer threads than CPUs: where they run is the scheduler's choice, as it is for those of a program. */
+    crowd.pinned = crowd.n == allowed;
+    find_areas(&crowd, allowed);
+    if (pthread_barrier_init(&crowd.gate, NULL, crowd.n) != 0)
+        return;
+    for (unsigned i = 0; i < crowd.n; i++) {
+        members[i] = (member){.crowd = &crowd, .index = i};
+        members[i].areas = take_area(2 * crowd.area[TARE__PEAK_LEVELS - 1]);
+        if (!members[i].areas)
+            return;
+    }
+    run_all(&crowd, members);
+}
+
+/* Narrower types are widened where a processor has no instructions for them; a smaller cache is not slower than a larger
+ * one, whatever else used it meanwhile. */
+static void complete(tare__peaks *peaks)
+{
+#if defined(__x86_64__)
+    const tare__peak widened[] = {TARE__PEAK_F16, TARE__PEAK_BF16, TARE__PEAK_INT8};
+    for (size_t i = 0; i < TARE__COUNT_OF(widened); i++)
+        if (!(peaks->flops[widened[i]] >= peaks->flops[TARE__PEAK_F32]))
+            peaks->flops[widened[i]] = peaks->flops[TARE__PEAK_F32];
+#endif
+    for (int i = TARE__PEAK_LEVELS - 2; i >= 0; i--)
+        if (peaks->level_per_s[i] < peaks->level_per_s[i + 1])
+            peaks->level_per_s[i] = peaks->level_per_s[i + 1];
+}
+
+bool tare__sample_roofline(unsigned threads, tare__peaks *peaks)
+{
+    tare__peaks_clear(peaks);
+    tare__peaks *found = mmap(NULL, sizeof *found, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (found == MAP_FAILED)
         return false;
-    bool known = make_all(&crowd, members, n) && run_all(&crowd, members, n);
-    *flops = 2.0 * FMA_LOOPS * CHAINS * LANES * n / members[0].fma_s;
-    *bytes = 3.0 * (double)(crowd.words * sizeof(double)) * n / members[0].triad_s;
-    for (unsigned i = 0; i < n; i++)
-        free(members[i].arrays);
-    pthread_barrier_destroy(&crowd.gate);
-    return known;
+    tare__peaks_clear(found);
+    pid_t pid = fork();
+    if (pid == 0) {
+        measure(threads, found);
+        _exit(0);
+    }
+    if (pid > 0)
+        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
+        }
+    *peaks = *found;
+    munmap(found, sizeof *found);
+    complete(peaks);
+    return peaks->flops[TARE__PEAK_F32] > 0 || peaks->level_per_s[TARE__PEAK_LEVELS - 1] > 0;
 }

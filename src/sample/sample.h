@@ -88,9 +88,9 @@ typedef void tare__sample_check_sink(void *context, const tare__sample_check *ch
 /* Every source of every sampler, in the table's order. */
 void tare__sample_doctor(const char *root, tare__sample_check_sink *sink, void *context);
 
-/* What the cores that this process may use can do at best: floating-point operations a second (single precision, fused
- * multiply-adds) and bytes a second from and to memory. Takes a fifth of a second or so. False: it could not be run. */
-bool tare__sample_roofline(double *flops, double *bytes);
+/* What the cores that this process may use can do at best, on so many threads (0: one a core), by CPU time. Takes a
+ * fifth of a second or so, in a process of its own. What could not be measured is NaN; false: nothing could. */
+bool tare__sample_roofline(unsigned threads, tare__peaks *peaks);
 
 /* The GPUs in one line, for the run's description: "2 x NVIDIA H200, driver 580.65.06", or "n/a: " and why. What
  * the NVML sampler of this process last found: cheap, and only worth asking when the run ends. */

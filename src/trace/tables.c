@@ -104,8 +104,7 @@ static const field_rule run_rules[] = {
     {TARE__FIELD_INTERVAL, NUMBER64, AT(interval_ns), 0},
     {TARE__FIELD_ATTACHED, NUMBER64, AT(attached), 0},
     {TARE__FIELD_CARBON, NUMBER64, AT(carbon), AT(has_carbon)},
-    {TARE__FIELD_PEAK_FLOPS, NUMBER64, AT(peak_flops), 0},
-    {TARE__FIELD_PEAK_BYTES, NUMBER64, AT(peak_bytes), 0},
+    {TARE__FIELD_PEAKS, TEXT, AT(peaks), 0},
     {0, 0, 0, 0},
 };
 #undef RECORD

@@ -74,7 +74,7 @@ typedef struct tare__trace_run {
     uint64_t attached;     /* pid; 0: it was launched */
     bool has_carbon;
     uint64_t carbon; /* milligrams of CO2 a kilowatt-hour */
-    uint64_t peak_flops, peak_bytes; /* a second, of the machine; 0: not measured */
+    const char *peaks; /* of the machine, as tare__peaks_read takes them; NULL: not measured */
 } tare__trace_run;
 
 typedef struct tare__trace_end {

@@ -221,6 +221,10 @@ print(json.dumps({str(key): value for key, value in counter.get_flop_counts()["G
     assert relu["flops"] is None and relu["bytes_estimate"] > 0
     assert done.report["run"]["peak_flops_per_second"] > 1e8
     assert done.report["run"]["peak_bytes_per_second"] > 1e7
+    for row in rows:
+        for name in ("of_peak_flops", "of_peak_bytes"):
+            assert row[name] is None or 0 <= row[name] <= 1, row
+    assert all(0 < row["of_peak_flops"] <= 1 for row in rows if row["name"] in ("aten::mm", "aten::addmm"))
 
 
 def test_calls_made_again_in_the_backward_pass_stand_apart(bench):

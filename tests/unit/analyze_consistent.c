@@ -36,7 +36,7 @@ static tables *start(tables *t)
 {
     *t = (tables){0};
     tare__analysis *of = &t->of;
-    of->run = (tare__run_table){.elapsed_ns = 1e9, .cpus = 2, .memory_bytes = 1e9, .peak_flops = 1e9, .peak_bytes = 1e9};
+    of->run = (tare__run_table){.elapsed_ns = 1e9, .cpus = 2, .memory_bytes = 1e9};
     of->own.share = 0.01;
     of->usage = (tare__usage_table){.cpu_seconds = 1.5, .user_seconds = 1, .system_seconds = 0.5, .cores_mean = 1.5,
                                     .cores_max = 2, .rss_peak_bytes = 100, .tree_rss_max_bytes = 120,
@@ -53,7 +53,7 @@ static tables *start(tables *t)
                                    .course = {.n_parts = 2, .bins = t->bins, .n_bins = 1}};
     t->operators[0] = (tare__operator_row){.name = "aten::mm", .calls = 3, .paired = 2, .total_ns = 9e3, .self_ns = 8e3,
                                            .raw_self_ns = 8.5e3, .share = 0.5, .step_self_ns = 7e3, .step_share = 0.2,
-                                           .each = each, .flops_per_s = 0.9e9};
+                                           .each = each, .of_peak_flops = 0.9, .of_peak_bytes = 0.2};
     t->modules[0] = (tare__module_row){.path = "net", .n_rows = 1, .total_ns = 90e3, .self_ns = 30e3,
                                        .operators_ns = 20e3, .share = 1};
     t->modules[1] = (tare__module_row){.path = "net.0", .depth = 1, .total_ns = 60e3, .self_ns = 60e3, .share = 0.6};
@@ -107,11 +107,11 @@ static void what_is_absent_contradicts_nothing(void **state)
     (void)state;
     tables t;
     start(&t);
-    t.of.run.elapsed_ns = t.of.run.peak_flops = t.of.run.memory_bytes = t.of.own.share = NAN;
+    t.of.run.elapsed_ns = t.of.run.memory_bytes = t.of.own.share = NAN;
     t.of.usage.tree_rss_max_bytes = t.of.usage.cpu_seconds = t.of.usage.cores_max = NAN;
     t.spans[0].share = t.spans[1].self_ns = NAN;
     t.spans[0].each = (tare__durations){NAN, NAN, NAN, NAN, NAN, NAN};
-    t.operators[0].flops_per_s = t.operators[0].share = t.findings[0].gain = NAN;
+    t.operators[0].of_peak_flops = t.operators[0].share = t.findings[0].gain = NAN;
     tare__contradictions found;
     tare__analyze_consistent(&t.of, &found);
     assert_string_equal(found.first, "");
@@ -141,7 +141,7 @@ static void what_cannot_be_is_found(void **state)
     WRONG(steps[0].each.p50_ns, 29, "median is outside");
     WRONG(parts[0], 500e3, "its parts exceed it");
     WRONG(steps[0].total_ns, 3e9, "time of all threads");
-    WRONG(operators[0].flops_per_s, 2e9, "above the machine's peak");
+    WRONG(operators[0].of_peak_flops, 1.2, "its share of the peak");
     WRONG(operators[0].share, 1.5, "its share");
     WRONG(operators[0].step_self_ns, 20e3, "self time in steps");
     WRONG(operators[0].paired, 4, "more pairs than calls");

@@ -54,18 +54,20 @@ static int make(void **state)
     results[2] = (tare__runner_result){.name = "batch=16,threads=1", .batch = 16, .precision = "fp32", .threads = 1,
                                        .failure = "the model's batch is fixed at 1: export it with an open first dimension"};
     layers[0] = (tare__runner_layer){"encoder/layer.0/<b>conv</b>", "Conv", "CPUExecutionProvider", "float32", 1, 58e3, samples,
-                                     10, 0.7, true, 4718592, 270336, 162.7e9, 300e9, false, false};
+                                     10, 0.7, true, 4718592, 270336, 162.7e9, 300e9, false, false, NULL};
     layers[1] = (tare__runner_layer){"InsertedPrecisionFreeCast_x", "Cast", "CPUExecutionProvider", "float16", 1, 12e3, samples,
-                                     10, 0.2, true, 0, 3000, NAN, NAN, false, true};
+                                     10, 0.2, true, 0, 3000, NAN, NAN, false, true, NULL};
     layers[2] = (tare__runner_layer){"pool", "GlobalAveragePool", "CPUExecutionProvider", "float32", 3, 6e3, samples, 10, 0.1,
-                                     false, 0, NAN, NAN, NAN, false, false};
+                                     false, 0, NAN, NAN, NAN, false, false, NULL};
     limits[0] = (tare__runner_limit){"latency", results[0].name, "ns", false, 50e3, 75.5e3, true, 0.51, NULL};
     limits[1] = (tare__runner_limit){"throughput", results[0].name, "samples/s", true, 1000, 12000, false, -11, NULL};
     limits[2] = (tare__runner_limit){"memory", results[2].name, "bytes", false, 2e9, NAN, true, NAN, results[2].failure};
     measured = (tare__model_measured){.runtime = "/lib/libonnxruntime.so.1", .runtime_version = "1.31.1",
                                       .stored_precision = "fp32", .results = results, .n_results = 3, .layers = layers,
-                                      .n_layers = 3, .layer_runs = 10, .layers_ns = 76e3, .roof_flops = 300e9,
-                                      .roof_bytes = 10e9, .limits = limits, .n_limits = 3, .n_broken = 2, .notes = notes,
+                                      .n_layers = 3, .layer_runs = 10, .layers_ns = 76e3, 
+                                      .peaks = {{300e9, 150e9, 300e9, 300e9, 1200e9}, {65536, 1048576, 33554432, 0},
+                                                {400e9, 200e9, 100e9, 10e9}},
+                                      .limits = limits, .n_limits = 3, .n_broken = 2, .notes = notes,
                                       .n_notes = 1};
     return 0;
 }

@@ -88,6 +88,9 @@ class _Looker:
             numbers["flops"] = float(formula(*args, **kwargs, out_val=result))
         numbers["bytes"] = 0.0 if func.is_view else float(sum(map(_bytes, given + made)))
         shown = " ".join(map(_shape, given[:_SHOWN])) + (" …" if len(given) > _SHOWN else "")
+        devices = {tensor.device.type for tensor in given + made} - {"cpu", "meta"}
+        if devices:  # its times are not the CPU's, nor are its peaks
+            shown += " on " + ", ".join(sorted(devices))
         with _core.span(_what(self.torch) + func._schema.name, **numbers):
             with _core.span(shown or "no tensors"):
                 pass

@@ -1,6 +1,7 @@
 // operators: the tables of a framework's operators and of a model's modules, where there are any.
 const noShapes = (row) => row.shapes_absent;
 const noRate = (row) => row.shapes_absent || "there is no formula for its FLOPs";
+const noShare = (row) => row.of_peak_absent || noRate(row);
 const perSecond = (unit) => (value) => count(value) + unit;
 TABLES.splice(3, 0,
   {
@@ -19,8 +20,11 @@ TABLES.splice(3, 0,
       }),
       text("pair", "paired with", {reason: (row) => row.unpaired || "it has no counterpart"}),
       col("flops_per_s", "FLOP/s", perSecond(""), {reason: noRate}),
-      col("of_peak", "of peak", percent, {reason: noRate, title: "of what this machine can do, in single precision"}),
+      col("of_peak", "of peak", percent, {reason: noShare, title: "of what this machine can do in its type"}),
       col("bytes_per_s", "≈ bytes/s", perSecond("B/s"), {reason: noShapes, title: "an estimate: sizes of its tensors"}),
+      col("of_peak_bytes", "of peak", percent, {
+        reason: noShare, title: "of what caches and memory can feed at this size"
+      }),
       text("shapes", "shapes", {reason: noShapes})
     ]
   },
