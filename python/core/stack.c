@@ -42,8 +42,13 @@ static stack *grow(void)
     return larger;
 }
 
+tare__py_stack_watcher tare__py_stack_watched;
+
 void tare__py_stack_begin(tare_site *site, PyObject *owner)
 {
+    bool watching = __builtin_expect(tare__py_stack_watched.watching, 0) && site != tare__py_stack_watched.site;
+    if (watching)
+        tare__py_stack_watched.begins(site);
     stack *at = mine;
     if (__builtin_expect(!at || at->depth == at->room, 0))
         at = grow();
@@ -52,26 +57,55 @@ void tare__py_stack_begin(tare_site *site, PyObject *owner)
         at->open[at->depth++] = (open_span){site, owner};
     }
     tare_begin(site);
+    if (watching)
+        tare__py_stack_watched.begun();
+}
+
+tare_site *tare__py_stack_top(void)
+{
+    return mine && mine->depth ? mine->open[mine->depth - 1].site : NULL;
+}
+
+tare_site *tare__py_stack_above(const tare_site *site)
+{
+    for (uint32_t i = mine && mine->depth ? mine->depth - 1 : 0; i > 0; i--)
+        if (mine->open[i - 1].site == site)
+            return mine->open[i].site;
+    return NULL;
+}
+
+static bool is_watched(const tare_site *site)
+{
+    return site == tare__py_stack_watched.site && tare__py_stack_watched.cut;
 }
 
 /* Those above it are ended with it, innermost first, and begun again. */
-static void end_below(stack *at, uint32_t index)
+static void end_below(stack *at, uint32_t index, tare_site *number, double value)
 {
     open_span span = at->open[index];
-    for (uint32_t i = at->depth; i > index; i--)
+    for (uint32_t i = at->depth; i > index; i--) {
+        if (i - 1 > index && is_watched(at->open[i - 1].site))
+            tare__py_stack_watched.cut(false);
+        if (i - 1 == index && number)
+            tare_number(number, value);
         tare_end(at->open[i - 1].site);
+    }
     at->depth--;
     for (uint32_t i = index; i < at->depth; i++) {
         at->open[i] = at->open[i + 1];
         tare_begin(at->open[i].site);
+        if (is_watched(at->open[i].site))
+            tare__py_stack_watched.cut(true);
     }
     Py_DECREF(span.owner);
 }
 
-void tare__py_stack_end(tare_site *site)
+void tare__py_stack_end_with(tare_site *site, tare_site *number, double value)
 {
     stack *at = mine;
     if (__builtin_expect(at && at->depth && at->open[at->depth - 1].site == site, 1)) {
+        if (number)
+            tare_number(number, value);
         at->depth--;
         tare_end(site);
         Py_DECREF(at->open[at->depth].owner); /* the caller still has it */
@@ -79,8 +113,15 @@ void tare__py_stack_end(tare_site *site)
     }
     for (uint32_t i = at ? at->depth : 0; i > 0; i--)
         if (at->open[i - 1].site == site) {
-            end_below(at, i - 1);
+            end_below(at, i - 1, number, value);
             return;
         }
     tare_end(site); /* begun on another thread: counted as an end without its begin */
+}
+
+void tare__py_stack_end(tare_site *site)
+{
+    tare__py_stack_end_with(site, NULL, 0);
+    if (__builtin_expect(tare__py_stack_watched.watching, 0) && site != tare__py_stack_watched.site)
+        tare__py_stack_watched.ended(site);
 }

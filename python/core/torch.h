@@ -27,6 +27,7 @@ typedef struct torch_fetch {
 void tare__torch_fetch_begin(PyObject *iterator, torch_fetch *fetch);
 void tare__torch_fetch_end(torch_fetch *fetch, bool got_batch); /* no exception is set, or it is kept */
 void tare__torch_forward_begins(PyObject *module);
+void tare__torch_forward_ended(void); /* the outermost one */
 void tare__torch_backward_begins(void);
 void tare__torch_optimizer_begins(void);
 void tare__torch_optimizer_ended(const void *optimizer);

@@ -103,8 +103,10 @@ static PyObject *forward_end(PyObject *self, PyObject *nothing)
         open_call call = mine->open[--mine->depth];
         if (call.site)
             tare__py_stack_end(call.site);
-        if (call.phase)
+        if (call.phase) {
             tare__torch_phase_end(FORWARD);
+            tare__torch_forward_ended();
+        }
     }
     Py_RETURN_NONE;
 }

@@ -6,6 +6,9 @@
 #include <string.h>
 
 #define OPTIMIZERS_MAX 16u
+#define SEEN_MAX 8u
+#define OUTER_MAX 8u
+#define EVALUATIONS_MAX 1000u /* in a row; then nobody waits for the next step any more */
 
 static tare_site step_site = {0, "step", NULL, 0, TARE_KIND_STEP, 1, 0};
 static tare_site epoch_site = {0, "epoch", NULL, 0, TARE_KIND_EPOCH, 1, 0};
@@ -20,6 +23,19 @@ static struct {
     bool exhausted; /* the epoch's loader has no more batches: the epoch ends with its step */
     bool fetched;   /* the open step asked a loader for a batch */
     bool trained;   /* … and a backward or an optimizer came of it */
+    /* Without a loader a step begins where the one before it ended. It may turn out to be none. */
+    bool by_hand;   /* the last step had no loader */
+    bool waiting;   /* the open step has nothing of a training in it yet */
+    bool unsure;    /* … began like that: its index is told when it ends */
+    bool reopens;   /* it begins again inside of a span that is about to begin */
+    bool due;       /* it has ended but for spans of the program that are open inside it */
+    unsigned evaluations;                  /* since the last step */
+    const void *seen[2][SEEN_MAX];         /* modules that computed without gradients while a step waited: in the step
+                                              before this one, and since */
+    unsigned n_seen[2];
+    const tare_site *outer[OUTER_MAX];     /* spans of the program that hold several steps */
+    unsigned n_outer;
+    PyObject *on_training; /* called once, when something trains */
     bool epoch_trained; /* so it did in some step of the open epoch */
     uint64_t steps, epochs;   /* that have ended */
     bool wants_model;         /* a step began, by an optimizer or a backward, and no model is known */
@@ -73,18 +89,34 @@ static void begin_indexed(tare_site *site, uint64_t index)
     tare_number(&index_site, (double)index);
 }
 
-static void begin_step(void)
+/* Spans of the program matter while a step waits, and while one is due. */
+static void watch_spans(void)
+{
+    tare__py_stack_watched.watching = loop.due || (loop.waiting && loop.n_outer);
+}
+
+static void open_step(bool waits)
 {
     if (loop.step_open)
         return;
     follow_window();
-    begin_indexed(&step_site, loop.steps);
+    loop.waiting = loop.unsure = waits;
+    loop.due = loop.reopens = false;
+    tare__py_stack_watched.watching = false;
+    tare__py_stack_begin(&step_site, Py_None);
+    tare_number(&index_site, waits ? -1 : (double)loop.steps);
     loop.step_open = true;
     loop.fetched = loop.trained = false;
+    watch_spans();
     loop.n_stepped = 0;
     PyObject *trained = alive(loop.model);
     loop.wants_model = !trained;
     Py_XDECREF(trained);
+}
+
+static void begin_step(void)
+{
+    open_step(false);
 }
 
 /* A batch that was asked for and never trained on is no step, and a loop over such is no epoch. It was begun before
@@ -99,11 +131,16 @@ static void end_step(void)
     if (!loop.step_open)
         return;
     bool counts = loop.trained;
-    if (!counts)
-        take_back();
-    tare__py_stack_end(&step_site);
-    loop.step_open = false;
+    bool tells = counts ? loop.unsure : !loop.unsure;
+    tare__py_stack_watched.watching = false;
+    tare__py_stack_end_with(&step_site, tells ? &index_site : NULL, counts ? (double)loop.steps : -1);
+    loop.step_open = loop.waiting = loop.due = false;
     loop.n_stepped = 0;
+    if (counts) {
+        memcpy(loop.seen[0], loop.seen[1], sizeof loop.seen[0]);
+        loop.n_seen[0] = loop.n_seen[1];
+        loop.n_seen[1] = loop.evaluations = 0;
+    }
     loop.steps += counts;
     loop.epoch_trained |= counts;
     follow_window();
@@ -132,6 +169,75 @@ static void end_epoch(void)
     loop.exhausted = false;
     loop.epochs += counts;
     follow_window();
+}
+
+/* What came after a step is none of the next one: the program evaluates, or does something else. */
+static void drop_waiting(void)
+{
+    if (loop.step_open && loop.waiting && !loop.trained)
+        end_step();
+}
+
+/* ---- spans of the program that begin in one step and end in another --------------------------------------- */
+/* A span around the step ends: what of the step was in it goes, the rest stays. */
+static void step_is_cut(bool begun_again)
+{
+    tare_number(&index_site, !begun_again || loop.unsure ? -1 : (double)loop.steps);
+}
+
+static bool is_outer(const tare_site *site)
+{
+    for (unsigned i = 0; i < loop.n_outer; i++)
+        if (loop.outer[i] == site)
+            return true;
+    return false;
+}
+
+static bool is_mine(void)
+{
+    return loop.step_open && loop.thread == PyThread_get_thread_ident();
+}
+
+/* One that is known to hold several steps begins: the waiting step is inside of it. */
+static void span_begins(const tare_site *site)
+{
+    if (!is_mine() || !loop.waiting || !is_outer(site))
+        return;
+    end_step();
+    loop.reopens = true;
+}
+
+static void open_next_step(void)
+{
+    if (loop.by_hand && !loop.step_open && loop.evaluations < EVALUATIONS_MAX)
+        open_step(true);
+}
+
+static void span_has_begun(void)
+{
+    if (loop.reopens && loop.thread == PyThread_get_thread_ident())
+        open_next_step();
+}
+
+static void span_ended(const tare_site *site)
+{
+    (void)site;
+    if (!is_mine() || !loop.due || tare__py_stack_top() != &step_site)
+        return;
+    end_step();
+    open_next_step();
+}
+
+/* The step that is due can wait no longer: the spans inside it hold the next one as well. */
+static void end_due(void)
+{
+    if (!loop.due)
+        return;
+    const tare_site *inside = tare__py_stack_above(&step_site);
+    if (inside && loop.n_outer < OUTER_MAX && !is_outer(inside))
+        loop.outer[loop.n_outer++] = inside;
+    end_step();
+    open_next_step();
 }
 
 uint64_t tare__torch_steps(void)
@@ -263,6 +369,8 @@ void tare__torch_fetch_begin(PyObject *iterator, torch_fetch *fetch)
         return;
     describe(iterator, fetch);
     fetch->training = trains();
+    end_due();
+    drop_waiting();
     end_finished_step();
     bool deserted = is_deserted();
     if (deserted) /* a loop that was left in the middle; a step that asked for a batch and did no more goes with it */
@@ -296,36 +404,92 @@ void tare__torch_fetch_end(torch_fetch *fetch, bool got_batch)
 }
 
 /* ---- compute ------------------------------------------------------------------------------------------ */
+static void tell_training(void)
+{
+    PyObject *told = loop.on_training ? PyObject_CallNoArgs(loop.on_training) : NULL;
+    Py_XDECREF(told);
+    PyErr_Clear();
+    Py_CLEAR(loop.on_training);
+}
+
 static void begin_training(void)
 {
     loop.thread = PyThread_get_thread_ident();
+    if (loop.on_training)
+        tell_training();
     if (loop.expected)
         begin_epoch();
     begin_step();
 }
 
+static bool was_seen(const void *module, unsigned when)
+{
+    for (unsigned i = 0; i < loop.n_seen[when]; i++)
+        if (loop.seen[when][i] == module)
+            return true;
+    return false;
+}
+
+static bool is_trained_model(PyObject *module)
+{
+    PyObject *trained = alive(loop.model);
+    Py_XDECREF(trained);
+    return trained == module;
+}
+
+/* A model computes without gradients between two steps: it is evaluated. But where it does so in every step it is a part
+ * of the step (a teacher, an encoder that is frozen, a policy that acts), unless the model that trains is in eval(). */
+static void evaluation_begins(PyObject *module)
+{
+    if (!has_parameters(module))
+        return;
+    bool seen = was_seen(module, 0) && !(is_trained_model(module) && !is_true(module, "training", true));
+    if (loop.n_seen[1] < SEEN_MAX && !was_seen(module, 1))
+        loop.seen[1][loop.n_seen[1]++] = module;
+    if (seen)
+        return;
+    drop_waiting();
+    end_finished_step();
+    if (!loop.step_open)
+        loop.evaluations++;
+}
+
 void tare__torch_forward_begins(PyObject *module)
 {
-    if (!ours() || (loop.step_open && !loop.n_stepped && !loop.wants_model))
+    if (!ours() || (loop.step_open && !loop.n_stepped && !loop.wants_model && !loop.waiting))
         return; /* nothing to decide: the cheap way for all but the first of a step */
+    end_due();
     if (!gradients() || !is_true(module, "training", true)) {
-        end_finished_step();
+        if (!loop.step_open || loop.waiting || loop.n_stepped)
+            evaluation_begins(module);
         return;
     }
-    if ((loop.step_open && !loop.wants_model) || !has_parameters(module))
+    if ((loop.step_open && !loop.wants_model && !loop.waiting) || !has_parameters(module))
         return;
+    loop.waiting = false;
+    watch_spans();
     keep_model(module);
     if (!loop.step_open)
         begin_training();
+}
+
+/* Without a loader the next step begins behind the evaluation. */
+void tare__torch_forward_ended(void)
+{
+    if (loop.by_hand && !loop.step_open && ours() && loop.thread)
+        open_next_step();
 }
 
 void tare__torch_backward_begins(void)
 {
     if (!ours())
         return;
+    end_due();
     if (!loop.step_open)
         begin_training();
     loop.trained = true;
+    loop.waiting = false;
+    watch_spans();
 }
 
 void tare__torch_optimizer_begins(void)
@@ -343,17 +507,32 @@ static bool stepped_again(const void *optimizer)
     return false;
 }
 
+/* Whether no loader feeds the loop: the open step has no batch of one, and no loop over one goes on. */
+static bool has_no_loader(void)
+{
+    return !loop.fetched && (!loop.epoch_open || is_deserted());
+}
+
 /* With a loader a step goes on until the next batch is asked for: logging, and waits for a device that it brings, are
  * part of it. Without one, or after its last batch, a round is over when every optimizer that there is has stepped (a
- * GAN's two make one step); one that steps twice tells that the others never will. */
+ * GAN's two make one step); one that steps twice tells that the others never will. Without a loader the next step
+ * begins there: a step is a whole round of the loop, loading by hand included. */
 void tare__torch_optimizer_ended(const void *optimizer)
 {
     if (!ours() || !loop.step_open)
         return;
     if (stepped_again(optimizer) && !loop.fetched)
         loop.optimizers = loop.n_stepped;
-    if (loop.n_stepped >= loop.optimizers && (!loop.fetched || loop.exhausted))
-        end_finished_step();
+    if (loop.n_stepped < loop.optimizers || (loop.fetched && !loop.exhausted))
+        return;
+    loop.by_hand = has_no_loader();
+    if (loop.by_hand && tare__py_stack_top() != &step_site) {
+        loop.due = true; /* it ends with the program's own spans inside it */
+        watch_spans();
+        return;
+    }
+    end_finished_step();
+    open_next_step();
 }
 
 /* ---- for Python ------------------------------------------------------------------------------------------ */
@@ -374,7 +553,17 @@ static PyObject *setup(PyObject *module, PyObject *arguments)
     loop.to_step = to < 0 ? UINT64_MAX : (uint64_t)to;
     loop.every_epochs = every;
     loop.set_up = true;
+    tare__py_stack_watched = (tare__py_stack_watcher){&step_site, step_is_cut, span_begins, span_has_begun, span_ended,
+                                                      false};
     follow_window();
+    Py_RETURN_NONE;
+}
+
+static PyObject *on_training(PyObject *module, PyObject *function)
+{
+    (void)module;
+    Py_INCREF(function);
+    Py_XSETREF(loop.on_training, function);
     Py_RETURN_NONE;
 }
 
@@ -401,10 +590,13 @@ static PyObject *finish(PyObject *module, PyObject *nothing)
     if (!ours())
         Py_RETURN_NONE;
     tare__torch_phase_end_all();
+    drop_waiting();
     if (loop.step_open && loop.n_stepped)
         end_step();
     if (loop.epoch_open && !loop.step_open)
         end_epoch();
+    if (loop.step_open && loop.trained && loop.unsure && tare__py_stack_top() == &step_site)
+        tare_number(&index_site, (double)loop.steps); /* it was one, and is not finished */
     if (loop.every_epochs || loop.from_step || loop.to_step != UINT64_MAX) {
         if (loop.paused)
             tare_resume();
@@ -450,6 +642,7 @@ static PyObject *forked(PyObject *module, PyObject *nothing)
     if (loop.paused)
         tare_resume();
     loop.paused = loop.step_open = loop.epoch_open = loop.exhausted = false;
+    loop.by_hand = loop.waiting = loop.due = tare__py_stack_watched.watching = false;
     loop.thread = 0;
     loop.from_step = loop.every_epochs = 0;
     loop.to_step = UINT64_MAX;
@@ -459,6 +652,8 @@ static PyObject *forked(PyObject *module, PyObject *nothing)
 static PyMethodDef functions[] = {
     {"torch_setup", setup, METH_VARARGS, setup_doc},
     {"torch_optimizers", optimizers, METH_O, "torch_optimizers(n)\n--\n\nSo many optimizers exist."},
+    {"torch_on_training", on_training, METH_O,
+     "torch_on_training(function)\n--\n\nfunction() is called once, when something begins to train."},
     {"torch_counts", counts, METH_NOARGS, "torch_counts()\n--\n\n(steps, epochs) that have ended."},
     {"torch_finish", finish, METH_NOARGS, "torch_finish()\n--\n\nThe program ends."},
     {"torch_hand_over", hand_over, METH_O,

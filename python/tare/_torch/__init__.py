@@ -34,6 +34,16 @@ def _name_rank():
         _core.thread_name("rank %s" % rank)
 
 
+def _tell_rank():
+    """When training begins: the rank of a process that no launcher started as one (mp.spawn)."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return
+    if distributed.get_world_size() > 1:
+        _core.counter("torch.rank", float(distributed.get_rank()))
+        _core.thread_name("rank %d" % distributed.get_rank())
+
+
 def attach(torch):
     """Sets all of it up in this process. A part that does not fit this torch is left out, the others stay."""
     from importlib import import_module
@@ -49,4 +59,5 @@ def attach(torch):
     os.register_at_fork(after_in_child=_core.torch_forked)
     atexit.register(_finish)
     _name_rank()
+    _core.torch_on_training(_tell_rank)
     _core.torch_lines_start(os.path.join(os.path.dirname(os.__file__), ""))
