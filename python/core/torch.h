@@ -31,6 +31,7 @@ void tare__torch_forward_ended(void); /* the outermost one */
 void tare__torch_backward_begins(void);
 void tare__torch_optimizer_begins(void);
 void tare__torch_optimizer_ended(const void *optimizer);
+bool tare__torch_in_step(void); /* the calling thread */
 uint64_t tare__torch_steps(void); /* so many have ended */
 
 /* ---- losses and their graphs (torch_graph.c) ------------------------------------------------------------- */

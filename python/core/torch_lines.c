@@ -80,7 +80,10 @@ static bool is_site(const tare_site *site, const char *name, const torch_line *l
 static tare_site *site_of(const torch_line *line, torch_phase phase)
 {
     char name[700];
-    const char *doing = phase ? tare__torch_phase_names[phase] : tare__torch_loading() ? "load" : "other";
+    const char *doing = phase                   ? tare__torch_phase_names[phase]
+                        : tare__torch_loading() ? "load"
+                        : tare__torch_in_step() ? "step"
+                                                : "other";
     snprintf(name, sizeof name, "%s @ %s:%d %s", doing, tare__torch_base_name(line->file), line->line,
              line->function);
     for (uint32_t i = 0; i < n_sites; i++)

@@ -240,6 +240,11 @@ static void end_due(void)
     open_next_step();
 }
 
+bool tare__torch_in_step(void)
+{
+    return is_mine();
+}
+
 uint64_t tare__torch_steps(void)
 {
     return loop.steps;

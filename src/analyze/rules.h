@@ -85,6 +85,7 @@
     L(DROPPED_CRITICAL, 0.50)  /* of all spans */                                                                 \
     /* torch */                                                                                                   \
     L(WAITS_FOR_DATA, 0.15)    /* of the steps */                                                                 \
+    L(OUTSIDE_MODEL, 0.30)     /* of the steps: in none of their phases */                                        \
     L(SINGLE_WORKER, 0.05)     /* of the steps, waiting for one worker or none */                                 \
     L(COPIES, 0.02)            /* of the steps */                                                                 \
     L(UNPINNED, 0.50)          /* of what was copied */                                                           \
@@ -205,6 +206,7 @@ void tare__rule_unpinned(findings *out, const tare__analysis *of);
 void tare__rule_sync_points(findings *out, const tare__analysis *of);
 void tare__rule_small_operators(findings *out, const tare__analysis *of);
 void tare__rule_fp32(findings *out, const tare__analysis *of);
+void tare__rule_outside_model(findings *out, const tare__analysis *of);
 void tare__rule_straggler(findings *out, const tare__analysis *of);
 void tare__rule_own_profiler(findings *out, const tare__analysis *of);
 void tare__rule_recompiles(findings *out, const tare__analysis *of);

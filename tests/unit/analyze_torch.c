@@ -323,6 +323,38 @@ static void losses_that_are_summed_up(void **state)
     loop_free(t);
 }
 
+/* ---- outside of the model ---- */
+static void steps_that_are_spent_outside_the_model(void **state)
+{
+    (void)state;
+    torch_world *t = loop_of(0, 1, 1, 0);
+    static const char *const names[] = {"forward", "backward"};
+    double parts[] = {1 * SECOND, 1 * SECOND};
+    tare__course_bin bin = {.steps = 10, .from_ns = 0, .to_ns = 8 * SECOND, .total_ns = 8 * SECOND, .parts_ns = parts};
+    tare__step_row *row = add_steps(t->w, 10, 0.8, 0.8, 0.8);
+    row->course = (tare__step_course){.parts = names, .n_parts = 2, .phases = true, .bins = &bin, .n_bins = 1};
+    add_line(t, "other @ train.py:1 imports", "train.py", 1, 9);
+    add_line(t, "step @ train.py:7 load", "train.py", 7, 5);
+    add_line(t, "step @ train.py:9 log", "train.py", 9, 1);
+    look(t->w);
+    const tare__finding *finding = must_find(t->w, "outside-model");
+    ABOUT(figure_of(finding, "share"), 0.75);
+    ABOUT(figure_of(finding, "outside"), 6);
+    ABOUT(finding->gain, 0.6);
+    assert_non_null(strstr(finding->evidence, "83.3 % of the stack samples there are at train.py:7, in load."));
+
+    parts[0] = 5 * SECOND; /* a quarter is left */
+    look(t->w);
+    must_not_find(t->w, "outside-model");
+    parts[0] = 1 * SECOND;
+    bin.steps = 3; /* too few to tell */
+    look(t->w);
+    must_not_find(t->w, "outside-model");
+    bin.steps = 10;
+    row->course.phases = false; /* nobody knows what is outside */
+    is_silent(t, "outside-model");
+}
+
 /* ---- ranks ---- */
 static void a_rank_that_keeps_others_waiting(void **state)
 {
@@ -433,6 +465,7 @@ int main(void)
         cmocka_unit_test(optimizer_one_by_one),
         cmocka_unit_test(a_profiler_of_its_own),
         cmocka_unit_test(losses_that_are_summed_up),
+        cmocka_unit_test(steps_that_are_spent_outside_the_model),
         cmocka_unit_test(a_rank_that_keeps_others_waiting),
         cmocka_unit_test(losses_that_are_kept),
         cmocka_unit_test(graphs_that_grow),
