@@ -28,7 +28,7 @@ class Work:
         self.optimizer = optimizer
         if optimizer is None and step_fn is None and weights:
             self.optimizer = torch.optim.SGD(weights, lr=1e-6)
-        self.samples = 0
+        self.samples: List[int] = []
         self.own_loss = False
         self.no_gradient = False
 
@@ -76,7 +76,7 @@ class Work:
                     self.step(batch)
             finally:
                 _core.step_end()
-            self.samples += _torchstate.samples_in(batch) or 0
+            self.samples.append(_torchstate.samples_in(batch) or 0)
             done += 1
         return done
 
@@ -107,12 +107,14 @@ class Work:
         steady = whole[first:]
         total = math.fsum(steady)
         per_second = len(steady) / total if total > 0 else Missing("the clock saw no time pass")
-        samples = self.samples / done if self.samples else Missing("the batches have no first dimension to count")
+        # Of the very steps whose time it is: a smaller last batch is no mean of the others.
+        samples = (math.fsum(self.samples[first:done]) if all(self.samples)
+                   else Missing("the batches have no first dimension to count"))
         compute = math.fsum(one.duration_seconds for one in steps[first:]) / len(steady)
         figures = {"steps": done, "requested_steps": asked, "first_step_time": whole[0],
                    "step_time": {"mean": total / len(steady), **dataloading.spread(steady)},
                    "compute_s": compute if self.device.type != "cuda" else self._device_mean("step", done, first),
-                   "throughput": per_second, "samples_per_second": per_second * samples,
+                   "throughput": per_second, "samples_per_second": samples / total if total > 0 else per_second,
                    "memory_per_batch_mb": quantile([_memory(one, self.device) for one in steps[first:]], 0.5),
                    "memory_per_batch_source": ("torch's count on the GPU" if self.device.type == "cuda"
                                                else "the process's resident memory"),

@@ -192,7 +192,10 @@ class DataLoadingProfiler:
             "startup_time": run.startup, "first_batch_time": run.waits[0],
             "total_samples": samples if samples is not None else no_samples, "samples_per_batch": per_batch,
             "bytes_per_batch": run.bytes / count}
-        stats["samples_per_second"] = stats["throughput"] * per_batch
+        # Of the very batches whose time it is: the first, and a smaller last one, are no mean of the others.
+        seen = no_samples if samples is None else math.fsum(run.samples[1:] or run.samples)
+        stats["samples_per_second"] = (stats["throughput"] if isinstance(stats["throughput"], Missing) else
+                                       seen / steady_s)
         stats.update(spread(steady))
         stats["preprocessing_parts"] = inside.parts if inside is not None else []
         stats["settings"] = settings_of(loader)

@@ -1,0 +1,221 @@
+"""Steps and epochs: told by the program, found in a training loop without a DataLoader, and on two ranks."""
+import json
+import math
+import statistics
+
+import pytest
+from truth import Figure, at_least, bracketed, exact
+
+CLOCK = "`time.perf_counter_ns()` in the program, just inside and just outside of each step"
+TIME = bracketed(0.005)
+STEP = {
+    "count": ("finished ones", "the program's own count", exact),
+    "unfinished": ("begun and never ended", "the program's own count", exact),
+    "job_count": ("steps of the job: of all ranks together counted once", "the program's own count", exact),
+    "ranks": ("ranks that ran them", "the program's world size", exact),
+    "total_ns": ("time in them", CLOCK, TIME),
+    "min_ns": ("shortest", CLOCK, TIME),
+    "max_ns": ("longest", CLOCK, TIME),
+    "mean_ns": ("mean", CLOCK, TIME),
+    "p50_ns": ("median", CLOCK + ", sorted", TIME),
+    "p95_ns": ("95th percentile", CLOCK + ", sorted", TIME),
+    "p99_ns": ("99th percentile", CLOCK + ", sorted", TIME),
+    "first_ns": ("the first one", CLOCK, TIME),
+    "rest_p50_ns": ("median of all but the first", CLOCK + ", sorted", TIME),
+    "per_second": ("job's steps over the time from the first begin to the last end", CLOCK, TIME),
+    "slowest[].index": ("which were slowest", "the program's own order", exact),
+    "slowest[].duration_ns": ("how long these took", CLOCK, TIME),
+    "numbers[].count": ("values attached in steps", "the program's own count", exact),
+    "numbers[].sum": ("their sum", "the program's own sum", exact),
+    "numbers[].per_second": ("their sum over the time of the steps that carried them; of all ranks together",
+                             "the program's own sum and clock", TIME),
+    "numbers[].inspected": ("steps whose shapes were taken (none here; see operators)", "the options given", exact),
+}
+FIGURES = [Figure("run:steps[]." + key, *row) for key, row in STEP.items()] + [
+    Figure("run:steps[].p50_interval", "95 % interval of the median: probability that its ranks hold the median",
+           "binomial distribution by hand, 0.95", at_least),
+    Figure("run:steps[].p95_interval", "95 % interval of the 95th percentile, the same",
+           "binomial distribution by hand, 0.95", at_least),
+] + [Figure("run:epochs[]." + key, *STEP[key]) for key in
+     ("count", "unfinished", "job_count", "total_ns", "min_ns", "max_ns", "mean_ns", "p50_ns", "first_ns", "per_second",
+      "numbers[].sum", "numbers[].per_second")]
+
+TOLD = """
+import json, time, tare
+clock = time.perf_counter_ns
+steps, epochs = [], []  # (begin outside, begin inside, end inside, end outside)
+
+class timed:
+    def __init__(self, to, begin, end):
+        self.to, self.begin, self.end = to, begin, end
+    def __enter__(self):
+        self.outside = clock(); self.begin(); self.inside = clock()
+    def __exit__(self, *_):
+        inside = clock(); self.end(); self.to.append((self.outside, self.inside, inside, clock()))
+
+for epoch in range(3):
+    with timed(epochs, lambda: tare.epoch_begin(epoch), tare.epoch_end):
+        for i in range(30):
+            number = 30 * epoch + i
+            with timed(steps, lambda: tare.step_begin(number), tare.step_end):
+                # One slow step an epoch; samples in every step, pages in every fifth.
+                time.sleep(0.004 + 0.0001 * (number * 37 % 30) + 0.02 * (i == 7) + 0.004 * (number == 37))
+                with tare.span("work", samples=number):
+                    pass
+                if i % 5 == 0:
+                    with tare.span("flush", pages=8):
+                        pass
+            time.sleep(0.001)
+tare.step_begin(90)
+print(json.dumps([steps, epochs]))
+"""
+
+
+def spread(values, share):
+    """Any common definition of a quantile lies between these two."""
+    values = sorted(values)
+    at = (len(values) - 1) * share
+    return values[math.floor(at)], values[math.ceil(at)]
+
+
+def check_durations(truth, table, row, low, high, quantiles=()):
+    for key, of in (("total_ns", sum), ("min_ns", min), ("max_ns", max), ("mean_ns", statistics.mean)):
+        truth.check(f"run:{table}[].{key}", row[key], (of(low), of(high)))
+    for share, key in quantiles:
+        truth.check(f"run:{table}[].{key}", row[key], (spread(low, share)[0], spread(high, share)[1]))
+    truth.check(f"run:{table}[].first_ns", row["first_ns"], (low[0], high[0]))
+
+
+def coverage(durations, interval, share):
+    """How likely the quantile lies between the two, by their ranks among all durations."""
+    values = sorted(durations)
+    ranks = [min(range(len(values)), key=lambda at: abs(values[at] - interval[key])) + 1 for key in ("low_ns", "high_ns")]
+    n = len(values)
+    return sum(math.comb(n, k) * share ** k * (1 - share) ** (n - k) for k in range(ranks[0], ranks[1]))
+
+
+def test_steps_that_the_program_tells(truth, bench):
+    done = bench.measured(TOLD)
+    steps, epochs = json.loads(done.out)
+    [row], [epoch] = done.json["steps"], done.json["epochs"]
+    low, high = [c - b for _, b, c, _ in steps], [d - a for a, _, _, d in steps]
+    for key, true in (("count", 90), ("unfinished", 1), ("job_count", 90), ("ranks", 0)):
+        truth.check("run:steps[]." + key, row[key], true)
+    check_durations(truth, "steps", row, low, high, ((0.5, "p50_ns"), (0.95, "p95_ns"), (0.99, "p99_ns")))
+    truth.check("run:steps[].rest_p50_ns", row["rest_p50_ns"], (spread(low[1:], 0.5)[0], spread(high[1:], 0.5)[1]))
+    truth.check("run:steps[].per_second", row["per_second"],
+                (90e9 / (steps[-1][3] - steps[0][0]), 90e9 / (steps[-1][2] - steps[0][1])))
+    truth.check("run:steps[].slowest[].index", row["slowest"][0]["index"], max(range(90), key=lambda at: high[at]))
+    for slow in row["slowest"]:
+        truth.check("run:steps[].slowest[].duration_ns", slow["duration_ns"], (low[slow["index"]], high[slow["index"]]))
+    for key, share in (("p50_interval", 0.5), ("p95_interval", 0.95)):
+        truth.check("run:steps[]." + key, coverage(high, row[key], share), 0.95)
+    pages, samples = row["numbers"]
+    assert (pages["name"], samples["name"]) == ("pages", "samples")
+    for number, values, carried in ((pages, [8] * 18, [i for i in range(90) if i % 5 == 0]),
+                                    (samples, list(range(90)), range(90))):
+        truth.check("run:steps[].numbers[].count", number["count"], len(values))
+        truth.check("run:steps[].numbers[].sum", number["sum"], sum(values))
+        truth.check("run:steps[].numbers[].inspected", number["inspected"], 0)
+        truth.check("run:steps[].numbers[].per_second", number["per_second"],
+                    (1e9 * sum(values) / sum(high[i] for i in carried), 1e9 * sum(values) / sum(low[i] for i in carried)))
+    low, high = [c - b for _, b, c, _ in epochs], [d - a for a, _, _, d in epochs]
+    for key, true in (("count", 3), ("unfinished", 0), ("job_count", 3)):
+        truth.check("run:epochs[]." + key, epoch[key], true)
+    check_durations(truth, "epochs", epoch, low, high, ((0.5, "p50_ns"),))
+    truth.check("run:epochs[].per_second", epoch["per_second"],
+                (3e9 / (epochs[-1][3] - epochs[0][0]), 3e9 / (epochs[-1][2] - epochs[0][1])))
+    truth.check("run:epochs[].numbers[].sum", [number["sum"] for number in epoch["numbers"]], [8 * 18, 90 * 89 // 2])
+    truth.check("run:epochs[].numbers[].per_second", epoch["numbers"][0]["per_second"],
+                (1e9 * 8 * 18 / sum(high), 1e9 * 8 * 18 / sum(low)))
+
+
+# A step is from the end of one optimizer step to that of the next: each lies between two readings of the clock around
+# opt.step(). The first begins with its forward.
+LOOP = """
+import json, os, sys, time, torch, tare
+clock = time.perf_counter_ns
+torch.set_num_threads(1)
+
+def loop(rank, load, steps):
+    model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 8))
+    if rank is not None:
+        model = torch.nn.parallel.DistributedDataParallel(model)
+    opt = torch.optim.SGD(model.parameters(), lr=0.01)
+    times = []
+    for i in range(steps):
+        time.sleep(load)
+        x = torch.randn(16, 64)
+        before = clock()
+        loss = model(x).sum()
+        if not times:
+            times.append((before, clock()))
+        with tare.span("note", samples=16):
+            pass
+        opt.zero_grad()
+        loss.backward()
+        before = clock()
+        opt.step()
+        times.append((before, clock()))
+    time.sleep(0.1)  # none of a step
+    return times
+"""
+
+
+def bounds(times):
+    """Shortest and longest that each step can have been."""
+    return [b - a for (_, a), (b, _) in zip(times, times[1:])], [b - a for (a, _), (_, b) in zip(times, times[1:])]
+
+
+def test_steps_without_a_loader(truth, bench):
+    pytest.importorskip("torch", reason="torch is not installed for this Python")
+    done = bench.measured(LOOP + "\nprint(json.dumps(loop(None, 0.05, 25)))\n")
+    times = json.loads(done.out)
+    low, high = bounds(times)
+    [row] = done.json["steps"]
+    truth.check("run:steps[].count", row["count"], 25)
+    truth.check("run:steps[].unfinished", row["unfinished"], 0)
+    check_durations(truth, "steps", row, low, high, ((0.5, "p50_ns"), (0.95, "p95_ns")))
+    truth.check("run:steps[].per_second", row["per_second"],
+                (25e9 / (times[-1][1] - times[0][0]), 25e9 / (times[-1][0] - times[0][1])))
+    [samples] = row["numbers"]
+    truth.check("run:steps[].numbers[].sum", samples["sum"], 16 * 25)
+    truth.check("run:steps[].numbers[].per_second", samples["per_second"],
+                (1e9 * 400 / sum(high), 1e9 * 400 / sum(low)))
+    [found] = [finding for finding in done.json["findings"] if finding["id"] == "outside-model"]
+    assert "load" not in found["title"] and found["figures"][0]["value"] > 0.8
+
+
+RANKS = LOOP + """
+import torch.distributed as dist, torch.multiprocessing as mp
+
+def work(rank, folder):
+    dist.init_process_group("gloo", init_method="file://" + folder + "/meet", rank=rank, world_size=2)
+    times = loop(rank, 0.04 if rank == 1 else 0.002, 20)
+    with open(folder + "/%d.json" % rank, "w") as out:
+        json.dump(times, out)
+    dist.destroy_process_group()
+
+if __name__ == "__main__":
+    mp.spawn(work, (sys.argv[1],), nprocs=2)
+"""
+
+
+def test_rates_of_two_ranks_are_the_jobs(truth, bench):
+    pytest.importorskip("torch", reason="torch is not installed for this Python")
+    done = bench.measured(RANKS, str(bench.folder))
+    times = [json.loads((bench.folder / f"{rank}.json").read_text()) for rank in (0, 1)]
+    [row] = done.json["steps"]
+    for key, true in (("count", 40), ("job_count", 20), ("ranks", 2), ("unfinished", 0)):
+        truth.check("run:steps[]." + key, row[key], true)
+    longest = max(t[-1][1] for t in times) - min(t[0][0] for t in times)
+    shortest = max(t[-1][0] for t in times) - min(t[0][1] for t in times)
+    truth.check("run:steps[].per_second", row["per_second"], (20e9 / longest, 20e9 / shortest))
+    [samples] = row["numbers"]
+    truth.check("run:steps[].numbers[].sum", samples["sum"], 2 * 20 * 16)
+    # Steps of a rank follow upon one another, so that the time in them is that from its first to its last.
+    truth.check("run:steps[].numbers[].per_second", samples["per_second"], (640e9 / longest, 640e9 / shortest))
+    [straggler] = [finding for finding in done.json["findings"] if finding["id"] == "straggler"]
+    figures = {figure["name"]: figure["value"] for figure in straggler["figures"]}
+    assert figures["rank"] == 1  # the one that loads for 40 ms
+    assert figures["own"] > 0.04
