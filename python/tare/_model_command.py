@@ -81,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--batch-size", type=_sizes, metavar="N,…", help="compare batch sizes")
     add("--input", metavar="FILE", help="inputs: .npy, or .npz with arrays by name")
     add("--input-shape", type=_shape, action="append", metavar="[NAME=]SHAPE[:TYPE]",
-        help="inputs made up: 1x3x224x224, input_ids=1x128:int64")
+        help="generated inputs: 1x3x224x224, input_ids=1x128:int64")
     add("--detailed", action="store_true", help="layers, operators, memory and a sweep over batch sizes as well")
     add("--json", action="store_true", help="print the results as JSON")
     add("-q", "--quiet", action="store_true", help="print only what is broken")
@@ -95,7 +95,7 @@ def _input(options: Any) -> Any:
         return _from_file(options.input)
     if not options.input_shape:
         return None
-    arrays = [(name, _made_up(dims, kind)) for name, dims, kind in options.input_shape]
+    arrays = [(name, _made_up(name or "", dims, kind)) for name, dims, kind in options.input_shape]
     if all(name is None for name, _ in arrays):
         return arrays[0][1] if len(arrays) == 1 else tuple(array for _, array in arrays)
     if any(name is None for name, _ in arrays):
@@ -103,8 +103,10 @@ def _input(options: Any) -> Any:
     return dict(arrays)
 
 
-def _made_up(dims: List[int], kind: str) -> Any:
+def _made_up(name: str, dims: List[int], kind: str) -> Any:
     numpy = _need_numpy("--input-shape")
+    if "mask" in name.lower():
+        return numpy.ones(dims, kind)
     chance = numpy.random.default_rng(0)
     if kind.startswith("float"):
         return chance.standard_normal(dims).astype(kind)

@@ -6,7 +6,7 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Seque
 
 from . import _model_charts as charts
 from ._core import Missing
-from ._model_text import between, configuration_text, count, flops_text, ms, precision_text, size
+from ._model_text import at_least, between, configuration_text, count, flops_text, ms, precision_text, size
 
 LAYERS_MOST = 60
 
@@ -114,8 +114,9 @@ def _cards(results: Mapping[str, Any]) -> str:
              ("throughput", f"{speed:,.{0 if speed >= 1000 else 1}f}" if known else "n/a", f"{unit}/s" if known else "",
               f"{rates.get('windows', 0)} windows" if known else getattr(speed, "reason", "")),
              ("peak memory", size(memory["peak"]), "", memory["source"]),
-             ("parameters", count(model["parameters"]), "", size(model["size_bytes"])),
-             ("FLOPs a run", count(model["flops"]), "", flops_text(results).partition(", ")[2])]
+             ("parameters", count(model["parameters"]), "",
+              f"{size(model['parameter_bytes'])} of weights; file size {size(model['size_bytes'])}"),
+             ("FLOPs a run", at_least(model) + count(model["flops"]), "", flops_text(results).partition(", ")[2])]
     inner = "".join(f"<div class=card><dt>{escape(name)}</dt><dd class=big>{escape(value)}"
                     f"{f' <i>{escape(of)}</i>' if of else ''}</dd><dd>{escape(more)}</dd></div>"
                     for name, value, of, more in cards)

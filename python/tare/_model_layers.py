@@ -319,16 +319,21 @@ def _operators_as_layers(runner: Any, inputs: Any) -> Any:
 # ---- ONNX Runtime --------------------------------------------------------------------------------------------------
 
 def _onnx(runner: Any, inputs: Any, runs: int) -> Any:
-    grouped: Dict[str, List[Dict[str, Any]]] = {}
-    for event in runner.profile_nodes(inputs, runs):
-        grouped.setdefault(re.sub(r"_kernel_time$", "", event["name"]), []).append(event)
+    """A node's time is that of all its calls in a run, without nodes of the graphs that it holds."""
+    watched = runner.profile_runs(inputs, runs)
+    grouped: Dict[str, List[List[Dict[str, Any]]]] = {}
+    for at, events in enumerate(watched):
+        for event in events:
+            name = re.sub(r"_kernel_time$", "", event["name"])
+            grouped.setdefault(name, [[] for _ in watched])[at].append(event)
     costs = _onnx_costs(runner.static(inputs))
     rows = []
-    for name, events in grouped.items():
-        ms = [one["dur"] / 1e3 for one in events]
-        about = events[0].get("args", {})
+    for name, by_run in grouped.items():
+        ms = [sum(one["own"] for one in events) / 1e3 for events in by_run]
+        about = next(events for events in by_run if events)[0].get("args", {})
         cost = costs.get(name)
-        rows.append({"name": name, "type": about.get("op_name", "?"), "calls": max(1, len(events) // runs),
+        rows.append({"name": name, "type": about.get("op_name", "?"),
+                     "calls": max(1, round(sum(map(len, by_run)) / len(watched))),
                      "time_ms": quantile(ms, 0.5), "p95_ms": quantile(ms, 0.95), "self_ms": quantile(ms, 0.5),
                      "parameters": cost[0] if cost else Missing("not told for a node that the runtime made"),
                      "flops": cost[1] if cost and cost[1] else Missing("not counted for this node"),

@@ -4,13 +4,14 @@ import functools
 import json
 import os
 import tempfile
-from typing import Any, Dict, Iterator, List, Mapping, Optional
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 from . import _command, _torchstate
 from ._core import Missing
 from ._model_load import SHORT, Refused, Runner, size_of
 
-TOKENS = 32
+_GRAPHS = ("If", "Loop", "Scan")
+_FEW = 64  # values of an input that are told to the tare command
 _TYPES = {"tensor(float)": "float32", "tensor(float16)": "float16", "tensor(double)": "float64",
           "tensor(int64)": "int64", "tensor(int32)": "int32", "tensor(int16)": "int16", "tensor(int8)": "int8",
           "tensor(uint8)": "uint8", "tensor(uint16)": "uint16", "tensor(uint32)": "uint32",
@@ -39,6 +40,7 @@ class OnnxRunner(Runner):
         self._told: Dict[str, Any] = {}
         self._converted: Optional[bytes] = None
         self.note: Optional[str] = None
+        self.generated: Dict[str, str] = {}  # what inputs were filled with, by name
 
     # ---- the session ------------------------------------------------------------------------------------------
 
@@ -136,7 +138,7 @@ class OnnxRunner(Runner):
         if name is None:
             return numpy.asarray(value)
         try:
-            array = numpy.ascontiguousarray(value, dtype=name)
+            array = numpy.asarray(value, dtype=name, order="C")  # a single number stays one
         except (TypeError, ValueError) as error:
             raise TypeError(f"input {wanted.name} is {name}: {error}") from None
         if array.ndim != len(wanted.shape):
@@ -145,19 +147,22 @@ class OnnxRunner(Runner):
         return array
 
     def made_up(self, batch: int) -> Dict[str, Any]:
+        """As `tare model` fills them: shapes and values by name, type and shape."""
         import numpy
         chance = numpy.random.default_rng(0)
+        wanted = {one.name: one for one in self.session.get_inputs()}
+        told = self._tell(["--batch", str(batch)])
+        if isinstance(told, Missing):
+            raise TypeError(f"no input can be generated: {told.reason}; pass input_data")
         made: Dict[str, Any] = {}
-        for one in self.session.get_inputs():
-            name = _TYPES.get(one.type)
-            if name is None:
-                raise TypeError(f"no input can be made up for {one.name} of {one.type}: pass input_data")
-            shape = [_dimension(dim, at, batch) for at, dim in enumerate(one.shape)]
-            if name in _REAL:
-                made[one.name] = chance.standard_normal(shape).astype(name)
-            else:  # a mask of ones, ids that every vocabulary has
-                made[one.name] = (numpy.ones(shape) if "mask" in one.name else chance.integers(0, 2, shape)).astype(
-                    name)
+        self.generated = {}
+        for one in told["inputs"]:
+            kind = _TYPES.get(wanted[one["name"]].type) if one["name"] in wanted else None
+            if kind is None or one["shape"] is None or None in one["shape"]:
+                raise TypeError(f"no input can be generated for {one['name']} of "
+                                f"{wanted[one['name']].type if one['name'] in wanted else one['type']}: pass input_data")
+            made[one["name"]] = _filled(numpy, chance, one["shape"], one["generated"]).astype(kind)
+            self.generated[one["name"]] = one["generated"]["text"]
         return made
 
     # ---- running ----------------------------------------------------------------------------------------------
@@ -177,6 +182,12 @@ class OnnxRunner(Runner):
         """What `tare model --json` tells of the file, for these shapes; or Missing."""
         words = [word for name, array in (inputs or {}).items() if getattr(array, "ndim", 0)
                  for word in ("--shape", f"{name}={','.join(map(str, array.shape))}")]
+        for name, array in (inputs or {}).items():  # lengths, rates and flags: sizes follow from them, and branches
+            if getattr(array, "dtype", None) is not None and array.dtype.kind in "iub" and 0 < array.size <= _FEW:
+                words += ["--input", f"{name}={','.join(str(int(one)) for one in array.ravel())}"]
+        return self._tell(words)
+
+    def _tell(self, words: List[str]) -> Any:
         key = " ".join(words)
         if key not in self._told:
             try:
@@ -203,10 +214,14 @@ class OnnxRunner(Runner):
         return size_of(self.path) if isinstance(told, Missing) else told["file_bytes"] + told["external_bytes"]
 
     def costs(self, inputs: Any) -> Dict[str, Any]:
-        flops, left_out = self._total("flops", inputs), self._total("nodes_not_counted", inputs)
-        if left_out > 0:
-            self.note = f"{left_out} nodes of the file have no rule for their cost: FLOPs are at least this many"
-        return {"flops": flops, "macs": self._total("macs", inputs), "by_module": {},
+        told = self.static(inputs)
+        left_out = [] if isinstance(told, Missing) else [one for one in told["not_counted"] if one["at_least"]]
+        if left_out:
+            self.note = (f"FLOPs are at least this many; not counted: {left_out[0]['name']} ({left_out[0]['op']}: "
+                         f"{left_out[0]['reason']})" + (f" and {len(left_out) - 1} more" if left_out[1:] else ""))
+        return {"flops": self._total("flops", inputs), "macs": self._total("macs", inputs), "by_module": {},
+                "at_least": bool(self._total("at_least", inputs)) if left_out else False,
+                "not_counted": [{key: one[key] for key in ("name", "op", "reason")} for one in left_out],
                 "executed": self.executed(inputs)}
 
     def activation(self, inputs: Any) -> Any:
@@ -243,8 +258,9 @@ class OnnxRunner(Runner):
 
     # ---- ONNX Runtime's own profile -----------------------------------------------------------------------------
 
-    def profile_nodes(self, inputs: Any, runs: int) -> List[Dict[str, Any]]:
-        """Events of the nodes, as ONNX Runtime's profiler writes them: `runs` runs after one that does not count."""
+    def profile_runs(self, inputs: Any, runs: int) -> List[List[Dict[str, Any]]]:
+        """Events of the nodes, as ONNX Runtime's profiler writes them, of `runs` runs after one that does not count.
+        "own" is a node's time in microseconds without that of nodes inside of it."""
         with tempfile.TemporaryDirectory(prefix="tare-") as folder:
             session = self.open(os.path.join(folder, "profile"))
             for _ in range(runs + 1):
@@ -252,19 +268,25 @@ class OnnxRunner(Runner):
             path = session.end_profiling()
             with open(path, encoding="utf-8") as file:
                 events = json.load(file)
-        nodes = [one for one in events if one.get("cat") == "Node" and one.get("name", "").endswith("_kernel_time")]
-        names: Dict[str, int] = {}
-        kept = []
-        for one in nodes:
-            names[one["name"]] = names.get(one["name"], 0) + 1
-            if names[one["name"]] > 1:
-                kept.append(one)
-        return kept
+        found: List[List[Dict[str, Any]]] = [[]]
+        open_spans: List[Tuple[float, float]] = []  # began, took: nodes that are not inside of another one so far
+        for one in events:
+            if one.get("cat") == "Session" and one.get("name") == "model_run":  # after the nodes of its run
+                found.append([])
+                open_spans = []
+            if one.get("cat") != "Node" or not one.get("name", "").endswith("_kernel_time"):
+                continue
+            one["own"] = one["dur"]
+            while one.get("args", {}).get("op_name") in _GRAPHS and open_spans and open_spans[-1][0] >= one["ts"]:
+                one["own"] = max(0, one["own"] - open_spans.pop()[1])
+            open_spans.append((one["ts"], one["dur"]))
+            found[-1].append(one)
+        return [run for run in found[1:] if run]
 
     def executed(self, inputs: Any) -> Any:
         """Types that products and convolutions were really computed in, and the casts among the nodes."""
         try:
-            nodes = self.profile_nodes(inputs, 1)
+            nodes = self.profile_runs(inputs, 1)[0]
         except Exception as error:
             return Missing(f"ONNX Runtime's profile could not be read: {_torchstate.first_line(error)}")
         counts: Dict[str, int] = {}
@@ -283,9 +305,14 @@ class OnnxRunner(Runner):
         return {"operators": dict(sorted(counts.items())), "casts": casts}
 
 
-def _dimension(dim: Any, at: int, batch: int) -> int:
-    if isinstance(dim, int) and dim > 0:
-        return dim
-    if at == 0:
-        return batch
-    return TOKENS if isinstance(dim, str) and ("seq" in dim.lower() or "len" in dim.lower()) else 1
+def _filled(numpy: Any, chance: Any, shape: List[int], how: Mapping[str, Any]) -> Any:
+    """An array as `tare model` says it is filled."""
+    if how["kind"] == "values":
+        return numpy.resize(numpy.asarray(how["values"]), shape)
+    if how["kind"] == "range":
+        return numpy.broadcast_to(numpy.arange(shape[-1]), shape)
+    if how["kind"] == "integers":
+        return chance.integers(0, int(how["high"]), shape)
+    if how["kind"] == "uniform":
+        return chance.uniform(how["low"], how["high"], shape)
+    return chance.standard_normal(shape)

@@ -49,7 +49,13 @@ def precision_text(told: Mapping[str, Any]) -> str:
 
 def flops_text(results: Mapping[str, Any]) -> str:
     done, speed = results["model"]["flops"], results["compute"]["flops_per_second"]
-    return "n/a" if isinstance(done, Missing) else f"{count(done)}, {count(speed)}FLOP/s"
+    bound = at_least(results["model"])
+    return "n/a" if isinstance(done, Missing) else f"{bound}{count(done)}, {bound}{count(speed)}FLOP/s"
+
+
+def at_least(model: Mapping[str, Any]) -> str:
+    """Before FLOPs and MACs of which some are not counted."""
+    return "at least " if model.get("flops_at_least") else ""
 
 
 def summary(results: Mapping[str, Any]) -> str:
@@ -65,7 +71,8 @@ def summary(results: Mapping[str, Any]) -> str:
                   if not isinstance(rates[f"{name}_per_second"], Missing)]
     rows += [("throughput", ", ".join(rates_text)),
              ("memory", f"{size(memory['peak'])} at most ({memory['source']}); activations {size(memory['activation'])}"),
-             ("parameters", f"{count(model['parameters'])}, {size(model['size_bytes'])}"),
+             ("parameters", f"{count(model['parameters'])}, {size(model['parameter_bytes'])} of weights"),
+             ("file size", size(model["size_bytes"])),
              ("FLOPs a run", flops_text(results)),
              ("computed in", precision_text(model["precision"]))]
     told = results.get("generation")
@@ -75,6 +82,8 @@ def summary(results: Mapping[str, Any]) -> str:
     elif isinstance(told, Missing):
         rows.append(("generation", f"n/a ({told.reason})"))
     lines += [f"  {name:<14}{text}" for name, text in rows]
+    for name, text in results["input"].get("generated", {}).items():
+        lines.append(f"  {'input':<14}{name}: generated, {text}")
     for note in results.get("notes", ()):
         lines.append(f"  note: {note}")
     return "\n".join(lines)
@@ -94,7 +103,7 @@ _RATES = [(f"{name}_per_second", f"{name}/s") for name in ("samples", "tokens", 
 _MEMORY = [(name, "bytes") for name in ("peak", "average", "added", "activation", "per_sample")] + [
     ("fragmentation", "share")]
 _MODEL = [("parameters", ""), ("trainable_parameters", ""), ("parameter_bytes", "bytes"), ("size_bytes", "bytes"),
-          ("flops", ""), ("macs", "")]
+          ("flops", ""), ("macs", ""), ("flops_at_least", "")]
 
 
 def _section(results: Mapping[str, Any]) -> List[Line]:

@@ -373,7 +373,14 @@ def _for_hugging_face(torch: Any, model: Any, config: Any, batch: int) -> Dict[s
         if name == "pixel_values":
             size = getattr(config, "image_size", 224)
             height, width = size if isinstance(size, (list, tuple)) else (size, size)
-            return {name: torch.randn(batch, int(getattr(config, "num_channels", 3)), int(height), int(width))}
+            return {name: torch.rand(batch, int(getattr(config, "num_channels", 3)), int(height), int(width))}
+        if name == "input_values":  # a second of sound
+            return {name: torch.randn(batch, 16000)}
+        if name == "input_features" and hasattr(config, "num_mel_bins") and hasattr(config, "max_source_positions"):
+            made = {name: torch.randn(batch, int(config.num_mel_bins), 2 * int(config.max_source_positions))}
+            if getattr(config, "is_encoder_decoder", False):
+                made["decoder_input_ids"] = torch.zeros(batch, 1, dtype=torch.long)
+            return made
     raise TypeError(f"no input can be made up for a model that takes {name}: pass input_data")
 
 

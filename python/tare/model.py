@@ -143,8 +143,7 @@ class ModelProfiler:
         if "note" in warmed:
             notes.append(warmed["note"])
         if self._made_up:
-            notes.append("the input was made up from the shapes the model tells: values of real data may cost more "
-                         "or less")
+            notes.append("the input was generated from what the model tells of it: real data may cost more or less")
         cost = _costs(runner, inputs)
         notes += _other_precision(runner, cost["executed"])
         memory = used["memory"]
@@ -158,12 +157,14 @@ class ModelProfiler:
         results = ProfileResults(
             model={"name": runner.name, "kind": runner.kind, "path": runner.path, "device": runner.device,
                    "precision": {"asked": asked, "executed": cost["executed"]}, **facts,
-                   "flops": cost["flops"], "macs": cost["macs"], "activation_bytes": memory["activation"]},
+                   "flops": cost["flops"], "macs": cost["macs"], "flops_at_least": cost.get("at_least", False),
+                   "not_counted": cost.get("not_counted", []), "activation_bytes": memory["activation"]},
             input={"batch_size": units.get("samples") if units.get("samples") is not None else Missing(
                        "the input has no first dimension to count"),
                    "tokens": _count(units, "tokens", "the input is no text"),
                    "images": _count(units, "images", "the input is no image"),
-                   "arrays": _model_load.shapes_in(runner.named(inputs)), "made_up": self._made_up},
+                   "arrays": _model_load.shapes_in(runner.named(inputs)), "made_up": self._made_up,
+                   "generated": dict(getattr(runner, "generated", {})) if self._made_up else {}},
             latency=taken, end_to_end=whole, throughput=rate, memory=memory, cpu=used["cpu"], gpu=used["gpu"],
             io=used["io"], warmup=warmed, machine=_model_figures.machine(), when_ns=_model_figures.now_ns(),
             revision=_model_figures.revision(), notes=notes)

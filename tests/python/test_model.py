@@ -463,7 +463,7 @@ def test_torch_export(folder):
     profiler = tare.ModelProfiler(folder / "model.pt2")
     results = profiler.profile(**RUNS)  # with the example that is in the file
     assert results["model"]["kind"] == "torch.export file" and results["model"]["flops"] == CONV + HEAD
-    assert results["input"]["made_up"] and any("made up" in note for note in results["notes"])
+    assert results["input"]["made_up"] and any("was generated" in note for note in results["notes"])
     told = profiler.profile_layers(layer_names=["conv", "head"])
     assert {row["name"]: row["type"] for row in told["layers"]} == {"conv": "Conv2d", "head": "Linear"}
     rows = profiler.benchmark([{"batch_size": 4}], num_runs=2, warmup_runs=0)
