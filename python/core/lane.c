@@ -224,19 +224,14 @@ void tare__py_lanes_drop(tare__py_recorder *recorder)
     }
 }
 
-static void add(double *to, double samples)
-{
-    *to = isnan(*to) ? samples : *to + samples;
-}
-
-void tare__py_lanes_count(double samples, bool loaded)
+void tare__py_lanes_count(double samples)
 {
     holder *at = holder_now();
     if (!at)
         PyErr_Clear();
     for (tare__py_lane *lane = at ? at->lanes : NULL; lane; lane = lane->next_of_holder)
         for (tare__py_open *open = lane->top; open; open = open->below)
-            add(loaded ? &open->loaded : &open->counted, samples);
+            open->counted = isnan(open->counted) ? samples : open->counted + samples;
 }
 
 int tare__py_add_lanes(PyObject *module)

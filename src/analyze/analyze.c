@@ -149,6 +149,27 @@ static int tell_contradictions(tare__analysis *analysis)
     return 0;
 }
 
+/* ---- steady state -------------------------------------------------------------------------------- */
+/* The same tables once more, of a part of the run: what rules on utilization, cores, memory growth and operations read.
+ * What a machine and a container allow, and what was noted once, holds for all of the run. */
+static int analyze_part(struct tare__trace *trace, tare__by by, const window *part, tare__analysis *whole,
+                        tare__analysis *made, tare__error *error)
+{
+    work work = {.trace = trace, .by = by, .window = *part};
+    tare__trace_rewind(trace);
+    int status = tare__analyze_start_work(&work);
+    if (!status)
+        status = tare__analyze_read_all(&work, error);
+    if (!status)
+        status = make_tables(&work, made);
+    tare__analyze_free_work(&work);
+    made->whole = whole;
+    made->phases = whole->phases;
+    made->usage.cores_allowed = whole->usage.cores_allowed;
+    made->usage.memory_allowed_bytes = whole->usage.memory_allowed_bytes;
+    return status;
+}
+
 static tare__analysis *new_analysis(void)
 {
     tare__arena *arena = tare__arena_new();
@@ -179,17 +200,23 @@ int tare__analyze(struct tare__trace *trace, const tare__analyze_options *option
         tare__fail(error, status, "out of memory while analyzing %s", tare__trace_path(trace));
     else
         status = tare__analyze_read_all(&work, error);
-    if (!status) {
+    window part = {0};
+    if (!status)
         status = make_tables(&work, made);
-        if (!status)
-            status = tare__analyze_findings(made, options ? options->rules : NULL);
-        if (!status)
-            status = tell_contradictions(made);
-        if (status)
-            tare__fail(error, status, "out of memory while analyzing %s", tare__trace_path(trace));
-    }
+    if (!status)
+        status = tare__analyze_phases_table(&work, made, &part);
     tare__analyze_free_work(&work);
+    tare__analysis *steady = !status && part.to ? new_analysis() : NULL;
+    if (!status && part.to)
+        status = steady ? analyze_part(trace, work.by, &part, made, steady, error) : TARE_E_MEMORY;
+    if (!status)
+        status = tare__analyze_findings(made, steady, options ? options->rules : NULL);
+    if (!status)
+        status = tell_contradictions(made);
+    tare__analysis_free(steady);
     if (status) {
+        if (status == TARE_E_MEMORY)
+            tare__fail(error, status, "out of memory while analyzing %s", tare__trace_path(trace));
         tare__analysis_free(made);
         return status;
     }

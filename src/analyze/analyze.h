@@ -349,6 +349,34 @@ typedef struct tare__metric_row { /* by subject kind, owner, key, then metric */
 } tare__metric_row;
 #define TARE__POINTS_MAX 1024u
 
+/* ---- phases of the run: startup, steady state, shutdown ------------------------------------------------------ */
+typedef struct tare__phase {
+    double from_ns, to_ns; /* instants of the run; NaN: not known, or there is none */
+    const char *how;       /* a sentence: how its bounds were found, or why they are not known */
+} tare__phase;
+
+typedef struct tare__import_row { /* by time descending */
+    const char *module;    /* top-level name: "torch" */
+    double from_ns;        /* when the first import of it began */
+    double total_ns;       /* what no other import shares; 0: only inside of others */
+} tare__import_row;
+
+/* The three follow each other and fill the run, but for what is not known. Steady state is always known: where nothing
+ * tells the phases apart, it is the whole run. */
+typedef struct tare__phase_table {
+    tare__phase startup, steady, shutdown;
+    /* Parts of startup that add up to it. NaN: not known. */
+    double interpreter_ns; /* until the first Python interpreter was ready */
+    double imports_ns;     /* … and was importing */
+    double preparation_ns; /* the rest: data, model, device context */
+    double warm_up_ns;     /* steps before the first steady one */
+    uint64_t warm_up_steps;
+    double compile_ns;     /* of preparation and warm-up: torch.compile; NaN: none */
+    const tare__import_row *imports; /* of the whole run */
+    size_t n_imports;
+    bool imports_known;    /* a Python process told of its imports */
+} tare__phase_table;
+
 /* What the run used, one figure each, whoever measured it. NaN: absent; why is in `absent`. */
 typedef struct tare__usage_table {
     double cpu_seconds;      /* of all processes, user and system */
@@ -416,7 +444,7 @@ typedef struct tare__finding { /* worst first */
     const char *title;    /* a short sentence without full stop, with the main number */
     const char *evidence; /* sentences with numbers */
     const char *advice;   /* sentences: what to do */
-    double gain;          /* predicted share of the run's time that could be saved, 0..1; NaN: not predicted */
+    double gain;          /* upper bound of the share of steady-state time that the advice saves, 0..1; NaN: none */
     const char *gain_how; /* how that was derived, or why there is none */
     double from_ns, to_ns; /* where it holds; NaN: everywhere */
     const tare__evidence *figures;
@@ -473,6 +501,8 @@ typedef struct tare__analysis {
     const tare__sample_row *samples; /* none unless asked for */
     size_t n_samples;
     tare__usage_table usage;
+    tare__phase_table phases;
+    const struct tare__analysis *whole; /* of tables that were restricted to steady state: those of the run; else NULL */
     const tare__finding *findings;
     size_t n_findings;
     tare__arena *arena; /* private */

@@ -206,7 +206,7 @@ static int keep(tare__analysis *analysis, const findings *all)
     return 0;
 }
 
-int tare__analyze_findings(tare__analysis *analysis, const tare__rules *rules)
+int tare__analyze_findings(tare__analysis *analysis, const tare__analysis *steady, const tare__rules *rules)
 {
     findings *all = calloc(1, sizeof *all);
     if (!all)
@@ -215,7 +215,7 @@ int tare__analyze_findings(tare__analysis *analysis, const tare__rules *rules)
     for (size_t i = 0; i < tare__rule_count; i++) {
         all->rule = (uint16_t)i;
         all->rule_id = tare__rule_table[i].id;
-        tare__rule_table[i].look(all, analysis);
+        tare__rule_table[i].look(all, steady && !tare__rule_table[i].whole ? steady : analysis);
     }
     if (rules)
         tare__user_rules_look(all, analysis, rules);

@@ -231,6 +231,8 @@ typedef struct stream {
     uint64_t events, begun, chained, marks, counters, numbers, complete, aggregate_calls, aggregate_timed;
     uint64_t unmatched, lost_ends, lost_blocks;
     uint64_t steps, step_ticks, backward_ticks; /* of steps that ended; the phase backward in them */
+    struct first_steps *first_steps; /* for phases; NULL: no step yet */
+    uint64_t first_span, last_span_end; /* of outermost spans; 0: none ended */
 } stream;
 
 typedef struct group {
@@ -393,8 +395,23 @@ typedef struct metrics {
     moment *times;
     double gap_ns, least_ns; /* rates are of at least so long */
     uint64_t restarts, late, strangers; /* totals that shrank; samples out of order; … of unknown series */
-    const char *restarted, *restarted_of; /* metric and subject of the first total that shrank; NULL: none did */
 } metrics;
+
+/* ---- phases (phases.c) ---------------------------------------------------------------------------- */
+#define FIRST_STEPS 16u /* warm-up is looked for in so many */
+
+typedef struct first_steps { /* of a stream: its outermost steps in order */
+    uint64_t begins[FIRST_STEPS], ends[FIRST_STEPS];
+    uint32_t names[FIRST_STEPS];
+    size_t n;
+    uint64_t all, last_end;
+} first_steps;
+
+/* What counts when only a part of the run is read. to 0: all of it. */
+typedef struct window {
+    uint64_t from, to;        /* ticks */
+    double from_ns, to_ns;
+} window;
 
 /* ---- all of it ----------------------------------------------------------------------------------- */
 typedef struct cost { /* ticks; the recorder's own */
@@ -439,6 +456,7 @@ typedef struct work {
     struct timeline *timeline; /* NULL: none is made */
     struct samples *samples;   /* NULL: none are kept */
     bool watched;              /* one of both is: one test a span */
+    window window;
     const char *energy_of; /* what the figure of energy is of, where that is not all; NULL: all, or none */
     bool carbon_assumed;
 } work;
@@ -478,6 +496,12 @@ int tare__analyze_sample(work *work, stream *stream, const frame *top, uint64_t 
 int tare__analyze_sample_complete(work *work, const node *node, uint32_t track_kind, uint64_t ticks);
 int tare__analyze_sample_value(work *work, uint32_t name, double value);
 int tare__analyze_samples_table(work *work, tare__analysis *analysis);
+
+/* ---- phases ------------------------------------------------------------------------------------------ */
+/* A step ended. 0 or TARE_E_MEMORY. */
+int tare__analyze_phase_step(work *work, stream *stream, const frame *frame, uint64_t now);
+/* Last of the tables. Sets *steady to what is steady state; its `to` is 0 where that is the whole run. */
+int tare__analyze_phases_table(work *work, tare__analysis *analysis, window *steady);
 
 /* ---- steps ------------------------------------------------------------------------------------------- */
 int tare__analyze_step(work *work, stream *stream, const frame *frame, uint32_t depth, uint64_t now,

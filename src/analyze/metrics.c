@@ -195,6 +195,8 @@ static int add_sample(work *work, metric *metric, const tare__trace_series *seri
 {
     double now_ns = time_of(work, ticks);
     int status = 0;
+    if (work->window.to && (now_ns < work->window.from_ns || now_ns > work->window.to_ns))
+        return 0;
     if (!metric->n) {
         metric->first = value;
         metric->from_ns = metric->rate_from_ns = now_ns;
@@ -205,17 +207,11 @@ static int add_sample(work *work, metric *metric, const tare__trace_series *seri
     } else {
         double step = now_ns - metric->last_ns;
         bool gap = step > work->metrics.gap_ns && (metric->n == 1 || step > GAP_STEPS * metric->step_ns);
-        if (series->kind == TARE__METRIC_TOTAL) {
+        if (series->kind == TARE__METRIC_TOTAL)
             status = add_total(&work->metrics, metric, now_ns, value, gap, least_of(&work->metrics, series),
                                most_of(work, series));
-            if (work->metrics.restarts && !work->metrics.restarted) {
-                work->metrics.restarted = series->metric;
-                const char *word = tare__subject_word(series->subject);
-                work->metrics.restarted_of = word ? word : "subject";
-            }
-        } else {
+        else
             status = add_gauge(metric, now_ns, gap);
-        }
         if (!gap)
             metric->step_ns = step;
     }

@@ -16,6 +16,8 @@
     L(HELD, 0.5)               /* share of the time in which a condition has to hold */                           \
     L(SHORTEST_SPANS, 10e6)    /* ns: spans of a shorter run say nothing */                                       \
     L(FEWEST_STEPS, 5)                                                                                            \
+    L(STARTUP_OF_RUN, 0.50)    /* from here on startup is what the run is about … */                             \
+    L(STARTUP_SHORTEST, 0.5e9) /* ns … where it took as long */                                                  \
     /* memory */                                                                                                  \
     L(MEMORY_INFO, 0.85)       /* of what may be used */                                                          \
     L(MEMORY_WARNING, 0.90)                                                                                       \
@@ -40,12 +42,13 @@
     L(THROTTLED_LEAST, 10)     /* periods */                                                                      \
     L(ONE_CORE_LEAST, 0.85)    /* cores of all processes */                                                       \
     L(ONE_CORE_MOST, 1.25)                                                                                        \
-    L(ONE_CORE_WANTED, 0.95)   /* threads ready to run, on a machine that does not give a core */                 \
+    L(CORES_FREE, 0.50)        /* cores that were idle: below, others had them, and spreading work gains nothing */ \
     L(ONE_THREAD, 0.90)        /* of the CPU time: one thread's */                                                \
     L(CROWDED, 1.5)            /* threads ready to run for each core */                                           \
     L(CROWDED_SWITCHES, 20)    /* forced switches a second and core */                                            \
     L(STEAL, 0.10)             /* of the machine's CPU time */                                                    \
     L(PRESSURE_CPU, 0.20)      /* of the time */                                                                  \
+    L(PREEMPTED, 0.10)         /* threads ready to run that did not: steps differ for that */                     \
     L(WAITING_FOR_CPU, 0.25)   /* threads ready to run that did not */                                            \
     /* disks and network */                                                                                       \
     L(IOWAIT, 0.20)            /* of the machine's CPU time */                                                    \
@@ -59,6 +62,7 @@
     L(NETWORK_ERRORS, 100)     /* packets */                                                                      \
     L(NETWORK_ERRORS_RATE, 1)  /* packets a second */                                                             \
     /* GPU */                                                                                                     \
+    L(GPU_SAMPLES, 20)         /* of how busy it is: fewer say nothing */                                         \
     L(GPU_BUSY, 0.70)          /* of the time */                                                                  \
     L(GPU_WORKS, 0.50)         /* of the time: a thread that runs meanwhile may just wait for it */               \
     L(GPU_MEMORY, 0.90)                                                                                           \
@@ -70,7 +74,6 @@
     L(GPU_SLOWED, 0.05)        /* of the time */                                                                  \
     /* spans and steps */                                                                                         \
     L(OPERATION_INFO, 0.20)    /* of the self time of all spans */                                                \
-    L(OPERATION_WARNING, 0.50)                                                                                    \
     L(OPERATION_OF_RUN, 0.05)  /* of the run's time: below, it is no news */                                      \
     L(STEP_RATIO, 2)           /* slowest over fastest */                                                         \
     L(STEP_TAIL, 1.25)         /* p95 over p50 */                                                                 \
@@ -157,6 +160,7 @@ shown_name tare__show_name(const char *name);
 typedef struct rule {
     const char *id;
     bool endangers; /* it tells that a run ends, will end or cannot be trusted: before what only costs time */
+    bool whole;     /* it reads the tables of the whole run; else those of steady state */
     void (*look)(findings *out, const tare__analysis *of);
 } rule;
 /* In the fixed order that decides between equals. */
@@ -171,6 +175,7 @@ typedef struct rule_pair {
 extern const rule_pair tare__rule_pairs[];
 extern const size_t tare__rule_pair_count;
 
+void tare__rule_startup(findings *out, const tare__analysis *of);
 void tare__rule_killed(findings *out, const tare__analysis *of);
 void tare__rule_ended_by_signal(findings *out, const tare__analysis *of);
 void tare__rule_exit_status(findings *out, const tare__analysis *of);
@@ -215,10 +220,21 @@ void tare__rule_kept_losses(findings *out, const tare__analysis *of);
 void tare__rule_growing_graph(findings *out, const tare__analysis *of);
 void tare__rule_torch_threads(findings *out, const tare__analysis *of);
 
-/* All built-in rules, then the user's, into analysis->findings, worst first. 0 or TARE_E_MEMORY. */
-int tare__analyze_findings(tare__analysis *analysis, const tare__rules *rules);
+/* All built-in rules, then the user's, into analysis->findings, worst first. `steady`: the same tables of steady state
+ * only; NULL: the whole run is. 0 or TARE_E_MEMORY. */
+int tare__analyze_findings(tare__analysis *analysis, const tare__analysis *steady, const tare__rules *rules);
 /* The user's (user_evaluate.c). */
 void tare__user_rules_look(findings *out, const tare__analysis *of, const tare__rules *rules);
+
+/* ---- the program (rules_startup.c) ----------------------------------------------------------- */
+/* A Python process of the run imported it (its top-level name); torch also by what the package notes of it. */
+bool tare__imported(const tare__analysis *of, const char *module);
+bool tare__is_python(const tare__analysis *of);
+
+/* Time that loading in the background saves at most: `load_ns` is loaded by `now` workers (0: in the training process),
+ * `wait_ns` of it is waited for while nothing else is done, and the rest of the time takes `compute_ns`. With `then`
+ * workers an iteration takes the longer of its compute and of its loading divided by them. */
+double tare__saved_by_workers(double wait_ns, double compute_ns, double now, double then);
 
 /* ---- rows and curves over time (rules_curves.c) ---------------------------------------------- */
 /* The next row of this kind at or behind *at, which moves behind it; NULL: no more. Rows without values are left
@@ -274,6 +290,9 @@ bool tare__tree_curve(const tare__analysis *of, tare__metric metric, curve *curv
 double tare__machine_share(const tare__analysis *of, tare__metric metric);
 /* Mean pressure of the run's container, else of the machine. NaN: not known. */
 double tare__pressure_of(const tare__analysis *of, tare__metric metric);
+/* Threads of the job that were runnable and did not run, on average: preempted, or waiting for a CPU that others had.
+ * NaN: not known. */
+double tare__kept_off_cpu(const tare__analysis *of);
 /* Long enough for samples to tell anything. */
 bool tare__curve_enough(const curve *curve);
 /* The run used a GPU (which one): its processes were seen there, or its memory grew meanwhile. */

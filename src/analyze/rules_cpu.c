@@ -44,26 +44,24 @@ void tare__rule_throttled(findings *out, const tare__analysis *of)
         stretch when = tare__curve_above(&curve, 1e-9);
         tare__finding_when(finding, &when);
     }
-    tare__finding_say(out, &finding->title, "Held back by the CPU limit of %s in %s of the periods",
+    tare__finding_say(out, &finding->title, "The CPU limit of %s throttled the job in %s of the periods",
                       cores(of->usage.cores_allowed).text, percent(share).text);
     tare__finding_say(out, &finding->evidence,
-                      "In %s of %s periods the job had used up its CPU time and had to wait.",
+                      "In %s of %s enforcement periods the job had used up its CPU quota and was throttled.",
                       count(hit->total).text, count(periods->total).text);
     if (held) {
-        tare__finding_say(out, &finding->evidence, "It waited for %s in all, summed over CPUs.",
+        tare__finding_say(out, &finding->evidence, "Throttled time: %s, summed over CPUs.",
                           tare__show(held->total, TARE__SHOW_SECONDS).text);
         finding->gain = fmin(fmin(held->total / elapsed, share), 1);
-        tare__finding_say(
-            out, &finding->gain_how,
-            "at most: the time it was held back, if the limit were high enough never to be hit");
+        tare__finding_say(out, &finding->gain_how,
+                          "the smaller of throttled time and throttled periods, if the limit were never hit");
     } else {
-        tare__finding_say(out, &finding->gain_how, "not predicted: how long it was held back is not known");
+        tare__finding_say(out, &finding->gain_how, "not predicted: the throttled time is unavailable");
     }
-    tare__finding_say(
-        out, &finding->advice,
-        "Raise the limit (docker --cpus, Kubernetes resources.limits.cpu), or start no more threads than "
-        "it allows: OMP_NUM_THREADS, torch.set_num_threads(), num_workers. A program that counts the "
-        "machine's CPUs starts too many.");
+    tare__finding_say(out, &finding->advice,
+                      "Raise the limit (docker --cpus, Kubernetes resources.limits.cpu), or start no more threads than "
+                      "it allows (OMP_NUM_THREADS%s).",
+                      tare__imported(of, "torch") ? ", torch.set_num_threads(), num_workers" : "");
     tare__finding_figure(out, finding, "throttled_share", share, TARE__SHOW_SHARE);
     tare__finding_figure(out, finding, "throttled_periods", hit->total, TARE__SHOW_COUNT);
     tare__finding_figure(out, finding, "periods", periods->total, TARE__SHOW_COUNT);
@@ -88,21 +86,19 @@ void tare__rule_cpu_high(findings *out, const tare__analysis *of)
     double mean = tare__curve_mean(&curve) / allowed;
     tare__finding *finding = tare__finding_add(out, full && gpu ? TARE__WARNING : TARE__INFO);
     tare__finding_when(finding, &high);
-    tare__finding_say(out, &finding->title, "CPU-bound: %s of the %s it may use were busy",
+    tare__finding_say(out, &finding->title, "CPU-bound: %s of the %s available to the job were busy",
                       percent(high.mean / allowed).text, cores(allowed).text);
     tare__finding_say(
         out, &finding->evidence,
-        "For %s (%s of the run) at least %s of the CPU time it may use were used; %s over all of it.",
+        "For %s (%s of steady state) at least %s of the available CPU time was used; %s on average.",
         tare__show_time(high.held_ns).text, percent(high.share).text,
         percent(limit(full ? LIMIT_CPU_WARNING : LIMIT_CPU_INFO)).text, percent(mean).text);
     tare__finding_say(
         out, &finding->advice,
-        gpu ? "The GPU may wait for the CPU: move preprocessing ahead of time or onto the GPU, give the "
-              "job more cores, or spread it over more machines."
-            : "The work itself has to get less or cheaper: look at the spans that take most, use "
-              "vectorized or compiled code, a GPU, or more cores.");
-    tare__finding_say(out, &finding->gain_how,
-                      "not predicted: how the work would scale to more cores is not known");
+        gpu ? "The GPU may wait for the CPU: preprocess ahead of time or on the GPU, or give the job more cores."
+            : "Reduce the work: start with the spans that take most of the time; use vectorized or compiled code, or "
+              "more cores.");
+    tare__finding_say(out, &finding->gain_how, "not predicted: how the work scales to more cores is unknown");
     tare__finding_figure(out, finding, "share", mean, TARE__SHOW_SHARE);
     tare__finding_figure(out, finding, "held", high.share, TARE__SHOW_SHARE);
     tare__finding_figure(out, finding, "cores_allowed", allowed, TARE__SHOW_CORES);
@@ -122,22 +118,25 @@ void tare__rule_crowded(findings *out, const tare__analysis *of)
         return;
     tare__finding *finding = tare__finding_add(out, TARE__WARNING);
     tare__finding_when(finding, &crowded);
-    tare__finding_say(out, &finding->title, "%s threads want to run on %s", count(round(crowded.mean)).text,
+    tare__finding_say(out, &finding->title, "%s runnable threads share %s", count(round(crowded.mean)).text,
                       cores(allowed).text);
     tare__finding_say(
         out, &finding->evidence,
-        "For %s (%s of the run) more than %s threads for each core were running or ready to; the CPU was "
-        "taken from a thread %s times a second.",
+        "For %s (%s of steady state) more than %s threads of the job per core were runnable; threads were preempted %s "
+        "times per second.",
         tare__show_time(crowded.held_ns).text, percent(crowded.share).text, count(limit(LIMIT_CROWDED)).text,
         count(forced).text);
-    tare__finding_say(
-        out, &finding->advice,
-        "Threads that take turns on a core cost caches and wait for each other in barriers. Start as "
-        "many as there are cores in all processes together: OMP_NUM_THREADS=%d, "
-        "torch.set_num_threads(%d), and num_workers times the threads of each worker.",
-        (int)fmax(1, floor(allowed)), (int)fmax(1, floor(allowed)));
+    int fit = (int)fmax(1, floor(allowed));
+    if (tare__imported(of, "torch"))
+        tare__finding_say(out, &finding->advice,
+                          "Start no more threads than cores in all processes together: OMP_NUM_THREADS=%d, "
+                          "torch.set_num_threads(%d), and num_workers times the threads of each worker.",
+                          fit, fit);
+    else
+        tare__finding_say(out, &finding->advice,
+                          "Start no more threads than cores in all processes together (OMP_NUM_THREADS=%d).", fit);
     tare__finding_say(out, &finding->gain_how,
-                      "not predicted: what the switching costs depends on caches and barriers; try it");
+                      "not predicted: the cost of switching depends on caches and barriers; measure it");
     tare__finding_figure(out, finding, "threads_running", crowded.mean, TARE__SHOW_COUNT);
     tare__finding_figure(out, finding, "cores_allowed", allowed, TARE__SHOW_CORES);
     tare__finding_figure(out, finding, "forced_switches", forced, TARE__SHOW_PER_S);
@@ -184,7 +183,6 @@ static busiest single_thread(const tare__analysis *of)
 }
 
 typedef struct one_core_view {
-    const tare__metric_row *wanted;   /* threads ready to run, where one wanted to all along; else NULL */
     const tare__metric_row *gpus[16]; /* how busy those are that the run uses */
     size_t n_gpus;
 } one_core_view;
@@ -198,25 +196,48 @@ static bool gpu_works(const one_core_view *view, const curve_point *point)
     return false;
 }
 
-/* One core's worth of CPU; or on a machine that did not give even that, one thread that wants it all along. */
+/* By CPU time that it got: of a thread that others keep off its core nobody knows what it would have used. */
 static bool is_one_core(const curve_point *point, const void *context)
 {
-    const one_core_view *view = context;
-    double want = view->wanted ? tare__row_mean(view->wanted, point->at, point->at + point->lasts) : NAN;
-    double least = limit(LIMIT_ONE_CORE_LEAST), most = limit(LIMIT_ONE_CORE_MOST);
-    bool one = (point->value >= least && point->value <= most) ||
-               (point->value < least && want >= limit(LIMIT_ONE_CORE_WANTED) && want <= most);
-    return one && !gpu_works(view, point);
+    return point->value >= limit(LIMIT_ONE_CORE_LEAST) && point->value <= limit(LIMIT_ONE_CORE_MOST) &&
+           !gpu_works(context, point);
 }
 
 static one_core_view view_of(const tare__analysis *of)
 {
-    const tare__metric_row *row = tare__rows_first(of, TARE__M_THREADS_RUNNING, TARE__SUBJECT_TREE);
-    one_core_view view = {.wanted = row && row->mean >= limit(LIMIT_ONE_CORE_WANTED) ? row : NULL};
+    const tare__metric_row *row;
+    one_core_view view = {.n_gpus = 0};
     for (size_t at = 0; (row = tare__rows_next(of, &at, TARE__M_GPU_BUSY, TARE__SUBJECT_GPU));)
         if (view.n_gpus < TARE__COUNT_OF(view.gpus) && tare__gpu_used(of, row->key))
             view.gpus[view.n_gpus++] = row;
     return view;
+}
+
+/* Cores that the job could have had: what it used and what was idle, no more than it may use. */
+static double cores_free(const tare__analysis *of, double used)
+{
+    const tare__metric_row *idle = tare__rows_first(of, TARE__M_CPU_IDLE, TARE__SUBJECT_SYSTEM);
+    const tare__metric_row *iowait = tare__rows_first(of, TARE__M_CPU_IOWAIT, TARE__SUBJECT_SYSTEM);
+    if (!idle || isnan(idle->mean))
+        return of->usage.cores_allowed;
+    return fmin(of->usage.cores_allowed, used + idle->mean + (iowait && iowait->mean > 0 ? iowait->mean : 0));
+}
+
+static void advise_spreading(findings *out, tare__finding *finding, const tare__analysis *of, int cores)
+{
+    if (tare__imported(of, "torch"))
+        tare__finding_say(out, &finding->advice,
+                          "Use more cores: torch.set_num_threads(%d) or a larger OMP_NUM_THREADS for operators, "
+                          "DataLoader(num_workers=%d) for loading.",
+                          cores, (int)fmin(cores, 8));
+    else if (tare__is_python(of))
+        tare__finding_say(out, &finding->advice,
+                          "Use more cores: a process pool (concurrent.futures.ProcessPoolExecutor(%d)) for Python code, "
+                          "or a library that computes in parallel (OMP_NUM_THREADS=%d). Python threads share one "
+                          "interpreter lock.",
+                          cores, cores);
+    else
+        tare__finding_say(out, &finding->advice, "Split the work over %d threads or processes.", cores);
 }
 
 void tare__rule_one_core(findings *out, const tare__analysis *of)
@@ -228,24 +249,17 @@ void tare__rule_one_core(findings *out, const tare__analysis *of)
     busiest one = single_thread(of);
     one_core_view view = view_of(of);
     stretch alone = tare__curve_where(&curve, is_one_core, &view);
-    if (!one.thread || !(alone.share >= limit(LIMIT_HELD)))
+    double available = cores_free(of, alone.mean);
+    if (!one.thread || !(alone.share >= limit(LIMIT_HELD)) || !(available >= alone.mean + limit(LIMIT_CORES_FREE)))
         return;
     bool is_thread = one.thread->subject == TARE__SUBJECT_THREAD;
-    tare__finding *finding = tare__finding_add(out, TARE__WARNING);
+    tare__finding *finding = tare__finding_add(out, TARE__INFO); /* a chance, not a fault */
     tare__finding_when(finding, &alone);
-    tare__finding_say(out, &finding->title, "One thread does the work: %s of %s in use",
-                      count(alone.mean).text, cores(allowed).text);
-    if (alone.mean >= limit(LIMIT_ONE_CORE_LEAST))
-        tare__finding_say(out, &finding->evidence,
-                          "For %s (%s of the run) the program used about one core of the %s it may use.",
-                          tare__show_time(alone.held_ns).text, percent(alone.share).text,
-                          count(allowed).text);
-    else
-        tare__finding_say(
-            out, &finding->evidence,
-            "For %s (%s of the run) one thread wanted to run all along, and got %s; it may use %s.",
-            tare__show_time(alone.held_ns).text, percent(alone.share).text, cores(alone.mean).text,
-            cores(allowed).text);
+    tare__finding_say(out, &finding->title, "One thread does the work: %s of %s in use", count(alone.mean).text,
+                      cores(allowed).text);
+    tare__finding_say(out, &finding->evidence,
+                      "For %s (%s of steady state) the program used about one core; %s were available to it.",
+                      tare__show_time(alone.held_ns).text, percent(alone.share).text, cores(available).text);
     tare__finding_say(out, &finding->evidence, "%s of its CPU time is %s %llu (%s)",
                       percent(one.seconds / one.all_seconds).text, is_thread ? "thread" : "process",
                       (unsigned long long)one.thread->key, tare__show_name(one.thread->label).text);
@@ -253,24 +267,17 @@ void tare__rule_one_core(findings *out, const tare__analysis *of)
         tare__finding_say(out, &finding->evidence, "of process %llu.", (unsigned long long)one.thread->owner);
     else
         tare__finding_say(out, &finding->evidence, "with its single thread.");
-    bool many = of->usage.threads_max > 1.5 * of->usage.processes_max;
-    if (many)
-        tare__finding_say(out, &finding->evidence,
-                          "There were up to %s threads: the others wait, for work or for a "
-                          "lock.",
+    if (of->usage.threads_max > 1.5 * of->usage.processes_max)
+        tare__finding_say(out, &finding->evidence, "The other threads (up to %s in all) wait.",
                           count(of->usage.threads_max).text);
-    tare__finding_say(
-        out, &finding->advice,
-        "Spread the work: DataLoader(num_workers=%d), multiprocessing, or libraries that use all cores "
-        "(a larger OMP_NUM_THREADS, torch.set_num_threads(%d)). Python threads take turns on the "
-        "interpreter's lock: use processes for Python code.",
-        (int)fmin(allowed, 8), (int)allowed);
-    finding->gain = alone.share * (1 - 1 / allowed);
+    advise_spreading(out, finding, of, (int)fmax(2, floor(available)));
+    finding->gain = fmax(0, fmin(1, alone.share * (1 - alone.mean / available)));
     tare__finding_say(out, &finding->gain_how,
-                      "at most (Amdahl): if the work of these %s were spread over %s without any loss",
-                      tare__show_time(alone.held_ns).text, cores(allowed).text);
+                      "if the work of these %s were spread over the %s that were available, without any loss",
+                      tare__show_time(alone.held_ns).text, cores(available).text);
     tare__finding_figure(out, finding, "cores", alone.mean, TARE__SHOW_CORES);
     tare__finding_figure(out, finding, "cores_allowed", allowed, TARE__SHOW_CORES);
+    tare__finding_figure(out, finding, "cores_available", available, TARE__SHOW_CORES);
     tare__finding_figure(out, finding, "held", alone.share, TARE__SHOW_SHARE);
     tare__finding_figure(out, finding, "thread_share", one.seconds / one.all_seconds, TARE__SHOW_SHARE);
     tare__finding_figure(out, finding, is_thread ? "tid" : "pid", (double)one.thread->key, TARE__SHOW_COUNT);
@@ -282,7 +289,7 @@ static void say_others(findings *out, tare__finding *finding, const tare__analys
     const tare__metric_row *user = tare__rows_first(of, TARE__M_CPU_USER, TARE__SUBJECT_SYSTEM);
     const tare__metric_row *system = tare__rows_first(of, TARE__M_CPU_SYSTEM, TARE__SUBJECT_SYSTEM);
     if (user && system && user->mean + system->mean > own)
-        tare__finding_say(out, &finding->evidence, "Other programs used %s meanwhile.",
+        tare__finding_say(out, &finding->evidence, "Other processes used %s.",
                           cores(user->mean + system->mean - own).text);
 }
 
@@ -300,33 +307,32 @@ void tare__rule_shared_machine(findings *out, const tare__analysis *of)
     if (!stolen && !crowded)
         return;
     double gain = crowded ? (wanted - used) / fmax(wanted, 1) : steal; /* a thread's share of the time */
-    tare__finding *finding = tare__finding_add(out, gain >= 0.2 ? TARE__WARNING : TARE__INFO);
+    /* Nothing is wrong with the program: it is about how far its times can be trusted. */
+    tare__finding *finding = tare__finding_add(out, TARE__INFO);
     if (stolen)
-        tare__finding_say(out, &finding->title,
-                          "Others share the machine: the hypervisor took %s of its CPU time",
+        tare__finding_say(out, &finding->title, "Shared machine: the hypervisor took %s of its CPU time",
                           percent(steal).text);
     else
-        tare__finding_say(out, &finding->title, "Others share the machine: it got %s of the %s it wanted",
+        tare__finding_say(out, &finding->title, "Shared machine: the job got %s of the %s it could have used",
                           count(used).text, cores(wanted).text);
     if (stolen)
-        tare__finding_say(out, &finding->evidence,
-                          "The hypervisor gave %s of this machine's CPU time to others.",
+        tare__finding_say(out, &finding->evidence, "Steal time is %s of this machine's CPU time.",
                           percent(steal).text);
     if (crowded) {
         tare__finding_say(
             out, &finding->evidence,
-            "It may use %s; its threads wanted %s and got %s. In %s of the time some task waited "
-            "for a CPU.",
+            "The job may use %s. Its threads were runnable for %s and ran on %s: the difference is preemption, not "
+            "waiting. Some task waited for a CPU %s of the time.",
             cores(of->usage.cores_allowed).text, cores(wanted).text, cores(used).text, percent(waits).text);
         say_others(out, finding, of, used);
     }
     tare__finding_say(
         out, &finding->advice,
-        "Times of this run are not those of a quiet machine: measure again on one of your own, or pin "
-        "the job to cores (taskset, cpuset) before comparing.");
+        "Times of this run include time lost to other processes: measure on an idle machine, or pin the job to cores "
+        "(taskset, cpuset), before you compare them.");
     finding->gain = gain;
     tare__finding_say(out, &finding->gain_how,
-                      "at most: the time in which it was ready to run and others ran");
+                      "the time in which its threads were runnable and did not run");
     tare__finding_figure(out, finding, "steal", steal, TARE__SHOW_SHARE);
     tare__finding_figure(out, finding, "pressure", waits, TARE__SHOW_SHARE);
     tare__finding_figure(out, finding, "cores", used, TARE__SHOW_CORES);
@@ -346,9 +352,9 @@ void tare__rule_cpu_hot(findings *out, const tare__analysis *of)
         stretch when = tare__curve_above(&curve, 1e-9);
         tare__finding_when(finding, &when);
     }
-    tare__finding_say(out, &finding->title, "The CPU was slowed down for heat %s times",
+    tare__finding_say(out, &finding->title, "The CPU was throttled %s times because of heat",
                       count(events->total).text);
-    tare__finding_say(out, &finding->evidence, "The CPU's own count of slow-downs for heat grew by %s.",
+    tare__finding_say(out, &finding->evidence, "Its thermal throttle counter grew by %s.",
                       count(events->total).text);
     if (clock)
         tare__finding_say(out, &finding->evidence, "Its clock was between %s and %s.",
@@ -356,8 +362,7 @@ void tare__rule_cpu_hot(findings *out, const tare__analysis *of)
                           tare__show(clock->max, TARE__SHOW_HERTZ).text);
     tare__finding_say(
         out, &finding->advice,
-        "Look at the cooling (fans, dust, where it stands) and at the power limit; times taken now cannot "
-        "be compared with those of a cool machine.");
-    tare__finding_say(out, &finding->gain_how, "not predicted: the clock it would have had is not known");
+        "Check cooling and power limit. Times of this run cannot be compared with those of a cool machine.");
+    tare__finding_say(out, &finding->gain_how, "not predicted: the clock without throttling is unknown");
     tare__finding_figure(out, finding, "events", events->total, TARE__SHOW_COUNT);
 }

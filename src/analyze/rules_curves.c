@@ -215,6 +215,15 @@ bool tare__tree_curve(const tare__analysis *of, tare__metric metric, curve *curv
     return true;
 }
 
+double tare__kept_off_cpu(const tare__analysis *of)
+{
+    curve own, want;
+    if (!tare__tree_cores(of, &own) || !tare__tree_curve(of, TARE__M_THREADS_RUNNING, &want) ||
+        !tare__curve_enough(&own) || !tare__curve_enough(&want))
+        return NAN;
+    return fmax(0, tare__curve_mean(&want) - tare__curve_mean(&own));
+}
+
 /* In a container the driver may not tell whose memory it is; only then does its growth stand for that. */
 static bool gpu_processes_hidden(const tare__analysis *of)
 {
@@ -226,6 +235,7 @@ static bool gpu_processes_hidden(const tare__analysis *of)
 
 bool tare__gpu_used(const tare__analysis *of, uint64_t gpu)
 {
+    of = of->whole ? of->whole : of;
     const tare__metric_row *row;
     for (size_t at = 0; (row = tare__rows_next(of, &at, TARE__M_MEMORY_USED, TARE__SUBJECT_GPU_PROCESS));)
         if (row->owner == gpu)
@@ -240,6 +250,7 @@ bool tare__gpu_used(const tare__analysis *of, uint64_t gpu)
 
 bool tare__any_gpu_used(const tare__analysis *of)
 {
+    of = of->whole ? of->whole : of;
     const tare__metric_row *row;
     for (size_t at = 0; (row = tare__rows_next(of, &at, TARE__M_MEMORY_USED, TARE__SUBJECT_GPU));)
         if (tare__gpu_used(of, row->key))

@@ -67,14 +67,16 @@ static void advise_disk(findings *out, tare__finding *finding, const tare__analy
     if (mostly_writes(of))
         tare__finding_say(
             out, &finding->advice,
-            "Write less often, in larger pieces, and in the background (checkpoints from a thread, "
-            "fsync once at the end and not for each record), to local storage.");
+            "Write less often, in larger blocks and in the background (fsync once at the end, not for each record), to "
+            "local storage.");
     else
         tare__finding_say(
             out, &finding->advice,
-            "Read ahead (DataLoader num_workers, prefetch_factor, persistent_workers), in larger pieces "
-            "(shards instead of many small files), from local storage; keep in memory what every epoch "
-            "reads again.");
+            tare__imported(of, "torch")
+                ? "Read ahead (DataLoader num_workers, prefetch_factor) and in larger blocks (shards instead of many "
+                  "small files), from local storage; cache in memory what every epoch reads again."
+                : "Read ahead in the background and in larger blocks, from local storage; cache in memory what is read "
+                  "again.");
 }
 
 /* On a crowded machine a program that waits for a disk then waits for a CPU, and the disk's share of the run gets
@@ -106,21 +108,21 @@ void tare__rule_disk_bound(findings *out, const tare__analysis *of)
     tare__finding *finding =
         tare__finding_add(out, share >= limit(LIMIT_DISK_WAIT_CRITICAL) ? TARE__CRITICAL : TARE__WARNING);
     tare__finding_when(finding, &waits);
-    tare__finding_say(out, &finding->title, "Disk-bound: it waits for disks %s of the time",
+    tare__finding_say(out, &finding->title, "Disk-bound: it waits for disks for %s of steady state",
                       percent(share).text);
     if (by_ticks)
         tare__finding_say(out, &finding->evidence,
-                          "For %s (%s of the run) threads of it waited for a disk, and no more of them ran.",
+                          "For %s (%s of steady state) threads of it waited for a disk and no more of them ran.",
                           tare__show_time(waits.held_ns).text, percent(waits.share).text);
     if (pressure >= limit(LIMIT_DISK_WAIT_LEAST))
         tare__finding_say(out, &finding->evidence,
-                          "In %s of the time some task of its container waited for a disk.",
+                          "Some task of its container waited for a disk for %s of the time.",
                           percent(pressure).text);
     say_traffic(out, finding, of);
     advise_disk(out, finding, of);
     finding->gain = fmin(share, 1);
     tare__finding_say(out, &finding->gain_how,
-                      "at most: the time it waited, if that were hidden behind compute");
+                      "the time it waited, if all of it overlapped with compute");
     tare__finding_figure(out, finding, "waiting", waits.share, TARE__SHOW_SHARE);
     tare__finding_figure(out, finding, "pressure", pressure, TARE__SHOW_SHARE);
     tare__finding_figure(out, finding, "read", of->usage.disk_read_bytes, TARE__SHOW_BYTES);
@@ -143,31 +145,30 @@ static void tell_busy(findings *out, const tare__analysis *of, const tare__metri
     bool others = isfinite(own) && (!moves_much(of) || own < 0.1 * bytes);
     tare__finding *finding = tare__finding_add(out, full && !others ? TARE__WARNING : TARE__INFO);
     tare__finding_when(finding, held);
-    tare__finding_say(out, &finding->title, "Disk %s was busy %s of the time%s",
+    tare__finding_say(out, &finding->title, "Disk %s was busy for %s of steady state%s",
                       tare__show_name(busy->label).text, percent(busy->mean).text,
-                      others ? ", with the work of others" : "");
+                      others ? " with I/O of other processes" : "");
     tare__finding_say(out, &finding->evidence,
-                      "For %s (%s of the run) it had requests under way more than %s of the "
-                      "time.",
+                      "For %s (%s of steady state) it had requests in flight more than %s of the time.",
                       tare__show_time(held->held_ns).text, percent(held->share).text,
                       percent(limit(full ? LIMIT_DISK_BUSY_WARNING : LIMIT_DISK_BUSY_INFO)).text);
     if (isfinite(bytes))
         tare__finding_say(out, &finding->evidence, "It moved %s.",
                           rate_of(bytes, busy->to_ns - busy->from_ns).text);
     if (queue)
-        tare__finding_say(out, &finding->evidence, "Its queue was %s requests long.",
+        tare__finding_say(out, &finding->evidence, "Its mean queue length was %s.",
                           tare__show(queue->mean, TARE__SHOW_COUNT).text);
     if (isfinite(own))
         tare__finding_say(out, &finding->evidence, "The job itself read and wrote %s.",
                           tare__show(own, TARE__SHOW_BYTES).text);
     if (others)
         tare__finding_say(out, &finding->advice,
-                          "Look for what else uses this disk, or keep the data on another one.");
+                          "Find what else uses this disk, or keep the data on another one.");
     else
         advise_disk(out, finding, of);
     tare__finding_say(
         out, &finding->gain_how,
-        "not predicted: a busy disk may serve several requests at once, and the program need not wait");
+        "not predicted: a busy disk may serve several requests at once, and the program may not wait for it");
     tare__finding_figure(out, finding, "busy", busy->mean, TARE__SHOW_SHARE);
     tare__finding_figure(out, finding, "held", held->share, TARE__SHOW_SHARE);
     tare__finding_figure(out, finding, "queue", queue ? queue->mean : NAN, TARE__SHOW_COUNT);
@@ -204,18 +205,17 @@ void tare__rule_network_errors(findings *out, const tare__analysis *of)
             stretch when = tare__curve_above(&curve, 1e-9);
             tare__finding_when(finding, &when);
         }
-        tare__finding_say(out, &finding->title, "%s packets of %s were lost or broken",
+        tare__finding_say(out, &finding->title, "%s packets of %s were dropped or damaged",
                           tare__show(row->total, TARE__SHOW_COUNT).text, tare__show_name(row->label).text);
         tare__finding_say(out, &finding->evidence, "The device counted %s errors and drops, %s on average.",
                           tare__show(row->total, TARE__SHOW_COUNT).text,
                           tare__show(row->mean, TARE__SHOW_PER_S).text);
         tare__finding_say(
             out, &finding->advice,
-            "Look at cable, switch and driver (ethtool -S %s), and at the size of the receive queue; "
-            "each lost packet stalls a transfer, and all ranks wait for the slowest.",
+            "Check cable, switch and driver (ethtool -S %s), and the size of the receive queue.",
             tare__show_name(row->label).text);
         tare__finding_say(out, &finding->gain_how,
-                          "not predicted: how long transfers were stalled is not known");
+                          "not predicted: how long transfers were stalled is unknown");
         tare__finding_figure(out, finding, "errors", row->total, TARE__SHOW_COUNT);
         tare__finding_figure(out, finding, "rate", row->mean, TARE__SHOW_PER_S);
     }
@@ -225,7 +225,8 @@ void tare__rule_network_errors(findings *out, const tare__analysis *of)
 void tare__rule_iowait(findings *out, const tare__analysis *of)
 {
     double share = tare__machine_share(of, TARE__M_CPU_IOWAIT);
-    if (!(share > limit(LIMIT_IOWAIT)))
+    /* It is the machine's: of a job that moves little it says nothing. */
+    if (!(share > limit(LIMIT_IOWAIT)) || (isfinite(own_bytes(of)) && !moves_much(of)))
         return;
     tare__finding *finding = tare__finding_add(out, TARE__WARNING);
     curve curve;
@@ -234,17 +235,14 @@ void tare__rule_iowait(findings *out, const tare__analysis *of)
         stretch when = tare__curve_above(&curve, limit(LIMIT_IOWAIT) * fmax(of->run.cpus, 1));
         tare__finding_when(finding, &when);
     }
-    tare__finding_say(out, &finding->title, "The CPUs idled for disks %s of the time", percent(share).text);
+    tare__finding_say(out, &finding->title, "The CPUs were idle in iowait for %s of the time", percent(share).text);
     tare__finding_say(out, &finding->evidence,
-                      "Of the machine's CPU time %s were iowait: idle while something waited "
-                      "for a disk.",
+                      "%s of the machine's CPU time is iowait: idle while some process waited for a disk.",
                       percent(share).text);
     tare__finding_say(
         out, &finding->advice,
-        "Read ahead (DataLoader num_workers, prefetch_factor), in larger pieces, from faster or local "
-        "storage; keep what is read again in memory.");
-    finding->gain = fmin(share, 1);
+        "Read ahead in larger blocks, from faster or local storage; cache in memory what is read again.");
     tare__finding_say(out, &finding->gain_how,
-                      "at most: the idle time, if the waiting were hidden behind compute");
+                      "not predicted: iowait counts idle CPUs of the whole machine, not time of the job");
     tare__finding_figure(out, finding, "iowait", share, TARE__SHOW_SHARE);
 }

@@ -55,7 +55,7 @@ static bool busy_curve(const tare__analysis *of, const tare__metric_row *row, cu
         if (curve->points[i].at + curve->points[i].lasts > from && curve->points[i].at < to)
             curve->points[kept++] = curve->points[i];
     curve->n = kept;
-    return tare__curve_enough(curve);
+    return tare__curve_enough(curve) && curve->n >= limit(LIMIT_GPU_SAMPLES);
 }
 
 void tare__rule_gpu_busy(findings *out, const tare__analysis *of)
@@ -71,21 +71,26 @@ void tare__rule_gpu_busy(findings *out, const tare__analysis *of)
         stretch idle = tare__curve_below(&curve, limit(LIMIT_GPU_BUSY));
         tare__finding *finding = tare__finding_add(out, TARE__WARNING);
         tare__finding_when(finding, &idle);
-        tare__finding_say(out, &finding->title, "GPU %" PRIu64 " was busy only %s of the time", row->key,
+        tare__finding_say(out, &finding->title, "GPU %" PRIu64 " was busy %s of steady state", row->key,
                           percent(mean).text);
         tare__finding_say(
             out, &finding->evidence,
-            "Some kernel ran on %s in %s of the time in which the run used it; for %s it was below %s.",
+            "A kernel ran on %s for %s of the time in which the run used it; for %s it was below %s.",
             tare__show_name(row->label).text, percent(mean).text, tare__show_time(idle.held_ns).text,
             percent(limit(LIMIT_GPU_BUSY)).text);
         tare__finding_say(
             out, &finding->advice,
-            "Feed it faster: DataLoader num_workers and pin_memory=True, copies with non_blocking=True, a "
-            "larger batch, torch.compile or CUDA graphs against many small launches, and no .item() or "
-            "print of a tensor in the loop.");
-        finding->gain = 1 - mean;
-        tare__finding_say(out, &finding->gain_how,
-                          "at most: if the same kernels ran one after the other without a break");
+            tare__imported(of, "torch")
+                ? "Keep the GPU supplied: DataLoader num_workers and pin_memory=True, copies with non_blocking=True, a "
+                  "larger batch, torch.compile or CUDA graphs for many small launches, no .item() in the loop."
+                : "Keep the GPU supplied: load and copy data ahead, use larger batches, and synchronize less often.");
+        if (mean >= limit(LIMIT_GPU_IDLE)) {
+            finding->gain = fmin((1 - mean) * tare__curve_length(&curve) / of->run.elapsed_ns, 1);
+            tare__finding_say(out, &finding->gain_how,
+                              "the time in which no kernel ran, if the same kernels ran without a break");
+        } else {
+            tare__finding_say(out, &finding->gain_how, "not predicted: hardly any kernel ran on it");
+        }
         tare__finding_figure(out, finding, "busy", mean, TARE__SHOW_SHARE);
         tare__finding_figure(out, finding, "gpu", (double)row->key, TARE__SHOW_COUNT);
     }
@@ -146,22 +151,23 @@ void tare__rule_gpu_gaps(findings *out, const tare__analysis *of)
             tare__finding_add(out, share >= limit(LIMIT_GPU_GAPS_WARNING) ? TARE__WARNING : TARE__INFO);
         finding->from_ns = gaps.longest_from;
         finding->to_ns = gaps.longest_to;
-        tare__finding_say(out, &finding->title, "GPU %" PRIu64 " stood still %u times, for %s in all",
-                          row->key, gaps.n, tare__show_time(gaps.total_ns).text);
+        tare__finding_say(out, &finding->title, "GPU %" PRIu64 " was idle for %s (%u gap%s)",
+                          row->key, tare__show_time(gaps.total_ns).text, gaps.n, gaps.n == 1 ? "" : "s");
         tare__finding_say(
             out, &finding->evidence,
-            "Between its first and last work %s of the time no kernel ran for half a second or more; the "
-            "longest gap is %s from %s on.",
+            "Gaps of half a second or more without a kernel take %s of the time between its first and last kernel; the "
+            "longest is %s, from %s on.",
             percent(share).text, tare__show_time(gaps.longest_to - gaps.longest_from).text,
             tare__show_time(gaps.longest_from).text);
         tare__finding_say(
             out, &finding->advice,
-            "Look at what the program does in the gaps: data loading, evaluation on the CPU, writing "
-            "checkpoints (do that in the background), or workers started anew each epoch "
-            "(persistent_workers=True).");
+            tare__imported(of, "torch")
+                ? "See in the timeline what the program does in the gaps: data loading, evaluation on the CPU, writing "
+                  "checkpoints (do it in the background), or workers restarted each epoch (persistent_workers=True)."
+                : "See in the timeline what the program does in the gaps, and do it in the background.");
         finding->gain = fmin(gaps.total_ns / of->run.elapsed_ns, 1);
         tare__finding_say(out, &finding->gain_how,
-                          "at most: the gaps, if what is done in them ran beside the GPU");
+                          "the gaps, if what is done in them ran in the background");
         tare__finding_figure(out, finding, "gaps", gaps.n, TARE__SHOW_COUNT);
         tare__finding_figure(out, finding, "idle", share, TARE__SHOW_SHARE);
         tare__finding_figure(out, finding, "gpu", (double)row->key, TARE__SHOW_COUNT);
@@ -186,12 +192,14 @@ void tare__rule_gpu_memory(findings *out, const tare__analysis *of)
         tare__finding_say(out, &finding->title, "GPU %" PRIu64 " memory reached %s of %s", row->key,
                           percent(share).text, tare__show(total->last, TARE__SHOW_BYTES).text);
         tare__finding_say(out, &finding->evidence,
-                          "Up to %s were in use, at %s. What a framework holds for later counts as used.",
+                          "Up to %s was in use, at %s. Memory that a framework caches counts as used.",
                           tare__show(row->max, TARE__SHOW_BYTES).text, tare__show_time(row->max_at_ns).text);
         tare__finding_say(
             out, &finding->advice,
-            "A smaller batch with gradient accumulation, gradient checkpointing, or mixed precision need "
-            "less; PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True helps when it is fragmentation.");
+            tare__imported(of, "torch")
+                ? "Use a smaller batch with gradient accumulation, gradient checkpointing or mixed precision; set "
+                  "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True against fragmentation."
+                : "Use smaller batches or a lower precision, or free what is no longer needed.");
         tare__finding_say(out, &finding->gain_how, "no gain in time: it keeps the run from failing");
         tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
         tare__finding_figure(out, finding, "used", row->max, TARE__SHOW_BYTES);
@@ -206,14 +214,14 @@ void tare__rule_gpu_errors(findings *out, const tare__analysis *of)
         if (!(row->total > 0))
             continue;
         tare__finding *finding = tare__finding_add(out, TARE__CRITICAL);
-        tare__finding_say(out, &finding->title, "GPU %" PRIu64 " had %s memory errors it could not correct",
+        tare__finding_say(out, &finding->title, "GPU %" PRIu64 " had %s uncorrected memory errors",
                           row->key, tare__show(row->total, TARE__SHOW_COUNT).text);
         tare__finding_say(out, &finding->evidence,
                           "Its count of uncorrected errors grew by %s during the run.",
                           tare__show(row->total, TARE__SHOW_COUNT).text);
         tare__finding_say(
             out, &finding->advice,
-            "Do not trust the results of this run. Take the GPU out of service and have it looked at "
+            "Do not trust the results of this run. Take the GPU out of service and check it "
             "(nvidia-smi -q -d ECC,PAGE_RETIREMENT).");
         tare__finding_say(out, &finding->gain_how, "no gain in time: results may be wrong");
         tare__finding_figure(out, finding, "errors", row->total, TARE__SHOW_COUNT);
@@ -254,27 +262,26 @@ void tare__rule_gpu_hot(findings *out, const tare__analysis *of)
         tare__finding *finding = tare__finding_add(out, TARE__WARNING);
         finding->from_ns = from;
         finding->to_ns = to;
-        tare__finding_say(out, &finding->title, "GPU %" PRIu64 " was slowed down for heat %s of the time",
+        tare__finding_say(out, &finding->title, "GPU %" PRIu64 " was thermally throttled for %s of steady state",
                           row->key, percent(share).text);
         tare__finding_say(out, &finding->evidence,
-                          "The driver named heat or a hardware slow-down as the reason for a "
-                          "lower clock in %s of the time.",
+                          "The driver reported heat or a hardware slowdown as the reason for a lower clock for %s of "
+                          "the time.",
                           percent(share).text);
         if (heat)
-            tare__finding_say(out, &finding->evidence, "It was up to %s hot.",
+            tare__finding_say(out, &finding->evidence, "Its temperature reached %s.",
                               tare__show(heat->max, TARE__SHOW_CELSIUS).text);
         tare__finding_say(
             out, &finding->advice,
-            "Look at the cooling and at what stands beside it; a lower power limit (nvidia-smi -pl) often "
-            "costs less speed than the heat does.");
+            "Check its cooling; a lower power limit (nvidia-smi -pl) often costs less speed than throttling.");
         if (clock && clock->max > 0) {
             finding->gain = fmin(share, 1 - clock->mean / clock->max);
             tare__finding_say(out, &finding->gain_how,
-                              "at most: its mean clock of %s against its highest of %s",
+                              "its mean clock of %s against its highest of %s",
                               tare__show(clock->mean, TARE__SHOW_HERTZ).text,
                               tare__show(clock->max, TARE__SHOW_HERTZ).text);
         } else {
-            tare__finding_say(out, &finding->gain_how, "not predicted: its clock is not known");
+            tare__finding_say(out, &finding->gain_how, "not predicted: its clock is unavailable");
         }
         tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
         tare__finding_figure(out, finding, "temperature", heat ? heat->max : NAN, TARE__SHOW_CELSIUS);

@@ -75,8 +75,8 @@ void tare__rule_outside_model(findings *out, const tare__analysis *of)
                       tare__show_time(other).text, tare__show_time(sum.all_ns).text,
                       tare__show(sum.steps, TARE__SHOW_COUNT).text);
     say_line(out, finding, of);
-    finding->gain = fmin(other / of->run.elapsed_ns, 1);
-    tare__finding_say(out, &finding->gain_how, "at most: if steps spent no time on it");
+    finding->gain = fmin(other / fmax(of->run.elapsed_ns, sum.all_ns), 1);
+    tare__finding_say(out, &finding->gain_how, "all of that time (Amdahl's law)");
     tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
     tare__finding_figure(out, finding, "outside", other / 1e9, TARE__SHOW_SECONDS);
 }

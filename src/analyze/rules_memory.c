@@ -132,12 +132,12 @@ static void say_prediction(findings *out, tare__finding *finding, const growth *
     double left_ns = room / growth->trend.slope, seen_ns = growth->to_ns - growth->from_ns;
     if (isnan(left_ns)) {
         tare__finding_say(out, &finding->evidence,
-                          "When memory runs out is not known: what may be used is not known.");
+                          "When memory runs out is unknown: its limit is unknown.");
         return;
     }
-    tare__finding_say(out, &finding->evidence, "At this rate the %s that are left last for %s%s.",
+    tare__finding_say(out, &finding->evidence, "At this rate the remaining %s last for %s%s.",
                       bytes(room).text, tare__show_time(left_ns).text,
-                      left_ns > limit(LIMIT_GROWTH_FURTHEST) * seen_ns ? " (a long way beyond what was seen)"
+                      left_ns > limit(LIMIT_GROWTH_FURTHEST) * seen_ns ? " (extrapolated far beyond this run)"
                                                                        : "");
     tare__finding_figure(out, finding, "time_to_limit", left_ns / 1e9, TARE__SHOW_SECONDS);
     if (left_ns <= limit(LIMIT_GROWTH_FURTHEST) * seen_ns)
@@ -151,15 +151,15 @@ static void tell_growth(findings *out, const tare__analysis *of, tare__metric me
     tare__finding *finding = tare__finding_add(out, TARE__WARNING);
     finding->from_ns = growth->from_ns;
     finding->to_ns = growth->to_ns;
-    tare__finding_say(out, &finding->title, "Memory grows steadily by %s a second", bytes(rate).text);
+    tare__finding_say(out, &finding->title, "Memory grows steadily by %s per second", bytes(rate).text);
     if (who)
-        tare__finding_say(out, &finding->evidence, "Process %llu (%s) grows by %s a second.",
+        tare__finding_say(out, &finding->evidence, "Process %llu (%s) grows by %s per second.",
                           (unsigned long long)who->key, tare__show_name(who->label).text,
                           bytes(own_slope * 1e9).text);
     tare__finding_say(
         out, &finding->evidence,
-        "%s of all processes together grew by %s from %s to %s, to %s. The slope is %s a second, with 95 %% "
-        "confidence between %s and %s (straight line: R² %s).",
+        "%s of all processes grew by %s from %s to %s, to %s. The slope is %s per second (95 %% confidence: %s to %s; "
+        "R² %s).",
         metric == TARE__M_RSS_ANON ? "Anonymous memory" : "Resident memory", bytes(growth->grown).text,
         tare__show_time(growth->from_ns).text, tare__show_time(growth->to_ns).text, bytes(growth->last).text,
         bytes(rate).text, bytes(growth->trend.low * 1e9).text, bytes(growth->trend.high * 1e9).text,
@@ -167,11 +167,13 @@ static void tell_growth(findings *out, const tare__analysis *of, tare__metric me
     say_prediction(out, finding, growth, room_left(of, growth));
     tare__finding_say(
         out, &finding->advice,
-        "Look for what is kept from step to step: losses or outputs kept with their graph (use .item() "
-        "or .detach()), lists and caches without a bound, tensors in logs, DataLoader workers that "
-        "keep Python objects (use arrays). If it is data being loaded, it ends by itself.");
-    tare__finding_say(out, &finding->gain_how,
-                      "no gain in time: a run that goes on like this ends for want of memory");
+        tare__imported(of, "torch")
+            ? "Find what is kept from step to step: losses or outputs with their autograd graph (use .item() or "
+              ".detach()), unbounded lists and caches, Python objects in DataLoader workers (use arrays). Data that is "
+              "being loaded stops growing by itself."
+            : "Find what is kept: unbounded lists and caches, references that are never dropped. Data that is being "
+              "loaded stops growing by itself.");
+    tare__finding_say(out, &finding->gain_how, "no gain in time: a run that goes on like this runs out of memory");
     tare__finding_figure(out, finding, "slope", rate, TARE__SHOW_BYTES_PER_S);
     tare__finding_figure(out, finding, "slope_low", growth->trend.low * 1e9, TARE__SHOW_BYTES_PER_S);
     tare__finding_figure(out, finding, "slope_high", growth->trend.high * 1e9, TARE__SHOW_BYTES_PER_S);
@@ -211,7 +213,7 @@ static most most_memory(const tare__analysis *of)
     if (own)
         return (most){own->max, own->max_at_ns, "the container's processes"};
     if (of->usage.tree_rss_max_bytes <= allowed)
-        return (most){of->usage.tree_rss_max_bytes, tree ? tree->max_at_ns : NAN, "all processes together"};
+        return (most){of->usage.tree_rss_max_bytes, tree ? tree->max_at_ns : NAN, "all processes"};
     return (most){of->usage.rss_peak_bytes, of->usage.rss_peak_at_ns, "the largest process"};
 }
 
@@ -230,9 +232,9 @@ void tare__rule_memory_high(findings *out, const tare__analysis *of)
         stretch high = tare__curve_above(&curve, limit(LIMIT_MEMORY_INFO) * of->usage.memory_allowed_bytes);
         tare__finding_when(finding, &high);
     }
-    tare__finding_say(out, &finding->title, "Memory reached %s of the %s it may use",
+    tare__finding_say(out, &finding->title, "Memory reached %s of the available %s",
                       tare__show(share, TARE__SHOW_SHARE).text, bytes(of->usage.memory_allowed_bytes).text);
-    tare__finding_say(out, &finding->evidence, "At most %s were in use by %s; what may be used is %s.",
+    tare__finding_say(out, &finding->evidence, "Up to %s was in use by %s; the limit is %s.",
                       bytes(most.bytes).text, most.whose, bytes(of->usage.memory_allowed_bytes).text);
     if (isfinite(most.at_ns))
         tare__finding_say(out, &finding->evidence, "That was at %s.", tare__show_time(most.at_ns).text);
@@ -243,9 +245,10 @@ void tare__rule_memory_high(findings *out, const tare__analysis *of)
                           bytes(of->usage.rss_peak_bytes).text);
     tare__finding_say(
         out, &finding->advice,
-        "A smaller batch, gradient checkpointing or fewer DataLoader workers (each holds batches of its "
-        "own: num_workers x prefetch_factor) need less; memory-mapped data is not held twice. Or give "
-        "the job more.");
+        tare__imported(of, "torch")
+            ? "Use a smaller batch, gradient checkpointing or fewer DataLoader workers (each holds prefetch_factor "
+              "batches); map data instead of loading it; or raise the limit."
+            : "Process the data in smaller parts, map files instead of loading them, or raise the limit.");
     tare__finding_say(out, &finding->gain_how, "no gain in time: it keeps the run from being killed");
     tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
     tare__finding_figure(out, finding, "used", most.bytes, TARE__SHOW_BYTES);
@@ -258,15 +261,14 @@ void tare__rule_memory_large(findings *out, const tare__analysis *of)
     if (!isnan(usage->memory_allowed_bytes) || !(usage->rss_peak_bytes > limit(LIMIT_MEMORY_LARGE)))
         return;
     tare__finding *finding = tare__finding_add(out, TARE__INFO);
-    tare__finding_say(out, &finding->title, "A process held %s of memory", bytes(usage->rss_peak_bytes).text);
+    tare__finding_say(out, &finding->title, "A process used %s of memory", bytes(usage->rss_peak_bytes).text);
     tare__finding_say(
         out, &finding->evidence,
-        "%s held %s at most. What the job may use is not known, so that it cannot be said whether that "
-        "is much.",
+        "%s used up to %s. The limit of the job is unknown.",
         usage->rss_peak_process ? tare__show_name(usage->rss_peak_process).text : "The largest process",
         bytes(usage->rss_peak_bytes).text);
     tare__finding_say(out, &finding->advice,
-                      "A smaller batch, gradient checkpointing or memory-mapped data need less.");
+                      "Process the data in smaller parts, or map files instead of loading them.");
     tare__finding_say(out, &finding->gain_how, "no gain in time");
     tare__finding_figure(out, finding, "used", usage->rss_peak_bytes, TARE__SHOW_BYTES);
 }
@@ -287,11 +289,11 @@ static void tell_swap(findings *out, const tare__analysis *of, double own, doubl
                                                     : rate >= limit(LIMIT_SWAP_HEAVY) ? TARE__CRITICAL
                                                                                       : TARE__WARNING);
     if (ours)
-        tare__finding_say(out, &finding->title, "%s of its memory were swapped out", bytes(own).text);
+        tare__finding_say(out, &finding->title, "%s of its memory was swapped out", bytes(own).text);
     else
-        tare__finding_say(out, &finding->title, "The machine swapped %s meanwhile", bytes(in + away).text);
+        tare__finding_say(out, &finding->title, "The machine swapped %s during the run", bytes(in + away).text);
     if (isfinite(own))
-        tare__finding_say(out, &finding->evidence, "Of the job's own memory up to %s were swapped out.",
+        tare__finding_say(out, &finding->evidence, "Up to %s of the job's memory was swapped out.",
                           bytes(own).text);
     if (isfinite(in) && isfinite(away))
         tare__finding_say(out, &finding->evidence, "The machine swapped %s in and %s out.", bytes(in).text,
@@ -299,16 +301,17 @@ static void tell_swap(findings *out, const tare__analysis *of, double own, doubl
     tare__finding_when(finding, when);
     tare__finding_say(
         out, &finding->advice,
-        "What comes back from swap is a thousand times slower than memory: a smaller batch, fewer "
-        "workers, or more memory; not more swap.");
-    if (isfinite(waits)) {
+        ours ? "Use less memory (smaller batches, fewer processes) or more RAM; more swap does not help."
+             : "Other processes caused it: run the job where more memory is free.");
+    if (ours && isfinite(waits)) {
         finding->gain = fmin(waits, 1);
         tare__finding_say(out, &finding->gain_how,
-                          "at most: %s of the time some task waited for memory (pressure)",
+                          "some task waited for memory for %s of the time (pressure)",
                           tare__show(waits, TARE__SHOW_SHARE).text);
     } else {
         tare__finding_say(out, &finding->gain_how,
-                          "not predicted: how long tasks waited for memory is not known");
+                          ours ? "not predicted: how long tasks waited for memory is unavailable"
+                               : "not predicted: it is not the job's memory");
     }
     tare__finding_figure(out, finding, "swapped", own, TARE__SHOW_BYTES);
     tare__finding_figure(out, finding, "swapped_in", in, TARE__SHOW_BYTES);

@@ -88,28 +88,32 @@ void tare__rule_killed(findings *out, const tare__analysis *of)
         return;
     tare__finding *finding = tare__finding_add(out, TARE__CRITICAL);
     if (isfinite(allowed))
-        tare__finding_say(out, &finding->title, "Killed for want of memory at its limit of %s",
+        tare__finding_say(out, &finding->title, "Killed: out of memory at its limit of %s",
                           bytes(allowed).text);
     else
-        tare__finding_say(out, &finding->title, "Killed for want of memory after %s",
+        tare__finding_say(out, &finding->title, "Killed: out of memory after %s",
                           tare__show_time(of->run.elapsed_ns).text);
     say_who_grew(out, finding, of);
     if (used <= allowed)
-        tare__finding_say(out, &finding->evidence, "At most %s were seen in use; the limit is %s.",
+        tare__finding_say(out, &finding->evidence, "Up to %s was sampled; the limit is %s.",
                           bytes(used).text, bytes(allowed).text);
     tare__finding_say(out, &finding->evidence, "%s",
                       of->run.oom_killed
-                          ? "The kernel counted a process killed for want of memory."
-                          : "It was killed by SIGKILL with its memory at the limit; the kernel's own count "
-                            "is not known.");
+                          ? "The kernel's OOM killer ended a process of the job."
+                          : "It was killed by SIGKILL with its memory at the limit; the kernel's OOM count is "
+                            "unavailable.");
     say_open_span(out, finding, of);
     tare__finding_say(
         out, &finding->advice,
-        "If it grew all along, something is kept from step to step: losses or outputs with their graph "
-        "(use .item() or .detach()), lists and caches without a bound. If it grew at once: a smaller "
-        "batch, gradient checkpointing, fewer DataLoader workers, memory-mapped data. Or raise the limit "
-        "(docker --memory, Kubernetes resources.limits.memory).");
-    tare__finding_say(out, &finding->gain_how, "no gain in time: without this the run does not finish");
+        tare__imported(of, "torch")
+            ? "If it grew steadily, find what is kept from step to step: losses or outputs with their autograd graph (use "
+              ".item() or .detach()), unbounded lists and caches. If it grew at once: use a smaller batch, gradient "
+              "checkpointing or fewer DataLoader workers. Or raise the limit (docker --memory, Kubernetes "
+              "resources.limits.memory)."
+            : "If it grew steadily, find what is kept: unbounded lists and caches. If it grew at once: process the data "
+              "in smaller parts, or map files. Or raise the limit (docker --memory, Kubernetes "
+              "resources.limits.memory).");
+    tare__finding_say(out, &finding->gain_how, "no gain in time: without it the run does not finish");
     tare__finding_figure(out, finding, "used", used, TARE__SHOW_BYTES);
     tare__finding_figure(out, finding, "allowed", allowed, TARE__SHOW_BYTES);
 }
@@ -119,7 +123,7 @@ static const struct {
     int number;
     const char *name, *meaning;
 } signals[] = {
-    {SIGABRT, "SIGABRT", "It ended itself: an assertion, or a library that gave up. Its last lines say why."},
+    {SIGABRT, "SIGABRT", "It aborted: an assertion or a library. The last lines of its output say why."},
     {SIGSEGV, "SIGSEGV",
      "It touched memory that is not its own: a fault in native code. A debugger or "
      "PYTHONFAULTHANDLER=1 shows where."},
@@ -129,12 +133,11 @@ static const struct {
     {SIGFPE, "SIGFPE", "It divided an integer by zero."},
     {SIGILL, "SIGILL", "This CPU does not know an instruction of it: a library was built for a newer one."},
     {SIGKILL, "SIGKILL",
-     "Somebody killed it: a scheduler, a time limit, a person, or the kernel for want of memory "
-     "(dmesg tells)."},
-    {SIGTERM, "SIGTERM", "Somebody asked it to end: a scheduler, a time limit, or a person."},
-    {SIGINT, "SIGINT", "It was interrupted, as by Ctrl-C."},
-    {SIGHUP, "SIGHUP", "Its terminal went away: run it under nohup, tmux or a scheduler."},
-    {SIGPIPE, "SIGPIPE", "Whoever read its output went away."},
+     "It was killed by a scheduler, a time limit, a user, or the kernel's OOM killer (see dmesg)."},
+    {SIGTERM, "SIGTERM", "It was asked to end by a scheduler, a time limit or a user."},
+    {SIGINT, "SIGINT", "It was interrupted (Ctrl-C)."},
+    {SIGHUP, "SIGHUP", "Its terminal closed: run it under nohup, tmux or a scheduler."},
+    {SIGPIPE, "SIGPIPE", "The reader of its output closed the pipe."},
 };
 
 void tare__rule_ended_by_signal(findings *out, const tare__analysis *of)
@@ -143,7 +146,7 @@ void tare__rule_ended_by_signal(findings *out, const tare__analysis *of)
     if (number <= 0)
         return;
     tare__finding *finding = tare__finding_add(out, TARE__INFO);
-    const char *name = NULL, *meaning = "Look at the last lines of its output.";
+    const char *name = NULL, *meaning = "See the last lines of its output.";
     for (size_t i = 0; i < TARE__COUNT_OF(signals); i++)
         if (signals[i].number == number) {
             name = signals[i].name;
@@ -166,10 +169,10 @@ void tare__rule_exit_status(findings *out, const tare__analysis *of)
     tare__finding *finding = tare__finding_add(out, TARE__INFO);
     tare__finding_say(out, &finding->title, "Ended with exit status %d", of->run.status);
     tare__finding_say(out, &finding->evidence,
-                      "The program itself returned %d after %s; 0 would mean success.", of->run.status,
+                      "The program returned %d after %s; 0 means success.", of->run.status,
                       tare__show_time(of->run.elapsed_ns).text);
     tare__finding_say(out, &finding->advice,
-                      "Look at the last lines of its output. The figures are those up to there.");
+                      "See the last lines of its output. Figures cover the run up to its end.");
     tare__finding_say(out, &finding->gain_how, "no gain in time");
     tare__finding_figure(out, finding, "status", of->run.status, TARE__SHOW_COUNT);
 }
@@ -182,16 +185,15 @@ void tare__rule_dropped(findings *out, const tare__analysis *of)
         return;
     tare__finding *finding =
         tare__finding_add(out, share > limit(LIMIT_DROPPED_CRITICAL) ? TARE__CRITICAL : TARE__WARNING);
-    tare__finding_say(out, &finding->title, "%s spans (%s) were dropped: the figures of spans are too small",
+    tare__finding_say(out, &finding->title, "%s spans (%s) were dropped: figures of spans are too small",
                       tare__show(dropped, TARE__SHOW_COUNT).text, tare__show(share, TARE__SHOW_SHARE).text);
-    tare__finding_say(out, &finding->evidence, "%s spans were recorded, %s found no room in a full buffer.",
+    tare__finding_say(out, &finding->evidence, "%s spans were recorded; %s were dropped because the buffer was full.",
                       tare__show((double)of->run.spans, TARE__SHOW_COUNT).text,
                       tare__show(dropped, TARE__SHOW_COUNT).text);
     tare__finding_say(
         out, &finding->advice,
-        "Record with more room (tare run --pool 64M), or use aggregate spans for what is called millions of "
-        "times a second.");
-    tare__finding_say(out, &finding->gain_how, "no gain in time: it makes the other figures right");
+        "Use a larger buffer (tare run --pool 64M), or aggregate spans for what is called very often.");
+    tare__finding_say(out, &finding->gain_how, "no gain in time: it makes the other figures complete");
     tare__finding_figure(out, finding, "dropped", dropped, TARE__SHOW_COUNT);
     tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
 }

@@ -39,6 +39,7 @@ static const struct {
     {LOADING, false, "waitfordata"},
     {LOADING, false, "inputpipeline"},
     {LOADING, false, "dataloadernext"},
+    {LOADING, false, "loadsamples"}, /* of torch's loader, as the package names it */
     {LOADING, true, "enumeratedataloader"}, /* as torch names its loaders' spans */
     {FORWARD, false, "forward"},
     {FORWARD, false, "forwardpass"},
@@ -155,22 +156,31 @@ void tare__rule_loading(findings *out, const tare__analysis *of)
         return;
     tare__finding *finding = tare__finding_add(out, TARE__WARNING);
     bool steps = time.steps_ns > 0;
-    tare__finding_say(out, &finding->title, "Data loading takes %s of the %s", percent(share).text,
-                      steps ? "steps" : "time");
+    tare__finding_say(out, &finding->title, "Data loading takes %s of %s", percent(share).text,
+                      steps ? "step time" : "span time");
     tare__finding_say(
         out, &finding->evidence, "%s was spent in spans that load data (most of it in %s), of %s in %s.",
         tare__show_time(lost_ns).text, tare__show_name(time.name ? time.name : "").text,
         tare__show_time(steps ? time.steps_ns + lost_ns - fmin(lost_ns, time.inside_ns) : time.top_ns).text,
         steps ? "steps and the loading between them" : "all spans");
-    tare__finding_say(
-        out, &finding->advice,
-        "Load while the model computes: DataLoader(num_workers=4, persistent_workers=True, "
-        "prefetch_factor=2), pin_memory=True for copies to a GPU; decode and augment ahead of time; store "
-        "the data in few large files.");
-    finding->gain = fmin(lost_ns / of->run.elapsed_ns, 1);
+    int workers = (int)fmax(2, fmin(of->usage.cores_allowed > 0 ? of->usage.cores_allowed : 2, 8));
+    if (tare__imported(of, "torch"))
+        tare__finding_say(out, &finding->advice,
+                          "Load while the model computes: DataLoader(num_workers=%d, persistent_workers=True); decode and "
+                          "augment ahead of time; store the data in few large files.",
+                          workers);
+    else
+        tare__finding_say(out, &finding->advice,
+                          "Load the next data while the program computes: %d background workers with a queue of a few "
+                          "batches; decode ahead of time; store the data in few large files.",
+                          workers);
+    double whole_ns = fmax(of->run.elapsed_ns, steps ? time.steps_ns : 0);
+    double saved = tare__saved_by_workers(lost_ns, whole_ns - lost_ns, 0, workers);
+    finding->gain = fmin(saved / whole_ns, 1);
     tare__finding_say(out, &finding->gain_how,
-                      "at most (Amdahl): the %s of the run's time, if loading were hidden behind compute",
-                      percent(finding->gain).text);
+                      "with %d workers that load in the background an iteration takes the longer of its compute and of "
+                      "its loading divided by them",
+                      workers);
     tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
     tare__finding_figure(out, finding, "loading", lost_ns / 1e9, TARE__SHOW_SECONDS);
 }
@@ -186,15 +196,15 @@ static void look_at_compute(findings *out, const tare__analysis *of, phase phase
     if (!(share > limit(which)))
         return;
     tare__finding *finding = tare__finding_add(out, TARE__INFO);
-    tare__finding_say(out, &finding->title, "The %s pass takes %s of the %s", what, percent(share).text,
-                      time.steps_ns > 0 ? "steps" : "time");
+    tare__finding_say(out, &finding->title, "The %s pass takes %s of %s", what, percent(share).text,
+                      time.steps_ns > 0 ? "step time" : "span time");
     tare__finding_say(out, &finding->evidence,
                       "%s was spent in spans of the %s pass (most of it in %s), of %s.",
                       tare__show_time(spent).text, what, tare__show_name(time.name ? time.name : "").text,
                       tare__show_time(time.steps_ns > 0 ? time.steps_ns : time.top_ns).text);
     tare__finding_say(out, &finding->advice, "%s", advice);
-    finding->gain = fmin(spent / of->run.elapsed_ns, 1);
-    tare__finding_say(out, &finding->gain_how, "at most (Amdahl): if it took no time at all");
+    finding->gain = fmin(spent / fmax(of->run.elapsed_ns, time.steps_ns), 1);
+    tare__finding_say(out, &finding->gain_how, "all of its time (Amdahl's law)");
     tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
     tare__finding_figure(out, finding, "spent", spent / 1e9, TARE__SHOW_SECONDS);
 }
@@ -203,16 +213,15 @@ void tare__rule_forward(findings *out, const tare__analysis *of)
 {
     look_at_compute(
         out, of, FORWARD, LIMIT_FORWARD, "forward",
-        "Mixed precision (torch.autocast), torch.compile, channels_last for convolutions, or a smaller "
-        "model make it cheaper. That it is the largest part is usual for inference.");
+        "This is usual for inference. To make it cheaper, try mixed precision, compilation or a smaller model.");
 }
 
 void tare__rule_backward(findings *out, const tare__analysis *of)
 {
     look_at_compute(
         out, of, BACKWARD, LIMIT_BACKWARD, "backward",
-        "It usually takes twice the forward pass. Mixed precision, freezing layers that need no training, "
-        "and no gradient checkpointing where memory allows make it cheaper.");
+        "It usually takes twice the forward pass. To make it cheaper, try mixed precision, or freeze layers that need "
+        "no training.");
 }
 
 /* ---- operations ------------------------------------------------------------------------------ */
@@ -274,12 +283,16 @@ static bool add_up(const tare__analysis *of, operations *all)
 /* Has a rule of its own, and that one speaks of it. */
 static bool told_elsewhere(const findings *out, const char *name, uint32_t kind)
 {
-    static const char *const ids[] = {
-        [LOADING] = "data-loading", [FORWARD] = "forward", [BACKWARD] = "backward"};
+    static const struct {
+        phase phase;
+        const char *id;
+    } told[] = {{LOADING, "data-loading"}, {LOADING, "loader-bound"}, {LOADING, "single-worker"},
+                {FORWARD, "forward"}, {BACKWARD, "backward"}};
     phase phase = phase_of(name, kind);
     for (size_t i = 0; phase != PHASES && i < out->n; i++)
-        if (strcmp(out->rows[i].id, ids[phase]) == 0)
-            return true;
+        for (size_t j = 0; j < TARE__COUNT_OF(told); j++)
+            if (told[j].phase == phase && strcmp(out->rows[i].id, told[j].id) == 0)
+                return true;
     return false;
 }
 
@@ -288,29 +301,30 @@ static void tell_operation(findings *out, const tare__analysis *of, const operat
     double share = all->self_ns[id] / all->all_ns, of_run = all->self_ns[id] / of->run.elapsed_ns;
     const char *name = tare__intern_text(all->names, id, NULL);
     bool frame = all->kinds[id] == TARE_KIND_STEP || all->kinds[id] == TARE_KIND_EPOCH;
-    tare__finding *finding =
-        tare__finding_add(out, share > limit(LIMIT_OPERATION_WARNING) && !frame ? TARE__WARNING : TARE__INFO);
-    tare__finding_say(out, &finding->title, "%s takes %s of the time by itself", tare__show_name(name).text,
-                      percent(share).text);
+    tare__finding *finding = tare__finding_add(out, TARE__INFO); /* something has to take the time */
+    tare__finding_say(out, &finding->title, "%s accounts for %s of %s (self)", tare__show_name(name).text,
+                      percent(share).text, of->n_steps || of->n_epochs ? "step time" : "span time");
     tare__finding_say(out, &finding->evidence,
-                      "It took %s in itself, without the spans inside it, of %s in all spans%s (calls: %s).",
+                      "Its self time, without the spans inside it, is %s of %s in all spans%s (calls: %s).",
                       tare__show_time(all->self_ns[id]).text, tare__show_time(all->all_ns).text,
                       of->n_steps || of->n_epochs ? " of steps and epochs" : "",
                       tare__show((double)all->calls[id], TARE__SHOW_COUNT).text);
     if (tare__any_gpu_used(of))
         tare__finding_say(out, &finding->evidence,
-                          "This is time of the host; work it started on a GPU is not in it.");
+                          "This is host time; work that it launched on a GPU is not in it.");
     if (frame)
         tare__finding_say(
             out, &finding->advice,
-            "This time lies inside it but in no span of its own: put spans around its parts to see which.");
+            "This time is in no span inside it: put spans around its parts to see which take it.");
     else
         tare__finding_say(
             out, &finding->advice,
-            "Look here first: can it be done less often, ahead of time, in larger batches, or beside the "
-            "rest? Spans inside it show which part.");
-    finding->gain = fmin(fmin(share, of_run), 1);
-    tare__finding_say(out, &finding->gain_how, "at most (Amdahl): if it took no time at all");
+            "Optimize this first: do it less often, ahead of time, in larger batches or in the background. Spans inside "
+            "it show which part takes the time.");
+    finding->gain = frame ? NAN : fmin(of_run, 1);
+    tare__finding_say(out, &finding->gain_how, "%s",
+                      frame ? "not predicted: no span tells what this time is spent on"
+                            : "all of its self time (Amdahl's law)");
     tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
     tare__finding_figure(out, finding, "self", all->self_ns[id] / 1e9, TARE__SHOW_SECONDS);
     tare__finding_figure(out, finding, "calls", (double)all->calls[id], TARE__SHOW_COUNT);

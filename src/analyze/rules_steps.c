@@ -13,12 +13,12 @@ static void tell_first(findings *out, const tare__analysis *of, const tare__step
     double cost = row->first_ns - row->rest_p50_ns, of_run = cost / of->run.elapsed_ns;
     tare__finding *finding =
         tare__finding_add(out, of_run > limit(LIMIT_FIRST_STEP_OF_RUN) ? TARE__WARNING : TARE__INFO);
-    tare__finding_say(out, &finding->title, "The first %s took %s, %s times the others",
+    tare__finding_say(out, &finding->title, "The first %s took %s, %s times the median of the others",
                       tare__show_name(row->name).text, tare__show_time(row->first_ns).text,
                       tare__show(row->first_ns / row->rest_p50_ns, TARE__SHOW_COUNT).text);
     tare__finding_say(
         out, &finding->evidence,
-        "The first took %s; the median of the other %s is %s. It cost %s more than one of them.",
+        "The first took %s; the median of the other %s is %s. It cost %s more.",
         tare__show_time(row->first_ns).text, tare__show((double)row->count - 1, TARE__SHOW_COUNT).text,
         tare__show_time(row->rest_p50_ns).text, tare__show_time(cost).text);
     for (size_t i = 0; i < row->n_slowest; i++) {
@@ -30,12 +30,11 @@ static void tell_first(findings *out, const tare__analysis *of, const tare__step
     }
     tare__finding_say(
         out, &finding->advice,
-        "Caches, allocators, kernels and compilers warm up in it (torch.compile, cudnn.benchmark, starting "
-        "DataLoader workers). Leave it out of measurements; warm up with one batch before timing; keep "
-        "compiled kernels between runs where it hurts.");
-    finding->gain = fmin(fmax(of_run, 0), 1);
-    tare__finding_say(out, &finding->gain_how,
-                      "at most: what the first one took beyond the median, once a run");
+        tare__imported(of, "torch")
+            ? "Warm-up (caches, allocators, torch.compile, cudnn.benchmark, starting DataLoader workers) counts as "
+              "startup. Leave it out of measurements; cache compiled kernels between runs."
+            : "Warm-up (caches, allocators, compilers) counts as startup. Leave it out of measurements.");
+    tare__finding_say(out, &finding->gain_how, "not predicted: gains are shares of steady-state time, and it is before that");
     tare__finding_figure(out, finding, "first", row->first_ns / 1e9, TARE__SHOW_SECONDS);
     tare__finding_figure(out, finding, "median", row->rest_p50_ns / 1e9, TARE__SHOW_SECONDS);
     tare__finding_figure(out, finding, "ratio", row->first_ns / row->rest_p50_ns, TARE__SHOW_COUNT);
@@ -119,6 +118,24 @@ static void say_slow_ones(findings *out, tare__finding *finding, const slow *slo
     }
 }
 
+/* What steps took beyond the median, at most: those of a bin as if at its upper end. Faster ones make up for nothing.
+ * Without bins, the mean beyond the median. */
+static double excess_of(const tare__step_row *row, double lost_ns)
+{
+    const tare__step_bins *bins = &row->bins;
+    double median = row->rest_p50_ns, excess = 0, least = 0;
+    uint64_t n = bins->over;
+    for (size_t i = 0; i < TARE__STEP_BINS; i++) {
+        double low = bins->from_ns + (double)i * bins->width_ns, high = low + bins->width_ns;
+        excess += (double)bins->counts[i] * fmax(0, high - median);
+        least += (double)bins->counts[i] * low;
+        n += bins->counts[i];
+    }
+    if (n != row->count || !(bins->width_ns > 0))
+        return lost_ns;
+    return fmax(lost_ns, excess + (bins->over ? fmax(0, row->total_ns - least - (double)bins->over * median) : 0));
+}
+
 static void tell_variance(findings *out, const tare__analysis *of, const tare__step_row *row,
                           const slow *slow)
 {
@@ -126,31 +143,33 @@ static void tell_variance(findings *out, const tare__analysis *of, const tare__s
     double ratio = slow->steps[0].duration_ns / row->each.min_ns;
     double lost = fmax(0, mean - row->rest_p50_ns) * rest, tail = row->each.p95_ns / row->each.p50_ns;
     uint64_t distance = distance_of(slow, row->rest_p50_ns);
+    bool preempted = tare__kept_off_cpu(of) >= limit(LIMIT_PREEMPTED);
     tare__finding *finding =
-        tare__finding_add(out, tail > limit(LIMIT_STEP_TAIL) ? TARE__WARNING : TARE__INFO);
+        tare__finding_add(out, tail > limit(LIMIT_STEP_TAIL) && !preempted ? TARE__WARNING : TARE__INFO);
     finding->from_ns = slow->steps[0].start_at_ns;
     finding->to_ns = finding->from_ns + slow->steps[0].duration_ns;
-    tare__finding_say(out, &finding->title, "The slowest %s took %s times the fastest",
+    tare__finding_say(out, &finding->title, "The slowest %s took %s times as long as the fastest",
                       tare__show_name(row->name).text, tare__show(ratio, TARE__SHOW_COUNT).text);
     tare__finding_say(
         out, &finding->evidence,
-        "Of %s (without the first) the fastest took %s, the median %s, the slowest %s; p95 is %s times "
-        "the median.",
+        "Of %s, without the first: fastest %s, median %s, slowest %s; p95 is %s times the median.",
         tare__show(rest, TARE__SHOW_COUNT).text, tare__show_time(row->each.min_ns).text,
         tare__show_time(row->rest_p50_ns).text, tare__show_time(slow->steps[0].duration_ns).text,
         tare__show(tail, TARE__SHOW_COUNT).text);
     say_slow_ones(out, finding, slow, row->rest_p50_ns);
     if (distance)
-        tare__finding_say(out, &finding->evidence, "The slowest come every %" PRIu64 " steps.", distance);
+        tare__finding_say(out, &finding->evidence, "The slow ones come every %" PRIu64 " steps.", distance);
+    if (preempted)
+        tare__finding_say(out, &finding->evidence,
+                          "Threads of the job were runnable and did not run: other processes may be the cause.");
     tare__finding_say(
         out, &finding->advice,
-        distance ? "Something is done every so many steps: logging, evaluation, checkpoints. Do it less "
-                   "often or in the background."
-                 : "Likely causes: inputs of different sizes (pad or sort batches by length), random "
-                   "augmentation (precompute it), a loader that cannot keep up, garbage collection, or "
-                   "others on the machine.");
-    finding->gain = fmin(lost / of->run.elapsed_ns, 1);
-    tare__finding_say(out, &finding->gain_how, "at most: if every step took the median");
+        distance ? "Find what is done every N steps (logging, evaluation, checkpoints); do it less often or in the "
+                   "background."
+                 : "Likely causes: inputs of different sizes (pad batches, or sort them by length), random augmentation, "
+                   "loading that cannot keep up, garbage collection, or other processes on the machine.");
+    finding->gain = fmin(excess_of(row, lost) / fmax(of->run.elapsed_ns, row->total_ns), 1);
+    tare__finding_say(out, &finding->gain_how, "what slow steps took beyond the median step");
     tare__finding_figure(out, finding, "ratio", ratio, TARE__SHOW_COUNT);
     tare__finding_figure(out, finding, "fastest", row->each.min_ns / 1e9, TARE__SHOW_SECONDS);
     tare__finding_figure(out, finding, "slowest", slow->steps[0].duration_ns / 1e9, TARE__SHOW_SECONDS);

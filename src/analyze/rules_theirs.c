@@ -24,7 +24,7 @@ static void say_where(findings *out, tare__finding *finding, const tare__analysi
     size_t wrote = marks_of(of, TARE__THEIRS_WROTE, &path), read = marks_of(of, TARE__THEIRS_READ, &read_path);
     if (wrote == 0)
         tare__finding_say(out, &finding->evidence,
-                          "It wrote no trace that could be read: operators of that time are in its own tables only.");
+                          "It wrote no trace that could be read: operators of that time are only in its own tables.");
     else if (read == 0)
         tare__finding_say(out, &finding->evidence,
                           "Operators of that time are in what it wrote, not in this trace: %s.", path);
@@ -44,15 +44,15 @@ void tare__rule_own_profiler(findings *out, const tare__analysis *of)
         return;
     double seconds = row->mean * (double)row->n;
     tare__finding *finding = tare__finding_add(out, TARE__INFO);
-    tare__finding_say(out, &finding->title, "The program's own torch.profiler was at work, for %s",
+    tare__finding_say(out, &finding->title, "The program's own torch.profiler was active for %s",
                       tare__show_time(seconds * 1e9).text);
     tare__finding_say(out, &finding->evidence,
-                      "It was on %s time%s; Tare recorded no operators meanwhile, and steps go on being counted.",
+                      "It was active %s time%s; Tare recorded no operators meanwhile.",
                       tare__show((double)row->n, TARE__SHOW_COUNT).text, row->n == 1 ? "" : "s");
     say_where(out, finding, of);
     tare__finding_say(out, &finding->advice,
-                      "Steps that it looked at are slower than the others: leave it out where times are compared.");
-    tare__finding_say(out, &finding->gain_how, "not predicted: what it costs depends on what it was told to note");
+                      "Profiled steps are slower: disable it when you compare times.");
+    tare__finding_say(out, &finding->gain_how, "not predicted: its overhead depends on its settings");
     tare__finding_figure(out, finding, "at_work", seconds, TARE__SHOW_SECONDS);
     tare__finding_figure(out, finding, "times", (double)row->n, TARE__SHOW_COUNT);
 }

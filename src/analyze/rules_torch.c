@@ -107,8 +107,14 @@ static bool training_of(const tare__analysis *of, training *sum)
     return sum->steps >= limit(LIMIT_FEWEST_STEPS) && sum->steps_ns > 0;
 }
 
+/* A time inside of steps as a share of steady state; several ranks have their steps at the same time. */
+static double of_steady(const tare__analysis *of, const training *sum, double ns)
+{
+    return fmin(ns / fmax(of->run.elapsed_ns, sum->steps_ns), 1);
+}
+
 /* ---- lines ----------------------------------------------------------------------------------- */
-/* The line of the program that took most of a phase's looks; NULL: none was seen. */
+/* The line of the program that most stack samples of a phase are at; NULL: there are none. */
 static const tare__aggregate_row *line_of(const tare__analysis *of, const char *phase, double *share)
 {
     const tare__aggregate_row *most = NULL;
@@ -134,7 +140,7 @@ static void say_line(findings *out, tare__finding *finding, const tare__analysis
     if (!line)
         return;
     const char *function = strrchr(line->name, ' ');
-    tare__finding_say(out, &finding->evidence, "%s of the looks at it found the program at %s:%u, in %s.",
+    tare__finding_say(out, &finding->evidence, "%s of the stack samples are at %s:%u, in %s.",
                       percent(share).text, line->file, (unsigned)line->line, function ? function + 1 : "?");
 }
 
@@ -152,30 +158,45 @@ static bool compute_is_idle(const tare__analysis *of)
     return !tare__any_gpu_used(of) || !(of->usage.gpu_busy_mean > limit(LIMIT_GPU_WORKS));
 }
 
-/* What workers would save: loading goes on behind the compute, on cores of its own. */
-static double saved_by_workers(const training *sum, double workers, double cores)
+/* As many workers as hide the loading behind the compute, within reason: as many as there are cores; where that many
+ * cannot keep up already, twice as many, which helps where loading waits for a disk or a network. */
+static int workers_to_try(double wait_ns, double compute_ns, double now, double cores)
 {
-    double compute = sum->steps_ns - sum->data_ns;
-    double able = fmax(1, cores - 1), alone = sum->data_ns * fmax(1, workers);
-    return sum->data_ns - fmax(0, alone / able - compute);
+    double load = now >= 1 ? (wait_ns + compute_ns) * now : wait_ns;
+    double enough = compute_ns > 0 ? ceil(load / compute_ns) : INFINITY, most = fmax(2, fmin(floor(cores), 16));
+    if (now >= most)
+        return (int)fmin(2 * now, 64);
+    return (int)fmin(fmax(enough, fmax(2, now + 1)), most);
 }
 
 static void say_workers(findings *out, tare__finding *finding, const tare__analysis *of, double workers)
 {
     if (workers == 0)
-        tare__finding_say(
-            out, &finding->evidence,
-            "num_workers is 0: the training process loads each batch itself, and computes nothing "
-            "meanwhile.");
+        tare__finding_say(out, &finding->evidence,
+                          "num_workers is 0: the training process loads each batch itself and does not compute "
+                          "meanwhile.");
     else
-        tare__finding_say(out, &finding->evidence, "The loader has %s worker%s, and they cannot keep up.",
+        tare__finding_say(out, &finding->evidence, "num_workers is %s, and the worker%s cannot keep up.",
                           count(workers).text, workers == 1 ? "" : "s");
     double busy = 0;
     for (size_t i = 0; workers > 0 && i < of->n_spans; i++)
         if (strcmp(of->spans[i].name, "load samples") == 0)
             busy += of->spans[i].total_ns;
     if (busy > 0)
-        tare__finding_say(out, &finding->evidence, "They worked for %s in all.", tare__show_time(busy).text);
+        tare__finding_say(out, &finding->evidence, "Workers were loading for %s in total.", tare__show_time(busy).text);
+}
+
+/* The gain of more workers, where their number now is known: else that of no waiting at all. */
+static void predict_workers(findings *out, tare__finding *finding, const tare__analysis *of, const training *sum,
+                            double now, int then)
+{
+    double compute = sum->steps_ns - sum->data_ns;
+    double saved = tare__saved_by_workers(sum->data_ns, compute, now, then);
+    finding->gain = of_steady(of, sum, saved);
+    tare__finding_say(out, &finding->gain_how,
+                      "with num_workers=%d a step takes the longer of its compute (%s) and of its loading divided by the "
+                      "workers, if loading does not compete with the training process for CPUs",
+                      then, tare__show_time(compute / sum->steps).text);
 }
 
 void tare__rule_loader_bound(findings *out, const tare__analysis *of)
@@ -185,30 +206,31 @@ void tare__rule_loader_bound(findings *out, const tare__analysis *of)
         !compute_is_idle(of))
         return;
     const tare__counter_row *workers = counter_of(of, "torch.loader.workers");
-    double n = workers ? workers->max : NAN,
-           cores = of->usage.cores_allowed > 0 ? of->usage.cores_allowed : 1;
-    double share = sum.data_ns / sum.steps_ns,
-           saved = fmax(0, saved_by_workers(&sum, n > 0 ? n : 1, fmax(cores, 2)));
+    double now = workers ? workers->max : 0, cores = of->usage.cores_allowed > 0 ? of->usage.cores_allowed : 1;
+    double share = sum.data_ns / sum.steps_ns;
+    int then = workers_to_try(sum.data_ns, sum.steps_ns - sum.data_ns, now, cores);
     tare__finding *finding = tare__finding_add(out, TARE__WARNING);
-    tare__finding_say(out, &finding->title, "Training waits for data %s of the time", percent(share).text);
-    tare__finding_say(out, &finding->evidence, "%s of %s in %s steps went into waiting for the next batch.",
-                      tare__show_time(sum.data_ns).text, tare__show_time(sum.steps_ns).text,
-                      count(sum.steps).text);
+    tare__finding_say(out, &finding->title, "Training waits for data for %s of step time", percent(share).text);
+    tare__finding_say(out, &finding->evidence, "%s of %s in %s steps was spent waiting for the next batch.",
+                      tare__show_time(sum.data_ns).text, tare__show_time(sum.steps_ns).text, count(sum.steps).text);
     if (workers)
-        say_workers(out, finding, of, n);
-    say_line(out, finding, of, n > 0 && line_of(of, "load", &(double){0}) ? "load" : "data");
-    tare__finding_say(
-        out, &finding->advice,
-        "Make that line cheaper: precompute it, do it for a whole batch at once, or keep its result. "
-        "DataLoader(num_workers=%d, persistent_workers=True, prefetch_factor=4) loads while the model "
-        "computes.",
-        (int)fmax(n > 0 ? n + 1 : 2, fmin(cores, 8)));
-    finding->gain = fmin(saved / of->run.elapsed_ns, 1);
-    tare__finding_say(out, &finding->gain_how,
-                      "if workers on the other cores loaded while the model computes; the first batch apart");
+        say_workers(out, finding, of, now);
+    say_line(out, finding, of, now > 0 && line_of(of, "load", &(double){0}) ? "load" : "data");
+    if (workers)
+        tare__finding_say(out, &finding->advice,
+                          "Set DataLoader(num_workers=%d, persistent_workers=True) to load while the model computes, or "
+                          "make that line cheaper: precompute it, or cache its result.",
+                          then);
+    else
+        tare__finding_say(out, &finding->advice,
+                          "Load the next batch while the model computes: a torch.utils.data.DataLoader with num_workers=%d, "
+                          "or a background thread that keeps a few batches ready.",
+                          then);
+    predict_workers(out, finding, of, &sum, now, then);
     tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
     tare__finding_figure(out, finding, "waiting", sum.data_ns / 1e9, TARE__SHOW_SECONDS);
-    tare__finding_figure(out, finding, "workers", n, TARE__SHOW_COUNT);
+    tare__finding_figure(out, finding, "workers", workers ? now : NAN, TARE__SHOW_COUNT);
+    tare__finding_figure(out, finding, "workers_to_try", then, TARE__SHOW_COUNT);
 }
 
 void tare__rule_single_worker(findings *out, const tare__analysis *of)
@@ -219,15 +241,14 @@ void tare__rule_single_worker(findings *out, const tare__analysis *of)
         !(sum.data_ns > limit(LIMIT_SINGLE_WORKER) * sum.steps_ns))
         return;
     tare__finding *finding = tare__finding_add(out, TARE__INFO);
-    tare__finding_say(out, &finding->title, "Batches are loaded by %s, for %s of the steps' time",
+    tare__finding_say(out, &finding->title, "Batches are loaded by %s for %s of step time",
                       workers->max > 0 ? "one worker" : "the training process itself",
                       percent(sum.data_ns / sum.steps_ns).text);
-    tare__finding_say(out, &finding->evidence, "num_workers is %s; %s of %s went into waiting for batches.",
+    tare__finding_say(out, &finding->evidence, "num_workers is %s; %s of %s was spent waiting for batches.",
                       count(workers->max).text, tare__show_time(sum.data_ns).text,
                       tare__show_time(sum.steps_ns).text);
-    tare__finding_say(out, &finding->advice, "Try DataLoader(num_workers=2, persistent_workers=True).");
-    finding->gain = fmin(sum.data_ns / of->run.elapsed_ns, 1);
-    tare__finding_say(out, &finding->gain_how, "at most (Amdahl): if no time were spent waiting");
+    tare__finding_say(out, &finding->advice, "Set DataLoader(num_workers=2, persistent_workers=True).");
+    predict_workers(out, finding, of, &sum, workers->max, 2);
     tare__finding_figure(out, finding, "waiting", sum.data_ns / 1e9, TARE__SHOW_SECONDS);
 }
 
@@ -239,19 +260,18 @@ void tare__rule_unpinned(findings *out, const tare__analysis *of)
         !(sum.unpinned > limit(LIMIT_UNPINNED) * sum.copied))
         return;
     tare__finding *finding = tare__finding_add(out, TARE__WARNING);
-    tare__finding_say(out, &finding->title, "Copies to the GPU from pageable memory take %s of the steps",
+    tare__finding_say(out, &finding->title, "Copies to the GPU from pageable memory take %s of step time",
                       percent(sum.copy_ns / sum.steps_ns).text);
     tare__finding_say(out, &finding->evidence,
-                      "%s of %s copied in steps lay in memory that is not pinned; the host "
-                      "spent %s in these copies.",
+                      "%s of %s copied in steps came from memory that is not pinned; the host spent %s in copies.",
                       tare__show(sum.unpinned, TARE__SHOW_BYTES).text,
                       tare__show(sum.copied, TARE__SHOW_BYTES).text, tare__show_time(sum.copy_ns).text);
     tare__finding_say(
         out, &finding->advice,
-        "DataLoader(pin_memory=True) and tensor.to(device, non_blocking=True): the copy then runs "
-        "beside the compute, and the host need not wait for it.");
-    finding->gain = fmin(sum.copy_ns / of->run.elapsed_ns, 1);
-    tare__finding_say(out, &finding->gain_how, "at most: if copies were hidden behind compute");
+        "Set DataLoader(pin_memory=True) and copy with tensor.to(device, non_blocking=True): the copy then overlaps "
+        "with compute.");
+    finding->gain = of_steady(of, &sum, sum.copy_ns);
+    tare__finding_say(out, &finding->gain_how, "the time the host spends in copies, if all of it overlapped with compute");
     tare__finding_figure(out, finding, "unpinned", sum.unpinned, TARE__SHOW_BYTES);
     tare__finding_figure(out, finding, "copying", sum.copy_ns / 1e9, TARE__SHOW_SECONDS);
 }
@@ -277,21 +297,22 @@ void tare__rule_sync_points(findings *out, const tare__analysis *of)
     if (!most || !(all > limit(LIMIT_SYNC) * sum.steps_ns))
         return;
     tare__finding *finding = tare__finding_add(out, TARE__WARNING);
-    tare__finding_say(out, &finding->title, "The program waits for the GPU %s of the steps, at %s",
+    tare__finding_say(out, &finding->title, "The program waits for the GPU for %s of step time, at %s",
                       percent(all / sum.steps_ns).text, most->name + strlen(SYNC));
     tare__finding_say(
         out, &finding->evidence,
-        "%s times in %s steps it asked for a value that the GPU had yet to compute, and was blocked for "
-        "%s; most of it, %s, at %s:%u.",
-        count(calls).text, count(sum.steps).text, tare__show_time(all).text,
+        "In %s steps it read a value %s times that the GPU had not computed yet, and was blocked for %s; %s of it at "
+        "%s:%u.",
+        count(sum.steps).text, count(calls).text, tare__show_time(all).text,
         tare__show_time(most->total_ns).text, most->file ? most->file : "?", (unsigned)most->line);
     tare__finding_say(
         out, &finding->advice,
-        "Keep values on the GPU and read them every so many steps (loss.detach(), not loss.item()); "
-        "choose with torch.where instead of if tensor; copy with non_blocking=True.");
-    finding->gain = fmin(all / of->run.elapsed_ns, 1);
+        "Keep values on the GPU and read them every N steps (loss.detach(), not loss.item()); use torch.where instead "
+        "of if tensor; copy with non_blocking=True.");
+    finding->gain = of_steady(of, &sum, fmin(all, fmax(0, sum.steps_ns - all)));
     tare__finding_say(out, &finding->gain_how,
-                      "at most: the time blocked; the GPU's own work in it does not go away");
+                      "the smaller of the time blocked and of the host's other work: both then overlap, and the GPU's own "
+                      "work in the time blocked stays");
     tare__finding_figure(out, finding, "blocked", all / 1e9, TARE__SHOW_SECONDS);
     tare__finding_figure(out, finding, "waits", calls, TARE__SHOW_COUNT);
 }
@@ -330,24 +351,23 @@ void tare__rule_small_operators(findings *out, const tare__analysis *of)
         !(share > limit(LIMIT_SMALL_SHARE)))
         return;
     tare__finding *finding = tare__finding_add(out, TARE__WARNING);
-    tare__finding_say(out, &finding->title, "A step is made of %s operators of %s each",
+    tare__finding_say(out, &finding->title, "A step consists of %s operators of %s each",
                       count(round(a_step)).text, tare__show_time(each).text);
     tare__finding_say(
         out, &finding->evidence,
-        exact ? "%s operators took %s on average; starting one costs some microseconds, whatever it "
-                "computes. Forward and backward take %s of the steps."
-              : "Autograd noted %s operators for a loss; an estimate by the fastest step is %s for each, "
-                "forward or backward. Starting one costs some microseconds, whatever it computes. Forward "
-                "and backward take %s of the steps.",
+        exact ? "%s operators took %s on average; launching one costs some microseconds, whatever it computes. Forward "
+                "and backward take %s of step time."
+              : "The autograd graph of a loss has %s nodes; estimated from the fastest step, an operator takes %s. "
+                "Launching one costs some microseconds, whatever it computes. Forward and backward take %s of step "
+                "time.",
         count(round(exact ? all.calls : nodes->mean)).text, tare__show_time(each).text, percent(share).text);
     say_line(out, finding, of, "forward");
     tare__finding_say(
         out, &finding->advice,
-        "Compute on whole tensors instead of a part at a time in a Python loop (cumsum, einsum, "
-        "torch.vmap, a larger batch); torch.compile fuses what is left.");
-    finding->gain = fmin(fmax(0, spent * (1 - limit(LIMIT_MANY_OPERATORS) / a_step)) / of->run.elapsed_ns, 1);
-    tare__finding_say(out, &finding->gain_how, "if %s operators did the same work",
-                      count(limit(LIMIT_MANY_OPERATORS)).text);
+        "Replace Python loops over parts of a tensor by operations on the whole tensor (cumsum, einsum, torch.vmap, a "
+        "larger batch); torch.compile fuses what is left.");
+    finding->gain = of_steady(of, &sum, spent);
+    tare__finding_say(out, &finding->gain_how, "all of forward and backward, if few operators did the same work");
     tare__finding_figure(out, finding, "operators", a_step, TARE__SHOW_COUNT);
     tare__finding_figure(out, finding, "each", each / 1e9, TARE__SHOW_SECONDS);
 }
@@ -363,41 +383,51 @@ void tare__rule_fp32(findings *out, const tare__analysis *of)
     if (!(spent > limit(LIMIT_FP32) * sum.steps_ns))
         return;
     tare__finding *finding = tare__finding_add(out, TARE__INFO);
-    tare__finding_say(out, &finding->title, "Matrix products run in full float32 where a faster way exists");
-    tare__finding_say(out, &finding->evidence, "%s. Forward and backward take %s of the steps.",
+    tare__finding_say(out, &finding->title, "Matrix products run in full float32 where a faster precision is available");
+    tare__finding_say(out, &finding->evidence, "%s. Forward and backward take %s of step time.",
                       mark->name + strlen("torch."), percent(spent / sum.steps_ns).text);
     tare__finding_say(
         out, &finding->advice,
-        gpu ? "torch.set_float32_matmul_precision(\"high\") uses TensorFloat-32; torch.autocast(\"cuda\", "
-              "dtype=torch.bfloat16) more. Check that the loss stays what it was."
-            : "torch.autocast(\"cpu\", dtype=torch.bfloat16) uses them. Check that the loss stays what it "
-              "was.");
+        gpu ? "Call torch.set_float32_matmul_precision(\"high\") for TensorFloat-32, or use torch.autocast(\"cuda\", "
+              "dtype=torch.bfloat16). Check that the loss does not change."
+            : "Use torch.autocast(\"cpu\", dtype=torch.bfloat16). Check that the loss does not change.");
     tare__finding_say(out, &finding->gain_how,
-                      "not predicted: it depends on how much of the compute is matrix products; try it");
+                      "not predicted: it depends on the share of matrix products in the compute; measure it");
 }
 
-void tare__rule_recompiles(findings *out, const tare__analysis *of)
+static double recompiling(const tare__analysis *of, double *calls)
 {
-    double all = 0, calls = 0;
-    for (size_t i = 0; of->run.clock_known && i < of->n_spans; i++)
+    double all = 0;
+    *calls = 0;
+    for (size_t i = 0; i < of->n_spans; i++)
         if (strcmp(of->spans[i].name, "torch.recompile") == 0) {
             all += of->spans[i].total_ns;
-            calls += (double)of->spans[i].calls;
+            *calls += (double)of->spans[i].calls;
         }
-    if (calls < limit(LIMIT_RECOMPILES) || !(all > limit(LIMIT_RECOMPILING) * of->run.elapsed_ns))
+    return all;
+}
+
+/* Counted over the whole run, since recompilations lengthen what then looks like startup; the gain is of steady state. */
+void tare__rule_recompiles(findings *out, const tare__analysis *of)
+{
+    const tare__analysis *whole = of->whole ? of->whole : of;
+    double calls, steady_calls, all = recompiling(whole, &calls), steady = recompiling(of, &steady_calls);
+    double share = all / whole->run.elapsed_ns;
+    if (!of->run.clock_known || calls < limit(LIMIT_RECOMPILES) || !(share > limit(LIMIT_RECOMPILING)))
         return;
     tare__finding *finding = tare__finding_add(out, TARE__WARNING);
-    tare__finding_say(out, &finding->title, "torch.compile compiled again %s times", count(calls).text);
-    tare__finding_say(out, &finding->evidence,
-                      "What was compiled before was compiled %s times more, in %s (%s of the run).",
-                      count(calls).text, tare__show_time(all).text, percent(all / of->run.elapsed_ns).text);
-    tare__finding_say(
-        out, &finding->advice,
-        "TORCH_LOGS=recompiles tells why. Shapes that differ: torch.compile(dynamic=True), "
-        "mark_dynamic, or pad to a few sizes. Python numbers that change at each call: make them "
-        "tensors.");
-    finding->gain = fmin(all / of->run.elapsed_ns, 1);
-    tare__finding_say(out, &finding->gain_how, "at most: the time it took to compile again");
+    tare__finding_say(out, &finding->title, "torch.compile recompiled %s times", count(calls).text);
+    tare__finding_say(out, &finding->evidence, "Recompiling took %s (%s of the run).", tare__show_time(all).text,
+                      percent(share).text);
+    tare__finding_say(out, &finding->advice,
+                      "Run with TORCH_LOGS=recompiles to see why. For shapes that differ: torch.compile(dynamic=True), "
+                      "mark_dynamic, or pad to a few sizes. Turn Python numbers that change between calls into tensors.");
+    if (steady > 0) {
+        finding->gain = fmin(steady / of->run.elapsed_ns, 1);
+        tare__finding_say(out, &finding->gain_how, "the time spent recompiling in steady state");
+    } else {
+        tare__finding_say(out, &finding->gain_how, "not predicted: all of it was before steady state");
+    }
     tare__finding_figure(out, finding, "recompiles", calls, TARE__SHOW_COUNT);
     tare__finding_figure(out, finding, "spent", all / 1e9, TARE__SHOW_SECONDS);
 }
@@ -410,13 +440,13 @@ void tare__rule_unfused(findings *out, const tare__analysis *of)
         return;
     tare__finding *finding = tare__finding_add(out, TARE__INFO);
     tare__finding_say(out, &finding->title,
-                      "The optimizer updates tensors one by one, in %s of the steps' time",
+                      "The optimizer updates tensors one by one, for %s of step time",
                       percent(sum.optimizer_ns / sum.steps_ns).text);
     tare__finding_say(out, &finding->evidence, "%s; it took %s of %s.", mark->name + strlen("torch.unfused "),
                       tare__show_time(sum.optimizer_ns).text, tare__show_time(sum.steps_ns).text);
-    tare__finding_say(out, &finding->advice, "Pass fused=True to it: one pass over all parameters.");
-    finding->gain = fmin(sum.optimizer_ns / 2 / of->run.elapsed_ns, 1);
-    tare__finding_say(out, &finding->gain_how, "an estimate: a fused update takes about half the time");
+    tare__finding_say(out, &finding->advice, "Pass fused=True to the optimizer: it then updates all parameters in one pass.");
+    finding->gain = of_steady(of, &sum, sum.optimizer_ns);
+    tare__finding_say(out, &finding->gain_how, "all of the optimizer's time; a fused update keeps a part of it");
     tare__finding_figure(out, finding, "optimizer", sum.optimizer_ns / 1e9, TARE__SHOW_SECONDS);
 }
 
@@ -438,17 +468,15 @@ static void summed_losses(findings *out, const tare__analysis *of)
         return;
     name_in(mark, "torch.summed ", name);
     tare__finding *finding = tare__finding_add(out, TARE__WARNING);
-    tare__finding_say(out, &finding->title, "Losses are summed up with the graph that made them, at %s",
+    tare__finding_say(out, &finding->title, "The autograd graph of every loss is retained in a sum, at %s",
                       place_of(mark));
     tare__finding_say(out, &finding->evidence,
-                      "Behind %s there were %s additions with all of their history, and more at each look. Memory "
-                      "grows with every step.",
+                      "The graph of %s holds %s additions and grows. Memory grows with every step.",
                       name, count(sums->max).text);
     tare__finding_say(out, &finding->advice,
-                      "Sum up the number, not the tensor: %s += loss.detach(), or loss.item() where it runs on a "
-                      "CPU.",
+                      "Add the value, not the tensor: %s += loss.detach(), or loss.item() on a CPU.",
                       name);
-    tare__finding_say(out, &finding->gain_how, "not predicted: it costs memory rather than time");
+    tare__finding_say(out, &finding->gain_how, "not predicted: it costs memory, not time");
     tare__finding_figure(out, finding, "additions", sums->max, TARE__SHOW_COUNT);
 }
 
@@ -463,19 +491,18 @@ void tare__rule_kept_losses(findings *out, const tare__analysis *of)
     }
     name_in(mark, "torch.kept ", name);
     tare__finding *finding = tare__finding_add(out, TARE__WARNING);
-    tare__finding_say(out, &finding->title, "Losses are kept with the graph that made them, at %s",
+    tare__finding_say(out, &finding->title, "Losses are kept with their autograd graph, at %s",
                       place_of(mark));
     tare__finding_say(
         out, &finding->evidence,
-        "Of the last 16 losses before a look %s were still there with their history, at each of %s looks "
-        "or most of them; they are in %s. Memory grows with every step.",
+        "Up to %s of the last 16 losses still held their autograd graph, checked %s times; they are in %s. Memory grows "
+        "with every step.",
         count(kept->max).text, count((double)kept->n).text, name);
     tare__finding_say(
         out, &finding->advice,
-        "Keep the number, not the tensor: %s.append(loss.detach()), or loss.item() where it runs on a "
-        "CPU.",
+        "Keep the value, not the tensor: %s.append(loss.detach()), or loss.item() on a CPU.",
         name[0] && name[0] != '?' ? name : "losses");
-    tare__finding_say(out, &finding->gain_how, "not predicted: it costs memory rather than time");
+    tare__finding_say(out, &finding->gain_how, "not predicted: it costs memory, not time");
     tare__finding_figure(out, finding, "kept", kept->max, TARE__SHOW_COUNT);
 }
 
@@ -486,18 +513,16 @@ void tare__rule_growing_graph(findings *out, const tare__analysis *of)
         nodes->last != nodes->max || nodes->first != nodes->min)
         return;
     tare__finding *finding = tare__finding_add(out, TARE__WARNING);
-    tare__finding_say(out, &finding->title, "The graph of a loss grows: %s operators at first, %s at last",
+    tare__finding_say(out, &finding->title, "The autograd graph of a loss grows from %s to %s nodes",
                       count(nodes->first).text, count(nodes->last).text);
     tare__finding_say(
         out, &finding->evidence,
-        "Each backward goes through more than the one before: the history of earlier steps hangs on to "
-        "it.");
+        "Each backward pass goes through more nodes than the one before: the graphs of earlier steps are retained.");
     say_line(out, finding, of, "backward");
     tare__finding_say(
         out, &finding->advice,
-        "Cut it where a step ends: state = state.detach() for what is carried over (hidden states, "
-        "running sums of losses).");
-    tare__finding_say(out, &finding->gain_how, "not predicted: it grows for as long as the run lasts");
+        "Detach what is carried from step to step (hidden states, running sums of losses): state = state.detach().");
+    tare__finding_say(out, &finding->gain_how, "not predicted: the cost grows with the length of the run");
     tare__finding_figure(out, finding, "first", nodes->first, TARE__SHOW_COUNT);
     tare__finding_figure(out, finding, "last", nodes->last, TARE__SHOW_COUNT);
 }
@@ -522,20 +547,20 @@ void tare__rule_torch_threads(findings *out, const tare__analysis *of)
         !training_of(of, &sum) || tare__any_gpu_used(of))
         return;
     tare__finding *finding = tare__finding_add(out, TARE__WARNING);
-    tare__finding_say(out, &finding->title, "torch computes with %s threads on %s", count(threads->last).text,
+    tare__finding_say(out, &finding->title, "torch uses %s threads on %s", count(threads->last).text,
                       tare__show(cores, TARE__SHOW_CORES).text);
     tare__finding_say(
         out, &finding->evidence,
-        "Each operator is spread over %s threads, and waits for the last of them; %s at a time can run.",
+        "Each operator is split over %s threads and waits for the last of them; only %s can run at a time.",
         count(threads->last).text, count(floor(cores)).text);
     say_setter(out, finding, of);
     tare__finding_say(
         out, &finding->advice,
-        "torch.set_num_threads(%d), or OMP_NUM_THREADS=%d and no call at all; several processes share "
-        "the cores between them.",
+        "Call torch.set_num_threads(%d), or set OMP_NUM_THREADS=%d and remove the call. Several processes share the "
+        "cores.",
         (int)fmax(1, floor(cores)), (int)fmax(1, floor(cores)));
     tare__finding_say(out, &finding->gain_how,
-                      "not predicted: what the switching costs depends on caches and barriers; try it");
+                      "not predicted: the cost of switching depends on caches and barriers; measure it");
     tare__finding_figure(out, finding, "threads", threads->last, TARE__SHOW_COUNT);
     tare__finding_figure(out, finding, "cores_allowed", cores, TARE__SHOW_CORES);
 }

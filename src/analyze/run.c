@@ -149,9 +149,8 @@ static void note_samples(note_list *list, const work *work, const tare__analysis
              "CPU than Tare allows itself",
              tare__unit_time(longest, own->longest_interval_ns), tare__unit_time(asked, own->interval_ns));
     if (metrics->restarts)
-        note(list, "sampled totals went back %s (first %s of a %s), which they never should: what they grew by is counted from "
-                   "there on",
-             count(metrics->restarts, "time", "times").text, metrics->restarted, metrics->restarted_of);
+        note(list, "sampled totals went back %s, which they never should: what they grew by is counted from there on",
+             count(metrics->restarts, "time", "times").text);
     if (metrics->late)
         note(list, "%s left out: not in order of time", count(metrics->late, "sample was", "samples were").text);
     if (metrics->strangers)
@@ -194,6 +193,8 @@ static void split_arguments(tare__run_table *run, const tare__trace_run *told, t
 
 double tare__analyze_elapsed(const work *work)
 {
+    if (work->window.to)
+        return work->window.to_ns - work->window.from_ns;
     const tare__trace_end *end = tare__trace_end_of(work->trace);
     uint64_t last = end->ticks ? end->ticks : tare__trace_damage_of(work->trace)->last_ticks;
     return last ? tare__trace_ns(work->trace, last) : NAN;

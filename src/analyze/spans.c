@@ -50,10 +50,33 @@ static RARE int close_special(work *work, stream *stream, const frame *top, uint
     return status;
 }
 
+/* Of a part of the run: what lies outside of it does not count, and a step counts whole or not at all. 1: the span
+ * counts, 0: it does not, or a status. */
+static RARE int clip(work *work, stream *stream, frame *top, uint64_t *now, how_ended *how)
+{
+    const window *window = &work->window;
+    if (top->begin >= window->from && *now <= window->to)
+        return 1;
+    top->begin = top->begin < window->from ? window->from : top->begin;
+    *now = *now > window->to ? window->to : *now;
+    *now = *now < top->begin ? top->begin : *now;
+    bool timed = top->node->flags & NODE_TIMED;
+    bool step = timed && work->names.rows[top->node->name].kind == TARE_KIND_STEP;
+    *how = timed && *how == ENDED ? STILL_OPEN : *how;
+    if (*now > top->begin && !step)
+        return 1;
+    return timed ? tare__analyze_step(work, stream, top, (uint32_t)(top - work->frames), *now, *how) : 0;
+}
+
 /* Closes the innermost span; the frame below it gets its duration. */
 static INLINE int close_top(work *work, stream *stream, frame *top, uint64_t now, how_ended how)
 {
     node *node = top->node;
+    if (TARE__UNLIKELY(work->window.to)) {
+        int counts = clip(work, stream, top, &now, &how);
+        if (counts <= 0)
+            return counts;
+    }
     uint64_t duration = now - top->begin;
     if (TARE__UNLIKELY(node->flags & NODE_TIMED)) {
         node = node_of_timed(work, stream, top);
@@ -62,6 +85,10 @@ static INLINE int close_top(work *work, stream *stream, frame *top, uint64_t now
     }
     top[-1].child += duration;
     node->self += duration - top->child;
+    if (node->depth == 1) {
+        stream->first_span = stream->last_span_end ? stream->first_span : top->begin;
+        stream->last_span_end = now;
+    }
     int status = count_call(&work->nodes, node, duration);
     if (TARE__UNLIKELY(work->watched) && !status)
         status = watch(work, stream, top, now, how);
@@ -267,6 +294,8 @@ static int add_number(work *work, stream *stream, const tare__event *event)
         return 0;
     }
     if (name == work->names.flow && name != CANON_UNKNOWN)
+        return 0;
+    if (work->window.to && (top->begin < work->window.from || top->begin >= work->window.to))
         return 0;
     uint32_t bit;
     int status = tare__analyze_add_number(&work->nodes, top->node, name, event->value, &bit);

@@ -127,6 +127,9 @@ int tare__analyze_step(work *work, stream *stream, const frame *frame, uint32_t 
     if (work->names.rows[frame->node->name].kind == TARE_KIND_STEP) {
         stream->steps++;
         stream->step_ticks += step.duration;
+        status = tare__analyze_phase_step(work, stream, frame, now);
+        if (status)
+            return status;
     }
     step_use *use = tare__analyze_step_use(stream, (size_t)(steps - work->steps));
     if (!use)

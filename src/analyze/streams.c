@@ -135,6 +135,7 @@ void tare__analyze_free_streams(work *work)
         free(work->streams[i]->parts);
         free(work->streams[i]->uses);
         tare__analyze_free_open_numbers(work->streams[i]->open_numbers);
+        free(work->streams[i]->first_steps);
         tare__analyze_free_tally(work->streams[i]->tally);
         free(work->streams[i]);
     }
@@ -143,6 +144,7 @@ void tare__analyze_free_streams(work *work)
     free(work->stray.parts);
     free(work->stray.uses);
     tare__analyze_free_open_numbers(work->stray.open_numbers);
+    free(work->stray.first_steps);
     tare__analyze_free_tally(work->stray.tally);
     free(work->streams);
     free(work->stream_of);

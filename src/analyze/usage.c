@@ -99,7 +99,7 @@ static double scale_of(const tare__metric_row *row)
 static double used(const view *view, const sampled *sampled)
 {
     const metric *under = sampled->under;
-    bool attached = tare__trace_run_of(view->work->trace)->attached != 0;
+    bool attached = tare__trace_run_of(view->work->trace)->attached != 0 || view->work->window.to;
     if (attached && !under->stretches)
         return NAN;
     return ((double)under->added + (attached ? 0 : (double)under->first)) * scale_of(sampled->row);
@@ -159,7 +159,7 @@ static void fill_cpu_time(const view *view, tare__usage_table *usage)
     usage->system_seconds = tree_total(view, TARE__M_CPU_SYSTEM);
     usage->cpu_seconds = sum(usage->user_seconds, usage->system_seconds);
     double child = (double)(end->child_user_ns + end->child_system_ns) / 1e9;
-    if (end->has_child && !(usage->cpu_seconds > child)) {
+    if (end->has_child && !view->work->window.to && !(usage->cpu_seconds > child)) {
         usage->user_seconds = (double)end->child_user_ns / 1e9;
         usage->system_seconds = (double)end->child_system_ns / 1e9;
         usage->cpu_seconds = child;
@@ -234,7 +234,7 @@ static void fill_peak(const view *view, tare__usage_table *usage)
     if (!marks)
         seen = largest_process(view, TARE__M_RSS);
     double sampled = seen.row ? seen.row->max : NAN;
-    double told = end->has_child && end->child_peak_bytes ? (double)end->child_peak_bytes : NAN;
+    double told = end->has_child && end->child_peak_bytes && !view->work->window.to ? (double)end->child_peak_bytes : NAN;
     usage->rss_peak_bytes = larger(told, sampled);
     usage->rss_peak_at_ns = NAN;
     if (isnan(usage->rss_peak_bytes)) {

@@ -232,6 +232,8 @@ void tare__sampling_free(tare__collector *collector);
 /* tree.c */
 void tare__tree_look(tare__collector *collector); /* takes over the samplers' list of processes */
 void tare__process_joined(tare__collector *collector, pid_t pid);
+/* Adds when a Python process was ready and what it imported, as far as it left word of that. pid: as of now. */
+void tare__tell_imports(tare__collector *collector, pid_t pid, tare__text *fields);
 void tare__tree_tell(tare__collector *collector); /* those that were seen and never joined */
 
 #endif

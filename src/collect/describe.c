@@ -128,6 +128,7 @@ void tare__tell_process(tare__collector *collector, tare__source *source, int ex
         tare__field_number(fields, TARE__FIELD_NAMES_REFUSED, atomic_load(&ring->names_refused));
     if (source->reason[0])
         tare__field_string(fields, TARE__FIELD_UNREADABLE, source->reason);
+    tare__tell_imports(collector, source->pid, fields);
     if (exit_status >= 0)
         tare__field_number(fields, TARE__FIELD_EXIT_STATUS, (uint64_t)exit_status);
     append_fields(collector, TARE__BLOCK_PROCESS, source->process);

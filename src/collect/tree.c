@@ -1,6 +1,7 @@
 /* tree: every process below the one that was launched, whether it records or not, by the samplers' list.
  * One thread. Must not know rings, nor how the list is made. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,23 +78,85 @@ static void find_reason(tare__process_entry *entry)
         snprintf(entry->reason, sizeof entry->reason, "recorded nothing");
 }
 
-/* A process that cannot join may leave word of it in the session's folder (the start-up hook of Python
- * interpreters does). */
-static void take_word(const tare__collector *collector, tare__process_entry *entry)
+/* ---- word of a process ---------------------------------------------------------------------------------------- */
+/* The start-up hook of Python interpreters leaves word in the session's folder: in the first line why the process
+ * cannot join, should it never do so; then what it imported. Of a process that joined before the sampler listed it the
+ * start time is not known, and the file is looked for by its pid. */
+static bool find_word(const tare__collector *collector, pid_t pid, char *path, size_t room)
 {
-    char path[TARE__PATH_BYTES + 64], text[sizeof entry->reason];
-    snprintf(path, sizeof path, "%s/" TARE__WORD_PREFIX "%d-%llu", collector->folder.path, (int)entry->pid,
-             (unsigned long long)entry->start_time);
-    int fd = collector->folder.path[0] ? open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) : -1;
-    ssize_t got = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+    char start[64];
+    int length = snprintf(start, sizeof start, TARE__WORD_PREFIX "%d-", (int)pid);
+    DIR *folder = opendir(collector->folder.path);
+    bool found = false;
+    for (struct dirent *file; folder && !found && (file = readdir(folder));)
+        if (strncmp(file->d_name, start, (size_t)length) == 0)
+            found = snprintf(path, room, "%s/%s", collector->folder.path, file->d_name) < (int)room;
+    if (folder)
+        closedir(folder);
+    return found;
+}
+
+/* Bytes read, with a NUL behind them; 0: there is none. */
+static size_t read_word(const tare__collector *collector, pid_t pid, uint64_t start_time, char *out, size_t room)
+{
+    char path[TARE__PATH_BYTES + 300];
+    if (!collector->folder.path[0] || pid <= 0)
+        return 0;
+    if (start_time)
+        snprintf(path, sizeof path, "%s/" TARE__WORD_PREFIX "%d-%llu", collector->folder.path, (int)pid,
+                 (unsigned long long)start_time);
+    else if (!find_word(collector, pid, path, sizeof path))
+        return 0;
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    ssize_t got = fd < 0 ? 0 : read(fd, out, room - 1);
     if (fd >= 0)
         close(fd);
-    if (got <= 0)
+    out[got > 0 ? got : 0] = '\0';
+    return got > 0 ? (size_t)got : 0;
+}
+
+static void take_word(const tare__collector *collector, tare__process_entry *entry)
+{
+    char text[sizeof entry->reason];
+    if (!read_word(collector, entry->pid, entry->start_time, text, sizeof text))
         return;
-    text[got] = '\0';
     text[strcspn(text, "\r\n")] = '\0';
     if (text[0])
         strcpy(entry->reason, text);
+}
+
+#define WORD_BYTES ((size_t)65536)
+#define IMPORTS_BYTES 4000u /* of the field: a reader keeps no more */
+
+/* One line with its times turned into microseconds of the run; false: it makes no sense. */
+static bool tell_line(tare__text *out, const char *line, uint64_t started_ns)
+{
+    char kind[8], name[128] = "";
+    unsigned long long begin, end = 0;
+    int read = sscanf(line, "%7[a-z] %llu %llu %127[^ \n]", kind, &begin, &end, name);
+    bool instant = read >= 1 && (strcmp(kind, "python") == 0 || strcmp(kind, "exit") == 0);
+    if (read < 2 || begin < started_ns || (!instant && (read != 4 || end < begin)))
+        return false;
+    if (instant)
+        tare__text_format(out, "%s %llu\n", kind, (begin - started_ns) / 1000);
+    else
+        tare__text_format(out, "%s %llu %llu %s\n", kind, (begin - started_ns) / 1000, (end - started_ns) / 1000, name);
+    return true;
+}
+
+void tare__tell_imports(tare__collector *collector, pid_t pid, tare__text *fields)
+{
+    const tare__process_entry *entry = find_entry(collector, pid, 0);
+    char *word = collector->salvaging ? NULL : malloc(WORD_BYTES);
+    tare__text lines = {0};
+    if (word && read_word(collector, pid, entry ? entry->start_time : 0, word, WORD_BYTES))
+        for (char *line = strchr(word, '\n'); line && lines.length < IMPORTS_BYTES - 200; line = strchr(line, '\n'))
+            if (!tell_line(&lines, ++line, collector->started_ns) && *line)
+                break;
+    if (lines.length && !lines.failed)
+        tare__field_bytes(fields, TARE__FIELD_IMPORTS, lines.data, lines.length);
+    tare__text_free(&lines);
+    free(word);
 }
 
 static void take_command(tare__collector *collector, tare__process_entry *entry, const char *command, size_t bytes)
@@ -178,6 +241,7 @@ void tare__tree_tell(tare__collector *collector)
         tare__field_number(fields, TARE__FIELD_PARENT_PID, (uint64_t)entry->parent);
         tare__field_bytes(fields, TARE__FIELD_PROCESS_COMMAND, entry->command, entry->command_bytes);
         tare__field_string(fields, TARE__FIELD_NOT_JOINED, entry->reason);
+        tare__tell_imports(collector, entry->pid, fields);
         tare__text_clear(&collector->block);
         tare__fields_seal(TARE__BLOCK_PROCESS, number, fields, &collector->block);
         tare__writer_append(&collector->writer, &collector->block);

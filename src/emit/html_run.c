@@ -125,6 +125,29 @@ static void put_usage(tare__html *page)
     tare__json_end_object(&page->json);
 }
 
+/* ---- phases ------------------------------------------------------------------------------------- */
+static void put_phases(tare__html *page)
+{
+    const tare__phase_table *phases = &page->analysis->phases;
+    tare__json_key(&page->json, "phases");
+    if (!phases->steady.how) {
+        tare__json_null(&page->json);
+        return;
+    }
+    tare__json_object(&page->json);
+    tare__html_key_ns(page, "startup", phases->startup.to_ns - phases->startup.from_ns);
+    tare__html_key_ns(page, "steady", phases->steady.to_ns - phases->steady.from_ns);
+    tare__html_key_ns(page, "shutdown", phases->shutdown.to_ns - phases->shutdown.from_ns);
+    tare__html_key_ns(page, "interpreter", phases->interpreter_ns);
+    tare__html_key_ns(page, "imports", phases->imports_ns);
+    tare__html_key_ns(page, "preparation", phases->preparation_ns);
+    tare__html_key_ns(page, "warm_up", phases->warm_up_ns);
+    tare__html_key_string(page, "startup_how", phases->startup.how);
+    tare__html_key_string(page, "steady_how", phases->steady.how);
+    tare__html_key_string(page, "shutdown_how", phases->shutdown.how);
+    tare__json_end_object(&page->json);
+}
+
 /* ---- findings ----------------------------------------------------------------------------------- */
 static void put_figures(tare__html *page, const tare__finding *finding)
 {
@@ -177,6 +200,7 @@ void tare__html_run(tare__html *page)
 {
     put_run(page);
     put_usage(page);
+    put_phases(page);
     put_own(page);
     tare__html_table(page, "findings",
                      "id severity title evidence advice gain gain_how from to figures source",

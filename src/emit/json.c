@@ -417,6 +417,7 @@ static int emit_json(const tare__emit_input *input, const tare__emit_options *op
     put_notes(&to);
     put_own(&to);
     tare__json_put_usage(&to);
+    tare__json_put_phases(&to);
     tare__json_put_findings(&to);
     put_list(&to, "groups", analysis->n_groups, put_group);
     put_list(&to, "spans", analysis->n_spans, put_span);

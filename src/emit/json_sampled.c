@@ -86,6 +86,57 @@ void tare__json_put_usage(writer *to)
     tare__json_end_object(&to->json);
 }
 
+/* ---- phases ---------------------------------------------------------------------------------------- */
+static void put_phase(writer *to, const char *key, const tare__phase *phase)
+{
+    tare__json_key(&to->json, key);
+    tare__json_object(&to->json);
+    put_ns(to, "from_ns", phase->from_ns);
+    put_ns(to, "to_ns", phase->to_ns);
+    put_string(to, "how", phase->how);
+    tare__json_end_object(&to->json);
+}
+
+static void put_import(writer *to, const tare__import_row *row)
+{
+    tare__json_object(&to->json);
+    put_string(to, "module", row->module);
+    put_ns(to, "from_ns", row->from_ns);
+    put_ns(to, "total_ns", row->total_ns);
+    tare__json_end_object(&to->json);
+}
+
+void tare__json_put_phases(writer *to)
+{
+    const tare__phase_table *phases = &to->analysis->phases;
+    tare__json_key(&to->json, "phases");
+    if (!phases->steady.how) {
+        tare__json_null(&to->json);
+        return;
+    }
+    tare__json_object(&to->json);
+    put_phase(to, "startup", &phases->startup);
+    put_phase(to, "steady_state", &phases->steady);
+    put_phase(to, "shutdown", &phases->shutdown);
+    put_ns(to, "interpreter_ns", phases->interpreter_ns);
+    put_ns(to, "imports_ns", phases->imports_ns);
+    put_ns(to, "preparation_ns", phases->preparation_ns);
+    put_ns(to, "warm_up_ns", phases->warm_up_ns);
+    tare__json_key(&to->json, "warm_up_steps");
+    tare__json_unsigned(&to->json, phases->warm_up_steps);
+    put_ns(to, "compile_ns", phases->compile_ns);
+    tare__json_key(&to->json, "imports");
+    if (phases->imports_known) {
+        tare__json_array(&to->json);
+        for (size_t i = 0; i < phases->n_imports; i++)
+            put_import(to, &phases->imports[i]);
+        tare__json_end_array(&to->json);
+    } else {
+        tare__json_null(&to->json);
+    }
+    tare__json_end_object(&to->json);
+}
+
 /* ---- findings -------------------------------------------------------------------------------------- */
 static void put_figures(writer *to, const tare__finding *finding)
 {

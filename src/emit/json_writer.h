@@ -106,6 +106,7 @@ static inline void put_durations(writer *to, const tare__durations *each)
 void tare__json_put_operators(writer *to); /* and modules */
 /* Tables of what was sampled, and what follows from it. */
 void tare__json_put_usage(writer *to);
+void tare__json_put_phases(writer *to);
 void tare__json_put_findings(writer *to);
 void tare__json_put_metrics(writer *to);
 

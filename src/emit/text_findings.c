@@ -31,7 +31,7 @@ static void put_title(tare__page *page, const tare__finding *finding)
     tare__text_pad_to(page->out, TARE__PAGE_LABEL);
     tare__text_string(&words, finding->title);
     if (finding->gain > 0)
-        tare__text_format(&words, " (worth up to %s)", tare__unit_percent(gain, finding->gain));
+        tare__text_format(&words, " (saves up to %s of steady-state time)", tare__unit_percent(gain, finding->gain));
     tare__page_style_on(page, TARE__PAGE_STRONG);
     if (!words.failed)
         tare__page_sentence_in(page, TARE__PAGE_LABEL, words.data, page->options->all ? TARE__PAGE_ENDLESS : 2);

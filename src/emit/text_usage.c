@@ -227,6 +227,47 @@ static const struct {
     {{.label = "Tasks", .courses = {{TARE__M_THREADS_RUNNING, TARE__SUBJECT_TREE}}}, tell_tasks},
 };
 
+/* ---- phases --------------------------------------------------------------------------------------- */
+#define PART_TOLD 0.05 /* of startup: smaller parts of it are not named */
+
+static void add_startup(used *used, const tare__phase_table *phases)
+{
+    const struct {
+        const char *name;
+        double ns;
+    } parts[] = {{"interpreter", phases->interpreter_ns},
+                 {"imports", phases->imports_ns},
+                 {"preparation", phases->preparation_ns},
+                 {"warm-up", phases->warm_up_ns}};
+    char time[TARE__UNIT_BYTES];
+    double startup = phases->startup.to_ns - phases->startup.from_ns;
+    bool any = false;
+    add_words(used, "startup %s", tare__unit_time(time, startup));
+    for (size_t i = 0; i < TARE__COUNT_OF(parts); i++)
+        if (parts[i].ns > PART_TOLD * startup) {
+            add_words(used, "%s%s %s", any ? ", " : " (", parts[i].name, tare__unit_time(time, parts[i].ns));
+            any = true;
+        }
+    add_words(used, "%s, ", any ? ")" : "");
+}
+
+static void put_phases(tare__page *page, const tare__analysis *analysis)
+{
+    const tare__phase_table *phases = &analysis->phases;
+    used used = {.label = "Phases"};
+    char time[TARE__UNIT_BYTES];
+    bool startup = phases->startup.to_ns > phases->startup.from_ns;
+    bool shutdown = phases->shutdown.to_ns > phases->shutdown.from_ns;
+    if (!phases->steady.how || (!startup && !shutdown))
+        return;
+    if (startup)
+        add_startup(&used, phases);
+    add_words(&used, "steady state %s", tare__unit_time(time, phases->steady.to_ns - phases->steady.from_ns));
+    if (shutdown)
+        add_words(&used, ", shutdown %s", tare__unit_time(time, phases->shutdown.to_ns - phases->shutdown.from_ns));
+    put_used(page, analysis, &used);
+}
+
 /* The first part of a reason says why; the rest, for who wants to mend it, is for --all and `tare doctor`. */
 static int shortened(const char *why)
 {
@@ -276,6 +317,7 @@ void tare__part_usage(tare__page *page, const tare__analysis *analysis)
 {
     tare__text *whole = page->out, lines = {0};
     page->out = &lines;
+    put_phases(page, analysis);
     for (size_t i = 0; i < TARE__COUNT_OF(things); i++) {
         used used = things[i].used;
         things[i].tell(&used, &analysis->usage);

@@ -107,6 +107,9 @@ typedef enum tare__field {
     TARE__FIELD_UNREADABLE = 37,  /* a sentence: why its ring could not be read (on) */
     TARE__FIELD_EXIT_STATUS = 38, /* as of wait(); only the direct child's is known */
     TARE__FIELD_RANK = 39,        /* of a distributed job's process, as its launcher told it */
+    TARE__FIELD_IMPORTS = 92,     /* lines: "python 31000" when a Python interpreter was ready, "import 40000 1810000
+                                     torch" for an import, "inside …" for one inside another, "exit 9100000" when the
+                                     program was done; µs from START_TICKS on */
     /* STREAM */
     TARE__FIELD_STREAM = 40,      /* file-wide stream id: 1, 2, … */
     TARE__FIELD_STREAM_PROCESS = 41,

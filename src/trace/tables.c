@@ -157,6 +157,7 @@ static const field_rule process_rules[] = {
     {TARE__FIELD_UNREADABLE, TEXT, AT(unreadable), 0},
     {TARE__FIELD_EXIT_STATUS, NUMBER64, AT(exit_status), AT(has_exit_status)},
     {TARE__FIELD_RANK, NUMBER64, AT(rank), AT(has_rank)},
+    {TARE__FIELD_IMPORTS, TEXT, AT(imports), 0},
     {0, 0, 0, 0},
 };
 #undef RECORD

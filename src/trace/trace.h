@@ -105,6 +105,7 @@ typedef struct tare__trace_process {
     size_t arguments_bytes;
     uint64_t joined_ticks, left_ticks; /* 0: not known */
     const char *not_joined, *unreadable;
+    const char *imports; /* lines, as of TARE__FIELD_IMPORTS; NULL: not known */
     tare__own_cost cost; /* 1/256 ticks */
     uint64_t homeless_spans, homeless_others, names_refused;
     int64_t exit_status; /* as of wait() */

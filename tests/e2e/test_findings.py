@@ -46,7 +46,7 @@ def check_findings(report):
     """What holds for the findings of any run."""
     severities = {"critical": 3, "warning": 2, "info": 1}
     rules = (ROOT / "src/analyze/rules.c").read_text()
-    known = set(re.findall(r'^    \{"([a-z-]+)", (?:true|false), ', rules, re.M))
+    known = set(re.findall(r'^    \{"([a-z0-9-]+)", (?:true|false), (?:true|false), ', rules, re.M))
     for finding in report["findings"]:
         assert finding["title"] and finding["evidence"] and finding["gain_how"], finding
         assert finding["severity"] in severities
@@ -194,9 +194,15 @@ def test_memory_that_need_not_be_swapped(bench, limited, swap):
 @pytest.mark.skipif(CORES < 2, reason="needs two CPUs")
 def test_one_thread_does_it_all(bench, favoured):
     found = run(bench, favoured, TROUBLE, "spin", 2000, 1)
-    assert "one-core" in found, found.told()
-    assert "trouble" in found["one-core"]["evidence"]
-    assert found["one-core"]["gain"] == pytest.approx((1 - 1 / CORES) * found.figure("one-core", "held"))
+    idle = sum(row["mean"] for metric in ("cpu.idle", "cpu.iowait") for row in found.metric(metric, "system"))
+    if "one-core" not in found:  # others have the other cores, or even this one: spreading the work would gain nothing
+        assert idle < 0.6 or found.report["usage"]["cores_mean"] < 0.85, (idle, found.told())
+        pytest.skip(f"other processes leave {idle:.2f} cores idle")
+    assert "trouble" in found["one-core"]["evidence"] and found["one-core"]["severity"] == "info"
+    used, available = (found.figure("one-core", name) for name in ("cores", "cores_available"))
+    assert available <= CORES and found["one-core"]["gain"] == pytest.approx(
+        (1 - used / available) * found.figure("one-core", "held"))
+    assert "DataLoader" not in found["one-core"]["advice"] and "Python" not in found["one-core"]["advice"]
 
 
 @pytest.mark.skipif(CORES < 2, reason="needs two CPUs")
@@ -488,7 +494,7 @@ def test_equal_steps(bench, favoured):
 def test_one_operation_takes_most(bench, favoured):
     found = run(bench, favoured, TROUBLE, "operations", 800, 60, 60, 60, 60, 60, 60, 60)
     operation = found["operation"]
-    assert "tokenize" in operation["title"] and operation["severity"] == "warning"
+    assert "tokenize" in operation["title"] and operation["severity"] == "info"
     assert 0.4 < operation["gain"] < 0.8
 
 
@@ -568,12 +574,12 @@ def test_wrong_rules_are_refused(bench):
 def test_every_rule_and_limit_is_documented():
     text = (ROOT / "docs/FINDINGS.md").read_text()
     rules, limits = (ROOT / "src/analyze/rules.c").read_text(), (ROOT / "src/analyze/rules.h").read_text()
-    ids = re.findall(r'^    \{"([a-z-]+)", (?:true|false), tare__', rules, re.M)
+    ids = re.findall(r'^    \{"([a-z-]+)", (?:true|false), (?:true|false), tare__', rules, re.M)
     assert len(ids) > 25
     for name in ids:
         assert f"| `{name}`" in text or f", `{name}` |" in text, name
     for cause, symptom, dropped in re.findall(r'^    \{"([a-z-]+)", "([a-z-]+)", (true|false)\},', rules, re.M):
-        row, = re.findall(rf"^\| `{cause}` \|(.*)\|(.*)\|$", text.split("## Memory")[0], re.M)
+        row, = re.findall(rf"^\| `{cause}` \|(.*)\|(.*)\|$", text.split("## Order")[1].split("## Memory")[0], re.M)
         assert f"`{symptom}`" in row[dropped == "true"], (cause, symptom)
     rows = re.findall(r"^    L\((\w+), ([0-9.e]+)\)", limits, re.M)
     assert len(rows) > 40

@@ -34,7 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     of.run.elapsed_ns = 1e9;
     of.usage.gpu_busy_mean = NAN;
     if (of.arena)
-        (void)tare__analyze_findings(&of, rules);
+        (void)tare__analyze_findings(&of, NULL, rules);
     tare__arena_free(of.arena);
     tare__rules_free(rules);
     return 0;

@@ -33,7 +33,7 @@ static void waiting_for_disks(void **state)
     assert_int_equal(finding->severity, TARE__CRITICAL);
     ABOUT(finding->gain, 0.8);
     ABOUT(finding->from_ns, 2 * SECOND);
-    assert_non_null(strstr(finding->advice, "num_workers"));
+    assert_non_null(strstr(finding->advice, "Read ahead"));
     w->of.usage.disk_write_bytes = 2 * GB;
     look(w);
     assert_non_null(strstr(must_find(w, "disk-bound")->advice, "fsync"));
@@ -108,7 +108,7 @@ static void a_disk_that_can_do_no_more(void **state)
     w->of.usage.disk_read_bytes = 0; /* not our doing */
     look(w);
     assert_int_equal(must_find(w, "disk-busy")->severity, TARE__INFO);
-    assert_non_null(strstr(must_find(w, "disk-busy")->title, "others"));
+    assert_non_null(strstr(must_find(w, "disk-busy")->title, "other processes"));
     world_free(w);
     w = world_new();
     add_row(w, TARE__M_DISK_BUSY, TARE__SUBJECT_DISK, 1, "nvme0n1", half);

@@ -21,7 +21,7 @@ static void an_operation_that_takes_most(void **state)
     assert_int_equal(w->of.n_findings, 2);
     const tare__finding *first = &w->of.findings[0], *second = &w->of.findings[1];
     assert_string_equal(first->id, "operation");
-    assert_int_equal(first->severity, TARE__WARNING);
+    assert_int_equal(first->severity, TARE__INFO);
     assert_non_null(strstr(first->title, "tokenize"));
     ABOUT(first->gain, 0.6);
     assert_int_equal(second->severity, TARE__INFO);

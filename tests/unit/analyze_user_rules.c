@@ -309,7 +309,7 @@ static void every_allocation_of_the_findings_may_fail(void **state)
         world *w = some_world();
         w->of.run.dropped_spans = 7;
         allocations_left = allowed;
-        status = tare__analyze_findings(&w->of, rules);
+        status = tare__analyze_findings(&w->of, NULL, rules);
         allocations_left = -1;
         if (status) {
             assert_int_equal(status, TARE_E_MEMORY);

@@ -165,7 +165,7 @@ static inline tare__step_row *add_steps(world *w, uint64_t count, double first_s
 /* ---- looking ---- */
 static inline void look_with(world *w, const tare__rules *rules)
 {
-    assert_int_equal(tare__analyze_findings(&w->of, rules), 0);
+    assert_int_equal(tare__analyze_findings(&w->of, NULL, rules), 0);
     for (size_t i = 0; i < w->of.n_findings; i++) {
         const tare__finding *finding = &w->of.findings[i];
         assert_true(finding->severity >= TARE__INFO && finding->severity <= TARE__CRITICAL);

@@ -56,60 +56,125 @@ class _Finder(object):
         return PathFinder.find_spec(name, [self.place])
 
 
-class _TorchWatch(object):
-    """Waits, first in the line of finders, for the program to import torch; then goes, and the package is told when
-    torch is whole. Nothing is imported before, and nothing of it stays to be seen."""
+_LIBRARIES = frozenset(("torch", "tensorflow", "jax", "numpy", "pandas", "sklearn", "transformers", "lightning"))
+_SHORTEST = 1e-3  # seconds: shorter imports are not noted
+
+
+class _ImportWatch(object):
+    """First in the line of finders: times the imports of the main thread that are not inside another one, and tells the
+    package when torch is whole. Inside an import it answers at once; nothing is imported before the program does it."""
+
+    def __init__(self, word, torch):
+        from _thread import get_ident
+        from time import monotonic
+        self.word, self.torch, self.clock, self.ident = word, torch, monotonic, get_ident
+        self.main, self.pid = get_ident(), os.getpid()
+        self.depth = 0
+        self.asks = False
 
     def find_spec(self, name, path=None, target=None):
-        if name != "torch":
+        if self.asks or (self.depth and name not in _LIBRARIES):
             return None
-        sys.meta_path.remove(self)
-        from _frozen_importlib import _find_spec
-        spec = _find_spec(name, path)
+        timed = self.ident() == self.main
+        if not timed and name != "torch":
+            return None
+        self.asks = True
+        try:
+            from _frozen_importlib import _find_spec
+            spec = _find_spec(name, path)
+        finally:
+            self.asks = False
         loader = getattr(spec, "loader", None)
-        if hasattr(loader, "__dict__") and hasattr(loader, "exec_module"):
-            loader.exec_module = self.told(loader)
+        if hasattr(loader, "__dict__") and hasattr(loader, "exec_module") and not isinstance(loader, type):
+            loader.exec_module = self.around(loader, name, timed)
         return spec
 
-    def told(self, loader):
+    def around(self, loader, name, timed):
         def exec_module(module):
             del loader.exec_module
-            loader.exec_module(module)
+            inside, begin = self.depth, self.clock()
+            self.depth += timed
             try:
-                from tare import _torch
-                _torch.attach(module)
-            except Exception:
-                if os.environ.get("TARE_VERBOSE"):
-                    sys.stderr.write("tare: torch is not watched: %s: %s\n" % sys.exc_info()[:2])
+                loader.exec_module(module)
+            finally:
+                self.depth -= timed
+                end = self.clock()
+                if timed and end - begin >= _SHORTEST:
+                    self.note(begin, end, name, inside)
+            if name == "torch":
+                self.attach(module)
         return exec_module
 
+    def note(self, begin, end, name, inside):
+        self.write("%s %d %d %s\n" % ("inside" if inside else "import", begin * 1e9, end * 1e9, name))
 
-def _leave_word(session, sentence):
-    """Why this process has not joined the recording, should it never do so; shown beside it in the report."""
-    stat = os.open("/proc/self/stat", os.O_RDONLY)  # a file of Python's would look for encodings and buffers first
-    started = os.read(stat, 4096).rsplit(b")", 1)[1].split()[19]  # tells it from a later pid of that number
-    os.close(stat)
-    path = "%s/word-%d-%s" % (session, os.getpid(), started.decode("ascii"))
-    word = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
-    os.write(word, (sentence + "\n").encode("utf-8"))
+    def write(self, line):
+        try:
+            if os.getpid() == self.pid:  # not in what was forked from it
+                _append(self.word, line, 0)
+        except Exception:  # the session is over, or the disk is full
+            pass
+
+    def attach(self, module):
+        if not self.torch:
+            return
+        self.torch = False
+        begin, timed = self.clock(), self.ident() == self.main
+        self.depth += timed
+        try:
+            from tare import _torch
+            _torch.attach(module)
+        except Exception:
+            if os.environ.get("TARE_VERBOSE"):
+                sys.stderr.write("tare: torch is not watched: %s: %s\n" % sys.exc_info()[:2])
+        self.depth -= timed
+        if timed:
+            self.note(begin, self.clock(), "tare", self.depth)
+
+    def ended(self):
+        """The program is done; what follows is the interpreter's."""
+        self.write("exit %d\n" % (self.clock() * 1e9))
+
+
+def _append(path, text, flags):
+    word = os.open(path, os.O_WRONLY | os.O_APPEND | flags, 0o666)
+    os.write(word, text.encode("utf-8"))
     os.close(word)
 
 
+def _word_of(session):
+    """The file in which this process leaves word of itself."""
+    stat = os.open("/proc/self/stat", os.O_RDONLY)  # a file of Python's would look for encodings and buffers first
+    started = os.read(stat, 4096).rsplit(b")", 1)[1].split()[19]  # tells it from a later pid of that number
+    os.close(stat)
+    return "%s/word-%d-%s" % (session, os.getpid(), started.decode("ascii"))
+
+
 def _greet(package, session):
+    """The first line of the word says why this process has not joined the recording, should it never do so; the
+    others when its interpreter was ready and which imports took time."""
     path, why = _find_core(package)
+    word = _word_of(session)
     if path:
         place = os.path.dirname(os.path.dirname(path))
         if place not in sys.path:
             sys.meta_path.append(_Finder(place))
-        if os.environ.get("TARE_TORCH") != "0":
-            sys.meta_path.insert(0, _TorchWatch())
         if os.environ.get("TARE_LINES"):
             from tare import lines
             lines.start_from_environment()
         why = "Python %d.%d.%d, and the program does not use tare itself" % sys.version_info[:3]
     elif os.environ.get("TARE_VERBOSE"):
         sys.stderr.write("tare: %s; it is measured from outside only\n" % why)
-    _leave_word(session, why)
+    try:
+        from time import monotonic
+    except ImportError:  # Python 2
+        _append(word, why + "\n", os.O_CREAT | os.O_TRUNC)
+        return
+    _append(word, "%s\npython %d\n" % (why, monotonic() * 1e9), os.O_CREAT | os.O_TRUNC)
+    import atexit
+    watch = _ImportWatch(word, bool(path) and os.environ.get("TARE_TORCH") != "0")
+    atexit.register(watch.ended)  # before any other, so that it comes after all of them
+    sys.meta_path.insert(0, watch)
 
 
 def _run():

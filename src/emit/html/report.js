@@ -66,7 +66,7 @@ function putFinding(row) {
         [
           el("span", {class: "gain"}, "−" + percent(row.gain)),
           el("span", {class: "muted small"},
-            "of the run's time, predicted" + (row.gain_how ? ": " + row.gain_how : ""))
+            "of steady-state time, upper bound" + (row.gain_how ? ": " + row.gain_how : ""))
         ] :
         el("span", {class: "muted small"}, "Gain ", na(row.gain_how), row.gain_how ? ": " + row.gain_how : ""),
       somewhere &&
@@ -108,12 +108,28 @@ function memoryTile() {
     known(allowed) && known(peak) ? peak / allowed : null);
 }
 
+// Startup, steady state, shutdown: how long each took, and what startup was spent on.
+function phasesTile() {
+  const phases = DATA.phases, parts = ["interpreter", "imports", "preparation", "warm_up"];
+  if (!phases || !known(phases.steady)) return null;
+  const startup = known(phases.startup) ?
+    "startup " + time(phases.startup) + ": " +
+      parts.filter((part) => known(phases[part]) && phases[part] > 0)
+        .map((part) => part.replace("_", "-") + " " + time(phases[part])).join(", ") :
+    "startup: " + phases.startup_how;
+  return tile("Steady state", time(phases.steady), "", [
+    startup,
+    known(phases.shutdown) ? "shutdown " + time(phases.shutdown) : "shutdown: " + phases.shutdown_how
+  ], known(RUN.elapsed) && RUN.elapsed > 0 ? phases.steady / RUN.elapsed : null);
+}
+
 function putTiles() {
   const allowed = USED.cores_allowed, mean = USED.cores_mean;
   const either = (a, b, unit) =>
     known(a) || known(b) ? [known(a) ? show(a, unit) : "n/a", known(b) ? show(b, unit) : "n/a"].join(" / ") : null;
   byId("tiles").append(
     tile("Elapsed", known(RUN.elapsed) ? time(RUN.elapsed) : null, "the trace does not tell how long it ran", []),
+    ...[phasesTile()].filter(Boolean),
     tile("CPU time", known(USED.cpu_seconds) ? time(USED.cpu_seconds * 1e9) : null, USED.absent_cpu || absent,
       [
         known(USED.user_seconds) && known(USED.system_seconds) &&
