@@ -32,6 +32,8 @@ static int (*const parts[])(PyObject *module) = {
     tare__py_add_torch_lines,
     tare__py_add_torch_graph,
     tare__py_add_torch_modules,
+    tare__py_add_torch_quiet,
+    tare__py_add_torch_alive,
     tare__py_add_session,
 };
 

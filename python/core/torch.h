@@ -32,7 +32,11 @@ void tare__torch_backward_begins(void);
 void tare__torch_optimizer_begins(void);
 void tare__torch_optimizer_ended(const void *optimizer);
 bool tare__torch_in_step(void); /* the calling thread */
+void tare__torch_optimizers_exist(unsigned n);
 uint64_t tare__torch_steps(void); /* so many have ended */
+
+/* ---- names of a model's parts (torch_modules.c) ---------------------------------------------------------- */
+void tare__torch_module_forget(PyObject *address); /* no exception is left */
 
 /* ---- losses and their graphs (torch_graph.c) ------------------------------------------------------------- */
 void tare__torch_backward_from(PyObject *outputs);
@@ -61,11 +65,25 @@ static inline void tare__torch_put_back(torch_raised raised)
     PyErr_Restore(raised.type, raised.value, raised.trace);
 }
 
+/* ---- unnoticed (torch_quiet.c) --------------------------------------------------------------------------- */
+/* Between the two, the program's tracing functions and its __torch_function__s are not called. What was raised is
+ * kept; what is raised meanwhile is dropped. */
+typedef struct torch_quiet {
+    torch_raised raised;
+    PyObject *guard;
+} torch_quiet;
+torch_quiet tare__torch_quiet_begin(void);
+void tare__torch_quiet_end(torch_quiet quiet);
+PyObject *tare__torch_attribute(PyObject *object, const char *name);
+PyObject *tare__torch_held(PyObject *object, const char *name); /* its own, or else its type's; no method is run */
+
 /* Each adds one file's types and functions to the module. 0, or -1 with an exception. */
 int tare__py_add_torch_steps(PyObject *module);
 int tare__py_add_torch_around(PyObject *module);
 int tare__py_add_torch_lines(PyObject *module);
 int tare__py_add_torch_graph(PyObject *module);
 int tare__py_add_torch_modules(PyObject *module);
+int tare__py_add_torch_quiet(PyObject *module);
+int tare__py_add_torch_alive(PyObject *module);
 
 #endif

@@ -3,8 +3,6 @@
  * Any thread, attached to the interpreter. Must not know what is made of it. */
 #include "torch.h"
 
-#include <structmember.h>
-
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +12,8 @@ typedef PyObject *call_around(around *self, PyObject *const *words, size_t n, Py
 
 struct around {
     PyObject_HEAD PyObject *function;
-    PyObject *attributes; /* __dict__: what functools.wraps would set */
+    PyObject *before, *after; /* of the role "told"; NULL: nobody asks */
+    PyObject *attributes;     /* __dict__: what functools.wraps would set */
     call_around *call;
     const char *role;
     vectorcallfunc vectorcall;
@@ -45,7 +44,7 @@ static double samples_in(PyObject *batch, int depth)
         Py_ssize_t at = 0;
         return depth && PyDict_Next(batch, &at, &key, &value) ? samples_in(value, depth - 1) : -1;
     }
-    PyObject *shape = PyObject_GetAttrString(batch, "shape");
+    PyObject *shape = tare__torch_attribute(batch, "shape");
     double n = shape && PyTuple_Check(shape) && PyTuple_GET_SIZE(shape)
                    ? PyFloat_AsDouble(PyTuple_GET_ITEM(shape, 0))
                    : -1;
@@ -67,7 +66,9 @@ static PyObject *call_data(around *self, PyObject *const *words, size_t n, PyObj
     bool begun = tare__torch_phase_begin(DATA);
     PyObject *batch = pass_on(self, words, n, names);
     torch_raised raised = tare__torch_put_aside();
+    torch_quiet quiet = tare__torch_quiet_begin();
     double samples = batch && tare_recording() ? samples_in(batch, 3) : -1;
+    tare__torch_quiet_end(quiet);
     if (begun && samples > 0)
         tare_number(&samples_site, samples);
     if (begun)
@@ -271,13 +272,45 @@ static PyObject *call_copy(around *self, PyObject *const *words, size_t n, PyObj
     return result;
 }
 
+/* ---- whoever wants to be told ---------------------------------------------------------------------------- */
+/* (words, named), and after it whether it raised. */
+static void tell(PyObject *whom, PyObject *const *words, size_t n, PyObject *names, PyObject *raised)
+{
+    if (!whom)
+        return;
+    torch_quiet quiet = tare__torch_quiet_begin();
+    Py_ssize_t plain = PyVectorcall_NARGS(n), named = names ? PyTuple_GET_SIZE(names) : 0;
+    PyObject *tuple = PyTuple_New(plain), *dict = PyDict_New(), *answer = NULL;
+    for (Py_ssize_t i = 0; tuple && i < plain; i++) {
+        Py_INCREF(words[i]);
+        PyTuple_SET_ITEM(tuple, i, words[i]);
+    }
+    for (Py_ssize_t i = 0; dict && i < named; i++)
+        if (PyDict_SetItem(dict, PyTuple_GET_ITEM(names, i), words[plain + i]))
+            Py_CLEAR(dict);
+    if (tuple && dict)
+        answer = PyObject_CallFunctionObjArgs(whom, tuple, dict, raised, NULL);
+    Py_XDECREF(answer);
+    Py_XDECREF(tuple);
+    Py_XDECREF(dict);
+    tare__torch_quiet_end(quiet);
+}
+
+static PyObject *call_told(around *self, PyObject *const *words, size_t n, PyObject *names)
+{
+    tell(self->before, words, n, names, NULL);
+    PyObject *result = pass_on(self, words, n, names);
+    tell(self->after, words, n, names, result ? Py_False : Py_True);
+    return result;
+}
+
 /* ---- the object ------------------------------------------------------------------------------------------ */
 static const struct {
     const char *role;
     call_around *call;
 } roles[] = {
     {"data", call_data}, {"load", call_load}, {"backward", call_backward}, {"scaler", call_scaler},
-    {"to", call_copy},   {"cuda", call_copy}, {"copy_", call_copy},
+    {"to", call_copy},   {"cuda", call_copy}, {"copy_", call_copy},       {"told", call_told},
 };
 
 static PyObject *vectorcall(PyObject *object, PyObject *const *words, size_t n, PyObject *names)
@@ -289,9 +322,9 @@ static PyObject *vectorcall(PyObject *object, PyObject *const *words, size_t n, 
 static PyObject *make(PyTypeObject *type, PyObject *arguments, PyObject *named)
 {
     (void)named;
-    PyObject *function;
+    PyObject *function, *before = Py_None, *after = Py_None;
     const char *role;
-    if (!PyArg_ParseTuple(arguments, "Os:TorchAround", &function, &role))
+    if (!PyArg_ParseTuple(arguments, "Os|OO:TorchAround", &function, &role, &before, &after))
         return NULL;
     around *self = (around *)type->tp_alloc(type, 0);
     PyObject *text = self ? PyUnicode_InternFromString(role) : NULL; /* for good: there are few */
@@ -301,6 +334,14 @@ static PyObject *make(PyTypeObject *type, PyObject *arguments, PyObject *named)
     }
     Py_INCREF(function);
     self->function = function;
+    if (before != Py_None) {
+        Py_INCREF(before);
+        self->before = before;
+    }
+    if (after != Py_None) {
+        Py_INCREF(after);
+        self->after = after;
+    }
     self->role = PyUnicode_AsUTF8(text);
     self->call = call_sync;
     self->vectorcall = vectorcall;
@@ -314,6 +355,8 @@ static int visit_parts(PyObject *object, visitproc visit, void *arg)
 {
     around *self = (around *)object;
     Py_VISIT(self->function);
+    Py_VISIT(self->before);
+    Py_VISIT(self->after);
     Py_VISIT(self->attributes);
     return 0;
 }
@@ -322,6 +365,8 @@ static int clear_parts(PyObject *object)
 {
     around *self = (around *)object;
     Py_CLEAR(self->function);
+    Py_CLEAR(self->before);
+    Py_CLEAR(self->after);
     Py_CLEAR(self->attributes);
     return 0;
 }
@@ -344,19 +389,43 @@ static PyObject *bind(PyObject *self, PyObject *object, PyObject *type)
     return PyMethod_New(self, object);
 }
 
-/* Whatever is asked of the stand-in and not its own is asked of the function: __name__, __doc__, __wrapped__ … */
+/* Whatever is asked of the stand-in and not its own is asked of the function: __name__, __doc__, __code__ … */
 static PyObject *get(PyObject *object, PyObject *name)
 {
-    PyObject *value = PyObject_GenericGetAttr(object, name);
-    if (value || !PyErr_ExceptionMatches(PyExc_AttributeError))
+    bool shared = PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, "__doc__") == 0;
+    PyObject *value = shared ? NULL : PyObject_GenericGetAttr(object, name);
+    if (value || (!shared && !PyErr_ExceptionMatches(PyExc_AttributeError)))
         return value;
     PyErr_Clear();
     return PyObject_GetAttr(((around *)object)->function, name);
 }
 
-static PyMemberDef members[] = {
-    {"__wrapped__", T_OBJECT, offsetof(around, function), READONLY, "what it stands in for"},
-    {NULL, 0, 0, 0, NULL},
+static PyObject *show(PyObject *self)
+{
+    return PyObject_Repr(((around *)self)->function);
+}
+
+/* By its name, as a function is: who reads it finds torch's own, with Tare or without. */
+static PyObject *reduce(PyObject *self, PyObject *nothing)
+{
+    (void)nothing;
+    return PyObject_GetAttrString(((around *)self)->function, "__qualname__");
+}
+
+static PyObject *get_class(PyObject *self, void *nothing)
+{
+    (void)nothing;
+    return PyObject_GetAttrString(((around *)self)->function, "__class__");
+}
+
+static PyMethodDef methods[] = {
+    {"__reduce__", reduce, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef properties[] = {
+    {"__class__", get_class, NULL, "that of the function: isinstance() says the same", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
 };
 
 static PyTypeObject around_type = {
@@ -374,7 +443,9 @@ static PyTypeObject around_type = {
     .tp_dictoffset = offsetof(around, attributes),
     .tp_descr_get = bind,
     .tp_getattro = get,
-    .tp_members = members,
+    .tp_repr = show,
+    .tp_methods = methods,
+    .tp_getset = properties,
 };
 
 static PyMethodDef functions[] = {

@@ -28,12 +28,13 @@ static PyObject *living(void)
 
 static void ask(PyObject *root)
 {
+    torch_quiet quiet = tare__torch_quiet_begin();
     PyObject *before = living();
     PyObject *answer =
         before ? PyObject_CallFunction(look, "KOO", (unsigned long long)backwards, before, root) : NULL;
     Py_XDECREF(answer);
     Py_XDECREF(before);
-    PyErr_Clear();
+    tare__torch_quiet_end(quiet);
 }
 
 /* What autograd is given to begin from: a tuple of tensors. */

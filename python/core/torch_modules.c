@@ -64,9 +64,10 @@ static tare_site *site_of(PyObject *module, bool outermost)
     tare_site *site = find(module);
     if (site || !outermost)
         return site;
+    torch_quiet quiet = tare__torch_quiet_begin();
     PyObject *done = PyObject_CallOneArg(name_parts, module);
     Py_XDECREF(done);
-    PyErr_Clear();
+    tare__torch_quiet_end(quiet);
     return find(module);
 }
 
@@ -156,13 +157,11 @@ static PyObject *name_module(PyObject *self, PyObject *arguments)
     Py_RETURN_NONE;
 }
 
-static PyObject *forget(PyObject *self, PyObject *address)
+void tare__torch_module_forget(PyObject *address)
 {
-    (void)self;
     if (PyDict_DelItem(named, address) == 0)
         n_named--;
     PyErr_Clear();
-    Py_RETURN_NONE;
 }
 
 static PyMethodDef functions[] = {
@@ -174,7 +173,6 @@ static PyMethodDef functions[] = {
      "torch_module_named."},
     {"torch_module_named", name_module, METH_VARARGS,
      "torch_module_named(module, path)\n--\n\nIts calls are spans of this name."},
-    {"torch_module_forgotten", forget, METH_O, "torch_module_forgotten(address)\n--\n\nIt is no more."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -258,7 +258,7 @@ static bool ours(void)
 
 static bool is_true(PyObject *object, const char *name, bool otherwise)
 {
-    PyObject *value = PyObject_GetAttrString(object, name);
+    PyObject *value = tare__torch_held(object, name);
     int truth = value ? PyObject_IsTrue(value) : -1;
     Py_XDECREF(value);
     PyErr_Clear();
@@ -274,10 +274,33 @@ static bool gradients(void)
     return on;
 }
 
-/* A loss is a module too, and trains for ever: only one with parameters tells what the program does. */
+/* A loss is a module too, and trains for ever: only one with parameters tells what the program does. Looked up in the
+ * module's own dicts: its methods may be the program's. */
+#define MODULES_DEEPEST 100u
+static bool parameters_in(PyObject *module, unsigned depth)
+{
+    PyObject *held = tare__torch_held(module, "_parameters"), *parts = tare__torch_held(module, "_modules");
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    bool any = false;
+    while (!any && held && PyDict_Check(held) && PyDict_Next(held, &at, &key, &value))
+        any = value != Py_None;
+    at = 0;
+    while (!any && depth && parts && PyDict_Check(parts) && PyDict_Next(parts, &at, &key, &value))
+        any = value != Py_None && parameters_in(value, depth - 1);
+    Py_XDECREF(held);
+    Py_XDECREF(parts);
+    return any;
+}
+
 static bool has_parameters(PyObject *module)
 {
-    PyObject *all = PyObject_CallMethod(module, "parameters", NULL);
+    PyObject *held = tare__torch_held(module, "_parameters");
+    bool plain = held && PyDict_Check(held);
+    Py_XDECREF(held);
+    if (plain)
+        return parameters_in(module, MODULES_DEEPEST);
+    PyObject *all = PyObject_CallMethod(module, "parameters", NULL); /* a scripted one, which keeps them elsewhere */
     PyObject *first = all ? PyIter_Next(all) : NULL;
     bool any = first != NULL;
     Py_XDECREF(first);
@@ -307,7 +330,7 @@ static bool trains(void)
 
 static Py_ssize_t number_of(PyObject *object, const char *name)
 {
-    PyObject *value = PyObject_GetAttrString(object, name);
+    PyObject *value = tare__torch_held(object, name);
     Py_ssize_t number = value && PyLong_Check(value) ? PyLong_AsSsize_t(value) : -1;
     Py_XDECREF(value);
     PyErr_Clear();
@@ -356,7 +379,7 @@ static void describe(PyObject *iterator, torch_fetch *fetch)
 {
     Py_ssize_t yielded = number_of(iterator, "_num_yielded");
     fetch->first = yielded == 0;
-    fetch->loader = PyObject_GetAttrString(iterator, "_index_sampler");
+    fetch->loader = tare__torch_held(iterator, "_index_sampler");
     PyErr_Clear();
     /* An iterable dataset's length is a promise; a sampler's is what will come. */
     Py_ssize_t length =
@@ -572,14 +595,9 @@ static PyObject *on_training(PyObject *module, PyObject *function)
     Py_RETURN_NONE;
 }
 
-static PyObject *optimizers(PyObject *module, PyObject *object)
+void tare__torch_optimizers_exist(unsigned n)
 {
-    (void)module;
-    long n = PyLong_AsLong(object);
-    if (n == -1 && PyErr_Occurred())
-        return NULL;
-    loop.optimizers = n > 0 ? (unsigned)n : 0;
-    Py_RETURN_NONE;
+    loop.optimizers = n;
 }
 
 static PyObject *counts(PyObject *module, PyObject *nothing)
@@ -656,7 +674,6 @@ static PyObject *forked(PyObject *module, PyObject *nothing)
 
 static PyMethodDef functions[] = {
     {"torch_setup", setup, METH_VARARGS, setup_doc},
-    {"torch_optimizers", optimizers, METH_O, "torch_optimizers(n)\n--\n\nSo many optimizers exist."},
     {"torch_on_training", on_training, METH_O,
      "torch_on_training(function)\n--\n\nfunction() is called once, when something begins to train."},
     {"torch_counts", counts, METH_NOARGS, "torch_counts()\n--\n\n(steps, epochs) that have ended."},

@@ -78,9 +78,9 @@ class _ImportWatch(object):
         timed = self.ident() == self.main
         if not timed and name != "torch":
             return None
+        from _frozen_importlib import _find_spec
         self.asks = True
         try:
-            from _frozen_importlib import _find_spec
             spec = _find_spec(name, path)
         finally:
             self.asks = False
@@ -90,6 +90,7 @@ class _ImportWatch(object):
         return spec
 
     def around(self, loader, name, timed):
+        from _frozen_importlib import _find_spec
         def exec_module(module):
             del loader.exec_module
             inside, begin = self.depth, self.clock()
@@ -103,6 +104,9 @@ class _ImportWatch(object):
                     self.note(begin, end, name, inside)
             if name == "torch":
                 self.attach(module)
+        if hasattr(exec_module.__code__, "replace"):
+            # As one of the import system's frames: tracebacks leave these out, and warnings look past them.
+            exec_module.__code__ = exec_module.__code__.replace(co_filename=_find_spec.__code__.co_filename)
         return exec_module
 
     def note(self, begin, end, name, inside):

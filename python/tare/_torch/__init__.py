@@ -51,6 +51,7 @@ def attach(torch):
         return
     in_worker = "multiprocessing.spawn" in sys.modules and "--multiprocessing-fork" in sys.argv
     _core.torch_setup(torch.is_grad_enabled, *((0, -1, 0) if in_worker else _window()))
+    _core.torch_quiet(torch._C.DisableTorchFunction)
     for name in _PARTS:
         try:
             import_module("." + name, __name__).attach(torch)

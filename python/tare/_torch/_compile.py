@@ -28,6 +28,14 @@ def _watch(module):
     handler.register_end_callback(end)
 
 
+def _loaded(words, named, raised):
+    """Its source was run, or failed to. Another version of torch: compilations are not told apart."""
+    module = words[0]
+    del module.__spec__.loader.exec_module
+    if not raised:
+        _watch(module)
+
+
 class _Finder:
     """Waits for torch._dynamo, which few programs import and which takes its time."""
 
@@ -39,15 +47,7 @@ class _Finder:
         spec = PathFinder.find_spec(name, path)
         if spec is not None and spec.loader is not None:
             loader = spec.loader
-
-            def exec_module(module):
-                del loader.exec_module
-                loader.exec_module(module)
-                try:
-                    _watch(module)
-                except Exception:  # another version: compilations are not told apart
-                    pass
-            loader.exec_module = exec_module
+            loader.exec_module = _core.TorchAround(loader.exec_module, "told", None, _loaded)
         return spec
 
 

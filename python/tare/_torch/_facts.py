@@ -25,12 +25,11 @@ def _tell_precision(torch, loss):
 
 
 def _tell_optimizers(alive):
-    for reference in list(alive):
-        optimizer = reference()
-        settings = getattr(optimizer, "defaults", {})
-        if optimizer is None or "fused" not in settings:
+    for optimizer in alive:
+        held = _core.torch_dict_of(optimizer) or {}
+        settings, groups = held.get("defaults", {}), held.get("param_groups", ())
+        if "fused" not in settings:
             continue
-        groups = optimizer.param_groups
         if not any(group.get("fused") or group.get("foreach") for group in groups):
             tensors = sum(len(group["params"]) for group in groups)
             on_gpu = any(parameter.is_cuda for group in groups for parameter in group["params"][:1])
@@ -41,8 +40,8 @@ def _tell_optimizers(alive):
 
 def tell(loss):
     torch = sys.modules["torch"]
-    from . import _optimizer
-    for part, argument in ((lambda one: _tell_precision(torch, one), loss), (_tell_optimizers, _optimizer._alive)):
+    for part, argument in ((lambda one: _tell_precision(torch, one), loss),
+                           (_tell_optimizers, _core.torch_optimizers_alive())):
         try:
             part(argument)
         except Exception:  # another version of torch: this one is not told

@@ -1,36 +1,48 @@
 """The outermost call of a module. Module.__call__ stays the very function that it was, which torch.compile asks for;
-only its code is another one. Whoever traces that code finds what was there before, since is_dynamo_compiling is a
-constant there."""
-import sys
+only its code is another one, made of its own source with ours around it: every line stays where it was, and so
+tracebacks read as they do without us. Whoever traces that code finds what was there before, since is_dynamo_compiling
+is a constant there."""
+import ast
+import inspect
+import tokenize
 
 from .. import _core
 
-_SOURCE = """
-def _wrapped_call_impl(self, *args, **kwargs):
-    if _tare_is_compiling() or not _tare_forward_begin(self):
-        if self._compiled_call_impl is not None:
-            return self._compiled_call_impl(*args, **kwargs)
-        else:
-            return self._call_impl(*args, **kwargs)
+_AROUND = """
+if _tare_is_compiling() or not _tare_forward_begin(self):
+    pass
+else:
     try:
-        if self._compiled_call_impl is not None:
-            return self._compiled_call_impl(*args, **kwargs)
-        else:
-            return self._call_impl(*args, **kwargs)
+        pass
     finally:
         _tare_forward_end()
 """
 
 
-def _code_like(code):
-    """Ours, with the name and place of theirs: tracebacks and skip lists read these."""
-    found = {}
-    lines = "\n" * max(0, code.co_firstlineno - 2)
-    exec(compile(lines + _SOURCE, code.co_filename, "exec"), found)
-    made = found["_wrapped_call_impl"].__code__
-    if sys.version_info >= (3, 11):
-        return made.replace(co_name=code.co_name, co_qualname=code.co_qualname)
-    return made.replace(co_name=code.co_name)
+def _source_of(code):
+    """The function's definition as it stands in its class: lines and columns are those of the file."""
+    with tokenize.open(code.co_filename) as file:
+        block = inspect.getblock(file.readlines()[code.co_firstlineno - 1:])
+    tree = ast.parse("class _:\n" + "".join(block))
+    ast.increment_lineno(tree, code.co_firstlineno - 2)
+    return tree
+
+
+def _code_around(code):
+    """Their code, between our calls. The name and place of theirs: tracebacks and skip lists read these."""
+    tree = _source_of(code)
+    definition = tree.body[0].body[0]
+    around = ast.parse(_AROUND).body[0]
+    for node in ast.walk(around):
+        ast.copy_location(node, definition)
+        if hasattr(node, "lineno"):
+            node.lineno = node.end_lineno = code.co_firstlineno
+    around.body, around.orelse[0].body = definition.body, definition.body
+    definition.body = [around]
+    whole = compile(tree, code.co_filename, "exec", dont_inherit=True)
+    inner = next(one for one in whole.co_consts if inspect.iscode(one))
+    made = next(one for one in inner.co_consts if inspect.iscode(one) and one.co_name == code.co_name)
+    return made.replace(co_qualname=code.co_qualname) if hasattr(code, "co_qualname") else made
 
 
 def attach(torch):
@@ -42,4 +54,4 @@ def attach(torch):
     scope["_tare_is_compiling"] = torch.compiler.is_dynamo_compiling
     scope["_tare_forward_begin"] = _core.torch_forward_begin
     scope["_tare_forward_end"] = _core.torch_forward_end
-    function.__code__ = _code_like(theirs)
+    function.__code__ = _code_around(theirs)

@@ -1,6 +1,7 @@
 """Losses that are kept with all that made them, and how large a step's graph is. Looks at one backward in seventeen,
 and less and less often once nothing new is to be said."""
 import gc
+import inspect
 import linecache
 import sys
 
@@ -32,20 +33,33 @@ def _frames():
         frame = frame.f_back
 
 
+def _locals(frame):
+    """A copy. Before Python 3.13 asking leaves one in the frame, which would keep what the program deletes."""
+    held = frame.f_locals
+    found = dict(held)
+    if sys.version_info < (3, 13) and frame.f_code.co_flags & inspect.CO_OPTIMIZED and sys.getrefcount(held) == 3:
+        held.clear()  # nobody else has it
+    return found
+
+
+def _scopes(frame):
+    if frame.f_code.co_flags & inspect.CO_OPTIMIZED:
+        return _locals(frame), frame.f_globals
+    return (frame.f_globals,)
+
+
 def _name_of(holder):
     """(name, code) of the variable or attribute that holds this list or dict."""
     for frame in _frames():
         if "/tare/" in frame.f_code.co_filename or "/torch/" in frame.f_code.co_filename:
             continue
-        for scope in (frame.f_locals, frame.f_globals):
+        for scope in _scopes(frame):
             for name, value in list(scope.items()):
                 if value is holder:
                     return name, frame.f_code
-                inner = getattr(value, "__dict__", None)
-                if isinstance(inner, dict):
-                    for attribute, held in list(inner.items()):
-                        if held is holder:
-                            return attribute, frame.f_code
+                for attribute, held in list((_core.torch_dict_of(value) or {}).items()):
+                    if held is holder:
+                        return attribute, frame.f_code
     return None
 
 
@@ -61,7 +75,8 @@ def _line_that_keeps(name, code):
 
 def _tell_kept(losses):
     for holder in gc.get_referrers(losses[0]):
-        if holder is losses or not isinstance(holder, (list, dict, set, tuple)) and not hasattr(holder, "append"):
+        kind = type(holder)  # an object's own answers are not asked for: it may print, or warn
+        if holder is losses or not issubclass(kind, (list, dict, set, tuple)) and not hasattr(kind, "append"):
             continue
         found = _name_of(holder)
         if found:
@@ -81,8 +96,8 @@ def _held(scope):
     """(name, value) of variables, and of what objects and dicts among them hold by name."""
     for name, value in list(scope.items()):
         yield name, value
-        inner = value if type(value) is dict else getattr(value, "__dict__", None)
-        if type(inner) is dict and len(inner) < 1000:
+        inner = value if type(value) is dict else _core.torch_dict_of(value)
+        if inner and len(inner) < 1000:
             for key, one in list(inner.items()):
                 if type(key) is str:
                     yield key, one
@@ -110,9 +125,8 @@ def _look_at_sums(tensor_type):
     """A sum of losses that is kept with its history grows by one addition a step; a sum within a model does not."""
     seen = set()
     for frame in filter(_is_theirs, _frames()):
-        scopes = (frame.f_locals,) if frame.f_locals is frame.f_globals else (frame.f_locals, frame.f_globals)
-        for name, value in (one for scope in scopes for one in _held(scope)):
-            if not isinstance(value, tensor_type) or id(value) in seen:
+        for name, value in (one for scope in _scopes(frame) for one in _held(scope)):
+            if not issubclass(type(value), tensor_type) or id(value) in seen:
                 continue
             seen.add(id(value))
             node = value.grad_fn

@@ -16,43 +16,27 @@ def _tell_worker(torch):
         _core.torch_lines_start(os.path.join(os.path.dirname(os.__file__), ""))
 
 
+def _tell_loader(words, named, raised):
+    """How a loader is set up, once for each iterator."""
+    held = _core.torch_dict_of(words[1] if len(words) > 1 else named["loader"]) or {}
+    if not raised and "num_workers" in held:
+        _core.counter("torch.loader.workers", float(held["num_workers"]))
+        _core.counter("torch.loader.pinned", float(bool(held.get("pin_memory"))))
+
+
 def attach(torch):
     global _process
     _process = os.getpid()
     from torch.utils.data import dataloader
-    from torch.utils.data._utils import fetch, worker
+    from torch.utils.data._utils import fetch
     base = dataloader._BaseDataLoaderIter
     base.__next__ = _core.TorchAround(base.__next__, "data")
-    for fetcher in (fetch._MapDatasetFetcher, fetch._IterableDatasetFetcher):
-        fetcher.fetch = _core.TorchAround(fetcher.fetch, "load")
-        _tell_in_workers(fetcher, torch)
-    _tell_loaders(base)
-    return worker
+    base.__init__ = _core.TorchAround(base.__init__, "told", None, _tell_loader)
 
-
-def _tell_in_workers(fetcher, torch):
-    made = fetcher.__init__
-
-    def __init__(self, *words, **named):
+    def in_worker(words, named):
         if os.getpid() != _process or torch.utils.data.get_worker_info() is not None:
             _tell_worker(torch)
-        made(self, *words, **named)
-
-    __init__.__wrapped__ = made
-    fetcher.__init__ = __init__
-
-
-def _tell_loaders(base):
-    """How a loader is set up, once for each iterator."""
-    made = base.__init__
-
-    def __init__(self, loader, *words, **named):
-        made(self, loader, *words, **named)
-        try:
-            _core.counter("torch.loader.workers", float(loader.num_workers))
-            _core.counter("torch.loader.pinned", float(bool(loader.pin_memory)))
-        except Exception:  # a loader of another kind
-            pass
-
-    __init__.__wrapped__ = made
-    base.__init__ = __init__
+    fetchers = fetch._BaseDatasetFetcher
+    fetchers.__init__ = _core.TorchAround(fetchers.__init__, "told", in_worker)
+    for fetcher in (fetch._MapDatasetFetcher, fetch._IterableDatasetFetcher):
+        fetcher.fetch = _core.TorchAround(fetcher.fetch, "load")

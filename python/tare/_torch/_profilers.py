@@ -1,6 +1,5 @@
 """The program's own torch.profiler: how long it is at work, and which files it writes. `tare run` adds these files to
 its trace when the program has ended; nothing is read while it runs."""
-import functools
 import importlib
 import os
 import sys
@@ -22,7 +21,7 @@ _thread = _Thread()
 
 def _is_ours():
     """Tare itself makes use of torch's profiler, where only that can tell."""
-    frame = sys._getframe(2)
+    frame = sys._getframe(1)
     for _ in range(10):
         if frame is None:
             return False
@@ -33,47 +32,35 @@ def _is_ours():
     return False
 
 
-def _noting_file(function):
-    @functools.wraps(function)
-    def export_chrome_trace(self, path, *words, **named):
-        _thread.writing += 1
-        try:
-            result = function(self, path, *words, **named)
-        finally:
-            _thread.writing -= 1
-        try:
-            if not _thread.writing and not _is_ours():
-                _core.mark("torch.profiler wrote " + os.path.abspath(os.fspath(path)))
-        except Exception:  # no path at all: torch has taken it, whatever it was
-            pass
-        return result
-    return export_chrome_trace
+def _begin_writing(words, named):
+    _thread.writing += 1
 
 
-def _noting_begin(function):
-    @functools.wraps(function)
-    def _enable_profiler(config, activities, *words, **named):
-        result = function(config, activities, *words, **named)
-        _thread.since += (None if not activities or _is_ours() else time.perf_counter(),)  # none: emit_itt, emit_nvtx
-        return result
-    return _enable_profiler
+def _end_writing(words, named, raised):
+    _thread.writing -= 1
+    path = words[1] if len(words) > 1 else named.get("path")
+    if not raised and not _thread.writing and not _is_ours():
+        _core.mark("torch.profiler wrote " + os.path.abspath(os.fspath(path)))
 
 
-def _noting_end(function):
-    @functools.wraps(function)
-    def _disable_profiler(*words, **named):
-        since = _thread.since[-1] if _thread.since else None
-        _thread.since = _thread.since[:-1]
-        if since is not None:
-            _core.counter("torch.profiler.seconds", time.perf_counter() - since)
-        return function(*words, **named)
-    return _disable_profiler
+def _begun(words, named, raised):
+    if not raised:
+        activities = words[1] if len(words) > 1 else named.get("activities")
+        ours = not activities or _is_ours()  # none: emit_itt, emit_nvtx
+        _thread.since += (None if ours else time.perf_counter(),)
+
+
+def _ends(words, named):
+    since = _thread.since[-1] if _thread.since else None
+    _thread.since = _thread.since[:-1]
+    if since is not None:
+        _core.counter("torch.profiler.seconds", time.perf_counter() - since)
 
 
 def attach(torch):
     for module_name, class_name in _WRITERS:
         kind = getattr(importlib.import_module(module_name), class_name)
-        kind.export_chrome_trace = _noting_file(kind.export_chrome_trace)
+        kind.export_chrome_trace = _core.TorchAround(kind.export_chrome_trace, "told", _begin_writing, _end_writing)
     switches = importlib.import_module("torch.autograd.profiler")
-    switches._enable_profiler = _noting_begin(switches._enable_profiler)
-    switches._disable_profiler = _noting_end(switches._disable_profiler)
+    switches._enable_profiler = _core.TorchAround(switches._enable_profiler, "told", None, _begun)
+    switches._disable_profiler = _core.TorchAround(switches._disable_profiler, "told", _ends)

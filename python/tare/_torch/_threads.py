@@ -3,21 +3,15 @@ from .. import _core
 
 
 def _noting(function):
-    def set_num_threads(n, *words):
-        result = function(n, *words)
-        try:
-            place = _core.torch_line_here()
-            if function.__name__ == "set_num_threads":
-                _core.counter("torch.threads", float(n))
-            if place:
-                _core.mark("torch.%s(%d) at %s:%d" % (function.__name__, n, place[0], place[1]))
-        except Exception:  # a number that is none: torch has said so
-            pass
-        return result
-    set_num_threads.__wrapped__ = function
-    set_num_threads.__doc__ = function.__doc__
-    set_num_threads.__name__ = set_num_threads.__qualname__ = function.__name__
-    return set_num_threads
+    def note(words, named, raised):
+        place = _core.torch_line_here()
+        if raised or not words:
+            return
+        if function.__name__ == "set_num_threads":
+            _core.counter("torch.threads", float(words[0]))
+        if place:
+            _core.mark("torch.%s(%d) at %s:%d" % (function.__name__, words[0], place[0], place[1]))
+    return _core.TorchAround(function, "told", None, note)
 
 
 def attach(torch):

@@ -4,9 +4,10 @@ they are sent to is C, libtare-itt.so or libtare-nvtx.so, which `tare run --ops`
 While they are on, torch refuses to start a profiler on the same thread. So they go off before the program's own
 profiler starts, and on again when that has ended."""
 import atexit
-import functools
 import os
 import threading
+
+from .. import _core
 
 __all__ = ["start", "stop", "wanted", "why_not"]
 
@@ -37,7 +38,9 @@ def why_not():
     """A sentence: why no operators are recorded on this thread. None: they are."""
     if _thread.on:
         return None
-    return "the program's own torch.profiler is at work" if _thread.held else _reason
+    if _thread.held:
+        return "the program's own torch.profiler is at work"
+    return _reason or "operators are recorded on the thread that imported torch"
 
 
 def _interface(torch):
@@ -125,53 +128,32 @@ def _in_backward():
     return task is not None and task() != -1
 
 
-def _count_ranges(kind):
-    """Of torch's record_function, which optimizers and frameworks use, too."""
-    enter, leave = kind.__enter__, kind.__exit__
+def _entered(words, named, raised):
+    """One of torch's record_functions, which optimizers and frameworks use, too."""
+    if _thread.theirs and not raised:
+        (_core.torch_dict_of(words[0]) or {})["_tare_counts"] = True
+        _thread.ranges += 1
 
-    @functools.wraps(enter)
-    def entering(self):
-        result = enter(self)
-        if _thread.theirs:
-            self._tare_counts = True
-            _thread.ranges += 1
-        return result
 
-    @functools.wraps(leave)
-    def leaving(self, *words):
-        try:
-            return leave(self, *words)
-        finally:
-            if self.__dict__.pop("_tare_counts", False):
-                _thread.ranges = max(0, _thread.ranges - 1)
-                _come_back()
-    kind.__enter__, kind.__exit__ = entering, leaving
+def _left(words, named, raised):
+    if (_core.torch_dict_of(words[0]) or {}).pop("_tare_counts", False):
+        _thread.ranges = max(0, _thread.ranges - 1)
+        _come_back()
 
 
 def _before(function, counts):
     """Around what starts a profiler, or only makes ready for it."""
-    @functools.wraps(function)
-    def starting(*args, **kwargs):
-        _step_aside()
-        try:
-            result = function(*args, **kwargs)
+    def started(words, named, raised):
+        if raised:
+            _come_back()
+        else:
             _thread.theirs += counts
-            return result
-        except BaseException:
-            _come_back()
-            raise
-    return starting
+    return _core.TorchAround(function, "told", lambda words, named: _step_aside(), started)
 
 
-def _after(function):
-    @functools.wraps(function)
-    def ending(*args, **kwargs):
-        try:
-            return function(*args, **kwargs)
-        finally:
-            _thread.theirs = max(0, _thread.theirs - 1)
-            _come_back()
-    return ending
+def _ended(words, named, raised):
+    _thread.theirs = max(0, _thread.theirs - 1)
+    _come_back()
 
 
 def _watch_profilers():
@@ -183,7 +165,8 @@ def _watch_profilers():
     atexit.register(stop)  # torch warns of a listener that is still there when it is taken down
     import importlib
     from torch.autograd.profiler import record_function
-    _count_ranges(record_function)
+    record_function.__enter__ = _core.TorchAround(record_function.__enter__, "told", None, _entered)
+    record_function.__exit__ = _core.TorchAround(record_function.__exit__, "told", None, _left)
     for module_name, starters, ender in _SWITCHES:
         try:
             module = importlib.import_module(module_name)
@@ -193,4 +176,4 @@ def _watch_profilers():
             if hasattr(module, name):
                 setattr(module, name, _before(getattr(module, name), "enable" in name))
         if hasattr(module, ender):
-            setattr(module, ender, _after(getattr(module, ender)))
+            setattr(module, ender, _core.TorchAround(getattr(module, ender), "told", None, _ended))

@@ -1,0 +1,109 @@
+/* torch_alive: the optimizers and models that exist, held weakly. What happens when one of them goes is C, which works
+ * to the interpreter's very end: there, names of Python modules are gone before the objects of the program are.
+ * Attached to the interpreter, with its lock. Must not know what is made of the numbers. */
+#include "torch.h"
+
+/* Address of a weak reference: (that reference, addresses of a model's parts or None). */
+static PyObject *optimizers, *models;
+
+static PyObject *key_of(PyObject *reference)
+{
+    return PyLong_FromVoidPtr(reference);
+}
+
+static PyObject *optimizer_gone(PyObject *self, PyObject *reference)
+{
+    (void)self;
+    PyObject *key = key_of(reference);
+    if (key && PyDict_DelItem(optimizers, key) == 0)
+        tare__torch_optimizers_exist((unsigned)PyDict_Size(optimizers));
+    Py_XDECREF(key);
+    PyErr_Clear();
+    Py_RETURN_NONE;
+}
+
+static PyObject *model_gone(PyObject *self, PyObject *reference)
+{
+    (void)self;
+    PyObject *key = key_of(reference);
+    PyObject *held = key ? PyDict_GetItemWithError(models, key) : NULL; /* borrowed */
+    PyObject *parts = held ? PyTuple_GET_ITEM(held, 1) : NULL;
+    for (Py_ssize_t i = 0; parts && i < PyList_GET_SIZE(parts); i++)
+        tare__torch_module_forget(PyList_GET_ITEM(parts, i));
+    if (held)
+        PyDict_DelItem(models, key);
+    Py_XDECREF(key);
+    PyErr_Clear();
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef callbacks[] = {
+    {"optimizer_gone", optimizer_gone, METH_O, NULL},
+    {"model_gone", model_gone, METH_O, NULL},
+};
+
+static int hold(PyObject *all, PyMethodDef *callback, PyObject *object, PyObject *parts)
+{
+    PyObject *function = PyCFunction_New(callback, NULL);
+    PyObject *reference = function ? PyWeakref_NewRef(object, function) : NULL;
+    PyObject *key = reference ? key_of(reference) : NULL;
+    PyObject *held = reference ? PyTuple_Pack(2, reference, parts) : NULL;
+    int status = key && held ? PyDict_SetItem(all, key, held) : -1;
+    Py_XDECREF(function);
+    Py_XDECREF(reference);
+    Py_XDECREF(key);
+    Py_XDECREF(held);
+    return status;
+}
+
+static PyObject *optimizer_made(PyObject *self, PyObject *optimizer)
+{
+    (void)self;
+    if (hold(optimizers, &callbacks[0], optimizer, Py_None))
+        return NULL;
+    tare__torch_optimizers_exist((unsigned)PyDict_Size(optimizers));
+    Py_RETURN_NONE;
+}
+
+static PyObject *optimizers_alive(PyObject *self, PyObject *nothing)
+{
+    (void)self, (void)nothing;
+    PyObject *list = PyList_New(0), *all = PyDict_Values(optimizers);
+    for (Py_ssize_t i = 0; list && all && i < PyList_GET_SIZE(all); i++) {
+        PyObject *optimizer = PyObject_CallNoArgs(PyTuple_GET_ITEM(PyList_GET_ITEM(all, i), 0));
+        if (!optimizer || (optimizer != Py_None && PyList_Append(list, optimizer)))
+            Py_CLEAR(list);
+        Py_XDECREF(optimizer);
+    }
+    if (!all)
+        Py_CLEAR(list);
+    Py_XDECREF(all);
+    return list;
+}
+
+static PyObject *model_named(PyObject *self, PyObject *arguments)
+{
+    (void)self;
+    PyObject *model, *parts;
+    if (!PyArg_ParseTuple(arguments, "OO!:torch_model_named", &model, &PyList_Type, &parts) ||
+        hold(models, &callbacks[1], model, parts))
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"torch_optimizer_made", optimizer_made, METH_O,
+     "torch_optimizer_made(optimizer)\n--\n\nIt counts until it is no more."},
+    {"torch_optimizers_alive", optimizers_alive, METH_NOARGS,
+     "torch_optimizers_alive()\n--\n\nThose that exist, as a list."},
+    {"torch_model_named", model_named, METH_VARARGS,
+     "torch_model_named(model, parts)\n--\n\nThe names of the parts at these addresses hold until it is no more."},
+    {NULL, NULL, 0, NULL},
+};
+
+int tare__py_add_torch_alive(PyObject *module)
+{
+    optimizers = PyDict_New();
+    models = PyDict_New();
+    return optimizers && models ? PyModule_AddFunctions(module, functions) : -1;
+}

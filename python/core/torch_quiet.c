@@ -1,0 +1,98 @@
+/* torch_quiet: asks objects of the program and calls our own Python without anybody noticing: tracing functions of the
+ * program and functions that stand in for torch's (__torch_function__) are off meanwhile, no method of an object is run.
+ * Attached to the interpreter, with its lock. Must not know what is asked, or what is called for. */
+#include "torch.h"
+
+static PyObject *no_overrides; /* torch._C.DisableTorchFunction; NULL: not known */
+
+#if PY_VERSION_HEX < 0x030b0000
+#define PyThreadState_EnterTracing(state) ((void)(state))
+#define PyThreadState_LeaveTracing(state) ((void)(state))
+#endif
+
+torch_quiet tare__torch_quiet_begin(void)
+{
+    torch_quiet quiet = {tare__torch_put_aside(), NULL};
+    if (no_overrides) {
+        quiet.guard = PyObject_CallNoArgs(no_overrides);
+        PyObject *entered = quiet.guard ? PyObject_CallMethod(quiet.guard, "__enter__", NULL) : NULL;
+        if (!entered)
+            Py_CLEAR(quiet.guard);
+        Py_XDECREF(entered);
+        PyErr_Clear();
+    }
+    PyThreadState_EnterTracing(PyThreadState_Get());
+    return quiet;
+}
+
+void tare__torch_quiet_end(torch_quiet quiet)
+{
+    if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt))
+        PyErr_SetInterrupt(); /* it was meant for the program, which gets it next */
+    PyErr_Clear();
+    PyThreadState_LeaveTracing(PyThreadState_Get());
+    if (quiet.guard) {
+        PyObject *left = PyObject_CallMethod(quiet.guard, "__exit__", "OOO", Py_None, Py_None, Py_None);
+        Py_XDECREF(left);
+        Py_DECREF(quiet.guard);
+        PyErr_Clear();
+    }
+    tare__torch_put_back(quiet.raised);
+}
+
+/* What the type says of this name, past __getattr__ and __getattribute__. A new reference, or NULL without an exception. */
+PyObject *tare__torch_attribute(PyObject *object, const char *name)
+{
+    PyObject *text = PyUnicode_FromString(name), *value = NULL;
+    PyObject *found = text ? _PyType_Lookup(Py_TYPE(object), text) : NULL; /* borrowed */
+    Py_XDECREF(text);
+    if (found && Py_TYPE(found)->tp_descr_get) {
+        Py_INCREF(found);
+        value = Py_TYPE(found)->tp_descr_get(found, object, (PyObject *)Py_TYPE(object));
+        Py_DECREF(found);
+    }
+    PyErr_Clear();
+    return value;
+}
+
+PyObject *tare__torch_held(PyObject *object, const char *name)
+{
+    PyObject *dict = PyObject_GenericGetDict(object, NULL);
+    PyObject *value = dict && PyDict_Check(dict) ? PyDict_GetItemString(dict, name) : NULL; /* borrowed */
+    Py_XINCREF(value);
+    Py_XDECREF(dict);
+    PyErr_Clear();
+    return value ? value : tare__torch_attribute(object, name);
+}
+
+static PyObject *use(PyObject *module, PyObject *type)
+{
+    (void)module;
+    Py_INCREF(type);
+    Py_XSETREF(no_overrides, type);
+    Py_RETURN_NONE;
+}
+
+static PyObject *dict_of(PyObject *module, PyObject *object)
+{
+    (void)module;
+    PyObject *held = PyType_Check(object) ? NULL : PyObject_GenericGetDict(object, NULL);
+    PyErr_Clear();
+    if (held && PyDict_Check(held))
+        return held;
+    Py_XDECREF(held);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"torch_quiet", use, METH_O,
+     "torch_quiet(context)\n--\n\ntorch._C.DisableTorchFunction: entered where torch is asked for our own sake."},
+    {"torch_dict_of", dict_of, METH_O,
+     "torch_dict_of(object)\n--\n\nIts attributes as a dict, without a call of its methods; None: it has none."},
+    {NULL, NULL, 0, NULL},
+};
+
+int tare__py_add_torch_quiet(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions);
+}

@@ -1,0 +1,86 @@
+"""A program prints, writes and returns under `tare run` exactly what it does without: standard output, standard error,
+exit status and files, byte by byte, over a table of small programs. What a program prints must not depend on the run
+(addresses, times, process numbers): only Tare may make a difference."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+
+import pytest
+from same_output import PROGRAMS, SEEN
+
+SECONDS = 240
+
+
+def text_of(data):
+    """Addresses differ from run to run."""
+    return re.sub(r"0x[0-9a-f]+", "0x", data.decode(errors="replace"))
+
+
+def installed(name):
+    """Without importing it here."""
+    import importlib.util
+    return importlib.util.find_spec(name) is not None
+
+
+class Place:
+    """One folder, made again for each run, so that paths in messages are the same."""
+
+    def __init__(self, folder, bench):
+        self.folder, self.bench = folder, bench
+
+    def outcome(self, program, before=()):
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir()
+        for name, text in program.files.items():
+            path = self.folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(textwrap.dedent(text), encoding="utf-8")
+        env = self.bench.env({"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0",
+                              "HF_HUB_OFFLINE": "1", "TMPDIR": str(self.folder), **program.env}, hooked=True)
+        words = [word.replace("PYTHON", sys.executable) for word in program.words]
+        done = subprocess.run([*before, *words], cwd=self.folder, env=env, input=program.text_in.encode(),
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=SECONDS)
+        status = 128 - done.returncode if done.returncode < 0 else done.returncode  # as a shell says it
+        files = {str(path.relative_to(self.folder)): path.read_bytes() if program.compares_files else b""
+                 for path in sorted(self.folder.rglob("*")) if path.is_file()}
+        return {"status": status, "stdout": text_of(done.stdout), "stderr": text_of(done.stderr),
+                "files": files}
+
+
+@pytest.fixture
+def place(tmp_path, bench):
+    return Place(tmp_path / "here", bench)
+
+
+def under(bench, tmp_path, *options):
+    return [bench.command, "run", "-q", "-f", "-o", str(tmp_path / "trace.tare"), *options, "--"]
+
+
+@pytest.mark.parametrize("name", list(PROGRAMS))
+def test_program(place, bench, tmp_path, name):
+    program = PROGRAMS[name]
+    for needed in program.needs:
+        if not installed(needed):
+            pytest.skip("%s is not installed" % needed)
+    without = place.outcome(program)
+    assert program.expect in without["stdout"] + without["stderr"], without
+    assert without["status"] == program.status, without
+    for options in program.modes:
+        assert place.outcome(program, under(bench, tmp_path, *options)) == without, options
+        assert (tmp_path / "trace.tare").stat().st_size > 0
+        os.remove(tmp_path / "trace.tare")
+
+
+def test_there_are_at_least_fifty():
+    assert len(PROGRAMS) >= 50
+    assert len([one for one in PROGRAMS.values() if "torch" in one.needs]) >= 20
+
+
+@pytest.mark.parametrize("line", SEEN)
+def test_the_comparison_can_fail(place, bench, tmp_path, line):
+    """A program that asks whether it is recorded shows a difference."""
+    program = PROGRAMS["prints"].changed("import sys, os\n" + line)
+    assert place.outcome(program, under(bench, tmp_path)) != place.outcome(program)
