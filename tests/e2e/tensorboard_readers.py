@@ -22,7 +22,9 @@ def torch_tb_profiler(folder):
     kernels = profile.kernel_table["data"]["rows"] if profile.kernel_table else []
     modules = [[one.name, one.occurences, one.host_duration, one.self_host_duration, one.device_duration,
                 [child.name for child in one.children]] for one in profile.module_stats or []]
+    memory = profile.get_memory_stats(memory_metric="K")["rows"] if profile.memory_snapshot else {}
     return {"columns": columns, "steps": steps, "operators": operators, "kernels": kernels, "modules": modules,
+            "memory": memory,
             "views": [view.name for view in profile.views]}
 
 

@@ -1,9 +1,10 @@
 """A drop-in for torch.profiler: `import tare.profiler as profiler`, and the rest of the program stays as it is.
 
-Operators are recorded by Tare, in C; what only torch's own profiler can tell (times of a device; shapes, memory and
-stacks where the schedule has no warm-up step) is asked of that one, and a warning says so once."""
+Operators are recorded by Tare, in C. What only torch's own profiler can tell (times of a device; shapes, memory, stacks
+and FLOPs) is recorded by that one, and tables, events and traces are then torch's own."""
 import functools
 import os
+import sys
 from typing import Any, Callable, Optional
 
 from .._core import span as _span
@@ -31,7 +32,7 @@ __all__ = ["EventList", "ProfilerAction", "ProfilerActivity", "profile", "record
 def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0,
              skip_first_wait: int = 0) -> Callable[[int], Any]:
     """Which steps are recorded: after skip_first steps, cycles of wait, warmup and active steps, so many times as
-    repeat says (0: to the end). A step of the warm-up is not recorded; details that were asked for are taken from it.
+    repeat says (0: to the end). Steps of the warm-up are not recorded.
 
         schedule(wait=1, warmup=1, active=3, repeat=2)
     """
@@ -40,6 +41,10 @@ def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first
         least = 1 if name == "active" else 0
         if not isinstance(value, int) or value < least:
             raise ValueError("%s is a whole number of %d or more, not %r" % (name, least, value))
+    if ProfilerAction.__module__.startswith("torch."):
+        from torch.profiler import schedule as torchs
+        more = {"skip_first_wait": skip_first_wait} if skip_first_wait else {}
+        return torchs(wait=wait, warmup=warmup, active=active, repeat=repeat, skip_first=skip_first, **more)
     length = wait + warmup + active
 
     def action(step: int) -> Any:
@@ -57,6 +62,12 @@ def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first
     return action
 
 
+def _torch_records() -> bool:
+    """Whether torch's own profiler is at work, which tells blocks only if it is told of them."""
+    switches = sys.modules.get("torch.autograd.profiler")
+    return bool(getattr(switches, "_is_profiler_enabled", False))
+
+
 class record_function:
     """A block with a name, seen beside the operators; also around a function.
 
@@ -69,7 +80,8 @@ class record_function:
         self.name, self.args, self._span, self._torchs = name, args, _span(name), None
 
     def __enter__(self) -> "record_function":
-        if _recording.torch_listens:
+        if _recording.torch_listens or _torch_records():
+            _recording.blocks_in_torchs = True
             from torch.profiler import record_function as torchs
             self._torchs = torchs(self.name, self.args)
             self._torchs.__enter__()

@@ -169,6 +169,20 @@ def read(spans: List[Dict[str, Any]], within: Optional[str] = None) -> Tuple[Lis
     return [row for row in sums.values() if row.count], shown
 
 
+# ---- from torch's own ----------------------------------------------------------------------------------------------
+
+def from_torch(one: Any, wants: Wants, no_device: Optional[str]) -> Average:
+    """A row of torch's, whose device was measured only where there is one."""
+    row = Average(one.key, one.count, one.cpu_time_total, one.self_cpu_time_total)
+    row.device_time_total = row.self_device_time_total = Missing(no_device or "")
+    row.input_shapes, row.stack = one.input_shapes or [], list(one.stack or [])
+    if wants.flops:
+        row.flops = one.flops
+    if wants.memory:
+        row.cpu_memory_usage, row.self_cpu_memory_usage = one.cpu_memory_usage, one.self_cpu_memory_usage
+    return row
+
+
 # ---- from events ---------------------------------------------------------------------------------------------------
 
 def add(to: Any, field: str, value: Any) -> None:

@@ -6,7 +6,7 @@ import sys
 import tempfile
 import warnings
 import weakref
-from typing import Any, Callable, Iterable, List, Optional, Set
+from typing import Any, Callable, Dict, Iterable, List, Optional, Set
 
 from . import _switch
 from ._averages import EventList, Wants, add
@@ -36,7 +36,7 @@ def _every_step(step: int) -> str:
     return "RECORD"
 
 
-def _action(schedule: Callable[[int], Any], step: int) -> str:
+def action_of(schedule: Callable[[int], Any], step: int) -> str:
     """An action's name, of torch's kind, of ours, or plain."""
     found = schedule(step)
     name = getattr(found, "name", found)
@@ -74,6 +74,55 @@ def _device(names: Set[str], asked: bool) -> Any:
     return True, "torch sees no CUDA device"
 
 
+class Asked:
+    """What a profile is asked for, checked."""
+
+    def __init__(self, options: Dict[str, Any]) -> None:
+        try:
+            import torch  # noqa: F401
+        except ImportError:
+            raise ImportError("tare.profiler.profile needs torch: pip install torch") from None
+        given = options.get("activities")
+        self.activities = list(given) if given is not None else None
+        self.names = _names(self.activities)
+        if options.get("use_cuda"):
+            self.names, self.activities = self.names | {"CPU", "CUDA"}, None
+        device, self.no_device = _device(self.names, bool(self.names))
+        schedule = options.get("schedule")
+        if schedule is not None and not callable(schedule):
+            raise TypeError("schedule is a function of the step's number: tare.profiler.schedule(wait=1, …)")
+        shapes, flops = bool(options.get("record_shapes")), bool(options.get("with_flops"))
+        self.wants = Wants(device, shapes or flops, bool(options.get("profile_memory")),
+                           bool(options.get("with_stack")), flops)
+        self.only_torchs = [name for name, value in options.items() if value is not None and name not in _OURS]
+
+    def torch_activities(self) -> Any:
+        from torch.profiler import ProfilerActivity, supported_activities
+        if self.activities is None:
+            return None
+        if any(isinstance(one, dict) for one in self.activities):
+            return self.activities
+        there = supported_activities()
+        asked = [ProfilerActivity.__members__.get(name) for name in self.names]
+        return [one for one in asked if one in there] or [ProfilerActivity.CPU]
+
+    def tell(self) -> None:
+        if "CUDA" in self.names and self.no_device is not None:
+            tell("CUDA is not available, its activity is not recorded: %s" % self.no_device)
+
+
+_OURS = ("activities", "schedule", "on_trace_ready", "acc_events", "use_cuda", "record_shapes", "profile_memory",
+         "with_stack", "with_flops", "with_modules")
+
+
+def why_torch(asked: Asked) -> Optional[str]:
+    """Why torch's own profiler has to record, and not ours: a sentence, which is empty where it was asked for."""
+    wants = asked.wants
+    if asked.no_device is None or wants.shapes or wants.memory or wants.stack or wants.flops or asked.only_torchs:
+        return ""
+    return _switch.ready()
+
+
 class profile:
     """Records operators, blocks and steps: the profiler of torch, to be used as that one is.
 
@@ -84,55 +133,36 @@ class profile:
         print(prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=10))
     """
 
+    def __new__(cls, *_words: Any, **options: Any) -> "profile":
+        """One that records by itself, or torch's own where only that can tell what was asked for."""
+        if not hasattr(cls, "kineto_asked") and why_torch(Asked(options)) is not None:
+            from ._torchs import TorchProfile
+            cls = TorchProfile if cls is profile else type(cls.__name__, (cls, TorchProfile), {})
+        return object.__new__(cls)
+
     def __init__(self, *, activities: Optional[Iterable[Any]] = None,
                  schedule: Optional[Callable[[int], Any]] = None,
                  on_trace_ready: Optional[Callable[["profile"], Any]] = None, record_shapes: bool = False,
                  profile_memory: bool = False, with_stack: bool = False, with_flops: bool = False,
                  with_modules: bool = False, experimental_config: Any = None, execution_trace_observer: Any = None,
                  acc_events: bool = False, use_cuda: Optional[bool] = None, **more: Any) -> None:
-        try:
-            import torch  # noqa: F401
-        except ImportError:
-            raise ImportError("tare.profiler.profile needs torch: pip install torch") from None
-        activities = list(activities) if activities is not None else None
-        names = _names(activities)
-        if use_cuda:
-            names, activities = names | {"CPU", "CUDA"}, None
-        device, no_device = _device(names, bool(names))
-        if schedule is not None and not callable(schedule):
-            raise TypeError("schedule is a function of the step's number: tare.profiler.schedule(wait=1, …)")
-        self._activities, self._only_torch = activities, self._why_torch(
-            no_device, experimental_config, execution_trace_observer, more)
-        options = dict(record_shapes=record_shapes or with_flops, profile_memory=profile_memory,
-                       with_stack=with_stack, with_flops=with_flops, with_modules=with_modules, **more)
-        if experimental_config is None and with_stack:
-            from torch._C._profiler import _ExperimentalConfig
-            experimental_config = _ExperimentalConfig(verbose=True)  # without it there are no stacks
-        self._torch_only = {"experimental_config": experimental_config,
-                            "execution_trace_observer": execution_trace_observer}
-        options.update({key: value for key, value in self._torch_only.items() if value is not None})
-        self._folder = tempfile.mkdtemp(prefix="tare-profiler-")
-        self._finalizer = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
-        wants = Wants(device, record_shapes or with_flops, profile_memory, with_stack, with_flops)
-        self._setup = Setup(wants, options, schedule is not None, no_device, self._folder)
+        asked = Asked(dict(activities=activities, schedule=schedule, use_cuda=use_cuda))
+        self._activities = asked.activities
+        self._keep(asked.wants, schedule is not None, asked.no_device)
         self.schedule = schedule if schedule is not None else _every_step
         self.record_steps = schedule is not None
         self.on_trace_ready = on_trace_ready
         self.acc_events = acc_events
         self.step_num = 0
-        self.current_action = _action(self.schedule, 0)
+        self.current_action = action_of(self.schedule, 0)
         self._now: Any = None            # the cycle that is being recorded
         self._done: List[Any] = []       # those that can be asked: the last one, or all with acc_events
-        if "CUDA" in names and no_device is not None:
-            tell("CUDA is not available, its activity is not recorded: %s" % no_device)
+        asked.tell()
 
-    def _why_torch(self, no_device: Optional[str], config: Any, observer: Any, more: Any) -> Optional[str]:
-        """Why torch's own profiler has to record, and not ours."""
-        if no_device is None:
-            return "times of the device come from it"
-        if config is not None or observer is not None or more:
-            return "an option was given that only it knows"
-        return _switch.ready()
+    def _keep(self, wants: Wants, steps_shown: bool, no_device: Optional[str]) -> None:
+        self._folder = tempfile.mkdtemp(prefix="tare-profiler-")
+        self._finalizer = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        self._setup = Setup(wants, steps_shown, no_device, self._folder)
 
     # ---- as a context manager, and by hand -------------------------------------------------------------------------
 
@@ -165,7 +195,7 @@ class profile:
 
     def step(self) -> None:
         """The next step begins."""
-        before, following = self.current_action, _action(self.schedule, self.step_num + 1)
+        before, following = self.current_action, action_of(self.schedule, self.step_num + 1)
         self.step_num += 1
         self.current_action = following
         if _open is self:
@@ -178,43 +208,21 @@ class profile:
             self._end(before, following)
         if before == "WARMUP" and not will and following != "WARMUP":
             self._drop()
-        if following == "WARMUP":
-            self._prepare(keep=before == "WARMUP")
+        if following == "WARMUP" and before != "WARMUP":
+            self._now = self._recorder()
         if will and not goes_on:
             if before != "WARMUP":
-                self._prepare(keep=False, warm=False)
+                self._now = self._recorder()
             self._now.begin()
         if will:
             self._now.step(self.step_num)
 
-    def _prepare(self, keep: bool, warm: bool = True) -> None:
-        """A cycle is made ready; in the warm-up, a look is taken at what the recorded steps will be like."""
-        if not keep:
-            why = self._only_torch
-            if why is None and self._setup.wants_details and not warm:
-                why = "shapes, memory, stacks and FLOPs without a warm-up step in the schedule come from it"
-            self._now = self._recorder(why)
-        if warm and self._setup.wants_details:
-            self._now.look()
-
-    def _recorder(self, why_torch: Optional[str]) -> Any:
-        if why_torch is None:
-            try:
-                return Ours(self._setup)
-            except (RuntimeError, OSError) as error:  # no room, a session that is paused, …
-                why_torch = str(error)
-        tell("torch's own profiler records underneath, at its own cost: %s" % why_torch)
-        return Torchs(self._setup, self._torch_activities())
-
-    def _torch_activities(self) -> Any:
-        from torch.profiler import ProfilerActivity, supported_activities
-        if self._activities is None:
-            return None
-        there = supported_activities()
-        if any(isinstance(one, dict) for one in self._activities):
-            return self._activities
-        asked = [ProfilerActivity.__members__.get(name) for name in _names(self._activities)]
-        return [one for one in asked if one in there] or [ProfilerActivity.CPU]
+    def _recorder(self) -> Any:
+        try:
+            return Ours(self._setup)
+        except (RuntimeError, OSError) as error:  # no room, a session that is paused, …
+            tell("torch's own profiler records underneath, at its own cost: %s" % error)
+            return Torchs(self._setup, Asked(dict(activities=self._activities)).torch_activities())
 
     def _drop(self) -> None:
         dropped, self._now = self._now, None
@@ -247,9 +255,7 @@ class profile:
 
             prof.key_averages(group_by_input_shape=True).table(sort_by="cpu_time_total")
         """
-        last = self._last()
-        if self._setup.no_device is None:
-            return last.averages(group_by_input_shape, group_by_stack_n)
+        self._last()
         notes = self._notes(group_by_input_shape, group_by_stack_n, group_by_overload_name)
         rows = [row for done in self._done for row in done.averages(group_by_input_shape, group_by_stack_n)]
         if len(self._done) > 1:
@@ -261,8 +267,6 @@ class profile:
         notes = list(last.notes)
         if wants.device:
             notes.append("CUDA times: n/a (%s)" % self._setup.no_device)
-        if last.details is not None:
-            notes.append("Shapes, memory, stacks and FLOPs are those of the warm-up step, call by call")
         if shapes and not wants.shapes:
             notes.append("Not apart by shapes: record_shapes is off")
         if stack_n > 0 and not wants.stack:
@@ -273,9 +277,7 @@ class profile:
 
     def events(self) -> Any:
         """The calls one by one, in the order they began."""
-        last = self._last()
-        if self._setup.no_device is None:
-            return last.events()
+        self._last()
         return EventList([event for done in self._done for event in done.events()], self._setup.wants,
                          self._notes(False, 0, False), self)
 
@@ -284,19 +286,11 @@ class profile:
 
             prof.export_chrome_trace("trace.json")
         """
-        path = os.fspath(path)
-        folder = os.path.dirname(path)
-        if folder and not os.path.isdir(folder):
-            raise FileNotFoundError("there is no folder %s" % folder)
+        path = checked_path(path)
         whole = os.path.join(self._folder, "export.json")
         self._last().export_chrome_trace(whole)
         try:
-            if path.endswith(".gz"):
-                import gzip
-                with open(whole, "rb") as plain, gzip.open(path, "wb") as packed:
-                    shutil.copyfileobj(plain, packed)
-            else:
-                shutil.copyfile(whole, path)
+            put(whole, path)
         finally:
             os.remove(whole)
 
@@ -336,12 +330,26 @@ class profile:
             self._now.toggle(enable)
 
     def export_memory_timeline(self, path: str, device: Optional[str] = None) -> None:
-        """As torch's; it needs torch's own profiler underneath."""
-        inner = getattr(self._last(), "inner", None)
-        if inner is None:
-            raise RuntimeError("a memory timeline needs every step recorded by torch's own profiler: "
-                               "leave warmup out of the schedule")
-        inner.export_memory_timeline(path, device)
+        """As torch's; it needs what torch's does."""
+        raise RuntimeError("a memory timeline needs profile_memory, record_shapes and with_stack")
+
+
+def checked_path(path: Any) -> str:
+    path = os.fspath(path)
+    folder = os.path.dirname(path)
+    if folder and not os.path.isdir(folder):
+        raise FileNotFoundError("there is no folder %s" % folder)
+    return path
+
+
+def put(whole: str, path: str) -> None:
+    """A copy; compressed where the name ends in .gz."""
+    if not path.endswith(".gz"):
+        shutil.copyfile(whole, path)
+        return
+    import gzip
+    with open(whole, "rb") as plain, gzip.open(path, "wb") as packed:
+        shutil.copyfileobj(plain, packed)
 
 
 def _merged(rows: List[Any]) -> List[Any]:

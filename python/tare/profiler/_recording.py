@@ -11,11 +11,12 @@ from .. import _command, _core
 from .._core import Missing
 from . import _averages, _events, _switch
 from ._averages import Average, Wants
-from ._details import Details, Look
 
 PATIENCE_S = 10.0  # for a collector to write what it has
 _cycles = itertools.count(1)
 torch_listens = 0  # how many of torch's own profilers run for us: blocks of record_function go there as well
+
+blocks_in_torchs = False  # a block of tare.profiler.record_function was told to torch's
 
 
 def _listen(more: int) -> None:
@@ -26,25 +27,19 @@ def _listen(more: int) -> None:
 class Setup:
     """What a profile was asked for, and what stays the same for all its cycles."""
 
-    def __init__(self, wants: Wants, options: Dict[str, Any], steps_shown: bool, no_device: Optional[str],
-                 folder: str) -> None:
-        self.wants, self.options, self.steps_shown = wants, options, steps_shown
+    def __init__(self, wants: Wants, steps_shown: bool, no_device: Optional[str], folder: str) -> None:
+        self.wants, self.steps_shown = wants, steps_shown
         self.no_device = no_device  # why there are no times of a device; None: there are
         self.folder = folder
         self.notes: List[str] = []
-
-    @property
-    def wants_details(self) -> bool:
-        return self.wants.shapes or self.wants.memory or self.wants.stack or self.wants.flops
 
 
 class Ours:
     """Operators through torch's ITT interface into a session: one of our own, or the one that is there."""
 
     def __init__(self, setup: Setup) -> None:
-        self.setup, self.steps, self.details = setup, 0, None  # type: Setup, int, Optional[Details]
+        self.setup, self.steps = setup, 0
         self.notes: List[str] = []
-        self._look: Optional[Look] = None
         self._was_on = False
         self._rows: Optional[List[Average]] = None
         self._shown: Dict[str, str] = {}
@@ -59,23 +54,7 @@ class Ours:
 
     # ---- while it runs ---------------------------------------------------------------------------------------------
 
-    def look(self) -> None:
-        """A step of the warm-up begins: torch is asked for the details of it. The last such step counts."""
-        self._drop_look()
-        self._look = Look(self.setup.options)
-        _listen(+1)
-
-    def _drop_look(self) -> None:
-        if self._look is not None:
-            self._look.drop()
-            self._look = None
-            _listen(-1)
-
     def begin(self) -> None:
-        if self._look is not None:
-            look, self._look = self._look, None
-            _listen(-1)
-            self.details = look.end()
         self._was_on = _switch.is_on()
         if self._around is not None:
             _core.begin(self._around)
@@ -113,7 +92,6 @@ class Ours:
 
     def drop(self) -> None:
         """It is given up before it began."""
-        self._drop_look()
         if not self._guest:
             _core.stop()
 
@@ -150,23 +128,10 @@ class Ours:
             if not self.setup.steps_shown:
                 rows = [row for row in rows if row.key != _averages.STEP]
                 self._shown = {name: key for name, key in self._shown.items() if key != _averages.STEP}
-            self._rows = [self._detailed(row) for row in rows]
+            for row in rows:
+                row.device_time_total = row.self_device_time_total = Missing(self.setup.no_device or "")
+            self._rows = rows
         return self._rows
-
-    def _detailed(self, row: Average) -> Average:
-        row.device_time_total = row.self_device_time_total = Missing(self.setup.no_device or "no device was measured")
-        wanted = {"flops": self.setup.wants.flops, "cpu_memory_usage": self.setup.wants.memory,
-                  "self_cpu_memory_usage": self.setup.wants.memory}
-        for field in (field for field, want in wanted.items() if want):
-            why = self._why_not(row.key, row.count)
-            setattr(row, field, Missing(why) if why or not self.details
-                    else self.details.sum(row.key, field, row.count))
-        return row
-
-    def _why_not(self, name: str, count: int) -> str:
-        if self.details is None:
-            return "there was no warm-up step to take it from"
-        return self.details.why_not(name, count, self.steps) or ""
 
     def averages(self, shapes: bool, stack_n: int) -> List[Average]:
         rows = self._read()
@@ -178,29 +143,11 @@ class Ours:
         return found
 
     def events(self) -> List[_events.Event]:
-        counts = {row.key: row.count for row in self._read()}
-        why = {name: self._why_not(name, count) for name, count in counts.items()}
+        self._read()
         events = _events.read(self.path or "", self._shown, self._around.name if self._around else None)
-        seen: Dict[str, int] = {}
         for event in events:
-            index = seen[event.name] = seen.get(event.name, -1) + 1
-            self._detail_event(event, index, why[event.name])
+            event.device_time_total = event.self_device_time_total = Missing(self.setup.no_device or "")
         return events
-
-    def _detail_event(self, event: _events.Event, index: int, why: str) -> None:
-        wants = self.setup.wants
-        call = self.details.call(event.name, index) if self.details and not why else None
-        if wants.flops:
-            event.flops = call.flops if call else Missing(why)
-        if wants.memory:
-            event.cpu_memory_usage = call.cpu_memory_usage if call else Missing(why)
-            event.self_cpu_memory_usage = call.self_cpu_memory_usage if call else Missing(why)
-        if call and wants.shapes:
-            event.input_shapes = call.input_shapes
-        if call and wants.stack:
-            event.stack = call.stack
-        if self.setup.no_device:
-            event.device_time_total = event.self_device_time_total = Missing(self.setup.no_device)
 
     def export_chrome_trace(self, path: str) -> None:
         """In Kineto's form, as torch writes it: TensorBoard and others look for its categories and names."""
@@ -224,17 +171,10 @@ class Torchs:
 
     def __init__(self, setup: Setup, activities: Any) -> None:
         import torch
-        self.setup, self.notes, self.details = setup, [], None  # type: Setup, List[str], Optional[Details]
-        self._inner = torch.profiler._KinetoProfile(activities=activities, **setup.options)
+        self.setup, self.notes = setup, []  # type: Setup, List[str]
+        self._inner = torch.profiler._KinetoProfile(activities=activities)
         self._step: Any = None
         self._inner.prepare_trace()
-
-    @property
-    def inner(self) -> Any:
-        return self._inner
-
-    def look(self) -> None:
-        """Details come with the recorded steps themselves."""
 
     def begin(self) -> None:
         self._inner.start_trace()
@@ -265,20 +205,8 @@ class Torchs:
         self._inner.toggle_collection_dynamic(on, self._inner.activities)
 
     def averages(self, shapes: bool, stack_n: int) -> Any:
-        found = self._inner.key_averages(group_by_input_shape=shapes, group_by_stack_n=stack_n)
-        if self.setup.no_device is None:
-            return found  # with times of the device: torch's own table has them
-        return [self._row(one) for one in found]
-
-    def _row(self, one: Any) -> Average:
-        row = Average(one.key, one.count, one.cpu_time_total, one.self_cpu_time_total)
-        row.device_time_total = row.self_device_time_total = Missing(self.setup.no_device or "")
-        row.input_shapes, row.stack = one.input_shapes or [], list(one.stack or [])
-        if self.setup.wants.flops:
-            row.flops = one.flops
-        if self.setup.wants.memory:
-            row.cpu_memory_usage, row.self_cpu_memory_usage = one.cpu_memory_usage, one.self_cpu_memory_usage
-        return row
+        return [_averages.from_torch(one, self.setup.wants, self.setup.no_device)
+                for one in self._inner.key_averages(group_by_input_shape=shapes, group_by_stack_n=stack_n)]
 
     def events(self) -> Any:
         return self._inner.events()
