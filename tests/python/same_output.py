@@ -538,6 +538,8 @@ add_torch("DDP with two ranks", """
         multiprocessing.spawn(work, (os.getcwd(),), nprocs=2)
 """, expect="trained", modes=PLAIN, compares_files=False)
 add_training("torch.compile", """
+    import logging
+    torch._logging.set_logs(all=logging.ERROR)  # warnings have times in them
     compiled = torch.compile(model, backend="eager", fullgraph=True)
     for size in (3, 3, 5):
         print(compiled(torch.ones(size, 4)).shape)
