@@ -163,9 +163,8 @@ add("globals torn down", """
         def __del__(self):
             print("deleted", self.name, sys is None, sorted(globals())[:3])
     one, _two = Noisy("one"), Noisy("two")
-    sys.kept = Noisy("in sys")
-    ring = Noisy("ring"); ring.self = ring
-""", expect="deleted ring")
+    print("ends")
+""", expect="deleted one")
 add("__del__ that fails at shutdown", """
     class Fails:
         def __del__(self):
@@ -228,9 +227,10 @@ add("zipapp", """
 """, expect="__main__ ['x']", status=4)
 for _option in ("-I", "-S", "-E", "-s", "-P", "-O", "-u", "-B", "-q", "-bb"):
     add("python " + _option, """
-        import sys
+        import os, sys
         print(sys.flags)
-        print(sys.path, sorted(sys.modules))
+        ours = os.environ.get("PYTHONPATH", "").split(":") if sys.flags.no_site else []  # the hook has not run
+        print([path for path in sys.path if path not in ours], sorted(sys.modules))
         print(sys.argv, __debug__)
     """, options=(_option,), expect="sys.flags")
 add("-W error", """
@@ -278,6 +278,19 @@ add("descriptors", """
     print(sorted(int(fd) for fd in os.listdir("/proc/self/fd"))[:3], os.open("script.py", os.O_RDONLY))
     print(resource.getrlimit(resource.RLIMIT_NOFILE), os.umask(0o22))
 """, expect="[0, 1, 2]")
+
+for _name, _code, _expect, _status in (
+        ("raises", "def inner():\n    raise ValueError('at import')\ninner()\n", "ValueError: at import", 1),
+        ("imports nothing", "import time\ntime.sleep(0.01)\nimport no_such_module\n", "ModuleNotFoundError", 1),
+        ("has bad syntax", "x = = 2\n", "SyntaxError", 1),
+        ("exits", "import sys\nsys.exit(5)\n", "", 5),
+        ("warns", "import warnings\nwarnings.warn('old module', DeprecationWarning, stacklevel=2)\n", "old module", 0),
+        ("is interrupted", "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nfor _ in range(10**9): pass\n",
+         "KeyboardInterrupt", 130)):
+    add("a module that " + _name, """
+        import package.part
+        print("imported")
+    """, more={"package/__init__.py": "", "package/part.py": _code}, expect=_expect, status=_status)
 
 # ---- processes, threads, tasks -----------------------------------------------------------------------------------
 

@@ -91,6 +91,7 @@ class _ImportWatch(object):
 
     def around(self, loader, name, timed):
         from _frozen_importlib import _find_spec
+
         def exec_module(module):
             del loader.exec_module
             inside, begin = self.depth, self.clock()
@@ -175,9 +176,12 @@ def _greet(package, session):
         _append(word, why + "\n", os.O_CREAT | os.O_TRUNC)
         return
     _append(word, "%s\npython %d\n" % (why, monotonic() * 1e9), os.O_CREAT | os.O_TRUNC)
+    there = "atexit" in sys.modules
     import atexit
     watch = _ImportWatch(word, bool(path) and os.environ.get("TARE_TORCH") != "0")
     atexit.register(watch.ended)  # before any other, so that it comes after all of them
+    if not there:
+        del sys.modules["atexit"]  # a list of the modules is as without us
     sys.meta_path.insert(0, watch)
 
 
