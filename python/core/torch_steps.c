@@ -13,6 +13,8 @@
 static tare_site step_site = {0, "step", NULL, 0, TARE_KIND_STEP, 1, 0};
 static tare_site epoch_site = {0, "epoch", NULL, 0, TARE_KIND_EPOCH, 1, 0};
 static tare_site index_site = {0, "index", NULL, 0, TARE_KIND_NUMBER, 1, 0};
+/* Of the nearest step or epoch: operators may be open inside it, of which nobody here knows. */
+static tare_site outer_index_site = {0, "(index)", NULL, 0, TARE_KIND_NUMBER, 1, 0};
 
 static struct {
     bool set_up;
@@ -123,7 +125,7 @@ static void begin_step(void)
  * that could be known: a reader is told by this index (docs/FORMAT.md). */
 static void take_back(void)
 {
-    tare_number(&index_site, -1);
+    tare_number(&outer_index_site, -1);
 }
 
 static void end_step(void)
@@ -133,7 +135,7 @@ static void end_step(void)
     bool counts = loop.trained;
     bool tells = counts ? loop.unsure : !loop.unsure;
     tare__py_stack_watched.watching = false;
-    tare__py_stack_end_with(&step_site, tells ? &index_site : NULL, counts ? (double)loop.steps : -1);
+    tare__py_stack_end_with(&step_site, tells ? &outer_index_site : NULL, counts ? (double)loop.steps : -1);
     loop.step_open = loop.waiting = loop.due = false;
     loop.n_stepped = 0;
     if (counts) {
@@ -182,7 +184,7 @@ static void drop_waiting(void)
 /* A span around the step ends: what of the step was in it goes, the rest stays. */
 static void step_is_cut(bool begun_again)
 {
-    tare_number(&index_site, !begun_again || loop.unsure ? -1 : (double)loop.steps);
+    tare_number(&outer_index_site, !begun_again || loop.unsure ? -1 : (double)loop.steps);
 }
 
 static bool is_outer(const tare_site *site)
@@ -618,8 +620,8 @@ static PyObject *finish(PyObject *module, PyObject *nothing)
         end_step();
     if (loop.epoch_open && !loop.step_open)
         end_epoch();
-    if (loop.step_open && loop.trained && loop.unsure && tare__py_stack_top() == &step_site)
-        tare_number(&index_site, (double)loop.steps); /* it was one, and is not finished */
+    if (loop.step_open && loop.trained && loop.unsure)
+        tare_number(&outer_index_site, (double)loop.steps); /* it was one, and is not finished */
     if (loop.every_epochs || loop.from_step || loop.to_step != UINT64_MAX) {
         if (loop.paused)
             tare_resume();

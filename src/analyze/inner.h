@@ -32,6 +32,7 @@ typedef struct canons {
     uint32_t ids;
     uint32_t index; /* the number that is a step's index; CANON_UNKNOWN: there is none */
     uint32_t flow;  /* the number that is a span's flow: it joins, and adds up to nothing */
+    uint32_t outer_index; /* the same of the nearest step or epoch around the innermost span */
     uint32_t rank;  /* the counter by which a process tells its rank */
     uint32_t *key_of; /* of operators, by canon: pairs forward with backward (pairs.c); NULL: nothing to pair */
 } canons;

@@ -43,6 +43,8 @@ static int fill(canons *names, const tare__trace_name *rows, size_t n, tare__int
             names->index = canon_at;
         if (rows[i].kind == TARE_KIND_NUMBER && strcmp(rows[i].text, TARE__NAME_FLOW) == 0)
             names->flow = canon_at;
+        if (rows[i].kind == TARE_KIND_NUMBER && strcmp(rows[i].text, TARE__NAME_OUTER_INDEX) == 0)
+            names->outer_index = canon_at;
         if (rows[i].kind == TARE_KIND_COUNTER && strcmp(rows[i].text, "torch.rank") == 0)
             names->rank = canon_at;
     }

@@ -26,10 +26,12 @@ static RARE int watch(work *work, stream *stream, const frame *top, uint64_t now
                               top->begin, now);
 }
 
-/* Where the time of a step goes: to its node, or where it was taken back beside it. NULL: no memory. */
+/* Where the time of a step goes: to its node, or where it was taken back beside it. One that holds spans stays: theirs is
+ * counted inside of it, and a tree must add up. NULL: no memory. */
 static RARE node *node_of_timed(work *work, const stream *stream, const frame *top)
 {
-    if (!tare__analyze_is_taken_back(stream, (uint32_t)(top - work->frames)) || top[-1].node == top->node)
+    if (top->child || top[-1].node == top->node ||
+        !tare__analyze_is_taken_back(stream, (uint32_t)(top - work->frames)))
         return top->node;
     return find_child(&work->nodes, &work->names, top[-1].node, CANON_OUTSIDE);
 }
@@ -291,6 +293,13 @@ static int add_number(work *work, stream *stream, const tare__event *event)
         return 0; /* belongs to no span */
     if (name == work->names.index && name != CANON_UNKNOWN && (top->node->flags & NODE_TIMED)) {
         tare__analyze_step_index(stream, stream->depth, event->value);
+        return 0;
+    }
+    if (name == work->names.outer_index && name != CANON_UNKNOWN) {
+        while (top > work->frames && !(top->node->flags & NODE_TIMED))
+            top--;
+        if (top > work->frames)
+            tare__analyze_step_index(stream, (uint32_t)(top - work->frames), event->value);
         return 0;
     }
     if (name == work->names.flow && name != CANON_UNKNOWN)

@@ -145,6 +145,35 @@ static void steps_that_are_taken_back(void **state)
     done(b, a);
 }
 
+/* Nobody knew that they would be steps: each is none until the number says so, from inside an operator. */
+static void steps_that_are_told_later(void **state)
+{
+    (void)state;
+    enum { LATER = 20 };
+    builder *b = build_single();
+    build_name(b, LATER, TARE_KIND_NUMBER, "(index)");
+    uint64_t t = 2000;
+    for (int i = 0; i < 4; i++, t += 1000) {
+        BEGIN(STEP, t);
+        NUMBER(INDEX, -1);
+        BEGIN(OUTER, t + 10);
+        BEGIN(INNER, t + 20);
+        if (i < 2)
+            NUMBER(LATER, i);
+        END(t + 30);
+        END_OF(STEP, t + 1000); /* what is open inside ends with it */
+    }
+    BEGIN(STEP, t);
+    NUMBER(INDEX, -1);
+    build_seal(b); /* killed */
+    tare__analysis *a = analyze(b);
+    assert_int_equal(a->steps[0].count, 2);
+    assert_int_equal(a->steps[0].unfinished, 0);
+    assert_int_equal(a->steps[0].slowest[0].index + a->steps[0].slowest[1].index, 1);
+    assert_int_equal(a->steps[0].n_numbers, 0);
+    done(b, a);
+}
+
 /* Of ten steps of 1 µs, two carry samples: their rate is over 2 µs. */
 static void a_rate_is_of_the_steps_that_carry_the_number(void **state)
 {
@@ -347,6 +376,7 @@ int main(void)
         cmocka_unit_test(steps_have_a_distribution),
         cmocka_unit_test(bins_leave_the_tail_out),
         cmocka_unit_test(steps_that_are_taken_back),
+        cmocka_unit_test(steps_that_are_told_later),
         cmocka_unit_test(a_rate_is_of_the_steps_that_carry_the_number),
         cmocka_unit_test(an_inspected_step_stands_for_the_others),
         cmocka_unit_test(rates_are_of_the_job),

@@ -1,6 +1,7 @@
 """Training loops without a DataLoader: a step is a whole iteration, from one optimizer step to the next. Each loop keeps
 its own clock; the steps in the trace are compared with that."""
 import json
+import sys
 
 import pytest
 
@@ -295,7 +296,7 @@ def steps_by_loop(events):
             loop = name.split()[1]
         elif kind == "begin" and name == "step":
             open_steps.append(None)
-        elif kind == "number" and name == "index" and open_steps:
+        elif kind == "number" and name in ("index", "(index)") and open_steps:
             open_steps[-1] = float(more["value"])
         elif kind == "end" and name == "step" and open_steps:
             index = open_steps.pop()
@@ -330,6 +331,25 @@ def test_a_step_is_a_whole_iteration(loops, name):
     # Between the end of a step and the program's own reading of the clock a busy machine may do anything.
     assert sorted(off)[-1 - learned - len(off) // 4] < 0.15, (steps, true)
     assert sum(steps[1:]) < 1.3 * sum(true) and sum(steps[1:]) > 0.7 * sum(true), (steps, true)
+
+
+def test_with_operators_the_steps_are_the_same(bench):
+    """A step ends inside of the operator that torch reports for an optimizer's step, which begins before its hooks."""
+    code = PROLOGUE + LOOPS.split("    @loop\n    def several_epochs")[0] + """
+    @loop
+    def closure(clock):""" + LOOPS.split("def closure(clock):")[1].split("    @loop")[0] + """
+    print(json.dumps(found))
+"""
+    trace = bench.folder / "trace.tare"
+    done = bench.call(bench.command, "run", "-q", "-f", "--ops", "-o", trace, "--", sys.executable, bench.script(code),
+                      hooked=True)
+    found = json.loads(done.out)
+    report = json.loads(bench.call(bench.command, "report", "--json", trace).out)
+    assert [counted for counted, _ in found.values()] == [8, 8, 6]
+    row, = report["steps"]
+    assert (row["count"], row["unfinished"]) == (22, 0)
+    true = sum(sum(seconds) for _, seconds in found.values()) * 1e9
+    assert 0.7 * true < row["total_ns"] < 1.5 * true  # first steps are in the one and not in the other
 
 
 def test_spans_of_the_program_stay_whole(loops):
