@@ -165,24 +165,28 @@ static bool read_better(const char *word, tare__better *better)
     return false;
 }
 
-PyDoc_STRVAR(decide_doc, "decide(base, head, better='lower', gate=0.05, floor=0.0, exact=False)\n--\n\n"
+PyDoc_STRVAR(decide_doc, "decide(base, head, better='lower', gate=0.05, floor=None, exact=False, unit='')\n--\n\n"
                          "(verdict, why, change as a share, p) of two series, or two numbers, by the rule of\n"
-                         "`tare check`: 'same', 'unsure', 'improved', 'changed', 'regressed' or 'absent'.");
+                         "`tare check` and `tare compare`: 'same', 'better', 'worse', 'different' or 'inconclusive'. Without a\n"
+                         "floor, the one of the unit: 1 us of 'ns', 1 MiB of 'bytes'.");
 static PyObject *decide(PyObject *module, PyObject *arguments, PyObject *keywords)
 {
     (void)module;
-    static char *names[] = {"base", "head", "better", "gate", "floor", "exact", NULL};
+    static char *names[] = {"base", "head", "better", "gate", "floor", "exact", "unit", NULL};
     PyObject *first, *second;
     const char *word = "lower";
     int exact = 0;
     numbers base = {NULL, 0}, head = {NULL, 0};
     tare__measured a, b;
-    tare__allowance allowance = {.share = TARE__GATE_SHARE};
+    tare__allowance allowance = {.share = TARE__GATE_SHARE, .floor = NAN};
     tare__better better;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OO|sddp:decide", names, &first, &second, &word,
-                                     &allowance.share, &allowance.floor, &exact) ||
+    const char *unit = "";
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OO|sddps:decide", names, &first, &second, &word,
+                                     &allowance.share, &allowance.floor, &exact, &unit) ||
         !read_better(word, &better))
         return NULL;
+    if (isnan(allowance.floor))
+        allowance.floor = exact ? 0 : tare__decide_floor(unit);
     if (!(allowance.share >= 0) || !(allowance.floor >= 0)) {
         PyErr_SetString(PyExc_ValueError, "gate and floor are 0 or more");
         return NULL;
@@ -191,16 +195,19 @@ static PyObject *decide(PyObject *module, PyObject *arguments, PyObject *keyword
         free(base.values);
         return NULL;
     }
-    a = (tare__measured){base.values, base.n, a.value};
-    b = (tare__measured){head.values, head.n, b.value};
+    a.value = isnan(a.value) ? tare__median(base.values, base.n) : a.value;
+    b.value = isnan(b.value) ? tare__median(head.values, head.n) : b.value;
+    a = (tare__measured){base.values, tare__decide_blocks(base.values, base.n), a.value};
+    b = (tare__measured){head.values, tare__decide_blocks(head.values, head.n), b.value};
+    const tare__question question = {.better = better, .exact = exact, .cannot = TARE__WHY_FEW, .gate = allowance};
     tare__decision decision;
     Py_BEGIN_ALLOW_THREADS
-    decision = tare__decide(&a, &b, better, exact, &allowance);
+    decision = tare__decide(&a, &b, &question);
     Py_END_ALLOW_THREADS
     free(base.values);
     free(head.values);
-    return Py_BuildValue("ssdd", tare__decided_word(decision.verdict), tare__why_text(decision.why), decision.change,
-                         decision.test.p);
+    return Py_BuildValue("ssdd", tare__verdict_word(decision.verdict), tare__why_text(decision.why), decision.change,
+                         decision.p);
 }
 
 static PyMethodDef functions[] = {

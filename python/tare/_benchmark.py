@@ -34,7 +34,7 @@ class Trial(NamedTuple):
     @property
     def helps(self) -> bool:
         """Significantly faster, and by more than a few percent."""
-        return self.decision["verdict"] == "improved"
+        return self.decision["verdict"] == "better"
 
     def told(self) -> Dict[str, Any]:
         """As a report has it."""
@@ -44,7 +44,7 @@ class Trial(NamedTuple):
 
 def decide_exact(was: float, now: float, gate: float) -> bool:
     """Whether a figure without noise is smaller, by more than a share."""
-    return _core.decide(was, now, "lower", gate=gate, exact=True)[0] == "improved"
+    return _core.decide(was, now, "lower", gate=gate, exact=True)[0] == "better"
 
 
 def interleaved(first: Callable[[], None], second: Callable[[], None], rounds: int,

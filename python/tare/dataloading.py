@@ -271,7 +271,7 @@ class DataLoadingProfiler:
                     "speedup": absent}
         original, optimized = _core.quantile(rates[0], 0.5), _core.quantile(rates[1], 0.5)
         verdict, why, _, _ = _core.decide(rates[0], rates[1], "higher", gate=0.05)
-        status = "kept: measured faster" if verdict == "improved" else f"rejected: measured not faster ({why})"
+        status = "kept: measured faster" if verdict == "better" else f"rejected: measured not faster ({why})"
         return {**out, "status": status, "original": original, "optimized": optimized,
                 "speedup": optimized / original, "rounds": rounds}
 

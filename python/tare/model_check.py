@@ -10,7 +10,6 @@ from . import _core
 from ._core import Missing
 
 GATE_HERE, GATE_ELSEWHERE = 0.05, 0.10  # how much worse is worse: on this machine, against another's baseline
-FLOORS = {"ns": 20_000.0, "bytes": 1024.0 * 1024.0}  # a smaller change is nobody's loss
 COUNTED = "model.activations"     # the same in every run, though not on every machine
 
 
@@ -239,20 +238,22 @@ def _regression(old: Mapping[str, Any], new: Mapping[str, Any], gate: float, ask
         return None
     unit = str(new.get("unit", ""))
     if new.get("exact"):
+        if old.get("at_least") or (new.get("at_least") and now <= was):
+            return None  # a lower bound: what is not counted may be more
         change = 100 * (now - was) / was if was else math.inf
         return Regression(new["name"], was, now, unit, change, Missing("it is exact"), "exact") if now > was else None
     if better not in ("lower", "higher") or not was or not now:
         return None
     change = 100 * (now - was) / was
     a, b = old.get("samples") or [], new.get("samples") or []
-    verdict, _, _, p = _core.decide(a or was, b or now, better, gate, FLOORS.get(unit, 0.0))
-    if verdict == "unsure":
+    verdict, _, _, p = _core.decide(a or was, b or now, better, gate, unit=unit)
+    if verdict == "inconclusive":
         if not asked and not new["name"].startswith(COUNTED):
             return None  # one value a side is no evidence: a process's memory is many things
         return Regression(new["name"], was, now, unit, change, Missing("too few samples"),
                           "counted, not timed" if new["name"].startswith(COUNTED)
                           else "no significance: too few values a side")
-    if verdict != "regressed":
+    if verdict != "worse":
         return None
     ratio, low, high, p, _ = _core.compare_samples(a, b)
     told = f"p = {p:.2g}, {len(a)} and {len(b)} samples"

@@ -69,10 +69,10 @@ class RegressionCheck:
         """By the rule of `tare check`, where the baseline has the times behind it."""
         verdict, why, change, p = _core.decide(self._baseline_times, times, gate=self.threshold)
         of = f"{len(times)} observations against {len(self._baseline_times)} of the baseline"
-        if verdict == "unsure":
+        if verdict == "inconclusive":
             self.significance = f"no significance: {of}, 5 and 5 would do"
             return
-        self.significant = verdict == "regressed"
+        self.significant = verdict == "worse"
         self.significance = f"{of}: the median changed by {100 * change:+.3g} %, {why} (p = {p:.2g})"
 
     def __str__(self) -> str:

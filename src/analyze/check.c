@@ -13,8 +13,7 @@
 typedef struct work {
     tare__check *check;
     const tare__check_options *options;
-    double *base, *head; /* samples made alike */
-    size_t room;
+    double *scratch; /* samples made alike */
     tare__error *error;
 } work;
 
@@ -67,21 +66,20 @@ static int wrong_unit(const tare__threshold *threshold, const char *unit, const 
 }
 
 /* ---- one row ------------------------------------------------------------------------------------------------ */
-static int allow(work *work, tare__check_row *row, const tare__figure *figure)
+static int allow(work *work, tare__check_row *row, const tare__figure *figure, tare__allowance *gate)
 {
     const tare__threshold *change = threshold_for(work->options, row->name, TARE__THRESHOLD_CHANGE);
     row->gated = work->check->base && figure->better != TARE__NEITHER &&
                  (change || work->options->all || is_main(figure));
-    row->allowance = (tare__allowance){.share = figure->exact ? 0 : work->check->share,
-                                       .floor = figure->exact ? 0 : tare__decide_floor(row->unit)};
+    *gate = tare__decide_gate(row->base, row->head, work->check->share);
     if (!change)
         return 0;
     /* Named is gated, whichever way is better: then any change beyond it counts. */
     row->gated = work->check->base != NULL;
-    row->allowance.share = change->value;
+    gate->share = change->value;
     if (isnan(change->floor))
         return 0;
-    row->allowance.floor = change->floor;
+    gate->floor = change->floor;
     return tare__threshold_fits(change->floor_unit, row->unit)
                ? 0
                : wrong_unit(change, change->floor_unit, figure, work->error);
@@ -102,39 +100,6 @@ static int limit(work *work, tare__check_row *row, const tare__figure *figure)
     return 0;
 }
 
-static tare__measured measured(const tare__figure *figure, const double *samples, size_t n)
-{
-    return (tare__measured){samples, n, figure ? figure->value : NAN};
-}
-
-static bool all_numbers(const double *values, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (isnan(values[i]))
-            return false;
-    return true;
-}
-
-/* 0 or TARE_E_MEMORY. */
-static int decide(work *work, tare__check_row *row)
-{
-    size_t n = 0, m = 0;
-    if (row->base && row->head)
-        tare__figures_align(row->base, row->head, work->base, &n, work->head, &m);
-    tare__measured base = measured(row->base, work->base, n), head = measured(row->head, work->head, m);
-    if (n && m) /* samples that were made alike have medians of their own */
-        base.value = head.value = NAN;
-    bool exact = (row->base && row->base->exact) || (row->head && row->head->exact);
-    row->decision = tare__decide(&base, &head, row->better, exact, &row->allowance);
-    row->ratio = (tare__estimate){NAN, NAN, NAN, 0, 0};
-    if (n && m && row->decision.verdict != TARE__DECIDED_SAME)
-        row->ratio = tare__decide_ratio(&base, &head);
-    /* Statistics say NaN when memory is out, which must not pass for an answer. */
-    bool short_of_memory =
-        n && m && isnan(row->decision.test.p) && all_numbers(work->base, n) && all_numbers(work->head, m);
-    return short_of_memory ? TARE_E_MEMORY : 0;
-}
-
 /* A figure on one side only. */
 static void judge_absent(tare__check_row *row)
 {
@@ -148,19 +113,34 @@ static bool looks_worse(const tare__check_row *row)
     return row->better == TARE__NEITHER || (row->better == TARE__LOWER ? change > 0 : change < 0);
 }
 
+/* What cannot be tested passes while it is within the gate or looks better. A lower bound says neither. */
+static bool is_doubtful(const tare__check_row *row)
+{
+    tare__why why = row->decision.why;
+    if (!row->gated)
+        return false;
+    return why == TARE__WHY_BOUND || why == TARE__WHY_UNITS ||
+           (looks_worse(row) && tare__decide_is_beyond(&row->decision));
+}
+
+static bool is_named(const work *work, const tare__check_row *row)
+{
+    return threshold_for(work->options, row->name, TARE__THRESHOLD_CHANGE) != NULL;
+}
+
 static void judge(tare__check_row *row, bool named)
 {
     row->reason = tare__why_text(row->decision.why);
     switch (row->decision.verdict) {
-    case TARE__DECIDED_REGRESSED:
-        row->outcome = row->gated ? TARE__OUTCOME_FAILED : TARE__OUTCOME_CHANGED;
+    case TARE__VERDICT_WORSE: row->outcome = row->gated ? TARE__OUTCOME_FAILED : TARE__OUTCOME_CHANGED; break;
+    case TARE__VERDICT_DIFFERENT: row->outcome = named ? TARE__OUTCOME_FAILED : TARE__OUTCOME_CHANGED; break;
+    case TARE__VERDICT_BETTER: row->outcome = TARE__OUTCOME_IMPROVED; break;
+    case TARE__VERDICT_INCONCLUSIVE:
+        if (row->decision.why == TARE__WHY_ABSENT)
+            judge_absent(row);
+        else
+            row->outcome = is_doubtful(row) ? TARE__OUTCOME_INCONCLUSIVE : TARE__OUTCOME_PASSED;
         break;
-    case TARE__DECIDED_CHANGED: row->outcome = named ? TARE__OUTCOME_FAILED : TARE__OUTCOME_CHANGED; break;
-    case TARE__DECIDED_UNSURE:
-        row->outcome = row->gated && looks_worse(row) ? TARE__OUTCOME_UNSURE : TARE__OUTCOME_PASSED;
-        break;
-    case TARE__DECIDED_IMPROVED: row->outcome = TARE__OUTCOME_IMPROVED; break;
-    case TARE__DECIDED_ABSENT: judge_absent(row); break;
     default: row->outcome = TARE__OUTCOME_PASSED; break;
     }
     if (row->broken) {
@@ -173,22 +153,40 @@ static int add_row(work *work, const tare__figure *base, const tare__figure *hea
 {
     const tare__figure *figure = head ? head : base;
     tare__check_row *row = &work->check->rows[work->check->n];
+    tare__allowance gate;
     *row = (tare__check_row){.name = figure->name,
                              .unit = figure->unit,
                              .base = base,
                              .head = head,
                              .limit = NAN,
                              .better = figure->better};
-    int status = allow(work, row, figure);
+    int status = allow(work, row, figure, &gate);
     if (!status)
         status = limit(work, row, figure);
-    if (!status)
-        status = decide(work, row);
     if (status)
         return status;
-    judge(row, threshold_for(work->options, row->name, TARE__THRESHOLD_CHANGE) != NULL);
+    row->decision = tare__decide_figures(base, head, false, &gate, work->scratch);
     work->check->n++;
-    return 0;
+    return tare__decide_ran_out(&row->decision, work->scratch) ? TARE_E_MEMORY : 0;
+}
+
+/* Once all are decided: as in a comparison, but for what a threshold names, which is asked about by itself. */
+static int judge_all(work *work)
+{
+    tare__check *check = work->check;
+    tare__decision **family = malloc((check->n + 1) * sizeof(tare__decision *));
+    int status = family ? 0 : TARE_E_MEMORY;
+    for (int i = 1; i < TARE__FAMILIES && !status; i++) {
+        size_t n = 0;
+        for (size_t k = 0; k < check->n; k++)
+            if (tare__decide_family(check->rows[k].name) == i && !is_named(work, &check->rows[k]))
+                family[n++] = &check->rows[k].decision;
+        status = tare__decide_adjust(family, n);
+    }
+    for (size_t k = 0; k < check->n && !status; k++)
+        judge(&check->rows[k], is_named(work, &check->rows[k]));
+    free(family);
+    return status;
 }
 
 /* ---- thresholds that found nothing -------------------------------------------------------------------------- */
@@ -207,15 +205,16 @@ static void add_missing(work *work)
         const tare__threshold *threshold = &work->options->thresholds[i];
         if (names_some(threshold, work->check->head))
             continue;
+        const tare__measured none = {NULL, 0, NAN};
+        tare__decision missing = tare__decide(&none, &none, &(tare__question){.cannot = TARE__WHY_FEW});
+        missing.asked.gate.share = threshold->kind == TARE__THRESHOLD_CHANGE ? threshold->value : NAN;
         work->check->rows[work->check->n++] = (tare__check_row){
             .name = threshold->name,
             .unit = threshold->unit,
             .has_limit = threshold->kind == TARE__THRESHOLD_LIMIT,
             .limit = threshold->kind == TARE__THRESHOLD_LIMIT ? threshold->value : NAN,
-            .allowance = {.share = threshold->kind == TARE__THRESHOLD_CHANGE ? threshold->value : NAN},
             .gated = true,
-            .decision = {.base = NAN, .head = NAN, .change = NAN, .test = {NAN, NAN, NAN, NAN, false}},
-            .ratio = {NAN, NAN, NAN, 0, 0},
+            .decision = missing,
             .outcome = TARE__OUTCOME_FAILED,
             .reason = names_some(threshold, work->check->base) ? "only the baseline has this figure"
                                                                : "there is no such figure",
@@ -260,10 +259,9 @@ static void look_at_sides(tare__check *check, const tare__check_options *options
     const tare__figures *base = check->base, *head = check->head;
     if (!base)
         return;
-    check->other_machine = !base->machine || !head->machine || strcmp(base->machine, head->machine) != 0;
-    bool alone = base->runs < 2 || head->runs < 2;
+    check->other_machine = !tare__decide_same_machine(base, head);
     if (isnan(options->share))
-        check->share = check->other_machine || alone ? TARE__GATE_SHARE_WIDE : TARE__GATE_SHARE;
+        check->share = tare__decide_share(base, head);
 }
 
 static int fill(work *work)
@@ -275,6 +273,8 @@ static int fill(work *work)
     for (size_t i = 0; base && i < base->n && !status; i++)
         if (!tare__figures_find(head, base->rows[i].name))
             status = add_row(work, &base->rows[i], NULL);
+    if (!status)
+        status = judge_all(work);
     if (!status)
         add_missing(work);
     return status;
@@ -288,12 +288,11 @@ int tare__check_figures(const tare__figures *base, const tare__figures *head,
     work work = {.check = made,
                  .options = options,
                  .error = error,
-                 .base = malloc(TARE__FIGURE_SAMPLES_MAX * sizeof(double)),
-                 .head = malloc(TARE__FIGURE_SAMPLES_MAX * sizeof(double))};
+                 .scratch = malloc(2 * TARE__FIGURE_SAMPLES_MAX * sizeof(double))};
     size_t rows = head->n + (base ? base->n : 0) + options->n_thresholds;
     int status = TARE_E_MEMORY;
     *check = NULL;
-    if (made && work.base && work.head) {
+    if (made && work.scratch) {
         *made = (tare__check){.base = base, .head = head, .share = options->share, .arena = arena};
         made->rows = tare__arena_alloc(arena, (rows + 1) * sizeof(*made->rows));
         made->warnings = tare__arena_alloc(arena, TARE__CHECK_WARNINGS * sizeof(*made->warnings));
@@ -303,8 +302,7 @@ int tare__check_figures(const tare__figures *base, const tare__figures *head,
             status = fill(&work);
         }
     }
-    free(work.base);
-    free(work.head);
+    free(work.scratch);
     if (status) {
         tare__arena_free(arena);
         return status == TARE_E_MEMORY ? tare__fail(error, status, "out of memory") : status;
@@ -332,7 +330,7 @@ static const tare__check_row *same_row(const tare__check *check, const char *nam
 
 static bool is_open(const tare__check_row *row)
 {
-    return row->outcome == TARE__OUTCOME_FAILED || row->outcome == TARE__OUTCOME_UNSURE;
+    return row->outcome == TARE__OUTCOME_FAILED || row->outcome == TARE__OUTCOME_INCONCLUSIVE;
 }
 
 /* Another run of the same program has the same FLOPs, and no figure that was not there. */
@@ -350,15 +348,14 @@ void tare__check_confirm(tare__check *check, const tare__check *again)
         if (!second || !second->head)
             continue;
         row->decision = second->decision; /* what it rests on now; its figures belong to the other check */
-        row->ratio = second->ratio;
         row->broken = second->broken;
         if (is_open(second)) {
             row->outcome = second->outcome;
             row->reason =
-                second->outcome == TARE__OUTCOME_FAILED ? "the same when it was run again" : second->reason;
+                second->outcome == TARE__OUTCOME_FAILED ? "confirmed by running it again" : second->reason;
         } else {
             row->outcome = TARE__OUTCOME_CLEARED;
-            row->reason = "not so when it was run again";
+            row->reason = "not confirmed by running it again";
         }
     }
     count(check);
@@ -368,7 +365,7 @@ void tare__check_confirm(tare__check *check, const tare__check *again)
 
 bool tare__check_wants_again(const tare__check *check)
 {
-    bool many = check->base && check->base->runs > 1; /* else one run more is as unsure */
+    bool many = check->base && check->base->runs > 1; /* else one run more is as inconclusive */
     for (size_t i = 0; i < check->n; i++)
         if (can_differ(&check->rows[i]) && (many || check->rows[i].outcome == TARE__OUTCOME_FAILED))
             return true;
@@ -385,7 +382,7 @@ bool tare__check_passed(const tare__check *check)
 const char *tare__outcome_word(tare__outcome outcome)
 {
     static const char *const words[] = {
-        [TARE__OUTCOME_FAILED] = "failed",     [TARE__OUTCOME_UNSURE] = "unsure",
+        [TARE__OUTCOME_FAILED] = "failed",     [TARE__OUTCOME_INCONCLUSIVE] = "inconclusive",
         [TARE__OUTCOME_CLEARED] = "cleared",   [TARE__OUTCOME_CHANGED] = "changed",
         [TARE__OUTCOME_IMPROVED] = "improved", [TARE__OUTCOME_PASSED] = "passed",
         [TARE__OUTCOME_ABSENT] = "absent",

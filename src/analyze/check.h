@@ -17,7 +17,7 @@ typedef struct tare__check_options {
 
 typedef enum tare__outcome { /* in this order they are told */
     TARE__OUTCOME_FAILED,    /* a regression, a broken limit, or a threshold for a figure that is not there */
-    TARE__OUTCOME_UNSURE,    /* beyond the gate, too few samples to tell */
+    TARE__OUTCOME_INCONCLUSIVE, /* beyond the gate with too few samples, or a lower bound */
     TARE__OUTCOME_CLEARED,   /* failed, and did not when it was run again */
     TARE__OUTCOME_CHANGED,   /* differs; not gated, or neither way is better */
     TARE__OUTCOME_IMPROVED,
@@ -31,9 +31,7 @@ typedef struct tare__check_row {
     const char *name, *unit;
     const tare__figure *base, *head; /* NULL: not there */
     bool gated;                      /* its change may fail the check */
-    tare__allowance allowance;
-    tare__decision decision;
-    tare__estimate ratio;            /* head over base; NaN where there is none */
+    tare__decision decision;         /* the same one that a comparison has; the gate is in it */
     bool has_limit, broken;
     double limit;                    /* in the figure's unit */
     tare__better better;
@@ -60,7 +58,7 @@ typedef struct tare__check {
 /* 0; TARE_E_MEMORY; TARE_E_USAGE with a sentence: a threshold in a unit that its figure does not have. */
 int tare__check_figures(const tare__figures *base, const tare__figures *head, const tare__check_options *options,
                         tare__check **check, tare__error *error);
-/* Takes into account what running again gave: what failed or was unsure has failed when it fails there, too, and is
+/* Takes into account what running again gave: what failed or was inconclusive has failed when it fails there, too, and is
  * cleared when it does not; what is not there again is left as it was. */
 void tare__check_confirm(tare__check *check, const tare__check *again);
 /* Running again failed, and why. */
@@ -74,6 +72,6 @@ void tare__check_advise(tare__check *check);
 bool tare__check_passed(const tare__check *check);
 /* Whether running again could change the answer. */
 bool tare__check_wants_again(const tare__check *check);
-const char *tare__outcome_word(tare__outcome outcome); /* "failed", "unsure", … */
+const char *tare__outcome_word(tare__outcome outcome); /* "failed", "inconclusive", … */
 
 #endif

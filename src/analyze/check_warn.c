@@ -64,7 +64,7 @@ void tare__check_warn_of_sides(tare__check *check)
 static bool is_single(const tare__check_row *row)
 {
     return row->gated && row->outcome != TARE__OUTCOME_ABSENT && row->base && row->head &&
-           !row->head->exact && isnan(row->decision.test.p);
+           !row->head->exact && isnan(row->decision.p);
 }
 
 /* What is held against a limit, is exact, or has samples. */
@@ -88,21 +88,19 @@ static void explain_single(tare__check *check)
     const char *more = singles == 1 ? "" : ", …";
     if (base->runs > 1 || head->runs > 1)
         warn(check,
-             "one run against %llu: no change of what was measured can be told from noise, and none can fail. "
-             "Check 5 runs or more, or let --rerun make them",
+             "one run against %llu: changes of measured figures are inconclusive, and none can fail. "
+             "Check several runs (--rerun makes 5)",
              (unsigned long long)(base->runs > 1 ? base->runs : head->runs));
     else if (!able)
         warn(check,
-             "one run a side, and all that is gated (%.60s%s) has a single value in it: no change can fail this "
-             "check. It takes 5 runs on either side, or a limit such as --threshold run.elapsed:10s",
+             "one run per side, and every gated figure (%.60s%s) has a single value: no change can fail this "
+             "check. Use 5 runs per side, or a limit such as --threshold run.elapsed:10s",
              first, more);
     else
         warn(check,
-             "one run a side: %zu gated figure%s (%.60s%s) %s a single value, so that no change of %s can fail; "
-             "only what a run has many of (steps, calls) can. 5 runs on either side would tell all of them "
-             "from noise",
-             singles, singles == 1 ? "" : "s", first, more, singles == 1 ? "has" : "have",
-             singles == 1 ? "it" : "theirs");
+             "one run per side: %zu gated figure%s (%.60s%s) %s a single value and cannot fail; only figures with "
+             "many samples in a run (steps, calls) can. With 5 runs per side all of them can",
+             singles, singles == 1 ? "" : "s", first, more, singles == 1 ? "has" : "have");
 }
 
 /* Few runs are the usual reason for not being sure, and the remedy is known. */
@@ -111,11 +109,11 @@ void tare__check_advise(tare__check *check)
     check->advice = check->n_warnings;
     if (!check->rerun)
         explain_single(check);
-    if (check->count[TARE__OUTCOME_UNSURE] && check->n_warnings == check->advice)
+    if (check->count[TARE__OUTCOME_INCONCLUSIVE] && check->n_warnings == check->advice)
         warn(check,
-             "%zu figure%s beyond the gate, with too few samples to tell from noise: 5 runs on either side "
-             "would do",
-             check->count[TARE__OUTCOME_UNSURE], check->count[TARE__OUTCOME_UNSURE] == 1 ? " is" : "s are");
+             "%zu figure%s beyond the gate but inconclusive: too few samples, or a lower bound. 5 runs per side "
+             "are enough for a test",
+             check->count[TARE__OUTCOME_INCONCLUSIVE], check->count[TARE__OUTCOME_INCONCLUSIVE] == 1 ? " is" : "s are");
 }
 
 void tare__check_fail_again(tare__check *check, const char *sentence)

@@ -10,19 +10,7 @@
 #include "stat/stat.h"
 
 #define CONFIDENCE   0.95
-#define LEAST_ONE    0.05 /* runs differ by so much that have nothing else to do … */
-#define LEAST_MANY   0.01 /* … and where it was measured how much, this is small enough to leave alone */
-#define VALUES_FEW   4u   /* with fewer a side no p can be below 0.05 */
-#define BLOCKS       20u  /* of one run: neighbours are alike, so that medians of blocks are tested */
-#define EFFECT_LEAST 0.33 /* of figures without a ratio: from "medium" on */
-
 /* ---- words ------------------------------------------------------------------------------------ */
-const char *tare__verdict_word(tare__verdict verdict)
-{
-    static const char *const words[] = {"same", "better", "worse", "different", "unknown"};
-    return words[verdict];
-}
-
 const char *tare__section_word(tare__section section)
 {
     static const char *const words[] = {"whole", "spans", "layers", "operators", "kernels", "counters", "metrics"};
@@ -62,79 +50,6 @@ tare__section tare__section_of(const char *name, const char **rest)
 }
 
 /* ---- one figure ------------------------------------------------------------------------------- */
-static double median_of(double *values, size_t n)
-{
-    tare__sort(values, n);
-    return tare__quantile_sorted(values, n, 0.5);
-}
-
-/* Samples of one run follow each other: a slow second slows them all, and a thousand of them say little more than a
- * few. Their medians by blocks are as good as independent. */
-static size_t thin(double *values, size_t n)
-{
-    if (n <= BLOCKS)
-        return n;
-    for (size_t i = 0; i < BLOCKS; i++) {
-        size_t from = n * i / BLOCKS, to = n * (i + 1) / BLOCKS;
-        values[i] = median_of(values + from, to - from); /* `from` is never below i */
-    }
-    return BLOCKS;
-}
-
-static bool to_logs(const double *values, size_t n, double *logs)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (!(values[i] > 0))
-            return false;
-        logs[i] = log(values[i]);
-    }
-    return true;
-}
-
-typedef struct scratch {
-    size_t pairs; /* runs a side that belong together, one by one; 0: none do */
-    double base[TARE__FIGURE_SAMPLES_MAX], head[TARE__FIGURE_SAMPLES_MAX];
-    double log_base[TARE__FIGURE_SAMPLES_MAX], log_head[TARE__FIGURE_SAMPLES_MAX];
-} scratch;
-
-static void find_ratio(const scratch *values, tare__compared *row, const tare__compare_options *options)
-{
-    tare__estimate ratio = {NAN, NAN, NAN, options->confidence, 0};
-    if (row->n_base == values->pairs && row->n_head == values->pairs) {
-        ratio = tare__paired_ratio(values->base, values->head, row->n_base, options->confidence);
-    } else {
-        /* Hodges and Lehmann's shift of logarithms: its interval belongs to the test whose p stands beside it. */
-        tare__estimate shift =
-            tare__shift(values->log_base, row->n_base, values->log_head, row->n_head, options->confidence);
-        ratio.value = exp(shift.value);
-        ratio.low = exp(shift.low);
-        ratio.high = exp(shift.high);
-    }
-    row->change = ratio.value - 1;
-    row->low = ratio.low - 1;
-    row->high = ratio.high - 1;
-}
-
-static void test_samples(scratch *values, tare__compared *row, const tare__compare_options *options)
-{
-    double sorted[TARE__FIGURE_SAMPLES_MAX];
-    memcpy(sorted, values->base, row->n_base * sizeof *sorted);
-    row->base_value = median_of(sorted, row->n_base);
-    memcpy(sorted, values->head, row->n_head * sizeof *sorted);
-    row->head_value = median_of(sorted, row->n_head);
-    tare__rank_test test = tare__mann_whitney(values->base, row->n_base, values->head, row->n_head);
-    row->p = test.p;
-    row->effect = test.cliffs_delta;
-    if (to_logs(values->base, row->n_base, values->log_base) && to_logs(values->head, row->n_head, values->log_head))
-        find_ratio(values, row, options);
-}
-
-static void change_of_values(tare__compared *row)
-{
-    double base = row->base->value, head = row->head->value;
-    row->change = base > 0 && head >= 0 ? head / base - 1 : NAN;
-}
-
 /* What is in a step costs in every step; what is not, by how often it ran as well. */
 static double cost_of(const tare__figure *base, const tare__figure *head)
 {
@@ -148,14 +63,6 @@ static bool is_of_runs(const tare__figure *figure)
     return figure->per && strcmp(figure->per, "run") == 0;
 }
 
-static const char *why_not(const tare__figure *base, const tare__figure *head)
-{
-    if (is_of_runs(base) != is_of_runs(head))
-        return "one run against several: what varies inside a run cannot stand for what varies between runs";
-    return base->n_samples && head->n_samples ? "counted in different ways: by calls in one, by steps in the other"
-                                              : "one value a side";
-}
-
 /* Where the one lies among the others: how many of these are below it, less how many above, seen from base. */
 static double place_among(const tare__figure *many, double one)
 {
@@ -167,113 +74,46 @@ static double place_among(const tare__figure *many, double one)
     return many->n_samples ? (below - above) / (double)many->n_samples : NAN;
 }
 
-static void compare_samples(scratch *values, tare__compared *row, const tare__compare_options *options)
+/* 0 or TARE_E_MEMORY. */
+static int compare_figure(tare__compared *row, const tare__comparison *made, const tare__compare_options *options,
+                          double *scratch)
 {
     const tare__figure *base = row->base, *head = row->head;
-    if (!tare__figures_align(base, head, values->base, &row->n_base, values->head, &row->n_head)) {
-        row->n_base = is_of_runs(base) ? base->n_samples : 1;
-        row->n_head = is_of_runs(head) ? head->n_samples : 1;
-        row->why = why_not(base, head);
-        if (is_of_runs(base) && !is_of_runs(head))
-            row->effect = place_among(base, head->value);
-        else if (is_of_runs(head) && !is_of_runs(base))
-            row->effect = -place_among(head, base->value);
-        return;
+    tare__allowance gate = tare__decide_gate(base, head, made->min_change);
+    row->section = tare__section_of(base->name, &row->name);
+    row->cost = cost_of(base, head);
+    if (options->decided && strcmp(base->name, options->decided) == 0) {
+        row->decision = *options->decision;
+        return 0;
     }
-    if (!is_of_runs(base)) {
-        row->n_base = thin(values->base, row->n_base);
-        row->n_head = thin(values->head, row->n_head);
-    }
-    if (row->n_base < VALUES_FEW || row->n_head < VALUES_FEW)
-        row->why = "too few values";
-    else
-        test_samples(values, row, options);
-}
-
-static void compare_figure(scratch *values, tare__compared *row, const tare__compare_options *options)
-{
-    row->section = tare__section_of(row->base->name, &row->name);
-    row->change = row->low = row->high = row->p = row->adjusted = row->effect = NAN;
-    row->base_value = row->base->value;
-    row->head_value = row->head->value;
-    row->cost = cost_of(row->base, row->head);
-    row->verdict = TARE__VERDICT_UNKNOWN;
-    if (strcmp(row->base->unit, row->head->unit) != 0) {
-        row->why = "in different units";
-        return;
-    }
-    if (isnan(row->base->value) || isnan(row->head->value)) {
-        row->why = "absent";
-        return;
-    }
-    if (!(row->base->exact && row->head->exact))
-        compare_samples(values, row, options);
-    if (isnan(row->change))
-        change_of_values(row);
-}
-
-/* ---- many figures: of twenty that did not change, one has p below 0.05 ------------------------ */
-static int by_p(const void *a, const void *b)
-{
-    const tare__compared *left = *(tare__compared *const *)a, *right = *(tare__compared *const *)b;
-    return left->p < right->p ? -1 : left->p > right->p;
-}
-
-/* What a user looks at first must not drown in a thousand spans: three families, each corrected by itself. */
-static int family_of(tare__section section)
-{
-    return section == TARE__SECTION_WHOLE ? 0 : section < TARE__SECTION_COUNTERS ? 1 : 2;
-}
-
-static int adjust(tare__comparison *made)
-{
-    tare__compared **tested = malloc((made->n + 1) * sizeof(tare__compared *));
-    if (!tested)
+    bool paired = options->paired && made->base->runs == made->head->runs;
+    row->decision = tare__decide_figures(base, head, paired, &gate, scratch);
+    if (tare__decide_ran_out(&row->decision, scratch))
         return TARE_E_MEMORY;
-    for (int family = 0; family < 3; family++) {
-        size_t n = 0;
-        for (size_t i = 0; i < made->n; i++)
-            if (!isnan(made->rows[i].p) && family_of(made->rows[i].section) == family)
-                tested[n++] = &made->rows[i];
-        qsort(tested, n, sizeof *tested, by_p);
-        double least = 1;
-        for (size_t rank = n; rank > 0; rank--) {
-            double adjusted = tested[rank - 1]->p * (double)n / (double)rank;
-            least = adjusted < least ? adjusted : least;
-            tested[rank - 1]->adjusted = least;
-        }
+    if (row->decision.why == TARE__WHY_ONE_AND_MANY) {
+        row->decision.effect = is_of_runs(base) ? place_among(base, head->value) : -place_among(head, base->value);
+        row->decision.n_base = is_of_runs(base) ? base->n_samples : 1;
+        row->decision.n_head = is_of_runs(head) ? head->n_samples : 1;
     }
-    free(tested);
     return 0;
 }
 
-static bool is_difference(const tare__compared *row, const tare__comparison *made)
+/* What a user looks at first must not drown in a thousand spans: families, of which those of parts are corrected, each
+ * by itself, for testing many. */
+static int adjust(tare__comparison *made, const tare__compare_options *options)
 {
-    if (!(row->adjusted < 1 - made->confidence))
-        return false;
-    if (isnan(row->change)) /* no ratio: values of 0 or below */
-        return fabs(row->effect) >= EFFECT_LEAST;
-    bool beyond = isnan(row->low) || isnan(row->high) || row->low > 0 || row->high < 0;
-    return beyond && fabs(row->change) >= made->least;
-}
-
-static tare__verdict direction_of(const tare__compared *row)
-{
-    double by = isnan(row->change) || row->change == 0 ? row->head->value - row->base->value : row->change;
-    tare__better better = row->base->better;
-    if (better == TARE__NEITHER)
-        return TARE__VERDICT_DIFFERENT;
-    return (by < 0) == (better == TARE__LOWER) ? TARE__VERDICT_BETTER : TARE__VERDICT_WORSE;
-}
-
-static void judge(tare__compared *row, const tare__comparison *made)
-{
-    bool comparable =
-        strcmp(row->base->unit, row->head->unit) == 0 && !isnan(row->base->value) && !isnan(row->head->value);
-    if (comparable && row->base->exact && row->head->exact)
-        row->verdict = row->base->value == row->head->value ? TARE__VERDICT_SAME : direction_of(row);
-    else if (!isnan(row->p))
-        row->verdict = is_difference(row, made) ? direction_of(row) : TARE__VERDICT_SAME;
+    tare__decision **family = malloc((made->n + 1) * sizeof(tare__decision *));
+    int status = family ? 0 : TARE_E_MEMORY;
+    for (int i = 1; i < TARE__FAMILIES && !status; i++) {
+        size_t n = 0;
+        for (size_t k = 0; k < made->n; k++)
+            if (tare__decide_family(made->rows[k].base->name) == i &&
+                !(options->decided && strcmp(made->rows[k].base->name, options->decided) == 0))
+                family[n++] = &made->rows[k].decision;
+        status = tare__decide_adjust(family, n);
+    }
+    free(family);
+    return status;
 }
 
 static void count_verdict(tare__comparison *made, tare__verdict verdict)
@@ -281,7 +121,7 @@ static void count_verdict(tare__comparison *made, tare__verdict verdict)
     made->better += verdict == TARE__VERDICT_BETTER;
     made->worse += verdict == TARE__VERDICT_WORSE;
     made->different += verdict == TARE__VERDICT_DIFFERENT;
-    made->unknown += verdict == TARE__VERDICT_UNKNOWN;
+    made->inconclusive += verdict == TARE__VERDICT_INCONCLUSIVE;
 }
 
 /* ---- order ------------------------------------------------------------------------------------ */
@@ -317,13 +157,11 @@ static int by_total(const void *a, const void *b)
 static int match(tare__comparison *made, const tare__compare_options *options)
 {
     const tare__figures *base = made->base, *head = made->head;
-    scratch *values = malloc(sizeof *values);
+    double *scratch = malloc(2 * TARE__FIGURE_SAMPLES_MAX * sizeof *scratch);
     made->rows = calloc(base->n + 1, sizeof *made->rows);
     made->only_base = calloc(base->n + 1, sizeof(tare__figure *));
     made->only_head = calloc(head->n + 1, sizeof(tare__figure *));
-    if (values)
-        values->pairs = options->paired && base->runs == head->runs ? (size_t)base->runs : 0;
-    int status = values && made->rows && made->only_base && made->only_head ? 0 : TARE_E_MEMORY;
+    int status = scratch && made->rows && made->only_base && made->only_head ? 0 : TARE_E_MEMORY;
     for (size_t i = 0; i < base->n && !status; i++) {
         const tare__figure *other = tare__figures_find(head, base->rows[i].name);
         if (!other) {
@@ -333,13 +171,13 @@ static int match(tare__comparison *made, const tare__compare_options *options)
         tare__compared *row = &made->rows[made->n++];
         row->base = &base->rows[i];
         row->head = other;
-        compare_figure(values, row, options);
+        status = compare_figure(row, made, options, scratch);
     }
     for (size_t i = 0; i < head->n && !status; i++)
         if (!tare__figures_find(base, head->rows[i].name))
             made->only_head[made->n_only_head++] = &head->rows[i];
-    free(values);
-    return status ? status : adjust(made);
+    free(scratch);
+    return status ? status : adjust(made, options);
 }
 
 static int fill(tare__comparison *made, const tare__compare_options *options)
@@ -347,10 +185,8 @@ static int fill(tare__comparison *made, const tare__compare_options *options)
     int status = match(made, options);
     if (status)
         return status;
-    for (size_t i = 0; i < made->n; i++) {
-        judge(&made->rows[i], made);
-        count_verdict(made, made->rows[i].verdict);
-    }
+    for (size_t i = 0; i < made->n; i++)
+        count_verdict(made, made->rows[i].decision.verdict);
     qsort(made->rows, made->n, sizeof *made->rows, by_section);
     qsort(made->only_base, made->n_only_base, sizeof *made->only_base, by_total);
     qsort(made->only_head, made->n_only_head, sizeof *made->only_head, by_total);
@@ -360,10 +196,9 @@ static int fill(tare__comparison *made, const tare__compare_options *options)
 int tare__compare(const tare__figures *base, const tare__figures *head, const tare__compare_options *options,
                   tare__comparison **comparison)
 {
-    tare__compare_options asked = options ? *options : (tare__compare_options){.least = NAN};
-    asked.confidence = asked.confidence > 0 && asked.confidence < 1 ? asked.confidence : CONFIDENCE;
-    if (isnan(asked.least))
-        asked.least = base->runs > 1 && head->runs > 1 ? LEAST_MANY : LEAST_ONE;
+    tare__compare_options asked = options ? *options : (tare__compare_options){.min_change = NAN};
+    if (isnan(asked.min_change))
+        asked.min_change = asked.paired ? TARE__GATE_SHARE_TURN : tare__decide_share(base, head);
     tare__arena *arena = tare__arena_new();
     tare__comparison *made = arena ? tare__arena_alloc(arena, sizeof *made) : NULL;
     *comparison = NULL;
@@ -372,7 +207,7 @@ int tare__compare(const tare__figures *base, const tare__figures *head, const ta
         return TARE_E_MEMORY;
     }
     *made = (tare__comparison){
-        .base = base, .head = head, .confidence = asked.confidence, .least = asked.least, .arena = arena};
+        .base = base, .head = head, .confidence = CONFIDENCE, .min_change = asked.min_change, .arena = arena};
     int status = fill(made, &asked);
     if (status)
         tare__comparison_free(made);

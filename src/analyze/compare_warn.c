@@ -41,7 +41,7 @@ static bool differ(const char *a, const char *b)
 
 static const char *or_unknown(const char *text)
 {
-    return text ? text : "not known";
+    return text ? text : "unknown";
 }
 
 static void warn_of_differences(warner *to, const tare__figures *base, const tare__figures *head, bool chosen)
@@ -50,7 +50,7 @@ static void warn_of_differences(warner *to, const tare__figures *base, const tar
         warn(to, "different machines: base on %.100s (%.100s), head on %.100s (%.100s)", or_unknown(base->host),
              or_unknown(base->cpu_model), or_unknown(head->host), or_unknown(head->cpu_model));
     else if (differ(base->machine, head->machine))
-        warn(to, "the machine is not the same any more: its CPUs, memory or kernel differ between base and head");
+        warn(to, "the machine has changed: its CPUs, memory or kernel differ between base and head");
     if (differ(base->command, head->command) && !chosen)
         warn(to, "different commands: base ran `%.300s`, head ran `%.300s`", base->command, head->command);
     if (differ(base->revision, head->revision))
@@ -97,8 +97,8 @@ static void warn_of_tails(warner *to, const tare__comparison *made)
     for (size_t i = 0; i < made->n; i++) {
         const tare__compared *row = &made->rows[i];
         const tare__figure *base = row->base, *head = row->head;
-        if (row->section != TARE__SECTION_WHOLE || row->verdict != TARE__VERDICT_SAME || !base->n || !head->n ||
-            !(fabs(row->change) <= ALIKE))
+        if (row->section != TARE__SECTION_WHOLE || row->decision.verdict != TARE__VERDICT_SAME || !base->n || !head->n ||
+            !(fabs(row->decision.change) <= ALIKE))
             continue;
         double more = mean_of(head) / mean_of(base);
         if (more > TAILS || more < 1 / TAILS)
@@ -127,7 +127,7 @@ int tare__compare_warn(tare__comparison *made, bool chosen)
     warn_of_tails(&to, made);
     bool single[] = {made->base->runs < 2, made->head->runs < 2};
     if (single[0] && single[1] && !is_all_exact(made))
-        warn(&to, "one run a side: its samples show what varies inside a run, not what varies from run to run; "
-                  "several runs (--base, --head, or --ab) would");
+        warn(&to, "one run per side: its samples show variation inside a run, not between runs; compare several runs "
+                  "(--base, --head, or --ab)");
     return to.failed ? TARE_E_MEMORY : 0;
 }

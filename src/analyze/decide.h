@@ -1,4 +1,4 @@
-/* decide: did a figure get worse? The one rule behind `tare check` and all that alert.
+/* decide: did a figure change? The one rule behind `tare check`, `tare compare` and all that alert.
  * Pure functions; any thread.
  * Must not know where the figures come from. */
 #ifndef TARE_ANALYZE_DECIDE_H
@@ -17,6 +17,11 @@
 #define TARE__GATE_SHARE_WIDE 0.10
 /* Two-sided: where nothing changed, a figure is called worse once in a hundred times at most, however noisy it is. */
 #define TARE__GATE_P          0.02
+/* Two commands run in turn, where nothing differs but the command. */
+#define TARE__GATE_SHARE_TURN 0.01
+/* Samples of one run follow each other: a slow second slows them all, and a thousand of them say little more than a
+ * few. Medians of at most this many blocks are tested. */
+#define TARE__DECIDE_BLOCKS   20u
 
 typedef struct tare__allowance {
     double share; /* 0.05: 5 % */
@@ -30,48 +35,89 @@ typedef struct tare__measured {
     double value; /* the figure; NaN: the median of the samples */
 } tare__measured;
 
-typedef enum tare__decided {
-    TARE__DECIDED_ABSENT,   /* a side has no value */
-    TARE__DECIDED_SAME,     /* no difference that counts */
-    TARE__DECIDED_UNSURE,   /* larger than the gate, but there are too few samples to tell it from noise */
-    TARE__DECIDED_IMPROVED,
-    TARE__DECIDED_CHANGED,  /* it differs, and nobody said which way is better */
-    TARE__DECIDED_REGRESSED
-} tare__decided;
+typedef enum tare__verdict {
+    TARE__VERDICT_SAME,         /* no significant change */
+    TARE__VERDICT_BETTER,
+    TARE__VERDICT_WORSE,
+    TARE__VERDICT_DIFFERENT,    /* it changed, and nobody said which way is better */
+    TARE__VERDICT_INCONCLUSIVE  /* too few samples, or the two figures cannot be compared */
+} tare__verdict;
 
 typedef enum tare__why {
-    TARE__WHY_ABSENT,
+    TARE__WHY_ABSENT,      /* a side has no value */
+    TARE__WHY_UNITS,       /* the sides have different units */
     TARE__WHY_EQUAL,       /* no difference at all */
     TARE__WHY_SHARE,       /* smaller than the share */
     TARE__WHY_FLOOR,       /* smaller than the floor */
     TARE__WHY_NOISE,       /* not significant */
     TARE__WHY_FEW,         /* too few samples to be significant, whatever they are */
+    TARE__WHY_ONE_AND_MANY, /* one run against several: what varies inside a run is not what varies between runs */
+    TARE__WHY_COUNTED,     /* samples of calls against samples of steps */
+    TARE__WHY_BOUND,       /* a side is a lower bound, and the other one may be beyond it */
     TARE__WHY_SIGNIFICANT,
     TARE__WHY_EXACT        /* a figure without noise differs */
 } tare__why;
 
+/* What is asked about two figures besides their values. */
+typedef struct tare__question {
+    tare__better better;
+    bool exact;       /* without noise: any difference beyond share and floor counts, both of which are often 0 */
+    bool bound[2];    /* base, head: the value is "at least" this */
+    bool paired;      /* sample i of base and sample i of head belong together */
+    tare__why cannot; /* TARE__WHY_FEW, or why the samples cannot be tested */
+    tare__allowance gate;
+} tare__question;
+
 typedef struct tare__decision {
-    tare__decided verdict;
+    tare__verdict verdict;
     tare__why why;
-    double base, head;     /* medians, or the figures; NaN: absent */
-    double change;         /* head - base as a share of base: +0.05 is 5 % more; infinite from 0; NaN: absent */
-    tare__rank_test test;  /* NaN where there are no samples */
-    size_t n_base, n_head;
+    double base, head;     /* the figures; NaN: absent */
+    double change;         /* head - base as a share of base: +0.05 is 5 % more; infinite from 0; NaN: absent.
+                              Of pairs: the median of their ratios (Hodges and Lehmann), less 1 */
+    double low, high;      /* 95 % interval of the change, which belongs to the test; NaN: none */
+    double p;              /* Mann-Whitney; of pairs Wilcoxon's signed ranks; NaN: not tested */
+    double adjusted;       /* the same for many figures at once (Benjamini and Hochberg); else p */
+    double effect;         /* Cliff's delta, -1 to 1: how often head is above base, less how often below */
+    size_t n_base, n_head; /* samples that were tested */
+    tare__question asked;
 } tare__decision;
 
-/* `exact` figures have no noise: any difference beyond share and floor counts, both of which are often 0. */
-tare__decision tare__decide(const tare__measured *base, const tare__measured *head, tare__better better, bool exact,
-                            const tare__allowance *gate);
-/* Head over base, the median of all ratios, with the interval that belongs to the test. NaN: a value is not above 0,
- * or there are too few. */
-tare__estimate tare__decide_ratio(const tare__measured *base, const tare__measured *head);
+tare__decision tare__decide(const tare__measured *base, const tare__measured *head, const tare__question *question);
+/* The verdict from what is in it, after `adjusted`, `p` or the gate was set. */
+void tare__decide_again(tare__decision *decision);
+/* Benjamini and Hochberg over decisions that were tested; what becomes of each verdict. 0 or TARE_E_MEMORY. */
+int tare__decide_adjust(tare__decision *const *decisions, size_t n);
+/* Medians of at most TARE__DECIDE_BLOCKS blocks, in place; how many there are now. */
+size_t tare__decide_blocks(double *samples, size_t n);
+/* Of pairs that are tested after every round (stat.h): better or worse once p has reached the level of this round;
+ * the same once the whole interval is within the share; else inconclusive. */
+tare__decision tare__decide_rounds(const double *base, const double *head, size_t n,
+                                   const tare__sequential_plan *plan, const tare__question *question);
+bool tare__decide_differs(const tare__decision *decision); /* better, worse or different */
+/* Larger than share and floor, whether or not it is significant. */
+bool tare__decide_is_beyond(const tare__decision *decision);
 
 /* Whether samples of these sizes can be significant at all. */
 bool tare__decide_can_tell(size_t n, size_t m, double p);
 /* What a change in this unit must have to matter, where nobody said: 1 µs, 1 MiB, else 0. */
 double tare__decide_floor(const char *unit);
 
-const char *tare__decided_word(tare__decided verdict); /* "same", "regressed", … */
+/* ---- of lists of figures (decide_figures.c) ---------------------------------------------------- */
+#define TARE__FAMILIES 3 /* whole; spans, layers, operators, kernels; counters and metrics */
+/* The first one is small and each of its figures is asked for; the others are corrected for testing many. */
+int tare__decide_family(const char *name);
+/* The gate of two lists where nobody set one: wide for another machine, or one run on a side. */
+double tare__decide_share(const tare__figures *base, const tare__figures *head);
+bool tare__decide_same_machine(const tare__figures *base, const tare__figures *head);
+/* What the change of a figure has to exceed: nothing where both are exact. Either may be NULL. */
+tare__allowance tare__decide_gate(const tare__figure *base, const tare__figure *head, double share);
+/* Two figures of one name; either may be NULL. `scratch` has room for 2 * TARE__FIGURE_SAMPLES_MAX. */
+tare__decision tare__decide_figures(const tare__figure *base, const tare__figure *head, bool paired,
+                                    const tare__allowance *gate, double *scratch);
+/* Statistics say NaN when memory is out, which must not pass for an answer. `scratch` as it was left. */
+bool tare__decide_ran_out(const tare__decision *decision, const double *scratch);
+
+const char *tare__verdict_word(tare__verdict verdict); /* "same", "better", "worse", "different", "inconclusive" */
 const char *tare__why_text(tare__why why);             /* half a sentence */
 
 #endif

@@ -175,6 +175,7 @@ static int join_figure(const tare__figures *const *runs, size_t n, const tare__f
         values[found++] = row->value;
         total += row->total;
         joined.n += row->n;
+        joined.at_least |= row->at_least;
     }
     joined.per = "run";
     joined.each = 1;

@@ -26,6 +26,7 @@ typedef struct tare__figure {
     const char *per;     /* what one sample is of: "call", "step", "run", "sample"; NULL: there are none */
     tare__better better;
     bool exact;          /* the same on every run and machine: FLOPs, parameters, counts, bytes of a file */
+    bool at_least;       /* a lower bound: what could not be counted is not in it */
     double value;        /* the median of samples, or the figure; NaN: absent */
     double total;        /* its absolute cost over the run, in its unit; NaN */
     uint64_t n;          /* calls, steps or values behind it */

@@ -20,6 +20,8 @@ static void put_figure(tare__json *json, const tare__figure *figure)
     tare__json_put_string(json, "unit", figure->unit);
     tare__json_put_string(json, "better", tare__better_word(figure->better));
     tare__json_put_bool(json, "exact", figure->exact);
+    if (figure->at_least)
+        tare__json_put_bool(json, "at_least", true);
     tare__json_put_double(json, "value", figure->value);
     tare__json_put_double(json, "total", figure->total);
     tare__json_put_unsigned(json, "n", figure->n);
@@ -235,6 +237,8 @@ static int take_figure_key(parser *parser, tare__figure *figure)
         return take_better(parser, &figure->better);
     if (key_is(parser, "exact"))
         return take_bool(parser, &figure->exact);
+    if (key_is(parser, "at_least"))
+        return take_bool(parser, &figure->at_least);
     if (key_is(parser, "value"))
         return take_number(parser, &figure->value);
     if (key_is(parser, "total"))

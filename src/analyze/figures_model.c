@@ -9,22 +9,22 @@
 
 #include "model/model.h"
 
-static int add_exact(tare__figures *into, const char *name, const char *unit, uint64_t value)
+static int add_exact(tare__figures *into, const char *name, const char *unit, uint64_t value, bool at_least)
 {
-    tare__figure figure = {.name = name, .unit = unit, .better = TARE__LOWER, .exact = true, .value = (double)value,
-                           .total = NAN, .n = 1};
+    tare__figure figure = {.name = name, .unit = unit, .better = TARE__LOWER, .exact = true, .at_least = at_least,
+                           .value = (double)value, .total = NAN, .n = 1};
     return tare__figures_add(into, &figure);
 }
 
 static int add_costs(tare__figures *into, const tare__model_report *report)
 {
-    int status = add_exact(into, "model.macs", "", report->total.macs);
+    int status = add_exact(into, "model.macs", "", report->total.macs, report->macs_at_least);
     if (!status)
-        status = add_exact(into, "model.parameters", "", report->total.parameters);
+        status = add_exact(into, "model.parameters", "", report->total.parameters, false);
     if (!status)
-        status = add_exact(into, "model.file", "bytes", report->file_bytes + report->external_bytes);
+        status = add_exact(into, "model.file", "bytes", report->file_bytes + report->external_bytes, false);
     if (!status && report->activations_known)
-        status = add_exact(into, "model.activations", "bytes", report->activation_peak_bytes);
+        status = add_exact(into, "model.activations", "bytes", report->activation_peak_bytes, false);
     return status;
 }
 

@@ -16,7 +16,7 @@
 #include "views.h"
 
 #define ME TARE__COMPARE_ME
-#define ROUNDS_DEFAULT 40
+#define ROUNDS_DEFAULT 60
 #define ROUNDS_MAX 1000
 
 enum {
@@ -29,7 +29,7 @@ enum {
     COMPARE_WARMUP,
     COMPARE_KEEP,
     COMPARE_OUTPUT_OF,
-    COMPARE_LEAST,
+    COMPARE_MIN_CHANGE,
     COMPARE_JSON,
     COMPARE_HTML,
     COMPARE_ALL,
@@ -43,9 +43,9 @@ static const tare__cli_option compare_options[] = {
      COMPARE_BASE},
     {"head", 0, "FILE...", "runs after it", COMPARE_HEAD},
     {"ab", 0, NULL,
-     "BASE and HEAD are commands: run both in turn, as a shell would, until the answer is clear", COMPARE_AB},
+     "BASE and HEAD are shell commands: run both in turn until a sequential test decides", COMPARE_AB},
     {"bare", 0, NULL, "with --ab: do not record, measure time, CPU time and peak memory only", COMPARE_BARE},
-    {"rounds", 0, "N", "with --ab: at most so many rounds, each of one run of either command (40)",
+    {"rounds", 0, "N", "with --ab: at most so many rounds, each of one run of either command (60)",
      COMPARE_ROUNDS},
     {"seconds", 0, "TIME", "with --ab: begin no round after this time (without it, there is no limit)",
      COMPARE_SECONDS},
@@ -53,7 +53,9 @@ static const tare__cli_option compare_options[] = {
     {"keep", 0, "DIR", "with --ab: keep the traces of all runs in this folder", COMPARE_KEEP},
     {"show-output", 0, NULL, "with --ab: let the commands write to the terminal, to standard error",
      COMPARE_OUTPUT_OF},
-    {"least", 0, "PERCENT", "smaller changes are none: 5% with one run a side, else 1%", COMPARE_LEAST},
+    {"min-change", 0, "PCT",
+     "ignore changes smaller than this (5%; 10% for one run per side or another machine; 1% with --ab)",
+     COMPARE_MIN_CHANGE},
     {"json", 0, NULL, "the comparison as JSON, for machines", COMPARE_JSON},
     {"html", 0, NULL, "a page with both sides and their intervals", COMPARE_HTML},
     {"all", 0, NULL, "show every row: leave nothing out", COMPARE_ALL},
@@ -78,7 +80,7 @@ typedef struct compare_settings {
     emit_comparison *emit; /* NULL: text */
     tare__emit_options show;
     tare__cli_ab_options ab;
-    double least;
+    double min_change;
 } compare_settings;
 
 /* ---- settings --------------------------------------------------------------------------------- */
@@ -94,13 +96,13 @@ static int take_count(const char *what, const char *argument, uint64_t least, ui
     return 0;
 }
 
-static int take_least(compare_settings *settings, const char *argument, tare__error *error)
+static int take_min_change(compare_settings *settings, const char *argument, tare__error *error)
 {
     char *end;
     double percent = strtod(argument, &end);
     if (end == argument || (*end && strcmp(end, "%") != 0) || !(percent >= 0 && percent < 100))
-        return tare__fail(error, TARE_E_USAGE, "--least: '%.64s' is not a percentage from 0 to 99", argument);
-    settings->least = percent / 100;
+        return tare__fail(error, TARE_E_USAGE, "--min-change: '%.64s' is not a percentage from 0 to 99", argument);
+    settings->min_change = percent / 100;
     return 0;
 }
 
@@ -141,7 +143,7 @@ static int take_compare_option(void *context, int key, const char *argument, tar
 {
     compare_settings *settings = context;
     tare__cli_ab_options *ab = &settings->ab;
-    if (key > COMPARE_AB && key < COMPARE_LEAST)
+    if (key > COMPARE_AB && key < COMPARE_MIN_CHANGE)
         settings->only_ab_option = option_name(key);
     switch (key) {
     case COMPARE_AB: settings->wants_ab = true; return 0;
@@ -151,7 +153,7 @@ static int take_compare_option(void *context, int key, const char *argument, tar
     case COMPARE_SECONDS: return tare__parse_duration(argument, "--seconds", &ab->seconds_ns, error);
     case COMPARE_KEEP: return take_name("keep", argument, &ab->keep, error);
     case COMPARE_OUTPUT_OF: ab->passed_output = true; return 0;
-    case COMPARE_LEAST: return take_least(settings, argument, error);
+    case COMPARE_MIN_CHANGE: return take_min_change(settings, argument, error);
     case COMPARE_JSON: return take_format(settings, tare__emit_comparison_json, error);
     case COMPARE_HTML: return take_format(settings, tare__emit_comparison_html, error);
     case COMPARE_ALL: settings->show.all = true; return 0;
@@ -259,10 +261,11 @@ static int write_comparison(const compare_settings *settings, const tare__emit_c
 }
 
 static int show(const compare_settings *settings, const tare__figures *base, const tare__figures *head,
-                tare__emit_comparison *input, tare__error *error)
+                tare__emit_comparison *input, const tare__decision *decision, tare__error *error)
 {
     tare__comparison *comparison;
-    tare__compare_options options = {.least = settings->least, .paired = input->ab != NULL};
+    tare__compare_options options = {.min_change = settings->min_change, .paired = decision != NULL,
+                                     .decided = decision ? input->ab->figure : NULL, .decision = decision};
     if (tare__compare(base, head, &options, &comparison)) {
         tare__fail(error, TARE_E_MEMORY, "out of memory");
         return TARE__EXIT_FAILED;
@@ -291,7 +294,7 @@ static int compare_files(const compare_settings *settings, tare__error *error)
         status = tare__cli_load_side(settings->sides[i].rows, settings->sides[i].n, &sides[i], error);
     }
     tare__emit_comparison input = {.base_name = labels[0], .head_name = labels[1]};
-    int exit_status = status ? tare__cli_load_exit(status) : show(settings, sides[0], sides[1], &input, error);
+    int exit_status = status ? tare__cli_load_exit(status) : show(settings, sides[0], sides[1], &input, NULL, error);
     tare__figures_free(sides[0]);
     tare__figures_free(sides[1]);
     return exit_status;
@@ -302,13 +305,13 @@ static int compare_files(const compare_settings *settings, tare__error *error)
 static int compare_commands(compare_settings *settings, tare__error *error)
 {
     static tare__cli_ab_result result;
-    settings->ab.least = settings->least;
+    settings->ab.min_change = settings->min_change;
     int status = tare__cli_ab(&settings->ab, &result, error);
     int exit_status = status == TARE_E_USAGE ? TARE__EXIT_USAGE : status ? TARE__EXIT_FAILED : TARE__EXIT_OK;
     if (result.sides[0]) {
         tare__emit_comparison input = {.base_name = "first command", .head_name = "second command", .ab = &result.ab};
         tare__error failed = {""};
-        int shown = show(settings, result.sides[0], result.sides[1], &input, status ? &failed : error);
+        int shown = show(settings, result.sides[0], result.sides[1], &input, &result.decision, status ? &failed : error);
         exit_status = exit_status ? exit_status : shown;
     } else if (result.ab.interrupted) {
         tare__fail(error, TARE_E_SYSTEM, "interrupted before the first round was finished: nothing is known yet");
@@ -322,7 +325,7 @@ static int compare_main(int argc, char **argv)
 {
     tare__error error = {""};
     tare__cli_words words = {0};
-    compare_settings settings = {.least = NAN, .ab = {.rounds = ROUNDS_DEFAULT, .warmup = 1, .seed = 1}};
+    compare_settings settings = {.min_change = NAN, .ab = {.rounds = ROUNDS_DEFAULT, .warmup = 1, .seed = 1}};
     char **all = malloc(((size_t)argc + 1) * sizeof(char *));
     int status = all ? take_lists(&argc, argv, all, &settings, &error)
                      : tare__fail(&error, TARE_E_MEMORY, "out of memory");
@@ -351,8 +354,9 @@ const tare__cli_command tare__cli_compare = {
     .details = "A file is a recorded run (.tare), a report of `tare model --json` or a baseline;\n"
                "a folder stands for all runs in it. With several runs a side, a value is that of\n"
                "a run; with one, samples of that run are compared, and what varies from run to\n"
-               "run is not known. --ab stops when the answer for the elapsed time is clear, and\n"
-               "protects that answer only. Exit status: 0, whatever changed; 1 the comparison\n"
+               "run is not known. The verdicts are those of `tare check`. --ab stops when a\n"
+               "sequential test of the elapsed time decides; the other figures are tested once.\n"
+               "Exit status: 0, whatever changed; 1 the comparison\n"
                "could not be written, or a command of --ab failed; 2 this command line was\n"
                "wrong; 3 a file could not be read; 130 --ab was interrupted, after showing what\n"
                "was known.\n",

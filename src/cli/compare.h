@@ -14,7 +14,7 @@ typedef struct tare__cli_ab_options {
     bool bare, quiet, passed_output;
     const char *keep;     /* folder for the traces; NULL: they go */
     uint64_t rounds, warmup, seconds_ns; /* at most; seconds_ns 0: no limit */
-    double least;         /* NaN: the default */
+    double min_change;    /* NaN: the default */
     uint64_t seed;
 } tare__cli_ab_options;
 
@@ -22,10 +22,11 @@ typedef struct tare__cli_ab_options {
 typedef struct tare__cli_ab_result {
     tare__figures *sides[2]; /* NULL: not a single round was finished */
     tare__emit_ab ab;
+    tare__decision decision; /* of the figure that decides */
     char answer[512];
 } tare__cli_ab_result;
 
-/* Runs both commands in turn until the answer is clear. 0, also when it was interrupted; TARE_E_INPUT when a command
+/* Runs both commands in turn until it decides. 0, also when it was interrupted; TARE_E_INPUT when a command
  * failed, else another status; with a sentence. */
 int tare__cli_ab(const tare__cli_ab_options *options, tare__cli_ab_result *result, tare__error *error);
 

@@ -1,5 +1,5 @@
 /* compare_ab: two commands run in turn, round by round in random order, until a rule that may look after every round
- * says that the answer is clear.
+ * decides.
  * One thread.
  * Must not know how commands are recorded, nor how the answer is shown. */
 #define _GNU_SOURCE
@@ -21,8 +21,6 @@
 #include "stat/stat.h"
 #include "tare.h"
 
-#define CONFIDENCE  0.95
-#define LEAST       0.01
 #define DECIDES     "run.elapsed"
 #define LOG_SHOWN   600 /* bytes of what a command that failed wrote last */
 
@@ -37,7 +35,7 @@ typedef struct rounds {
     char self[PATH_MAX];
     tare__random random;
     double started_s;
-    double least_p; /* the smallest so far: once sure, always sure */
+    tare__sequential_plan plan;
 } rounds;
 
 /* ---- one run ---------------------------------------------------------------------------------- */
@@ -181,46 +179,49 @@ static int make_round(rounds *all, size_t round, bool counts, tare__error *error
 }
 
 /* ---- when to stop ----------------------------------------------------------------------------- */
+static double min_change(const rounds *all)
+{
+    return isnan(all->options->min_change) ? TARE__GATE_SHARE_TURN : all->options->min_change;
+}
+
 static void look(rounds *all, tare__cli_ab_result *result)
 {
     tare__emit_ab *ab = &result->ab;
-    double least = isnan(all->options->least) ? LEAST : all->options->least;
-    tare__sequential now = tare__sequential_ratio(all->values[0], all->values[1], all->n, CONFIDENCE);
-    all->least_p = now.p < all->least_p ? now.p : all->least_p;
+    const tare__question question = {.better = TARE__LOWER,
+                                     .cannot = TARE__WHY_FEW,
+                                     .gate = {.share = min_change(all), .floor = tare__decide_floor("ns")}};
+    result->decision = tare__decide_rounds(all->values[0], all->values[1], all->n, &all->plan, &question);
     ab->rounds = all->n;
-    ab->change = now.ratio.value - 1;
-    ab->low = now.ratio.low - 1;
-    ab->high = now.ratio.high - 1;
-    ab->p = all->n ? all->least_p : NAN;
-    bool differs = (ab->low > 0 || ab->high < 0) && fabs(ab->change) >= least;
-    bool same = ab->low > -least && ab->high < least;
-    ab->clear = differs || same;
+    ab->change = result->decision.change;
+    ab->low = result->decision.low;
+    ab->high = result->decision.high;
+    ab->p = result->decision.p;
+    ab->level = tare__sequential_level(&all->plan, all->n);
+    ab->clear = result->decision.verdict != TARE__VERDICT_INCONCLUSIVE;
 }
 
 static void answer(const rounds *all, tare__cli_ab_result *result)
 {
     tare__emit_ab *ab = &result->ab;
     char change[TARE__UNIT_BYTES], interval[TARE__COMPARED_BYTES], least[TARE__UNIT_BYTES];
-    double limit = isnan(all->options->least) ? LEAST : all->options->least;
     const char *after = ab->rounds == 1 ? "round" : "rounds", *why = ab->interrupted ? " (interrupted)" : "";
     tare__unit_change(change, ab->change);
     tare__compared_interval(interval, ab->low, ab->high);
+    tare__unit_percent(least, min_change(all));
     ab->answer = result->answer;
-    if (ab->clear && ab->low > -limit && ab->high < limit)
-        snprintf(result->answer, sizeof result->answer,
-                 "Clear after %zu %s: no difference of %s or more in %s (%s %%).", ab->rounds, after,
-                 tare__unit_percent(least, limit), ab->figure, interval);
+    if (ab->clear && result->decision.verdict == TARE__VERDICT_SAME)
+        snprintf(result->answer, sizeof result->answer, "After %zu %s: %s differs by less than %s (%s %%).",
+                 ab->rounds, after, ab->figure, least, interval);
     else if (ab->clear)
-        snprintf(result->answer, sizeof result->answer,
-                 "Clear after %zu %s: the second command is %s, %s %s (%s %%).", ab->rounds, after,
-                 ab->change > 0 ? "slower" : "faster", ab->figure, change, interval);
+        snprintf(result->answer, sizeof result->answer, "After %zu %s: the second command is %s, %s %s (%s %%).",
+                 ab->rounds, after, ab->change > 0 ? "slower" : "faster", ab->figure, change, interval);
     else if (*interval)
-        snprintf(result->answer, sizeof result->answer, "Not clear after %zu %s%s: %s changes by %s (%s %%).",
+        snprintf(result->answer, sizeof result->answer, "Inconclusive after %zu %s%s: %s changes by %s (%s %%).",
                  ab->rounds, after, why, ab->figure, change, interval);
     else
         snprintf(result->answer, sizeof result->answer,
-                 "Not clear after %zu %s%s: %s changes by %s, and with fewer than %u rounds nothing is sure.",
-                 ab->rounds, after, why, ab->figure, change, TARE__SEQUENTIAL_MIN);
+                 "Inconclusive after %zu %s%s: %s changes by %s; too few rounds for a test.", ab->rounds, after, why,
+                 ab->figure, change);
 }
 
 static bool is_over(const rounds *all, const tare__cli_ab_result *result)
@@ -335,7 +336,7 @@ static int make_rounds(rounds *all, tare__cli_ab_result *result, tare__error *er
 
 int tare__cli_ab(const tare__cli_ab_options *options, tare__cli_ab_result *result, tare__error *error)
 {
-    rounds all = {.options = options, .log = -1, .least_p = 1};
+    rounds all = {.options = options, .log = -1};
     *result = (tare__cli_ab_result){.ab = {.commands = {options->commands[0], options->commands[1]},
                                            .figure = DECIDES,
                                            .wanted = (size_t)options->rounds,
@@ -343,6 +344,7 @@ int tare__cli_ab(const tare__cli_ab_options *options, tare__cli_ab_result *resul
                                            .low = NAN,
                                            .high = NAN,
                                            .p = NAN}};
+    tare__sequential_make(&all.plan, (size_t)options->rounds, TARE__SEQUENTIAL_ALPHA);
     tare__ab_watch();
     int status = start(&all, error);
     if (!status)

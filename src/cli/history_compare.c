@@ -84,7 +84,7 @@ static int compare(tare__history_call *history, const tare__kept_list *base, con
     if (!status)
         status = tare__store_figures(history->store, &head->rows[0], &sides[1], error);
     if (!status &&
-        tare__compare(sides[0], sides[1], &(tare__compare_options){.least = NAN}, &comparison) != 0)
+        tare__compare(sides[0], sides[1], &(tare__compare_options){.min_change = NAN}, &comparison) != 0)
         status = tare__fail(error, TARE_E_MEMORY, "out of memory");
     name_run(base, names[0], sizeof names[0]);
     name_run(head, names[1], sizeof names[1]);

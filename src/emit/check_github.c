@@ -37,7 +37,7 @@ void tare__emit_check_github(const tare__check *check, const tare__check_names *
     tare__text summary = {0};
     tare__check_summary(check, &summary);
     put_rows(check, TARE__OUTCOME_FAILED, "error", "tare check: failed", out);
-    put_rows(check, TARE__OUTCOME_UNSURE, "warning", "tare check: unsure", out);
+    put_rows(check, TARE__OUTCOME_INCONCLUSIVE, "warning", "tare check: inconclusive", out);
     for (size_t i = 0; i < check->n_warnings; i++)
         put(out, "warning", "tare check", check->warnings[i]);
     bool silent =

@@ -30,19 +30,25 @@ static void put_row(tare__json *json, const tare__check_row *row)
     tare__json_put_string(json, "name", row->name);
     tare__json_put_string(json, "unit", row->unit);
     tare__json_put_string(json, "outcome", tare__outcome_word(row->outcome));
+    tare__json_put_string(json, "verdict", tare__verdict_word(row->decision.verdict));
     tare__json_put_string(json, "reason", row->reason);
     tare__json_put_bool(json, "gated", row->gated);
+    if ((row->base && row->base->at_least) || (row->head && row->head->at_least)) {
+        tare__json_put_bool(json, "baseline_at_least", row->base && row->base->at_least);
+        tare__json_put_bool(json, "at_least", row->head && row->head->at_least);
+    }
     tare__json_put_double(json, "baseline", row->decision.base);
     tare__json_put_double(json, "value", row->decision.head);
     tare__json_put_double(json, "change", row->decision.change);
-    tare__json_put_double(json, "ratio_low", row->ratio.low);
-    tare__json_put_double(json, "ratio_high", row->ratio.high);
-    tare__json_put_double(json, "p", row->decision.test.p);
-    tare__json_put_double(json, "cliffs_delta", row->decision.test.cliffs_delta);
+    tare__json_put_double(json, "low", row->decision.low);
+    tare__json_put_double(json, "high", row->decision.high);
+    tare__json_put_double(json, "p", row->decision.p);
+    tare__json_put_double(json, "p_adjusted", row->decision.adjusted);
+    tare__json_put_double(json, "cliffs_delta", row->decision.effect);
     tare__json_put_unsigned(json, "baseline_samples", row->decision.n_base);
     tare__json_put_unsigned(json, "samples", row->decision.n_head);
-    tare__json_put_double(json, "gate", row->gated ? row->allowance.share : NAN);
-    tare__json_put_double(json, "floor", row->gated ? row->allowance.floor : NAN);
+    tare__json_put_double(json, "gate", row->gated ? row->decision.asked.gate.share : NAN);
+    tare__json_put_double(json, "floor", row->gated ? row->decision.asked.gate.floor : NAN);
     tare__json_put_double(json, "limit", row->has_limit ? row->limit : NAN);
     tare__json_end_object(json);
 }

@@ -45,7 +45,7 @@ static void put_error(const tare__check *check, tare__text *out)
     tare__text_free(&sentence);
 }
 
-/* An unsure figure has not failed, and has not been shown to pass: what "skipped" means to readers of these. */
+/* An inconclusive figure has not failed, and has not been shown to pass: what "skipped" means to readers of these. */
 static void put_case(const tare__check_row *row, tare__text *out)
 {
     tare__text sentence = {0};
@@ -57,7 +57,7 @@ static void put_case(const tare__check_row *row, tare__text *out)
     put_attribute(out, "time", "0");
     if (row->outcome == TARE__OUTCOME_FAILED) {
         put_result(out, "failure", row->broken ? "limit" : !row->head ? "missing" : "regression", text);
-    } else if (row->outcome == TARE__OUTCOME_UNSURE) {
+    } else if (row->outcome == TARE__OUTCOME_INCONCLUSIVE) {
         put_result(out, "skipped", NULL, text);
     } else {
         tare__text_string(out, ">\n      <system-out>");
@@ -73,7 +73,7 @@ void tare__emit_check_junit(const tare__check *check, const tare__check_names *n
     size_t cases = 0;
     for (size_t i = 0; i < check->n; i++)
         cases += is_case(&check->rows[i]);
-    size_t failed = check->count[TARE__OUTCOME_FAILED], unsure = check->count[TARE__OUTCOME_UNSURE];
+    size_t failed = check->count[TARE__OUTCOME_FAILED], inconclusive = check->count[TARE__OUTCOME_INCONCLUSIVE];
     size_t errors = is_error(check);
     tare__text_string(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     tare__text_format(
@@ -82,7 +82,7 @@ void tare__emit_check_junit(const tare__check *check, const tare__check_names *n
     tare__text_string(out, "  <testsuite");
     put_attribute(out, "name", names->head);
     tare__text_format(out, " tests=\"%zu\" failures=\"%zu\" errors=\"%zu\" skipped=\"%zu\" time=\"0\">\n",
-                      cases + errors, failed, errors, unsure);
+                      cases + errors, failed, errors, inconclusive);
     if (errors)
         put_error(check, out);
     for (size_t i = 0; i < check->n; i++)

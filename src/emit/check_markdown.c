@@ -11,7 +11,7 @@ static const char *mark_of(tare__outcome outcome)
 {
     switch (outcome) {
     case TARE__OUTCOME_FAILED: return "\xe2\x9d\x8c failed";             /* cross */
-    case TARE__OUTCOME_UNSURE: return "\xe2\x9a\xa0\xef\xb8\x8f unsure"; /* warning sign */
+    case TARE__OUTCOME_INCONCLUSIVE: return "\xe2\x9a\xa0\xef\xb8\x8f inconclusive"; /* warning sign */
     case TARE__OUTCOME_IMPROVED: return "\xe2\x9c\x85 improved";         /* check mark */
     default: return tare__outcome_word(outcome);
     }

@@ -10,7 +10,7 @@
 #include "emit.h"
 #include "page.h"
 
-#define OUTCOME 10u /* columns */
+#define OUTCOME 14u /* columns */
 #define CELL    12u
 #define SHORT   9u
 
@@ -18,7 +18,7 @@ static tare__page_style style_of(tare__outcome outcome)
 {
     switch (outcome) {
     case TARE__OUTCOME_FAILED: return TARE__PAGE_BAD;
-    case TARE__OUTCOME_UNSURE:
+    case TARE__OUTCOME_INCONCLUSIVE:
     case TARE__OUTCOME_CLEARED: return TARE__PAGE_WARNING;
     case TARE__OUTCOME_PASSED:
     case TARE__OUTCOME_ABSENT: return TARE__PAGE_FAINT;
@@ -36,7 +36,7 @@ static void put_cell(tare__page *page, unsigned columns, tare__text *cell)
 static void put_p(const tare__check_row *row, tare__text *cell)
 {
     char text[TARE__COMPARED_BYTES];
-    double p = row->decision.test.p;
+    double p = row->decision.p;
     bool exact = row->decision.why == TARE__WHY_EXACT || (row->head && row->head->exact);
     tare__text_string(cell, exact ? "exact" : isnan(p) ? "n/a" : tare__compared_p(text, p));
 }
@@ -47,14 +47,14 @@ static void put_reason(tare__page *page, const tare__check_row *row)
     char reason[256] = "";
     size_t used = 0;
     bool plain =
-        !row->gated || fabs(row->decision.change) <= row->allowance.share || isnan(row->decision.change);
+        !row->gated || fabs(row->decision.change) <= row->decision.asked.gate.share || isnan(row->decision.change);
     if (row->outcome == TARE__OUTCOME_ABSENT || (row->outcome == TARE__OUTCOME_PASSED && plain))
         return;
-    if (!isnan(row->ratio.low)) {
+    if (!isnan(row->decision.low)) {
         char low[TARE__UNIT_BYTES], high[TARE__UNIT_BYTES];
         used = (size_t)snprintf(reason, sizeof reason, "95 %%: %s to %s %%; ",
-                                tare__unit_points(low, row->ratio.low - 1),
-                                tare__unit_points(high, row->ratio.high - 1));
+                                tare__unit_points(low, row->decision.low),
+                                tare__unit_points(high, row->decision.high));
     }
     snprintf(reason + used, sizeof reason - used, "%s%s", row->reason,
              row->gated || row->has_limit ? "" : "; not gated");

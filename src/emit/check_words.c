@@ -18,25 +18,25 @@ void tare__check_summary(const tare__check *check, tare__text *out)
     if (failed)
         tare__text_format(out, "%zu of %zu figures failed", failed, check->gated);
     else
-        tare__text_format(out, "%zu figure%s passed", check->gated - check->count[TARE__OUTCOME_UNSURE],
-                          check->gated - check->count[TARE__OUTCOME_UNSURE] == 1 ? "" : "s");
-    if (check->count[TARE__OUTCOME_UNSURE])
-        tare__text_format(out, ", %zu unsure", check->count[TARE__OUTCOME_UNSURE]);
+        tare__text_format(out, "%zu figure%s passed", check->gated - check->count[TARE__OUTCOME_INCONCLUSIVE],
+                          check->gated - check->count[TARE__OUTCOME_INCONCLUSIVE] == 1 ? "" : "s");
+    if (check->count[TARE__OUTCOME_INCONCLUSIVE])
+        tare__text_format(out, ", %zu inconclusive", check->count[TARE__OUTCOME_INCONCLUSIVE]);
     if (check->count[TARE__OUTCOME_CLEARED])
-        tare__text_format(out, ", %zu not so when run again", check->count[TARE__OUTCOME_CLEARED]);
+        tare__text_format(out, ", %zu not confirmed by running again", check->count[TARE__OUTCOME_CLEARED]);
     if (check->unconfirmed)
         tare__text_string(out, "; running again failed");
 }
 
 static bool has_gate(const tare__check_row *row)
 {
-    return row->gated && !isnan(row->allowance.share);
+    return row->gated && !isnan(row->decision.asked.gate.share);
 }
 
 static void put_share(const tare__check_row *row, tare__text *out)
 {
     char share[TARE__UNIT_BYTES];
-    tare__text_double(share, sizeof share, 'g', 4, row->allowance.share * 100);
+    tare__text_double(share, sizeof share, 'g', 4, row->decision.asked.gate.share * 100);
     tare__text_format(out, "%s %%", share);
 }
 
@@ -82,7 +82,7 @@ void tare__check_sentence(const tare__check_row *row, tare__text *out)
         put_value(row, row->decision.base, out);
     }
     tare__text_string(out, " (");
-    tare__text_string(out, isnan(row->decision.change) ? "no change is known"
+    tare__text_string(out, isnan(row->decision.change) ? "change unknown"
                                                        : tare__unit_change(change, row->decision.change));
     put_gate(row, out);
     tare__text_format(out, "; %s)", row->reason);

@@ -82,8 +82,8 @@ static void put_answers(page *to)
     put_tile(to, "better", from->better, "got better");
     if (from->different)
         put_tile(to, "different", from->different, "changed, neither better nor worse");
-    put_tile(to, "", from->n - from->unknown - changed, "show no difference");
-    put_tile(to, "", from->unknown, "cannot be told");
+    put_tile(to, "", from->n - from->inconclusive - changed, "no significant change");
+    put_tile(to, "", from->inconclusive, "inconclusive");
     put(to, "</dl>\n");
 }
 
@@ -162,28 +162,28 @@ static void put_dot(page *to, double change, double end)
 static void put_range(page *to, const tare__compared *row, double end)
 {
     char change[TARE__COMPARED_BYTES], interval[TARE__COMPARED_BYTES];
-    if (isnan(row->change)) {
+    if (isnan(row->decision.change)) {
         put(to, "<td></td>");
         return;
     }
     put(to, "<td class=\"drawing\"><svg class=\"range\" viewBox=\"0 0 150 18\" role=\"img\" aria-label=\"");
-    tare__plain_text(&to->text, tare__unit_change(change, row->change));
+    tare__plain_text(&to->text, tare__unit_change(change, row->decision.change));
     tare__plain_text(&to->text, " ");
-    tare__plain_text(&to->text, tare__compared_interval(interval, row->low, row->high));
+    tare__plain_text(&to->text, tare__compared_interval(interval, row->decision.low, row->decision.high));
     put(to, "\"><line class=\"zero\" x1=\"75\" x2=\"75\" y1=\"0\" y2=\"18\"/>");
-    if (!isnan(row->low) && !isnan(row->high)) {
+    if (!isnan(row->decision.low) && !isnan(row->decision.high)) {
         put(to, "<line class=\"whisker\" y1=\"9\" y2=\"9\"");
-        put_number(to, "x1", place_of(row->low, end));
-        put_number(to, "x2", place_of(row->high, end));
+        put_number(to, "x1", place_of(row->decision.low, end));
+        put_number(to, "x2", place_of(row->decision.high, end));
         put(to, "/>");
     }
-    put_dot(to, row->change, end);
+    put_dot(to, row->decision.change, end);
     put(to, "</svg></td>");
 }
 
 static bool differs(const tare__compared *row)
 {
-    return row->verdict != TARE__VERDICT_SAME && row->verdict != TARE__VERDICT_UNKNOWN;
+    return row->decision.verdict != TARE__VERDICT_SAME && row->decision.verdict != TARE__VERDICT_INCONCLUSIVE;
 }
 
 static size_t count_differing(const tare__compared *rows, size_t n)
@@ -203,7 +203,7 @@ static double scale_of(const tare__compared *rows, size_t n)
     for (; end < 8; end *= 2) {
         size_t outside = 0;
         for (size_t i = 0; i < n; i++)
-            outside += (differs(&rows[i]) || !differing) && beyond(rows[i].change, end);
+            outside += (differs(&rows[i]) || !differing) && beyond(rows[i].decision.change, end);
         if (outside * 4 <= asked)
             break;
     }
@@ -229,12 +229,11 @@ static void put_name(page *to, const char *name, const char *unit)
 static void put_verdict(page *to, const tare__compared *row)
 {
     put(to, "<td class=\"verdict\">");
-    put(to, row->verdict == TARE__VERDICT_SAME      ? "no difference"
-            : row->verdict == TARE__VERDICT_UNKNOWN ? "cannot be told"
-                                                    : tare__verdict_word(row->verdict));
-    if (row->why) {
+    put(to, row->decision.verdict == TARE__VERDICT_SAME ? "no significant change"
+                                                        : tare__verdict_word(row->decision.verdict));
+    if (row->decision.verdict == TARE__VERDICT_INCONCLUSIVE) {
         put(to, "<small>");
-        tare__plain_text(&to->text, row->why);
+        tare__plain_text(&to->text, tare__why_text(row->decision.why));
         put(to, "</small>");
     }
     put(to, "</td>");
@@ -245,13 +244,13 @@ static void put_effect(page *to, const tare__compared *row)
     char digits[32];
     if (row->base->exact && row->head->exact) {
         put_cell(to, "effect", "exact");
-    } else if (isnan(row->effect)) {
+    } else if (isnan(row->decision.effect)) {
         put_cell(to, "effect", "");
     } else {
-        tare__text_double(digits, sizeof digits, 'f', 2, row->effect);
-        bool told = row->verdict != TARE__VERDICT_SAME && row->verdict != TARE__VERDICT_UNKNOWN;
+        tare__text_double(digits, sizeof digits, 'f', 2, row->decision.effect);
+        bool told = row->decision.verdict != TARE__VERDICT_SAME && row->decision.verdict != TARE__VERDICT_INCONCLUSIVE;
         tare__text_format(&to->text, "<td data-of=\"effect\">%s%s%s</td>", digits, told ? " " : "",
-                          told ? tare__effect_word(row->effect) : "");
+                          told ? tare__effect_word(row->decision.effect) : "");
     }
 }
 
@@ -267,17 +266,17 @@ static void put_row(page *to, const tare__compared *row, double end, bool costs)
 {
     char text[TARE__COMPARED_BYTES];
     const char *unit = row->base->unit;
-    tare__text_format(&to->text, "<tr class=\"%s\">", tare__verdict_word(row->verdict));
+    tare__text_format(&to->text, "<tr class=\"%s\">", tare__verdict_word(row->decision.verdict));
     put_name(to, row->name, unit);
     put_verdict(to, row);
-    put_cell(to, "base", tare__unit_number(text, unit, row->base_value));
-    put_cell(to, "head", tare__unit_number(text, unit, row->head_value));
-    put_cell(to, "change", tare__unit_change(text, row->change));
+    put_cell(to, "base", tare__unit_number(text, unit, row->decision.base));
+    put_cell(to, "head", tare__unit_number(text, unit, row->decision.head));
+    put_cell(to, "change", tare__unit_change(text, row->decision.change));
     put_range(to, row, end);
-    put_cell(to, "95 %", tare__compared_interval(text, row->low, row->high));
+    put_cell(to, "95 %", tare__compared_interval(text, row->decision.low, row->decision.high));
     if (costs)
         put_cost(to, row);
-    put_cell(to, "p", tare__compared_p(text, row->adjusted));
+    put_cell(to, "p", tare__compared_p(text, row->decision.adjusted));
     put_effect(to, row);
     put(to, "</tr>\n");
     if (!to->status)
@@ -346,8 +345,8 @@ static void put_others(page *to, const tare__compared *rows, size_t n, double en
 {
     size_t others = n - count_differing(rows, n);
     tare__text_format(&to->text,
-                      "%s<details><summary>%zu %sshow no difference, or cannot be told</summary>\n",
-                      differing ? "" : "<p class=\"note\">No difference that this data can show.</p>\n",
+                      "%s<details><summary>%zu %swithout significant change, or inconclusive</summary>\n",
+                      differing ? "" : "<p class=\"note\">No significant change.</p>\n",
                       others, differing ? "others " : "");
     open_sheet(to, titles[rows[0].section], "");
     put_titles(to, end, has_costs(rows, n));
@@ -405,18 +404,17 @@ static void put_key(page *to)
 {
     char least[TARE__UNIT_BYTES];
     put(to, "<section class=\"read\"><h2>How to read it</h2><dl>"
-            "<dt>Verdict</dt><dd>worse, better or different where p is below 0.05, the interval leaves no "
-            "change out, and "
-            "the change is at least ");
-    put(to, tare__unit_percent(least, to->input->comparison->least));
-    put(to, "; “no difference” is none that this data can show, not proof that there is none</dd>"
-            "<dt>Base, head</dt><dd>the median of what was tested</dd>"
+            "<dt>Verdict</dt><dd>worse, better or different where p is at most 0.02, the interval excludes "
+            "0, and the change is larger than ");
+    put(to, tare__unit_percent(least, to->input->comparison->min_change));
+    put(to, " and than 1 µs or 1 MiB; “no significant change” is not proof that there is none</dd>"
+            "<dt>Base, head</dt><dd>the median</dd>"
             "<dt>Change</dt><dd>head over base, less 1, with the interval that has it 95 % of the time; "
             "drawn on one scale "
             "a table, twice as long as far from the middle as half as long; a tip stands for what lies "
             "beyond</dd>"
             "<dt>Cost</dt><dd>what the change adds to the run; the largest stand first</dd>"
-            "<dt>p</dt><dd>Mann-Whitney, corrected for testing many figures at once</dd>"
+            "<dt>p</dt><dd>Mann-Whitney, corrected for testing many parts at once</dd>"
             "<dt>Effect</dt><dd>Cliff’s delta: how often head is above base, less how often below; 1 is "
             "always</dd>"
             "</dl></section>\n");

@@ -41,6 +41,7 @@ static void put_ab(writer *to, const tare__emit_ab *ab)
     put_estimated(to, "low", ab->low);
     put_estimated(to, "high", ab->high);
     put_estimated(to, "p", ab->p);
+    put_estimated(to, "p_needed", ab->level > 0 ? ab->level : NAN);
     put_bool(to, "clear", ab->clear);
     put_bool(to, "interrupted", ab->interrupted);
     put_string(to, "answer", ab->answer);
@@ -55,25 +56,29 @@ static void put_row(writer *to, const tare__compared *row)
     put_string(to, "unit", row->base->unit);
     put_string(to, "better", tare__better_word(row->base->better));
     put_bool(to, "exact", row->base->exact && row->head->exact);
-    put_string(to, "verdict", tare__verdict_word(row->verdict));
-    put_string(to, "why", row->why);
-    put_double(to, "base", row->base_value);
-    put_double(to, "head", row->head_value);
+    if (row->base->at_least || row->head->at_least) {
+        put_bool(to, "base_at_least", row->base->at_least);
+        put_bool(to, "head_at_least", row->head->at_least);
+    }
+    put_string(to, "verdict", tare__verdict_word(row->decision.verdict));
+    put_string(to, "why", tare__why_text(row->decision.why));
+    put_double(to, "base", row->decision.base);
+    put_double(to, "head", row->decision.head);
     put_double(to, "base_total", row->base->total);
     put_double(to, "head_total", row->head->total);
     put_double(to, "cost", row->cost);
-    put_estimated(to, "change", row->change);
-    put_estimated(to, "low", row->low);
-    put_estimated(to, "high", row->high);
-    put_estimated(to, "p", row->p);
-    put_estimated(to, "p_adjusted", row->adjusted);
-    put_estimated(to, "effect", row->effect);
-    put_string(to, "effect_size", tare__effect_word(row->effect));
+    put_estimated(to, "change", row->decision.change);
+    put_estimated(to, "low", row->decision.low);
+    put_estimated(to, "high", row->decision.high);
+    put_estimated(to, "p", row->decision.p);
+    put_estimated(to, "p_adjusted", row->decision.adjusted);
+    put_estimated(to, "effect", row->decision.effect);
+    put_string(to, "effect_size", tare__effect_word(row->decision.effect));
     put_string(to, "per", row->base->per);
     put_unsigned(to, "base_n", row->base->n);
     put_unsigned(to, "head_n", row->head->n);
-    put_unsigned(to, "base_tested", row->n_base);
-    put_unsigned(to, "head_tested", row->n_head);
+    put_unsigned(to, "base_tested", row->decision.n_base);
+    put_unsigned(to, "head_tested", row->decision.n_head);
     tare__json_end_object(&to->json);
     to->status = tare__emit_flush_piece(&to->text, to->sink, to->error);
 }
@@ -117,13 +122,13 @@ static void put_all(writer *to, const tare__emit_comparison *input)
     put_side(to, "base", from->base, input->base_name);
     put_side(to, "head", from->head, input->head_name);
     put_double(to, "confidence", from->confidence);
-    put_double(to, "least", from->least);
+    put_double(to, "min_change", from->min_change);
     put_answer(to, input);
     put_unsigned(to, "worse", from->worse);
     put_unsigned(to, "better", from->better);
     put_unsigned(to, "different", from->different);
-    put_unsigned(to, "unknown", from->unknown);
-    put_unsigned(to, "same", from->n - from->worse - from->better - from->different - from->unknown);
+    put_unsigned(to, "inconclusive", from->inconclusive);
+    put_unsigned(to, "same", from->n - from->worse - from->better - from->different - from->inconclusive);
     tare__json_key(&to->json, "warnings");
     tare__json_array(&to->json);
     for (size_t i = 0; i < from->n_warnings; i++)

@@ -34,7 +34,7 @@ static tare__page_style style_of(tare__verdict verdict)
 
 static bool is_difference(const tare__compared *row)
 {
-    return row->verdict != TARE__VERDICT_SAME && row->verdict != TARE__VERDICT_UNKNOWN;
+    return row->decision.verdict != TARE__VERDICT_SAME && row->decision.verdict != TARE__VERDICT_INCONCLUSIVE;
 }
 
 /* ---- the head --------------------------------------------------------------------------------- */
@@ -134,8 +134,8 @@ static void put_effect(tare__page *page, const tare__compared *row)
     char digits[32] = "";
     if (row->base->exact && row->head->exact)
         strcpy(digits, "exact");
-    else if (!isnan(row->effect))
-        tare__text_double(digits, sizeof digits, 'f', 2, row->effect);
+    else if (!isnan(row->decision.effect))
+        tare__text_double(digits, sizeof digits, 'f', 2, row->decision.effect);
     tare__page_cell(page, VALUE_COLUMNS, digits);
 }
 
@@ -150,19 +150,19 @@ static void end_row(tare__page *page)
 static void put_row(tare__page *page, const tare__compared *row)
 {
     char text[TARE__COMPARED_BYTES];
-    tare__page_style_on(page, style_of(row->verdict));
-    put_name(page, mark_of(row->verdict), row->name, row->base->unit);
+    tare__page_style_on(page, style_of(row->decision.verdict));
+    put_name(page, mark_of(row->decision.verdict), row->name, row->base->unit);
     tare__page_style_off(page);
     tare__page_pad(page);
-    tare__page_cell(page, VALUE_COLUMNS, tare__unit_number(text, row->base->unit, row->base_value));
-    tare__page_cell(page, VALUE_COLUMNS, tare__unit_number(text, row->base->unit, row->head_value));
+    tare__page_cell(page, VALUE_COLUMNS, tare__unit_number(text, row->base->unit, row->decision.base));
+    tare__page_cell(page, VALUE_COLUMNS, tare__unit_number(text, row->base->unit, row->decision.head));
     if (has_costs(row->section))
         put_cost(page, row);
     else
         put_effect(page, row);
-    tare__page_cell(page, VALUE_COLUMNS, tare__unit_change(text, row->change));
-    tare__page_cell(page, INTERVAL_COLUMNS, tare__compared_interval(text, row->low, row->high));
-    tare__page_cell(page, P_COLUMNS, tare__compared_p(text, row->adjusted));
+    tare__page_cell(page, VALUE_COLUMNS, tare__unit_change(text, row->decision.change));
+    tare__page_cell(page, INTERVAL_COLUMNS, tare__compared_interval(text, row->decision.low, row->decision.high));
+    tare__page_cell(page, P_COLUMNS, tare__compared_p(text, row->decision.adjusted));
     end_row(page);
 }
 
@@ -175,7 +175,7 @@ static void put_quiet(tare__page *page, tare__section section, size_t n, bool kn
     tare__page_style_off(page);
     tare__page_style_on(page, TARE__PAGE_FAINT);
     tare__text_format(page->out, "  %s, among %s; --all shows them",
-                      known ? "no difference that this data can show" : "cannot be told",
+                      known ? "no significant change" : "inconclusive",
                       tare__unit_count(count, (double)n));
     tare__page_style_off(page);
     tare__page_line_end(page);
@@ -195,8 +195,8 @@ static void put_section(tare__page *page, const tare__compared *rows, size_t n)
     for (size_t i = 0; i < n; i++) {
         bool is_worth = is_shown(page, &rows[i]);
         worth += is_worth;
-        known += rows[i].verdict != TARE__VERDICT_UNKNOWN;
-        same += !is_worth && rows[i].verdict == TARE__VERDICT_SAME;
+        known += rows[i].decision.verdict != TARE__VERDICT_INCONCLUSIVE;
+        same += !is_worth && rows[i].decision.verdict == TARE__VERDICT_SAME;
     }
     if (!worth) {
         put_quiet(page, section, n, known > 0);
@@ -252,7 +252,7 @@ int tare__emit_comparison_text(const tare__emit_comparison *input, const tare__e
     tare__page_line_end(&page);
     tare__page_style_on(&page, TARE__PAGE_FAINT);
     tare__page_sentence(
-        &page, 0, "! worse, + better, ~ changed, = no difference that this data can show, ? cannot be told");
+        &page, 0, "! worse, + better, ~ changed, = no significant change, ? inconclusive");
     tare__page_style_off(&page);
     tare__page_line_end(&page);
     int status = tare__emit_flush(&text, sink, error);

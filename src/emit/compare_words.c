@@ -59,13 +59,13 @@ static const tare__compared *main_row(const tare__comparison *from)
     static const char *const first[] = {"step", "run.elapsed", "epoch", "model.latency"};
     for (size_t k = 0; k < TARE__COUNT_OF(first); k++)
         for (size_t i = 0; i < from->n; i++)
-            if (strcmp(from->rows[i].base->name, first[k]) == 0 && from->rows[i].verdict != TARE__VERDICT_UNKNOWN &&
-                from->rows[i].verdict != TARE__VERDICT_SAME)
+            if (strcmp(from->rows[i].base->name, first[k]) == 0 && from->rows[i].decision.verdict != TARE__VERDICT_INCONCLUSIVE &&
+                from->rows[i].decision.verdict != TARE__VERDICT_SAME)
                 return &from->rows[i];
     const tare__compared *best = NULL;
     for (size_t i = 0; i < from->n; i++) {
         const tare__compared *row = &from->rows[i];
-        if (row->verdict != TARE__VERDICT_BETTER && row->verdict != TARE__VERDICT_WORSE)
+        if (row->decision.verdict != TARE__VERDICT_BETTER && row->decision.verdict != TARE__VERDICT_WORSE)
             continue;
         bool timed = strcmp(row->base->unit, "ns") == 0;
         if (!best || (timed && strcmp(best->base->unit, "ns") != 0) || (timed && fabs(row->cost) > fabs(best->cost)))
@@ -79,11 +79,11 @@ static void put_row_answer(tare__text *out, const tare__compared *row)
     char base[TARE__VALUE_BYTES], head[TARE__VALUE_BYTES], change[TARE__UNIT_BYTES], name[256];
     char interval[TARE__COMPARED_BYTES];
     tare__text_fit(name, sizeof name, row->base->name, 60);
-    tare__compared_interval(interval, row->low, row->high);
-    tare__text_format(out, "%s is %s: %s to %s, %s", name, tare__verdict_word(row->verdict),
-                      tare__unit_value(base, row->base->unit, row->base_value),
-                      tare__unit_value(head, row->base->unit, row->head_value),
-                      tare__unit_change(change, row->change));
+    tare__compared_interval(interval, row->decision.low, row->decision.high);
+    tare__text_format(out, "%s is %s: %s to %s, %s", name, tare__verdict_word(row->decision.verdict),
+                      tare__unit_value(base, row->base->unit, row->decision.base),
+                      tare__unit_value(head, row->base->unit, row->decision.head),
+                      tare__unit_change(change, row->decision.change));
     tare__text_format(out, *interval ? " (%s)." : ".", interval);
 }
 
@@ -93,57 +93,59 @@ static void put_place(tare__text *out, const tare__comparison *from)
 {
     unsigned long long runs = from->base->runs > 1 ? from->base->runs : from->head->runs;
     size_t outside = 0, placed = 0;
-    tare__text_format(out, "One run against %llu cannot be told from chance.", runs);
+    tare__text_format(out, "One run against %llu: inconclusive.", runs);
     for (size_t i = 0; i < from->n; i++) {
         const tare__compared *row = &from->rows[i];
         char name[256], change[TARE__UNIT_BYTES];
-        placed += !isnan(row->effect);
-        if (row->section != TARE__SECTION_WHOLE || !(fabs(row->effect) >= 1) || outside++ >= PLACED_MAX)
+        placed += !isnan(row->decision.effect);
+        if (row->section != TARE__SECTION_WHOLE || !(fabs(row->decision.effect) >= 1) || outside++ >= PLACED_MAX)
             continue;
         tare__text_fit(name, sizeof name, row->base->name, 40);
-        tare__text_format(out, "%s%s (%s)", outside == 1 ? " It lies outside of all others in " : ", ", name,
-                          tare__unit_change(change, row->change));
+        tare__text_format(out, "%s%s (%s)", outside == 1 ? " It lies outside of the range of the others in " : ", ", name,
+                          tare__unit_change(change, row->decision.change));
     }
     if (outside)
         tare__text_format(out, "%s; by chance 2 of %llu figures do.", outside > PLACED_MAX ? ", …" : "", runs + 1);
     else if (placed)
-        tare__text_string(out, " It lies among the others.");
+        tare__text_string(out, " It lies within the range of the others.");
 }
 
 static void put_figures_answer(tare__text *out, const tare__emit_comparison *input)
 {
     const tare__comparison *from = input->comparison;
     char least[TARE__UNIT_BYTES];
-    size_t changed = from->better + from->worse + from->different, told = from->n - from->unknown;
+    size_t changed = from->better + from->worse + from->different, told = from->n - from->inconclusive;
     const tare__compared *row = main_row(from);
     if (from->n == 0) {
         tare__text_string(out, "Nothing to compare: base and head have no figure in common.");
         return;
     }
-    if (!told && (from->base->runs > 1) != (from->head->runs > 1)) {
+    if (!changed && from->inconclusive && (from->base->runs > 1) != (from->head->runs > 1)) {
         put_place(out, from);
         return;
     }
     if (!changed) {
-        tare__text_string(out, told ? "No difference that this data can show"
-                                    : "This data cannot show any difference");
-        tare__text_format(out, told ? ", among %zu figures; changes below %s are taken as none."
-                                    : ": there are too few values. %zu figures are shown as they are.",
-                          told ? told : from->n, tare__unit_percent(least, from->least));
+        if (told)
+            tare__text_format(out, "No significant change in %zu figure%s (minimum change: %s)", told,
+                              told == 1 ? "" : "s", tare__unit_percent(least, from->min_change));
+        if (from->inconclusive)
+            tare__text_format(out, "%s%zu figure%s inconclusive", told ? "; " : "", from->inconclusive,
+                              from->inconclusive == 1 ? " is" : "s are");
+        tare__text_string(out, told ? "." : ": too few values for a test.");
         return;
     }
     if (row && !input->ab) {
         bool exact = row->base->exact && row->head->exact;
         bool single = !exact && (from->base->runs < 2 || from->head->runs < 2);
         put_row_answer(out, row);
-        tare__text_string(out, single ? " With one run a side this may be the machine as well as the change. " : " ");
+        tare__text_string(out, single ? " With one run per side this may be run-to-run variation. " : " ");
     }
     tare__text_format(out, "Of %zu figures %zu got worse, %zu better", from->n, from->worse, from->better);
     if (from->different)
         tare__text_format(out, ", %zu changed", from->different);
-    tare__text_format(out, "; %zu show no difference", told - changed);
-    if (from->unknown)
-        tare__text_format(out, ", %zu cannot be told", from->unknown);
+    tare__text_format(out, "; %zu without significant change", told - changed);
+    if (from->inconclusive)
+        tare__text_format(out, ", %zu inconclusive", from->inconclusive);
     tare__text_string(out, ".");
 }
 
@@ -152,9 +154,9 @@ void tare__compared_answer(tare__text *out, const tare__emit_comparison *input)
     if (input->ab)
         tare__text_format(out, "%s ", input->ab->answer);
     put_figures_answer(out, input);
-    if (input->ab && input->comparison->n > input->comparison->unknown)
+    if (input->ab && input->comparison->n > input->comparison->inconclusive)
         tare__text_format(out,
-                          " Only the answer for %s allows for a look after every round: the other figures are tested "
-                          "once, by what was there when it stopped.",
+                          " Only the answer for %s accounts for testing after every round; the other figures were "
+                          "tested once, when it stopped.",
                           input->ab->figure);
 }

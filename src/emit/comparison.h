@@ -9,7 +9,7 @@ typedef struct tare__emit_ab {
     const char *figure;   /* that decided: "run.elapsed" */
     size_t rounds, wanted; /* made; at most */
     double change, low, high; /* of that figure; NaN: not known yet */
-    double p;             /* may be looked at after every round */
+    double p, level;      /* p, and what it has to be at most after this round; 0: too early */
     bool clear, interrupted;
     const char *answer;   /* a sentence */
 } tare__emit_ab;

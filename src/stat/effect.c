@@ -1,4 +1,4 @@
-/* effect: how large a difference between two samples is: Hedges' g, Hodges-Lehmann's shift, ratios of pairs.
+/* effect: how large a difference between two samples is: Hedges' g, Hodges-Lehmann's shift.
  * Owned by the calling thread; scratch memory is freed before it returns.
  * Must not know what the values measure. */
 #include "inner.h"
@@ -122,26 +122,5 @@ tare__estimate tare__shift(const double *base, size_t n, const double *head, siz
     }
     free(of.base);
     free(of.head);
-    return out;
-}
-
-/* ---- pairs ------------------------------------------------------------------------------------------------ */
-tare__estimate tare__paired_ratio(const double *base, const double *head, size_t n, double confidence)
-{
-    tare__estimate out = {NAN, NAN, NAN, confidence, 0};
-    double *logs = malloc((n ? n : 1) * sizeof(*logs));
-    size_t pairs = 0;
-    for (size_t i = 0; logs && i < n; i++)
-        if (base[i] > 0 && head[i] > 0 && isfinite(base[i]) && isfinite(head[i]))
-            logs[pairs++] = log(head[i] / base[i]);
-    out.n = pairs;
-    if (pairs) {
-        tare__sort(logs, pairs);
-        tare__interval interval = tare__quantile_interval(logs, pairs, 0.5, confidence);
-        out.value = exp(tare__quantile_sorted(logs, pairs, 0.5));
-        out.low = exp(interval.low);
-        out.high = exp(interval.high);
-    }
-    free(logs);
     return out;
 }

@@ -153,9 +153,6 @@ tare__rank_test tare__mann_whitney(const double *base, size_t n, const double *h
 double tare__hedges_g(const double *base, size_t n, const double *head, size_t m);
 /* Hodges-Lehmann: the median of all differences head - base; its interval belongs to Mann-Whitney's test. */
 tare__estimate tare__shift(const double *base, size_t n, const double *head, size_t m, double confidence);
-/* head[i] over base[i], measured one after the other: the median ratio and its sign interval. Pairs with a value
- * that is not above 0 are left out. NaN without memory. */
-tare__estimate tare__paired_ratio(const double *base, const double *head, size_t n, double confidence);
 
 /* ---- steady state: where warm-up ends --------------------------------------------------------------------
  * Warm-up are the first values that are unlike the second half. Steady is what is left when it has
@@ -194,16 +191,29 @@ typedef struct tare__change {
 size_t tare__change_points(const double *values, size_t n, const tare__change_options *options, tare__change *out,
                            size_t room);
 
-/* ---- looking after every pair: a test and an interval that stay valid whenever one stops -------------------------
- * Ratios of pairs measured one after the other, in random order. Under no difference a pair is as likely above 1 as
- * below; a mixture of bets on the share that is above gains 20 times its stake once in 20 times at most, whenever one
- * looks (Robbins 1970; Ville 1939). The interval of the median ratio holds those values that no bet has ruled out. */
+/* ---- pairs: values measured one after the other, in random order ------------------------------------------------
+ * Wilcoxon's signed-rank test of the logarithms of head[i] / base[i]: under no difference each is as likely above 0 as
+ * below it. Its estimate is the median of the averages of all pairs of them (Hodges and Lehmann), and its interval
+ * belongs to the test. Pairs with a value that is not above 0 are left out. */
 typedef struct tare__sequential {
-    tare__estimate ratio; /* bounds NaN: below TARE__SEQUENTIAL_MIN pairs */
-    double p;             /* 1 over what the bets have gained, at most 1 */
+    tare__estimate ratio; /* bounds NaN: too few pairs for this confidence */
+    double p;             /* two-sided, exact up to TARE__EXACT_SIGNS pairs; NaN without pairs or memory */
 } tare__sequential;
-#define TARE__SEQUENTIAL_MIN 8u /* pairs, at 95 %: with fewer nothing is ever sure */
-/* Pairs with a value that is not above 0 are left out. NaN without memory. */
-tare__sequential tare__sequential_ratio(const double *base, const double *head, size_t n, double confidence);
+#define TARE__EXACT_SIGNS 60u
+tare__sequential tare__paired_test(const double *base, const double *head, size_t n, double confidence);
+
+/* ---- tested after every pair: group-sequential --------------------------------------------------------------------
+ * Of an error of `alpha` in all, alpha (n / most)^3 may be spent by the time n of at most `most` pairs are there (Lan and
+ * DeMets 1983; Kim and DeMets 1987): strict at first, and at the end nearly what a single test would have. Which p
+ * that leaves at each look is found by integration, look by look (Armitage, McPherson and Rowe 1969). */
+#define TARE__SEQUENTIAL_ALPHA 0.0125 /* false alarms stay below 2 % in practice; 8 pairs can reach 2 / 2^8 */
+#define TARE__SEQUENTIAL_MOST  1000u /* pairs */
+typedef struct tare__sequential_plan {
+    size_t most;
+    double level[TARE__SEQUENTIAL_MOST + 1]; /* p that counts after so many pairs; 0: no look */
+} tare__sequential_plan;
+void tare__sequential_make(tare__sequential_plan *plan, size_t most, double alpha);
+/* What p has to reach after n pairs; 0: nothing is decided yet. */
+double tare__sequential_level(const tare__sequential_plan *plan, size_t n);
 
 #endif

@@ -325,7 +325,7 @@ static int put_figures(tare__store *store, const char *id, const row *from, tare
             tare__sql_text(figure->unit),
             tare__sql_text(figure->per),
             tare__sql_integer(figure->better),
-            tare__sql_integer(figure->exact),
+            tare__sql_integer(figure->exact | figure->at_least << 1),
             tare__sql_real(figure->value),
             tare__sql_real(figure->total),
             tare__sql_integer((int64_t)figure->n),

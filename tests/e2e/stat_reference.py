@@ -75,17 +75,25 @@ def effects():
 
 
 def pairs():
-    for n in (5, 6, 20, 100):
+    """Wilcoxon's signed ranks of the logarithms of ratios; the interval inverts the test."""
+    for n in (5, 6, 8, 20, 45, 60, 100):
         base = some(n, "skewed")
-        head = base * draw.normal(1.1, 0.02, n)
-        logs = numpy.sort(numpy.log(head / base))
-        # The sign test's interval: the outermost ranks whose two tails together hold at most 5 %.
-        rank = int(stats.binom.ppf(0.025, n, 0.5))
-        while rank and stats.binom.cdf(rank - 1, n, 0.5) > 0.025:
-            rank -= 1
-        bounds = [numpy.exp(logs[rank - 1]), numpy.exp(logs[n - rank])] if rank else [numpy.nan] * 2
-        wanted = [numpy.exp(numpy.median(logs)), *bounds]
-        ask("paired_ratio", lambda given, wanted=wanted, n=n: close(f"paired_ratio {n}", given, wanted, 1e-12),
+        head = base * draw.normal(1.02, 0.05, n)
+        logs = numpy.log(head / base)
+        p = stats.wilcoxon(logs, method="exact" if n <= 60 else "approx", correction=n > 60).pvalue
+        walsh = numpy.sort([(logs[i] + logs[j]) / 2 for i in range(n) for j in range(i, n)])
+        if n > 60:
+            all_sums = n * (n + 1) / 2
+            rank = int(max(0, numpy.floor(all_sums / 2 + stats.norm.ppf(0.025)
+                                          * numpy.sqrt(all_sums * (2 * n + 1) / 12))))
+        else:
+            chances = numpy.ones(1)
+            for one in range(1, n + 1):
+                chances = (numpy.append(chances, numpy.zeros(one)) + numpy.append(numpy.zeros(one), chances)) / 2
+            rank = int(numpy.searchsorted(numpy.cumsum(chances), 0.025, side="right"))
+        bounds = [numpy.exp(walsh[rank - 1]), numpy.exp(walsh[len(walsh) - rank])] if rank else [numpy.nan] * 2
+        wanted = [p, numpy.exp(numpy.median(walsh)), *bounds]
+        ask("paired_test", lambda given, wanted=wanted, n=n: close(f"paired_test {n}", given, wanted, 1e-10),
             before=(0.95,), samples=(base, head))
 
 

@@ -24,7 +24,7 @@ def baseline(path, figures, **more):
 
 
 def noisy(value, n=30):
-    return [value * (1 + 0.002 * (i * 7 % 11)) for i in range(n)]
+    return [1e6 * value * (1 + 0.002 * (i * 7 % 11)) for i in range(n)]
 
 
 def compare(bench, *words, status=0):
@@ -52,10 +52,10 @@ def test_runs_of_a_model_are_no_runs_of_a_program(bench, tmp_path):
     assert (latency["per"], latency["base_tested"], latency["verdict"]) == ("call", 20, "worse")
     several = [report(f"{i}.json", 1e6) for i in range(5)]
     told, by_name = rows(bench, "--base", *several, "--head", tmp_path / "b.json")
-    assert by_name["model.latency"]["verdict"] == "unknown" and by_name["model.latency"]["effect"] == 1
-    assert "outside of all others in model.latency (+30" in told["answer"]
+    assert by_name["model.latency"]["verdict"] == "inconclusive" and by_name["model.latency"]["effect"] == 1
+    assert "outside of the range of the others in model.latency (+30" in told["answer"]
     assert "by chance 2 of 6 figures do" in told["answer"]
-    assert not any("one run a side" in one for one in told["warnings"])
+    assert not any("one run per side" in one for one in told["warnings"])
 
 
 def test_more_runs_on_one_side_do_not_change_the_mean(bench, tmp_path):
@@ -69,15 +69,15 @@ def test_more_runs_on_one_side_do_not_change_the_mean(bench, tmp_path):
 # ---- files -------------------------------------------------------------------------------------------------
 def test_a_run_and_itself_do_not_differ(bench, trace):
     text = compare(bench, trace, trace).out
-    assert "No difference that this data can show" in text
-    assert "one run a side" in text
+    assert "No significant change" in text
+    assert "one run per side" in text
     check_page(text)
     told, by_name = rows(bench, trace, trace)
     assert told["schema"] == {"name": "tare-compare", "version": 1, "minor": 0}
     assert told["worse"] == told["better"] == told["different"] == 0
     assert "step" in by_name and any(name.startswith("span:") for name in by_name)
     assert by_name["step"]["verdict"] == "same" and by_name["step"]["change"] == 0
-    assert by_name["run.elapsed"]["verdict"] == "unknown"  # one value a side
+    assert by_name["run.elapsed"]["verdict"] == "inconclusive"  # one value a side
     assert not told["only_base"] and not told["only_head"]
 
 
@@ -98,18 +98,18 @@ def test_a_change_is_found_with_its_size(bench, tmp_path):
     text = compare(bench, base, head).out
     check_page(text)
     assert "step is worse" in text and "Only in head" in text
-    assert "No difference" in compare(bench, "--least", "50%", base, head).out
+    assert "No significant change" in compare(bench, "--min-change", "50%", base, head).out
 
 
 def test_several_runs_a_side_are_one_value_each(bench, tmp_path):
     for side, level in (("base", 100), ("head", 110)):
         (tmp_path / side).mkdir()
         for i in range(6):
-            baseline(tmp_path / side / f"{i}.json", [figure("step", noisy(level + i / 10))])
+            baseline(tmp_path / side / f"{i}.json", [figure("step", noisy(level + i / 10))], machine="m")
     told, by_name = rows(bench, tmp_path / "base", tmp_path / "head")
     assert told["base"]["runs"] == 6 and by_name["step"]["base_tested"] == 6 and by_name["step"]["per"] == "run"
     assert by_name["step"]["verdict"] == "worse"
-    assert not any("one run a side" in warning for warning in told["warnings"])
+    assert not any("one run per side" in warning for warning in told["warnings"])
     files = sorted(str(path) for path in (tmp_path / "base").iterdir())
     same, _ = rows(bench, "--base", *files, "--all", "--head", tmp_path / "head")
     assert same["figures"] == told["figures"]
@@ -158,7 +158,7 @@ def test_a_page_is_one_file(bench, trace):
     (("--head", "--base", "b"), 2, "needs its files"),
     (("--base", "a", "--head", "b", "--json", "c"), 2, "both sides"),
     (("--json", "--html", "a", "b"), 2, "cannot both"),
-    (("--least", "much", "a", "b"), 2, "not a percentage"),
+    (("--min-change", "much", "a", "b"), 2, "not a percentage"),
     (("--rounds", "5", "a", "b"), 2, "only with --ab"),
     (("--ab", "true"), 2, "two commands"),
     (("--ab", "true", ""), 2, "a command is empty"),
@@ -195,16 +195,16 @@ def test_two_commands_until_the_answer_is_clear(bench):
     assert set(by_name) == {"run.elapsed", "run.cpu", "run.peak_rss"}
     assert not any("different commands" in warning for warning in told["warnings"])
     # Looking after every round is allowed for in one answer only, and that is said.
-    assert "Only the answer for run.elapsed allows for a look after every round" in told["answer"]
+    assert "Only the answer for run.elapsed accounts for testing after every round" in told["answer"]
     assert not list(bench.temporary.iterdir())
 
 
 def test_recorded_commands_have_their_spans(bench):
     program = f"{VICTIMS / 'phased'} 5"
     told, by_name = rows(bench, "--ab", program, program, "--rounds", "2", "--warmup", "0", "--keep", "kept")
-    assert told["ab"]["rounds"] == 2 and not told["ab"]["clear"] and "nothing is sure" in told["ab"]["answer"]
+    assert told["ab"]["rounds"] == 2 and not told["ab"]["clear"] and "too few rounds for a test" in told["ab"]["answer"]
     assert "step" in by_name and by_name["step"]["base_tested"] == 2  # too few to be tested, and shown all the same
-    assert by_name["step"]["verdict"] == "unknown" and by_name["step"]["per"] == "run"
+    assert by_name["step"]["verdict"] == "inconclusive" and by_name["step"]["per"] == "run"
     assert told["base"]["command"] == program
     assert sorted(path.name for path in (bench.folder / "kept").iterdir()) == [
         "base.001.tare", "base.002.tare", "head.001.tare", "head.002.tare"]
@@ -265,6 +265,6 @@ def test_ctrl_c_shows_what_is_known(bench):
         process.kill()
         raise
     assert process.returncode == 130, err
-    assert "Not clear after 2 rounds (interrupted)" in out and "run.elapsed" in out
+    assert "Inconclusive after 2 rounds (interrupted)" in out and "run.elapsed" in out
     assert all(columns(line) <= 80 for line in out.splitlines())
     assert not list(bench.temporary.iterdir())

@@ -307,7 +307,7 @@ def test_compare(history):
     assert found["base"]["runs"] == 3 and found["base"]["command"] == "true"
     two = json.loads(history("compare", "last~1", "last", "--json").out)
     assert (two["base"]["command"], two["head"]["command"]) == ("false", "true")
-    assert found["answer"].startswith("One run against 3 cannot be told from chance.")
+    assert found["answer"].startswith("One run against 3: inconclusive.")
     assert {row["name"]: row["effect"] for row in found["figures"]}["run.elapsed"] is not None
     assert "there is no run" in history("compare", "last~4", status=2).err.replace("before it ", "")
 

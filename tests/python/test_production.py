@@ -90,14 +90,14 @@ def test_a_baseline_of_the_command(baseline):
 def test_the_decision():
     base, slower = [100 + i / 10 for i in range(10)], [120 + i / 10 for i in range(10)]
     verdict, why, change, p = tare._core.decide(base, slower)
-    assert (verdict, why) == ("regressed", "significant") and 0.19 < change < 0.21 and p < 0.001
-    assert tare._core.decide(base, slower, better="higher")[0] == "improved"
-    assert tare._core.decide(base, slower, better="neither")[0] == "changed"
-    assert tare._core.decide(base, slower, gate=0.5)[:2] == ("same", "within the gate")
+    assert (verdict, why) == ("worse", "significant") and 0.19 < change < 0.21 and p < 0.001
+    assert tare._core.decide(base, slower, better="higher")[0] == "better"
+    assert tare._core.decide(base, slower, better="neither")[0] == "different"
+    assert tare._core.decide(base, slower, gate=0.5)[:2] == ("same", "below the minimum change")
     assert tare._core.decide(base, slower, floor=50)[:2] == ("same", "too small to matter")
-    assert tare._core.decide(100, 120.0)[0] == "unsure"
-    assert tare._core.decide(100, 101, gate=0, exact=True)[0] == "regressed"
-    assert tare._core.decide([], [1.0])[0] == "absent"
+    assert tare._core.decide(100, 120.0)[0] == "inconclusive"
+    assert tare._core.decide(100, 101, gate=0, exact=True)[0] == "worse"
+    assert tare._core.decide([], [1.0])[0] == "inconclusive"
     for words, error in (((base, "x"), TypeError), ((base,), TypeError), ((base, None), TypeError),
                          ((1, 10 ** 400), OverflowError), ((base, slower, "more"), ValueError),
                          ((base, slower, "lower", -1), ValueError),

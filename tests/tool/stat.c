@@ -45,8 +45,10 @@ static void two_samples(const char *name)
         put_estimate(tare__shift(base, n, head, m, confidence));
     } else if (strcmp(name, "median_ratio") == 0) {
         put_estimate(tare__median_ratio(base, n, head, m, confidence, 1));
-    } else if (strcmp(name, "paired_ratio") == 0) {
-        put_estimate(tare__paired_ratio(base, head, n < m ? n : m, confidence));
+    } else if (strcmp(name, "paired_test") == 0) {
+        tare__sequential test = tare__paired_test(base, head, n < m ? n : m, confidence);
+        printf("%.17g ", test.p);
+        put_estimate(test.ratio);
     } else {
         exit(2);
     }

@@ -16,7 +16,12 @@ static tare__decision decide(const double *base, size_t n, const double *head, s
                              const tare__allowance *gate)
 {
     tare__measured a = {base, n, NAN}, b = {head, m, NAN};
-    return tare__decide(&a, &b, better, false, gate);
+    return tare__decide(&a, &b, &(tare__question){.better = better, .cannot = TARE__WHY_FEW, .gate = *gate});
+}
+
+static tare__decision decide_exact(const tare__measured *base, const tare__measured *head, const tare__allowance *gate)
+{
+    return tare__decide(base, head, &(tare__question){.better = TARE__LOWER, .exact = true, .gate = *gate});
 }
 
 static void made_of(double *values, size_t n, double level, double step)
@@ -32,20 +37,20 @@ static void all_three_are_asked_for(void **state)
     made_of(base, 10, 100, 0.01);
     made_of(head, 10, 110, 0.011);
     tare__decision decision = decide(base, 10, head, 10, TARE__LOWER, &five);
-    assert_int_equal(decision.verdict, TARE__DECIDED_REGRESSED);
+    assert_int_equal(decision.verdict, TARE__VERDICT_WORSE);
     assert_int_equal(decision.why, TARE__WHY_SIGNIFICANT);
-    assert_true(fabs(decision.change - 0.1) < 1e-3 && decision.test.p < 1e-4 && decision.n_base == 10);
+    assert_true(fabs(decision.change - 0.1) < 1e-3 && decision.p < 1e-4 && decision.n_base == 10);
     made_of(head, 10, 104, 0.01); /* significant, but small */
     decision = decide(base, 10, head, 10, TARE__LOWER, &five);
-    assert_true(decision.verdict == TARE__DECIDED_SAME && decision.why == TARE__WHY_SHARE &&
-                decision.test.p < 1e-4);
+    assert_true(decision.verdict == TARE__VERDICT_SAME && decision.why == TARE__WHY_SHARE &&
+                decision.p < 1e-4);
     made_of(head, 10, 110, 0.011);
     tare__allowance high = {.share = 0.05, .floor = 50};
     decision = decide(base, 10, head, 10, TARE__LOWER, &high);
-    assert_true(decision.verdict == TARE__DECIDED_SAME && decision.why == TARE__WHY_FLOOR);
+    assert_true(decision.verdict == TARE__VERDICT_SAME && decision.why == TARE__WHY_FLOOR);
     made_of(head, 10, 60, 12); /* large, but not significant */
     decision = decide(base, 10, head, 10, TARE__LOWER, &five);
-    assert_true(decision.verdict == TARE__DECIDED_SAME && decision.why == TARE__WHY_NOISE);
+    assert_true(decision.verdict == TARE__VERDICT_SAME && decision.why == TARE__WHY_NOISE);
 }
 
 static void which_way_is_worse(void **state)
@@ -54,11 +59,11 @@ static void which_way_is_worse(void **state)
     double low[8], high[8];
     made_of(low, 8, 100, 0.01);
     made_of(high, 8, 120, 0.01);
-    assert_int_equal(decide(low, 8, high, 8, TARE__LOWER, &five).verdict, TARE__DECIDED_REGRESSED);
-    assert_int_equal(decide(high, 8, low, 8, TARE__LOWER, &five).verdict, TARE__DECIDED_IMPROVED);
-    assert_int_equal(decide(low, 8, high, 8, TARE__HIGHER, &five).verdict, TARE__DECIDED_IMPROVED);
-    assert_int_equal(decide(high, 8, low, 8, TARE__HIGHER, &five).verdict, TARE__DECIDED_REGRESSED);
-    assert_int_equal(decide(high, 8, low, 8, TARE__NEITHER, &five).verdict, TARE__DECIDED_CHANGED);
+    assert_int_equal(decide(low, 8, high, 8, TARE__LOWER, &five).verdict, TARE__VERDICT_WORSE);
+    assert_int_equal(decide(high, 8, low, 8, TARE__LOWER, &five).verdict, TARE__VERDICT_BETTER);
+    assert_int_equal(decide(low, 8, high, 8, TARE__HIGHER, &five).verdict, TARE__VERDICT_BETTER);
+    assert_int_equal(decide(high, 8, low, 8, TARE__HIGHER, &five).verdict, TARE__VERDICT_WORSE);
+    assert_int_equal(decide(high, 8, low, 8, TARE__NEITHER, &five).verdict, TARE__VERDICT_DIFFERENT);
 }
 
 static void too_few_to_tell(void **state)
@@ -68,16 +73,16 @@ static void too_few_to_tell(void **state)
     made_of(base, 8, 100, 0.01);
     made_of(head, 8, 200, 0.01);
     tare__decision decision = decide(base, 1, head, 1, TARE__LOWER, &five);
-    assert_true(decision.verdict == TARE__DECIDED_UNSURE && decision.why == TARE__WHY_FEW &&
+    assert_true(decision.verdict == TARE__VERDICT_INCONCLUSIVE && decision.why == TARE__WHY_FEW &&
                 decision.change == 1);
     assert_int_equal(decide(base, 4, head, 4, TARE__LOWER, &five).verdict,
-                     TARE__DECIDED_UNSURE); /* p 1/35 at best */
-    assert_int_equal(decide(base, 5, head, 5, TARE__LOWER, &five).verdict, TARE__DECIDED_REGRESSED);
-    assert_int_equal(decide(base, 4, base, 4, TARE__LOWER, &five).verdict, TARE__DECIDED_SAME);
+                     TARE__VERDICT_INCONCLUSIVE); /* p 1/35 at best */
+    assert_int_equal(decide(base, 5, head, 5, TARE__LOWER, &five).verdict, TARE__VERDICT_WORSE);
+    assert_int_equal(decide(base, 4, base, 4, TARE__LOWER, &five).why, TARE__WHY_FEW); /* no test says so */
     assert_true(!tare__decide_can_tell(0, 100, 0.02) && !tare__decide_can_tell(1, 98, 0.02));
     assert_true(tare__decide_can_tell(1, 99, 0.02) && tare__decide_can_tell(4, 5, 0.02));
     tare__measured alone = {NULL, 0, 100}, other = {NULL, 0, 150};
-    assert_int_equal(tare__decide(&alone, &other, TARE__LOWER, false, &five).verdict, TARE__DECIDED_UNSURE);
+    assert_int_equal(tare__decide(&alone, &other, &(tare__question){.better = TARE__LOWER, .cannot = TARE__WHY_FEW}).verdict, TARE__VERDICT_INCONCLUSIVE);
 }
 
 static void exact_and_absent(void **state)
@@ -86,15 +91,16 @@ static void exact_and_absent(void **state)
     tare__allowance none = {0}, some = {.share = 0.02};
     tare__measured base = {NULL, 0, 25557032}, head = {NULL, 0, 25557033}, nothing = {NULL, 0, NAN},
                    zero = {NULL, 0, 0};
-    assert_int_equal(tare__decide(&base, &head, TARE__LOWER, true, &none).verdict, TARE__DECIDED_REGRESSED);
-    assert_int_equal(tare__decide(&base, &head, TARE__LOWER, true, &none).why, TARE__WHY_EXACT);
-    assert_int_equal(tare__decide(&base, &head, TARE__LOWER, true, &some).verdict, TARE__DECIDED_SAME);
-    assert_int_equal(tare__decide(&head, &base, TARE__LOWER, true, &none).verdict, TARE__DECIDED_IMPROVED);
-    assert_int_equal(tare__decide(&base, &base, TARE__LOWER, true, &none).why, TARE__WHY_EQUAL);
-    assert_int_equal(tare__decide(&base, &nothing, TARE__LOWER, true, &none).verdict, TARE__DECIDED_ABSENT);
-    tare__decision from_zero = tare__decide(&zero, &head, TARE__LOWER, true, &some);
-    assert_true(isinf(from_zero.change) && from_zero.verdict == TARE__DECIDED_REGRESSED);
-    assert_true(tare__decide(&zero, &zero, TARE__LOWER, true, &some).why == TARE__WHY_EQUAL);
+    assert_int_equal(decide_exact(&base, &head, &none).verdict, TARE__VERDICT_WORSE);
+    assert_int_equal(decide_exact(&base, &head, &none).why, TARE__WHY_EXACT);
+    assert_int_equal(decide_exact(&base, &head, &some).verdict, TARE__VERDICT_SAME);
+    assert_int_equal(decide_exact(&head, &base, &none).verdict, TARE__VERDICT_BETTER);
+    assert_int_equal(decide_exact(&base, &base, &none).why, TARE__WHY_EQUAL);
+    assert_int_equal(decide_exact(&base, &nothing, &none).why, TARE__WHY_ABSENT);
+    assert_int_equal(decide_exact(&base, &nothing, &none).verdict, TARE__VERDICT_INCONCLUSIVE);
+    tare__decision from_zero = decide_exact(&zero, &head, &some);
+    assert_true(isinf(from_zero.change) && from_zero.verdict == TARE__VERDICT_WORSE);
+    assert_true(decide_exact(&zero, &zero, &some).why == TARE__WHY_EQUAL);
 }
 
 static void the_ratio(void **state)
@@ -103,11 +109,34 @@ static void the_ratio(void **state)
     double base[20], head[20];
     made_of(base, 20, 100, 0.1);
     made_of(head, 20, 110, 0.1);
-    tare__measured a = {base, 20, NAN}, b = {head, 20, NAN};
-    tare__estimate ratio = tare__decide_ratio(&a, &b);
-    assert_true(ratio.low < ratio.value && ratio.value < ratio.high && fabs(ratio.value - 1.1) < 0.01);
+    tare__decision decision = decide(base, 20, head, 20, TARE__LOWER, &five);
+    assert_true(decision.low < decision.change && decision.change < decision.high && fabs(decision.change - 0.1) < 0.01);
+    assert_true(fabs(decision.change - (decision.head / decision.base - 1)) < 1e-12);
     assert_true(tare__decide_floor("ns") == 1000 && tare__decide_floor("bytes") == 1048576 &&
                 tare__decide_floor("") == 0);
+}
+
+/* A lower bound decides where all that it may stand for lies on one side. */
+static void lower_bounds(void **state)
+{
+    (void)state;
+    const struct {
+        double base, head;
+        bool bound[2];
+        tare__verdict verdict;
+    } cases[] = {
+        {100, 50, {false, true}, TARE__VERDICT_INCONCLUSIVE},  {100, 150, {false, true}, TARE__VERDICT_WORSE},
+        {100, 0, {false, true}, TARE__VERDICT_INCONCLUSIVE},   {100, 100, {false, true}, TARE__VERDICT_INCONCLUSIVE},
+        {100, 50, {true, false}, TARE__VERDICT_BETTER},        {100, 150, {true, false}, TARE__VERDICT_INCONCLUSIVE},
+        {100, 50, {true, true}, TARE__VERDICT_INCONCLUSIVE},   {100, 150, {true, true}, TARE__VERDICT_INCONCLUSIVE},
+        {100, 100, {true, true}, TARE__VERDICT_INCONCLUSIVE},  {100, 50, {false, false}, TARE__VERDICT_BETTER},
+    };
+    for (size_t i = 0; i < TARE__COUNT_OF(cases); i++) {
+        tare__measured base = {NULL, 0, cases[i].base}, head = {NULL, 0, cases[i].head};
+        tare__question question = {.better = TARE__LOWER, .exact = true};
+        memcpy(question.bound, cases[i].bound, sizeof question.bound);
+        assert_int_equal(tare__decide(&base, &head, &question).verdict, cases[i].verdict);
+    }
 }
 
 /* ---- simulated --------------------------------------------------------------------------------------------
@@ -137,7 +166,7 @@ static int alarms(bool other_machine, double true_change, double share, uint64_t
             base[run] = 1e9 * base_speed * (1 + RUN_NOISE * tare__random_normal(&random));
             head[run] = 1e9 * head_speed * (1 + true_change) * (1 + RUN_NOISE * tare__random_normal(&random));
         }
-        count += decide(base, RUNS, head, RUNS, TARE__LOWER, &gate).verdict == TARE__DECIDED_REGRESSED;
+        count += decide(base, RUNS, head, RUNS, TARE__LOWER, &gate).verdict == TARE__VERDICT_WORSE;
     }
     return count;
 }
@@ -173,8 +202,8 @@ static void one_run_a_side(void **state)
             head[step] = 1e6 * (1 + head_run + 0.005 * tare__random_normal(&random));
         }
         tare__allowance ten = {.share = TARE__GATE_SHARE_WIDE};
-        wide += decide(base, RUNS, head, RUNS, TARE__LOWER, &ten).verdict == TARE__DECIDED_REGRESSED;
-        narrow += decide(base, RUNS, head, RUNS, TARE__LOWER, &five).verdict == TARE__DECIDED_REGRESSED;
+        wide += decide(base, RUNS, head, RUNS, TARE__LOWER, &ten).verdict == TARE__VERDICT_WORSE;
+        narrow += decide(base, RUNS, head, RUNS, TARE__LOWER, &five).verdict == TARE__VERDICT_WORSE;
     }
     assert_in_range(wide, 0, COMPARISONS / 100 - 1);
     assert_in_range(narrow, COMPARISONS / 100, COMPARISONS); /* which is why it is not the gate there */
@@ -194,7 +223,7 @@ static void noisy_runs(void **state)
                 base[run] = exp(0.5 * tare__random_normal(&random));
                 head[run] = exp(0.5 * tare__random_normal(&random));
             }
-            count += decide(base, runs, head, runs, TARE__LOWER, &five).verdict == TARE__DECIDED_REGRESSED;
+            count += decide(base, runs, head, runs, TARE__LOWER, &five).verdict == TARE__VERDICT_WORSE;
         }
         assert_in_range(count, 0, COMPARISONS * 14 / 1000); /* 1 %, and what 4,000 draws may be off */
     }
@@ -208,6 +237,7 @@ int main(void)
         cmocka_unit_test(too_few_to_tell),
         cmocka_unit_test(exact_and_absent),
         cmocka_unit_test(the_ratio),
+        cmocka_unit_test(lower_bounds),
         cmocka_unit_test(on_one_machine),
         cmocka_unit_test(against_another_machine),
         cmocka_unit_test(one_run_a_side),

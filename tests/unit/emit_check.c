@@ -109,7 +109,7 @@ static void asked_twice(void **state)
     assert_true(tare__check_wants_again(check) && !tare__check_wants_again(good));
     tare__check_confirm(check, bad);
     assert_true(check->rerun && !tare__check_passed(check));
-    assert_string_equal(row_of(check, "step")->reason, "the same when it was run again");
+    assert_string_equal(row_of(check, "step")->reason, "confirmed by running it again");
     tare__check_confirm(check, good);
     assert_true(tare__check_passed(check) && row_of(check, "step")->outcome == TARE__OUTCOME_CLEARED);
     assert_int_equal(check->count[TARE__OUTCOME_CLEARED], 1);
@@ -134,7 +134,7 @@ static void thresholds_name_figures(void **state)
     tare__check *check = checked(base, head, &options);
     assert_true(check->other_machine && check->share == 0.10 && check->n_warnings == 1);
     const tare__check_row *step = row_of(check, "step");
-    assert_true(step->broken && step->has_limit && step->limit == 1.2e6 && step->allowance.share == 0.8);
+    assert_true(step->broken && step->has_limit && step->limit == 1.2e6 && step->decision.asked.gate.share == 0.8);
     assert_string_equal(step->reason, "above its limit");
     assert_int_equal(row_of(check, "span:load")->outcome, TARE__OUTCOME_FAILED);
     assert_int_equal(row_of(check, "nothing")->outcome, TARE__OUTCOME_FAILED);
