@@ -180,7 +180,7 @@ static PyObject *enter(PyObject *object, PyObject *nothing)
     open->below = lane->top;
     open->depth = lane->top ? lane->top->depth + 1 : 0;
     open->self_ns = open->own_ns = 0;
-    open->counted = NAN;
+    open->counted = open->loaded = NAN;
     open->span = tare__gate_now() != 0;
     lane->top = open;
     if (open->span)
@@ -260,7 +260,7 @@ static void fill(tare__py_result *result, const tare__py_open *open, const block
     result->self_ns = open->self_ns;
     result->own_ns = open->own_ns;
     result->started = tare__py_unix_time(open->start);
-    result->samples = isnan(self->samples) ? open->counted : self->samples;
+    result->samples = !isnan(self->samples) ? self->samples : !isnan(open->counted) ? open->counted : open->loaded;
     result->depth = open->depth;
     result->failed = failed;
     result->aggregate = self->aggregate;

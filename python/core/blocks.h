@@ -65,6 +65,7 @@ typedef struct tare__py_open {
     uint64_t start, self_ns, own_ns, cpu, process_cpu, rss;
     unsigned long thread;
     double counted; /* samples; NaN: none */
+    double loaded;  /* samples of the batches that a loader gave; NaN: none */
     tare__py_machine machine;
     tare__py_peak peak;
     uint32_t depth;
@@ -89,8 +90,9 @@ PyObject *tare__py_lane_task(const tare__py_lane *lane);
 void tare__py_lanes_drop(tare__py_recorder *recorder);
 /* After a block was left: a lane whose thread or task has gone needs no room when it is empty. */
 void tare__py_lane_left(tare__py_lane *lane);
-/* Adds to what all open blocks of this thread or task, of any recorder, have counted. */
-void tare__py_lanes_count(double samples);
+/* Adds to what all open blocks of this thread or task, of any recorder, have counted. `loaded`: by a loader, which
+ * says how many samples a block worked on where nobody else does. */
+void tare__py_lanes_count(double samples, bool loaded);
 
 /* ---- what keeps them (recorder.c) and what measures one (block.c) ---------------------------------------------- */
 struct tare__py_recorder {

@@ -24,6 +24,7 @@ typedef struct load_sample {
 #define NVML_FUNCTION_NOT_FOUND 13
 #define HIDDEN (-1) /* our own: CUDA does not see so many devices */
 #define NVML_GPU_LOAD 1 /* of nvmlSamplingType_t */
+#define NO_GPU (-1L)    /* the number of device="cpu" */
 
 static struct {
     void *library;
@@ -112,6 +113,10 @@ static void explain(long device, int result, char why[WHY_BYTES])
 static void *open_device(long device, char why[WHY_BYTES])
 {
     void *handle = NULL;
+    if (device == NO_GPU) {
+        snprintf(why, WHY_BYTES, "device=\"cpu\": no GPU is measured");
+        return NULL;
+    }
     pthread_mutex_lock(&lock);
     if (!tried)
         open_driver();
@@ -193,7 +198,7 @@ static PyObject *tell(long device, reader *read, double since)
 {
     char why[WHY_BYTES];
     double value = NAN;
-    if (device < 0)
+    if (device < NO_GPU)
         return PyErr_Format(PyExc_ValueError, "a device's number is 0 or more, not %ld", device);
     Py_BEGIN_ALLOW_THREADS
     void *handle = open_device(device, why);
@@ -248,7 +253,7 @@ static PyObject *gpu_memory(PyObject *module, PyObject *of)
     long device = PyLong_AsLong(of);
     if (device == -1 && PyErr_Occurred())
         return NULL;
-    if (device < 0)
+    if (device < NO_GPU)
         return PyErr_Format(PyExc_ValueError, "a device's number is 0 or more, not %ld", device);
     memory_info info = {0, 0, 0};
     char why[WHY_BYTES];
@@ -258,7 +263,8 @@ static PyObject *gpu_memory(PyObject *module, PyObject *of)
     Py_END_ALLOW_THREADS
     if (!known)
         return PyUnicode_DecodeUTF8(why, (Py_ssize_t)strlen(why), "replace");
-    return Py_BuildValue("KK", info.used, info.total);
+    /* What is not free: a driver may count what it reserves itself apart from what is used. */
+    return Py_BuildValue("KK", info.total - (info.free < info.total ? info.free : info.total), info.total);
 }
 
 static PyMethodDef functions[] = {

@@ -224,14 +224,19 @@ void tare__py_lanes_drop(tare__py_recorder *recorder)
     }
 }
 
-void tare__py_lanes_count(double samples)
+static void add(double *to, double samples)
+{
+    *to = isnan(*to) ? samples : *to + samples;
+}
+
+void tare__py_lanes_count(double samples, bool loaded)
 {
     holder *at = holder_now();
     if (!at)
         PyErr_Clear();
     for (tare__py_lane *lane = at ? at->lanes : NULL; lane; lane = lane->next_of_holder)
         for (tare__py_open *open = lane->top; open; open = open->below)
-            open->counted = isnan(open->counted) ? samples : open->counted + samples;
+            add(loaded ? &open->loaded : &open->counted, samples);
 }
 
 int tare__py_add_lanes(PyObject *module)

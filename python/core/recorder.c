@@ -387,7 +387,21 @@ static PyObject *count_samples(PyObject *module, PyObject *number)
     if (!tare__py_read_samples(number, &samples))
         return NULL;
     if (!isnan(samples))
-        tare__py_lanes_count(samples);
+        tare__py_lanes_count(samples, false);
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(loaded_doc, "count_loaded(n)\n--\n\n"
+                         "Adds n samples that a loader gave to every open block of this thread or task; they count\n"
+                         "where neither samples= nor count_samples() says how many there were.");
+static PyObject *count_loaded(PyObject *module, PyObject *number)
+{
+    (void)module;
+    double samples;
+    if (!tare__py_read_samples(number, &samples))
+        return NULL;
+    if (!isnan(samples))
+        tare__py_lanes_count(samples, true);
     Py_RETURN_NONE;
 }
 
@@ -400,6 +414,7 @@ static PyObject *rss(PyObject *module, PyObject *nothing)
 
 static PyMethodDef functions[] = {
     {"count_samples", count_samples, METH_O, count_doc},
+    {"count_loaded", count_loaded, METH_O, loaded_doc},
     {"rss", rss, METH_NOARGS, "rss()\n--\n\nResident memory of this process, in bytes."},
     {NULL, NULL, 0, NULL},
 };

@@ -38,7 +38,8 @@ PyObject *tare__py_count_or_missing(double count, const char *reason)
     return count == floor(count) && fabs(count) < 1e15 ? PyLong_FromDouble(count) : PyFloat_FromDouble(count);
 }
 
-#define NO_SAMPLES "no samples were counted: give samples= or use a loader that counts them"
+#define NO_SAMPLES \
+    "no samples were counted: give samples=, call tare.count_samples(), or iterate a torch DataLoader in the block"
 
 PyObject *tare__py_rate_or_missing(double samples, uint64_t ns)
 {

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .epoch import EpochPerformanceMonitor  # noqa: F401
     from .functions import FunctionProfiler, profile_function  # noqa: F401
     from .lines import LineProfile, profile_lines  # noqa: F401
-    from .metric import Metric  # noqa: F401
+    from .metric import Metric, plain  # noqa: F401
     from .model import (  # noqa: F401
         CapacityPlan, ModelAlertWarning, ModelProfiler, ProfileResults, Regression, ThresholdCheck, Trend,
         check_thresholds, detect_regressions, load_baseline, model_trend, parse_threshold, plan_capacity)
@@ -100,6 +100,7 @@ _LATER = {
     "model_trend": "model_check",
     "monitor_performance": "track",
     "parse_threshold": "model_check",
+    "plain": "metric",
     "plan_capacity": "model_check",
     "profile_function": "functions",
     "profile_lines": "lines",

@@ -7,22 +7,45 @@ from . import _core
 from ._core import Missing
 
 
+NO_GPU = -1  # the number of device="cpu"
+
+
 def number_of(device: Any) -> int:
-    """The number in `0`, `"cuda:0"`, `torch.device("cuda", 0)`; None and "cuda" are device 0."""
+    """The number in `0`, `"cuda:0"`, `torch.device("cuda", 0)`; None and "cuda" are device 0, "cpu" is NO_GPU. A GPU
+    that is not there is no error: its figures are missing with the reason."""
     if hasattr(device, "index") and hasattr(device, "type"):  # torch.device
-        device = 0 if device.index is None else device.index
+        device = str(device)
     if isinstance(device, str):
         kind, _, index = device.partition(":")
-        if kind != "cuda" or not (index or "0").isdecimal():
-            raise ValueError(f"device is a number or \"cuda:N\", not {device!r}")
+        if kind not in ("cuda", "cpu") or not (index or "0").isdecimal():
+            raise ValueError(f"device is a GPU's number, \"cuda\", \"cuda:N\" or \"cpu\", not {device!r}")
+        if kind == "cpu":
+            return NO_GPU
         device = int(index or 0)
     if device is None:
         return 0
     if isinstance(device, bool) or not isinstance(device, int):
-        raise TypeError(f"device is a number or \"cuda:N\", not {type(device).__name__}")
+        raise TypeError("device is a GPU's number, \"cuda\", \"cuda:N\" or \"cpu\", "
+                        f"not {type(device).__name__}")
     if device < 0:
         raise ValueError(f"a device's number is 0 or more, not {device}")
     return device
+
+
+def fraction_used(device: int) -> float:
+    """How full a device's memory is, whoever uses it: 1 - free/total, as CUDA tells where torch uses it, else as the
+    driver tells."""
+    torch = torch_in_use() if device != NO_GPU else None
+    if torch is not None:
+        try:
+            free, total = torch.cuda.mem_get_info(device)
+            return 1 - free / total if total else Missing("CUDA tells no total")
+        except Exception:  # another CUDA device than the driver's, or a torch in trouble: the driver is asked
+            pass
+    answer = _core.gpu_memory(device)
+    if isinstance(answer, str):
+        return Missing(answer)
+    return answer[0] / answer[1] if answer[1] else Missing("the driver tells no total")
 
 
 def torch_in_use() -> Optional[Any]:
@@ -54,6 +77,8 @@ class Memory(NamedTuple):
 
 def memory(device: int) -> Memory:
     """What this process has on the device now (by the driver's count: what everybody has)."""
+    if device == NO_GPU:
+        return _all_missing(why_not(device))
     torch = torch_in_use()
     if torch is not None:
         try:
@@ -77,7 +102,7 @@ def _all_missing(reason: str) -> Memory:
 
 def used_bytes(device: int) -> float:
     """The device's memory as a watcher sees it, whether or not this process uses it."""
-    if torch_in_use() is not None:
+    if device != NO_GPU and torch_in_use() is not None:
         return memory(device).allocated
     answer = _core.gpu_memory(device)
     return Missing(answer) if isinstance(answer, str) else float(answer[0])
@@ -98,7 +123,7 @@ class Reading:
     def seconds(self) -> float:
         """Time between the block's two marks on the device's own clock. Never waits for the device."""
         if self.ended is None:
-            return Missing("no device clock")
+            return Missing(self.delta.reason if isinstance(self.delta, Missing) else "no device clock")
         try:
             if not self.ended.query():
                 return Missing("the GPU has not finished the block's work yet")
@@ -119,7 +144,7 @@ class Peaks:
 
     def begin(self) -> Reading:
         reading = Reading()
-        torch = torch_in_use()
+        torch = self._torch()
         with self.lock:
             now = memory(self.device)
             self._fold(now.peak)
@@ -133,8 +158,11 @@ class Peaks:
             reading.begun = self._mark(torch)
         return reading
 
+    def _torch(self) -> Any:
+        return None if self.device == NO_GPU else torch_in_use()
+
     def end(self, reading: Reading) -> None:
-        torch = torch_in_use()
+        torch = self._torch()
         if torch is not None and reading.begun is not None:
             reading.ended = self._mark(torch)
         with self.lock:

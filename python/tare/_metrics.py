@@ -1,5 +1,6 @@
 """What a profiled block measured, in groups; every value may be Missing."""
 import dataclasses
+import math
 from typing import Any, Dict, List, Optional, Tuple
 
 from ._core import Missing
@@ -14,8 +15,8 @@ def plain(value: Any, reasons: Dict[str, str], path: str) -> Any:
     if isinstance(value, Missing):
         reasons[path] = value.reason
         return None
-    if isinstance(value, float) and value != value:
-        reasons[path] = "not a number"
+    if isinstance(value, float) and not math.isfinite(value):
+        reasons[path] = "not a number" if value != value else "infinite"
         return None
     if isinstance(value, dict):
         return {key: plain(item, reasons, f"{path}.{key}" if path else str(key)) for key, item in value.items()}

@@ -92,9 +92,9 @@ def device_name(device: Any) -> Optional[str]:
         return None
     text = str(device)
     kind, _, index = text.partition(":")
-    if kind not in ("cpu", "cuda") or (index and not index.isdecimal()) or (kind == "cpu" and index):
+    if kind not in ("cpu", "cuda") or (index and not index.isdecimal()) or (kind == "cpu" and index not in ("", "0")):
         raise ValueError(f"device is \"cpu\", \"cuda\" or \"cuda:N\", not {text!r}")
-    return text
+    return "cpu" if kind == "cpu" else text
 
 
 def _is_module(model: Any) -> bool:

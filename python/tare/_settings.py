@@ -190,7 +190,7 @@ def small_yaml(text: str, path: str) -> Dict[str, Any]:
             stack.append((indent, inner))
         while stack[-1][0] > indent:
             stack.pop()
-        if stack[-1][0] == -1:
+        if stack[-1][0] == -1 and not root:
             stack.append((indent, root))
         if stack[-1][0] != indent:
             raise ValueError(f"{where}: this line stands in no mapping: its indentation fits none above")

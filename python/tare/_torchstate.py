@@ -9,6 +9,8 @@ import types
 import weakref
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
+from . import _core
+
 
 def need_torch(what: str) -> Any:
     """torch, or an ImportError that says what needs it."""
@@ -111,6 +113,29 @@ def to_device(batch: Any, device: Any) -> Any:
 
 def on_device(batch: Any, device: Any) -> bool:
     return all(tensor.device == device for tensor in tensors_in(batch))
+
+
+def count_loaded_samples() -> None:
+    """From now on batches of torch's DataLoader count their samples in the blocks that are open. Does nothing before
+    the program has loaded torch."""
+    module = sys.modules.get("torch.utils.data.dataloader")
+    base = getattr(module, "_BaseDataLoaderIter", None)
+    taken = getattr(base, "__next__", None)
+    if taken is None or getattr(base, "_tare_counts", False):
+        return
+
+    def __next__(self: Any) -> Any:
+        batch = taken(self)
+        try:
+            samples = samples_in(batch)
+            if samples is not None:
+                _core.count_loaded(samples)
+        except Exception:  # a batch whose shape cannot be read has no samples to count
+            pass
+        return batch
+    __next__.__wrapped__ = taken  # type: ignore[attr-defined]
+    base.__next__ = __next__
+    base._tare_counts = True
 
 
 class Call(NamedTuple):

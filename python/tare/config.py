@@ -3,6 +3,7 @@ import dataclasses
 import difflib
 import enum
 import os
+import warnings
 from dataclasses import dataclass
 from typing import Any, Dict, Iterable, Mapping, Optional, Union
 
@@ -214,7 +215,9 @@ _PASSED_OVER = ("batch_size", "num_workers", "epochs")  # the trainer's own
 
 
 def read_trainer_params(config: Union[None, Mapping[str, Any], _Path], strict: bool = True) -> Dict[str, Any]:
-    """enable_memory_monitoring and memory_monitor_batches of a mapping, a YAML file, or (None) the settings.
+    """enable_memory_monitoring and memory_monitor_batches of a mapping, a YAML file, or (None) the settings. Other
+    keys are the trainer's own: those that are not known from trainers are named in a warning (strict=False: silently
+    ignored).
 
         read_trainer_params({"trainer_params": {"enable_memory_monitoring": True}})
     """
@@ -234,9 +237,13 @@ def read_trainer_params(config: Union[None, Mapping[str, Any], _Path], strict: b
         if not isinstance(config, Mapping):
             raise ValueError(f"{where}: trainer_params is a mapping, not {type(config).__name__}")
     found: Dict[str, Any] = {}
+    unknown = []
     for name, value in config.items():
         if name in _TRAINER:
             found[name] = _take(value, name, where)
         elif strict and name not in _PASSED_OVER:
-            raise ValueError(f"{where}: there is no setting {name!r}{_hint(str(name), _TRAINER)}")
+            unknown.append(f"{name!r}{_hint(str(name), _TRAINER)}")
+    if unknown:
+        warnings.warn(f"{where}: ignored, not a setting of the monitor: {', '.join(unknown)}", UserWarning,
+                      stacklevel=3)
     return found

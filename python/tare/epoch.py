@@ -47,7 +47,8 @@ class EpochPerformanceMonitor:
                     device: Any = 0, strict: bool = True) -> "EpochPerformanceMonitor":
         """Made from a trainer's settings, a mapping or a YAML file: `enable_memory_monitoring` (off when it is not
         there) and `memory_monitor_batches`, at the top or under `trainer_params`; without either, from tare.toml,
-        [tool.tare] and TARE_* variables. An unknown key is a ValueError; with strict=False it is passed over.
+        [tool.tare] and TARE_* variables. Other keys are the trainer's own: one that is not known from trainers is
+        ignored with a warning, with strict=False without one.
 
             monitor = tare.EpochPerformanceMonitor.from_config("conf/trainer/synthetic_with_memory.yaml")
         """

@@ -1,7 +1,8 @@
 """One finished block as Python sees it, and how values are written: into JSON, with their unit."""
+import collections
 import math
 import os
-from typing import Any, Callable, Dict, Optional, Union
+from typing import Any, Callable, Dict, Mapping, Optional, Union
 
 from . import _device
 from ._core import Missing
@@ -20,6 +21,31 @@ def put(target: Dict[str, Any], name: str, value: Any) -> None:
         target[name + "_reason"] = value.reason
     else:
         target[name] = None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def plain(value: Any) -> Any:
+    """A value of this package as JSON has it: None for what is missing, with the reason beside it under the name and
+    "_reason"; json.dumps() of what a function returns writes NaN there, which is not JSON.
+
+        json.dumps(tare.plain(profiler.data_loading_profiler.profile_dataloader(loader)), allow_nan=False)
+    """
+    if isinstance(value, Mapping):
+        out: Dict[str, Any] = {}
+        for name, one in value.items():
+            if isinstance(one, float):
+                put(out, str(name), one)
+            else:
+                out[str(name)] = plain(one)
+        return out
+    if callable(getattr(value, "as_dict", None)):
+        return plain(value.as_dict())
+    if callable(getattr(value, "to_dict", None)):
+        return plain(value.to_dict())
+    if isinstance(value, (list, tuple, set, frozenset, collections.deque)):
+        return [plain(one) for one in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, (str, int, bool)) else str(value)
 
 
 def megabytes(value: float, form: str = ".1f") -> str:

@@ -96,7 +96,8 @@ class ModelProfiler:
                 detailed_analysis: bool = False) -> ProfileResults:
         """Latency, throughput, memory, cost and use of the machine, each measured in runs of its own, after a warm-up
         of warmup_runs runs or more, until times are steady. Without input_data it is the last one, or one made up
-        from the shapes that the model tells. A path is that of a model to profile instead. detailed_analysis adds
+        from the shapes that the model tells. A path is that of a model to profile instead, on the
+        last input that was given. detailed_analysis adds
         layers, operators, memory, GPU, a sweep over batch sizes, and the advice that needs them.
 
             results = profiler.profile(torch.randn(8, 3, 224, 224), num_runs=200)
@@ -104,8 +105,9 @@ class ModelProfiler:
         _check_count("num_runs", num_runs, 1)
         _check_count("warmup_runs", warmup_runs, 0)
         if self._is_model(input_data):
+            kept = None if self._made_up else self._input
             self._open(input_data, *self._asked[1:])
-            input_data = None
+            input_data = kept
         inputs = self._take(input_data)
         results = self._measured(self.runner, inputs, num_runs, warmup_runs, self._asked[2])
         self.results = results

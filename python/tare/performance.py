@@ -98,6 +98,11 @@ class _Profiled:
         return wrap(self, function)
 
 
+def _count_loaded_samples() -> None:
+    from ._torchstate import count_loaded_samples
+    count_loaded_samples()
+
+
 def _where() -> Tuple[int, int]:
     return threading.get_ident(), id(running_task())
 
@@ -122,16 +127,16 @@ class PerformanceProfiler:
     def __init__(self, track_gpu: bool = False, track_carbon: bool = False, detailed_memory: bool = False,
                  memory_interval: float = 0.1, track_cpu_temp: bool = False, track_network: bool = False,
                  track_system: bool = False, system_interval: float = 1.0, enable_line_profiling: bool = False,
-                 estimate_flops: bool = False, *, carbon_intensity: float = 475.0, device: int = 0,
+                 estimate_flops: bool = False, *, carbon_intensity: float = 475.0, device: Any = 0,
                  keep: int = 10000) -> None:
         memory_interval = _interval(memory_interval, "memory_interval")
         system_interval = _interval(system_interval, "system_interval")
         if not isinstance(carbon_intensity, (int, float)) or not carbon_intensity >= 0:
             raise ValueError(f"carbon_intensity is grams of CO2 a kWh, 0 or more, not {carbon_intensity!r}")
-        if isinstance(device, bool) or not isinstance(device, int) or device < 0:
-            raise ValueError(f"device is a GPU's number, 0 or more, not {device!r}")
+        from ._device import number_of
+        number = number_of(device)
         self.carbon_intensity = float(carbon_intensity)
-        self.device = device
+        self.device = number
         self._switches = {
             "track_gpu": track_gpu, "track_carbon": track_carbon, "detailed_memory": detailed_memory,
             "track_cpu_temp": track_cpu_temp, "track_network": track_network, "track_system": track_system,
@@ -145,8 +150,8 @@ class PerformanceProfiler:
             self._system,
             _parts.DetailedMemory(memory_interval) if detailed_memory else None,
             _parts.Temperature() if track_cpu_temp else None,
-            _parts.Energy(device) if track_carbon else None,
-            _parts.GpuPart(device) if track_gpu else None,
+            _parts.Energy(number) if track_carbon else None,
+            _parts.GpuPart(number) if track_gpu else None,
             _parts.Flops() if estimate_flops else None,
             _parts.Lines() if enable_line_profiling else None,  # the last to begin: it sees none of the others
         ) if part is not None]
@@ -163,6 +168,8 @@ class PerformanceProfiler:
                 with profiler.profile("forward", samples=32) as block:
                     output = model(batch)
         """
+        if samples is None and "torch.utils.data.dataloader" in sys.modules:
+            _count_loaded_samples()
         block = self.recorder.block(name, False, samples)
         return _Profiled(self, block) if self._parts else block
 
@@ -335,18 +342,15 @@ class PerformanceProfiler:
         return _core.rss() / MB
 
     def get_current_gpu_memory(self) -> float:
-        """How full the GPU's memory is now, between 0 and 1, whoever uses it.
+        """How full the GPU's memory is now, between 0 and 1, whoever uses it: 1 - free/total.
 
             if profiler.get_current_gpu_memory() > 0.9:
                 print("the GPU is nearly full")
         """
         if not self._switches["track_gpu"]:
             return self._off("track_gpu")
-        answer = _core.gpu_memory(self.device)
-        if isinstance(answer, str):
-            return Missing(answer)
-        used, total = answer
-        return used / total if total else Missing("the driver tells no total")
+        from ._device import fraction_used
+        return fraction_used(self.device)
 
     def get_current_system_stats(self) -> SystemStats:
         """The machine between the last time this was asked and now.

@@ -22,7 +22,7 @@ from ._training import Work
 from .config import ProfilingConfig, create_profiling_config
 from .dataloading import DataLoadingProfiler
 from .functions import profile_function
-from .metric import put
+from .metric import plain
 from .monitor import PerformanceMonitor
 from .optimize import ModelOptimizer
 from .performance import environment
@@ -44,7 +44,7 @@ class PipelineReport(Dict[str, Any]):
 
             report.to_json("report.json")
         """
-        text = json.dumps(_plain(self), indent=2, ensure_ascii=False)
+        text = json.dumps(plain(self), indent=2, ensure_ascii=False)
         if path is None:
             return text
         write_whole(path, text + "\n")
@@ -58,22 +58,6 @@ class PipelineReport(Dict[str, Any]):
         advice = "".join(f"<li>{html.escape(one)}</li>" for one in self.get("recommendations", ()))
         table = f"<table><tr><th>phase</th><th>ms a step</th><th>%</th></tr>{rows}</table>" if rows else ""
         return f"{table}<ol>{advice}</ol>"
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        out: Dict[str, Any] = {}
-        for name, one in value.items():
-            if isinstance(one, float):
-                put(out, str(name), one)
-            else:
-                out[str(name)] = _plain(one)
-        return out
-    if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, (str, int, bool)) else str(value)
 
 
 class CodeProfiler:

@@ -2,6 +2,7 @@
 import collections
 import difflib
 import json
+import math
 import sys
 import threading
 import warnings
@@ -11,6 +12,7 @@ from typing import Any, Deque, Dict, Iterator, List, Mapping, Optional, Sequence
 
 from . import _core
 from ._core import Missing
+from .metric import put
 from .performance import PerformanceProfiler
 
 BASELINE_VERSION = 1
@@ -263,25 +265,24 @@ class ProductionProfiler:
         return kept[-1] if kept else None
 
     def log_metrics(self, request_id: Any, user_facing_latency: float) -> Dict[str, Any]:
-        """Keeps what is known of a request, and alerts when the latency is over the SLA.
+        """Keeps what is known of a request, and alerts when the latency is over the SLA. The entry is fit for
+        json.dumps(): a value that could not be measured is None, with its reason beside it ("cpu_percent_reason").
 
             production.log_metrics(17, time.time() - start_time)
         """
         if isinstance(user_facing_latency, bool) or not isinstance(user_facing_latency, (int, float)):
             raise TypeError(f"a latency is a number of seconds, not {type(user_facing_latency).__name__}")
-        if not user_facing_latency >= 0:
+        if not 0 <= user_facing_latency < math.inf:
             raise ValueError(f"a latency is 0 s or more, not {user_facing_latency}")
         result = self._result_of(request_id)
         metrics = self.profiler._of_result(result) if result is not None else None
         missing = Missing(f"no block of request {request_id} has ended, or it is no longer kept")
-        entry = {
-            "timestamp": datetime.now().isoformat(),
-            "request_id": request_id,
-            "internal_latency": metrics.timing.wall_time_s if metrics else missing,
-            "user_facing_latency": user_facing_latency,
-            "memory_mb": metrics.memory.peak_ram_mb if metrics else missing,
-            "cpu_percent": metrics.system.cpu_percent if metrics else missing,
-        }
+        entry: Dict[str, Any] = {"timestamp": datetime.now().isoformat(), "request_id": request_id}
+        # An entry is written to logs: None with its reason, which JSON has, rather than NaN, which it has not.
+        put(entry, "internal_latency", metrics.timing.wall_time_s if metrics else missing)
+        entry["user_facing_latency"] = user_facing_latency
+        put(entry, "memory_mb", metrics.memory.peak_ram_mb if metrics else missing)
+        put(entry, "cpu_percent", metrics.system.cpu_percent if metrics else missing)
         with self._lock:
             self.metrics_log.append(entry)
         if user_facing_latency > self.sla_s:
@@ -299,8 +300,8 @@ class ProductionProfiler:
                       f"{self.sla_s:g} s", SlaViolationWarning, stacklevel=3)
 
     def generate_hourly_report(self) -> Dict[str, Any]:
-        """The last hour: how many requests, their average and 95th percentile in seconds, and how many violated the
-        SLA.
+        """The last hour: how many requests, their average and 95th percentile in seconds (None where there was none),
+        and how many violated the SLA. Fit for json.dumps().
 
             production.generate_hourly_report()["p95_latency"]
         """
@@ -309,12 +310,11 @@ class ProductionProfiler:
             recent = [entry["user_facing_latency"] for entry in self.metrics_log
                       if datetime.fromisoformat(entry["timestamp"]) > cutoff]
         none = Missing("no request in the last hour")
-        return {
-            "requests_processed": len(recent),
-            "average_latency": sum(recent) / len(recent) if recent else none,
-            "p95_latency": _core.quantile(recent, 0.95) if recent else none,
-            "sla_violations": sum(latency > self.sla_s for latency in recent),
-        }
+        report: Dict[str, Any] = {"requests_processed": len(recent)}
+        put(report, "average_latency", sum(recent) / len(recent) if recent else none)
+        put(report, "p95_latency", _core.quantile(recent, 0.95) if recent else none)
+        report["sla_violations"] = sum(latency > self.sla_s for latency in recent)
+        return report
 
 
 def diagnose_performance_issues(metrics: Any, *, ram_mb: float = 16000, cpu_percent: float = 95,

@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Opt
 from . import dataloading
 from ._core import Missing
 from .config import ProfilingConfig
+from .metric import plain
 
 MEMORY_PERCENT = 85.0
 CPU_PERCENT = 95.0
@@ -38,7 +39,7 @@ class Recommendation(str):
 
     def as_dict(self) -> Dict[str, Any]:
         """As JSON has it."""
-        return {"id": self.id, "text": str(self), "evidence": self.evidence, "gain": self.gain}
+        return {"id": self.id, "text": str(self), "evidence": plain(self.evidence), "gain": self.gain}
 
 
 class Seen(NamedTuple):

@@ -79,13 +79,13 @@ def monitor_performance(name: Any = None, device: Any = 0, print_result: bool = 
         return monitor_performance(None)(name)
     if name is not None and not isinstance(name, str):
         raise TypeError(f"a block's name is text, not {type(name).__name__}")
-    number = _device.number_of(device)
+    _device.number_of(device)  # a device that is none is told here, not at the first call
 
     def decorate(function: _F) -> _F:
         if not callable(function):
             raise TypeError(f"monitor_performance decorates a function, not {type(function).__name__}")
         shown = name if name is not None else getattr(function, "__qualname__", type(function).__name__)
-        return _wrap(lambda: track_performance(shown, print_result, number), function)
+        return _wrap(lambda: track_performance(shown, print_result, device), function)
     return decorate
 
 

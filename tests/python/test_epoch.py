@@ -5,6 +5,7 @@ import re
 import sys
 import time
 import types
+import warnings
 
 import pytest
 
@@ -234,6 +235,10 @@ def test_switches_from_yaml(tmp_path, reader):
 def test_bad_yaml(tmp_path, reader, text, words):
     path = tmp_path / "trainer.yaml"
     path.write_text(text)
+    if words.startswith("did you mean"):
+        with pytest.warns(UserWarning, match=re.escape(words)):
+            assert not tare.EpochPerformanceMonitor.from_config(path).enabled
+        return
     with pytest.raises(ValueError, match=re.escape(words)):
         tare.EpochPerformanceMonitor.from_config(path)
 
@@ -242,9 +247,14 @@ def test_from_a_mapping():
     monitor = tare.EpochPerformanceMonitor.from_config(
         {"trainer_params": {"enable_memory_monitoring": True, "epochs": 50}}, device=1)
     assert monitor.enabled and monitor.verbose_batches == 5 and monitor.device == 1
-    with pytest.raises(ValueError, match="there is no setting 'lr'"):
-        tare.EpochPerformanceMonitor.from_config({"lr": 1})
-    assert not tare.EpochPerformanceMonitor.from_config({"lr": 1}, strict=False).enabled
+    with pytest.warns(UserWarning, match="ignored, not a setting of the monitor: 'lr', 'memory_monitor_batchs'; did you "
+                                         "mean 'memory_monitor_batches'"):
+        monitor = tare.EpochPerformanceMonitor.from_config(
+            {"lr": 1, "enable_memory_monitoring": True, "memory_monitor_batchs": 3})
+    assert monitor.enabled and monitor.verbose_batches == 5
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not tare.EpochPerformanceMonitor.from_config({"lr": 1}, strict=False).enabled
     with pytest.raises(FileNotFoundError):
         tare.EpochPerformanceMonitor.from_config("no such file.yaml")
 

@@ -476,6 +476,27 @@ def test_a_path_given_to_profile_is_a_model(folder):
     assert results["model"]["kind"] == "torch.export file" and profiler.results is results
 
 
+def test_a_path_given_to_profile_is_run_on_the_last_input(folder):
+    """A TorchScript file tells no shapes: without the input there is nothing to run it on."""
+    profiler = tare.ModelProfiler(Net())
+    profiler.profile(images(3), **RUNS)
+    results = profiler.profile(str(folder / "script.pt"), **RUNS)
+    assert results["input"]["batch_size"] == 3 and not results["input"]["made_up"]
+    assert profiler.profile(str(folder / "model.pt2"), **RUNS)["input"]["batch_size"] == 3
+    fresh = tare.ModelProfiler(folder / "model.pt2")
+    assert fresh.profile(**RUNS)["input"]["made_up"]
+    with pytest.raises(TypeError, match="pass input_data"):  # one that was made up for a model is none for another
+        fresh.profile(str(folder / "script.pt"), **RUNS)
+
+
+def test_devices_of_a_model():
+    for device in ("cpu", "cpu:0", torch.device("cpu")):
+        assert tare.ModelProfiler(Net(), device=device).runner.device == "cpu"
+    if not torch.cuda.is_available():
+        with pytest.raises(RuntimeError, match='"cpu" runs here'):
+            tare.ModelProfiler(Net(), device="cuda")
+
+
 def test_files_that_are_no_model(folder, tmp_path):
     with pytest.raises(ValueError, match="without the model's code"):
         tare.ModelProfiler(folder / "weights.pt")

@@ -212,16 +212,34 @@ def test_bad_input_is_refused_and_the_monitor_goes_on(call, error):
     assert monitor.get_summary()["cpu"]["count"] == 0
 
 
-@pytest.mark.parametrize("device, number", [(0, 0), (2, 2), ("cuda", 0), ("cuda:3", 3), (None, 0)])
+@pytest.mark.parametrize("device, number", [(0, 0), (2, 2), ("cuda", 0), ("cuda:3", 3), (None, 0), ("cpu", -1)])
 def test_devices(device, number):
     assert tare.PerformanceMonitor(device=device).device == number
+    assert tare.EpochPerformanceMonitor(device=device).device == number
+    assert tare.track_performance("block", device=device).device == number
+    assert tare.PerformanceProfiler(device=device).device == number
 
 
-@pytest.mark.parametrize("device, error", [(-1, ValueError), ("cpu", ValueError), ("cuda:x", ValueError),
+@pytest.mark.parametrize("device, error", [(-1, ValueError), ("tpu", ValueError), ("cuda:x", ValueError),
                                            (1.5, TypeError), (True, TypeError)])
 def test_devices_that_are_none(device, error):
-    with pytest.raises(error):
-        tare.PerformanceMonitor(device=device)
+    for made in (tare.PerformanceMonitor, tare.PerformanceProfiler, tare.EpochPerformanceMonitor):
+        with pytest.raises(error, match="device"):
+            made(device=device)
+
+
+def test_the_cpu_is_a_device_everywhere(capsys):
+    """As text and as torch has it; a monitor of a GPU that is not there has its figures missing with the reason."""
+    kinds = ["cpu", "cpu:0"]
+    if "torch" in sys.modules:
+        kinds.append(sys.modules["torch"].device("cpu"))
+    for device in kinds:
+        with tare.track_performance("block", device=device):
+            pass
+        tare.monitor_performance("function", device=device)(len)([1])
+        epoch = tare.EpochPerformanceMonitor(device=device)
+        epoch.on_epoch_start(), epoch.on_batch_start(0), epoch.on_batch_end(0), epoch.on_epoch_end()
+    assert capsys.readouterr().out.count("GPU n/a") >= 3 * len(kinds)
 
 
 # ---- printed ---------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ class Cuda:
 
     def __init__(self):
         self.allocated = self.peak = self.reserved = 0
+        self.free, self.total = 3 * 2 ** 30, 8 * 2 ** 30
         self.clock_ms = 0.0
         self.done = self.ready = True
 
@@ -40,6 +41,9 @@ class Cuda:
 
     def current_stream(self, device):
         return None
+
+    def mem_get_info(self, device):
+        return self.free, self.total
 
     def Event(self, enable_timing):
         cuda = self
@@ -182,6 +186,7 @@ int nvmlDeviceGetMemoryInfo(void *device, memory *info)
 {
     info->used = (size_t)device << 30;
     info->total = 8ull << 30;
+    info->free = info->total - info->used;
     return 0;
 }
 const char *nvmlErrorString(int result) { return result == 9 ? "Driver Not Loaded" : "Invalid Argument"; }
@@ -216,6 +221,41 @@ def test_the_drivers_memory(driver):
         f"({2 * gib}, {8 * gib});({2 * gib}, {8 * gib});CUDA_VISIBLE_DEVICES names no device 2")
     assert "Driver Not Loaded" in ask_driver(ask, TARE_NVML=driver, FAKE_TROUBLE="1")
     assert "no NVIDIA driver" in ask_driver(ask, TARE_NVML="/no such file")
+
+
+def test_how_full_a_gpu_is(driver):
+    """1 - free/total: by CUDA where torch uses it, by the driver where not, missing with the reason without either."""
+    assert ask_driver("print(tare.PerformanceProfiler(track_gpu=True, device=1).get_current_gpu_memory())",
+                      TARE_NVML=driver) == "0.25"
+    with_gpu("""
+for device in (0, "cuda", "cuda:0"):
+    profiler = tare.PerformanceProfiler(track_gpu=True, device=device)
+    assert profiler.get_current_gpu_memory() == 1 - 3 / 8
+cuda.free = 0
+assert profiler.get_current_gpu_memory() == 1
+profiler = tare.PerformanceProfiler(track_gpu=True, device="cpu")
+assert 'device="cpu"' in profiler.get_current_gpu_memory().reason
+""")
+
+
+def test_a_monitor_of_the_cpu_measures_no_gpu():
+    with_gpu("""
+monitor = tare.PerformanceMonitor(device="cpu")
+cuda.reset_peak_memory_stats = cuda.Event = None  # to be called by nobody
+with monitor.track("block"):
+    cuda.take(100)
+metric, = monitor.get_metrics()
+for value in (metric.gpu_delta_mb, metric.gpu_peak_mb, metric.device_seconds):
+    assert isinstance(value, tare.Missing) and 'device="cpu"' in value.reason, value
+monitor.record_metrics()
+assert 'device="cpu"' in monitor.get_summary()["gpu_memory"]["mean"].reason
+profiler = tare.PerformanceProfiler(track_gpu=True, track_carbon=True, device="cpu")
+with profiler.profile("block"):
+    pass
+metrics = profiler.get_metrics()
+for value in (metrics.memory.peak_gpu_mb, metrics.compute.gpu_utilization_percent, metrics.temperature.gpu_celsius):
+    assert 'device="cpu"' in value.reason, value
+""")
 
 
 def test_monitoring_asks_the_driver_without_torch(driver):

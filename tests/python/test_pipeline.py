@@ -348,3 +348,73 @@ def test_steps_and_phases_are_in_the_trace(bench):
     spans = {row.name: row for row in done.report.spans}
     assert {"forward", "backward", "optimizer", "data_loading"} <= spans.keys()
     assert spans["forward"].calls == 5 and done.report.steps[0]["count"] == 5
+
+
+# ---- samples that a loader gave ------------------------------------------------------------------------------------
+
+def test_a_loaders_samples_are_the_throughput():
+    """Whoever iterates torch's DataLoader in a block has counted its samples, with and without workers."""
+    profiler = tare.PerformanceProfiler()
+    with profiler.profile("epoch"):
+        for workers in (0, 2):
+            with profiler.profile(f"workers {workers}"):
+                for samples, labels in labelled(count=44, batch=8, num_workers=workers):
+                    pass
+        with profiler.profile("nothing"):
+            pass
+    for name, count in (("workers 0", 44), ("workers 2", 44), ("epoch", 88)):
+        metrics = profiler.get_metrics(name)
+        assert metrics.samples == count and metrics.throughput == pytest.approx(count / metrics.timing.wall_time_s)
+    assert "DataLoader" in profiler.get_metrics("nothing").throughput.reason
+
+
+def test_what_the_program_counts_itself_is_counted_once():
+    profiler = tare.PerformanceProfiler()
+    with profiler.profile("counted"):
+        for samples, labels in labelled(count=16, batch=8):
+            tare.count_samples(5)
+    with profiler.profile("given", samples=7):
+        for samples, labels in labelled(count=16, batch=8):
+            pass
+    assert profiler.get_metrics("counted").samples == 10 and profiler.get_metrics("given").samples == 7
+
+
+def test_batches_of_every_kind_are_counted():
+    class Words(torch.utils.data.Dataset):
+        def __len__(self):
+            return 6
+
+        def __getitem__(self, index):
+            return {"text": "a", "ids": torch.zeros(3)}
+    profiler = tare.PerformanceProfiler()
+    with profiler.profile("mappings"):
+        for batch in torch.utils.data.DataLoader(Words(), batch_size=4):
+            assert set(batch) == {"text", "ids"}
+    with profiler.profile("text"):
+        for batch in torch.utils.data.DataLoader(["a", "b"], batch_size=2):
+            assert batch == ["a", "b"]
+    assert profiler.get_metrics("mappings").samples == 6
+    assert isinstance(profiler.get_metrics("text").throughput, tare.Missing)
+
+
+# ---- as JSON -------------------------------------------------------------------------------------------------------
+
+def test_whatever_is_returned_becomes_json():
+    """Strictly: no NaN, and a reason beside every null of a figure."""
+    import json
+    config = tare.ProfilingConfig(save_profiles=False, use_torch_profiler=False)
+    made = tare.CodeProfiler(config)
+    report = made.profile_training_pipeline(mlp(), labelled(), 2)
+    stats = made.data_loading_profiler.profile_dataloader([torch.ones(2)], 1)
+    values = [report, stats, made.model_optimizer.get_optimization_summary(), made.performance_monitor.get_summary(),
+              tare.EpochPerformanceMonitor().get_statistics(), made.profile_function(len, [1]),
+              made.benchmark_optimizations(mlp(), labelled(), 1, rounds=1), tare.Missing("x"),
+              tare.PerformanceProfiler().compare().rows, [one.as_dict() for one in report["recommendations"]]]
+    for value in values:
+        text = json.dumps(tare.plain(value), allow_nan=False)
+        assert "NaN" not in text and "Infinity" not in text
+    told = tare.plain(stats)
+    assert told["std"] is None and told["std_reason"] == "one value has no deviation"
+    for one in report["recommendations"]:
+        json.dumps(one.as_dict(), allow_nan=False)
+    assert json.loads(report.to_json(), parse_constant=pytest.fail)

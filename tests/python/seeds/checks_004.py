@@ -396,9 +396,10 @@ def synthetic(snippet):
 def physical(snippet):
     monitor, given = _monitor_of(snippet)
     assert monitor.enabled and monitor.verbose_batches == 5 and given["epochs"] == 50
-    snippet.text = snippet.text.replace("memory_monitor_batches", "memory_monitor_batchs")
-    with pytest.raises(ValueError, match="memory_monitor_batches"):
-        _monitor_of(snippet)
+    snippet.text = snippet.text.replace("memory_monitor_batches", "memory_monitor_batchs") + "  grid: 64\n"
+    with pytest.warns(UserWarning, match="memory_monitor_batches.*'grid'"):
+        monitor, _ = _monitor_of(snippet)
+    assert monitor.enabled
 
 
 @check("004", "PerformanceMonitor")
