@@ -1,7 +1,8 @@
 """Tare itself looks for figures that cannot be true together, in every table it makes (src/analyze/consistent.c). Every
 test that sees an output looks for what it says then."""
 
-WORDS = ("figure contradicts another", "figures contradict others")  # of a note that src/analyze/analyze.c writes
+WORDS = ("figure contradicts another", "figures contradict others",  # of notes that src/analyze/analyze.c …
+         "sampled totals went back")                                 # … and src/analyze/run.c write
 
 
 def check_contradictions(*texts):

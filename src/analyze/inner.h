@@ -396,6 +396,7 @@ typedef struct metrics {
     moment *times;
     double gap_ns, least_ns; /* rates are of at least so long */
     uint64_t restarts, late, strangers; /* totals that shrank; samples out of order; … of unknown series */
+    const char *restarted, *restarted_of; /* metric and subject of the first total that shrank; NULL: none did */
 } metrics;
 
 /* ---- phases (phases.c) ---------------------------------------------------------------------------- */

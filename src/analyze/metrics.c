@@ -207,11 +207,17 @@ static int add_sample(work *work, metric *metric, const tare__trace_series *seri
     } else {
         double step = now_ns - metric->last_ns;
         bool gap = step > work->metrics.gap_ns && (metric->n == 1 || step > GAP_STEPS * metric->step_ns);
-        if (series->kind == TARE__METRIC_TOTAL)
+        if (series->kind == TARE__METRIC_TOTAL) {
             status = add_total(&work->metrics, metric, now_ns, value, gap, least_of(&work->metrics, series),
                                most_of(work, series));
-        else
+            if (work->metrics.restarts && !work->metrics.restarted) {
+                work->metrics.restarted = series->metric;
+                const char *word = tare__subject_word(series->subject);
+                work->metrics.restarted_of = word ? word : "subject";
+            }
+        } else {
             status = add_gauge(metric, now_ns, gap);
+        }
         if (!gap)
             metric->step_ns = step;
     }

@@ -149,8 +149,9 @@ static void note_samples(note_list *list, const work *work, const tare__analysis
              "CPU than Tare allows itself",
              tare__unit_time(longest, own->longest_interval_ns), tare__unit_time(asked, own->interval_ns));
     if (metrics->restarts)
-        note(list, "sampled totals went back %s, which they never should: what they grew by is counted from there on",
-             count(metrics->restarts, "time", "times").text);
+        note(list, "sampled totals went back %s (first %s of a %s), which they never should: what they grew by is counted from "
+                   "there on",
+             count(metrics->restarts, "time", "times").text, metrics->restarted, metrics->restarted_of);
     if (metrics->late)
         note(list, "%s left out: not in order of time", count(metrics->late, "sample was", "samples were").text);
     if (metrics->strangers)

@@ -99,8 +99,10 @@ static bool read_thread(tare__watch *watch, const tare__watched *process, tare__
     if (tare__watch_read(watch, process->pid, file, &thread->fd, text, sizeof text) <= 0 ||
         !tare__proc_stat_parse(text, &stat))
         return false;
-    thread->user = tare__proc_ticks_ns(stat.user);
-    thread->system = tare__proc_ticks_ns(stat.system);
+    /* While it was the only one its values were the process's, which are finer than these ticks. */
+    int64_t user = tare__proc_ticks_ns(stat.user), system = tare__proc_ticks_ns(stat.system);
+    thread->user = user > thread->user ? user : thread->user;
+    thread->system = system > thread->system ? system : thread->system;
     thread->state = stat.state;
     memcpy(thread->name, stat.name, sizeof thread->name);
     thread->looks++;
