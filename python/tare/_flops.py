@@ -15,6 +15,14 @@ def running_task() -> Any:
         return None
 
 
+def known(flops: Any) -> Any:
+    """What was counted; Missing where nothing was: 0 is no count."""
+    if flops or isinstance(flops, Missing):
+        return flops
+    return Missing(getattr(flops, "reason", "") or "no operator ran whose operations are counted (products, convolutions, "
+                                                   "attention, recurrent layers)")
+
+
 class Counting:
     """Counts from start() to stop(), on this thread.
 
@@ -41,11 +49,12 @@ class Counting:
         else:
             try:
                 from torch.nn.modules.module import register_module_forward_pre_hook
-                from torch.utils.flop_counter import FlopCounterMode
+                from ._flops_formulas import counter
+                mode = counter(torch)
             except ImportError:
                 self.trouble = "this torch has no operation counter (torch.utils.flop_counter, since 2.1)"
                 return
-            self.mode = FlopCounterMode(display=False)
+            self.mode = mode
             self.hook = register_module_forward_pre_hook(self._see)
             self.mode.__enter__()
 
@@ -62,5 +71,5 @@ class Counting:
         self.mode.__exit__(None, None, None)
         self.hook.remove()
         count = sum(self.parameters.values())
-        return (int(self.mode.get_total_flops()),
+        return (known(self.mode.flops()),
                 count if count else Missing("no torch module with parameters was called in the block"))

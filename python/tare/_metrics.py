@@ -96,12 +96,15 @@ class TimingMetrics(_Group):
 
 @dataclasses.dataclass(frozen=True)
 class ComputeMetrics(_Group):
-    """Operations, an estimate: those torch's operator formulas know of."""
+    """Operations, an estimate: those the formulas of torch's operators know of. `flops_not_counted` names operators that ran
+    and have no formula: then the others are at least that many."""
     estimated_flops: float
     flops_per_param: float
     flops_per_second: float
     parameters: float
     gpu_utilization_percent: float
+    flops_at_least: bool = False
+    flops_not_counted: Tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,6 +6,7 @@ from typing import Any, Dict, List, Optional, Sequence
 
 from . import _core, _torchprofiler, _torchstate
 from ._core import Missing, quantile
+from ._flops import known
 
 RUNS = 20
 SLOWER = 1.25  # from which it is said that watching layers changed what it looks at
@@ -180,7 +181,7 @@ def _modules(runner: Any, inputs: Any, runs: int, clock: Any) -> Any:
                      "time_ms": 1e3 * quantile(seconds, 0.5), "p95_ms": 1e3 * quantile(seconds, 0.95),
                      "self_ms": 1e3 * quantile(own, 0.5),
                      "parameters": sum(one.numel() for one in module.parameters()),
-                     "flops": flops if flops else Missing("no operator in it is one whose operations torch counts"),
+                     "flops": known(flops),
                      "output_bytes": sizes.get(at, Missing("it gives no tensor"))})
     return rows, total, clock.note
 

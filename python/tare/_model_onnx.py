@@ -8,6 +8,8 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 from . import _command, _torchstate
 from ._core import Missing
+from ._flops import known
+from ._flops_formulas import AtLeast
 from ._model_load import SHORT, Refused, Runner, size_of
 
 _GRAPHS = ("If", "Loop", "Scan")
@@ -216,11 +218,13 @@ class OnnxRunner(Runner):
     def costs(self, inputs: Any) -> Dict[str, Any]:
         told = self.static(inputs)
         left_out = [] if isinstance(told, Missing) else [one for one in told["not_counted"] if one["at_least"]]
+        flops, macs = self._total("flops", inputs), self._total("macs", inputs)
         if left_out:
             self.note = (f"FLOPs are at least this many; not counted: {left_out[0]['name']} ({left_out[0]['op']}: "
                          f"{left_out[0]['reason']})" + (f" and {len(left_out) - 1} more" if left_out[1:] else ""))
-        return {"flops": self._total("flops", inputs), "macs": self._total("macs", inputs), "by_module": {},
-                "at_least": bool(self._total("at_least", inputs)) if left_out else False,
+            names = sorted({one["op"] for one in left_out})
+            flops, macs = known(AtLeast(flops, names)), known(AtLeast(macs, names))
+        return {"flops": flops, "macs": macs, "by_module": {}, "at_least": bool(left_out),
                 "not_counted": [{key: one[key] for key in ("name", "op", "reason")} for one in left_out],
                 "executed": self.executed(inputs)}
 

@@ -22,6 +22,8 @@ def size(value: Any) -> str:
 def count(value: Any) -> str:
     if isinstance(value, Missing) or value is None or value != value:
         return "n/a"
+    if getattr(value, "at_least", False):
+        return f"at least {count(int(value))}"
     for unit, scale in ((" T", 1e12), (" G", 1e9), (" M", 1e6)):
         if abs(value) >= scale:
             return f"{value / scale:,.2f}{unit}"
@@ -49,13 +51,14 @@ def precision_text(told: Mapping[str, Any]) -> str:
 
 def flops_text(results: Mapping[str, Any]) -> str:
     done, speed = results["model"]["flops"], results["compute"]["flops_per_second"]
-    bound = at_least(results["model"])
-    return "n/a" if isinstance(done, Missing) else f"{bound}{count(done)}, {bound}{count(speed)}FLOP/s"
+    bound = "at least " if results["model"].get("flops_at_least") else ""
+    return "n/a" if isinstance(done, Missing) else f"{bound}{count(int(done))}, {bound}{count(speed)}FLOP/s"
 
 
 def at_least(model: Mapping[str, Any]) -> str:
     """Before FLOPs and MACs of which some are not counted."""
-    return "at least " if model.get("flops_at_least") else ""
+    counted = getattr(model["flops"], "at_least", False)  # then count() says so
+    return "at least " if model.get("flops_at_least") and not counted else ""
 
 
 def summary(results: Mapping[str, Any]) -> str:

@@ -266,10 +266,12 @@ class TorchRunner(Runner):
                 "size_bytes": size_of(self.path) if self.path else size}
 
     def costs(self, inputs: Any) -> Dict[str, Any]:
-        """FLOPs of one run, by torch's own formulas, in all and by module; and which types were computed in."""
+        """FLOPs of one run, in all and by module; and which types were computed in."""
         import torch
+        from ._flops import known
+        from ._flops_formulas import AtLeast, counter
         try:
-            from torch.utils.flop_counter import FlopCounterMode
+            counting = counter(torch)
         except ImportError:
             none = Missing("this torch has no operation counter (torch.utils.flop_counter, since 2.1)")
             return {"flops": none, "macs": none, "by_module": {}, "executed": none}
@@ -277,15 +279,16 @@ class TorchRunner(Runner):
         call = self.call(inputs)
         with self.running():
             call()  # what is made at the first run is not the model's cost
-            with types, FlopCounterMode(display=False) as counter:
+            with types, counting:
                 call()
-        by_module = {name: sum(one.values()) for name, one in counter.get_flop_counts().items() if name != "Global"}
-        flops = int(counter.get_total_flops())
-        if not flops:
-            none = Missing("no operator of the model is one whose operations torch counts (products, convolutions, "
-                           "attention)")
-            return {"flops": none, "macs": none, "by_module": {}, "executed": types.shares()}
-        return {"flops": flops, "macs": flops // 2, "by_module": by_module, "executed": types.shares()}
+        flops = counting.flops()
+        lacking = getattr(flops, "not_counted", ())
+        costs = {"flops": known(flops), "macs": known(AtLeast(flops // 2, lacking) if lacking else flops // 2),
+                 "by_module": counting.by_module() if flops else {}, "executed": types.shares(), "at_least": bool(lacking),
+                 "not_counted": [{"name": one, "op": one, "reason": "there is no formula for it"} for one in lacking]}
+        if lacking:
+            self.note = f"FLOPs are at least this many; {flops.reason}"
+        return costs
 
     def named(self, inputs: Any) -> Dict[str, Any]:
         """The input by the names of forward's arguments."""

@@ -117,6 +117,10 @@ def check_thresholds(results: Mapping[str, Any], thresholds: Iterable[str]) -> L
         if isinstance(value, Missing):
             checks.append(ThresholdCheck(one.text, value, one.limit, one.unit, True, Missing(value.reason)))
             continue
+        if getattr(value, "at_least", False) and value <= one.limit:
+            why = Missing(f"it is at least {int(value):,}: {value.reason}")
+            checks.append(ThresholdCheck(one.text, why, one.limit, one.unit, True, why))
+            continue
         over = value - one.limit if one.less_is_better else one.limit - value
         percent = 100 * over / one.limit if one.limit else (math.inf if over > 0 else 0.0)
         checks.append(ThresholdCheck(one.text, float(value), one.limit, one.unit, over > 0, percent))

@@ -274,7 +274,8 @@ class PerformanceProfiler:
             timing=timing,
             compute=ComputeMetrics(
                 flops, flops / parameters, flops / wall if wall > 0 else still, parameters,
-                self._extra(extra, "gpu_utilization_percent")),
+                self._extra(extra, "gpu_utilization_percent"), bool(getattr(flops, "at_least", False)),
+                tuple(getattr(flops, "not_counted", ()))),
             system=SystemMetrics(
                 of.cpu_percent, timing.process_cpu_time_s / wall * 100 if wall > 0 else still,
                 of.iowait_percent, of.disk_percent if self._switches["track_system"] else self._off("track_system"),

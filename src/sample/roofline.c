@@ -22,8 +22,8 @@
 #define MEMORY_ROUNDS 8
 #define CACHE_MOVED   ((size_t)8 << 20)   /* bytes of a thread in a round */
 #define MEMORY_LEAST  ((size_t)96 << 20)  /* of all threads: more than caches hold, mostly; … */
-#define MEMORY_TIMES  4                   /* … and so many times what they hold; … */
-#define MEMORY_MOST   ((size_t)1 << 30)   /* … but no more than this */
+#define MEMORY_TIMES  3                   /* … and so many times what they hold; … */
+#define MEMORY_MOST   ((size_t)512 << 20) /* … but no more than this: with very large caches the peak is some of theirs */
 #define STEP          ((size_t)4096)
 #define HUGE          ((size_t)2 << 20)
 

@@ -191,12 +191,15 @@ static const tare__compute_kernel compute_kernels[] = {
 #define READ(size, w) EACH8(LOAD, size, w)
 #define COPY(size, w) EACH8(LOAD, size, w) EACH8(STORE, size, w)
 #define UPDATE(size, w) EACH8(LOAD, size, w) EACH8(ADD, size, w) EACH8(STORE_HERE, size, w)
+#define UPDATE_ONE(n, size, w) LOAD(n, size, w) ADD(n, size, w) STORE_HERE(n, size, w)
+#define UPDATE_EACH(size, w) EACH8(UPDATE_ONE, size, w)
 #define COPY_STREAM(size, w) EACH8(LOAD, size, w) EACH8(STREAM, size, w)
 #define FILL_STREAM(size, w) EACH8(STREAM_HERE, size, w)
 
 MOVE(read_256, "avx", "32", "y", READ, "")
 MOVE(copy_256, "avx", "32", "y", COPY, "")
 MOVE(update_256, "avx", "32", "y", UPDATE, "")
+MOVE(update_each_256, "avx", "32", "y", UPDATE_EACH, "")
 MOVE(copy_stream_256, "avx", "32", "y", COPY_STREAM, "sfence\n\t")
 MOVE(fill_stream_256, "avx", "32", "y", FILL_STREAM, "sfence\n\t")
 MOVE(read_512, "avx512f", "64", "z", READ, "")
@@ -262,6 +265,7 @@ static const tare__move_kernel move_kernels[] = {
     {has_avx1, read_256, 1, 1, true},
     {has_avx1, copy_256, 2, 2, true},
     {has_avx1, update_256, 3, 2, true},
+    {has_avx1, update_each_256, 3, 2, true},
     {has_avx1, copy_stream_256, 2, 2, false},
     {has_avx1, fill_stream_256, 1, 1, false},
     {has_avx512, read_512, 1, 1, true},

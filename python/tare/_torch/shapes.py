@@ -5,6 +5,7 @@ import atexit
 import sys
 
 from .. import _core
+from .._flops_formulas import formulas
 
 __all__ = ["prepare"]
 
@@ -36,25 +37,6 @@ def _bytes(tensor):
         return whole
 
 
-def _attention(query, key, value, *_args, **_kwargs):
-    """Both products of scaled dot-product attention; a causal mask is no discount."""
-    batch, heads, queries, width = query
-    keys, width_out = key[2], value[3]
-    return 2 * batch * heads * queries * keys * (width + width_out)
-
-
-def _formulas(torch):
-    """{operator: FLOPs of (arguments, result)}: those of torch's own counter, and attention on the CPU."""
-    from torch.utils.flop_counter import flop_registry
-    found = dict(flop_registry)
-    cpu = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu", None)
-    if cpu is not None and cpu not in found:
-        def flops(query, key, value, *_args, **_kwargs):
-            return _attention(query.shape, key.shape, value.shape)
-        found[cpu] = flops
-    return found
-
-
 def _what(torch):
     """Forward, backward, or forward once more inside of the backward pass."""
     if torch._C._current_graph_task_id() == -1:
@@ -77,7 +59,7 @@ class _Looker:
                 return result
 
         self.torch, self.mode, self.failed = torch, Mode(), 0
-        self.formulas = _formulas(torch)
+        self.formulas = formulas(torch)
 
     def note(self, func, args, kwargs, result):
         numbers = {}
