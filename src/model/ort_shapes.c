@@ -31,25 +31,6 @@ static int check_batch(const tare__model_report *report, int64_t asked, tare__er
                       "to run others", (long long)first->dims[0]);
 }
 
-static int check_files(const tare__measuring *measuring, const tare__model_report *report, tare__error *error)
-{
-    const tare__runner_options *options = measuring->options;
-    for (size_t i = 0; i < options->n_files; i++) {
-        const char *name = options->files[i].input;
-        bool known = !name && report->n_inputs == 1;
-        for (size_t k = 0; name && k < report->n_inputs; k++)
-            known |= strcmp(report->inputs[k].name, name) == 0;
-        if (known)
-            continue;
-        if (!name)
-            return tare__fail(error, TARE_E_INPUT, "the model has %zu inputs: say --input NAME=%.200s", report->n_inputs,
-                              options->files[i].path ? options->files[i].path : "VALUES");
-        return tare__fail(error, TARE_E_INPUT, "the model has no input '%.100s'; its first is '%.100s'", name,
-                          report->n_inputs ? report->inputs[0].name : "none");
-    }
-    return 0;
-}
-
 static int take_shape(const tare__model_tensor *input, tare__ort_tensor *tensor, bool from_file, tare__error *error)
 {
     if (!input->element_type && input->type) /* what holds tensors, or none */
@@ -77,9 +58,10 @@ static int make_one(tare__measuring *measuring, const tare__model_report *report
         return tare__ort_read(tensor, fill->what, has_batch(input) ? asked : 0, arena, error);
     tensor->ids = fill->kind == TARE__FILL_WHOLE && fill->what && strncmp(fill->what, "ids", 3) == 0;
     int64_t elements = tare__ort_elements(tensor->dims, tensor->rank);
-    if (fill->given && fill->n_values > 1 && elements >= 0 && elements % (int64_t)fill->n_values)
-        return tare__fail(error, TARE_E_INPUT, "--input %.100s: %zu values do not fill its %lld elements: one, or all of "
-                          "them, are needed", input->name, fill->n_values, (long long)elements);
+    int64_t n = (int64_t)fill->n_values;
+    if (fill->given && n > 1 && n != elements && n != tensor->dims[tensor->rank ? tensor->rank - 1 : 0])
+        return tare__fail(error, TARE_E_INPUT, "--input %.100s: %zu values for %lld elements: give one, a row, or all of "
+                          "them", input->name, fill->n_values, (long long)elements);
     return tare__ort_generate(tensor, fill, measuring->options->seed, arena, error);
 }
 
@@ -87,8 +69,6 @@ int tare__inputs_make(tare__measuring *measuring, const tare__model_report *repo
                       tare__ort_tensor **tensors, size_t *n, int64_t *batch, tare__error *error)
 {
     int status = asked && !measuring->options->n_files ? check_batch(report, asked, error) : 0;
-    if (!status)
-        status = check_files(measuring, report, error);
     *n = report->n_inputs;
     *tensors = status ? NULL : tare__arena_alloc(arena, (*n + 1) * sizeof **tensors);
     if (!status && !*tensors)

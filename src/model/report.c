@@ -214,7 +214,7 @@ int tare__walk_peak(tare__walk *walk, tare__model_report *report)
     size_t n = (size_t)walk->time + 2;
     uint64_t *born = calloc(n, sizeof *born), *gone = calloc(n, sizeof *gone), live = 0;
     uint32_t at = 0;
-    report->activations_known = true;
+    report->activations_known = !walk->open_branch;
     if (!born || !gone) {
         tare__walk_no_memory(walk);
     } else if (!add_changes(walk, born, gone, &report->activations_known)) {

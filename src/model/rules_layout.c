@@ -204,8 +204,11 @@ void tare__shape_concat_of(tare__step *step, size_t from, size_t stride, int typ
             sum = UNKNOWN;
             continue;
         }
-        for (int d = 0; d < first->rank; d++)
+        for (int d = 0; d < first->rank; d++) {
+            if (d != axis && dims[d] >= 0 && part->dims[d] >= 0 && dims[d] != part->dims[d])
+                tare__misfit(step);
             dims[d] = dims[d] < 0 ? part->dims[d] : dims[d];
+        }
         if (sum >= 0 && (part->dims[axis] < 0 || __builtin_add_overflow(sum, part->dims[axis], &sum)))
             sum = UNKNOWN;
     }

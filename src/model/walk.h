@@ -89,6 +89,7 @@ typedef struct tare__walk {
     tare__input_sizes sizes; /* of dimensions that are left open */
     bool only_input; /* there is no other */
     bool sized_sequence, sized_side; /* … and what of these was used */
+    bool open_branch; /* one that is not known to be taken was left out */
     size_t misfits; /* nodes whose inputs do not fit together */
 } tare__walk;
 

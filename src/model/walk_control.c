@@ -234,6 +234,7 @@ static void walk_if(tare__step *step)
         tare__walk_drop(walk, second ? start.layers : middle.layers, second ? middle.layers : end.layers);
         walk->time = middle.time > end.time ? middle.time : end.time;
         if (!known) {
+            walk->open_branch = true;
             tell_branch(step, second, &weights[second], &weights[!second]);
             bind_both(step, &branches[second], &branches[!second]);
         }

@@ -165,6 +165,17 @@ static int check_options(tare__walk *walk, const tare__slices *inputs)
             return walk->status =
                        tare__fail(walk->model->error, TARE_E_USAGE, "--shape: the model has no input '%.100s'", name);
     }
+    for (size_t i = 0; i < walk->options->n_files; i++) {
+        const tare__runner_file *file = &walk->options->files[i];
+        if (!file->input && !walk->only_input)
+            return walk->status = tare__fail(walk->model->error, TARE_E_INPUT,
+                                             "the model has %zu inputs: say --input NAME=%.200s", inputs->n,
+                                             file->path ? file->path : "VALUE");
+        if (file->input && tare__slices_find(inputs, (tare__slice){(const uint8_t *)file->input, strlen(file->input)}) ==
+                               TARE__SLICES_NONE)
+            return walk->status = tare__fail(walk->model->error, TARE_E_INPUT, "the model has no input '%.100s'",
+                                             file->input);
+    }
     return 0;
 }
 

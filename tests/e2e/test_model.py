@@ -211,6 +211,7 @@ def test_loops_and_branches_are_told(bench, models):
     assert any("the cheaper one; else_branch costs 384 MACs more" in note for note in either["notes"])
     for found, name in ((loop, "loop"), (either, "either")):
         assert found["total"]["at_least"] and [row["name"] for row in found["not_counted"]] == [name]
+    assert not either["total"]["activations_known"]
     for flag, macs in (("true", 128), ("false", 512)):
         found = weigh(bench, models / "if_unknown.onnx", "-i", f"which={flag}")
         assert (found["total"]["macs"], found["total"]["at_least"]) == (macs, False)

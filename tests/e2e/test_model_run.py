@@ -177,6 +177,8 @@ def test_inputs_from_files(bench, models):
     rates = {rate["unit"]: rate["value"] for rate in report["measured"]["configurations"][0]["throughput"]}
     assert rates["tokens/s"] == pytest.approx(7 * rates["requests/s"])  # 4 + 2 + 1
     assert rates["samples/s"] == pytest.approx(3 * rates["requests/s"])
+    assert [one["shape"] for one in report["inputs"]] == [[3, 4], [3, 4]]  # weighed as it is run
+    assert report["inputs"][0]["given"] == {"kind": "file", "path": "ids.npy", "text": "from ids.npy"}
     both = ("--shape", "attention_mask=3,4", "--shape", "input_ids=3,4")
     report = measured(bench, *both, "-i", "input_ids=ids.bin", *words)
     assert report["measured"]["configurations"][0]["batch"] == 3
@@ -188,6 +190,19 @@ def test_inputs_from_files(bench, models):
     for given, sentence in some((("input_ids=wide.npy", "is ?x?, not 1x3x4"), ("input_ids=beyond.npy", "does not run"))):
         done = bench.tare("model", "--runtime", runtime(), *QUICK, *both, "-i", given, *words)
         assert done.status == 3 and sentence in done.err, (given, done.status, done.err)
+
+
+def test_inputs_from_the_command_line(bench, models):
+    words = ("--no-layers", models / "words.onnx")
+    report = measured(bench, "-i", "input_ids=1,2,3", "-i", "attention_mask=1", *words)
+    assert report["inputs"][0]["shape"] == [1, 3] and report["inputs"][0]["given"]["values"] == [1, 2, 3]
+    assert report["measured"]["configurations"][0]["failure"] is None
+    for given, sentence in (("input_ids=1,2,3,4,5", "5 values for 12 elements"), ("other=1", "has no input 'other'"),
+                            ("7", "say --input NAME=")):
+        done = bench.tare("model", "--runtime", runtime(), *QUICK, "--shape", "input_ids=3,4", "-i", given, *words)
+        assert done.status == 3 and sentence in done.err, (given, done.status, done.err)
+    done = bench.tare("model", "--static", "-i", "other=1", models / "words.onnx")
+    assert done.status == 3 and "has no input 'other'" in done.err
 
 
 PRE = """
