@@ -188,12 +188,21 @@ def _layer(seen: Seen) -> Iterator[Recommendation]:
 
 def _parallel(seen: Seen) -> Iterator[Recommendation]:
     cpu = seen.results["cpu"]
-    if cpu["waiting_percent"] > 25 and not seen.results["model"]["device"].startswith("cuda"):
+    if seen.results["model"]["device"].startswith("cuda"):
+        return
+    pushed = cpu.get("preempted_percent", Missing("not measured"))
+    known = not isinstance(pushed, Missing)
+    # Without the kernel's account of it, more preemptions than waits are taken for a full machine.
+    if cpu["waiting_percent"] > 25 and (known or cpu["waits_per_run"] >= cpu["preemptions_per_run"]):
         yield Recommendation(
-            f"Find what it waits for: the process is off its CPUs for {cpu['waiting_percent']:.0f} % of a run, "
-            f"{cpu['waits_per_run']:.0f} times", "blocked", {"waiting_percent": cpu["waiting_percent"],
+            f"Find what it waits for: it neither runs nor could run for {cpu['waiting_percent']:.0f} % of a run, in "
+            f"{cpu['waits_per_run']:.0f} waits", "blocked", {"waiting_percent": cpu["waiting_percent"],
                                                             "waits_per_run": cpu["waits_per_run"]},
             f"at most {cpu['waiting_percent']:.0f} % of a run")
+    if known and pushed > 25:
+        yield Recommendation(
+            f"Measure again on an idle machine: other processes had the CPUs for {pushed:.0f} % of a run", "preempted",
+            {"preempted_percent": pushed, "preemptions_per_run": cpu["preemptions_per_run"]})
 
 
 def _uneven(seen: Seen) -> Iterator[Recommendation]:

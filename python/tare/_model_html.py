@@ -159,8 +159,8 @@ def _details(results: Mapping[str, Any]) -> str:
     parts.append(("Machine",))
     parts += [(title, _reason(cpu[name], lambda one, unit=unit: f"{one:,.1f}{unit}")) for name, title, unit in (
         ("process_percent", "CPU of the process", " %"), ("machine_percent", "CPU of the machine", " %"),
-        ("waiting_percent", "waiting for a CPU or a device", " %"), ("page_faults_per_run", "page faults a run", ""),
-        ("waits_per_run", "waits a run", ""))]
+        ("waiting_percent", "waiting", " %"), ("preempted_percent", "runnable, but others had the CPUs", " %"),
+        ("page_faults_per_run", "page faults a run", ""), ("waits_per_run", "waits a run", ""))]
     parts.append(("GPU utilization", _reason(results["gpu"]["utilization_percent"], lambda one: f"{one:.0f} %")))
     parts += [(name.rpartition("_")[0].replace("_", " "), _reason(io[name], size)) for name in
               ("disk_read_bytes", "disk_written_bytes", "network_received_bytes", "network_sent_bytes")]

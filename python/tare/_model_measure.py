@@ -140,6 +140,15 @@ def fragmentation() -> Any:
     return (held - used) / held if held > 0 else Missing("there is no heap")
 
 
+def _run_delay() -> Any:
+    """Seconds in which this thread was runnable and did not run: others had the CPUs."""
+    try:
+        with open("/proc/thread-self/schedstat", encoding="ascii") as file:
+            return int(file.read().split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return Missing("the kernel keeps no account of it (/proc/thread-self/schedstat)")
+
+
 def usage(runner: Any, call: Callable[[], Any], settle: Any, typical_s: float) -> Dict[str, Any]:
     """Memory, CPU, waiting and I/O, looked at while the model runs: not in the runs whose time counts."""
     runs = max(2, min(LOOK_RUNS, math.ceil(LOOK_SECONDS / max(typical_s, 1e-6))))
@@ -150,7 +159,7 @@ def usage(runner: Any, call: Callable[[], Any], settle: Any, typical_s: float) -
                             None if cuda is None else functools.partial(_device.used_bytes, cuda))
     peaks = _device.peaks(cuda) if cuda is not None else None
     gpu = peaks.begin() if peaks is not None else None
-    waits, own, begun = _core.waits(), _own_io(), time.time()
+    waits, own, begun, delay = _core.waits(), _own_io(), time.time(), _run_delay()
     block = recorder.block("model_usage")
     sampler.acquire()
     try:
@@ -161,10 +170,11 @@ def usage(runner: Any, call: Callable[[], Any], settle: Any, typical_s: float) -
         if peaks is not None:
             peaks.end(gpu)
     after, io = _core.waits(), _io_between(own, _own_io())
+    kept_off = delay if isinstance(delay, Missing) else _run_delay() - delay
     seen = recorder.last()
     told = sampler.summary()
     average = {name: (told.get(name) or {}).get("average", math.nan) for name in ("rss", "gpu_memory")}
-    return {"runs": done, "memory": _memory(seen, average, gpu, cuda), "cpu": _cpu(seen, waits, after, done),
+    return {"runs": done, "memory": _memory(seen, average, gpu, cuda), "cpu": _cpu(seen, waits, after, done, kept_off),
             "io": {**io, "network_received_bytes": seen.received, "network_sent_bytes": seen.sent,
                    "iowait_percent": seen.iowait_percent,
                    "note": "disk and calls are this process's, the network is the machine's"},
@@ -201,12 +211,17 @@ def _gpu_fragmentation(cuda: Optional[int]) -> Any:
     return 1 - torch.cuda.memory_allocated(cuda) / held if held else Missing("torch has reserved nothing")
 
 
-def _cpu(seen: Any, before: Any, after: Any, runs: int) -> Dict[str, Any]:
+def _cpu(seen: Any, before: Any, after: Any, runs: int, kept_off: Any) -> Dict[str, Any]:
     cpus = len(os.sched_getaffinity(0))
     wall = seen.wall_s
     busy = seen.process_cpu_s / wall if wall > 0 else Missing("the clock saw no time pass")
     faults, from_disk, waited, pushed = (now - then for now, then in zip(after, before))
+    off = max(0.0, 100 * (1 - busy)) if busy <= 1 else 0.0
+    runnable: Any = kept_off
+    if not isinstance(kept_off, Missing) and wall > 0:  # of the thread that runs the model
+        runnable = min(100 * kept_off / wall, 100.0)
+        off = max(0.0, off - runnable)
     return {"process_percent": 100 * busy, "machine_percent": seen.cpu_percent, "cpus": cpus,
-            "parallelism": busy, "waiting_percent": max(0.0, 100 * (1 - busy)) if busy <= 1 else 0.0,
+            "parallelism": busy, "waiting_percent": off, "preempted_percent": runnable,
             "page_faults_per_run": faults / runs, "disk_faults_per_run": from_disk / runs,
             "waits_per_run": waited / runs, "preemptions_per_run": pushed / runs}

@@ -121,7 +121,8 @@ def _section(results: Mapping[str, Any]) -> List[Line]:
     out += _lines_of("memory", name, results["memory"], _MEMORY)
     out += _lines_of("model", name, results["model"], _MODEL)
     out += _lines_of("cpu", name, results["cpu"], [("process_percent", "%"), ("machine_percent", "%"),
-                                                   ("waiting_percent", "%"), ("page_faults_per_run", "")])
+                                                   ("waiting_percent", "%"), ("preempted_percent", "%"),
+                                                   ("page_faults_per_run", "")])
     out += _lines_of("gpu", name, results["gpu"], [("utilization_percent", "%")])
     out += _lines_of("io", name, results["io"], [(key, "bytes") for key in (
         "disk_read_bytes", "disk_written_bytes", "network_received_bytes", "network_sent_bytes")])

@@ -47,6 +47,7 @@ class Report:
     run: Row
     tare: Row
     usage: Row
+    phases: Optional[Row]
     notes: List[str]
     spans: List[Row]
     steps: List[Row]
@@ -68,6 +69,7 @@ class Report:
         self.run = Row(tables["run"])
         self.tare = Row(_with_reasons(tables["tare"]))
         self.usage = Row(_with_reasons(tables["usage"]))
+        self.phases = Row(tables["phases"]) if tables.get("phases") else None
         self.notes = tables["notes"]
         self._kept: Any = None  # what must live as long as the trace
         for name in _TABLES:

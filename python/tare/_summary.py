@@ -34,7 +34,7 @@ def _findings(report: Any) -> str:
     parts = []
     for found in report.findings[:_ROWS]:
         colour = _COLOURS.get(found.severity, _COLOURS["info"])
-        gain = f" <i>(up to {found.gain:.0%} of the time)</i>" if found.gain else ""
+        gain = f" <i>(saves up to {found.gain:.0%} of steady-state time)</i>" if found.gain else ""
         parts.append(f'<li><b style="color:{colour}">{escape(found.title)}</b>{gain}<br>{escape(found.evidence)}'
                      f'<br>{escape(found.advice)}</li>')
     return "<ul>" + "".join(parts) + "</ul>" if parts else ""
