@@ -35,7 +35,7 @@ class Report:
     """What a trace tells: made by tare.report.
 
     Its tables are lists of rows: spans, steps, epochs, operators, modules, aggregates, counters, marks, tracks, threads,
-    processes, metrics, findings. run, tare and usage are single rows; notes are sentences on what is missing. A figure that
+    processes, metrics, findings. run, tare, usage and phases are single rows; notes say what is missing. A figure that
     could not be measured is a tare.Missing that says why.
 
         >>> report = tare.report("train.tare")
