@@ -411,7 +411,8 @@ add("builtins and threads", """
 """, expect="MainThread")
 add("tempfile and cwd", """
     import os, tempfile
-    print(os.path.relpath(tempfile.gettempdir()), sorted(os.listdir(".")), os.listdir(tempfile.mkdtemp()))
+    with tempfile.TemporaryDirectory() as folder:
+        print(tempfile.gettempdir(), sorted(os.listdir(".")), os.listdir(folder))
     with open("result.txt", "w") as out:
         out.write("x" * 10)
 """, expect="script.py")

@@ -4,6 +4,7 @@ exit status and files, byte by byte, over a table of small programs. What a prog
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import textwrap
@@ -25,6 +26,11 @@ def installed(name):
     return importlib.util.find_spec(name) is not None
 
 
+def interruptible():
+    """Tests that run in the background of a shell inherit that interrupts are ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Place:
     """One folder, made again for each run, so that paths in messages are the same."""
 
@@ -39,10 +45,11 @@ class Place:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(textwrap.dedent(text), encoding="utf-8")
         env = self.bench.env({"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0",
-                              "HF_HUB_OFFLINE": "1", "TMPDIR": str(self.folder), **program.env}, hooked=True)
+                              "HF_HUB_OFFLINE": "1", **program.env}, hooked=True)
         words = [word.replace("PYTHON", sys.executable) for word in program.words]
         done = subprocess.run([*before, *words], cwd=self.folder, env=env, input=program.text_in.encode(),
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=SECONDS)
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=SECONDS,
+                              preexec_fn=interruptible)
         status = 128 - done.returncode if done.returncode < 0 else done.returncode  # as a shell says it
         files = {str(path.relative_to(self.folder)): path.read_bytes() if program.compares_files else b""
                  for path in sorted(self.folder.rglob("*")) if path.is_file()}
