@@ -600,7 +600,6 @@ add_training("functions that are watched", """
                 fetch._MapDatasetFetcher.__init__, fetch._IterableDatasetFetcher.fetch,
                 torch.autograd._engine_run_backward, torch.set_num_threads, torch.set_num_interop_threads,
                 torch.profiler.profile.export_chrome_trace, torch.autograd.profiler.profile.export_chrome_trace,
-                torch.autograd.profiler._enable_profiler, torch.autograd.profiler._disable_profiler,
                 torch.autograd.profiler.record_function.__enter__, torch.autograd.profiler.record_function.__exit__,
                 torch.Tensor.to, torch.Tensor.item, torch.cuda.synchronize):
         print(plain(repr(one)), one.__name__, one.__qualname__, getattr(one, "__module__", None),
