@@ -252,6 +252,8 @@ def _regression(old: Mapping[str, Any], new: Mapping[str, Any], gate: float, ask
     a, b = old.get("samples") or [], new.get("samples") or []
     verdict, _, _, p = _core.decide(a or was, b or now, better, gate, unit=unit)
     if verdict == "inconclusive":
+        if (now > was) != (better == "lower"):
+            return None  # the better way
         if not asked and not new["name"].startswith(COUNTED):
             return None  # one value a side is no evidence: a process's memory is many things
         return Regression(new["name"], was, now, unit, change, Missing("too few samples"),

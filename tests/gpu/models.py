@@ -226,6 +226,39 @@ def check_memory():
            told["snapshots"][-1])
 
 
+def check_how_full():
+    """get_current_gpu_memory() against CUDA's own count, before and after 2 GiB more."""
+    if DEVICE == "cpu":
+        return
+    profiler = tare.PerformanceProfiler(track_gpu=True, device=DEVICE)
+    held = []
+    for _ in range(2):
+        torch.cuda.synchronize()
+        free, total = torch.cuda.mem_get_info(DEVICE)
+        ours = profiler.get_current_gpu_memory()
+        expect(abs(ours - (1 - free / total)) < 0.002, "get_current_gpu_memory() %.4f, 1 - free/total %.4f" % (
+            ours, 1 - free / total))
+        held.append(torch.zeros(2 << 30, dtype=torch.uint8, device=DEVICE))
+    without = tare.PerformanceProfiler(track_gpu=True, device="cpu").get_current_gpu_memory()
+    expect(not there(without), "device=\"cpu\" has no GPU memory: %s" % getattr(without, "reason", without))
+
+
+def check_optimizations():
+    """Mixed precision of a model that is large enough: applied only where it was measured faster, with its evidence."""
+    model = nn.Sequential(*(nn.Linear(4096, 4096) for _ in range(4))).to(DEVICE)
+    before = [one.clone() for one in model.parameters()]
+    optimizer = tare.ModelOptimizer(tare.ProfilingConfig())
+    x = torch.randn(2048, 4096, device=DEVICE)
+    expect(optimizer.optimize_model(model, {}) is model, "without an input nothing is applied")
+    optimizer.optimize_model(model, {}, x)
+    summary = optimizer.get_optimization_summary()
+    for one in summary["details"]:
+        expect(one["speedup"] > 1.03 and one["evidence"], "%s: %.2fx, %s" % (one["name"], one["speedup"], one["evidence"]))
+    for one in summary["rejected"] + summary["skipped"]:
+        expect(bool(one["reason"]), "%s: %s" % (one["name"], one["reason"]))
+    expect(all(torch.equal(old, new) for old, new in zip(before, model.parameters())), "the weights stay as they were")
+
+
 def check_files(folder):
     def of_file(path, x, what):
         with warnings.catch_warnings():
@@ -351,7 +384,7 @@ def main():
     print("torch %s on %s" % (torch.__version__, torch.cuda.get_device_name(0) if DEVICE != "cpu" else "cpu"))
     with tempfile.TemporaryDirectory(prefix="tare-models-") as folder:
         for check in (check_figures, check_precisions, check_configurations, check_layers, check_gpu_profile,
-                      check_memory):
+                      check_memory, check_how_full, check_optimizations):
             attempt(check)
         for check in (check_files, check_generation, check_whole_and_files_written, check_command, check_onnx):
             def in_folder(check=check):

@@ -231,6 +231,9 @@ def regression(snippet):
     _covers(current_time, work.spent)
     run({"model_training": {"wall_time_s": 3600.0}}, fill.Slow(0))
     assert alerts == []
+    (snippet.folder / "baseline_metrics.json").write_text(json.dumps({"model_training": {"wall_time_s": 0.001}}))
+    with pytest.warns(tare.PerformanceRegressionWarning, match="model_training took"):  # tare's own class as it is
+        snippet.run(ours=("PerformanceRegressionDetector",), train_model=work)
 
     def broken():
         raise OSError("the data is gone")

@@ -136,6 +136,12 @@ def configuration(snippet):
     assert training.device == "cuda" or row.cpu_memory_usage == 3 * 4 * 16 * (16 + fill.CLASSES)
     assert training.device == "cpu" or row.device_memory_usage >= 3 * 4 * 16 * (16 + fill.CLASSES)
     assert "ProfilerStep*" in _counts(done["prof"]) and training.steps == 12
+    for path in (snippet.folder / "runs/profiler").glob("*.pt.trace.json"):  # what it asks for is in the files, too
+        events = json.loads(path.read_text())["traceEvents"]
+        shapes = [event["args"]["Input Dims"] for event in events if event.get("name") == "aten::addmm"]
+        assert [[16, fill.INPUTS], [fill.INPUTS, 16]] in [one[1:3] for one in shapes]
+        assert any(event.get("name") == "[memory]" and event["args"]["Bytes"] for event in events)
+        assert any(event.get("cat") == "python_function" for event in events)
 
 
 def _images():

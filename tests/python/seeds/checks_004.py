@@ -47,25 +47,58 @@ def enable(snippet):
     assert monitor.enabled and monitor.verbose_batches == 5
 
 
+RUN = """
+import sys, tare
+given = dict(word.lstrip("-").split("=") for word in sys.argv[1:])
+settings = f"conf/trainer/{given['trainer']}.yaml"
+epoch = tare.EpochPerformanceMonitor.from_config(settings)
+weights = [0.0] * 8
+
+def descend(batch):
+    loss = 0.0
+    for x in batch:
+        apart = sum(w * x for w in weights) - 3 * x
+        loss += apart * apart / len(batch)
+        weights[:] = [w - 0.01 * apart * x for w in weights]
+    return loss
+
+def batches():
+    return [[0.1 * (i + j) for j in range(8)] for i in range(7)]
+
+if given["config-name"].endswith("_physical_experiment"):
+    monitor = tare.PerformanceMonitor(enabled=epoch.enabled)
+    with monitor.track("load_ground_truth"):
+        data = batches()
+    with monitor.track("optimization"):
+        losses = [descend(batch) for _ in range(50) for batch in data]
+    monitor.print_summary()
+    assert losses[-1] < losses[0]
+else:
+    epoch.on_epoch_start()
+    for index, batch in enumerate(batches()):
+        epoch.on_batch_start(index)
+        epoch.on_batch_end(index, descend(batch))
+    epoch.on_epoch_end()
+"""
+
+
 @check("004", "Run Training")
 def run_training(snippet):
-    """Both command lines, of a trainer that makes its monitor from the file that its last word names."""
-    trainer = ("import sys, tare\n"
-               "name = sys.argv[-1].partition('trainer=')[2]\n"
-               "monitor = tare.EpochPerformanceMonitor.from_config(f'conf/trainer/{name}.yaml')\n"
-               "monitor.on_epoch_start()\n"
-               "for index in range(7):\n"
-               "    monitor.on_batch_start(index)\n"
-               "    monitor.on_batch_end(index, 0.5)\n"
-               "monitor.on_epoch_end()\n")
-    snippet.write("run.py", trainer)
+    """Both command lines as they are: a trainer that makes its monitor from the file which its last word names, with
+    keys of its own in it, and prints what the document shows of each."""
+    snippet.write("run.py", RUN)
     commands = [shlex.split(line) for line in snippet.commands()]
     assert len(commands) == 2 and all(words[:2] == ["python", "run.py"] for words in commands)
-    for words in commands:
+    outputs = []
+    for words, trainer in zip(commands, ("Synthetic Trainer", "Physical Trainer")):
         name = words[-1].partition("trainer=")[2]
-        snippet.write(f"conf/trainer/{name}.yaml", snippet.other("Enable in Training Config"))
-        out = snippet.python(*words[1:])
-        assert [int(found[0]) for found in BATCH.findall(out)] == [0, 1, 2, 3, 4], out
+        snippet.write(f"conf/trainer/{name}.yaml", snippet.other(trainer) + "  learning_rate: 0.01\n")
+        outputs.append(snippet.python(*words[1:]))
+    assert [int(found[0]) for found in BATCH.findall(outputs[0])] == [0, 1, 2, 3, 4], outputs[0]
+    theirs = [_form(line) for line in snippet.other("Example Output (Synthetic)").splitlines() if line.strip() != "..."]
+    ours = [_form(line) for line in outputs[0].splitlines()]
+    assert ours == theirs[:1] * 5 + theirs[-2:]
+    _same_table(snippet.other("Example Output (Physical)"), outputs[1], ["load_ground_truth", "optimization", "TOTAL"])
 
 
 def _form(line):

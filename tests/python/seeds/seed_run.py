@@ -137,7 +137,7 @@ class Snippet:
         path.write_text(text, encoding="utf-8")
         return path
 
-    def python(self, *words, folder=None):
+    def python(self, *words, folder=None, status=0):
         """An interpreter like this one, with the package this one has; what it printed."""
         tare = importlib.import_module("tare")
         site = str(pathlib.Path(tare.__file__).resolve().parents[1])
@@ -147,7 +147,7 @@ class Snippet:
         done = subprocess.run([sys.executable, *map(str, words)], cwd=str(folder or self.folder), env=env, text=True,
                               encoding="utf-8", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, timeout=300)
-        assert done.returncode == 0, (words, done.returncode, done.stdout[-2000:], done.stderr[-4000:])
+        assert done.returncode == status, (words, done.returncode, done.stdout[-2000:], done.stderr[-4000:])
         return done.stdout
 
 
