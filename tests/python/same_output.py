@@ -633,7 +633,7 @@ add_training("torch.profiler of its own", """
     events = json.load(open("trace.json"))["traceEvents"]
     print(sum("Input Dims" in one.get("args", {}) for one in events), sum(one["name"] == "[memory]" for one in events))
     import os; os.remove("trace.json")
-""", expect="block")
+""", expect="block", modes=PLAIN)
 add_training("anomalies", """
     with torch.autograd.detect_anomaly():
         x = torch.zeros(1, requires_grad=True)
