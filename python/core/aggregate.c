@@ -41,10 +41,8 @@ static void add_memory(tare__py_named *to, const tare__py_result *result)
     to->with_memory++;
     to->rss_delta += (int64_t)(result->rss_after - result->rss_before);
     to->with_peak += result->peak;
-    if (to->rss_peak < result->rss_peak) {
-        to->rss_peak = result->rss_peak;
-        to->lower_bound = result->lower_bound;
-    }
+    to->rss_peak = to->rss_peak < result->rss_peak ? result->rss_peak : to->rss_peak;
+    to->rss_at_most = to->rss_at_most < result->rss_at_most ? result->rss_at_most : to->rss_at_most;
 }
 
 static void add_to(double *sum, double value)
@@ -87,6 +85,11 @@ void tare__py_named_add(tare__py_named *to, const tare__py_result *result)
         to->cpu_ns += result->cpu_ns;
     }
     to->process_cpu_ns += result->process_cpu_ns;
+    to->excluded_ns += result->excluded_ns;
+    if (result->cpu && ns >= TARE__PY_SHORTEST_NS) {
+        to->busy_ns += result->process_cpu_ns;
+        to->busy_wall_ns += ns;
+    }
     add_memory(to, result);
     add_usage(to, result);
 }
@@ -175,7 +178,14 @@ GET(rss_peak)
     return tare__py_missing(self->with_memory ? "peak=False" : "memory was not read");
 }
 
-GET(rss_peak_note) { SELF; return tare__py_peak_note(self->lower_bound); }
+GET(rss_peak_note)
+{
+    SELF;
+    return tare__py_peak_note(self->rss_at_most > self->rss_peak ? self->rss_at_most : 0);
+}
+
+GET(process_cpu_percent) { SELF; return tare__py_busy_or_missing(self->with_cpu, self->busy_ns, self->busy_wall_ns); }
+GET(excluded_s) { SELF; return tare__py_ns_as_seconds(self->excluded_ns); }
 
 static PyObject *usage(const tare__py_named *self, int index, uint32_t kind)
 {
@@ -202,8 +212,11 @@ static PyGetSetDef members[] = {
     {"p95_s", get_p95_s, NULL, "95 of 100 took no longer, within 0.8 %", NULL},
     {"p99_s", get_p99_s, NULL, "99 of 100 took no longer, within 0.8 %", NULL},
     {"self_s", get_self_s, NULL, "seconds in no inner block", NULL},
-    {"cpu_s", get_cpu_s, NULL, "CPU seconds of their threads", NULL},
-    {"process_cpu_s", get_process_cpu_s, NULL, "CPU seconds of the process while they ran", NULL},
+    {"excluded_s", get_excluded_s, NULL, "seconds of other measurements inside them, in none of their times", NULL},
+    {"cpu_s", get_cpu_s, NULL, "CPU seconds of the threads that ran them", NULL},
+    {"process_cpu_s", get_process_cpu_s, NULL, "CPU seconds of all threads of the process while they ran", NULL},
+    {"process_cpu_percent", get_process_cpu_percent, NULL,
+     "process_cpu_s of their time, 100 for one busy CPU, of those that took 50 ms or more", NULL},
     {"samples", get_samples, NULL, "how many samples they worked on", NULL},
     {"throughput", get_throughput, NULL, "samples a second, of the blocks that counted them", NULL},
     {"rss_delta", get_rss_delta, NULL, "what resident memory grew by, in bytes, added up", NULL},
@@ -213,7 +226,7 @@ static PyGetSetDef members[] = {
     {"disk_percent", get_disk_percent, NULL, "how long the busiest disk worked", NULL},
     {"received", get_received, NULL, "bytes the machine received, added up", NULL},
     {"sent", get_sent, NULL, "bytes the machine sent, added up", NULL},
-    {"rss_peak_note", get_rss_peak_note, NULL, "why rss_peak may be too low; None: it is not", NULL},
+    {"rss_peak_note", get_rss_peak_note, NULL, "why rss_peak is a lower bound, and what it is at most; None: it is exact", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 typedef struct block {
     PyObject_HEAD
@@ -147,7 +148,7 @@ static void read_begin(tare__py_open *open, const tare__py_recorder *recorder, u
         tare__py_memory memory = tare__py_memory_now(now, recorder->peak);
         open->rss = memory.rss;
         if (recorder->peak)
-            tare__py_peak_open(&open->peak, memory);
+            tare__py_peak_open(&open->peak, memory, recorder->reset_peak);
     }
     open->thread = PyThread_get_thread_ident();
     if (recorder->cpu) {
@@ -179,7 +180,7 @@ static PyObject *enter(PyObject *object, PyObject *nothing)
     open->lane = lane;
     open->below = lane->top;
     open->depth = lane->top ? lane->top->depth + 1 : 0;
-    open->self_ns = open->own_ns = 0;
+    open->self_ns = open->own_ns = open->excluded_ns = open->excluded_cpu_ns = 0;
     open->counted = open->loaded = NAN;
     open->span = tare__gate_now() != 0;
     lane->top = open;
@@ -218,18 +219,47 @@ static void read_peak(tare__py_result *result, tare__py_peak *peak, tare__py_mem
 {
     tare__py_peak_close(peak, now);
     result->rss_peak = peak->bytes;
-    result->lower_bound = peak->lower_bound;
+    result->rss_at_most = peak->at_most;
+}
+
+/* What two readings of each clock of CPU time take of it themselves, with nothing between them. */
+static struct {
+    uint64_t thread_ns, process_ns, cpus;
+} between;
+
+static uint64_t above(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
+static uint64_t smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+static void calibrate(void)
+{
+    between.thread_ns = between.process_ns = UINT64_MAX;
+    for (int i = 0; i < 20; i++) {
+        uint64_t process = tare__py_process_cpu_ns(), thread = tare__py_thread_cpu_ns();
+        uint64_t from = tare__py_clock_ns(), to = tare__py_clock_ns();
+        thread = above(tare__py_thread_cpu_ns() - thread, to - from);
+        process = above(tare__py_process_cpu_ns() - process, to - from);
+        between.thread_ns = smaller(between.thread_ns, thread);
+        between.process_ns = smaller(between.process_ns, process);
+    }
+    between.cpus = (uint64_t)sysconf(_SC_NPROCESSORS_CONF);
+}
+
+/* A thread cannot have used more than the time that went by, nor a process more than that on every CPU: what other
+ * threads used is known to the kernel's ticks only. */
+static void fill_cpu(tare__py_result *result, const tare__py_open *open, uint64_t thread, uint64_t process)
+{
+    uint64_t own = above(above(thread - open->cpu, between.thread_ns), open->excluded_cpu_ns);
+    uint64_t all = above(above(process - open->process_cpu, between.process_ns), open->excluded_cpu_ns);
+    result->cpu_ns = smaller(own, result->wall_ns);
+    result->process_cpu_ns = smaller(all, result->wall_ns * between.cpus);
+    if (!result->moved && result->process_cpu_ns < result->cpu_ns)
+        result->process_cpu_ns = result->cpu_ns;
 }
 
 static void read_end(tare__py_result *result, tare__py_open *open, const tare__py_recorder *recorder, uint64_t now)
 {
     result->cpu = recorder->cpu;
     result->memory = recorder->memory;
-    result->moved = open->thread != PyThread_get_thread_ident();
-    if (recorder->cpu) {
-        result->cpu_ns = tare__py_thread_cpu_ns() - open->cpu;
-        result->process_cpu_ns = tare__py_process_cpu_ns() - open->process_cpu;
-    }
     if (recorder->memory) {
         tare__py_memory memory = tare__py_memory_now(now, recorder->peak);
         result->rss_before = open->rss;
@@ -310,7 +340,11 @@ static PyObject *leave(PyObject *object, PyObject *const *arguments, Py_ssize_t 
     block *self = (block *)object;
     if (!self->recorder)
         Py_RETURN_NONE;
-    uint64_t now = tare__py_clock_ns();
+    uint64_t now = tare__py_clock_ns(), thread = 0, process = 0;
+    if (self->recorder->cpu) {
+        thread = tare__py_thread_cpu_ns();
+        process = tare__py_process_cpu_ns();
+    }
     tare__py_open **at = find_open(self);
     if (!at)
         return PyErr_Format(PyExc_RuntimeError, "the block %R is left without having been entered", self->name);
@@ -321,7 +355,11 @@ static PyObject *leave(PyObject *object, PyObject *const *arguments, Py_ssize_t 
     tare__py_lane *lane = open->lane;
     lane->top->self_ns += now - lane->changed;
     *at = open->below;
-    result->wall_ns = now - open->start;
+    result->excluded_ns = open->excluded_ns;
+    result->wall_ns = above(now - open->start, open->excluded_ns);
+    result->moved = open->thread != PyThread_get_thread_ident();
+    if (self->recorder->cpu)
+        fill_cpu(result, open, thread, process);
     read_end(result, open, self->recorder, now);
     fill(result, open, self, n > 0 && arguments[0] != Py_None);
     if (open->span)
@@ -460,6 +498,7 @@ int tare__py_add_blocks(PyObject *module)
 {
     if (PyType_Ready(&block_type) || !(idle = make_idle()))
         return -1;
+    calibrate();
     Py_INCREF(&block_type);
     if (PyModule_AddObject(module, "Block", (PyObject *)&block_type)) {
         Py_DECREF(&block_type);

@@ -21,10 +21,11 @@ typedef struct tare__py_result {
     unsigned long thread;
     uint64_t wall_ns, self_ns, own_ns, cpu_ns, process_cpu_ns;
     uint64_t rss_before, rss_after, rss_peak;
+    uint64_t rss_at_most; /* rss_peak may be too low, and is not above this; 0: it is not too low */
+    uint64_t excluded_ns; /* of other measurements inside it, which no time has */
     double started;
     double samples; /* NaN: not counted */
     uint32_t depth;
-    int lower_bound; /* errno of a reset that was refused: rss_peak may be too low; 0: it is not */
     bool failed, aggregate, cpu, memory, peak, moved;
     uint32_t system;       /* what was asked for of the machine */
     tare__py_usage usage;
@@ -34,7 +35,9 @@ tare__py_result *tare__py_result_new(void); /* all zero but the object's head */
 PyObject *tare__py_ns_as_seconds(uint64_t ns);
 PyObject *tare__py_count_or_missing(double count, const char *reason); /* a whole one as an int; NaN: missing */
 PyObject *tare__py_usage_or_missing(double value, uint32_t asked, uint32_t kind);
-PyObject *tare__py_peak_note(int lower_bound); /* None: 0 */
+PyObject *tare__py_peak_note(uint64_t at_most); /* None: 0 */
+/* Percent of a CPU; wall_ns 0: no block was long enough. */
+PyObject *tare__py_busy_or_missing(bool asked, uint64_t cpu_ns, uint64_t wall_ns);
 PyObject *tare__py_rate_or_missing(double samples, uint64_t ns);
 
 /* ---- all blocks of a name (aggregate.c) ---------------------------------------------------------------------- */
@@ -50,7 +53,9 @@ typedef struct tare__py_named {
     uint32_t system;
     int64_t rss_delta;
     double samples;
-    int lower_bound;
+    uint64_t rss_at_most;            /* of the block with the largest; 0: all peaks are exact */
+    uint64_t busy_wall_ns, busy_ns;  /* of blocks that are long enough: time, and CPU time of the process */
+    uint64_t excluded_ns;
     tare__hist hist;
 } tare__py_named;
 tare__py_named *tare__py_named_new(PyObject *name);
@@ -62,7 +67,7 @@ typedef struct tare__py_open {
     struct tare__py_open *below; /* in its lane */
     PyObject *block;
     tare__py_lane *lane;
-    uint64_t start, self_ns, own_ns, cpu, process_cpu, rss;
+    uint64_t start, self_ns, own_ns, excluded_ns, excluded_cpu_ns, cpu, process_cpu, rss;
     unsigned long thread;
     double counted; /* samples; NaN: none */
     double loaded;  /* samples of the batches that a loader gave; NaN: none */
@@ -93,6 +98,9 @@ void tare__py_lane_left(tare__py_lane *lane);
 /* Adds to what all open blocks of this thread or task, of any recorder, have counted. `loaded`: by a loader, which
  * says how many samples a block worked on where nobody else does. */
 void tare__py_lanes_count(double samples, bool loaded);
+/* So much of the time up to now, and of its CPU time, was not the program's: it is in no open block of this thread or
+ * task, of any recorder. */
+void tare__py_lanes_exclude(uint64_t ns, uint64_t cpu_ns);
 
 /* ---- what keeps them (recorder.c) and what measures one (block.c) ---------------------------------------------- */
 struct tare__py_recorder {
@@ -107,7 +115,7 @@ struct tare__py_recorder {
     uint64_t generation; /* grows when all is cleared */
     uint64_t own_ns;     /* spent in measuring */
     uint32_t system; /* what is read of the machine around a block */
-    bool memory, peak, cpu, enabled;
+    bool memory, peak, reset_peak, cpu, enabled;
 };
 #define TARE__PY_NAMES_MAX 4096
 #define TARE__PY_OTHER_NAMES "(other names)"

@@ -239,6 +239,22 @@ void tare__py_lanes_count(double samples, bool loaded)
             add(loaded ? &open->loaded : &open->counted, samples);
 }
 
+void tare__py_lanes_exclude(uint64_t ns, uint64_t cpu_ns)
+{
+    uint64_t now = tare__py_clock_ns();
+    holder *at = holder_now();
+    if (!at)
+        PyErr_Clear();
+    for (tare__py_lane *lane = at ? at->lanes : NULL; lane; lane = lane->next_of_holder) {
+        for (tare__py_open *open = lane->top; open; open = open->below) {
+            open->excluded_ns += ns < now - open->start ? ns : now - open->start;
+            open->excluded_cpu_ns += cpu_ns;
+        }
+        if (lane->top) /* its own time begins after it */
+            lane->changed += ns < now - lane->changed ? ns : now - lane->changed;
+    }
+}
+
 int tare__py_add_lanes(PyObject *module)
 {
     (void)module;

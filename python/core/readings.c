@@ -1,9 +1,9 @@
-/* readings: clocks, resident memory and its peaks by system calls on descriptors that are kept open.
+/* readings: clocks, resident memory and the kernel's high-water mark of it, by system calls on descriptors that are
+ * kept open.
  * Attached to the interpreter, which guards the state. Must not know blocks. */
 #define _GNU_SOURCE
 #include "readings.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -157,35 +157,29 @@ static uint64_t mark_of_status(void)
     return 0;
 }
 
-/* Below this, a mark above what is resident is not worth a reset: the kernel itself counts pages in batches. */
-#define SLACK_BYTES (256u << 10)
-/* By how much the mark was above what is resident right after a reset: the kernel reads it without adding up what
- * its three counters hold back on each CPU, at most max(32, 2 CPUs) pages each; what is more was not that. */
-static uint64_t drift;
-
-static uint64_t most_drift(void)
-{
-    uint64_t cpus = (uint64_t)sysconf(_SC_NPROCESSORS_CONF), pages = cpus > 16 ? 2 * cpus : 32;
-    return 3 * cpus * pages * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
-static uint64_t near(uint64_t rss_now) { return rss_now + SLACK_BYTES + drift; }
-
 /* getrusage costs a thirtieth of the status file (for a thread it has the same mark, and asks no other thread), but
  * has the larger of the mark and of what the process was before it called exec. That part never changes, so it is
- * not larger than the smallest ever seen: above that, what is seen is the mark. So it is, near enough, where it is
- * hardly more than what is resident now, which the mark is at least. */
+ * not larger than the smallest ever seen: above that, what is seen is the mark. Where the status file has once told
+ * the same, it is the mark as long as it does not fall, since a mark only grows until somebody resets it. */
+static bool mark_is_seen;
+
 static uint64_t high_water(uint64_t rss_now)
 {
-    static uint64_t smallest = UINT64_MAX;
+    static uint64_t smallest = UINT64_MAX, before;
     struct rusage usage;
     if (getrusage(RUSAGE_THREAD, &usage))
         return mark_of_status();
     uint64_t seen = (uint64_t)usage.ru_maxrss * 1024;
-    bool told = seen > smallest || seen <= near(rss_now);
+    if (seen < before)
+        mark_is_seen = false;
+    before = seen;
+    bool told = mark_is_seen || seen > smallest || tare__py_peak_is_near(seen, rss_now);
     if (seen < smallest)
         smallest = seen;
-    uint64_t mark = told ? seen : mark_of_status();
+    if (told)
+        return seen;
+    uint64_t mark = mark_of_status();
+    mark_is_seen = tare__py_peak_is_near(seen, mark);
     return mark ? mark : seen;
 }
 
@@ -220,75 +214,14 @@ void tare__py_memory_read_at(uint64_t clock_ns)
     recent.fresh = false;
 }
 
-/* 0, or an errno. Descriptors may be short for a moment: each time is a new attempt. */
-static int reset(void)
+/* Descriptors may be short for a moment: each time is a new attempt. */
+bool tare__py_memory_reset_mark(tare__py_memory *now)
 {
-    if (!is_ours(&clear_refs) && !reopen(&clear_refs))
-        return errno;
-    if (pwrite(clear_refs.fd, "5", 1, 0) == 1)
-        return 0;
-    int error = errno;
-    forget(&clear_refs);
-    return error;
-}
-
-void tare__py_peak_sentence(int lower_bound, char text[200])
-{
-    char words[80] = "";
-    const char *known = strerror_r(lower_bound, words, sizeof words);
-    snprintf(text, 200, "a lower bound: the kernel's high-water mark could not be reset (%s: %s)",
-             clear_refs.path, known);
-}
-
-static tare__py_peak *open_peaks;
-
-/* A mark tells of this peak when it has grown since. */
-static void see(tare__py_peak *peak, uint64_t mark)
-{
-    if (mark > peak->mark)
-        peak->bytes = peak->bytes < mark ? mark : peak->bytes;
-    else if (peak->refused)
-        peak->lower_bound = peak->refused;
-}
-
-/* Gives the mark to all open peaks and lets it begin anew. 0, or the errno of a reset that was refused. */
-static int begin_anew(tare__py_memory *now)
-{
-    for (tare__py_peak *other = open_peaks; other; other = other->next)
-        see(other, now->mark);
-    int refused = reset();
-    if (refused)
-        return refused;
-    recent.memory.mark = now->mark = high_water(now->rss);
-    drift = now->mark > now->rss ? now->mark - now->rss : 0;
-    drift = drift < most_drift() ? drift : most_drift();
-    for (tare__py_peak *other = open_peaks; other; other = other->next) {
-        other->refused = 0;
-        other->mark = now->mark;
+    if ((!is_ours(&clear_refs) && !reopen(&clear_refs)) || pwrite(clear_refs.fd, "5", 1, 0) != 1) {
+        forget(&clear_refs);
+        return false;
     }
-    return 0;
-}
-
-void tare__py_peak_open(tare__py_peak *peak, tare__py_memory now)
-{
-    int refused = now.mark > near(now.rss) ? begin_anew(&now) : 0;
-    *peak = (tare__py_peak){open_peaks, NULL, now.rss, now.mark, refused ? now.mark : 0, refused, 0};
-    if (open_peaks)
-        open_peaks->previous = peak;
-    open_peaks = peak;
-}
-
-void tare__py_peak_close(tare__py_peak *peak, tare__py_memory now)
-{
-    see(peak, now.mark);
-    if (peak->bytes < now.rss)
-        peak->bytes = now.rss;
-    if (peak->bytes > peak->hidden)
-        peak->lower_bound = 0; /* more than what the old mark could hide */
-    if (peak->next)
-        peak->next->previous = peak->previous;
-    if (peak->previous)
-        peak->previous->next = peak->next;
-    else
-        open_peaks = peak->next;
+    mark_is_seen = false;
+    recent.memory.mark = now->mark = high_water(now->rss);
+    return true;
 }

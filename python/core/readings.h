@@ -1,5 +1,5 @@
-/* readings: clocks and memory of this process, as blocks read them. Attached to the interpreter, which guards the
- * list of open peaks; the plain readings may be called from any thread.
+/* readings: clocks and memory of this process, as blocks read them, and the peaks of memory (peaks.c). Attached to the
+ * interpreter; the clocks may be read from any thread.
  * Must not know blocks. */
 #ifndef TARE_PYTHON_READINGS_H
 #define TARE_PYTHON_READINGS_H
@@ -27,21 +27,28 @@ tare__py_memory tare__py_memory_now(uint64_t now_ns, bool peak);
 /* What was read in this call of the caller is as old as this instant: clocks are not read twice for it. */
 void tare__py_memory_read_at(uint64_t clock_ns);
 
-/* The largest resident memory between open and close, by the kernel's high-water mark, which there is once a
- * process: it is reset when a peak is opened, after what it said was given to all the open ones. A mark that is
- * hardly above what is resident is left as it is: a peak is exact to 256 KiB and what the kernel's own counting is
- * off by. */
+/* Lets the kernel's high-water mark begin anew at what is resident now. It lowers the ru_maxrss that whoever waits for
+ * the process is told: only where the user asked for it. False: the kernel refused. */
+bool tare__py_memory_reset_mark(tare__py_memory *now);
+
+/* The largest resident memory between open and close. The kernel keeps one high-water mark a process. Where it rises
+ * while a peak is open, it is that peak, exactly. Where it does not, the peak was below the mark of before: what is
+ * known is the largest sample of a thread that reads resident memory every TARE__PY_PEAK_INTERVAL_NS, as long as such
+ * a peak is open. A mark that is hardly above what is resident hides nothing: a peak is exact to 256 KiB and what the
+ * kernel's own counting is off by. */
+#define TARE__PY_PEAK_INTERVAL_NS 5000000u
 typedef struct tare__py_peak {
     struct tare__py_peak *next, *previous;
-    uint64_t bytes;  /* so far */
-    uint64_t mark;   /* the high-water mark when it was opened or last reset: what is above it was seen since */
-    uint64_t hidden; /* what a mark that could not be reset may hide; 0: nothing */
-    int refused;     /* errno of the reset it needed and did not get; 0: what the mark says is its own */
-    int lower_bound; /* such an errno: there may have been more than was seen; 0: there was not */
+    uint64_t number;  /* in the order of opening */
+    uint64_t bytes;   /* the most seen so far */
+    uint64_t mark;    /* the high-water mark when it was opened or last reset: what is above it was seen since */
+    uint64_t at_most; /* a mark from before that may hide more than was seen; 0: nothing is hidden */
 } tare__py_peak;
-void tare__py_peak_open(tare__py_peak *peak, tare__py_memory now);
+void tare__py_peak_open(tare__py_peak *peak, tare__py_memory now, bool reset);
 void tare__py_peak_close(tare__py_peak *peak, tare__py_memory now);
-/* What a lower_bound means, a sentence. */
-void tare__py_peak_sentence(int lower_bound, char text[200]);
+/* Whether a mark is not worth telling from what is resident. */
+bool tare__py_peak_is_near(uint64_t mark, uint64_t rss);
+/* What a peak with an at_most is, a sentence. */
+void tare__py_peak_sentence(uint64_t at_most, char text[200]);
 
 #endif

@@ -287,12 +287,12 @@ static PyObject *construct(PyTypeObject *type, PyObject *arguments, PyObject *na
 static int init(PyObject *object, PyObject *arguments, PyObject *named)
 {
     tare__py_recorder *self = (tare__py_recorder *)object;
-    static char *words[] = {"memory", "cpu", "keep", "enabled", "system", "peak", NULL};
-    int memory = 1, cpu = 1, enabled = 1, peak = 1;
+    static char *words[] = {"memory", "cpu", "keep", "enabled", "system", "peak", "reset_peak", NULL};
+    int memory = 1, cpu = 1, enabled = 1, peak = 1, reset_peak = 0;
     unsigned int system = 0;
     Py_ssize_t keep = 10000;
-    if (!PyArg_ParseTupleAndKeywords(arguments, named, "|$ppnpIp:Recorder", words, &memory, &cpu, &keep, &enabled,
-                                     &system, &peak))
+    if (!PyArg_ParseTupleAndKeywords(arguments, named, "|$ppnpIpp:Recorder", words, &memory, &cpu, &keep, &enabled,
+                                     &system, &peak, &reset_peak))
         return -1;
     if (keep < 0 || keep > 100000000) {
         PyErr_Format(PyExc_ValueError, "keep is how many blocks are kept, 0 to 100000000, not %zd", keep);
@@ -307,6 +307,7 @@ static int init(PyObject *object, PyObject *arguments, PyObject *named)
     self->keep = (size_t)keep;
     self->memory = memory;
     self->peak = memory && peak;
+    self->reset_peak = reset_peak;
     self->cpu = cpu;
     self->enabled = enabled;
     self->system = system;
@@ -353,10 +354,13 @@ static PyGetSetDef members[] = {
 };
 
 PyDoc_STRVAR(recorder_doc,
-             "Recorder(*, memory=True, cpu=True, keep=10000, enabled=True, system=0, peak=True)\n--\n\n"
+             "Recorder(*, memory=True, cpu=True, keep=10000, enabled=True, system=0, peak=True, reset_peak=False)\n--\n\n"
              "Measures blocks of code and keeps the newest results, and the sums of every name. peak=False reads\n"
-             "memory before and after a block, and not the most there was in between. system is what is read of\n"
-             "the machine around each block: MACHINE_CPU, MACHINE_DISK, MACHINE_NETWORK, MACHINE_MEMORY.\n\n"
+             "memory before and after a block, and not the most there was in between. reset_peak=True resets the\n"
+             "kernel's high-water mark at the start of each block, so that every peak is exact; it also lowers the\n"
+             "ru_maxrss of the whole process that wait4 and /usr/bin/time report. Without it, a peak below what the\n"
+             "process had reached before is a lower bound (rss_peak_note). system is what is read of the machine\n"
+             "around each block: MACHINE_CPU, MACHINE_DISK, MACHINE_NETWORK, MACHINE_MEMORY.\n\n"
              "    recorder = tare.Recorder()\n"
              "    with recorder.block(\"load\"):\n"
              "        data = load()\n"
@@ -405,6 +409,21 @@ static PyObject *count_loaded(PyObject *module, PyObject *number)
     Py_RETURN_NONE;
 }
 
+PyDoc_STRVAR(exclude_doc, "exclude(ns, cpu_ns)\n--\n\n"
+                          "The last nanoseconds of this thread or task, and so much CPU time, were spent on measuring:\n"
+                          "no open block has them.");
+static PyObject *exclude(PyObject *module, PyObject *const *given, Py_ssize_t n)
+{
+    (void)module;
+    if (n != 2)
+        return PyErr_Format(PyExc_TypeError, "exclude takes two numbers of nanoseconds");
+    long long ns = PyLong_AsLongLong(given[0]), cpu_ns = PyLong_AsLongLong(given[1]);
+    if (PyErr_Occurred())
+        return NULL;
+    tare__py_lanes_exclude(ns > 0 ? (uint64_t)ns : 0, cpu_ns > 0 ? (uint64_t)cpu_ns : 0);
+    Py_RETURN_NONE;
+}
+
 static PyObject *rss(PyObject *module, PyObject *nothing)
 {
     (void)module, (void)nothing;
@@ -415,6 +434,7 @@ static PyObject *rss(PyObject *module, PyObject *nothing)
 static PyMethodDef functions[] = {
     {"count_samples", count_samples, METH_O, count_doc},
     {"count_loaded", count_loaded, METH_O, loaded_doc},
+    {"exclude", (PyCFunction)(void (*)(void))exclude, METH_FASTCALL, exclude_doc},
     {"rss", rss, METH_NOARGS, "rss()\n--\n\nResident memory of this process, in bytes."},
     {NULL, NULL, 0, NULL},
 };

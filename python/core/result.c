@@ -69,6 +69,7 @@ GET(aggregate) { SELF; return PyBool_FromLong(self->aggregate); }
 GET(wall_s) { SELF; return tare__py_ns_as_seconds(self->wall_ns); }
 GET(self_s) { SELF; return tare__py_ns_as_seconds(self->self_ns); }
 GET(own_s) { SELF; return tare__py_ns_as_seconds(self->own_ns); }
+GET(excluded_s) { SELF; return tare__py_ns_as_seconds(self->excluded_ns); }
 GET(samples) { SELF; return tare__py_count_or_missing(self->samples, NO_SAMPLES); }
 GET(throughput) { SELF; return tare__py_rate_or_missing(self->samples, self->wall_ns); }
 
@@ -86,6 +87,21 @@ GET(process_cpu_s)
 {
     SELF;
     return self->cpu ? tare__py_ns_as_seconds(self->process_cpu_ns) : tare__py_missing("cpu=False");
+}
+
+PyObject *tare__py_busy_or_missing(bool asked, uint64_t cpu_ns, uint64_t wall_ns)
+{
+    if (!asked)
+        return tare__py_missing("cpu=False");
+    return wall_ns ? PyFloat_FromDouble(100 * (double)cpu_ns / (double)wall_ns)
+                   : tare__py_missing("the block was shorter than 50 ms, in which CPU time of other threads is not known");
+}
+
+GET(process_cpu_percent)
+{
+    SELF;
+    bool long_enough = self->wall_ns >= TARE__PY_SHORTEST_NS;
+    return tare__py_busy_or_missing(self->cpu, self->process_cpu_ns, long_enough ? self->wall_ns : 0);
 }
 
 static PyObject *bytes(const tare__py_result *self, uint64_t value)
@@ -111,16 +127,16 @@ GET(rss_delta)
     return PyLong_FromLongLong((long long)(self->rss_after - self->rss_before));
 }
 
-PyObject *tare__py_peak_note(int lower_bound)
+PyObject *tare__py_peak_note(uint64_t at_most)
 {
     char text[200];
-    if (!lower_bound)
+    if (!at_most)
         Py_RETURN_NONE;
-    tare__py_peak_sentence(lower_bound, text);
-    return PyUnicode_DecodeLocale(text, "surrogateescape");
+    tare__py_peak_sentence(at_most, text);
+    return PyUnicode_FromString(text);
 }
 
-GET(rss_peak_note) { SELF; return tare__py_peak_note(self->lower_bound); }
+GET(rss_peak_note) { SELF; return tare__py_peak_note(self->rss_at_most); }
 
 PyObject *tare__py_usage_or_missing(double value, uint32_t asked, uint32_t kind)
 {
@@ -160,13 +176,15 @@ static PyGetSetDef members[] = {
     {"wall_s", get_wall_s, NULL, "seconds from entering to leaving", NULL},
     {"self_s", get_self_s, NULL, "seconds in no inner block", NULL},
     {"own_s", get_own_s, NULL, "seconds of wall_s spent in measuring inner blocks", NULL},
-    {"cpu_s", get_cpu_s, NULL, "CPU seconds of the thread", NULL},
+    {"excluded_s", get_excluded_s, NULL, "seconds of other measurements inside it, in none of its times", NULL},
+    {"cpu_s", get_cpu_s, NULL, "CPU seconds of the thread that ran the block", NULL},
     {"process_cpu_s", get_process_cpu_s, NULL, "CPU seconds of all threads of the process", NULL},
+    {"process_cpu_percent", get_process_cpu_percent, NULL, "process_cpu_s of wall_s, 100 for one busy CPU", NULL},
     {"rss_before", get_rss_before, NULL, "resident bytes on entering", NULL},
     {"rss_after", get_rss_after, NULL, "resident bytes on leaving", NULL},
     {"rss_delta", get_rss_delta, NULL, "what resident memory grew by, in bytes", NULL},
     {"rss_peak", get_rss_peak, NULL, "the most resident bytes in between", NULL},
-    {"rss_peak_note", get_rss_peak_note, NULL, "why rss_peak may be too low; None: it is not", NULL},
+    {"rss_peak_note", get_rss_peak_note, NULL, "why rss_peak is a lower bound, and what it is at most; None: it is exact", NULL},
     {"samples", get_samples, NULL, "how many samples it worked on", NULL},
     {"throughput", get_throughput, NULL, "samples a second", NULL},
     {"started", get_started, NULL, "when it was entered, as time.time()", NULL},

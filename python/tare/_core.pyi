@@ -50,8 +50,10 @@ class Result:
     wall_s: float
     self_s: float
     own_s: float
+    excluded_s: float
     cpu_s: float
     process_cpu_s: float
+    process_cpu_percent: float
     rss_before: Union[int, Missing]
     rss_after: Union[int, Missing]
     rss_delta: Union[int, Missing]
@@ -87,8 +89,10 @@ class Aggregate:
     p95_s: float
     p99_s: float
     self_s: float
+    excluded_s: float
     cpu_s: float
     process_cpu_s: float
+    process_cpu_percent: float
     samples: float
     throughput: float
     rss_delta: Union[int, Missing]
@@ -104,7 +108,7 @@ class Recorder:
     enabled: bool
     own_s: float
     def __init__(self, *, memory: bool = True, cpu: bool = True, keep: int = 10000, enabled: bool = True,
-                 system: int = 0, peak: bool = True) -> None: ...
+                 system: int = 0, peak: bool = True, reset_peak: bool = False) -> None: ...
     def block(self, name: str, aggregate: bool = False, samples: Optional[float] = None) -> Block: ...
     def last(self) -> Optional[Result]: ...
     def results(self, name: Optional[str] = None) -> List[Result]: ...
@@ -114,6 +118,7 @@ class Recorder:
 
 def count_samples(n: float) -> None: ...
 def count_loaded(n: float) -> None: ...
+def exclude(ns: int, cpu_ns: int) -> None: ...
 def rss() -> int: ...
 
 MACHINE_CPU: int

@@ -110,7 +110,7 @@ def used_bytes(device: int) -> float:
 
 class Reading:
     """A block's GPU values: what it added, its own peak, its time on the device."""
-    __slots__ = ("before", "delta", "peak", "begun", "ended", "early")
+    __slots__ = ("before", "delta", "peak", "begun", "ended", "early", "used")
 
     def __init__(self) -> None:
         self.before: float = 0.0
@@ -119,17 +119,30 @@ class Reading:
         self.begun: Any = None
         self.ended: Any = None
         self.early = False  # begun before torch used CUDA
+        self.used = False   # torch uses CUDA
 
     def seconds(self) -> float:
         """Time between the block's two marks on the device's own clock. Never waits for the device."""
-        if self.ended is None:
-            return Missing(self.delta.reason if isinstance(self.delta, Missing) else "no device clock")
+        if self.ended is None or self.begun is None:
+            return Missing(self.delta.reason if isinstance(self.delta, Missing) else
+                           HOST_ONLY if self.used else "CUDA was not in use")
         try:
             if not self.ended.query():
                 return Missing("the GPU has not finished the block's work yet")
             return float(self.begun.elapsed_time(self.ended)) / 1e3
         except Exception as error:
             return Missing(f"no device time: {error}")
+
+
+    def is_pending(self) -> bool:
+        """Whether the device has not reached the block's end yet."""
+        try:
+            return self.ended is not None and not self.ended.query()
+        except Exception:
+            return False
+
+
+HOST_ONLY = "host time only: the GPU's clock was not read when the block began"
 
 
 class Peaks:
@@ -161,10 +174,16 @@ class Peaks:
     def _torch(self) -> Any:
         return None if self.device == NO_GPU else torch_in_use()
 
+    def mark_end(self, reading: Reading) -> None:
+        """The block's end on the device's own clock; waits for nothing."""
+        torch = self._torch()
+        if torch is not None and reading.begun is not None and reading.ended is None:
+            reading.ended = self._mark(torch)
+
     def end(self, reading: Reading) -> None:
         torch = self._torch()
-        if torch is not None and reading.begun is not None:
-            reading.ended = self._mark(torch)
+        reading.used = torch is not None
+        self.mark_end(reading)
         with self.lock:
             now = memory(self.device)
             self._fold(now.peak)
@@ -256,8 +275,9 @@ class _DeviceBlock:
         return self.block.__enter__()
 
     def __exit__(self, *exception: Any) -> None:
+        reading = self.open.pop()
+        peaks(self.owner.device).mark_end(reading)
         self.block.__exit__(*exception)
         result = self.owner.recorder.last()
-        reading = self.open.pop()
         peaks(self.owner.device).end(reading)
         self.owner.store(result, reading)

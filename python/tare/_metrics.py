@@ -65,7 +65,9 @@ def show(value: Any) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class MemoryMetrics(_Group):
-    """Memory in MB (1024 * 1024 bytes). Peaks are the block's own; of several blocks, the largest."""
+    """Memory in MB (1024 * 1024 bytes). Peaks are the block's own; of several blocks, the largest. `peak_ram_note` is None
+    where peak_ram_mb is exact; else it is a lower bound, and the note says what it is at most and why.
+    """
     peak_ram_mb: float
     peak_gpu_mb: float
     ram_before_mb: float
@@ -79,11 +81,18 @@ class MemoryMetrics(_Group):
 
 @dataclasses.dataclass(frozen=True)
 class TimingMetrics(_Group):
-    """Seconds; of several blocks, added up, with how they spread."""
+    """Seconds; of several blocks, added up, with how they spread. `wall_time_s` is time on the host: work that the block
+    only queued on a GPU is in `device_time_s`, the time between the block's begin and end on the GPU's own clock.
+    `cpu_time_s` is the CPU time of the thread that ran the block, `process_cpu_time_s` that of all threads of the
+    process meanwhile. `excluded_s` is what other measurements inside the block took (counting of FLOPs, lines, blocks
+    with switches): it was subtracted from all the other times.
+    """
     wall_time_s: float
     cpu_time_s: float
     process_cpu_time_s: float
     self_time_s: float
+    device_time_s: float
+    excluded_s: float
     count: int
     failed: int
     mean_s: float
@@ -96,8 +105,9 @@ class TimingMetrics(_Group):
 
 @dataclasses.dataclass(frozen=True)
 class ComputeMetrics(_Group):
-    """Operations, an estimate: those the formulas of torch's operators know of. `flops_not_counted` names operators that ran
-    and have no formula: then the others are at least that many."""
+    """Operations, an estimate: those the formulas of torch's operators know of (products, convolutions, attention, recurrent
+    layers); missing where none of them ran. `flops_not_counted` names operators that ran and have no formula: then the
+    others are at least that many."""
     estimated_flops: float
     flops_per_param: float
     flops_per_second: float
@@ -109,7 +119,8 @@ class ComputeMetrics(_Group):
 
 @dataclasses.dataclass(frozen=True)
 class SystemMetrics(_Group):
-    """The machine while the block ran. `process_cpu_percent` is this process's, 100 for one busy CPU."""
+    """The machine while the block ran. `process_cpu_percent` is this process's, 100 for one busy CPU. Percentages are
+    missing where the block was shorter than 50 ms."""
     cpu_percent: float
     process_cpu_percent: float
     disk_io_wait_percent: float
@@ -121,10 +132,11 @@ class SystemMetrics(_Group):
 
 @dataclasses.dataclass(frozen=True)
 class TemperatureMetrics(_Group):
-    """Degrees Celsius at the end of the block, and the larger of beginning and end."""
+    """Degrees Celsius at the end of the block, and the largest of the samples taken every 0.1 s while it ran."""
     cpu_celsius: float
     cpu_max_celsius: float
     gpu_celsius: float
+    gpu_max_celsius: float
 
 
 @dataclasses.dataclass(frozen=True)

@@ -174,7 +174,8 @@ def usage(runner: Any, call: Callable[[], Any], settle: Any, typical_s: float) -
     seen = recorder.last()
     told = sampler.summary()
     average = {name: (told.get(name) or {}).get("average", math.nan) for name in ("rss", "gpu_memory")}
-    return {"runs": done, "memory": _memory(seen, average, gpu, cuda), "cpu": _cpu(seen, waits, after, done, kept_off),
+    most = (told.get("rss") or {}).get("max", math.nan)
+    return {"runs": done, "memory": _memory(seen, average, most, gpu, cuda), "cpu": _cpu(seen, waits, after, done, kept_off),
             "io": {**io, "network_received_bytes": seen.received, "network_sent_bytes": seen.sent,
                    "iowait_percent": seen.iowait_percent,
                    "note": "disk and calls are this process's, the network is the machine's"},
@@ -192,11 +193,11 @@ def _read(average: float) -> float:
     return average if average == average else Missing("no reading of memory fell into the runs")
 
 
-def _memory(seen: Any, average: Dict[str, float], gpu: Any, cuda: Optional[int]) -> Dict[str, Any]:
-    out: Dict[str, Any] = {"before": seen.rss_before, "process_peak": seen.rss_peak,
-                           "added": seen.rss_peak - seen.rss_before, "fragmentation": fragmentation(),
-                           "process_average": _read(average["rss"])}
-    out["peak"], out["average"], out["source"] = seen.rss_peak, out["process_average"], "the process's resident memory"
+def _memory(seen: Any, average: Dict[str, float], most: float, gpu: Any, cuda: Optional[int]) -> Dict[str, Any]:
+    peak = int(most) if most > seen.rss_peak else seen.rss_peak  # it was sampled more often than a block is
+    out: Dict[str, Any] = {"before": seen.rss_before, "process_peak": peak, "added": peak - seen.rss_before,
+                           "fragmentation": fragmentation(), "process_average": _read(average["rss"])}
+    out["peak"], out["average"], out["source"] = peak, out["process_average"], "the process's resident memory"
     if gpu is not None:
         out.update(peak=gpu.peak, added=gpu.peak - gpu.before, source="torch's count on the GPU",
                    average=_read(average["gpu_memory"]), fragmentation=_gpu_fragmentation(cuda))
@@ -214,7 +215,7 @@ def _gpu_fragmentation(cuda: Optional[int]) -> Any:
 def _cpu(seen: Any, before: Any, after: Any, runs: int, kept_off: Any) -> Dict[str, Any]:
     cpus = len(os.sched_getaffinity(0))
     wall = seen.wall_s
-    busy = seen.process_cpu_s / wall if wall > 0 else Missing("the clock saw no time pass")
+    busy = seen.process_cpu_percent / 100
     faults, from_disk, waited, pushed = (now - then for now, then in zip(after, before))
     off = max(0.0, 100 * (1 - busy)) if busy <= 1 else 0.0
     runnable: Any = kept_off
@@ -222,6 +223,6 @@ def _cpu(seen: Any, before: Any, after: Any, runs: int, kept_off: Any) -> Dict[s
         runnable = min(100 * kept_off / wall, 100.0)
         off = max(0.0, off - runnable)
     return {"process_percent": 100 * busy, "machine_percent": seen.cpu_percent, "cpus": cpus,
-            "parallelism": busy, "waiting_percent": off, "preempted_percent": runnable,
+            "parallelism": busy, "waiting_percent": busy if isinstance(busy, Missing) else off, "preempted_percent": runnable,
             "page_faults_per_run": faults / runs, "disk_faults_per_run": from_disk / runs,
             "waits_per_run": waited / runs, "preemptions_per_run": pushed / runs}

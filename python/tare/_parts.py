@@ -1,6 +1,6 @@
 """What a switch of PerformanceProfiler adds to a block: each part begins before the block and ends after it."""
 import time
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from . import _core
 from ._core import Missing
@@ -20,28 +20,12 @@ class Flops:
         counting.start()
         return counting
 
+    def settle(self, counting: Any) -> None:
+        counting.settle()
+
     def end(self, counting: Any, _: Any) -> Values:
         flops, parameters = counting.stop()
         return {"estimated_flops": flops, "parameters": parameters}
-
-
-class GpuPart:
-    """track_gpu."""
-    names = ("peak_gpu_mb", "gpu_utilization_percent", "gpu_celsius")
-
-    def __init__(self, device: int = 0) -> None:
-        self.device = device
-
-    def begin(self, _: Any) -> Any:
-        from . import _device
-        return time.time(), _device.peaks(self.device).begin()
-
-    def end(self, state: Any, _: Any) -> Values:
-        from . import _device
-        begun, reading = state
-        _device.peaks(self.device).end(reading)
-        return {"peak_gpu_mb": reading.peak / MB, "gpu_utilization_percent": _core.gpu_load(self.device, begun),
-                "gpu_celsius": _core.gpu_celsius(self.device)}
 
 
 class Energy:
@@ -60,20 +44,6 @@ class Energy:
         return {"cpu_joules": self.cpu.since(state[0]), "gpu_joules": _core.gpu_joules(self.device) - state[1]}
 
 
-class Temperature:
-    """track_cpu_temp."""
-    names = ("cpu_celsius", "cpu_max_celsius")
-
-    def begin(self, _: Any) -> Any:
-        from ._sensors import cpu_celsius
-        return cpu_celsius()
-
-    def end(self, before: Any, _: Any) -> Values:
-        from ._sensors import cpu_celsius
-        now = cpu_celsius()
-        return {"cpu_celsius": now, "cpu_max_celsius": before if before > now else now}
-
-
 class Sampled:
     """A beat of samples while blocks are open."""
 
@@ -89,6 +59,61 @@ class Sampled:
         """Of the readings since the block began."""
         self.sampler.release()
         return self.sampler.summary(begun)
+
+
+class Degrees(Sampled):
+    """A temperature, sampled while blocks are open."""
+
+    def __init__(self, read: Any) -> None:
+        self.read = read
+        self.sampler = _core.Sampler(0.1, 0, read)  # the number that a sampler asks Python for
+
+    def end(self, begun: int) -> Tuple[float, float]:
+        """At the end, and the largest since the begin; or why not."""
+        most, now = self.summary(begun)["gpu_memory"]["max"], self.read()
+        return (now, max(most, now)) if most == most and now == now else (now, now)
+
+
+class Temperature:
+    """track_cpu_temp."""
+    names = ("cpu_celsius", "cpu_max_celsius")
+
+    def __init__(self) -> None:
+        from ._sensors import CpuTemperature
+        self.degrees = Degrees(CpuTemperature().read)
+
+    def begin(self, frame: Any) -> Any:
+        return self.degrees.begin(frame)
+
+    def end(self, begun: int, _: Any) -> Values:
+        return dict(zip(self.names, self.degrees.end(begun)))
+
+
+class GpuPart:
+    """track_gpu."""
+    names = ("peak_gpu_mb", "gpu_utilization_percent", "gpu_celsius", "gpu_max_celsius")
+
+    def __init__(self, device: int = 0) -> None:
+        self.device = device
+        self.degrees = Degrees(lambda: _core.gpu_celsius(device))
+
+    def begin(self, frame: Any) -> Any:
+        from . import _device
+        begun = self.degrees.begin(frame) if _core.gpu_used() else None  # else there is nothing to sample
+        return begun, time.time(), _device.peaks(self.device).begin()
+
+    def settle(self, state: Any) -> None:
+        from . import _device
+        _device.peaks(self.device).mark_end(state[2])  # on the device's clock: before anything else is queued
+
+    def end(self, state: Any, _: Any) -> Values:
+        from . import _device
+        sampled, begun, reading = state
+        _device.peaks(self.device).end(reading)
+        now = _core.gpu_celsius(self.device)
+        celsius = (now, now) if sampled is None else self.degrees.end(sampled)
+        return {"peak_gpu_mb": reading.peak / MB, "gpu_utilization_percent": _core.gpu_load(self.device, begun),
+                "gpu_celsius": celsius[0], "gpu_max_celsius": celsius[1], "device_time": reading}
 
 
 def known(value: float) -> float:
@@ -145,8 +170,9 @@ class Lines:
         from . import lines
         return lines.LineProfile.around(frame).start()
 
-    def end(self, profile: Any, _: Any) -> Values:
-        return {"lines": profile.stop()}
+    def end(self, profile: Any, result: Any) -> Values:
+        profile.stop().whole_s = result.wall_s + result.excluded_s  # it began before the block, and ends after it
+        return {"lines": profile}
 
 
 class Hook:
@@ -182,6 +208,13 @@ def begin_all(parts: List[Any], frame: Any) -> List[Tuple[Any, Any, Any]]:
     return states
 
 
+def settle_all(states: List[Tuple[Any, Any, Any]]) -> None:
+    """Right before the block ends: parts that cost time inside of it exclude what they have not excluded yet."""
+    for part, state, error in states:
+        if error is None and hasattr(part, "settle"):
+            part.settle(state)
+
+
 def end_all(states: List[Tuple[Any, Any, Any]], result: Any) -> Values:
     """Ends them, the last first."""
     values: Values = {}
@@ -204,6 +237,37 @@ _MEANS = frozenset(("gpu_utilization_percent", "average_ram_mb"))
 _LAST = frozenset(("lines", "memory_samples", "anonymous_mb", "file_mb", "cpu_celsius", "gpu_celsius"))
 
 
+class DeviceSum:
+    """Device time of several blocks: of each it is known when the device has reached its end."""
+    PENDING_MAX = 10000
+
+    def __init__(self) -> None:
+        self.total = 0.0
+        self.missing: Optional[Missing] = None
+        self.pending: List[Any] = []
+
+    def add(self, reading: Any) -> None:
+        self.pending.append(reading)
+        if len(self.pending) > self.PENDING_MAX:
+            self._take(self.pending.pop(0).seconds())
+
+    def _take(self, seconds: float) -> None:
+        if isinstance(seconds, Missing):
+            self.missing = seconds
+        else:
+            self.total += seconds
+
+    def seconds(self) -> float:
+        """The sum; Missing where one of them is, or is not known yet."""
+        while self.pending:
+            seconds = self.pending[0].seconds()
+            if isinstance(seconds, Missing) and self.pending[0].is_pending():
+                return seconds
+            self._take(seconds)
+            del self.pending[0]
+        return self.missing if self.missing is not None else self.total
+
+
 class Totals:
     """The parts' values of all blocks of a name: sums, largest ones, means over time, or the last ones."""
 
@@ -213,7 +277,9 @@ class Totals:
 
     def add(self, values: Values, seconds: float) -> None:
         for name, value in values.items():
-            if name not in self.values or name in _LAST:
+            if name == "device_time":
+                self.values.setdefault(name, DeviceSum()).add(value)
+            elif name not in self.values or name in _LAST:
                 self.values[name] = value
                 self.weights[name] = seconds
             elif name in _SUMS:

@@ -24,18 +24,26 @@ def _number(path: str) -> Optional[float]:
         return None
 
 
-def cpu_celsius(root: str = "/sys") -> float:
-    """The hottest sensor of the CPU."""
-    found = []
-    for chip in glob.glob(os.path.join(root, "class/hwmon/hwmon*")):
-        if _read(os.path.join(chip, "name")) in _CPU_CHIPS:
-            found += [_number(path) for path in glob.glob(os.path.join(chip, "temp*_input"))]
-    if not found:
-        for zone in glob.glob(os.path.join(root, "class/thermal/thermal_zone*")):
-            if _read(os.path.join(zone, "type")) in _CPU_ZONES:
-                found.append(_number(os.path.join(zone, "temp")))
-    known = [value / 1000 for value in found if value is not None]
-    return max(known) if known else Missing("no CPU temperature sensor in /sys/class/hwmon or /sys/class/thermal")
+class CpuTemperature:
+    """The hottest sensor of the CPU. Which files there are is looked up once.
+
+        CpuTemperature().read()
+    """
+
+    def __init__(self, root: str = "/sys") -> None:
+        self.paths = []
+        for chip in glob.glob(os.path.join(root, "class/hwmon/hwmon*")):
+            if _read(os.path.join(chip, "name")) in _CPU_CHIPS:
+                self.paths += glob.glob(os.path.join(chip, "temp*_input"))
+        if not self.paths:
+            for zone in glob.glob(os.path.join(root, "class/thermal/thermal_zone*")):
+                if _read(os.path.join(zone, "type")) in _CPU_ZONES:
+                    self.paths.append(os.path.join(zone, "temp"))
+
+    def read(self) -> float:
+        """Degrees Celsius now."""
+        known = [value / 1000 for value in map(_number, self.paths) if value is not None]
+        return max(known) if known else Missing("no CPU temperature sensor in /sys/class/hwmon or /sys/class/thermal")
 
 
 class CpuEnergy:

@@ -21,7 +21,18 @@ def block_table(metrics: List[Metric], total: float) -> List[str]:
     for metric in metrics[-ROWS:]:
         lines.append(f"{_short(metric.operation):<30} {metric.duration_seconds:>10.3f} "
                      f"{metric.cpu_delta_mb:>+14.1f} {metric.gpu_delta_mb:>+14.1f} {metric.gpu_peak_mb:>11.1f}")
-    return lines + ["-" * WIDTH, f"{'TOTAL':<30} {total:>10.3f}s", "=" * WIDTH]
+    lines += ["-" * WIDTH, f"{'TOTAL':<30} {total:>10.3f}s", "=" * WIDTH]
+    return lines + _host_time(metrics[-ROWS:])
+
+
+HOST_TIME = "Time (s) is host time. These blocks queued work that the GPU did later; time on its clock:"
+
+
+def _host_time(metrics: List[Metric]) -> List[str]:
+    """Which blocks say nothing of what they had the GPU do."""
+    found = [metric for metric in metrics if metric.host_time_only]
+    lines = [f"  {_short(metric.operation):<30} {metric.device_text}" for metric in found[-10:]]
+    return [HOST_TIME, *lines] if found else []
 
 
 def aggregate_table(aggregates: Dict[str, Any]) -> List[str]:

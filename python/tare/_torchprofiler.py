@@ -28,6 +28,7 @@ class PyTorchProfiler:
     def _reset(self, reason: Optional[str]) -> None:
         self._reason = reason
         self._operations: Dict[str, Dict[str, Any]] = {}
+        self._kernels: Dict[str, Dict[str, Any]] = {}
         self._seconds = 0.0
         self._device = False
         self._peak: Optional[int] = None
@@ -98,6 +99,12 @@ class PyTorchProfiler:
         for event in profiler.key_averages():
             if event.key.startswith("ProfilerStep"):
                 continue
+            if _is_of_device(event):
+                if not getattr(event, "is_user_annotation", False):  # a span of the program's, around its kernels
+                    kernel = self._kernels.setdefault(event.key, {"calls": 0, "seconds": 0.0})
+                    kernel["calls"] += event.count
+                    kernel["seconds"] += _of_device(event, "self_{}_time_total") / 1e6
+                continue
             one = self._operations.setdefault(event.key, dict.fromkeys(
                 ("calls", "self_cpu", "cpu", "self_device", "device", "memory"), 0))
             one["calls"] += event.count
@@ -115,9 +122,11 @@ class PyTorchProfiler:
             self.traces.append(path)
 
     def get_profile_summary(self) -> Dict[str, Any]:
-        """total_time (of the block), cpu_time and cuda_time (in operators), in seconds; top_operations with name,
-        calls, cpu_time, cuda_time (their own, without what they call), cpu_time_total, cuda_time_total, memory_bytes;
-        peak_tensor_bytes, what was allocated at most. Without torch's profiler they are missing, with the reason.
+        """total_time (of the block), cpu_time (in operators) and cuda_time (of kernels and copies on the GPU, each
+        counted once; several streams may add up to more than total_time), in seconds; top_operations with name,
+        calls, cpu_time, cuda_time (of the kernels they launched themselves, without what they call), cpu_time_total,
+        cuda_time_total, memory_bytes; top_kernels with name, calls, cuda_time; peak_tensor_bytes, what was allocated
+        at most. Without torch's profiler they are missing, with the reason.
 
             for operation in profiler.pytorch_profiler.get_profile_summary()["top_operations"][:5]:
                 print(f"{operation['name']}: {operation['cpu_time']:.3f}s")
@@ -125,17 +134,30 @@ class PyTorchProfiler:
         if self._reason is not None:
             missing = Missing(self._reason)
             return {"total_time": missing, "cpu_time": missing, "cuda_time": missing, "top_operations": [],
-                    "peak_tensor_bytes": missing}
-        seen = any(one["self_device"] for one in self._operations.values())
+                    "top_kernels": [], "peak_tensor_bytes": missing}
+        seen = bool(self._kernels) or any(one["self_device"] for one in self._operations.values())
         no_device = None if seen else Missing("torch's profiler saw no work on the GPU" if self._device
                                               else "CUDA was not in use")
         rows = [self._row(name, one, no_device) for name, one in self._operations.items()]
         rows.sort(key=lambda row: -max(row["cpu_time"], row["cuda_time"] if seen else 0))
         return {"total_time": self._seconds,
                 "cpu_time": sum(row["cpu_time"] for row in rows),
-                "cuda_time": sum(row["cuda_time"] for row in rows) if seen else no_device,
+                "cuda_time": self._device_seconds() if seen else no_device,
                 "top_operations": rows[:20],
+                "top_kernels": self._top_kernels(),
                 "peak_tensor_bytes": self._peak if self._peak is not None else Missing("profile_memory is off")}
+
+    def _device_seconds(self) -> float:
+        """torch lists a kernel by itself, and once more in the time of the operator that launched it; a torch that
+        lists no kernels has their time with the operators only."""
+        if self._kernels:
+            return sum(kernel["seconds"] for kernel in self._kernels.values())
+        return sum(one["self_device"] for one in self._operations.values()) / 1e6
+
+    def _top_kernels(self) -> List[Dict[str, Any]]:
+        rows = [{"name": name, "calls": kernel["calls"], "cuda_time": kernel["seconds"]}
+                for name, kernel in self._kernels.items()]
+        return sorted(rows, key=lambda row: -row["cuda_time"])[:20]
 
     def _row(self, name: str, one: Dict[str, Any], no_device: Optional[float]) -> Dict[str, Any]:
         return {"name": name, "calls": one["calls"], "cpu_time": one["self_cpu"] / 1e6,
@@ -153,6 +175,12 @@ class _Steps:
         """Ends a step, for the schedule."""
         if self._profiler is not None:
             self._profiler.step()
+
+
+def _is_of_device(event: Any) -> bool:
+    """Whether the row is of something that ran on a device: a kernel, a copy."""
+    kind = getattr(event, "device_type", None)
+    return kind is not None and getattr(kind, "name", "CPU") != "CPU"
 
 
 def _of_device(event: Any, form: str) -> float:

@@ -147,6 +147,8 @@ class EpochPerformanceMonitor:
         laps = self._of_epoch
         if laps.count:
             print(f"  Batch timing: avg={laps.mean:.3f}s, min={laps.min:.3f}s, max={laps.max:.3f}s", flush=True)
+        if _device.torch_in_use() is not None:
+            print("  Times are host time: work queued on the GPU may end later", flush=True)
 
     # -- what was measured
 

@@ -231,6 +231,7 @@ class LineProfile:
             raise ValueError('of is "function" or "block": what 100 % is')
         self._names: Dict[Any, str] = {}
         self._of = of
+        self.whole_s: Optional[float] = None  #: what 100 % is of a block; None: for how long the profile has run
         patterns = [name for name in functions if isinstance(name, str)]
         if patterns and chooser is not None:
             raise ValueError("names and a chooser do not go together")
@@ -325,7 +326,9 @@ class LineProfile:
             for number, hits, time_s in rows:  # a function defined again is the same function
                 before = lines.get(number, (0, 0.0))
                 lines[number] = (before[0] + hits, before[1] + time_s)
-        return _lines(merged, self.elapsed_s if self._of == "block" else None)
+        if self._of != "block":
+            return _lines(merged, None)
+        return _lines(merged, self.elapsed_s if self.whole_s is None else self.whole_s)
 
     def print(self, file: Optional[TextIO] = None) -> None:
         """Prints each function's source with hits, time and share beside it.
@@ -354,7 +357,7 @@ def _lines(merged: Dict[Tuple[str, str, int], Dict[int, Tuple[int, float]]], who
         total = sum(time_s for _, time_s in lines.values()) if whole_s is None else whole_s
         for number in sorted(lines):
             hits, time_s = lines[number]
-            share = 100 * time_s / total if total > 0 else _missing("the function took no measurable time")
+            share = min(100.0, 100 * time_s / total) if total > 0 else _missing("the function took no measurable time")
             source = _source(file, number)
             found.append(Line(file, function, first_line, number, hits, time_s, share, source))
     return found

@@ -82,8 +82,22 @@ class Metric:
 
     @property
     def device_seconds(self) -> float:
-        """Between the block's begin and end on the GPU's clock."""
+        """Between the block's begin and end on the GPU's clock; missing until the GPU has reached the end."""
         return self._of_device(lambda reading: reading.seconds())
+
+    @property
+    def host_time_only(self) -> bool:
+        """Whether duration_seconds leaves time on the GPU out: the GPU took longer, or its time is not known."""
+        if self._reading is None or not self._reading.used:
+            return False
+        seconds = self.device_seconds
+        return isinstance(seconds, Missing) or seconds > self.duration_seconds
+
+    @property
+    def device_text(self) -> str:
+        """device_seconds with its unit, or why it is missing."""
+        seconds = self.device_seconds
+        return f"n/a ({seconds.reason})" if isinstance(seconds, Missing) else f"{seconds:.3f}s"
 
     @property
     def cpu_delta_mb(self) -> float:
@@ -92,7 +106,13 @@ class Metric:
 
     @property
     def cpu_peak_mb(self) -> float:
+        """The most that the process had resident in the block; cpu_peak_note says where it is a lower bound."""
         return self._result.rss_peak / MB
+
+    @property
+    def cpu_peak_note(self) -> Optional[str]:
+        """Why cpu_peak_mb is a lower bound, and what it is at most; None: it is exact."""
+        return self._result.rss_peak_note
 
     @property
     def gpu_delta_mb(self) -> float:

@@ -343,21 +343,25 @@ class CapacityPlan(NamedTuple):
     per_replica: float       #: requests a second of one, at the utilization asked for
     utilization: float       #: of all of them
     latency_ms: float        #: of a run
+    filling_ms: float        #: until the batch of a request is full, on average
     waiting_ms: float        #: for a free one, on average, were requests to come at random
+    response_ms: float       #: the three of them added up: what a limit is compared with
     memory_bytes: float      #: of all of them
     note: str
 
     def __str__(self) -> str:
         memory = "n/a" if isinstance(self.memory_bytes, Missing) else f"{self.memory_bytes / 2 ** 30:.2f} GiB"
         return (f"{self.replicas} replicas with batches of {self.batch_size:g} for {self.requests_per_second:g} "
-                f"requests/s: {100 * self.utilization:.0f} % busy, {self.latency_ms:.2f} ms a run and about "
-                f"{self.waiting_ms:.2f} ms of waiting, {memory} of memory (an estimate). {self.note}").rstrip()
+                f"requests/s: {100 * self.utilization:.0f} % busy, a response after about {self.response_ms:.2f} ms on "
+                f"average ({self.filling_ms:.2f} ms until the batch is full, {self.waiting_ms:.2f} ms of waiting for a "
+                f"free replica, {self.latency_ms:.2f} ms a run), {memory} of memory (an estimate). {self.note}").rstrip()
 
 
 def plan_capacity(results: Mapping[str, Any], requests_per_second: float, latency_ms: Optional[float] = None,
                   utilization: float = 0.7, benchmarks: Sequence[Mapping[str, Any]] = ()) -> CapacityPlan:
     """The cheapest of the measured configurations that serves a load: one request is one sample, batches are filled
-    by the requests that come. latency_ms is what filling a batch and running it may take together.
+    by the requests that come, each of which goes to a replica at random. latency_ms is what filling a batch, waiting
+    for a free replica and running it may take together, on average.
 
         print(tare.plan_capacity(results, requests_per_second=500, latency_ms=50))
     """
@@ -368,18 +372,27 @@ def plan_capacity(results: Mapping[str, Any], requests_per_second: float, latenc
         raise ValueError(f"utilization is a share of 1 at most, not {utilization!r}")
     rows = [results, *(row for row in benchmarks if row.get("status") == "measured")]
     plans = [_plan(row, float(requests_per_second), float(utilization)) for row in rows]
-    fitting = [one for one in plans if latency_ms is None or _response(one) <= latency_ms]
+    fitting = [one for one in plans if latency_ms is None or one.response_ms <= latency_ms]
     if not fitting:
-        best = min(plans, key=_response)
+        best = min(plans, key=lambda one: one.response_ms)
         raise ValueError(f"no measured configuration answers within {latency_ms:g} ms: the fastest, batches of "
-                         f"{best.batch_size:g}, takes {_response(best):.2f} ms")
-    return min(fitting, key=lambda one: (one.replicas, _response(one)))
+                         f"{best.batch_size:g}, takes {best.response_ms:.2f} ms")
+    return min(fitting, key=lambda one: (one.replicas, one.response_ms))
 
 
-def _response(plan: CapacityPlan) -> float:
-    """Filling a batch, waiting, running it."""
-    filling = 1e3 * (plan.batch_size - 1) / plan.requests_per_second * plan.replicas
-    return filling + plan.waiting_ms + plan.latency_ms
+def waiting_of(busy: float, batch: float, varies: float) -> float:
+    """Mean time that a full batch waits for its replica, in mean runs; `varies` is the squared coefficient of variation
+    of a run. Requests come at random, so that full batches come more regularly the larger they are: Pollaczek and
+    Khinchine's formula for batches of one, Kraemer and Langenbach-Belz's for larger ones.
+
+        waiting_of(0.5, 1, 0.0)
+    """
+    if not busy < 1:
+        return math.inf
+    comes = 1 / batch
+    spread = comes + varies
+    regular = math.exp(-2 * (1 - busy) * (1 - comes) ** 2 / (3 * busy * spread)) if comes < 1 and busy > 0 else 1.0
+    return busy / (1 - busy) * spread / 2 * regular
 
 
 def _plan(row: Mapping[str, Any], load: float, utilization: float) -> CapacityPlan:
@@ -392,7 +405,9 @@ def _plan(row: Mapping[str, Any], load: float, utilization: float) -> CapacityPl
     busy = load / (rate * replicas)
     mean, std = row["latency"]["mean"], row["latency"]["std"]
     varies = (std / mean) ** 2 if mean > 0 and std == std else 0.0
-    waiting = busy / (1 - busy) * (1 + varies) / 2 * mean if busy < 1 else math.inf  # Pollaczek-Khinchine
-    return CapacityPlan(replicas, size, load, rate * utilization, busy, row["latency"]["p50"], waiting,
-                        replicas * row["memory"]["peak"],
+    waiting = waiting_of(busy, size, varies) * mean
+    filling = 1e3 * (size - 1) / 2 * replicas / load
+    latency = row["latency"]["p50"]
+    return CapacityPlan(replicas, size, load, rate * utilization, busy, latency, filling, waiting,
+                        filling + waiting + latency, replicas * row["memory"]["peak"],
                         f"One copy does {rate:,.1f} samples/s here, alone on the machine.")

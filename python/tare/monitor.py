@@ -20,7 +20,8 @@ class PerformanceMonitor(_core.Tracker):
     """Time and memory of named blocks, and CPU, memory and GPU memory of the machine over time.
 
     `memory=False` leaves the memory readings out; `keep` bounds how many blocks are listed one by one (sums are exact
-    beyond it).
+    beyond it). `reset_peak=True` makes every block's `cpu_peak_mb` exact and lowers the process's ru_maxrss (see
+    Recorder). Where a GPU is in use, times are host time, and `device_seconds` is the block's time on the GPU's clock.
 
         monitor = tare.PerformanceMonitor()
         with monitor.track("data loading"):
@@ -33,10 +34,11 @@ class PerformanceMonitor(_core.Tracker):
         print(monitor.get_summary()["cpu"]["mean"])
     """
 
-    def __init__(self, enabled: bool = True, device: Any = 0, *, memory: bool = True, keep: int = 10000) -> None:
+    def __init__(self, enabled: bool = True, device: Any = 0, *, memory: bool = True, keep: int = 10000,
+                 reset_peak: bool = False) -> None:
         self.enabled = bool(enabled)
         self.device = _device.number_of(device)
-        self._recorder = Recorder(memory=memory, cpu=False, keep=keep)
+        self._recorder = Recorder(memory=memory, cpu=False, keep=keep, reset_peak=reset_peak)
         self._devices = _device.DeviceBlocks(self._recorder, self.device, keep)
         self._sampler: Optional[_core.Sampler] = None
         self._finalizer: Any = None

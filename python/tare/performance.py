@@ -3,6 +3,7 @@ import difflib
 import json
 import sys
 import threading
+import time
 from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple, TypeVar, Union
 
 from . import _core, _parts
@@ -24,15 +25,17 @@ _core.machine_now()  # the first question is then about the time since the impor
 # Which switch each value of a part needs.
 _SWITCHES = {
     "estimated_flops": "estimate_flops", "parameters": "estimate_flops", "peak_gpu_mb": "track_gpu",
-    "gpu_utilization_percent": "track_gpu", "gpu_celsius": "track_gpu", "cpu_joules": "track_carbon",
+    "gpu_utilization_percent": "track_gpu", "gpu_celsius": "track_gpu", "gpu_max_celsius": "track_gpu",
+    "device_time": "track_gpu", "cpu_joules": "track_carbon",
     "gpu_joules": "track_carbon", "cpu_celsius": "track_cpu_temp", "cpu_max_celsius": "track_cpu_temp",
     "average_ram_mb": "detailed_memory", "anonymous_mb": "detailed_memory", "file_mb": "detailed_memory",
     "memory_samples": "detailed_memory", "peak_cpu_percent": "track_system", "peak_memory_percent": "track_system",
     "lines": "enable_line_profiling",
 }
 
-_ROW = ("name", "started", "wall_s", "self_s", "cpu_s", "process_cpu_s", "rss_before", "rss_after", "rss_peak",
-        "samples", "throughput", "cpu_percent", "iowait_percent", "depth", "parent", "thread", "task", "failed")
+_ROW = ("name", "started", "wall_s", "self_s", "excluded_s", "cpu_s", "process_cpu_s", "rss_before", "rss_after",
+        "rss_peak", "rss_peak_note", "samples", "throughput", "cpu_percent", "process_cpu_percent", "iowait_percent",
+        "depth", "parent", "thread", "task", "failed")
 
 
 def _interval(value: Any, name: str) -> float:
@@ -53,6 +56,16 @@ def environment() -> Dict[str, Any]:
     torch = sys.modules.get("torch")
     return {"python": platform.python_version(), "machine": platform.machine(), "system": platform.platform(),
             "cpus": os.cpu_count(), "torch": getattr(torch, "__version__", None)}
+
+
+def _clocks() -> Tuple[int, int]:
+    return time.perf_counter_ns(), time.thread_time_ns()
+
+
+def _exclude(since: Tuple[int, int]) -> None:
+    """What was done since is no part of the blocks that are open."""
+    cpu = time.thread_time_ns()
+    _core.exclude(time.perf_counter_ns() - since[0], cpu - since[1])
 
 
 class _Profiled:
@@ -81,17 +94,26 @@ class _Profiled:
         return self._block.result
 
     def __enter__(self) -> "_Profiled":
-        self._open.append((_where(), _parts.begin_all(self._profiler._parts, sys._getframe(1))))
+        begun = _clocks()
+        where = _where()
+        states = _parts.begin_all(self._profiler._parts, sys._getframe(1))
+        self._open.append((where, states))
+        _exclude(begun)  # from the blocks around this one
         self._block.__enter__()
         return self
 
     def __exit__(self, *exception: Any) -> None:
-        self._block.__exit__(*exception)
-        result = self._block.result
+        begun = _clocks()
         where = _where()
         at = next((i for i in reversed(range(len(self._open))) if self._open[i][0] == where), -1)
         _, states = self._open.pop(at)
+        _parts.settle_all(states)
+        _exclude(begun)
+        self._block.__exit__(*exception)
+        begun = _clocks()
+        result = self._block.result
         self._profiler._add_extra(result, _parts.end_all(states, result))
+        _exclude(begun)
 
     def __call__(self, function: _F) -> _F:
         from ._wrap import wrap
@@ -115,7 +137,12 @@ class PerformanceProfiler:
     a kWh; a GPU takes some 4 ms to tell its energy, before and after the block);
     `detailed_memory` memory every `memory_interval` seconds and what it consists of; `track_cpu_temp` degrees;
     `track_network` bytes; `track_system` the machine every `system_interval` seconds; `enable_line_profiling` time of
-    every line; `estimate_flops` operations of torch. A value whose switch is off is Missing and says so.
+    every line; `estimate_flops` operations of torch. A value whose switch is off is Missing and says so. What a switch
+    costs inside a block is subtracted from the block's times (`timing.excluded_s`).
+
+    A block's peak memory is exact where it is above what the process had reached before, else sampled every 5 ms and a
+    lower bound (`memory.peak_ram_note`). `reset_peak=True` makes every peak exact by resetting the kernel's high-water
+    mark; it also lowers the ru_maxrss that wait4 and /usr/bin/time report for the whole process.
 
         profiler = tare.PerformanceProfiler()
         with profiler.profile("training", samples=len(data)):
@@ -128,7 +155,7 @@ class PerformanceProfiler:
                  memory_interval: float = 0.1, track_cpu_temp: bool = False, track_network: bool = False,
                  track_system: bool = False, system_interval: float = 1.0, enable_line_profiling: bool = False,
                  estimate_flops: bool = False, *, carbon_intensity: float = 475.0, device: Any = 0,
-                 keep: int = 10000) -> None:
+                 keep: int = 10000, reset_peak: bool = False) -> None:
         memory_interval = _interval(memory_interval, "memory_interval")
         system_interval = _interval(system_interval, "system_interval")
         if not isinstance(carbon_intensity, (int, float)) or not carbon_intensity >= 0:
@@ -144,7 +171,7 @@ class PerformanceProfiler:
         system = _core.MACHINE_CPU | _core.MACHINE_MEMORY
         system |= _core.MACHINE_DISK if track_system else 0
         system |= _core.MACHINE_NETWORK if track_network else 0
-        self.recorder = Recorder(keep=keep, system=system)
+        self.recorder = Recorder(keep=keep, system=system, reset_peak=reset_peak)
         self._system = _parts.System(system_interval) if track_system else None
         self._parts: List[Any] = [part for part in (
             self._system,
@@ -249,15 +276,24 @@ class PerformanceProfiler:
             return self._off(switch)
         return (values or {}).get(name, Missing("not measured for this block, or no longer kept"))
 
+    def _device_time(self, values: Optional[Dict[str, Any]]) -> float:
+        """On the GPU's clock, as far as it is known now; else why the block has host time only."""
+        if not self._switches["track_gpu"]:
+            return Missing("host time only: work queued on a GPU is not in these times; track_gpu=True reads its clock"
+                           if _core.gpu_used() else "track_gpu=False")
+        reading = (values or {}).get("device_time")
+        return reading.seconds() if reading is not None else self._extra(values, "device_time")
+
     def _of_result(self, result: Result) -> Metrics:
         wall = result.wall_s
-        timing = TimingMetrics(wall, result.cpu_s, result.process_cpu_s, result.self_s, 1, int(result.failed), wall,
-                               wall, wall, wall, wall, wall)
+        timing = TimingMetrics(wall, result.cpu_s, result.process_cpu_s, result.self_s, self._device_time(result.extra),
+                               result.excluded_s, 1, int(result.failed), wall, wall, wall, wall, wall, wall)
         return self._metrics(result, timing, result.extra, result, wall)
 
     def _of_aggregate(self, sums: Aggregate, extra: Dict[str, Any], newest: Optional[Result]) -> Metrics:
-        timing = TimingMetrics(sums.total_s, sums.cpu_s, sums.process_cpu_s, sums.self_s, sums.count, sums.failed,
-                               sums.mean_s, sums.min_s, sums.max_s, sums.p50_s, sums.p95_s, sums.p99_s)
+        timing = TimingMetrics(sums.total_s, sums.cpu_s, sums.process_cpu_s, sums.self_s, self._device_time(extra),
+                               sums.excluded_s, sums.count, sums.failed, sums.mean_s, sums.min_s, sums.max_s,
+                               sums.p50_s, sums.p95_s, sums.p99_s)
         return self._metrics(sums, timing, extra, newest, sums.total_s)
 
     def _metrics(self, of: Union[Result, Aggregate], timing: TimingMetrics, extra: Optional[Dict[str, Any]],
@@ -277,7 +313,7 @@ class PerformanceProfiler:
                 self._extra(extra, "gpu_utilization_percent"), bool(getattr(flops, "at_least", False)),
                 tuple(getattr(flops, "not_counted", ()))),
             system=SystemMetrics(
-                of.cpu_percent, timing.process_cpu_time_s / wall * 100 if wall > 0 else still,
+                of.cpu_percent, of.process_cpu_percent,
                 of.iowait_percent, of.disk_percent if self._switches["track_system"] else self._off("track_system"),
                 newest.memory_percent if newest else unknown, self._extra(extra, "peak_cpu_percent"),
                 self._extra(extra, "peak_memory_percent")),
@@ -285,7 +321,7 @@ class PerformanceProfiler:
             samples=of.samples,
             temperature=TemperatureMetrics(
                 self._extra(extra, "cpu_celsius"), self._extra(extra, "cpu_max_celsius"),
-                self._extra(extra, "gpu_celsius")),
+                self._extra(extra, "gpu_celsius"), self._extra(extra, "gpu_max_celsius")),
             network=self._network(of),
             custom=_parts.custom_of(extra),
             **self._energy(extra))

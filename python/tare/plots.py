@@ -40,7 +40,11 @@ def _draw(series: Dict[str, List[float]], kind: str) -> bytes:
             axis.set_yticks([])
             continue
         axis.plot(series["time_s"], values, linewidth=1.2, marker="." if len(values) < 50 else None)
-        axis.set_ylim(bottom=0, top=100 if name != "gpu_memory" else None)
+        if name == "gpu_memory":
+            axis.set_ylim(bottom=0)
+        else:  # a line at 100 % is not cut off by the edge, nor one at 0 % hidden by it
+            axis.set_ylim(bottom=-3, top=104)
+            axis.set_yticks(range(0, 101, 20))
     axes[-1].set_xlabel("Time (s)")
     image = io.BytesIO()
     figure.savefig(image, format=kind, dpi=120)

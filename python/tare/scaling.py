@@ -111,8 +111,9 @@ class Scaling(NamedTuple):
 
 
 def measure_scaling(function: Callable[[Any], Any], sizes: Iterable[Any], repeats: int = 5) -> Scaling:
-    """Calls function(size) for each size, `repeats` times after one that does not count, in turns, so that what
-    changes on the machine meanwhile meets all sizes alike; fits lines through the median times and peaks.
+    """Calls function(size) for each size, `repeats` times after one whose time does not count, in turns, so that what
+    changes on the machine meanwhile meets all sizes alike; fits lines through the median times and peaks. Peaks of
+    resident memory that are exact (see Recorder) are used before those that are lower bounds.
 
         scaling = tare.measure_scaling(lambda n: model(torch.randn(n, 3, 224, 224)), [1, 2, 4, 8, 16, 32])
         print(scaling.time.predict(64), scaling.memory.largest(16000))
@@ -125,15 +126,22 @@ def measure_scaling(function: Callable[[Any], Any], sizes: Iterable[Any], repeat
     profiler = PerformanceProfiler()
     seconds: Dict[Any, List[float]] = {size: [] for size in chosen}
     memory: Dict[Any, List[float]] = {size: [] for size in chosen}
-    for size in chosen:
-        function(size)
+    exact: Dict[Any, List[float]] = {size: [] for size in chosen}
+
+    def call(size: Any) -> float:
+        with profiler.profile(f"size {size}"):
+            function(size)
+        told = profiler.get_metrics()
+        added = told.memory.peak_ram_mb - told.memory.ram_before_mb
+        (memory if told.memory.peak_ram_note else exact)[size].append(added)
+        return told.timing.wall_time_s
+    function(chosen[0])
+    for size in chosen:  # from small to large, each reaches what none before it did: these peaks are exact
+        call(size)
     for _ in range(repeats):
         for size in chosen:
-            with profiler.profile(f"size {size}"):
-                function(size)
-            told = profiler.get_metrics()
-            seconds[size].append(told.timing.wall_time_s)
-            memory[size].append(told.memory.peak_ram_mb - told.memory.ram_before_mb)
+            seconds[size].append(call(size))
+    memory = {size: exact[size] or memory[size] for size in chosen}
     rows = [{"size": size, "median_s": statistics.median(seconds[size]), "min_s": min(seconds[size]),
              "max_s": max(seconds[size]), "peak_mb": statistics.median(memory[size])} for size in chosen]
     return Scaling([float(size) for size in chosen], ScalingModel(chosen, [row["median_s"] for row in rows], "s"),

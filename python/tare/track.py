@@ -47,6 +47,8 @@ class track_performance:
 
     def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
         block, self._block = self._block, None
+        if self._reading is not None:
+            _device.peaks(self.device).mark_end(self._reading)
         block.__exit__(kind, value, trace)
         if self._reading is not None:
             _device.peaks(self.device).end(self._reading)
@@ -65,6 +67,8 @@ class track_performance:
             text += f", failed: {failure.__name__}"
         if not isinstance(metric.gpu_peak_mb, Missing):
             text += f"\n{'':14}GPU peak: {metric.gpu_peak_mb:.1f}MB"
+        if metric.host_time_only:
+            text += f"\n{'':14}host time only: GPU time {metric.device_text}"
         return text
 
 

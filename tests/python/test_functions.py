@@ -136,3 +136,34 @@ def test_printed():
     assert lines[0].split() == ["calls", "total", "s", "self", "s", "function"] and len(lines) == 4
     assert "time.sleep" in lines[1]
     assert "<table>" in profile._repr_html_() and "&lt;" not in lines[1]
+
+
+def test_the_time_is_the_functions_and_not_the_tracers():
+    def calls(count):
+        for _ in range(count):
+            inner(0)
+
+    def plain():
+        begun = time.thread_time()
+        calls(20_000)
+        return time.thread_time() - begun
+    times, shares = [], []
+    for _ in range(7):
+        times.append(plain())
+        profile = tare.profile_function(calls, 20_000)
+        assert 0 < profile["execution_time"] < profile["traced_time"]
+        shares.append(profile["execution_time"] / profile["traced_time"])
+        for row in profile["functions"]:
+            assert 0 <= row["self_s"] <= row["total_s"] <= profile["execution_time"]
+        assert sum(row["self_s"] for row in profile["functions"]) <= 1.001 * profile["execution_time"]
+    assert sorted(shares)[3] < 0.75  # the tracer takes more than half of it
+    untraced = tare.FunctionProfiler(table=False)(calls, 2000)
+    assert isinstance(untraced["traced_time"], tare.Missing) and untraced["execution_time"] > 0
+
+
+def test_the_tracers_memory_is_not_the_functions():
+    import subprocess
+    import sys
+    out = subprocess.run([sys.executable, "-c", "import tare; print(tare.profile_function(len, [])['memory_delta'])"],
+                         stdout=subprocess.PIPE, text=True, check=True, env={"PYTHONPATH": ":".join(sys.path)}).stdout
+    assert float(out) < 0.3  # cProfile, imported for the first time, takes more

@@ -507,3 +507,40 @@ def test_the_commands_usage(bench):
     assert done.err == ("tare profile: there is no model x: an ONNX file, a TorchScript or torch.export file, or a "
                         "Hugging Face folder (nothing is downloaded)\n")
     assert not (bench.folder / "out").exists()
+
+
+def simulated_waiting(busy, batch, gamma, batches=60_000):
+    """Mean wait of a full batch for one server whose runs have mean 1 and squared variation 1 / gamma (0: constant):
+    Lindley's recursion, request by request."""
+    import random
+    chance = random.Random(5)
+    waited = total = 0.0
+    for _ in range(batches):
+        total += waited
+        run = 1.0 if gamma is None else chance.gammavariate(gamma, 1 / gamma)
+        comes = sum(chance.expovariate(batch * busy) for _ in range(batch))
+        waited = max(0.0, waited + run - comes)
+    return total / batches
+
+
+@pytest.mark.parametrize("busy", [0.3, 0.5, 0.7, 0.85])
+@pytest.mark.parametrize("batch, gamma", [(1, None), (1, 1.0), (1, 25.0), (4, 4.0), (8, 25.0), (8, None)])
+def test_the_waiting_of_a_plan_is_that_of_a_simulation(busy, batch, gamma):
+    from tare.model_check import waiting_of
+    told, seen = waiting_of(busy, batch, 0.0 if gamma is None else 1 / gamma), simulated_waiting(busy, batch, gamma)
+    assert abs(told - seen) < 0.12 * seen + 0.08  # in runs
+
+
+def test_a_plan_prints_all_that_it_counts(profiled):
+    rate = profiled.results["throughput"]["samples_per_second"]
+    rate = rate if rate == rate else profiled.results["throughput"]["requests_per_second"]
+    plan = profiled.plan_capacity(3 * rate)
+    assert plan.response_ms == pytest.approx(plan.filling_ms + plan.waiting_ms + plan.latency_ms)
+    per_replica = plan.requests_per_second / plan.replicas
+    assert plan.filling_ms == pytest.approx(1e3 * (plan.batch_size - 1) / 2 / per_replica)
+    text = str(plan)
+    for part in (plan.response_ms, plan.filling_ms, plan.waiting_ms, plan.latency_ms):
+        assert f"{part:.2f} ms" in text
+    with pytest.raises(ValueError, match="no measured configuration"):
+        profiled.plan_capacity(3 * rate, latency_ms=0.99 * plan.response_ms)
+    assert profiled.plan_capacity(3 * rate, latency_ms=1.01 * plan.response_ms) == plan

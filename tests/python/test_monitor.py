@@ -609,6 +609,27 @@ def test_plots(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["a.png", "b.svg"]
 
 
+def test_a_line_at_100_percent_is_inside_the_axes(tmp_path, monkeypatch):
+    figure_module = pytest.importorskip("matplotlib.figure")
+    from tare import plots
+    kept = []
+
+    class Kept(figure_module.Figure):
+        def savefig(self, *args, **kwargs):
+            kept.append(self)
+            return super().savefig(*args, **kwargs)
+    monkeypatch.setattr(figure_module, "Figure", Kept)
+    plots.plot_series({"time_s": [0.0, 1.0, 2.0], "cpu": [100.0, 100.0, 100.0], "memory": [0.0, 0.0, 0.0],
+                       "gpu_memory": [1.0, 2.0, 2.0]}, tmp_path / "a.png")
+    (figure,) = kept
+    for axis in figure.axes:
+        low, high = axis.get_ylim()
+        height = axis.get_window_extent().height
+        for value in axis.lines[0].get_ydata():  # the line and its markers are a few points wide
+            assert (value - low) / (high - low) * height >= 3 or value == 0 == low
+            assert (high - value) / (high - low) * height >= 3
+
+
 # ---- one block, a function ----------------------------------------------------------------------------------------
 
 LINE_OF = r"\[Performance\] {}: \d\.\d{{3}}s, CPU [+-]\d+\.\dMB, GPU n/a\n"

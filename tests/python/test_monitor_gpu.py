@@ -135,6 +135,70 @@ assert not any(found.kind == "forward" for found in monitor.bottlenecks())
 """)
 
 
+def test_blocks_with_queued_work_say_that_they_hold_host_time():
+    out = with_gpu("""
+profiler = tare.PerformanceProfiler(track_gpu=True)
+monitor = tare.PerformanceMonitor()
+for name, ms in (("queues", 818), ("waits", 0)):
+    with monitor.track(name), profiler.profile(name):
+        cuda.clock_ms += ms
+cuda.done = False
+for timing in (profiler.get_metrics().timing, profiler.get_metrics("queues").timing):
+    assert "not finished" in timing.device_time_s.reason
+monitor.print_summary()
+cuda.done = True
+assert profiler.get_metrics("queues").timing.device_time_s == 0.818
+assert profiler.get_metrics("queues").timing.wall_time_s < 0.5
+with profiler.profile("queues"):
+    cuda.clock_ms += 100
+assert abs(profiler.get_metrics("queues").timing.device_time_s - 0.918) < 1e-9
+assert profiler.get_metrics().timing.device_time_s == 0.1
+monitor.print_summary()
+plain = tare.PerformanceProfiler()
+with plain.profile("x"):
+    pass
+assert "host time only" in plain.get_metrics().timing.device_time_s.reason
+with tare.track_performance("queues"):
+    cuda.clock_ms += 818
+""")
+    unfinished, finished = out.split("PERFORMANCE SUMMARY")[1:]
+    assert "host time" in unfinished and "n/a (the GPU has not finished" in unfinished
+    assert "queues                         0.818s" in finished and "  waits" not in finished.split("host time")[1]
+    assert "host time only: GPU time 0.818s" in finished
+
+
+def test_cuda_time_has_every_kernel_once():
+    """A recorded table of torch's: operators with the time of their kernels, the kernels, a span around them."""
+    import enum
+    import types
+
+    from tare._torchprofiler import PyTorchProfiler
+
+    class Kind(enum.Enum):
+        CPU, CUDA = 0, 1
+
+    def row(key, kind, device_us, own_us, count=1, **more):
+        return types.SimpleNamespace(key=key, device_type=kind, count=count, self_cpu_time_total=5.0, cpu_time_total=5.0,
+                                     self_device_time_total=own_us, device_time_total=device_us, **more)
+    rows = [row("aten::linear", Kind.CPU, 90_000, 0), row("aten::addmm", Kind.CPU, 90_000, 90_000),
+            row("forward", Kind.CPU, 140_000, 0),
+            row("forward", Kind.CUDA, 140_000, 140_000, is_user_annotation=True),
+            row("ampere_sgemm", Kind.CUDA, 90_000, 90_000, 3), row("Memcpy HtoD", Kind.CUDA, 50_000, 50_000)]
+    made = PyTorchProfiler()
+    made._reset(None)
+    made._seconds = 0.187
+    made._collect(types.SimpleNamespace(key_averages=lambda: rows))
+    told = made.get_profile_summary()
+    assert told["cuda_time"] == pytest.approx(0.14) and told["cuda_time"] <= told["total_time"]
+    assert [row["name"] for row in told["top_kernels"]] == ["ampere_sgemm", "Memcpy HtoD"]
+    assert {row["name"] for row in told["top_operations"]} == {"aten::linear", "aten::addmm", "forward"}
+    assert sum(row["cuda_time"] for row in told["top_operations"]) == pytest.approx(0.09)
+    old = PyTorchProfiler()
+    old._reset(None)
+    old._collect(types.SimpleNamespace(key_averages=lambda: [rows[0], rows[1]]))  # a torch that lists no kernels
+    assert old.get_profile_summary()["cuda_time"] == pytest.approx(0.09)
+
+
 def test_lines_with_a_gpu():
     out = with_gpu("""
 with tare.track_performance("critical_operation"):

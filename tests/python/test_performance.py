@@ -220,13 +220,55 @@ def write(folder, **files):
         (folder / name).write_text(str(text))
 
 
+def test_the_largest_temperature_is_one_inside_the_block():
+    profiler = tare.PerformanceProfiler(track_cpu_temp=True)
+    part = next(part for part in profiler._parts if isinstance(part, _parts.Temperature))
+    now = [40.0]
+    part.degrees = _parts.Degrees(lambda: now[0])
+    with profiler.profile("hot in between"):
+        now[0] = 91.0
+        time.sleep(0.5)
+        now[0] = 45.0
+    with profiler.profile("cool"):
+        time.sleep(0.25)
+    hot, cool = (profiler.get_metrics(name).temperature for name in ("hot in between", "cool"))
+    assert (hot.cpu_max_celsius, hot.cpu_celsius) == (91.0, 45.0)
+    assert (cool.cpu_max_celsius, cool.cpu_celsius) == (45.0, 45.0)
+
+
+def test_what_a_switch_costs_is_in_no_block(monkeypatch):
+    """A part whose begin and end take 50 ms each: neither its own block nor the one around it has them."""
+    profiler = tare.PerformanceProfiler(track_carbon=True)
+    part = profiler._parts[0]
+    begin, end = part.begin, part.end
+    part.begin = lambda frame: (spin(0.05), begin(frame))[1]
+    part.end = lambda state, result: (spin(0.05), end(state, result))[1]
+    with profiler.profile("outer"):
+        with profiler.profile("inner"):
+            spin(0.01)
+    outer, inner = profiler.get_metrics("outer").timing, profiler.get_metrics("inner").timing
+    assert 0.01 <= inner.cpu_time_s < 0.03 and 0.01 <= outer.cpu_time_s < 0.03
+    assert outer.excluded_s >= 0.1 and inner.excluded_s < 0.01
+    assert outer.self_time_s + inner.wall_time_s <= outer.wall_time_s
+
+
+def test_a_short_block_has_no_percentages():
+    profiler = tare.PerformanceProfiler(track_system=True)
+    with profiler.profile("short"):
+        pass
+    for metrics in (profiler.get_metrics(), profiler.get_metrics("short")):
+        assert "50 ms" in reason(metrics.system.process_cpu_percent)
+        assert "50 ms" in reason(metrics.system.cpu_percent) and "50 ms" in reason(metrics.system.disk_io_percent)
+        assert metrics.timing.cpu_time_s <= metrics.timing.wall_time_s
+
+
 def test_temperature_of_a_machine_that_has_sensors(tmp_path):
     write(tmp_path / "class/hwmon/hwmon0", name="nvme", temp1_input=90000)
-    assert "no CPU temperature sensor" in reason(_sensors.cpu_celsius(str(tmp_path)))
+    assert "no CPU temperature sensor" in reason(_sensors.CpuTemperature(str(tmp_path)).read())
     write(tmp_path / "class/thermal/thermal_zone0", type="x86_pkg_temp", temp=51000)
-    assert _sensors.cpu_celsius(str(tmp_path)) == 51
+    assert _sensors.CpuTemperature(str(tmp_path)).read() == 51
     write(tmp_path / "class/hwmon/hwmon1", name="coretemp", temp1_input=45000, temp2_input=61500, temp3_input="junk")
-    assert _sensors.cpu_celsius(str(tmp_path)) == 61.5
+    assert _sensors.CpuTemperature(str(tmp_path)).read() == 61.5
 
 
 def test_energy_of_a_machine_that_counts_it(tmp_path):
@@ -392,6 +434,55 @@ def test_flops():
     assert profiler.get_metrics().compute.estimated_flops == 2 * 32 * 32 * 784
 
 
+def test_flops_of_what_is_not_counted_are_missing():
+    torch = pytest.importorskip("torch")
+    profiler = tare.PerformanceProfiler(estimate_flops=True)
+    ones = torch.ones(8, 8)
+    for work in (lambda: ones + ones, lambda: sum(range(100)), lambda: torch.relu(ones).sum()):
+        with profiler.profile("elementwise"):
+            work()
+        compute = profiler.get_metrics().compute
+        assert "elementwise" in reason(compute.estimated_flops) and "elementwise" in reason(compute.flops_per_second)
+    with profiler.profile("product"):
+        ones @ ones
+    assert profiler.get_metrics().compute.estimated_flops == 2 * 8 ** 3
+
+
+def test_counting_flops_is_not_in_the_time():
+    out = subprocess.run([sys.executable, "-c", """
+import sys, time, torch
+torch.set_num_threads(1)
+import tare
+a = torch.randn(192, 192)
+def work():
+    for _ in range(20):
+        torch.mm(a, a)
+def plain():
+    begun = time.thread_time()
+    work()
+    return time.thread_time() - begun
+for _ in range(5):
+    plain()
+profiler = tare.PerformanceProfiler(estimate_flops=True)
+before = len(sys.modules)
+seen, true = [], []
+for i in range(15):
+    with profiler.profile("work"):
+        work()
+    seen.append(profiler.get_metrics().timing.cpu_time_s)
+    true.append(plain())
+    assert profiler.get_metrics().compute.estimated_flops == 20 * 2 * 192 ** 3
+timing = profiler.get_metrics("work").timing
+print(seen[0], sorted(seen)[7], sorted(true)[7], timing.excluded_s)
+"""], stdout=subprocess.PIPE, text=True, check=True, timeout=120,
+                         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}).stdout
+    first, typical, true, excluded = map(float, out.split())
+    assert 0.5 * true < typical < 2 * true
+    assert first < 5 * true + 0.01  # imports of seconds are before it
+    assert excluded > 0
+
+
+
 # ---- tables --------------------------------------------------------------------------------------------------------
 
 @pytest.fixture
@@ -468,13 +559,46 @@ def test_comparison(profiled):
 def test_leaks():
     assert tare.detect_memory_leak([100, 150, 201])
     report = tare.detect_memory_leak([100, 150, 200])
-    assert not report and report.growth_mb == 100 and report.growing_percent == 100
+    assert not report and report.growth_mb == 100 and report.growing_percent == 100 and report.sustained
     assert "no leak" in str(report)
     assert not tare.detect_memory_leak([5]) and "two snapshots" in reason(tare.detect_memory_leak([]).growth_mb)
     assert not tare.detect_memory_leak([1, tare.Missing("x")])
-    assert tare.detect_memory_leak([1, 9], threshold_mb=5)
+    assert not tare.detect_memory_leak([1, 9], threshold_mb=5)  # one step is a jump, or the start of a leak
+    assert tare.detect_memory_leak([1, 5, 9], threshold_mb=5)
     with pytest.raises(ValueError):
         tare.detect_memory_leak([1, 2], threshold_mb=-1)
+
+
+@pytest.mark.parametrize("leaks, shape", [
+    (True, lambda i, n, noise: 20 * i),                                  # a steady leak
+    (True, lambda i, n, noise: 20 * i + noise(20)),                      # with noise
+    (True, lambda i, n, noise: 15 * i + 100 * (i % 5 == 4)),             # with spikes
+    (True, lambda i, n, noise: 1000 * (i >= 3) + 20 * i),                # after a jump
+    (True, lambda i, n, noise: 20 * i + 80 * (i % 4)),                   # whose floor rises under a sawtooth
+    (True, lambda i, n, noise: 60 * (i // 3)),                           # in small jumps
+    (False, lambda i, n, noise: 500 * (i >= n // 2)),                    # one jump in the middle
+    (False, lambda i, n, noise: 500 * (i >= 1)),                         # at the start
+    (False, lambda i, n, noise: 500 * (i >= n - 1)),                     # at the end
+    (False, lambda i, n, noise: 500 * (i >= n // 3) + noise(10)),
+    (False, lambda i, n, noise: 500 * (i >= n // 4) + 500 * (i >= 3 * n // 4)),
+    (False, lambda i, n, noise: 100 * (i % 5)),                          # a sawtooth
+    (False, lambda i, n, noise: min(i, n // 4) * 100),                   # a warm-up
+    (False, lambda i, n, noise: 800 * (1 - 0.5 ** i)),                   # that slows down
+    (False, lambda i, n, noise: noise(300)),
+    (False, lambda i, n, noise: -20 * i),
+])
+@pytest.mark.parametrize("n", [10, 24, 40, 200])
+def test_leaks_are_sustained(leaks, shape, n):
+    if n == 10 and leaks and shape(4, n, float) - shape(3, n, float) != shape(3, n, float) - shape(2, n, float):
+        return  # teeth and jumps as long as a quarter of the snapshots cannot be told from growth that stops
+    import random
+    chance = random.Random(11)
+    wrong = 0
+    for _ in range(20):
+        values = [3000 + shape(i, n, lambda size: chance.uniform(-size / 2, size / 2)) for i in range(n)]
+        report = tare.detect_memory_leak(values)
+        wrong += bool(report) is not leaks
+    assert wrong <= 1, str(report)
 
 
 def test_profilers_come_and_go():

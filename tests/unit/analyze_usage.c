@@ -219,11 +219,13 @@ static void a_spike_at_the_end_is_in_the_peak(void **state)
     run_done(b);
     SAMPLED(RSS_PEAK, PROCESS, 1, "python3", 0, 1 * GIB, 1 * GIB);
     SAMPLED(RSS_PEAK, PROCESS, 2, "loader", 0, GIB / 2);
+    SAMPLED(RSS, TREE, 0, "", 0, 1 * GIB, 2 * GIB);
     child(b, 1, 1, (uint64_t)(9 * GIB));
     end_run(b);
     tare__analysis *a = analyze(b);
     NEAR(a->usage.rss_peak_bytes, (double)(9 * GIB));
     assert_false(a->usage.rss_peak_at_least);
+    NEAR(a->usage.tree_rss_max_bytes, (double)(9 * GIB)); /* all have no less than one of them */
     assert_null(a->usage.rss_peak_process); /* either of the two */
     assert_true(isnan(a->usage.rss_peak_at_ns));
     done(b, a);
