@@ -11,19 +11,74 @@
 #define CHANGES_MAX 64u
 #define MAGNITUDE   0.02 /* a level that moved by less is of no interest to anybody */
 
+static size_t revision_length(const char *revision)
+{
+    return strcspn(revision, " "); /* "abc123 on main" */
+}
+
+static bool same_revision(const tare__kept_point *a, const tare__kept_point *b)
+{
+    if (!a->revision || !b->revision || a->dirty == 1 || b->dirty == 1)
+        return false;
+    size_t length = revision_length(a->revision);
+    return length && length == revision_length(b->revision) && memcmp(a->revision, b->revision, length) == 0;
+}
+
+/* Moves runs of one revision behind its first one. */
+static int put_together(tare__kept_trend *trend)
+{
+    tare__kept_point *ordered = malloc((trend->n + 1) * sizeof *ordered);
+    bool *taken = calloc(trend->n + 1, sizeof *taken);
+    size_t made = 0;
+    int status = ordered && taken ? 0 : TARE_E_MEMORY;
+    for (size_t i = 0; i < trend->n && !status; i++) {
+        if (taken[i])
+            continue;
+        tare__kept_group *group = &trend->groups[trend->n_groups++];
+        *group = (tare__kept_group){.from = made};
+        for (size_t k = i; k < trend->n; k++) {
+            if (taken[k] || (k != i && !same_revision(&trend->points[i], &trend->points[k])))
+                continue;
+            taken[k] = true;
+            ordered[made++] = trend->points[k];
+        }
+        group->n = made - group->from;
+    }
+    if (!status)
+        memcpy(trend->points, ordered, made * sizeof *ordered);
+    free(ordered);
+    free(taken);
+    return status;
+}
+
+static void describe(tare__kept_trend *trend, tare__kept_group *group, double *scratch)
+{
+    for (size_t i = 0; i < group->n; i++)
+        scratch[i] = trend->points[group->from + i].value;
+    tare__sort(scratch, group->n);
+    group->value = tare__quantile_sorted(scratch, group->n, 0.5);
+    group->least = scratch[0];
+    group->most = scratch[group->n - 1];
+}
+
 int tare__kept_find_changes(tare__kept_trend *trend)
 {
-    double *values = calloc(trend->n + 1, sizeof *values);
+    double *values = calloc(trend->n + 1, sizeof *values), *scratch = calloc(trend->n + 1, sizeof *scratch);
     tare__change *found = calloc(CHANGES_MAX, sizeof *found);
     trend->changes = calloc(CHANGES_MAX, sizeof *trend->changes);
-    int status = values && found && trend->changes ? 0 : TARE_E_MEMORY;
-    for (size_t i = 0; i < trend->n && !status; i++)
-        values[i] = trend->points[i].value;
+    trend->groups = calloc(trend->n + 1, sizeof *trend->groups);
+    int status = values && scratch && found && trend->changes && trend->groups ? put_together(trend) : TARE_E_MEMORY;
+    for (size_t i = 0; i < trend->n_groups && !status; i++) {
+        describe(trend, &trend->groups[i], scratch);
+        values[i] = trend->groups[i].value;
+    }
     const tare__change_options options = {.magnitude = MAGNITUDE};
-    trend->n_changes = status ? 0 : tare__change_points(values, trend->n, &options, found, CHANGES_MAX);
+    trend->n_changes = status ? 0 : tare__change_points(values, trend->n_groups, &options, found, CHANGES_MAX);
     for (size_t i = 0; i < trend->n_changes; i++)
-        trend->changes[i] = (tare__kept_change){found[i].at, found[i].before, found[i].after, found[i].p};
+        trend->changes[i] = (tare__kept_change){trend->groups[found[i].at].from, found[i].before, found[i].after,
+                                                found[i].p};
     free(values);
+    free(scratch);
     free(found);
     return status;
 }

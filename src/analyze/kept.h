@@ -32,13 +32,21 @@ typedef struct tare__kept_list {
     tare__arena *arena;
 } tare__kept_list;
 
-/* One figure in the course of many runs, oldest first, and where its level changed. */
+/* One figure in the course of many runs, oldest first (runs of one revision together), and where its level changed. */
 typedef struct tare__kept_point {
     char id[TARE__KEPT_ID_DIGITS + 1];
     const char *revision; /* NULL: not known */
+    int dirty;            /* tracked files differed from it: 1, 0; -1: not known */
     uint64_t when_ns;
     double value;
 } tare__kept_point;
+
+/* Runs of one revision: a change lies between revisions, never inside one. A run whose revision is not known, or whose
+ * files differed from it, stands by itself. */
+typedef struct tare__kept_group {
+    size_t from, n;            /* points */
+    double value, least, most; /* the median, and how far its runs lie apart */
+} tare__kept_group;
 
 typedef struct tare__kept_change {
     size_t at; /* the first point on the new level */
@@ -50,13 +58,16 @@ typedef struct tare__kept_trend {
     int better; /* tare__better */
     tare__kept_point *points;
     size_t n;
+    tare__kept_group *groups; /* once changes were looked for */
+    size_t n_groups;
     tare__kept_change *changes;
     size_t n_changes;
     unsigned id_digits;
     tare__arena *arena;
 } tare__kept_trend;
 
-/* Finds the changes among the points. 0 or TARE_E_MEMORY. */
+/* Puts runs of one revision together, in order of their first one, and finds the changes between revisions. 0 or
+ * TARE_E_MEMORY. */
 int tare__kept_find_changes(tare__kept_trend *trend);
 
 /* The id of a run that has none of its own: from what tells it from others, the same each time. */

@@ -273,7 +273,7 @@ static void put_change(tare__text *out, const tare__kept_trend *trend, const tar
 static void put_table(tare__text *out, const tare__kept_trend *trend)
 {
     if (trend->n_changes == 0) {
-        tare__text_string(out, "<p class=\"note\">No change of its level that these runs can show.</p>");
+        tare__text_string(out, "<p class=\"note\">No significant change.</p>");
         return;
     }
     tare__text_string(out, "<div class=\"sheet\" tabindex=\"0\" role=\"region\" aria-label=\"Changes of ");
@@ -332,7 +332,7 @@ static void put_head(tare__text *out, const tare__history_trends *trends)
         snprintf(lead, sizeof lead, "%zu of %zu figure%s changed %s level.", changed, trends->n,
                  trends->n == 1 ? "" : "s", changed == 1 ? "its" : "their");
     else
-        snprintf(lead, sizeof lead, "No figure changed its level, as far as these runs can show.");
+        snprintf(lead, sizeof lead, "No significant change in any figure.");
     snprintf(title, sizeof title, trends->n == 1 ? "Tare: the course of %.100s" : "Tare: history",
              trends->n == 1 ? trends->rows[0].name : "");
     tare__plain_begin(out, title, trends->command ? trends->command : "Runs of the history", lead);

@@ -153,6 +153,24 @@ static void put_points(tare__json *json, const tare__kept_trend *trend)
     tare__json_end_array(json);
 }
 
+static void put_groups(tare__json *json, const tare__kept_trend *trend)
+{
+    tare__json_key(json, "revisions");
+    tare__json_array(json);
+    for (size_t i = 0; i < trend->n_groups; i++) {
+        const tare__kept_group *group = &trend->groups[i];
+        tare__json_object(json);
+        tare__json_put_string(json, "revision", trend->points[group->from].revision);
+        tare__json_put_unsigned(json, "at", group->from);
+        tare__json_put_unsigned(json, "runs", group->n);
+        tare__json_put_double(json, "value", group->value);
+        tare__json_put_double(json, "least", group->least);
+        tare__json_put_double(json, "most", group->most);
+        tare__json_end_object(json);
+    }
+    tare__json_end_array(json);
+}
+
 static void put_changes(tare__json *json, const tare__kept_trend *trend)
 {
     tare__json_key(json, "changes");
@@ -165,6 +183,7 @@ static void put_changes(tare__json *json, const tare__kept_trend *trend)
         tare__json_put_string(json, "id", trend->points[change->at].id);
         tare__json_put_double(json, "before", change->before);
         tare__json_put_double(json, "after", change->after);
+        tare__json_put_string(json, "revision", trend->points[change->at].revision);
         tare__json_put_double(json, "p", change->p);
         tare__json_put_string(json, "verdict", *verdict ? verdict : NULL);
         tare__json_end_object(json);
@@ -189,6 +208,7 @@ static int trend(const tare__history_trends *trends, const tare__emit_options *o
         tare__json_put_string(&json, "unit", one->unit);
         tare__json_put_string(&json, "better", tare__better_word((tare__better)one->better));
         put_points(&json, one);
+        put_groups(&json, one);
         put_changes(&json, one);
         tare__json_end_object(&json);
     }

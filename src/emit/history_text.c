@@ -227,7 +227,7 @@ static void put_summary(tare__text *out, const tare__kept_trend *trend)
 static void put_changes(tare__text *out, const tare__kept_trend *trend)
 {
     if (trend->n_changes == 0)
-        tare__text_string(out, "  no change of its level that these runs can show\n");
+        tare__text_string(out, "  no significant change\n");
     for (size_t i = 0; i < trend->n_changes; i++) {
         const tare__kept_change *change = &trend->changes[i];
         const tare__kept_point *point = &trend->points[change->at];
@@ -238,8 +238,9 @@ static void put_changes(tare__text *out, const tare__kept_trend *trend)
                           tare__history_change(share, change->before, change->after), verdict,
                           tare__history_when(when, point->when_ns, false), (int)trend->id_digits, point->id,
                           tare__history_revision(revision, point->revision, 0));
-        tare__text_format(out, "%s → %s\n", tare__unit_value(from, trend->unit, change->before),
-                          tare__unit_value(to, trend->unit, change->after));
+        char p[TARE__COMPARED_BYTES];
+        tare__text_format(out, "%s → %s\n             p %s\n", tare__unit_value(from, trend->unit, change->before),
+                          tare__unit_value(to, trend->unit, change->after), tare__compared_p(p, change->p));
     }
 }
 
@@ -253,9 +254,11 @@ static int trend(const tare__history_trends *trends, const tare__emit_options *o
         char from[TARE__HISTORY_WORD], to[TARE__HISTORY_WORD];
         tare__text_string(&out, i ? "\n" : "");
         put_fitted(&out, one->name, options->width - 40);
-        tare__text_format(&out, "%s: %zu run%s\n",
-                          better[one->better >= 0 && one->better <= 2 ? one->better : 0], one->n,
+        tare__text_format(&out, "%s: %zu run%s", better[one->better >= 0 && one->better <= 2 ? one->better : 0], one->n,
                           one->n == 1 ? "" : "s");
+        if (one->n_groups && one->n_groups < one->n)
+            tare__text_format(&out, " of %zu revision%s", one->n_groups, one->n_groups == 1 ? "" : "s");
+        tare__text_string(&out, "\n");
         if (trends->command && i == 0)
             put_line(&out, "of", trends->command, options->width);
         tare__text_format(&out, "  %s to %s\n", tare__history_when(from, one->points[0].when_ns, false),

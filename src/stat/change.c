@@ -6,11 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEFAULT_P       0.001
+#define DEFAULT_P       0.01
 #define DEFAULT_SEGMENT 3u
-/* How much less sure a cut need be than a change that is kept: two changes may hide each other until both are cut;
- * what is not sure in the end is joined again. */
-#define LAX 20.0
+/* A cut need not be as sure as a change that is kept: two changes may hide each other until both are cut; what is not
+ * sure in the end is joined again. */
+#define LAX 0.02
+#define CUTS_MAX 32u
 
 /* A run or two far off the others are no level, but their distances would outweigh a real one: they are brought nearer.
  * Five neighbours, since the shortest level of three is their majority. */
@@ -26,6 +27,7 @@ typedef struct search {
     size_t *cuts; /* first values of segments, 0 among them, ascending; n follows */
     size_t count;
     double *scratch; /* n */
+    double p[CUTS_MAX + 1]; /* of the cuts, by the noise that was found */
 } search;
 
 static double median_of_neighbours(const double *values, size_t n, size_t at)
@@ -119,6 +121,119 @@ static double permutation_p(search *search, const double *values, size_t n, doub
     return (as_good + 1.0) / (search->options.permutations + 1.0);
 }
 
+/* ---- steps in noise that drifts ---------------------------------------------------------------------------
+ * A level that wanders looks like steps to a test that takes neighbours for independent. So the noise is modelled: each
+ * value is a level and an error, and the level takes a random step from value to value whose variance is a share of the
+ * error's (the local level model; 0 is plain noise, a large share a random walk). For each share all steps are estimated
+ * at once by generalized least squares, through the innovations of Kalman's filter; a step's p is the mean of Student's
+ * over the shares, weighted by their restricted likelihood, since a short series does not say which one holds. */
+static const double shares[] = {0, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 100};
+#define SHARES (sizeof shares / sizeof *shares)
+
+typedef struct normal_equations {
+    double matrix[CUTS_MAX][CUTS_MAX], with[CUTS_MAX], square, log_variance;
+} normal_equations;
+
+/* Innovations of the values and of the steps (0 before a cut, 1 from it on), and their products. */
+static void filter(const search *search, double share, double scale, normal_equations *out)
+{
+    size_t steps = search->count - 1;
+    double state[CUTS_MAX + 1] = {0}, innovation[CUTS_MAX + 1], ahead = 1 + share; /* variance of the level */
+    memset(out, 0, sizeof *out);
+    state[steps] = search->values[0] * scale;
+    for (size_t t = 1; t < search->n; t++) {
+        double variance = ahead + 1, gain = ahead / variance, spread = sqrt(variance);
+        for (size_t i = 0; i <= steps; i++) {
+            double value = i == steps ? search->values[t] * scale : t >= search->cuts[i + 1];
+            innovation[i] = (value - state[i]) / spread;
+            state[i] += gain * (value - state[i]);
+        }
+        for (size_t i = 0; i < steps; i++) {
+            for (size_t j = 0; j <= i; j++)
+                out->matrix[i][j] += innovation[i] * innovation[j];
+            out->with[i] += innovation[i] * innovation[steps];
+        }
+        out->square += innovation[steps] * innovation[steps];
+        out->log_variance += log(variance);
+        ahead = ahead * (1 - gain) + share;
+    }
+}
+
+/* Cholesky's root of the matrix, in place; the logarithm of its determinant. */
+static double take_root(double matrix[][CUTS_MAX], size_t n)
+{
+    double log_determinant = 0;
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = 0; j <= i; j++) {
+            double sum = matrix[i][j];
+            for (size_t k = 0; k < j; k++)
+                sum -= matrix[i][k] * matrix[j][k];
+            matrix[i][j] = i == j ? sqrt(fmax(sum, 1e-300)) : sum / matrix[j][j];
+        }
+        log_determinant += 2 * log(matrix[i][i]);
+    }
+    return log_determinant;
+}
+
+/* Of root root^T x = with. */
+static void solve(double root[][CUTS_MAX], size_t n, double *x)
+{
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < i; k++)
+            x[i] -= root[i][k] * x[k];
+        x[i] /= root[i][i];
+    }
+    for (size_t i = n; i-- > 0;) {
+        for (size_t k = i + 1; k < n; k++)
+            x[i] -= root[k][i] * x[k];
+        x[i] /= root[i][i];
+    }
+}
+
+/* p of each step with this share, and how likely the share is. */
+static double estimate(const search *search, double share, double scale, double p[CUTS_MAX])
+{
+    normal_equations equations;
+    size_t steps = search->count - 1;
+    double size[CUTS_MAX], degrees = (double)search->n - 1 - (double)steps;
+    filter(search, share, scale, &equations);
+    double log_determinant = take_root(equations.matrix, steps), left = equations.square;
+    memcpy(size, equations.with, sizeof size);
+    solve(equations.matrix, steps, size);
+    for (size_t i = 0; i < steps; i++)
+        left -= size[i] * equations.with[i];
+    double variance = fmax(left, 1e-18 * (double)search->n) / degrees; /* no noise at all is not less than rounding */
+    for (size_t i = 0; i < steps; i++) {
+        double unit[CUTS_MAX] = {0};
+        unit[i] = 1;
+        solve(equations.matrix, steps, unit);
+        p[i] = tare__student_two_sided(size[i] / sqrt(variance * unit[i]), degrees);
+    }
+    return -0.5 * (degrees * log(variance) + equations.log_variance + log_determinant);
+}
+
+static void weigh_cuts(search *search)
+{
+    double p[SHARES][CUTS_MAX], likelihood[SHARES], most = -INFINITY, sum = 0;
+    tare__moments moments = {0};
+    for (size_t i = 0; i < search->n; i++)
+        tare__moments_add(&moments, search->values[i] - search->values[0]);
+    double spread = tare__moments_deviation(&moments);
+    for (size_t k = 0; k < SHARES; k++) {
+        likelihood[k] = estimate(search, shares[k], spread > 0 ? 1 / spread : 1, p[k]);
+        most = fmax(most, likelihood[k]);
+    }
+    memset(search->p, 0, sizeof search->p);
+    for (size_t k = 0; k < SHARES; k++) {
+        double weight = exp(likelihood[k] - most);
+        sum += weight;
+        for (size_t i = 0; i + 1 < search->count; i++)
+            search->p[i + 1] += weight * p[k][i];
+    }
+    for (size_t i = 1; i < search->count; i++) /* the best place of n was chosen */
+        search->p[i] = fmin(1, search->p[i] / sum * (double)search->n);
+}
+
 static size_t end_of(const search *search, size_t segment)
 {
     return segment + 1 < search->count ? search->cuts[segment + 1] : search->n;
@@ -127,10 +242,10 @@ static size_t end_of(const search *search, size_t segment)
 /* How sure the change is at the beginning of this segment. */
 static double p_of_cut(search *search, size_t segment)
 {
-    size_t from = search->cuts[segment - 1], at = search->cuts[segment], to = end_of(search, segment);
-    const double *values = search->values + from;
     if (!search->options.permutations)
-        return student_p(values, at - from, to - at);
+        return search->p[segment];
+    size_t from = search->cuts[segment - 1], to = end_of(search, segment);
+    const double *values = search->values + from;
     double best;
     best_cut(values, to - from, search->options.segment, &best);
     return permutation_p(search, values, to - from, best);
@@ -161,7 +276,7 @@ static bool cut(search *search, size_t segment)
     size_t at = best_cut(values, to - from, search->options.segment, &best);
     double p = search->options.permutations ? permutation_p(search, values, to - from, best)
                                             : student_p(values, at, to - from - at);
-    if (!at || p > fmin(0.05, search->options.p * LAX))
+    if (!at || p > LAX || search->count > CUTS_MAX)
         return false;
     memmove(search->cuts + segment + 2, search->cuts + segment + 1,
             (search->count - segment - 1) * sizeof(*search->cuts));
@@ -174,6 +289,8 @@ static bool cut(search *search, size_t segment)
 static void join(search *search)
 {
     while (search->count > 1) {
+        if (!search->options.permutations)
+            weigh_cuts(search);
         size_t worst = 0;
         double worst_p = -1;
         for (size_t i = 1; i < search->count; i++) {

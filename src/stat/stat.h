@@ -173,12 +173,13 @@ typedef enum tare__outlier { TARE__OUTLIER_NONE, TARE__OUTLIER_MILD, TARE__OUTLI
 int tare__outliers_tukey(const double *values, size_t n, tare__outlier *labels, size_t *found);
 int tare__outliers_mad(const double *values, size_t n, tare__outlier *labels, size_t *found);
 
-/* ---- change points: E-divisive (Matteson and James 2014), tested as Otava does -------------------------------- */
+/* ---- change points: places by E-divisive (Matteson and James 2014), tested against noise that may drift -------- */
 typedef struct tare__change_options {
-    double p;             /* a change is more significant than this; 0: 0.001 */
+    double p;             /* of a change, for all places it might have had; 0: 0.01 */
     double magnitude;     /* and larger than this share of the level before; 0 takes any */
     size_t segment;       /* fewest values between changes; 0: 3 */
-    unsigned permutations; /* p by permutations (as many as p can be resolved with); 0: by Student's t test */
+    unsigned permutations; /* p by permutations, as many as it can be resolved with, of values that are independent; 0:
+                              by steps in a level that may wander */
     uint64_t seed;        /* of the permutations */
 } tare__change_options;
 typedef struct tare__change {

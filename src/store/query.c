@@ -442,6 +442,7 @@ static int take_point(void *context, const tare__sql_value *columns, size_t n)
     tare__kept_point *point = &trend->points[trend->n++];
     *point = (tare__kept_point){.when_ns = (uint64_t)columns[1].integer,
                                 .value = real_number(&columns[2]),
+                                .dirty = whole_number(&columns[6], -1),
                                 .revision = tare__sql_copy(trend->arena, &columns[3])};
     copy_id(point->id, &columns[0]);
     if (trend->n == 1) { /* the newest run's word on it */
@@ -474,7 +475,7 @@ int tare__store_trend(tare__store *store, const tare__store_filter *filter, cons
     add_order(&where, filter);
     tare__text_string(&sql, "SELECT r.id, r.started, f.value, " TEXT_OF(
                                 "revision") ","
-                                            " (SELECT text FROM tare_text WHERE id = f.unit), f.better"
+                                            " (SELECT text FROM tare_text WHERE id = f.unit), f.better, r.dirty"
                                             " FROM tare_run r JOIN tare_figure f ON f.run = r.seq");
     tare__text_append(&sql, where.sql.data, where.sql.length);
     int status = !trend->arena || sql.failed || where.sql.failed
@@ -497,6 +498,7 @@ int tare__store_trend(tare__store *store, const tare__store_filter *filter, cons
 void tare__store_trend_free(tare__kept_trend *trend)
 {
     free(trend->points);
+    free(trend->groups);
     free(trend->changes);
     tare__arena_free(trend->arena);
     *trend = (tare__kept_trend){.n = 0};

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pathlib
+import random
 import re
 import resource
 import shutil
@@ -253,6 +254,58 @@ def test_trends_have_change_points(history):
     assert page.count("<circle") == 15 and "<script" not in page
     rows = list(csv.DictReader(io.StringIO(history("trend", "step", "--command", "train", "--csv").out)))
     assert len(rows) == 45 and sum(bool(row["level_after"]) for row in rows) == 1
+
+
+def series(values, revision_of):
+    """Runs with one figure; revisions as given."""
+    lines = []
+    for i, value in enumerate(values):
+        run = {"id": f"{i:08x}" + "1" * 24, "kind": "run", "when_ns": 1700000000000000000 + i * 60 * 10**9, "command": "train",
+               "directory": "/w", "host": "h", "machine": "m", "cpu_model": "c", "revision": revision_of(i), "dirty": False,
+               "status": 0, "signal": None, "elapsed_ns": int(value), "trace": "/w/t.tare", "tags": []}
+        figures = {"tare_baseline": 1, "kind": "run", "figures": [
+            {"name": "step", "unit": "ns", "better": "lower", "exact": False, "value": value, "total": None, "n": 1}]}
+        lines.append(json.dumps({"schema": {"name": "tare-history", "version": 1}, "run": run, "figures": figures}))
+    return "\n".join(lines) + "\n"
+
+
+def changes_of(bench, name, lines):
+    store = History(bench, str(bench.folder / name))
+    store("import", text_in=lines)
+    return json.loads(store("trend", "step", "--json").out)["trends"][0]
+
+
+def test_repeated_runs_of_a_commit_are_one_group(bench):
+    """Runs of one commit are made in one sitting, which has its own speed: that made 53 false change points in 40 flat
+    series."""
+    draw = random.Random(3)
+    false = 0
+    for one in range(scaled(12, 2)):
+        values = []
+        for _ in range(12):
+            sitting = draw.gauss(0, 0.03)
+            values += [1e7 * (1 + sitting + draw.gauss(0, 0.005)) for _ in range(6)]
+        found = changes_of(bench, f"flat{one}", series(values, lambda i: f"{i // 6:012x} on main"))
+        assert [group["runs"] for group in found["revisions"]] == [6] * 12
+        assert all(change["at"] % 6 == 0 for change in found["changes"])
+        median = sorted(values[:6])[2:4]
+        assert found["revisions"][0]["value"] == pytest.approx(sum(median) / 2)
+        assert (found["revisions"][0]["least"], found["revisions"][0]["most"]) == pytest.approx((min(values[:6]), max(values[:6])))
+        false += len(found["changes"])
+    assert false <= 1
+
+
+def test_a_change_lies_between_revisions(bench):
+    draw = random.Random(4)
+    values = [1e7 * (1.2 if i >= 60 else 1) * (1 + draw.gauss(0, 0.01)) for i in range(100)]
+    found = changes_of(bench, "step", series(values, lambda i: f"{i // 5:012x}"))
+    change, = found["changes"]
+    assert (change["at"], change["revision"], change["verdict"]) == (60, f"{12:012x}", "worse") and change["p"] <= 0.01
+    # The same revision measured again later stays one group, at the place of its first run.
+    again = changes_of(bench, "again", series(values + values[:5], lambda i: f"{i % 100 // 5:012x}"))
+    assert again["revisions"][0]["runs"] == 10 and len(again["changes"]) == 1
+    text = History(bench, str(bench.folder / "step"))("trend", "step").out
+    assert "100 runs of 20 revisions" in text and "p <0.001" in text or "p 0.0" in text
 
 
 def test_names_are_escaped_in_the_page(local):

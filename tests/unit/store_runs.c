@@ -323,7 +323,22 @@ static void a_trend_has_its_change(void **state)
     assert_int_equal(trend.better, TARE__LOWER);
     assert_string_equal(trend.points[0].id, make_run(4).id); /* the oldest of the newest twenty */
     assert_true(trend.points[0].value == 104 && trend.points[19].value == 173);
+    for (size_t i = 0; i < trend.n; i++) { /* runs of one revision are one group: nothing changes inside it */
+        trend.points[i].revision = i % 3 ? "abc on main" : "abc";
+        trend.points[i].dirty = 0;
+    }
     assert_int_equal(tare__kept_find_changes(&trend), 0);
+    assert_true(trend.n_groups == 1 && trend.groups[0].n == 20 && trend.n_changes == 0);
+    assert_true(trend.groups[0].least == 104 && trend.groups[0].most == 173);
+    free(trend.groups);
+    free(trend.changes);
+    trend.groups = NULL;
+    trend.changes = NULL;
+    trend.n_groups = 0;
+    for (size_t i = 0; i < trend.n; i++) /* whose files differ from it are not */
+        trend.points[i].dirty = 1;
+    assert_int_equal(tare__kept_find_changes(&trend), 0);
+    assert_int_equal(trend.n_groups, 20);
     bool found = false;
     for (size_t i = 0; i < trend.n_changes; i++)
         found = found || trend.changes[i].at == 6; /* run 10 is 50 above */
