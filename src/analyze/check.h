@@ -69,6 +69,9 @@ void tare__check_free(tare__check *check); /* NULL is fine */
 void tare__check_warn_of_sides(tare__check *check);
 void tare__check_advise(tare__check *check);
 
+/* `recent` is the check of recent runs against the same baseline: what differs there has drifted since it was saved. */
+void tare__check_warn_of_drift(tare__check *check, const tare__check *recent, size_t revisions);
+
 bool tare__check_passed(const tare__check *check);
 /* Whether running again could change the answer. */
 bool tare__check_wants_again(const tare__check *check);

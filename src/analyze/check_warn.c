@@ -116,6 +116,40 @@ void tare__check_advise(tare__check *check)
              check->count[TARE__OUTCOME_INCONCLUSIVE], check->count[TARE__OUTCOME_INCONCLUSIVE] == 1 ? " is" : "s are");
 }
 
+/* One run as a baseline has no test against several: then it lies outside of all of them. */
+static bool has_drifted(const tare__check_row *row)
+{
+    const tare__decision *decision = &row->decision;
+    if (!row->gated || tare__decide_differs(decision))
+        return row->gated && !decision->asked.exact;
+    if (decision->why != TARE__WHY_ONE_AND_MANY || !tare__decide_is_beyond(decision) || row->head->n_samples < 5)
+        return false;
+    for (size_t i = 0; i < row->head->n_samples; i++)
+        if ((row->head->samples[i] > row->base->value) != (row->head->value > row->base->value))
+            return false;
+    return true;
+}
+
+void tare__check_warn_of_drift(tare__check *check, const tare__check *recent, size_t revisions)
+{
+    const tare__check_row *worst = NULL;
+    size_t found = 0;
+    for (size_t i = 0; i < recent->n; i++) {
+        const tare__check_row *row = &recent->rows[i];
+        if (!has_drifted(row))
+            continue;
+        found++;
+        if (!worst || fabs(row->decision.change) > fabs(worst->decision.change))
+            worst = row;
+    }
+    if (worst)
+        warn(check,
+             "the baseline has drifted: in the last %zu revisions of the history %zu figure%s differ%s from it (%.60s "
+             "%+.1f %%), so that this check shows that drift as well. Save a new baseline, or omit --baseline to "
+             "compare with recent runs",
+             revisions, found, found == 1 ? "" : "s", found == 1 ? "s" : "", worst->name, worst->decision.change * 100);
+}
+
 void tare__check_fail_again(tare__check *check, const char *sentence)
 {
     check->unconfirmed = true;

@@ -222,6 +222,8 @@ static int join_all(const tare__figures *const *runs, size_t n, double *values, 
 {
     int status = join_texts(runs, n, into);
     for (size_t i = 0; i < n && !status; i++) {
+        uint64_t first = runs[i]->first_ns ? runs[i]->first_ns : runs[i]->when_ns;
+        into->first_ns = first && (!into->first_ns || first < into->first_ns) ? first : into->first_ns;
         into->when_ns = runs[i]->when_ns > into->when_ns ? runs[i]->when_ns : into->when_ns;
         for (size_t k = 0; k < runs[i]->n && !status; k++)
             if (is_new(into, &runs[i]->rows[k]))

@@ -42,6 +42,7 @@ typedef struct tare__figures {
     const char *command, *host, *cpu_model, *revision;
     const char *machine; /* a fingerprint: host, CPU model, CPUs, memory, kernel */
     uint64_t when_ns;    /* since 1970; 0: not known */
+    uint64_t first_ns;   /* of several runs the first one's; 0: as when_ns */
     uint64_t runs;       /* behind it: above 1, samples are one a run */
     const char **notes;  /* sentences on what is missing: unfinished, damaged, … */
     size_t n_notes;

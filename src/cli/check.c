@@ -19,6 +19,7 @@
 #include "views.h"
 
 #define ME          "tare check"
+#define DRIFT_FEW   5u /* revisions */
 #define RERUNS_MANY 5u /* what makes significance possible against a baseline of several runs */
 
 enum {
@@ -33,11 +34,16 @@ enum {
     CHECK_MARKDOWN,
     CHECK_GITHUB,
     CHECK_OUTPUT,
-    CHECK_QUIET
+    CHECK_QUIET,
+    CHECK_WINDOW,
+    CHECK_STORE,
+    CHECK_NO_HISTORY
 };
 
 static const tare__cli_option check_options[] = {
-    {"baseline", 'b', "FILE", "what it was: a baseline, a run or a model's report", CHECK_BASELINE},
+    {"baseline", 'b', "FILE",
+     "compare with this baseline, run or model report instead of recent runs in the history", CHECK_BASELINE},
+    {"window", 0, "N", "recent revisions in the history to compare with (10)", CHECK_WINDOW},
     {"threshold", 't', "NAME:LIMIT",
      "what a figure may change by (step:5%; step:5%,1ms: and by more than 1 ms) or must keep to (step:120ms, "
      "run.peak_rss:2GB); '*' in a name stands for anything; may be given more than once",
@@ -55,6 +61,8 @@ static const tare__cli_option check_options[] = {
     {"github", 0, NULL, "annotations and a job summary for GitHub Actions, too", CHECK_GITHUB},
     {"output", 'o', "FILE", "write the answer to this file, whole or not at all", CHECK_OUTPUT},
     {"quiet", 'q', NULL, "show no table: the exit status is the answer", CHECK_QUIET},
+    {"store", 0, "PLACE", "the history to read: a folder, a file, postgres://…", CHECK_STORE},
+    {"no-history", 0, NULL, "do not read the history", CHECK_NO_HISTORY},
 };
 
 typedef tare__cli_check_settings check_settings;
@@ -65,6 +73,16 @@ static int take_name(const char *what, const char *argument, const char **into, 
     if (!*argument)
         return tare__fail(error, TARE_E_USAGE, "--%s: the name is empty", what);
     *into = argument;
+    return 0;
+}
+
+static int take_window(const char *argument, check_settings *settings, tare__error *error)
+{
+    char *end;
+    long count = strtol(argument, &end, 10);
+    if (end == argument || *end || count < 1 || count > 100)
+        return tare__fail(error, TARE_E_USAGE, "--window: '%.64s' is not a number from 1 to 100", argument);
+    settings->window = (unsigned)count;
     return 0;
 }
 
@@ -83,6 +101,9 @@ static int take_option(void *context, int key, const char *argument, tare__error
     case CHECK_MARKDOWN: return take_name("markdown", argument, &settings->markdown, error);
     case CHECK_GITHUB: settings->github = true; return 0;
     case CHECK_OUTPUT: return take_name("output", argument, &settings->output, error);
+    case CHECK_WINDOW: return take_window(argument, settings, error);
+    case CHECK_STORE: return take_name("store", argument, &settings->store, error);
+    case CHECK_NO_HISTORY: settings->no_history = true; return 0;
     default: settings->quiet = true; return 0;
     }
 }
@@ -109,9 +130,8 @@ static int read_settings(int argc, char **argv, check_settings *settings, tare__
         return tare__fail(error, TARE_E_USAGE, "there is nothing to run here: name runs that were recorded");
     if (words->count == 0)
         return tare__fail(error, TARE_E_USAGE, "which run? tare check RUN... --baseline FILE");
-    if (!settings->baseline && !has_limit(settings))
-        return tare__fail(error, TARE_E_USAGE,
-                          "against what? Name a --baseline, or a --threshold such as step:120ms");
+    if (settings->baseline && settings->window)
+        return tare__fail(error, TARE_E_USAGE, "--baseline and --window are mutually exclusive");
     if (settings->reruns && !settings->rerun)
         return tare__fail(error, TARE_E_USAGE, "--reruns is how often: --rerun says which command");
     return 0;
@@ -244,6 +264,25 @@ static int show(const check_settings *settings, const tare__check *check, const 
 }
 
 /* ---- the whole ------------------------------------------------------------------------------------------------- */
+/* A baseline that was saved once grows old with its machine: recent runs show whether it has. Those that cannot be
+ * read are no failure of the check. */
+static void look_for_drift(const check_settings *settings, tare__check *check)
+{
+    tare__check_options options = options_of(settings);
+    tare__check_window window;
+    tare__check *recent = NULL;
+    bool alike = check->base && !check->other_machine && check->base->command && check->head->command &&
+                 strcmp(check->base->command, check->head->command) == 0;
+    if (!settings->baseline || settings->no_history || !alike ||
+        tare__cli_check_window(settings->store, check->head, TARE__CHECK_WINDOW, &window, NULL) != 0)
+        return;
+    if (window.figures && window.n >= DRIFT_FEW &&
+        tare__check_figures(check->base, window.figures, &options, &recent, NULL) == 0)
+        tare__check_warn_of_drift(check, recent, window.n);
+    tare__check_free(recent);
+    tare__figures_free(window.figures);
+}
+
 static int check(const check_settings *settings, const tare__figures *base, const tare__figures *head,
                  const tare__check_names *names, tare__error *error)
 {
@@ -257,6 +296,7 @@ static int check(const check_settings *settings, const tare__figures *base, cons
         tare__check_fail_again(made, error->text);
     if (made->unconfirmed && (settings->quiet || settings->json || settings->output))
         tare__cli_say(ME, "%s", error->text);
+    look_for_drift(settings, made);
     status = show(settings, made, names, error);
     bool passed = tare__check_passed(made);
     tare__check_free(made);
@@ -266,11 +306,29 @@ static int check(const check_settings *settings, const tare__figures *base, cons
     return status || !passed ? TARE__EXIT_FAILED : TARE__EXIT_OK;
 }
 
+/* Without a baseline: recent runs of the history, unless limits are all that was asked for. */
+static int load_window(const check_settings *settings, const tare__figures *head, tare__check_window *window,
+                       tare__error *error)
+{
+    if (has_limit(settings) && !settings->window)
+        return 0;
+    int status = settings->no_history
+                     ? 0
+                     : tare__cli_check_window(settings->store, head,
+                                              settings->window ? settings->window : TARE__CHECK_WINDOW, window, error);
+    if (status || window->figures)
+        return status;
+    return tare__fail(error, TARE_E_USAGE,
+                      "nothing to compare with: no earlier revision of this command on this machine is in the history; "
+                      "name a --baseline, or a --threshold such as step:120ms");
+}
+
 static int load_and_check(const check_settings *settings, const tare__cli_words *words, tare__error *error)
 {
     tare__figures *base = NULL, *head = NULL;
     char several[256], *baseline[] = {(char *)settings->baseline};
     tare__check_names names = {words->words[0], settings->baseline};
+    tare__check_window window = {.n = 0};
     if (words->count > 1) {
         snprintf(several, sizeof several, "%.200s and %d more", words->words[0], words->count - 1);
         names.head = several;
@@ -278,6 +336,12 @@ static int load_and_check(const check_settings *settings, const tare__cli_words 
     int status = tare__cli_load_side(words->words, (size_t)words->count, &head, error);
     if (!status && settings->baseline)
         status = tare__cli_load_side(baseline, 1, &base, error);
+    else if (!status)
+        status = load_window(settings, head, &window, error);
+    if (window.figures) {
+        base = window.figures;
+        names.base = window.name;
+    }
     int exit_status = status ? tare__cli_load_exit(status) : check(settings, base, head, &names, error);
     tare__figures_free(base);
     tare__figures_free(head);
@@ -309,9 +373,11 @@ static int check_main(int argc, char **argv)
 
 const tare__cli_command tare__cli_check = {
     .name = "check",
-    .summary = "a gate for CI: fails when a run got worse than its baseline",
+    .summary = "a gate for CI: fails when a run got worse than recent runs or a baseline",
     .usage = "RUN... [--baseline FILE] [options]",
-    .details = "A figure has failed when its change is significant (Mann-Whitney, p 0.02) and\n"
+    .details = "Without a baseline, runs are compared with the last 10 revisions of the same\n"
+               "command on the same machine in the history, one sample per revision.\n"
+               "A figure has failed when its change is significant (Mann-Whitney, p 0.02) and\n"
                "larger than the gate and than what matters (1 us, 1 MiB); or beyond a limit.\n"
                "Gated are run, steps, epochs, requests and models, what a threshold names, and\n"
                "exact figures such as FLOPs, which may not get worse at all. Several runs on\n"
@@ -320,11 +386,13 @@ const tare__cli_command tare__cli_check = {
                "may stand in [check] of ./tare.toml. Exit status: 0 passed; 1 failed, or the\n"
                "answer could not be written; 2 this command line was wrong; 3 a file could not\n"
                "be read.\n",
-    .examples = "  tare check train.tare --baseline main.json\n"
+    .examples = "  tare check run1.tare run2.tare run3.tare\n"
+                "  tare check train.tare --baseline main.json\n"
                 "  tare check train.tare -b main.json -t step:8% -t run.peak_rss:4GB\n"
                 "  tare check new.tare -b main.json --rerun './train' --junit check.xml --github\n",
     .options = check_options,
     .option_count = TARE__COUNT_OF(check_options),
     .take = take_option,
+    .settings = TARE__SETTINGS_SHOWING,
     .main = check_main,
 };

@@ -12,6 +12,9 @@
 typedef struct tare__cli_check_settings {
     const char *baseline, *rerun, *junit, *markdown, *output;
     char *baseline_of_file, *rerun_of_file; /* NULL: no file names one */
+    const char *store;
+    unsigned window; /* revisions of the history to compare with; 0: not asked for */
+    bool no_history;
     unsigned reruns; /* 0: as many as the baseline asks for */
     double gate;     /* NaN: by machine */
     bool all, json, github, quiet;
@@ -28,6 +31,19 @@ int tare__cli_check_reruns(tare__cli_check_settings *settings, const char *argum
                            tare__error *error);
 /* What stands in [tool.tare.check] of ./pyproject.toml and in [check] of ./tare.toml, which goes before it. */
 int tare__cli_check_read_files(tare__cli_check_settings *settings, tare__error *error);
+
+/* Recent runs of the same command on the same machine: of each revision one sample, the median of its runs. */
+#define TARE__CHECK_WINDOW 10u
+typedef struct tare__check_window {
+    tare__figures *figures; /* NULL: there are none */
+    size_t n;               /* revisions */
+    uint64_t oldest_ns;
+    char name[80];
+} tare__check_window;
+/* At most so many revisions before the runs of `head`, of the default branch where the history has some. 0 with or
+ * without any; a status with a sentence when the history cannot be read. */
+int tare__cli_check_window(const char *setting, const tare__figures *head, size_t most, tare__check_window *out,
+                           tare__error *error);
 
 /* Runs the shell's command `times` times under `tare run`, its output on standard error, and reads the figures. 0, or
  * a status with a sentence: the command failed, or could not be run. */

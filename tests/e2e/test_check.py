@@ -192,6 +192,58 @@ def test_one_run_is_told_what_it_can_fail(bench):
     assert check(bench, "static.json", "-b", "static.json")["warnings"] == []
 
 
+def keep(bench, revisions, runs_of_each=3, level=lambda i: 1e7, branch="main", dirty=False, start=0, seed=5):
+    """Runs in the history: revisions with a few runs each, whose level may drift."""
+    draw = random.Random(seed)
+    lines = []
+    for i in range(revisions * runs_of_each):
+        value = level(i // runs_of_each) * (1 + draw.gauss(0, 0.005))
+        run = {"id": f"{start + i:08x}" + "2" * 24, "kind": "run", "when_ns": 10**18 + (start + i) * 60 * 10**9, "command": "train",
+               "directory": "/w", "host": "h", "machine": "m", "cpu_model": "c", "dirty": dirty, "status": 0, "signal": None,
+               "revision": f"{start + i // runs_of_each:012x} on {branch}", "elapsed_ns": int(value), "trace": "/t", "tags": []}
+        rows = {"tare_baseline": 1, "kind": "run", "machine": "m", "command": "train", "figures": [
+            {"name": "step", "unit": "ns", "better": "lower", "exact": False, "value": value, "total": None, "n": 1}]}
+        lines.append(json.dumps({"schema": {"name": "tare-history", "version": 1}, "run": run, "figures": rows}))
+    done = bench.tare("history", "import", text_in="\n".join(lines) + "\n")
+    assert done.status == 0, done.err
+
+
+def test_recent_runs_are_the_default(bench):
+    def head(level, name="head.json"):
+        write(bench, name, [figure("step", noise(level, n=3, spread=0.002))], machine="m", command="train", runs=3,
+              when_ns=2 * 10**18, revision="ffffffffffff on branch")
+    head(1e7)
+    done = bench.tare("check", "head.json")
+    assert done.status == 2 and "nothing to compare with" in done.err  # no history yet
+    keep(bench, 12, level=lambda i: 1e7 * (1 if i >= 2 else 3))        # the first two are out of the window
+    keep(bench, 4, level=lambda i: 5e7, branch="feature", start=1000)  # not the default branch
+    keep(bench, 2, level=lambda i: 5e7, dirty=True, start=2000)
+    answer = check(bench, "head.json")
+    row = answer["by_name"]["step"]
+    assert (row["baseline_samples"], row["samples"], row["verdict"]) == (10, 3, "same")
+    assert answer["baseline"]["file"] == "the last 10 revisions of the default branch in the history"
+    head(1.2e7)
+    assert check(bench, "head.json", status=1)["by_name"]["step"]["verdict"] == "worse"
+    assert check(bench, "head.json", "--window", "4")["by_name"]["step"]["verdict"] == "inconclusive"
+    assert bench.tare("check", "head.json", "--no-history").status == 2
+    assert bench.tare("check", "head.json", "--window", "5", "-b", "head.json").status == 2
+
+
+def test_a_drifting_machine(bench):
+    """A machine that gets 1 % slower from revision to revision: recent runs move along; a baseline does not, and says so."""
+    write(bench, "first.json", [figure("step", noise(1e7, n=6, spread=0.005))], machine="m", command="train", runs=6)
+    keep(bench, 30, level=lambda i: 1e7 * 1.01**i)
+    write(bench, "head.json", [figure("step", noise(1e7 * 1.01**30, n=5, spread=0.005))], machine="m", command="train", runs=5,
+          when_ns=2 * 10**18, revision="ffffffffffff on main")
+    fixed = check(bench, "head.json", "-b", "first.json", status=1)
+    assert any("the baseline has drifted" in one and "step +" in one for one in fixed["warnings"])
+    assert not any("drifted" in one for one in check(bench, "head.json", "-b", "first.json", "--no-history", status=1)["warnings"])
+    moving = check(bench, "head.json", "--window", "5")
+    assert moving["passed"] and not moving["warnings"]
+    write(bench, "fresh.json", [figure("step", noise(1e7 * 1.01**26, n=6, spread=0.005))], machine="m", command="train", runs=6)
+    assert not any("drifted" in one for one in check(bench, "head.json", "-b", "fresh.json")["warnings"])
+
+
 def test_what_a_trace_lacks_is_told(bench):
     pair(bench)
     write(bench, "head.json", [figure("step", noise(1e7))], notes=["it was killed"])
