@@ -332,8 +332,8 @@ def test_settings_in_files(bench):
 
 @pytest.mark.parametrize("words, status, sentence", [
     ((), 2, "which run?"),
-    (("head.json",), 2, "against what?"),
-    (("head.json", "-t", "step:5%"), 2, "against what?"),
+    (("head.json",), 2, "nothing to compare with"),
+    (("head.json", "-t", "step:5%"), 2, "nothing to compare with"),
     (("head.json", "-b", ""), 2, "--baseline: the name is empty"),
     (("head.json", "-b", "base.json", "--threshold", "step"), 2, "'step' is not NAME:LIMIT"),
     (("head.json", "-b", "base.json", "--threshold", "step:5parsecs"), 2, "'5parsecs' is no limit"),
