@@ -815,6 +815,7 @@ add_torch("Transformers' Trainer", """
     arguments = transformers.TrainingArguments("out", num_train_epochs=1, per_device_train_batch_size=2, report_to=[],
                                                disable_tqdm=True, save_strategy="no", use_cpu=True)
     trainer = transformers.Trainer(model, arguments, train_dataset=data)
+    trainer.remove_callback(transformers.PrinterCallback)  # it prints times
     trainer.train()
     print(trainer.state.global_step)
 """, needs=("transformers", "accelerate"), expect="3", compares_files=False)
