@@ -1,6 +1,11 @@
 """docs/TRUTH.md has the rows of all files of this folder, and every number in the outputs has a row."""
+import fnmatch
 import importlib
+import json
 import pathlib
+import sys
+
+import pytest
 
 import truth as rows
 
@@ -23,3 +28,146 @@ def test_the_page_is_up_to_date():
         row.pop("path")
         assert documented.get(path) == row, f"docs/TRUTH.md is not up to date at {path}: run tools/truth"
     assert set(documented) == set(every_figure()), "docs/TRUTH.md has rows that no test has: run tools/truth"
+
+
+# Numbers that are no figures: identities and places, settings as they were given, how another number is to be read, and
+# counts of what went wrong, 0 in a sound run (each is provoked by a test of its own in tests/unit and tests/e2e).
+# Everything else that an output shows is measured, counted or derived, and has a row.
+NO_FIGURES = {
+    "run": """
+        schema.* run.attached
+        groups[].process groups[].thread groups[].first_span groups[].spans
+        spans[].depth spans[].parent spans[].group spans[].line
+        steps[].group epochs[].group steps[].slowest[].index steps[].slowest[].thread
+        epochs[].slowest[].index epochs[].slowest[].thread
+        steps[].p50_interval.needed steps[].p95_interval.needed epochs[].p50_interval.needed epochs[].p95_interval.needed
+        aggregates[].every aggregates[].line operators[].modules modules[].parent modules[].depth
+        threads[].tid threads[].process threads[].stream
+        processes[].number processes[].pid processes[].parent_pid processes[].inner_pid processes[].rank
+        metrics[].key metrics[].owner tare.interval_ns usage.carbon_intensity findings[].from_ns findings[].to_ns
+        run.left_running run.names_refused run.refused_processes.* run.unknown_blocks run.dropped_others
+        processes[].dropped_others threads[].dropped_others threads[].lost_blocks threads[].lost_ends
+        threads[].skipped_slots threads[].unmatched_ends spans[].end_lost
+    """,
+    "compare": "schema.* base.runs head.runs base.when_ns head.when_ns confidence min_change",
+    "check": "schema.* baseline.runs head.runs gate figures[].gate figures[].floor figures[].limit",
+    "history": "schema.* runs[].status runs[].signal runs[].when_ns trends[].points[].when_ns",
+    "doctor": "schema.*",
+    "model": """
+        tare_model ir_version opsets[].version dimensions[].value inputs[].shape[] figures.tare_baseline figures.when_ns
+        figures.runs figures.figures[].each measured.configurations[].batch measured.configurations[].threads
+        measured.configurations[].latency.*.confidence measured.configurations[].latency.*.needed_runs
+        measured.thresholds[].limit
+    """,
+}
+
+
+def numbers(value, path=""):
+    """(path, number) of everything in a JSON document; rows of a table share a path."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from numbers(inner, f"{path}.{key}" if path else key)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from numbers(inner, path + "[]")
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield path, value
+
+
+def without_row(output, *documents):
+    """Paths of numbers in documents that neither have a row nor are known to be no figures."""
+    known = {path.partition(":")[2] for path in every_figure() if path.startswith(output + ":")}
+    patterns = [one.replace("[]", "[[]]") for one in NO_FIGURES.get(output, "").split()]
+    paths = {path for document in documents for path, _ in numbers(document)}
+    assert paths, "nothing was looked at"
+    return sorted(path for path in paths - known if not any(fnmatch.fnmatchcase(path, one) for one in patterns))
+
+
+TRAINING = """
+    import asyncio, time, torch, tare
+    from torch.utils.data import DataLoader, TensorDataset
+    torch.set_num_threads(1)
+    model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10))
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    data = TensorDataset(torch.randn(320, 64), torch.randint(0, 10, (320,)))
+    for epoch in range(2):
+        for x, y in DataLoader(data, batch_size=32):
+            optimizer.zero_grad()
+            loss = torch.nn.functional.cross_entropy(model(x), y)
+            loss.backward()
+            optimizer.step()
+            tare.counter("loss", loss.item())
+    with tare.span("outer", samples=3):
+        time.sleep(0.2)
+    async def task():
+        with tare.span("in a task"):
+            await asyncio.sleep(0.01)
+    asyncio.run(task())
+    tare.mark("end")
+    """
+PLAIN = """
+    import sys, time, tare
+    for i in range(20):
+        with tare.span("work", samples=4):
+            time.sleep(0.002 * float(sys.argv[1]))
+    """
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Traces of five runs each of a program and of the same made slower, in a folder with a history of them."""
+    from conftest import Bench
+    bench = Bench(tmp_path_factory.mktemp("runs"))
+    script = bench.script(PLAIN)
+    names = {}
+    for side, factor in (("before", "1"), ("after", "1.6")):
+        names[side] = [bench.folder / f"{side}{i}.tare" for i in range(5)]
+        for trace in names[side]:
+            bench.call(bench.command, "run", "-q", "-o", trace, "--", sys.executable, script, factor, hooked=True)
+    return bench, names
+
+
+def test_run(bench):
+    done = bench.measured(TRAINING, run=["--shapes"], report=["--all"])
+    assert without_row("run", done.json) == []
+
+
+def test_compare(runs):
+    bench, names = runs
+    done = bench.call(bench.command, "compare", "--json", "--all", "--base", *names["before"], "--head",
+                      *names["after"], status=None)
+    assert without_row("compare", json.loads(done.out)) == []
+
+
+def test_check(runs):
+    bench, names = runs
+    baseline = bench.folder / "baseline.json"
+    bench.call(bench.command, "baseline", "save", "-o", baseline, *names["before"])
+    done = bench.call(bench.command, "check", "--json", "--baseline", baseline, *names["after"], status=None)
+    assert without_row("check", json.loads(done.out)) == []
+
+
+def test_history(runs):
+    bench, _ = runs
+    documents = [json.loads(bench.call(bench.command, "history", *words, "--json").out)
+                 for words in (["list"], ["trend"])]
+    assert without_row("history", *documents) == []
+
+
+def test_doctor(bench):
+    assert without_row("doctor", json.loads(bench.call(bench.command, "doctor", "--json", status=None).out)) == []
+
+
+def test_model(bench):
+    onnx = pytest.importorskip("onnx")
+    numpy = pytest.importorskip("numpy")
+    helper = onnx.helper
+    weights = numpy.ones((64, 32), dtype=numpy.float32)
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"], name="fc"), helper.make_node("Relu", ["y"], ["z"], name="relu")], "g",
+        [helper.make_tensor_value_info("x", 1, ["batch", 64])], [helper.make_tensor_value_info("z", 1, ["batch", 32])],
+        [onnx.numpy_helper.from_array(weights, "w")])
+    path = bench.folder / "model.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), str(path))
+    done = bench.call(bench.command, "model", "--json", "--runs", "20", "--threshold", "latency:10s", "--", path)
+    assert without_row("model", json.loads(done.out)) == []

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from truth import Figure, absolute, at_least, at_most, bracketed, exact, relative
+from truth import Figure, at_most, bracketed, exact, relative
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COUNT = "the program's own count"
@@ -19,6 +19,9 @@ TIME = bracketed(0.005)
 AGGREGATE = bracketed(0.07)
 INSTANT = bracketed(0.005)
 FIGURES = [
+    Figure("doctor:works", "checks that found all they need", "the rows of the same output, counted", exact),
+    Figure("doctor:partly", "checks that found some of it", "the rows of the same output, counted", exact),
+    Figure("doctor:fails", "checks that found nothing", "the rows of the same output, counted", exact),
     Figure("run:run.elapsed_ns", "how long the run took", OUTSIDE, bracketed()),
     Figure("run:run.start_realtime_ns", "when it began", "`time.time_ns()` before `tare run` and in the program", bracketed()),
     Figure("run:run.cpus", "CPUs of the machine", "`os.cpu_count()`", exact),
@@ -400,3 +403,9 @@ def test_spans_removed_to_keep_the_end(truth, bench):
         """, run=["--last", "1s"]).json
     assert report["run"]["rotated_spans"] > 0
     truth.check("run:run.rotated_spans", report["run"]["rotated_spans"], 300 - report["run"]["spans"])
+
+
+def test_doctor(truth, bench):
+    answer = json.loads(bench.call(bench.command, "doctor", "--json", status=None).out)
+    for state in ("works", "partly", "fails"):
+        truth.check("doctor:" + state, answer[state], sum(row["state"] == state for row in answer["checks"]))
