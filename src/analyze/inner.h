@@ -338,8 +338,7 @@ typedef struct call { /* of a noted operator, or the begin of a step */
 } call;
 
 typedef struct pair {
-    uint32_t forward; /* node */
-    uint32_t name;    /* canon of the node of the backward pass */
+    uint32_t forward, backward; /* nodes */
     uint64_t calls, total, forward_total; /* total: of the backward pass */
 } pair;
 
@@ -351,7 +350,7 @@ typedef struct unpaired { /* of a name of the backward pass */
 typedef struct pairs {
     call *calls;
     size_t n, room;
-    tare__intern *index; /* forward node and name: its place in rows */
+    tare__intern *index; /* both nodes: its place in rows */
     pair *rows;
     size_t n_rows, rows_room;
     unpaired *missed; /* by canon; NULL: none so far */

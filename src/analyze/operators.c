@@ -185,15 +185,6 @@ static void sum_totals(operators *all)
 }
 
 /* ---- pairs --------------------------------------------------------------------------------------- */
-/* The row of a node of the backward pass, by name. The same name in several phases: the first. */
-static operator_sum *backward_row(operators *all, uint32_t name)
-{
-    for (size_t i = 0; i < all->sums.n; i++)
-        if (SUMS(all)[i].name == name && SUMS(all)[i].direction == TARE__BACKWARD)
-            return &SUMS(all)[i];
-    return NULL;
-}
-
 static void note_pair(operator_sum *row, uint32_t other, uint64_t calls, uint64_t total)
 {
     if (!row->pair)
@@ -206,10 +197,11 @@ static int take_pair(operators *all, const pair *pair)
 {
     const place *place = &all->places[pair->forward - 1];
     const node *forward = all->work->nodes.all[pair->forward - 1];
-    operator_sum *backward = backward_row(all, pair->name);
-    if (!place->row || !backward)
+    uint32_t row = all->places[pair->backward - 1].row, name = all->work->nodes.all[pair->backward - 1]->name;
+    if (!place->row || !row)
         return 0;
-    note_pair(&SUMS(all)[place->row - 1], pair->name, pair->calls, pair->total);
+    operator_sum *backward = &SUMS(all)[row - 1];
+    note_pair(&SUMS(all)[place->row - 1], name, pair->calls, pair->total);
     note_pair(backward, forward->name, pair->calls, pair->forward_total);
     if (!place->module)
         return 0;
@@ -223,7 +215,7 @@ static int take_pair(operators *all, const pair *pair)
     backward->modules += fresh;
     if (!backward->module)
         backward->module = place->module;
-    return add_cell(all, place->module - 1, pair->name, TARE__BACKWARD, pair->calls, pair->total, NAN);
+    return add_cell(all, place->module - 1, name, TARE__BACKWARD, pair->calls, pair->total, NAN);
 }
 
 static int take_pairs(operators *all)

@@ -195,13 +195,13 @@ static uint32_t name_of(const work *work, const call *call)
 static int add_pair(work *work, const call *forward, const call *backward)
 {
     pairs *pairs = &work->pairs;
-    uint32_t key[2] = {forward->node, name_of(work, backward)};
+    uint32_t key[2] = {forward->node, backward->node};
     uint32_t at = tare__intern_add(pairs->index, (const char *)key, sizeof key);
     if (at == TARE__INTERN_NONE ||
         !tare__array_fit(&pairs->rows, &pairs->rows_room, (size_t)at + 1, sizeof *pairs->rows))
         return TARE_E_MEMORY;
     if (at == pairs->n_rows)
-        pairs->rows[pairs->n_rows++] = (pair){.forward = key[0], .name = key[1]};
+        pairs->rows[pairs->n_rows++] = (pair){.forward = key[0], .backward = key[1]};
     pairs->rows[at].calls++;
     pairs->rows[at].total += backward->duration;
     pairs->rows[at].forward_total += forward->duration;
