@@ -26,9 +26,16 @@ const char *tare__torch_base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
+/* Files of Tare itself are installed ones wherever they lie: below `pip install --target`, or beside a build. */
+static bool is_own(const char *file)
+{
+    const char *package = strstr(file, "/tare/_");
+    return package && (strncmp(package, "/tare/_torch/", 13) == 0 || strncmp(package, "/tare/_hook/", 12) == 0);
+}
+
 static bool is_installed(const char *file)
 {
-    return strstr(file, "/site-packages/") || strstr(file, "/dist-packages/") || file[0] == '<' ||
+    return is_own(file) || strstr(file, "/site-packages/") || strstr(file, "/dist-packages/") || file[0] == '<' ||
            (library[0] && strncmp(file, library, strlen(library)) == 0);
 }
 
