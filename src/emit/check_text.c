@@ -36,7 +36,7 @@ static void put_cell(tare__page *page, unsigned columns, tare__text *cell)
 static void put_p(const tare__check_row *row, tare__text *cell)
 {
     char text[TARE__COMPARED_BYTES];
-    double p = row->decision.p;
+    double p = row->decision.adjusted; /* the one that decides */
     bool exact = row->decision.why == TARE__WHY_EXACT || (row->head && row->head->exact);
     tare__text_string(cell, exact ? "exact" : isnan(p) ? "n/a" : tare__compared_p(text, p));
 }
