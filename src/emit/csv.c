@@ -126,6 +126,7 @@ static const struct table {
 } tables[] = {
     {"run.csv", KEY_COLUMNS, tare__csv_put_run},
     {"usage.csv", KEY_COLUMNS, tare__csv_put_usage},
+    {"phases.csv", KEY_COLUMNS, tare__csv_put_phases},
     {"tare.csv", KEY_COLUMNS, tare__csv_put_own},
     {"findings.csv", "row,id,severity,title,evidence,advice,gain_share,gain_how,from_ns,to_ns,source",
      tare__csv_put_findings},

@@ -33,6 +33,7 @@ const char *tare__csv_word(const char *const *words, size_t n, uint32_t at);
 /* Tables of one thing: key, value, unit, why it is absent (csv_keys.c). */
 void tare__csv_put_run(csv *to, const tare__analysis *from);
 void tare__csv_put_usage(csv *to, const tare__analysis *from);
+void tare__csv_put_phases(csv *to, const tare__analysis *from);
 void tare__csv_put_own(csv *to, const tare__analysis *from);
 
 /* Tables of rows (csv_spans.c, csv_sampled.c). */

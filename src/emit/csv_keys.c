@@ -1,5 +1,5 @@
-/* csv_keys: what there is one of, as rows of key, value, unit and why it is absent: the run, what it used, the tare
- * line. Owned by the calling thread.
+/* csv_keys: what there is one of, as rows of key, value, unit and why it is absent: the run, what it used, its
+ * phases, the tare line. Owned by the calling thread.
  * Must not know how the tables were made. */
 #include <math.h>
 
@@ -164,6 +164,31 @@ static const key_row usage_rows[] = {
 void tare__csv_put_usage(csv *to, const tare__analysis *from)
 {
     put_rows(to, &from->usage, usage_rows, TARE__COUNT_OF(usage_rows));
+}
+
+/* ---- phases ------------------------------------------------------------------------------------------------ */
+#define AT(field) offsetof(tare__phase_table, field)
+#define NOT_APART "the phases of this run are not known"
+static const key_row phase_rows[] = {
+    {"startup_from", TIME, AT(startup.from_ns), "ns", AT(startup.how), NOT_APART, false},
+    {"startup_to", TIME, AT(startup.to_ns), "ns", AT(startup.how), NOT_APART, false},
+    {"steady_state_from", TIME, AT(steady.from_ns), "ns", AT(steady.how), NOT_APART, false},
+    {"steady_state_to", TIME, AT(steady.to_ns), "ns", AT(steady.how), NOT_APART, false},
+    {"shutdown_from", TIME, AT(shutdown.from_ns), "ns", AT(shutdown.how), NOT_APART, false},
+    {"shutdown_to", TIME, AT(shutdown.to_ns), "ns", AT(shutdown.how), NOT_APART, false},
+    {"interpreter", TIME, AT(interpreter_ns), "ns", 0, "no Python process reported when it was ready", false},
+    {"imports", TIME, AT(imports_ns), "ns", 0, "no Python process reported its imports", false},
+    {"preparation", TIME, AT(preparation_ns), "ns", AT(startup.how), NOT_APART, false},
+    {"warm_up", TIME, AT(warm_up_ns), "ns", 0, "no warm-up steps are known", false},
+    {"warm_up_steps", COUNT, AT(warm_up_steps), "count", 0, NULL, false},
+    {"compile", TIME, AT(compile_ns), "ns", 0, "nothing was compiled", false},
+};
+#undef AT
+
+void tare__csv_put_phases(csv *to, const tare__analysis *from)
+{
+    if (from->phases.steady.how) /* else the run was not analyzed for phases */
+        put_rows(to, &from->phases, phase_rows, TARE__COUNT_OF(phase_rows));
 }
 
 /* ---- the tare line ----------------------------------------------------------------------------------------- */

@@ -344,6 +344,12 @@ def test_csv_agrees_with_json(everything):
     assert run["elapsed"]["unit"] == "ns"
     assert all(row["value"] or row["absent"] for row in run.values()), "absent has a reason"
     assert all(row["value"] or row["absent"] for row in tables["usage.csv"]), "absent has a reason"
+    phases = {row["key"]: row for row in tables["phases.csv"]}
+    for name in ("startup", "steady_state", "shutdown"):
+        for bound in ("from", "to"):
+            assert number(phases[f"{name}_{bound}"]["value"]) == pytest.approx(report["phases"][name][bound + "_ns"], abs=0.51)
+    assert int(phases["warm_up_steps"]["value"]) == report["phases"]["warm_up_steps"]
+    assert all(row["value"] or row["absent"] for row in phases.values()), "absent has a reason"
 
 
 def test_csv_of_every_trace(trace):
