@@ -545,7 +545,7 @@ static void parse_gain(parser *parser, user_rule *rule)
     token at = parser->next;
     rule->gain = parse_expression(parser);
     if (!parser->status && node_at(parser, rule->gain)->type != VALUE_NUMBER)
-        fail_at(parser, &at, "a gain is a number: the share of the run's time that could be saved");
+        fail_at(parser, &at, "a gain is a number: the share of steady-state time that could be saved");
 }
 
 static void parse_severity(parser *parser, user_rule *rule)
