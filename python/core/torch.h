@@ -22,6 +22,7 @@ void tare__torch_phases_forked(void); /* in a child: nothing of this thread is o
 /* A loader is asked for a batch. What it returns goes to the end. */
 typedef struct torch_fetch {
     bool training, first, last, tells_length;
+    bool opened; /* a step began with it */
     PyObject *loader; /* a new reference to what tells loaders apart; NULL: not known */
 } torch_fetch;
 void tare__torch_fetch_begin(PyObject *iterator, torch_fetch *fetch);

@@ -417,14 +417,20 @@ void tare__torch_fetch_begin(PyObject *iterator, torch_fetch *fetch)
         take_loader(iterator, fetch->loader);
         begin_epoch();
     }
-    if (!loop.step_open && fetch->tells_length && !fetch->last)
-        begin_step();
+    if (!loop.step_open && !fetch->last) {
+        open_step(!fetch->tells_length); /* where it is not told, there may be no batch, and no step */
+        loop.waiting = false;
+        watch_spans();
+        fetch->opened = true;
+    }
 }
 
 void tare__torch_fetch_end(torch_fetch *fetch, bool got_batch)
 {
+    if (!got_batch && fetch->opened)
+        end_step();
     if (fetch->training && got_batch) {
-        begin_step(); /* where the length is not told, only now is it known that there is one */
+        begin_step();
         loop.fetched = true;
     } else if (!got_batch && loop.epoch_open && fetch->loader == loop.epoch_loader) {
         loop.exhausted = true;

@@ -118,11 +118,12 @@ static phase_time time_of(const tare__analysis *of, phase phase)
     return sum;
 }
 
-/* Loading between steps belongs to the loop as much as loading inside them. Steps and loading together cannot
- * take longer than the run unless they overlap: what overlaps is hidden already. */
+/* Loading between steps belongs to the loop as much as loading inside them; where steps load themselves, what is loaded
+ * between them is for something else: an evaluation. Steps and loading together cannot take longer than the run unless
+ * they overlap: what overlaps is hidden already. */
 static double loading_share(const tare__analysis *of, const phase_time *time, double *lost_ns)
 {
-    double outside = time->outside_ns;
+    double outside = time->steps_ns > 0 && time->inside_ns > 0 ? 0 : time->outside_ns;
     if (!(time->steps_ns > 0)) {
         *lost_ns = fmin(outside, of->run.elapsed_ns);
         return time->top_ns > 0 ? outside / time->top_ns : NAN;

@@ -118,22 +118,25 @@ static void say_slow_ones(findings *out, tare__finding *finding, const slow *slo
     }
 }
 
-/* What steps took beyond the median, at most: those of a bin as if at its upper end. Faster ones make up for nothing.
+/* What steps took beyond the median, at most: all that they took, less what stays, at least. As much as its bin begins at
+ * stays of each, up to the median, and the median of half of them. Faster ones make up for nothing.
  * Without bins, the mean beyond the median. */
 static double excess_of(const tare__step_row *row, double lost_ns)
 {
     const tare__step_bins *bins = &row->bins;
-    double median = row->rest_p50_ns, excess = 0, least = 0;
+    double median = row->rest_p50_ns, fastest = row->each.min_ns, high_excess = 0, stays = 0;
     uint64_t n = bins->over;
     for (size_t i = 0; i < TARE__STEP_BINS; i++) {
         double low = bins->from_ns + (double)i * bins->width_ns, high = low + bins->width_ns;
-        excess += (double)bins->counts[i] * fmax(0, high - median);
-        least += (double)bins->counts[i] * low;
+        high_excess += (double)bins->counts[i] * fmax(0, high - median);
+        stays += (double)bins->counts[i] * fmin(fmax(low, fastest), median);
         n += bins->counts[i];
     }
     if (n != row->count || !(bins->width_ns > 0))
         return lost_ns;
-    return fmax(lost_ns, excess + (bins->over ? fmax(0, row->total_ns - least - (double)bins->over * median) : 0));
+    stays = fmax(stays + (double)bins->over * median, floor((double)n / 2) * (median + fastest));
+    double excess = fmax(0, row->total_ns - stays);
+    return fmax(lost_ns, bins->over ? excess : fmin(excess, high_excess));
 }
 
 static void tell_variance(findings *out, const tare__analysis *of, const tare__step_row *row,

@@ -84,6 +84,7 @@ static void add_phase(training *sum, const tare__span_row *row)
 /* False: no training loop was found, or too little of it to tell. */
 static bool training_of(const tare__analysis *of, training *sum)
 {
+    double between_ns = 0;
     *sum = (training){0};
     if (!of->run.clock_known)
         return false;
@@ -99,10 +100,12 @@ static bool training_of(const tare__analysis *of, training *sum)
             continue;
         if (inside)
             add_phase(sum, row);
-        else if (strcmp(row->name, "data") == 0 && is_in(of, row, TARE_KIND_EPOCH)) {
-            sum->data_ns += row->total_ns; /* a dataset that does not tell its length */
-            sum->steps_ns += row->total_ns;
-        }
+        else if (strcmp(row->name, "data") == 0 && is_in(of, row, TARE_KIND_EPOCH))
+            between_ns += row->total_ns;
+    }
+    if (sum->data_ns == 0) { /* steps that the program marks behind the loader; else it is an evaluation's */
+        sum->data_ns = between_ns;
+        sum->steps_ns += between_ns;
     }
     return sum->steps >= limit(LIMIT_FEWEST_STEPS) && sum->steps_ns > 0;
 }

@@ -186,6 +186,59 @@ def test_steps_without_a_loader(truth, bench):
     assert "load" not in found["title"] and found["figures"][0]["value"] > 0.8
 
 
+STREAM = """
+import json, time, torch
+from torch.utils.data import DataLoader, IterableDataset
+torch.set_num_threads(1)
+
+class Slow(IterableDataset):
+    def __init__(self, n, seconds):
+        self.n, self.seconds = n, seconds
+    def __iter__(self):
+        for _ in range(self.n):
+            time.sleep(self.seconds)
+            yield torch.ones(64)
+
+model = torch.nn.Linear(64, 64)
+opt = torch.optim.SGD(model.parameters(), lr=0.01)
+asked = []
+batches = iter(DataLoader(Slow(120, 0.005), batch_size=4))
+while True:
+    before = time.monotonic()
+    batch = next(batches, None)
+    after = time.monotonic()
+    if batch is None:
+        break
+    asked.append((before, after))
+    opt.zero_grad()
+    model(batch).sum().backward()
+    opt.step()
+    if len(asked) == 15:
+        model.eval()
+        with torch.no_grad():
+            for other in DataLoader(Slow(20, 0.1), batch_size=4):
+                model(other)
+        model.train()
+print(json.dumps(asked))
+"""
+
+
+def test_steps_of_a_loader_without_a_length(truth, bench):
+    """A step has its own batch in it, and nothing of an evaluation that takes longer than all of them."""
+    pytest.importorskip("torch", reason="torch is not installed for this Python")
+    done = bench.measured(STREAM)
+    asked = json.loads(done.out)
+    row = next(row for row in done.json["steps"] if row["name"] == "step")
+    truth.check("run:steps[].count", row["count"], len(asked))
+    gaps = sorted(b[0] - a[0] for a, b in zip(asked, asked[1:]))
+    assert 0.02e9 <= row["rest_p50_ns"] <= 2e9 * gaps[len(gaps) // 2]
+    waited = sum(after - before for before, after in asked[1:])
+    assert row["total_ns"] >= 0.95e9 * waited
+    [found] = [finding for finding in done.json["findings"] if finding["id"] == "loader-bound"]
+    [waiting] = [figure["value"] for figure in found["figures"] if figure["name"] == "waiting"]
+    assert waiting <= 1.05 * waited
+
+
 RANKS = LOOP + """
 import torch.distributed as dist, torch.multiprocessing as mp
 

@@ -26,6 +26,22 @@ static void steps_that_differ(void **state)
     world_free(w);
 }
 
+/* 19 steps of 0.1 ms and one of 35 ms, which all but one fall into the first bin of a histogram up to it. */
+static void one_slow_step_saves_no_more_than_itself(void **state)
+{
+    (void)state;
+    world *w = world_new();
+    tare__step_row *row = add_steps(w, 20, 0.0001, 0.0001, 0.035);
+    row->bins = (tare__step_bins){.from_ns = 0, .width_ns = 0.035 * SECOND / 47};
+    row->bins.counts[0] = 19;
+    row->bins.counts[47] = 1;
+    row->total_ns = (19 * 0.0001 + 0.035) * SECOND;
+    w->of.run.elapsed_ns = row->total_ns;
+    look(w);
+    ABOUT(must_find(w, "step-variance")->gain, 0.0349 / 0.0369); /* and not all of it */
+    world_free(w);
+}
+
 static void slow_steps_at_equal_distances(void **state)
 {
     (void)state;
@@ -87,6 +103,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_that_differ),
+        cmocka_unit_test(one_slow_step_saves_no_more_than_itself),
         cmocka_unit_test(slow_steps_at_equal_distances),
         cmocka_unit_test(equal_steps_and_one_hiccup_in_many),
         cmocka_unit_test(a_slow_first_step),

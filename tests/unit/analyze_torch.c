@@ -139,6 +139,23 @@ static void the_first_batch_is_start_up(void **state)
     is_silent(t, "loader-bound");
 }
 
+static void batches_of_an_evaluation(void **state)
+{
+    (void)state;
+    torch_world *t = loop_of(0.1, 3, 3, 0.5);
+    add_span(t->w, "epoch", TARE_KIND_EPOCH, TARE__NO_ROW, 14, 0);
+    add_span(t->w, "data", PHASE, 5, 6, 6); /* in the epoch, between steps that fetch their own */
+    look(t->w);
+    must_not_find(t->w, "data-loading");
+    is_silent(t, "loader-bound");
+    t = loop_of(0, 3, 3, 0.5); /* steps that the program marks behind the loader */
+    add_span(t->w, "epoch", TARE_KIND_EPOCH, TARE__NO_ROW, 14, 0);
+    add_span(t->w, "data", PHASE, 5, 6, 6);
+    look(t->w);
+    ABOUT(figure_of(must_find(t->w, "loader-bound"), "share"), 6.0 / 14);
+    loop_free(t);
+}
+
 static void a_few_steps_say_nothing(void **state)
 {
     (void)state;
@@ -454,6 +471,7 @@ int main(void)
         cmocka_unit_test(a_loader_that_keeps_up),
         cmocka_unit_test(waiting_while_a_gpu_works),
         cmocka_unit_test(the_first_batch_is_start_up),
+        cmocka_unit_test(batches_of_an_evaluation),
         cmocka_unit_test(a_few_steps_say_nothing),
         cmocka_unit_test(one_worker),
         cmocka_unit_test(unpinned_copies),
