@@ -271,4 +271,4 @@ def test_rates_of_two_ranks_are_the_jobs(truth, bench):
     [straggler] = [finding for finding in done.json["findings"] if finding["id"] == "straggler"]
     figures = {figure["name"]: figure["value"] for figure in straggler["figures"]}
     assert figures["rank"] == 1  # the one that loads for 40 ms
-    assert figures["own"] > 0.04
+    assert figures["own"] > 0.04 * 19 / 20  # the mean over all; the first step begins behind its loading
