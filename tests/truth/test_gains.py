@@ -66,7 +66,7 @@ for i in range(60):
     time.sleep(0.3 if sys.argv[1] == "slow" and i % 10 == 9 else 0.03)
     tare.step_end()
     times.append(time.monotonic())
-print((times[-1] - times[8]) / (len(times) - 9))  # what was loaded before the loop began is used up
+print((times[-1] - times[9]) / (len(times) - 10))  # whole rounds of ten, of which one step is slow
 """
 OPERATION = """
 import sys, time, tare
