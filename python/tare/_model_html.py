@@ -115,7 +115,8 @@ def _cards(results: Mapping[str, Any]) -> str:
               f"{rates.get('windows', 0)} windows" if known else getattr(speed, "reason", "")),
              ("peak memory", size(memory["peak"]), "", memory["source"]),
              ("parameters", count(model["parameters"]), "",
-              f"{size(model['parameter_bytes'])} of weights; file size {size(model['size_bytes'])}"),
+              f"{size(model['parameter_bytes'])} of weights; "
+              f"{'file size' if model['path'] else 'with buffers'} {size(model['size_bytes'])}"),
              ("FLOPs a run", at_least(model) + count(model["flops"]), "", flops_text(results).partition(", ")[2])]
     inner = "".join(f"<div class=card><dt>{escape(name)}</dt><dd class=big>{escape(value)}"
                     f"{f' <i>{escape(of)}</i>' if of else ''}</dd><dd>{escape(more)}</dd></div>"

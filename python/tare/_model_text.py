@@ -75,7 +75,7 @@ def summary(results: Mapping[str, Any]) -> str:
     rows += [("throughput", ", ".join(rates_text)),
              ("memory", f"{size(memory['peak'])} at most ({memory['source']}); activations {size(memory['activation'])}"),
              ("parameters", f"{count(model['parameters'])}, {size(model['parameter_bytes'])} of weights"),
-             ("file size", size(model["size_bytes"])),
+             ("file size" if model["path"] else "in memory", size(model["size_bytes"])),
              ("FLOPs a run", flops_text(results)),
              ("computed in", precision_text(model["precision"]))]
     told = results.get("generation")

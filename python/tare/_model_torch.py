@@ -384,7 +384,7 @@ def _for_hugging_face(torch: Any, model: Any, config: Any, batch: int) -> Dict[s
             if getattr(config, "is_encoder_decoder", False):
                 made["decoder_input_ids"] = torch.zeros(batch, 1, dtype=torch.long)
             return made
-    raise TypeError(f"no input can be made up for a model that takes {name}: pass input_data")
+    raise TypeError(f"no input can be generated for a model that takes {name}: pass input_data")
 
 
 # ---- what an input holds -------------------------------------------------------------------------------------------

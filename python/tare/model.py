@@ -75,7 +75,7 @@ class ModelProfiler:
     # ---- inputs ---------------------------------------------------------------------------------------------------
 
     def _take(self, input_data: Any, runner: Any = None) -> Any:
-        """The input on the model's device; the last one, or one made up, where none is given."""
+        """The input on the model's device; the last one, or a generated one, where none is given."""
         if input_data is not None:
             self._input, self._made_up = input_data, False
         elif self._input is None:
@@ -95,7 +95,7 @@ class ModelProfiler:
     def profile(self, input_data: Any = None, num_runs: int = 100, warmup_runs: int = 10,
                 detailed_analysis: bool = False) -> ProfileResults:
         """Latency, throughput, memory, cost and use of the machine, each measured in runs of its own, after a warm-up
-        of warmup_runs runs or more, until times are steady. Without input_data it is the last one, or one made up
+        of warmup_runs runs or more, until times are steady. Without input_data it is the last one, or one generated
         from the shapes that the model tells. A path is that of a model to profile instead, on the
         last input that was given. detailed_analysis adds
         layers, operators, memory, GPU, a sweep over batch sizes, and the advice that needs them.
