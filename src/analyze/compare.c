@@ -86,7 +86,8 @@ static int compare_figure(tare__compared *row, const tare__comparison *made, con
         row->decision = *options->decision;
         return 0;
     }
-    bool paired = options->paired && made->base->runs == made->head->runs;
+    /* A round in which a side has no value leaves no gap in its samples: they would be paired with those of others. */
+    bool paired = options->paired && base->n_samples == made->base->runs && head->n_samples == made->head->runs;
     row->decision = tare__decide_figures(base, head, paired, &gate, scratch);
     if (tare__decide_ran_out(&row->decision, scratch))
         return TARE_E_MEMORY;

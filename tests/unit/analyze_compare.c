@@ -166,6 +166,32 @@ static void one_run_against_several_is_inconclusive(void **state)
     done(made, base, head);
 }
 
+/* Two commands in turn: a round without a value on one side leaves no gap, so that later values are of other rounds. */
+static void values_of_different_rounds_are_no_pairs(void **state)
+{
+    (void)state;
+    static const double before[] = {100, 110, 121, 133, 146, 161, 177, 194, 214};
+    static const double after[] = {111, 122, 135, 148, 163, 179, 197, 217, 239};
+    tare__figure figure = {.name = "metric:memory.rss", .unit = "", .per = "run", .better = TARE__LOWER, .value = NAN,
+                           .n = 9, .each = 1, .samples = before, .n_samples = 9};
+    for (uint64_t rounds = 9; rounds <= 10; rounds++) {
+        tare__figures *base = list(rounds), *head = list(rounds);
+        tare__comparison *made;
+        figure.samples = before;
+        add(base, figure);
+        figure.samples = after;
+        add(head, figure);
+        tare__compare_options options = {.min_change = NAN, .paired = true};
+        assert_int_equal(tare__compare(base, head, &options, &made), 0);
+        /* In pairs all nine are above, 2 / 2^9; as two samples they lie among each other. */
+        if (rounds == 9)
+            assert_true(fabs(made->rows[0].decision.p - 2.0 / 512) < 1e-12);
+        else
+            assert_true(made->rows[0].decision.p > 0.2);
+        done(made, base, head);
+    }
+}
+
 static void exact_figures_need_no_test(void **state)
 {
     (void)state;
@@ -351,6 +377,7 @@ int main(void)
         cmocka_unit_test(few_values_tell_nothing),
         cmocka_unit_test(calls_and_steps_are_not_compared),
         cmocka_unit_test(one_run_against_several_is_inconclusive),
+        cmocka_unit_test(values_of_different_rounds_are_no_pairs),
         cmocka_unit_test(exact_figures_need_no_test),
         cmocka_unit_test(values_below_zero_have_no_ratio),
         cmocka_unit_test(parts_come_by_absolute_cost),
