@@ -25,6 +25,7 @@ STEP = {
     "per_second": ("job's steps over the time from the first begin to the last end", CLOCK, TIME),
     "slowest[].index": ("which were slowest", "the program's own order", exact),
     "slowest[].duration_ns": ("how long these took", CLOCK, TIME),
+    "slowest[].start_at_ns": ("when these began", CLOCK + ", and `time.time_ns()` beside it, 2 ms for its slewing", TIME),
     "numbers[].count": ("values attached in steps", "the program's own count", exact),
     "numbers[].sum": ("their sum", "the program's own sum", exact),
     "numbers[].per_second": ("their sum over the time of the steps that carried them; of all ranks together",
@@ -36,9 +37,10 @@ FIGURES = [Figure("run:steps[]." + key, *row) for key, row in STEP.items()] + [
            "binomial distribution by hand, 0.95", at_least),
     Figure("run:steps[].p95_interval", "95 % interval of the 95th percentile, the same",
            "binomial distribution by hand, 0.95", at_least),
-] + [Figure("run:epochs[]." + key, *STEP[key]) for key in
-     ("count", "unfinished", "job_count", "total_ns", "min_ns", "max_ns", "mean_ns", "p50_ns", "first_ns", "per_second",
-      "numbers[].sum", "numbers[].per_second")]
+] + [Figure(f"run:steps[].{name}_interval.{end}_ns", f"{what} end of the 95 % interval of that percentile",
+            CLOCK + ": the order statistic that the binomial distribution tells", TIME)
+     for name in ("p50", "p95") for end, what in (("low", "lower"), ("high", "upper"))
+] + [Figure("run:epochs[]." + key, *STEP[key]) for key in STEP if key != "slowest[].index"]
 
 TOLD = """
 import json, time, tare
@@ -67,7 +69,7 @@ for epoch in range(3):
                         pass
             time.sleep(0.001)
 tare.step_begin(90)
-print(json.dumps([steps, epochs]))
+print(json.dumps([steps, epochs, time.time_ns() - clock()]))
 """
 
 
@@ -94,9 +96,18 @@ def coverage(durations, interval, share):
     return sum(math.comb(n, k) * share ** k * (1 - share) ** (n - k) for k in range(ranks[0], ranks[1]))
 
 
+def ranks_of(n, share, missed=0.025):
+    """Ranks of the narrowest interval that misses the quantile on either side with at most this probability."""
+    below = [math.comb(n, k) * share ** k * (1 - share) ** (n - k) for k in range(n + 1)]
+    low = max(rank for rank in range(1, n + 1) if sum(below[:rank]) <= missed)
+    high = min(rank for rank in range(1, n + 1) if sum(below[rank:]) <= missed)
+    return low, high
+
+
 def test_steps_that_the_program_tells(truth, bench):
     done = bench.measured(TOLD)
-    steps, epochs = json.loads(done.out)
+    steps, epochs, wall = json.loads(done.out)
+    start = done.json["run"]["start_realtime_ns"] - wall  # of the run, on the program's clock
     [row], [epoch] = done.json["steps"], done.json["epochs"]
     low, high = [c - b for _, b, c, _ in steps], [d - a for a, _, _, d in steps]
     for key, true in (("count", 90), ("unfinished", 1), ("job_count", 90), ("ranks", 0)):
@@ -108,8 +119,12 @@ def test_steps_that_the_program_tells(truth, bench):
     truth.check("run:steps[].slowest[].index", row["slowest"][0]["index"], max(range(90), key=lambda at: high[at]))
     for slow in row["slowest"]:
         truth.check("run:steps[].slowest[].duration_ns", slow["duration_ns"], (low[slow["index"]], high[slow["index"]]))
+        truth.check("run:steps[].slowest[].start_at_ns", slow["start_at_ns"],
+                    (steps[slow["index"]][0] - start - 2e6, steps[slow["index"]][1] - start + 2e6))
     for key, share in (("p50_interval", 0.5), ("p95_interval", 0.95)):
         truth.check("run:steps[]." + key, coverage(high, row[key], share), 0.95)
+        for end, rank in zip(("low_ns", "high_ns"), ranks_of(90, share)):
+            truth.check(f"run:steps[].{key}.{end}", row[key][end], (sorted(low)[rank - 1], sorted(high)[rank - 1]))
     pages, samples = row["numbers"]
     assert (pages["name"], samples["name"]) == ("pages", "samples")
     for number, values, carried in ((pages, [8] * 18, [i for i in range(90) if i % 5 == 0]),
@@ -120,11 +135,19 @@ def test_steps_that_the_program_tells(truth, bench):
         truth.check("run:steps[].numbers[].per_second", number["per_second"],
                     (1e9 * sum(values) / sum(high[i] for i in carried), 1e9 * sum(values) / sum(low[i] for i in carried)))
     low, high = [c - b for _, b, c, _ in epochs], [d - a for a, _, _, d in epochs]
-    for key, true in (("count", 3), ("unfinished", 0), ("job_count", 3)):
+    for key, true in (("count", 3), ("unfinished", 0), ("job_count", 3), ("ranks", 0)):
         truth.check("run:epochs[]." + key, epoch[key], true)
-    check_durations(truth, "epochs", epoch, low, high, ((0.5, "p50_ns"),))
+    check_durations(truth, "epochs", epoch, low, high, ((0.5, "p50_ns"), (0.95, "p95_ns"), (0.99, "p99_ns")))
+    truth.check("run:epochs[].rest_p50_ns", epoch["rest_p50_ns"], (spread(low[1:], 0.5)[0], spread(high[1:], 0.5)[1]))
+    assert sorted(slow["index"] for slow in epoch["slowest"]) == [0, 1, 2]
+    for slow in epoch["slowest"]:
+        begin, begun = epochs[slow["index"]][:2]
+        truth.check("run:epochs[].slowest[].duration_ns", slow["duration_ns"], (low[slow["index"]], high[slow["index"]]))
+        truth.check("run:epochs[].slowest[].start_at_ns", slow["start_at_ns"], (begin - start - 2e6, begun - start + 2e6))
     truth.check("run:epochs[].per_second", epoch["per_second"],
                 (3e9 / (epochs[-1][3] - epochs[0][0]), 3e9 / (epochs[-1][2] - epochs[0][1])))
+    truth.check("run:epochs[].numbers[].count", [number["count"] for number in epoch["numbers"]], [18, 90])
+    truth.check("run:epochs[].numbers[].inspected", [number["inspected"] for number in epoch["numbers"]], [0, 0])
     truth.check("run:epochs[].numbers[].sum", [number["sum"] for number in epoch["numbers"]], [8 * 18, 90 * 89 // 2])
     truth.check("run:epochs[].numbers[].per_second", epoch["numbers"][0]["per_second"],
                 (1e9 * 8 * 18 / sum(high), 1e9 * 8 * 18 / sum(low)))
