@@ -23,6 +23,8 @@ FIGURES = [
     Figure("run:spans[].numbers[].count", "values attached to a span", COUNT, exact),
     Figure("run:spans[].numbers[].sum", "sum of the values attached to a span", "the program's own sum", exact),
     Figure("run:spans[].numbers[].per_second", "that sum over the span's time", "the program's own sum and clock", TIME),
+    Figure("run:spans[].numbers[].inspected", "steps that an estimate comes from: none, the sum is of all calls",
+           "no shapes were asked for", exact),
     Figure("run:counters[].count", "values of a counter", COUNT, exact),
     Figure("run:counters[].first", "first value of a counter", "the program's own list", exact),
     Figure("run:counters[].last", "last value of a counter", "the program's own list", exact),
@@ -99,6 +101,7 @@ def test_spans_counters_and_marks(truth, bench):
     truth.check("run:spans[].share", spans["inner"]["share"], sum(low["inner"]) / everything)
     [samples] = spans["outer"]["numbers"]
     truth.check("run:spans[].numbers[].count", samples["count"], 40)
+    truth.check("run:spans[].numbers[].inspected", samples["inspected"], 0)
     truth.check("run:spans[].numbers[].sum", samples["sum"], 40 * 41 // 2)
     truth.check("run:spans[].numbers[].per_second", samples["per_second"],
                 (820e9 / sum(high["outer"]), 820e9 / sum(low["outer"])))
