@@ -58,6 +58,7 @@ def _mode(torch: Any) -> Any:
             self.left = self.cpu_left = 0  # when the last call ended
             self.beside_ns = beside_ns
             self.thread = thread_of()
+            self.excludes = 1
 
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             begun, cpu_begun = clock(), cpu_clock()
@@ -114,7 +115,7 @@ def _mode(torch: Any) -> Any:
             if thread_of() == self.thread:
                 self.total_ns += cpu_ns
                 self.left, self.cpu_left = left, cpu_left
-                _core.exclude(ns, cpu_ns)
+                _core.exclude(ns * self.excludes, cpu_ns * self.excludes)
             else:  # one of the backward pass, which this one waits for
                 self.elsewhere[0] += ns
                 self.elsewhere[1] += cpu_ns
@@ -136,7 +137,7 @@ def _typical(call: Callable[[], Any], clock: Callable[[], int]) -> int:
     return sorted(times)[_ROUNDS // 2]
 
 
-def _calibrate(torch: Any, mode_class: Any) -> int:
+def calibrated(torch: Any, mode_class: Any) -> int:
     """Nanoseconds that a dispatched call takes beyond a plain one and beyond what the mode sees, over a small network
     forward and backward. What torch imports and prepares when it is first asked is done then, too."""
     if _calibrated:
@@ -153,6 +154,7 @@ def _calibrate(torch: Any, mode_class: Any) -> int:
             torch.autograd.grad(layer.sum(), weights)
 
         mode = mode_class(0)
+        mode.excludes = 0  # who asks excludes all of this
 
         def unseen() -> int:
             return time.thread_time_ns() - mode.total_ns
@@ -168,6 +170,11 @@ def _calibrate(torch: Any, mode_class: Any) -> int:
 
 
 _modes: Dict[int, Any] = {}  # by torch, of which a program has one
+
+
+def mode_class(torch: Any) -> Any:
+    """The class of modes that count."""
+    return _modes.get(id(torch)) or _modes.setdefault(id(torch), _mode(torch))
 
 
 class Counting:
@@ -196,11 +203,11 @@ class Counting:
         else:
             try:
                 from torch.nn.modules.module import register_module_forward_pre_hook
-                mode_class = _modes.get(id(torch)) or _modes.setdefault(id(torch), _mode(torch))
+                counter = mode_class(torch)
             except (ImportError, AttributeError):
                 self.trouble = "this torch has no operation counter (torch.utils.flop_counter, since 2.1)"
                 return
-            self.mode = mode_class(_calibrate(torch, mode_class))
+            self.mode = counter(calibrated(torch, counter))
             self.hook = register_module_forward_pre_hook(self._see)
             self.mode.__enter__()
 

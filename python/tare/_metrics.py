@@ -107,7 +107,8 @@ class TimingMetrics(_Group):
 class ComputeMetrics(_Group):
     """Operations, an estimate: those the formulas of torch's operators know of (products, convolutions, attention, recurrent
     layers); missing where none of them ran. `flops_not_counted` names operators that ran and have no formula: then the
-    others are at least that many."""
+    others are at least that many. Without `estimate_flops=True`, `module_calls` calls of torch modules are in the estimate,
+    `module_calls_counted` of them were counted, and the others are taken to be like those."""
     estimated_flops: float
     flops_per_param: float
     flops_per_second: float
@@ -115,6 +116,8 @@ class ComputeMetrics(_Group):
     gpu_utilization_percent: float
     flops_at_least: bool = False
     flops_not_counted: Tuple[str, ...] = ()
+    module_calls: float = Missing("not counted")
+    module_calls_counted: float = Missing("not counted")
 
 
 @dataclasses.dataclass(frozen=True)

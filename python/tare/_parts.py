@@ -4,6 +4,8 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from . import _core
 from ._core import Missing
+from ._flops_calls import NAMES as MODULE_VALUES
+from ._flops_calls import Calls
 from ._metrics import MB
 
 Values = Dict[str, Any]
@@ -26,6 +28,23 @@ class Flops:
     def end(self, counting: Any, _: Any) -> Values:
         flops, parameters = counting.stop()
         return {"estimated_flops": flops, "parameters": parameters}
+
+
+class ModuleFlops:
+    """Where estimate_flops was not given: what calls of torch's modules take, most of it by what the first ones took."""
+    names = MODULE_VALUES
+    by_name = True
+
+    def begin(self, name: str) -> Any:
+        calls = Calls(name)
+        calls.start()
+        return calls
+
+    def settle(self, calls: Any) -> None:
+        calls.settle()
+
+    def end(self, calls: Any, _: Any) -> Values:
+        return calls.stop()
 
 
 class Energy:
@@ -197,12 +216,12 @@ def custom_of(values: Any) -> Values:
     return {name[len(CUSTOM):]: value for name, value in (values or {}).items() if name.startswith(CUSTOM)}
 
 
-def begin_all(parts: List[Any], frame: Any) -> List[Tuple[Any, Any, Any]]:
+def begin_all(parts: List[Any], frame: Any, name: str) -> List[Tuple[Any, Any, Any]]:
     """Begins all parts. A part in trouble is no reason to stop the program: its values say why they are missing."""
     states = []
     for part in parts:
         try:
-            states.append((part, part.begin(frame), None))
+            states.append((part, part.begin(name if hasattr(part, "by_name") else frame), None))
         except Exception as error:
             states.append((part, None, error))
     return states
@@ -232,7 +251,7 @@ def end_all(states: List[Tuple[Any, Any, Any]], result: Any) -> Values:
 
 # ---- all blocks of a name -----------------------------------------------------------------------------------------
 
-_SUMS = frozenset(("estimated_flops", "cpu_joules", "gpu_joules"))
+_SUMS = frozenset(("estimated_flops", "module_calls", "module_calls_counted", "cpu_joules", "gpu_joules"))
 _MEANS = frozenset(("gpu_utilization_percent", "average_ram_mb"))
 _LAST = frozenset(("lines", "memory_samples", "anonymous_mb", "file_mb", "cpu_celsius", "gpu_celsius"))
 

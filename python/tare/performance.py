@@ -24,7 +24,8 @@ _core.machine_now()  # the first question is then about the time since the impor
 
 # Which switch each value of a part needs.
 _SWITCHES = {
-    "estimated_flops": "estimate_flops", "parameters": "estimate_flops", "peak_gpu_mb": "track_gpu",
+    "estimated_flops": "estimate_flops", "parameters": "estimate_flops",
+    "module_calls": "estimate_flops", "module_calls_counted": "estimate_flops", "peak_gpu_mb": "track_gpu",
     "gpu_utilization_percent": "track_gpu", "gpu_celsius": "track_gpu", "gpu_max_celsius": "track_gpu",
     "device_time": "track_gpu", "cpu_joules": "track_carbon",
     "gpu_joules": "track_carbon", "cpu_celsius": "track_cpu_temp", "cpu_max_celsius": "track_cpu_temp",
@@ -96,7 +97,7 @@ class _Profiled:
     def __enter__(self) -> "_Profiled":
         begun = _clocks()
         where = _where()
-        states = _parts.begin_all(self._profiler._parts, sys._getframe(1))
+        states = _parts.begin_all(self._profiler._parts, sys._getframe(1), self._block.name)
         self._open.append((where, states))
         _exclude(begun)  # from the blocks around this one
         self._block.__enter__()
@@ -137,7 +138,9 @@ class PerformanceProfiler:
     a kWh; a GPU takes some 4 ms to tell its energy, before and after the block);
     `detailed_memory` memory every `memory_interval` seconds and what it consists of; `track_cpu_temp` degrees;
     `track_network` bytes; `track_system` the machine every `system_interval` seconds; `enable_line_profiling` time of
-    every line; `estimate_flops` operations of torch. A value whose switch is off is Missing and says so. What a switch
+    every line; `estimate_flops` operations of torch, every operator as it runs. Without it (None) they are estimated from
+    calls of torch modules: the first call with such arguments is counted to the next call, with its backward pass, and the
+    others are taken to be like it; False switches that off. A value whose switch is off is Missing and says so. What a switch
     costs inside a block is subtracted from the block's times (`timing.excluded_s`).
 
     A block's peak memory is exact where it is above what the process had reached before, else sampled every 5 ms and a
@@ -154,7 +157,7 @@ class PerformanceProfiler:
     def __init__(self, track_gpu: bool = False, track_carbon: bool = False, detailed_memory: bool = False,
                  memory_interval: float = 0.1, track_cpu_temp: bool = False, track_network: bool = False,
                  track_system: bool = False, system_interval: float = 1.0, enable_line_profiling: bool = False,
-                 estimate_flops: bool = False, *, carbon_intensity: float = 475.0, device: Any = 0,
+                 estimate_flops: Optional[bool] = None, *, carbon_intensity: float = 475.0, device: Any = 0,
                  keep: int = 10000, reset_peak: bool = False) -> None:
         memory_interval = _interval(memory_interval, "memory_interval")
         system_interval = _interval(system_interval, "system_interval")
@@ -167,7 +170,7 @@ class PerformanceProfiler:
         self._switches = {
             "track_gpu": track_gpu, "track_carbon": track_carbon, "detailed_memory": detailed_memory,
             "track_cpu_temp": track_cpu_temp, "track_network": track_network, "track_system": track_system,
-            "enable_line_profiling": enable_line_profiling, "estimate_flops": estimate_flops}
+            "enable_line_profiling": enable_line_profiling, "estimate_flops": estimate_flops is None or estimate_flops}
         system = _core.MACHINE_CPU | _core.MACHINE_MEMORY
         system |= _core.MACHINE_DISK if track_system else 0
         system |= _core.MACHINE_NETWORK if track_network else 0
@@ -179,9 +182,10 @@ class PerformanceProfiler:
             _parts.Temperature() if track_cpu_temp else None,
             _parts.Energy(number) if track_carbon else None,
             _parts.GpuPart(number) if track_gpu else None,
-            _parts.Flops() if estimate_flops else None,
+            _parts.Flops() if estimate_flops else _parts.ModuleFlops() if estimate_flops is None else None,
             _parts.Lines() if enable_line_profiling else None,  # the last to begin: it sees none of the others
         ) if part is not None]
+        self._by_modules = estimate_flops is None
         self._totals: Dict[str, _parts.Totals] = {}
         self._heavy: List[Dict[str, Any]] = []
         self._lock = threading.Lock()
@@ -198,7 +202,9 @@ class PerformanceProfiler:
         if samples is None and "torch.utils.data.dataloader" in sys.modules:
             _count_loaded_samples()
         block = self.recorder.block(name, False, samples)
-        return _Profiled(self, block) if self._parts else block
+        if "torch.nn.modules.module" not in sys.modules and all(hasattr(part, "by_name") for part in self._parts):
+            return block
+        return _Profiled(self, block)
 
     def add_hook(self, name: str, begin: Optional[Callable[[], Any]] = None, *,
                  end: Callable[..., Any]) -> None:
@@ -274,6 +280,10 @@ class PerformanceProfiler:
         switch = _SWITCHES[name]
         if not self._switches[switch]:
             return self._off(switch)
+        if not values and self._by_modules and switch == "estimate_flops":
+            return Missing("torch was not loaded when the block began")
+        if name.startswith("module_calls") and not self._by_modules:
+            return Missing("every operator was counted")
         return (values or {}).get(name, Missing("not measured for this block, or no longer kept"))
 
     def _device_time(self, values: Optional[Dict[str, Any]]) -> float:
@@ -311,7 +321,8 @@ class PerformanceProfiler:
             compute=ComputeMetrics(
                 flops, flops / parameters, flops / wall if wall > 0 else still, parameters,
                 self._extra(extra, "gpu_utilization_percent"), bool(getattr(flops, "at_least", False)),
-                tuple(getattr(flops, "not_counted", ()))),
+                tuple(getattr(flops, "not_counted", ())), self._extra(extra, "module_calls"),
+                self._extra(extra, "module_calls_counted")),
             system=SystemMetrics(
                 of.cpu_percent, of.process_cpu_percent,
                 of.iowait_percent, of.disk_percent if self._switches["track_system"] else self._off("track_system"),
@@ -468,5 +479,6 @@ class PerformanceProfiler:
         return self.compare()._repr_html_()
 
     def __repr__(self) -> str:
-        on = ", ".join(f"{name}=True" for name, value in self._switches.items() if value)
+        on = ", ".join(f"{name}=True" for name, value in self._switches.items()
+                       if value and not (name == "estimate_flops" and self._by_modules))
         return f"PerformanceProfiler({on})"

@@ -54,7 +54,7 @@ def test_a_block():
 
 
 def test_every_switch_that_is_off_says_so():
-    profiler = tare.PerformanceProfiler()
+    profiler = tare.PerformanceProfiler(estimate_flops=False)
     with profiler.profile("x"):
         pass
     metrics = profiler.get_metrics()
@@ -73,6 +73,86 @@ def test_every_switch_that_is_off_says_so():
         profiler.get_line_profile()
     with pytest.raises(RuntimeError, match="detailed_memory=True"):
         profiler.get_memory_timeline()
+
+
+MODULES = """
+import torch, tare
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+torch.set_num_threads(1)
+model = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 10))
+x, y = torch.randn(32, 784), torch.randint(0, 10, (32,))
+forward = 2 * 32 * (784 * 512 + 512 * 10)
+backward = forward + 2 * 32 * 512 * 10
+profiler = tare.PerformanceProfiler()
+
+def flops(name):
+    return profiler.get_metrics(name).compute.estimated_flops
+
+with profiler.profile("empty"):
+    torch.ones(3, 3) @ torch.ones(3, 3)
+assert "no module" in flops("empty").reason, flops("empty")
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(20):
+    with profiler.profile("step"):
+        with profiler.profile("forward"):
+            loss = nn.functional.cross_entropy(model(x), y)
+        with profiler.profile("backward"):
+            loss.backward()
+        optimizer.step()
+assert (flops("step"), flops("forward"), flops("backward")) == (20 * (forward + backward), 20 * forward, 20 * backward)
+for part in model[0].parameters():
+    part.requires_grad_(False)
+with profiler.profile("frozen"):
+    for _ in range(10):
+        nn.functional.cross_entropy(model(x), y).backward()
+assert flops("frozen") == 10 * (forward + 2 * 32 * 512 * 10), flops("frozen")
+
+class Named(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+
+    def forward(self, *, rows):
+        if len(rows) == 3:
+            raise ValueError
+        return self.layer(rows)
+
+named = Named()
+with torch.no_grad(), profiler.profile("named"):  # sizes are in keywords; one call fails
+    for n in (4, 5, 4, 5, 3, 4):
+        try:
+            named(rows=torch.ones(n, 8))
+        except ValueError:
+            pass
+assert flops("named") == 2 * 64 * (4 + 5 + 4 + 5 + 4), flops("named")
+with profiler.profile("modes"):  # the modes of the program are left where they are
+    model(x)
+    with FlopCounterMode(display=False) as theirs:
+        model(x)
+with FlopCounterMode(display=False) as around, profiler.profile("inside"):
+    model(x)
+assert theirs.get_total_flops() == around.get_total_flops() == forward
+assert torch._C._len_torch_dispatch_stack() == 0
+with profiler.profile("compiled"):
+    model(x)
+    made = torch.compile(lambda given: model(given), backend="eager", fullgraph=True)
+    assert torch.equal(made(x), model(x))
+with profiler.profile("compiled"):
+    made(x)
+assert "torch.compile" in profiler.get_metrics().compute.estimated_flops.reason
+from torch._dynamo.callback import callback_handler
+assert not any("_flops" in repr(one) for one in callback_handler.start_callbacks)
+import torch._dynamo.utils
+assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 1, torch._dynamo.utils.counters
+print("done")
+"""
+
+
+def test_operations_by_calls_of_modules(bench):
+    pytest.importorskip("torch", reason="torch is not installed: no module was called")
+    assert bench.python(MODULES).out == "done\n"
+    assert bench.recorded(MODULES).out == "done\n"
 
 
 def test_names_are_added_up():

@@ -45,13 +45,53 @@ def _code_around(code):
     return made.replace(co_qualname=code.co_qualname) if hasattr(code, "co_qualname") else made
 
 
-def attach(torch):
+_called = {}  # who is told of calls: "spans" and "blocks", (begin, end) each
+
+
+def _tell(torch, who, begin, end):
+    """begin(module) from now on, and end() after the calls of which begin says so."""
     function = torch.nn.Module.__call__
-    theirs = function.__code__
+    theirs, scope = function.__code__, function.__globals__
     if theirs.co_freevars or {"_compiled_call_impl", "_call_impl"} - set(theirs.co_names):
         raise TypeError("Module.__call__ is not what it was in the versions known here")
-    scope = function.__globals__
+    before = dict(_called)
+    _called[who] = (begin, end)
+    both = _both(*_called["spans"], *_called["blocks"]) if len(_called) == 2 else (begin, end)
     scope["_tare_is_compiling"] = torch.compiler.is_dynamo_compiling
-    scope["_tare_forward_begin"] = _core.torch_forward_begin
-    scope["_tare_forward_end"] = _core.torch_forward_end
-    function.__code__ = _code_around(theirs)
+    scope["_tare_forward_begin"], scope["_tare_forward_end"] = both
+    if not before:
+        function.__code__ = _code_around(theirs)
+
+
+def _both(begin_span, end_span, begin_block, end_block):
+    def begin(module):
+        spans, blocks = begin_span(module), begin_block(module)
+        if spans or blocks:
+            open_now.append((spans, blocks))
+            return True
+        return False
+
+    def end():
+        spans, blocks = open_now.pop()
+        if blocks:
+            end_block()
+        if spans:
+            end_span()
+    import threading
+
+    class Open(threading.local):
+        def __init__(self):
+            self.calls = []
+            self.append, self.pop = self.calls.append, self.calls.pop
+    open_now = Open()
+    return begin, end
+
+
+def attach(torch):
+    _tell(torch, "spans", _core.torch_forward_begin, _core.torch_forward_end)
+
+
+def tell_blocks(torch, begin, end):
+    """Tells the blocks of PerformanceProfiler."""
+    if "blocks" not in _called:
+        _tell(torch, "blocks", begin, end)

@@ -164,9 +164,17 @@ def architectures(snippet):
     assert list(frame.index) == ["simple_mlp", "deep_mlp", "cnn"]
     assert list(frame.columns) == ["memory", "time", "flops"]
     assert (frame["time"].astype(float) > 0).all() and (frame["memory"].astype(float) > 1).all()
-    _missing(done["results"]["cnn"]["flops"], "estimate_flops=False")
+    # A layer with n weights takes 2n a sample forward, 2n for its weights backward, and 2n for its inputs where the
+    # layer before it learns, too. 5 epochs of 64 samples.
+    wide = fill.CLASSES * 4 * (fill.INPUTS - 2)
+    kernel = 4 * 3 * (fill.INPUTS - 2)
+    first, last = fill.INPUTS * 16, 16 * fill.CLASSES
+    deep = (fill.INPUTS * 32, 32 * 32, 32 * fill.CLASSES)
+    expected = {"simple_mlp": 4 * first + 6 * last, "deep_mlp": 4 * deep[0] + 6 * sum(deep[1:]), "cnn": 4 * kernel + 6 * wide}
+    assert {name: result["flops"] for name, result in done["results"].items()} == {
+        name: 5 * 64 * each for name, each in expected.items()}
     assert [line.split()[0] for line in done.lines[1:]] == list(frame.index)
-    assert all(line.split()[-1] in ("NaN", "n/a") for line in done.lines[1:])  # no FLOPs were asked for: none, not 0
+    assert [float(line.split()[-1]) for line in done.lines[1:]] == [5 * 64 * expected[name] for name in frame.index]
 
 
 @check("000", "Hyperparameter Impact Analysis", needs=("torch",))
