@@ -375,6 +375,7 @@ typedef struct metric { /* a series under way; values as in the file, rates a se
     double from_ns, last_ns, step_ns; /* step: between the last two samples */
     double min, max, max_at_ns;
     double sum, weight_ns; /* of values times how long they held */
+    double plain;          /* sum of the values themselves */
     double rate_from_ns;   /* of a total: what it grew by since then is not in a rate yet */
     uint64_t rate_grown;
     points *points;        /* NULL: none are kept */

@@ -218,10 +218,11 @@ static int add_sample(work *work, metric *metric, const tare__trace_series *seri
         } else {
             status = add_gauge(metric, now_ns, gap);
         }
-        if (!gap)
+        if (!gap || metric->n == 1) /* two samples far apart may be its beat */
             metric->step_ns = step;
     }
     metric->n++;
+    metric->plain += (double)value;
     metric->last = value;
     metric->last_ticks = ticks;
     metric->last_ns = now_ns;
@@ -263,9 +264,9 @@ static int close_gauge(metric *metric)
 {
     double value = (double)metric->last;
     int status = add_stretch(metric, metric->last_ns, metric->last_ns, value, metric->last_ns);
-    if (!(metric->weight_ns > 0)) {
-        metric->sum = value;
-        metric->weight_ns = 1;
+    if (!(metric->weight_ns > 0)) { /* how long any of them held is not known: each counts once */
+        metric->sum = metric->plain;
+        metric->weight_ns = (double)metric->n;
     }
     return status;
 }

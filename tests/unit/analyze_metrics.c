@@ -179,6 +179,24 @@ static void a_gap_is_no_value(void **state)
 }
 
 /* Every tenth time, or less often to keep to the budget, is no gap. */
+/* Such as PSS, which is read every five seconds: of two samples neither tells how long it held; with a third one the beat
+ * is known. */
+static void samples_far_apart_have_a_mean(void **state)
+{
+    (void)state;
+    static const int64_t bytes[] = {100, 300, 800};
+    builder *b = build_single();
+    build_series(b, 1, TARE__M_PSS, TARE__SUBJECT_PROCESS, 77, "python3");
+    build_samples(b, 1, AT(1000), 5000 * MS, bytes, 2);
+    tare__analysis *a = analyze(b);
+    NEAR(row_of(a, TARE__M_PSS, TARE__SUBJECT_PROCESS)->mean, 200);
+    tare__analysis_free(a);
+    build_samples(b, 1, AT(11000), 5000 * MS, bytes + 2, 1);
+    a = analyze(b);
+    NEAR(row_of(a, TARE__M_PSS, TARE__SUBJECT_PROCESS)->mean, 300);
+    done(b, a);
+}
+
 static void slow_beats_are_no_gaps(void **state)
 {
     (void)state;
@@ -420,6 +438,7 @@ int main(void)
         cmocka_unit_test(a_total_becomes_a_rate),
         cmocka_unit_test(a_total_that_shrinks_starts_anew),
         cmocka_unit_test(a_gap_is_no_value),
+        cmocka_unit_test(samples_far_apart_have_a_mean),
         cmocka_unit_test(slow_beats_are_no_gaps),
         cmocka_unit_test(a_peak_is_seen_when_it_first_shows),
         cmocka_unit_test(what_is_absent_says_why),
