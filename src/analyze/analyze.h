@@ -177,6 +177,7 @@ typedef struct tare__step_row {
     double per_second;   /* job_count over the time from the first start to the last end; NaN when that is 0 */
     double first_ns;     /* the earliest step … */
     double rest_p50_ns;  /* … and the median of all others; NaN when there are none */
+    double rest_min_ns;  /* … and the fastest of them; NaN when there are none, or too many to keep apart */
     tare__slow_step slowest[TARE__SLOWEST]; /* slowest first */
     size_t n_slowest;
     tare__step_bins bins;

@@ -74,6 +74,12 @@ static slow slow_ones(const tare__step_row *row)
     return found;
 }
 
+/* Without the first, which may have begun behind its loading. */
+static double fastest_of(const tare__step_row *row)
+{
+    return row->rest_min_ns > 0 ? row->rest_min_ns : row->each.min_ns;
+}
+
 static uint64_t common_divisor(uint64_t a, uint64_t b)
 {
     while (b) {
@@ -143,7 +149,7 @@ static void tell_variance(findings *out, const tare__analysis *of, const tare__s
                           const slow *slow)
 {
     double rest = (double)row->count - 1, mean = (row->total_ns - row->first_ns) / rest;
-    double ratio = slow->steps[0].duration_ns / row->each.min_ns;
+    double fastest = fastest_of(row), ratio = slow->steps[0].duration_ns / fastest;
     double lost = fmax(0, mean - row->rest_p50_ns) * rest, tail = row->each.p95_ns / row->each.p50_ns;
     uint64_t distance = distance_of(slow, row->rest_p50_ns);
     bool preempted = tare__kept_off_cpu(of) >= limit(LIMIT_PREEMPTED);
@@ -156,7 +162,7 @@ static void tell_variance(findings *out, const tare__analysis *of, const tare__s
     tare__finding_say(
         out, &finding->evidence,
         "Of %s, without the first: fastest %s, median %s, slowest %s; p95 is %s times the median.",
-        tare__show(rest, TARE__SHOW_COUNT).text, tare__show_time(row->each.min_ns).text,
+        tare__show(rest, TARE__SHOW_COUNT).text, tare__show_time(fastest).text,
         tare__show_time(row->rest_p50_ns).text, tare__show_time(slow->steps[0].duration_ns).text,
         tare__show(tail, TARE__SHOW_COUNT).text);
     say_slow_ones(out, finding, slow, row->rest_p50_ns);
@@ -174,7 +180,7 @@ static void tell_variance(findings *out, const tare__analysis *of, const tare__s
     finding->gain = fmin(excess_of(row, lost) / fmax(of->run.elapsed_ns, row->total_ns), 1);
     tare__finding_say(out, &finding->gain_how, "what slow steps took beyond the median step");
     tare__finding_figure(out, finding, "ratio", ratio, TARE__SHOW_COUNT);
-    tare__finding_figure(out, finding, "fastest", row->each.min_ns / 1e9, TARE__SHOW_SECONDS);
+    tare__finding_figure(out, finding, "fastest", fastest / 1e9, TARE__SHOW_SECONDS);
     tare__finding_figure(out, finding, "slowest", slow->steps[0].duration_ns / 1e9, TARE__SHOW_SECONDS);
     tare__finding_figure(out, finding, "tail", tail, TARE__SHOW_COUNT);
 }
@@ -190,7 +196,7 @@ void tare__rule_step_variance(findings *out, const tare__analysis *of)
         /* One hiccup in a million steps is no news: it has to cost something. */
         bool costs = row->each.p95_ns > limit(LIMIT_STEP_TAIL) * row->each.p50_ns ||
                      slow.excess_ns > limit(LIMIT_STEP_EXCESS) * row->total_ns;
-        if (slowest > limit(LIMIT_STEP_RATIO) * row->each.min_ns && slowest >= limit(LIMIT_STEP_SHORTEST) &&
+        if (slowest > limit(LIMIT_STEP_RATIO) * fastest_of(row) && slowest >= limit(LIMIT_STEP_SHORTEST) &&
             costs)
             tell_variance(out, of, row, &slow);
     }

@@ -183,8 +183,10 @@ static int exact_figures(const steps *steps, double tick_ns, tare__step_row *row
     row->each.p99_ns = tare__quantile_sorted(sorted, n, 0.99);
     row->p50 = interval_of(sorted, n, 0.5);
     row->p95 = interval_of(sorted, n, 0.95);
-    if (n > 1)
+    if (n > 1) {
         row->rest_p50_ns = median_without(sorted, n, (double)steps->first_duration * tick_ns);
+        row->rest_min_ns = sorted[0];
+    }
     free(sorted);
     return 0;
 }
@@ -267,6 +269,7 @@ static int fill_row(work *work, const steps *steps, tare__analysis *analysis, ta
         .per_second = NAN,
         .first_ns = NAN,
         .rest_p50_ns = NAN,
+        .rest_min_ns = NAN,
     };
     if (!row->name)
         return TARE_E_MEMORY;

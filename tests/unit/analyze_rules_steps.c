@@ -42,6 +42,21 @@ static void one_slow_step_saves_no_more_than_itself(void **state)
     world_free(w);
 }
 
+/* The first began behind its loading. */
+static void the_first_step_is_not_the_fastest(void **state)
+{
+    (void)state;
+    world *w = world_new();
+    tare__step_row *row = add_steps(w, 20, 0.01, 0.1, 0.6);
+    row->each.min_ns = 0.01 * SECOND;
+    row->rest_min_ns = 0.1 * SECOND;
+    look(w);
+    const tare__finding *finding = must_find(w, "step-variance");
+    ABOUT(figure_of(finding, "ratio"), 6);
+    ABOUT(figure_of(finding, "fastest"), 0.1);
+    world_free(w);
+}
+
 static void slow_steps_at_equal_distances(void **state)
 {
     (void)state;
@@ -104,6 +119,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_that_differ),
         cmocka_unit_test(one_slow_step_saves_no_more_than_itself),
+        cmocka_unit_test(the_first_step_is_not_the_fastest),
         cmocka_unit_test(slow_steps_at_equal_distances),
         cmocka_unit_test(equal_steps_and_one_hiccup_in_many),
         cmocka_unit_test(a_slow_first_step),
