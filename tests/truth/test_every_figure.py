@@ -51,7 +51,10 @@ NO_FIGURES = {
     """,
     "compare": "schema.* base.runs head.runs base.when_ns head.when_ns confidence min_change",
     "check": "schema.* baseline.runs head.runs gate figures[].gate figures[].floor figures[].limit",
-    "history": "schema.* runs[].status runs[].signal runs[].when_ns trends[].points[].when_ns",
+    "history": """
+        schema.* runs[].status runs[].signal runs[].when_ns trends[].points[].when_ns
+        run.status run.signal run.when_ns figures.tare_baseline figures.when_ns figures.runs figures.figures[].each
+    """,
     "doctor": "schema.*",
     "model": """
         tare_model ir_version opsets[].version dimensions[].value inputs[].shape[] figures.tare_baseline figures.when_ns
@@ -136,7 +139,11 @@ def test_compare(runs):
     bench, names = runs
     done = bench.call(bench.command, "compare", "--json", "--all", "--base", *names["before"], "--head",
                       *names["after"], status=None)
-    assert without_row("compare", json.loads(done.out)) == []
+    turns = bench.call(bench.command, "compare", "--json", "--ab", "-q", "--bare", "--warmup", "0", "--rounds", "8", "true",
+                       "sleep 0.05")
+    one = bench.call(bench.command, "history", "compare", "last", "--json")
+    documents = [json.loads(each.out) for each in (done, turns, one)]
+    assert without_row("compare", *documents) == []
 
 
 def test_check(runs):
@@ -150,7 +157,7 @@ def test_check(runs):
 def test_history(runs):
     bench, _ = runs
     documents = [json.loads(bench.call(bench.command, "history", *words, "--json").out)
-                 for words in (["list"], ["trend"])]
+                 for words in (["list"], ["show", "last"], ["trend"])]
     assert without_row("history", *documents) == []
 
 

@@ -24,7 +24,6 @@ FIGURES = [
     Figure("python:ModelProfiler.layers[].flops", "operations of a layer in one run", HAND, exact),
     Figure("python:ModelProfiler.layers[].parameters", "parameters of a layer", HAND, exact),
     Figure("python:ModelProfiler.compute.flops_per_second", "operations over the median latency", HAND, relative(1e-9)),
-    Figure("run:operators[].flops", "operations of all calls of an operator", HAND, exact),
     Figure("run:operators[].bytes_estimate", "bytes of the tensors of all calls", HAND, exact),
 ]
 
@@ -270,5 +269,5 @@ for _ in range(6):
     row = next(one for one in done.json["operators"] if one["name"] == "aten::addmm")
     sizes = ((16, 64, 128), (16, 128, 32))
     each = row["calls"] / 2
-    truth.check("run:operators[].flops", row["flops"], each * sum(2 * m * k * n for m, k, n in sizes))
+    assert row["flops"] == each * sum(2 * m * k * n for m, k, n in sizes)  # its row is in test_operators.py
     truth.check("run:operators[].bytes_estimate", row["bytes_estimate"], each * sum(4 * (n + m * k + k * n + m * n) for m, k, n in sizes))
