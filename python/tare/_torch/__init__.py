@@ -44,6 +44,12 @@ def _tell_rank():
         _core.thread_name("rank %d" % distributed.get_rank())
 
 
+def _begin_training():
+    """Startup is over: imports are timed no longer, and nothing of that stays with the program."""
+    sys.meta_path[:] = [finder for finder in sys.meta_path if type(finder).__name__ != "_ImportWatch"]
+    _tell_rank()
+
+
 def attach(torch):
     """Sets all of it up in this process. A part that does not fit this torch is left out, the others stay."""
     from importlib import import_module
@@ -60,5 +66,5 @@ def attach(torch):
     os.register_at_fork(after_in_child=_core.torch_forked)
     atexit.register(_finish)
     _name_rank()
-    _core.torch_on_training(_tell_rank)
+    _core.torch_on_training(_begin_training)
     _core.torch_lines_start(os.path.join(os.path.dirname(os.__file__), ""))
