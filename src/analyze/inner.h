@@ -233,6 +233,7 @@ typedef struct stream {
     uint64_t unmatched, lost_ends, lost_blocks;
     uint64_t steps, step_ticks, backward_ticks; /* of steps that ended; the phase backward in them */
     struct first_steps *first_steps; /* for phases; NULL: no step yet */
+    frame cut; /* a step without an index that ended with a span around it: it may be told later. node NULL: none */
     uint64_t first_span, last_span_end; /* of outermost spans; 0: none ended */
 } stream;
 

@@ -269,6 +269,10 @@ static RARE int end_of(work *work, stream *stream, const tare__event *event)
     for (; stream->depth >= depth && !status; stream->depth--) {
         frame *top = &work->frames[stream->depth];
         top->node->left_open += stream->depth > depth;
+        bool cut = stream->depth > depth && top->node->flags & NODE_TIMED &&
+                   tare__analyze_is_taken_back(stream, stream->depth);
+        if (TARE__UNLIKELY(cut))
+            stream->cut = *top;
         status = close_top(work, stream, top, event->ticks, ENDED);
     }
     return status;
@@ -284,22 +288,43 @@ static int lost_ends(work *work, stream *stream, const tare__event *event)
     return lose_ends(work, stream, lost < stream->depth ? stream->depth - (uint32_t)lost : 0, event->ticks);
 }
 
+/* The index of a step that turns out to be one. A range of the program that ended meanwhile may have taken the span of
+ * the step with it, which lasted until now all the same. */
+static RARE int tell_step(work *work, stream *stream, const tare__event *event)
+{
+    frame *top = &work->frames[stream->depth];
+    while (top > work->frames && !(top->node->flags & NODE_TIMED))
+        top--;
+    if (top > work->frames) {
+        tare__analyze_step_index(stream, (uint32_t)(top - work->frames), event->value);
+        return 0;
+    }
+    frame cut = stream->cut;
+    stream->cut.node = NULL;
+    uint32_t depth = stream->depth + 1;
+    if (!cut.node || event->value < 0 || depth >= work->frames_room)
+        return 0;
+    work->frames[depth] = cut; /* above what is open, as if it were */
+    tare__analyze_step_index(stream, depth, event->value);
+    how_ended how = ENDED;
+    uint64_t now = event->ticks;
+    if (work->window.to && (cut.begin < work->window.from || now > work->window.to))
+        how = STILL_OPEN;
+    return tare__analyze_step(work, stream, &work->frames[depth], depth, now, how);
+}
+
 static int add_number(work *work, stream *stream, const tare__event *event)
 {
     frame *top = &work->frames[stream->depth];
     uint32_t name = canon_of(&work->names, event->name);
     stream->numbers++;
+    if (name == work->names.outer_index && name != CANON_UNKNOWN)
+        return tell_step(work, stream, event);
     if (!stream->depth)
         return 0; /* belongs to no span */
     if (name == work->names.index && name != CANON_UNKNOWN && (top->node->flags & NODE_TIMED)) {
+        stream->cut.node = NULL;
         tare__analyze_step_index(stream, stream->depth, event->value);
-        return 0;
-    }
-    if (name == work->names.outer_index && name != CANON_UNKNOWN) {
-        while (top > work->frames && !(top->node->flags & NODE_TIMED))
-            top--;
-        if (top > work->frames)
-            tare__analyze_step_index(stream, (uint32_t)(top - work->frames), event->value);
         return 0;
     }
     if (name == work->names.flow && name != CANON_UNKNOWN)

@@ -174,6 +174,31 @@ static void steps_that_are_told_later(void **state)
     done(b, a);
 }
 
+/* A range of the program that ends in the middle of a step takes its span with it; the step is told later, and lasted. */
+static void a_step_cut_by_the_end_of_a_range(void **state)
+{
+    (void)state;
+    enum { LATER = 20 };
+    builder *b = build_single();
+    build_name(b, LATER, TARE_KIND_NUMBER, "(index)");
+    BEGIN(OUTER, 2000);
+    BEGIN(STEP, 3000);
+    NUMBER(INDEX, -1);
+    BEGIN(INNER, 3100);
+    END(3200);
+    END_OF(OUTER, 4000);
+    NUMBER(LATER, 7);
+    END_OF(STEP, 5000); /* ends nothing */
+    NUMBER(LATER, 8);   /* and there is no further step */
+    build_seal(b);
+    tare__analysis *a = analyze(b);
+    assert_int_equal(a->steps[0].count, 1);
+    assert_int_equal(a->steps[0].slowest[0].index, 7);
+    NEAR(a->steps[0].slowest[0].start_at_ns, (3000 - (double)BUILD_START) / 2);
+    assert_true(a->steps[0].total_ns >= 500);
+    done(b, a);
+}
+
 /* Of ten steps of 1 µs, two carry samples: their rate is over 2 µs. */
 static void a_rate_is_of_the_steps_that_carry_the_number(void **state)
 {
@@ -377,6 +402,7 @@ int main(void)
         cmocka_unit_test(bins_leave_the_tail_out),
         cmocka_unit_test(steps_that_are_taken_back),
         cmocka_unit_test(steps_that_are_told_later),
+        cmocka_unit_test(a_step_cut_by_the_end_of_a_range),
         cmocka_unit_test(a_rate_is_of_the_steps_that_carry_the_number),
         cmocka_unit_test(an_inspected_step_stands_for_the_others),
         cmocka_unit_test(rates_are_of_the_job),
