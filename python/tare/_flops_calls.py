@@ -177,14 +177,15 @@ class _Watch:
                 self.trainable.clear()
             known = self.trainable[id(module)] = _Trainable(module)
         torch, like = self.torch, []  # type: Any, List[Any]
-        like += [id(module), module.training, torch.is_grad_enabled(), torch.is_inference_mode_enabled(), known.flags()]
+        like += [id(module), module.training, torch.is_grad_enabled(), torch.is_inference_mode_enabled(),
+                 known.flags(), torch._C._current_graph_task_id() >= 0]  # the last: recomputed in a backward pass
         alike = True
         try:
             _describe(args, torch.Tensor, like)
             _describe(kwargs, torch.Tensor, like)
         except Exception:  # _Unknown, or a tensor without a shape
             alike = False
-            del like[5:]
+            del like[6:]
         before, self.last, self.cuts = self.last, tuple(like), 0
         self.module = known.module
         for calls in self.open:

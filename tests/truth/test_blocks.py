@@ -59,6 +59,9 @@ FIGURES = [
     Figure(PROFILER + "memory.peak_gpu_mb", "most memory of torch on the GPU", "a stand-in of torch.cuda", exact),
     Figure(PROFILER + "get_memory_timeline", "largest sample of memory", MADE, absolute(4, "MB")),
     Figure(PROFILER + "get_current_memory", "resident memory now", STATM, absolute(2, "MB")),
+    Figure(PROFILER + "compute.estimated_flops, by calls of modules", "operations of a network without a switch", BY_HAND, exact),
+    Figure(PROFILER + "compute.module_calls", "calls of modules in the estimate", COUNT, exact),
+    Figure(PROFILER + "compute.module_calls_counted", "of them, those that were counted", "1 to all calls", bracketed(0)),
     Figure(PROFILER + "compute.gpu_utilization_percent", "how busy the GPU was", "a stand-in of the driver", exact),
     Figure(PROFILER + "system.cpu_percent", "how busy the machine's CPUs were", STAT, absolute(15, "points")),
     Figure(PROFILER + "system.process_cpu_percent", "CPU time of the process, 100 for one CPU", PROCESS_CPU, bracketed(0.05)),
@@ -415,6 +418,32 @@ def test_flops():
     assert metrics.compute.parameters == parameters
     assert metrics.compute.flops_per_param == pytest.approx(by_hand / parameters, rel=1e-9)
     assert metrics.compute.flops_per_second == pytest.approx(by_hand / metrics.timing.wall_time_s, rel=1e-9)
+
+
+def test_flops_by_calls_of_modules(truth):
+    torch = pytest.importorskip("torch")
+    profiler = tare.PerformanceProfiler()
+    model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(8 * 36, 5))
+    x = torch.randn(4, 3, 8, 8)
+    convolution, linear = 2 * 4 * 8 * 6 * 6 * 3 * 3 * 3, 2 * 4 * 8 * 36 * 5
+    with torch.no_grad(), profiler.profile("forward"):
+        for _ in range(40):
+            model(x)
+    forward = profiler.get_metrics().compute
+    with profiler.profile("training"):
+        for _ in range(40):
+            model(x).sum().backward()
+    training = profiler.get_metrics().compute
+    with profiler.profile("checkpoint"):  # the model is called again in the backward pass, up to the input of its last layer
+        for _ in range(10):
+            torch.utils.checkpoint.checkpoint(model, x, use_reentrant=False).sum().backward()
+    again = profiler.get_metrics().compute
+    truth.check(PROFILER + "compute.estimated_flops, by calls of modules",
+                [forward.estimated_flops, training.estimated_flops, again.estimated_flops],
+                [40 * (convolution + linear), 40 * (2 * convolution + 3 * linear), 10 * (3 * convolution + 3 * linear)])
+    truth.check(PROFILER + "compute.module_calls", [forward.module_calls, training.module_calls], [40, 40])
+    truth.check(PROFILER + "compute.module_calls_counted", [forward.module_calls_counted, training.module_calls_counted],
+                [(1, 40)] * 2)
 
 
 def write(root, path, text):
