@@ -177,15 +177,14 @@ class _Watch:
                 self.trainable.clear()
             known = self.trainable[id(module)] = _Trainable(module)
         torch, like = self.torch, []  # type: Any, List[Any]
-        like += [id(module), module.training, torch.is_grad_enabled(), torch.is_inference_mode_enabled(),
-                 known.flags(), torch._C._current_graph_task_id() >= 0]  # the last: recomputed in a backward pass
+        like += [id(module), module.training, torch.is_grad_enabled(), torch.is_inference_mode_enabled(), known.flags()]
         alike = True
         try:
             _describe(args, torch.Tensor, like)
             _describe(kwargs, torch.Tensor, like)
         except Exception:  # _Unknown, or a tensor without a shape
             alike = False
-            del like[6:]
+            del like[5:]
         before, self.last, self.cuts = self.last, tuple(like), 0
         self.module = known.module
         for calls in self.open:
@@ -233,14 +232,18 @@ class _Watch:
                 for calls in self.open:
                     calls.counted += 1
 
+    def in_backward(self) -> bool:
+        """Modes that are entered or left in a backward pass are put back by it."""
+        return bool(self.torch._C._current_graph_task_id() >= 0)
+
     def _enter(self) -> None:
-        if self.mode is None and not self.torch._C._len_torch_dispatch_stack():
+        if self.mode is None and not self.in_backward() and not self.torch._C._len_torch_dispatch_stack():
             counter = _flops.mode_class(self.torch)
             self.mode = _beside_compiler(counter)(_flops.calibrated(self.torch, counter))
             self.mode.__enter__()
 
     def _leave(self) -> None:
-        if self.mode is None:
+        if self.mode is None or self.in_backward():
             return
         stack = self.torch._C
         top = stack._len_torch_dispatch_stack()
@@ -254,7 +257,7 @@ def _begin(module: Any) -> bool:
     watch = getattr(_here, "watch", None)
     if watch is None or not watch.open:
         return False
-    if watch.root is None:
+    if watch.root is None and not watch.in_backward():  # what a backward pass computes again is in its segment
         names = sys._getframe(1).f_locals
         if "kwargs" not in names:
             names = sys._getframe(2).f_locals  # tare run is told, too

@@ -441,7 +441,7 @@ def test_flops_by_calls_of_modules(truth):
     truth.check(PROFILER + "compute.estimated_flops, by calls of modules",
                 [forward.estimated_flops, training.estimated_flops, again.estimated_flops],
                 [40 * (convolution + linear), 40 * (2 * convolution + 3 * linear), 10 * (3 * convolution + 3 * linear)])
-    truth.check(PROFILER + "compute.module_calls", [forward.module_calls, training.module_calls], [40, 40])
+    truth.check(PROFILER + "compute.module_calls", [forward.module_calls, training.module_calls, again.module_calls], [40, 40, 10])
     truth.check(PROFILER + "compute.module_calls_counted", [forward.module_calls_counted, training.module_calls_counted],
                 [(1, 40)] * 2)
 
