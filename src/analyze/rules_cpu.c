@@ -83,11 +83,12 @@ void tare__rule_cpu_high(findings *out, const tare__analysis *of)
     if (!(high.share >= limit(LIMIT_HELD)))
         return;
     bool gpu = tare__any_gpu_used(of);
-    double mean = tare__curve_mean(&curve) / allowed;
+    /* A container's limit holds on average over its period, and a job may be moved into one while it runs. */
+    double mean = fmin(tare__curve_mean(&curve) / allowed, 1), held = fmin(high.mean / allowed, 1);
     tare__finding *finding = tare__finding_add(out, full && gpu ? TARE__WARNING : TARE__INFO);
     tare__finding_when(finding, &high);
     tare__finding_say(out, &finding->title, "CPU-bound: %s of the %s available to the job were busy",
-                      percent(high.mean / allowed).text, cores(allowed).text);
+                      percent(held).text, cores(allowed).text);
     tare__finding_say(
         out, &finding->evidence,
         "For %s (%s of steady state) at least %s of the available CPU time was used; %s on average.",

@@ -123,7 +123,10 @@ static void tell_cpu(used *used, const tare__usage_table *usage)
     if (!isfinite(usage->cpu_seconds))
         return;
     add_words(used, "%s", tare__unit_time(time, usage->cpu_seconds * 1e9));
-    if (isfinite(usage->cores_mean) && usage->cores_allowed > 0)
+    if (isfinite(usage->cores_mean) && usage->cores_allowed > 0 && usage->cores_mean > usage->cores_allowed)
+        add_words(used, " · all of %s core%s", tare__unit_count(cores, usage->cores_allowed),
+                  usage->cores_allowed == 1 ? "" : "s");
+    else if (isfinite(usage->cores_mean) && usage->cores_allowed > 0)
         add_words(used, " · %s of %s core%s", tare__unit_percent(share, usage->cores_mean / usage->cores_allowed),
                   tare__unit_count(cores, usage->cores_allowed), usage->cores_allowed == 1 ? "" : "s");
     if (isfinite(usage->cores_max))
