@@ -167,6 +167,7 @@ def test_doctor(bench):
 
 def test_model(bench):
     onnx = pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
     numpy = pytest.importorskip("numpy")
     helper = onnx.helper
     weights = numpy.ones((64, 32), dtype=numpy.float32)
@@ -176,5 +177,6 @@ def test_model(bench):
         [onnx.numpy_helper.from_array(weights, "w")])
     path = bench.folder / "model.onnx"
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), str(path))
-    done = bench.call(bench.command, "model", "--json", "--runs", "20", "--threshold", "latency:10s", "--", path)
+    done = bench.call(bench.command, "model", "--json", "--runs", "20", "--threshold", "latency:10s", "--", path,
+                      env={"TARE_ONNXRUNTIME": str(pathlib.Path(runtime.__file__).parent / "capi")})
     assert without_row("model", json.loads(done.out)) == []

@@ -126,7 +126,7 @@ def timed(path, feeds, runs=60):
 
 def test_latency_memory_and_load(truth, bench):
     path, feeds = heavy(bench.folder), {"x": numpy.ones((8, WIDE), numpy.float32)}
-    for attempt in range(3):  # a machine that is busier in between is measured again
+    for attempt in range(10):  # a machine that is busier in between is measured again
         before = timed(path, feeds)
         found = measured(bench, path, "--batch", "8", "--threads", "1", "--runs", "120", "--warmup", "10", "--no-layers")
         after = timed(path, feeds)

@@ -18,6 +18,7 @@ COUNT = "the program's own count"
 LOADER, MODEL = "python:DataLoadingProfiler.", "python:ModelProfiler."
 TRAINING, CONTEST = "python:CodeProfiler.training.", "python:CodeProfiler.benchmark_optimizations."
 TIME = bracketed(0.02)
+STEP = bracketed(0.3)  # on a busy machine a thread may stand still between asking for a batch and the loader's own clock
 
 FIGURES = [
     Figure(LOADER + "total_batches", "batches taken", COUNT, exact),
@@ -35,13 +36,13 @@ FIGURES = [
     Figure(LOADER + "throughput", "batches a second", INSIDE, TIME),
     Figure(LOADER + "samples_per_second", "samples a second", INSIDE, TIME),
     Figure(TRAINING + "steps", "training steps", COUNT, exact),
-    Figure(TRAINING + "step_time.mean", "mean time of a step with its loading, without the first", INSIDE, TIME),
-    Figure(TRAINING + "step_time.p50", "its median", INSIDE, TIME),
-    Figure(TRAINING + "step_time.min", "shortest step", INSIDE, TIME),
-    Figure(TRAINING + "step_time.max", "longest step", INSIDE, TIME),
-    Figure(TRAINING + "throughput", "steps a second", INSIDE, TIME),
-    Figure(TRAINING + "samples_per_second", "samples a second", INSIDE, TIME),
-    Figure(TRAINING + "phases.data_loading.mean_s", "mean wait for a batch", INSIDE, TIME),
+    Figure(TRAINING + "step_time.mean", "mean time of a step with its loading, without the first", INSIDE, STEP),
+    Figure(TRAINING + "step_time.p50", "its median", INSIDE, STEP),
+    Figure(TRAINING + "step_time.min", "shortest step", INSIDE, STEP),
+    Figure(TRAINING + "step_time.max", "longest step", INSIDE, STEP),
+    Figure(TRAINING + "throughput", "steps a second", INSIDE, STEP),
+    Figure(TRAINING + "samples_per_second", "samples a second", INSIDE, STEP),
+    Figure(TRAINING + "phases.data_loading.mean_s", "mean wait for a batch", INSIDE, STEP),
     Figure(TRAINING + "phases.data_loading.share_percent", "its share of a step", BY_HAND, relative(1e-6)),
     Figure(CONTEST + "total_time", "median time of a round", BY_HAND + " on the rounds", relative(1e-9)),
     Figure(CONTEST + "avg_step_time", "time of a step", BY_HAND + " on the rounds", relative(1e-9)),

@@ -30,9 +30,9 @@ def _plain(value):
 
 
 def relative(share):
-    """|shown - true| <= share * |true|"""
+    """|shown - true| <= share * |true|; what only differs in a last digit around 0 does not differ"""
     def deviation(shown, true):
-        if shown == true:
+        if abs(shown - true) <= 1e-15:
             return 0.0
         return abs(shown - true) / abs(true) if true else math.inf
 
