@@ -112,11 +112,12 @@ def test_what_is_excluded_is_in_no_time():
             begun, cpu = time.perf_counter_ns(), time.thread_time_ns()
             while time.perf_counter_ns() - begun < 20_000_000:
                 pass
-            _core.exclude(time.perf_counter_ns() - begun, time.thread_time_ns() - cpu)
+            told = time.perf_counter_ns() - begun
+            _core.exclude(told, time.thread_time_ns() - cpu)
             sum(range(1000))
     inner, outer = recorder.results()
     for result in (inner, outer, outside.last()):
-        assert 0.02 <= result.excluded_s < 0.03 + result.wall_s
+        assert 0.02 <= result.excluded_s <= told / 1e9 + result.wall_s
         assert result.cpu_s < 0.01 and result.self_s <= result.wall_s
     assert outer.self_s + inner.wall_s + outer.own_s == pytest.approx(outer.wall_s, abs=2e-9)
     assert recorder.aggregate("outer").excluded_s == outer.excluded_s
@@ -312,7 +313,7 @@ def test_a_peak_is_not_lost_to_another_threads_block():
     grown.set()
     thread.join()
     waiting = recorder.results("waiting")[0]
-    assert waiting.rss_peak - waiting.rss_before > 60 * MB
+    assert waiting.rss_peak - waiting.rss_before > 50 * MB
 
 
 @pytest.mark.skipif(SANITIZED, reason="a sanitizer gives no memory back")

@@ -449,12 +449,15 @@ def test_memory_optimizations_are_measured():
     before, state = weights(model), torch.get_rng_state()
     assert made._apply_memory_optimizations(model, BATCH) is model
     summary = made.get_optimization_summary()
-    assert summary["optimizations_applied"] == ["Gradient checkpointing", "Efficient attention"], summary
-    first, second = summary["details"]
+    # Whether the fused attention is faster for a model this small is the machine's to say: it is applied, or was measured.
+    faster = "Efficient attention" in summary["optimizations_applied"]
+    assert summary["optimizations_applied"] == ["Gradient checkpointing"] + ["Efficient attention"] * faster, summary
+    first = summary["details"][0]
     assert first["evidence"]["module_calls_recomputed"] == 4 * 5  # four blocks of a Sequential and its four layers
     assert first["optimized_mb"] < 0.7 * first["original_mb"] and first["gradient_difference"] <= 1e-3
-    assert second["evidence"] == {"scaled_dot_product_attention_calls": 1}
-    assert model.on and model.config._attn_implementation == "sdpa" and model.training
+    if faster:
+        assert summary["details"][1]["evidence"] == {"scaled_dot_product_attention_calls": 1}
+    assert model.on and model.config._attn_implementation == ("sdpa" if faster else "eager") and model.training
     assert same(before, model) and torch.equal(state, torch.get_rng_state())
     assert all(one.grad is None for one in model.parameters())
 
@@ -621,7 +624,7 @@ def test_two_that_help_are_measured_together(monkeypatch):
         return apply
     _contest_of(monkeypatch, *(optimize.Optimization(lambda model, by=by: f"By {by}", "use_mixed_precision", 1e-3,
                                                      fewer(by)) for by in (8, 10)))
-    report = benchmark(Wasteful(800), labelled(), rounds=5)
+    report = benchmark(Wasteful(3200), labelled(), rounds=7)
     assert report["optimized"]["optimizations_applied"] == ["By 8", "By 10"]
     assert report["improvements"]["speedup_factor"] > report["candidates"][0]["speedup"]
 
