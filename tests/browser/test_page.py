@@ -306,6 +306,7 @@ def test_search_finds_highlights_and_steps(show):
 
 def test_lanes_fold(show):
     page = show("rich")
+    page.locator("#lanes").scroll_into_view_if_needed()
     tall = page.locator("#lanes").evaluate("e => e.scrollHeight")
     page.mouse.click(*lanes_place(page, 60, 24 + 4 + 9))
     assert page.locator("#lanes").evaluate("e => e.scrollHeight") == tall - 4 * 18

@@ -100,7 +100,7 @@ def test_the_verdict_is_in_sight(show, width):
     page = show("compare", width)
     found = page.locator("td.verdict")
     words = [one.split("\n")[0] for one in found.all_inner_texts()]
-    assert {"worse", "better", "no difference"} <= set(words)
+    assert {"worse", "better", "no significant change"} <= set(words)
     for box in (one.bounding_box() for one in found.all()):
         assert box["x"] >= 0 and box["width"] > 20 and box["x"] + box["width"] <= width
     row = page.locator("tr.worse", has_text=LONG)
