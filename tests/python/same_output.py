@@ -388,7 +388,7 @@ add("cProfile", """
     out = io.StringIO()
     profile = cProfile.Profile()
     profile.runcall(sorted, range(100), key=lambda x: -x)
-    pstats.Stats(profile, stream=out).print_stats()
+    pstats.Stats(profile, stream=out).sort_stats("name").print_stats()
     print(re.sub(r"\\d+\\.\\d+", "T", out.getvalue()))
 """, expect="function calls")
 add("gc", """
