@@ -7,7 +7,7 @@ from tare import Missing, _model_advice, _model_measure
 
 def told(busy, kept_off, waits=2, pushed=50):
     """Figures of one run of a second that had the CPU for `busy` and was runnable without running for `kept_off`."""
-    seen = types.SimpleNamespace(wall_s=1.0, process_cpu_s=busy, cpu_percent=100.0)
+    seen = types.SimpleNamespace(wall_s=1.0, process_cpu_s=busy, cpu_percent=100.0, process_cpu_percent=100.0 * busy)
     cpu = _model_measure._cpu(seen, (0, 0, 0, 0), (0, 0, waits, pushed), 1, kept_off)
     results = {"cpu": cpu, "model": {"device": "cpu"}}
     return cpu, {one.id for one in _model_advice._parallel(types.SimpleNamespace(results=results))}

@@ -181,7 +181,7 @@ def _greet(package, session):
     watch = _ImportWatch(word, bool(path) and os.environ.get("TARE_TORCH") != "0")
     atexit.register(watch.ended)  # before any other, so that it comes after all of them
     if not there:
-        del sys.modules["atexit"]  # a list of the modules is as without us
+        watch.atexit = sys.modules.pop("atexit")  # a list of the modules is as without us; before 3.10 it has to stay alive
     sys.meta_path.insert(0, watch)
 
 
