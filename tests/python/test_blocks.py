@@ -194,7 +194,9 @@ def test_peaks_are_each_blocks_own(reset):
             data = touch(32 * MB)
         del data
     child, parent = recorder.results()
-    assert parent.rss_peak - parent.rss_before > 90 * MB and parent.rss_peak_note is None
+    assert parent.rss_peak - parent.rss_before > 80 * MB
+    # Exact, unless this process had as much before: then it is what was sampled.
+    assert parent.rss_peak_note is None or (not reset and "lower bound" in parent.rss_peak_note)
     assert 30 * MB < child.rss_peak - child.rss_before < 60 * MB
     assert child.rss_delta == child.rss_after - child.rss_before > 30 * MB
     if not reset:  # the parent's earlier peak may hide more
