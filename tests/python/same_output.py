@@ -773,7 +773,10 @@ add_training("threads train", """
         return model, torch.optim.SGD(model.parameters(), lr=0.1)
     for thread in threads: thread.start()
     for thread in threads: thread.join()
-    threading.Thread(target=lambda: (train(2, *make()), __import__("time").sleep(60)), daemon=True).start()
+    # One that waits when the program ends: torch itself may abort where it is still training then.
+    trained = threading.Event()
+    threading.Thread(target=lambda: (train(2, *make()), trained.set(), __import__("time").sleep(60)), daemon=True).start()
+    trained.wait(60)
     print("done")
 """, expect="done")
 add_torch("torch's globals", """
