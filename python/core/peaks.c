@@ -1,7 +1,6 @@
 /* peaks: the largest resident memory of blocks, by the kernel's high-water mark where it tells, else by samples that a
  * thread takes while such a block is open.
  * Opened and closed attached to the interpreter; the thread never is. The lock guards the list. Must not know blocks. */
-#define _GNU_SOURCE
 #include "core.h"
 #include "machine.h"
 #include "readings.h"
