@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "compare.h"
 
 #define NOTES_MAX 4 /* of a side; its report has all */
 
@@ -54,6 +55,11 @@ void tare__check_warn_of_sides(tare__check *check)
              check->share * 100);
     if (base && differ(base->command, head->command))
         warn(check, "the baseline is of another command: %.200s", base->command);
+    char room[256];
+    static const char *const sides[] = {"the baseline", "this run"};
+    const char *waited = base ? tare__compare_waiting(base, head, sides, room, sizeof room) : NULL;
+    if (waited)
+        warn(check, "%s", waited);
     pass_on_notes(check, "this run", head);
     if (base)
         pass_on_notes(check, "the baseline", base);

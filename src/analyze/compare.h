@@ -55,6 +55,9 @@ void tare__comparison_free(tare__comparison *comparison); /* NULL is fine */
 
 /* Fills its warnings, once all rows are judged. `chosen`: two commands on purpose. 0 or TARE_E_MEMORY. */
 int tare__compare_warn(tare__comparison *comparison, bool chosen);
+/* A sentence in `room` where load or waiting, not the program, may explain a change; NULL: nothing to say. */
+const char *tare__compare_waiting(const tare__figures *base, const tare__figures *head, const char *const sides[2],
+                                  char *room, size_t size);
 
 const char *tare__section_word(tare__section section); /* "whole", "spans", … */
 /* "negligible", "small", "medium", "large" (Romano and others 2006); NULL of NaN. */

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "analyze.h"
+#include "compare.h"
+#include "decide.h"
 
 #define WAITING 1.15 /* elapsed time over CPU time: so much more than before is no chance */
 #define TAILS   1.10 /* a mean that changed by so much … */
@@ -66,22 +68,39 @@ static void warn_of_data(warner *to, const char *side, const tare__figures *figu
 }
 
 /* A busy machine makes a run wait for a CPU: it takes longer, and not more CPU time. */
-static void warn_of_waiting(warner *to, const tare__comparison *made)
+const char *tare__compare_waiting(const tare__figures *base, const tare__figures *head, const char *const sides[2],
+                                  char *room, size_t size)
 {
     double ratios[2] = {NAN, NAN};
     static const char *const names[] = {"run.elapsed", "run.cpu"};
     for (int i = 0; i < 2; i++) {
-        const tare__figure *base = tare__figures_find(made->base, names[i]),
-                           *head = tare__figures_find(made->head, names[i]);
-        if (base && head && base->value > 0 && head->value > 0)
-            ratios[i] = head->value / base->value;
+        const tare__figure *before = tare__figures_find(base, names[i]), *after = tare__figures_find(head, names[i]);
+        if (before && after && before->value > 0 && after->value > 0)
+            ratios[i] = after->value / before->value;
     }
-    double more = ratios[0] / ratios[1];
-    if (more > WAITING || more < 1 / WAITING)
-        warn(to,
-             "the time it took changed by far more than its CPU time: %s waited more, for a device, a lock, or a CPU "
-             "of a busy machine",
-             more > 1 ? "head" : "base");
+    double more = ratios[0] / ratios[1], load = tare__decide_load(base, head);
+    if (load > 0)
+        snprintf(room, size,
+                 "other processes used the CPUs during one of the two runs more than during the other: that alone makes "
+                 "it %.0f %% slower, so that changes in time are inconclusive. Compare several runs of each",
+                 load * 100);
+    else if (more > WAITING || more < 1 / WAITING)
+        snprintf(room, size,
+                 "elapsed time changed by far more than CPU time: %s waited more, for a device, a lock, or a CPU "
+                 "of a busy machine",
+                 sides[more > 1]);
+    else
+        return NULL;
+    return room;
+}
+
+static void warn_of_waiting(warner *to, const tare__comparison *made)
+{
+    char room[256];
+    static const char *const sides[] = {"base", "head"};
+    const char *sentence = tare__compare_waiting(made->base, made->head, sides, room, sizeof room);
+    if (sentence)
+        warn(to, "%s", sentence);
 }
 
 /* Of several runs as one, `total` is that of a run and `n` is that of all. */

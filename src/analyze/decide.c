@@ -179,7 +179,9 @@ static tare__why reason(const tare__decision *decision)
         return decision->asked.cannot;
     if (size != TARE__WHY_SIGNIFICANT)
         return size;
-    return is_significant(decision) ? TARE__WHY_SIGNIFICANT : TARE__WHY_NOISE;
+    if (!is_significant(decision))
+        return TARE__WHY_NOISE;
+    return decision->asked.gate.loaded ? TARE__WHY_LOAD : TARE__WHY_SIGNIFICANT;
 }
 
 /* Which way it went, once it is known to matter. */
@@ -297,6 +299,7 @@ const char *tare__why_text(tare__why why)
         [TARE__WHY_ONE_AND_MANY] =
             ("one run against several: variation inside a run cannot stand for variation between runs"),
         [TARE__WHY_COUNTED] = "counted per call on one side and per step on the other",
+        [TARE__WHY_LOAD] = "one run per side, and one of them competed with other processes for CPUs",
         [TARE__WHY_BOUND] = "a lower bound: the real value may be higher",
         [TARE__WHY_SIGNIFICANT] = "significant",
         [TARE__WHY_EXACT] = "exact figures differ",

@@ -27,6 +27,7 @@ typedef struct tare__allowance {
     double share; /* 0.05: 5 % */
     double floor; /* in the figure's unit */
     double p;     /* 0: TARE__GATE_P */
+    bool loaded;  /* other processes explain a change: it is inconclusive */
 } tare__allowance;
 
 typedef struct tare__measured {
@@ -53,6 +54,7 @@ typedef enum tare__why {
     TARE__WHY_FEW,         /* too few samples to be significant, whatever they are */
     TARE__WHY_ONE_AND_MANY, /* one run against several: what varies inside a run is not what varies between runs */
     TARE__WHY_COUNTED,     /* samples of calls against samples of steps */
+    TARE__WHY_LOAD,        /* one run a side, and one of them competed for CPUs more */
     TARE__WHY_BOUND,       /* a side is a lower bound, and the other one may be beyond it */
     TARE__WHY_SIGNIFICANT,
     TARE__WHY_EXACT        /* a figure without noise differs */
@@ -108,9 +110,12 @@ double tare__decide_floor(const char *unit);
 int tare__decide_family(const char *name);
 /* The gate of two lists where nobody set one: wide for another machine, or one run on a side. */
 double tare__decide_share(const tare__figures *base, const tare__figures *head);
+/* How much longer one of two single runs took because other processes had the CPUs; 0: not so, or not known. The steps of
+ * such a run wait or do not, so that their median may change by far more: no difference in time is decided then. */
+double tare__decide_load(const tare__figures *base, const tare__figures *head);
 bool tare__decide_same_machine(const tare__figures *base, const tare__figures *head);
 /* What the change of a figure has to exceed: nothing where both are exact. Either may be NULL. */
-tare__allowance tare__decide_gate(const tare__figure *base, const tare__figure *head, double share);
+tare__allowance tare__decide_gate(const tare__figure *base, const tare__figure *head, double share, bool loaded);
 /* Two figures of one name; either may be NULL. `scratch` has room for 2 * TARE__FIGURE_SAMPLES_MAX. */
 tare__decision tare__decide_figures(const tare__figure *base, const tare__figure *head, bool paired,
                                     const tare__allowance *gate, double *scratch);

@@ -17,6 +17,22 @@ bool tare__decide_same_machine(const tare__figures *base, const tare__figures *h
     return base->machine && head->machine && strcmp(base->machine, head->machine) == 0;
 }
 
+/* How many times as long as on an idle machine a run takes that competes for CPUs; 1 where that is not known. */
+static double stretched(const tare__figures *figures)
+{
+    const tare__figure *wait = tare__figures_find(figures, "run.cpu_wait"), *cpu = tare__figures_find(figures, "run.cpu");
+    return wait && cpu && wait->value > 0 && cpu->value > 0 ? 1 + wait->value / cpu->value : 1;
+}
+
+double tare__decide_load(const tare__figures *base, const tare__figures *head)
+{
+    if (base->runs > 1 || head->runs > 1)
+        return 0;
+    double before = stretched(base), after = stretched(head);
+    double more = fmax(before, after) / fmin(before, after) - 1;
+    return more > TARE__GATE_SHARE_WIDE ? more : 0;
+}
+
 double tare__decide_share(const tare__figures *base, const tare__figures *head)
 {
     bool alone = base->runs < 2 || head->runs < 2;
@@ -37,13 +53,15 @@ static tare__why why_not(const tare__figure *base, const tare__figure *head)
     return base->n_samples && head->n_samples ? TARE__WHY_COUNTED : TARE__WHY_FEW;
 }
 
-tare__allowance tare__decide_gate(const tare__figure *base, const tare__figure *head, double share)
+tare__allowance tare__decide_gate(const tare__figure *base, const tare__figure *head, double share, bool loaded)
 {
     const tare__figure *one = head ? head : base;
     bool exact = (!base || base->exact) && (!head || head->exact);
     /* A kernel of 3 µs runs a million times: what it costs is not what one call takes. */
     bool part = tare__decide_family(one->name) == 1;
-    return (tare__allowance){.share = exact ? 0 : share, .floor = exact || part ? 0 : tare__decide_floor(one->unit)};
+    return (tare__allowance){.share = exact ? 0 : share,
+                             .floor = exact || part ? 0 : tare__decide_floor(one->unit),
+                             .loaded = loaded && strcmp(one->unit, "bytes") != 0};
 }
 
 bool tare__decide_ran_out(const tare__decision *decision, const double *scratch)

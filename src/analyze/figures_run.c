@@ -7,6 +7,7 @@
 
 #include "analyze.h"
 #include "figures.h"
+#include "rules.h"
 #include "stat/stat.h"
 
 static int add_value(tare__figures *into, const char *name, const char *unit, tare__better better, double value)
@@ -38,6 +39,7 @@ static int add_run(tare__figures *into, const tare__analysis *from)
         /* Of a run whose end is not known, it is the time that was recorded, not the time that it took. */
         {"run.elapsed", "ns", TARE__LOWER, from->run.finished && from->run.clock_known ? from->run.elapsed_ns : NAN},
         {"run.cpu", "ns", TARE__LOWER, usage->cpu_seconds * 1e9},
+        {"run.cpu_wait", "ns", TARE__NEITHER, tare__cpu_wait_ns(from)},
         {"run.peak_rss", "bytes", TARE__LOWER, usage->rss_peak_bytes},
         {"run.peak_rss_tree", "bytes", TARE__LOWER, usage->tree_rss_max_bytes},
         {"run.peak_gpu_memory", "bytes", TARE__LOWER, usage->gpu_memory_max_bytes},

@@ -187,7 +187,8 @@ static double most_of(const work *work, const tare__trace_series *series)
         return 1e9;
     uint32_t cpus = tare__trace_run_of(work->trace)->cpus;
     bool used = strcmp(series->metric, tare__metric_of(TARE__M_CPU_USER)->name) == 0 ||
-                strcmp(series->metric, tare__metric_of(TARE__M_CPU_SYSTEM)->name) == 0;
+                strcmp(series->metric, tare__metric_of(TARE__M_CPU_SYSTEM)->name) == 0 ||
+                strcmp(series->metric, tare__metric_of(TARE__M_CPU_USAGE)->name) == 0;
     return used && cpus ? 1e9 * cpus : INFINITY;
 }
 

@@ -293,6 +293,9 @@ double tare__pressure_of(const tare__analysis *of, tare__metric metric);
 /* Threads of the job that were runnable and did not run, on average: preempted, or waiting for a CPU that others had.
  * NaN: not known. */
 double tare__kept_off_cpu(const tare__analysis *of);
+/* Time for which threads were runnable on CPUs that the job is allowed to use, and others had them. More threads of its
+ * own than CPUs do not count. NaN: not known. */
+double tare__cpu_wait_ns(const tare__analysis *of);
 /* Long enough for samples to tell anything. */
 bool tare__curve_enough(const curve *curve);
 /* The run used a GPU (which one): its processes were seen there, or its memory grew meanwhile. */

@@ -224,6 +224,16 @@ double tare__kept_off_cpu(const tare__analysis *of)
     return fmax(0, tare__curve_mean(&want) - tare__curve_mean(&own));
 }
 
+double tare__cpu_wait_ns(const tare__analysis *of)
+{
+    curve own, want;
+    if (!tare__tree_cores(of, &own) || !tare__tree_curve(of, TARE__M_THREADS_RUNNING, &want) ||
+        !tare__curve_enough(&own) || !tare__curve_enough(&want))
+        return NAN;
+    double wanted = fmin(tare__curve_mean(&want), of->usage.cores_allowed); /* fmin passes over NaN */
+    return fmax(0, wanted - tare__curve_mean(&own)) * of->run.elapsed_ns;
+}
+
 /* In a container the driver may not tell whose memory it is; only then does its growth stand for that. */
 static bool gpu_processes_hidden(const tare__analysis *of)
 {

@@ -257,7 +257,8 @@ static void fill_memory(const view *view, tare__usage_table *usage)
     const tare__trace_run *run = tare__trace_run_of(view->work->trace);
     fill_peak(view, usage);
     /* The tree is sampled, a process's peak is the kernel's own mark: all together had at least that. */
-    usage->tree_rss_max_bytes = fmax(max_of(view, TARE__M_RSS, TARE__SUBJECT_TREE), usage->rss_peak_bytes);
+    double together = max_of(view, TARE__M_RSS, TARE__SUBJECT_TREE);
+    usage->tree_rss_max_bytes = isnan(together) ? NAN : fmax(together, usage->rss_peak_bytes);
     double machine = run->memory_bytes ? (double)run->memory_bytes
                                        : max_of(view, TARE__M_MEMORY_TOTAL, TARE__SUBJECT_SYSTEM);
     double limit = least_last(view, TARE__M_MEMORY_LIMIT, TARE__SUBJECT_CONTAINER);

@@ -170,6 +170,37 @@ def test_one_run_a_side(bench):
     assert check(bench, "head.json", "-b", "base.json", status=1)["counts"]["failed"] == 1
 
 
+def test_load_that_explains_a_change_fails_nothing(bench):
+    """Equal runs on one CPU, one of them beside another process: its steps take twice as long, by nothing in the program."""
+    def run(cpu_wait, level, seed):
+        return [figure("step", noise(level, seed=seed), per="step"), {**exact("run.cpu", 2e8, "ns"), "exact": False},
+                {**exact("run.cpu_wait", cpu_wait, "ns", "neither"), "exact": False}]
+    write(bench, "base.json", run(0, 1e7, 1), runs=1, kind="run")
+    write(bench, "head.json", run(1e7, 1.23e7, 2), runs=1, kind="run")
+    check(bench, "head.json", "-b", "base.json", status=1)
+    write(bench, "head.json", run(5e7, 1.23e7, 2), runs=1, kind="run")
+    answer = check(bench, "head.json", "-b", "base.json")
+    assert answer["by_name"]["step"]["verdict"] == "inconclusive" and "makes it 25 % slower" in answer["warnings"][0]
+    compared = json.loads(bench.tare("compare", "base.json", "head.json", "--json").out)
+    assert compared["warnings"][0] == answer["warnings"][0] and compared["worse"] == 0
+
+    cpu = min(os.sched_getaffinity(0))
+    for name, others in (("alone", 0), ("beside", 2)):
+        burners = [subprocess.Popen(["taskset", "-c", str(cpu), "sh", "-c", "while :; do :; done"]) for _ in range(others)]
+        try:
+            done = bench.tare("run", "-q", "-o", name + ".tare", "--interval", "20ms", "--",
+                              "taskset", "-c", cpu, VICTIMS / "phased", 25, 200)
+        finally:
+            for burner in burners:
+                burner.kill()
+                burner.wait()
+        assert done.status == 0
+    answer = check(bench, "beside.tare", "-b", "alone.tare")
+    assert answer["by_name"]["step"]["verdict"] in ("same", "inconclusive"), answer["by_name"]["step"]
+    elapsed, cpu, wait = (answer["by_name"]["run." + name]["value"] for name in ("elapsed", "cpu", "cpu_wait"))
+    assert wait == pytest.approx(elapsed - cpu, rel=0.2)  # its one thread is always ready to run
+
+
 def test_one_run_is_told_what_it_can_fail(bench):
     """A run has one elapsed time: no change of it can fail, and a user with one run is told."""
     def run(elapsed, steps):

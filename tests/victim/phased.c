@@ -1,4 +1,4 @@
-/* phased: a training loop with spans of every kind: `phased STEPS` has steps of phases, modules and operators, as a
+/* phased: a training loop with spans of every kind: `phased STEPS [LONGER]` has steps of phases, modules and operators, as a
  * framework's hooks record them.
  * One thread.
  * Must not know anything of Tare but tare.h. */
@@ -26,14 +26,14 @@ static void worked(tare_site *site, uint64_t n)
     tare_end(NULL);
 }
 
-static void one_step(uint64_t step)
+static void one_step(uint64_t step, uint64_t longer)
 {
     TARE_STEP(step);
     worked(&data, 4000);
     tare_begin(&plain); /* a phase counts however deep it lies */
     tare_begin(&forward);
     tare_begin(&encoder);
-    worked(&multiply, 60000);
+    worked(&multiply, 60000 * longer);
     tare_end(NULL);
     tare_end(NULL);
     tare_end(NULL);
@@ -43,8 +43,9 @@ static void one_step(uint64_t step)
 int main(int argc, char **argv)
 {
     uint64_t steps = number_of(argc, argv, 1, 20);
+    uint64_t longer = number_of(argc, argv, 2, 1);
     for (uint64_t i = 0; i < steps; i++)
-        one_step(i);
+        one_step(i, longer);
     tell("steps", steps);
     return 0;
 }
