@@ -45,7 +45,7 @@ static const tare__cli_option compare_options[] = {
     {"ab", 0, NULL,
      "BASE and HEAD are shell commands: run both in turn until a sequential test decides", COMPARE_AB},
     {"bare", 0, NULL, "with --ab: do not record, measure time, CPU time and peak memory only", COMPARE_BARE},
-    {"rounds", 0, "N", "with --ab: at most so many rounds, each of one run of either command (60)",
+    {"rounds", 0, "N", "with --ab: maximum number of rounds, each of one run of either command (default 60)",
      COMPARE_ROUNDS},
     {"seconds", 0, "TIME", "with --ab: begin no round after this time (without it, there is no limit)",
      COMPARE_SECONDS},
