@@ -1,12 +1,11 @@
-"""One call of a function, looked at closely: its time, its memory, and the functions it called.
+"""One call of a function: its time and memory, or the functions it called.
 
     profile = tare.profile_function(train_step, model, batch)
     print(profile["execution_time"], profile["memory_delta"])
 """
 import _thread
 import os
-import time
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, TextIO, Tuple
+from typing import Any, Callable, Dict, List, Optional, Set, TextIO, Tuple
 
 from . import _core
 
@@ -27,9 +26,10 @@ def _resident_mb() -> float:
 
 class FunctionTable(List[Dict[str, Any]]):
     """Functions that were called: {"function", "file", "line", "calls", "primitive_calls", "total_s", "self_s"},
-    the one with the most time of its own first. The tracer's cost, calibrated on this machine, is subtracted from both
-    times. `reason` says why an empty table is empty.
+    the one with the most time of its own first. Both times are under the tracer and add up to traced_time: functions
+    that are called often look slower than they are. `reason` says why an empty table is empty.
 
+        profile = tare.FunctionProfiler(table=True)(train_step, model, batch)
         for row in profile["functions"][:10]:
             print(row["function"], row["calls"], row["self_s"])
     """
@@ -50,12 +50,12 @@ class FunctionTable(List[Dict[str, Any]]):
 
 
 class FunctionProfile(Dict[str, Any]):
-    """A dict with execution_time (seconds), traced_time (seconds it took with the tracer that makes the table),
-    memory_delta (MB), result, functions (a FunctionTable) and error (what it raised, as text; else None).
+    """A dict with execution_time (seconds), memory_delta (MB), result, functions (a FunctionTable), traced_time
+    (seconds, where a table was made) and error (what it raised, as text; else None).
 
-    execution_time is the function's own. Where a table was made, it is an estimate: traced_time less the tracer's cost
-    of every call, calibrated on this machine right before. Before CPython 3.12 Python code also runs slower between
-    calls while it is traced, which is not subtracted. FunctionProfiler(table=False) measures without a tracer.
+    A call is either timed or traced, since a tracer slows down what it traces: by half for code with large
+    operations, five times for a loop of short calls. Whichever of execution_time and traced_time was not measured is
+    absent, with the reason.
 
         tare.profile_function(len, [1, 2])["result"]
     """
@@ -65,155 +65,49 @@ class FunctionProfile(Dict[str, Any]):
         rows = "".join(f"<tr><td>{row['calls']}</td><td>{row['total_s']:.4f}</td><td>{row['self_s']:.4f}</td>"
                        f"<td style='text-align:left'>{html.escape(row['function'])}</td></tr>"
                        for row in self["functions"][:20])
-        return (f"<p>{self['execution_time']:.4f} s, {self['memory_delta']:.2f} MB</p><table><tr><th>calls</th>"
-                f"<th>total s</th><th>self s</th><th>function</th></tr>{rows}</table>")
+        table = (f"<table><tr><th>calls</th><th>total s</th><th>self s</th><th>function</th></tr>{rows}</table>"
+                 if rows else "")
+        traced = self["traced_time"] == self["traced_time"]
+        seconds = self["traced_time"] if traced else self["execution_time"]
+        return f"<p>{seconds:.4f} s{' (traced)' if traced else ''}, {self['memory_delta']:.2f} MB</p>{table}"
 
 
-# ---- what the tracer costs -----------------------------------------------------------------------------------------
-
-class _Cost(NamedTuple):
-    """Seconds that the tracer adds to a call: to the time of the function called, and to that of its caller; and how
-    many times as long a loop takes that does nothing but call: nothing is slowed down more."""
-    inside: float
-    outside: float
-    slower: float
-
-
-def _nothing() -> None:
-    pass
-
-
-def _call_python(count: int) -> None:
-    for _ in range(count):
-        _nothing()
-
-
-def _call_c(count: int, call: Callable[[], Any] = _thread.get_ident) -> None:
-    for _ in range(count):
-        call()
-
-
-_ROUNDS, _CALLS = 7, 200
-
-
-def _calibrate(tracer: Callable[[], Any], loop: Callable[[int], None]) -> _Cost:
-    plain, traced, inside = [], [], []
-    for _ in range(_ROUNDS):
-        begun = time.thread_time()
-        loop(_CALLS)
-        plain.append(time.thread_time() - begun)
-        profiler = tracer()
-        begun = time.thread_time()
-        profiler.enable()
-        loop(_CALLS)
-        profiler.disable()
-        traced.append(time.thread_time() - begun)
-        inside += [entry.inlinetime for entry in profiler.getstats() if entry.callcount == _CALLS]
-    with_it, without = sorted(traced)[_ROUNDS // 2], sorted(plain)[_ROUNDS // 2]
-    each = max(0.0, with_it - without) / _CALLS
-    part = min(each, sorted(inside)[len(inside) // 2] / _CALLS) if inside else each
-    return _Cost(part, each - part, max(1.0, with_it / without) if without > 0 else 1.0)
-
-
-def _ran() -> Tuple[float, float]:
-    """Seconds that this thread had a CPU, and that it waited for one."""
-    try:
-        with open("/proc/thread-self/schedstat", "rb", buffering=0) as file:
-            running, waiting = file.read(128).split()[:2]
-        return int(running) / 1e9, int(waiting) / 1e9
-    except (OSError, ValueError):
-        return 0.0, 0.0
-
-
-class _Costs:
-    """The tracer's cost of every row."""
-
-    def __init__(self, tracer: Callable[[], Any]) -> None:
-        self.python, self.c = _calibrate(tracer, _call_python), _calibrate(tracer, _call_c)
-        self.entries: Dict[Any, Any] = {}
-        self.known: Dict[Any, float] = {}
-
-    def stretch(self, before: Tuple[float, float], after: Tuple[float, float]) -> None:
-        """What waits for a CPU takes longer, and the tracer as well."""
-        running, waiting = after[0] - before[0], after[1] - before[1]
-        if running > 0:
-            factor = 1 + waiting / running
-            self.python, self.c = (_Cost(factor * one.inside, factor * one.outside, one.slower)
-                                   for one in (self.python, self.c))
-
-    @property
-    def slower(self) -> float:
-        return max(self.python.slower, self.c.slower)
-
-    def of(self, code: Any) -> _Cost:
-        return self.c if isinstance(code, str) else self.python
-
-    def self_s(self, entry: Any) -> float:
-        """The row's own time without the tracer."""
-        added = entry.callcount * self.of(entry.code).inside
-        added += sum(sub.callcount * self.of(sub.code).outside for sub in entry.calls or ())
-        return max(entry.inlinetime / self.slower, entry.inlinetime - added)
-
-    def of_a_call(self, code: Any) -> float:
-        """What the tracer adds to a call of it and to all that it calls, on average. Of a recursion: its first level."""
-        if code not in self.known:
-            entry, own = self.entries.get(code), self.of(code).inside
-            self.known[code] = own
-            if entry is not None and entry.callcount:
-                below = sum(sub.callcount * (self.of(sub.code).outside + self.of_a_call(sub.code))
-                            for sub in entry.calls or () if sub.code is not code)
-                self.known[code] = own + below / entry.callcount
-        return self.known[code]
-
-    def total_s(self, entry: Any) -> float:
-        """The row's time with what it calls, without the tracer."""
-        return max(self.self_s(entry), entry.totaltime - entry.callcount * self.of_a_call(entry.code))
-
-
-# ---- the table -----------------------------------------------------------------------------------------------------
-
-def _row(entry: Any, costs: _Costs) -> Dict[str, Any]:
+def _row(entry: Any) -> Dict[str, Any]:
     code = entry.code
     if isinstance(code, str):  # written in C
         name, file, line = code.strip("<>"), "", 0
     else:
         name, file, line = getattr(code, "co_qualname", code.co_name), code.co_filename, code.co_firstlineno
     return {"function": name, "file": file, "line": line, "calls": entry.callcount,
-            "primitive_calls": entry.callcount - entry.reccallcount, "total_s": costs.total_s(entry),
-            "self_s": costs.self_s(entry)}
+            "primitive_calls": entry.callcount - entry.reccallcount, "total_s": entry.totaltime,
+            "self_s": entry.inlinetime}
 
 
 def _is_own(entry: Any) -> bool:
     return isinstance(entry.code, str) and ("'_lsprof.Profiler'" in entry.code or "timed_call" in entry.code)
 
 
-def _table(profiler: Any, costs: _Costs, traced_s: float) -> Tuple[FunctionTable, float]:
-    """The rows, and the seconds that the call takes without the tracer."""
-    entries = [entry for entry in profiler.getstats() if not _is_own(entry)]
-    costs.entries = {entry.code: entry for entry in entries}
-    added = sum(entry.callcount * sum(costs.of(entry.code)[:2]) for entry in entries)
-    rows = FunctionTable(_row(entry, costs) for entry in entries)
-    seconds = min(traced_s, max(traced_s - added, traced_s / costs.slower, sum(row["self_s"] for row in rows)))
-    for row in rows:
-        row["total_s"] = min(row["total_s"], seconds)
+def _table(profiler: Any, traced_s: float) -> FunctionTable:
+    rows = FunctionTable(_row(entry) for entry in profiler.getstats() if not _is_own(entry))
+    for row in rows:  # its clock is read a little before and after ours
+        row["total_s"] = min(row["total_s"], traced_s)
     rows.sort(key=lambda row: -row["self_s"])
-    return rows, seconds
+    return rows
 
 
 class FunctionProfiler:
     """Calls a function once and tells about it. `last` is the last finished profile, also of a call that raised;
     it is kept until the next one.
 
-    The table comes from the standard library's profiler, which adds to the time of every call. What it adds is
-    calibrated before the call and subtracted from all times, which are estimates then. With table=False the time is
-    measured without a tracer.
+    With table=True the standard library's profiler counts and times every function that is called. The time of the
+    call is then its traced_time.
 
-        profiler = tare.FunctionProfiler(table=False)
-        print(profiler(train_step, batch)["execution_time"])
+        profiler = tare.FunctionProfiler(table=True)
+        profiler(train_step, batch)["functions"].print()
     """
     _threads: Set[int] = set()  # whose calls are being counted: there can be one table at a time
 
-    def __init__(self, table: bool = True) -> None:
+    def __init__(self, table: bool = False) -> None:
         self.table = table
         self.last: Optional[FunctionProfile] = None
 
@@ -224,43 +118,44 @@ class FunctionProfiler:
         """
         if not callable(function):
             raise TypeError(f"profile_function takes a function and its arguments, not {type(function).__name__}")
-        profiler, costs, reason = self._prepare()
+        profiler, reason = self._prepare()
         before_mb = _resident_mb()
-        ran = _ran()
         if profiler is not None:
             reason = self._begin(profiler)
             profiler = None if reason else profiler
-        traced, result, error = _core.timed_call(function, args, kwargs)
+        seconds, result, error = _core.timed_call(function, args, kwargs)
         if profiler is not None:
             profiler.disable()
             FunctionProfiler._threads.discard(_thread.get_ident())
         memory_mb = _resident_mb() - before_mb
-        table, seconds = FunctionTable(), traced
-        if profiler is not None and costs is not None:
-            costs.stretch(ran, _ran())
-            table, seconds = _table(profiler, costs, traced)
+        table = FunctionTable() if profiler is None else _table(profiler, seconds)
         table.reason = reason
         told = None if error is None else f"{type(error).__name__}: {error}"  # itself, it would keep its frames alive
-        from . import Missing
-        profile = FunctionProfile(execution_time=seconds, memory_delta=memory_mb, result=result, functions=table,
-                                  traced_time=traced if profiler is not None else Missing(reason or "no tracer ran"),
-                                  error=told)
+        profile = FunctionProfile(memory_delta=memory_mb, result=result, functions=table, error=told,
+                                  **self._times(seconds, profiler is not None, reason))
         self.last = profile
         if error is not None:
             raise error
         return profile
 
-    def _prepare(self) -> Tuple[Any, Optional[_Costs], Optional[str]]:
-        """The table's profiler, and what it costs; or why there is none."""
-        if not self.table:
-            return None, None, "the table was not asked for"
+    @staticmethod
+    def _times(seconds: float, traced: bool, reason: Optional[str]) -> Dict[str, float]:
+        from . import Missing
+        if traced:
+            return {"execution_time": Missing("the call was traced for the table: see traced_time"),
+                    "traced_time": seconds}
         if _thread.get_ident() in FunctionProfiler._threads:
-            return None, None, "the call is part of another one that is being profiled"
+            return {"execution_time": Missing(f"{reason}, under its tracer"), "traced_time": seconds}
+        return {"execution_time": seconds, "traced_time": Missing(reason or "no tracer ran")}
+
+    def _prepare(self) -> Tuple[Any, Optional[str]]:
+        """The table's profiler, or why there is none."""
+        if _thread.get_ident() in FunctionProfiler._threads:
+            return None, "the call is part of another one that is being profiled"
+        if not self.table:
+            return None, "FunctionProfiler(table=True) makes the table, with a tracer"
         import cProfile  # slow to import, and seldom needed where a program starts
-        try:
-            return cProfile.Profile(), _Costs(cProfile.Profile), None
-        except ValueError as error:  # another profiler is active (from 3.12 on)
-            return None, None, str(error)
+        return cProfile.Profile(), None
 
     def _begin(self, profiler: Any) -> Optional[str]:
         """Switches it on; or why that was not possible."""
@@ -269,7 +164,7 @@ class FunctionProfiler:
         try:
             profiler.enable()
             return None
-        except ValueError as error:
+        except ValueError as error:  # another profiler is active (from 3.12 on)
             FunctionProfiler._threads.discard(thread)
             return str(error)
 

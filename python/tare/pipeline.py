@@ -208,7 +208,7 @@ class CodeProfiler:
     # -- functions
 
     def profile_function(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Dict[str, Any]:
-        """Calls the function once: execution_time in seconds, memory_delta in MB, result, and a table of functions.
+        """Calls the function once: execution_time in seconds, memory_delta in MB and the result.
 
             profiler.profile_function(training_step, model, batch, optimizer)["execution_time"]
         """

@@ -22,6 +22,10 @@ def recursive(n):
     return n if n == 0 else recursive(n - 1)
 
 
+def table_of(function, *args):
+    return tare.FunctionProfiler(table=True)(function, *args)
+
+
 def row_of(profile, name):
     return [row for row in profile["functions"] if row["function"].rpartition(".")[2] == name][0]
 
@@ -30,19 +34,20 @@ def test_the_parts():
     profile = tare.profile_function(outer, 3, n=4)
     assert profile["result"] == [6, 6, 6]
     assert profile["execution_time"] >= 0.02
-    assert profile["error"] is None and profile["functions"].reason is None
+    assert profile["error"] is None
     assert f"{profile['execution_time']:.4f}s {profile['memory_delta']:.2f} MB"
     assert tare.profile_function.last is profile
 
 
 def test_the_table():
-    profile = tare.profile_function(outer, 5)
+    profile = table_of(outer, 5)
+    assert profile["functions"].reason is None
     row = row_of(profile, "inner")
     assert row["calls"] == row["primitive_calls"] == 5
     assert row["file"] == __file__ and row["line"] == inner.__code__.co_firstlineno
     whole = row_of(profile, "outer")
     assert whole["total_s"] >= 0.02 > whole["self_s"] >= 0
-    assert whole["total_s"] <= profile["execution_time"]
+    assert whole["total_s"] <= profile["traced_time"]
     own = [row["self_s"] for row in profile["functions"]]
     assert own == sorted(own, reverse=True)
     assert "time.sleep" in profile["functions"][0]["function"]
@@ -50,7 +55,7 @@ def test_the_table():
 
 
 def test_recursion():
-    row = row_of(tare.profile_function(recursive, 4), "recursive")
+    row = row_of(table_of(recursive, 4), "recursive")
     assert (row["calls"], row["primitive_calls"]) == (5, 1)
 
 
@@ -64,14 +69,14 @@ def test_what_is_raised_passes_through():
     def fails():
         inner(3)
         raise KeyError("batch")
-    profiler = tare.FunctionProfiler()
+    profiler = tare.FunctionProfiler(table=True)
     with pytest.raises(KeyError, match="batch") as raised:
         profiler(fails)
     assert traceback.extract_tb(raised.value.__traceback__)[-1].name == "fails"
     last = profiler.last
     assert last["error"] == "KeyError: 'batch'" and last["result"] is None
     assert row_of(last, "inner")["calls"] == 1
-    assert last["execution_time"] > 0
+    assert last["traced_time"] > 0
     assert profiler(inner, 3)["result"] == 3
     with pytest.raises(SystemExit):
         profiler(exit_now)
@@ -98,27 +103,47 @@ def test_arguments_of_any_name():
     assert tare.profile_function(takes, function=1, self=2, table=3)["result"] == (1, 2, {"table": 3})
 
 
-def test_a_call_inside_a_call():
-    def calls():
-        return tare.profile_function(inner, 5)
-    profile = tare.profile_function(calls)
-    assert profile["result"]["result"] == 10
-    assert profile["result"]["functions"] == [] and "another" in profile["result"]["functions"].reason
+@pytest.mark.parametrize("inside", [tare.FunctionProfiler(), tare.FunctionProfiler(table=True)])
+def test_a_call_inside_a_call(inside):
+    """What runs inside a traced call is traced as well: its time is no execution time."""
+    profile = table_of(lambda: inside(inner, 5))
+    nested = profile["result"]
+    assert nested["result"] == 10
+    assert nested["functions"] == [] and "another" in nested["functions"].reason
+    assert isinstance(nested["execution_time"], tare.Missing) and 0 < nested["traced_time"] < profile["traced_time"]
     assert row_of(profile, "inner")["calls"] == 1
-    assert tare.profile_function(inner, 5)["functions"].reason is None
+    assert table_of(inner, 5)["functions"].reason is None
+    assert tare.profile_function(lambda: tare.profile_function(inner, 5))["result"]["execution_time"] > 0
 
 
-def test_without_a_table():
-    profile = tare.FunctionProfiler(table=False)(inner, 5)
-    assert profile["result"] == 10 and profile["functions"] == []
-    assert profile["functions"].reason == "the table was not asked for"
+def test_a_call_is_timed_or_traced():
+    timed = tare.profile_function(inner, 5)
+    assert timed["result"] == 10 and timed["functions"] == [] and timed["execution_time"] > 0
+    assert timed["functions"].reason == "FunctionProfiler(table=True) makes the table, with a tracer"
+    assert isinstance(timed["traced_time"], tare.Missing) and "<table>" not in timed._repr_html_()
+    traced = table_of(inner, 5)
+    assert isinstance(traced["execution_time"], tare.Missing) and "traced" in traced["execution_time"].reason
+    assert traced["traced_time"] > 0
+
+
+def test_no_tracer_sees_a_timed_call():
+    import sys
+    seen = []
+
+    def looks():
+        seen.append(sys.getprofile())
+        seen.append(sys.monitoring.get_tool(2) if sys.version_info >= (3, 12) else None)
+    tare.profile_function(looks)
+    assert seen == [None, None]
+    table_of(looks)
+    assert [one for one in seen[2:] if one is not None]
 
 
 def test_threads():
     found = []
 
     def one():
-        found.append(tare.FunctionProfiler()(outer, 2))
+        found.append(table_of(outer, 2))
     threads = [threading.Thread(target=one) for _ in range(4)]
     for thread in threads:
         thread.start()
@@ -130,7 +155,7 @@ def test_threads():
 
 def test_printed():
     out = io.StringIO()
-    profile = tare.profile_function(outer, 2)
+    profile = table_of(outer, 2)
     profile["functions"].print(limit=3, file=out)
     lines = out.getvalue().splitlines()
     assert lines[0].split() == ["calls", "total", "s", "self", "s", "function"] and len(lines) == 4
@@ -138,32 +163,47 @@ def test_printed():
     assert "<table>" in profile._repr_html_() and "&lt;" not in lines[1]
 
 
-def test_the_time_is_the_functions_and_not_the_tracers():
-    def calls(count):
-        for _ in range(count):
-            inner(0)
+def builtin_calls():
+    total = 0
+    for number in range(20_000):
+        total += len(str(number))
+    return total
 
-    def plain():
-        begun = time.thread_time()
-        calls(20_000)
-        return time.thread_time() - begun
-    times, shares = [], []
-    for _ in range(7):
-        times.append(plain())
-        profile = tare.profile_function(calls, 20_000)
-        assert 0 < profile["execution_time"] < profile["traced_time"]
-        shares.append(profile["execution_time"] / profile["traced_time"])
-        for row in profile["functions"]:
-            assert 0 <= row["self_s"] <= row["total_s"] <= profile["execution_time"]
-        assert sum(row["self_s"] for row in profile["functions"]) <= 1.001 * profile["execution_time"]
-    assert sorted(shares)[3] < 0.75  # the tracer takes more than half of it
-    untraced = tare.FunctionProfiler(table=False)(calls, 2000)
-    assert isinstance(untraced["traced_time"], tare.Missing) and untraced["execution_time"] > 0
+
+def python_calls():
+    for _ in range(5_000):
+        recursive(0)
+
+
+def no_calls():
+    total = 0
+    for number in range(50_000):
+        total += number * 2
+    return total
+
+
+@pytest.mark.parametrize("function", [builtin_calls, python_calls, no_calls])
+def test_the_time_is_the_functions_and_not_the_tracers(function):
+    """The best of several, in turn: a busy machine delays both."""
+    plain, shown = [], []
+    for _ in range(15):
+        begun = time.perf_counter()
+        function()
+        plain.append(time.perf_counter() - begun)
+        shown.append(tare.profile_function(function)["execution_time"])
+    assert 0.7 < min(shown) / min(plain) < 1.3  # a tracer takes 1.8 to 6 times as long on some interpreter
+
+
+def test_rows_add_up_to_the_traced_time():
+    profile = table_of(python_calls)
+    for row in profile["functions"]:
+        assert 0 <= row["self_s"] <= row["total_s"] <= profile["traced_time"]
+    assert 0.5 * profile["traced_time"] < sum(row["self_s"] for row in profile["functions"]) <= profile["traced_time"]
 
 
 def test_the_tracers_memory_is_not_the_functions():
     import subprocess
     import sys
-    out = subprocess.run([sys.executable, "-c", "import tare; print(tare.profile_function(len, [])['memory_delta'])"],
+    out = subprocess.run([sys.executable, "-c", "import tare; print(tare.FunctionProfiler(table=True)(len, [])['memory_delta'])"],
                          stdout=subprocess.PIPE, text=True, check=True, env={"PYTHONPATH": ":".join(sys.path)}).stdout
     assert float(out) < 0.3  # cProfile, imported for the first time, takes more
