@@ -3,6 +3,7 @@
  * Must not know events. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "inner.h"
 
@@ -58,10 +59,17 @@ static void note_end(note_list *list, const work *work, const tare__run_table *r
         note(list,
              "the file is unfinished: its recording still went on or was killed; the last event is at %s",
              time);
-    if (!run->finished && run->folder)
+    if (!run->finished && run->folder && access(run->folder, F_OK) == 0)
         note(list, "more may be saved by `tare report %s`", run->folder);
+    else if (!run->finished && run->folder)
+        note(list, "its session folder, %s, is no longer there%s%s: what was still in memory is lost", run->folder,
+             run->host ? ", or is on " : "", run->host ? run->host : "");
     if (run->salvaged)
         note(list, "the recording was killed; a later command finished the file from what it left behind");
+    uint64_t unread = tare__trace_end_of(work->trace)->unread_rings;
+    if (unread)
+        note(list, "%s memory could not be read: what was recorded there last is missing",
+             count(unread, "process's", "processes'").text);
 }
 
 static void note_damage(note_list *list, const work *work)

@@ -63,6 +63,7 @@ extern const tare__cli_command tare__cli_check;
 extern const tare__cli_command tare__cli_baseline;
 extern const tare__cli_command tare__cli_history;
 extern const tare__cli_command tare__cli_doctor;
+extern const tare__cli_command tare__cli_clean;
 extern const tare__cli_command tare__cli_collect; /* not for people: what tare_start launches */
 
 /* Reads argv[1..] by the command's table; words are gathered at the front of argv. --help, -h set

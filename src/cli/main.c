@@ -37,6 +37,7 @@ static const tare__cli_command *const commands[] = {
     &tare__cli_baseline,
     &tare__cli_history,
     &tare__cli_doctor,
+    &tare__cli_clean,
     &help,
     &version,
 };

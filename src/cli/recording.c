@@ -233,10 +233,28 @@ static void say_what_was_written(const tare__cli_recording *recording, const tar
     tare__text_free(&word);
 }
 
+typedef struct left_behind {
+    unsigned count;
+    time_t newest_at;
+    char newest[TARE__PATH_BYTES];
+} left_behind;
+
+static void count_left(void *context, const tare__leftover *one)
+{
+    left_behind *left = context;
+    if (one->state == TARE__LEFTOVER_SAVED)
+        return;
+    if (left->count++ == 0 || one->at >= left->newest_at) {
+        left->newest_at = one->at;
+        strcpy(left->newest, one->path);
+    }
+}
+
 static void say_what_is_left(void)
 {
-    tare__cli_leftover left;
-    tare__cli_find_leftover(&left);
+    left_behind left = {.count = 0};
+    tare__leftovers_sweep();
+    tare__leftovers_visit(count_left, &left);
     if (left.count == 1)
         tare__cli_say("tare", "a recording was cut off: tare report %s", left.newest);
     else if (left.count > 1)

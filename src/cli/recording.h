@@ -112,12 +112,4 @@ void tare__cli_recording_end(tare__cli_recording *recording, const char *me, con
 uint64_t tare__cli_add_theirs(const tare__cli_recording *recording, const char *me,
                               const tare__run_result *result);
 
-/* ---- sessions left behind ----------------------------------------------------------------------------- */
-typedef struct tare__cli_leftover {
-    unsigned count;
-    time_t newest_at;
-    char newest[TARE__PATH_BYTES];
-} tare__cli_leftover;
-void tare__cli_find_leftover(tare__cli_leftover *found);
-
 #endif

@@ -158,26 +158,36 @@ static int find_place(report_settings *settings, const char *path, tare__error *
 }
 
 /* ---- what a killed collector left ---------------------------------------------------------------- */
-static void say_salvaged(const tare__salvaged *saved)
+static void say_salvaged(const tare__salvaged *saved, const char *folder)
 {
     char spans[TARE__UNIT_BYTES];
     if (saved->still_recording) {
         tare__cli_say(ME, "still being recorded: this is what is in the file so far");
         return;
     }
+    if (saved->finished)
+        return;
     tare__cli_say(ME, "the recording was cut off; %s spans that were still in memory are now in %s",
                   tare__unit_count(spans, (double)saved->spans), saved->trace);
-    if (saved->target_alive)
-        tare__cli_say(ME,
-                      "a recorded process still runs; what it recorded since can be had by the same command");
+    if (saved->damaged_blocks)
+        tare__cli_say(ME, "%s damaged blocks of the file (%llu bytes) were stepped over and left as they are",
+                      tare__unit_count(spans, (double)saved->damaged_blocks),
+                      (unsigned long long)saved->damaged_bytes);
+    if (saved->unread_rings)
+        tare__cli_say(ME, "%u files of recorded processes could not be read; they are kept in %s",
+                      saved->unread_rings, folder);
+    if (saved->alive)
+        tare__cli_say(ME, "a recorded process still runs; run this command again for what it records from now on");
+    else if (!saved->unread_rings)
+        tare__cli_say(ME, "`tare clean` removes the session folder, %s", folder);
 }
 
-/* A trace may come from anywhere, and salvaging writes and removes: only a private folder of this user. */
-static bool is_own_folder(const char *folder)
+/* A trace may come from anywhere: where it names a folder that is not there, there is nothing to say beyond what the
+ * report does; any other is judged by tare__salvage. */
+static bool is_there(const char *folder)
 {
     struct stat info;
-    return folder && lstat(folder, &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid() &&
-           (info.st_mode & 077) == 0;
+    return folder && folder[0] == '/' && lstat(folder, &info) == 0;
 }
 
 static bool is_folder(const char *path)
@@ -193,14 +203,15 @@ static bool finish_trace(tare__trace *trace)
     tare__error error = {""};
     const tare__trace_end *end = tare__trace_end_of(trace);
     const tare__trace_run *run = tare__trace_run_of(trace);
-    if (end->present || !run->present || !is_own_folder(run->folder))
+    bool more = !end->present || (end->salvaged && end->left_running);
+    if (!more || !run->present || !is_there(run->folder))
         return false;
-    if (tare__salvage(run->folder, &saved, &error)) {
+    if (tare__salvage(run->folder, tare__trace_path(trace), &saved, &error)) {
         tare__cli_say(ME, "what was still in memory could not be saved: %s", error.text);
         return false;
     }
-    say_salvaged(&saved);
-    return !saved.still_recording;
+    say_salvaged(&saved, run->folder);
+    return !saved.still_recording && !saved.finished;
 }
 
 static int open_trace(const char *path, tare__trace **trace, tare__error *error)
@@ -224,10 +235,10 @@ static int open_input(const char *path, tare__trace **trace, const char **shown,
     *shown = path;
     if (!is_folder(path))
         return open_trace(path, trace, error);
-    int status = tare__salvage(path, &saved, error);
+    int status = tare__salvage(path, NULL, &saved, error);
     if (status)
         return status;
-    say_salvaged(&saved);
+    say_salvaged(&saved, path);
     *shown = saved.trace;
     return tare__trace_open(saved.trace, trace, error);
 }

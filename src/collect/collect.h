@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include "base/base.h"
 #include "format/format.h"
@@ -113,14 +114,40 @@ int tare__serve_process(int socket, const tare__serve_options *options, char tra
 
 typedef struct tare__salvaged {
     char trace[TARE__PATH_BYTES];
-    uint64_t spans;    /* that were still in memory and are now in the trace */
+    uint64_t spans;       /* that were still in memory and are now in the trace */
     bool still_recording; /* a collector is alive: nothing was touched */
-    bool target_alive;    /* a recorded process still runs: the folder was kept */
+    bool finished;        /* all of it was in the trace already */
+    uint32_t alive;       /* recorded processes that still run */
+    uint32_t unread_rings; /* that could not be read; they stay where they are */
+    uint64_t damaged_blocks, damaged_bytes; /* of the trace, stepped over */
 } tare__salvaged;
 
-/* Finishes the trace of a session whose collector was killed: what is left in the rings of `folder` is
- * appended, then the folder is removed (kept while a recorded process still runs). 0 or a status. */
-int tare__salvage(const char *folder, tare__salvaged *result, tare__error *error);
+/* Finishes the trace of a session whose collector was killed: what is left in the rings of `folder` is appended to
+ * `trace` (NULL: the file that the session names), if that is this session's. Removes nothing and changes nothing in
+ * the folder. 0 or a status. */
+int tare__salvage(const char *folder, const char *trace, tare__salvaged *result, tare__error *error);
+
+/* ---- session folders that killed collectors of this user left behind ------------------------------------- */
+typedef enum tare__leftover_state {
+    TARE__LEFTOVER_UNSAVED, /* its data are in no trace yet, or in one that was renamed */
+    TARE__LEFTOVER_SAVED,   /* all of it is in its trace */
+    TARE__LEFTOVER_ALIVE    /* a recorded process still runs */
+} tare__leftover_state;
+
+typedef struct tare__leftover {
+    char path[TARE__PATH_BYTES], fallback[TARE__PATH_BYTES], trace[TARE__PATH_BYTES];
+    tare__leftover_state state;
+    time_t at;      /* last changed */
+    uint64_t bytes; /* that it occupies */
+} tare__leftover;
+
+/* Every one there is in the places where sessions go; nothing is changed. */
+typedef void tare__leftover_sink(void *context, const tare__leftover *leftover);
+void tare__leftovers_visit(tare__leftover_sink *sink, void *context);
+/* Removes one, if it is provably a session folder of this user (own.c). */
+bool tare__leftover_remove(const tare__leftover *leftover);
+/* Removes those whose data are all in their traces. How many. */
+unsigned tare__leftovers_sweep(void);
 
 /* What recording itself needs, tried for real: a session's folder, and the clock. */
 void tare__collect_doctor(tare__sample_check_sink *sink, void *context);

@@ -62,6 +62,11 @@ static void write_beats(tare__collector *collector, const tare__clock_beat *beat
     tare__writer_append(&collector->writer, &collector->block);
 }
 
+void tare__collector_write_beat(tare__collector *collector, const tare__clock_beat *beat)
+{
+    write_beats(collector, beat, 1);
+}
+
 /* Soon after the start and then ever less often, so that even a run killed early has two to go by. */
 static void beat_clock(tare__collector *collector, bool now_in_any_case)
 {
@@ -135,12 +140,28 @@ int tare__collector_head(tare__collector *collector, const tare__run_about *abou
 
 /* ---- rounds ------------------------------------------------------------------------------------------------ */
 
+/* Salvaging: nobody was there to see when the process ended. Its last event is what is known. */
+static void note_last_event(tare__collector *collector, tare__source *source)
+{
+    uint64_t last = source->ring->joined;
+    for (size_t i = 0; i < source->stream_room; i++)
+        if (source->streams[i] && source->streams[i]->last_ticks > last)
+            last = source->streams[i]->last_ticks;
+    collector->broken_rings += source->broken;
+    if (!source->lives)
+        source->left_ticks = last;
+    if (last > collector->last_ticks)
+        collector->last_ticks = last;
+}
+
 static void end_source(tare__collector *collector, uint32_t index)
 {
     tare__source *source = collector->sources[index];
     if (!source->broken)
         tare__source_drain(collector, source, true);
-    if (!source->left_ticks)
+    if (collector->salvaging)
+        note_last_event(collector, source);
+    else if (!source->left_ticks)
         source->left_ticks = tare__clock_ticks(collector->folder.page->clock);
     collector->homeless_spans += atomic_load(&source->ring->homeless_spans);
     tare__tell_process(collector, source, -1);
@@ -293,18 +314,39 @@ static void tell_run_again(tare__collector *collector)
     tare__fields_seal(TARE__BLOCK_RUN, 0, &collector->run_fields, &collector->block);
 }
 
+/* Now; when salvaging, the last moment of which anything is known, by the beats. */
+static void tell_when(const tare__collector *collector, tare__text *fields)
+{
+    const tare__clock_beat *first = &collector->first_beat, *last = &collector->last_beat;
+    struct timespec real;
+    clock_gettime(CLOCK_REALTIME, &real);
+    uint64_t realtime = (uint64_t)real.tv_sec * 1000000000u + (uint64_t)real.tv_nsec;
+    uint64_t ticks = tare__clock_ticks(collector->folder.page->clock);
+    if (collector->salvaging) {
+        double rate = collector->folder.page->clock == TARE__CLOCK_MONOTONIC ? 1
+                      : last->ticks > first->ticks
+                          ? (double)(last->monotonic_ns - first->monotonic_ns) / (double)(last->ticks - first->ticks)
+                          : 0;
+        ticks = collector->last_ticks;
+        double since = ((double)ticks - (double)last->ticks) * rate;
+        if (!last->ticks || rate <= 0 || !(since > -(double)last->realtime_ns && since < 1e18)) {
+            tare__field_number(fields, TARE__FIELD_END_TICKS, ticks);
+            return;
+        }
+        realtime = (uint64_t)((double)last->realtime_ns + since);
+    }
+    tare__field_number(fields, TARE__FIELD_END_REALTIME, realtime);
+    tare__field_number(fields, TARE__FIELD_END_TICKS, ticks);
+}
+
 static void write_end(tare__collector *collector, int exit_status, int signal, uint32_t left_running)
 {
     tare__text *fields = &collector->fields;
     tare__writer *writer = &collector->writer;
-    struct timespec real;
     struct rusage usage;
-    clock_gettime(CLOCK_REALTIME, &real);
     getrusage(RUSAGE_SELF, &usage);
     tare__text_clear(fields);
-    tare__field_number(fields, TARE__FIELD_END_REALTIME,
-                       (uint64_t)real.tv_sec * 1000000000u + (uint64_t)real.tv_nsec);
-    tare__field_number(fields, TARE__FIELD_END_TICKS, tare__clock_ticks(collector->folder.page->clock));
+    tell_when(collector, fields);
     if (exit_status >= 0)
         tare__field_number(fields, TARE__FIELD_STATUS, (uint64_t)exit_status);
     if (signal > 0)
@@ -315,6 +357,8 @@ static void write_end(tare__collector *collector, int exit_status, int signal, u
                                (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000u);
     else
         tare__field_number(fields, TARE__FIELD_SALVAGED, 1);
+    if (collector->unread_rings + collector->broken_rings)
+        tare__field_number(fields, TARE__FIELD_UNREAD_RINGS, collector->unread_rings + collector->broken_rings);
     if (writer->rotated_spans || writer->rotated_before) {
         tare__field_number(fields, TARE__FIELD_ROTATED_SPANS, writer->rotated_spans);
         tare__field_number(fields, TARE__FIELD_ROTATED_BEFORE, writer->rotated_before);
@@ -348,7 +392,8 @@ void tare__collector_finish(tare__collector *collector, int exit_status, int sig
     tare__sources_find(collector);
     while (collector->source_count)
         end_source(collector, collector->source_count - 1);
-    beat_clock(collector, true);
+    if (!collector->salvaging)
+        beat_clock(collector, true);
     tare__sampling_flush(collector);
     tare__tree_tell(collector);
     rotate(collector, true);

@@ -34,11 +34,38 @@ typedef struct tare__folder {
 } tare__folder;
 
 int tare__folder_create(tare__folder *folder, uint64_t pool_bytes, tare__error *error);
-/* Takes over a folder whose collector is gone. 0; TARE_E_BUSY: it is alive; or another status. */
+/* Reads a folder whose collector is gone; changes nothing in it. 0; TARE_E_BUSY: it is alive; or another status. */
 int tare__folder_take(tare__folder *folder, const char *path, tare__error *error);
 void tare__folder_beat(tare__folder *folder, tare__clock_beat *beat); /* reads the clocks, keeps them there */
 bool tare__folder_remove(tare__folder *folder); /* false: something is left */
 void tare__folder_close(tare__folder *folder);
+/* own.c */
+/* To read from: a folder of this user that nobody else can write, no link. A descriptor, or -1 with a sentence. */
+int tare__folder_open(const char *path, tare__error *error);
+/* Removes PLACE/tare-UID-XXXXXX of this user, mode 0700, with nothing in it but a session's files. False: it is left,
+ * and where it is not provably ours nothing in it was touched. */
+bool tare__folder_delete(const char *path);
+bool tare__ring_name(const char *name); /* <32 hex>.ring */
+/* saved.c */
+/* Whether the process of this ring runs: it is mapped to be written as long as that does, which a read lease finds out
+ * whatever namespace the process is in. Where there are no leases its number must do. */
+bool tare__ring_in_use(int fd);
+void tare__mark_saved(const tare__folder *folder, int trace, const char *path);
+bool tare__saved_in(int dir, char trace[TARE__PATH_BYTES]); /* and that trace is still there */
+bool tare__process_runs(pid_t pid); /* salvage.c: a zombie does not */
+
+/* ---- a trace that is to be written on (blocks.c) ----------------------------------------------------------- */
+typedef struct tare__blocks {
+    int fd;
+    uint64_t at, size;       /* at the end: where a block that the file's end cuts off begins, or `size` */
+    uint64_t damaged_blocks, damaged_bytes; /* stepped over so far */
+    uint64_t searched;
+    uint8_t *room;           /* the payload of the block that tare__blocks_next found */
+} tare__blocks;
+
+int tare__blocks_open(tare__blocks *walk, int fd); /* 0 or a status */
+bool tare__blocks_next(tare__blocks *walk, tare__block_header *header); /* false: no further whole block */
+void tare__blocks_close(tare__blocks *walk);
 
 /* ---- streams, rings, processes ----------------------------------------------------------------------------- */
 typedef struct tare__stream {
@@ -117,6 +144,7 @@ typedef struct tare__source {
     pid_t pid; /* outer */
     int64_t rank; /* -1: none */
     bool gone; /* the process ended, or became another program */
+    bool lives; /* salvaging: it runs on without a collector */
     bool broken;
     bool full_grown; /* no more memory for it */
     char reason[128];
@@ -165,6 +193,10 @@ typedef struct tare__collector {
     bool aside;
     uint64_t given_back; /* chunks, so far: how busy it is */
     bool salvaging;
+    uint32_t unread_rings;   /* salvaging: files that are no rings any more, or could not be opened */
+    uint32_t broken_rings;   /* and those that turned out to make no sense */
+    uint64_t last_ticks;     /* salvaging: the last thing known, in the file or in the rings */
+    tare__clock_beat first_beat, last_beat; /* salvaging: in the file; ticks 0: none */
     uint32_t *entry_of;  /* place in the samplers' list to place in `processes` + 1 */
     size_t entry_of_room;
     tare__sampling sampling;
@@ -190,6 +222,7 @@ void tare__collector_beat(tare__collector *collector);
 /* Everything that is left, the names again, and the END block. */
 void tare__collector_finish(tare__collector *collector, int exit_status, int signal, uint32_t left_running);
 uint32_t tare__collector_recording(const tare__collector *collector); /* joined processes still alive */
+void tare__collector_write_beat(tare__collector *collector, const tare__clock_beat *beat);
 /* How long the caller may sleep. */
 /* Sleeps until the next beat is due, or until there is something to read from `fds` (n of them, revents set). */
 #define TARE__PAUSE_FDS 3

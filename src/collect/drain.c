@@ -343,6 +343,8 @@ static void write_block(tare__collector *collector, tare__source *source, tare__
         tare__block_header header = {.stream = stream->id, .position = stream->position};
         if (tare__complete_seal(collector->complete, collector->complete_count, collector->squeezer, &header, block))
             collector->writer.lost_spans += collector->complete_count;
+        if (header.last_ticks > collector->last_ticks)
+            collector->last_ticks = header.last_ticks;
     }
     if (tare__events_count(collector->encoder)) {
         tare__block_header header = {.stream = stream->id, .position = stream->position,

@@ -1,7 +1,6 @@
 /* folder: the session's private folder: where it goes, who may enter, how it goes away.
  * One thread. Must not know what is recorded. */
 #define _GNU_SOURCE
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -145,35 +144,47 @@ int tare__folder_create(tare__folder *folder, uint64_t pool_bytes, tare__error *
     return status;
 }
 
-int tare__folder_take(tare__folder *folder, const char *path, tare__error *error)
+/* Everything is read through private mappings: whatever salvaging does to the page and the rings, the files stay. */
+static int take_page(tare__folder *folder, int dir, tare__error *error)
 {
-    folder->lock = folder->socket = -1;
-    char file[TARE__PATH_BYTES + 32];
-    if (strlen(path) >= sizeof folder->path)
-        return tare__fail(error, TARE_E_INPUT, "%.200s…: the name is too long", path);
-    strcpy(folder->path, path);
-    snprintf(file, sizeof file, "%s/" TARE__SESSION_FILE, path);
-    folder->lock = open(file, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     struct stat about;
+    folder->lock = openat(dir, TARE__SESSION_FILE, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (folder->lock < 0 || fstat(folder->lock, &about) != 0)
-        return tare__fail(error, TARE_E_INPUT, "%s is not the folder of a session of Tare: %s", path,
+        return tare__fail(error, TARE_E_INPUT, "%s is not the folder of a session of Tare: %s", folder->path,
                           strerror(errno));
-    if (about.st_uid != geteuid() && geteuid() != 0)
-        return tare__fail(error, TARE_E_PERMISSION, "%s belongs to another user", path);
+    if (!S_ISREG(about.st_mode) || about.st_uid != geteuid())
+        return tare__fail(error, TARE_E_PERMISSION, "%s: the session file is not this user's", folder->path);
     void *map = about.st_size < (off_t)sizeof(tare__session_page)
                     ? MAP_FAILED
-                    : mmap(NULL, sizeof(tare__session_page), PROT_READ | PROT_WRITE, MAP_SHARED, folder->lock, 0);
+                    : mmap(NULL, sizeof(tare__session_page), PROT_READ | PROT_WRITE, MAP_PRIVATE, folder->lock, 0);
     if (map == MAP_FAILED)
-        return tare__fail(error, TARE_E_INPUT, "%s: the session file is too short", path);
+        return tare__fail(error, TARE_E_INPUT, "%s: the session file is too short", folder->path);
     folder->page = map;
     const char *wrong = tare__session_check(folder->page, (uint64_t)about.st_size);
     if (wrong)
-        return tare__fail(error, TARE_E_VERSION, "%s: %s", path, wrong);
-    if (flock(folder->lock, LOCK_EX | LOCK_NB) != 0)
-        return TARE_E_BUSY;
+        return tare__fail(error, TARE_E_VERSION, "%s: %s", folder->path, wrong);
     folder->page->fallback[TARE__PATH_BYTES - 1] = folder->page->trace[TARE__PATH_BYTES - 1] = '\0';
-    strcpy(folder->fallback, folder->page->fallback);
-    return 0;
+    /* The collector holds it alone as long as it lives. */
+    return flock(folder->lock, LOCK_SH | LOCK_NB) != 0 ? TARE_E_BUSY : 0;
+}
+
+int tare__folder_take(tare__folder *folder, const char *path, tare__error *error)
+{
+    folder->lock = folder->socket = -1;
+    if (strlen(path) >= sizeof folder->path)
+        return tare__fail(error, TARE_E_INPUT, "%.200s…: the name is too long", path);
+    strcpy(folder->path, path);
+    int dir = tare__folder_open(path, error);
+    if (dir < 0)
+        return TARE_E_INPUT;
+    int status = take_page(folder, dir, error);
+    close(dir);
+    int fallback = status || !folder->page->fallback[0] ? -1 : tare__folder_open(folder->page->fallback, NULL);
+    if (fallback >= 0) {
+        strcpy(folder->fallback, folder->page->fallback);
+        close(fallback);
+    }
+    return status;
 }
 
 /* The counter between two readings of the clock: the middle of the closest of three tries. */
@@ -201,32 +212,15 @@ void tare__folder_beat(tare__folder *folder, tare__clock_beat *beat)
     atomic_store(&page->beat_count, n + 1);
 }
 
-static bool remove_folder(const char *path)
-{
-    int dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *list = dir < 0 ? NULL : fdopendir(dir);
-    if (!list) {
-        if (dir >= 0)
-            close(dir);
-        return errno == ENOENT;
-    }
-    struct dirent *entry;
-    while ((entry = readdir(list)) != NULL)
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            unlinkat(dirfd(list), entry->d_name, 0);
-    closedir(list);
-    return rmdir(path) == 0;
-}
-
 bool tare__folder_remove(tare__folder *folder)
 {
     if (folder->page)
         atomic_store(&folder->page->state, TARE__SESSION_ENDED);
     bool gone = true;
     if (folder->fallback[0])
-        gone = remove_folder(folder->fallback);
+        gone = tare__folder_delete(folder->fallback);
     if (folder->path[0])
-        gone = remove_folder(folder->path) && gone;
+        gone = tare__folder_delete(folder->path) && gone;
     tare__folder_close(folder);
     return gone;
 }

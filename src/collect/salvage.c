@@ -1,6 +1,6 @@
-/* salvage: finishes the trace of a collector that was killed, from the rings it left behind.
- * One thread. The trace is read once to know how far each stream had come, then written on.
- * Must not know what the events mean beyond which spans they open and close. */
+/* salvage: finishes the trace of a collector that was killed, from the rings it left behind. Nothing is removed, and
+ * the rings stay as they are; the trace is written on only when it is this session's, behind everything that is in it.
+ * One thread. Must not know what the events mean beyond which spans they open and close. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -8,15 +8,20 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "collector.h"
 
+#define IDS_MAX (1u << 20)       /* as many as a reader takes */
+#define ID_GAP_MAX (1u << 16)    /* names between two that are there */
+#define SAME_BOOT_NS 10000000000 /* two clocks that both went on are this far apart at most */
+
 typedef struct old_stream {
     uint32_t id, process, number;
-    uint64_t position;
+    uint64_t position, last_ticks;
     uint32_t ordinal;
     tare__span_stack open;
 } old_stream;
@@ -35,6 +40,11 @@ typedef struct salvaging {
     old_process *processes;
     uint32_t process_count;
     size_t process_room;
+    uint32_t used_names;   /* numbers that events have, below this; whether the names are there or lost */
+    bool has_run, is_ours; /* a RUN block; of this session */
+    bool ended;            /* an END block; `salvaged`: of an earlier salvage */
+    bool salvaged;
+    uint64_t left_running; /* as that one says */
 } salvaging;
 
 static old_stream *stream_of(salvaging *state, uint32_t id)
@@ -42,11 +52,19 @@ static old_stream *stream_of(salvaging *state, uint32_t id)
     for (uint32_t i = state->stream_count; i > 0; i--)
         if (state->streams[i - 1].id == id)
             return &state->streams[i - 1];
+    if (id == 0 || id > IDS_MAX)
+        return NULL;
     if (!tare__array_fit(&state->streams, &state->stream_room, state->stream_count + 1, sizeof *state->streams))
         return NULL;
     old_stream *fresh = &state->streams[state->stream_count++];
     *fresh = (old_stream){.id = id};
     return fresh;
+}
+
+static void note_ticks(tare__collector *collector, uint64_t ticks)
+{
+    if (ticks > collector->last_ticks)
+        collector->last_ticks = ticks;
 }
 
 static void take_stream(salvaging *state, const tare__block_header *header, const uint8_t *payload)
@@ -62,7 +80,7 @@ static void take_stream(salvaging *state, const tare__block_header *header, cons
         if (tag == TARE__FIELD_STREAM_NUMBER)
             stream->number = (uint32_t)tare__field_value(data, bytes);
     }
-    if (header->stream > state->collector->stream_count)
+    if (stream && header->stream > state->collector->stream_count)
         state->collector->stream_count = header->stream;
 }
 
@@ -82,7 +100,7 @@ static void take_process(salvaging *state, const tare__block_header *header, con
             joined = true;
         }
     }
-    if (!joined || !tare__array_fit(&state->processes, &state->process_room, state->process_count + 1,
+    if (!joined || process.number > IDS_MAX || !tare__array_fit(&state->processes, &state->process_room, state->process_count + 1,
                                     sizeof *state->processes))
         return;
     state->processes[state->process_count++] = process;
@@ -90,11 +108,83 @@ static void take_process(salvaging *state, const tare__block_header *header, con
         state->collector->joined = process.number;
 }
 
+/* Names keep the numbers they have in the file: those of a damaged block leave a gap that nobody else may fill. */
+static bool keep_numbers(tare__collector *collector, uint32_t below)
+{
+    uint32_t count = tare__intern_count(collector->names);
+    if (below > IDS_MAX || (below > count && below - count > ID_GAP_MAX))
+        return false;
+    while (tare__intern_count(collector->names) + 1 < below) {
+        char lost[40];
+        int length = snprintf(lost, sizeof lost, "(name %u lost)", tare__intern_count(collector->names) + 1);
+        if (!tare__file_name_add(collector, TARE_KIND_SPAN, 0, lost, (size_t)length, "", 0))
+            return false;
+    }
+    return true;
+}
+
 static void take_name(void *context, const tare__file_name *name)
 {
     tare__collector *collector = context;
-    tare__file_name_add(collector, name->kind, name->line, name->text, name->text_bytes, name->file,
-                        name->file_bytes);
+    uint32_t count = tare__intern_count(collector->names);
+    if (name->id == 0 || !keep_numbers(collector, name->id))
+        return;
+    uint32_t id = tare__file_name_add(collector, name->kind, name->line, name->text, name->text_bytes, name->file,
+                                      name->file_bytes);
+    if (id > name->id && name->id <= count) /* told again, after a gap was filled in its place */
+        collector->all_names[name->id - 1] = (tare__file_name){
+            .id = name->id, .kind = name->kind, .line = name->line, .text = collector->all_names[id - 1].text,
+            .text_bytes = name->text_bytes, .file = collector->all_names[id - 1].file,
+            .file_bytes = name->file_bytes};
+}
+
+static void take_run(salvaging *state, const tare__block_header *header, const uint8_t *payload)
+{
+    tare__reader reader = {payload, payload + header->payload_bytes, false};
+    uint32_t tag;
+    const uint8_t *data;
+    size_t bytes;
+    state->has_run = true;
+    while (tare__field_next(&reader, &tag, &data, &bytes))
+        if (tag == TARE__FIELD_SESSION_ID)
+            state->is_ours = bytes == TARE__ID_BYTES &&
+                             memcmp(data, state->collector->folder.page->id, TARE__ID_BYTES) == 0;
+}
+
+static void take_end(salvaging *state, const tare__block_header *header, const uint8_t *payload)
+{
+    tare__reader reader = {payload, payload + header->payload_bytes, false};
+    uint32_t tag;
+    const uint8_t *data;
+    size_t bytes;
+    state->ended = true;
+    state->salvaged = false;
+    state->left_running = 0;
+    while (tare__field_next(&reader, &tag, &data, &bytes)) {
+        if (tag == TARE__FIELD_SALVAGED)
+            state->salvaged = true;
+        if (tag == TARE__FIELD_LEFT_RUNNING)
+            state->left_running = tare__field_value(data, bytes);
+        if (tag == TARE__FIELD_END_TICKS)
+            note_ticks(state->collector, tare__field_value(data, bytes));
+    }
+}
+
+static void take_beats(salvaging *state, const tare__block_header *header, const uint8_t *payload)
+{
+    tare__collector *collector = state->collector;
+    tare__clock_beat beats[64];
+    uint32_t n = 0;
+    if (header->count > TARE__COUNT_OF(beats) ||
+        tare__clock_read(header, payload, beats, TARE__COUNT_OF(beats), &n) != 0)
+        return;
+    for (uint32_t i = 0; i < n; i++) {
+        if (!collector->first_beat.ticks)
+            collector->first_beat = beats[i];
+        if (beats[i].ticks > collector->last_beat.ticks)
+            collector->last_beat = beats[i];
+        note_ticks(collector, beats[i].ticks);
+    }
 }
 
 /* What is open after a block: the same rules as the reader's. */
@@ -111,6 +201,8 @@ static void take_events(salvaging *state, const tare__block_header *header, cons
     }
     tare__event event = {0};
     while (tare__events_next(&state->decoder, &event)) {
+        if (event.name >= state->used_names)
+            state->used_names = event.name + 1;
         if (event.op == TARE__OP_END || event.op == TARE__OP_NEXT)
             open->depth -= open->depth > 0;
         else if (event.op == TARE__OP_END_OF)
@@ -121,13 +213,42 @@ static void take_events(salvaging *state, const tare__block_header *header, cons
             tare__span_stack_push(open, event.name, event.ticks);
     }
     stream->ordinal = header->ordinal + 1;
+    if (header->last_ticks > stream->last_ticks)
+        stream->last_ticks = header->last_ticks;
     if (header->position > stream->position)
         stream->position = header->position;
 }
 
+static void take_complete(salvaging *state, const tare__block_header *header, const uint8_t *payload)
+{
+    old_stream *stream = stream_of(state, header->stream);
+    tare__complete_span *spans = state->collector->complete;
+    if (stream && header->position > stream->position)
+        stream->position = header->position;
+    if (tare__complete_read(header, payload, state->collector->squeezer, spans) != 0)
+        return;
+    for (uint32_t i = 0; i < header->count; i++) {
+        uint32_t larger = spans[i].name > spans[i].track ? spans[i].name : spans[i].track;
+        if (larger >= state->used_names)
+            state->used_names = larger + 1;
+    }
+}
+
 static void take_block(salvaging *state, const tare__block_header *header, const uint8_t *payload)
 {
+    if (header->kind == TARE__BLOCK_EVENTS || header->kind == TARE__BLOCK_COMPLETE ||
+        header->kind == TARE__BLOCK_SAMPLES)
+        note_ticks(state->collector, header->last_ticks);
     switch (header->kind) {
+    case TARE__BLOCK_RUN:
+        take_run(state, header, payload);
+        break;
+    case TARE__BLOCK_CLOCK:
+        take_beats(state, header, payload);
+        break;
+    case TARE__BLOCK_END:
+        take_end(state, header, payload);
+        break;
     case TARE__BLOCK_NAMES:
         tare__names_read(header, payload, state->collector->squeezer, take_name, state->collector);
         state->collector->new_name_count = 0;
@@ -141,43 +262,37 @@ static void take_block(salvaging *state, const tare__block_header *header, const
     case TARE__BLOCK_EVENTS:
         take_events(state, header, payload);
         break;
-    case TARE__BLOCK_COMPLETE: {
-        old_stream *stream = stream_of(state, header->stream);
-        if (stream && header->position > stream->position)
-            stream->position = header->position;
+    case TARE__BLOCK_COMPLETE:
+        take_complete(state, header, payload);
         break;
-    }
     default:
         break;
     }
 }
 
-/* Reads the trace as far as it is whole; what follows is a torn tail and goes. An END block of an earlier
- * salvage goes too: there is more now. */
-static int read_trace(salvaging *state, tare__error *error)
+/* Reads all of the trace. Only a block that the file's end cuts off goes: its events are in the rings still. */
+static int read_trace(salvaging *state, tare__salvaged *result, tare__error *error)
 {
     tare__writer *writer = &state->collector->writer;
-    uint8_t *payload = malloc(TARE__BLOCK_PAYLOAD_MAX);
-    if (!payload)
-        return tare__fail(error, TARE_E_MEMORY, "out of memory");
-    uint64_t at = sizeof(tare__file_header);
-    for (;;) {
-        tare__block_header header;
-        size_t got = 0;
-        if (tare__pread_all(writer->fd, &header, sizeof header, at, &got) != 0 || got != sizeof header ||
-            tare__block_header_check(&header))
-            break;
-        if (tare__pread_all(writer->fd, payload, header.payload_bytes, at + sizeof header, &got) != 0 ||
-            got != header.payload_bytes || header.kind == TARE__BLOCK_END)
-            break;
-        if (tare__crc32c(0, payload, header.payload_bytes) == header.payload_crc)
-            take_block(state, &header, payload);
-        at += sizeof header + header.payload_bytes;
-    }
-    free(payload);
-    writer->bytes = at;
-    if (ftruncate(writer->fd, (off_t)at) != 0)
-        return tare__fail(error, TARE_E_SYSTEM, "cannot write %s: %s", writer->path, strerror(errno));
+    tare__blocks walk;
+    tare__block_header header;
+    int status = tare__blocks_open(&walk, writer->fd);
+    if (status)
+        return tare__fail(error, status, "%s: %s", writer->path, status == TARE_E_MEMORY ? "out of memory"
+                                                                                         : strerror(errno));
+    /* The first RUN block says whose it is; of another session not a byte more is read. */
+    while (tare__blocks_next(&walk, &header) && (!state->has_run || state->is_ours))
+        take_block(state, &header, walk.room);
+    tare__blocks_close(&walk);
+    result->damaged_blocks = walk.damaged_blocks;
+    result->damaged_bytes = walk.damaged_bytes;
+    writer->bytes = walk.at < walk.size ? walk.at : walk.size;
+    if (!state->has_run)
+        return tare__fail(error, TARE_E_INPUT, "%s does not say which session it is of: nothing is written to it",
+                          writer->path);
+    if (!state->is_ours)
+        return tare__fail(error, TARE_E_INPUT, "%s is the trace of another run than %s: nothing is written to it",
+                          writer->path, state->collector->folder.path);
     return 0;
 }
 
@@ -201,6 +316,7 @@ static void take_up(salvaging *state, tare__source *source)
             continue;
         to->id = from->id;
         to->position = from->position;
+        to->last_ticks = from->last_ticks;
         to->ordinal = from->ordinal;
         to->open = from->open;
         memset(&from->open, 0, sizeof from->open);
@@ -208,9 +324,9 @@ static void take_up(salvaging *state, tare__source *source)
 }
 
 /* A zombie runs no more: its descriptor is readable. */
-static bool process_lives(const tare__source *source)
+bool tare__process_runs(pid_t pid)
 {
-    int fd = (int)syscall(SYS_pidfd_open, source->ring->pid, 0);
+    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (fd < 0)
         return errno == EPERM;
     struct pollfd ended = {.fd = fd, .events = POLLIN};
@@ -219,17 +335,26 @@ static bool process_lives(const tare__source *source)
     return lives;
 }
 
-static int open_trace(tare__collector *collector, tare__error *error)
+/* A file of this user: by the name the session has for it, or as the caller found it. */
+static int open_trace(tare__collector *collector, const char *path, tare__error *error)
 {
     tare__writer *writer = &collector->writer;
-    snprintf(writer->path, sizeof writer->path, "%s", collector->folder.page->trace);
-    writer->fd = open(writer->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    struct stat about;
     tare__file_header header, expected;
     tare__file_header_make(&expected);
     size_t got = 0;
-    if (writer->fd < 0)
+    snprintf(writer->path, sizeof writer->path, "%s", path ? path : collector->folder.page->trace);
+    writer->fd = open(writer->path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (path ? 0 : O_NOFOLLOW));
+    if (writer->fd < 0 || fstat(writer->fd, &about) != 0)
         return tare__fail(error, TARE_E_INPUT,
-                          "the trace of this session cannot be written on: %s: %s", writer->path, strerror(errno));
+                          "the trace of this session cannot be written on: %s: %s%s", writer->path, strerror(errno),
+                          !path && errno == ENOENT ? "; if it was renamed, tare report NEWNAME.tare finishes it" : "");
+    if (!S_ISREG(about.st_mode) || about.st_uid != geteuid())
+        return tare__fail(error, TARE_E_PERMISSION, "%s is not a file of this user: nothing is written to it",
+                          writer->path);
+    while (flock(writer->fd, LOCK_EX) != 0) /* another command may be at it */
+        if (errno != EINTR)
+            break;
     if (tare__pread_all(writer->fd, &header, sizeof header, 0, &got) != 0 || got != sizeof header ||
         memcmp(header.magic, expected.magic, sizeof header.magic) != 0 || header.major != expected.major)
         return tare__fail(error, TARE_E_INPUT, "%s is not a trace that this version of Tare writes on",
@@ -237,7 +362,56 @@ static int open_trace(tare__collector *collector, tare__error *error)
     return 0;
 }
 
-int tare__salvage(const char *folder, tare__salvaged *result, tare__error *error)
+/* The length of a tick needs two beats. Those of the session's page, where the file lost its own; one of now, where
+ * there was no time for a second and the machine was not started anew since. */
+static void save_beats(tare__collector *collector)
+{
+    tare__session_page *page = collector->folder.page;
+    uint32_t n = atomic_load(&page->beat_count);
+    for (uint32_t i = 0; i < n && i < TARE__SESSION_BEATS; i++) {
+        const tare__clock_beat *beat = &page->beats[i];
+        if (beat->ticks > collector->last_beat.ticks && beat->monotonic_ns > collector->last_beat.monotonic_ns) {
+            collector->last_beat = *beat;
+            if (!collector->first_beat.ticks)
+                collector->first_beat = *beat;
+            note_ticks(collector, beat->ticks);
+            tare__collector_write_beat(collector, beat);
+        }
+    }
+    tare__clock_beat now, first = collector->first_beat;
+    if (!first.ticks || collector->last_beat.ticks > first.ticks)
+        return;
+    tare__folder_beat(&collector->folder, &now);
+    int64_t apart = (int64_t)(now.realtime_ns - first.realtime_ns) - (int64_t)(now.monotonic_ns - first.monotonic_ns);
+    if (now.ticks > first.ticks && now.monotonic_ns > first.monotonic_ns && apart < SAME_BOOT_NS &&
+        apart > -SAME_BOOT_NS) {
+        collector->last_beat = now;
+        tare__collector_write_beat(collector, &now);
+    }
+}
+
+static void save(salvaging *state, tare__salvaged *result)
+{
+    tare__collector *collector = state->collector;
+    /* What the end of the file cuts off, and what an earlier writer reserved behind it. */
+    if (ftruncate(collector->writer.fd, (off_t)collector->writer.bytes) != 0)
+        snprintf(collector->writer.trouble, sizeof collector->writer.trouble, "%.400s: %s", collector->writer.path,
+                 strerror(errno));
+    keep_numbers(collector, state->used_names);
+    collector->new_name_count = 0;
+    tare__sources_find(collector);
+    for (uint32_t i = 0; i < collector->source_count; i++) {
+        take_up(state, collector->sources[i]);
+        collector->sources[i]->lives = tare__ring_in_use(collector->sources[i]->fd);
+        result->alive += collector->sources[i]->lives;
+    }
+    save_beats(collector);
+    tare__collector_finish(collector, -1, 0, result->alive);
+    result->spans = collector->writer.spans;
+    result->unread_rings = collector->unread_rings + collector->broken_rings;
+}
+
+int tare__salvage(const char *folder, const char *trace, tare__salvaged *result, tare__error *error)
 {
     static tare__collector collector;
     memset(&collector, 0, sizeof collector);
@@ -247,8 +421,7 @@ int tare__salvage(const char *folder, tare__salvaged *result, tare__error *error
     salvaging state = {.collector = &collector};
     int status = tare__folder_take(&collector.folder, folder, error);
     if (status == TARE_E_BUSY) {
-        memcpy(result->trace, collector.folder.page->trace, sizeof result->trace);
-        result->trace[sizeof result->trace - 1] = '\0';
+        snprintf(result->trace, sizeof result->trace, "%s", trace ? trace : collector.folder.page->trace);
         result->still_recording = true;
         tare__folder_close(&collector.folder);
         return 0;
@@ -256,24 +429,20 @@ int tare__salvage(const char *folder, tare__salvaged *result, tare__error *error
     if (status == 0)
         status = tare__collector_open(&collector, error);
     if (status == 0)
-        status = open_trace(&collector, error);
+        status = open_trace(&collector, trace, error);
     if (status == 0)
-        status = read_trace(&state, error);
+        status = read_trace(&state, result, error);
     if (status == 0) {
         snprintf(result->trace, sizeof result->trace, "%s", collector.writer.path);
-        tare__sources_find(&collector);
-        for (uint32_t i = 0; i < collector.source_count; i++) {
-            take_up(&state, collector.sources[i]);
-            result->target_alive = result->target_alive || process_lives(collector.sources[i]);
-        }
-        uint64_t before = collector.writer.spans;
-        tare__collector_finish(&collector, -1, 0, 0);
-        result->spans = collector.writer.spans - before;
+        result->finished = state.ended && !(state.salvaged && state.left_running);
+    }
+    if (status == 0 && !result->finished) {
+        save(&state, result);
         if (collector.writer.trouble[0])
             status = tare__fail(error, TARE_E_SPACE, "%s", collector.writer.trouble);
-        else if (!result->target_alive)
-            tare__folder_remove(&collector.folder);
     }
+    if (status == 0 && !result->alive && !result->unread_rings)
+        tare__mark_saved(&collector.folder, collector.writer.fd, collector.writer.path);
     for (uint32_t i = 0; i < state.stream_count; i++)
         tare__span_stack_free(&state.streams[i].open);
     free(state.streams);

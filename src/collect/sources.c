@@ -55,11 +55,12 @@ void tare__source_free(tare__source *source)
 }
 
 /* The mapping is as long as a ring can get, the file grows into it; `bytes` is how far it goes by now. */
-static bool map_all(tare__source *source)
+static bool map_all(tare__source *source, bool shared)
 {
     struct stat about;
     if (!source->ring) {
-        void *map = mmap(NULL, MAPPED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, source->fd, 0);
+        void *map = mmap(NULL, MAPPED_BYTES, PROT_READ | PROT_WRITE,
+                         (shared ? MAP_SHARED : MAP_PRIVATE) | MAP_NORESERVE, source->fd, 0);
         if (map == MAP_FAILED)
             return false;
         source->ring = map;
@@ -110,10 +111,12 @@ static tare__source *open_source(tare__collector *collector, const char *folder,
     source->pidfd = -1;
     snprintf(source->file, sizeof source->file, "%s", file);
     snprintf(source->path, sizeof source->path, "%s/%s", folder, file);
-    source->fd = open(source->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    /* Salvaging changes no ring: what it does to the chunks stays in its own memory. */
+    bool shared = !collector->salvaging;
+    source->fd = open(source->path, (shared ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     struct stat about;
     if (source->fd < 0 || fstat(source->fd, &about) != 0 || !S_ISREG(about.st_mode) ||
-        (uint64_t)about.st_size < sizeof(tare__ring) || !map_all(source) ||
+        (uint64_t)about.st_size < sizeof(tare__ring) || !map_all(source, shared) ||
         __atomic_load_n((uint64_t *)(void *)source->ring->magic, __ATOMIC_ACQUIRE) == 0 ||
         tare__ring_check(source->ring, source->bytes)) {
         tare__source_free(source);
@@ -177,6 +180,17 @@ static void hear(tare__collector *collector)
     }
 }
 
+/* Its process was killed before it had written the first word: there is nothing in it. */
+static bool is_unborn(int folder, const char *file)
+{
+    char magic[8] = {0};
+    int fd = openat(folder, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : pread(fd, magic, sizeof magic, 0);
+    if (fd >= 0)
+        close(fd);
+    return got == 0 || (got == (ssize_t)sizeof magic && memcmp(magic, "\0\0\0\0\0\0\0", sizeof magic) == 0);
+}
+
 static void scan(tare__collector *collector, const char *folder)
 {
     DIR *list = folder[0] ? opendir(folder) : NULL;
@@ -184,11 +198,9 @@ static void scan(tare__collector *collector, const char *folder)
         return;
     struct dirent *entry;
     while ((entry = readdir(list)) != NULL) {
-        size_t length = strlen(entry->d_name);
-        if (length == 2 * TARE__ID_BYTES + sizeof TARE__RING_SUFFIX - 1 &&
-            strcmp(entry->d_name + 2 * TARE__ID_BYTES, TARE__RING_SUFFIX) == 0 &&
-            !source_by_file(collector, entry->d_name))
-            open_source(collector, folder, entry->d_name, 0);
+        if (tare__ring_name(entry->d_name) && !source_by_file(collector, entry->d_name) &&
+            !open_source(collector, folder, entry->d_name, 0) && collector->salvaging)
+            collector->unread_rings += !is_unborn(dirfd(list), entry->d_name);
     }
     closedir(list);
 }
@@ -201,6 +213,7 @@ void tare__sources_find(tare__collector *collector)
     if (now - collector->folder_scan_ns < FOLDER_SCAN_NS && !collector->salvaging)
         return;
     collector->folder_scan_ns = now;
+    collector->unread_rings = 0;
     scan(collector, collector->folder.path);
     scan(collector, collector->folder.fallback);
 }
@@ -266,7 +279,7 @@ void tare__source_grow(tare__collector *collector, tare__source *source)
     uint32_t count = atomic_load(&ring->chunk_count); /* now nobody else changes it */
     uint64_t at = source->chunks_offset + (uint64_t)count * TARE__CHUNK_BYTES;
     if (atomic_fetch_sub(&page->bytes_left, (int64_t)more) < (int64_t)more ||
-        fallocate(source->fd, 0, (off_t)at, (off_t)more) != 0 || !map_all(source)) {
+        fallocate(source->fd, 0, (off_t)at, (off_t)more) != 0 || !map_all(source, true)) {
         atomic_fetch_add(&page->bytes_left, (int64_t)more);
         source->full_grown = true;
     } else {
@@ -285,7 +298,7 @@ bool tare__source_map_growth(tare__source *source)
     if (count <= TARE__RING_CHUNKS_MAX &&
         source->chunks_offset + (uint64_t)count * TARE__CHUNK_BYTES <= source->bytes)
         return true;
-    if (map_all(source) && !tare__ring_check(source->ring, source->bytes))
+    if (map_all(source, true) && !tare__ring_check(source->ring, source->bytes))
         return true;
     source->broken = true;
     snprintf(source->reason, sizeof source->reason, "its ring was overwritten");

@@ -14,11 +14,13 @@
  * DIR/session          one tare__session_page; the collector holds a flock on it while it lives
  * DIR/join             datagram socket: one tare__hello from each process that joins
  * DIR/<32 hex>.ring    one for each recorded process, named by its random id
+ * DIR/saved            written by salvage: device, inode, size and name of the trace that has everything
  * DIR/word-<pid>-<start>  a sentence: why this process (by its start in the kernel's ticks) has not joined; then lines
  *                       on its imports, as of TARE__FIELD_IMPORTS but in ns of CLOCK_MONOTONIC */
 #define TARE__ENV_SESSION "TARE_SESSION" /* the folder, in the environment of recorded programs */
 #define TARE__SESSION_FILE "session"
 #define TARE__JOIN_SOCKET "join"
+#define TARE__SAVED_FILE "saved"
 #define TARE__RING_SUFFIX ".ring"
 #define TARE__WORD_PREFIX "word-"
 #define TARE__SESSION_MAGIC "TARESES"

@@ -131,6 +131,7 @@ static const field_rule end_rules[] = {
     {TARE__FIELD_CHILD_SYSTEM, NUMBER64, AT(child_system_ns), 0},
     {TARE__FIELD_CHILD_PEAK, NUMBER64, AT(child_peak_bytes), 0},
     {TARE__FIELD_OOM_KILLED, FLAG, AT(oom_killed), 0},
+    {TARE__FIELD_UNREAD_RINGS, NUMBER64, AT(unread_rings), 0},
     {0, 0, 0, 0},
 };
 #undef RECORD

@@ -253,7 +253,9 @@ def test_the_next_run_tells_of_a_recording_that_was_cut_off(bench):
     os.utime(folder, (old, old))
     done = bench.tare("run", "-o", "next.tare", "--", "true")
     assert done.status == 0 and "cut off" in done.err and "tare report /" in done.err
-    assert bench.tare("report", folder).status == 0 and not os.path.exists(folder)
+    assert bench.tare("report", folder).status == 0 and os.path.exists(folder)
+    os.utime(folder, (old, old))
+    assert folder in bench.tare("clean").out and not os.path.exists(folder)
 
 
 # ---- rules ----------------------------------------------------------------------------------------------------

@@ -16,11 +16,18 @@
 #include "cli/recording.h"
 #include "cli_rig.h"
 
-static tare__cli_leftover left;
+static tare__leftover left[4];
+static unsigned left_count, sweeps;
 
-void tare__cli_find_leftover(tare__cli_leftover *found)
+void tare__leftovers_visit(tare__leftover_sink *sink, void *context)
 {
-    *found = left;
+    for (unsigned i = 0; i < left_count; i++)
+        sink(context, &left[i]);
+}
+
+unsigned tare__leftovers_sweep(void)
+{
+    return sweeps++;
 }
 
 static tare__run_options asked;
@@ -48,7 +55,7 @@ static int set_up(void **state)
     (void)state;
     if (make_folder("cli-run"))
         return -1;
-    left = (tare__cli_leftover){0};
+    left_count = sweeps = 0;
     answer = (tare__run_result){.launched = true,
                                 .exit_status = 7,
                                 .trace = "train.tare",
@@ -181,10 +188,14 @@ static void a_trace_that_cannot_be_analyzed_leaves_the_status(void **state)
 static void leftover_sessions_are_told_of(void **state)
 {
     (void)state;
-    left = (tare__cli_leftover){.count = 1, .newest = "/dev/shm/tare-0-abcdef"};
+    left[0] = (tare__leftover){.at = 5, .path = "/dev/shm/tare-0-abcdef"};
+    left[1] = (tare__leftover){.at = 4, .path = "/dev/shm/tare-0-older1", .state = TARE__LEFTOVER_ALIVE};
+    left[2] = (tare__leftover){.at = 3, .path = "/dev/shm/tare-0-older2"};
+    left[3] = (tare__leftover){.at = 9, .path = "/dev/shm/tare-0-saved1", .state = TARE__LEFTOVER_SAVED};
+    left_count = 1;
     RUN("--", "./prog");
     assert_non_null(strstr(said, "\ntare: a recording was cut off: tare report /dev/shm/tare-0-abcdef\n"));
-    left.count = 3;
+    left_count = 4;
     RUN("--", "./prog");
     assert_non_null(strstr(said, "\ntare: 3 recordings were cut off; the newest: tare report /dev/shm/tare-0-a"));
     RUN("-q", "--", "./prog");
