@@ -4,7 +4,7 @@ DESTDIR ?=
 BUILD ?= build
 FUZZ_SECONDS ?= 60
 
-.PHONY: all setup demo test bench fuzz install clean help
+.PHONY: all setup demo check test bench fuzz install clean help
 all: setup $(BUILD)/build.ninja
 	@ninja -C "$(BUILD)"
 
@@ -12,15 +12,20 @@ setup:
 	@tools/setup
 
 $(BUILD)/build.ninja: | setup
-	@meson setup "$(BUILD)" "-Dprefix=$(PREFIX)"
+	@meson setup "$(BUILD)" "-Dprefix=$(PREFIX)" "-Dtests=$$(pkg-config --exists cmocka && echo true || echo false)"
 	@printf '%s' "$(PREFIX)" > "$(BUILD)/.prefix"
 
-demo: all
+demo: setup $(BUILD)/build.ninja
+	@ninja -C "$(BUILD)" tare examples/mlp
 	@mkdir -p demo && rm -f demo/mlp.tare demo/mlp.txt demo/mlp.html
 	"$(BUILD)/tare" run --quiet -o demo/mlp.tare --html demo/mlp.html -- "$(BUILD)/examples/mlp"
 	@"$(BUILD)/tare" report demo/mlp.tare > demo/mlp.txt.part && mv demo/mlp.txt.part demo/mlp.txt
 	@cat demo/mlp.txt
 	@echo "The trace is demo/mlp.tare; its report, shown above, is demo/mlp.txt; open demo/mlp.html in a browser"
+
+check:
+	@tools/setup test
+	@tools/test quick
 
 test:
 	@tools/setup test
@@ -51,6 +56,7 @@ clean:
 help:
 	@echo "make                     build tare and libtare into $(BUILD)/"
 	@echo "make demo                profile examples/mlp and show the report; both stay in demo/"
+	@echo "make check               unit tests, the main paths of the command, house rules: for every change"
 	@echo "make test                all tests: gcc, the page in Chromium, clang, sanitizers, the Python package, fuzzers, house rules"
 	@echo "make bench               the figures of docs/PERFORMANCE.md on this machine"
 	@echo "make fuzz                fuzz every parser, FUZZ_SECONDS=$(FUZZ_SECONDS) each"
