@@ -244,15 +244,19 @@ static void calibrate(void)
     between.cpus = (uint64_t)sysconf(_SC_NPROCESSORS_CONF);
 }
 
+/* Below this, a difference between the clocks of the process and of the thread is the time of reading them. */
+#define PROCESS_RESOLUTION_NS 20000u
+
 /* A thread cannot have used more than the time that went by, nor a process more than that on every CPU: what other
- * threads used is known to the kernel's ticks only. */
+ * threads used is known to the kernel's ticks only, and of a short block not at all. */
 static void fill_cpu(tare__py_result *result, const tare__py_open *open, uint64_t thread, uint64_t process)
 {
     uint64_t own = above(above(thread - open->cpu, between.thread_ns), open->excluded_cpu_ns);
     uint64_t all = above(above(process - open->process_cpu, between.process_ns), open->excluded_cpu_ns);
     result->cpu_ns = smaller(own, result->wall_ns);
     result->process_cpu_ns = smaller(all, result->wall_ns * between.cpus);
-    if (!result->moved && result->process_cpu_ns < result->cpu_ns)
+    bool unknown = result->wall_ns < PROCESS_RESOLUTION_NS || result->process_cpu_ns < result->cpu_ns + PROCESS_RESOLUTION_NS;
+    if (!result->moved && unknown)
         result->process_cpu_ns = result->cpu_ns;
 }
 

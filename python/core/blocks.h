@@ -101,6 +101,7 @@ void tare__py_lanes_count(double samples, bool loaded);
 /* So much of the time up to now, and of its CPU time, was not the program's: it is in no open block of this thread or
  * task, of any recorder. */
 void tare__py_lanes_exclude(uint64_t ns, uint64_t cpu_ns);
+bool tare__py_lanes_open(void); /* this thread or task is in a block */
 
 /* ---- what keeps them (recorder.c) and what measures one (block.c) ---------------------------------------------- */
 struct tare__py_recorder {

@@ -255,6 +255,17 @@ void tare__py_lanes_exclude(uint64_t ns, uint64_t cpu_ns)
     }
 }
 
+bool tare__py_lanes_open(void)
+{
+    holder *at = holder_now();
+    if (!at)
+        PyErr_Clear();
+    for (tare__py_lane *lane = at ? at->lanes : NULL; lane; lane = lane->next_of_holder)
+        if (lane->top)
+            return true;
+    return false;
+}
+
 int tare__py_add_lanes(PyObject *module)
 {
     (void)module;

@@ -424,6 +424,31 @@ static PyObject *exclude(PyObject *module, PyObject *const *given, Py_ssize_t n)
     Py_RETURN_NONE;
 }
 
+PyDoc_STRVAR(measuring_doc, "measuring()\n--\n\n"
+                            "What follows is measuring, until exclude_since() gets what this returns.");
+static PyObject *measuring(PyObject *module, PyObject *nothing)
+{
+    (void)module, (void)nothing;
+    if (!tare__py_lanes_open()) /* reading the clock of CPU time takes longer than the rest of a short block */
+        Py_RETURN_NONE;
+    uint64_t now = tare__py_clock_ns();
+    return Py_BuildValue("KK", (unsigned long long)now, (unsigned long long)tare__py_thread_cpu_ns());
+}
+
+PyDoc_STRVAR(since_doc, "exclude_since(begun)\n--\n\nNo open block has the time since measuring() returned `begun`.");
+static PyObject *exclude_since(PyObject *module, PyObject *begun)
+{
+    (void)module;
+    unsigned long long wall, cpu;
+    if (begun == Py_None)
+        Py_RETURN_NONE;
+    if (!PyArg_ParseTuple(begun, "KK:exclude_since", &wall, &cpu))
+        return NULL;
+    uint64_t cpu_now = tare__py_thread_cpu_ns();
+    tare__py_lanes_exclude(tare__py_clock_ns() - wall, cpu_now > cpu ? cpu_now - cpu : 0);
+    Py_RETURN_NONE;
+}
+
 static PyObject *rss(PyObject *module, PyObject *nothing)
 {
     (void)module, (void)nothing;
@@ -435,6 +460,8 @@ static PyMethodDef functions[] = {
     {"count_samples", count_samples, METH_O, count_doc},
     {"count_loaded", count_loaded, METH_O, loaded_doc},
     {"exclude", (PyCFunction)(void (*)(void))exclude, METH_FASTCALL, exclude_doc},
+    {"measuring", measuring, METH_NOARGS, measuring_doc},
+    {"exclude_since", exclude_since, METH_O, since_doc},
     {"rss", rss, METH_NOARGS, "rss()\n--\n\nResident memory of this process, in bytes."},
     {NULL, NULL, 0, NULL},
 };

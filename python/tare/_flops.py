@@ -18,7 +18,8 @@ def running_task() -> Any:
     """The asyncio task that runs now; None: none does."""
     asyncio = sys.modules.get("asyncio")
     try:
-        return asyncio.current_task() if asyncio is not None else None
+        loop = asyncio._get_running_loop() if asyncio is not None else None
+        return asyncio.current_task(loop) if loop is not None else None
     except (RuntimeError, AttributeError):
         return None
 

@@ -21,7 +21,20 @@ _KINDS_MAX = 1024
 _LEAVES_MAX = 256
 _BUDGET = 200  # counting again may take a 200th of the time
 _classes: Dict[Any, Any] = {}
+_NAMES_MAX = 4096
+_names: Dict[str, str] = {}
+_NOTHING: Set[str] = frozenset()  # type: ignore[assignment]
 _here = threading.local()
+
+
+_NO_CALL = Missing(NO_CALL)
+
+
+def _alike(name: str) -> str:
+    """The name without its numbers: epochs and steps are alike."""
+    if len(_names) >= _NAMES_MAX:
+        _names.clear()
+    return _names.setdefault(name, re.sub(r"\d+", "#", name))
 
 
 class _Unknown(Exception):
@@ -95,6 +108,7 @@ class _Watch:
         self.parameters: Dict[int, int] = {}
         self.since = self.used = self.spent = 0
         self.handler: Any = None   # of torch's compiler
+        self.told = False          # torch's modules tell when they are called
 
     # ---- blocks --------------------------------------------------------------------------------------------------------
 
@@ -283,12 +297,12 @@ class Calls:
     """Operations of a block from start() to stop(), by its calls of modules."""
 
     def __init__(self, name: str) -> None:
-        self.name = re.sub(r"\d+", "#", name)  # epochs and steps are alike
+        self.name = _names.get(name) or _alike(name)
         self.trouble = ""
         self.watch: Optional[_Watch] = None
         self.flops = self.calls = self.counted = self.segments = 0
-        self.not_counted: Set[str] = set()
-        self.parameters: Dict[int, int] = {}
+        self.not_counted = _NOTHING
+        self.parameters: Optional[Dict[int, int]] = None
 
     def start(self) -> None:
         """Begins, or notes why it cannot."""
@@ -305,8 +319,10 @@ class Calls:
                 if uses_compiler():
                     self.trouble = COMPILES
                     return
-                from ._torch._forward import tell_blocks
-                tell_blocks(torch, _begin, _end)
+                if not watch.told:
+                    from ._torch._forward import tell_blocks
+                    tell_blocks(torch, _begin, _end)
+                    watch.told = True
                 watch.begin(self)
                 self.watch = watch
             except (ImportError, AttributeError, TypeError, OSError, SyntaxError):
@@ -314,9 +330,16 @@ class Calls:
 
     def add(self, kind: _Kind) -> None:
         self.flops += kind.flops or 0
-        self.not_counted |= kind.not_counted
+        self.not_counted = self.not_counted | kind.not_counted if kind.not_counted else self.not_counted
+        if self.parameters is None:
+            self.parameters = {}
         self.parameters.update(kind.parameters)
         self.segments += 1
+
+    def is_settled(self) -> bool:
+        """Whether nothing of it costs time in the block, so that settle() may come after its end."""
+        watch = self.watch
+        return watch is None or (watch.mode is None and watch.kind is None and watch.handler is None)
 
     def settle(self) -> None:
         """What it has to do before the block ends."""
@@ -326,10 +349,9 @@ class Calls:
     def stop(self) -> Dict[str, Any]:
         """The values of the block."""
         if self.trouble or not self.segments:
-            missing = Missing(self.trouble or NO_CALL)
-            return dict.fromkeys(NAMES, missing)
+            return dict.fromkeys(NAMES, Missing(self.trouble) if self.trouble else _NO_CALL)
         from ._flops_formulas import total
-        count = sum(self.parameters.values())
+        count = sum((self.parameters or {}).values())
         return {"estimated_flops": _flops.known(total(self.flops, self.not_counted)),
                 "parameters": count if count else Missing("no torch module with parameters was called in the block"),
                 "module_calls": self.calls, "module_calls_counted": self.counted}

@@ -40,6 +40,9 @@ class ModuleFlops:
         calls.start()
         return calls
 
+    def is_settled(self, calls: Any) -> bool:
+        return calls.is_settled()
+
     def settle(self, calls: Any) -> None:
         calls.settle()
 
@@ -225,6 +228,14 @@ def begin_all(parts: List[Any], frame: Any, name: str) -> List[Tuple[Any, Any, A
         except Exception as error:
             states.append((part, None, error))
     return states
+
+
+def are_settled(states: List[Tuple[Any, Any, Any]]) -> bool:
+    """Whether settling can wait until the block has ended."""
+    for part, state, error in states:
+        if error is None and hasattr(part, "settle") and not (hasattr(part, "is_settled") and part.is_settled(state)):
+            return False
+    return True
 
 
 def settle_all(states: List[Tuple[Any, Any, Any]]) -> None:

@@ -115,14 +115,14 @@ def on_device(batch: Any, device: Any) -> bool:
     return all(tensor.device == device for tensor in tensors_in(batch))
 
 
-def count_loaded_samples() -> None:
-    """From now on batches of torch's DataLoader count their samples in the blocks that are open. Does nothing before
-    the program has loaded torch."""
+def count_loaded_samples() -> bool:
+    """From now on batches of torch's DataLoader count their samples in the blocks that are open. False before the
+    program has loaded torch."""
     module = sys.modules.get("torch.utils.data.dataloader")
     base = getattr(module, "_BaseDataLoaderIter", None)
     taken = getattr(base, "__next__", None)
     if taken is None or getattr(base, "_tare_counts", False):
-        return
+        return taken is not None
 
     def __next__(self: Any) -> Any:
         batch = taken(self)
@@ -136,6 +136,7 @@ def count_loaded_samples() -> None:
     __next__.__wrapped__ = taken  # type: ignore[attr-defined]
     base.__next__ = __next__
     base._tare_counts = True
+    return True
 
 
 class Call(NamedTuple):

@@ -3,7 +3,6 @@ import difflib
 import json
 import sys
 import threading
-import time
 from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple, TypeVar, Union
 
 from . import _core, _parts
@@ -59,16 +58,6 @@ def environment() -> Dict[str, Any]:
             "cpus": os.cpu_count(), "torch": getattr(torch, "__version__", None)}
 
 
-def _clocks() -> Tuple[int, int]:
-    return time.perf_counter_ns(), time.thread_time_ns()
-
-
-def _exclude(since: Tuple[int, int]) -> None:
-    """What was done since is no part of the blocks that are open."""
-    cpu = time.thread_time_ns()
-    _core.exclude(time.perf_counter_ns() - since[0], cpu - since[1])
-
-
 class _Profiled:
     """A block with what the switches add to it. May be entered again, and from several threads at once."""
     __slots__ = ("_profiler", "_block", "_open")
@@ -95,35 +84,47 @@ class _Profiled:
         return self._block.result
 
     def __enter__(self) -> "_Profiled":
-        begun = _clocks()
+        begun = _core.measuring()
         where = _where()
         states = _parts.begin_all(self._profiler._parts, sys._getframe(1), self._block.name)
         self._open.append((where, states))
-        _exclude(begun)  # from the blocks around this one
+        _core.exclude_since(begun)  # from the blocks around this one
         self._block.__enter__()
         return self
 
     def __exit__(self, *exception: Any) -> None:
-        begun = _clocks()
-        where = _where()
-        at = next((i for i in reversed(range(len(self._open))) if self._open[i][0] == where), -1)
-        _, states = self._open.pop(at)
-        _parts.settle_all(states)
-        _exclude(begun)
+        begun, states = None, None
+        if len(self._open) != 1 or not _parts.are_settled(self._open[0][1]):
+            begun, states = _core.measuring(), self._states()
+            _parts.settle_all(states)
+            _core.exclude_since(begun)
         self._block.__exit__(*exception)
-        begun = _clocks()
+        begun = _core.measuring()
+        if states is None:
+            states = self._open.pop(0)[1]  # another thread may have entered meanwhile
+            _parts.settle_all(states)
         result = self._block.result
         self._profiler._add_extra(result, _parts.end_all(states, result))
-        _exclude(begun)
+        _core.exclude_since(begun)
+
+    def _states(self) -> Any:
+        """Of the block that this thread or task entered."""
+        where = _where()
+        at = next((i for i in reversed(range(len(self._open))) if self._open[i][0] == where), -1)
+        return self._open.pop(at)[1]
 
     def __call__(self, function: _F) -> _F:
         from ._wrap import wrap
         return wrap(self, function)
 
 
+_loaders: List[Any] = [None]  # torch's module whose batches are counted
+
+
 def _count_loaded_samples() -> None:
     from ._torchstate import count_loaded_samples
-    count_loaded_samples()
+    if count_loaded_samples():
+        _loaders[0] = sys.modules.get("torch.utils.data.dataloader")
 
 
 def _where() -> Tuple[int, int]:
@@ -199,10 +200,11 @@ class PerformanceProfiler:
                 with profiler.profile("forward", samples=32) as block:
                     output = model(batch)
         """
-        if samples is None and "torch.utils.data.dataloader" in sys.modules:
+        if samples is None and sys.modules.get("torch.utils.data.dataloader") is not _loaders[0]:
             _count_loaded_samples()
         block = self.recorder.block(name, False, samples)
-        if "torch.nn.modules.module" not in sys.modules and all(hasattr(part, "by_name") for part in self._parts):
+        if not self._parts or ("torch.nn.modules.module" not in sys.modules
+                               and all(hasattr(part, "by_name") for part in self._parts)):
             return block
         return _Profiled(self, block)
 
@@ -227,7 +229,8 @@ class PerformanceProfiler:
     def _add_extra(self, result: Result, values: Dict[str, Any]) -> None:
         result.extra = values
         with self._lock:
-            self._heavy.append(values)
+            if "lines" in values or "memory_samples" in values:
+                self._heavy.append(values)
             if len(self._heavy) > _HEAVY_MAX:
                 for name in ("lines", "memory_samples"):
                     self._heavy[0].pop(name, None)

@@ -784,3 +784,14 @@ def test_numbers():
         _core.quantile([1], 2)
     with pytest.raises(TypeError):
         _core.quantile(["x"], 0.5)
+
+
+def test_a_short_block_has_no_more_cpu_time_of_the_process_than_its_thread_used():
+    """The clock of the process takes longer to read than such a block takes."""
+    recorder = tare.Recorder(keep=4000)
+    for _ in range(4000):
+        with recorder.block("short"):
+            pass
+    short = [result for result in recorder.results() if result.wall_s < 20e-6]
+    assert len(short) > 1000
+    assert all(result.process_cpu_s == result.cpu_s <= result.wall_s for result in short)
