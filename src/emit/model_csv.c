@@ -71,7 +71,7 @@ static void put_model(csv *to, const tare__model_report *report)
     put_pair(to, "external_bytes", report->external_bytes, "bytes");
     put_pair(to, report->activations_known ? "activation_peak_bytes" : "activation_peak_bytes_at_least",
              report->activation_peak_bytes, "bytes");
-    put_pair(to, "activation_sum_bytes", report->total.output_bytes, "bytes");
+    put_pair(to, "activation_sum_bytes", report->activation_sum_bytes, "bytes");
     put_pair(to, "nodes", report->n_layers, "");
     put_pair(to, "nodes_not_counted", report->not_counted, "");
 }

@@ -188,6 +188,7 @@ static void put_total(writing *to, const tare__model_report *report)
     tare__json_put_unsigned(&to->json, "nodes", report->n_layers);
     tare__json_put_unsigned(&to->json, "nodes_not_counted", report->not_counted);
     tare__json_put_unsigned(&to->json, "activation_peak_bytes", report->activation_peak_bytes);
+    tare__json_put_unsigned(&to->json, "activation_sum_bytes", report->activation_sum_bytes);
     tare__json_put_string(&to->json, "activation_peak_at", report->activation_peak_at);
     tare__json_put_bool(&to->json, "activations_known", report->activations_known);
     tare__json_end_object(&to->json);

@@ -190,7 +190,7 @@ static void put_memory(tare__page *page, const tare__model_report *report)
                       tare__unit_bytes(peak, (double)report->activation_peak_bytes));
     if (report->activation_peak_at)
         tare__text_format(&text, ", in %s", report->activation_peak_at);
-    tare__text_format(&text, "; all together they are %s", tare__unit_bytes(sum, (double)report->total.output_bytes));
+    tare__text_format(&text, "; all together they are %s", tare__unit_bytes(sum, (double)report->activation_sum_bytes));
     put_line(page, "memory", &text);
     tare__text_free(&text);
 }

@@ -150,6 +150,7 @@ typedef struct tare__model_report {
     bool other_at_least;    /* the same of the other operations */
     bool activations_known; /* false: the peak is of those tensors whose size is known */
     uint64_t activation_peak_bytes; /* the most that is live at once, see docs/MODELS.md */
+    uint64_t activation_sum_bytes;  /* of all of them, inputs too, were nothing freed */
     const char *activation_peak_at; /* the layer; NULL: none */
 
     const char *const *notes; /* sentences without their full stop: what was assumed or left out */

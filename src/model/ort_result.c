@@ -53,7 +53,8 @@ int tare__times_of(const double *samples, size_t n, tare__arena *arena, tare__ru
 }
 
 /* ---- rates --------------------------------------------------------------------------------------------------------- */
-/* Over stretches of the whole time, what lies between runs included: no rate is one over a latency. */
+/* Over windows of the whole time, what lies between runs included: no rate is one over a latency. The value is the median
+ * window's, which the interval is of: a pause of the machine is in one window. */
 static int fill_rate(tare__runner_rate *rate, const char *unit, double each, const tare__board *board, tare__arena *arena)
 {
     size_t n = board->run_done, windows = n < WINDOWS_MAX ? n : WINDOWS_MAX;
@@ -69,7 +70,7 @@ static int fill_rate(tare__runner_rate *rate, const char *unit, double each, con
     }
     tare__sort(values + windows, windows);
     tare__interval interval = tare__quantile_interval(values + windows, windows, 0.5, CONFIDENCE);
-    *rate = (tare__runner_rate){.unit = unit, .value = (double)n * each / (end - begin[0]) * 1e9,
+    *rate = (tare__runner_rate){.unit = unit, .value = tare__quantile_sorted(values + windows, windows, 0.5),
                                 .windows = values, .n_windows = windows, .low = interval.low, .high = interval.high};
     return 0;
 }

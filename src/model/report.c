@@ -209,12 +209,27 @@ static const char *layer_at(const tare__walk *walk, uint32_t time)
     return NULL;
 }
 
+/* What the peak is of, the model's inputs among them. */
+static void add_up(const tare__walk *walk, tare__model_report *report)
+{
+    report->activation_sum_bytes = report->total.output_bytes;
+    for (size_t i = 0; i < walk->n_inputs; i++) {
+        const tare__value *value = walk->inputs[i];
+        int64_t elements = value && value->activation && !value->optional ? tare__elements(value) : 0;
+        uint64_t bytes;
+        if (elements > 0 && tare__onnx_type_bits(value->type) &&
+            tare__onnx_bytes_of(value->type, (uint64_t)elements, &bytes))
+            report->activation_sum_bytes += bytes; /* each is below 2^63 */
+    }
+}
+
 int tare__walk_peak(tare__walk *walk, tare__model_report *report)
 {
     size_t n = (size_t)walk->time + 2;
     uint64_t *born = calloc(n, sizeof *born), *gone = calloc(n, sizeof *gone), live = 0;
     uint32_t at = 0;
     report->activations_known = !walk->open_branch;
+    add_up(walk, report);
     if (!born || !gone) {
         tare__walk_no_memory(walk);
     } else if (!add_changes(walk, born, gone, &report->activations_known)) {

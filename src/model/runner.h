@@ -66,10 +66,10 @@ typedef struct tare__runner_times {
 
 typedef struct tare__runner_rate {
     const char *unit;        /* "samples/s", "images/s", "tokens/s", "requests/s" */
-    double value;            /* over the whole of the timed runs */
-    const double *windows;   /* the same of pieces of them, in order */
+    double value;            /* of the median window of the timed runs */
+    const double *windows;   /* in order */
     size_t n_windows;
-    double low, high;        /* 95 % interval of the median window; NaN: too few */
+    double low, high;        /* 95 % interval of the value; NaN: too few */
 } tare__runner_rate;
 #define TARE__RUNNER_RATES_MAX 4u
 

@@ -117,24 +117,74 @@ static bool is_zeros(const tare__onnx_tensor *tensor)
     return bits == 0 && n == tensor->elements;
 }
 
+/* One number, however often: what a program fills a tensor with. What is longer is not read. */
+static bool is_one_number(const tare__onnx_tensor *tensor)
+{
+    tare__wire_numbers floats = tare__wire_numbers_of(tensor->message, 4, TARE__WIRE_FIXED32);
+    uint64_t first = 0, bits, n = 0;
+    if (tensor->elements == 1)
+        return true;
+    if (tensor->external || tensor->elements == 0 || tensor->bytes > ZEROS_BYTES)
+        return false;
+    if (tensor->raw.data) {
+        size_t each = tensor->raw.length / (size_t)tensor->elements;
+        return each > 0 && memcmp(tensor->raw.data, tensor->raw.data + each, tensor->raw.length - each) == 0;
+    }
+    while (tare__wire_number(&floats, &bits) && (n == 0 || bits == first)) {
+        first = bits;
+        n++;
+    }
+    return n == tensor->elements;
+}
+
+/* Names that torch's exporters give to what is no attribute of a module: of the function that made it, and a number. */
+static bool is_made_up(tare__slice name)
+{
+    static const char *const makers[] = {"val", "clone", "full", "full_like", "new_full", "ones", "ones_like", "new_ones",
+                                         "zeros", "zeros_like", "new_zeros", "scalar_tensor", "lift_fresh",
+                                         "lift_fresh_copy", "_to_copy"};
+    size_t length = name.length;
+    while (length > 0 && name.data[length - 1] >= '0' && name.data[length - 1] <= '9')
+        length--;
+    if (length < name.length && length > 0 && name.data[length - 1] == '_')
+        length--;
+    for (size_t i = 0; i < TARE__COUNT_OF(makers); i++)
+        if (tare__slice_is((tare__slice){name.data, length}, makers[i]))
+            return true;
+    return name.length > 6 && memcmp(name.data, "onnx::", 6) == 0;
+}
+
+/* Operators whose inputs are as often numbers of the program as weights. */
+static bool is_arithmetic(tare__slice op)
+{
+    static const char *const all[] = {"Add", "Sub", "Mul", "Div", "Where", "Max", "Min", "Mod", "Sum",
+                                      "Greater", "Less", "GreaterOrEqual", "LessOrEqual", "Equal"};
+    for (size_t i = 0; i < TARE__COUNT_OF(all); i++)
+        if (tare__slice_is(op, all[i]))
+            return true;
+    return false;
+}
+
 /* Weights are of floating point and have a dimension; single numbers and whole ones are part of the computation. */
-static tare__role role_by_type(const tare__value *value)
+static tare__role role_by_type(const tare__value *value, tare__slice op)
 {
     bool weight = tare__onnx_type_is_float(value->type) && value->rank > 0;
     if (weight && value->written)
         weight = value->tensor->elements != 1 && !is_zeros(value->tensor);
+    if (weight && is_arithmetic(op) && (value->written || is_made_up(value->tensor->name)))
+        weight = !is_one_number(value->tensor);
     return weight ? TARE__ROLE_PARAMETER : TARE__ROLE_CONSTANT;
 }
 
-static tare__role role_of(const tare__value *value, char use)
+static tare__role role_of(const tare__value *value, char use, tare__slice op)
 {
     switch (use) {
     case 'p': return TARE__ROLE_PARAMETER;
     case 's': return TARE__ROLE_STATISTIC;
     case 'q': return TARE__ROLE_QUANTIZATION;
     case 'c': return TARE__ROLE_CONSTANT;
-    case 'z': return is_zeros(value->tensor) ? TARE__ROLE_CONSTANT : role_by_type(value);
-    default: return role_by_type(value);
+    case 'z': return is_zeros(value->tensor) ? TARE__ROLE_CONSTANT : role_by_type(value, op);
+    default: return role_by_type(value, op);
     }
 }
 
@@ -173,7 +223,7 @@ void tare__weights_use(tare__step *step)
             value = value->source;
         if (!value || !value->tensor)
             continue;
-        tare__role role = role_of(value, i < told ? how[i] : '.');
+        tare__role role = role_of(value, i < told ? how[i] : '.', step->node->op);
         value->role = role < value->role ? role : value->role;
         if (!value->parameters)
             value->parameters = packed_parameters(step, i, value);
@@ -357,7 +407,7 @@ int tare__weights_count(tare__walk *walk, tare__model_report *report)
     for (size_t i = 0; i < walk->n_outputs; i++) { /* a weight that is handed out is used */
         tare__value *value = walk->outputs[i];
         if (value->tensor && value->role == TARE__ROLE_UNUSED)
-            value->role = role_by_type(value);
+            value->role = role_by_type(value, (tare__slice){0});
     }
     for (size_t i = 0; i < TARE__ROLES; i++)
         rows[i].what = names[i];

@@ -35,6 +35,7 @@ FIGURES = [
     Figure("model:total.nodes", "nodes of the graph", "the onnx package", exact),
     Figure("model:total.nodes_not_counted", "nodes without a cost", BY_HAND, exact),
     Figure("model:total.activation_peak_bytes", "most bytes of tensors that are live at once", BY_HAND, exact),
+    Figure("model:total.activation_sum_bytes", "bytes of all tensors that are made, and of the inputs", BY_HAND, exact),
     Figure("model:file_bytes", "size of the file", "os.stat", exact),
     Figure("model:external_bytes", "size of files that hold external data", "os.stat", exact),
     Figure("model:external_files", "files that hold external data", BY_HAND, exact),
@@ -232,9 +233,33 @@ def test_sizes_of_files_and_weights(truth, bench):
         # y is live with x, which the caller holds, and with z; out is z under another shape
         truth.check("model:total.output_bytes", found["total"]["output_bytes"], 4 * 3 * (300 + 20))
         truth.check("model:total.activation_peak_bytes", found["total"]["activation_peak_bytes"], 4 * 3 * (40 + 300 + 20))
+        truth.check("model:total.activation_sum_bytes", found["total"]["activation_sum_bytes"], 4 * 3 * (40 + 300 + 20))
         truth.check("model:total.other_operations", found["total"]["other_operations"], 0)
     text = bench.call(bench.command, "model", "--static", outside).out
     assert "of external data in 1 file" in text and "18,000 parameters" in text
+
+
+class Scaled(nn.Module):
+    """Numbers of the program beside parameters of one element."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last, self.scale = nn.Linear(8, 8), nn.Linear(8, 1), nn.Parameter(torch.tensor([0.3]))
+        self.slope = nn.PReLU()
+
+    def forward(self, x):
+        x = self.slope((self.first(x) * 0.5 + 1.0) / 3.0 * self.scale)
+        x = torch.where(x > 0.1, x, torch.full_like(x, -3.0))
+        return self.last(torch.clamp(x, 0, 6)) + torch.tensor([7.0])
+
+
+@pytest.mark.parametrize("dynamo", [False, True])
+def test_numbers_of_the_program_are_no_parameters(truth, bench, dynamo):
+    model, path = Scaled().eval(), bench.folder / "scaled.onnx"
+    export(model, (torch.rand(2, 8),), ["x"], path, dynamo, False)
+    found = json.loads(bench.call(bench.command, "model", "--static", "--json", path).out)
+    truth.check("model:total.parameters", found["total"]["parameters"], sum(one.numel() for one in model.parameters()))
+    assert found["total"]["activation_peak_bytes"] <= found["total"]["activation_sum_bytes"]
 
 
 # ---- what is not counted --------------------------------------------------------------------------------------------
