@@ -1,4 +1,6 @@
 """docs/TRUTH.md has the rows of all files of this folder, and every number in the outputs has a row."""
+import bisect
+import csv
 import fnmatch
 import importlib
 import json
@@ -180,3 +182,30 @@ def test_model(bench):
     done = bench.call(bench.command, "model", "--json", "--runs", "20", "--threshold", "latency:10s", "--", path,
                       env={"TARE_ONNXRUNTIME": str(pathlib.Path(runtime.__file__).parent / "capi")})
     assert without_row("model", json.loads(done.out)) == []
+
+
+def table_numbers(path):
+    """(column, row, number) of every cell of a CSV file that is a number."""
+    with open(path, newline="", encoding="utf-8") as text:
+        for row, cells in enumerate(csv.DictReader(text)):
+            for column, cell in cells.items():
+                try:
+                    yield column, row, float(cell)
+                except (TypeError, ValueError):
+                    pass
+
+
+def test_csv_shows_the_numbers_of_json(bench):
+    """Every number of JSON has a row, so that one of CSV that JSON lacks would have none. JSON has whole nanoseconds."""
+    done = bench.measured(TRAINING, run=["--shapes"], report=["--all"])
+    folder = bench.folder / "tables"
+    bench.call(bench.command, "report", "--csv", folder, "--all", done.trace)
+    known = sorted(number for _, number in numbers(done.json))
+
+    def is_known(number, unit):
+        at = bisect.bisect_left(known, number)
+        return any(abs(one - number) <= max(unit, 1e-8 * abs(one)) for one in known[max(0, at - 1):at + 1])
+
+    unknown = {f"{path.stem}.{column}" for path in folder.glob("*.csv") for column, _, number in table_numbers(path)
+               if column != "row" and not is_known(number, 0.51 if column.endswith(("_ns", "value")) else 0)}
+    assert not unknown, " ".join(sorted(unknown))
