@@ -1,5 +1,6 @@
 """The programs of test_same_output.py. Each prints only what does not depend on the run."""
 import dataclasses
+import sys
 
 PLAIN = ((),)
 TORCH = ((), ("--ops", "--shapes"))
@@ -225,7 +226,7 @@ add("zipapp", """
     os.remove("app.pyz")
     sys.exit(code)
 """, expect="__main__ ['x']", status=4)
-for _option in ("-I", "-S", "-E", "-s", "-P", "-O", "-u", "-B", "-q", "-bb"):
+for _option in ("-I", "-S", "-E", "-s", *(["-P"] if sys.version_info >= (3, 11) else []), "-O", "-u", "-B", "-q", "-bb"):
     add("python " + _option, """
         import os, sys
         print(sys.flags)
