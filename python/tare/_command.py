@@ -21,6 +21,12 @@ def find() -> str:
     return found
 
 
+def isolated(code: str) -> List[str]:
+    """Arguments of an interpreter that runs this code with our own search path: nothing of the current folder."""
+    import sys
+    return ["-I", "-c", "import sys\nsys.path[:] = %r\n%s" % ([one for one in sys.path if one], code)]
+
+
 def call(words: List[str]) -> bytes:
     """What the command prints. Its sentence becomes an exception."""
     import subprocess

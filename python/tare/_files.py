@@ -10,12 +10,11 @@ def write_whole(path: Union[str, "os.PathLike[str]"], data: Union[str, bytes]) -
     folder = os.path.dirname(path) or "."
     handle, name = tempfile.mkstemp(prefix=".tare-", dir=folder)
     try:
-        with os.fdopen(handle, "wb") as file:
+        with os.fdopen(handle, "wb") as file:  # mode 0600, as a trace
             file.write(data.encode("utf-8") if isinstance(data, str) else data)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(name, 0o666 & ~mask)
-        os.replace(name, path)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)  # a link is replaced, not followed
     except BaseException:
         os.unlink(name)
         raise

@@ -48,8 +48,11 @@ def machine() -> Dict[str, Any]:
 def revision() -> Optional[str]:
     """The commit of the folder we are in; None: it has none."""
     try:
-        done = subprocess.run(["git", "rev-parse", "HEAD"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.DEVNULL, timeout=5, text=True)
+        # The repository's own settings name programs: none of them runs.
+        done = subprocess.run(["git", "--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null",
+                               "rev-parse", "HEAD"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, timeout=5, text=True,
+                              env={name: value for name, value in os.environ.items() if not name.startswith("GIT_")})
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip() or None if done.returncode == 0 else None

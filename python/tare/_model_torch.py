@@ -6,6 +6,7 @@ import os
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 from . import _torchstate
+from ._command import isolated
 from ._core import Missing
 from ._model_load import SHORT, Refused, Runner, size_of
 
@@ -100,9 +101,9 @@ def _trial(precision: str, convolutions: bool) -> str:
     if not sys.executable:
         return ""
     try:
-        done = subprocess.run([sys.executable, "-c", _TRIAL.format(precision=precision, convolutions=convolutions)],
-                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=120,
-                              env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))})
+        trial = _TRIAL.format(precision=precision, convolutions=convolutions)
+        done = subprocess.run([sys.executable, *isolated(trial)],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=120)
     except (OSError, subprocess.SubprocessError):
         return ""
     if done.returncode >= 0:

@@ -187,6 +187,15 @@ def _from_environment(environment: Mapping[str, str]) -> Dict[str, Any]:
     return found
 
 
+def _foreign(about: os.stat_result) -> Optional[str]:
+    """Why a settings file is not trusted, as the command says it; None: it is this user's or root's."""
+    if about.st_uid not in (0, os.geteuid()):
+        return "belongs to another user"
+    if about.st_mode & 0o020 and about.st_uid and about.st_gid != os.getegid():
+        return "can be written by another group"
+    return "can be written by others" if about.st_mode & 0o002 else None
+
+
 def load_settings(folder: Optional[_Path] = None, environment: Optional[Mapping[str, str]] = None) -> Dict[str, Any]:
     """What is set for good, by name: [tool.tare] of pyproject.toml, then tare.toml, then TARE_* variables, the later
     ones winning. A name nobody knows or a value of another type is a ValueError that says where it stands.
@@ -199,6 +208,10 @@ def load_settings(folder: Optional[_Path] = None, environment: Optional[Mapping[
         path = os.path.join(where, name)
         try:
             with open(path, encoding="utf-8") as file:
+                wrong = _foreign(os.fstat(file.fileno()))
+                if wrong:
+                    warnings.warn(f"{path} is not used: it {wrong}", stacklevel=2)
+                    continue
                 text = file.read()
         except (FileNotFoundError, NotADirectoryError):
             continue

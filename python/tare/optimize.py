@@ -15,6 +15,7 @@ import sys
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from . import _benchmark, _torchstate
+from ._command import isolated
 from ._core import Missing
 from .config import ProfilingConfig
 
@@ -202,9 +203,8 @@ def _trouble_with(what: str, code: str) -> Optional[str]:
     """Why the code does not run here; None: it does."""
     if not sys.executable:
         return f"{what} cannot be tried in a process of its own here: the interpreter's path is not known"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(one for one in sys.path if one)}
     try:
-        done = subprocess.run([sys.executable, "-c", code], env=environment, stdin=subprocess.DEVNULL,
+        done = subprocess.run([sys.executable, *isolated(code)], stdin=subprocess.DEVNULL,
                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=_PATIENCE_S)
     except (OSError, subprocess.SubprocessError) as error:
         return f"{what} could not be tried: {error}"

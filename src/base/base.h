@@ -142,6 +142,13 @@ int tare__parse_bytes(const char *string, const char *what, uint64_t *bytes, tar
 /* Reads "500ms", "60s", "60", "5m", "2h", "1d", "1.5s": seconds when there is no unit. */
 int tare__parse_duration(const char *string, const char *what, uint64_t *ns, tare__error *error);
 
+/* ---- text of others (harmless.c; not in libtare) -------------------------------------------------------------- */
+/* Takes passwords out of a sentence: of addresses of any scheme, and behind password=. Rather too much than too little. */
+void tare__redact(char *text);
+/* Lines of a report for people: control characters become '?' (colours may stay), and no line is a command to GitHub
+ * Actions or Azure Pipelines, whatever a span is called. Whole lines. */
+void tare__harmless_lines(const char *text, size_t bytes, bool colours, tare__text *out);
+
 /* ---- files ---------------------------------------------------------------------------------- */
 /* Writes or reads all of it, over short counts and EINTR. 0 or -errno; pread_all says in *got how much
  * came, also when it fails; the end of the file is not a failure. */
@@ -149,6 +156,23 @@ int tare__write_all(int fd, const void *data, size_t bytes);
 int tare__pwrite_all(int fd, const void *data, size_t bytes, uint64_t offset);
 int tare__pread_all(int fd, void *data, size_t bytes, uint64_t offset, size_t *got);
 const char *tare__temporary_folder(void); /* TMPDIR, else /tmp */
+/* The one way to make an output file: a new one beside `path`, under a random name, mode & ~umask. Its descriptor, with
+ * *name the caller's to free; or -errno. */
+int tare__file_make(const char *path, unsigned mode, char **name);
+/* It takes the place of `path`, whatever was there: a link is replaced, not followed; nothing of an old file's owner
+ * and mode is kept. `whole`: it is on the disk before. 0 or -errno; then it is removed. */
+int tare__file_put(int fd, const char *name, const char *path, bool whole);
+
+/* ---- whose files are trusted (trust.c; not in libtare) ------------------------------------------------------ */
+/* NULL when an open file is root's or ours and nobody else can write to it; else what is wrong, as "it …". */
+const char *tare__trust_file(int fd);
+/* The same of a file and of every folder above it. False: with a sentence. */
+bool tare__trust_path(const char *path, tare__error *error);
+/* On PATH, leaving out entries that are relative: the current folder is no place for programs. */
+bool tare__find_program(const char *name, char *out, size_t room);
+/* Whether the loader would take a library of this name from the current folder, since LD_LIBRARY_PATH has an empty or
+ * relative entry. */
+bool tare__in_current_folder(const char *library);
 
 /* ---- libraries that may be missing ------------------------------------------------------------------------
  * A table says which symbols fill which slots of a struct of function pointers. A slot may have several lines:

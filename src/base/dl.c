@@ -59,6 +59,10 @@ int tare__dl_open(tare__dl *dl, const char *name, const tare__dl_symbol *symbols
                   tare__error *error)
 {
     dl->path[0] = '\0';
+    dl->handle = NULL;
+    if (!strchr(name, '/') && tare__in_current_folder(name))
+        return tare__fail(error, TARE_E_PERMISSION,
+                          "%s in the current folder is not loaded: LD_LIBRARY_PATH has an empty or relative entry", name);
     dl->handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (!dl->handle) {
         const char *why = dlerror();

@@ -121,6 +121,7 @@ unsigned tare__utf8_columns(uint32_t code)
 bool tare__utf8_control(uint32_t code)
 {
     return code < 0x20 || (code >= 0x7f && code < 0xa0) || /* C0, DEL, C1 */
+           code == 0x61c || code == 0x200e || code == 0x200f || /* direction marks */
            (code >= 0x2028 && code <= 0x202e) ||            /* line separators, direction overrides */
            (code >= 0x2066 && code <= 0x2069);              /* direction isolates */
 }

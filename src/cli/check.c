@@ -177,7 +177,7 @@ static int confirm(const check_settings *settings, tare__check *check, tare__err
 }
 
 /* ---- showing --------------------------------------------------------------------------------------------------- */
-static int write_text(const tare__text *text, const char *path, tare__error *error)
+static int write_text(const tare__text *text, bool lines, bool colours, const char *path, tare__error *error)
 {
     tare__cli_output output;
     if (text->failed)
@@ -185,6 +185,8 @@ static int write_text(const tare__text *text, const char *path, tare__error *err
     int status = tare__cli_output_open(&output, path, error);
     if (status)
         return status;
+    if (lines)
+        tare__cli_output_lines(&output, colours);
     tare__cli_output_write(&output, text->data, text->length);
     return tare__cli_output_close(&output, true, error);
 }
@@ -200,7 +202,7 @@ static int show_answer(const check_settings *settings, const tare__check *check,
         tare__emit_check_json(check, names, look.pretty, &text);
     else if (!settings->quiet)
         tare__emit_check_text(check, names, &look, &text);
-    int status = settings->json || !settings->quiet ? write_text(&text, settings->output, error) : 0;
+    int status = settings->json || !settings->quiet ? write_text(&text, !settings->json, look.colour, settings->output, error) : 0;
     tare__text_free(&text);
     return status;
 }
@@ -208,7 +210,7 @@ static int show_answer(const check_settings *settings, const tare__check *check,
 /* The summary of a job has room for those of all its steps. */
 static int append_summary(const tare__text *text, const char *path, tare__error *error)
 {
-    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     int failure = fd < 0 ? errno : -tare__write_all(fd, text->data, text->length);
     if (fd >= 0 && close(fd) != 0 && !failure)
         failure = errno;
@@ -225,7 +227,7 @@ static int show_markdown(const check_settings *settings, const tare__check *chec
     int status = 0;
     tare__emit_check_markdown(check, names, &text);
     if (settings->markdown)
-        status = write_text(&text, settings->markdown, error);
+        status = write_text(&text, false, false, settings->markdown, error);
     if (!status && summary && *summary)
         status = text.failed ? tare__fail(error, TARE_E_MEMORY, "out of memory")
                              : append_summary(&text, summary, error);
@@ -253,7 +255,7 @@ static int show(const check_settings *settings, const tare__check *check, const 
     if (!status && settings->junit) {
         tare__text text = {0};
         tare__emit_check_junit(check, names, &text);
-        status = write_text(&text, settings->junit, error);
+        status = write_text(&text, false, false, settings->junit, error);
         tare__text_free(&text);
     }
     if (!status)

@@ -97,7 +97,7 @@ static int read_file(tare__cli_check_settings *settings, const char *file, const
                      tare__error *error)
 {
     source from = {settings, file};
-    FILE *stream = fopen(file, "re");
+    FILE *stream = tare__cli_settings_open(file, false);
     if (!stream)
         return errno == ENOENT || errno == ENOTDIR
                    ? 0

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "base/base.h"
 
@@ -74,6 +75,9 @@ int tare__cli_parse(const tare__cli_command *command, int argc, char **argv, voi
  * of which goes before those that follow; the command line goes before all. */
 int tare__cli_read(const tare__cli_command *command, int argc, char **argv, void *settings, tare__cli_words *words,
                    tare__error *error);
+/* A settings file of the current folder, if it is this user's or root's and nobody else can write to it; else NULL with
+ * errno ENOENT, and with a sentence to standard error if `tell`. */
+FILE *tare__cli_settings_open(const char *file, bool tell);
 /* The whole --help of a command. */
 void tare__cli_help(const tare__cli_command *command, tare__text *out);
 /* The nearest of `names` when it is near enough to be meant; else NULL. */
@@ -86,6 +90,8 @@ typedef struct tare__cli_output {
     int failure;     /* the first write's that failed: an errno; 0 */
     char *path;      /* NULL: standard output */
     char *temporary; /* what becomes `path` when all is written; NULL: written in place */
+    bool lines, colours; /* text for people: made harmless, line by line */
+    tare__text line;     /* the one that is not whole yet */
 } tare__cli_output;
 
 /* Standard output when path is NULL. A regular file appears under its name only when closed whole; what
@@ -96,6 +102,9 @@ int tare__cli_place_beside(const char *path, const char *ending, const char *bec
 /* A report over what it is made of would lose that. */
 bool tare__cli_same_file(const char *a, const char *b);
 int tare__cli_output_open(tare__cli_output *output, const char *path, tare__error *error);
+/* From here on it is text for people, with colours or without: see tare__harmless_lines. */
+void tare__cli_output_lines(tare__cli_output *output, bool colours);
+void tare__cli_output_readable(void); /* files made from now on may be read by others: --readable */
 /* 0, or -errno, which it keeps in `failure`. `context` is the output. */
 int tare__cli_output_write(void *context, const void *data, size_t bytes);
 /* Puts the file in its place if `whole`, else removes what was written. Returns 0 as well when the reader

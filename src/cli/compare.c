@@ -254,6 +254,8 @@ static int write_comparison(const compare_settings *settings, const tare__emit_c
         return TARE__EXIT_FAILED;
     tare__emit_sink sink = {.write = tare__cli_output_write, .context = &output};
     tare__view_suit(&options, output.fd, output.terminal);
+    if (!settings->emit)
+        tare__cli_output_lines(&output, options.colour);
     status = (settings->emit ? settings->emit : tare__emit_comparison_text)(input, &options, &sink, error);
     bool refused = output.failure != 0;
     int closed = tare__cli_output_close(&output, status == 0, refused || !status ? error : NULL);

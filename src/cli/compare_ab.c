@@ -249,7 +249,7 @@ static int make_folder(rounds *all, tare__error *error)
     if (keep) {
         char taken[PATH_MAX + 32];
         snprintf(all->folder, sizeof all->folder, "%s", keep);
-        if (mkdir(keep, 0777) != 0 && errno != EEXIST)
+        if (mkdir(keep, 0700) != 0 && errno != EEXIST)
             return tare__fail(error, TARE_E_SYSTEM, "cannot make the folder '%.200s': %s", keep, strerror(errno));
         trace_path(all, 0, 1, taken);
         return access(taken, F_OK) == 0
@@ -270,10 +270,16 @@ static int open_log(rounds *all, tare__error *error)
     if (all->options->passed_output)
         return 0;
     snprintf(path, sizeof path, "%s/.output", all->folder);
-    all->log = open(path, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
+    char *name = NULL;
+    int fd = tare__file_make(path, 0600, &name);
+    all->log = fd < 0 ? -1 : open(name, O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0) {
+        unlink(name); /* it lives as long as it is open */
+        close(fd);
+    }
+    free(name);
     if (all->log < 0)
         return tare__fail(error, TARE_E_SYSTEM, "cannot write into '%.200s': %s", all->folder, strerror(errno));
-    unlink(path); /* it lives as long as it is open */
     return 0;
 }
 

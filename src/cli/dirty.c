@@ -9,6 +9,8 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,19 +20,49 @@
 
 extern char **environ;
 
+/* A repository may come from anywhere, and its own settings name programs. None of them runs: no file system monitor,
+ * no hooks, no pager, no status of submodules (which have settings of their own), and no filters: where the repository
+ * has any (scope local or worktree), git is not asked. */
+#define NOTHING_RUNS "--no-pager", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"
+
+static char *const ask_filters[] = {"git", NOTHING_RUNS, "config", "--show-scope", "--includes", "--name-only",
+                                    "--get-regexp", "^(filter|diff|merge)\\.", NULL};
+static char *const ask_status[] = {"git", NOTHING_RUNS, "status", "--porcelain", "--untracked-files=no",
+                                   "--ignore-submodules=dirty", "--no-renames", NULL};
+
+/* GIT_DIR, GIT_CONFIG_COUNT, GIT_EXTERNAL_DIFF and the like are meant for somebody else. */
+static char **without_git(void)
+{
+    size_t n = 0, kept = 0;
+    while (environ[n])
+        n++;
+    char **clean = malloc((n + 1) * sizeof *clean);
+    for (size_t i = 0; clean && i < n; i++)
+        if (strncmp(environ[i], "GIT_", 4) != 0)
+            clean[kept++] = environ[i];
+    if (clean)
+        clean[kept] = NULL;
+    return clean;
+}
+
 /* Its standard output comes through the pipe; what it says besides goes nowhere. A group of its own: whatever it
  * starts ends with it. */
-static pid_t start_git(int to)
+static pid_t start_git(char *const *words, int to)
 {
-    static char *const words[] = {"git",         "--no-optional-locks",  "status",
-                                  "--porcelain", "--untracked-files=no", NULL};
+    char program[4096];
+    char **clean = tare__find_program("git", program, sizeof program) ? without_git() : NULL;
+    if (!clean)
+        return -1;
     posix_spawn_file_actions_t files;
     posix_spawnattr_t how;
     pid_t pid = -1;
-    if (posix_spawn_file_actions_init(&files) != 0)
+    if (posix_spawn_file_actions_init(&files) != 0) {
+        free(clean);
         return -1;
+    }
     if (posix_spawnattr_init(&how) != 0) {
         posix_spawn_file_actions_destroy(&files);
+        free(clean);
         return -1;
     }
     if (posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0) != 0 ||
@@ -38,22 +70,22 @@ static pid_t start_git(int to)
         posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0) != 0 ||
         posix_spawnattr_setpgroup(&how, 0) != 0 ||
         posix_spawnattr_setflags(&how, POSIX_SPAWN_SETPGROUP) != 0 ||
-        posix_spawnp(&pid, "git", &files, &how, words, environ) != 0)
+        posix_spawn(&pid, program, &files, &how, words, clean) != 0)
         pid = -1;
     posix_spawnattr_destroy(&how);
     posix_spawn_file_actions_destroy(&files);
+    free(clean);
     return pid;
 }
 
-void tare__cli_git_ask(tare__cli_git *git)
+static void ask(tare__cli_git *git, char *const *words)
 {
     int ends[2];
-    *git = (tare__cli_git){.pid = -1, .from = -1};
+    *git = (tare__cli_git){.pid = -1, .from = -1, .asked_ns = tare__monotonic_ns()};
     if (pipe2(ends, O_CLOEXEC) != 0)
         return;
     git->from = ends[0];
-    git->asked_ns = tare__monotonic_ns();
-    git->pid = start_git(ends[1]);
+    git->pid = start_git(words, ends[1]);
     close(ends[1]);
 }
 
@@ -104,4 +136,45 @@ int tare__cli_git_answer(tare__cli_git *git)
     if (asked.from >= 0)
         close(asked.from);
     return answer;
+}
+
+/* Lines "local\tfilter.x.clean". Anything but a list without such a line is a reason not to ask. */
+static bool has_programs(void)
+{
+    tare__cli_git git;
+    char text[16384];
+    size_t at = 0;
+    int how = 0;
+    ask(&git, ask_filters);
+    uint64_t deadline = git.asked_ns + PATIENCE_NS;
+    bool ended = false;
+    while (git.pid > 0 && at + 1 < sizeof text) {
+        struct pollfd pipe = {.fd = git.from, .events = POLLIN};
+        uint64_t now = tare__monotonic_ns();
+        int ready = poll(&pipe, 1, now < deadline ? (int)((deadline - now) / 1000000u) + 1 : 0);
+        ssize_t got = ready > 0 ? read(git.from, text + at, sizeof text - 1 - at) : -1;
+        ended = got == 0;
+        if (got <= 0 && !(ready < 0 && errno == EINTR))
+            break;
+        at += got > 0 ? (size_t)got : 0;
+    }
+    text[at] = '\0';
+    if (git.pid > 0 && (!ended || !has_ended(git.pid, deadline, &how))) {
+        ended = false;
+        kill(-git.pid, SIGKILL);
+        has_ended(git.pid, tare__monotonic_ns() + DYING_NS, &how);
+    }
+    if (git.from >= 0)
+        close(git.from);
+    /* 1: there are none. */
+    bool answered = ended && WIFEXITED(how) && WEXITSTATUS(how) <= 1;
+    return !answered || strncmp(text, "local", 5) == 0 || strncmp(text, "worktree", 8) == 0 ||
+           strstr(text, "\nlocal") || strstr(text, "\nworktree");
+}
+
+void tare__cli_git_ask(tare__cli_git *git)
+{
+    *git = (tare__cli_git){.pid = -1, .from = -1};
+    if (!has_programs())
+        ask(git, ask_status);
 }

@@ -57,24 +57,11 @@ static void doctor_keep(void *context, const tare__sample_check *check)
 }
 
 /* ---- Python: most of what is run here is a script ------------------------------------------------------- */
-static bool doctor_find_program(const char *name, char out[4096])
-{
-    const char *path = getenv("PATH");
-    while (path && *path) {
-        size_t length = strcspn(path, ":");
-        int written = snprintf(out, 4096, "%.*s/%s", (int)length, path, name);
-        if (length > 0 && written > 0 && written < 4096 && access(out, X_OK) == 0)
-            return true;
-        path += length + (path[length] == ':');
-    }
-    return false;
-}
-
 static void doctor_check_python(doctor_checks *all)
 {
     char path[4096];
     tare__sample_check check = {.sampler = "recording", .source = "Python", .state = TARE__SAMPLE_WORKS};
-    if (doctor_find_program("python3", path) || doctor_find_program("python", path)) {
+    if (tare__find_program("python3", path, sizeof path) || tare__find_program("python", path, sizeof path)) {
         snprintf(check.detail, sizeof check.detail, "%.250s", path);
     } else {
         check.state = TARE__SAMPLE_PARTLY;

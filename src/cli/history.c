@@ -286,6 +286,8 @@ int tare__history_write(const tare__history_call *history, tare__history_show *s
         return TARE__EXIT_FAILED;
     tare__emit_sink sink = {.write = tare__cli_output_write, .context = &output};
     tare__view_suit(&emit, output.fd, output.terminal);
+    if (!history->format && !history->exports)
+        tare__cli_output_lines(&output, emit.colour);
     int status = show(context, &emit, &sink, error);
     bool refused = output.failure != 0;
     int closed = tare__cli_output_close(&output, status == 0, refused || !status ? error : NULL);

@@ -12,6 +12,7 @@
 
 typedef struct tare__history_call {
     const char *place_setting, *output, *format; /* format NULL: text */
+    bool exports; /* lines for machines */
     char place[TARE__STORE_PLACE_BYTES];
     tare__store_filter filter;
     const char *tags[TARE__HISTORY_TAGS];

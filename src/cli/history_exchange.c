@@ -54,6 +54,7 @@ int tare__history_do_export(tare__history_call *history, tare__error *error)
     int status = history->store ? tare__store_list(history->store, &history->filter, &from.runs, error) : 0;
     if (status)
         return tare__history_exit(status);
+    history->exports = true;
     int exit_status = tare__history_write(history, export_lines, &from, error);
     tare__store_list_free(&from.runs);
     return exit_status;

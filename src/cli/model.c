@@ -260,7 +260,7 @@ static int show(const tare__cli_model *settings, const tare__model_view *view, b
     tare__view_writer *write = !format ? write_text : strcmp(format, "json") == 0 ? write_json : write_html;
     if (settings->folder)
         return tare__view_folder(settings->folder, write_csv, view, unwritten, error);
-    return tare__view_one(settings->output, &settings->emit, write, view, unwritten, error);
+    return tare__view_one(settings->output, &settings->emit, !format, write, view, unwritten, error);
 }
 
 static int exit_status_of(int status, bool unwritten)

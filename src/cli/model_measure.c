@@ -200,8 +200,10 @@ int tare__measure_check(const tare__cli_measure *settings, tare__error *error)
 static void show_progress(void *context, const char *what, size_t done, size_t of)
 {
     (void)context;
+    char fitted[256];
+    tare__text_fit(fitted, sizeof fitted, what && *what ? what : "running it", 60);
     if (what)
-        fprintf(stderr, "\r\033[K" ME ": %zu of %zu: %.60s", done + 1, of, *what ? what : "running it");
+        fprintf(stderr, "\r\033[K" ME ": %zu of %zu: %s", done + 1, of, fitted);
     else
         fputs("\r\033[K", stderr);
 }

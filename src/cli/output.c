@@ -24,37 +24,44 @@ static int open_in_place(tare__cli_output *output, tare__error *error)
     return 0;
 }
 
-/* Beside the file, so that the rename stays in one file system. */
+static bool readable; /* by others, as far as the umask has it */
+
+void tare__cli_output_readable(void)
+{
+    readable = true;
+}
+
+/* Beside the file, so that the rename stays in one file system. What a run tells of is its user's business: 0600, as
+ * the trace. */
 static int open_temporary(tare__cli_output *output, tare__error *error)
 {
-    if (asprintf(&output->temporary, "%s.XXXXXX", output->path) < 0) {
-        output->temporary = NULL;
-        return tare__fail(error, TARE_E_MEMORY, "out of memory");
-    }
-    output->fd = mkostemp(output->temporary, O_CLOEXEC);
-    if (output->fd < 0) {
-        int failure = errno;
-        free(output->temporary);
-        output->temporary = NULL;
-        return tare__fail(error, TARE_E_SYSTEM, "cannot write '%s': %s", output->path, strerror(failure));
-    }
-    mode_t mask = umask(0); /* mkostemp's 0600 is not what a plain file would have */
-    umask(mask);
-    fchmod(output->fd, 0666 & ~mask);
+    output->fd = tare__file_make(output->path, readable ? 0666 : 0600, &output->temporary);
+    if (output->fd < 0)
+        return tare__fail(error, output->fd == -ENOMEM ? TARE_E_MEMORY : TARE_E_SYSTEM, "cannot write '%s': %s",
+                          output->path, strerror(-output->fd));
     return 0;
 }
 
+/* /dev/stdout and the like are links to what is open already. */
+static bool is_descriptor(const char *path)
+{
+    return strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0;
+}
+
+/* A pipe or a device is written in place, if it is not a stranger's; a link to a file is replaced, not followed. */
 static int open_path(tare__cli_output *output, const char *path, tare__error *error)
 {
     struct stat info;
     bool exists = stat(path, &info) == 0;
     if (exists && S_ISDIR(info.st_mode))
         return tare__fail(error, TARE_E_USAGE, "'%s' is a folder; name a file in it", path);
-    /* A link stays a link: what it points to is replaced. */
-    output->path = exists && S_ISREG(info.st_mode) ? realpath(path, NULL) : strdup(path);
+    bool in_place = exists && (!S_ISREG(info.st_mode) || is_descriptor(path));
+    if (in_place && S_ISFIFO(info.st_mode) && info.st_uid != geteuid() && info.st_uid != 0)
+        return tare__fail(error, TARE_E_PERMISSION, "'%s' is a pipe of another user", path);
+    output->path = strdup(path);
     if (!output->path)
-        return tare__fail(error, TARE_E_SYSTEM, "cannot write '%s': %s", path, strerror(errno));
-    return exists && !S_ISREG(info.st_mode) ? open_in_place(output, error) : open_temporary(output, error);
+        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+    return in_place ? open_in_place(output, error) : open_temporary(output, error);
 }
 
 int tare__cli_output_open(tare__cli_output *output, const char *path, tare__error *error)
@@ -72,9 +79,40 @@ int tare__cli_output_open(tare__cli_output *output, const char *path, tare__erro
     return status;
 }
 
+void tare__cli_output_lines(tare__cli_output *output, bool colours)
+{
+    output->lines = true;
+    output->colours = colours;
+}
+
+/* Whole lines; `last`: what is left, too. */
+static void write_lines(tare__cli_output *output, bool last)
+{
+    tare__text *line = &output->line, safe = {0};
+    const char *end = line->length ? memrchr(line->data, '\n', line->length) : NULL;
+    size_t whole = last ? line->length : end ? (size_t)(end - line->data) + 1 : 0;
+    if (!whole)
+        return;
+    tare__harmless_lines(line->data, whole, output->colours, &safe);
+    if (safe.failed || line->failed)
+        output->failure = output->failure ? output->failure : ENOMEM;
+    if (!output->failure)
+        output->failure = -tare__write_all(output->fd, safe.data, safe.length);
+    memmove(line->data, line->data + whole, line->length - whole);
+    line->length -= whole;
+    tare__text_free(&safe);
+}
+
 int tare__cli_output_write(void *context, const void *data, size_t bytes)
 {
     tare__cli_output *output = context;
+    if (output->lines) {
+        tare__text_append(&output->line, data, bytes);
+        if (output->line.failed && !output->failure)
+            output->failure = ENOMEM;
+        write_lines(output, false);
+        return -output->failure;
+    }
     if (!output->failure)
         output->failure = -tare__write_all(output->fd, data, bytes);
     return -output->failure;
@@ -82,12 +120,8 @@ int tare__cli_output_write(void *context, const void *data, size_t bytes)
 
 static int finish(tare__cli_output *output, tare__error *error)
 {
-    if (!output->failure && output->temporary && rename(output->temporary, output->path) != 0)
-        output->failure = errno;
     if (output->failure == 0)
         return 0;
-    if (output->temporary)
-        unlink(output->temporary);
     if (output->failure == EPIPE)
         return 0; /* the reader has what it wanted */
     if (!output->path)
@@ -99,13 +133,18 @@ static int finish(tare__cli_output *output, tare__error *error)
 int tare__cli_output_close(tare__cli_output *output, bool whole, tare__error *error)
 {
     int status = 0;
+    if (output->lines && whole && !output->failure)
+        write_lines(output, true);
+    tare__text_free(&output->line);
     /* A full disk may show itself only here (NFS, quotas). */
-    if (output->path && output->fd >= 0 && close(output->fd) != 0 && !output->failure)
+    if (output->temporary && whole && !output->failure)
+        output->failure = -tare__file_put(output->fd, output->temporary, output->path, true);
+    else if (output->temporary)
+        unlink(output->temporary);
+    if (output->path && output->fd >= 0 && close(output->fd) != 0 && !output->failure && !output->temporary)
         output->failure = errno;
     if (whole || output->failure)
         status = finish(output, error);
-    else if (output->temporary)
-        unlink(output->temporary);
     free(output->temporary);
     free(output->path);
     *output = (tare__cli_output){.fd = -1};
@@ -144,6 +183,7 @@ void tare__cli_say(const char *name, const char *format, ...)
     va_start(args, format);
     vsnprintf(sentence, sizeof sentence, format, args);
     va_end(args);
+    tare__redact(sentence);
     tare__text_fit(shown, sizeof shown - 1, sentence, sizeof shown);
     fprintf(stderr, "%s: %s\n", name, shown);
 }

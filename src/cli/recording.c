@@ -91,7 +91,10 @@ int tare__cli_recording_take(tare__cli_recording *recording, int key, const char
     case TARE__RECORDING_OUTPUT: return take_name("output", argument, &recording->output, error);
     case TARE__RECORDING_FORCE: recording->overwrite = true; return 0;
     case TARE__RECORDING_QUIET: recording->quiet = true; return 0;
-    case TARE__RECORDING_READABLE: recording->readable = true; return 0;
+    case TARE__RECORDING_READABLE:
+        recording->readable = true;
+        tare__cli_output_readable();
+        return 0;
     case TARE__RECORDING_LIVE: recording->wants_live = true; return 0;
     case TARE__RECORDING_MAX_SIZE: return tare__parse_bytes(argument, "--max-size", &recording->max_bytes, error);
     case TARE__RECORDING_LAST: return tare__parse_duration(argument, "--last", &recording->last_ns, error);
@@ -136,21 +139,18 @@ int tare__cli_recording_begin(tare__cli_recording *recording, tare__error *error
 }
 
 /* ---- summary and views ------------------------------------------------------------------------------ */
-static int write_to_standard_error(void *context, const void *data, size_t bytes)
-{
-    (void)context;
-    return tare__write_all(STDERR_FILENO, data, bytes);
-}
-
 static void show_summary(const tare__analysis *analysis, const char *trace)
 {
     tare__emit_options options = {.trace = trace};
-    tare__emit_sink sink = {.write = write_to_standard_error};
+    tare__cli_output output = {.fd = STDERR_FILENO};
+    tare__emit_sink sink = {.write = tare__cli_output_write, .context = &output};
     tare__emit_input input = {.analysis = analysis};
     tare__error error;
     tare__view_suit(&options, STDERR_FILENO, isatty(STDERR_FILENO));
-    tare__write_all(STDERR_FILENO, "\n", 1);
+    tare__cli_output_lines(&output, options.colour);
+    tare__cli_output_write(&output, "\n", 1);
     tare__emit_text.emit(&input, &options, &sink, &error);
+    tare__cli_output_close(&output, true, NULL);
 }
 
 static void write_views(const tare__cli_recording *recording, const char *me, tare__trace *trace,

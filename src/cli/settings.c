@@ -6,9 +6,13 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <unistd.h>
 
 #include "tare.h"
 #include "toml.h"
@@ -110,6 +114,50 @@ static bool is_the_packages(const char *name)
     return false;
 }
 
+/* Settings of a project may come from elsewhere with it: what they write stays in its folder, and nothing is sent to a
+ * server that they name. */
+static bool is_inside(const char *path)
+{
+    char here[PATH_MAX], there[PATH_MAX], folder[PATH_MAX];
+    if (path[0] == '/' || path[0] == '~' || strcmp(path, "..") == 0 || strncmp(path, "../", 3) == 0 ||
+        strstr(path, "/../") || (strlen(path) > 2 && strcmp(path + strlen(path) - 3, "/..") == 0))
+        return false;
+    /* The nearest folder that is there: a link may lead out. */
+    snprintf(folder, sizeof folder, "%s", path);
+    for (;;) {
+        char *slash = strrchr(folder, '/');
+        if (access(folder, F_OK) == 0 || !slash)
+            break;
+        *slash = '\0';
+    }
+    if (access(folder, F_OK) != 0)
+        return true;
+    if (!realpath(".", here) || !realpath(folder, there))
+        return false;
+    size_t length = strlen(here);
+    return strncmp(here, there, length) == 0 && (length == 1 || there[length] == '/' || there[length] == '\0');
+}
+
+static int stays_inside(const settings *of, size_t i, const tare__toml_pair *pair, tare__error *error)
+{
+    static const char *const outputs[] = {"html", "json", "csv", "chrome", "perfetto", "tensorboard", "store"};
+    static const char *const no_places[] = {"off", "no", "none", "false", "0"};
+    bool writes = false, is_store = strcmp(known[i].name, "store") == 0, none = false;
+    for (size_t j = 0; j < TARE__COUNT_OF(outputs); j++)
+        writes = writes || strcmp(known[i].name, outputs[j]) == 0;
+    for (size_t j = 0; j < TARE__COUNT_OF(no_places); j++)
+        none = none || (is_store && strcasecmp(pair->value, no_places[j]) == 0);
+    if (!writes || none || is_inside(pair->value))
+        return is_store && strstr(pair->value, "://")
+                   ? tare__fail(error, TARE_E_USAGE,
+                                "%s:%u: store: a server is named with --store or TARE_STORE, not by a project's settings",
+                                of->file, pair->line)
+                   : 0;
+    return tare__fail(error, TARE_E_USAGE,
+                      "%s:%u: %s: '%.200s' is outside of this folder; give it on the command line or as a TARE_* variable",
+                      of->file, pair->line, known[i].name, pair->value);
+}
+
 static int take_pair(void *context, const tare__toml_pair *pair, tare__error *error)
 {
     settings *to = context;
@@ -127,6 +175,9 @@ static int take_pair(void *context, const tare__toml_pair *pair, tare__error *er
     value *value = &to->values[i];
     if (value->text && !to->replaces)
         return tare__fail(error, TARE_E_USAGE, "%s:%u: %s is set twice", to->file, pair->line, known[i].name);
+    int status = stays_inside(to, i, pair, error);
+    if (status)
+        return status;
     value->text = keep(pair->value);
     snprintf(value->where, sizeof value->where, "%s:%u", to->file, pair->line);
     return value->text ? 0 : tare__fail(error, TARE_E_MEMORY, "out of memory");
@@ -149,9 +200,26 @@ static int take_history_pair(void *context, const tare__toml_pair *pair, tare__e
     return take_pair(context, &same, error);
 }
 
+FILE *tare__cli_settings_open(const char *file, bool tell)
+{
+    int fd = open(file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    const char *wrong = fd < 0 ? NULL : tare__trust_file(fd);
+    if (wrong && tell)
+        tare__cli_say("tare", "%s is not used: it %s", file, wrong);
+    if (wrong) {
+        close(fd);
+        errno = ENOENT;
+        return NULL;
+    }
+    FILE *stream = fd < 0 ? NULL : fdopen(fd, "r");
+    if (fd >= 0 && !stream)
+        close(fd);
+    return stream;
+}
+
 static int read_file(settings *to, const char *file, const char *table, tare__error *error)
 {
-    FILE *stream = fopen(file, "re");
+    FILE *stream = tare__cli_settings_open(file, true);
     if (!stream)
         return errno == ENOENT || errno == ENOTDIR
                    ? 0

@@ -41,8 +41,8 @@ void tare__view_suit(tare__emit_options *options, int fd, bool terminal)
 }
 
 /* ---- one file ------------------------------------------------------------------------------------- */
-int tare__view_one(const char *path, const tare__emit_options *asked, tare__view_writer *write, const void *what,
-                   bool *unwritten, tare__error *error)
+int tare__view_one(const char *path, const tare__emit_options *asked, bool lines, tare__view_writer *write,
+                   const void *what, bool *unwritten, tare__error *error)
 {
     tare__cli_output output;
     tare__emit_options options = *asked;
@@ -53,6 +53,8 @@ int tare__view_one(const char *path, const tare__emit_options *asked, tare__view
     }
     tare__emit_sink sink = {.write = tare__cli_output_write, .context = &output};
     tare__view_suit(&options, output.fd, output.terminal);
+    if (lines)
+        tare__cli_output_lines(&output, options.colour);
     status = write(what, &options, &sink, error);
     bool refused = output.failure != 0; /* then the output's own sentence is the one to say */
     int closed = tare__cli_output_close(&output, status == 0, refused || !status ? error : NULL);
@@ -73,7 +75,7 @@ typedef struct folder {
 static int make_folder(const char *path, tare__error *error)
 {
     struct stat about;
-    if (mkdir(path, 0777) == 0)
+    if (mkdir(path, 0755) == 0)
         return 0;
     int failure = errno;
     if (failure == EEXIST && stat(path, &about) == 0 && S_ISDIR(about.st_mode) && access(path, W_OK | X_OK) == 0)
@@ -188,7 +190,7 @@ int tare__view_write(const char *format, const char *path, tare__trace *trace, c
     bool is_tensorboard = strcmp(format, TARE__VIEW_TENSORBOARD) == 0;
     *unwritten = false;
     if (one.emitter)
-        return tare__view_one(path, options, write_view, &one, unwritten, error);
+        return tare__view_one(path, options, strcmp(format, "text") == 0, write_view, &one, unwritten, error);
     return tare__view_folder(path, is_tensorboard ? write_tensorboard : write_csv, &one, unwritten, error);
 }
 

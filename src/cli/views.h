@@ -28,8 +28,9 @@ int tare__view_write(const char *format, const char *path, tare__trace *trace, c
 typedef int tare__view_writer(const void *what, const tare__emit_options *options, const tare__emit_sink *sink,
                               tare__error *error);
 typedef int tare__view_tables(const void *what, const tare__emit_files *files, tare__error *error);
-int tare__view_one(const char *path, const tare__emit_options *options, tare__view_writer *write, const void *what,
-                   bool *unwritten, tare__error *error);
+/* lines: text for people, see tare__cli_output_lines. */
+int tare__view_one(const char *path, const tare__emit_options *options, bool lines, tare__view_writer *write,
+                   const void *what, bool *unwritten, tare__error *error);
 int tare__view_folder(const char *path, tare__view_tables *write, const void *what, bool *unwritten,
                       tare__error *error);
 

@@ -23,22 +23,43 @@ static void numbered(const char *path, unsigned number, char out[TARE__PATH_BYTE
     snprintf(out, TARE__PATH_BYTES, "%.*s.%u%s", (int)stem, path, number, path + stem);
 }
 
-static int claim(tare__writer *writer, const char *path, bool overwrite, tare__error *error)
+/* A name that nobody has yet. */
+static int claim(tare__writer *writer, const char *path, tare__error *error)
 {
-    int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY;
     for (unsigned number = 1; number < 100000; number++) {
         if (number == 1)
             snprintf(writer->path, sizeof writer->path, "%s", path);
         else
             numbered(path, number, writer->path);
-        writer->fd = open(writer->path, flags | (overwrite ? O_TRUNC : O_EXCL), writer->mode);
+        writer->fd = open(writer->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, writer->mode);
         if (writer->fd >= 0)
             return 0;
-        if (errno != EEXIST || overwrite)
+        if (errno != EEXIST)
             return tare__fail(error, errno == ENOSPC ? TARE_E_SPACE : TARE_E_PERMISSION,
                               "cannot write %s: %s", writer->path, strerror(errno));
     }
     return tare__fail(error, TARE_E_SYSTEM, "%s and 99,999 numbered ones are there already", path);
+}
+
+/* A new file in the place of what is there: neither its mode nor its owner stays, and a link is not followed. */
+static int take_over(tare__writer *writer, const char *path, tare__error *error)
+{
+    struct stat about;
+    char *name = NULL;
+    snprintf(writer->path, sizeof writer->path, "%s", path);
+    if (lstat(path, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISLNK(about.st_mode))
+        return tare__fail(error, TARE_E_USAGE, "%s is not a regular file", path);
+    int fd = tare__file_make(path, writer->mode, &name);
+    int failure = fd < 0 ? fd : tare__file_put(fd, name, path, false);
+    free(name);
+    if (failure < 0) {
+        if (fd >= 0)
+            close(fd);
+        return tare__fail(error, failure == -ENOSPC ? TARE_E_SPACE : TARE_E_PERMISSION, "cannot write %s: %s", path,
+                          strerror(-failure));
+    }
+    writer->fd = fd;
+    return 0;
 }
 
 int tare__writer_create(tare__writer *writer, const char *path, bool overwrite, bool readable, tare__error *error)
@@ -47,12 +68,9 @@ int tare__writer_create(tare__writer *writer, const char *path, bool overwrite, 
     writer->mode = readable ? 0666 : 0600;
     if (strlen(path) >= TARE__PATH_BYTES - 16)
         return tare__fail(error, TARE_E_USAGE, "the output's name is too long");
-    int status = claim(writer, path, overwrite, error);
+    int status = overwrite ? take_over(writer, path, error) : claim(writer, path, error);
     if (status)
         return status;
-    struct stat about;
-    if (fstat(writer->fd, &about) == 0 && !S_ISREG(about.st_mode))
-        return tare__fail(error, TARE_E_USAGE, "%s is not a regular file", writer->path);
     tare__file_header header;
     tare__file_header_make(&header);
     int failed = tare__pwrite_all(writer->fd, &header, sizeof header, 0);
@@ -260,9 +278,8 @@ int tare__writer_compact(tare__writer *writer, uint64_t before_ticks, uint64_t k
                      (i < first || writer->entries[i].last_ticks < before_ticks);
     if (taken_out == 0)
         return 0;
-    char path[TARE__PATH_BYTES + 8];
-    snprintf(path, sizeof path, "%s.part", writer->path);
-    int to = open(path, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, writer->mode);
+    char *name = NULL;
+    int to = tare__file_make(writer->path, writer->mode, &name);
     if (to < 0)
         return TARE_E_SYSTEM;
     tare__file_header header;
@@ -288,12 +305,16 @@ int tare__writer_compact(tare__writer *writer, uint64_t before_ticks, uint64_t k
         offset += entry->bytes;
     }
     free(replaced);
-    if (failed || !entries || rename(path, writer->path) != 0) {
-        unlink(path);
+    bool written = !failed && entries;
+    if (!written)
+        unlink(name);
+    if (!written || tare__file_put(to, name, writer->path, false) != 0) {
         close(to);
+        free(name);
         free(entries);
         return TARE_E_SYSTEM;
     }
+    free(name);
     close(writer->fd);
     free(writer->entries);
     writer->fd = to;

@@ -40,7 +40,7 @@ static int start(helper *one, tare__error *error)
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, in[0], STDIN_FILENO);
     posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
-    int failure = posix_spawnp(&one->pid, "sh", &actions, NULL, words, environ);
+    int failure = posix_spawn(&one->pid, "/bin/sh", &actions, NULL, words, environ);
     posix_spawn_file_actions_destroy(&actions);
     close(in[0]);
     close(out[1]);

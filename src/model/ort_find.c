@@ -78,7 +78,10 @@ static bool first_line(char *const *command, char *out, size_t room)
     posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
     posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    int failure = posix_spawnp(&pid, command[0], &actions, NULL, command, environ);
+    char program[4096];
+    int failure = tare__find_program(command[0], program, sizeof program)
+                      ? posix_spawn(&pid, program, &actions, NULL, command, environ)
+                      : ENOENT;
     posix_spawn_file_actions_destroy(&actions);
     close(ends[1]);
     while (!failure && at + 1 < room &&
@@ -96,7 +99,7 @@ static bool first_line(char *const *command, char *out, size_t room)
 /* Without importing it. */
 static bool find_by_python(tare__text *path)
 {
-    static char *const command[] = {"python3", "-c",
+    static char *const command[] = {"python3", "-I", "-c", /* neither the current folder nor PYTHONPATH */
                                     "import importlib.util, os\n"
                                     "spec = importlib.util.find_spec('onnxruntime')\n"
                                     "print(os.path.dirname(spec.origin))",
@@ -112,9 +115,13 @@ int tare__runner_find(const char *asked, tare__text *path, tare__error *error)
         return find_named(asked, "--runtime", path, error);
     if (named && *named)
         return find_named(named, "TARE_ONNXRUNTIME", path, error);
-    if (active && *active && find_one(active, "lib/python3*/site-packages/onnxruntime/capi/libonnxruntime.so.1.*", path))
-        return 0;
-    if (!find_by_python(path))
+    bool found = active && active[0] == '/' &&
+                 find_one(active, "lib/python3*/site-packages/onnxruntime/capi/libonnxruntime.so.1.*", path);
+    if (!found)
+        found = find_by_python(path);
+    if (found && !path->failed && !tare__trust_path(path->data, error))
+        return TARE_E_PERMISSION;
+    if (!found)
         tare__text_string(path, "libonnxruntime.so.1"); /* the loader may know it */
     return path->failed ? tare__fail(error, TARE_E_MEMORY, "out of memory") : 0;
 }

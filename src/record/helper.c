@@ -44,7 +44,7 @@ static bool on_path(char path[TARE__PATH_BYTES])
     const char *list = secure_getenv("PATH");
     while (list && *list) {
         size_t length = strcspn(list, ":");
-        if (length && snprintf(path, TARE__PATH_BYTES, "%.*s/tare", (int)length, list) < TARE__PATH_BYTES &&
+        if (list[0] == '/' && snprintf(path, TARE__PATH_BYTES, "%.*s/tare", (int)length, list) < TARE__PATH_BYTES &&
             usable(path))
             return true;
         list += length + (list[length] == ':');

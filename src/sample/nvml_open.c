@@ -95,7 +95,9 @@ static int not_found(const char *name, tare__error *error)
 
 bool tare__nvml_present(tare__error *error)
 {
-    void *handle = dlopen(library_name(), RTLD_LAZY | RTLD_LOCAL);
+    void *handle = strchr(library_name(), '/') || !tare__in_current_folder(library_name())
+                       ? dlopen(library_name(), RTLD_LAZY | RTLD_LOCAL)
+                       : NULL;
     if (handle)
         dlclose(handle);
     else

@@ -46,6 +46,7 @@ static int default_place(char *out, size_t room, tare__error *error)
 int tare__store_place(const char *setting, char out[TARE__STORE_PLACE_BYTES], bool *off, tare__error *error)
 {
     static const char *const words[] = {"off", "no", "none", "false", "0"};
+    char shown[TARE__STORE_PLACE_BYTES];
     *off = false;
     if (!setting || !*setting)
         return default_place(out, TARE__STORE_PLACE_BYTES, error);
@@ -53,10 +54,11 @@ int tare__store_place(const char *setting, char out[TARE__STORE_PLACE_BYTES], bo
         *off = *off || strcasecmp(setting, words[i]) == 0;
     if (*off)
         return 0;
+    tare__store_shown(setting, shown, sizeof shown);
     if (strstr(setting, "://") && !tare__store_postgres.suits(setting))
         return tare__fail(error, TARE_E_USAGE,
-                          "'%.64s' is no place for the history; a folder, a file or postgres://… is",
-                          setting);
+                          "'%.200s' is no place for the history; a folder, a file or postgres://… is",
+                          shown);
     const char *format = strstr(setting, "://") || is_file(setting) ? "%s"
                          : ends_with(setting, "/")                  ? "%s" FILE_NAME
                                                                     : "%s/" FILE_NAME;
@@ -67,12 +69,10 @@ int tare__store_place(const char *setting, char out[TARE__STORE_PLACE_BYTES], bo
 
 void tare__store_shown(const char *place, char *out, size_t room)
 {
-    /* What should have been written as %2F, %3F or %40 may stand in a password as it is: rather too little is shown.
-     * The query may hold a password as well. */
-    const char *scheme = strstr(place, "://");
-    const char *at = scheme ? strrchr(scheme, '@') : NULL;
-    const char *colon = at ? memchr(scheme + 3, ':', (size_t)(at - scheme - 3)) : NULL;
-    const char *rest = colon ? at : place;
-    size_t length = scheme ? strcspn(rest, "?") : strlen(rest);
-    snprintf(out, room, "%.*s%.*s", colon ? (int)(colon - place) : 0, place, (int)length, rest);
+    char whole[2 * TARE__STORE_PLACE_BYTES];
+    snprintf(whole, sizeof whole, "%s", place);
+    tare__redact(whole); /* before anything is cut off, which may be the end of a password */
+    size_t length = strnlen(whole, room - 1);
+    memcpy(out, whole, length);
+    out[length] = '\0';
 }

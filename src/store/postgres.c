@@ -120,6 +120,25 @@ static bool wait_for(database *db, short events)
     }
 }
 
+/* What libpq quotes of an address that it could not make sense of may be part of a password. */
+static void hide_quoted(const database *db, char *line)
+{
+    for (char *at = strchr(line, '"'); at; at = strchr(at, '"')) {
+        char *end = strchr(at + 1, '"'), was = end ? *end : '\0';
+        if (end)
+            *end = '\0';
+        bool known = at[1] && strstr(db->shown, at + 1) != NULL;
+        if (end)
+            *end = was;
+        if (!known)
+            memmove(at + 1, end ? end : at + strlen(at), strlen(end ? end : at + strlen(at)) + 1);
+        at = strchr(at + 1, '"');
+        if (!at)
+            return;
+        at++;
+    }
+}
+
 static int one_line(database *db, const char *message, int status, tare__error *error)
 {
     char line[200];
@@ -134,6 +153,9 @@ static int one_line(database *db, const char *message, int status, tare__error *
     char *address = strstr(line, " in URI"); /* with the password */
     if (address)
         *address = '\0';
+    if (!db->connection || api.status(db->connection) != CONNECTION_OK)
+        hide_quoted(db, line);
+    tare__redact(line);
     return tare__fail(error, status, "the history in '%s': %s", db->shown, line);
 }
 

@@ -485,7 +485,7 @@ static void free_pen(pen *pen)
 static int write_file(pen *pen)
 {
     const tare__import_options *options = pen->importer->options;
-    int status = tare__writer_create(&pen->writer, options->output, options->overwrite, true,
+    int status = tare__writer_create(&pen->writer, options->output, options->overwrite, false,
                                      pen->importer->error);
     if (status)
         return status;

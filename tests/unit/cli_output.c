@@ -85,7 +85,7 @@ static void a_file_appears_whole(void **state)
     mode_t mask = umask(0);
     umask(mask);
     assert_int_equal(stat(path, &info), 0);
-    assert_int_equal(info.st_mode & 0777, 0666 & ~mask);
+    assert_int_equal(info.st_mode & 0777, 0600 & ~mask);
 }
 
 static void what_was_there_stays_until_then(void **state)
@@ -100,7 +100,7 @@ static void what_was_there_stays_until_then(void **state)
     assert_holds(path, "new");
 }
 
-static void a_link_stays_a_link(void **state)
+static void a_link_is_replaced_and_not_followed(void **state)
 {
     (void)state;
     tare__error error = {""};
@@ -111,8 +111,9 @@ static void a_link_stays_a_link(void **state)
     assert_int_equal(symlink("out", link_path), 0);
     assert_int_equal(write_out(link_path, "new", true, &error), 0);
     assert_int_equal(lstat(link_path, &info), 0);
-    assert_true(S_ISLNK(info.st_mode));
-    assert_holds(path, "new");
+    assert_true(S_ISREG(info.st_mode));
+    assert_holds(link_path, "new");
+    assert_holds(path, "old");
 }
 
 static void devices_are_written_in_place(void **state)
@@ -180,7 +181,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_file_appears_whole, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_was_there_stays_until_then, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_link_stays_a_link, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_link_is_replaced_and_not_followed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(devices_are_written_in_place, set_up, tear_down),
         cmocka_unit_test_setup_teardown(failures_get_a_sentence, set_up, tear_down),
         cmocka_unit_test_setup_teardown(after_a_failure_nothing_more_is_written, set_up, tear_down),

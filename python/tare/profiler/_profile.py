@@ -9,6 +9,7 @@ import weakref
 from typing import Any, Callable, Dict, Iterable, List, Optional, Set
 
 from . import _switch
+from .._files import write_whole
 from ._averages import EventList, Wants, add
 from ._recording import Ours, Setup, Torchs
 
@@ -303,11 +304,12 @@ class profile:
         if "cpu" not in metric and self._setup.no_device is not None:
             raise RuntimeError("%s: n/a (%s)" % (metric, self._setup.no_device))
         plain = str.maketrans(" ;\t\n", "____")
-        with open(path, "w", encoding="utf-8") as out:
-            for event in self.events():
-                value = int(getattr(event, metric.replace("cuda", "device")))
-                if event.stack and value > 0:
-                    out.write(";".join(line.translate(plain) for line in reversed(event.stack)) + " %d\n" % value)
+        lines = []
+        for event in self.events():
+            value = int(getattr(event, metric.replace("cuda", "device")))
+            if event.stack and value > 0:
+                lines.append(";".join(line.translate(plain) for line in reversed(event.stack)) + " %d\n" % value)
+        write_whole(path, "".join(lines))
 
     def export_trace(self, path: str) -> None:
         """Writes the last cycle as a trace of Tare's own, which `tare report` opens: the smallest file.
@@ -344,12 +346,12 @@ def checked_path(path: Any) -> str:
 
 def put(whole: str, path: str) -> None:
     """A copy; compressed where the name ends in .gz."""
-    if not path.endswith(".gz"):
-        shutil.copyfile(whole, path)
-        return
-    import gzip
-    with open(whole, "rb") as plain, gzip.open(path, "wb") as packed:
-        shutil.copyfileobj(plain, packed)
+    with open(whole, "rb") as plain:
+        data = plain.read()
+    if path.endswith(".gz"):
+        import gzip
+        data = gzip.compress(data)
+    write_whole(path, data)
 
 
 def _merged(rows: List[Any]) -> List[Any]:

@@ -1,0 +1,117 @@
+"""Every file that Tare writes: new, whole, its owner's only, and never through a name that somebody else prepared."""
+import json
+import os
+import pathlib
+import stat
+
+import pytest
+
+from e2e_conftest import TARE, VICTIMS
+
+
+def mode(path):
+    return stat.S_IMODE(os.lstat(path).st_mode)
+
+
+@pytest.fixture
+def trace(bench):
+    return bench.run("ticker", bench.folder / "ledger", 1000, 20).trace
+
+
+# A name for the output, and the command that writes it.
+WRITERS = {
+    "html": lambda out, trace: ["report", "--html", "-o", out, trace],
+    "json": lambda out, trace: ["report", "--json", "-o", out, trace],
+    "text": lambda out, trace: ["report", "-o", out, trace],
+    "events": lambda out, trace: ["report", "--events", "-o", out, trace],
+    "chrome": lambda out, trace: ["report", "--chrome", "-o", out, trace],
+    "perfetto": lambda out, trace: ["report", "--perfetto", "-o", out, trace],
+    "compare": lambda out, trace: ["compare", "-o", out, trace, trace],
+    "junit": lambda out, trace: ["check", "--baseline", trace, "--junit", out, trace],
+    "markdown": lambda out, trace: ["check", "--baseline", trace, "--markdown", out, trace],
+    "baseline": lambda out, trace: ["baseline", "save", trace, "-o", out],
+    "history": lambda out, trace: ["history", "export", "-o", out],
+    "run": lambda out, trace: ["run", "-q", "-f", "-o", out, "--", VICTIMS / "ticker", "/dev/null", "1000", "5"],
+    "run html": lambda out, trace: ["run", "-q", "-o", "other.tare", "--html", out, "--", VICTIMS / "ticker", "/dev/null",
+                                    "1000", "5"],
+}
+
+
+@pytest.mark.parametrize("what", WRITERS)
+def test_modes_links_and_what_was_there(bench, trace, what):
+    out = bench.folder / "out"
+    old = os.umask(0o022)
+    try:
+        done = bench.tare(*WRITERS[what](out, trace))
+        assert out.is_file(), done.err
+        assert mode(out) == 0o600, oct(mode(out))
+        # A file that is there, with another mode: nothing of it stays, and whoever has it open keeps the old one.
+        out.unlink()
+        out.write_text("old")
+        out.chmod(0o666)
+        with open(out) as held:
+            done = bench.tare(*WRITERS[what](out, trace))
+            assert mode(out) == 0o600 and held.read() == "old", done.err
+        # A link is replaced; what it points to is not written to.
+        precious = bench.folder / "precious"
+        precious.write_text("mine")
+        out.unlink()
+        out.symlink_to(precious)
+        bench.tare(*WRITERS[what](out, trace))
+        assert precious.read_text() == "mine" and not out.is_symlink() and mode(out) == 0o600
+        left = [path.name for path in bench.folder.iterdir() if path.name.startswith("out.")]
+        assert left == []
+    finally:
+        os.umask(old)
+
+
+@pytest.mark.parametrize("option", ["--csv", "--tensorboard"])
+def test_files_in_folders(bench, trace, option):
+    folder = bench.folder / "tables"
+    bench.report(trace, option, folder)
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert files and all(mode(path) == 0o600 for path in files), {path.name: oct(mode(path)) for path in files}
+
+
+def test_imported_traces(bench):
+    (bench.folder / "a.json").write_text(json.dumps({"traceEvents": [
+        {"ph": "X", "name": "a", "ts": 1, "dur": 2, "pid": 1, "tid": 1}]}))
+    bench.tare("import", "-o", "a.tare", "a.json")
+    assert mode(bench.folder / "a.tare") == 0o600
+
+
+def test_readable_is_for_all_of_it(bench):
+    old = os.umask(0o022)
+    try:
+        bench.tare("run", "-q", "--readable", "-o", "r.tare", "--html", "r.html", "--", VICTIMS / "ticker", "/dev/null",
+                   1000, 5)
+    finally:
+        os.umask(old)
+    assert mode(bench.folder / "r.tare") == mode(bench.folder / "r.html") == 0o644
+
+
+def test_a_name_that_was_prepared_for_the_rotated_trace_is_not_used(bench):
+    """--max-size rewrites the trace: through a file with a random name, not NAME.part."""
+    precious = bench.folder / "precious"
+    precious.write_text("mine")
+    (bench.folder / "r.tare.part").symlink_to(precious)
+    done = bench.tare("run", "-q", "--max-size", "64KiB", "-o", "r.tare", "--", VICTIMS / "ticker", "/dev/null", 0, 300)
+    assert done.status == 0 and precious.read_text() == "mine"
+    assert bench.json(bench.folder / "r.tare")["run"]["rotated_spans"] > 0
+    assert sorted(path.name for path in bench.folder.glob("r.tare*")) == ["r.tare", "r.tare.part"]
+
+
+def test_standard_output_by_its_name(bench, trace):
+    with open(bench.folder / "there", "w") as there:
+        process = bench.start(TARE, "report", "--json", "-o", "/dev/stdout", trace, stdout=there)
+        assert process.wait(60) == 0, process.stderr.read()
+    assert json.loads((bench.folder / "there").read_text())["run"]["finished"]
+    assert os.path.islink("/dev/stdout")
+
+
+def test_a_pipe_of_another_user_is_not_written_to(bench, trace, stranger):
+    pipe = bench.folder / "pipe"
+    os.mkfifo(pipe)
+    os.chown(pipe, *stranger)
+    done = bench.tare("report", "--json", "-o", pipe, trace)
+    assert done.status != 0 and "another user" in done.err

@@ -1,0 +1,128 @@
+"""Passwords stay out of messages; text from files neither moves the cursor nor commands a CI system."""
+import json
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from e2e_conftest import TARE, VICTIMS
+
+SECRET = "hunter2"
+PLACES = [
+    "postgres://user:hunter2@127.0.0.1:1/x",
+    "postgresql://user:hunter2@127.0.0.1:1/x",
+    "POSTGRES://user:hunter2@127.0.0.1:1/x",
+    "PostgreSQL://user:hunter2@127.0.0.1:1/x",
+    "mysql://user:hunter2@127.0.0.1/x",
+    "mongodb+srv://user:hunter2@127.0.0.1/x",
+    "postgres://user:hunter2%zz@127.0.0.1:1/x",
+    "postgres://user:%zzhunter2@127.0.0.1:1/x",
+    "postgres://user:p@hunter2@127.0.0.1:1/x",
+    "postgres://user:hunter2@p@127.0.0.1:1/x",
+    "postgres://user:hunter2/p@127.0.0.1:1/x",
+    "postgres://user:p/hunter2@127.0.0.1:1/x",
+    "postgres://user:p?hunter2@127.0.0.1:1/x",
+    "postgres://user:p#hunter2@127.0.0.1:1/x",
+    "postgres://user:p hunter2@127.0.0.1:1/x",
+    "postgres://user:p:hunter2@127.0.0.1:1/x",
+    "postgres://user:p'hunter2@127.0.0.1:1/x",
+    "postgres://user:[hunter2@127.0.0.1:1/x",
+    "postgres://user:hunter2",
+    "postgres://:hunter2@127.0.0.1:1/x",
+    "postgres://user@127.0.0.1:1/x?password=hunter2",
+    "postgres://user@127.0.0.1:1/x?sslmode=disable&password=hunter2",
+    "postgres://user@127.0.0.1:1/x?PASSWORD=hunter2&nonsense=1",
+    "postgres://" + "u" * 70 + ":hunter2@127.0.0.1:1/x",
+    "https://user:hunter2@example.invalid/",
+]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_no_message_has_the_password(bench, place):
+    said = []
+    for words in (["history"], ["history", "trend"], ["run", "-o", "t.tare", "-f", "--", "true"],
+                  ["history", "--store", place], ["run", "-f", "-o", "t.tare", "--store", place, "--", "true"]):
+        done = bench.tare(*words, env={"TARE_STORE": place})
+        said.append(done.out + done.err)
+    assert SECRET not in "".join(said), [one for one in said if SECRET in one]
+    assert any("user" in one or "127.0.0.1" in one or "history" in one for one in said)
+
+
+def test_hosts_and_ports_are_still_shown(bench):
+    done = bench.tare("history", env={"TARE_STORE": "postgres://user@127.0.0.1:1/x"})
+    assert "127.0.0.1:1/x" in done.err or "127.0.0.1" in done.err
+
+
+# ---- text of others ----------------------------------------------------------------------------------------------
+EVIL = ["\x1b]0;owned\x07", "\x1b[2J", "\x9b2J", "‮gnp", "⁦x", "؜", "\r", "\x08" * 5, "\x7f", "\x1b[8m"]
+
+
+def evil_import(bench, name):
+    events = [{"ph": "X", "name": name, "ts": 1000 * i, "dur": 500, "pid": 1, "tid": 1} for i in range(5)]
+    events.append({"ph": "M", "name": "process_name", "pid": 1, "args": {"name": name}})
+    events.append({"ph": "M", "name": "thread_name", "pid": 1, "tid": 1, "args": {"name": name}})
+    (bench.folder / "evil.json").write_text(json.dumps({"traceEvents": events}))
+    assert bench.tare("import", "-o", "evil.tare", "evil.json").status == 0
+    return bench.folder / "evil.tare"
+
+
+def check_harmless(text, colours=False):
+    for character in text:
+        code = ord(character)
+        assert character in "\n\t" or not (code < 32 or 127 <= code < 160), repr(text)
+        assert code not in (0x61C, 0x200E, 0x200F) and not 0x2028 <= code <= 0x202E and not 0x2066 <= code <= 0x2069
+    for line in text.split("\n"):
+        assert not line.lstrip().startswith("::"), line
+        assert "##[" not in line and "##vso[" not in line.lower(), line
+
+
+@pytest.mark.parametrize("name", [*EVIL, "::error file=x::y", "  ::error::y", "##[error]y", "x ##[command]y",
+                                  "##vso[task.setvariable]y", "a\n::error::y", "a\r\n::set-output name=x::y"])
+def test_reports_are_harmless(bench, name):
+    trace = evil_import(bench, name)
+    for words in (["report", trace], ["report", "--by", "thread", trace], ["report", "--all", trace],
+                  ["report", "--all", "--by", "process", trace], ["compare", trace, trace],
+                  ["check", "--baseline", trace, trace]):
+        done = bench.tare(*words)
+        check_harmless(done.out)
+        check_harmless(done.err)
+
+
+@pytest.mark.parametrize("name", ["\x1b[31m\x1b]0;owned\x07", "::error::y"])
+def test_imported_history_is_harmless(bench, name):
+    bench.run("ticker", bench.folder / "ledger", 1000, 20, options=["-q"])
+    lines = bench.tare("history", "export").out.splitlines()
+    line = json.loads(lines[-1])
+
+    def poison(value):
+        if isinstance(value, dict):
+            return {key: poison(one) for key, one in value.items()}
+        if isinstance(value, list):
+            return [poison(one) for one in value]
+        return value
+    for where in (line, line.get("run", {})):
+        for key in ("revision", "command", "host", "machine", "tags", "cpu_model", "kernel"):
+            if isinstance(where.get(key), str):
+                where[key] = name
+            elif key == "revision" and key in where:
+                where[key] = name
+    (bench.folder / "in.jsonl").write_text("\n".join([*lines[:-1], json.dumps(line)]) + "\n")
+    env = {"TARE_STORE": str(bench.folder / "second")}
+    done = bench.tare("history", "import", "in.jsonl", env=env)
+    check_harmless(done.out + done.err)
+    for words in ([], ["show", "1"], ["trend"], ["compare", "1", "1"]):
+        done = bench.tare("history", *words, env=env)
+        check_harmless(done.out)
+        check_harmless(done.err)
+    if "\x1b" in name:
+        on_terminal = bench.call(sys.executable, "-c", "import pty, sys; pty.spawn(sys.argv[1:])", TARE, "history",
+                                 "show", "1", env=env, stdin=subprocess.DEVNULL)
+        assert "\x1b]0" not in on_terminal.out
+
+
+def test_data_for_machines_keeps_what_it_is(bench):
+    """Text is made harmless for people; JSON and CSV say what was recorded."""
+    trace = evil_import(bench, "::error ##[x]")
+    names = [span["name"] for span in bench.json(trace)["spans"]]
+    assert "::error ##[x]" in names
