@@ -148,7 +148,7 @@ static void account(tare__writer *writer, const tare__text *blocks, bool written
 static void make_room(tare__writer *writer, size_t bytes)
 {
     if (writer->max_bytes && writer->bytes + bytes > writer->max_bytes / 3 * 2)
-        tare__writer_compact(writer, 0, writer->max_bytes / 3);
+        tare__writer_compact(writer, 0, writer->max_bytes / 3 - writer->max_bytes / 64); /* the rest: what cannot go */
 }
 
 static bool any_can_go(const tare__text *blocks)
