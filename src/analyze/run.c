@@ -92,6 +92,38 @@ static void note_damage(note_list *list, const work *work)
         note(list, "the length of a clock tick is not known: all times are in ticks, not nanoseconds");
 }
 
+static void note_refusals(note_list *list, const tare__run_table *run)
+{
+    const struct {
+        uint64_t n;
+        const char *why;
+    } reasons[] = {{run->refused_space, "no space"},
+                   {run->refused_abi, "another version of libtare"},
+                   {run->refused_system, "a failed system call"},
+                   {run->refused_copy, "a second copy of libtare"}};
+    char parts[256] = "";
+    uint64_t refused = 0;
+    for (size_t i = 0, used = 0; i < TARE__COUNT_OF(reasons) && used < sizeof parts; i++) {
+        if (reasons[i].n)
+            used += (size_t)snprintf(parts + used, sizeof parts - used, "%s%llu: %s", used ? ", " : "",
+                                     (unsigned long long)reasons[i].n, reasons[i].why);
+        refused += reasons[i].n;
+    }
+    if (refused)
+        note(list, "%s could not join and %s not recorded (%s)", count(refused, "process", "processes").text,
+             refused == 1 ? "was" : "were", parts);
+}
+
+/* What the collector has to say. */
+static void note_lines(note_list *list, const char *lines)
+{
+    for (const char *at = lines ? lines : ""; *at; at += strspn(at, "\n")) {
+        size_t length = strcspn(at, "\n");
+        note(list, "%.*s", (int)(length < 900 ? length : 900), at);
+        at += length;
+    }
+}
+
 static void note_losses(note_list *list, const tare__run_table *run)
 {
     char time[TARE__UNIT_BYTES];
@@ -106,14 +138,7 @@ static void note_losses(note_list *list, const tare__run_table *run)
              "%s taken out to keep to the size or time asked for: what lies before %s is not complete",
              count(run->rotated_spans, "span was", "spans were").text,
              tare__unit_time(time, run->rotated_before_at_ns));
-    uint64_t refused = run->refused_space + run->refused_abi + run->refused_system + run->refused_copy;
-    if (refused)
-        note(list,
-             "%s could not join: %llu for want of space, %llu with another version of libtare, "
-             "%llu by a failed system call, %llu with a second copy of libtare",
-             count(refused, "process", "processes").text, (unsigned long long)run->refused_space,
-             (unsigned long long)run->refused_abi, (unsigned long long)run->refused_system,
-             (unsigned long long)run->refused_copy);
+    note_refusals(list, run);
     if (run->left_running)
         note(list, "%s still running when the recording ended",
              count(run->left_running, "process was", "processes were").text);
@@ -279,6 +304,7 @@ int tare__analyze_run_table(work *work, tare__analysis *analysis)
     note_end(&list, work, run);
     note_damage(&list, work);
     note_losses(&list, run);
+    note_lines(&list, tare__trace_end_of(work->trace)->notes);
     note_folding(&list, work);
     note_samples(&list, work, analysis);
     const char **notes = tare__arena_alloc(arena, (list.n + 1) * sizeof *notes);

@@ -3,6 +3,7 @@
  * Must not know what the commands do. */
 #include "cli.h"
 
+#include <signal.h>
 #include <string.h>
 
 #include "tare.h"
@@ -122,14 +123,37 @@ static int run_command(const tare__cli_command *command, int argc, char **argv)
     return command->main(argc, argv);
 }
 
+static void on_nothing(int number)
+{
+    (void)number;
+}
+
+/* A file that may not grow any more (ulimit -f) is an error of the write, with a sentence, and not the end of this
+ * command. By a handler: what is started from here does not inherit it. */
+static void keep_alive(void)
+{
+    struct sigaction before, nothing = {.sa_handler = on_nothing, .sa_flags = SA_RESTART};
+    if (sigaction(SIGXFSZ, NULL, &before) == 0 && before.sa_handler == SIG_DFL)
+        sigaction(SIGXFSZ, &nothing, NULL);
+}
+
+/* Where SIGCHLD is ignored, the status of a child is lost. The run command gives it back to what it runs. */
+static void keep_children(const char *command)
+{
+    if (strcmp(command, tare__cli_run.name) != 0)
+        signal(SIGCHLD, SIG_DFL);
+}
+
 int main(int argc, char **argv)
 {
     tare__error error;
+    keep_alive();
     if (argc < 2) {
         tare__fail(&error, TARE_E_USAGE, "which command? Most want: tare run -- ./program");
         return tare__cli_usage("tare", &error);
     }
     const char *word = argv[1];
+    keep_children(word);
     if (asks_for_help(word))
         return help_main(argc - 1, argv + 1);
     if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0)

@@ -79,15 +79,18 @@ static int prepare(attached *at, tare__error *error)
     return status;
 }
 
-static void hold_signals(attached *at, sigset_t *before)
+static int hold_signals(attached *at, sigset_t *before, tare__error *error)
 {
     static const int asked_by[] = {SIGINT, SIGTERM, SIGHUP};
     sigset_t set;
     sigemptyset(&set);
     for (size_t i = 0; i < TARE__COUNT_OF(asked_by); i++)
         sigaddset(&set, asked_by[i]);
-    sigprocmask(SIG_BLOCK, &set, before);
     at->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (at->signals < 0)
+        return tare__fail(error, TARE_E_SYSTEM, "cannot watch for signals: %s", strerror(errno));
+    sigprocmask(SIG_BLOCK, &set, before);
+    return 0;
 }
 
 static void wait_a_beat(attached *at)
@@ -128,9 +131,12 @@ int tare__attach(const tare__attach_options *options, tare__run_result *result, 
     int status = find_process(&at, error);
     if (status == 0)
         status = prepare(&at, error);
+    sigset_t before;
+    if (status == 0 && (status = hold_signals(&at, &before, error)) != 0) {
+        unlink(collector.writer.path);
+        tare__folder_remove(&collector.folder);
+    }
     if (status == 0) {
-        sigset_t before;
-        hold_signals(&at, &before);
         tare__sampling_options sampling = {options->pid, options->interval_ns, options->samplers_left_out};
         tare__sampling_open(&collector, &sampling);
         attend(&at);

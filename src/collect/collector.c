@@ -46,6 +46,7 @@ void tare__collector_free(tare__collector *collector)
     tare__text_free(&collector->block);
     tare__text_free(&collector->fields);
     tare__text_free(&collector->run_fields);
+    tare__text_free(&collector->notes);
     tare__squeezer_free(collector->squeezer);
     tare__events_encoder_free(collector->encoder);
     tare__intern_free(collector->names);
@@ -277,13 +278,49 @@ uint32_t tare__collector_recording(const tare__collector *collector)
 
 /* ---- the last words ---------------------------------------------------------------------------------------- */
 
+/* The four that the file has numbers for; the others are system calls that failed, and have a sentence each. */
 static void refusals(tare__collector *collector, tare__text *fields)
 {
+    static const char *const why[TARE__REFUSALS] = {
+        [TARE__REFUSED_LIMIT] = "its limit on file sizes (ulimit -f) is below the size of its buffer",
+        [TARE__REFUSED_GONE] = "the session folder no longer exists",
+        [TARE__REFUSED_DENIED] = "it has no permission to write into the session folder",
+        [TARE__REFUSED_FILES] = "it has no file descriptor left (ulimit -n)",
+        [TARE__REFUSED_MEMORY] = "it has no memory or address space left (ulimit -v)",
+    };
+    uint32_t numbers[TARE__REFUSED_COPY + 1] = {0};
     for (uint32_t i = 0; i < TARE__REFUSALS; i++) {
         uint32_t n = atomic_load(&collector->folder.page->refused[i]);
-        if (n)
-            tare__field_number(fields, (tare__field)(TARE__FIELD_REFUSED_SPACE + i), n);
+        numbers[why[i] ? TARE__REFUSED_SYSTEM : i] += n;
+        if (n && why[i])
+            tare__text_format(&collector->notes, "%u %s could not join: %s\n", n, n == 1 ? "process" : "processes",
+                              why[i]);
     }
+    for (uint32_t i = 0; i < TARE__COUNT_OF(numbers); i++)
+        if (numbers[i])
+            tare__field_number(fields, (tare__field)(TARE__FIELD_REFUSED_SPACE + i), numbers[i]);
+}
+
+static void tell_unread(tare__collector *collector)
+{
+    if (!collector->salvaging)
+        collector->unread_rings = tare__sources_unread(collector);
+    if (collector->folder_gone)
+        tare__text_format(&collector->notes, "the session folder %.300s was removed during the run: processes that "
+                          "started after that are not recorded\n", collector->folder.path);
+}
+
+/* What the disk did not take, in the sentence about it. */
+static void tell_trouble(tare__writer *writer, tare__text *fields)
+{
+    char detail[sizeof writer->trouble + 64];
+    if (!writer->trouble[0])
+        return;
+    snprintf(detail, sizeof detail, "%s", writer->trouble);
+    if (writer->lost_spans)
+        snprintf(detail, sizeof detail, "%s; %llu spans could not be written", writer->trouble,
+                 (unsigned long long)writer->lost_spans);
+    tare__field_string(fields, TARE__FIELD_WRITE_ERROR, detail);
 }
 
 static void tell_sampling(tare__collector *collector, tare__text *fields)
@@ -339,7 +376,7 @@ static void tell_when(const tare__collector *collector, tare__text *fields)
     tare__field_number(fields, TARE__FIELD_END_TICKS, ticks);
 }
 
-static void write_end(tare__collector *collector, int exit_status, int signal, uint32_t left_running)
+static void make_end(tare__collector *collector, int exit_status, int signal, uint32_t left_running)
 {
     tare__text *fields = &collector->fields;
     tare__writer *writer = &collector->writer;
@@ -357,6 +394,8 @@ static void write_end(tare__collector *collector, int exit_status, int signal, u
                                (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000u);
     else
         tare__field_number(fields, TARE__FIELD_SALVAGED, 1);
+    size_t notes = collector->notes.length;
+    tell_unread(collector);
     if (collector->unread_rings + collector->broken_rings)
         tare__field_number(fields, TARE__FIELD_UNREAD_RINGS, collector->unread_rings + collector->broken_rings);
     if (writer->rotated_spans || writer->rotated_before) {
@@ -364,8 +403,10 @@ static void write_end(tare__collector *collector, int exit_status, int signal, u
         tare__field_number(fields, TARE__FIELD_ROTATED_BEFORE, writer->rotated_before);
     }
     refusals(collector, fields);
-    if (writer->trouble[0])
-        tare__field_string(fields, TARE__FIELD_WRITE_ERROR, writer->trouble);
+    tell_trouble(writer, fields);
+    if (collector->notes.length && !collector->notes.failed)
+        tare__field_string(fields, TARE__FIELD_NOTES, collector->notes.data);
+    collector->notes.length = notes; /* this may be made once more */
     if (left_running)
         tare__field_number(fields, TARE__FIELD_LEFT_RUNNING, left_running);
     tell_sampling(collector, fields);
@@ -376,12 +417,18 @@ static void write_end(tare__collector *collector, int exit_status, int signal, u
     tare__series_seal(collector->sampling.series, (uint32_t)collector->sampling.series_count, collector->squeezer,
                       &collector->block);
     tare__fields_seal(TARE__BLOCK_END, 0, fields, &collector->block);
+}
+
+static void write_end(tare__collector *collector, int exit_status, int signal, uint32_t left_running)
+{
+    tare__writer *writer = &collector->writer;
+    make_end(collector, exit_status, signal, left_running);
     writer->last_words = true;
     if (tare__writer_append(writer, &collector->block) != 0 && writer->last_block) {
         /* A full disk. The last block of events makes room: an end that says so is worth more. */
-        writer->bytes = writer->last_block;
-        if (ftruncate(writer->fd, (off_t)writer->bytes) == 0)
-            tare__writer_append(writer, &collector->block);
+        tare__writer_drop_last(writer);
+        make_end(collector, exit_status, signal, left_running);
+        tare__writer_append(writer, &collector->block);
     }
 }
 
@@ -390,15 +437,21 @@ void tare__collector_finish(tare__collector *collector, int exit_status, int sig
     tare__sources_find(collector);
     collector->folder_scan_ns = 0;
     tare__sources_find(collector);
-    while (collector->source_count)
-        end_source(collector, collector->source_count - 1);
+    for (int round = 0; round < 2; round++) {
+        while (collector->source_count)
+            end_source(collector, collector->source_count - 1);
+        if (!collector->unread_error || collector->salvaging)
+            break;
+        collector->folder_scan_ns = 0; /* descriptors and memory are free again */
+        tare__sources_find(collector);
+    }
     if (!collector->salvaging)
         beat_clock(collector, true);
     tare__sampling_flush(collector);
     tare__tree_tell(collector);
     rotate(collector, true);
     write_end(collector, exit_status, signal, left_running);
-    if (collector->writer.trouble[0] && collector->writer.lost_spans) {
+    if (collector->writer.trouble[0] && collector->writer.lost_spans) { /* as the END block has it */
         char detail[512];
         snprintf(detail, sizeof detail, "%.300s; %llu spans could not be written", collector->writer.trouble,
                  (unsigned long long)collector->writer.lost_spans);

@@ -23,6 +23,7 @@
 #define TARE__SEAL_NS 1000000000u       /* a block seals when full or after this */
 #define TARE__AGGREGATES_NS 10000000000u
 #define TARE__HOLE_NS 2000000000u       /* a reserved slot that is still not filled is given up */
+#define TARE__HOLE_PASSED_NS 20000000u  /* the same, when its thread has filled further chunks since */
 
 /* ---- the session's folder ------------------------------------------------------------------------------ */
 typedef struct tare__folder {
@@ -138,26 +139,37 @@ typedef struct tare__source {
     char file[64];
     tare__ring *ring;
     uint64_t bytes; /* of the file, all mapped */
+    uint64_t mapped;
     uint64_t names_offset, chunks_offset; /* as checked when it was opened: the target could change its own */
-    int fd;
-    int pidfd;
+    int fd;    /* -1: descriptors are scarce, its path is opened when needed */
+    int pidfd; /* -1: the same; its pid is asked for */
     pid_t pid; /* outer */
+    uint64_t start_time; /* of the kernel, where pidfd is -1; 0: not known */
     int64_t rank; /* -1: none */
     bool gone; /* the process ended, or became another program */
     bool lives; /* salvaging: it runs on without a collector */
     bool broken;
+    bool shared; /* what is done to its chunks is seen by the process */
     bool full_grown; /* no more memory for it */
     char reason[128];
     uint32_t process; /* number in the file */
     uint32_t taken_seen;
     uint32_t most_waiting; /* chunks found at a beat, at most so far */
     uint64_t scanned_ns;
+    uint64_t asked_ns; /* whether it is alive, by its pid */
     uint64_t liveness_ns;
     uint64_t left_ticks;
     uint32_t *name_map; /* ring name id to file name id */
     tare__stream **streams; /* by number - 1; NULL: not seen or ended */
     size_t stream_room;
 } tare__source;
+
+/* An executable file, to know a process by that records under the name of another. */
+typedef struct tare__program {
+    dev_t device;
+    ino_t inode;
+} tare__program;
+#define TARE__PROGRAMS_MAX 16
 
 typedef struct tare__collector {
     tare__folder folder;
@@ -202,6 +214,11 @@ typedef struct tare__collector {
     tare__sampling sampling;
     tare__child_usage child;
     bool oom_killed;
+    bool folder_gone; /* somebody removed the session's folder */
+    int unread_error; /* errno at the last ring that could not be opened; 0 */
+    tare__program programs[TARE__PROGRAMS_MAX]; /* that recorded */
+    uint32_t program_count;
+    tare__text notes; /* lines for the END block */
     uint64_t steps; /* begun */
     uint64_t busy_pool_bytes; /* a process that records a lot may have so much; 0: no more than the pool */
 } tare__collector;
@@ -234,6 +251,8 @@ void tare__move_aside(tare__collector *collector); /* off the CPUs where the pro
 
 /* sources.c */
 void tare__sources_find(tare__collector *collector); /* hellos and new ring files */
+uint32_t tare__sources_unread(const tare__collector *collector); /* whole ring files in the folder that are not open */
+bool tare__runs_recorded_program(const tare__collector *collector, pid_t pid);
 void tare__source_free(tare__source *source);
 tare__stream *tare__source_stream(tare__collector *collector, tare__source *source, const tare__chunk *chunk);
 void tare__source_grow(tare__collector *collector, tare__source *source);

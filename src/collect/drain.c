@@ -300,7 +300,7 @@ static stop_reason read_chunk(tare__collector *collector, tare__source *source, 
 
 /* Slots that this use left alone hold what earlier ones wrote: zeroed, so that no later use of the same
  * generation takes it for its own. */
-static void release(tare__collector *collector, tare__source *source, uint32_t index, bool with_hole)
+static void release(tare__collector *collector, tare__source *source, uint32_t index)
 {
     tare__chunk *chunk = chunk_at(source, index);
     uint32_t used = atomic_load(&chunk->main_used), reserve = atomic_load(&chunk->reserve_used);
@@ -309,8 +309,7 @@ static void release(tare__collector *collector, tare__source *source, uint32_t i
                (TARE__CHUNK_SLOTS - used) * sizeof(tare__slot));
     if (reserve)
         memset((uint8_t *)chunk + TARE__CHUNK_RESERVE, 0, TARE__CHUNK_MAIN - TARE__CHUNK_RESERVE);
-    atomic_store_explicit(&source->ring->chunk_state[index],
-                          with_hole ? TARE__CHUNK_QUARANTINED : TARE__CHUNK_FREE, memory_order_release);
+    atomic_store_explicit(&source->ring->chunk_state[index], TARE__CHUNK_FREE, memory_order_release);
     atomic_fetch_add_explicit(&source->ring->given_back, 1, memory_order_release);
     collector->given_back++;
     tare__note_busy_cpu(collector, chunk->cpu);
@@ -357,19 +356,14 @@ static void write_block(tare__collector *collector, tare__source *source, tare__
     tare__writer_append(&collector->writer, block);
 }
 
-typedef struct given_back {
-    uint32_t index;
-    bool hole;
-} given_back;
-
 #define GIVEN_BACK_MAX 16
 
-static void flush_block(tare__collector *collector, tare__source *source, tare__stream *stream,
-                        given_back *chunks, uint32_t *n)
+static void flush_block(tare__collector *collector, tare__source *source, tare__stream *stream, const uint32_t *chunks,
+                        uint32_t *n)
 {
     write_block(collector, source, stream);
     for (uint32_t i = 0; i < *n; i++)
-        release(collector, source, chunks[i].index, chunks[i].hole);
+        release(collector, source, chunks[i]);
     *n = 0;
     start_block(collector, stream);
 }
@@ -381,6 +375,18 @@ static void note_hole(tare__stream *stream, uint64_t now)
         stream->hole_since_ns = now;
 }
 
+/* A slot that was reserved and is not filled: its thread was stopped in between, or a handler runs on top of it and the
+ * thread will fill it in; or the handler left by siglongjmp and nobody will. While a thread is stopped it fills no
+ * further chunks, and handlers do not record that much: where the stream has gone on for two chunks, it is given up
+ * sooner. Should it be filled after all, it costs the one record that is there then. */
+static bool hole_is_left(const tare__stream *stream, const found_chunk *last, uint64_t now)
+{
+    if (!stream->hole_since_ns)
+        return false;
+    bool went_on = last->sequence >= TARE__POSITION_SEQUENCE(stream->position) + 2;
+    return now - stream->hole_since_ns >= (went_on ? TARE__HOLE_PASSED_NS : TARE__HOLE_NS);
+}
+
 /* Chunks found[0..n) of one stream. Retired ones are read to their end and given back; the live one is read
  * when its second is up. */
 static void drain_stream(tare__collector *collector, tare__source *source, tare__stream *stream,
@@ -389,8 +395,8 @@ static void drain_stream(tare__collector *collector, tare__source *source, tare_
     bool due = final || now - stream->sealed_ns >= TARE__SEAL_NS;
     if (!due && found[0].state != TARE__CHUNK_RETIRED)
         return;
-    bool give_up = final || (stream->hole_since_ns && now - stream->hole_since_ns >= TARE__HOLE_NS);
-    given_back done[GIVEN_BACK_MAX];
+    bool give_up = final || hole_is_left(stream, &found[n - 1], now);
+    uint32_t done[GIVEN_BACK_MAX];
     uint32_t done_count = 0;
     start_block(collector, stream);
     for (uint32_t at = 0; at < n && (due || found[at].state == TARE__CHUNK_RETIRED);) {
@@ -398,7 +404,7 @@ static void drain_stream(tare__collector *collector, tare__source *source, tare_
         bool retired = found[at].state == TARE__CHUNK_RETIRED;
         if (found[at].sequence < sequence) { /* written before; only the word to give it back is missing */
             if (retired)
-                release(collector, source, found[at].index, false);
+                release(collector, source, found[at].index);
             at++;
             continue;
         }
@@ -410,7 +416,6 @@ static void drain_stream(tare__collector *collector, tare__source *source, tare_
             }
             stream->position = TARE__POSITION(found[at].sequence, 0);
         }
-        uint64_t skipped = stream->skipped;
         stop_reason stop = read_chunk(collector, source, stream, &found[at], give_up);
         if (stop == STOP_HOLE) {
             note_hole(stream, now);
@@ -421,7 +426,7 @@ static void drain_stream(tare__collector *collector, tare__source *source, tare_
             if (!retired && !(final && at + 1 < n))
                 break;
             if (retired)
-                done[done_count++] = (given_back){found[at].index, stream->skipped != skipped && !final};
+                done[done_count++] = found[at].index;
             stream->position = TARE__POSITION(found[at].sequence + 1, 0);
             at++;
         }
@@ -480,7 +485,7 @@ static void drain_cells(tare__collector *collector, tare__source *source, tare__
     }
     stream->aggregates_ns = now;
     for (uint32_t i = 0; i < n && retired && !final; i++)
-        release(collector, source, found[i].index, false);
+        release(collector, source, found[i].index);
 }
 
 /* ---- one process ------------------------------------------------------------------------------------------- */
@@ -555,7 +560,7 @@ static void drain_group(tare__collector *collector, tare__source *source, found_
         tare__chunk *chunk = chunk_at(source, found[i].index);
         atomic_store(&chunk->main_used, 0); /* how far it got is not known: all of it */
         atomic_store(&chunk->reserve_used, 1);
-        release(collector, source, found[i].index, false);
+        release(collector, source, found[i].index);
     }
     tare__tell_stream(collector, source, stream);
 }

@@ -182,12 +182,15 @@ static char **environment_with(char *session, char *path)
 
 /* By vfork: copying this process's page tables would take longer than all the rest. The child runs on our memory
  * until it is another program, which is also how its errno gets here. */
-static pid_t start(char *const *command, char *const *environment, const sigset_t *mask, volatile int *failed)
+static pid_t start(char *const *command, char *const *environment, const tare__inherited *inherited,
+                   volatile int *failed)
 {
     *failed = 0;
     pid_t pid = vfork();
     if (pid == 0) {
-        sigprocmask(SIG_SETMASK, mask, NULL); /* no handler is installed in this process */
+        sigaction(SIGCHLD, &inherited->child, NULL);
+        setrlimit(RLIMIT_NOFILE, &inherited->files);
+        sigprocmask(SIG_SETMASK, &inherited->mask, NULL); /* no handler of this process does anything */
         execvpe(command[0], command, environment);
         *failed = errno;
         _exit(127);
@@ -195,7 +198,18 @@ static pid_t start(char *const *command, char *const *environment, const sigset_
     return pid;
 }
 
-int tare__launch(char *const *command, const char *folder, const sigset_t *mask, tare__launched *launched)
+void tare__inherited_take(tare__inherited *inherited)
+{
+    sigprocmask(SIG_SETMASK, NULL, &inherited->mask);
+    sigaction(SIGCHLD, NULL, &inherited->child);
+    signal(SIGCHLD, SIG_DFL); /* ignored, the status of a child would be lost */
+    if (getrlimit(RLIMIT_NOFILE, &inherited->files) == 0) {
+        struct rlimit all = {inherited->files.rlim_max, inherited->files.rlim_max};
+        setrlimit(RLIMIT_NOFILE, &all);
+    }
+}
+
+int tare__launch(char *const *command, const char *folder, const tare__inherited *inherited, tare__launched *launched)
 {
     char hook[TARE__PATH_BYTES], session[sizeof TARE__ENV_SESSION + 1 + TARE__PATH_BYTES];
     snprintf(session, sizeof session, TARE__ENV_SESSION "=%s", folder);
@@ -205,7 +219,7 @@ int tare__launch(char *const *command, const char *folder, const sigset_t *mask,
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     volatile int failed = 0;
     int status = environment ? 0 : -ENOMEM;
-    if (!status && (launched->pid = start(command, environment, mask, &failed)) < 0)
+    if (!status && (launched->pid = start(command, environment, inherited, &failed)) < 0)
         status = -errno;
     launched->error = failed;
     free(environment);

@@ -3,6 +3,7 @@
 #define TARE_COLLECT_LAUNCH_H
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include "collector.h"
@@ -12,8 +13,19 @@ typedef struct tare__launched {
     int error; /* errno of exec; 0: it runs */
 } tare__launched;
 
-/* Starts the command in the session of `folder`, with this signal mask. 0 or -errno. */
-int tare__launch(char *const *command, const char *folder, const sigset_t *mask, tare__launched *launched);
+/* What this command was started with and changes for itself; the program gets it back. */
+typedef struct tare__inherited {
+    sigset_t mask;
+    struct sigaction child; /* SIGCHLD */
+    struct rlimit files;    /* RLIMIT_NOFILE */
+} tare__inherited;
+
+/* Notes all of it, sees to it that children can be waited for, and takes as many descriptors as allowed. The mask is the
+ * caller's to change. */
+void tare__inherited_take(tare__inherited *inherited);
+
+/* Starts the command in the session of `folder`. 0 or -errno. */
+int tare__launch(char *const *command, const char *folder, const tare__inherited *inherited, tare__launched *launched);
 
 /* python.c: the folder with the start-up hook of Python interpreters; false: there is none, or it is not wanted
  * (TARE_PYTHON_HOOK names it, or is empty). Then: "PYTHONPATH=…" with it first, to be freed; NULL: it is there

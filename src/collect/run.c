@@ -16,6 +16,7 @@
 
 #include "launch.h"
 
+#define REAP_NS 1000000000u /* without a signal */
 #define POOL_BYTES_MIN ((uint64_t)1 << 20)
 
 static const int passed_on[] = {SIGINT,  SIGTERM,  SIGHUP,  SIGQUIT, SIGUSR1,
@@ -27,13 +28,15 @@ typedef struct running {
     tare__launched child;
     bool ended;
     bool stop_waiting;
+    bool ignores_stop; /* SIGTSTP was ignored when this began, by the program, too */
+    uint64_t reaped_ns;
     int status; /* of wait */
     int signals;
     uint64_t since_ns;
     uint64_t own_bytes; /* resident in ourselves as it was launched */
 } running;
 
-static void hold_signals(sigset_t *before, int *fd)
+static int hold_signals(int *fd, tare__error *error)
 {
     sigset_t set;
     sigemptyset(&set);
@@ -41,12 +44,23 @@ static void hold_signals(sigset_t *before, int *fd)
     sigaddset(&set, SIGPIPE); /* ours to see as an error; the program gets its own, unblocked */
     for (size_t i = 0; i < TARE__COUNT_OF(passed_on); i++)
         sigaddset(&set, passed_on[i]);
-    sigprocmask(SIG_BLOCK, &set, before);
     *fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (*fd < 0)
+        return tare__fail(error, TARE_E_SYSTEM, "cannot watch for signals: %s", strerror(errno));
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    return 0;
 }
 
 /* What the terminal sends goes to the whole foreground group, the program included; what a process sends to
- * us alone is meant for the program. */
+ * us alone is meant for the program. When the terminal goes away, the leader of its session alone is told. An alarm was
+ * set before this command began, for what it runs. */
+static bool program_has_it(const struct signalfd_siginfo *info)
+{
+    if (info->ssi_code != SI_KERNEL || info->ssi_signo == SIGALRM)
+        return false;
+    return !((info->ssi_signo == SIGHUP || info->ssi_signo == SIGCONT) && getsid(0) == getpid());
+}
+
 static void pass_on(running *run, const struct signalfd_siginfo *info)
 {
     int number = (int)info->ssi_signo;
@@ -57,9 +71,9 @@ static void pass_on(running *run, const struct signalfd_siginfo *info)
                             number == SIGQUIT;
         return;
     }
-    if (info->ssi_code != SI_KERNEL)
+    if (!program_has_it(info))
         kill(run->child.pid, number);
-    if (number == SIGTSTP)
+    if (number == SIGTSTP && !run->ignores_stop)
         kill(getpid(), SIGSTOP);
 }
 
@@ -109,9 +123,12 @@ static void wait_a_beat(running *run)
 {
     struct pollfd signals = {.fd = run->signals, .events = POLLIN};
     tare__collector_pause(run->collector, &signals, 1);
-    if (!signals.revents)
+    if (signals.revents)
+        take_signals(run);
+    uint64_t now = tare__monotonic_ns();
+    if (!signals.revents && now - run->reaped_ns < REAP_NS)
         return;
-    take_signals(run);
+    run->reaped_ns = now;
     reap(run); /* the end of a child is a signal, too */
 }
 
@@ -233,6 +250,28 @@ static int prepare(tare__collector *collector, const tare__run_options *options,
     return status;
 }
 
+/* Processes that were forked from one that records become ours when their parents end. Those that have not recorded yet
+ * are not waited for, and what they record later is nowhere. */
+static void tell_left_behind(running *run)
+{
+    char path[64], text[65536];
+    uint32_t n = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+    int got = tare__sample_read("", path, text, sizeof text);
+    for (char *at = text, *end = text; got > 0; at = end) {
+        long pid = strtol(at, &end, 10);
+        if (end == at)
+            break;
+        n += tare__runs_recorded_program(run->collector, (pid_t)pid);
+    }
+    uint32_t waits = tare__collector_recording(run->collector);
+    if (n > waits)
+        tare__text_format(&run->collector->notes,
+                          "%u %s that the command started still ran when the recording ended: what %s later is not in "
+                          "this file\n", n - waits, n - waits == 1 ? "process" : "processes",
+                          n - waits == 1 ? "it records" : "they record");
+}
+
 static uint64_t own_resident_bytes(void)
 {
     char text[256];
@@ -254,11 +293,20 @@ int tare__run(const tare__run_options *options, tare__run_result *result, tare__
         tare__collector_free(&collector);
         return status;
     }
-    sigset_t before;
-    hold_signals(&before, &run.signals);
+    tare__inherited inherited;
+    struct sigaction stop;
+    tare__inherited_take(&inherited);
+    run.ignores_stop = sigaction(SIGTSTP, NULL, &stop) == 0 && stop.sa_handler == SIG_IGN;
+    status = hold_signals(&run.signals, error);
+    if (status) {
+        unlink(collector.writer.path);
+        tare__folder_remove(&collector.folder);
+        tare__collector_free(&collector);
+        return status;
+    }
     run.own_bytes = own_resident_bytes();
     run.since_ns = tare__monotonic_ns();
-    status = tare__launch(options->command, collector.folder.path, &before, &run.child);
+    status = tare__launch(options->command, collector.folder.path, &inherited, &run.child);
     if (status || run.child.error) {
         if (status)
             status = tare__fail(error, TARE_E_SYSTEM, "cannot start a process: %s", strerror(-status));
@@ -271,6 +319,7 @@ int tare__run(const tare__run_options *options, tare__run_result *result, tare__
         tare__sampling_open(&collector, &sampling);
         attend(&run);
         fill_result(&run, result);
+        tell_left_behind(&run);
         tare__collector_finish(&collector, result->exit_status, result->signal, result->left_running);
         tare__run_fill_totals(&collector, result);
         strcpy(result->folder, collector.folder.path);

@@ -120,6 +120,8 @@ int tare__serve_process(int socket, const tare__serve_options *options, char tra
     collector.writer.fd = collector.folder.lock = collector.folder.socket = -1;
     tare__serve_request request;
     trace[0] = '\0';
+    tare__inherited inherited; /* nothing is started from here: it stays as it is now */
+    tare__inherited_take(&inherited);
     fcntl(socket, F_SETFD, FD_CLOEXEC);
     if (recv(socket, &request, sizeof request, 0) != (ssize_t)sizeof request || request.abi != TARE__RING_ABI ||
         request.kind != TARE__SERVE_START)
@@ -132,7 +134,9 @@ int tare__serve_process(int socket, const tare__serve_options *options, char tra
         reply(socket, status, &collector);
         be_quiet();
         bool asked = watch(&collector, socket, request.pid, options);
-        tare__collector_finish(&collector, -1, 0, 0);
+        tare__collector_beat(&collector);
+        uint32_t left = asked ? tare__collector_recording(&collector) : 0; /* children that record on */
+        tare__collector_finish(&collector, -1, 0, left);
         int result = collector.writer.trouble[0] ? TARE_E_SPACE : 0;
         if (asked)
             reply(socket, result, &collector);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -46,7 +47,7 @@ void tare__source_free(tare__source *source)
     free(source->streams);
     free(source->name_map);
     if (source->ring)
-        munmap(source->ring, MAPPED_BYTES);
+        munmap(source->ring, source->mapped);
     if (source->fd >= 0)
         close(source->fd);
     if (source->pidfd >= 0)
@@ -54,21 +55,82 @@ void tare__source_free(tare__source *source)
     free(source);
 }
 
-/* The mapping is as long as a ring can get, the file grows into it; `bytes` is how far it goes by now. */
-static bool map_all(tare__source *source, bool shared)
+static void *map_ring(int fd, uint64_t bytes, bool shared)
+{
+    void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, (shared ? MAP_SHARED : MAP_PRIVATE) | MAP_NORESERVE, fd, 0);
+    return map == MAP_FAILED ? NULL : map;
+}
+
+/* The mapping is as long as a ring can get, the file grows into it; where address space is limited, as long as the file
+ * and made anew when that grows. `bytes` is how far the file goes by now. */
+static bool map_all(tare__source *source, int fd, bool shared)
 {
     struct stat about;
-    if (!source->ring) {
-        void *map = mmap(NULL, MAPPED_BYTES, PROT_READ | PROT_WRITE,
-                         (shared ? MAP_SHARED : MAP_PRIVATE) | MAP_NORESERVE, source->fd, 0);
-        if (map == MAP_FAILED)
-            return false;
-        source->ring = map;
-    }
-    if (fstat(source->fd, &about) != 0)
+    if (fstat(fd, &about) != 0)
         return false;
-    source->bytes = (uint64_t)about.st_size < MAPPED_BYTES ? (uint64_t)about.st_size : MAPPED_BYTES;
+    uint64_t bytes = (uint64_t)about.st_size < MAPPED_BYTES ? (uint64_t)about.st_size : MAPPED_BYTES;
+    if (bytes > source->mapped) {
+        uint64_t mapped = MAPPED_BYTES;
+        void *map = map_ring(fd, mapped, shared);
+        if (!map)
+            map = map_ring(fd, mapped = bytes, shared);
+        if (!map)
+            return false;
+        if (source->ring)
+            munmap(source->ring, source->mapped);
+        source->ring = map;
+        source->mapped = mapped;
+    }
+    source->bytes = bytes;
     return true;
+}
+
+/* Half of the descriptors are for what needs one for a moment only. */
+static bool is_scarce(int fd)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && (rlim_t)fd >= limit.rlim_cur / 2;
+}
+
+static int open_ring(const tare__source *source)
+{
+    return source->fd >= 0 ? source->fd : open(source->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static void close_ring(const tare__source *source, int fd)
+{
+    if (fd >= 0 && fd != source->fd)
+        close(fd);
+}
+
+/* State letter and start time, as the kernel has them; false: it cannot be asked. */
+static bool ask_proc(pid_t pid, char *state, uint64_t *start_time)
+{
+    char path[64], text[1024];
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    if (tare__sample_read("", path, text, sizeof text) <= 0)
+        return false;
+    const char *name_ends = strrchr(text, ')');
+    unsigned long long started = 0;
+    if (!name_ends || sscanf(name_ends + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+                             state, &started) != 2)
+        return false;
+    *start_time = started;
+    return true;
+}
+
+/* Without a descriptor for the process. Its number may be another's by now. */
+static bool pid_ended(tare__source *source)
+{
+    char state = 0;
+    uint64_t started = 0;
+    if (source->pid <= 0 || (kill(source->pid, 0) != 0 && errno == ESRCH))
+        return true;
+    if (!ask_proc(source->pid, &state, &started))
+        return false;
+    if (source->start_time == 0)
+        source->start_time = started;
+    return state == 'Z' || state == 'X' || started != source->start_time;
 }
 
 static bool add_source(tare__collector *collector, tare__source *source)
@@ -90,14 +152,52 @@ static void end_earlier(tare__collector *collector, const tare__source *newer)
     }
 }
 
+static bool program_of(pid_t pid, tare__program *out)
+{
+    char path[64];
+    struct stat about;
+    snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
+    if (stat(path, &about) != 0)
+        return false;
+    *out = (tare__program){about.st_dev, about.st_ino};
+    return true;
+}
+
+static bool is_known(const tare__collector *collector, const tare__program *program)
+{
+    for (uint32_t i = 0; i < collector->program_count; i++)
+        if (collector->programs[i].device == program->device && collector->programs[i].inode == program->inode)
+            return true;
+    return false;
+}
+
+bool tare__runs_recorded_program(const tare__collector *collector, pid_t pid)
+{
+    tare__program program;
+    return program_of(pid, &program) && is_known(collector, &program);
+}
+
+static void note_program(tare__collector *collector, pid_t pid)
+{
+    tare__program program;
+    if (collector->program_count < TARE__PROGRAMS_MAX && program_of(pid, &program) && !is_known(collector, &program))
+        collector->programs[collector->program_count++] = program;
+}
+
 static void set_pid(tare__collector *collector, tare__source *source, pid_t pid)
 {
     source->pid = pid;
     if (source->pidfd >= 0)
         close(source->pidfd);
     source->pidfd = pid > 0 ? open_pid(pid) : -1;
-    if (source->pidfd < 0)
+    if (source->pidfd >= 0 && is_scarce(source->pidfd)) {
+        close(source->pidfd);
+        source->pidfd = -1;
+    }
+    source->start_time = 0;
+    if (source->pidfd < 0 && pid_ended(source))
         source->gone = true; /* quicker than we were */
+    note_program(collector, pid);
     end_earlier(collector, source);
     tare__process_joined(collector, pid);
 }
@@ -112,15 +212,23 @@ static tare__source *open_source(tare__collector *collector, const char *folder,
     snprintf(source->file, sizeof source->file, "%s", file);
     snprintf(source->path, sizeof source->path, "%s/%s", folder, file);
     /* Salvaging changes no ring: what it does to the chunks stays in its own memory. */
-    bool shared = !collector->salvaging;
+    bool shared = source->shared = !collector->salvaging;
     source->fd = open(source->path, (shared ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     struct stat about;
-    if (source->fd < 0 || fstat(source->fd, &about) != 0 || !S_ISREG(about.st_mode) ||
-        (uint64_t)about.st_size < sizeof(tare__ring) || !map_all(source, shared) ||
-        __atomic_load_n((uint64_t *)(void *)source->ring->magic, __ATOMIC_ACQUIRE) == 0 ||
+    bool there = source->fd >= 0 && fstat(source->fd, &about) == 0 && S_ISREG(about.st_mode) &&
+                 (uint64_t)about.st_size >= sizeof(tare__ring);
+    if ((source->fd < 0 && errno != ENOENT) || (there && !map_all(source, source->fd, shared))) {
+        collector->unread_error = errno; /* tried again with the next scan */
+        there = false;
+    }
+    if (!there || __atomic_load_n((uint64_t *)(void *)source->ring->magic, __ATOMIC_ACQUIRE) == 0 ||
         tare__ring_check(source->ring, source->bytes)) {
         tare__source_free(source);
         return NULL;
+    }
+    if (is_scarce(source->fd)) {
+        close(source->fd);
+        source->fd = -1;
     }
     source->rank = -1;
     source->names_offset = source->ring->names_offset;
@@ -194,8 +302,10 @@ static bool is_unborn(int folder, const char *file)
 static void scan(tare__collector *collector, const char *folder)
 {
     DIR *list = folder[0] ? opendir(folder) : NULL;
-    if (!list)
+    if (!list) {
+        collector->folder_gone = collector->folder_gone || (folder[0] && errno == ENOENT);
         return;
+    }
     struct dirent *entry;
     while ((entry = readdir(list)) != NULL) {
         if (tare__ring_name(entry->d_name) && !source_by_file(collector, entry->d_name) &&
@@ -203,6 +313,20 @@ static void scan(tare__collector *collector, const char *folder)
             collector->unread_rings += !is_unborn(dirfd(list), entry->d_name);
     }
     closedir(list);
+}
+
+uint32_t tare__sources_unread(const tare__collector *collector)
+{
+    const char *folders[] = {collector->folder.path, collector->folder.fallback};
+    uint32_t n = 0;
+    for (size_t i = 0; i < TARE__COUNT_OF(folders); i++) {
+        DIR *list = folders[i][0] ? opendir(folders[i]) : NULL;
+        for (struct dirent *entry; list && (entry = readdir(list)) != NULL;)
+            n += tare__ring_name(entry->d_name) && !is_unborn(dirfd(list), entry->d_name);
+        if (list)
+            closedir(list);
+    }
+    return n;
 }
 
 void tare__sources_find(tare__collector *collector)
@@ -278,8 +402,9 @@ void tare__source_grow(tare__collector *collector, tare__source *source)
         return;
     uint32_t count = atomic_load(&ring->chunk_count); /* now nobody else changes it */
     uint64_t at = source->chunks_offset + (uint64_t)count * TARE__CHUNK_BYTES;
-    if (atomic_fetch_sub(&page->bytes_left, (int64_t)more) < (int64_t)more ||
-        fallocate(source->fd, 0, (off_t)at, (off_t)more) != 0 || !map_all(source, true)) {
+    int fd = open_ring(source);
+    if (atomic_fetch_sub(&page->bytes_left, (int64_t)more) < (int64_t)more || fd < 0 ||
+        fallocate(fd, 0, (off_t)at, (off_t)more) != 0 || !map_all(source, fd, source->shared)) {
         atomic_fetch_add(&page->bytes_left, (int64_t)more);
         source->full_grown = true;
     } else {
@@ -289,6 +414,7 @@ void tare__source_grow(tare__collector *collector, tare__source *source)
         atomic_store_explicit(&ring->chunk_count, count + GROW_CHUNKS, memory_order_release);
         atomic_fetch_add(&ring->given_back, GROW_CHUNKS);
     }
+    close_ring(source, fd);
     atomic_store(&ring->growing, 0);
 }
 
@@ -298,19 +424,32 @@ bool tare__source_map_growth(tare__source *source)
     if (count <= TARE__RING_CHUNKS_MAX &&
         source->chunks_offset + (uint64_t)count * TARE__CHUNK_BYTES <= source->bytes)
         return true;
-    if (map_all(source, true) && !tare__ring_check(source->ring, source->bytes))
+    int fd = open_ring(source), failed = fd < 0 ? errno : 0;
+    if (fd >= 0 && !map_all(source, fd, source->shared))
+        failed = errno;
+    close_ring(source, fd);
+    if (!failed && !tare__ring_check(source->ring, source->bytes))
         return true;
+    if (failed && !source->gone)
+        return false; /* no descriptor or no memory now: the next round tries again */
     source->broken = true;
-    snprintf(source->reason, sizeof source->reason, "its ring was overwritten");
+    snprintf(source->reason, sizeof source->reason, failed ? "its ring could not be read: %s" : "its ring was overwritten",
+             strerror(failed));
     return false;
 }
 
 void tare__source_check_alive(tare__collector *collector, tare__source *source)
 {
-    if (source->gone || source->pidfd < 0)
+    if (source->gone)
         return;
-    struct pollfd ended = {.fd = source->pidfd, .events = POLLIN};
-    if (poll(&ended, 1, 0) > 0 || atomic_load(&source->ring->closed)) {
+    struct pollfd events = {.fd = source->pidfd, .events = POLLIN};
+    uint64_t now = tare__monotonic_ns();
+    bool ended = source->pidfd >= 0 && poll(&events, 1, 0) > 0;
+    if (source->pidfd < 0 && now - source->asked_ns >= FOLDER_SCAN_NS) {
+        source->asked_ns = now;
+        ended = pid_ended(source);
+    }
+    if (ended || atomic_load(&source->ring->closed)) {
         source->gone = true;
         source->left_ticks = tare__clock_ticks(collector->folder.page->clock);
     }

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 /* Both sides must agree on every layout in this file: raise it on any change. */
-#define TARE__RING_ABI 1u
+#define TARE__RING_ABI 2u
 
 /* ---- the session folder -------------------------------------------------------------------------
  * DIR/session          one tare__session_page; the collector holds a flock on it while it lives
@@ -46,7 +46,12 @@ typedef enum tare__refusal {
     TARE__REFUSED_ABI = 1,     /* its libtare speaks another ABI */
     TARE__REFUSED_SYSTEM = 2,  /* open, map, … failed */
     TARE__REFUSED_COPY = 3,    /* a second copy of the library that could not adopt the first */
-    TARE__REFUSALS = 4
+    TARE__REFUSED_LIMIT = 4,   /* its limit on file sizes is too low */
+    TARE__REFUSED_GONE = 5,    /* the session's folder is no longer there */
+    TARE__REFUSED_DENIED = 6,  /* it may not write into the session's folder */
+    TARE__REFUSED_FILES = 7,   /* no file descriptor was left */
+    TARE__REFUSED_MEMORY = 8,  /* no memory, or no address space */
+    TARE__REFUSALS = 9
 } tare__refusal;
 
 typedef enum tare__session_state {
@@ -159,8 +164,7 @@ typedef enum tare__chunk_state {
     TARE__CHUNK_EVENTS = 2,     /* being filled with records */
     TARE__CHUNK_AGGREGATES = 3, /* holds aggregate cells, updated in place */
     TARE__CHUNK_RETIRED = 4,    /* full or abandoned: `main_used` and `reserve_used` are final */
-    TARE__CHUNK_AGGREGATES_RETIRED = 5,
-    TARE__CHUNK_QUARANTINED = 6 /* a slot was reserved and never filled: not used again */
+    TARE__CHUNK_AGGREGATES_RETIRED = 5
 } tare__chunk_state;
 
 typedef struct tare__chunk {

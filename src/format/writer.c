@@ -205,6 +205,19 @@ int tare__writer_append(tare__writer *writer, const tare__text *blocks)
     return 0;
 }
 
+void tare__writer_drop_last(tare__writer *writer)
+{
+    tare__block_header header;
+    size_t got = 0;
+    if (tare__pread_all(writer->fd, &header, sizeof header, writer->last_block, &got) != 0 || got != sizeof header ||
+        ftruncate(writer->fd, (off_t)writer->last_block) != 0)
+        return;
+    writer->bytes = writer->last_block;
+    writer->last_block = 0;
+    writer->lost_spans += header.spans;
+    writer->spans -= header.spans < writer->spans ? header.spans : writer->spans;
+}
+
 /* ---- taking out the oldest --------------------------------------------------------------------------------- */
 
 static int copy_block(tare__writer *writer, int to, const tare__block_entry *entry, uint64_t offset)

@@ -48,6 +48,8 @@ int tare__writer_open(tare__writer *writer, const char *path, uint64_t bytes, ta
 /* What comes behind the first `bytes` goes. */
 void tare__writer_cut(tare__writer *writer, uint64_t bytes);
 /* Appends whole blocks; on failure the file is as before and the trouble is noted. 0 or a status. */
+/* Takes the last block of events out again, and all after it; its spans are lost_spans now. */
+void tare__writer_drop_last(tare__writer *writer);
 int tare__writer_append(tare__writer *writer, const tare__text *blocks);
 /* Takes out events and samples that end before `before_ticks`, and the oldest down to `keep_bytes` (0: any size). */
 int tare__writer_compact(tare__writer *writer, uint64_t before_ticks, uint64_t keep_bytes);

@@ -48,13 +48,13 @@ static __attribute__((cold, noinline)) tare__cell *find_cell(tare_site *site)
     tare__thread *self = tare__self;
     if (!self)
         self = tare__thread_join();
-    if (!self || self->in_slow) {
+    if (!self || !tare__thread_enter_slow(self, (uintptr_t)__builtin_frame_address(0))) {
         tare__thread_drop_nested(self, true);
         return NULL;
     }
     int saved_errno = errno;
-    self->in_slow = 1;
-    atomic_signal_fence(memory_order_seq_cst);
+    sigset_t before;
+    tare__thread_hold(self, &before);
     tare__cell *cell = NULL;
     uint64_t word = __atomic_load_n(&site->word, __ATOMIC_ACQUIRE);
     if (!word || !site->slot)
@@ -66,6 +66,7 @@ static __attribute__((cold, noinline)) tare__cell *find_cell(tare_site *site)
             tare__thread_count_drops(self);
         }
     }
+    tare__thread_release(self, &before);
     tare__thread_leave_slow(self);
     errno = saved_errno;
     return cell;

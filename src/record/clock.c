@@ -2,6 +2,7 @@
  * Must not know sessions. */
 #include <fcntl.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "record.h"
@@ -18,8 +19,20 @@ static bool kernel_trusts_tsc(void)
     return got >= 4 && memcmp(name, "tsc\n", 4) == 0;
 }
 
+bool tare__clock_tsc_forbidden(void)
+{
+#if defined(__x86_64__)
+    int may = PR_TSC_ENABLE;
+    return prctl(PR_GET_TSC, &may) == 0 && may == PR_TSC_SIGSEGV;
+#else
+    return false;
+#endif
+}
+
 tare__clock_kind tare__clock_choose(void)
 {
+    if (tare__clock_tsc_forbidden())
+        return TARE__CLOCK_MONOTONIC;
     return tare__cpu_has_steady_counter() || kernel_trusts_tsc() ? TARE__CLOCK_TSC : TARE__CLOCK_MONOTONIC;
 }
 

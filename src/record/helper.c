@@ -67,6 +67,7 @@ typedef struct spawn_request {
     int socket;
     sigset_t mask;
     volatile int failed;
+    volatile int helper; /* its pid */
     char *stack; /* of the second one */
 } spawn_request;
 
@@ -90,7 +91,8 @@ static int helper_process(void *argument)
 static int go_between(void *argument)
 {
     spawn_request *request = argument;
-    if (clone(helper_process, request->stack + STACK_BYTES, CLONE_VM | CLONE_VFORK | SIGCHLD, request) < 0)
+    request->helper = clone(helper_process, request->stack + STACK_BYTES, CLONE_VM | CLONE_VFORK | SIGCHLD, request);
+    if (request->helper < 0)
         request->failed = 1;
     syscall(SYS_exit, 0);
     return 0;
@@ -98,7 +100,7 @@ static int go_between(void *argument)
 
 /* Two steps, so that the program's own wait() never meets a child it does not know: the go-between has no
  * exit signal, which hides it from wait(), and the helper is then nobody's child here. */
-int tare__helper_spawn(const char *path, int socket)
+int tare__helper_spawn(const char *path, int socket, int *helper)
 {
     char number[16];
     snprintf(number, sizeof number, "%d", socket);
@@ -118,5 +120,6 @@ int tare__helper_spawn(const char *path, int socket)
         while (waitpid(pid, NULL, __WCLONE) < 0 && errno == EINTR)
             ;
     munmap(stacks, 2 * STACK_BYTES);
+    *helper = request.helper;
     return pid < 0 || request.failed ? TARE_E_NO_HELPER : 0;
 }

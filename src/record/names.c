@@ -146,10 +146,14 @@ uint32_t tare__name_intern(const char *text, int kind, const char *file, uint32_
             uint32_t fresh = add(text, bytes, kind, file, line);
             if (fresh == TARE__NAME_NONE)
                 return refuse(kind);
-            if (atomic_compare_exchange_strong(&buckets[at], &id, fresh)) {
+            sigset_t before;
+            tare__signals_hold(&before); /* in the table is in the ring */
+            bool first = atomic_compare_exchange_strong(&buckets[at], &id, fresh);
+            if (first)
                 publish(fresh);
+            tare__signals_release(&before);
+            if (first)
                 return fresh;
-            }
             /* Another was quicker: its name may be ours, and then our entry stays unused. */
         }
         if (same(entry_of(master.bytes, id), text, bytes, kind))

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -51,7 +52,7 @@ static void make_id(uint8_t id[TARE__ID_BYTES])
 {
     if (getrandom(id, TARE__ID_BYTES, GRND_NONBLOCK) == TARE__ID_BYTES)
         return;
-    uint64_t mix[2] = {tare__monotonic_ns() ^ (uint64_t)getpid() << 40, tare__tsc() ^ (uintptr_t)&mix};
+    uint64_t mix[2] = {tare__monotonic_ns() ^ (uint64_t)getpid() << 40, tare__ticks() ^ (uintptr_t)&mix};
     memcpy(id, mix, TARE__ID_BYTES);
 }
 
@@ -71,6 +72,12 @@ static bool reserve_region(void)
     if (region)
         return true;
     size_t want = CHUNKS_OFFSET + (size_t)tare__session->max_pool_bytes;
+    struct rlimit limit;
+    /* Where address space is limited, the program needs it more than we do. */
+    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur / 16 < want)
+        want = limit.rlim_cur / 16 & ~(size_t)(TARE__CHUNK_BYTES - 1);
+    if (want < CHUNKS_OFFSET + 2 * POOL_BYTES_MIN)
+        want = CHUNKS_OFFSET + 2 * POOL_BYTES_MIN;
     for (; want > CHUNKS_OFFSET + POOL_BYTES_MIN; want = CHUNKS_OFFSET + (want - CHUNKS_OFFSET) / 2) {
         uint8_t *map = mmap(NULL, want + TARE__CHUNK_BYTES, PROT_NONE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -82,6 +89,11 @@ static bool reserve_region(void)
         return true;
     }
     return false;
+}
+
+uint32_t tare__process_chunk_room(void)
+{
+    return (uint32_t)((region_bytes - CHUNKS_OFFSET) / TARE__CHUNK_BYTES);
 }
 
 /* Takes up to `want` bytes from what the session may use, in whole chunks; 0: nothing left. */
@@ -105,23 +117,42 @@ static bool fits(int fd, uint64_t bytes)
     return bytes <= (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize / 8;
 }
 
+/* Really there, up to the end of these bytes. Beyond the process's limit on file sizes the kernel would not only
+ * refuse but send SIGXFSZ, which ends a program. */
+static bool allocate(int fd, uint64_t from, uint64_t bytes)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < from + bytes) {
+        errno = EFBIG;
+        return false;
+    }
+    if (!fits(fd, bytes)) {
+        errno = ENOSPC;
+        return false;
+    }
+    return fallocate(fd, 0, (off_t)from, (off_t)bytes) == 0;
+}
+
 /* Opens a new ring file of `bytes`, all of it really there: a full file system is an error now, never a
- * SIGBUS later. Returns the descriptor or -1. */
+ * SIGBUS later. Returns the descriptor or -1 (errno says why). */
 static int create_in(const char *folder, const char *name, uint64_t bytes, char path[TARE__PATH_BYTES])
 {
-    if (folder[0] == '\0' ||
-        snprintf(path, TARE__PATH_BYTES, "%s/%s", folder, name) >= TARE__PATH_BYTES)
+    if (snprintf(path, TARE__PATH_BYTES, "%s/%s", folder, name) >= TARE__PATH_BYTES) {
+        errno = ENAMETOOLONG;
         return -1;
+    }
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return -1;
-    if (fits(fd, bytes) && fallocate(fd, 0, 0, (off_t)bytes) == 0)
+    if (allocate(fd, 0, bytes))
         return fd;
     /* posix_fallocate would fill in for file systems that cannot reserve; writing zeros is what it does. */
-    if (errno == EOPNOTSUPP && posix_fallocate(fd, 0, (off_t)bytes) == 0)
+    int failed = errno == EOPNOTSUPP ? posix_fallocate(fd, 0, (off_t)bytes) : errno;
+    if (failed == 0)
         return fd;
     close(fd);
     unlink(path);
+    errno = failed;
     return -1;
 }
 
@@ -174,19 +205,49 @@ static void fill_in(tare__ring *ring, const uint8_t id[TARE__ID_BYTES], uint64_t
     __atomic_store_n((uint64_t *)(void *)ring->magic, magic, __ATOMIC_RELEASE); /* now it is whole */
 }
 
+/* Why there is no ring, as the session counts it. */
+static tare__refusal refusal_of(int error)
+{
+    static const struct {
+        int error;
+        tare__refusal why;
+    } reasons[] = {{ENOSPC, TARE__REFUSED_SPACE},  {EDQUOT, TARE__REFUSED_SPACE},  {EFBIG, TARE__REFUSED_LIMIT},
+                   {ENOENT, TARE__REFUSED_GONE},   {EACCES, TARE__REFUSED_DENIED}, {EPERM, TARE__REFUSED_DENIED},
+                   {EROFS, TARE__REFUSED_DENIED},  {EMFILE, TARE__REFUSED_FILES},  {ENFILE, TARE__REFUSED_FILES},
+                   {ENOMEM, TARE__REFUSED_MEMORY}};
+    for (size_t i = 0; i < TARE__COUNT_OF(reasons); i++)
+        if (reasons[i].error == error)
+            return reasons[i].why;
+    return TARE__REFUSED_SYSTEM;
+}
+
+/* In the session's folder, or where that has no room beside it. */
+static int create_ring(const char *name, uint64_t bytes, char path[TARE__PATH_BYTES])
+{
+    int fd = create_in(tare__session_folder, name, bytes, path);
+    if (fd < 0 && errno == ENOSPC && tare__session->fallback[0])
+        fd = create_in(tare__session->fallback, name, bytes, path);
+    return fd;
+}
+
+#define NO_SESSION (-1)
+
+/* 0, NO_SESSION, or an errno. */
 static int make_ring(void)
 {
     tare__session_page *session = tare__session;
     if (atomic_load(&session->state) != TARE__SESSION_OPEN)
-        return TARE_E_NO_SESSION;
+        return NO_SESSION;
     if (!reserve_region())
-        return TARE_E_MEMORY;
-    uint64_t want = session->pool_bytes;
+        return ENOMEM;
+    uint64_t want = session->pool_bytes, room = (uint64_t)tare__process_chunk_room() * TARE__CHUNK_BYTES;
     if (want > POOL_BYTES_AT_ONCE)
         want = POOL_BYTES_AT_ONCE;
+    if (want > room)
+        want = room;
     uint64_t pool = take_budget(want, POOL_BYTES_MIN);
     if (pool == 0)
-        return TARE_E_SPACE;
+        return ENOSPC;
     uint8_t id[TARE__ID_BYTES];
     make_id(id);
     char name[2 * TARE__ID_BYTES + sizeof TARE__RING_SUFFIX];
@@ -194,23 +255,25 @@ static int make_ring(void)
         snprintf(name + 2 * i, 3, "%02x", id[i]);
     memcpy(name + 2 * TARE__ID_BYTES, TARE__RING_SUFFIX, sizeof TARE__RING_SUFFIX);
     tare__process *here = tare__here;
-    int fd = -1;
-    for (; fd < 0 && pool >= POOL_BYTES_MIN; pool /= 2) {
-        fd = create_in(tare__session_folder, name, CHUNKS_OFFSET + pool, here->path);
-        if (fd < 0)
-            fd = create_in(session->fallback, name, CHUNKS_OFFSET + pool, here->path);
-        if (fd >= 0)
-            break;
-        atomic_fetch_add(&session->bytes_left, (int64_t)(pool - pool / 2));
+    int fd = create_ring(name, CHUNKS_OFFSET + pool, here->path), failed = errno;
+    for (; fd < 0 && (failed == ENOSPC || failed == EFBIG || failed == EDQUOT) && pool >= 2 * POOL_BYTES_MIN;
+         failed = errno) {
+        uint64_t half = pool / 2 & ~(uint64_t)(TARE__CHUNK_BYTES - 1);
+        atomic_fetch_add(&session->bytes_left, (int64_t)(pool - half));
+        pool = half;
+        fd = create_ring(name, CHUNKS_OFFSET + pool, here->path);
     }
-    if (fd < 0)
-        return TARE_E_SPACE;
+    if (fd < 0) {
+        atomic_fetch_add(&session->bytes_left, (int64_t)pool);
+        return failed;
+    }
     /* All of the region, far beyond the file's end: whoever makes the file longer, it is mapped already. */
     void *map = mmap(region, region_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0);
     close(fd);
     if (map == MAP_FAILED) {
         unlink(here->path);
-        return TARE_E_MEMORY;
+        atomic_fetch_add(&session->bytes_left, (int64_t)pool);
+        return ENOMEM;
     }
     fault_in(region, sizeof(tare__ring));
     fault_in(region + CHUNKS_OFFSET, pool < MAPPED_BYTES_AT_ONCE ? pool : MAPPED_BYTES_AT_ONCE);
@@ -235,12 +298,10 @@ void tare__count_homeless(bool span)
         atomic_fetch_add(span ? &early_spans : &early_others, 1);
 }
 
-static void refuse(int status)
+static void refuse(int failed)
 {
-    if (status == TARE_E_NO_SESSION)
-        return;
-    atomic_fetch_add(&tare__session->refused[status == TARE_E_SPACE ? TARE__REFUSED_SPACE
-                                                                    : TARE__REFUSED_SYSTEM], 1);
+    if (failed != NO_SESSION)
+        atomic_fetch_add(&tare__session->refused[refusal_of(failed)], 1);
 }
 
 tare__ring *tare__process_join(void)
@@ -258,17 +319,17 @@ tare__ring *tare__process_join(void)
     if (state == TARE__PROCESS_FRESH &&
         atomic_compare_exchange_strong(&here->state, &fresh, TARE__PROCESS_JOINING)) {
         atomic_store(&here->joiner, me);
-        int status = make_ring();
-        if (!status) {
+        int failed = make_ring();
+        if (!failed) {
             atomic_fetch_add(&here->ring->homeless_spans, atomic_exchange(&early_spans, 0));
             atomic_fetch_add(&here->ring->homeless_others, atomic_exchange(&early_others, 0));
         } else {
-            refuse(status);
+            refuse(failed);
             tare__modes_set(0, TARE__MODE_SESSION);
         }
-        atomic_store_explicit(&here->state, status ? TARE__PROCESS_REFUSED : TARE__PROCESS_JOINED,
+        atomic_store_explicit(&here->state, failed ? TARE__PROCESS_REFUSED : TARE__PROCESS_JOINED,
                               memory_order_release);
-        return status ? NULL : here->ring;
+        return failed ? NULL : here->ring;
     }
     /* Some milliseconds at most. A handler on the joining thread itself would wait for ever. */
     while ((state = atomic_load_explicit(&here->state, memory_order_acquire)) == TARE__PROCESS_JOINING) {
@@ -305,7 +366,7 @@ tare__growth tare__process_grow(void)
     bool grown = false;
     if (at + more <= region_bytes && count + GROW_CHUNKS <= TARE__RING_CHUNKS_MAX && take_budget(more, more)) {
         int fd = open(here->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-        grown = fd >= 0 && fits(fd, more) && fallocate(fd, 0, (off_t)at, (off_t)more) == 0;
+        grown = fd >= 0 && allocate(fd, at, more);
         if (fd >= 0)
             close(fd);
         if (grown) {

@@ -4,6 +4,7 @@
 #ifndef TARE_RECORD_H
 #define TARE_RECORD_H
 
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,9 +15,17 @@
 #include "format/format.h"
 
 /* ---- clock ----------------------------------------------------------------------------------------- */
-/* Whether the time-stamp counter of this machine can be trusted as a clock. */
+/* Whether the time-stamp counter of this machine can be trusted as a clock, and be read by this process. */
 tare__clock_kind tare__clock_choose(void);
+bool tare__clock_tsc_forbidden(void); /* to this thread, by PR_SET_TSC: reading it would be a SIGSEGV */
 uint64_t tare__clock_ticks(tare__clock_kind kind);
+
+/* ---- signals ------------------------------------------------------------------------------------------- */
+void tare__signals_hold(sigset_t *before); /* until released: no handler runs in this thread */
+void tare__signals_release(const sigset_t *before);
+/* The function with this stack frame has been left for good, by siglongjmp: seen from a frame of the same thread. */
+bool tare__signals_frame_left(uintptr_t frame, uintptr_t here);
+size_t tare__signals_stack_left(void); /* bytes left of the alternate stack; SIZE_MAX: not on one */
 
 /* ---- threads --------------------------------------------------------------------------------------------
  * A thread's state lies on private pages that fork wipes (MADV_WIPEONFORK), so that a child finds zeros and
@@ -32,6 +41,9 @@ typedef struct tare__thread {
     uint64_t cursor;
     uint64_t saved;        /* the cursor while it is parked at 0; 0: the chunk is full or there is none */
     volatile uint32_t in_slow; /* the slow way is running: a handler must not enter it again */
+    uint32_t held;         /* signals are held back: in_slow is surely true */
+    uint32_t met;          /* records in a row that met in_slow */
+    uintptr_t slow_frame;  /* of the function that set in_slow */
     uint32_t stream;       /* 0: not joined */
     uint32_t chunk;        /* index + 1; 0: none */
     uint32_t sequence;     /* of the next chunk */
@@ -76,6 +88,11 @@ bool tare__thread_enlist(tare__thread *self);
 /* Moves the thread to a fresh chunk and retires the old one. False: none is free, nothing changed. */
 bool tare__thread_next_chunk(tare__thread *self, bool may_grow);
 void tare__thread_count_drops(tare__thread *self); /* publishes its drop counts */
+/* Sets in_slow for the function with this frame; false: it is set already, by one that still runs. */
+bool tare__thread_enter_slow(tare__thread *self, uintptr_t frame);
+/* Within it: signals wait, as this must be completed. */
+void tare__thread_hold(tare__thread *self, sigset_t *before);
+void tare__thread_release(tare__thread *self, const sigset_t *before);
 void tare__thread_leave_slow(tare__thread *self); /* in_slow ends here */
 /* A handler's record that met the slow way below it, or found no thread state (NULL). */
 void tare__thread_drop_nested(tare__thread *self, bool span);
@@ -129,7 +146,7 @@ static inline bool tare__on(void)
 
 /* Starts the helper program with `socket` as its only business; not this process's child as far as wait()
  * can see. 0 or a status. */
-int tare__helper_spawn(const char *path, int socket);
+int tare__helper_spawn(const char *path, int socket, int *pid);
 /* Where the helper is; false: nowhere. */
 bool tare__helper_find(const char *wanted, char path[TARE__PATH_BYTES]);
 
@@ -141,6 +158,7 @@ typedef enum tare__growth {
     TARE__FULL_GROWN
 } tare__growth;
 tare__growth tare__process_grow(void); /* more chunks, for many threads; system calls */
+uint32_t tare__process_chunk_room(void); /* chunks that are mapped here: the collector may add more */
 void tare__process_leave(void); /* gives the ring up at the end of a session; stragglers stay harmless */
 uint64_t tare__ticks(void);
 void tare__calibrate(tare__ring *ring, uint8_t *chunk);

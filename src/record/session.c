@@ -18,12 +18,16 @@
 #include "record.h"
 
 #define HELPER_ANSWER_MS 10000
+#define HELPER_FINISH_MS 600000 /* the rest of the trace may be large, and its disk slow */
+#define HELPER_LOOK_MS 250
 
 TARE_API int tare__gate = 2;
 _Atomic uint32_t tare__modes;
 
 static _Atomic uint32_t found_out; /* 0: not yet, 1: being found out, 2: known */
 static int helper_socket = -1;     /* of a session of our own */
+static int helper_pid;
+static int helper_owner;           /* the process that started it: children made by fork share the socket only */
 static char own_trace[TARE__PATH_BYTES];
 
 static int gate_for(uint32_t modes)
@@ -47,10 +51,38 @@ void tare__modes_set(uint32_t set, uint32_t clear)
     } while (atomic_load(&tare__modes) != after);
 }
 
+/* The session's ticks, where this process may not read the counter: by the beats in which the collector reads both
+ * clocks, the first and the latest. */
+static uint64_t ticks_by_beats(const tare__session_page *page)
+{
+    static _Atomic uint64_t latest;
+    const tare__clock_beat *first = &page->beats[0], *last;
+    uint64_t since = tare__monotonic_ns();
+    for (;;) {
+        uint32_t n = atomic_load_explicit(&page->beat_count, memory_order_acquire);
+        last = &page->beats[n <= TARE__SESSION_BEATS ? n - !!n : 1 + (n - 2) % (TARE__SESSION_BEATS - 1)];
+        if (last->monotonic_ns > first->monotonic_ns || tare__monotonic_ns() - since > 100000000u)
+            break;
+        usleep(1000); /* the second beat comes within 5 ms of the session's start */
+    }
+    uint64_t now = tare__monotonic_ns();
+    double rate = last->monotonic_ns > first->monotonic_ns
+                      ? (double)(last->ticks - first->ticks) / (double)(last->monotonic_ns - first->monotonic_ns)
+                      : 1;
+    uint64_t ticks = first->ticks + (uint64_t)((double)(now - first->monotonic_ns) * rate);
+    uint64_t before = atomic_load(&latest);
+    while (ticks > before && !atomic_compare_exchange_weak(&latest, &before, ticks))
+        ;
+    return ticks > before ? ticks : before; /* a better rate never turns time back */
+}
+
 uint64_t tare__ticks(void)
 {
     uint32_t modes = atomic_load_explicit(&tare__modes, memory_order_relaxed);
-    return modes & TARE__MODE_NO_TSC ? tare__monotonic_ns() : tare__tsc();
+    if (TARE__LIKELY(!(modes & TARE__MODE_NO_TSC)))
+        return tare__tsc();
+    const tare__session_page *page = atomic_load_explicit(&tare__session, memory_order_relaxed);
+    return page && page->clock == TARE__CLOCK_TSC ? ticks_by_beats(page) : tare__monotonic_ns();
 }
 
 /* ---- attaching ------------------------------------------------------------------------------------------------- */
@@ -107,14 +139,14 @@ int tare__session_attach(const char *folder)
     if (status)
         return status;
     if (!make_process_page() || !tare__threads_prepare()) {
-        atomic_fetch_add(&page->refused[TARE__REFUSED_SYSTEM], 1);
+        atomic_fetch_add(&page->refused[TARE__REFUSED_MEMORY], 1);
         munmap(page, sizeof *page);
         return TARE_E_MEMORY;
     }
     tare__threads_forget();
     strcpy(tare__session_folder, folder);
     tare__session = page;
-    bool usable_tsc = page->clock == TARE__CLOCK_TSC;
+    bool usable_tsc = page->clock == TARE__CLOCK_TSC && !tare__clock_tsc_forbidden();
     tare__modes_set(TARE__MODE_SESSION | (usable_tsc ? 0 : TARE__MODE_NO_TSC), TARE__MODE_PAUSED);
     return 0;
 }
@@ -159,9 +191,13 @@ bool tare__find_out(void)
     if (TARE__LIKELY(atomic_load_explicit(&found_out, memory_order_acquire) == 2))
         return tare__gate_now() != 0;
     uint32_t not_yet = 0;
-    if (!atomic_compare_exchange_strong(&found_out, &not_yet, 1))
-        return false; /* somebody is at it */
+    sigset_t before;
     int saved_errno = errno;
+    tare__signals_hold(&before);
+    if (!atomic_compare_exchange_strong(&found_out, &not_yet, 1)) {
+        tare__signals_release(&before);
+        return false; /* somebody is at it */
+    }
     char room[TARE__PATH_BYTES];
     const char *folder = session_of_environment(room);
     if (!tare__home_claim()) {
@@ -175,6 +211,7 @@ bool tare__find_out(void)
     if (atomic_load(&tare__modes) == 0)
         tare__modes_set(0, 0); /* closes the gate */
     atomic_store_explicit(&found_out, 2, memory_order_release);
+    tare__signals_release(&before);
     errno = saved_errno;
     return tare__gate_now() != 0;
 }
@@ -187,16 +224,45 @@ __attribute__((constructor(101))) static void library_loaded(void)
 
 /* ---- a session of our own ------------------------------------------------------------------------------------------ */
 
-static int ask_helper(int socket, const tare__serve_request *request, tare__serve_reply *reply, int wait_ms)
+/* The state letter of the kernel's account of a process; 0: not known. */
+static char state_of(int pid)
+{
+    char path[32], text[256];
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        close(fd);
+    text[got > 0 ? got : 0] = '\0';
+    const char *name_ends = strrchr(text, ')');
+    return name_ends && name_ends[1] == ' ' ? name_ends[2] : 0;
+}
+
+/* True: there is an answer. A helper that somebody has stopped is not waited for longer than one that does not start;
+ * one that works may take its time. */
+static bool wait_for_helper(int socket, int pid, int wait_ms)
+{
+    uint64_t from = tare__monotonic_ns(), moved = from;
+    for (;;) {
+        struct pollfd until = {.fd = socket, .events = POLLIN};
+        int ready = poll(&until, 1, wait_ms < HELPER_LOOK_MS ? wait_ms : HELPER_LOOK_MS);
+        uint64_t now = tare__monotonic_ns();
+        if (ready > 0)
+            return true;
+        char state = state_of(pid);
+        if (state != 'T' && state != 't')
+            moved = now;
+        if ((ready < 0 && errno != EINTR) || now - from > (uint64_t)wait_ms * 1000000u ||
+            now - moved > HELPER_ANSWER_MS * UINT64_C(1000000))
+            return false;
+    }
+}
+
+static int ask_helper(int socket, int pid, const tare__serve_request *request, tare__serve_reply *reply, int wait_ms)
 {
     if (send(socket, request, sizeof *request, MSG_NOSIGNAL) != (ssize_t)sizeof *request)
         return TARE_E_SYSTEM;
-    struct pollfd until = {.fd = socket, .events = POLLIN};
-    int ready;
-    do
-        ready = poll(&until, 1, wait_ms);
-    while (ready < 0 && errno == EINTR);
-    if (ready <= 0 || recv(socket, reply, sizeof *reply, 0) != (ssize_t)sizeof *reply)
+    if (!wait_for_helper(socket, pid, wait_ms) || recv(socket, reply, sizeof *reply, 0) != (ssize_t)sizeof *reply)
         return TARE_E_SYSTEM;
     return reply->abi == TARE__RING_ABI ? reply->status : TARE_E_VERSION;
 }
@@ -220,10 +286,11 @@ static int start_own(const tare_options *options)
         return TARE_E_SYSTEM;
     static tare__serve_reply reply;
     memset(&reply, 0, sizeof reply); /* of an earlier start */
-    int status = tare__helper_spawn(helper, sockets[1]);
+    int pid = 0;
+    int status = tare__helper_spawn(helper, sockets[1], &pid);
     close(sockets[1]);
     if (status == 0)
-        status = ask_helper(sockets[0], &request, &reply, HELPER_ANSWER_MS);
+        status = ask_helper(sockets[0], pid, &request, &reply, HELPER_ANSWER_MS);
     if (status)
         memcpy(start_trouble, reply.trace, sizeof start_trouble - 1);
     if (status == 0)
@@ -233,6 +300,8 @@ static int start_own(const tare_options *options)
         return status;
     }
     helper_socket = sockets[0];
+    helper_pid = pid;
+    helper_owner = getpid();
     memcpy(own_trace, reply.trace, sizeof own_trace);
     return 0;
 }
@@ -244,7 +313,7 @@ TARE_API int tare_start(const tare_options *options)
     if (tare__forward)
         return tare__forward->start(options);
     if (atomic_load(&tare__modes) & TARE__MODE_SESSION) {
-        if (helper_socket >= 0)
+        if (helper_socket >= 0 && helper_owner == getpid())
             return TARE_E_BUSY;
         tare_resume();
         return 0;
@@ -274,7 +343,7 @@ TARE_API int tare_stop(void)
         return tare__forward->stop();
     if (!(atomic_load(&tare__modes) & TARE__MODE_SESSION) && helper_socket < 0)
         return TARE_E_NO_SESSION;
-    if (helper_socket < 0) {
+    if (helper_socket < 0 || helper_owner != getpid()) { /* another process's session: it ends that */
         tare_pause();
         return 0;
     }
@@ -284,7 +353,7 @@ TARE_API int tare_stop(void)
     tare__session_detach();
     tare__serve_request request = {.abi = TARE__RING_ABI, .kind = TARE__SERVE_STOP, .pid = getpid()};
     static tare__serve_reply reply;
-    int status = ask_helper(socket, &request, &reply, -1);
+    int status = ask_helper(socket, helper_pid, &request, &reply, HELPER_FINISH_MS);
     close(socket);
     errno = saved_errno;
     return status;

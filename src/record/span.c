@@ -178,13 +178,29 @@ static void drop_nested(tare__thread *self, const tare__slot *slot)
 
 /* Parks the cursor at 0 and keeps where it stood. What is found there may not be what the caller saw: a
  * handler may have moved on to another chunk in between. */
+static void save(tare__thread *self, uint64_t cursor)
+{
+    if (cursor & TARE__CHUNK_MAIN_BITS)
+        self->saved = cursor;
+    else if (cursor >= TARE__CHUNK_BYTES)
+        self->saved = 0; /* ran over the end of its chunk */
+}
+
 static void park(tare__thread *self)
 {
-    uint64_t found = __atomic_exchange_n(&self->cursor, 0, __ATOMIC_RELAXED);
-    if (found & TARE__CHUNK_MAIN_BITS)
-        self->saved = found;
-    else if (found >= TARE__CHUNK_BYTES)
-        self->saved = 0; /* ran over the end of its chunk */
+    save(self, __atomic_load_n(&self->cursor, __ATOMIC_RELAXED)); /* should a handler never return here */
+    atomic_signal_fence(memory_order_seq_cst);
+    save(self, __atomic_exchange_n(&self->cursor, 0, __ATOMIC_RELAXED));
+}
+
+/* As if never asked. A parked cursor is put back to 0 rather than moved back: reservations that a siglongjmp left
+ * behind would add up to an address. */
+static void give_back(tare__thread *self, unsigned n)
+{
+    if (__atomic_load_n(&self->cursor, __ATOMIC_RELAXED) < TARE__CHUNK_BYTES)
+        __atomic_store_n(&self->cursor, 0, __ATOMIC_RELAXED);
+    else
+        tare__reserve(&self->cursor, (uint64_t)0 - n * sizeof(tare__slot));
 }
 
 /* First the guard, then the cursor: a handler in between goes the slow way by itself and leaves a cursor
@@ -208,14 +224,12 @@ void tare__record_slow(tare__slot *slots, unsigned n, uint64_t reserved)
         pad(reserved); /* too few slots were left: nobody else will fill them */
     if (!self)
         self = tare__thread_join();
-    if (!self || self->in_slow) {
+    if (!self || !tare__thread_enter_slow(self, (uintptr_t)__builtin_frame_address(0))) {
         if (self && was_reserved && !(reserved & TARE__CHUNK_MAIN_BITS))
-            tare__reserve(&self->cursor, (uint64_t)0 - n * sizeof(tare__slot)); /* as if never asked */
+            give_back(self, n);
         drop_nested(self, &slots[0]);
         return;
     }
-    self->in_slow = 1;
-    atomic_signal_fence(memory_order_seq_cst);
     int saved_errno = errno;
     park(self);
     if (TARE__LIKELY(self->stream) || tare__thread_enlist(self))

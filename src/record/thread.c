@@ -59,6 +59,37 @@ void tare__thread_count_drops(tare__thread *self)
     self->nested_told = spans + others;
 }
 
+/* A handler that interrupts the slow way may leave it by siglongjmp: in_slow would stay set for ever. What calls from the
+ * same place on the stack or above it shows that the function is gone. Deeper calls cannot know, but no handler
+ * records so much while it keeps a thread in the few instructions that run with signals let through. What was half done
+ * there is a slot or a level: spans left out so far are forgotten, chunks are never in between. */
+#define MET_MAX 4096u
+bool tare__thread_enter_slow(tare__thread *self, uintptr_t frame)
+{
+    if (TARE__UNLIKELY(self->in_slow)) {
+        if (self->held || (++self->met < MET_MAX && !tare__signals_frame_left(self->slow_frame, frame)))
+            return false;
+        self->skip_depth = self->skip_over = self->skip_count = 0;
+    }
+    self->in_slow = 1;
+    self->slow_frame = frame;
+    self->met = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+    return true;
+}
+
+void tare__thread_hold(tare__thread *self, sigset_t *before)
+{
+    tare__signals_hold(before);
+    self->held++;
+}
+
+void tare__thread_release(tare__thread *self, const sigset_t *before)
+{
+    self->held--;
+    tare__signals_release(before);
+}
+
 /* Handlers that met the slow way were counted in the thread's state; the last of them may have come after
  * everything else was told. From here on none can add to it. */
 void tare__thread_leave_slow(tare__thread *self)
@@ -75,7 +106,9 @@ void tare__thread_leave_slow(tare__thread *self)
 static uint32_t take_chunk(void)
 {
     tare__ring *ring = tare__here->ring;
-    uint32_t count = atomic_load_explicit(&ring->chunk_count, memory_order_acquire);
+    uint32_t count = atomic_load_explicit(&ring->chunk_count, memory_order_acquire), room = tare__process_chunk_room();
+    if (count > room)
+        count = room;
     for (uint32_t at = 0; at < count; at++) {
         uint32_t expected = TARE__CHUNK_FREE;
         if (atomic_load_explicit(&ring->chunk_state[at], memory_order_relaxed) == TARE__CHUNK_FREE &&
@@ -121,11 +154,8 @@ static void retire(tare__thread *self, uint32_t main_used)
     self->chunk = 0;
 }
 
-bool tare__thread_next_chunk(tare__thread *self, bool may_grow)
+static bool move_to_next_chunk(tare__thread *self, bool may_grow, uint32_t given_back)
 {
-    uint32_t given_back = atomic_load_explicit(&tare__here->ring->given_back, memory_order_acquire) + 1;
-    if (self->looked == given_back)
-        return false; /* as full as the last time */
     uint32_t chunk = take_chunk();
     tare__growth growth = may_grow ? TARE__GROWN : TARE__FULL_GROWN;
     while (!chunk && growth == TARE__GROWN)
@@ -142,6 +172,18 @@ bool tare__thread_next_chunk(tare__thread *self, bool may_grow)
     self->saved = (uint64_t)(uintptr_t)(chunk_at(chunk - 1) + TARE__CHUNK_MAIN) |
                   descriptor(chunk)->generation;
     return true;
+}
+
+bool tare__thread_next_chunk(tare__thread *self, bool may_grow)
+{
+    uint32_t given_back = atomic_load_explicit(&tare__here->ring->given_back, memory_order_acquire) + 1;
+    if (self->looked == given_back)
+        return false; /* as full as the last time */
+    sigset_t before;
+    tare__thread_hold(self, &before);
+    bool moved = move_to_next_chunk(self, may_grow, given_back);
+    tare__thread_release(self, &before);
+    return moved;
 }
 
 tare__cell *tare__thread_cell(tare__thread *self, uint64_t slot, uint32_t name, uint32_t every)
@@ -230,11 +272,13 @@ static tare__thread *new_state(void)
     return &block->states[0];
 }
 
-bool tare__thread_enlist(tare__thread *self)
+static bool enlist(tare__thread *self)
 {
     tare__ring *ring = tare__process_join();
     if (!ring)
         return false;
+    if (tare__clock_tsc_forbidden())
+        tare__modes_set(TARE__MODE_NO_TSC, 0);
     self->sequence = 0;
     self->chunk = 0;
     self->saved = 0;
@@ -245,20 +289,42 @@ bool tare__thread_enlist(tare__thread *self)
     return true;
 }
 
+bool tare__thread_enlist(tare__thread *self)
+{
+    sigset_t before;
+    tare__thread_hold(self, &before);
+    bool done = enlist(self);
+    tare__thread_release(self, &before);
+    return done;
+}
+
+/* What making a ring needs, path names included. On a smaller alternate stack a handler does without: the thread joins
+ * with its next record elsewhere. */
+#define JOIN_STACK_BYTES 12288u
+
 tare__thread *tare__thread_join(void)
 {
     int saved_errno = errno;
     tare__thread *self = NULL;
+    if (tare__signals_stack_left() < JOIN_STACK_BYTES) {
+        errno = saved_errno;
+        return NULL;
+    }
+    sigset_t before;
+    tare__signals_hold(&before);
     if (tare__process_join() && (self = new_state()) != NULL) {
-        self->in_slow = 1; /* until it is whole */
+        tare__thread_enter_slow(self, (uintptr_t)__builtin_frame_address(0)); /* until it is whole */
+        self->held++;
         tare__self_set(self);
         atomic_signal_fence(memory_order_seq_cst);
         if (tare__thread_enlist(self)) {
             tare__thread_next_chunk(self, true);
             pthread_setspecific(death_key, self);
         }
+        self->held--;
         tare__thread_leave_slow(self);
     }
+    tare__signals_release(&before);
     errno = saved_errno;
     return self;
 }

@@ -124,6 +124,7 @@ static const field_rule end_rules[] = {
     {TARE__FIELD_REFUSED_SYSTEM, NUMBER64, AT(refused_system), 0},
     {TARE__FIELD_REFUSED_COPY, NUMBER64, AT(refused_copy), 0},
     {TARE__FIELD_WRITE_ERROR, TEXT, AT(write_error), 0},
+    {TARE__FIELD_NOTES, TEXT, AT(notes), 0},
     {TARE__FIELD_LEFT_RUNNING, NUMBER64, AT(left_running), 0},
     {TARE__FIELD_SAMPLER_CPU, NUMBER64, AT(sampler_cpu_ns), AT(has_sampler_cpu)},
     {TARE__FIELD_STRETCHED, NUMBER64, AT(stretched_ns), 0},

@@ -91,6 +91,7 @@ typedef struct tare__trace_end {
     uint64_t left_running;
     uint64_t unread_rings; /* of processes, that could not be read when the file was finished */
     const char *write_error;
+    const char *notes; /* lines; NULL: none */
     bool has_sampler_cpu, has_child, oom_killed;
     uint64_t sampler_cpu_ns, stretched_ns;
     uint64_t child_user_ns, child_system_ns, child_peak_bytes;

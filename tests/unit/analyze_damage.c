@@ -88,7 +88,7 @@ static void what_ended_badly_is_told(void **state)
     NEAR(a->run.rotated_before_at_ns, 2000);
     assert_true(has_note(a, "34 spans and 1 other event were dropped"));
     assert_true(has_note(a, "5,000 spans were taken out"));
-    assert_true(has_note(a, "2 processes could not join: 2 for want of space"));
+    assert_true(has_note(a, "2 processes could not join and were not recorded (2: no space)"));
     assert_true(has_note(a, "killed"));
     assert_true(has_note(a, "1 process was still running"));
     assert_true(has_note(a, "the disk is full"));
