@@ -199,6 +199,7 @@ void tare__dl_close(tare__dl *dl); /* a dl that was never opened is fine when ze
 
 /* ---- time ------------------------------------------------------------------------------------------- */
 uint64_t tare__monotonic_ns(void);
+extern bool tare__time_by_system_call; /* clock_gettime may not read the counter here: it reads it in user space */
 
 /* ---- what the processor can do -------------------------------------------------------------------- */
 bool tare__cpu_has_crc32(void);          /* the instruction for CRC-32C */

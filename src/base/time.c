@@ -1,12 +1,20 @@
 /* time: the clock that everything but spans is timed by. Any thread, signal handlers too.
  * Must not know what it is asked for. */
+#define _GNU_SOURCE
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base.h"
 
+bool tare__time_by_system_call;
+
 uint64_t tare__monotonic_ns(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    struct timespec now = {0, 0};
+    if (__builtin_expect(tare__time_by_system_call, 0))
+        syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+    else
+        clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }

@@ -158,6 +158,7 @@ static void note_last_event(tare__collector *collector, tare__source *source)
 static void end_source(tare__collector *collector, uint32_t index)
 {
     tare__source *source = collector->sources[index];
+    source->gone = true; /* as far as this file goes */
     if (!source->broken)
         tare__source_drain(collector, source, true);
     if (collector->salvaging)
@@ -434,6 +435,7 @@ static void write_end(tare__collector *collector, int exit_status, int signal, u
 
 void tare__collector_finish(tare__collector *collector, int exit_status, int signal, uint32_t left_running)
 {
+    tare__reserve_lend(collector); /* for good */
     tare__sources_find(collector);
     collector->folder_scan_ns = 0;
     tare__sources_find(collector);

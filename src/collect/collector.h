@@ -170,6 +170,7 @@ typedef struct tare__program {
     ino_t inode;
 } tare__program;
 #define TARE__PROGRAMS_MAX 16
+#define TARE__RESERVE_FDS 3
 
 typedef struct tare__collector {
     tare__folder folder;
@@ -214,6 +215,7 @@ typedef struct tare__collector {
     tare__sampling sampling;
     tare__child_usage child;
     bool oom_killed;
+    int reserve[TARE__RESERVE_FDS]; /* descriptors + 1 that samplers cannot take; 0: lent, or none */
     bool folder_gone; /* somebody removed the session's folder */
     int unread_error; /* errno at the last ring that could not be opened; 0 */
     tare__program programs[TARE__PROGRAMS_MAX]; /* that recorded */
@@ -251,6 +253,8 @@ void tare__move_aside(tare__collector *collector); /* off the CPUs where the pro
 
 /* sources.c */
 void tare__sources_find(tare__collector *collector); /* hellos and new ring files */
+void tare__reserve_lend(tare__collector *collector); /* for rings and the folder */
+void tare__reserve_take(tare__collector *collector);
 uint32_t tare__sources_unread(const tare__collector *collector); /* whole ring files in the folder that are not open */
 bool tare__runs_recorded_program(const tare__collector *collector, pid_t pid);
 void tare__source_free(tare__source *source);

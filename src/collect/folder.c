@@ -216,6 +216,9 @@ bool tare__folder_remove(tare__folder *folder)
 {
     if (folder->page)
         atomic_store(&folder->page->state, TARE__SESSION_ENDED);
+    if (folder->socket >= 0)
+        close(folder->socket); /* descriptors may be scarce: removing needs one */
+    folder->socket = -1;
     bool gone = true;
     if (folder->fallback[0])
         gone = tare__folder_delete(folder->fallback);

@@ -45,8 +45,18 @@ static int hold_signals(int *fd, tare__error *error)
     for (size_t i = 0; i < TARE__COUNT_OF(passed_on); i++)
         sigaddset(&set, passed_on[i]);
     *fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (*fd < 0)
-        return tare__fail(error, TARE_E_SYSTEM, "cannot watch for signals: %s", strerror(errno));
+    int spare[2] = {dup(*fd), dup(*fd)}; /* a ring and its folder: without these nothing can be recorded */
+    bool enough = spare[0] >= 0 && spare[1] >= 0;
+    for (size_t i = 0; i < TARE__COUNT_OF(spare); i++)
+        if (spare[i] >= 0)
+            close(spare[i]);
+    if (*fd < 0 || !enough) {
+        int failed = errno;
+        if (*fd >= 0)
+            close(*fd);
+        return tare__fail(error, TARE_E_SYSTEM, "cannot record with so few file descriptors (ulimit -n): %s",
+                          strerror(failed));
+    }
     sigprocmask(SIG_BLOCK, &set, NULL);
     return 0;
 }
@@ -250,20 +260,17 @@ static int prepare(tare__collector *collector, const tare__run_options *options,
     return status;
 }
 
-/* Processes that were forked from one that records become ours when their parents end. Those that have not recorded yet
- * are not waited for, and what they record later is nowhere. */
+/* Processes that were forked from one that records and have not recorded yet are not waited for, and what they record
+ * later is nowhere. */
 static void tell_left_behind(running *run)
 {
-    char path[64], text[65536];
     uint32_t n = 0;
-    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
-    int got = tare__sample_read("", path, text, sizeof text);
-    for (char *at = text, *end = text; got > 0; at = end) {
-        long pid = strtol(at, &end, 10);
-        if (end == at)
-            break;
-        n += tare__runs_recorded_program(run->collector, (pid_t)pid);
-    }
+    size_t count = 0;
+    const tare__sampled_process *list =
+        run->collector->sampling.set ? tare__sample_processes(run->collector->sampling.set, &count) : NULL;
+    for (size_t i = 0; i < count; i++)
+        n += list[i].alive && list[i].pid != run->child.pid &&
+             tare__runs_recorded_program(run->collector, list[i].pid);
     uint32_t waits = tare__collector_recording(run->collector);
     if (n > waits)
         tare__text_format(&run->collector->notes,

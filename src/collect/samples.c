@@ -200,6 +200,7 @@ void tare__sampling_open(tare__collector *collector, const tare__sampling_option
 {
     tare__sampling *sampling = &collector->sampling;
     sampling->interval_ns = tare__sampling_interval_ns(options->interval_ns);
+    tare__reserve_take(collector);
     tare__sample_options wanted = {.root = "", .target = options->target, .self = getpid(),
                                    .interval_ns = sampling->interval_ns, .left_out = options->left_out,
                                    .budget = budget_for(sampling->interval_ns)};

@@ -92,6 +92,22 @@ static bool is_scarce(int fd)
     return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && (rlim_t)fd >= limit.rlim_cur / 2;
 }
 
+void tare__reserve_lend(tare__collector *collector)
+{
+    for (size_t i = 0; i < TARE__RESERVE_FDS; i++) {
+        if (collector->reserve[i])
+            close(collector->reserve[i] - 1);
+        collector->reserve[i] = 0;
+    }
+}
+
+void tare__reserve_take(tare__collector *collector)
+{
+    for (size_t i = 0; i < TARE__RESERVE_FDS; i++)
+        if (!collector->reserve[i])
+            collector->reserve[i] = fcntl(collector->folder.lock, F_DUPFD_CLOEXEC, 0) + 1;
+}
+
 static int open_ring(const tare__source *source)
 {
     return source->fd >= 0 ? source->fd : open(source->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
@@ -281,9 +297,13 @@ static void hear(tare__collector *collector)
         if (source) {
             if (source->pid != sender.pid)
                 set_pid(collector, source, sender.pid);
-        } else if (!open_source(collector, collector->folder.path, file, sender.pid) &&
-                   collector->folder.fallback[0]) {
-            open_source(collector, collector->folder.fallback, file, sender.pid);
+        } else {
+            bool keeps = collector->reserve[0];
+            tare__reserve_lend(collector);
+            if (!open_source(collector, collector->folder.path, file, sender.pid) && collector->folder.fallback[0])
+                open_source(collector, collector->folder.fallback, file, sender.pid);
+            if (keeps)
+                tare__reserve_take(collector);
         }
     }
 }
@@ -338,8 +358,12 @@ void tare__sources_find(tare__collector *collector)
         return;
     collector->folder_scan_ns = now;
     collector->unread_rings = 0;
+    bool keeps = collector->reserve[0];
+    tare__reserve_lend(collector);
     scan(collector, collector->folder.path);
     scan(collector, collector->folder.fallback);
+    if (keeps)
+        tare__reserve_take(collector);
 }
 
 tare__stream *tare__source_stream(tare__collector *collector, tare__source *source, const tare__chunk *chunk)
@@ -406,7 +430,7 @@ void tare__source_grow(tare__collector *collector, tare__source *source)
     if (atomic_fetch_sub(&page->bytes_left, (int64_t)more) < (int64_t)more || fd < 0 ||
         fallocate(fd, 0, (off_t)at, (off_t)more) != 0 || !map_all(source, fd, source->shared)) {
         atomic_fetch_add(&page->bytes_left, (int64_t)more);
-        source->full_grown = true;
+        source->full_grown = fd >= 0;
     } else {
         ring = source->ring;
         for (uint64_t page_at = at; page_at < at + more; page_at += 4096)

@@ -53,7 +53,7 @@ static __attribute__((cold, noinline)) tare__cell *find_cell(tare_site *site)
         return NULL;
     }
     int saved_errno = errno;
-    sigset_t before;
+    uint64_t before;
     tare__thread_hold(self, &before);
     tare__cell *cell = NULL;
     uint64_t word = __atomic_load_n(&site->word, __ATOMIC_ACQUIRE);

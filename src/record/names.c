@@ -146,7 +146,7 @@ uint32_t tare__name_intern(const char *text, int kind, const char *file, uint32_
             uint32_t fresh = add(text, bytes, kind, file, line);
             if (fresh == TARE__NAME_NONE)
                 return refuse(kind);
-            sigset_t before;
+            uint64_t before;
             tare__signals_hold(&before); /* in the table is in the ring */
             bool first = atomic_compare_exchange_strong(&buckets[at], &id, fresh);
             if (first)

@@ -18,11 +18,14 @@
 /* Whether the time-stamp counter of this machine can be trusted as a clock, and be read by this process. */
 tare__clock_kind tare__clock_choose(void);
 bool tare__clock_tsc_forbidden(void); /* to this thread, by PR_SET_TSC: reading it would be a SIGSEGV */
+/* For a command that is not the program: takes the permission if it lacks it, and forbids it again to what it starts. */
+void tare__clock_permit_tsc(void);
+void tare__clock_forbid_again(void);
 uint64_t tare__clock_ticks(tare__clock_kind kind);
 
 /* ---- signals ------------------------------------------------------------------------------------------- */
-void tare__signals_hold(sigset_t *before); /* until released: no handler runs in this thread */
-void tare__signals_release(const sigset_t *before);
+void tare__signals_hold(uint64_t *before); /* until released: no handler runs in this thread */
+void tare__signals_release(const uint64_t *before);
 /* The function with this stack frame has been left for good, by siglongjmp: seen from a frame of the same thread. */
 bool tare__signals_frame_left(uintptr_t frame, uintptr_t here);
 size_t tare__signals_stack_left(void); /* bytes left of the alternate stack; SIZE_MAX: not on one */
@@ -91,8 +94,8 @@ void tare__thread_count_drops(tare__thread *self); /* publishes its drop counts 
 /* Sets in_slow for the function with this frame; false: it is set already, by one that still runs. */
 bool tare__thread_enter_slow(tare__thread *self, uintptr_t frame);
 /* Within it: signals wait, as this must be completed. */
-void tare__thread_hold(tare__thread *self, sigset_t *before);
-void tare__thread_release(tare__thread *self, const sigset_t *before);
+void tare__thread_hold(tare__thread *self, uint64_t *before);
+void tare__thread_release(tare__thread *self, const uint64_t *before);
 void tare__thread_leave_slow(tare__thread *self); /* in_slow ends here */
 /* A handler's record that met the slow way below it, or found no thread state (NULL). */
 void tare__thread_drop_nested(tare__thread *self, bool span);

@@ -191,7 +191,7 @@ bool tare__find_out(void)
     if (TARE__LIKELY(atomic_load_explicit(&found_out, memory_order_acquire) == 2))
         return tare__gate_now() != 0;
     uint32_t not_yet = 0;
-    sigset_t before;
+    uint64_t before;
     int saved_errno = errno;
     tare__signals_hold(&before);
     if (!atomic_compare_exchange_strong(&found_out, &not_yet, 1)) {

@@ -2,25 +2,29 @@
  * Runs in the recording thread; two system calls, so only where chunks, names and rings are made.
  * Must not know what is changed. */
 #define _GNU_SOURCE
-#include <pthread.h>
 #include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "record.h"
 
-/* Faults and traps are not held: blocked, they would end the program instead of reaching its handler. */
-void tare__signals_hold(sigset_t *before)
+#define BIT(number) (UINT64_C(1) << ((number) - 1))
+/* Faults and traps are not held: blocked, they would end the program instead of reaching its handler. Nor are the two
+ * that libc keeps for itself. */
+#define NOT_HELD \
+    (BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGFPE) | BIT(SIGILL) | BIT(SIGTRAP) | BIT(SIGSYS) | BIT(SIGABRT) | BIT(32) | BIT(33))
+
+/* The kernel's own set of 8 bytes: libc's of 128 are too much for a handler on a small stack. */
+void tare__signals_hold(uint64_t *before)
 {
-    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
-    sigset_t held;
-    sigfillset(&held);
-    for (size_t i = 0; i < TARE__COUNT_OF(faults); i++)
-        sigdelset(&held, faults[i]);
-    pthread_sigmask(SIG_BLOCK, &held, before);
+    uint64_t held = ~NOT_HELD;
+    *before = 0;
+    syscall(SYS_rt_sigprocmask, SIG_BLOCK, &held, before, sizeof held);
 }
 
-void tare__signals_release(const sigset_t *before)
+void tare__signals_release(const uint64_t *before)
 {
-    pthread_sigmask(SIG_SETMASK, before, NULL);
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, before, NULL, sizeof *before);
 }
 
 bool tare__signals_frame_left(uintptr_t frame, uintptr_t here)

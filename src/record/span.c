@@ -216,9 +216,10 @@ static void unpark(tare__thread *self)
 void tare__record_slow(tare__slot *slots, unsigned n, uint64_t reserved)
 {
     unsigned kind = TARE__WORD_KIND(slots[0].word);
-    if (slots[0].value == 0 && (kind == TARE__RECORD_END || kind == TARE__RECORD_NEXT))
-        slots[0].value = tare__ticks(); /* before anything that takes time */
     tare__thread *self = tare__self;
+    bool ends = slots[0].value == 0 && (kind == TARE__RECORD_END || kind == TARE__RECORD_NEXT);
+    if (self && ends)
+        slots[0].value = tare__ticks(); /* before anything that takes time */
     bool was_reserved = reserved != TARE__NOT_RESERVED;
     if (was_reserved && (reserved & TARE__CHUNK_MAIN_BITS))
         pad(reserved); /* too few slots were left: nobody else will fill them */
@@ -232,6 +233,8 @@ void tare__record_slow(tare__slot *slots, unsigned n, uint64_t reserved)
     }
     int saved_errno = errno;
     park(self);
+    if (ends && slots[0].value == 0)
+        slots[0].value = tare__ticks(); /* which clock, joining has shown */
     if (TARE__LIKELY(self->stream) || tare__thread_enlist(self))
         record_one(self, slots, n);
     errno = saved_errno;

@@ -78,13 +78,13 @@ bool tare__thread_enter_slow(tare__thread *self, uintptr_t frame)
     return true;
 }
 
-void tare__thread_hold(tare__thread *self, sigset_t *before)
+void tare__thread_hold(tare__thread *self, uint64_t *before)
 {
     tare__signals_hold(before);
     self->held++;
 }
 
-void tare__thread_release(tare__thread *self, const sigset_t *before)
+void tare__thread_release(tare__thread *self, const uint64_t *before)
 {
     self->held--;
     tare__signals_release(before);
@@ -179,7 +179,7 @@ bool tare__thread_next_chunk(tare__thread *self, bool may_grow)
     uint32_t given_back = atomic_load_explicit(&tare__here->ring->given_back, memory_order_acquire) + 1;
     if (self->looked == given_back)
         return false; /* as full as the last time */
-    sigset_t before;
+    uint64_t before;
     tare__thread_hold(self, &before);
     bool moved = move_to_next_chunk(self, may_grow, given_back);
     tare__thread_release(self, &before);
@@ -274,11 +274,11 @@ static tare__thread *new_state(void)
 
 static bool enlist(tare__thread *self)
 {
+    if (tare__clock_tsc_forbidden())
+        tare__modes_set(TARE__MODE_NO_TSC, 0);
     tare__ring *ring = tare__process_join();
     if (!ring)
         return false;
-    if (tare__clock_tsc_forbidden())
-        tare__modes_set(TARE__MODE_NO_TSC, 0);
     self->sequence = 0;
     self->chunk = 0;
     self->saved = 0;
@@ -291,7 +291,7 @@ static bool enlist(tare__thread *self)
 
 bool tare__thread_enlist(tare__thread *self)
 {
-    sigset_t before;
+    uint64_t before;
     tare__thread_hold(self, &before);
     bool done = enlist(self);
     tare__thread_release(self, &before);
@@ -310,7 +310,9 @@ tare__thread *tare__thread_join(void)
         errno = saved_errno;
         return NULL;
     }
-    sigset_t before;
+    if (tare__clock_tsc_forbidden())
+        tare__modes_set(TARE__MODE_NO_TSC, 0);
+    uint64_t before;
     tare__signals_hold(&before);
     if (tare__process_join() && (self = new_state()) != NULL) {
         tare__thread_enter_slow(self, (uintptr_t)__builtin_frame_address(0)); /* until it is whole */

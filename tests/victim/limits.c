@@ -12,6 +12,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -146,15 +147,22 @@ static void small_stack(uint64_t n, int join_there, size_t extra)
     tell("made", 2 * n + 1 + !join_there);
 }
 
+static uint64_t kernel_ns(void) /* clock_gettime itself reads the counter */
+{
+    struct timespec now;
+    syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 static void timed(void)
 {
     tell("tsc", (uint64_t)(prctl(PR_SET_TSC, PR_TSC_SIGSEGV) == 0));
     for (int i = 0; i < 5; i++) {
-        uint64_t from = monotonic_ns();
+        uint64_t from = kernel_ns();
         tare_begin_name("slow clock");
         wait_ms(20);
         tare_end(NULL);
-        tell("ns", monotonic_ns() - from);
+        tell("ns", kernel_ns() - from);
     }
 }
 
