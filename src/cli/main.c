@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <string.h>
 
-#include "record/record.h"
 #include "tare.h"
 
 static int help_main(int argc, char **argv);
@@ -148,7 +147,6 @@ static void keep_children(const char *command)
 int main(int argc, char **argv)
 {
     tare__error error;
-    tare__clock_permit_tsc();
     keep_alive();
     if (argc < 2) {
         tare__fail(&error, TARE_E_USAGE, "which command? Most want: tare run -- ./program");

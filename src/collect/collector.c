@@ -37,6 +37,7 @@ void tare__collector_free(tare__collector *collector)
     for (uint32_t i = 0; i < collector->source_count; i++)
         tare__source_free(collector->sources[i]);
     free(collector->sources);
+    free(collector->done);
     free(collector->processes);
     free(collector->entry_of);
     tare__sampling_free(collector);
@@ -168,7 +169,7 @@ static void end_source(tare__collector *collector, uint32_t index)
     collector->homeless_spans += atomic_load(&source->ring->homeless_spans);
     tare__tell_process(collector, source, -1);
     if (!collector->salvaging) {
-        unlink(source->path);
+        tare__source_done(collector, source);
         uint64_t chunks = source->bytes - source->chunks_offset;
         atomic_fetch_add(&collector->folder.page->bytes_left, (int64_t)chunks);
     }

@@ -164,6 +164,10 @@ typedef struct tare__source {
     size_t stream_room;
 } tare__source;
 
+typedef struct tare__ring_file {
+    char name[64];
+} tare__ring_file;
+
 /* An executable file, to know a process by that records under the name of another. */
 typedef struct tare__program {
     dev_t device;
@@ -216,6 +220,9 @@ typedef struct tare__collector {
     tare__child_usage child;
     bool oom_killed;
     int reserve[TARE__RESERVE_FDS]; /* descriptors + 1 that samplers cannot take; 0: lent, or none */
+    tare__ring_file *done; /* read to their end, and cannot be removed */
+    uint32_t done_count;
+    size_t done_room;
     bool folder_gone; /* somebody removed the session's folder */
     int unread_error; /* errno at the last ring that could not be opened; 0 */
     tare__program programs[TARE__PROGRAMS_MAX]; /* that recorded */
@@ -255,7 +262,9 @@ void tare__move_aside(tare__collector *collector); /* off the CPUs where the pro
 void tare__sources_find(tare__collector *collector); /* hellos and new ring files */
 void tare__reserve_lend(tare__collector *collector); /* for rings and the folder */
 void tare__reserve_take(tare__collector *collector);
+void tare__source_done(tare__collector *collector, const tare__source *source); /* removes its file */
 uint32_t tare__sources_unread(const tare__collector *collector); /* whole ring files in the folder that are not open */
+void tare__program_note(tare__collector *collector, pid_t pid); /* it records, or will */
 bool tare__runs_recorded_program(const tare__collector *collector, pid_t pid);
 void tare__source_free(tare__source *source);
 tare__stream *tare__source_stream(tare__collector *collector, tare__source *source, const tare__chunk *chunk);

@@ -190,7 +190,6 @@ static pid_t start(char *const *command, char *const *environment, const tare__i
     if (pid == 0) {
         sigaction(SIGCHLD, &inherited->child, NULL);
         setrlimit(RLIMIT_NOFILE, &inherited->files);
-        tare__clock_forbid_again();
         sigprocmask(SIG_SETMASK, &inherited->mask, NULL); /* no handler of this process does anything */
         execvpe(command[0], command, environment);
         *failed = errno;

@@ -2,6 +2,7 @@
  * One thread. Must not know what is recorded. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -45,18 +46,8 @@ static int hold_signals(int *fd, tare__error *error)
     for (size_t i = 0; i < TARE__COUNT_OF(passed_on); i++)
         sigaddset(&set, passed_on[i]);
     *fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    int spare[2] = {dup(*fd), dup(*fd)}; /* a ring and its folder: without these nothing can be recorded */
-    bool enough = spare[0] >= 0 && spare[1] >= 0;
-    for (size_t i = 0; i < TARE__COUNT_OF(spare); i++)
-        if (spare[i] >= 0)
-            close(spare[i]);
-    if (*fd < 0 || !enough) {
-        int failed = errno;
-        if (*fd >= 0)
-            close(*fd);
-        return tare__fail(error, TARE_E_SYSTEM, "cannot record with so few file descriptors (ulimit -n): %s",
-                          strerror(failed));
-    }
+    if (*fd < 0)
+        return tare__fail(error, TARE_E_SYSTEM, "cannot watch for signals: %s", strerror(errno));
     sigprocmask(SIG_BLOCK, &set, NULL);
     return 0;
 }
@@ -224,6 +215,21 @@ void tare__run_fill_totals(const tare__collector *collector, tare__run_result *r
     strcpy(result->trouble, collector->writer.trouble);
 }
 
+/* The trace, the session's page and socket, signals; a ring and its folder. Asked for before anything is made. */
+static int have_descriptors(tare__error *error)
+{
+    int fds[6], failed = 0;
+    for (size_t i = 0; i < TARE__COUNT_OF(fds); i++)
+        if ((fds[i] = open("/", O_PATH | O_CLOEXEC)) < 0)
+            failed = errno;
+    for (size_t i = 0; i < TARE__COUNT_OF(fds); i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+    return failed ? tare__fail(error, TARE_E_SYSTEM, "cannot record with so few file descriptors (ulimit -n): %s",
+                               strerror(failed))
+                  : 0;
+}
+
 static int prepare(tare__collector *collector, const tare__run_options *options, tare__error *error)
 {
     uint64_t pool = options->pool_bytes ? options->pool_bytes : TARE__POOL_BYTES;
@@ -295,14 +301,16 @@ int tare__run(const tare__run_options *options, tare__run_result *result, tare__
     collector.writer.fd = collector.folder.lock = collector.folder.socket = -1;
     memset(result, 0, sizeof *result);
     running run = {.collector = &collector, .options = options};
-    int status = prepare(&collector, options, error);
+    tare__inherited inherited;
+    struct sigaction stop;
+    tare__inherited_take(&inherited);
+    int status = have_descriptors(error);
+    if (status == 0)
+        status = prepare(&collector, options, error);
     if (status) {
         tare__collector_free(&collector);
         return status;
     }
-    tare__inherited inherited;
-    struct sigaction stop;
-    tare__inherited_take(&inherited);
     run.ignores_stop = sigaction(SIGTSTP, NULL, &stop) == 0 && stop.sa_handler == SIG_IGN;
     status = hold_signals(&run.signals, error);
     if (status) {
@@ -322,6 +330,7 @@ int tare__run(const tare__run_options *options, tare__run_result *result, tare__
         unlink(collector.writer.path);
         tare__folder_remove(&collector.folder);
     } else {
+        tare__program_note(&collector, run.child.pid);
         tare__sampling_options sampling = {run.child.pid, options->interval_ns, options->samplers_left_out};
         tare__sampling_open(&collector, &sampling);
         attend(&run);
@@ -330,7 +339,7 @@ int tare__run(const tare__run_options *options, tare__run_result *result, tare__
         tare__collector_finish(&collector, result->exit_status, result->signal, result->left_running);
         tare__run_fill_totals(&collector, result);
         strcpy(result->folder, collector.folder.path);
-        if (tare__folder_remove(&collector.folder))
+        if (!collector.unread_rings && tare__folder_remove(&collector.folder)) /* what could not be read stays */
             result->folder[0] = '\0';
     }
     close(run.signals);

@@ -142,7 +142,7 @@ int tare__serve_process(int socket, const tare__serve_options *options, char tra
             reply(socket, result, &collector);
         snprintf(trace, TARE__PATH_BYTES, "%s", collector.writer.path);
     }
-    if (collector.folder.path[0])
+    if (collector.folder.path[0] && !collector.unread_rings)
         tare__folder_remove(&collector.folder);
     tare__collector_free(&collector);
     return status;

@@ -35,6 +35,23 @@ static tare__source *source_by_file(tare__collector *collector, const char *file
     return NULL;
 }
 
+/* A file that stays must not be read a second time. */
+void tare__source_done(tare__collector *collector, const tare__source *source)
+{
+    if (unlink(source->path) == 0 || errno == ENOENT ||
+        !tare__array_fit(&collector->done, &collector->done_room, collector->done_count + 1, sizeof *collector->done))
+        return;
+    memcpy(collector->done[collector->done_count++].name, source->file, sizeof source->file);
+}
+
+static bool is_done(const tare__collector *collector, const char *file)
+{
+    for (uint32_t i = 0; i < collector->done_count; i++)
+        if (strcmp(collector->done[i].name, file) == 0)
+            return true;
+    return false;
+}
+
 void tare__source_free(tare__source *source)
 {
     if (!source)
@@ -193,7 +210,7 @@ bool tare__runs_recorded_program(const tare__collector *collector, pid_t pid)
     return program_of(pid, &program) && is_known(collector, &program);
 }
 
-static void note_program(tare__collector *collector, pid_t pid)
+void tare__program_note(tare__collector *collector, pid_t pid)
 {
     tare__program program;
     if (collector->program_count < TARE__PROGRAMS_MAX && program_of(pid, &program) && !is_known(collector, &program))
@@ -213,7 +230,7 @@ static void set_pid(tare__collector *collector, tare__source *source, pid_t pid)
     source->start_time = 0;
     if (source->pidfd < 0 && pid_ended(source))
         source->gone = true; /* quicker than we were */
-    note_program(collector, pid);
+    tare__program_note(collector, pid);
     end_earlier(collector, source);
     tare__process_joined(collector, pid);
 }
@@ -221,7 +238,7 @@ static void set_pid(tare__collector *collector, tare__source *source, pid_t pid)
 /* NULL when the file is not (yet) a whole ring. */
 static tare__source *open_source(tare__collector *collector, const char *folder, const char *file, pid_t pid)
 {
-    tare__source *source = calloc(1, sizeof *source);
+    tare__source *source = is_done(collector, file) ? NULL : calloc(1, sizeof *source);
     if (!source)
         return NULL;
     source->pidfd = -1;
@@ -342,7 +359,8 @@ uint32_t tare__sources_unread(const tare__collector *collector)
     for (size_t i = 0; i < TARE__COUNT_OF(folders); i++) {
         DIR *list = folders[i][0] ? opendir(folders[i]) : NULL;
         for (struct dirent *entry; list && (entry = readdir(list)) != NULL;)
-            n += tare__ring_name(entry->d_name) && !is_unborn(dirfd(list), entry->d_name);
+            n += tare__ring_name(entry->d_name) && !is_done(collector, entry->d_name) &&
+                 !is_unborn(dirfd(list), entry->d_name);
         if (list)
             closedir(list);
     }

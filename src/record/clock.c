@@ -32,27 +32,8 @@ bool tare__clock_tsc_forbidden(void)
 #endif
 }
 
-static bool was_forbidden;
-
-void tare__clock_permit_tsc(void)
-{
-#if defined(__x86_64__)
-    was_forbidden = tare__clock_tsc_forbidden() && prctl(PR_SET_TSC, PR_TSC_ENABLE) == 0;
-#endif
-}
-
-void tare__clock_forbid_again(void)
-{
-#if defined(__x86_64__)
-    if (was_forbidden)
-        prctl(PR_SET_TSC, PR_TSC_SIGSEGV);
-#endif
-}
-
 tare__clock_kind tare__clock_choose(void)
 {
-    if (was_forbidden || tare__clock_tsc_forbidden())
-        return TARE__CLOCK_MONOTONIC;
     return tare__cpu_has_steady_counter() || kernel_trusts_tsc() ? TARE__CLOCK_TSC : TARE__CLOCK_MONOTONIC;
 }
 

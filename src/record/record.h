@@ -15,12 +15,9 @@
 #include "format/format.h"
 
 /* ---- clock ----------------------------------------------------------------------------------------- */
-/* Whether the time-stamp counter of this machine can be trusted as a clock, and be read by this process. */
+/* Whether the time-stamp counter of this machine can be trusted as a clock. */
 tare__clock_kind tare__clock_choose(void);
 bool tare__clock_tsc_forbidden(void); /* to this thread, by PR_SET_TSC: reading it would be a SIGSEGV */
-/* For a command that is not the program: takes the permission if it lacks it, and forbids it again to what it starts. */
-void tare__clock_permit_tsc(void);
-void tare__clock_forbid_again(void);
 uint64_t tare__clock_ticks(tare__clock_kind kind);
 
 /* ---- signals ------------------------------------------------------------------------------------------- */
