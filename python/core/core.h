@@ -47,6 +47,7 @@ void tare__py_introduce(void);
 void tare__py_stack_begin(tare_site *site, PyObject *owner); /* the site's, kept while the span is open */
 void tare__py_stack_end(tare_site *site);
 tare_site *tare__py_stack_top(void); /* of the calling thread; NULL: nothing is open */
+bool tare__py_stack_has(const tare_site *site); /* it is open on this thread */
 tare_site *tare__py_stack_above(const tare_site *site); /* the span directly inside the innermost of that site; NULL */
 /* Told of one site's span that is cut where a span around it ends, once before its first part ends and once after the
  * second began; and of each span of any thread that begins, has begun or has ended while `watching`. */
@@ -59,8 +60,6 @@ typedef struct tare__py_stack_watcher {
     bool watching;
 } tare__py_stack_watcher;
 extern tare__py_stack_watcher tare__py_stack_watched;
-/* Ends a span; a number is told as its last, when all inside it has ended. */
-void tare__py_stack_end_with(tare_site *site, tare_site *number, double value);
 
 /* ---- asyncio (task.c) ------------------------------------------------------------------------------------ */
 /* Spans of a task are not nested in its thread's: they are complete spans on a track of the task's own. */

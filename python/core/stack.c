@@ -66,6 +66,14 @@ tare_site *tare__py_stack_top(void)
     return mine && mine->depth ? mine->open[mine->depth - 1].site : NULL;
 }
 
+bool tare__py_stack_has(const tare_site *site)
+{
+    for (uint32_t i = mine ? mine->depth : 0; i > 0; i--)
+        if (mine->open[i - 1].site == site)
+            return true;
+    return false;
+}
+
 tare_site *tare__py_stack_above(const tare_site *site)
 {
     for (uint32_t i = mine && mine->depth ? mine->depth - 1 : 0; i > 0; i--)
@@ -80,14 +88,12 @@ static bool is_watched(const tare_site *site)
 }
 
 /* Those above it are ended with it, innermost first, and begun again. */
-static void end_below(stack *at, uint32_t index, tare_site *number, double value)
+static void end_below(stack *at, uint32_t index)
 {
     open_span span = at->open[index];
     for (uint32_t i = at->depth; i > index; i--) {
         if (i - 1 > index && is_watched(at->open[i - 1].site))
             tare__py_stack_watched.cut(false);
-        if (i - 1 == index && number)
-            tare_number(number, value);
         tare_end(at->open[i - 1].site);
     }
     at->depth--;
@@ -100,12 +106,10 @@ static void end_below(stack *at, uint32_t index, tare_site *number, double value
     Py_DECREF(span.owner);
 }
 
-void tare__py_stack_end_with(tare_site *site, tare_site *number, double value)
+static void end_site(tare_site *site)
 {
     stack *at = mine;
     if (__builtin_expect(at && at->depth && at->open[at->depth - 1].site == site, 1)) {
-        if (number)
-            tare_number(number, value);
         at->depth--;
         tare_end(site);
         Py_DECREF(at->open[at->depth].owner); /* the caller still has it */
@@ -113,7 +117,7 @@ void tare__py_stack_end_with(tare_site *site, tare_site *number, double value)
     }
     for (uint32_t i = at ? at->depth : 0; i > 0; i--)
         if (at->open[i - 1].site == site) {
-            end_below(at, i - 1, number, value);
+            end_below(at, i - 1);
             return;
         }
     tare_end(site); /* begun on another thread: counted as an end without its begin */
@@ -121,7 +125,7 @@ void tare__py_stack_end_with(tare_site *site, tare_site *number, double value)
 
 void tare__py_stack_end(tare_site *site)
 {
-    tare__py_stack_end_with(site, NULL, 0);
+    end_site(site);
     if (__builtin_expect(tare__py_stack_watched.watching, 0) && site != tare__py_stack_watched.site)
         tare__py_stack_watched.ended(site);
 }

@@ -34,6 +34,7 @@ void tare__torch_optimizer_begins(void);
 void tare__torch_optimizer_ended(const void *optimizer);
 bool tare__torch_in_step(void); /* the calling thread */
 void tare__torch_optimizers_exist(unsigned n);
+void tare__torch_optimizer_is_made(void);
 uint64_t tare__torch_steps(void); /* so many have ended */
 
 /* ---- names of a model's parts (torch_modules.c) ---------------------------------------------------------- */

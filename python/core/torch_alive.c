@@ -62,6 +62,7 @@ static PyObject *optimizer_made(PyObject *self, PyObject *optimizer)
     if (hold(optimizers, &callbacks[0], optimizer, Py_None))
         return NULL;
     tare__torch_optimizers_exist((unsigned)PyDict_Size(optimizers));
+    tare__torch_optimizer_is_made();
     Py_RETURN_NONE;
 }
 

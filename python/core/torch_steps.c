@@ -21,14 +21,21 @@ static struct {
     bool handed_over;     /* the program, or a framework's callback, tells steps and epochs */
     unsigned long thread; /* that trains; 0: none yet */
     bool step_open, epoch_open;
-    bool expected;  /* the epoch of a loader whose first batch was asked for before anything trained */
+    /* A batch is asked for, and what it is for is not known: nothing has trained yet, or the model that did is in eval().
+     * The step begins there, and is taken back where nothing comes of it. */
+    bool guessed;         /* the open step began like that */
+    PyObject *guess;      /* weak reference to the iterator, until something trains; NULL: there is no such step */
+    PyObject *guess_loader;
+    bool claimed;         /* the thread is that of the guess, and nothing has trained on it */
+    bool epoch_unsure;    /* the index of the open epoch is not told yet: no step of it has trained */
+    unsigned unfetched;   /* steps in a row that asked no loader for a batch */
     bool exhausted; /* the epoch's loader has no more batches: the epoch ends with its step */
     bool fetched;   /* the open step asked a loader for a batch */
     bool trained;   /* … and a backward or an optimizer came of it */
     /* Without a loader a step begins where the one before it ended. It may turn out to be none. */
     bool by_hand;   /* the last step had no loader */
     bool waiting;   /* the open step has nothing of a training in it yet */
-    bool unsure;    /* … began like that: its index is told when it ends */
+    bool unsure;    /* the index of the open step is not told yet */
     bool reopens;   /* it begins again inside of a span that is about to begin */
     bool due;       /* it has ended but for spans of the program that are open inside it */
     unsigned evaluations;                  /* since the last step */
@@ -85,16 +92,16 @@ static PyObject *alive(PyObject *weak)
     return found;
 }
 
-static void begin_indexed(tare_site *site, uint64_t index)
-{
-    tare__py_stack_begin(site, Py_None);
-    tare_number(&index_site, (double)index);
-}
-
 /* Spans of the program matter while a step waits, and while one is due. */
 static void watch_spans(void)
 {
     tare__py_stack_watched.watching = loop.due || (loop.waiting && loop.n_outer);
+}
+
+static void forget_guess(void)
+{
+    Py_CLEAR(loop.guess);
+    Py_CLEAR(loop.guess_loader);
 }
 
 static void open_step(bool waits)
@@ -102,13 +109,14 @@ static void open_step(bool waits)
     if (loop.step_open)
         return;
     follow_window();
-    loop.waiting = loop.unsure = waits;
+    loop.waiting = waits;
+    loop.unsure = true;
     loop.due = loop.reopens = false;
     tare__py_stack_watched.watching = false;
     tare__py_stack_begin(&step_site, Py_None);
-    tare_number(&index_site, waits ? -1 : (double)loop.steps);
+    tare_number(&index_site, -1); /* it is told when something trains */
     loop.step_open = true;
-    loop.fetched = loop.trained = false;
+    loop.fetched = loop.trained = loop.guessed = false;
     watch_spans();
     loop.n_stepped = 0;
     PyObject *trained = alive(loop.model);
@@ -121,11 +129,13 @@ static void begin_step(void)
     open_step(false);
 }
 
-/* A batch that was asked for and never trained on is no step, and a loop over such is no epoch. It was begun before
- * that could be known: a reader is told by this index (docs/FORMAT.md). */
-static void take_back(void)
+/* A batch that was asked for and never trained on is no step, and a loop over such is no epoch. It is begun before that
+ * can be known: a reader is told an index where it is one (docs/FORMAT.md). This epoch's first step has trained. */
+static void confirm_epoch(void)
 {
-    tare_number(&outer_index_site, -1);
+    if (loop.epoch_open && loop.epoch_unsure)
+        tare_number(&outer_index_site, (double)loop.epochs);
+    loop.epoch_unsure = false;
 }
 
 static void end_step(void)
@@ -133,12 +143,14 @@ static void end_step(void)
     if (!loop.step_open)
         return;
     bool counts = loop.trained;
-    bool tells = counts ? loop.unsure : !loop.unsure;
     tare__py_stack_watched.watching = false;
-    tare__py_stack_end_with(&step_site, tells ? &outer_index_site : NULL, counts ? (double)loop.steps : -1);
-    loop.step_open = loop.waiting = loop.due = false;
+    tare__py_stack_end(&step_site);
+    loop.step_open = loop.waiting = loop.due = loop.guessed = false;
     loop.n_stepped = 0;
+    forget_guess();
     if (counts) {
+        confirm_epoch();
+        loop.unfetched = loop.fetched ? 0 : loop.unfetched + 1;
         memcpy(loop.seen[0], loop.seen[1], sizeof loop.seen[0]);
         loop.n_seen[0] = loop.n_seen[1];
         loop.n_seen[1] = loop.evaluations = 0;
@@ -153,9 +165,11 @@ static void begin_epoch(void)
     if (loop.epoch_open)
         return;
     follow_window();
-    begin_indexed(&epoch_site, loop.epochs);
+    tare__py_stack_begin(&epoch_site, Py_None);
+    tare_number(&index_site, -1);
     loop.epoch_open = true;
-    loop.exhausted = loop.expected = loop.epoch_trained = false;
+    loop.epoch_unsure = true;
+    loop.exhausted = loop.epoch_trained = false;
 }
 
 static void end_epoch(void)
@@ -164,10 +178,8 @@ static void end_epoch(void)
         return;
     end_step();
     bool counts = loop.epoch_trained;
-    if (!counts)
-        take_back();
     tare__py_stack_end(&epoch_site);
-    loop.epoch_open = false;
+    loop.epoch_open = loop.epoch_unsure = false;
     loop.exhausted = false;
     loop.epochs += counts;
     follow_window();
@@ -349,11 +361,48 @@ static void end_finished_step(void)
         end_epoch();
 }
 
+static __thread bool guessing __attribute__((tls_model("initial-exec"))); /* this thread opened the guess */
+
+/* Nothing trains on the batch that was asked for: it began no step, and no epoch. */
+static void drop_guess(void)
+{
+    if (!loop.guess)
+        return;
+    guessing = false;
+    end_step();
+    if (loop.epoch_open && loop.epoch_unsure)
+        end_epoch();
+    if (loop.claimed)
+        loop.thread = 0;
+    loop.claimed = false;
+}
+
+/* Another thread trains: what this one opened for its batches ends the next time that it asks for one. */
+static void leave_guess(void)
+{
+    forget_guess();
+    loop.step_open = loop.epoch_open = loop.epoch_unsure = loop.guessed = loop.claimed = false;
+    loop.thread = 0;
+}
+
+static void close_left_guess(void)
+{
+    if (!guessing || loop.thread == PyThread_get_thread_ident())
+        return;
+    guessing = false;
+    if (tare__py_stack_has(&step_site))
+        tare__py_stack_end(&step_site);
+    if (tare__py_stack_has(&epoch_site))
+        tare__py_stack_end(&epoch_site);
+}
+
 /* Nobody will ask for more batches: the loop has ended, or was left in the middle. */
 static PyObject *loop_left(PyObject *module, PyObject *weak)
 {
     (void)module;
-    if (ours() && weak == loop.epoch_iterator)
+    if (ours() && weak == loop.guess)
+        drop_guess();
+    else if (ours() && weak == loop.epoch_iterator)
         end_finished_step();
     Py_RETURN_NONE;
 }
@@ -367,14 +416,50 @@ static bool is_deserted(void)
 
 static PyMethodDef when_left = {"torch_loop_left", loop_left, METH_O, NULL};
 
-static void take_loader(PyObject *iterator, PyObject *loader)
+static PyObject *watched(PyObject *iterator)
 {
     PyObject *callback = PyCFunction_New(&when_left, NULL);
-    Py_XINCREF(loader);
-    Py_XSETREF(loop.epoch_loader, loader);
-    Py_XSETREF(loop.epoch_iterator, callback ? PyWeakref_NewRef(iterator, callback) : NULL);
+    PyObject *weak = callback ? PyWeakref_NewRef(iterator, callback) : NULL;
     Py_XDECREF(callback);
     PyErr_Clear();
+    return weak;
+}
+
+static void take_loader(PyObject *iterator, PyObject *loader)
+{
+    Py_XINCREF(loader);
+    Py_XSETREF(loop.epoch_loader, loader);
+    Py_XSETREF(loop.epoch_iterator, watched(iterator));
+}
+
+/* A step, and an epoch where none is open, from the first batch of a loader on. */
+static void begin_guess(PyObject *iterator, const torch_fetch *fetch)
+{
+    PyObject *weak = !loop.step_open && gradients() ? watched(iterator) : NULL;
+    if (!weak)
+        return;
+    if (fetch->first && !loop.epoch_open) {
+        take_loader(iterator, fetch->loader);
+        begin_epoch();
+    }
+    open_step(true);
+    loop.waiting = false;
+    watch_spans();
+    loop.guess = weak;
+    Py_XINCREF(fetch->loader);
+    loop.guess_loader = fetch->loader;
+    loop.guessed = loop.wants_model = guessing = true;
+    loop.claimed = !loop.thread;
+    loop.thread = PyThread_get_thread_ident();
+}
+
+/* Whether the guess is of another loop: over the same loader anew, or of an iterator that is gone. A second loader that
+ * is asked for its first batch may take turns with the first. */
+static bool guess_is_over(PyObject *iterator, const torch_fetch *fetch)
+{
+    PyObject *of = alive(loop.guess);
+    Py_XDECREF(of);
+    return loop.guess && of != iterator && (!of || !fetch->first || fetch->loader == loop.guess_loader);
 }
 
 static void describe(PyObject *iterator, torch_fetch *fetch)
@@ -395,10 +480,13 @@ void tare__torch_fetch_begin(PyObject *iterator, torch_fetch *fetch)
 {
     memset(fetch, 0, sizeof *fetch);
     tare__torch_phase_end_all();
+    close_left_guess();
     if (!ours())
         return;
     describe(iterator, fetch);
-    fetch->training = trains();
+    if (guess_is_over(iterator, fetch))
+        drop_guess();
+    fetch->training = !loop.guess && trains();
     end_due();
     drop_waiting();
     end_finished_step();
@@ -406,10 +494,7 @@ void tare__torch_fetch_begin(PyObject *iterator, torch_fetch *fetch)
     if (deserted) /* a loop that was left in the middle; a step that asked for a batch and did no more goes with it */
         end_epoch();
     if (!fetch->training) {
-        if (fetch->first && !loop.epoch_open && (!loop.expected || deserted) && gradients()) {
-            take_loader(iterator, fetch->loader); /* what the batch is for, the forward will tell */
-            loop.expected = true;
-        }
+        begin_guess(iterator, fetch);
         return;
     }
     if (fetch->first && (!loop.epoch_open || loop.epoch_loader == fetch->loader)) {
@@ -429,6 +514,12 @@ void tare__torch_fetch_end(torch_fetch *fetch, bool got_batch)
 {
     if (!got_batch && fetch->opened)
         end_step();
+    if (loop.guess && fetch->loader && is_mine()) {
+        if (got_batch)
+            loop.fetched = true;
+        else if (fetch->loader == loop.guess_loader)
+            drop_guess();
+    }
     if (fetch->training && got_batch) {
         begin_step();
         loop.fetched = true;
@@ -451,11 +542,32 @@ static void tell_training(void)
 static void begin_training(void)
 {
     loop.thread = PyThread_get_thread_ident();
+    loop.claimed = guessing = false;
+    forget_guess();
     if (loop.on_training)
         tell_training();
-    if (loop.expected)
-        begin_epoch();
     begin_step();
+}
+
+/* A batch was guessed to be trained on by another thread than the one that computes. */
+static void follow_thread(void)
+{
+    if (loop.claimed && loop.thread != PyThread_get_thread_ident())
+        leave_guess();
+}
+
+/* An optimizer is made: the program is still being set up, and a batch asked for so far was looked at. */
+void tare__torch_optimizer_is_made(void)
+{
+    if (loop.guess && ours())
+        drop_guess();
+}
+
+/* The loop goes on with the batch that it has: it is no loop over the loader that gave it. */
+static void end_guessed_step(void)
+{
+    if (loop.step_open && loop.guessed && loop.n_stepped && loop.n_stepped >= loop.optimizers)
+        end_step();
 }
 
 static bool was_seen(const void *module, unsigned when)
@@ -492,6 +604,8 @@ static void evaluation_begins(PyObject *module)
 
 void tare__torch_forward_begins(PyObject *module)
 {
+    if (loop.claimed)
+        follow_thread();
     if (!ours() || (loop.step_open && !loop.n_stepped && !loop.wants_model && !loop.waiting))
         return; /* nothing to decide: the cheap way for all but the first of a step */
     end_due();
@@ -500,12 +614,13 @@ void tare__torch_forward_begins(PyObject *module)
             evaluation_begins(module);
         return;
     }
-    if ((loop.step_open && !loop.wants_model && !loop.waiting) || !has_parameters(module))
+    if ((loop.step_open && !loop.wants_model && !loop.waiting && !loop.guessed) || !has_parameters(module))
         return;
+    end_guessed_step();
     loop.waiting = false;
     watch_spans();
     keep_model(module);
-    if (!loop.step_open)
+    if (!loop.step_open || loop.guess)
         begin_training();
 }
 
@@ -518,11 +633,16 @@ void tare__torch_forward_ended(void)
 
 void tare__torch_backward_begins(void)
 {
+    if (loop.claimed)
+        follow_thread();
     if (!ours())
         return;
     end_due();
-    if (!loop.step_open)
+    if (!loop.step_open || loop.guess)
         begin_training();
+    if (loop.unsure)
+        tare_number(&outer_index_site, (double)loop.steps);
+    loop.unsure = false;
     loop.trained = true;
     loop.waiting = false;
     watch_spans();
@@ -543,10 +663,11 @@ static bool stepped_again(const void *optimizer)
     return false;
 }
 
-/* Whether no loader feeds the loop: the open step has no batch of one, and no loop over one goes on. */
+/* Whether no loader feeds the loop: the open step has no batch of one, and no loop over one goes on, or it had none for
+ * the step before either. */
 static bool has_no_loader(void)
 {
-    return !loop.fetched && (!loop.epoch_open || is_deserted());
+    return !loop.fetched && (!loop.epoch_open || is_deserted() || loop.unfetched);
 }
 
 /* With a loader a step goes on until the next batch is asked for: logging, and waits for a device that it brings, are
@@ -622,12 +743,11 @@ static PyObject *finish(PyObject *module, PyObject *nothing)
         Py_RETURN_NONE;
     tare__torch_phase_end_all();
     drop_waiting();
+    drop_guess();
     if (loop.step_open && loop.n_stepped)
         end_step();
     if (loop.epoch_open && !loop.step_open)
         end_epoch();
-    if (loop.step_open && loop.trained && loop.unsure)
-        tare_number(&outer_index_site, (double)loop.steps); /* it was one, and is not finished */
     if (loop.every_epochs || loop.from_step || loop.to_step != UINT64_MAX) {
         if (loop.paused)
             tare_resume();
@@ -672,7 +792,9 @@ static PyObject *forked(PyObject *module, PyObject *nothing)
     tare__torch_phases_forked();
     if (loop.paused)
         tare_resume();
-    loop.paused = loop.step_open = loop.epoch_open = loop.exhausted = false;
+    loop.paused = loop.step_open = loop.epoch_open = loop.epoch_unsure = loop.exhausted = false;
+    loop.guessed = loop.claimed = guessing = false;
+    forget_guess();
     loop.by_hand = loop.waiting = loop.due = tare__py_stack_watched.watching = false;
     loop.thread = 0;
     loop.from_step = loop.every_epochs = 0;

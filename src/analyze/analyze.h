@@ -42,8 +42,8 @@ typedef struct tare__number_row {
     const char *name;
     uint64_t n; /* values added up */
     double sum;
-    double rate; /* sum per second of the time of those calls or steps that carried it; NaN when that is 0. In steps it is
-                    the job's: what threads and ranks do at once adds up */
+    double rate; /* sum per second of the time of those calls that carried it; NaN when that is 0. In steps it is the job's,
+                    of the time in all of them: what threads and ranks do at once adds up */
     bool estimated;     /* of the steps that were inspected, over the mean duration of the others */
     uint64_t inspected; /* so many steps */
 } tare__number_row;
@@ -174,7 +174,7 @@ typedef struct tare__step_row {
     tare__durations each;
     bool exact;          /* quantiles of all durations; else of a histogram, off by at most 0.4 % */
     tare__step_interval p50, p95;
-    double per_second;   /* job_count over the time from the first start to the last end; NaN when that is 0 */
+    double per_second;   /* job_count over the time in them, those that ran at once counted once; NaN when that is 0 */
     double first_ns;     /* the earliest step … */
     double rest_p50_ns;  /* … and the median of all others; NaN when there are none */
     double rest_min_ns;  /* … and the fastest of them; NaN when there are none, or too many to keep apart */

@@ -70,7 +70,8 @@ enum {
     NODE_PHASE = 64,   /* … a phase */
     NODE_ASIDE = 128,  /* inside an optimizer's step and the like */
     NODE_NUMBERED = 256, /* it has numbers */
-    NODE_INSPECTION = 512 /* tells shapes of an operator's call: its own time is no measure */
+    NODE_INSPECTION = 512, /* tells shapes of an operator's call: its own time is no measure */
+    NODE_EMPTIED = 1024 /* calls were taken from it again: there may be none left */
 };
 
 /* The first cache line is all that the end of a span touches. */
@@ -137,6 +138,7 @@ typedef struct nodes {
 int tare__analyze_init_nodes(nodes *all);
 void tare__analyze_free_nodes(nodes *all);
 void tare__analyze_free_slots(nodes *all); /* no more look-ups and calls */
+void tare__analyze_count_waiting(nodes *all); /* before a histogram moves, and before any is read */
 static inline node *parent_of(const nodes *all, const node *node)
 {
     return node->parent ? all->all[node->parent - 1] : NULL;
@@ -226,6 +228,8 @@ typedef struct stream {
     struct step_use *uses;
     size_t n_uses, uses_room;
     struct tally *tally;      /* samples of its open step; NULL: none yet */
+    struct unsure *unsure;    /* steps that may be none (unsure.c); NULL: there was none */
+    bool is_unsure;           /* … one is open */
     uint64_t beyond; /* open spans deeper than the stack that is kept */
     uint64_t busy;   /* ticks of top-level spans */
     uint64_t first, last;
@@ -258,11 +262,11 @@ typedef struct step_job {
     double at_once; /* threads that ran steps at the same time, on average */
 } step_job;
 
-/* A number inside steps: only those that carry it count. */
+/* A number inside steps. */
 typedef struct step_number {
     uint32_t name; /* canon */
     bool inspected;
-    uint64_t n, steps, ticks; /* ticks: of the steps that carried it */
+    uint64_t n;
     double sum;
 } step_number;
 
@@ -290,7 +294,8 @@ typedef struct course {
 typedef struct steps {
     uint32_t name, group;
     uint64_t count, unfinished, total, min, max;
-    uint64_t first_begin, first_duration, last_end;
+    uint64_t outermost; /* of the total: in no other one of the name */
+    uint64_t first_begin, first_duration;
     uint64_t *exact; /* durations, while there are few */
     size_t n_exact, exact_room;
     bool coarse; /* … too many */
@@ -512,6 +517,15 @@ int tare__analyze_step(work *work, stream *stream, const frame *frame, uint32_t 
 void tare__analyze_step_index(stream *stream, uint32_t depth, double value);
 /* Whether the open step at this depth is none, as far as is known. */
 bool tare__analyze_is_taken_back(const stream *stream, uint32_t depth);
+/* Steps and epochs that may be none (unsure.c): 0 or TARE_E_MEMORY. One begins, its index is told or it has ended; what
+ * is about to be counted in it. */
+int tare__analyze_unsure_begins(stream *stream, uint32_t depth);
+void tare__analyze_unsure_ends(stream *stream, uint32_t depth);
+int tare__analyze_unsure_call(stream *stream, node *node, const frame *frame, uint64_t duration);
+int tare__analyze_unsure_number(stream *stream, node *node, uint32_t name, double value);
+/* The innermost span was none: what is in it moves to `beside`. 1: so does its own time, 0: it stays, or a status. */
+int tare__analyze_unsure_none(work *work, stream *stream, const frame *top, node *beside);
+void tare__analyze_free_unsure(struct unsure *unsure); /* NULL is fine */
 /* Numbers inside steps and epochs (step_numbers.c): 0 or TARE_E_MEMORY. */
 int tare__analyze_step_begins(stream *stream, uint32_t depth, uint32_t name);
 int tare__analyze_step_number(work *work, stream *stream, uint32_t name, bool inspected, double value);

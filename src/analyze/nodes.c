@@ -30,8 +30,7 @@ int tare__analyze_init_nodes(nodes *all)
     return all->arena && all->slots ? 0 : TARE_E_MEMORY;
 }
 
-/* Before a histogram moves, and before any is read. */
-static void count_waiting(nodes *all)
+void tare__analyze_count_waiting(nodes *all)
 {
     for (uint32_t i = 0; i < WAITING && all->waiting[i]; i++) {
         count_up(all->waiting[i]);
@@ -41,7 +40,7 @@ static void count_waiting(nodes *all)
 
 void tare__analyze_free_slots(nodes *all)
 {
-    count_waiting(all);
+    tare__analyze_count_waiting(all);
     free(all->slots);
     all->slots = NULL;
 }
@@ -205,7 +204,7 @@ static node *add_child(nodes *all, const canons *names, node *parent, uint32_t n
     if (all->used * slots_each > all->mask && !grow_slots(all))
         return NULL;
     if (all->n == FINE_NODES) {
-        count_waiting(all);
+        tare__analyze_count_waiting(all);
         while (all->hist_bits > COARSE_BITS)
             coarsen_all(all);
     }
@@ -244,7 +243,7 @@ node *tare__analyze_make_child(nodes *all, const canons *names, node *parent, ui
 
 int tare__analyze_widen(nodes *all, node *node, uint64_t duration)
 {
-    count_waiting(all);
+    tare__analyze_count_waiting(all);
     size_t before = hist_cost(&node->hist);
     int status = tare__hist_grow(&node->hist, tare__hist_bucket(duration, node->hist.bits));
     if (status)

@@ -58,11 +58,13 @@ int tare__analyze_numbers(const work *work, tare__arena *arena, const node *of, 
     *n = 0;
     *rows = NULL;
     for (const number_cell *cell = of->numbers; cell; cell = cell->next)
-        count++;
+        count += cell->n > 0;
     tare__number_row *made = count ? tare__arena_alloc(arena, count * sizeof *made) : NULL;
     if (!made)
         return count ? TARE_E_MEMORY : 0;
     for (const number_cell *cell = of->numbers; cell; cell = cell->next) {
+        if (!cell->n)
+            continue;
         const char *name = copy_text(arena, work->names.rows[cell->name].text);
         if (!name)
             return TARE_E_MEMORY;
@@ -89,9 +91,20 @@ static int by_total(const void *a, const void *b)
     return left->id < right->id ? -1 : 1; /* by first sight */
 }
 
+/* A step that was none, and nothing else of its place. */
+static bool is_empty(const node *node)
+{
+    return node->flags & NODE_EMPTIED && !node->children && !node->hist.total && !node->untimed && !node->still_open;
+}
+
 static int sort_children(sorter *sorter, node *parent)
 {
     size_t n = 0;
+    for (node **at = &parent->children; *at;)
+        if (is_empty(*at))
+            *at = (*at)->sibling;
+        else
+            at = &(*at)->sibling;
     for (node *child = parent->children; child; child = child->sibling)
         n++;
     if (n < 2)

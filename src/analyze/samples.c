@@ -27,7 +27,7 @@ typedef struct subject {
 /* Time of a thread's open step so far, by subject. */
 typedef struct tally_row {
     uint32_t subject;
-    uint64_t ticks;
+    uint64_t ticks, calls;
 } tally_row;
 
 struct tally {
@@ -216,18 +216,20 @@ static int add_to_tally(struct tally *tally, uint32_t subject, uint64_t ticks)
         tally_row *row = &tally->rows[tally->slots[at] - 1];
         if (row->subject == subject) {
             row->ticks += ticks;
+            row->calls++;
             return 0;
         }
     }
     if (!tare__array_fit(&tally->rows, &tally->room, tally->n + 1, sizeof *tally->rows))
         return TARE_E_MEMORY;
-    tally->rows[tally->n++] = (tally_row){subject, ticks};
+    tally->rows[tally->n++] = (tally_row){subject, ticks, 1};
     tally->slots[at] = (uint32_t)tally->n;
     return 0;
 }
 
-/* The outermost step of a thread ended. What it was made of becomes samples if its end is known. */
-static int take_tally(work *work, stream *stream, how_ended how)
+/* The outermost step of a thread ended. What it was made of becomes samples if its end is known; of one that was none it
+ * was in no step. */
+static int take_tally(work *work, stream *stream, how_ended how, bool none)
 {
     struct tally *tally = stream->tally;
     int status = 0;
@@ -235,6 +237,10 @@ static int take_tally(work *work, stream *stream, how_ended how)
         return 0;
     for (size_t i = 0; i < tally->n && how == ENDED && !status; i++)
         status = add_value(work->samples, &work->samples->rows[tally->rows[i].subject], (double)tally->rows[i].ticks);
+    for (size_t i = 0; i < tally->n && none; i++) {
+        work->samples->rows[tally->rows[i].subject].calls -= tally->rows[i].calls;
+        work->samples->rows[tally->rows[i].subject].total -= (double)tally->rows[i].ticks;
+    }
     tally->n = 0;
     memset(tally->slots, 0, ((size_t)tally->mask + 1) * sizeof *tally->slots);
     return status;
@@ -260,8 +266,8 @@ int tare__analyze_sample(work *work, stream *stream, const frame *top, uint64_t 
     uint32_t *place = place_of(work->samples, node);
     if (!place)
         return TARE_E_MEMORY;
-    if (node->flags & NODE_TIMED && tare__analyze_is_taken_back(stream, (uint32_t)(top - work->frames)))
-        how = END_LOST; /* it was none */
+    bool none = node->flags & NODE_TIMED && tare__analyze_is_taken_back(stream, (uint32_t)(top - work->frames));
+    how = none ? END_LOST : how;
     if (!*place) {
         uint32_t subject = is_counted(work, node, kind) ? subject_of_nested(work, node) : NONE - 1;
         if (subject == NONE)
@@ -274,7 +280,7 @@ int tare__analyze_sample(work *work, stream *stream, const frame *top, uint64_t 
     if (how == ENDED && *place != NONE && !folded)
         status = add_call(work, stream, *place - 1, kind == TARE_KIND_OPERATOR ? ticks - top->child : ticks);
     if (kind == TARE_KIND_STEP && !status && !lies_in(work, node, TARE_KIND_STEP, 0))
-        status = take_tally(work, stream, how);
+        status = take_tally(work, stream, how, none);
     return status;
 }
 

@@ -26,14 +26,19 @@ static RARE int watch(work *work, stream *stream, const frame *top, uint64_t now
                               top->begin, now);
 }
 
-/* Where the time of a step goes: to its node, or where it was taken back beside it. One that holds spans stays: theirs is
- * counted inside of it, and a tree must add up. NULL: no memory. */
-static RARE node *node_of_timed(work *work, const stream *stream, const frame *top)
+/* Where the time of a step goes: to its node, or where it was taken back beside it, with all that is in it. NULL: no
+ * memory. */
+static RARE node *node_of_timed(work *work, stream *stream, const frame *top)
 {
-    if (top->child || top[-1].node == top->node ||
-        !tare__analyze_is_taken_back(stream, (uint32_t)(top - work->frames)))
-        return top->node;
-    return find_child(&work->nodes, &work->names, top[-1].node, CANON_OUTSIDE);
+    uint32_t depth = (uint32_t)(top - work->frames);
+    node *to = top->node;
+    if (top[-1].node != top->node && tare__analyze_is_taken_back(stream, depth)) {
+        node *beside = find_child(&work->nodes, &work->names, top[-1].node, CANON_OUTSIDE);
+        int moves = beside ? tare__analyze_unsure_none(work, stream, top, beside) : TARE_E_MEMORY;
+        to = moves < 0 ? NULL : moves ? beside : to;
+    }
+    tare__analyze_unsure_ends(stream, depth);
+    return to;
 }
 
 /* A step, an epoch, a part of a step, an operator to be paired. */
@@ -74,16 +79,21 @@ static RARE int clip(work *work, stream *stream, frame *top, uint64_t *now, how_
 static INLINE int close_top(work *work, stream *stream, frame *top, uint64_t now, how_ended how)
 {
     node *node = top->node;
+    if (TARE__UNLIKELY(node->flags & NODE_TIMED)) {
+        node = node_of_timed(work, stream, top);
+        if (!node)
+            return TARE_E_MEMORY;
+    }
     if (TARE__UNLIKELY(work->window.to)) {
         int counts = clip(work, stream, top, &now, &how);
         if (counts <= 0)
             return counts;
     }
     uint64_t duration = now - top->begin;
-    if (TARE__UNLIKELY(node->flags & NODE_TIMED)) {
-        node = node_of_timed(work, stream, top);
-        if (!node)
-            return TARE_E_MEMORY;
+    if (TARE__UNLIKELY(stream->is_unsure)) {
+        int status = tare__analyze_unsure_call(stream, node, top, duration);
+        if (status)
+            return status;
     }
     top[-1].child += duration;
     node->self += duration - top->child;
@@ -297,6 +307,8 @@ static RARE int tell_step(work *work, stream *stream, const tare__event *event)
         top--;
     if (top > work->frames) {
         tare__analyze_step_index(stream, (uint32_t)(top - work->frames), event->value);
+        if (event->value >= 0)
+            tare__analyze_unsure_ends(stream, (uint32_t)(top - work->frames));
         return 0;
     }
     frame cut = stream->cut;
@@ -325,7 +337,7 @@ static int add_number(work *work, stream *stream, const tare__event *event)
     if (name == work->names.index && name != CANON_UNKNOWN && (top->node->flags & NODE_TIMED)) {
         stream->cut.node = NULL;
         tare__analyze_step_index(stream, stream->depth, event->value);
-        return 0;
+        return event->value == -1 && !top->child ? tare__analyze_unsure_begins(stream, stream->depth) : 0;
     }
     if (name == work->names.flow && name != CANON_UNKNOWN)
         return 0;
@@ -334,6 +346,8 @@ static int add_number(work *work, stream *stream, const tare__event *event)
     uint32_t bit;
     int status = tare__analyze_add_number(&work->nodes, top->node, name, event->value, &bit);
     top->numbers |= bit < NUMBER_BITS ? 1u << bit : 0;
+    if (TARE__UNLIKELY(stream->is_unsure) && !status)
+        status = tare__analyze_unsure_number(stream, top->node, name, event->value);
     return status ? status
                   : tare__analyze_step_number(work, stream, name, (top->node->flags & NODE_INSPECTION) != 0,
                                               event->value);

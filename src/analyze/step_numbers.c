@@ -117,8 +117,6 @@ static int take(open_numbers *numbers, const open_step *step, steps *steps, uint
             return TARE_E_MEMORY;
         number->n += row->all.n - since.n;
         number->sum += row->all.sum - since.sum;
-        number->ticks += duration;
-        number->steps++;
         inspected |= row->inspected;
     }
     steps->inspected += inspected;
@@ -129,15 +127,17 @@ static int take(open_numbers *numbers, const open_step *step, steps *steps, uint
 int tare__analyze_take_numbers(stream *stream, uint32_t depth, steps *steps, uint64_t duration)
 {
     open_numbers *numbers = stream->open_numbers;
-    if (!numbers)
-        return 0;
-    forget_above(numbers, depth + 1);
-    const open_step *step = numbers->n_open ? &numbers->open[numbers->n_open - 1] : NULL;
-    if (!step || step->depth != depth)
-        return 0; /* it began in a block that is lost */
-    bool inner = false; /* in another one of its name, which has these numbers */
-    for (size_t i = 0; i + 1 < numbers->n_open; i++)
+    if (numbers)
+        forget_above(numbers, depth + 1);
+    const open_step *step = numbers && numbers->n_open ? &numbers->open[numbers->n_open - 1] : NULL;
+    bool begun = step && step->depth == depth; /* else in a block that is lost */
+    bool inner = false; /* in another one of its name, which has these numbers and this time */
+    for (size_t i = 0; begun && i + 1 < numbers->n_open; i++)
         inner |= numbers->open[i].name == step->name;
+    if (steps && !inner)
+        steps->outermost += duration;
+    if (!begun)
+        return 0;
     int status = steps && !inner ? take(numbers, step, steps, duration) : 0;
     forget_above(numbers, depth);
     return status;

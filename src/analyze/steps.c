@@ -142,7 +142,6 @@ int tare__analyze_step(work *work, stream *stream, const frame *frame, uint32_t 
     steps->total += step.duration;
     steps->min = step.duration < steps->min ? step.duration : steps->min;
     steps->max = step.duration > steps->max ? step.duration : steps->max;
-    steps->last_end = now > steps->last_end ? now : steps->last_end;
     if (step.begin < steps->first_begin) {
         steps->first_begin = step.begin;
         steps->first_duration = step.duration;
@@ -206,13 +205,15 @@ static void slowest_of(const work *work, const steps *steps, double tick_ns, tar
     }
 }
 
-/* Seconds that a number's sum is divided by: of the steps that carried it, those that ran at once counted once. Of the
- * one step whose shapes were taken, as long as the others took on average: it is slower for being inspected. */
+/* Seconds that steps and a number's sum are divided by: of all steps, those that ran at once counted once, so that
+ * samples/s is steps/s times the samples of a step, whichever step a loader that reads ahead delivers them in. What lies
+ * between steps (evaluation, a part that is not recorded) is in neither. Of the one step whose shapes were taken, as long
+ * as the others took on average: it is slower for being inspected. number NULL: of the steps themselves. */
 static double seconds_of(const steps *steps, const step_number *number, const step_job *job, double tick_ns)
 {
-    double ticks = (double)number->ticks;
+    double ticks = (double)steps->outermost;
     uint64_t others = steps->count - steps->inspected;
-    if (number->inspected && others)
+    if (number && number->inspected && others)
         ticks = (double)job->inspections * (double)(steps->total - steps->inspected_ticks) / (double)others;
     return ticks / job->at_once * tick_ns / 1e9;
 }
@@ -274,8 +275,8 @@ static int fill_row(work *work, const steps *steps, tare__analysis *analysis, ta
     if (!row->name)
         return TARE_E_MEMORY;
     if (steps->count) {
-        double span_ns = (double)(steps->last_end - steps->first_begin) * tick_ns;
-        row->per_second = span_ns > 0 ? (double)job.count / (span_ns / 1e9) : NAN;
+        double seconds = seconds_of(steps, NULL, &job, tick_ns);
+        row->per_second = seconds > 0 ? (double)job.count / seconds : NAN;
         row->first_ns = (double)steps->first_duration * tick_ns;
         row->rest_p50_ns = steps->coarse ? row->each.p50_ns : NAN; /* one in 65,536 moves no median */
     }

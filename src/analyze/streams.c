@@ -137,6 +137,7 @@ void tare__analyze_free_streams(work *work)
         tare__analyze_free_open_numbers(work->streams[i]->open_numbers);
         free(work->streams[i]->first_steps);
         tare__analyze_free_tally(work->streams[i]->tally);
+        tare__analyze_free_unsure(work->streams[i]->unsure);
         free(work->streams[i]);
     }
     free(work->stray.frames);
@@ -146,6 +147,7 @@ void tare__analyze_free_streams(work *work)
     tare__analyze_free_open_numbers(work->stray.open_numbers);
     free(work->stray.first_steps);
     tare__analyze_free_tally(work->stray.tally);
+    tare__analyze_free_unsure(work->stray.unsure);
     free(work->streams);
     free(work->stream_of);
     free(work->groups);

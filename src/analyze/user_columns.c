@@ -142,7 +142,7 @@ static const user_column steps[] = {
     CELL(R, count, U64, COUNT, "finished ones"),
     CELL(R, unfinished, U64, COUNT, "open at the end, or end lost"),
     CELL(R, total_ns, DOUBLE, TIME, "time in them"),
-    CELL(R, per_second, DOUBLE, RATE, "how many a second"),
+    CELL(R, per_second, DOUBLE, RATE, "how many a second of the time in them"),
     CELL(R, first_ns, DOUBLE, TIME, "the first one"),
     CELL(R, rest_p50_ns, DOUBLE, TIME, "median of all others"),
     DURATIONS(R),
