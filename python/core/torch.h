@@ -16,6 +16,7 @@ void tare__torch_phase_end(torch_phase phase); /* what was left open inside ends
 void tare__torch_phase_end_all(void);
 torch_phase tare__torch_phase_now(void);
 bool tare__torch_loading(void); /* a dataset works, whoever waits for it (torch_around.c) */
+extern bool tare__torch_loads_aside; /* this process is a loader's worker, and what it loads is not trained on */
 void tare__torch_phases_forked(void); /* in a child: nothing of this thread is open */
 
 /* ---- steps and epochs, from what happens (torch_steps.c) ------------------------------------------------ */
@@ -33,6 +34,7 @@ void tare__torch_backward_begins(void);
 void tare__torch_optimizer_begins(void);
 void tare__torch_optimizer_ended(const void *optimizer);
 bool tare__torch_in_step(void); /* the calling thread */
+bool tare__torch_between_steps(void); /* it is the thread whose steps are found, and none is open */
 void tare__torch_optimizers_exist(unsigned n);
 void tare__torch_optimizer_is_made(void);
 uint64_t tare__torch_steps(void); /* so many have ended */

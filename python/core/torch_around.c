@@ -30,6 +30,7 @@ static PyObject *pass_on(const around *self, PyObject *const *words, size_t n, P
 /* ---- loaders ------------------------------------------------------------------------------------------- */
 static tare_site samples_site = {0, "samples", NULL, 0, TARE_KIND_NUMBER, 1, 0};
 static tare_site load_site = {0, "load samples", NULL, 0, TARE_KIND_SPAN, 1, 0};
+static tare_site load_aside_site = {0, "load samples (evaluation)", NULL, 0, TARE_KIND_SPAN, 1, 0};
 
 /* The first thing with a shape in a batch: tensors, lists of them, dicts of them. -1: there is none. */
 static double samples_in(PyObject *batch, int depth)
@@ -80,6 +81,15 @@ static PyObject *call_data(around *self, PyObject *const *words, size_t n, PyObj
 
 static __thread bool loading __attribute__((tls_model("initial-exec")));
 
+bool tare__torch_loads_aside;
+
+static PyObject *loads_aside(PyObject *module, PyObject *yes)
+{
+    (void)module;
+    tare__torch_loads_aside = yes == Py_True;
+    Py_RETURN_NONE;
+}
+
 bool tare__torch_loading(void)
 {
     return loading;
@@ -88,12 +98,13 @@ bool tare__torch_loading(void)
 /* What the dataset does, in a worker or in the training process. */
 static PyObject *call_load(around *self, PyObject *const *words, size_t n, PyObject *names)
 {
-    tare__py_stack_begin(&load_site, Py_None);
+    tare_site *site = tare__torch_loads_aside ? &load_aside_site : &load_site;
+    tare__py_stack_begin(site, Py_None);
     loading = true;
     PyObject *batch = pass_on(self, words, n, names);
     torch_raised raised = tare__torch_put_aside();
     loading = false;
-    tare__py_stack_end(&load_site);
+    tare__py_stack_end(site);
     tare__torch_put_back(raised);
     return batch;
 }
@@ -167,22 +178,22 @@ static bool flag_of(PyObject *object, const char *name)
     return on;
 }
 
-/* Waits of the program for its device, at the line that waits. */
-#define SYNC_SITES 128u
-static tare_site sync_sites[SYNC_SITES];
-static uint32_t n_sync_sites;
+/* What the program waits for, at the line that waits. */
+#define LINE_SITES 128u
+static tare_site line_sites[LINE_SITES];
+static uint32_t n_line_sites;
 
-static tare_site *sync_site(const char *what)
+static tare_site *line_site(const char *kind, const char *what)
 {
     torch_line at;
     char name[700];
     if (!tare__torch_line_here(&at))
         return NULL;
-    snprintf(name, sizeof name, "sync: %s at %s:%d", what, tare__torch_base_name(at.file), at.line);
-    for (uint32_t i = 0; i < n_sync_sites; i++)
-        if (strcmp(sync_sites[i].name, name) == 0)
-            return &sync_sites[i];
-    if (n_sync_sites == SYNC_SITES)
+    snprintf(name, sizeof name, "%s: %s at %s:%d", kind, what, tare__torch_base_name(at.file), at.line);
+    for (uint32_t i = 0; i < n_line_sites; i++)
+        if (strcmp(line_sites[i].name, name) == 0)
+            return &line_sites[i];
+    if (n_line_sites == LINE_SITES)
         return NULL;
     char *kept = strdup(name), *file = strdup(at.file);
     if (!kept || !file) {
@@ -190,16 +201,14 @@ static tare_site *sync_site(const char *what)
         free(file);
         return NULL;
     }
-    tare_site *site = &sync_sites[n_sync_sites++];
+    tare_site *site = &line_sites[n_line_sites++];
     *site = (tare_site){0, kept, file, (uint32_t)at.line, TARE_KIND_SPAN, 1, 0};
     return site;
 }
 
-/* A value of a tensor on a device is asked for: the program waits until the device has it. */
-static PyObject *call_sync(around *self, PyObject *const *words, size_t n, PyObject *names)
+/* site NULL: without a span. */
+static PyObject *call_at_line(around *self, tare_site *site, PyObject *const *words, size_t n, PyObject *names)
 {
-    bool waits = PyVectorcall_NARGS(n) < 1 || flag_of(words[0], "is_cuda");
-    tare_site *site = waits && tare_recording() ? sync_site(self->role) : NULL;
     if (!site)
         return pass_on(self, words, n, names);
     tare__py_stack_begin(site, Py_None);
@@ -208,6 +217,20 @@ static PyObject *call_sync(around *self, PyObject *const *words, size_t n, PyObj
     tare__py_stack_end(site);
     tare__torch_put_back(raised);
     return result;
+}
+
+/* A value of a tensor on a device is asked for: the program waits until the device has it. */
+static PyObject *call_sync(around *self, PyObject *const *words, size_t n, PyObject *names)
+{
+    bool waits = PyVectorcall_NARGS(n) < 1 || flag_of(words[0], "is_cuda");
+    tare_site *site = waits && tare_recording() ? line_site("sync", self->role) : NULL;
+    return call_at_line(self, site, words, n, names);
+}
+
+static PyObject *call_save(around *self, PyObject *const *words, size_t n, PyObject *names)
+{
+    tare_site *site = tare_recording() ? line_site("checkpoint", "torch.save") : NULL;
+    return call_at_line(self, site, words, n, names);
 }
 
 static tare_site bytes_site = {0, "bytes", NULL, 0, TARE_KIND_NUMBER, 1, 0};
@@ -311,6 +334,7 @@ static const struct {
 } roles[] = {
     {"data", call_data}, {"load", call_load}, {"backward", call_backward}, {"scaler", call_scaler},
     {"to", call_copy},   {"cuda", call_copy}, {"copy_", call_copy},       {"told", call_told},
+    {"save", call_save},
 };
 
 static PyObject *vectorcall(PyObject *object, PyObject *const *words, size_t n, PyObject *names)
@@ -449,6 +473,8 @@ static PyTypeObject around_type = {
 };
 
 static PyMethodDef functions[] = {
+    {"torch_loads_aside", loads_aside, METH_O,
+     "torch_loads_aside(yes)\n--\n\nThis process is a loader's worker; whether what it loads is not trained on."},
     {"torch_optimizer_begin", (PyCFunction)(void (*)(void))optimizer_begin, METH_FASTCALL,
      "torch_optimizer_begin(optimizer)\n--\n\nA hook: its step begins."},
     {"torch_optimizer_end", (PyCFunction)(void (*)(void))optimizer_end, METH_FASTCALL,

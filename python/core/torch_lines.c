@@ -83,16 +83,19 @@ static bool is_site(const tare_site *site, const char *name, const torch_line *l
            strcmp(site->file, line->file) == 0;
 }
 
-/* "data @ train.py:23 __getitem__": the phase for rules, the rest for people. */
+/* "data @ train.py:23 __getitem__": the phase for rules, the rest for people. Of phases outside of the steps, and of a
+ * worker that loads for such, it is "evaluation data". */
 static tare_site *site_of(const torch_line *line, torch_phase phase)
 {
     char name[700];
+    bool loads = !phase && tare__torch_loading();
+    bool aside = loads ? tare__torch_loads_aside : phase && tare__torch_between_steps();
     const char *doing = phase                   ? tare__torch_phase_names[phase]
-                        : tare__torch_loading() ? "load"
+                        : loads                 ? "load"
                         : tare__torch_in_step() ? "step"
                                                 : "other";
-    snprintf(name, sizeof name, "%s @ %s:%d %s", doing, tare__torch_base_name(line->file), line->line,
-             line->function);
+    snprintf(name, sizeof name, "%s%s @ %s:%d %s", aside ? "evaluation " : "", doing, tare__torch_base_name(line->file),
+             line->line, line->function);
     for (uint32_t i = 0; i < n_sites; i++)
         if (is_site(&sites[i], name, line))
             return &sites[i];

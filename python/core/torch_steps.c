@@ -30,6 +30,7 @@ static struct {
     bool epoch_unsure;    /* the index of the open epoch is not told yet: no step of it has trained */
     unsigned unfetched;   /* steps in a row that asked no loader for a batch */
     bool exhausted; /* the epoch's loader has no more batches: the epoch ends with its step */
+    bool asks;      /* a loader is being asked for a batch to train on, or for one that is not there any more */
     bool fetched;   /* the open step asked a loader for a batch */
     bool trained;   /* … and a backward or an optimizer came of it */
     /* Without a loader a step begins where the one before it ended. It may turn out to be none. */
@@ -259,6 +260,12 @@ bool tare__torch_in_step(void)
     return is_mine();
 }
 
+bool tare__torch_between_steps(void)
+{
+    return loop.set_up && !loop.handed_over && !loop.step_open && !loop.asks &&
+           loop.thread == PyThread_get_thread_ident();
+}
+
 uint64_t tare__torch_steps(void)
 {
     return loop.steps;
@@ -486,7 +493,7 @@ void tare__torch_fetch_begin(PyObject *iterator, torch_fetch *fetch)
     describe(iterator, fetch);
     if (guess_is_over(iterator, fetch))
         drop_guess();
-    fetch->training = !loop.guess && trains();
+    loop.asks = fetch->training = !loop.guess && trains();
     end_due();
     drop_waiting();
     end_finished_step();
@@ -512,6 +519,8 @@ void tare__torch_fetch_begin(PyObject *iterator, torch_fetch *fetch)
 
 void tare__torch_fetch_end(torch_fetch *fetch, bool got_batch)
 {
+    if (fetch->training)
+        loop.asks = false;
     if (!got_batch && fetch->opened)
         end_step();
     if (loop.guess && fetch->loader && is_mine()) {

@@ -67,6 +67,13 @@ shown tare__show_time(double ns)
     return result;
 }
 
+shown_counted tare__show_counted(double value, const char *one, const char *many)
+{
+    shown_counted result;
+    tare__unit_counted(result.text, value, one, many);
+    return result;
+}
+
 typedef const char *unit_writer(char out[TARE__UNIT_BYTES], double value);
 
 static const struct {

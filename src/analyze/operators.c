@@ -229,6 +229,7 @@ static int take_pairs(operators *all)
 
 static const char *why_unpaired(const operators *all, const operator_sum *sum, tare__arena *arena)
 {
+    char calls[TARE__COUNTED_BYTES];
     const pairs *pairs = &all->work->pairs;
     char words[200];
     bool node = all->work->names.key_of && (all->work->names.key_of[sum->name] & KEY_BACKWARD);
@@ -242,8 +243,8 @@ static const char *why_unpaired(const operators *all, const operator_sum *sum, t
                  (unsigned long long)missed->calls);
     else
         snprintf(words, sizeof words,
-                 "the backward pass did not run in the reverse order of the forward pass: %llu calls of it for %llu",
-                 (unsigned long long)missed->backward, (unsigned long long)missed->forward);
+                 "the backward pass did not run in the reverse order of the forward pass: %s of it for %llu",
+                 tare__unit_counted(calls, (double)missed->backward, "call", NULL), (unsigned long long)missed->forward);
     return tare__arena_copy(arena, words, strlen(words));
 }
 

@@ -112,11 +112,12 @@ static const char *why_absent(const operators *all, const operator_sum *sum, cha
         return all->refused ? all->refused : "they were not asked for (tare run --shapes)";
     if (!sum->looked_at)
         return "the step that was looked at has no call of its own: those inside it have theirs";
+    char times[TARE__COUNTED_BYTES];
     if (sum->calls % sum->looked_at == 0)
         return NULL;
     snprintf(words, 256,
-             "it is called %" PRIu64 " times, which is no multiple of the %" PRIu64 " calls in the step looked at",
-             sum->calls, sum->looked_at);
+             "it is called %s, which is no multiple of the %" PRIu64 " calls in the step looked at",
+             tare__unit_counted(times, (double)sum->calls, "time", NULL), sum->looked_at);
     return words;
 }
 

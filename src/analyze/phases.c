@@ -73,9 +73,11 @@ static size_t warm_up_of(const work *work, const tare__analysis *analysis, const
 typedef struct bounds {
     uint64_t from, to; /* ticks of steady state; to 0: not told by this */
     uint64_t warm_up_from, warm_up_steps;
+    bool after; /* spans follow the last step */
 } bounds;
 
-/* From the first steady step of any thread to the last end of one. */
+/* From the first steady step of any thread to the last end of one, and of what the same thread has spans of after it: an
+ * evaluation, a checkpoint. */
 static bounds bounds_by_steps(const work *work, const tare__analysis *analysis)
 {
     bounds found = {.from = UINT64_MAX};
@@ -90,6 +92,8 @@ static bounds bounds_by_steps(const work *work, const tare__analysis *analysis)
             found.warm_up_steps = warm_up;
         }
         found.to = stream->first_steps->last_end > found.to ? stream->first_steps->last_end : found.to;
+        found.after |= stream->last_span_end > stream->first_steps->last_end;
+        found.to = stream->last_span_end > found.to ? stream->last_span_end : found.to;
     }
     return found;
 }
@@ -290,8 +294,10 @@ static int find_limits(const work *work, tare__analysis *analysis, const imports
                                   ? sentence(arena, "until the first steady step; %llu warm-up steps precede it",
                                              (unsigned long long)steps.warm_up_steps)
                                   : "until the first step";
-        phases->steady.how = "from the first steady step to the end of the last step";
-        phases->shutdown.how = "from the end of the last step on";
+        phases->steady.how = steps.after ? "from the first steady step to the end of the last span after the steps"
+                                         : "from the first steady step to the end of the last step";
+        phases->shutdown.how =
+            steps.after ? "from the end of the last span after the steps on" : "from the end of the last step on";
     } else if (spans.to) {
         *found = (limits){tare__trace_ns(work->trace, spans.from), tare__trace_ns(work->trace, spans.to), spans.from,
                           spans.to, NAN, true};

@@ -90,6 +90,7 @@
     L(WAITS_FOR_DATA, 0.15)    /* of the steps */                                                                 \
     L(OUTSIDE_MODEL, 0.30)     /* of the steps: in none of their phases */                                        \
     L(SINGLE_WORKER, 0.05)     /* of the steps, waiting for one worker or none */                                 \
+    L(WORKERS_BUSY, 0.70)      /* of their time: below, their number is not what limits loading */                \
     L(COPIES, 0.02)            /* of the steps */                                                                 \
     L(UNPINNED, 0.50)          /* of what was copied */                                                           \
     L(SYNC, 0.05)              /* of the steps, blocked */                                                        \
@@ -102,6 +103,7 @@
     L(OPTIMIZER, 0.15)         /* of the steps */                                                                 \
     L(STRAGGLER, 1.25)         /* a rank's own time over the median of the others' */                             \
     L(STRAGGLER_LOST, 0.05)    /* of its step: what it takes longer */                                            \
+    L(CHECKPOINTS, 0.05)       /* of steady state */                                                              \
     L(GRAPH_GROWTH, 2)         /* times its first size */
 
 typedef enum rule_limit {
@@ -150,6 +152,11 @@ typedef struct shown {
 } shown;
 shown tare__show(double value, tare__metric_unit unit);
 shown tare__show_time(double ns);
+/* With its noun: "1 step", "12 steps"; many NULL: one with an s. */
+typedef struct shown_counted {
+    char text[TARE__COUNTED_BYTES];
+} shown_counted;
+shown_counted tare__show_counted(double value, const char *one, const char *many);
 /* A name of the trace, shortened. */
 typedef struct shown_name {
     char text[256];
@@ -214,6 +221,7 @@ void tare__rule_fp32(findings *out, const tare__analysis *of);
 void tare__rule_outside_model(findings *out, const tare__analysis *of);
 void tare__rule_straggler(findings *out, const tare__analysis *of);
 void tare__rule_own_profiler(findings *out, const tare__analysis *of);
+void tare__rule_checkpoints(findings *out, const tare__analysis *of);
 void tare__rule_recompiles(findings *out, const tare__analysis *of);
 void tare__rule_unfused(findings *out, const tare__analysis *of);
 void tare__rule_kept_losses(findings *out, const tare__analysis *of);
@@ -231,10 +239,10 @@ void tare__user_rules_look(findings *out, const tare__analysis *of, const tare__
 bool tare__imported(const tare__analysis *of, const char *module);
 bool tare__is_python(const tare__analysis *of);
 
-/* Time that loading in the background saves at most: `load_ns` is loaded by `now` workers (0: in the training process),
- * `wait_ns` of it is waited for while nothing else is done, and the rest of the time takes `compute_ns`. With `then`
- * workers an iteration takes the longer of its compute and of its loading divided by them. */
-double tare__saved_by_workers(double wait_ns, double compute_ns, double now, double then);
+/* Time that loading in the background saves at most: loading takes `load_ns` of one worker, `wait_ns` of the training's
+ * time are spent waiting for it, and the rest of that time takes `compute_ns`. With `then` workers an iteration takes the
+ * longer of its compute and of its loading divided by them. */
+double tare__saved_by_workers(double wait_ns, double compute_ns, double load_ns, double then);
 
 /* ---- rows and curves over time (rules_curves.c) ---------------------------------------------- */
 /* The next row of this kind at or behind *at, which moves behind it; NULL: no more. Rows without values are left

@@ -285,29 +285,60 @@ void tare__rule_one_core(findings *out, const tare__analysis *of)
 }
 
 /* ---- others on the machine ------------------------------------------------------------------- */
-static void say_others(findings *out, tare__finding *finding, const tare__analysis *of, double own)
+/* Cores that other processes used. NaN: not known. */
+static double others_used(const tare__analysis *of, double own)
 {
     const tare__metric_row *user = tare__rows_first(of, TARE__M_CPU_USER, TARE__SUBJECT_SYSTEM);
     const tare__metric_row *system = tare__rows_first(of, TARE__M_CPU_SYSTEM, TARE__SUBJECT_SYSTEM);
-    if (user && system && user->mean + system->mean > own)
-        tare__finding_say(out, &finding->evidence, "Other processes used %s.",
-                          cores(user->mean + system->mean - own).text);
+    return user && system ? fmax(0, user->mean + system->mean - own) : NAN;
+}
+
+static void say_others(findings *out, tare__finding *finding, const tare__analysis *of, double own)
+{
+    double others = others_used(of, own);
+    if (others > 0)
+        tare__finding_say(out, &finding->evidence, "Other processes used %s.", cores(others).text);
+}
+
+typedef struct contention {
+    double steal, waits; /* share of time in which some task waited for a CPU; NaN: the kernel does not tell */
+    double used, wanted; /* cores; NaN: too few samples */
+    double could;        /* of those wanted: what the job may use */
+    bool stolen, crowded;
+} contention;
+
+/* The job got less than it could have used, and others had it: by the kernel's account of waiting, and without that account
+ * where others used CPUs of which none was idle. */
+static contention contention_of(const tare__analysis *of)
+{
+    curve own, want;
+    contention found = {tare__machine_share(of, TARE__M_CPU_STEAL), tare__pressure_of(of, TARE__M_PRESSURE_CPU),
+                        NAN, NAN, NAN, false, false};
+    if (tare__tree_cores(of, &own) && tare__tree_curve(of, TARE__M_THREADS_RUNNING, &want) && tare__curve_enough(&own) &&
+        tare__curve_enough(&want)) {
+        found.used = tare__curve_mean(&own);
+        found.wanted = tare__curve_mean(&want);
+        found.could = fmin(found.wanted, of->usage.cores_allowed);
+    }
+    const tare__metric_row *idle = tare__rows_first(of, TARE__M_CPU_IDLE, TARE__SUBJECT_SYSTEM);
+    double others = others_used(of, found.used), least = limit(LIMIT_WAITING_FOR_CPU);
+    bool full = isnan(found.waits) ? others >= least && idle && idle->mean < least : found.waits > limit(LIMIT_PRESSURE_CPU);
+    bool own_doing = found.wanted > of->usage.cores_allowed && !(others >= least);
+    found.stolen = found.steal > limit(LIMIT_STEAL);
+    found.crowded = full && !own_doing && found.could - found.used >= least && found.used < 0.9 * found.could;
+    return found;
 }
 
 void tare__rule_shared_machine(findings *out, const tare__analysis *of)
 {
-    curve own, want;
-    double steal = tare__machine_share(of, TARE__M_CPU_STEAL),
-           waits = tare__pressure_of(of, TARE__M_PRESSURE_CPU);
-    bool known = tare__tree_cores(of, &own) && tare__tree_curve(of, TARE__M_THREADS_RUNNING, &want) &&
-                 tare__curve_enough(&own) && tare__curve_enough(&want);
-    double used = known ? tare__curve_mean(&own) : NAN, wanted = known ? tare__curve_mean(&want) : NAN;
-    bool stolen = steal > limit(LIMIT_STEAL);
-    bool crowded = waits > limit(LIMIT_PRESSURE_CPU) && wanted - used >= limit(LIMIT_WAITING_FOR_CPU) &&
-                   used < 0.8 * of->usage.cores_allowed && wanted <= of->usage.cores_allowed;
+    contention by = contention_of(of);
+    bool whole = isnan(by.used) && of->whole; /* steady state is too short to tell; the machine is the same */
+    by = whole ? contention_of(of->whole) : by;
+    double steal = by.steal, waits = by.waits, used = by.used, wanted = by.wanted;
+    bool stolen = by.stolen, crowded = by.crowded;
     if (!stolen && !crowded)
         return;
-    double gain = crowded ? (wanted - used) / fmax(wanted, 1) : steal; /* a thread's share of the time */
+    double gain = crowded ? (by.could - used) / fmax(by.could, 1) : steal; /* a thread's share of the time */
     /* Nothing is wrong with the program: it is about how far its times can be trusted. */
     tare__finding *finding = tare__finding_add(out, TARE__INFO);
     if (stolen)
@@ -315,7 +346,7 @@ void tare__rule_shared_machine(findings *out, const tare__analysis *of)
                           percent(steal).text);
     else
         tare__finding_say(out, &finding->title, "Shared machine: the job got %s of the %s it could have used",
-                          count(used).text, cores(wanted).text);
+                          count(used).text, cores(by.could).text);
     if (stolen)
         tare__finding_say(out, &finding->evidence, "Steal time is %s of this machine's CPU time.",
                           percent(steal).text);
@@ -323,17 +354,25 @@ void tare__rule_shared_machine(findings *out, const tare__analysis *of)
         tare__finding_say(
             out, &finding->evidence,
             "The job may use %s. Its threads were runnable for %s and ran on %s: the difference is preemption, not "
-            "waiting. Some task waited for a CPU %s of the time.",
-            cores(of->usage.cores_allowed).text, cores(wanted).text, cores(used).text, percent(waits).text);
-        say_others(out, finding, of, used);
+            "waiting.",
+            cores(of->usage.cores_allowed).text, cores(wanted).text, cores(used).text);
+        if (!isnan(waits))
+            tare__finding_say(out, &finding->evidence, "Some task waited for a CPU %s of the time.",
+                              percent(waits).text);
+        say_others(out, finding, whole ? of->whole : of, used);
+        if (whole)
+            tare__finding_say(out, &finding->evidence, "Measured over the whole run: steady state is too short.");
     }
     tare__finding_say(
         out, &finding->advice,
         "Times of this run include time lost to other processes: measure on an idle machine, or pin the job to cores "
         "(taskset, cpuset), before you compare them.");
-    finding->gain = gain;
-    tare__finding_say(out, &finding->gain_how,
-                      "the time in which its threads were runnable and did not run");
+    if (whole) {
+        tare__finding_say(out, &finding->gain_how, "not predicted: steady state has too few samples");
+    } else {
+        finding->gain = gain;
+        tare__finding_say(out, &finding->gain_how, "the time in which its threads were runnable and did not run");
+    }
     tare__finding_figure(out, finding, "steal", steal, TARE__SHOW_SHARE);
     tare__finding_figure(out, finding, "pressure", waits, TARE__SHOW_SHARE);
     tare__finding_figure(out, finding, "cores", used, TARE__SHOW_CORES);
@@ -353,8 +392,8 @@ void tare__rule_cpu_hot(findings *out, const tare__analysis *of)
         stretch when = tare__curve_above(&curve, 1e-9);
         tare__finding_when(finding, &when);
     }
-    tare__finding_say(out, &finding->title, "The CPU was throttled %s times because of heat",
-                      count(events->total).text);
+    tare__finding_say(out, &finding->title, "The CPU was throttled %s because of heat",
+                      tare__show_counted(events->total, "time", NULL).text);
     tare__finding_say(out, &finding->evidence, "Its thermal throttle counter grew by %s.",
                       count(events->total).text);
     if (clock)

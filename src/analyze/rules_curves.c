@@ -220,7 +220,7 @@ double tare__kept_off_cpu(const tare__analysis *of)
     curve own, want;
     if (!tare__tree_cores(of, &own) || !tare__tree_curve(of, TARE__M_THREADS_RUNNING, &want) ||
         !tare__curve_enough(&own) || !tare__curve_enough(&want))
-        return NAN;
+        return of->whole ? tare__kept_off_cpu(of->whole) : NAN; /* a short steady state: the machine is the same */
     return fmax(0, tare__curve_mean(&want) - tare__curve_mean(&own));
 }
 

@@ -185,11 +185,11 @@ void tare__rule_dropped(findings *out, const tare__analysis *of)
         return;
     tare__finding *finding =
         tare__finding_add(out, share > limit(LIMIT_DROPPED_CRITICAL) ? TARE__CRITICAL : TARE__WARNING);
-    tare__finding_say(out, &finding->title, "%s spans (%s) were dropped: figures of spans are too small",
-                      tare__show(dropped, TARE__SHOW_COUNT).text, tare__show(share, TARE__SHOW_SHARE).text);
-    tare__finding_say(out, &finding->evidence, "%s spans were recorded; %s were dropped because the buffer was full.",
-                      tare__show((double)of->run.spans, TARE__SHOW_COUNT).text,
-                      tare__show(dropped, TARE__SHOW_COUNT).text);
+    tare__finding_say(out, &finding->title, "%s dropped (%s): figures of spans are too small",
+                      tare__show_counted(dropped, "span was", "spans were").text, tare__show(share, TARE__SHOW_SHARE).text);
+    tare__finding_say(out, &finding->evidence, "%s recorded; %s dropped because the buffer was full.",
+                      tare__show_counted((double)of->run.spans, "span was", "spans were").text,
+                      tare__show_counted(dropped, "was", "were").text);
     tare__finding_say(
         out, &finding->advice,
         "Use a larger buffer (tare run --pool 64M), or aggregate spans for what is called very often.");

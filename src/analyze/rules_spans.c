@@ -176,7 +176,7 @@ void tare__rule_loading(findings *out, const tare__analysis *of)
                           "batches; decode ahead of time; store the data in few large files.",
                           workers);
     double whole_ns = fmax(of->run.elapsed_ns, steps ? time.steps_ns : 0);
-    double saved = tare__saved_by_workers(lost_ns, whole_ns - lost_ns, 0, workers);
+    double saved = tare__saved_by_workers(lost_ns, whole_ns - lost_ns, lost_ns, workers);
     finding->gain = fmin(saved / whole_ns, 1);
     tare__finding_say(out, &finding->gain_how,
                       "with %d workers that load in the background an iteration takes the longer of its compute and of "

@@ -28,9 +28,8 @@ bool tare__is_python(const tare__analysis *of)
     return of->phases.imports_known || tare__imported(of, "torch");
 }
 
-double tare__saved_by_workers(double wait_ns, double compute_ns, double now, double then)
+double tare__saved_by_workers(double wait_ns, double compute_ns, double load_ns, double then)
 {
-    double load_ns = now >= 1 ? (wait_ns + compute_ns) * now : wait_ns; /* of one worker */
     return fmax(0, wait_ns + compute_ns - fmax(compute_ns, load_ns / fmax(1, then)));
 }
 

@@ -173,9 +173,11 @@ static void tell_variance(findings *out, const tare__analysis *of, const tare__s
                           "Threads of the job were runnable and did not run: other processes may be the cause.");
     tare__finding_say(
         out, &finding->advice,
-        distance ? "Find what is done every N steps (logging, evaluation, checkpoints); do it less often or in the "
-                   "background."
-                 : "Likely causes: inputs of different sizes (pad batches, or sort them by length), random augmentation, "
+        distance    ? "Find what is done every N steps (logging, evaluation, checkpoints); do it less often or in the "
+                      "background."
+        : preempted ? "Measure on an idle machine, or pin the job to cores (taskset, cpuset), before you look for a cause "
+                      "in the program."
+                    : "Likely causes: inputs of different sizes (pad batches, or sort them by length), random augmentation, "
                    "loading that cannot keep up, garbage collection, or other processes on the machine.");
     finding->gain = fmin(excess_of(row, lost) / fmax(of->run.elapsed_ns, row->total_ns), 1);
     tare__finding_say(out, &finding->gain_how, "what slow steps took beyond the median step");

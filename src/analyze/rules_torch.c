@@ -61,14 +61,15 @@ static double number_on(const tare__span_row *row, const char *name)
 typedef struct training {
     double steps_ns, data_ns, copy_ns, forward_ns, backward_ns, optimizer_ns;
     double copied, unpinned; /* bytes */
-    double steps, fastest_ns;
+    double steps, fastest_ns, batches;
 } training;
 
 static void add_phase(training *sum, const tare__span_row *row)
 {
-    if (strcmp(row->name, "data") == 0)
+    if (strcmp(row->name, "data") == 0) {
         sum->data_ns += row->total_ns;
-    else if (strcmp(row->name, "forward") == 0)
+        sum->batches += (double)row->calls;
+    } else if (strcmp(row->name, "forward") == 0)
         sum->forward_ns += row->total_ns;
     else if (strcmp(row->name, "backward") == 0)
         sum->backward_ns += row->total_ns;
@@ -84,7 +85,7 @@ static void add_phase(training *sum, const tare__span_row *row)
 /* False: no training loop was found, or too little of it to tell. */
 static bool training_of(const tare__analysis *of, training *sum)
 {
-    double between_ns = 0;
+    double between_ns = 0, between = 0;
     *sum = (training){0};
     if (!of->run.clock_known)
         return false;
@@ -100,11 +101,14 @@ static bool training_of(const tare__analysis *of, training *sum)
             continue;
         if (inside)
             add_phase(sum, row);
-        else if (strcmp(row->name, "data") == 0 && is_in(of, row, TARE_KIND_EPOCH))
+        else if (strcmp(row->name, "data") == 0 && is_in(of, row, TARE_KIND_EPOCH)) {
             between_ns += row->total_ns;
+            between += (double)row->calls;
+        }
     }
     if (sum->data_ns == 0) { /* steps that the program marks behind the loader; else it is an evaluation's */
         sum->data_ns = between_ns;
+        sum->batches = between;
         sum->steps_ns += between_ns;
     }
     return sum->steps >= limit(LIMIT_FEWEST_STEPS) && sum->steps_ns > 0;
@@ -161,45 +165,119 @@ static bool compute_is_idle(const tare__analysis *of)
     return !tare__any_gpu_used(of) || !(of->usage.gpu_busy_mean > limit(LIMIT_GPU_WORKS));
 }
 
-/* As many workers as hide the loading behind the compute, within reason: as many as there are cores; where that many
- * cannot keep up already, twice as many, which helps where loading waits for a disk or a network. */
-static int workers_to_try(double wait_ns, double compute_ns, double now, double cores)
+/* How the loading is done, as far as that is known. */
+typedef struct loading {
+    bool known;      /* a DataLoader told its workers; else the program loads by itself, or another way */
+    double workers;  /* 0: the training process loads */
+    double load_ns;  /* of one worker; measured where there are workers, else all of the waiting */
+    double busy;     /* share of their time in which the workers load; NaN: not known */
+    bool contended;  /* other processes take CPUs that the job could use */
+    int then;        /* workers to try; 0: their number is not what limits */
+} loading;
+
+/* Time that the workers took for the batches of the steps: those of other loops over a loader are not told apart, so each
+ * batch counts as the mean of all. NaN: not recorded. */
+static double measured_load(const tare__analysis *of, const training *sum)
 {
-    double load = now >= 1 ? (wait_ns + compute_ns) * now : wait_ns;
-    double enough = compute_ns > 0 ? ceil(load / compute_ns) : INFINITY, most = fmax(2, fmin(floor(cores), 16));
-    if (now >= most)
-        return (int)fmin(2 * now, 64);
-    return (int)fmin(fmax(enough, fmax(2, now + 1)), most);
+    double busy = 0, calls = 0;
+    for (size_t i = 0; i < of->n_spans; i++)
+        if (strcmp(of->spans[i].name, "load samples") == 0) {
+            busy += of->spans[i].total_ns;
+            calls += (double)of->spans[i].calls;
+        }
+    return calls > 0 ? busy / calls * fmin(sum->batches, calls) : NAN;
 }
 
-static void say_workers(findings *out, tare__finding *finding, const tare__analysis *of, double workers)
+/* As many workers as hide the loading behind the compute, within reason: as many as there are cores. Where that many load
+ * all the time already, twice as many, which helps where loading waits for a disk or a network, and not where it waits
+ * for a CPU that another process has. */
+static int workers_to_try(const loading *of, double compute_ns, double cores)
 {
-    if (workers == 0)
+    double enough = compute_ns > 0 ? ceil(of->load_ns / compute_ns) : INFINITY, most = fmax(2, fmin(floor(cores), 16));
+    if (of->busy < limit(LIMIT_WORKERS_BUSY))
+        return 0;
+    if (of->workers >= most)
+        return of->contended ? 0 : (int)fmin(2 * of->workers, 64);
+    return (int)fmin(fmax(enough, fmax(2, of->workers + 1)), most);
+}
+
+static loading loading_of(const tare__analysis *of, const training *sum)
+{
+    const tare__counter_row *told = counter_of(of, "torch.loader.workers");
+    double cores = of->usage.cores_allowed > 0 ? of->usage.cores_allowed : 1;
+    loading found = {.known = told != NULL, .workers = told ? told->max : 0, .load_ns = sum->data_ns, .busy = NAN};
+    found.contended = tare__kept_off_cpu(of) >= limit(LIMIT_WAITING_FOR_CPU);
+    if (found.workers >= 1) {
+        double measured = measured_load(of, sum);
+        found.load_ns = isnan(measured) ? sum->steps_ns * found.workers : measured;
+        found.busy = fmin(measured / (sum->steps_ns * found.workers), 1);
+    }
+    found.then = workers_to_try(&found, sum->steps_ns - sum->data_ns, cores);
+    return found;
+}
+
+static void say_workers(findings *out, tare__finding *finding, const loading *by)
+{
+    if (by->workers == 0) {
         tare__finding_say(out, &finding->evidence,
                           "num_workers is 0: the training process loads each batch itself and does not compute "
                           "meanwhile.");
+        return;
+    }
+    const char *few = by->workers == 1 ? "worker was" : "workers were";
+    if (isnan(by->busy))
+        tare__finding_say(out, &finding->evidence, "num_workers is %s.", count(by->workers).text);
     else
-        tare__finding_say(out, &finding->evidence, "num_workers is %s, and the worker%s cannot keep up.",
-                          count(workers).text, workers == 1 ? "" : "s");
-    double busy = 0;
-    for (size_t i = 0; workers > 0 && i < of->n_spans; i++)
-        if (strcmp(of->spans[i].name, "load samples") == 0)
-            busy += of->spans[i].total_ns;
-    if (busy > 0)
-        tare__finding_say(out, &finding->evidence, "Workers were loading for %s in total.", tare__show_time(busy).text);
+        tare__finding_say(out, &finding->evidence,
+                          "num_workers is %s; the %s loading batches of these steps for %s in total, %s of %s time.",
+                          count(by->workers).text, few, tare__show_time(by->load_ns).text, percent(by->busy).text,
+                          by->workers == 1 ? "its" : "their");
+    if (by->contended)
+        tare__finding_say(out, &finding->evidence, "Other processes took CPU time that the job could have used.");
 }
 
-/* The gain of more workers, where their number now is known: else that of no waiting at all. */
+/* The gain of more workers, where their number limits: else that of no waiting at all. */
 static void predict_workers(findings *out, tare__finding *finding, const tare__analysis *of, const training *sum,
-                            double now, int then)
+                            const loading *by)
 {
     double compute = sum->steps_ns - sum->data_ns;
-    double saved = tare__saved_by_workers(sum->data_ns, compute, now, then);
+    if (!by->then) {
+        finding->gain = of_steady(of, sum, sum->data_ns);
+        tare__finding_say(out, &finding->gain_how, "all of the waiting; the number of workers is not what limits it");
+        return;
+    }
+    double saved = tare__saved_by_workers(sum->data_ns, compute, by->load_ns, by->then);
     finding->gain = of_steady(of, sum, saved);
     tare__finding_say(out, &finding->gain_how,
                       "with num_workers=%d a step takes the longer of its compute (%s) and of its loading divided by the "
                       "workers, if loading does not compete with the training process for CPUs",
-                      then, tare__show_time(compute / sum->steps).text);
+                      by->then, tare__show_time(compute / sum->steps).text);
+}
+
+/* Workers that are idle part of the time, or kept off their CPUs, are not made faster by more of them. */
+static void advise_loading(findings *out, tare__finding *finding, const tare__analysis *of, const loading *by)
+{
+    if (by->known && by->then)
+        tare__finding_say(out, &finding->advice,
+                          "Set DataLoader(num_workers=%d, persistent_workers=True) to load while the model computes, or "
+                          "make that line cheaper: precompute it, or cache its result.",
+                          by->then);
+    else if (by->known && by->contended)
+        tare__finding_say(out, &finding->advice,
+                          "More workers do not help while other processes take the CPUs: run on an idle machine, or make "
+                          "loading cheaper (precompute it, or cache its result).");
+    else if (by->known)
+        tare__finding_say(out, &finding->advice,
+                          "The workers have time left, so that more of them do not help. %s a larger prefetch_factor; "
+                          "smaller samples, which are cheaper to copy between processes.",
+                          of->n_epochs && of->epochs[0].count > 1
+                              ? "Set persistent_workers=True, so that they are not started for each epoch anew; try"
+                              : "Try");
+    else
+        tare__finding_say(out, &finding->advice,
+                          "Load the next batch while the model computes: a torch.utils.data.DataLoader with num_workers=%d, "
+                          "or a background thread that keeps a few batches ready.",
+                          by->then);
 }
 
 void tare__rule_loader_bound(findings *out, const tare__analysis *of)
@@ -208,32 +286,22 @@ void tare__rule_loader_bound(findings *out, const tare__analysis *of)
     if (!training_of(of, &sum) || !(sum.data_ns > limit(LIMIT_WAITS_FOR_DATA) * sum.steps_ns) ||
         !compute_is_idle(of))
         return;
-    const tare__counter_row *workers = counter_of(of, "torch.loader.workers");
-    double now = workers ? workers->max : 0, cores = of->usage.cores_allowed > 0 ? of->usage.cores_allowed : 1;
+    loading by = loading_of(of, &sum);
     double share = sum.data_ns / sum.steps_ns;
-    int then = workers_to_try(sum.data_ns, sum.steps_ns - sum.data_ns, now, cores);
     tare__finding *finding = tare__finding_add(out, TARE__WARNING);
     tare__finding_say(out, &finding->title, "Training waits for data for %s of step time", percent(share).text);
     tare__finding_say(out, &finding->evidence, "%s of %s in %s steps was spent waiting for the next batch.",
                       tare__show_time(sum.data_ns).text, tare__show_time(sum.steps_ns).text, count(sum.steps).text);
-    if (workers)
-        say_workers(out, finding, of, now);
-    say_line(out, finding, of, now > 0 && line_of(of, "load", &(double){0}) ? "load" : "data");
-    if (workers)
-        tare__finding_say(out, &finding->advice,
-                          "Set DataLoader(num_workers=%d, persistent_workers=True) to load while the model computes, or "
-                          "make that line cheaper: precompute it, or cache its result.",
-                          then);
-    else
-        tare__finding_say(out, &finding->advice,
-                          "Load the next batch while the model computes: a torch.utils.data.DataLoader with num_workers=%d, "
-                          "or a background thread that keeps a few batches ready.",
-                          then);
-    predict_workers(out, finding, of, &sum, now, then);
+    if (by.known)
+        say_workers(out, finding, &by);
+    say_line(out, finding, of, by.workers > 0 && line_of(of, "load", &(double){0}) ? "load" : "data");
+    advise_loading(out, finding, of, &by);
+    predict_workers(out, finding, of, &sum, &by);
     tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
     tare__finding_figure(out, finding, "waiting", sum.data_ns / 1e9, TARE__SHOW_SECONDS);
-    tare__finding_figure(out, finding, "workers", workers ? now : NAN, TARE__SHOW_COUNT);
-    tare__finding_figure(out, finding, "workers_to_try", then, TARE__SHOW_COUNT);
+    tare__finding_figure(out, finding, "workers", by.known ? by.workers : NAN, TARE__SHOW_COUNT);
+    tare__finding_figure(out, finding, "workers_busy", by.busy, TARE__SHOW_SHARE);
+    tare__finding_figure(out, finding, "workers_to_try", by.then ? by.then : NAN, TARE__SHOW_COUNT);
 }
 
 void tare__rule_single_worker(findings *out, const tare__analysis *of)
@@ -243,6 +311,10 @@ void tare__rule_single_worker(findings *out, const tare__analysis *of)
     if (!workers || workers->max > 1 || !training_of(of, &sum) || !compute_is_idle(of) ||
         !(sum.data_ns > limit(LIMIT_SINGLE_WORKER) * sum.steps_ns))
         return;
+    loading by = loading_of(of, &sum);
+    if (!by.then) /* one that has time left */
+        return;
+    by.then = 2;
     tare__finding *finding = tare__finding_add(out, TARE__INFO);
     tare__finding_say(out, &finding->title, "Batches are loaded by %s for %s of step time",
                       workers->max > 0 ? "one worker" : "the training process itself",
@@ -251,7 +323,7 @@ void tare__rule_single_worker(findings *out, const tare__analysis *of)
                       count(workers->max).text, tare__show_time(sum.data_ns).text,
                       tare__show_time(sum.steps_ns).text);
     tare__finding_say(out, &finding->advice, "Set DataLoader(num_workers=2, persistent_workers=True).");
-    predict_workers(out, finding, of, &sum, workers->max, 2);
+    predict_workers(out, finding, of, &sum, &by);
     tare__finding_figure(out, finding, "waiting", sum.data_ns / 1e9, TARE__SHOW_SECONDS);
 }
 
@@ -304,9 +376,9 @@ void tare__rule_sync_points(findings *out, const tare__analysis *of)
                       percent(all / sum.steps_ns).text, most->name + strlen(SYNC));
     tare__finding_say(
         out, &finding->evidence,
-        "In %s steps it read a value %s times that the GPU had not computed yet, and was blocked for %s; %s of it at "
+        "In %s steps it read a value %s that the GPU had not computed yet, and was blocked for %s; %s of it at "
         "%s:%u.",
-        count(sum.steps).text, count(calls).text, tare__show_time(all).text,
+        count(sum.steps).text, tare__show_counted(calls, "time", NULL).text, tare__show_time(all).text,
         tare__show_time(most->total_ns).text, most->file ? most->file : "?", (unsigned)most->line);
     tare__finding_say(
         out, &finding->advice,
@@ -318,6 +390,47 @@ void tare__rule_sync_points(findings *out, const tare__analysis *of)
                       "work in the time blocked stays");
     tare__finding_figure(out, finding, "blocked", all / 1e9, TARE__SHOW_SECONDS);
     tare__finding_figure(out, finding, "waits", calls, TARE__SHOW_COUNT);
+}
+
+/* ---- checkpoints ----------------------------------------------------------------------------- */
+#define CHECKPOINT "checkpoint: "
+
+/* Of all processes: where each rank saves, they do so at once, and the longest of them counts no less than each. */
+void tare__rule_checkpoints(findings *out, const tare__analysis *of)
+{
+    training sum;
+    double all = 0, calls = 0;
+    const tare__span_row *most = NULL;
+    if (!training_of(of, &sum))
+        return;
+    for (size_t i = 0; i < of->n_spans; i++) {
+        const tare__span_row *row = &of->spans[i];
+        if (!starts_with(row->name, CHECKPOINT))
+            continue;
+        all += row->total_ns;
+        calls += (double)row->calls;
+        if (!most || row->total_ns > most->total_ns)
+            most = row;
+    }
+    double share = of->run.elapsed_ns > 0 ? fmin(all / of->run.elapsed_ns, 1) : NAN;
+    if (!most || !(share > limit(LIMIT_CHECKPOINTS)))
+        return;
+    const char *at = strstr(most->name, " at ");
+    tare__finding *finding = tare__finding_add(out, TARE__WARNING);
+    tare__finding_say(out, &finding->title, "Checkpoints take %s of steady state, at %s", percent(share).text,
+                      at ? at + 4 : "?");
+    tare__finding_say(out, &finding->evidence, "torch.save took %s in %s of %s; %s of it at %s:%u.",
+                      tare__show_time(all).text, tare__show_counted(calls, "call", NULL).text,
+                      tare__show_time(of->run.elapsed_ns).text, tare__show_time(most->total_ns).text,
+                      most->file ? most->file : "?", (unsigned)most->line);
+    tare__finding_say(out, &finding->advice,
+                      "Save less often, save only what is needed, or write in the background: copy the state to host "
+                      "memory, and let a thread or torch.distributed.checkpoint.async_save write it.");
+    finding->gain = share;
+    tare__finding_say(out, &finding->gain_how, "all of the time in torch.save (Amdahl's law)");
+    tare__finding_figure(out, finding, "saving", all / 1e9, TARE__SHOW_SECONDS);
+    tare__finding_figure(out, finding, "saves", calls, TARE__SHOW_COUNT);
+    tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
 }
 
 /* ---- compute --------------------------------------------------------------------------------- */
@@ -498,9 +611,9 @@ void tare__rule_kept_losses(findings *out, const tare__analysis *of)
                       place_of(mark));
     tare__finding_say(
         out, &finding->evidence,
-        "Up to %s of the last 16 losses still held their autograd graph, checked %s times; they are in %s. Memory grows "
+        "Up to %s of the last 16 losses still held their autograd graph, checked %s; they are in %s. Memory grows "
         "with every step.",
-        count(kept->max).text, count((double)kept->n).text, name);
+        count(kept->max).text, tare__show_counted((double)kept->n, "time", NULL).text, name);
     tare__finding_say(
         out, &finding->advice,
         "Keep the value, not the tensor: %s.append(loss.detach()), or loss.item() on a CPU.",

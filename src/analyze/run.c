@@ -33,15 +33,13 @@ static void note(note_list *list, const char *format, ...)
 
 /* "1 span", "4,000 spans" */
 typedef struct counted {
-    char text[TARE__UNIT_BYTES + 32];
+    char text[TARE__COUNTED_BYTES];
 } counted;
 
 static counted count(uint64_t n, const char *one, const char *many)
 {
-    char number[TARE__UNIT_BYTES];
     counted result;
-    tare__unit_count(number, (double)n);
-    snprintf(result.text, sizeof result.text, "%s %s", number, n == 1 ? one : many);
+    tare__unit_counted(result.text, (double)n, one, many);
     return result;
 }
 

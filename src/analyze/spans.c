@@ -97,7 +97,7 @@ static INLINE int close_top(work *work, stream *stream, frame *top, uint64_t now
     }
     top[-1].child += duration;
     node->self += duration - top->child;
-    if (node->depth == 1) {
+    if (node->depth == 1 && (node->name != CANON_OUTSIDE || top->child)) {
         stream->first_span = stream->last_span_end ? stream->first_span : top->begin;
         stream->last_span_end = now;
     }

@@ -120,6 +120,10 @@ const char *tare__unit_time(char out[TARE__UNIT_BYTES], double ns);
 const char *tare__unit_bytes(char out[TARE__UNIT_BYTES], double bytes);
 /* 0, 812, 12,345 up to 99,999, then 123k, 1.24M, 31.0G; fractions as 0.25, 1.50, 12.3 */
 const char *tare__unit_count(char out[TARE__UNIT_BYTES], double count);
+/* The count with its noun: "1 step", "12,345 steps"; `many` NULL: the noun takes an s. A verb may stand with it: "process
+ * was", "processes were". */
+#define TARE__COUNTED_BYTES 96
+const char *tare__unit_counted(char out[TARE__COUNTED_BYTES], double count, const char *one, const char *many);
 /* 0.0 %, <0.1 %, 12.3 %, 100 % of a share in 0..1 */
 const char *tare__unit_percent(char out[TARE__UNIT_BYTES], double share);
 

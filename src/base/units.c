@@ -152,6 +152,15 @@ const char *tare__unit_count(char out[TARE__UNIT_BYTES], double count)
     return out;
 }
 
+const char *tare__unit_counted(char out[TARE__COUNTED_BYTES], double count, const char *one, const char *many)
+{
+    char number[TARE__UNIT_BYTES];
+    bool single = count == 1;
+    snprintf(out, TARE__COUNTED_BYTES, "%s %s%s", tare__unit_count(number, count), single || !many ? one : many,
+             single || many ? "" : "s");
+    return out;
+}
+
 const char *tare__unit_percent(char out[TARE__UNIT_BYTES], double share)
 {
     double percent = share * 100, size = fabs(percent);

@@ -73,6 +73,7 @@ static int save(const tare__figures *figures, const char *path, tare__error *err
 
 static int baseline_main(int argc, char **argv)
 {
+    char count[TARE__COUNTED_BYTES], runs[TARE__COUNTED_BYTES];
     tare__error error = {""};
     tare__cli_words words;
     baseline_settings settings = {0};
@@ -88,9 +89,9 @@ static int baseline_main(int argc, char **argv)
     if (exit_status)
         tare__cli_say(ME, "%s", error.text);
     else if (!settings.quiet)
-        tare__cli_say(ME, "%zu figures of %llu run%s are in %s", figures->n,
-                      figures->runs > 1 ? (unsigned long long)figures->runs : 1, figures->runs > 1 ? "s" : "",
-                      settings.output);
+        tare__cli_say(ME, "%s of %s %s in %s", tare__unit_counted(count, (double)figures->n, "figure", NULL),
+                      tare__unit_counted(runs, figures->runs > 1 ? (double)figures->runs : 1, "run", NULL),
+                      figures->n == 1 ? "is" : "are", settings.output);
     tare__figures_free(figures);
     return exit_status;
 }

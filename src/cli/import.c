@@ -110,30 +110,30 @@ static void say_left_out(const tare__import_report *report)
 
 static void say_changed(const tare__import_report *report)
 {
-    char count[TARE__UNIT_BYTES];
+    char count[TARE__COUNTED_BYTES];
     if (report->cut)
-        tare__cli_say(ME, "%s Python functions overlap other spans in part: they were cut there",
-                      tare__unit_count(count, (double)report->cut));
+        tare__cli_say(ME, "%s other spans in part: cut there",
+                      tare__unit_counted(count, (double)report->cut, "Python function overlaps", "Python functions overlap"));
     if (report->overlapping)
-        tare__cli_say(ME, "%s spans overlap others of their thread in part: they stand beside the tree",
-                      tare__unit_count(count, (double)report->overlapping));
+        tare__cli_say(ME, "%s others of the thread in part: put beside the tree",
+                      tare__unit_counted(count, (double)report->overlapping, "span overlaps", "spans overlap"));
     if (report->unended)
-        tare__cli_say(ME, "%s spans begin and never end", tare__unit_count(count, (double)report->unended));
+        tare__cli_say(ME, "%s without an end", tare__unit_counted(count, (double)report->unended, "span", NULL));
     if (report->renamed)
-        tare__cli_say(ME, "there are too many names: %s events are called (other names)",
-                      tare__unit_count(count, (double)report->renamed));
+        tare__cli_say(ME, "there are too many names: %s called (other names)",
+                      tare__unit_counted(count, (double)report->renamed, "event is", "events are"));
 }
 
 static void say_broken(const char *input, const tare__import_report *report)
 {
-    char count[TARE__UNIT_BYTES];
+    char count[TARE__COUNTED_BYTES];
     if (!report->broken)
         return;
     tare__cli_say(ME, "warning: '%.200s' is broken at byte %llu: %s", input,
                   (unsigned long long)report->broken_offset, report->broken_text);
     if (report->broken > 1 || !report->torn)
-        tare__cli_say(ME, "%s events could not be read; the others are in the trace",
-                      tare__unit_count(count, (double)report->broken));
+        tare__cli_say(ME, "%s could not be read; the others are in the trace",
+                      tare__unit_counted(count, (double)report->broken, "event", NULL));
     else
         tare__cli_say(ME, "what was before it is in the trace");
 }

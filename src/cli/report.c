@@ -160,22 +160,23 @@ static int find_place(report_settings *settings, const char *path, tare__error *
 /* ---- what a killed collector left ---------------------------------------------------------------- */
 static void say_salvaged(const tare__salvaged *saved, const char *folder)
 {
-    char spans[TARE__UNIT_BYTES];
+    char spans[TARE__COUNTED_BYTES];
     if (saved->still_recording) {
         tare__cli_say(ME, "still being recorded: this is what is in the file so far");
         return;
     }
     if (saved->finished)
         return;
-    tare__cli_say(ME, "the recording was cut off; %s spans that were still in memory are now in %s",
-                  tare__unit_count(spans, (double)saved->spans), saved->trace);
+    tare__cli_say(ME, "the recording was cut off; %s still in memory %s now in %s",
+                  tare__unit_counted(spans, (double)saved->spans, "span that was", "spans that were"),
+                  saved->spans == 1 ? "is" : "are", saved->trace);
     if (saved->damaged_blocks)
-        tare__cli_say(ME, "%s damaged blocks of the file (%llu bytes) were stepped over and left as they are",
-                      tare__unit_count(spans, (double)saved->damaged_blocks),
+        tare__cli_say(ME, "%s of the file (%llu bytes) stepped over and left as found",
+                      tare__unit_counted(spans, (double)saved->damaged_blocks, "damaged block", NULL),
                       (unsigned long long)saved->damaged_bytes);
     if (saved->unread_rings)
-        tare__cli_say(ME, "%u files of recorded processes could not be read; they are kept in %s",
-                      saved->unread_rings, folder);
+        tare__cli_say(ME, "%s of recorded processes could not be read; kept in %s",
+                      tare__unit_counted(spans, (double)saved->unread_rings, "file", NULL), folder);
     if (saved->alive)
         tare__cli_say(ME, "a recorded process still runs; run this command again for what it records from now on");
     else if (!saved->unread_rings)

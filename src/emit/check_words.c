@@ -15,11 +15,14 @@ void tare__check_summary(const tare__check *check, tare__text *out)
         tare__text_string(out, "nothing was checked: no gated figure is on both sides, and no limit was set");
         return;
     }
+    char figures[TARE__COUNTED_BYTES];
     if (failed)
-        tare__text_format(out, "%zu of %zu figures failed", failed, check->gated);
+        tare__text_format(out, "%zu of %s failed", failed,
+                          tare__unit_counted(figures, (double)check->gated, "figure", NULL));
     else
-        tare__text_format(out, "%zu figure%s passed", check->gated - check->count[TARE__OUTCOME_INCONCLUSIVE],
-                          check->gated - check->count[TARE__OUTCOME_INCONCLUSIVE] == 1 ? "" : "s");
+        tare__text_format(out, "%s passed",
+                          tare__unit_counted(figures, (double)(check->gated - check->count[TARE__OUTCOME_INCONCLUSIVE]),
+                                             "figure", NULL));
     if (check->count[TARE__OUTCOME_INCONCLUSIVE])
         tare__text_format(out, ", %zu inconclusive", check->count[TARE__OUTCOME_INCONCLUSIVE]);
     if (check->count[TARE__OUTCOME_CLEARED])

@@ -140,7 +140,9 @@ static void put_figures_answer(tare__text *out, const tare__emit_comparison *inp
         put_row_answer(out, row);
         tare__text_string(out, single ? " With one run per side this may be run-to-run variation. " : " ");
     }
-    tare__text_format(out, "Of %zu figures %zu got worse, %zu better", from->n, from->worse, from->better);
+    char figures[TARE__COUNTED_BYTES];
+    tare__text_format(out, "Of %s %zu got worse, %zu better",
+                      tare__unit_counted(figures, (double)from->n, "figure", NULL), from->worse, from->better);
     if (from->different)
         tare__text_format(out, ", %zu changed", from->different);
     tare__text_format(out, "; %zu without significant change", told - changed);

@@ -363,11 +363,11 @@ static int put_block(lines *to, const tare__trace_block *block)
 static void put_damage(lines *to)
 {
     const tare__trace_damage *damage = tare__trace_damage_of(to->trace);
+    char blocks[TARE__COUNTED_BYTES];
     if (damage->blocks > 0)
-        tare__text_format(&to->text,
-                          "# damage: %" PRIu64 " blocks (%" PRIu64 " bytes) are missing, the first at byte "
-                          "%" PRIu64 "\n",
-                          damage->blocks, damage->bytes, damage->first_offset);
+        tare__text_format(&to->text, "# damage: %s (%" PRIu64 " bytes) missing, the first at byte %" PRIu64 "\n",
+                          tare__unit_counted(blocks, (double)damage->blocks, "block", NULL), damage->bytes,
+                          damage->first_offset);
     if (damage->torn)
         tare__text_format(&to->text, "# damage: the file ends inside the block at byte %" PRIu64 "\n",
                           damage->torn_offset);

@@ -117,6 +117,7 @@ static void put_tile(writing *to, const char *what, const char *value, const cha
 
 static void put_tiles(writing *to, const tare__model_report *report)
 {
+    char nodes[TARE__COUNTED_BYTES];
     char value[TARE__UNIT_BYTES], flops[TARE__UNIT_BYTES], total[TARE__UNIT_BYTES + 16];
     tare__text more = {0};
     put(to, "<section aria-labelledby=\"total-title\"><h2 id=\"total-title\">What it weighs</h2><dl "
@@ -125,7 +126,8 @@ static void put_tiles(writing *to, const tare__model_report *report)
                       tare__unit_count(flops, 2 * (double)report->total.macs),
                       report->macs_at_least ? "at least" : "exactly", report->total.macs);
     if (report->not_counted)
-        tare__text_format(&more, "; %" PRIu64 " of %zu nodes are not counted", report->not_counted, report->n_layers);
+        tare__text_format(&more, "; %" PRIu64 " of %s not counted", report->not_counted,
+                          tare__unit_counted(nodes, (double)report->n_layers, "node", NULL));
     snprintf(total, sizeof total, "%s%s", tare__model_at_least(report->macs_at_least),
              tare__unit_count(value, (double)report->total.macs));
     put_tile(to, "MACs", total, more.data ? more.data : "");

@@ -170,7 +170,8 @@ static void put_distribution(tare__text *out, const tare__runner_result *result)
     tare__chart_scale(&chart, 0, most);
     tare__text_string(out, "<figure class=\"plot\"><figcaption><strong>");
     tare__plain_text(out, tare__measured_name(result, name, sizeof name));
-    tare__text_format(out, "</strong>: %zu runs by latency", times->n);
+    char runs[TARE__COUNTED_BYTES];
+    tare__text_format(out, "</strong>: %s by latency", tare__unit_counted(runs, (double)times->n, "run", NULL));
     if (beyond)
         tare__text_format(out, "; %zu beyond the chart, up to %s", beyond,
                           tare__unit_time(word, times->max_ns));

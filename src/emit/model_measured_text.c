@@ -123,11 +123,11 @@ static void put_times(tare__page *page, const char *label, const tare__runner_ti
 {
     static const char *const names[TARE__RUNNER_QUANTILES] = {"p50", "p95", "p99"};
     tare__text text = {0};
-    char mean[TARE__UNIT_BYTES], max[TARE__UNIT_BYTES], count[TARE__UNIT_BYTES];
+    char mean[TARE__UNIT_BYTES], max[TARE__UNIT_BYTES], runs[TARE__COUNTED_BYTES];
     for (size_t i = 0; i < TARE__RUNNER_QUANTILES; i++)
         put_quantile(&text, names[i], times->quantile_ns[i], &times->interval[i]);
-    tare__text_format(&text, ", max %s, mean %s; %s runs", tare__unit_time(max, times->max_ns),
-                      tare__unit_time(mean, times->mean_ns), tare__unit_count(count, (double)times->n));
+    tare__text_format(&text, ", max %s, mean %s; %s", tare__unit_time(max, times->max_ns),
+                      tare__unit_time(mean, times->mean_ns), tare__unit_counted(runs, (double)times->n, "run", NULL));
     if (times->outliers)
         tare__text_format(&text, ", %zu of them outliers that are counted in", times->outliers);
     put_detail(page, label, &text);
@@ -139,10 +139,9 @@ static void put_start(tare__page *page, const tare__runner_result *result)
     tare__text text = {0};
     tare__text_format(&text, "model %s, runtime %s; first run %s; ", tare__unit_time(load, result->load_ns),
                       tare__unit_time(runtime, result->runtime_ns), tare__unit_time(first, result->first_ns));
-    if (result->steady)
-        tare__text_format(&text, "steady within %zu runs to warm up", result->warmup);
-    else
-        tare__text_format(&text, "not steady after %zu runs to warm up", result->warmup);
+    char runs[TARE__COUNTED_BYTES];
+    tare__text_format(&text, "%s %s to warm up", result->steady ? "steady within" : "not steady after",
+                      tare__unit_counted(runs, (double)result->warmup, "run", NULL));
     put_detail(page, "load", &text);
 }
 
@@ -240,14 +239,15 @@ static void put_layer(tare__page *page, const tare__runner_layer *layer)
 
 static void put_roof(tare__page *page, const tare__model_measured *measured)
 {
-    char flops[TARE__UNIT_BYTES], bytes[TARE__UNIT_BYTES], text[384];
+    char flops[TARE__UNIT_BYTES], bytes[TARE__UNIT_BYTES], times[TARE__COUNTED_BYTES], text[384];
     double f32 = measured->peaks.flops[TARE__PEAK_F32], memory = measured->peaks.level_per_s[TARE__PEAK_LEVELS - 1];
     if (!(f32 > 0) || !(memory > 0))
         return;
     snprintf(text, sizeof text, "roof: %s FLOP/s in float32, %s/s from memory (more from caches) on the cores that ran it. "
-             "Layers are timed apart from the runs above, %zu times, by the runtime, to 1 µs; shorter than 5 µs, or "
+             "Layers are timed apart from the runs above, %s, by the runtime, to 1 µs; shorter than 5 µs, or "
              "without a peak for their type, they have no share of the roof",
-             tare__unit_count(flops, f32), tare__unit_bytes(bytes, memory), measured->layer_runs);
+             tare__unit_count(flops, f32), tare__unit_bytes(bytes, memory),
+             tare__unit_counted(times, (double)measured->layer_runs, "time", NULL));
     put_sentence(page, 2, text);
 }
 

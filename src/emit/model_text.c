@@ -137,6 +137,7 @@ static void put_what(tare__page *page, const tare__model_report *report)
 
 static void put_compute(tare__page *page, const tare__model_report *report)
 {
+    char nodes[TARE__COUNTED_BYTES];
     tare__text text = {0};
     char macs[TARE__UNIT_BYTES], flops[TARE__UNIT_BYTES], other[TARE__UNIT_BYTES];
     tare__text_format(&text, "%s%s MACs, %s FLOPs (2 a MAC); and %s%s other operations",
@@ -146,7 +147,8 @@ static void put_compute(tare__page *page, const tare__model_report *report)
                       tare__model_at_least(report->other_at_least),
                       tare__unit_count(other, (double)report->total.other));
     if (report->not_counted)
-        tare__text_format(&text, "; %" PRIu64 " of %zu nodes are not counted", report->not_counted, report->n_layers);
+        tare__text_format(&text, "; %" PRIu64 " of %s not counted", report->not_counted,
+                          tare__unit_counted(nodes, (double)report->n_layers, "node", NULL));
     put_line(page, "compute", &text);
     tare__text_free(&text);
 }

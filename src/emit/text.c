@@ -175,7 +175,7 @@ static uint64_t count_events(const tare__own_table *own)
 static void put_own_cost(tare__text *out, const tare__analysis *analysis, bool raw)
 {
     const tare__own_table *own = &analysis->own;
-    char cost[TARE__UNIT_BYTES], events[TARE__UNIT_BYTES], each[TARE__UNIT_BYTES], off[TARE__UNIT_BYTES];
+    char cost[TARE__UNIT_BYTES], events[TARE__COUNTED_BYTES], each[TARE__UNIT_BYTES], off[TARE__UNIT_BYTES];
     char share[TARE__UNIT_BYTES];
     uint64_t n = count_events(own);
     if (n == 0 && analysis->n_threads == 0 && analysis->n_spans == 0) {
@@ -188,7 +188,7 @@ static void put_own_cost(tare__text *out, const tare__analysis *analysis, bool r
     }
     tare__text_format(out, "%s of recording", tare__unit_time(cost, own->own_ns));
     if (n > 0)
-        tare__text_format(out, " (%s events x %s)", tare__unit_count(events, (double)n),
+        tare__text_format(out, " (%s x %s)", tare__unit_counted(events, (double)n, "event", NULL),
                           tare__unit_time(each, own->own_ns / (double)n));
     if (isfinite(own->share))
         tare__text_format(out, ", %s of the time", tare__unit_percent(share, own->share));

@@ -247,8 +247,8 @@ static void put_rates(tare__text *out, const tare__step_row *row)
 static void put_job(tare__text *out, const tare__step_row *row)
 {
     if (row->ranks > 1)
-        tare__text_format(out, "%" PRIu64 " %ss of %" PRIu64 " ranks together; rates are the job's", row->job_count,
-                          row->name, row->ranks);
+        tare__text_format(out, "%" PRIu64 " %s%s of %" PRIu64 " ranks together; rates are the job's", row->job_count,
+                          row->name, row->job_count == 1 ? "" : "s", row->ranks);
 }
 
 /* A line of its own for each thing there is to say. */

@@ -178,18 +178,16 @@ static void tell_network(used *used, const tare__usage_table *usage)
 
 static void tell_tasks(used *used, const tare__usage_table *usage)
 {
-    char processes[TARE__UNIT_BYTES], threads[TARE__UNIT_BYTES], waits[TARE__UNIT_BYTES], forced[TARE__UNIT_BYTES];
+    char processes[TARE__COUNTED_BYTES], threads[TARE__COUNTED_BYTES], forced[TARE__UNIT_BYTES];
     if (!isfinite(usage->threads_max) || !isfinite(usage->processes_max))
         return;
-    add_words(used, "%s process%s, %s thread%s at once", tare__unit_count(processes, usage->processes_max),
-              usage->processes_max == 1 ? "" : "es", tare__unit_count(threads, usage->threads_max),
-              usage->threads_max == 1 ? "" : "s");
+    add_words(used, "%s, %s at once", tare__unit_counted(processes, usage->processes_max, "process", "processes"),
+              tare__unit_counted(threads, usage->threads_max, "thread", NULL));
     if (isfinite(usage->switches_voluntary) && isfinite(usage->switches_forced))
-        add_words(used, "; %s waits, %s preempted", tare__unit_count(waits, usage->switches_voluntary),
+        add_words(used, "; %s, %s preempted", tare__unit_counted(threads, usage->switches_voluntary, "wait", NULL),
                   tare__unit_count(forced, usage->switches_forced));
     if (usage->faults_major > 0)
-        add_words(used, ", %s major fault%s", tare__unit_count(forced, usage->faults_major),
-                  usage->faults_major == 1 ? "" : "s");
+        add_words(used, ", %s", tare__unit_counted(threads, usage->faults_major, "major fault", NULL));
 }
 
 static void tell_gpu(used *used, const tare__usage_table *usage)

@@ -121,8 +121,9 @@ void tare__xplane_put_space(tare__xplane *from, tare__text *out)
         put_plane(&to, device, out);
     if (from->left_out) {
         tare__text_clear(&to.part);
-        tare__text_format(&to.part, "%llu events were left out: there are too many for one plane",
-                          (unsigned long long)from->left_out);
+        char events[TARE__COUNTED_BYTES];
+        tare__text_format(&to.part, "%s left out: there are too many for one plane",
+                          tare__unit_counted(events, (double)from->left_out, "event was", "events were"));
         tare__proto_message(out, SPACE_WARNINGS, &to.part);
     }
     if (host && host[0])

@@ -97,7 +97,7 @@ def test_regression(bench):
     done = bench.tare("check", "head.json", "--baseline", "base.json")
     assert done.status == 1
     assert re.search(r"^FAILED +step +10\.\d ms +1[12]\.\d ms +\+\d\d\.\d % +5 % +<0\.001$", done.out, re.M), done.out
-    assert done.out.endswith("FAILED: 1 of 1 figures failed\n")
+    assert done.out.endswith("FAILED: 1 of 1 figure failed\n")
     quiet = bench.tare("check", "-q", "head.json", "--baseline", "base.json")
     assert (quiet.status, quiet.out, quiet.err) == (1, "", "")
 

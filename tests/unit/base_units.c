@@ -226,9 +226,21 @@ static void the_named_limits_are_true(void **state)
     expect_read(tare__parse_duration, durations, 1);
 }
 
+static void counts_have_their_noun(void **state)
+{
+    (void)state;
+    char out[TARE__COUNTED_BYTES];
+    assert_string_equal(tare__unit_counted(out, 1, "wait", NULL), "1 wait");
+    assert_string_equal(tare__unit_counted(out, 0, "wait", NULL), "0 waits");
+    assert_string_equal(tare__unit_counted(out, 12345, "figure", NULL), "12,345 figures");
+    assert_string_equal(tare__unit_counted(out, 1, "process was", "processes were"), "1 process was");
+    assert_string_equal(tare__unit_counted(out, 2, "process was", "processes were"), "2 processes were");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(counts_have_their_noun),
         cmocka_unit_test(shows_times),
         cmocka_unit_test(shows_bytes),
         cmocka_unit_test(shows_counts),

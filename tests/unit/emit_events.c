@@ -247,7 +247,7 @@ static void damage_is_told_and_stepped_over(void **state)
     tare__text text = render();
     char wanted[256];
     snprintf(wanted, sizeof wanted, "the first at byte %zu\n", start);
-    assert_non_null(strstr(text.data, "# damage: 1 blocks ("));
+    assert_non_null(strstr(text.data, "# damage: 1 block ("));
     assert_non_null(strstr(text.data, wanted));
     assert_non_null(strstr(text.data, "20\t4120\t4121\tmark\there\n"));
     assert_null(strstr(text.data, "begin"));

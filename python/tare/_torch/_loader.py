@@ -13,6 +13,7 @@ def _tell_worker(torch):
     info = torch.utils.data.get_worker_info()
     if info is not None:
         _core.thread_name("loader worker %d" % info.id)
+        _core.torch_loads_aside(not torch.is_grad_enabled())  # as where the loop over the loader began
         _core.torch_lines_start(os.path.join(os.path.dirname(os.__file__), ""))
 
 
