@@ -239,6 +239,7 @@ typedef struct stream {
     struct first_steps *first_steps; /* for phases; NULL: no step yet */
     frame cut; /* a step without an index that ended with a span around it: it may be told later. node NULL: none */
     uint64_t first_span, last_span_end; /* of outermost spans; 0: none ended */
+    uint64_t last_finished; /* … of those whose end was recorded */
 } stream;
 
 typedef struct group {

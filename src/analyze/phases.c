@@ -92,8 +92,8 @@ static bounds bounds_by_steps(const work *work, const tare__analysis *analysis)
             found.warm_up_steps = warm_up;
         }
         found.to = stream->first_steps->last_end > found.to ? stream->first_steps->last_end : found.to;
-        found.after |= stream->last_span_end > stream->first_steps->last_end;
-        found.to = stream->last_span_end > found.to ? stream->last_span_end : found.to;
+        found.after |= stream->last_finished > stream->first_steps->last_end;
+        found.to = stream->last_finished > found.to ? stream->last_finished : found.to;
     }
     return found;
 }

@@ -262,7 +262,7 @@ static void advise_loading(findings *out, tare__finding *finding, const tare__an
                           "Set DataLoader(num_workers=%d, persistent_workers=True) to load while the model computes, or "
                           "make that line cheaper: precompute it, or cache its result.",
                           by->then);
-    else if (by->known && by->contended)
+    else if (by->known && by->contended && !(by->busy < limit(LIMIT_WORKERS_BUSY)))
         tare__finding_say(out, &finding->advice,
                           "More workers do not help while other processes take the CPUs: run on an idle machine, or make "
                           "loading cheaper (precompute it, or cache its result).");

@@ -36,6 +36,7 @@ static RARE node *node_of_timed(work *work, stream *stream, const frame *top)
         node *beside = find_child(&work->nodes, &work->names, top[-1].node, CANON_OUTSIDE);
         int moves = beside ? tare__analyze_unsure_none(work, stream, top, beside) : TARE_E_MEMORY;
         to = moves < 0 ? NULL : moves ? beside : to;
+        top->node->flags |= moves > 0 ? NODE_EMPTIED : 0;
     }
     tare__analyze_unsure_ends(stream, depth);
     return to;
@@ -100,6 +101,7 @@ static INLINE int close_top(work *work, stream *stream, frame *top, uint64_t now
     if (node->depth == 1 && (node->name != CANON_OUTSIDE || top->child)) {
         stream->first_span = stream->last_span_end ? stream->first_span : top->begin;
         stream->last_span_end = now;
+        stream->last_finished = how == ENDED ? now : stream->last_finished;
     }
     int status = count_call(&work->nodes, node, duration);
     if (TARE__UNLIKELY(work->watched) && !status)

@@ -244,6 +244,213 @@ def test_steps_without_a_loader(truth, bench):
     assert found["gain"] == pytest.approx(figures_of(done.json, "outside-model")["share"], rel=0.02)
 
 
+# Batches are asked for between two readings of the clock: before next(), and where the dataset is first asked. Before it
+# trains, the program looks at a batch, and goes through the loader once. Evaluations and checkpoints lie between epochs.
+EPOCHS = """
+import json, time, torch
+from torch.utils.data import DataLoader, Dataset
+torch.set_num_threads(1)
+clock = time.perf_counter_ns
+asked = []
+
+class Slow(Dataset):
+    def __init__(self, n):
+        self.n = n
+    def __len__(self):
+        return self.n
+    def __getitem__(self, i):
+        if not asked[-1][1]:
+            asked[-1][1] = clock()
+        time.sleep(0.0005)
+        return torch.ones(16), torch.zeros(4)
+
+class Held(Dataset):
+    def __len__(self):
+        return 32
+    def __getitem__(self, i):
+        time.sleep(0.003)  # held out
+        return torch.ones(16), torch.zeros(4)
+
+asked.append([0, 1])
+train, test = DataLoader(Slow(64), batch_size=8, shuffle=True), DataLoader(Held(), batch_size=8)
+x, y = next(iter(train))
+for _ in train:
+    continue
+model = torch.nn.Sequential(torch.nn.Linear(16, 64), torch.nn.ReLU(), torch.nn.Linear(64, 4))
+opt = torch.optim.SGD(model.parameters(), lr=0.01)
+state = torch.zeros(1 << 22)
+asked.clear()
+saves, evaluated, steps = [], [], 0
+for epoch in range(10):
+    model.train()
+    batches = iter(train)
+    while True:
+        asked.append([clock(), 0])
+        batch = next(batches, None)
+        if batch is None:
+            asked[-1] += [clock(), "end"]
+            break
+        x, y = batch
+        opt.zero_grad()
+        torch.nn.functional.mse_loss(model(x), y).backward()
+        opt.step()
+        steps += 1
+    model.eval()
+    with torch.no_grad():
+        for x, y in test:
+            model(x)
+    before = clock()
+    torch.save(state, "checkpoint.pt")
+    saves.append(clock() - before)
+    evaluated.append(clock())
+print(json.dumps([asked, saves, steps, evaluated[-1] - asked[0][0]]))
+"""
+
+
+def lengths_of(asked):
+    """Shortest and longest that each step can have been: from the request for its batch to the next request."""
+    low, high = [], []
+    for (begin, first, *_), (end, after, *stop) in zip(asked, asked[1:]):
+        if first:  # the request that found no more has asked no dataset
+            low.append(end - first)
+            high.append((stop[0] if stop else after) - begin)
+    return low, high
+
+
+def test_every_step_and_every_sample_of_a_loader(truth, bench):
+    """Ten epochs of 64 samples, with evaluations and checkpoints between them."""
+    pytest.importorskip("torch", reason="torch is not installed for this Python")
+    done = bench.measured(EPOCHS)
+    asked, saves, steps, lasted = json.loads(done.out)
+    low, high = lengths_of(asked)
+    assert steps == len(low) == 80
+    [row], [epoch] = done.json["steps"], done.json["epochs"]
+    truth.check("run:steps[].count", row["count"], 80)
+    truth.check("run:steps[].unfinished", row["unfinished"], 0)
+    truth.check("run:epochs[].count", epoch["count"], 10)
+    check_durations(truth, "steps", row, low, high, ((0.5, "p50_ns"), (0.95, "p95_ns")))
+    truth.check("run:steps[].per_second", row["per_second"], (80e9 / sum(high), 80e9 / sum(low)))
+    [samples] = row["numbers"]
+    truth.check("run:steps[].numbers[].count", samples["count"], 80)
+    truth.check("run:steps[].numbers[].sum", samples["sum"], 640)
+    truth.check("run:steps[].numbers[].per_second", samples["per_second"], (640e9 / sum(high), 640e9 / sum(low)))
+    # The same in every output: samples/s is steps/s times the batch.
+    assert samples["per_second"] == pytest.approx(8 * row["per_second"], rel=1e-9)
+    compared = json.loads(bench.call(bench.command, "compare", "--json", done.trace, done.trace).out)
+    [rate] = [one for one in compared["figures"] if one["name"] == "step.samples/s"]
+    assert rate["base"] == pytest.approx(samples["per_second"], rel=1e-9)
+    # The tree has the steps that there were, and nothing of the batches that were only looked at.
+    rows = [one for one in done.json["spans"] if one["kind"] in ("step", "epoch")]
+    assert sorted((one["name"], one["calls"]) for one in rows) == [("epoch", 10), ("step", 80)]
+    # Evaluation and checkpoint after the last step are steady state. Steps that warmed up are not.
+    steady, begin = done.json["phases"]["steady_state"], done.json["phases"]["warm_up_steps"]
+    assert steady["to_ns"] - steady["from_ns"] >= 0.98 * (lasted - sum(high[:begin]))
+    figures = figures_of(done.json, "checkpoints")
+    whole = steady["to_ns"] - steady["from_ns"]
+    check_figures(truth, figures, saves=[10e9] * 2, saving=(0.9 * sum(saves), sum(saves)),
+                  share=(0.9e9 * sum(saves) / whole, 1e9 * sum(saves) / whole))
+    [found] = [finding for finding in done.json["findings"] if finding["id"] == "checkpoints"]
+    line = EPOCHS.split("\n").index('    torch.save(state, "checkpoint.pt")') + 1
+    assert f"script.py:{line}" in found["title"]
+    # The dataset that is evaluated on takes longer, and is not the one that training waits for.
+    [found] = [finding for finding in done.json["findings"] if finding["id"] == "loader-bound"]
+    line = EPOCHS.split("\n").index("        time.sleep(0.003)  # held out") + 1
+    assert "script.py:" in found["evidence"] and f"script.py:{line}" not in found["evidence"]
+
+
+# A loop that asks for the next batch before it trains on the one it has, as frameworks do.
+AHEAD = """
+import json, torch
+from torch.utils.data import DataLoader, IterableDataset
+torch.set_num_threads(1)
+
+class Stream(IterableDataset):
+    def __iter__(self):
+        return iter([torch.ones(16)] * 64)
+
+def ahead(loader):
+    batches = iter(loader)
+    batch = next(batches)
+    while batch is not None:
+        following = next(batches, None)
+        yield batch
+        batch = following
+
+model, teacher = torch.nn.Linear(16, 4), torch.nn.Linear(16, 4).eval()
+opt = torch.optim.SGD(model.parameters(), lr=0.01)
+loader = DataLoader(Stream(), batch_size=8)
+steps = 0
+for epoch in range(10):
+    for x in ahead(loader):
+        with torch.no_grad():
+            y = teacher(x)
+        torch.nn.functional.mse_loss(model(x), y).backward()
+        opt.step()
+        opt.zero_grad()
+        steps += 1
+print(steps)
+"""
+
+
+def test_steps_of_a_loop_that_reads_ahead(truth, bench):
+    pytest.importorskip("torch", reason="torch is not installed for this Python")
+    done = bench.measured(AHEAD)
+    [row] = done.json["steps"]
+    truth.check("run:steps[].count", row["count"], int(done.out))
+    [samples] = row["numbers"]
+    truth.check("run:steps[].numbers[].sum", samples["sum"], 640)
+    assert samples["per_second"] == pytest.approx(8 * row["per_second"], rel=1e-9)
+    rows = [one for one in done.json["spans"] if one["kind"] == "step"]
+    assert sum(one["calls"] for one in rows) == row["count"]
+
+
+# Two workers that are started anew for each of many short epochs, and load for a small part of their time; each batch is
+# timed in the worker.
+IDLE = """
+import json, os, sys, time, torch
+from torch.utils.data import DataLoader, Dataset
+torch.set_num_threads(1)
+clock = time.perf_counter_ns
+
+class Quick(Dataset):
+    def __len__(self):
+        return 6
+    def __getitems__(self, indexes):
+        before = clock()
+        time.sleep(0.002)
+        batch = [torch.ones(16)] * len(indexes)
+        with open(os.path.join(sys.argv[1], "%d.load" % os.getpid()), "a") as out:
+            out.write("%d\\n" % (clock() - before))
+        return batch
+    def __getitem__(self, i):
+        return self.__getitems__([i])[0]
+
+model = torch.nn.Linear(16, 4)
+opt = torch.optim.SGD(model.parameters(), lr=0.01)
+loader = DataLoader(Quick(), batch_size=1, num_workers=2)
+for epoch in range(12):
+    for x in loader:
+        opt.zero_grad()
+        model(x).sum().backward()
+        opt.step()
+"""
+
+
+def test_workers_that_have_time_left(truth, bench):
+    pytest.importorskip("torch", reason="torch is not installed for this Python")
+    done = bench.measured(IDLE, str(bench.folder))
+    took = [int(line) for file in bench.folder.glob("*.load") for line in file.read_text().split()]
+    [row] = done.json["steps"]
+    truth.check("run:steps[].count", row["count"], 72)
+    [found] = [finding for finding in done.json["findings"] if finding["id"] == "loader-bound"]
+    figures = figures_of(done.json, "loader-bound")
+    true = sum(took) / (2 * row["total_ns"])
+    assert 0.7 * true < figures["workers_busy"] < 2 * true + 0.1  # with what torch does around the dataset
+    if figures["workers_busy"] < 0.7:  # else something else kept them busy, and more of them may help
+        assert "workers_to_try" not in figures or figures["workers_to_try"] is None
+        assert "persistent_workers=True" in found["advice"] and "num_workers=" not in found["advice"]
+
+
 STREAM = """
 import json, time, torch
 from torch.utils.data import DataLoader, IterableDataset

@@ -396,6 +396,84 @@ static void steps_inside_steps_count_numbers_once(void **state)
     done(b, a);
 }
 
+/* An epoch and its steps, told as they turn out: the first pass over a loader trains on nothing; of the second, the first
+ * step is one and the second is none. What the others did is beside the steps, with its numbers, least and largest. */
+static void what_is_in_a_step_that_was_none_is_in_no_step(void **state)
+{
+    enum { TOLD = GPU + 1 };
+    (void)state;
+    builder *b = build_single();
+    build_name(b, TOLD, TARE_KIND_NUMBER, TARE__NAME_OUTER_INDEX);
+    for (int pass = 0; pass < 2; pass++) {
+        uint64_t t = 10000 + 100000 * (uint64_t)pass;
+        BEGIN(EPOCH, t);
+        NUMBER(INDEX, -1);
+        for (int i = 0; i < 2; i++, t += 20000) {
+            BEGIN(STEP, t);
+            NUMBER(INDEX, -1);
+            BEGIN(INNER, t + 1000);
+            NUMBER(SAMPLES, 8);
+            BEGIN(OTHER, t + 1100);
+            END(t + 1200 + 100 * (uint64_t)(2 * pass + i));
+            END(t + (pass == 1 && i == 0 ? 4000 : 2000)); /* the step's is the longest */
+            if (pass == 1 && i == 0)
+                NUMBER(TOLD, 0);
+            END(t + 10000);
+            if (pass == 1 && i == 0)
+                NUMBER(TOLD, 0); /* so it is an epoch */
+        }
+        END(t);
+    }
+    build_seal(b);
+    tare__analysis *a = analyze(b);
+    assert_int_equal(a->steps[0].count, 1);
+    assert_int_equal(a->epochs[0].count, 1);
+    NEAR(a->steps[0].numbers[0].sum, 8);
+    assert_int_equal(span_at(a, "epoch")->calls, 1);
+    const tare__span_row *step = span_at(a, "epoch/step"), *inner = span_at(a, "epoch/step/inner");
+    assert_int_equal(step->calls, 1);
+    NEAR(step->total_ns, 5000);
+    assert_int_equal(inner->calls, 1);
+    NEAR(inner->each.min_ns, 1500);
+    NEAR(inner->each.max_ns, 1500);
+    NEAR(inner->numbers[0].sum, 8);
+    NEAR(inner->numbers[0].rate, 8 / 1.5e-6);
+    assert_int_equal(span_at(a, "epoch/step/inner/other")->calls, 1);
+    const tare__span_row *none = span_at(a, "epoch/(outside steps)/inner");
+    assert_int_equal(span_at(a, "epoch/(outside steps)")->calls, 1);
+    assert_int_equal(none->calls, 1);
+    NEAR(none->total_ns, 500);
+    const tare__span_row *pass = span_at(a, "(outside steps)"), *both = span_at(a, "(outside steps)/(outside steps)/inner");
+    assert_int_equal(pass->calls, 1);
+    NEAR(pass->total_ns, 20000);
+    NEAR(pass->self_ns, 10000);
+    assert_int_equal(both->calls, 2);
+    NEAR(both->total_ns, 1000);
+    NEAR(both->numbers[0].sum, 16);
+    done(b, a);
+}
+
+/* Steps that were none and nothing else: no row of a step is left. */
+static void a_loop_without_training_has_no_steps(void **state)
+{
+    (void)state;
+    builder *b = build_single();
+    for (uint64_t t = 2000; t < 20000; t += 2000) {
+        BEGIN(STEP, t);
+        NUMBER(INDEX, -1);
+        BEGIN(INNER, t + 100);
+        END(t + 900);
+        END(t + 2000);
+    }
+    build_seal(b);
+    tare__analysis *a = analyze(b);
+    assert_int_equal(a->n_steps, 0);
+    assert_int_equal(a->n_spans, 2);
+    assert_int_equal(span_at(a, "(outside steps)")->calls, 9);
+    assert_int_equal(span_at(a, "(outside steps)/inner")->calls, 9);
+    done(b, a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -411,6 +489,8 @@ int main(void)
         cmocka_unit_test(steps_without_an_end_stay_out_of_the_figures),
         cmocka_unit_test(very_many_steps_become_a_histogram),
         cmocka_unit_test(steps_inside_steps_count_numbers_once),
+        cmocka_unit_test(what_is_in_a_step_that_was_none_is_in_no_step),
+        cmocka_unit_test(a_loop_without_training_has_no_steps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
