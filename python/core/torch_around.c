@@ -429,11 +429,18 @@ static PyObject *show(PyObject *self)
     return PyObject_Repr(((around *)self)->function);
 }
 
-/* By its name, as a function is: who reads it finds torch's own, with Tare or without. */
+/* By its name, as a function is: who reads it finds torch's own, with Tare or without. One in C may have been imported from
+ * another module, where only torch's own is found; it says itself how. */
 static PyObject *reduce(PyObject *self, PyObject *nothing)
 {
     (void)nothing;
-    return PyObject_GetAttrString(((around *)self)->function, "__qualname__");
+    PyObject *function = ((around *)self)->function;
+    PyObject *how = PyCFunction_Check(function) ? PyObject_CallMethod(function, "__reduce__", NULL) : NULL;
+    if (how && PyTuple_Check(how))
+        return how;
+    Py_XDECREF(how);
+    PyErr_Clear();
+    return PyObject_GetAttrString(function, "__qualname__");
 }
 
 static PyObject *get_class(PyObject *self, void *nothing)

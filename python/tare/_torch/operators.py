@@ -27,6 +27,12 @@ class _Thread(threading.local):
 _thread = _Thread()
 _reason = "torch was not asked to report its operators"
 _watched = False
+before_profiler = None  # who is asked to step aside, too, before the program's own profiler starts
+
+
+def profiler_runs():
+    """Whether the program's own profiler is at work on this thread."""
+    return _thread.theirs > 0
 
 
 def wanted():
@@ -112,6 +118,8 @@ def stop():
 def _step_aside():
     if _thread.on:
         stop()
+        _thread.held = True
+    elif before_profiler is not None and before_profiler():
         _thread.held = True
 
 

@@ -58,10 +58,13 @@ class _Looker:
                     looker.failed += 1
                 return result
 
-        self.torch, self.mode, self.failed = torch, Mode(), 0
+        self.torch, self.mode, self.failed, self.noted = torch, Mode(), 0, 0
         self.formulas = formulas(torch)
 
     def note(self, func, args, kwargs, result):
+        if func.namespace == "profiler":  # a range of record_function begins or ends
+            return
+        self.noted += 1
         numbers = {}
         formula = self.formulas.get(func.overloadpacket) or self.formulas.get(func)
         given = list(_tensors([*args, *kwargs.values()], self.torch))
@@ -79,10 +82,11 @@ class _Looker:
 
 
 class _Step:
-    """Waits for its step, looks at it, and is gone."""
+    """Waits for its step, looks at it, and is gone. The mode would be seen in what the program's own profiler records, so
+    it is a step without one."""
 
     def __init__(self, torch, register):
-        self.torch, self.seen, self.first, self.looker = torch, 0, None, None
+        self.torch, self.seen, self.first, self.looker, self.waited = torch, 0, None, None, False
         self.hook = register(self.after_step)
         atexit.register(self.at_exit)
 
@@ -93,10 +97,10 @@ class _Step:
             return
         try:
             self.seen += 1
-            if self.seen == _AFTER:
-                self.begin()
-            elif self.looker is not None:
+            if self.looker is not None:
                 self.end()
+            elif self.seen >= _AFTER:
+                self.begin()
         except Exception as error:
             self.give_up("%s: %s" % (type(error).__name__, error))
 
@@ -106,18 +110,36 @@ class _Step:
         if dynamo is not None and dynamo.counters["frames"].get("total"):
             self.give_up("the program uses torch.compile, whose code a dispatch mode would change")
             return
+        if operators.profiler_runs():
+            self.waited = True
+            return
         self.looker = _Looker(self.torch)
         self.was_on = operators.why_not() is None
         operators.stop()
+        operators.before_profiler = self.profiler_begins
         self.looker.mode.__enter__()
+
+    def leave(self):
+        """True: operators were reported before."""
+        from . import operators
+        looker, self.looker, operators.before_profiler = self.looker, None, None
+        looker.mode.__exit__(None, None, None)
+        return self.was_on
 
     def end(self):
         from . import operators
-        looker, self.looker = self.looker, None
-        looker.mode.__exit__(None, None, None)
+        was_on = self.leave()
         self.hook.remove()
-        if self.was_on:
+        self.first = 0
+        if was_on:
             operators.start()
+
+    def profiler_begins(self):
+        """True: operators are to be reported again when it has ended. The step is looked at later, if nothing of it was."""
+        noted, was_on, self.waited = self.looker.noted, self.leave(), True
+        if noted:
+            self.give_up("the program's own torch.profiler began in the middle of the step")
+        return was_on
 
     def give_up(self, why):
         self.hook.remove()
@@ -125,7 +147,11 @@ class _Step:
         _core.mark("shapes n/a: " + why)
 
     def at_exit(self):
-        if self.first != 0 and self.seen <= _AFTER:
+        if self.first == 0:
+            return
+        if self.waited:
+            _core.mark("shapes n/a: the program's own torch.profiler was at work in every step")
+        elif self.looker is None:
             _core.mark("shapes n/a: the optimizer was called %d times, and it takes %d" % (self.seen, _AFTER + 1))
 
 
