@@ -443,6 +443,14 @@ static PyObject *reduce(PyObject *self, PyObject *nothing)
     return PyObject_GetAttrString(function, "__qualname__");
 }
 
+/* A function's copy is itself. */
+static PyObject *copy(PyObject *self, PyObject *nothing)
+{
+    (void)nothing;
+    Py_INCREF(self);
+    return self;
+}
+
 static PyObject *get_class(PyObject *self, void *nothing)
 {
     (void)nothing;
@@ -451,6 +459,8 @@ static PyObject *get_class(PyObject *self, void *nothing)
 
 static PyMethodDef methods[] = {
     {"__reduce__", reduce, METH_NOARGS, NULL},
+    {"__copy__", copy, METH_NOARGS, NULL},
+    {"__deepcopy__", copy, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 

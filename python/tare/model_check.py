@@ -9,7 +9,6 @@ from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Seq
 from . import _core
 from ._core import Missing
 
-GATE_HERE, GATE_ELSEWHERE = 0.05, 0.10  # how much worse is worse: on this machine, against another's baseline
 COUNTED = "model.activations"     # the same in every run, though not on every machine
 
 
@@ -199,10 +198,10 @@ def _figures(given: Any) -> Dict[str, Any]:
 
 def detect_regressions(baseline: Any, current: Any, threshold: Optional[float] = None,
                        thresholds: Optional[Mapping[str, float]] = None) -> List[Regression]:
-    """What became worse: an empty list when nothing did. A time or a rate is worse when its median is, by more than
-    the threshold (5 %, and 10 % against a baseline of another machine, which is warned of), significantly
-    (by the rule of `tare check`: Mann-Whitney, p at most 0.02), and by more than a floor; parameters, size and
-    operations when they grew at all.
+    """What became worse, by the rule and the gates of `tare check`: an empty list when nothing did. A time or a rate is
+    worse when its median is, by more than the threshold (5 % between several runs a side on one machine; else 10 %,
+    and another machine is warned of), significantly (Mann-Whitney, p at most 0.02), and by more than a floor;
+    parameters, size and operations when they grew at all.
     Memory is that of the tensors; the process's is compared where thresholds, which has limits by a figure's name,
     asks for it.
 
@@ -225,47 +224,45 @@ def detect_regressions(baseline: Any, current: Any, threshold: Optional[float] =
     return sorted(worse, key=lambda one: -one.change_percent)
 
 
+def _runs(figures: Mapping[str, Any]) -> int:
+    runs = figures.get("runs")
+    return runs if isinstance(runs, int) else 1
+
+
 def _gate(before: Mapping[str, Any], after: Mapping[str, Any], threshold: Optional[float]) -> float:
     same = before.get("machine") is not None and before.get("machine") == after.get("machine")
     if not same:
         warnings.warn("the baseline is of another machine: times differ for that alone", UserWarning, stacklevel=3)
     if threshold is None:
-        return GATE_HERE if same else GATE_ELSEWHERE
+        return _core.decide_share(_runs(before), _runs(after), same)
     if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not threshold >= 0:
         raise ValueError(f"threshold is a share of 0 or more, like 0.05, not {threshold!r}")
     return float(threshold)
 
 
+def _side(row: Mapping[str, Any]) -> Tuple[Any, ...]:
+    return (row.get("value"), row.get("samples") or [], row.get("better") or "neither", str(row.get("unit") or ""),
+            bool(row.get("exact")), bool(row.get("at_least")))
+
+
 def _regression(old: Mapping[str, Any], new: Mapping[str, Any], gate: float, asked: bool) -> Optional[Regression]:
-    was, now, better = old.get("value"), new.get("value"), new.get("better")
-    if was is None or now is None:
+    of_runs = (old.get("per") == "run", new.get("per") == "run")  # samples are one a run
+    verdict, why, change, low, high, p, beyond = _core.decide_figure(_side(old), _side(new), gate, of_runs)
+    told: Optional[str] = None
+    if verdict == "worse" or (verdict == "different" and new.get("exact") and change > 0):
+        told = "exact" if new.get("exact") else \
+            f"p = {p:.2g}, {len(old.get('samples') or [])} and {len(new.get('samples') or [])} samples"
+        if low == low:
+            told = f"{100 * low:+.1f} to {100 * high:+.1f} % at 95 %, " + told
+    elif verdict == "inconclusive" and beyond and (change > 0) == (new.get("better") == "lower"):
+        counted = new["name"].startswith(COUNTED)
+        if counted or asked:  # else one value a side is no evidence: a process's memory is many things
+            told = "counted, not timed" if counted else f"no significance: {why}"
+    if told is None:
         return None
-    unit = str(new.get("unit", ""))
-    if new.get("exact"):
-        if old.get("at_least") or (new.get("at_least") and now <= was):
-            return None  # a lower bound: what is not counted may be more
-        change = 100 * (now - was) / was if was else math.inf
-        return Regression(new["name"], was, now, unit, change, Missing("it is exact"), "exact") if now > was else None
-    if better not in ("lower", "higher") or not was or not now:
-        return None
-    change = 100 * (now - was) / was
-    a, b = old.get("samples") or [], new.get("samples") or []
-    verdict, _, _, p = _core.decide(a or was, b or now, better, gate, unit=unit)
-    if verdict == "inconclusive":
-        if (now > was) != (better == "lower"):
-            return None  # the better way
-        if not asked and not new["name"].startswith(COUNTED):
-            return None  # one value a side is no evidence: a process's memory is many things
-        return Regression(new["name"], was, now, unit, change, Missing("too few samples"),
-                          "counted, not timed" if new["name"].startswith(COUNTED)
-                          else "no significance: too few values a side")
-    if verdict != "worse":
-        return None
-    ratio, low, high, p, _ = _core.compare_samples(a, b)
-    told = f"p = {p:.2g}, {len(a)} and {len(b)} samples"
-    if low == low:
-        told = f"{100 * (low - 1):+.1f} to {100 * (high - 1):+.1f} % at 95 %, " + told
-    return Regression(new["name"], was, now, unit, change, p, told)
+    unknown = "it is exact" if new.get("exact") else why
+    return Regression(new["name"], old["value"], new["value"], str(new.get("unit", "")), 100 * change,
+                      p if p == p else Missing(unknown), told)
 
 
 # ---- the past -----------------------------------------------------------------------------------------------------
@@ -361,15 +358,19 @@ def plan_capacity(results: Mapping[str, Any], requests_per_second: float, latenc
                   utilization: float = 0.7, benchmarks: Sequence[Mapping[str, Any]] = ()) -> CapacityPlan:
     """The cheapest of the measured configurations that serves a load: one request is one sample, batches are filled
     by the requests that come, each of which goes to a replica at random. latency_ms is what filling a batch, waiting
-    for a free replica and running it may take together, on average.
+    for a free replica and running it may take together, on average. In place of results, a dict of numbers will do:
+    throughput in samples a second, latency in ms, and where they are known std in ms, memory in bytes and batch_size.
 
         print(tare.plan_capacity(results, requests_per_second=500, latency_ms=50))
+        print(tare.plan_capacity({"throughput": 120.0, "latency": 8.0}, requests_per_second=500))
     """
     for name, value in (("requests_per_second", requests_per_second), ("utilization", utilization)):
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
             raise ValueError(f"{name} is a number above 0, not {value!r}")
     if utilization > 1:
         raise ValueError(f"utilization is a share of 1 at most, not {utilization!r}")
+    if not isinstance(results, Mapping):
+        raise TypeError(f"results of profile(), or a dict of numbers, not {type(results).__name__}")
     rows = [results, *(row for row in benchmarks if row.get("status") == "measured")]
     plans = [_plan(row, float(requests_per_second), float(utilization)) for row in rows]
     fitting = [one for one in plans if latency_ms is None or one.response_ms <= latency_ms]
@@ -395,19 +396,33 @@ def waiting_of(busy: float, batch: float, varies: float) -> float:
     return busy / (1 - busy) * spread / 2 * regular
 
 
+def _number(row: Mapping[str, Any], part: str, *names: str) -> float:
+    """Of a part of results, by its first name that is known; or the part itself, where it is a number."""
+    value = row.get(part)
+    found = [value] if not isinstance(value, Mapping) else [value.get(name) for name in names]
+    for one in found:
+        if isinstance(one, (int, float)) and not isinstance(one, (bool, Missing)) and one == one:
+            return one
+    reasons = [one for one in found if isinstance(one, Missing)]
+    return reasons[0] if reasons else Missing(f"there is no {part} in the results")
+
+
 def _plan(row: Mapping[str, Any], load: float, utilization: float) -> CapacityPlan:
-    rate = row["throughput"]["samples_per_second"]
-    if isinstance(rate, Missing):
-        rate = row["throughput"]["requests_per_second"]
-    batch = row["input"]["batch_size"]
+    rate = _number(row, "throughput", "samples_per_second", "requests_per_second")
+    mean, latency = _number(row, "latency", "mean", "p50"), _number(row, "latency", "p50", "mean")
+    for what, value in (("throughput in samples/s", rate), ("latency in ms", latency)):
+        if isinstance(value, Missing) or not value > 0:
+            raise ValueError(f"a plan needs a {what} above 0: {getattr(value, 'reason', value)}")
+    batch = _number(row, "input", "batch_size") if "input" in row else _number(row, "batch_size")
     size = 1 if isinstance(batch, Missing) else batch
     replicas = max(1, math.ceil(load / (rate * utilization)))
     busy = load / (rate * replicas)
-    mean, std = row["latency"]["mean"], row["latency"]["std"]
-    varies = (std / mean) ** 2 if mean > 0 and std == std else 0.0
+    std = _number(row, "latency", "std") if isinstance(row.get("latency"), Mapping) else _number(row, "std")
+    varies = (std / mean) ** 2 if std == std else 0.0
     waiting = waiting_of(busy, size, varies) * mean
     filling = 1e3 * (size - 1) / 2 * replicas / load
-    latency = row["latency"]["p50"]
+    note = f"One copy does {rate:,.1f} samples/s here, alone on the machine."
+    if std != std:
+        note += " How run times vary is not known: they are taken to be equal."
     return CapacityPlan(replicas, size, load, rate * utilization, busy, latency, filling, waiting,
-                        filling + waiting + latency, replicas * row["memory"]["peak"],
-                        f"One copy does {rate:,.1f} samples/s here, alone on the machine.")
+                        filling + waiting + latency, replicas * _number(row, "memory", "peak"), note)

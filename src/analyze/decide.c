@@ -101,6 +101,12 @@ double tare__decide_floor(const char *unit)
     return strcmp(unit, "ns") == 0 ? FLOOR_NS : strcmp(unit, "bytes") == 0 ? FLOOR_BYTES : 0;
 }
 
+double tare__decide_share_of(size_t base_runs, size_t head_runs, bool same_machine)
+{
+    bool alone = base_runs < 2 || head_runs < 2;
+    return alone || !same_machine ? TARE__GATE_SHARE_WIDE : TARE__GATE_SHARE;
+}
+
 static double median_of(double *values, size_t n)
 {
     tare__sort(values, n);

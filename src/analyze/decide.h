@@ -110,6 +110,7 @@ double tare__decide_floor(const char *unit);
 int tare__decide_family(const char *name);
 /* The gate of two lists where nobody set one: wide for another machine, or one run on a side. */
 double tare__decide_share(const tare__figures *base, const tare__figures *head);
+double tare__decide_share_of(size_t base_runs, size_t head_runs, bool same_machine);
 /* How much longer one of two single runs took because other processes had the CPUs; 0: not so, or not known. The steps of
  * such a run wait or do not, so that their median may change by far more: no difference in time is decided then. */
 double tare__decide_load(const tare__figures *base, const tare__figures *head);

@@ -35,8 +35,7 @@ double tare__decide_load(const tare__figures *base, const tare__figures *head)
 
 double tare__decide_share(const tare__figures *base, const tare__figures *head)
 {
-    bool alone = base->runs < 2 || head->runs < 2;
-    return alone || !tare__decide_same_machine(base, head) ? TARE__GATE_SHARE_WIDE : TARE__GATE_SHARE;
+    return tare__decide_share_of(base->runs, head->runs, tare__decide_same_machine(base, head));
 }
 
 int tare__decide_family(const char *name)

@@ -194,7 +194,11 @@ def test_peaks_are_each_blocks_own(reset):
             data = touch(32 * MB)
         del data
     child, parent = recorder.results()
-    assert parent.rss_peak - parent.rss_before > 80 * MB
+    grown = parent.rss_peak - parent.rss_before
+    if parent.rss_peak_note is None:
+        assert 94 * MB < grown < 100 * MB
+    else:  # sampled every few milliseconds, and given back at once: the last pages may be missed
+        assert 80 * MB < grown < 100 * MB
     # Exact, unless this process had as much before: then it is what was sampled.
     assert parent.rss_peak_note is None or (not reset and "lower bound" in parent.rss_peak_note)
     assert 30 * MB < child.rss_peak - child.rss_before < 60 * MB
@@ -315,7 +319,8 @@ def test_a_peak_is_not_lost_to_another_threads_block():
     grown.set()
     thread.join()
     waiting = recorder.results("waiting")[0]
-    assert waiting.rss_peak - waiting.rss_before > 50 * MB
+    grew = waiting.rss_peak - waiting.rss_before
+    assert (62 if waiting.rss_peak_note is None else 50) * MB < grew < 70 * MB, waiting.rss_peak_note
 
 
 @pytest.mark.skipif(SANITIZED, reason="a sanitizer gives no memory back")

@@ -393,12 +393,66 @@ def test_nothing_is_found_where_nothing_changed(profiled):
 
 def test_a_regression_is_found_with_its_significance(profiled, tmp_path):
     (tmp_path / "base.json").write_text(json.dumps(steady(profiled)))
-    found, = tare.detect_regressions(tare.load_baseline(tmp_path / "base.json"), steady(profiled, 1.1))
-    assert found.name == "model.latency" and found.change_percent == pytest.approx(10, abs=0.2)
+    found, = tare.detect_regressions(tare.load_baseline(tmp_path / "base.json"), steady(profiled, 1.15))
+    assert found.name == "model.latency" and found.change_percent == pytest.approx(15, abs=0.2)
     assert found.p_value < 0.01 and "at 95 %" in found.significance and "model.latency" in str([found])
-    assert tare.detect_regressions(steady(profiled), steady(profiled, 1.1), threshold=0.2) == []
-    assert tare.detect_regressions(steady(profiled), steady(profiled, 1.1), thresholds={"model.latency": 0.2}) == []
+    assert tare.detect_regressions(steady(profiled), steady(profiled, 1.15), threshold=0.2) == []
+    assert tare.detect_regressions(steady(profiled), steady(profiled, 1.15), thresholds={"model.latency": 0.2}) == []
     assert tare.detect_regressions(steady(profiled), steady(profiled, 0.5)) == []  # faster is no regression
+
+
+@pytest.mark.parametrize("runs", [1, 9])
+@pytest.mark.parametrize("machine", ["here", "there"])
+def test_the_decision_is_that_of_tare_check(bench, tmp_path, runs, machine):
+    """On both sides of both gates, with few and with many samples, for what is better when it is lower or higher, exact
+    figures and lower bounds: what check fails is what is detected, and the other way round."""
+    def row(name, value, unit="ns", better="lower", n=40, **more):
+        samples = [value * (1 + 1e-3 * (number % 9)) for number in range(n)]
+        return {"name": name, "unit": unit, "better": better, "exact": False, "value": samples[n // 2] if n else value,
+                "total": None, "n": max(n, 1), "per": "run" if runs > 1 else "call", "each": 1, "samples": samples, **more}
+
+    def figures(factor, machine):
+        rows = [row("model.latency", 1e7 * factor, n=runs if runs > 1 else 40),
+                row("model.throughput", 1000 / factor, "samples/s", "higher", n=runs if runs > 1 else 20),
+                row("model.latency.p99", 2e7 * factor, n=3),
+                {**row("model.parameters", 1000 * factor, "", n=0), "exact": True},
+                {**row("model.macs", 1000 * factor, "", n=0), "exact": True, "at_least": True}]
+        return {"tare_baseline": 1, "kind": "runs" if runs > 1 else "model", "command": "m", "host": "a", "cpu_model": "X",
+                "machine": machine, "when_ns": 1, "runs": runs, "notes": [], "figures": rows}
+    import warnings
+    outcomes = set()
+    for factor in (0.8, 0.97, 1.0, 1.03, 1.08, 1.13, 1.3):
+        base, head = figures(1.0, "here"), figures(factor, machine)
+        for name, one in (("base.json", base), ("head.json", head)):
+            (tmp_path / name).write_text(json.dumps(one))
+        done = bench.call(bench.command, "check", "--json", tmp_path / "head.json", "-b", tmp_path / "base.json", status=None)
+        failed = {one["name"] for one in json.loads(done.out)["figures"] if one["outcome"] == "failed"}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = {one.name for one in tare.detect_regressions(base, head)}
+        assert found == failed, (factor, json.loads(done.out)["figures"])
+        outcomes.add(len(failed))
+    assert len(outcomes) >= 3
+
+
+@pytest.mark.parametrize("given", [{"throughput": 100.0, "latency": 10.0},
+                                   {"throughput": 100.0, "latency": 10.0, "std": 0.0, "memory": 2.0 ** 30, "batch_size": 1},
+                                   {"throughput": {"samples_per_second": 100.0}, "latency": {"p50": 10.0, "std": 0.0}}])
+def test_a_plan_from_plain_numbers(given):
+    plan = tare.plan_capacity(given, requests_per_second=140, utilization=0.7)
+    assert (plan.replicas, plan.batch_size, plan.latency_ms) == (2, 1, 10.0)
+    assert plan.waiting_ms == pytest.approx(0.7 / 0.3 / 2 * 10)  # Pollaczek and Khinchine, runs of one length
+    assert isinstance(plan.memory_bytes, tare.Missing) != ("memory" in given) and "replicas" in str(plan)
+    assert ("not known" in plan.note) != ("std" in str(given))
+
+
+@pytest.mark.parametrize("given, words", [({}, "throughput"), ({"throughput": 5.0}, "latency"), ({"throughput": 0.0,
+                                           "latency": 1.0}, "above 0"), ({"throughput": "fast", "latency": 1.0}, "throughput")])
+def test_a_plan_needs_a_rate_and_a_time(given, words):
+    with pytest.raises(ValueError, match=words):
+        tare.plan_capacity(given, requests_per_second=1)
+    with pytest.raises(TypeError, match="a dict of numbers"):
+        tare.plan_capacity(3.0, requests_per_second=1)
 
 
 def test_less_throughput_is_a_regression(profiled):

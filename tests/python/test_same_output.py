@@ -74,9 +74,10 @@ def test_program(place, bench, tmp_path, name):
         if not installed(needed):
             pytest.skip("%s is not installed" % needed)
     without = place.outcome(program)
-    assert program.expect in without["stdout"] + without["stderr"], without
+    for text in (program.expect, *program.joined):
+        assert text in without["stdout"] + without["stderr"], without
     assert without["status"] == program.status, without
-    for options in program.modes:
+    for options in program.modes_at(list(PROGRAMS).index(name)):
         assert place.outcome(program, under(bench, tmp_path, *options)) == without, options
         assert (tmp_path / "trace.tare").stat().st_size > 0
         os.remove(tmp_path / "trace.tare")
@@ -84,7 +85,11 @@ def test_program(place, bench, tmp_path, name):
 
 def test_there_are_at_least_fifty():
     assert len(PROGRAMS) >= 50
-    assert len([one for one in PROGRAMS.values() if "torch" in one.needs]) >= 20
+    torch = [(at, one) for at, one in enumerate(PROGRAMS.values()) if "torch" in one.needs]
+    assert len(torch) >= 20
+    taken = [options for at, one in torch for options in one.modes_at(at)]
+    assert {options: taken.count(options) >= 8 for options in taken if options != ("--ops",)} == {
+        (): True, ("--ops", "--shapes"): True}
 
 
 @pytest.mark.parametrize("line", SEEN)
