@@ -4,7 +4,7 @@ DESTDIR ?=
 BUILD ?= build
 FUZZ_SECONDS ?= 60
 
-.PHONY: all setup demo check test bench fuzz install clean help
+.PHONY: all setup demo check test bench soak fuzz install clean help
 all: setup $(BUILD)/build.ninja
 	@ninja -C "$(BUILD)"
 
@@ -30,6 +30,10 @@ check:
 test:
 	@tools/setup test
 	@tools/test
+
+soak: setup $(BUILD)/build.ninja
+	@meson configure "$(BUILD)" -Dtests=true && ninja -C "$(BUILD)"
+	@tools/soak --build "$(BUILD)"
 
 bench: setup $(BUILD)/build.ninja
 	@meson configure "$(BUILD)" -Dbench=true && ninja -C "$(BUILD)"
@@ -58,6 +62,7 @@ help:
 	@echo "make demo                profile examples/mlp and show the report; both stay in demo/"
 	@echo "make check               unit tests, the main paths of the command, house rules: for every change"
 	@echo "make test                all tests: gcc, the page in Chromium, clang, sanitizers, the Python package, fuzzers, house rules"
+	@echo "make soak                two hours of recording under random kills, limits and load"
 	@echo "make bench               the figures of docs/PERFORMANCE.md on this machine"
 	@echo "make fuzz                fuzz every parser, FUZZ_SECONDS=$(FUZZ_SECONDS) each"
 	@echo "make install PREFIX=DIR  bin/tare, tare.h, libtare, tare.pc, man pages; DESTDIR is honoured"

@@ -216,6 +216,7 @@ void tare__collector_beat(tare__collector *collector)
 {
     uint64_t given_back = collector->given_back;
     uint32_t joined = collector->joined;
+    collector->block.failed = collector->fields.failed = false;
     tare__sources_find(collector);
     for (uint32_t i = 0; i < collector->source_count;) {
         tare__source *source = collector->sources[i];
@@ -316,6 +317,8 @@ static void tell_unread(tare__collector *collector)
 static void tell_trouble(tare__writer *writer, tare__text *fields)
 {
     char detail[sizeof writer->trouble + 64];
+    if (!writer->trouble[0] && writer->lost_spans)
+        snprintf(writer->trouble, sizeof writer->trouble, "%.400s: out of memory", writer->path);
     if (!writer->trouble[0])
         return;
     snprintf(detail, sizeof detail, "%s", writer->trouble);
@@ -384,6 +387,7 @@ static void make_end(tare__collector *collector, int exit_status, int signal, ui
     tare__writer *writer = &collector->writer;
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
+    collector->block.failed = fields->failed = false; /* there may be memory again */
     tare__text_clear(fields);
     tell_when(collector, fields);
     if (exit_status >= 0)

@@ -9,14 +9,6 @@
 
 /* ---- names ----------------------------------------------------------------------------------------------- */
 
-static bool keep_name(tare__collector *collector, const tare__file_name *name)
-{
-    if (!tare__array_fit(&collector->all_names, &collector->all_name_room, name->id, sizeof *collector->all_names))
-        return false;
-    collector->all_names[name->id - 1] = *name;
-    return true;
-}
-
 uint32_t tare__file_name_add(tare__collector *collector, uint32_t kind, uint32_t line, const char *text,
                              size_t text_bytes, const char *file, size_t file_bytes)
 {
@@ -26,6 +18,8 @@ uint32_t tare__file_name_add(tare__collector *collector, uint32_t kind, uint32_t
     key[0] = (char)kind;
     memcpy(key + 1, text, text_bytes);
     uint32_t before = tare__intern_count(collector->names);
+    if (!tare__array_fit(&collector->all_names, &collector->all_name_room, before + 1, sizeof *collector->all_names))
+        return 0;
     uint32_t index = tare__intern_add(collector->names, key, text_bytes + 1);
     if (index == TARE__INTERN_NONE)
         return 0;
@@ -35,8 +29,13 @@ uint32_t tare__file_name_add(tare__collector *collector, uint32_t kind, uint32_t
                             .file_bytes = (uint32_t)file_bytes};
     name.text = tare__arena_copy(collector->name_arena, text, text_bytes);
     name.file = tare__arena_copy(collector->name_arena, file ? file : "", file_bytes);
-    if (!name.text || !name.file || !keep_name(collector, &name))
-        return 0;
+    if (!name.text || !name.file) { /* its number is given out: it needs an entry */
+        name.text = "(name lost)";
+        name.file = "";
+        name.text_bytes = (uint32_t)strlen(name.text);
+        name.file_bytes = 0;
+    }
+    collector->all_names[name.id - 1] = name;
     collector->new_name_count++;
     return name.id;
 }

@@ -336,12 +336,15 @@ static void write_block(tare__collector *collector, tare__source *source, tare__
         return;
     tare__tell_stream(collector, source, stream);
     tare__text *block = &collector->block;
+    uint64_t sealed = 0;
     tare__text_clear(block);
     tare__flush_names(collector, block);
     if (collector->complete_count) {
         tare__block_header header = {.stream = stream->id, .position = stream->position};
         if (tare__complete_seal(collector->complete, collector->complete_count, collector->squeezer, &header, block))
             collector->writer.lost_spans += collector->complete_count;
+        else
+            sealed += header.spans;
         if (header.last_ticks > collector->last_ticks)
             collector->last_ticks = header.last_ticks;
     }
@@ -350,10 +353,15 @@ static void write_block(tare__collector *collector, tare__source *source, tare__
                                      .ordinal = stream->ordinal++};
         if (tare__events_seal(collector->encoder, collector->squeezer, &collector->before, &header, block))
             collector->writer.lost_spans += tare__events_count(collector->encoder) / 2;
+        else
+            sealed += header.spans;
         if (header.last_ticks > stream->last_ticks)
             stream->last_ticks = header.last_ticks;
     }
-    tare__writer_append(&collector->writer, block);
+    if (tare__writer_append(&collector->writer, block) == TARE_E_MEMORY) {
+        collector->writer.lost_spans += sealed;
+        block->failed = false; /* that was this one */
+    }
 }
 
 #define GIVEN_BACK_MAX 16
@@ -534,6 +542,8 @@ static void drain_group(tare__collector *collector, tare__source *source, found_
     tare__stream *stream = NULL;
     for (uint32_t i = 0; i < n; i++) /* the newest has the newest counts and name */
         stream = tare__source_stream(collector, source, chunk_at(source, found[i].index));
+    if (!stream && final)
+        tare__text_string(&collector->notes, "out of memory: what a thread recorded is not in this file\n");
     if (!stream)
         return;
     found_chunk events[64], cells[16];

@@ -268,6 +268,7 @@ static tare__source *open_source(tare__collector *collector, const char *folder,
     source->chunks_offset = source->ring->chunks_offset;
     source->name_map = calloc(TARE__NAMES_BYTES / TARE__NAME_UNIT, sizeof *source->name_map);
     if (!source->name_map || !add_source(collector, source)) {
+        collector->unread_error = ENOMEM;
         tare__source_free(source);
         return NULL;
     }

@@ -184,6 +184,8 @@ static int keep_reserve(tare__writer *writer, const tare__text *blocks)
 
 int tare__writer_append(tare__writer *writer, const tare__text *blocks)
 {
+    if (blocks->failed && writer->trouble[0] == '\0')
+        snprintf(writer->trouble, sizeof writer->trouble, "%.400s: out of memory", writer->path);
     if (blocks->failed || blocks->length == 0)
         return blocks->failed ? TARE_E_MEMORY : 0;
     make_room(writer, blocks->length);
