@@ -77,7 +77,7 @@ def test_workers_tell_what_they_do(bench, method):
 def test_samples_are_counted(bench):
     done = bench.recorded(PROLOGUE + "    train(DataLoader(data, batch_size=8), 1)\n")
     step, = [row for row in done.report.steps if row.name == "step"]
-    assert [number["sum"] for number in step.numbers if number["name"] == "samples"] == [24]  # the first eight are start-up
+    assert [number["sum"] for number in step.numbers if number["name"] == "samples"] == [32]
 
 
 def test_evaluation_is_no_training(bench):
