@@ -404,6 +404,11 @@ static tare__json_token read_key(tare__json_reader *reader, int byte)
 
 tare__json_token tare__json_next(tare__json_reader *reader)
 {
+    if (!reader->begun) { /* a byte-order mark, as some editors write it */
+        reader->begun = true;
+        if (has(reader, 3) && memcmp(reader->window + reader->at, "\xef\xbb\xbf", 3) == 0)
+            reader->at += 3;
+    }
     if (reader->wrong)
         return TARE__JSON_BROKEN;
     int byte = peek(reader);

@@ -45,7 +45,7 @@ typedef struct tare__json_reader {
     char *window;
     size_t at, end;
     uint64_t base;
-    bool drained;
+    bool drained, begun;
     unsigned expect;
     char *scratch;
     bool is_object[TARE__JSON_DEPTH_MAX];

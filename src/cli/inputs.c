@@ -67,6 +67,8 @@ static int load_trace(const char *path, tare__figures **figures, tare__error *er
 static bool is_json(FILE *file)
 {
     int byte = getc(file);
+    if (byte == 0xef && getc(file) == 0xbb && getc(file) == 0xbf) /* a byte-order mark */
+        byte = getc(file);
     while (byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t')
         byte = getc(file);
     ungetc(byte, file);

@@ -402,6 +402,8 @@ static void make_end(tare__collector *collector, int exit_status, int signal, ui
         tare__field_number(fields, TARE__FIELD_SALVAGED, 1);
     size_t notes = collector->notes.length;
     tell_unread(collector);
+    if (!collector->salvaging && access(collector->folder.path, F_OK) != 0)
+        tare__field_number(fields, TARE__FIELD_FOLDER_GONE, 1);
     if (collector->unread_rings + collector->broken_rings)
         tare__field_number(fields, TARE__FIELD_UNREAD_RINGS, collector->unread_rings + collector->broken_rings);
     if (writer->rotated_spans || writer->rotated_before) {
@@ -464,4 +466,5 @@ void tare__collector_finish(tare__collector *collector, int exit_status, int sig
                  (unsigned long long)collector->writer.lost_spans);
         strcpy(collector->writer.trouble, detail);
     }
+    write_end(collector, exit_status, signal, left_running);
 }

@@ -260,7 +260,7 @@ static stream *stream_at(lines *to, uint32_t id)
 {
     if (id >= to->n_streams) {
         size_t room = (size_t)id + 1 > 2 * to->n_streams ? (size_t)id + 1 : 2 * to->n_streams;
-        stream *grown = id < TARE__TRACE_IDS_MAX ? realloc(to->streams, room * sizeof *grown) : NULL;
+        stream *grown = realloc(to->streams, room * sizeof *grown);
         if (!grown)
             return NULL;
         memset(grown + to->n_streams, 0, (room - to->n_streams) * sizeof *grown);
@@ -299,7 +299,7 @@ static void set_owner(lines *to, uint32_t stream_id)
 static int put_events(lines *to, const tare__trace_block *block)
 {
     int status = tare__events_open(&to->decoder, to->squeezer, &block->header, block->payload);
-    if (status == TARE_E_INPUT) {
+    if (status == TARE_E_INPUT || block->header.stream > TARE__TRACE_IDS_MAX) {
         tare__trace_refuse(to->trace, block);
         return 0;
     }

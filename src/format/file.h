@@ -141,7 +141,8 @@ typedef enum tare__field {
     TARE__FIELD_CHILD_PEAK = 78,   /* bytes: the largest resident set among these, exact */
     TARE__FIELD_OOM_KILLED = 79,   /* 1: the kernel killed a process of the run for want of memory */
     TARE__FIELD_UNREAD_RINGS = 80, /* of processes, in the session folder, that could not be read */
-    TARE__FIELD_NOTES = 81         /* lines, a sentence each: what was not recorded, and why */
+    TARE__FIELD_NOTES = 81,        /* lines, a sentence each: what was not recorded, and why */
+    TARE__FIELD_FOLDER_GONE = 82   /* 1: somebody removed the session folder while it was recorded */
 } tare__field;
 
 /* ---- checksums ------------------------------------------------------------------------------------------------ */

@@ -228,7 +228,7 @@ static stream *find_stream(replay *replay, uint32_t id)
     if (stream == &replay->stray)
         stream->seen = false;
     if (stream)
-        stream->id = id;
+        stream->id = refused ? 0 : id; /* whoever is told of it may keep a table by number */
     return stream;
 }
 
@@ -257,7 +257,8 @@ static int take_complete(replay *replay, const tare__trace_block *block)
     int status = tare__complete_read(&block->header, block->payload, replay->squeezer, replay->complete);
     if (status)
         return status;
-    return visitor->complete(visitor->context, block->header.stream, replay->complete, block->header.count);
+    uint32_t id = block->header.stream > TARE__TRACE_IDS_MAX ? 0 : block->header.stream;
+    return visitor->complete(visitor->context, id, replay->complete, block->header.count);
 }
 
 static void take_run(void *context, uint32_t series, const uint64_t *ticks, const int64_t *values, uint32_t n)

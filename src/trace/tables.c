@@ -133,6 +133,7 @@ static const field_rule end_rules[] = {
     {TARE__FIELD_CHILD_PEAK, NUMBER64, AT(child_peak_bytes), 0},
     {TARE__FIELD_OOM_KILLED, FLAG, AT(oom_killed), 0},
     {TARE__FIELD_UNREAD_RINGS, NUMBER64, AT(unread_rings), 0},
+    {TARE__FIELD_FOLDER_GONE, FLAG, AT(folder_gone), 0},
     {0, 0, 0, 0},
 };
 #undef RECORD

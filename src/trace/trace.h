@@ -89,6 +89,7 @@ typedef struct tare__trace_end {
     uint64_t rotated_spans, rotated_before; /* ticks; 0: nothing taken out */
     uint64_t refused_space, refused_abi, refused_system, refused_copy;
     uint64_t left_running;
+    bool folder_gone; /* the session folder was removed while it was recorded */
     uint64_t unread_rings; /* of processes, that could not be read when the file was finished */
     const char *write_error;
     const char *notes; /* lines; NULL: none */
