@@ -136,7 +136,10 @@ static void check_same(const char *path, const uint8_t *expected, size_t bytes, 
     if (fd < 0 || fstat(fd, &about) != 0 || tare__pread_all(fd, now, bytes, 0, &got) != 0)
         abort();
     close(fd);
-    /* A block that the end of the file cuts off goes; nothing before it does. */
+    /* A block that the end of the file cuts off goes (here: less than a header, whose checksum is not guessed); nothing
+     * before it does. */
+    if (may_be_longer && bytes >= sizeof(tare__block_header))
+        got = bytes - (sizeof(tare__block_header) - 1) < got ? bytes - (sizeof(tare__block_header) - 1) : got;
     if (may_be_longer ? memcmp(now, expected, got) != 0 : got != bytes || (size_t)about.st_size != bytes ||
                                                               memcmp(now, expected, bytes) != 0)
         abort();
