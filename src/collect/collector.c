@@ -466,5 +466,4 @@ void tare__collector_finish(tare__collector *collector, int exit_status, int sig
                  (unsigned long long)collector->writer.lost_spans);
         strcpy(collector->writer.trouble, detail);
     }
-    write_end(collector, exit_status, signal, left_running);
 }
