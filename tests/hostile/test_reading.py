@@ -78,7 +78,7 @@ def test_a_crafted_trace_deletes_nothing(bench, documents, how):
     before = tree(documents)
     bench.tare("report", trace)
     bench.tare("report", named)
-    bench.tare("clean", "--all")
+    bench.tare("clean")
     after = tree(documents)
     assert {name: what for name, what in after.items() if not name.endswith("/saved")} == before
 
