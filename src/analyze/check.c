@@ -14,7 +14,7 @@ typedef struct work {
     tare__check *check;
     const tare__check_options *options;
     double *scratch; /* samples made alike */
-    bool loaded;     /* tare__decide_load */
+    double load;     /* tare__decide_load */
     tare__error *error;
 } work;
 
@@ -72,7 +72,7 @@ static int allow(work *work, tare__check_row *row, const tare__figure *figure, t
     const tare__threshold *change = threshold_for(work->options, row->name, TARE__THRESHOLD_CHANGE);
     row->gated = work->check->base && figure->better != TARE__NEITHER &&
                  (change || work->options->all || is_main(figure));
-    *gate = tare__decide_gate(row->base, row->head, work->check->share, work->loaded);
+    *gate = tare__decide_gate(row->base, row->head, work->check->share, work->load);
     if (!change)
         return 0;
     /* Named is gated, whichever way is better: then any change beyond it counts. */
@@ -269,7 +269,7 @@ static int fill(work *work)
 {
     const tare__figures *base = work->check->base, *head = work->check->head;
     int status = 0;
-    work->loaded = base && tare__decide_load(base, head) > 0;
+    work->load = base ? tare__decide_load(base, head) : 0;
     for (size_t i = 0; i < head->n && !status; i++)
         status = add_row(work, base ? tare__figures_find(base, head->rows[i].name) : NULL, &head->rows[i]);
     for (size_t i = 0; base && i < base->n && !status; i++)

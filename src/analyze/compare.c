@@ -79,7 +79,7 @@ static int compare_figure(tare__compared *row, const tare__comparison *made, con
                           double *scratch)
 {
     const tare__figure *base = row->base, *head = row->head;
-    tare__allowance gate = tare__decide_gate(base, head, made->min_change, tare__decide_load(made->base, made->head) > 0);
+    tare__allowance gate = tare__decide_gate(base, head, made->min_change, tare__decide_load(made->base, made->head));
     row->section = tare__section_of(base->name, &row->name);
     row->cost = cost_of(base, head);
     if (options->decided && strcmp(base->name, options->decided) == 0) {

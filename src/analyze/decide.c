@@ -170,6 +170,18 @@ static bool is_significant(const tare__decision *decision)
     return decision->adjusted <= level_of(decision) && apart;
 }
 
+/* Steps of a run that competes for CPUs wait or do not, and their median may change by more than the whole run did: by the
+ * square of that, as far as runs beside others have shown. */
+static bool is_explained(const tare__decision *decision)
+{
+    double load = decision->asked.gate.load, factor = (1 + fabs(load)) * (1 + fabs(load));
+    if (load == 0 || (load > 0) != (decision->change > 0))
+        return false;
+    double nearest = load > 0 ? decision->low : decision->high;
+    nearest = isnan(nearest) ? decision->change : nearest;
+    return load > 0 ? 1 + nearest < factor : 1 + nearest > 1 / factor;
+}
+
 static tare__why reason(const tare__decision *decision)
 {
     if (decision->asked.cannot == TARE__WHY_UNITS)
@@ -187,7 +199,7 @@ static tare__why reason(const tare__decision *decision)
         return size;
     if (!is_significant(decision))
         return TARE__WHY_NOISE;
-    return decision->asked.gate.loaded ? TARE__WHY_LOAD : TARE__WHY_SIGNIFICANT;
+    return is_explained(decision) ? TARE__WHY_LOAD : TARE__WHY_SIGNIFICANT;
 }
 
 /* Which way it went, once it is known to matter. */

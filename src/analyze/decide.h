@@ -27,7 +27,7 @@ typedef struct tare__allowance {
     double share; /* 0.05: 5 % */
     double floor; /* in the figure's unit */
     double p;     /* 0: TARE__GATE_P */
-    bool loaded;  /* other processes explain a change: it is inconclusive */
+    double load;  /* by how much other processes alone make head larger; below 0: base */
 } tare__allowance;
 
 typedef struct tare__measured {
@@ -111,12 +111,12 @@ int tare__decide_family(const char *name);
 /* The gate of two lists where nobody set one: wide for another machine, or one run on a side. */
 double tare__decide_share(const tare__figures *base, const tare__figures *head);
 double tare__decide_share_of(size_t base_runs, size_t head_runs, bool same_machine);
-/* How much longer one of two single runs took because other processes had the CPUs; 0: not so, or not known. The steps of
- * such a run wait or do not, so that their median may change by far more: no difference in time is decided then. */
+/* How much longer head took of two single runs, because other processes had the CPUs; below 0: base took longer; 0: within
+ * the gate, or not known. */
 double tare__decide_load(const tare__figures *base, const tare__figures *head);
 bool tare__decide_same_machine(const tare__figures *base, const tare__figures *head);
 /* What the change of a figure has to exceed: nothing where both are exact. Either may be NULL. */
-tare__allowance tare__decide_gate(const tare__figure *base, const tare__figure *head, double share, bool loaded);
+tare__allowance tare__decide_gate(const tare__figure *base, const tare__figure *head, double share, double load);
 /* Two figures of one name; either may be NULL. `scratch` has room for 2 * TARE__FIGURE_SAMPLES_MAX. */
 tare__decision tare__decide_figures(const tare__figure *base, const tare__figure *head, bool paired,
                                     const tare__allowance *gate, double *scratch);

@@ -30,7 +30,15 @@ double tare__decide_load(const tare__figures *base, const tare__figures *head)
         return 0;
     double before = stretched(base), after = stretched(head);
     double more = fmax(before, after) / fmin(before, after) - 1;
-    return more > TARE__GATE_SHARE_WIDE ? more : 0;
+    return more <= TARE__GATE_SHARE_WIDE ? 0 : after > before ? more : -more;
+}
+
+/* What that does to a figure: a rate falls where a time grows, memory stays. */
+static double load_on(const char *unit, double load)
+{
+    size_t length = strlen(unit);
+    bool rate = length > 2 && strcmp(unit + length - 2, "/s") == 0;
+    return strcmp(unit, "bytes") == 0 ? 0 : rate ? -load : load;
 }
 
 double tare__decide_share(const tare__figures *base, const tare__figures *head)
@@ -52,7 +60,7 @@ static tare__why why_not(const tare__figure *base, const tare__figure *head)
     return base->n_samples && head->n_samples ? TARE__WHY_COUNTED : TARE__WHY_FEW;
 }
 
-tare__allowance tare__decide_gate(const tare__figure *base, const tare__figure *head, double share, bool loaded)
+tare__allowance tare__decide_gate(const tare__figure *base, const tare__figure *head, double share, double load)
 {
     const tare__figure *one = head ? head : base;
     bool exact = (!base || base->exact) && (!head || head->exact);
@@ -60,7 +68,7 @@ tare__allowance tare__decide_gate(const tare__figure *base, const tare__figure *
     bool part = tare__decide_family(one->name) == 1;
     return (tare__allowance){.share = exact ? 0 : share,
                              .floor = exact || part ? 0 : tare__decide_floor(one->unit),
-                             .loaded = loaded && strcmp(one->unit, "bytes") != 0};
+                             .load = exact ? 0 : load_on(one->unit, load)};
 }
 
 bool tare__decide_ran_out(const tare__decision *decision, const double *scratch)
