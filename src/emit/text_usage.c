@@ -139,6 +139,10 @@ static void tell_memory(used *used, const tare__usage_table *usage)
     char name[64];
     if (!isfinite(usage->rss_peak_bytes))
         return;
+    /* A job of several processes needs what all of them have; the largest one says where to look. */
+    bool several = usage->processes_max > 1 && usage->tree_rss_max_bytes > 1.05 * usage->rss_peak_bytes;
+    if (several)
+        add_words(used, "%s in all processes · largest ", tare__unit_bytes(most, usage->tree_rss_max_bytes));
     add_words(used, "%s%s", usage->rss_peak_at_least ? "at least " : "",
               tare__unit_bytes(peak, usage->rss_peak_bytes));
     if (usage->rss_peak_process && usage->processes_max > 1) {
