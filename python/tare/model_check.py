@@ -348,7 +348,8 @@ class CapacityPlan(NamedTuple):
 
     def __str__(self) -> str:
         memory = "n/a" if isinstance(self.memory_bytes, Missing) else f"{self.memory_bytes / 2 ** 30:.2f} GiB"
-        return (f"{self.replicas} replica{"s" if self.replicas != 1 else ""} with batches of {self.batch_size:g} for {self.requests_per_second:g} "
+        replicas = "1 replica" if self.replicas == 1 else f"{self.replicas} replicas"
+        return (f"{replicas} with batches of {self.batch_size:g} for {self.requests_per_second:g} "
                 f"requests/s: {100 * self.utilization:.0f} % busy, a response after about {self.response_ms:.2f} ms on "
                 f"average ({self.filling_ms:.2f} ms until the batch is full, {self.waiting_ms:.2f} ms of waiting for a "
                 f"free replica, {self.latency_ms:.2f} ms a run), {memory} of memory (an estimate). {self.note}").rstrip()
