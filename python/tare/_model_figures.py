@@ -50,9 +50,11 @@ def revision() -> Optional[str]:
     try:
         # The repository's own settings name programs: none of them runs.
         done = subprocess.run(["git", "--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null",
-                               "rev-parse", "HEAD"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               "-c", "protocol.allow=never", "-c", "core.sshCommand=false", "rev-parse", "HEAD"],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL, timeout=5, text=True,
-                              env={name: value for name, value in os.environ.items() if not name.startswith("GIT_")})
+                              env={"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "", "GIT_SSH_COMMAND": "false",
+                                   **{name: value for name, value in os.environ.items() if name[:4] != "GIT_"}})
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip() or None if done.returncode == 0 else None

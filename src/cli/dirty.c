@@ -21,25 +21,34 @@
 extern char **environ;
 
 /* A repository may come from anywhere, and its own settings name programs. None of them runs: no file system monitor,
- * no hooks, no pager, no status of submodules (which have settings of their own), and no filters: where the repository
- * has any (scope local or worktree), git is not asked. */
-#define NOTHING_RUNS "--no-pager", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"
+ * no hooks, no pager, no status of submodules (which have settings of their own), no fetch of objects that are missing,
+ * by no protocol, and no filters. Where the repository (scope local or worktree, files that it includes) sets up filters,
+ * a partial clone or a way to reach a server, git is not asked. */
+#define NOTHING_RUNS                                                                                                  \
+    "--no-pager", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c",        \
+        "protocol.allow=never", "-c", "core.sshCommand=false", "-c", "core.gitProxy=false", "-c", "credential.helper="
 
-static char *const ask_filters[] = {"git", NOTHING_RUNS, "config", "--show-scope", "--includes", "--name-only",
-                                    "--get-regexp", "^(filter|diff|merge)\\.", NULL};
+static char *const ask_programs[] = {
+    "git", NOTHING_RUNS, "config", "--show-scope", "--includes", "--name-only", "--get-regexp",
+    "^(filter|diff|merge|protocol|credential)\\.|^extensions\\.partialclone$|^core\\.(sshcommand|gitproxy)$|"
+    "^remote\\..*\\.(promisor|partialclonefilter|uploadpack|vcs)$", NULL};
 static char *const ask_status[] = {"git", NOTHING_RUNS, "status", "--porcelain", "--untracked-files=no",
                                    "--ignore-submodules=dirty", "--no-renames", NULL};
 
-/* GIT_DIR, GIT_CONFIG_COUNT, GIT_EXTERNAL_DIFF and the like are meant for somebody else. */
+/* GIT_DIR, GIT_CONFIG_COUNT, GIT_EXTERNAL_DIFF and the like are meant for somebody else. Of the three that are set,
+ * the protocols count more than any setting, and old versions of git do not know the first. */
 static char **without_git(void)
 {
+    static char *const ours[] = {"GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=", "GIT_SSH_COMMAND=false"};
     size_t n = 0, kept = 0;
     while (environ[n])
         n++;
-    char **clean = malloc((n + 1) * sizeof *clean);
+    char **clean = malloc((n + TARE__COUNT_OF(ours) + 1) * sizeof *clean);
     for (size_t i = 0; clean && i < n; i++)
         if (strncmp(environ[i], "GIT_", 4) != 0)
             clean[kept++] = environ[i];
+    for (size_t i = 0; clean && i < TARE__COUNT_OF(ours); i++)
+        clean[kept++] = ours[i];
     if (clean)
         clean[kept] = NULL;
     return clean;
@@ -145,7 +154,7 @@ static bool has_programs(void)
     char text[16384];
     size_t at = 0;
     int how = 0;
-    ask(&git, ask_filters);
+    ask(&git, ask_programs);
     uint64_t deadline = git.asked_ns + PATIENCE_NS;
     bool ended = false;
     while (git.pid > 0 && at + 1 < sizeof text) {

@@ -15,11 +15,37 @@
 
 #include "tare.h"
 
-static int open_in_place(tare__cli_output *output, tare__error *error)
+/* The number of a descriptor by one of its names, which are links to what is open already; -1: none of them. */
+static int descriptor_of(const char *path)
 {
-    output->fd = open(output->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
+    if (strcmp(path, "/dev/stdout") == 0 || strcmp(path, "/dev/stderr") == 0)
+        return strcmp(path, "/dev/stdout") == 0 ? STDOUT_FILENO : STDERR_FILENO;
+    for (size_t i = 0; i < TARE__COUNT_OF(folders); i++) {
+        const char *digits = path + strlen(folders[i]);
+        if (strncmp(path, folders[i], strlen(folders[i])) == 0 && *digits && strlen(digits) < 7 &&
+            strspn(digits, "0123456789") == strlen(digits))
+            return atoi(digits);
+    }
+    return -1;
+}
+
+/* What is open already is used as it is; anything else has to be a pipe or a device still once it is open, and a pipe
+ * not a stranger's. */
+static int open_in_place(tare__cli_output *output, int descriptor, tare__error *error)
+{
+    struct stat info;
+    output->fd = descriptor >= 0 ? fcntl(descriptor, F_DUPFD_CLOEXEC, 3)
+                                 : open(output->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
     if (output->fd < 0)
         return tare__fail(error, TARE_E_SYSTEM, "cannot write '%s': %s", output->path, strerror(errno));
+    bool known = fstat(output->fd, &info) == 0;
+    if (descriptor < 0 && (!known || S_ISREG(info.st_mode) ||
+                           (S_ISFIFO(info.st_mode) && info.st_uid != geteuid() && info.st_uid != 0))) {
+        close(output->fd);
+        output->fd = -1;
+        return tare__fail(error, TARE_E_PERMISSION, "'%s' was replaced while it was opened", output->path);
+    }
     output->terminal = isatty(output->fd);
     return 0;
 }
@@ -42,26 +68,22 @@ static int open_temporary(tare__cli_output *output, tare__error *error)
     return 0;
 }
 
-/* /dev/stdout and the like are links to what is open already. */
-static bool is_descriptor(const char *path)
-{
-    return strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0;
-}
-
-/* A pipe or a device is written in place, if it is not a stranger's; a link to a file is replaced, not followed. */
+/* A pipe or a device is written in place, if it is not a stranger's; a file, also one below /dev/shm, and a link to a
+ * file are replaced, not written to. */
 static int open_path(tare__cli_output *output, const char *path, tare__error *error)
 {
     struct stat info;
+    int descriptor = descriptor_of(path);
     bool exists = stat(path, &info) == 0;
     if (exists && S_ISDIR(info.st_mode))
         return tare__fail(error, TARE_E_USAGE, "'%s' is a folder; name a file in it", path);
-    bool in_place = exists && (!S_ISREG(info.st_mode) || is_descriptor(path));
-    if (in_place && S_ISFIFO(info.st_mode) && info.st_uid != geteuid() && info.st_uid != 0)
+    bool in_place = descriptor >= 0 || (exists && !S_ISREG(info.st_mode));
+    if (in_place && descriptor < 0 && S_ISFIFO(info.st_mode) && info.st_uid != geteuid() && info.st_uid != 0)
         return tare__fail(error, TARE_E_PERMISSION, "'%s' is a pipe of another user", path);
     output->path = strdup(path);
     if (!output->path)
         return tare__fail(error, TARE_E_MEMORY, "out of memory");
-    return in_place ? open_in_place(output, error) : open_temporary(output, error);
+    return in_place ? open_in_place(output, descriptor, error) : open_temporary(output, error);
 }
 
 int tare__cli_output_open(tare__cli_output *output, const char *path, tare__error *error)

@@ -63,6 +63,49 @@ def test_a_repository_runs_nothing(bench, how):
 
 
 @pytest.mark.skipif(not shutil.which("git"), reason="needs git")
+@pytest.mark.parametrize("how", ["ssh", "uploadpack", "included", "allowed"])
+def test_a_repository_with_missing_objects_fetches_nothing(bench, how):
+    """A partial clone fetches what is missing from a remote of its own choice, by a program of its own choice."""
+    repo, evidence = bench.folder / "repo", bench.folder / "evidence"
+    (repo / "d").mkdir(parents=True)
+
+    def git(*words, check=True):
+        return subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=repo, check=check,
+                              capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL).stdout.strip()
+    git("init", "-q")
+    (repo / "d" / "file").write_text("one\n")
+    git("add", ".")
+    git("commit", "-qm", "one")
+    tree = git("rev-parse", "HEAD^{tree}")
+    program = trap(bench.folder / "trap", evidence)
+    program.write_text(f"#!/bin/sh\necho ran >> '{evidence}'\nexit 1\n")  # waits for nothing
+    text = ('[core]\n repositoryformatversion = 1\n[extensions]\n partialClone = origin\n'
+            '[remote "origin"]\n promisor = true\n partialclonefilter = blob:none\n')
+    if how == "uploadpack":
+        text += f' url = {bench.folder}\n uploadpack = "{program};git-upload-pack"\n'
+    else:
+        text += f' url = ssh://x/y\n[core]\n sshCommand = {program}\n'
+    if how == "allowed":
+        text += '[protocol]\n allow = always\n[protocol "ssh"]\n allow = always\n'
+    if how == "included":
+        (repo / ".git" / "more").write_text(text)
+        git("config", "core.repositoryformatversion", "1")
+        git("config", "extensions.partialClone", "origin")
+        git("config", "include.path", "more")
+    else:
+        with open(repo / ".git" / "config", "a") as config:
+            config.write(text)
+    (repo / ".git" / "index").unlink()
+    (repo / ".git" / "objects" / tree[:2] / tree[2:]).unlink()
+    git("status", "--porcelain", "--untracked-files=no", check=False)
+    assert evidence.exists(), "git itself runs it: the trap works"
+    evidence.unlink()
+    done = bench.call(TARE, "run", "-o", "t.tare", "--", VICTIMS / "ticker", bench.folder / "ledger", 1000, 20, cwd=repo)
+    assert done.status == 0 and (repo / "t.tare").exists()
+    assert not evidence.exists(), "something of the repository ran"
+
+
+@pytest.mark.skipif(not shutil.which("git"), reason="needs git")
 def test_a_plain_repository_is_still_told_dirty(bench):
     repo = bench.folder / "repo"
     repo.mkdir()

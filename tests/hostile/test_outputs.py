@@ -109,6 +109,35 @@ def test_standard_output_by_its_name(bench, trace):
     assert os.path.islink("/dev/stdout")
 
 
+def test_shared_memory_is_a_folder_as_any(bench, trace):
+    """Files below /dev/shm are replaced as files elsewhere: /dev/shm belongs to everybody."""
+    import tempfile
+    with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="hostile-") as folder:
+        out, precious = pathlib.Path(folder) / "out", bench.folder / "precious"
+        precious.write_text("mine")
+        out.symlink_to(precious)
+        bench.tare("report", "--json", "-o", out, trace)
+        assert precious.read_text() == "mine" and not out.is_symlink() and mode(out) == 0o600
+        out.write_text("x" * 1000000)
+        out.chmod(0o666)
+        with open(out) as held:
+            bench.tare("report", "--json", "-o", out, trace)
+            assert held.read(1) == "x"
+        assert mode(out) == 0o600 and json.loads(out.read_text())["run"]["finished"]
+        assert os.listdir(folder) == ["out"]
+
+
+@pytest.mark.parametrize("name", ["/dev/fd/1", "/proc/self/fd/1", "/dev/stdout"])
+def test_a_descriptor_is_written_where_it_stands(bench, trace, name):
+    with open(bench.folder / "there", "w") as there:
+        there.write("before\n")
+        there.flush()
+        process = bench.start(TARE, "report", "--json", "-o", name, trace, stdout=there)
+        assert process.wait(60) == 0, process.stderr.read()
+    before, after = (bench.folder / "there").read_text().split("\n", 1)
+    assert before == "before" and json.loads(after)["run"]["finished"]
+
+
 def test_a_pipe_of_another_user_is_not_written_to(bench, trace, stranger):
     pipe = bench.folder / "pipe"
     os.mkfifo(pipe)
