@@ -177,7 +177,7 @@ static void show(const tare__cli_recording *recording, const char *me, const tar
     tare__analysis *analysis = NULL;
     tare__analyze_options options = {.rules = recording->rules, .samples = keeps};
     tare__cli_git git = TARE__GIT_NOT_ASKED;
-    int status = tare__trace_open(path, &trace, &error);
+    int status = tare__trace_open_at(result->trace_fd > 0 ? result->trace_fd : -1, path, &trace, &error);
     if (!status && keeps)
         tare__cli_keep_ask(&recording->keeping, trace, &git);
     if (!status && analyses)
@@ -261,16 +261,29 @@ static void say_what_is_left(void)
         tare__cli_say("tare", "%u recordings were cut off; the newest: tare report %s", left.count, left.newest);
 }
 
-void tare__cli_recording_end(tare__cli_recording *recording, const char *me, const tare__run_result *result)
+/* Another run may have taken the name meanwhile, or somebody removed the file. */
+static void keep_name(tare__run_result *result)
+{
+    bool told = result->moved[0];
+    tare__run_keep(result);
+    if (result->moved[0] && !told)
+        tare__cli_say("tare", "%s", result->moved);
+}
+
+void tare__cli_recording_end(tare__cli_recording *recording, const char *me, tare__run_result *result)
 {
     bool whole = result->launched && result->trace[0];
     tare__cli_live_end(&recording->live);
     signal(SIGPIPE, SIG_IGN); /* nobody may be reading standard error any more; the status must still be right */
     bool look = !recording->quiet || wants_views(recording);
-    uint64_t bytes = whole ? tare__cli_add_theirs(recording, me, result) : 0;
+    if (whole && result->moved[0])
+        tare__cli_say("tare", "%s", result->moved);
+    uint64_t bytes = !whole ? 0 : result->lost ? result->trace_bytes : tare__cli_add_theirs(recording, me, result);
     if (whole && (look || tare__cli_keeps(&recording->keeping)))
         show(recording, me, result, look);
-    if (whole && !recording->quiet)
+    if (whole && !result->lost)
+        keep_name(result);
+    if (whole && !recording->quiet && !result->lost)
         say_what_was_written(recording, result, bytes);
     if (result->trouble[0])
         tare__cli_say("tare", "%s", result->trouble);
@@ -280,4 +293,6 @@ void tare__cli_recording_end(tare__cli_recording *recording, const char *me, con
         say_what_is_left();
     tare__rules_free(recording->rules);
     recording->rules = NULL;
+    if (whole && result->trace_fd > 0)
+        close(result->trace_fd);
 }

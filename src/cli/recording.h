@@ -105,7 +105,7 @@ int tare__cli_recording_check(const tare__cli_recording *recording, tare__error 
  * views can be written. 0, or a status with a sentence. */
 int tare__cli_recording_begin(tare__cli_recording *recording, tare__error *error);
 /* Summary, views and sentences; then the rules are freed. `me` is the command, for what went wrong. */
-void tare__cli_recording_end(tare__cli_recording *recording, const char *me, const tare__run_result *result);
+void tare__cli_recording_end(tare__cli_recording *recording, const char *me, tare__run_result *result);
 
 /* ---- the program's own profiler ------------------------------------------------------------------------- */
 /* What it wrote while the run was recorded is added to the trace, before that is shown. Returns the trace's bytes. */

@@ -72,7 +72,7 @@ static int prepare(attached *at, tare__error *error)
     if (status == 0 && (status = tare__collector_head(collector, &about)) != 0)
         status = tare__fail(error, status, "cannot write %s", collector->writer.trouble);
     if (status) {
-        unlink(collector->writer.path);
+        tare__writer_abandon(&collector->writer);
         if (collector->folder.page)
             tare__folder_remove(&collector->folder);
     }
@@ -133,12 +133,13 @@ int tare__attach(const tare__attach_options *options, tare__run_result *result, 
         status = prepare(&at, error);
     sigset_t before;
     if (status == 0 && (status = hold_signals(&at, &before, error)) != 0) {
-        unlink(collector.writer.path);
+        tare__writer_abandon(&collector.writer);
         tare__folder_remove(&collector.folder);
     }
     if (status == 0) {
         tare__sampling_options sampling = {options->pid, options->interval_ns, options->samplers_left_out};
         tare__sampling_open(&collector, &sampling);
+        tare__writer_settle(&collector.writer);
         attend(&at);
         result->launched = true;
         result->still_running = !at.ended;
@@ -146,6 +147,7 @@ int tare__attach(const tare__attach_options *options, tare__run_result *result, 
         collector.oom_killed = at.ended && tare__sampling_oom(&collector, false);
         tare__collector_finish(&collector, -1, 0, 0);
         tare__run_fill_totals(&collector, result);
+        tare__run_hand_over(&collector, result);
         tare__folder_remove(&collector.folder);
         close(at.signals);
         sigprocmask(SIG_SETMASK, &before, NULL);

@@ -61,6 +61,10 @@ typedef struct tare__run_result {
     uint64_t child_peak_bytes; /* the largest resident set among these; 0: not known */
     bool oom_killed;         /* the kernel killed a process of the run for want of memory */
     bool still_running;      /* attach: it was left running */
+    int trace_fd;           /* the open trace, to be closed by the caller; 0: none */
+    mode_t trace_mode;
+    bool lost;              /* the trace has no name any more: only trace_fd has it */
+    char moved[512];        /* a sentence when its name was taken during the run; "" */
     char trouble[512];      /* a sentence when the trace is not whole (disk full, …); "" */
     char folder[TARE__PATH_BYTES]; /* of the session, when it could not be removed; "" */
 } tare__run_result;
@@ -69,6 +73,9 @@ typedef struct tare__run_result {
  * result) or could not be (126, 127: result->exit_status and a sentence); a negative status when Tare itself
  * failed before launching it. */
 int tare__run(const tare__run_options *options, tare__run_result *result, tare__error *error);
+/* Makes sure that result->trace names the trace of this run and not that of another one that took the name meanwhile:
+ * result->moved has a sentence if it was moved or copied, result->lost is set if it has no name any more. */
+void tare__run_keep(tare__run_result *result);
 
 typedef struct tare__attach_options {
     pid_t pid;

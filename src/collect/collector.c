@@ -133,7 +133,12 @@ int tare__collector_head(tare__collector *collector, const tare__run_about *abou
     collector->beat_ns = beat.monotonic_ns;
     collector->beat_gap_ns = FIRST_BEAT_GAP_NS;
     /* The whole path: a later salvage may start from any folder. */
-    const char *trace = realpath(collector->writer.path, directory) ? directory : collector->writer.path;
+    const char *temporary = collector->writer.temporary, *trace = collector->writer.path;
+    if (realpath(temporary ? temporary : trace, directory)) {
+        trace = directory;
+        if (temporary) /* the name it will have is shorter by ".XXXXXX" */
+            directory[strlen(directory) - (strlen(temporary) - strlen(collector->writer.path))] = '\0';
+    }
     if (strlen(trace) < sizeof page->trace)
         strcpy(page->trace, trace);
     atomic_store(&page->state, TARE__SESSION_OPEN);

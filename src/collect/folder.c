@@ -59,8 +59,10 @@ static int make_page(tare__folder *folder, uint64_t pool_bytes, uint64_t budget,
     char path[TARE__PATH_BYTES + 32];
     snprintf(path, sizeof path, "%s/" TARE__SESSION_FILE, folder->path);
     folder->lock = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (folder->lock < 0 || posix_fallocate(folder->lock, 0, sizeof(tare__session_page)) != 0)
-        return tare__fail(error, TARE_E_SYSTEM, "cannot write %s: %s", path, strerror(errno));
+    int failed = folder->lock < 0 ? errno : posix_fallocate(folder->lock, 0, sizeof(tare__session_page));
+    if (failed)
+        return tare__fail(error, failed == ENOSPC ? TARE_E_SPACE : TARE_E_SYSTEM, "cannot write %s: %s%s", path,
+                          strerror(failed), failed == EFBIG ? " (ulimit -f)" : "");
     flock(folder->lock, LOCK_EX | LOCK_NB);
     void *map = mmap(NULL, sizeof(tare__session_page), PROT_READ | PROT_WRITE, MAP_SHARED, folder->lock, 0);
     if (map == MAP_FAILED)

@@ -40,5 +40,6 @@ size_t tare__arguments_of(pid_t pid, char *text, size_t room, char **words, size
 void tare__run_tell_beat(const tare__collector *collector, tare__run_on_beat *on_beat, void *context,
                          uint64_t since_ns);
 void tare__run_fill_totals(const tare__collector *collector, tare__run_result *result);
+void tare__run_hand_over(tare__collector *collector, tare__run_result *result); /* the open trace and its name */
 
 #endif

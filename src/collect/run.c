@@ -211,9 +211,20 @@ void tare__run_fill_totals(const tare__collector *collector, tare__run_result *r
     result->spans = collector->writer.spans;
     result->dropped_spans = collector->dropped_spans + collector->homeless_spans;
     result->processes = collector->joined;
-    strcpy(result->trace, collector->writer.path);
     strcpy(result->trouble, collector->writer.trouble);
 }
+
+void tare__run_hand_over(tare__collector *collector, tare__run_result *result)
+{
+    const tare__writer *writer = &collector->writer;
+    int fd = fcntl(writer->fd, F_DUPFD_CLOEXEC, 3);
+    result->trace_fd = fd > 0 ? fd : 0;
+    result->trace_mode = writer->mode;
+    strcpy(result->trace, writer->path);
+    strcpy(result->moved, writer->moved);
+    tare__run_keep(result);
+}
+
 
 /* The trace, the session's page and socket, signals; a ring and its folder. Asked for before anything is made. */
 static int have_descriptors(tare__error *error)
@@ -259,7 +270,7 @@ static int prepare(tare__collector *collector, const tare__run_options *options,
     if (status == 0 && (status = tare__collector_head(collector, &about)) != 0)
         status = tare__fail(error, status, "cannot write %s", collector->writer.trouble);
     if (status) {
-        unlink(collector->writer.path);
+        tare__writer_abandon(&collector->writer);
         if (collector->folder.page)
             tare__folder_remove(&collector->folder);
     }
@@ -314,7 +325,7 @@ int tare__run(const tare__run_options *options, tare__run_result *result, tare__
     run.ignores_stop = sigaction(SIGTSTP, NULL, &stop) == 0 && stop.sa_handler == SIG_IGN;
     status = hold_signals(&run.signals, error);
     if (status) {
-        unlink(collector.writer.path);
+        tare__writer_abandon(&collector.writer);
         tare__folder_remove(&collector.folder);
         tare__collector_free(&collector);
         return status;
@@ -327,9 +338,10 @@ int tare__run(const tare__run_options *options, tare__run_result *result, tare__
             status = tare__fail(error, TARE_E_SYSTEM, "cannot start a process: %s", strerror(-status));
         else
             could_not_launch(&run, result, error);
-        unlink(collector.writer.path);
+        tare__writer_abandon(&collector.writer);
         tare__folder_remove(&collector.folder);
     } else {
+        tare__writer_settle(&collector.writer);
         tare__program_note(&collector, run.child.pid);
         tare__sampling_options sampling = {run.child.pid, options->interval_ns, options->samplers_left_out};
         tare__sampling_open(&collector, &sampling);
@@ -338,6 +350,7 @@ int tare__run(const tare__run_options *options, tare__run_result *result, tare__
         tell_left_behind(&run);
         tare__collector_finish(&collector, result->exit_status, result->signal, result->left_running);
         tare__run_fill_totals(&collector, result);
+        tare__run_hand_over(&collector, result);
         strcpy(result->folder, collector.folder.path);
         if (!collector.unread_rings && tare__folder_remove(&collector.folder)) /* what could not be read stays */
             result->folder[0] = '\0';

@@ -411,6 +411,14 @@ static void save(salvaging *state, tare__salvaged *result)
     result->unread_rings = collector->unread_rings + collector->broken_rings;
 }
 
+/* A copy may be gone tomorrow: only the trace that the session names is a reason to remove the session. */
+static bool is_named(const tare__collector *collector)
+{
+    struct stat open_file, named;
+    return fstat(collector->writer.fd, &open_file) == 0 && lstat(collector->folder.page->trace, &named) == 0 &&
+           open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
+}
+
 int tare__salvage(const char *folder, const char *trace, tare__salvaged *result, tare__error *error)
 {
     static tare__collector collector;
@@ -441,7 +449,7 @@ int tare__salvage(const char *folder, const char *trace, tare__salvaged *result,
         if (collector.writer.trouble[0])
             status = tare__fail(error, TARE_E_SPACE, "%s", collector.writer.trouble);
     }
-    if (status == 0 && !result->alive && !result->unread_rings)
+    if (status == 0 && !result->alive && !result->unread_rings && !result->damaged_blocks && is_named(&collector))
         tare__mark_saved(&collector.folder, collector.writer.fd, collector.writer.path);
     for (uint32_t i = 0; i < state.stream_count; i++)
         tare__span_stack_free(&state.streams[i].open);

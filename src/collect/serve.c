@@ -67,7 +67,7 @@ static int open_session(tare__collector *collector, const tare__serve_request *r
                                           .interval_ns = tare__sampling_interval_ns(options->interval_ns),
                                           .carbon_g_per_kwh = options->carbon_g_per_kwh});
     if (status)
-        unlink(collector->writer.path);
+        tare__writer_abandon(&collector->writer);
     return status;
 }
 
@@ -137,7 +137,9 @@ int tare__serve_process(int socket, const tare__serve_options *options, char tra
         tare__collector_beat(&collector);
         uint32_t left = asked ? tare__collector_recording(&collector) : 0; /* children that record on */
         tare__collector_finish(&collector, -1, 0, left);
-        int result = collector.writer.trouble[0] ? TARE_E_SPACE : 0;
+        tare__writer *writer = &collector.writer;
+        bool kept = tare__file_keep(&writer->fd, writer->path, writer->mode, writer->moved, sizeof writer->moved);
+        int result = writer->trouble[0] || !kept ? TARE_E_SPACE : 0;
         if (asked)
             reply(socket, result, &collector);
         snprintf(trace, TARE__PATH_BYTES, "%s", collector.writer.path);

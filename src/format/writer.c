@@ -23,43 +23,136 @@ static void numbered(const char *path, unsigned number, char out[TARE__PATH_BYTE
     snprintf(out, TARE__PATH_BYTES, "%.*s.%u%s", (int)stem, path, number, path + stem);
 }
 
-/* A name that nobody has yet. */
-static int claim(tare__writer *writer, const char *path, tare__error *error)
+/* A name that nobody has yet, and the new file of that name; or -1 with errno. */
+static int claim_name(const char *path, mode_t mode, char out[TARE__PATH_BYTES])
 {
     for (unsigned number = 1; number < 100000; number++) {
         if (number == 1)
-            snprintf(writer->path, sizeof writer->path, "%s", path);
+            snprintf(out, TARE__PATH_BYTES, "%s", path);
         else
-            numbered(path, number, writer->path);
-        writer->fd = open(writer->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, writer->mode);
-        if (writer->fd >= 0)
-            return 0;
-        if (errno != EEXIST)
-            return tare__fail(error, errno == ENOSPC ? TARE_E_SPACE : TARE_E_PERMISSION,
-                              "cannot write %s: %s", writer->path, strerror(errno));
+            numbered(path, number, out);
+        int fd = open(out, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, mode);
+        if (fd >= 0 || errno != EEXIST)
+            return fd;
     }
-    return tare__fail(error, TARE_E_SYSTEM, "%s and 99,999 numbered ones are there already", path);
+    return -1;
 }
 
-/* A new file in the place of what is there: neither its mode nor its owner stays, and a link is not followed. */
+static int claim(tare__writer *writer, const char *path, tare__error *error)
+{
+    writer->fd = claim_name(path, writer->mode, writer->path);
+    if (writer->fd >= 0)
+        return 0;
+    if (errno == EEXIST)
+        return tare__fail(error, TARE_E_SYSTEM, "%s and 99,999 numbered ones are there already", path);
+    return tare__fail(error, errno == ENOSPC ? TARE_E_SPACE : TARE_E_PERMISSION, "cannot write %s: %s", writer->path,
+                      strerror(errno));
+}
+
+/* A new file, beside what is there until tare__writer_settle puts it in its place: neither the old mode nor the old
+ * owner stays, and a link is not followed. */
 static int take_over(tare__writer *writer, const char *path, tare__error *error)
 {
     struct stat about;
-    char *name = NULL;
     snprintf(writer->path, sizeof writer->path, "%s", path);
     if (lstat(path, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISLNK(about.st_mode))
         return tare__fail(error, TARE_E_USAGE, "%s is not a regular file", path);
-    int fd = tare__file_make(path, writer->mode, &name);
-    int failure = fd < 0 ? fd : tare__file_put(fd, name, path, false);
-    free(name);
-    if (failure < 0) {
-        if (fd >= 0)
-            close(fd);
-        return tare__fail(error, failure == -ENOSPC ? TARE_E_SPACE : TARE_E_PERMISSION, "cannot write %s: %s", path,
-                          strerror(-failure));
-    }
-    writer->fd = fd;
+    writer->fd = tare__file_make(path, writer->mode, &writer->temporary);
+    if (writer->fd < 0)
+        return tare__fail(error, writer->fd == -ENOSPC ? TARE_E_SPACE : TARE_E_PERMISSION, "cannot write %s: %s",
+                          path, strerror(-writer->fd));
     return 0;
+}
+
+int tare__writer_settle(tare__writer *writer)
+{
+    int failure = writer->temporary ? tare__file_put(writer->fd, writer->temporary, writer->path, false) : 0;
+    free(writer->temporary);
+    writer->temporary = NULL;
+    if (failure && writer->trouble[0] == '\0')
+        snprintf(writer->trouble, sizeof writer->trouble, "cannot replace %.400s: %.80s", writer->path,
+                 strerror(-failure));
+    return failure ? TARE_E_SYSTEM : 0;
+}
+
+static bool same_file(const struct stat *one, const struct stat *other)
+{
+    return one->st_dev == other->st_dev && one->st_ino == other->st_ino;
+}
+
+static bool has_name(int fd, const char *path)
+{
+    struct stat open_file, named;
+    return fstat(fd, &open_file) == 0 && lstat(path, &named) == 0 && same_file(&open_file, &named);
+}
+
+void tare__writer_abandon(tare__writer *writer)
+{
+    if (writer->temporary)
+        unlink(writer->temporary);
+    else if (writer->fd >= 0 && has_name(writer->fd, writer->path))
+        unlink(writer->path);
+    free(writer->temporary);
+    writer->temporary = NULL;
+}
+
+/* ---- a file whose name was taken while it was written ------------------------------------------------------ */
+
+/* Where the open file is by now, when it was only renamed. */
+static bool find_renamed(int fd, char path[TARE__PATH_BYTES])
+{
+    char link[64], now[TARE__PATH_BYTES];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(link, now, sizeof now - 1);
+    now[length > 0 ? length : 0] = '\0';
+    if (length <= 0 || !has_name(fd, now))
+        return false;
+    strcpy(path, now);
+    return true;
+}
+
+static int copy_file(int from, int to)
+{
+    char piece[8192];
+    uint64_t offset = 0;
+    for (size_t got = sizeof piece; got == sizeof piece; offset += got) {
+        int failed = tare__pread_all(from, piece, sizeof piece, offset, &got);
+        if (!failed)
+            failed = tare__pwrite_all(to, piece, got, offset);
+        if (failed)
+            return failed;
+    }
+    return 0;
+}
+
+bool tare__file_keep(int *fd, char path[TARE__PATH_BYTES], mode_t mode, char *note, size_t room)
+{
+    char name[TARE__PATH_BYTES];
+    struct stat there;
+    if (has_name(*fd, path))
+        return true;
+    bool replaced = lstat(path, &there) == 0;
+    const char *what = replaced ? "was replaced by another file" : "was removed";
+    if (find_renamed(*fd, name)) {
+        snprintf(note, room, "%.150s was renamed during the run: the trace of this run is %.150s", path, name);
+        strcpy(path, name);
+        return true;
+    }
+    int to = claim_name(path, mode, name), failed = to < 0 ? -errno : copy_file(*fd, to);
+    if (failed) {
+        if (to >= 0) {
+            unlink(name);
+            close(to);
+        }
+        snprintf(note, room, "%.200s %s during the run, and the trace could not be saved again: %.80s", path, what,
+                 strerror(-failed));
+        return false;
+    }
+    snprintf(note, room, "%.150s %s during the run: the trace of this run is saved as %.150s", path, what, name);
+    strcpy(path, name);
+    close(*fd);
+    *fd = to;
+    return true;
 }
 
 int tare__writer_create(tare__writer *writer, const char *path, bool overwrite, bool readable, tare__error *error)
@@ -75,8 +168,7 @@ int tare__writer_create(tare__writer *writer, const char *path, bool overwrite, 
     tare__file_header_make(&header);
     int failed = tare__pwrite_all(writer->fd, &header, sizeof header, 0);
     if (failed) {
-        if (!overwrite)
-            unlink(writer->path);
+        tare__writer_abandon(writer);
         return tare__fail(error, TARE_E_SPACE, "cannot write %s: %s", writer->path, strerror(-failed));
     }
     writer->bytes = sizeof header;
@@ -294,6 +386,8 @@ int tare__writer_compact(tare__writer *writer, uint64_t before_ticks, uint64_t k
     if (taken_out == 0)
         return 0;
     char *name = NULL;
+    if (writer->temporary || !tare__file_keep(&writer->fd, writer->path, writer->mode, writer->moved, sizeof writer->moved))
+        return TARE_E_SYSTEM; /* nothing of another run is put away */
     int to = tare__file_make(writer->path, writer->mode, &name);
     if (to < 0)
         return TARE_E_SYSTEM;
@@ -353,6 +447,8 @@ void tare__writer_close(tare__writer *writer)
         close(writer->fd);
     }
     writer->fd = -1;
+    free(writer->temporary);
+    writer->temporary = NULL;
     free(writer->entries);
     writer->entries = NULL;
 }

@@ -25,6 +25,7 @@ typedef struct tare__block_entry { /* kept when old blocks are to be taken out *
 typedef struct tare__writer {
     int fd;
     char path[TARE__PATH_BYTES];
+    char *temporary;         /* its name until tare__writer_settle; NULL: it has its own */
     uint64_t bytes;          /* written; the file ends here */
     uint64_t last_block;     /* where the last event block starts */
     uint64_t spans;
@@ -32,6 +33,7 @@ typedef struct tare__writer {
     uint64_t reserved;       /* the disk has room for the file up to here */
     bool last_words;         /* what is written now may use that room up */
     char trouble[512];
+    char moved[512];         /* a sentence: its name was taken, and where it is now; "" */
     mode_t mode;
     /* rotation */
     uint64_t max_bytes;
@@ -41,8 +43,15 @@ typedef struct tare__writer {
     uint64_t rotated_spans, rotated_before;
 } tare__writer;
 
-/* Claims a name that is not taken (or takes it over) and writes the file's header. 0 or a status. */
+/* Claims a name that is not taken and writes the file's header; to overwrite, what has the name stays until
+ * tare__writer_settle. 0 or a status. */
 int tare__writer_create(tare__writer *writer, const char *path, bool overwrite, bool readable, tare__error *error);
+/* Puts the new file in the place of the old one. 0, or a status with the trouble noted. */
+int tare__writer_settle(tare__writer *writer);
+void tare__writer_abandon(tare__writer *writer); /* removes the new file, and nothing that is not ours */
+/* Whether the open file still has this name. One that was renamed is found, one that was removed or replaced is saved
+ * under a name that is not taken (*fd is the new file), and `note` is a sentence about it. False: it has no name. */
+bool tare__file_keep(int *fd, char path[TARE__PATH_BYTES], mode_t mode, char *note, size_t room);
 /* A file that is there, to be written on from its first `bytes` on. 0 or a status. */
 int tare__writer_open(tare__writer *writer, const char *path, uint64_t bytes, tare__error *error);
 /* What comes behind the first `bytes` goes. */

@@ -28,6 +28,13 @@ static tare__watched *heir_of(tare__watch *watch, const tare__watched *process)
     return NULL;
 }
 
+static void why_unknown(const tare__watched *process, int which, char out[256])
+{
+    char words[256];
+    const char *reason = tare__watch_reason(process, which, words);
+    snprintf(out, 256, "not known of %.40s: %.200s", process->stat.name, reason ? reason : "it could not be read");
+}
+
 /* What one that has gone used lives on in the figures of whoever waited for it. Where these have not grown
  * enough, nobody did (an orphan, or a parent that ignores SIGCHLD), and it is kept here. */
 void tare__totals_keep_ended(tare__totals *totals, tare__watch *watch)
@@ -37,6 +44,8 @@ void tare__totals_keep_ended(tare__totals *totals, tare__watch *watch)
         if (!process->gone)
             continue;
         tare__watched *heir = heir_of(watch, process);
+        if (process->io_failure && (!heir || heir->io_failure) && !totals->io_unknown[0])
+            why_unknown(process, TARE__W_IO_READ, totals->io_unknown);
         for (int i = 0; i < TARE__W_LASTING; i++) {
             int64_t slack = i < 2 ? CPU_SLACK_NS : 0;
             if (heir && tare__watch_add(heir->waited[i], slack) >= process->lasting[i])
@@ -66,7 +75,7 @@ static void add_up(const tare__totals *totals, const tare__watch *watch, tree_su
             continue;
         for (int i = 0; i < TARE__W_LASTING; i++) {
             sum->value[i] = tare__watch_add(sum->value[i], process->lasting[i]);
-            if (i >= TARE__W_IO_READ && process->io_failure && !process->ended)
+            if (i >= TARE__W_IO_READ && process->io_failure) /* at its last reading, if it has ended */
                 sum->unknown[i] = process;
         }
         if (process->ended)
@@ -120,13 +129,14 @@ void tare__totals_put(tare__sample_set *set, tare__totals *totals, const tare__w
     add_up(totals, watch, &sum);
     for (int i = 0; i < TARE__W_IN_TREE; i++) {
         uint32_t series = series_of(set, &totals->series[i], tare__watch_metric(i));
-        char words[256], reason[256];
+        char reason[256];
         if (sum.skip[i] || (sum.processes == 0 && i >= TARE__W_LASTING))
             continue; /* of nobody there is nothing to say, not even 0 */
-        if (sum.unknown[i]) {
-            snprintf(reason, sizeof reason, "not known of %.40s: %.200s", sum.unknown[i]->stat.name,
-                     tare__watch_reason(sum.unknown[i], i, words));
-            tare__sample_absent(set, series, reason);
+        bool io_unknown = totals->io_unknown[0] && i >= TARE__W_IO_READ && i < TARE__W_LASTING;
+        if (sum.unknown[i] || io_unknown) {
+            if (sum.unknown[i])
+                why_unknown(sum.unknown[i], i, reason);
+            tare__sample_absent(set, series, sum.unknown[i] ? reason : totals->io_unknown);
             continue;
         }
         if (i < TARE__W_LASTING) { /* it never shrinks, whatever was taken for waited-for */

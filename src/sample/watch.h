@@ -146,6 +146,7 @@ typedef struct tare__totals {
     uint32_t series[TARE__W_IN_TREE], processes_series, pss_series;
     int64_t ended[TARE__W_LASTING]; /* of those that ended and that nobody waited for */
     int64_t told[TARE__W_LASTING];
+    char io_unknown[256]; /* why the bytes of one that ended are not in these; "" */
     int64_t last_cpu_ns;
     uint64_t last_ns;
 } tare__totals;

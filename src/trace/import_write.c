@@ -491,8 +491,10 @@ static int write_file(pen *pen)
         return status;
     pen->rounding = ROUNDING_NS;
     write_all(pen);
-    if (pen->status)
-        unlink(pen->writer.path);
+    if (!pen->status && tare__writer_settle(&pen->writer) != 0)
+        pen->status = tare__fail(pen->importer->error, TARE_E_PERMISSION, "%s", pen->writer.trouble);
+    else if (pen->status)
+        tare__writer_abandon(&pen->writer);
     return pen->status;
 }
 

@@ -128,11 +128,12 @@ static int fail_open(const char *path, int error_number, tare__error *error)
     return tare__fail(error, status, "%s: %s", path, strerror(error_number));
 }
 
-static int open_file(tare__trace *trace, tare__error *error)
+static int open_file(tare__trace *trace, int fd, tare__error *error)
 {
     struct stat about;
     /* Not to wait for a writer where the path is a FIFO. */
-    trace->fd = open(trace->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    trace->fd = fd < 0 ? open(trace->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+                       : fcntl(fd, F_DUPFD_CLOEXEC, 3);
     if (trace->fd < 0 || fstat(trace->fd, &about))
         return fail_open(trace->path, errno, error);
     if (!S_ISREG(about.st_mode))
@@ -142,7 +143,7 @@ static int open_file(tare__trace *trace, tare__error *error)
     return check_head(trace, error);
 }
 
-int tare__trace_open(const char *path, tare__trace **result, tare__error *error)
+int tare__trace_open_at(int fd, const char *path, tare__trace **result, tare__error *error)
 {
     *result = NULL;
     tare__trace *trace = calloc(1, sizeof *trace);
@@ -162,7 +163,7 @@ int tare__trace_open(const char *path, tare__trace **result, tare__error *error)
         return tare__fail(error, TARE_E_MEMORY, "out of memory while opening %s", path);
     }
     tare__trace_init_tables(trace);
-    status = open_file(trace, error);
+    status = open_file(trace, fd, error);
     if (status) {
         tare__trace_close(trace);
         return status;
@@ -170,6 +171,11 @@ int tare__trace_open(const char *path, tare__trace **result, tare__error *error)
     tare__trace_rewind(trace);
     *result = trace;
     return 0;
+}
+
+int tare__trace_open(const char *path, tare__trace **result, tare__error *error)
+{
+    return tare__trace_open_at(-1, path, result, error);
 }
 
 void tare__trace_close(tare__trace *trace)

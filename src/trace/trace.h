@@ -16,6 +16,8 @@ typedef struct tare__trace tare__trace;
 /* Opens and validates the head of the file. 0; TARE_E_INPUT (not there, foreign, empty, damaged beyond use),
  * TARE_E_VERSION, TARE_E_PERMISSION, TARE_E_SYSTEM or TARE_E_MEMORY with a sentence. */
 int tare__trace_open(const char *path, tare__trace **trace, tare__error *error);
+/* The same of a file that is open already, whatever has its name by now; the descriptor stays the caller's. */
+int tare__trace_open_at(int fd, const char *path, tare__trace **trace, tare__error *error);
 void tare__trace_close(tare__trace *trace); /* NULL is fine */
 const char *tare__trace_path(const tare__trace *trace);
 

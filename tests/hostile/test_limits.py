@@ -135,3 +135,31 @@ def test_spans_on_a_small_alternate_stack(bench, joins_there):
     run = bench.json(done.trace)["run"]
     assert done.fact("stack") == 1
     assert run["spans"] + run["dropped_spans"] == done.fact("made")
+
+
+def open_to_all(bench):
+    bench.folder.chmod(0o777)
+    bench.temporary.chmod(0o777)
+    for folder in bench.folder.parents:  # pytest's own are 0700
+        if str(folder).startswith("/tmp/pytest"):
+            folder.chmod(0o755)
+
+
+@pytest.mark.parametrize("shell", [False, True])
+def test_bytes_that_may_not_be_read_are_absent_and_not_zero(bench, stranger, shell):
+    """PR_SET_DUMPABLE 0: the kernel tells nobody but root what the process read and wrote."""
+    open_to_all(bench)
+    victim = [VICTIMS / "limits", "undumpable", 500]
+    words = ["sh", "-c", "exec \"$0\" \"$@\"", *victim] if shell else victim
+    done = bench.tare("run", "--no-history", "-o", "trace.tare", "--", *words, user=stranger[0], group=stranger[1],
+                      extra_groups=[])
+    assert done.status == 0, done.err
+    assert "read 0 B" not in done.err and "wrote 0 B" not in done.err, done.err
+    usage = bench.json(bench.folder / "trace.tare")["usage"]
+    for key in ("io_read_bytes", "io_write_bytes", "disk_read_bytes", "disk_write_bytes"):
+        assert usage[key] is None, (key, usage[key])
+
+
+def test_a_file_size_limit_is_named_as_the_reason(bench):
+    done = bench.tare("run", "-q", "-o", "trace.tare", "--", "true", preexec_fn=limited("FSIZE", 1024))
+    assert done.status == 125 and "No such file" not in done.err and "File too large" in done.err, done.err

@@ -259,3 +259,28 @@ def test_clean_leaves_a_folder_that_is_not_provably_a_session(bench, strange):
     assert killed.session.exists() and precious.read_text() == "mine"
     assert (killed.session / "session").exists(), "nothing in it was touched"
     shutil.rmtree(killed.session)
+
+
+def test_reading_a_copy_does_not_make_the_session_saved(bench):
+    killed = Killed(bench)
+    copy = bench.folder / "copy.tare"
+    shutil.copy(killed.trace, copy)
+    assert killed.has_all(killed.counted(copy))
+    age(killed.session)
+    assert f"kept {killed.session}" in bench.tare("clean").out
+    bench.tare("run", "-q", "-o", "other.tare", "--", "true")
+    bench.tare("run", "-o", "other.tare", "--", "true")
+    assert killed.session.exists(), "a later run must not remove what only a copy has"
+    assert killed.has_all(killed.counted())
+
+
+def test_a_damaged_trace_does_not_make_the_session_saved(bench):
+    killed = Killed(bench, least=6000)
+    data = bytearray(killed.trace.read_bytes())
+    at = [at for at, kind, _ in traces.blocks(bytes(data)) if kind == traces.EVENTS][0]
+    data[at + traces.HEADER.size + 5] ^= 16
+    killed.trace.write_bytes(data)
+    for _ in range(2):
+        bench.report(killed.trace)
+        age(killed.session)
+        assert f"kept {killed.session}" in bench.tare("clean").out and killed.session.exists()
