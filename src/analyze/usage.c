@@ -137,6 +137,14 @@ static double tree_total(const view *view, tare__metric id)
     return isnan(all) ? sum_of(view, id, TARE__SUBJECT_PROCESS, used) : all;
 }
 
+/* What one process read and wrote may not be read at all: the sum of the others would be too low, and so is what was
+ * known of all before. */
+static double io_total(const view *view, tare__metric id)
+{
+    const tare__metric_row *tree = first(view, id, TARE__SUBJECT_TREE);
+    return tree && tree->absent && *tree->absent ? NAN : tree_total(view, id);
+}
+
 /* ---- reasons ------------------------------------------------------------------------------------- */
 static const char *reason_of(const view *view, tare__metric id, tare__subject_kind subject)
 {
@@ -274,10 +282,10 @@ static double from_outside(const view *view, const sampled *sampled)
 
 static void fill_rest(const view *view, tare__usage_table *usage)
 {
-    usage->io_read_bytes = tree_total(view, TARE__M_IO_READ);
-    usage->io_write_bytes = tree_total(view, TARE__M_IO_WRITE);
-    usage->disk_read_bytes = tree_total(view, TARE__M_DISK_READ);
-    usage->disk_write_bytes = tree_total(view, TARE__M_DISK_WRITE);
+    usage->io_read_bytes = io_total(view, TARE__M_IO_READ);
+    usage->io_write_bytes = io_total(view, TARE__M_IO_WRITE);
+    usage->disk_read_bytes = io_total(view, TARE__M_DISK_READ);
+    usage->disk_write_bytes = io_total(view, TARE__M_DISK_WRITE);
     if (isnan(usage->disk_read_bytes) && isnan(usage->disk_write_bytes))
         usage->absent_disk = reason_of(view, TARE__M_DISK_READ, TARE__SUBJECT_TREE);
     usage->net_received_bytes = sum_of(view, TARE__M_NET_RECEIVED, TARE__SUBJECT_NETWORK, from_outside);

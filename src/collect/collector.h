@@ -90,6 +90,7 @@ typedef struct tare__process_entry {
     pid_t parent;
     uint64_t start_time; /* of the kernel, to tell reused pids apart; 0: not known yet */
     bool joined;
+    bool other_user;
     unsigned looks;
     char reason[128];
     const char *command; /* in the arena of names */

@@ -56,6 +56,16 @@ void tare__process_joined(tare__collector *collector, pid_t pid)
         entry->joined = true;
 }
 
+/* /proc/PID belongs to root where a process is not dumpable: its status has the user. */
+static uid_t effective_user(pid_t pid)
+{
+    char text[2048];
+    unsigned user = 0;
+    size_t got = read_of(pid, "status", text, sizeof text);
+    const char *line = got ? strstr(text, "\nUid:") : NULL;
+    return line && sscanf(line, "\nUid: %*u %u", &user) == 1 ? (uid_t)user : (uid_t)-1;
+}
+
 /* Why it has not joined (yet), from what can be seen of it now. */
 static void find_reason(tare__process_entry *entry)
 {
@@ -63,7 +73,9 @@ static void find_reason(tare__process_entry *entry)
     char path[64];
     struct stat about;
     snprintf(path, sizeof path, "/proc/%d", (int)entry->pid);
-    if (stat(path, &about) == 0 && about.st_uid != geteuid()) {
+    entry->other_user = false;
+    if (stat(path, &about) == 0 && about.st_uid != geteuid() && effective_user(entry->pid) != geteuid()) {
+        entry->other_user = true;
         snprintf(entry->reason, sizeof entry->reason, "runs as another user (uid %u)", (unsigned)about.st_uid);
         return;
     }
@@ -226,9 +238,21 @@ void tare__tree_look(tare__collector *collector)
     }
 }
 
+/* They may not open the session: what they record is nowhere, and the report says so. */
+static void tell_others(tare__collector *collector)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < collector->process_count; i++)
+        n += !collector->processes[i].joined && collector->processes[i].other_user;
+    if (n)
+        tare__text_format(&collector->notes, "%u %s ran as another user and could not record\n", n,
+                          n == 1 ? "process" : "processes");
+}
+
 void tare__tree_tell(tare__collector *collector)
 {
     uint32_t number = collector->joined;
+    tell_others(collector);
     for (uint32_t i = 0; i < collector->process_count; i++) {
         tare__process_entry *entry = &collector->processes[i];
         if (entry->joined)

@@ -112,3 +112,22 @@ def test_a_forked_child_stops_only_itself(bench):
     names = [event.name for event in bench.events(trace) if event.kind == "begin"]
     assert names.count("after") == 20 and names.count("before") == 10
     assert names.count("child") == 5 and names.count("too late") == 0
+
+
+def test_processes_of_another_user_are_told_of(bench, stranger):
+    if not shutil.which("setpriv"):
+        pytest.skip("there is no setpriv")
+    for folder in [bench.folder, *bench.folder.parents]:
+        if str(folder).startswith("/tmp/pytest"):
+            folder.chmod(0o755)
+    command = f"exec setpriv --reuid {stranger[0]} --regid {stranger[1]} --clear-groups '{VICTIMS}/ticker' /dev/null 1000 800"
+    done = bench.tare("run", "-o", "t.tare", "--", "sh", "-c", f"{command} & {command} & wait")
+    assert done.status == 0, done.err
+    sentence = "2 processes ran as another user and could not record"
+    assert sentence in bench.json(bench.folder / "t.tare")["notes"]
+    assert sentence in " ".join(done.err.split()), done.err
+
+
+def test_a_run_of_one_user_says_nothing_of_others(bench):
+    bench.tare("run", "-q", "-o", "t.tare", "--", "sh", "-c", "sleep 0.5; true")
+    assert not any("another user" in note for note in bench.json(bench.folder / "t.tare")["notes"])
