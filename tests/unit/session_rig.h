@@ -47,6 +47,7 @@ static inline void rig_open(rig *rig, uint64_t pool_bytes)
     close(fd);
     assert_int_equal(tare__collector_open(&rig->collector, &error), 0);
     assert_int_equal(tare__writer_create(&rig->collector.writer, rig->path, true, false, &error), 0);
+    assert_int_equal(tare__writer_settle(&rig->collector.writer), 0);
     assert_int_equal(tare__folder_create(&rig->collector.folder, pool_bytes, &error), 0);
     char *command[] = {(char *)(uintptr_t) "test", NULL};
     tare__run_about about = {.command = command};
