@@ -37,6 +37,7 @@ bool tare__torch_in_step(void); /* the calling thread */
 bool tare__torch_between_steps(void); /* it is the thread whose steps are found, and none is open */
 void tare__torch_optimizers_exist(unsigned n);
 void tare__torch_optimizer_is_made(void);
+Py_ssize_t tare__torch_number(PyObject *object, const char *name); /* an integer that it holds; -1: it does not */
 uint64_t tare__torch_steps(void); /* so many have ended */
 
 /* ---- names of a model's parts (torch_modules.c) ---------------------------------------------------------- */

@@ -21,6 +21,7 @@ struct around {
 
 static PyTypeObject around_type;
 static __thread bool scaling __attribute__((tls_model("initial-exec"))); /* inside of a scaler's step */
+static __thread bool closing __attribute__((tls_model("initial-exec"))); /* an optimizer's step calls a closure */
 
 static PyObject *pass_on(const around *self, PyObject *const *words, size_t n, PyObject *names)
 {
@@ -31,6 +32,66 @@ static PyObject *pass_on(const around *self, PyObject *const *words, size_t n, P
 static tare_site samples_site = {0, "samples", NULL, 0, TARE_KIND_NUMBER, 1, 0};
 static tare_site load_site = {0, "load samples", NULL, 0, TARE_KIND_SPAN, 1, 0};
 static tare_site load_aside_site = {0, "load samples (evaluation)", NULL, 0, TARE_KIND_SPAN, 1, 0};
+
+/* How many samples each batch will have that an iterator has drawn indices for and not returned yet, oldest first. Kept
+ * in the iterator itself, which nobody copies or pickles; negative: at most so many, of an iterable dataset. */
+#define DRAWN "_tare_drawn"
+
+/* 0: the index does not tell. Without automatic batching, a list stands for a batch that the dataset makes of it. */
+static Py_ssize_t length_drawn(PyObject *iterator, PyObject *index)
+{
+    PyObject *collates = tare__torch_held(iterator, "_auto_collation");
+    bool batched = collates == Py_True;
+    Py_XDECREF(collates);
+    Py_ssize_t length = PyList_Check(index) || (batched && !PyUnicode_Check(index)) ? PyObject_Size(index) : 0;
+    PyErr_Clear();
+    if (length <= 0)
+        return 0;
+    return tare__torch_number(iterator, "_dataset_kind") == 1 ? -length : length;
+}
+
+static void keep_drawn(PyObject *iterator, Py_ssize_t length)
+{
+    PyObject *name = PyUnicode_InternFromString(DRAWN), *value = PyLong_FromSsize_t(length);
+    PyObject *all = tare__torch_held(iterator, DRAWN);
+    if (!all || tare__torch_number(iterator, "_send_idx") <= 0) { /* without workers, or anew: none is under way */
+        Py_XSETREF(all, PyList_New(0));
+        if (name && all)
+            PyObject_GenericSetAttr(iterator, name, all);
+    }
+    if (all && value && PyList_Check(all))
+        PyList_Append(all, value);
+    Py_XDECREF(all);
+    Py_XDECREF(value);
+    Py_XDECREF(name);
+    PyErr_Clear();
+}
+
+/* 0: not known. */
+static Py_ssize_t take_drawn(PyObject *iterator)
+{
+    PyObject *all = tare__torch_held(iterator, DRAWN);
+    Py_ssize_t length = 0;
+    if (all && PyList_Check(all) && PyList_GET_SIZE(all)) {
+        length = PyLong_AsSsize_t(PyList_GET_ITEM(all, 0));
+        PyList_SetSlice(all, 0, 1, NULL);
+    }
+    Py_XDECREF(all);
+    PyErr_Clear();
+    return length;
+}
+
+/* The training process draws the indices of a batch, for itself or for a worker. */
+static PyObject *call_index(around *self, PyObject *const *words, size_t n, PyObject *names)
+{
+    PyObject *index = pass_on(self, words, n, names);
+    if (!index || PyVectorcall_NARGS(n) < 1)
+        return index;
+    torch_quiet quiet = tare__torch_quiet_begin();
+    keep_drawn(words[0], length_drawn(words[0], index));
+    tare__torch_quiet_end(quiet);
+    return index;
+}
 
 /* The first thing with a shape in a batch: tensors, lists of them, dicts of them. -1: there is none. */
 static double samples_in(PyObject *batch, int depth)
@@ -54,6 +115,40 @@ static double samples_in(PyObject *batch, int depth)
     return n;
 }
 
+/* The longest thing in it that is at most so long: a tensor of samples, and a list of them where that is full. */
+static double longest_in(PyObject *batch, double most, int depth)
+{
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    double longest = -1;
+    if (PyTuple_Check(batch) || PyList_Check(batch)) {
+        if ((double)PySequence_Fast_GET_SIZE(batch) == most)
+            return most;
+        for (; depth && at < PySequence_Fast_GET_SIZE(batch); at++) {
+            double one = longest_in(PySequence_Fast_GET_ITEM(batch, at), most, depth - 1);
+            longest = one > longest ? one : longest;
+        }
+    } else if (PyDict_Check(batch)) {
+        while (depth && PyDict_Next(batch, &at, &key, &value)) {
+            double one = longest_in(value, most, depth - 1);
+            longest = one > longest ? one : longest;
+        }
+    } else {
+        longest = samples_in(batch, 0);
+    }
+    return longest <= most ? longest : -1;
+}
+
+/* A collate_fn may return anything: what the loader asked the dataset for counts, where it says so. An iterable dataset's
+ * last batch may have fewer. */
+static double samples_of(PyObject *batch, Py_ssize_t drawn)
+{
+    if (drawn >= 0)
+        return drawn ? (double)drawn : samples_in(batch, 3);
+    double longest = longest_in(batch, (double)-drawn, 2);
+    return longest > 0 ? longest : (double)-drawn;
+}
+
 static PyObject *call_data(around *self, PyObject *const *words, size_t n, PyObject *names)
 {
     torch_fetch fetch = {0};
@@ -61,14 +156,20 @@ static PyObject *call_data(around *self, PyObject *const *words, size_t n, PyObj
         return pass_on(self, words, n, names);
     torch_phase before = tare__torch_phase_now();
     bool nested = before != NO_PHASE && before != OPTIMIZER; /* a loader inside of a loader's dataset */
-    if (nested)
-        return pass_on(self, words, n, names);
+    if (nested) {
+        PyObject *batch = pass_on(self, words, n, names);
+        torch_raised raised = tare__torch_put_aside();
+        take_drawn(words[0]);
+        tare__torch_put_back(raised);
+        return batch;
+    }
     tare__torch_fetch_begin(words[0], &fetch);
     bool begun = tare__torch_phase_begin(DATA);
     PyObject *batch = pass_on(self, words, n, names);
     torch_raised raised = tare__torch_put_aside();
     torch_quiet quiet = tare__torch_quiet_begin();
-    double samples = batch && tare_recording() ? samples_in(batch, 3) : -1;
+    Py_ssize_t drawn = take_drawn(words[0]);
+    double samples = batch && tare_recording() ? samples_of(batch, drawn) : -1;
     tare__torch_quiet_end(quiet);
     if (begun && samples > 0)
         tare_number(&samples_site, samples);
@@ -145,15 +246,34 @@ static PyObject *call_scaler(around *self, PyObject *const *words, size_t n, PyO
     return result;
 }
 
+/* A closure is forward and backward, and no part of the update: the optimizer's phase goes on behind it. */
+static PyObject *call_closure(around *self, PyObject *const *words, size_t n, PyObject *names)
+{
+    bool within = closing;
+    closing = false;
+    if (within && tare__torch_phase_now() == OPTIMIZER)
+        tare__torch_phase_end(OPTIMIZER);
+    PyObject *result = pass_on(self, words, n, names);
+    torch_raised raised = tare__torch_put_aside();
+    closing = within && result;
+    if (closing)
+        tare__torch_phase_begin(OPTIMIZER);
+    tare__torch_put_back(raised);
+    return result;
+}
+
+/* With a closure, the phase begins behind its first call: whatever takes one calls it first. */
 static PyObject *optimizer_begin(PyObject *module, PyObject *const *words, Py_ssize_t n)
 {
-    (void)module, (void)words, (void)n;
+    (void)module;
     if (scaling)
         Py_RETURN_NONE;
     if (tare__torch_phase_now() == OPTIMIZER)
         tare__torch_phase_end(OPTIMIZER); /* one that raised never told its end */
     tare__torch_optimizer_begins();
-    tare__torch_phase_begin(OPTIMIZER);
+    closing = n > 1 && words[1] == Py_True;
+    if (!closing)
+        tare__torch_phase_begin(OPTIMIZER);
     Py_RETURN_NONE;
 }
 
@@ -162,6 +282,7 @@ static PyObject *optimizer_end(PyObject *module, PyObject *const *words, Py_ssiz
     (void)module;
     if (scaling)
         Py_RETURN_NONE;
+    closing = false;
     tare__torch_phase_end(OPTIMIZER);
     if (n)
         tare__torch_optimizer_ended(words[0]);
@@ -334,7 +455,7 @@ static const struct {
 } roles[] = {
     {"data", call_data}, {"load", call_load}, {"backward", call_backward}, {"scaler", call_scaler},
     {"to", call_copy},   {"cuda", call_copy}, {"copy_", call_copy},       {"told", call_told},
-    {"save", call_save},
+    {"save", call_save}, {"index", call_index}, {"closure", call_closure},
 };
 
 static PyObject *vectorcall(PyObject *object, PyObject *const *words, size_t n, PyObject *names)
@@ -493,7 +614,8 @@ static PyMethodDef functions[] = {
     {"torch_loads_aside", loads_aside, METH_O,
      "torch_loads_aside(yes)\n--\n\nThis process is a loader's worker; whether what it loads is not trained on."},
     {"torch_optimizer_begin", (PyCFunction)(void (*)(void))optimizer_begin, METH_FASTCALL,
-     "torch_optimizer_begin(optimizer)\n--\n\nA hook: its step begins."},
+     "torch_optimizer_begin(optimizer, closes=False)\n--\n\nA hook: its step begins. closes: with a closure, which is a "
+     "TorchAround of the role \"closure\"."},
     {"torch_optimizer_end", (PyCFunction)(void (*)(void))optimizer_end, METH_FASTCALL,
      "torch_optimizer_end(optimizer)\n--\n\nA hook: its step has ended."},
     {NULL, NULL, 0, NULL},

@@ -349,7 +349,7 @@ static bool trains(void)
     return training;
 }
 
-static Py_ssize_t number_of(PyObject *object, const char *name)
+Py_ssize_t tare__torch_number(PyObject *object, const char *name)
 {
     PyObject *value = tare__torch_held(object, name);
     Py_ssize_t number = value && PyLong_Check(value) ? PyLong_AsSsize_t(value) : -1;
@@ -471,13 +471,13 @@ static bool guess_is_over(PyObject *iterator, const torch_fetch *fetch)
 
 static void describe(PyObject *iterator, torch_fetch *fetch)
 {
-    Py_ssize_t yielded = number_of(iterator, "_num_yielded");
+    Py_ssize_t yielded = tare__torch_number(iterator, "_num_yielded");
     fetch->first = yielded == 0;
     fetch->loader = tare__torch_held(iterator, "_index_sampler");
     PyErr_Clear();
     /* An iterable dataset's length is a promise; a sampler's is what will come. */
     Py_ssize_t length =
-        fetch->loader && number_of(iterator, "_dataset_kind") == 0 ? PyObject_Size(fetch->loader) : -1;
+        fetch->loader && tare__torch_number(iterator, "_dataset_kind") == 0 ? PyObject_Size(fetch->loader) : -1;
     PyErr_Clear();
     fetch->tells_length = length >= 0 && yielded >= 0;
     fetch->last = fetch->tells_length && yielded >= length;

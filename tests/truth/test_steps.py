@@ -547,3 +547,114 @@ def test_rates_of_two_ranks_are_the_jobs(truth, bench):
     assert lasts < 0.8 * done.json["run"]["elapsed_ns"] / 1e9
     lost = (figures["own"] - figures["others"]) * 20
     assert 0.75 * lost / lasts < straggler["gain"] <= min(1.02 * lost / lasts, 1)
+
+
+# What a collate_fn returns need not begin with the batch: each loop counts its samples itself.
+BATCHES = """
+import torch
+from torch.utils.data import BatchSampler, DataLoader, IterableDataset, SequentialSampler
+torch.set_num_threads(1)
+model = torch.nn.Linear(8, 4)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+pairs = [(torch.randn(3, 4 + i % 3, 8), i % 4) for i in range(44)]
+
+class Stream(IterableDataset):
+    def __iter__(self):
+        return iter(pairs)
+
+class Whole(torch.utils.data.Dataset):
+    def __getitem__(self, indexes):
+        return torch.zeros(2, len(indexes))
+
+def detection(batch):
+    return tuple(zip(*batch))
+
+def packed(batch):
+    return torch.cat([x.reshape(-1) for x, _ in batch]), torch.tensor([y for _, y in batch])
+
+def sequence_first(batch):
+    return torch.zeros(3, len(batch), 8), torch.tensor([y for _, y in batch])
+
+def ragged():
+    for at in (3, 1, 7):
+        yield list(range(at))
+
+class Ragged:
+    def __iter__(self):
+        return ragged()
+
+if __name__ == "__main__":
+    samples = 0
+    loaders = [(DataLoader(pairs, batch_size=8, collate_fn=detection), 44),
+               (DataLoader(pairs, batch_size=8, collate_fn=list), 44),
+               (DataLoader(pairs, batch_size=8, collate_fn=packed, num_workers=2), 44),
+               (DataLoader(pairs, batch_size=8, collate_fn=sequence_first, drop_last=True), 40),
+               (DataLoader(pairs, batch_sampler=Ragged(), collate_fn=packed), 11),
+               (DataLoader(Stream(), batch_size=8, collate_fn=packed), 44),
+               (DataLoader(Whole(), sampler=BatchSampler(SequentialSampler(range(44)), 8, False), batch_size=None), 44),
+               (DataLoader([torch.zeros(6, 8)] * 5, batch_size=None), 30)]
+    again = DataLoader(pairs, batch_size=8, collate_fn=packed, num_workers=1, persistent_workers=True)
+    for loader, n in loaders + [(again, 44), (again, 44)]:
+        samples += n
+        for _ in loader:
+            opt.zero_grad()
+            model(torch.randn(2, 8)).sum().backward()
+            opt.step()
+    print(samples)
+"""
+
+
+def test_samples_of_batches_of_any_shape(truth, bench):
+    pytest.importorskip("torch", reason="torch is not installed for this Python")
+    done = bench.measured(BATCHES)
+    [row] = done.json["steps"]
+    truth.check("run:steps[].count", row["count"], 6 + 6 + 6 + 5 + 3 + 6 + 6 + 5 + 6 + 6)
+    [samples] = row["numbers"]
+    truth.check("run:steps[].numbers[].sum", samples["sum"], int(done.out))
+
+
+CLOSURE = """
+import json, time, torch
+from torch.utils.data import DataLoader
+torch.set_num_threads(1)
+clock = time.perf_counter_ns
+model = torch.nn.Linear(16, 4)
+data = [torch.randn(16) for _ in range(40)]
+closed = [0, 0]
+
+def train(opt, x, named):
+    def closure():
+        before = clock()
+        opt.zero_grad()
+        time.sleep(0.01)
+        loss = model(x).square().sum()
+        loss.backward()
+        closed[0] += clock() - before
+        closed[1] += 1
+        return loss
+    opt.step(closure=closure) if named else opt.step(closure)
+
+for opt in (torch.optim.SGD(model.parameters(), lr=0.001), torch.optim.LBFGS(model.parameters(), lr=0.01, max_iter=3)):
+    for i, x in enumerate(DataLoader(data, batch_size=4)):
+        train(opt, x, i % 2)
+print(json.dumps(closed))
+"""
+
+
+def test_a_closure_is_no_time_of_the_optimizer(truth, bench):
+    pytest.importorskip("torch", reason="torch is not installed for this Python")
+    done = bench.measured(CLOSURE)
+    closed, calls = json.loads(done.out)
+    [row] = done.json["steps"]
+    truth.check("run:steps[].count", row["count"], 20)
+    rows = done.json["spans"]
+    phases = {name: [one for one in rows if one["kind"] == "phase" and one["name"] == name]
+              for name in ("data", "forward", "backward", "optimizer")}
+    for name in ("forward", "backward"):
+        [one] = phases[name]
+        assert rows[one["parent"]]["kind"] == "step"
+        assert one["calls"] == calls
+    [optimizer] = phases["optimizer"]
+    assert optimizer["total_ns"] <= row["total_ns"] - closed
+    assert sum(one["total_ns"] for of in phases.values() for one in of) <= row["total_ns"]
+    assert not [one for one in done.json["findings"] if one["id"] == "unfused-optimizer"]

@@ -32,6 +32,7 @@ def attach(torch):
     from torch.utils.data._utils import fetch
     base = dataloader._BaseDataLoaderIter
     base.__next__ = _core.TorchAround(base.__next__, "data")
+    base._next_index = _core.TorchAround(base._next_index, "index")
     base.__init__ = _core.TorchAround(base.__init__, "told", None, _tell_loader)
 
     def in_worker(words, named):

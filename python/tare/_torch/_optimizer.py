@@ -7,11 +7,23 @@ def _count(words, named, raised):
         _core.torch_optimizer_made(words[0])
 
 
+def _closure_told(args, kwargs):
+    """The arguments of an optimizer's step, its closure in one of ours; and whether it has one."""
+    if len(args) > 1 and callable(args[1]):
+        return (args[0], _core.TorchAround(args[1], "closure"), *args[2:]), kwargs, True
+    if callable(kwargs.get("closure")):
+        return args, {**kwargs, "closure": _core.TorchAround(kwargs["closure"], "closure")}, True
+    return args, kwargs, False
+
+
 def _hooks(is_compiling, begin, end):
     """Python around the calls into C, so that torch.compile reads through them and finds nothing."""
     def before_step(optimizer, args, kwargs):
-        if not is_compiling():
-            begin(optimizer)
+        if is_compiling():
+            return None
+        args, kwargs, closes = _closure_told(args, kwargs)
+        begin(optimizer, closes)
+        return (args, kwargs) if closes else None
 
     def after_step(optimizer, args, kwargs):
         if not is_compiling():
