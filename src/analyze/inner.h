@@ -33,6 +33,7 @@ typedef struct canons {
     uint32_t index; /* the number that is a step's index; CANON_UNKNOWN: there is none */
     uint32_t flow;  /* the number that is a span's flow: it joins, and adds up to nothing */
     uint32_t outer_index; /* the same of the nearest step or epoch around the innermost span */
+    uint32_t partial;     /* the step around it began before it could be seen */
     uint32_t rank;  /* the counter by which a process tells its rank */
     uint32_t *key_of; /* of operators, by canon: pairs forward with backward (pairs.c); NULL: nothing to pair */
 } canons;
@@ -252,12 +253,14 @@ typedef struct group {
 typedef struct step_use {
     size_t steps; /* their place in the work's */
     uint64_t count, first_begin, last_end;
-    bool inspected; /* it took the shapes of one of them */
+    uint64_t left_out; /* of the rates */
+    bool inspected;    /* it took the shapes of one of them */
 } step_use;
 
 /* All threads and processes together. */
 typedef struct step_job {
     uint64_t count; /* ranks do a step together: it counts once */
+    uint64_t whole; /* the same without those that the rates leave out */
     uint64_t ranks; /* 0: not known of any */
     uint64_t inspections;
     double at_once; /* threads that ran steps at the same time, on average */
@@ -268,7 +271,7 @@ typedef struct step_number {
     uint32_t name; /* canon */
     bool inspected;
     uint64_t n;
-    double sum;
+    double sum, left_out; /* of the sum: in steps that the rates leave out */
 } step_number;
 
 typedef struct slow_step {
@@ -306,7 +309,9 @@ typedef struct steps {
     course *course; /* NULL: not kept */
     step_number *numbers;
     size_t n_numbers, numbers_room;
-    uint64_t inspected, inspected_ticks; /* steps whose shapes were taken, which are slower for it */
+    uint64_t inspected; /* steps whose shapes were taken, which are slower for it … */
+    uint64_t partial;   /* … that are not there as a whole … */
+    uint64_t left_out, left_out_ticks; /* … and either: no rate is of these */
 } steps;
 
 /* ---- counters, marks, aggregates (values.c) ------------------------------------------------------ */
@@ -531,7 +536,7 @@ void tare__analyze_free_unsure(struct unsure *unsure); /* NULL is fine */
 int tare__analyze_step_begins(stream *stream, uint32_t depth, uint32_t name);
 int tare__analyze_step_number(work *work, stream *stream, uint32_t name, bool inspected, double value);
 /* The step at this depth ended; steps NULL: it counts for nothing. */
-int tare__analyze_take_numbers(stream *stream, uint32_t depth, steps *steps, uint64_t duration);
+int tare__analyze_take_numbers(const work *work, stream *stream, uint32_t depth, steps *steps, uint64_t duration);
 void tare__analyze_free_open_numbers(struct open_numbers *numbers); /* NULL is fine */
 step_use *tare__analyze_step_use(stream *stream, size_t steps);      /* NULL: no memory */
 int tare__analyze_step_job(const work *work, size_t steps, step_job *job);

@@ -45,6 +45,8 @@ static int fill(canons *names, const tare__trace_name *rows, size_t n, tare__int
             names->flow = canon_at;
         if (rows[i].kind == TARE_KIND_NUMBER && strcmp(rows[i].text, TARE__NAME_OUTER_INDEX) == 0)
             names->outer_index = canon_at;
+        if (rows[i].kind == TARE_KIND_NUMBER && strcmp(rows[i].text, TARE__NAME_PARTIAL) == 0)
+            names->partial = canon_at;
         if (rows[i].kind == TARE_KIND_COUNTER && strcmp(rows[i].text, "torch.rank") == 0)
             names->rank = canon_at;
     }

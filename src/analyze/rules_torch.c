@@ -61,7 +61,7 @@ static double number_on(const tare__span_row *row, const char *name)
 typedef struct training {
     double steps_ns, data_ns, copy_ns, forward_ns, backward_ns, optimizer_ns;
     double copied, unpinned; /* bytes */
-    double steps, fastest_ns, batches;
+    double steps, fastest_ns, batches, backwards;
 } training;
 
 static void add_phase(training *sum, const tare__span_row *row)
@@ -71,9 +71,10 @@ static void add_phase(training *sum, const tare__span_row *row)
         sum->batches += (double)row->calls;
     } else if (strcmp(row->name, "forward") == 0)
         sum->forward_ns += row->total_ns;
-    else if (strcmp(row->name, "backward") == 0)
+    else if (strcmp(row->name, "backward") == 0) {
         sum->backward_ns += row->total_ns;
-    else if (strcmp(row->name, "optimizer") == 0)
+        sum->backwards += (double)row->calls;
+    } else if (strcmp(row->name, "optimizer") == 0)
         sum->optimizer_ns += row->self_ns; /* a closure's phases are inside */
     else if (strcmp(row->name, "copy") == 0) {
         sum->copy_ns += row->total_ns;
@@ -435,23 +436,34 @@ void tare__rule_checkpoints(findings *out, const tare__analysis *of)
 
 /* ---- compute --------------------------------------------------------------------------------- */
 typedef struct operators {
-    double calls, self_ns;
+    double calls, total_ns;
 } operators;
 
+static bool is_in_compute(const tare__analysis *of, const tare__span_row *row)
+{
+    for (uint32_t at = row->parent; at != TARE__NO_ROW; at = of->spans[at].parent)
+        if (of->spans[at].kind == TARE_KIND_PHASE &&
+            (strcmp(of->spans[at].name, "forward") == 0 || strcmp(of->spans[at].name, "backward") == 0))
+            return is_in(of, &of->spans[at], TARE_KIND_STEP);
+    return false;
+}
+
+/* Those that forward and backward call, each with all that it calls in turn: what an operator that calls others costs is
+ * mostly theirs, and a loader's are none of the model's. */
 static operators operators_in_steps(const tare__analysis *of)
 {
     operators sum = {0};
     for (size_t i = 0; i < of->n_spans; i++)
-        if (of->spans[i].kind == TARE_KIND_OPERATOR && of->spans[i].n_rows == 0 &&
-            is_in(of, &of->spans[i], TARE_KIND_STEP)) {
+        if (of->spans[i].kind == TARE_KIND_OPERATOR && !is_in(of, &of->spans[i], TARE_KIND_OPERATOR) &&
+            is_in_compute(of, &of->spans[i])) {
             sum.calls += (double)of->spans[i].calls;
-            sum.self_ns += of->spans[i].self_ns;
+            sum.total_ns += of->spans[i].total_ns;
         }
     return sum;
 }
 
 /* By the recorded operators; without them by autograd's nodes: one for each operator of the forward, and one more
- * that it stands for in the backward. The fastest step counts: others may have been kept off their core. */
+ * that it stands for in the backward, for each backward of a step. The fastest step counts: others may have been kept off their core. */
 void tare__rule_small_operators(findings *out, const tare__analysis *of)
 {
     training sum;
@@ -461,8 +473,8 @@ void tare__rule_small_operators(findings *out, const tare__analysis *of)
     const tare__counter_row *nodes = counter_of(of, "torch.graph.nodes");
     bool exact = all.calls > 0;
     double spent = sum.forward_ns + sum.backward_ns, share = spent / sum.steps_ns;
-    double a_step = exact ? all.calls / sum.steps : nodes ? 2 * nodes->mean : 0;
-    double each = exact ? all.self_ns / all.calls : a_step > 0 ? share * sum.fastest_ns / a_step : NAN;
+    double a_step = exact ? all.calls / sum.steps : nodes ? 2 * nodes->mean * sum.backwards / sum.steps : 0;
+    double each = exact ? all.total_ns / all.calls : a_step > 0 ? share * sum.fastest_ns / a_step : NAN;
     if (!(each < limit(LIMIT_SMALL_OPERATOR)) || a_step < limit(LIMIT_MANY_OPERATORS) ||
         !(share > limit(LIMIT_SMALL_SHARE)))
         return;

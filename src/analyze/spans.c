@@ -345,6 +345,8 @@ static int add_number(work *work, stream *stream, const tare__event *event)
         return 0;
     if (work->window.to && (top->begin < work->window.from || top->begin >= work->window.to))
         return 0;
+    if (name == work->names.partial && name != CANON_UNKNOWN)
+        return tare__analyze_step_number(work, stream, name, false, event->value);
     uint32_t bit;
     int status = tare__analyze_add_number(&work->nodes, top->node, name, event->value, &bit);
     top->numbers |= bit < NUMBER_BITS ? 1u << bit : 0;

@@ -103,28 +103,43 @@ static step_number *number_of(steps *steps, const named *row)
     return &steps->numbers[steps->n_numbers++];
 }
 
-static int take(open_numbers *numbers, const open_step *step, steps *steps, uint64_t duration)
+/* What a number came to since the step began. */
+static sum grown(const open_numbers *numbers, const open_step *step, size_t row)
 {
-    const sum *before = numbers->saved + numbers->n_saved - step->n;
-    bool inspected = false;
+    sum all = numbers->rows[row].all, *before = numbers->saved + numbers->n_saved - step->n;
+    return row < step->n ? (sum){all.n - before[row].n, all.sum - before[row].sum} : all;
+}
+
+/* A step that was inspected is slower for it, and of one that is partial its begin is not known: neither is in a rate.
+ * An epoch holds such steps and is still whole. */
+static int take(const work *work, open_numbers *numbers, const open_step *step, steps *steps, uint64_t duration)
+{
+    bool inspected = false, partial = false, epoch = work->names.rows[step->name].kind == TARE_KIND_EPOCH;
+    for (size_t i = 0; i < numbers->n_rows; i++)
+        if (grown(numbers, step, i).n) {
+            inspected |= numbers->rows[i].inspected;
+            partial |= numbers->rows[i].name == work->names.partial;
+        }
+    bool left_out = !epoch && (inspected || partial);
     for (size_t i = 0; i < numbers->n_rows; i++) {
-        const named *row = &numbers->rows[i];
-        sum since = i < step->n ? before[i] : (sum){0, 0};
-        if (row->all.n == since.n)
+        sum since = grown(numbers, step, i);
+        if (!since.n || (numbers->rows[i].name == work->names.partial && work->names.partial != CANON_UNKNOWN))
             continue;
-        step_number *number = number_of(steps, row);
+        step_number *number = number_of(steps, &numbers->rows[i]);
         if (!number)
             return TARE_E_MEMORY;
-        number->n += row->all.n - since.n;
-        number->sum += row->all.sum - since.sum;
-        inspected |= row->inspected;
+        number->n += since.n;
+        number->sum += since.sum;
+        number->left_out += left_out ? since.sum : 0;
     }
     steps->inspected += inspected;
-    steps->inspected_ticks += inspected ? duration : 0;
+    steps->partial += partial && !epoch;
+    steps->left_out += left_out;
+    steps->left_out_ticks += left_out ? duration : 0;
     return 0;
 }
 
-int tare__analyze_take_numbers(stream *stream, uint32_t depth, steps *steps, uint64_t duration)
+int tare__analyze_take_numbers(const work *work, stream *stream, uint32_t depth, steps *steps, uint64_t duration)
 {
     open_numbers *numbers = stream->open_numbers;
     if (numbers)
@@ -138,7 +153,7 @@ int tare__analyze_take_numbers(stream *stream, uint32_t depth, steps *steps, uin
         steps->outermost += duration;
     if (!begun)
         return 0;
-    int status = steps && !inner ? take(numbers, step, steps, duration) : 0;
+    int status = steps && !inner ? take(work, numbers, step, steps, duration) : 0;
     forget_above(numbers, depth);
     return status;
 }
@@ -160,7 +175,7 @@ typedef struct stretch {
 } stretch;
 
 typedef struct rank_sum {
-    uint64_t rank, count;
+    uint64_t rank, count, whole;
 } rank_sum;
 
 static int by_begin(const void *a, const void *b)
@@ -185,14 +200,15 @@ static double at_once(stretch *stretches, size_t n)
 }
 
 /* Jobs that ran one after the other have the same ranks again. */
-static void add_rank(rank_sum *ranks, size_t *n, uint64_t rank, uint64_t count)
+static void add_rank(rank_sum *ranks, size_t *n, uint64_t rank, const step_use *use)
 {
     size_t at = 0;
     while (at < *n && ranks[at].rank != rank)
         at++;
     if (at == *n)
-        ranks[(*n)++] = (rank_sum){rank, 0};
-    ranks[at].count += count;
+        ranks[(*n)++] = (rank_sum){rank, 0, 0};
+    ranks[at].count += use->count;
+    ranks[at].whole += use->count - use->left_out;
 }
 
 int tare__analyze_step_job(const work *work, size_t steps, step_job *job)
@@ -213,14 +229,17 @@ int tare__analyze_step_job(const work *work, size_t steps, step_job *job)
         job->inspections += use->inspected;
         stretches[n++] = (stretch){use->first_begin, use->last_end};
         if (tare__analyze_rank(work, stream->process, &rank))
-            add_rank(ranks, &n_ranks, rank, use->count);
+            add_rank(ranks, &n_ranks, rank, use);
         else
-            job->count += use->count;
+            job->count += use->count, job->whole += use->count - use->left_out;
     }
-    uint64_t most = 0;
-    for (size_t i = 0; i < n_ranks; i++)
+    uint64_t most = 0, whole = 0;
+    for (size_t i = 0; i < n_ranks; i++) {
         most = ranks[i].count > most ? ranks[i].count : most;
+        whole = ranks[i].whole > whole ? ranks[i].whole : whole;
+    }
     job->count += most;
+    job->whole += whole;
     job->ranks = n_ranks;
     if (n)
         job->at_once = at_once(stretches, n);

@@ -113,9 +113,9 @@ int tare__analyze_step(work *work, stream *stream, const frame *frame, uint32_t 
     steps *steps = none ? NULL : steps_of(work, frame->node->name, stream->group);
     struct steps *counts = how == ENDED ? steps : NULL;
     int status = tare__analyze_take_parts(work, stream, depth, counts, &step);
-    uint64_t inspected = counts ? counts->inspected : 0;
+    uint64_t inspected = counts ? counts->inspected : 0, left_out = counts ? counts->left_out : 0;
     if (!status)
-        status = tare__analyze_take_numbers(stream, depth, counts, step.duration);
+        status = tare__analyze_take_numbers(work, stream, depth, counts, step.duration);
     if (none)
         return status;
     if (!steps || status)
@@ -138,6 +138,7 @@ int tare__analyze_step(work *work, stream *stream, const frame *frame, uint32_t 
     use->first_begin = step.begin < use->first_begin ? step.begin : use->first_begin;
     use->last_end = now > use->last_end ? now : use->last_end;
     use->inspected |= steps->inspected > inspected;
+    use->left_out += steps->left_out > left_out;
     steps->count++;
     steps->total += step.duration;
     steps->min = step.duration < steps->min ? step.duration : steps->min;
@@ -207,15 +208,30 @@ static void slowest_of(const work *work, const steps *steps, double tick_ns, tar
 
 /* Seconds that steps and a number's sum are divided by: of all steps, those that ran at once counted once, so that
  * samples/s is steps/s times the samples of a step, whichever step a loader that reads ahead delivers them in. What lies
- * between steps (evaluation, a part that is not recorded) is in neither. Of the one step whose shapes were taken, as long
- * as the others took on average: it is slower for being inspected. number NULL: of the steps themselves. */
-static double seconds_of(const steps *steps, const step_number *number, const step_job *job, double tick_ns)
+ * between steps (evaluation, a part that is not recorded) is in neither, nor is a step that was inspected or is partial.
+ * Where all were inspected, of those. */
+typedef struct rated {
+    double seconds; /* 0: there are none */
+    uint64_t steps, of_job;
+    bool all;
+} rated;
+
+static rated rated_steps(const steps *steps, const step_job *job, double tick_ns)
 {
-    double ticks = (double)steps->outermost;
-    uint64_t others = steps->count - steps->inspected;
-    if (number && number->inspected && others)
-        ticks = (double)job->inspections * (double)(steps->total - steps->inspected_ticks) / (double)others;
-    return ticks / job->at_once * tick_ns / 1e9;
+    bool all = steps->left_out == steps->count && !steps->partial;
+    uint64_t left_out = all ? 0 : steps->left_out, ticks = steps->outermost - (all ? 0 : steps->left_out_ticks);
+    uint64_t of_job = all ? job->count : job->whole;
+    return (rated){(double)ticks / job->at_once * tick_ns / 1e9, steps->count - left_out, of_job, all};
+}
+
+/* What only inspected steps tell is of each of the others as much: FLOP/s is FLOPs of a step times steps/s. */
+static double rate_of(const step_number *number, const step_job *job, const rated *rated)
+{
+    if (!(rated->seconds > 0) || !rated->steps)
+        return NAN;
+    if (number->inspected)
+        return number->sum / ((double)job->inspections * rated->seconds / (double)rated->steps);
+    return (rated->all ? number->sum : number->sum - number->left_out) / rated->seconds;
 }
 
 static int put_numbers(const work *work, const steps *steps, const step_job *job, tare__arena *arena,
@@ -225,17 +241,17 @@ static int put_numbers(const work *work, const steps *steps, const step_job *job
     tare__number_row *made = tare__arena_alloc(arena, (steps->n_numbers + 1) * sizeof *made);
     if (!made)
         return TARE_E_MEMORY;
+    rated rated = rated_steps(steps, job, tare__trace_tick_ns(work->trace));
     for (size_t i = 0; i < steps->n_numbers; i++) {
         const step_number *number = &steps->numbers[i];
         const char *text = work->names.rows[number->name].text;
         if (number->inspected && epochs)
             continue; /* one step tells nothing of an epoch */
-        double seconds = seconds_of(steps, number, job, tare__trace_tick_ns(work->trace));
         made[row->n_numbers++] = (tare__number_row){
             .name = tare__arena_copy(arena, text, strlen(text)),
             .n = number->n,
             .sum = number->sum,
-            .rate = seconds > 0 ? number->sum / seconds : NAN,
+            .rate = rate_of(number, job, &rated),
             .estimated = number->inspected,
             .inspected = number->inspected ? job->inspections : 0,
         };
@@ -275,8 +291,8 @@ static int fill_row(work *work, const steps *steps, tare__analysis *analysis, ta
     if (!row->name)
         return TARE_E_MEMORY;
     if (steps->count) {
-        double seconds = seconds_of(steps, NULL, &job, tick_ns);
-        row->per_second = seconds > 0 ? (double)job.count / seconds : NAN;
+        rated rated = rated_steps(steps, &job, tick_ns);
+        row->per_second = rated.seconds > 0 ? (double)rated.of_job / rated.seconds : NAN;
         row->first_ns = (double)steps->first_duration * tick_ns;
         row->rest_p50_ns = steps->coarse ? row->each.p50_ns : NAN; /* one in 65,536 moves no median */
     }

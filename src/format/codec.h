@@ -307,6 +307,7 @@ int tare__complete_read(const tare__block_header *header, const uint8_t *payload
 /* A nested span's flow: a number of this name, which is summed up nowhere. */
 #define TARE__NAME_FLOW "(flow)"
 #define TARE__NAME_OUTER_INDEX "(index)"
+#define TARE__NAME_PARTIAL     "(partial)"
 /* Marks: the program's own profiler wrote a file, with its whole path; and that file was added to this trace. */
 #define TARE__THEIRS_WROTE "torch.profiler wrote "
 #define TARE__THEIRS_READ  "torch.profiler read "

@@ -242,6 +242,14 @@ static void small_operators_by_the_graph(void **state)
     add_counter(t, "torch.graph.nodes", 10, 10, 4); /* few */
     is_silent(t, "small-operators");
     is_silent(loop_of(0, 3, 4, 0.5), "small-operators"); /* nothing known */
+    t = loop_of(0, 3, 4, 0.5);
+    t->w->spans[3].calls *= 4; /* gradient accumulation */
+    add_counter(t, "torch.graph.nodes", 5000, 5000, 4);
+    look(t->w);
+    finding = must_find(t->w, "small-operators");
+    ABOUT(figure_of(finding, "operators"), 40000);
+    ABOUT(figure_of(finding, "each"), 17.5e-6);
+    loop_free(t);
 }
 
 static void small_operators_as_recorded(void **state)
@@ -257,6 +265,13 @@ static void small_operators_as_recorded(void **state)
     look(t->w);
     must_not_find(t->w, "small-operators");
     loop_free(t);
+    /* A few large ones that call many small ones, and a loader's. */
+    t = loop_of(1, 3, 3, 0.5);
+    uint32_t large = (uint32_t)t->w->of.n_spans;
+    add_span(t->w, "aten::addmm", TARE_KIND_OPERATOR, 2, 3, 2.9)->calls = 40;
+    add_span(t->w, "aten::resolve_conj", TARE_KIND_OPERATOR, large, 0.1, 0.1)->calls = 100000;
+    add_span(t->w, "aten::stack", TARE_KIND_OPERATOR, 1, 0.5, 0.5)->calls = 100000;
+    is_silent(t, "small-operators");
 }
 
 static void float32_where_a_faster_way_exists(void **state)
