@@ -1,10 +1,14 @@
 /* main: finds the command in the one const table and runs it; help and version.
  * One thread.
  * Must not know what the commands do. */
+#define _GNU_SOURCE
 #include "cli.h"
 
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <ucontext.h>
 
 #include "tare.h"
 
@@ -144,7 +148,7 @@ static void keep_children(const char *command)
         signal(SIGCHLD, SIG_DFL);
 }
 
-int main(int argc, char **argv)
+static int run_main(int argc, char **argv)
 {
     tare__error error;
     keep_alive();
@@ -166,4 +170,37 @@ int main(int argc, char **argv)
         return tare__cli_collect.main(argc - 1, argv + 1);
     const tare__cli_command *command = find_command(word);
     return command ? run_command(command, argc - 1, argv + 1) : unknown_command(word);
+}
+
+#define STACK_LEAST ((size_t)1 << 20)
+#define STACK_BYTES ((size_t)8 << 20)
+
+static struct {
+    int argc, status;
+    char **argv;
+    ucontext_t here, there;
+} aside;
+
+static void run_aside(void)
+{
+    aside.status = run_main(aside.argc, aside.argv);
+}
+
+/* Under a small limit (ulimit -s) the stack is memory of our own: the limit is for what is started from here, which has
+ * it as it was. */
+int main(int argc, char **argv)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= STACK_LEAST)
+        return run_main(argc, argv);
+    void *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+    if (stack == MAP_FAILED || getcontext(&aside.there) != 0)
+        return run_main(argc, argv);
+    aside.argc = argc;
+    aside.argv = argv;
+    aside.there.uc_stack = (stack_t){.ss_sp = stack, .ss_size = STACK_BYTES};
+    aside.there.uc_link = &aside.here;
+    makecontext(&aside.there, run_aside, 0);
+    return swapcontext(&aside.here, &aside.there) == 0 ? aside.status : run_main(argc, argv);
 }

@@ -34,6 +34,7 @@ int tare__collector_open(tare__collector *collector, tare__error *error)
 
 void tare__collector_free(tare__collector *collector)
 {
+    tare__bus_leave();
     for (uint32_t i = 0; i < collector->source_count; i++)
         tare__source_free(collector->sources[i]);
     free(collector->sources);
@@ -142,6 +143,7 @@ int tare__collector_head(tare__collector *collector, const tare__run_about *abou
     if (strlen(trace) < sizeof page->trace)
         strcpy(page->trace, trace);
     atomic_store(&page->state, TARE__SESSION_OPEN);
+    tare__bus_watch(collector);
     return 0;
 }
 
@@ -313,6 +315,9 @@ static void tell_unread(tare__collector *collector)
 {
     if (!collector->salvaging)
         collector->unread_rings = tare__sources_unread(collector);
+    if (collector->page_cut)
+        tare__text_format(&collector->notes, "the session file in %.300s was truncated during the run: processes that "
+                          "started after that are not recorded\n", collector->folder.path);
     if (collector->folder_gone)
         tare__text_format(&collector->notes, "the session folder %.300s was removed during the run: processes that "
                           "started after that are not recorded\n", collector->folder.path);

@@ -47,6 +47,10 @@ int tare__folder_open(const char *path, tare__error *error);
  * and where it is not provably ours nothing in it was touched. */
 bool tare__folder_delete(const char *path);
 bool tare__ring_name(const char *name); /* <32 hex>.ring */
+/* bus.c: from head to free, a session file or ring that is truncated does not end the collector. */
+struct tare__collector;
+void tare__bus_watch(struct tare__collector *collector);
+void tare__bus_leave(void);
 /* saved.c */
 /* Whether the process of this ring runs: it is mapped to be written as long as that does, which a read lease finds out
  * whatever namespace the process is in. Where there are no leases its number must do. */
@@ -224,6 +228,7 @@ typedef struct tare__collector {
     tare__ring_file *done; /* read to their end, and cannot be removed */
     uint32_t done_count;
     size_t done_room;
+    bool page_cut;    /* somebody truncated the session file */
     bool folder_gone; /* somebody removed the session's folder */
     int unread_error; /* errno at the last ring that could not be opened; 0 */
     tare__program programs[TARE__PROGRAMS_MAX]; /* that recorded */

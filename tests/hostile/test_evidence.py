@@ -131,3 +131,19 @@ def test_processes_of_another_user_are_told_of(bench, stranger):
 def test_a_run_of_one_user_says_nothing_of_others(bench):
     bench.tare("run", "-q", "-o", "t.tare", "--", "sh", "-c", "sleep 0.5; true")
     assert not any("another user" in note for note in bench.json(bench.folder / "t.tare")["notes"])
+
+
+def test_a_truncated_session_file_does_not_end_the_run(bench):
+    done = bench.tare("run", "-q", "-o", "t.tare", "--", "sh", "-c",
+                      'truncate -s 0 "$TARE_SESSION/session"; sleep 0.5; echo done; exit 7')
+    assert (done.status, done.out) == (7, "done\n"), done.err
+    assert any("session file" in note and "truncated" in note for note in bench.json(bench.folder / "t.tare")["notes"])
+
+
+def test_a_truncated_ring_does_not_end_the_run(bench):
+    done = bench.tare("run", "-q", "-o", "t.tare", "--", "sh", "-c",
+                      f"'{VICTIMS}/ticker' '{bench.folder}/ledger' 1000 60000 & sleep 0.5; "
+                      "truncate -s 0 \"$TARE_SESSION\"/*.ring; sleep 0.5; kill -9 $!; echo done; exit 7")
+    assert done.status == 7 and "done" in done.out, done.err
+    rows = bench.json(bench.folder / "t.tare")["processes"]
+    assert any("truncated" in (row["unreadable"] or "") for row in rows), rows

@@ -12,7 +12,7 @@ PLAIN = pytest.mark.skipif(SANITIZER != "none", reason="a sanitizer needs teraby
 LIMITS = {
     "CORE": [0], "CPU": [20], "DATA": [64 * MIB, 512 * MIB], "FSIZE": [512, 64 << 10, MIB, 2 * MIB, 16 * MIB],
     "MEMLOCK": [0], "MSGQUEUE": [0], "NICE": [0], "NOFILE": [16, 64], "NPROC": [4096], "RSS": [MIB], "RTPRIO": [0],
-    "RTTIME": [1000000], "SIGPENDING": [0, 4], "STACK": [256 << 10], "AS": [96 * MIB, 512000 << 10],
+    "RTTIME": [1000000], "SIGPENDING": [0, 4], "STACK": [64 << 10, 256 << 10], "AS": [96 * MIB, 512000 << 10],
 }
 OWN = "tare run: "
 
@@ -163,3 +163,11 @@ def test_bytes_that_may_not_be_read_are_absent_and_not_zero(bench, stranger, she
 def test_a_file_size_limit_is_named_as_the_reason(bench):
     done = bench.tare("run", "-q", "-o", "trace.tare", "--", "true", preexec_fn=limited("FSIZE", 1024))
     assert done.status == 125 and "No such file" not in done.err and "File too large" in done.err, done.err
+
+
+@PLAIN
+def test_reports_are_written_with_a_small_stack(bench):
+    done = bench.run("limits", "spans", 1000, options=["-q"])
+    for words in (["--all"], ["--html", "-o", "out.html"], ["--json"]):
+        wrote = bench.call(TARE, "report", *words, done.trace, preexec_fn=limited("STACK", 64 << 10))
+        assert wrote.status == 0, (words, wrote.status, wrote.err)
