@@ -3,11 +3,14 @@
 #include "core.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/library.h"
 
 #define LIBRARY "libnvidia-ml.so.1"
 
@@ -59,8 +62,14 @@ static void say(int result, const char *what)
 static void open_driver(void)
 {
     const char *name = getenv("TARE_NVML");
+    char path[PATH_MAX];
+    tare__error why;
     tried = true;
-    nvml.library = dlopen(name && *name ? name : LIBRARY, RTLD_LAZY | RTLD_LOCAL);
+    if (tare__library_find(name && *name ? name : LIBRARY, path, &why) != 0) {
+        snprintf(trouble, sizeof trouble, "no NVIDIA driver (%.250s)", why.text);
+        return;
+    }
+    nvml.library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
     if (!nvml.library) {
         snprintf(trouble, sizeof trouble, "no NVIDIA driver (%.200s was not found)", name && *name ? name : LIBRARY);
         return;

@@ -2,7 +2,7 @@
  * optional. Any thread; the loader has its own lock. Not in libtare: the target gets no libraries from us.
  * Must not know what any library does. */
 #define _GNU_SOURCE
-#include "base.h"
+#include "base/library.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -60,10 +60,11 @@ int tare__dl_open(tare__dl *dl, const char *name, const tare__dl_symbol *symbols
 {
     dl->path[0] = '\0';
     dl->handle = NULL;
-    if (!strchr(name, '/') && tare__in_current_folder(name))
-        return tare__fail(error, TARE_E_PERMISSION,
-                          "%s in the current folder is not loaded: LD_LIBRARY_PATH has an empty or relative entry", name);
-    dl->handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    char path[PATH_MAX];
+    int found = tare__library_find(name, path, error);
+    if (found)
+        return found;
+    dl->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!dl->handle) {
         const char *why = dlerror();
         return tare__fail(error, TARE_E_SYSTEM, "%s", why ? why : name);

@@ -14,37 +14,37 @@ static void cut(char *from, const char *to)
     memmove(from, to, strlen(to) + 1);
 }
 
-/* "5432", "5432/db", "5432?x": a port, not a password that lost its '@'. */
+/* "5432", "5432/db", "5432?x", "5432)": a port, not a password that lost its '@'. */
 static bool is_port(const char *at, size_t length)
 {
     size_t digits = 0;
     while (digits < length && isdigit((unsigned char)at[digits]))
         digits++;
-    return digits <= 5 && (digits == length || strchr("/?,'\")]#;", at[digits]));
+    return digits <= 5 && (digits == length || strchr("/?,", at[digits]) ||
+                           (strchr("'\")];:.", at[digits]) && strspn(at + digits, "'\")];:.,") == length - digits));
 }
 
-static const char *last_at(const char *from, const char *end)
+/* ':' or the escape that stands for it. */
+static char *first_colon(char *at, const char *end)
 {
-    while (end > from)
-        if (*--end == '@')
-            return end;
+    for (; at < end; at++)
+        if (*at == ':' || strncasecmp(at, "%3a", 3) == 0)
+            return at;
     return NULL;
 }
 
-/* What follows "://": up to the last '@' of the word, since one that should have been written %40 may be part of the
- * password. A blank may be part of it, too: then the word has no '@', and the first that follows ends it. What is behind
- * '?' may name a password as well. */
+/* What follows "://": from the first ':' to the last '@' of all, since a blank or an '@' that should have been escaped may
+ * be part of the password; hiding too much is the lesser harm. Without an '@' to the end of the word, unless a port
+ * follows. What is behind '?' may name a password as well. */
 static char *hide_in_address(char *at)
 {
     char *end = at + strcspn(at, " \t\r\n");
-    char *colon = memchr(at, ':', (size_t)(end - at));
-    const char *sign = last_at(at, end);
-    if (colon && !sign && colon[1] != '[' && at[0] != '[' && !is_port(colon + 1, (size_t)(end - colon - 1))) {
-        sign = strchr(end, '@');
-        sign = sign ? sign : end;
-    }
-    if (colon && sign && colon < sign)
+    const char *sign = strrchr(at, '@');
+    char *colon = first_colon(at, sign ? sign : end);
+    if (colon && sign)
         cut(colon, sign);
+    else if (!sign && colon && at[0] != '[' && !is_port(colon + 1, (size_t)(end - colon - 1)))
+        cut(colon, end);
     at += strcspn(at, " \t\r\n?");
     if (*at == '?') {
         size_t length = strcspn(at, " \t\r\n'\"");
@@ -53,15 +53,32 @@ static char *hide_in_address(char *at)
     return at;
 }
 
+/* "user:password@host" in one word, without a scheme or with a damaged one. */
+static void hide_in_words(char *text)
+{
+    for (char *at = text; *at; at += strspn(at, " \t\r\n")) {
+        char *end = at + strcspn(at, " \t\r\n"), *sign = memrchr(at, '@', (size_t)(end - at));
+        char *scheme = strstr(at, "://");
+        char *colon = scheme && scheme < end ? NULL : sign ? first_colon(at, sign) : NULL;
+        if (colon && strncasecmp(at + strspn(at, "'\"("), "postgres", 8) == 0 && colon[1] == '/')
+            colon = first_colon(colon + 1, sign);
+        if (colon) {
+            cut(colon, sign);
+            end = at + strcspn(at, " \t\r\n");
+        }
+        at = end;
+    }
+}
+
 static bool is_word(char c)
 {
     return isalnum((unsigned char)c) || c == '_';
 }
 
-/* password=…, also in quotes. */
+/* password=…, sslpassword=…: all that follows. */
 static void hide_values(char *text)
 {
-    static const char *const keys[] = {"password", "passwd", "pwd", "secret", "token"};
+    static const char *const keys[] = {"password", "passwd", "pass", "pwd", "secret", "token"};
     for (size_t i = 0; i < TARE__COUNT_OF(keys); i++) {
         char *at = text;
         while ((at = strcasestr(at, keys[i])) != NULL) {
@@ -69,14 +86,8 @@ static void hide_values(char *text)
             char *value = at + strspn(at, " ");
             if (*value != '=' || is_word(*at))
                 continue;
-            value += 1 + strspn(value + 1, " ");
-            size_t length = *value == '\'' || *value == '"' ? strlen(value) : strcspn(value, " \t\r\n&");
-            if (*value == '\'' || *value == '"') {
-                const char *closing = strrchr(value + 1, *value);
-                length = closing ? (size_t)(closing - value) + 1 : length;
-            }
-            cut(value, value + length);
-            at = value;
+            value[1] = '\0'; /* where it ends is not known: blanks and quotes may be part of it */
+            break;
         }
     }
 }
@@ -86,6 +97,7 @@ void tare__redact(char *text)
     char *at = text;
     while ((at = strstr(at, "://")) != NULL)
         at = hide_in_address(at + 3);
+    hide_in_words(text);
     hide_values(text);
 }
 

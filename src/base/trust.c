@@ -2,22 +2,47 @@
  * libraries that are loaded, settings that are heeded. Any thread; looks only.
  * Must not know what any of them are for. */
 #define _GNU_SOURCE
-#include "base.h"
+#include "base/library.h"
 
+#include <fcntl.h>
+#include <grp.h>
 #include <limits.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tare.h"
+
+/* A group that has no member but this user: many systems give everybody one, of their own name. */
+static bool is_private(gid_t gid)
+{
+    char of_user[4096], of_group[4096];
+    struct passwd user, *is_user = NULL;
+    struct group group, *is_group = NULL;
+    if (getpwuid_r(geteuid(), &user, of_user, sizeof of_user, &is_user) != 0 || !is_user || user.pw_gid != gid ||
+        getgrgid_r(gid, &group, of_group, sizeof of_group, &is_group) != 0 || !is_group ||
+        strcmp(user.pw_name, group.gr_name) != 0)
+        return false;
+    for (char **member = group.gr_mem; member && *member; member++)
+        if (strcmp(*member, user.pw_name) != 0)
+            return false;
+    return true;
+}
+
 /* Root's or ours, and nobody else may write to it. In a sticky folder others cannot replace what is not theirs. */
 static const char *wrong_with(const struct stat *about, bool is_last)
 {
     if (about->st_uid != 0 && about->st_uid != geteuid())
         return "belongs to another user";
-    if ((about->st_mode & S_IWOTH) && !(S_ISDIR(about->st_mode) && (about->st_mode & S_ISVTX) && !is_last))
+    if (S_ISDIR(about->st_mode) && (about->st_mode & S_ISVTX) && !is_last)
+        return NULL;
+    if (about->st_mode & S_IWOTH)
         return "can be written by others";
+    if ((about->st_mode & S_IWGRP) && about->st_gid != 0 && !is_private(about->st_gid))
+        return "can be written by another group";
     return NULL;
 }
 
@@ -28,19 +53,18 @@ const char *tare__trust_file(int fd)
         return "cannot be examined";
     if (!S_ISREG(about.st_mode))
         return "is not a regular file";
-    if ((about.st_mode & S_IWGRP) && about.st_uid != 0 && about.st_gid != getegid())
-        return "can be written by another group";
     return wrong_with(&about, true);
 }
 
-bool tare__trust_path(const char *path, tare__error *error)
+bool tare__trust_real(const char *path, char real[PATH_MAX], tare__error *error)
 {
     char whole[PATH_MAX];
     struct stat about;
-    if (!realpath(path, whole)) {
+    if (!realpath(path, real)) {
         tare__fail(error, -1, "%.300s cannot be found", path);
         return false;
     }
+    memcpy(whole, real, PATH_MAX);
     for (bool is_last = true;; is_last = false) {
         const char *wrong = lstat(whole, &about) != 0 ? "cannot be examined" : wrong_with(&about, is_last);
         if (wrong) {
@@ -52,6 +76,12 @@ bool tare__trust_path(const char *path, tare__error *error)
             return true;
         slash[slash == whole] = '\0';
     }
+}
+
+bool tare__trust_path(const char *path, tare__error *error)
+{
+    char real[PATH_MAX];
+    return tare__trust_real(path, real, error);
 }
 
 bool tare__find_program(const char *name, char *out, size_t room)
@@ -81,4 +111,79 @@ bool tare__in_current_folder(const char *library)
         list = list[length] ? list + length + 1 : NULL;
     }
     return false;
+}
+
+/* A library of this name in a folder of LD_LIBRARY_PATH, or in those below it from which the loader takes variants for
+ * this processor. 0; else one of them is not to be loaded. */
+static int look_in(const char *folder, const char *name, int depth, char real[PATH_MAX], bool *variants,
+                   tare__error *error)
+{
+    static const char *const below[] = {"glibc-hwcaps", "x86-64-v2", "x86-64-v3", "x86-64-v4", "power9", "power10", "z13",
+                                        "z14", "z15", "z16", "tls", "haswell", "xeon_phi", "avx512_1", "x86_64",
+                                        "aarch64", "atomics"};
+    char path[PATH_MAX], found[PATH_MAX];
+    if (snprintf(path, sizeof path, "%s/%s", folder, name) < (int)sizeof path && access(path, F_OK) == 0) {
+        if (folder[0] != '/' || tare__in_current_folder(name))
+            return tare__fail(error, TARE_E_PERMISSION,
+                              "%s in the current folder is not loaded: LD_LIBRARY_PATH has an empty or relative entry",
+                              name);
+        if (!tare__trust_real(path, found, error))
+            return TARE_E_PERMISSION;
+        *variants = *variants || depth > 0;
+        if (depth == 0)
+            memcpy(real, found, PATH_MAX);
+    }
+    for (size_t i = 0; depth < 4 && i < TARE__COUNT_OF(below); i++) {
+        if (snprintf(path, sizeof path, "%s/%s", folder, below[i]) >= (int)sizeof path || access(path, F_OK) != 0)
+            continue;
+        int status = look_in(path, name, depth + 1, real, variants, error);
+        if (status)
+            return status;
+    }
+    return 0;
+}
+
+/* Of the loader's own kind; it steps over others (32 bits, say), and so do we. */
+static bool is_ours(const char *path)
+{
+    unsigned char head[5] = {0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    bool whole = fd >= 0 && read(fd, head, sizeof head) == (ssize_t)sizeof head;
+    if (fd >= 0)
+        close(fd);
+    return whole && memcmp(head, "\177ELF", 4) == 0 && head[4] == (sizeof(void *) == 8 ? 2 : 1);
+}
+
+int tare__library_find(const char *name, char out[PATH_MAX], tare__error *error)
+{
+    const char *list = strchr(name, '/') ? NULL : getenv("LD_LIBRARY_PATH");
+    bool variants = false, found = false;
+    if (snprintf(out, PATH_MAX, "%s", name) >= PATH_MAX)
+        return tare__fail(error, TARE_E_INPUT, "the name of a library is too long");
+    while (list && *list) { /* an empty variable is none */
+        char folder[PATH_MAX], real[PATH_MAX] = "";
+        size_t length = strcspn(list, ":;");
+        int status = 0;
+        if (snprintf(folder, sizeof folder, "%.*s", length ? (int)length : 1, length ? list : ".") < (int)sizeof folder)
+            status = look_in(folder, name, 0, real, &variants, error);
+        if (status)
+            return status;
+        if (!found && real[0] && is_ours(real)) {
+            found = true;
+            snprintf(out, PATH_MAX, "%s", real);
+        }
+        if (found && !variants)
+            return 0; /* the rest is not looked at by the loader either */
+        if (!list[length])
+            break;
+        list += length + 1;
+        if (!*list) { /* "a:" ends with an empty entry */
+            status = look_in(".", name, 0, real, &variants, error);
+            if (status)
+                return status;
+        }
+    }
+    if (variants) /* all of them may be loaded: the loader knows which suits the processor */
+        snprintf(out, PATH_MAX, "%s", name);
+    return 0;
 }

@@ -369,7 +369,6 @@ static int check_main(int argc, char **argv)
     }
     free(settings.thresholds);
     free(settings.baseline_of_file);
-    free(settings.rerun_of_file);
     return exit_status;
 }
 

@@ -11,7 +11,7 @@
 
 typedef struct tare__cli_check_settings {
     const char *baseline, *rerun, *junit, *markdown, *output;
-    char *baseline_of_file, *rerun_of_file; /* NULL: no file names one */
+    char *baseline_of_file; /* NULL: no file names one */
     const char *store;
     unsigned window; /* revisions of the history to compare with; 0: not asked for */
     bool no_history;

@@ -79,7 +79,8 @@ static int take_pair(void *context, const tare__toml_pair *pair, tare__error *er
     if (strcmp(pair->key, "baseline") == 0)
         return take_text(pair, from->file, &from->to->baseline_of_file, &from->to->baseline, error);
     if (strcmp(pair->key, "rerun") == 0)
-        return take_text(pair, from->file, &from->to->rerun_of_file, &from->to->rerun, error);
+        return tare__fail(error, TARE_E_USAGE,
+                          "%s: a command is named with --rerun on the command line, not by a project's settings", what);
     if (strcmp(pair->key, "reruns") == 0)
         return tare__cli_check_reruns(from->to, pair->value, what, error);
     if (strcmp(pair->key, "gate") == 0)

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tare.h"
@@ -119,18 +120,19 @@ static bool is_the_packages(const char *name)
 static bool is_inside(const char *path)
 {
     char here[PATH_MAX], there[PATH_MAX], folder[PATH_MAX];
+    struct stat about;
     if (path[0] == '/' || path[0] == '~' || strcmp(path, "..") == 0 || strncmp(path, "../", 3) == 0 ||
         strstr(path, "/../") || (strlen(path) > 2 && strcmp(path + strlen(path) - 3, "/..") == 0))
         return false;
-    /* The nearest folder that is there: a link may lead out. */
+    /* The nearest folder or link that is there: a link may lead out, also to what is not there yet. */
     snprintf(folder, sizeof folder, "%s", path);
     for (;;) {
         char *slash = strrchr(folder, '/');
-        if (access(folder, F_OK) == 0 || !slash)
+        if (lstat(folder, &about) == 0 || !slash)
             break;
         *slash = '\0';
     }
-    if (access(folder, F_OK) != 0)
+    if (lstat(folder, &about) != 0)
         return true;
     if (!realpath(".", here) || !realpath(folder, there))
         return false;

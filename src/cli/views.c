@@ -85,13 +85,16 @@ static int make_folder(const char *path, tare__error *error)
     return tare__fail(error, TARE_E_SYSTEM, "cannot write into the folder '%s': %s", path, strerror(failure));
 }
 
-/* Those that the name of a file in the folder asks for. */
+/* Those that the name of a file in the folder asks for. A link among them may lead anywhere. */
 static int make_folders(char *path, size_t folder_length, tare__error *error)
 {
+    struct stat about;
     int status = 0;
     for (char *slash = strchr(path + folder_length + 1, '/'); slash && !status; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
-        status = make_folder(path, error);
+        status = lstat(path, &about) == 0 && S_ISLNK(about.st_mode)
+                     ? tare__fail(error, TARE_E_PERMISSION, "'%s' is a link, which is not followed", path)
+                     : make_folder(path, error);
         *slash = '/';
     }
     return status;

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/library.h"
 #include "tare.h"
 
 extern char **environ;
@@ -119,8 +120,13 @@ int tare__runner_find(const char *asked, tare__text *path, tare__error *error)
                  find_one(active, "lib/python3*/site-packages/onnxruntime/capi/libonnxruntime.so.1.*", path);
     if (!found)
         found = find_by_python(path);
-    if (found && !path->failed && !tare__trust_path(path->data, error))
-        return TARE_E_PERMISSION;
+    if (found && !path->failed) {
+        char real[PATH_MAX]; /* what was looked at is what is loaded */
+        if (!tare__trust_real(path->data, real, error))
+            return TARE_E_PERMISSION;
+        path->length = 0;
+        tare__text_string(path, real);
+    }
     if (!found)
         tare__text_string(path, "libonnxruntime.so.1"); /* the loader may know it */
     return path->failed ? tare__fail(error, TARE_E_MEMORY, "out of memory") : 0;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "nvml_api.h"
+#include "base/library.h"
 #include "tare.h"
 
 #define LIBRARY "libnvidia-ml.so.1"
@@ -95,9 +96,9 @@ static int not_found(const char *name, tare__error *error)
 
 bool tare__nvml_present(tare__error *error)
 {
-    void *handle = strchr(library_name(), '/') || !tare__in_current_folder(library_name())
-                       ? dlopen(library_name(), RTLD_LAZY | RTLD_LOCAL)
-                       : NULL;
+    char path[PATH_MAX];
+    tare__error why;
+    void *handle = tare__library_find(library_name(), path, &why) == 0 ? dlopen(path, RTLD_LAZY | RTLD_LOCAL) : NULL;
     if (handle)
         dlclose(handle);
     else

@@ -43,6 +43,26 @@ static int default_place(char *out, size_t room, tare__error *error)
                : tare__fail(error, TARE_E_USAGE, "the name of the history's place is too long");
 }
 
+/* An address that is none, or the words of a connection string: not to be taken for a folder, whose name would be the
+ * password. */
+static bool may_have_password(const char *setting)
+{
+    const char *at = setting;
+    if (strchr(setting, '@') && (strchr(setting, ':') || strcasestr(setting, "%3a")))
+        return true;
+    if (strncasecmp(setting, "postgres", 8) == 0) {
+        const char *rest = setting + 8 + (strncasecmp(setting + 8, "ql", 2) == 0 ? 2 : 0);
+        if (rest[0] == ':' || strncmp(rest, "//", 2) == 0)
+            return true;
+    }
+    while ((at = strcasestr(at, "pass")) != NULL) {
+        at += strspn(at, "PASSWORDpassword");
+        if (at[strspn(at, " \t")] == '=')
+            return true;
+    }
+    return false;
+}
+
 int tare__store_place(const char *setting, char out[TARE__STORE_PLACE_BYTES], bool *off, tare__error *error)
 {
     static const char *const words[] = {"off", "no", "none", "false", "0"};
@@ -59,6 +79,10 @@ int tare__store_place(const char *setting, char out[TARE__STORE_PLACE_BYTES], bo
         return tare__fail(error, TARE_E_USAGE,
                           "'%.200s' is no place for the history; a folder, a file or postgres://… is",
                           shown);
+    if (!strstr(setting, "://") && may_have_password(setting))
+        return tare__fail(error, TARE_E_USAGE,
+                          "the place of the history looks like an address with a password, but is not written as "
+                          "postgres://USER:PASSWORD@HOST/NAME; it is not shown");
     const char *format = strstr(setting, "://") || is_file(setting) ? "%s"
                          : ends_with(setting, "/")                  ? "%s" FILE_NAME
                                                                     : "%s/" FILE_NAME;

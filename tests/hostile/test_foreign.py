@@ -179,6 +179,31 @@ def test_libraries_and_programs_of_the_current_folder_are_not_taken(bench):
     assert not evidence.exists()
 
 
+@pytest.mark.parametrize("how", ["world writable", "group writable", "a stranger's", "hwcaps", "hwcaps, relative"])
+def test_libraries_of_others_on_the_library_path_are_not_loaded(bench, how, request):
+    evidence, place = bench.folder / "evidence", bench.folder / "libraries"
+    inner = place / "glibc-hwcaps" / "x86-64-v2" if "hwcaps" in how else place
+    inner.mkdir(parents=True)
+    for name in ("libnvidia-ml.so.1", "libsqlite3.so.0", "libpq.so.5", "libonnxruntime.so.1"):
+        build_library(bench, inner / name, evidence)
+    if how == "group writable":
+        os.chown(inner, os.geteuid(), 12345) if os.geteuid() == 0 else pytest.skip("needs root")
+        inner.chmod(0o775)
+    elif how == "a stranger's":
+        os.chown(inner, *request.getfixturevalue("stranger"))
+    elif how != "hwcaps, relative":
+        inner.chmod(0o777)
+    env = {"LD_LIBRARY_PATH": "libraries" if "relative" in how else str(place), "VIRTUAL_ENV": ""}
+    for words in (["doctor"], ["history"], ["run", "-f", "-o", "t.tare", "--", "true"]):
+        bench.tare(*words, env=env)
+    bench.tare("history", env={**env, "TARE_STORE": "postgres://u@127.0.0.1:1/x"})
+    assert not evidence.exists()
+    if how == "world writable":
+        inner.chmod(0o755)
+        bench.tare("doctor", env=env)
+        assert evidence.exists(), "our own is"
+
+
 # ---- settings --------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["tare.toml", "pyproject.toml"])
 @pytest.mark.parametrize("how", ["world writable", "a stranger's"])
@@ -218,6 +243,29 @@ def test_settings_of_a_project_write_inside_of_it(bench, value):
     done = bench.call(TARE, "run", "--", "true", cwd=project)
     assert done.status == 2 and "tare.toml:1: html" in done.err and "outside" in done.err
     assert not (bench.folder / "stolen.html").exists()
+
+
+def test_links_in_a_project_lead_nowhere(bench):
+    project, outside = bench.folder / "project", bench.folder / "outside"
+    (project / "tb" / "plugins").mkdir(parents=True)
+    outside.mkdir()
+    (project / "h.db").symlink_to("../outside/made.db")
+    (project / "tare.toml").write_text('store = "h.db"\n')
+    done = bench.call(TARE, "run", "-o", "a.tare", "--", "true", cwd=project, env={"TARE_STORE": ""})
+    assert done.status == 2 and "outside" in done.err and not list(outside.iterdir())
+    (project / "tare.toml").write_text('tensorboard = "tb"\n')
+    shutil.rmtree(project / "tb" / "plugins")
+    (project / "tb" / "plugins").symlink_to(outside)
+    done = bench.call(TARE, "run", "-f", "-o", "a.tare", "--", VICTIMS / "ticker", "/dev/null", 1000, 5, cwd=project)
+    assert not list(outside.iterdir()) and "is a link" in done.err, done.err
+
+
+def test_settings_of_a_project_run_nothing(bench):
+    made = bench.run("ticker", bench.folder / "ledger", 1000, 20)
+    (bench.folder / "tare.toml").write_text(f'[check]\nrerun = "touch {bench.folder}/evidence"\n"elapsed" = "1%"\n')
+    done = bench.tare("check", "-b", made.trace, made.trace)
+    assert done.status == 2 and "tare.toml:2: rerun: a command is named with --rerun" in done.err
+    assert not (bench.folder / "evidence").exists()
 
 
 @pytest.mark.parametrize("text", ['store = "postgres://u:hunter2@127.0.0.1:1/x"\n',

@@ -35,6 +35,20 @@ PLACES = [
     "postgres://user@127.0.0.1:1/x?PASSWORD=hunter2&nonsense=1",
     "postgres://" + "u" * 70 + ":hunter2@127.0.0.1:1/x",
     "https://user:hunter2@example.invalid/",
+    "postgres://user:p p@q hunter2@127.0.0.1:1/x",
+    "postgres://user:12 hunter2@127.0.0.1:1/x",
+    "postgres://user:12;hunter2",
+    "postgres://user:12#hunter2",
+    "postgres://user:[hunter2",
+    "postgres://user%3Ahunter2@127.0.0.1:1/x",
+    "postgres://user@127.0.0.1:1/x?sslpassword=hunter2",
+    "postgres:/user:hunter2@127.0.0.1/x",
+    "postgresql//user:hunter2@127.0.0.1/x",
+    "postgres:user:hunter2@127.0.0.1/x",
+    "user:hunter2@127.0.0.1",
+    "host=127.0.0.1 port=1 password=hunter2",
+    "host=127.0.0.1 port=1 password = 'a hunter2'",
+    "pass=hunter2",
 ]
 
 
@@ -46,6 +60,7 @@ def test_no_message_has_the_password(bench, place):
         done = bench.tare(*words, env={"TARE_STORE": place})
         said.append(done.out + done.err)
     assert SECRET not in "".join(said), [one for one in said if SECRET in one]
+    assert not [path for path in bench.folder.rglob("*") if SECRET in str(path)], "no folder has its name"
     assert any("user" in one or "127.0.0.1" in one or "history" in one for one in said)
 
 
