@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <limits.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/library.h"
 #include "tare.h"
 
 extern char **environ;
@@ -122,7 +122,7 @@ int tare__runner_find(const char *asked, tare__text *path, tare__error *error)
         found = find_by_python(path);
     if (found && !path->failed) {
         char real[PATH_MAX]; /* what was looked at is what is loaded */
-        if (!tare__trust_real(path->data, real, error))
+        if (!realpath(path->data, real) || !tare__trust_path(real, error))
             return TARE_E_PERMISSION;
         path->length = 0;
         tare__text_string(path, real);

@@ -1,13 +1,11 @@
 /* nvml_open: finds NVIDIA's management library, initialises it and lists the GPUs and their MIG instances.
  * The thread that holds the handle; may block for as long as the driver does.
  * Must not know what is sampled. */
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "nvml_api.h"
-#include "base/library.h"
 #include "tare.h"
 
 #define LIBRARY "libnvidia-ml.so.1"
@@ -96,14 +94,13 @@ static int not_found(const char *name, tare__error *error)
 
 bool tare__nvml_present(tare__error *error)
 {
-    char path[PATH_MAX];
+    tare__dl library = {0};
     tare__error why;
-    void *handle = tare__library_find(library_name(), path, &why) == 0 ? dlopen(path, RTLD_LAZY | RTLD_LOCAL) : NULL;
-    if (handle)
-        dlclose(handle);
-    else
+    bool present = tare__dl_open(&library, library_name(), NULL, 0, NULL, &why) == 0;
+    if (!present)
         not_found(library_name(), error);
-    return handle != NULL;
+    tare__dl_close(&library);
+    return present;
 }
 
 static int load(tare__nvml *nvml, tare__error *error)
