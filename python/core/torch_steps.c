@@ -14,6 +14,7 @@ static tare_site step_site = {0, "step", NULL, 0, TARE_KIND_STEP, 1, 0};
 static tare_site epoch_site = {0, "epoch", NULL, 0, TARE_KIND_EPOCH, 1, 0};
 static tare_site index_site = {0, "index", NULL, 0, TARE_KIND_NUMBER, 1, 0};
 /* Of the nearest step or epoch: operators may be open inside it, of which nobody here knows. */
+static tare_site partial_site = {0, "(partial)", NULL, 0, TARE_KIND_NUMBER, 1, 0};
 static tare_site outer_index_site = {0, "(index)", NULL, 0, TARE_KIND_NUMBER, 1, 0};
 
 static struct {
@@ -32,6 +33,7 @@ static struct {
     bool exhausted; /* the epoch's loader has no more batches: the epoch ends with its step */
     bool asks;      /* a loader is being asked for a batch to train on, or for one that is not there any more */
     bool fetched;   /* the open step asked a loader for a batch */
+    bool late;      /* the open step began with its compute: what it loaded by hand before is not in it */
     bool trained;   /* … and a backward or an optimizer came of it */
     /* Without a loader a step begins where the one before it ended. It may turn out to be none. */
     bool by_hand;   /* the last step had no loader */
@@ -117,7 +119,7 @@ static void open_step(bool waits)
     tare__py_stack_begin(&step_site, Py_None);
     tare_number(&index_site, -1); /* it is told when something trains */
     loop.step_open = true;
-    loop.fetched = loop.trained = loop.guessed = false;
+    loop.fetched = loop.trained = loop.guessed = loop.late = false;
     watch_spans();
     loop.n_stepped = 0;
     PyObject *trained = alive(loop.model);
@@ -144,6 +146,8 @@ static void end_step(void)
     if (!loop.step_open)
         return;
     bool counts = loop.trained;
+    if (counts && loop.late && !loop.fetched)
+        tare_number(&partial_site, 1);
     tare__py_stack_watched.watching = false;
     tare__py_stack_end(&step_site);
     loop.step_open = loop.waiting = loop.due = loop.guessed = false;
@@ -555,7 +559,9 @@ static void begin_training(void)
     forget_guess();
     if (loop.on_training)
         tell_training();
+    bool late = !loop.step_open && !loop.steps;
     begin_step();
+    loop.late |= late;
 }
 
 /* A batch was guessed to be trained on by another thread than the one that computes. */
@@ -753,7 +759,7 @@ static PyObject *finish(PyObject *module, PyObject *nothing)
     tare__torch_phase_end_all();
     drop_waiting();
     drop_guess();
-    if (loop.step_open && loop.n_stepped)
+    if (loop.step_open && (loop.n_stepped || !loop.trained)) /* or it only asked for a batch, and the loop was left */
         end_step();
     if (loop.epoch_open && !loop.step_open)
         end_epoch();

@@ -146,6 +146,14 @@ static bool long_enough(const tare__analysis *of)
     return of->run.clock_known && of->run.elapsed_ns >= limit(LIMIT_SHORTEST_SPANS);
 }
 
+static bool has_steps(const tare__analysis *of)
+{
+    for (size_t i = 0; i < of->n_steps; i++)
+        if (of->steps[i].count)
+            return true;
+    return false;
+}
+
 void tare__rule_loading(findings *out, const tare__analysis *of)
 {
     if (!long_enough(of))
@@ -154,6 +162,9 @@ void tare__rule_loading(findings *out, const tare__analysis *of)
     phase_time time = time_of(of, LOADING);
     double share = loading_share(of, &time, &lost_ns);
     if (!(share > limit(LIMIT_LOADING)))
+        return;
+    /* Without steps most of a loop may lie outside of all spans. */
+    if (!has_steps(of) && !(lost_ns > limit(LIMIT_LOADING) * of->run.elapsed_ns))
         return;
     tare__finding *finding = tare__finding_add(out, TARE__WARNING);
     bool steps = time.steps_ns > 0;

@@ -113,7 +113,8 @@ int tare__analyze_step(work *work, stream *stream, const frame *frame, uint32_t 
     steps *steps = none ? NULL : steps_of(work, frame->node->name, stream->group);
     struct steps *counts = how == ENDED ? steps : NULL;
     int status = tare__analyze_take_parts(work, stream, depth, counts, &step);
-    uint64_t inspected = counts ? counts->inspected : 0, left_out = counts ? counts->left_out : 0;
+    uint64_t inspected = counts ? counts->inspected : 0, left_out = counts ? counts->left_out : 0,
+             partial = counts ? counts->partial : 0;
     if (!status)
         status = tare__analyze_take_numbers(work, stream, depth, counts, step.duration);
     if (none)
@@ -135,7 +136,8 @@ int tare__analyze_step(work *work, stream *stream, const frame *frame, uint32_t 
     if (!use)
         return TARE_E_MEMORY;
     use->count++;
-    use->first_begin = step.begin < use->first_begin ? step.begin : use->first_begin;
+    uint64_t begin = steps->partial > partial ? now : step.begin; /* how long it took is not known */
+    use->first_begin = begin < use->first_begin ? begin : use->first_begin;
     use->last_end = now > use->last_end ? now : use->last_end;
     use->inspected |= steps->inspected > inspected;
     use->left_out += steps->left_out > left_out;

@@ -22,7 +22,7 @@ STEP = {
     "p99_ns": ("99th percentile", CLOCK + ", sorted", TIME),
     "first_ns": ("the first one", CLOCK, TIME),
     "rest_p50_ns": ("median of all but the first", CLOCK + ", sorted", TIME),
-    "per_second": ("job's steps over the time in them; of ranks, which do a step together, over that of one", CLOCK, TIME),
+    "per_second": ("job's whole steps over the time in them; of ranks, which do a step together, over that of one", CLOCK, TIME),
     "slowest[].index": ("which were slowest", "the program's own order", exact),
     "slowest[].duration_ns": ("how long these took", CLOCK, TIME),
     "slowest[].start_at_ns": ("when these began", CLOCK + ", and `time.time_ns()` beside it, 2 ms for its slewing", TIME),
@@ -227,12 +227,12 @@ def test_steps_without_a_loader(truth, bench):
     truth.check("run:steps[].count", row["count"], 25)
     truth.check("run:steps[].unfinished", row["unfinished"], 0)
     check_durations(truth, "steps", row, low, high, ((0.5, "p50_ns"), (0.95, "p95_ns")))
-    truth.check("run:steps[].per_second", row["per_second"],
-                (25e9 / (times[-1][1] - times[0][0]), 25e9 / (times[-1][0] - times[0][1])))
+    # The first one begins with its forward, without what was loaded for it: rates are of the whole ones.
+    truth.check("run:steps[].per_second", row["per_second"], (24e9 / sum(high[1:]), 24e9 / sum(low[1:])))
     [samples] = row["numbers"]
     truth.check("run:steps[].numbers[].sum", samples["sum"], 16 * 25)
     truth.check("run:steps[].numbers[].per_second", samples["per_second"],
-                (1e9 * 400 / sum(high), 1e9 * 400 / sum(low)))
+                (24e9 * 16 / sum(high[1:]), 24e9 * 16 / sum(low[1:])))
     [found] = [finding for finding in done.json["findings"] if finding["id"] == "outside-model"]
     assert "load" not in found["title"]
     # The first step begins with its forward: what the program slept before is none of it.
@@ -527,12 +527,13 @@ def test_rates_of_two_ranks_are_the_jobs(truth, bench):
     for key, true in (("count", 40), ("job_count", 20), ("ranks", 2), ("unfinished", 0)):
         truth.check("run:steps[]." + key, row[key], true)
     longest = max(t[-1][1] for t in times) - min(t[0][0] for t in times)
-    shortest = max(t[-1][0] for t in times) - min(t[0][1] for t in times)
-    truth.check("run:steps[].per_second", row["per_second"], (20e9 / longest, 20e9 / shortest))
+    whole = (max(t[-1][1] for t in times) - min(t[1][0] for t in times),  # the first ones lack what was loaded for them
+             max(t[-1][0] for t in times) - min(t[1][1] for t in times))
+    truth.check("run:steps[].per_second", row["per_second"], (19e9 / whole[0], 19e9 / whole[1]))
     [samples] = row["numbers"]
     truth.check("run:steps[].numbers[].sum", samples["sum"], 2 * 20 * 16)
     # Steps of a rank follow upon one another, so that the time in them is that from its first to its last.
-    truth.check("run:steps[].numbers[].per_second", samples["per_second"], (640e9 / longest, 640e9 / shortest))
+    truth.check("run:steps[].numbers[].per_second", samples["per_second"], tuple(2 * 16 * 19e9 / time for time in whole))
     # Rank 1 loads for 40 ms, and the other one waits for it in the backward pass.
     begin = done.json["phases"]["warm_up_steps"]
     figures = figures_of(done.json, "straggler")
