@@ -132,7 +132,8 @@ def test_a_program_that_lives_on_can_be_read_again(bench):
                           start_new_session=True)
     session = pathlib.Path(process.stdout.readline().split()[1])
     target = int(process.stdout.readline().split()[1])
-    time.sleep(0.05)
+    while not ledger_path.exists() or not ledger(ledger_path):
+        time.sleep(0.05)
     process.kill()
     process.wait()
     try:

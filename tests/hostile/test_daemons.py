@@ -3,7 +3,7 @@ from e2e_conftest import TARE, VICTIMS
 
 
 def test_a_daemon_that_has_not_recorded_yet_is_told_of(bench):
-    done = bench.run("limits", "daemon", 3000, options=["-q"])
+    done = bench.run("limits", "daemon", 20000, options=["-q"])
     report = bench.json(done.trace)
     assert report["run"]["spans"] == 10
     assert "1 process that the command started still ran when the recording ended" in " ".join(report["notes"])

@@ -274,6 +274,7 @@ static void daemonize(uint64_t ms)
         record("daemon", 10);
         _exit(0);
     }
+    wait_ms(1000); /* until it was sampled: one that is orphaned before is not known */
 }
 
 static void outlived_session(void)
