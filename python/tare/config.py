@@ -3,6 +3,7 @@ import dataclasses
 import difflib
 import enum
 import os
+import stat
 import warnings
 from dataclasses import dataclass
 from typing import Any, Dict, Iterable, Mapping, Optional, Union
@@ -189,6 +190,8 @@ def _from_environment(environment: Mapping[str, str]) -> Dict[str, Any]:
 
 def _foreign(about: os.stat_result) -> Optional[str]:
     """Why a settings file is not trusted, as the command says it; None: it is this user's or root's."""
+    if not stat.S_ISREG(about.st_mode):
+        return "is not a regular file"
     if about.st_uid not in (0, os.geteuid()):
         return "belongs to another user"
     if about.st_mode & 0o020 and about.st_uid and about.st_gid != os.getegid():
@@ -207,7 +210,7 @@ def load_settings(folder: Optional[_Path] = None, environment: Optional[Mapping[
     for name, table in (("pyproject.toml", "tool.tare"), ("tare.toml", "")):
         path = os.path.join(where, name)
         try:
-            with open(path, encoding="utf-8") as file:
+            with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), encoding="utf-8") as file:
                 wrong = _foreign(os.fstat(file.fileno()))
                 if wrong:
                     warnings.warn(f"{path} is not used: it {wrong}", stacklevel=2)

@@ -1,5 +1,6 @@
 """ProfilingConfig, and settings from files and the environment."""
 import json
+import os
 import pathlib
 import random
 import re
@@ -196,3 +197,9 @@ def test_the_commands_settings_are_known():
     table = source.read_text().split("} known[] = {")[1].split("};")[0]
     names = {name.replace("-", "_") for name in re.findall(r'\{"([a-z-]+)"', table)}
     assert names and names <= set(config._COMMAND)
+
+
+def test_settings_in_a_pipe_are_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "tare.toml")
+    with pytest.warns(UserWarning, match="tare.toml is not used: it is not a regular file"):
+        assert tare.load_settings(tmp_path, {}) == {}
