@@ -56,8 +56,11 @@ static void on_fault(int number, siginfo_t *info, void *context)
 
 void tare__bus_watch(tare__collector *collector)
 {
-    struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
+    struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO}, before;
     sigemptyset(&action.sa_mask);
+    /* A handler would become the default in the program that is launched. */
+    if (sigaction(SIGBUS, NULL, &before) != 0 || before.sa_handler == SIG_IGN)
+        return;
     memcpy(&shadow, collector->folder.page, sizeof shadow);
     watched = collector;
     sigaction(SIGBUS, &action, NULL);
