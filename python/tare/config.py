@@ -199,6 +199,14 @@ def _foreign(about: os.stat_result) -> Optional[str]:
     return "can be written by others" if about.st_mode & 0o002 else None
 
 
+def _check_inside(output: Any, folder: str, path: str) -> None:
+    """A project's settings write into its folder: whoever runs it did not name another one."""
+    inside = os.path.realpath(folder)
+    if output is not None and os.path.commonpath([inside, os.path.realpath(os.path.join(folder, output))]) != inside:
+        raise ValueError(f"{path}: output_dir: '{output}' lies outside of the folder of these settings; name it by "
+                         "TARE_OUTPUT_DIR or in the program")
+
+
 def load_settings(folder: Optional[_Path] = None, environment: Optional[Mapping[str, str]] = None) -> Dict[str, Any]:
     """What is set for good, by name: [tool.tare] of pyproject.toml, then tare.toml, then TARE_* variables, the later
     ones winning. A name nobody knows or a value of another type is a ValueError that says where it stands.
@@ -220,7 +228,9 @@ def load_settings(folder: Optional[_Path] = None, environment: Optional[Mapping[
             continue
         except UnicodeDecodeError:
             raise ValueError(f"{path} is not UTF-8") from None
-        found.update(_from_table(read_toml_table(text, path, table), path))
+        settings = _from_table(read_toml_table(text, path, table), path)
+        _check_inside(settings.get("output_dir"), where, path)
+        found.update(settings)
     found.update(_from_environment(os.environ if environment is None else environment))
     return found
 

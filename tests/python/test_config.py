@@ -203,3 +203,15 @@ def test_settings_in_a_pipe_are_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "tare.toml")
     with pytest.warns(UserWarning, match="tare.toml is not used: it is not a regular file"):
         assert tare.load_settings(tmp_path, {}) == {}
+
+
+def test_settings_of_a_project_write_into_its_folder(tmp_path):
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "link").symlink_to(tmp_path)
+    for place in (str(tmp_path / "there"), "../there", "link/there"):
+        (tmp_path / "here" / "tare.toml").write_text(f'output_dir = "{place}"\n')
+        with pytest.raises(ValueError, match="lies outside of the folder"):
+            tare.load_settings(tmp_path / "here", {})
+    (tmp_path / "here" / "tare.toml").write_text('output_dir = "a/b"\n')
+    assert tare.load_settings(tmp_path / "here", {}) == {"output_dir": "a/b"}
+    assert tare.load_settings(tmp_path / "here", {"TARE_OUTPUT_DIR": "/x"}) == {"output_dir": "/x"}
