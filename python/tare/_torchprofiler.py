@@ -97,7 +97,8 @@ class PyTorchProfiler:
 
     def _collect(self, profiler: Any) -> None:
         for event in profiler.key_averages():
-            if event.key.startswith("ProfilerStep"):
+            # torch's own blocks: a step, and the loader's Python code. Neither is work of the model.
+            if event.key.startswith(("ProfilerStep", "enumerate(DataLoader)")):
                 continue
             if _is_of_device(event):
                 if not getattr(event, "is_user_annotation", False):  # a span of the program's, around its kernels

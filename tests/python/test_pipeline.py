@@ -241,6 +241,17 @@ def test_schedules():
     assert report["model_profiling"]["cpu_time"].reason == "profiler_schedule is NONE: no step is recorded"
 
 
+def test_loading_is_no_operation():
+    """torch puts a block around each batch that its loader gives: with a slow one, most of all that it recorded."""
+    data = [(sample, 0) for sample in torch.randn(24, 16)]
+    loader = DataLoader(Slow(transform=lambda value: data[int(value[0])], read_s=0.02), batch_size=4)
+    report = profiler(use_torch_profiler=True).profile_training_pipeline(mlp(), loader, 3)
+    told = report["model_profiling"]
+    assert told["total_time"] > 3 * 4 * 0.02 > told["cpu_time"] > 0
+    assert not [row["name"] for row in told["top_operations"] if "DataLoader" in row["name"]]
+    assert not [advice for advice in report["recommendations"] if advice.id == "top-operation"]
+
+
 def test_the_user_s_own_profiler_is_not_disturbed():
     made = profiler(use_torch_profiler=True)
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as outer:

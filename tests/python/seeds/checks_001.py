@@ -335,7 +335,7 @@ def saved(snippet):
     assert done.lines == [f"Results saved to: {config.output_dir}"]
     read = [json.loads(path.read_text(encoding="utf-8")) for path in (snippet.folder / "profiles").rglob("*.json")]
     reports = [one for one in read if isinstance(one, dict) and "recommendations" in one]
-    assert len(reports) == 1 and reports[0]["recommendations"] == report["recommendations"]
+    assert len(reports) == 1 and [one["text"] for one in reports[0]["recommendations"]] == report["recommendations"]
 
 
 @check("001", "Report Structure", needs=TORCH)
