@@ -35,10 +35,24 @@ void tare__torch_optimizer_begins(void);
 void tare__torch_optimizer_ended(const void *optimizer);
 bool tare__torch_in_step(void); /* the calling thread */
 bool tare__torch_between_steps(void); /* it is the thread whose steps are found, and none is open */
-void tare__torch_optimizers_exist(unsigned n);
 void tare__torch_optimizer_is_made(void);
-Py_ssize_t tare__torch_number(PyObject *object, const char *name); /* an integer that it holds; -1: it does not */
 uint64_t tare__torch_steps(void); /* so many have ended */
+
+/* ---- what the program's objects are asked (torch_ask.c) --------------------------------------------------- */
+PyObject *tare__torch_alive(PyObject *weak); /* what a weak reference refers to, a new reference; NULL: it is gone */
+bool tare__torch_is_true(PyObject *object, const char *name, bool otherwise);
+void tare__torch_ask_gradients_of(PyObject *is_grad_enabled);
+bool tare__torch_gradients(void);
+bool tare__torch_has_parameters(PyObject *module);
+Py_ssize_t tare__torch_number(PyObject *object, const char *name); /* an integer that it holds; -1: it does not */
+
+/* ---- rounds of the loop, by its optimizers (torch_rounds.c) ----------------------------------------------- */
+void tare__torch_optimizers_exist(unsigned n);
+void tare__torch_round_begins(void);
+bool tare__torch_round_stepped(const void *optimizer, bool fed); /* fed: by a loader. Whether the round is over */
+bool tare__torch_round_updated(void);                            /* an optimizer has stepped in it */
+bool tare__torch_round_is_full(void);                            /* all have */
+bool tare__torch_rounds_without_optimizer(void);                 /* there is none, and there was none */
 
 /* ---- names of a model's parts (torch_modules.c) ---------------------------------------------------------- */
 void tare__torch_module_forget(PyObject *address); /* no exception is left */

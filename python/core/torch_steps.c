@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-#define OPTIMIZERS_MAX 16u
 #define SEEN_MAX 8u
 #define OUTER_MAX 8u
 #define EVALUATIONS_MAX 1000u /* in a row; then nobody waits for the next step any more */
@@ -35,6 +34,10 @@ static struct {
     bool fetched;   /* the open step asked a loader for a batch */
     bool late;      /* the open step began with its compute: what it loaded by hand before is not in it */
     bool trained;   /* … and a backward or an optimizer came of it */
+    bool unaided;   /* … without any optimizer: the program updates by hand, which nobody sees */
+    bool by_module; /* … and a module with parameters computed for it */
+    unsigned backwards;   /* in the open step, outside of optimizers */
+    bool accumulates;     /* the last step had several: a batch that trains need not be of a step that ends */
     /* Without a loader a step begins where the one before it ended. It may turn out to be none. */
     bool by_hand;   /* the last step had no loader */
     bool waiting;   /* the open step has nothing of a training in it yet */
@@ -54,11 +57,7 @@ static struct {
     PyObject *model;          /* weak reference to what was last seen to train; NULL: nothing yet */
     PyObject *epoch_loader;   /* whose batches the open epoch is of, or the next one will be */
     PyObject *epoch_iterator; /* weak reference: when it is gone, nobody will ask for more of them */
-    const void *stepped[OPTIMIZERS_MAX]; /* in the open step */
-    unsigned n_stepped;
-    unsigned optimizers; /* that exist, or of which we know that they step */
     /* what is asked for */
-    PyObject *grad_enabled;      /* torch.is_grad_enabled */
     uint64_t from_step, to_step; /* to: the first one left out; UINT64_MAX: all */
     uint64_t every_epochs;       /* 0: all */
     bool paused;                 /* by us */
@@ -85,16 +84,6 @@ static void follow_window(void)
     loop.paused = !wanted;
 }
 
-/* What a weak reference refers to, a new reference; NULL: there is none, or it is gone. */
-static PyObject *alive(PyObject *weak)
-{
-    PyObject *found = weak ? PyObject_CallNoArgs(weak) : NULL;
-    PyErr_Clear();
-    if (found == Py_None)
-        Py_CLEAR(found);
-    return found;
-}
-
 /* Spans of the program matter while a step waits, and while one is due. */
 static void watch_spans(void)
 {
@@ -119,10 +108,11 @@ static void open_step(bool waits)
     tare__py_stack_begin(&step_site, Py_None);
     tare_number(&index_site, -1); /* it is told when something trains */
     loop.step_open = true;
-    loop.fetched = loop.trained = loop.guessed = loop.late = false;
+    loop.fetched = loop.trained = loop.by_module = loop.guessed = loop.late = false;
+    loop.backwards = 0;
     watch_spans();
-    loop.n_stepped = 0;
-    PyObject *trained = alive(loop.model);
+    tare__torch_round_begins();
+    PyObject *trained = tare__torch_alive(loop.model);
     loop.wants_model = !trained;
     Py_XDECREF(trained);
 }
@@ -151,9 +141,10 @@ static void end_step(void)
     tare__py_stack_watched.watching = false;
     tare__py_stack_end(&step_site);
     loop.step_open = loop.waiting = loop.due = loop.guessed = false;
-    loop.n_stepped = 0;
+    tare__torch_round_begins();
     forget_guess();
     if (counts) {
+        loop.accumulates = loop.backwards > 1;
         confirm_epoch();
         loop.unfetched = loop.fetched ? 0 : loop.unfetched + 1;
         memcpy(loop.seen[0], loop.seen[1], sizeof loop.seen[0]);
@@ -177,12 +168,26 @@ static void begin_epoch(void)
     loop.exhausted = loop.epoch_trained = false;
 }
 
+/* Batches at the end of an epoch for which no optimizer stepped are no step, but the epoch has trained on them. */
+static void take_back_rest(void)
+{
+    if (!loop.step_open || !loop.trained || tare__torch_round_updated() || loop.unaided)
+        return;
+    if (!loop.unsure)
+        tare_number(&outer_index_site, -1);
+    loop.epoch_trained = true;
+    loop.trained = false;
+}
+
 static void end_epoch(void)
 {
     if (!loop.epoch_open)
         return;
+    take_back_rest();
     end_step();
     bool counts = loop.epoch_trained;
+    if (counts)
+        confirm_epoch();
     tare__py_stack_end(&epoch_site);
     loop.epoch_open = loop.epoch_unsure = false;
     loop.exhausted = false;
@@ -281,59 +286,6 @@ static bool ours(void)
     return loop.set_up && !loop.handed_over && (!loop.thread || loop.thread == PyThread_get_thread_ident());
 }
 
-static bool is_true(PyObject *object, const char *name, bool otherwise)
-{
-    PyObject *value = tare__torch_held(object, name);
-    int truth = value ? PyObject_IsTrue(value) : -1;
-    Py_XDECREF(value);
-    PyErr_Clear();
-    return truth < 0 ? otherwise : truth;
-}
-
-static bool gradients(void)
-{
-    PyObject *value = loop.grad_enabled ? PyObject_CallNoArgs(loop.grad_enabled) : NULL;
-    bool on = value != Py_False;
-    Py_XDECREF(value);
-    PyErr_Clear();
-    return on;
-}
-
-/* A loss is a module too, and trains for ever: only one with parameters tells what the program does. Looked up in the
- * module's own dicts: its methods may be the program's. */
-#define MODULES_DEEPEST 100u
-static bool parameters_in(PyObject *module, unsigned depth)
-{
-    PyObject *held = tare__torch_held(module, "_parameters"), *parts = tare__torch_held(module, "_modules");
-    PyObject *key, *value;
-    Py_ssize_t at = 0;
-    bool any = false;
-    while (!any && held && PyDict_Check(held) && PyDict_Next(held, &at, &key, &value))
-        any = value != Py_None;
-    at = 0;
-    while (!any && depth && parts && PyDict_Check(parts) && PyDict_Next(parts, &at, &key, &value))
-        any = value != Py_None && parameters_in(value, depth - 1);
-    Py_XDECREF(held);
-    Py_XDECREF(parts);
-    return any;
-}
-
-static bool has_parameters(PyObject *module)
-{
-    PyObject *held = tare__torch_held(module, "_parameters");
-    bool plain = held && PyDict_Check(held);
-    Py_XDECREF(held);
-    if (plain)
-        return parameters_in(module, MODULES_DEEPEST);
-    PyObject *all = PyObject_CallMethod(module, "parameters", NULL); /* a scripted one, which keeps them elsewhere */
-    PyObject *first = all ? PyIter_Next(all) : NULL;
-    bool any = first != NULL;
-    Py_XDECREF(first);
-    Py_XDECREF(all);
-    PyErr_Clear();
-    return any;
-}
-
 static void keep_model(PyObject *module)
 {
     PyObject *weak = PyWeakref_NewRef(module, NULL);
@@ -347,26 +299,23 @@ static void keep_model(PyObject *module)
 /* Whether a batch that is asked for now will be trained on, by the model that was last seen to train. */
 static bool trains(void)
 {
-    PyObject *trained = gradients() ? alive(loop.model) : NULL;
-    bool training = trained && is_true(trained, "training", false);
+    PyObject *trained = tare__torch_gradients() ? tare__torch_alive(loop.model) : NULL;
+    bool training = trained && tare__torch_is_true(trained, "training", false);
     Py_XDECREF(trained);
     return training;
 }
 
-Py_ssize_t tare__torch_number(PyObject *object, const char *name)
+/* ---- batches ------------------------------------------------------------------------------------------ */
+/* Something was updated in the open step, or may have been. */
+static bool is_complete(void)
 {
-    PyObject *value = tare__torch_held(object, name);
-    Py_ssize_t number = value && PyLong_Check(value) ? PyLong_AsSsize_t(value) : -1;
-    Py_XDECREF(value);
-    PyErr_Clear();
-    return number;
+    return tare__torch_round_updated() || (loop.trained && loop.unaided);
 }
 
-/* ---- batches ------------------------------------------------------------------------------------------ */
 /* What is left of a finished round goes no further: evaluation and the next batch are not of this step. */
 static void end_finished_step(void)
 {
-    if (loop.step_open && loop.n_stepped)
+    if (loop.step_open && is_complete())
         end_step();
     if (loop.exhausted && !loop.step_open)
         end_epoch();
@@ -420,7 +369,7 @@ static PyObject *loop_left(PyObject *module, PyObject *weak)
 
 static bool is_deserted(void)
 {
-    PyObject *iterator = alive(loop.epoch_iterator);
+    PyObject *iterator = tare__torch_alive(loop.epoch_iterator);
     Py_XDECREF(iterator);
     return loop.epoch_iterator && !iterator;
 }
@@ -446,7 +395,7 @@ static void take_loader(PyObject *iterator, PyObject *loader)
 /* A step, and an epoch where none is open, from the first batch of a loader on. */
 static void begin_guess(PyObject *iterator, const torch_fetch *fetch)
 {
-    PyObject *weak = !loop.step_open && gradients() ? watched(iterator) : NULL;
+    PyObject *weak = !loop.step_open && tare__torch_gradients() ? watched(iterator) : NULL;
     if (!weak)
         return;
     if (fetch->first && !loop.epoch_open) {
@@ -468,7 +417,7 @@ static void begin_guess(PyObject *iterator, const torch_fetch *fetch)
  * is asked for its first batch may take turns with the first. */
 static bool guess_is_over(PyObject *iterator, const torch_fetch *fetch)
 {
-    PyObject *of = alive(loop.guess);
+    PyObject *of = tare__torch_alive(loop.guess);
     Py_XDECREF(of);
     return loop.guess && of != iterator && (!of || !fetch->first || fetch->loader == loop.guess_loader);
 }
@@ -581,7 +530,15 @@ void tare__torch_optimizer_is_made(void)
 /* The loop goes on with the batch that it has: it is no loop over the loader that gave it. */
 static void end_guessed_step(void)
 {
-    if (loop.step_open && loop.guessed && loop.n_stepped && loop.n_stepped >= loop.optimizers)
+    if (loop.step_open && loop.guessed && tare__torch_round_is_full())
+        end_step();
+}
+
+/* Without an optimizer and without a loader a step lasts from the forward after a backward to the next such one; where
+ * there is no module, from one backward to the next. */
+static void end_unfed_step(void)
+{
+    if (loop.step_open && loop.trained && !loop.fetched && loop.unaided)
         end_step();
 }
 
@@ -595,7 +552,7 @@ static bool was_seen(const void *module, unsigned when)
 
 static bool is_trained_model(PyObject *module)
 {
-    PyObject *trained = alive(loop.model);
+    PyObject *trained = tare__torch_alive(loop.model);
     Py_XDECREF(trained);
     return trained == module;
 }
@@ -604,15 +561,17 @@ static bool is_trained_model(PyObject *module)
  * of the step (a teacher, an encoder that is frozen, a policy that acts), unless the model that trains is in eval(). */
 static void evaluation_begins(PyObject *module)
 {
-    if (!has_parameters(module))
+    if (!tare__torch_has_parameters(module))
         return;
-    bool seen = was_seen(module, 0) && !(is_trained_model(module) && !is_true(module, "training", true));
+    bool seen = was_seen(module, 0) && !(is_trained_model(module) && !tare__torch_is_true(module, "training", true));
     if (loop.n_seen[1] < SEEN_MAX && !was_seen(module, 1))
         loop.seen[1][loop.n_seen[1]++] = module;
     if (seen)
         return;
     drop_waiting();
     end_finished_step();
+    if (loop.exhausted)
+        end_epoch(); /* no optimizer will step for the rest of its batches */
     if (!loop.step_open)
         loop.evaluations++;
 }
@@ -621,22 +580,25 @@ void tare__torch_forward_begins(PyObject *module)
 {
     if (loop.claimed)
         follow_thread();
-    if (!ours() || (loop.step_open && !loop.n_stepped && !loop.wants_model && !loop.waiting))
+    if (!ours() || (loop.step_open && !loop.wants_model && !loop.waiting && !loop.exhausted && !is_complete()))
         return; /* nothing to decide: the cheap way for all but the first of a step */
     end_due();
-    if (!gradients() || !is_true(module, "training", true)) {
-        if (!loop.step_open || loop.waiting || loop.n_stepped)
+    if (!tare__torch_gradients() || !tare__torch_is_true(module, "training", true)) {
+        if (!loop.step_open || loop.waiting || loop.exhausted || is_complete())
             evaluation_begins(module);
         return;
     }
-    if ((loop.step_open && !loop.wants_model && !loop.waiting && !loop.guessed) || !has_parameters(module))
+    bool within = loop.step_open && !loop.wants_model && !loop.waiting && !loop.guessed && !is_complete();
+    if (within || !tare__torch_has_parameters(module))
         return;
     end_guessed_step();
+    end_unfed_step();
     loop.waiting = false;
     watch_spans();
     keep_model(module);
     if (!loop.step_open || loop.guess)
         begin_training();
+    loop.by_module = true;
 }
 
 /* Without a loader the next step begins behind the evaluation. */
@@ -646,36 +608,45 @@ void tare__torch_forward_ended(void)
         open_next_step();
 }
 
-void tare__torch_backward_begins(void)
+static void tell_step(void)
+{
+    if (loop.unsure)
+        tare_number(&outer_index_site, (double)loop.steps);
+    loop.unsure = false;
+}
+
+/* False: another thread trains. */
+static bool training_goes_on(void)
 {
     if (loop.claimed)
         follow_thread();
     if (!ours())
-        return;
+        return false;
     end_due();
+    if (!loop.by_module)
+        end_unfed_step();
     if (!loop.step_open || loop.guess)
         begin_training();
-    if (loop.unsure)
-        tare_number(&outer_index_site, (double)loop.steps);
-    loop.unsure = false;
     loop.trained = true;
+    loop.unaided = tare__torch_rounds_without_optimizer();
     loop.waiting = false;
     watch_spans();
+    return true;
+}
+
+void tare__torch_backward_begins(void)
+{
+    if (!training_goes_on())
+        return;
+    loop.backwards++;
+    if (!loop.accumulates || loop.unaided)
+        tell_step();
 }
 
 void tare__torch_optimizer_begins(void)
 {
-    tare__torch_backward_begins();
-}
-
-static bool stepped_again(const void *optimizer)
-{
-    for (unsigned i = 0; i < loop.n_stepped; i++)
-        if (loop.stepped[i] == optimizer)
-            return true;
-    if (loop.n_stepped < OPTIMIZERS_MAX)
-        loop.stepped[loop.n_stepped++] = optimizer;
-    return false;
+    if (training_goes_on())
+        tell_step();
 }
 
 /* Whether no loader feeds the loop: the open step has no batch of one, and no loop over one goes on, or it had none for
@@ -693,9 +664,7 @@ void tare__torch_optimizer_ended(const void *optimizer)
 {
     if (!ours() || !loop.step_open)
         return;
-    if (stepped_again(optimizer) && !loop.fetched)
-        loop.optimizers = loop.n_stepped;
-    if (loop.n_stepped < loop.optimizers || (loop.fetched && !loop.exhausted))
+    if (!tare__torch_round_stepped(optimizer, loop.fetched) || (loop.fetched && !loop.exhausted))
         return;
     loop.by_hand = has_no_loader();
     if (loop.by_hand && tare__py_stack_top() != &step_site) {
@@ -719,8 +688,7 @@ static PyObject *setup(PyObject *module, PyObject *arguments)
     long long to;
     if (!PyArg_ParseTuple(arguments, "OKLK:torch_setup", &grad_enabled, &from, &to, &every))
         return NULL;
-    Py_INCREF(grad_enabled);
-    Py_XSETREF(loop.grad_enabled, grad_enabled);
+    tare__torch_ask_gradients_of(grad_enabled);
     loop.from_step = from;
     loop.to_step = to < 0 ? UINT64_MAX : (uint64_t)to;
     loop.every_epochs = every;
@@ -739,11 +707,6 @@ static PyObject *on_training(PyObject *module, PyObject *function)
     Py_RETURN_NONE;
 }
 
-void tare__torch_optimizers_exist(unsigned n)
-{
-    loop.optimizers = n;
-}
-
 static PyObject *counts(PyObject *module, PyObject *nothing)
 {
     (void)module, (void)nothing;
@@ -759,8 +722,10 @@ static PyObject *finish(PyObject *module, PyObject *nothing)
     tare__torch_phase_end_all();
     drop_waiting();
     drop_guess();
-    if (loop.step_open && (loop.n_stepped || !loop.trained)) /* or it only asked for a batch, and the loop was left */
+    if (loop.step_open && (is_complete() || !loop.trained)) /* or it only asked for a batch, and the loop was left */
         end_step();
+    if (loop.exhausted)
+        end_epoch();
     if (loop.epoch_open && !loop.step_open)
         end_epoch();
     if (loop.every_epochs || loop.from_step || loop.to_step != UINT64_MAX) {

@@ -265,6 +265,33 @@ LOOPS = """
                     clock.stepped()
 
     @loop
+    def updated_by_hand(clock):
+        model = net()
+        for index in range(8):
+            x = load()
+            if index:  # without an optimizer a step lasts from forward to forward
+                clock.stepped()
+            model.zero_grad()
+            model(x).sum().backward()
+            with torch.no_grad():
+                for p in model.parameters():
+                    p -= 0.01 * p.grad
+        clock.stepped()
+
+    @loop
+    def tensors_updated_by_hand(clock):
+        weight = torch.randn(8, 3, requires_grad=True)
+        for index in range(8):
+            loss = (load() @ weight).sum()
+            if index:
+                clock.stepped()
+            loss.backward()
+            with torch.no_grad():
+                weight -= 0.01 * weight.grad
+            weight.grad = None
+        clock.stepped()
+
+    @loop
     def overfit_one_batch(clock):
         model, opt = made()
         x, = next(iter(DataLoader(TensorDataset(torch.randn(16, 8)), batch_size=4)))
@@ -280,7 +307,8 @@ EXPECTED = {"loaded_by_hand": (8, 0), "from_a_generator": (8, 0), "several_epoch
             "evaluated_in_train_mode": (9, 0), "evaluated_by_a_loader": (9, 0), "a_copy_evaluated": (9, 0),
             "taught": (8, 1), "accumulated": (5, 0), "two_optimizers": (6, 0), "closure": (6, 0), "scaled": (6, 0),
             "without_a_module": (6, 0), "failing": (5, 0), "in_a_span": (8, 0), "in_parts": (8, 0), "in_pieces": (8, 0),
-            "in_spans_of_epochs": (12, 1), "overfit_one_batch": (6, 0)}
+            "in_spans_of_epochs": (12, 1), "updated_by_hand": (8, 0),
+            "tensors_updated_by_hand": (8, 0), "overfit_one_batch": (6, 0)}
 SPANS = {"iteration": 8, "loading": 8, "compute": 8, "ahead": 8, "back": 8, "my epoch": 5}  # one is cut, to learn
 
 

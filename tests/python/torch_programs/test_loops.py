@@ -23,6 +23,8 @@ PROLOGUE = """
     def loop(function):
         before = tare._core.torch_counts()
         function()
+        with torch.no_grad():
+            net()(torch.randn(4, 8))  # whatever comes next: no rest of the loop's batches is waited for any more
         after = tare._core.torch_counts()
         found[function.__name__] = [b - a for a, b in zip(before, after)]
         return function
@@ -67,6 +69,94 @@ LOOPS = """
             if index % 4 == 3:
                 opt.step()
                 opt.zero_grad()
+
+    def accumulate(model, opt):  # 11 batches, a step for each four
+        for index, (x, y) in enumerate(DataLoader(data, batch_size=3)):
+            loss_fn(model(x), y).backward()
+            if index % 4 == 3:
+                opt.step()
+                opt.zero_grad()
+
+    @loop
+    def a_rest_of_each_epoch():
+        model = net()
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(4):
+            accumulate(model, opt)
+
+    @loop
+    def a_rest_and_an_evaluation():
+        model = net()
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            model.train()
+            accumulate(model, opt)
+            model.eval()
+            with torch.no_grad():
+                for x, y in DataLoader(data, batch_size=4):
+                    model(x)
+
+    @loop
+    def a_rest_behind_the_loop():
+        model = net()
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            accumulate(model, opt)
+            opt.step()
+            opt.zero_grad()
+
+    @loop
+    def a_step_for_all_batches():
+        model = net()
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(5):
+            for x, y in DataLoader(data, batch_size=8):
+                loss_fn(model(x), y).backward()
+            opt.step()
+            opt.zero_grad()
+
+    @loop
+    def fewer_steps_than_epochs():
+        model, batches = net(), 0
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(6):
+            for x, y in DataLoader(data, batch_size=8):
+                loss_fn(model(x), y).backward()
+                batches += 1
+                if batches % 10 == 0:
+                    opt.step()
+                    opt.zero_grad()
+
+    @loop
+    def updated_by_hand():
+        model = net()
+        for _ in range(3):
+            for x, y in DataLoader(data, batch_size=8):
+                model.zero_grad()
+                loss_fn(model(x), y).backward()
+                with torch.no_grad():
+                    for p in model.parameters():
+                        p -= 0.1 * p.grad
+
+    @loop
+    def a_critic_that_trains_more_often():
+        maker, judge = net(), nn.Linear(3, 1)
+        one, other = torch.optim.Adam(judge.parameters()), torch.optim.Adam(maker.parameters())
+        for _ in range(20):
+            for _ in range(5):
+                judge(maker(torch.randn(8, 8)).detach()).mean().backward()
+                one.step()
+            judge(maker(torch.randn(8, 8))).mean().backward()
+            other.step()
+
+    @loop
+    def one_optimizer_after_the_other():
+        models = [net(), net()]
+        opts = [torch.optim.SGD(model.parameters(), lr=0.1) for model in models]
+        for at in (0, 1, 0):
+            for _ in range(10):
+                models[at](torch.randn(8, 8)).sum().backward()
+                opts[at].step()
 
     @loop
     def gan():
@@ -233,6 +323,14 @@ EXPECTED = {  # loop: (steps, epochs)
     "plain": (12, 3),
     "evaluated_inside_and_out": (8, 2),
     "accumulated": (2, 1),
+    "a_rest_of_each_epoch": (8, 4),  # batches for which no optimizer stepped are no step
+    "a_rest_and_an_evaluation": (6, 3),
+    "a_rest_behind_the_loop": (9, 3),
+    "a_step_for_all_batches": (5, 5),
+    "fewer_steps_than_epochs": (2, 6),
+    "updated_by_hand": (12, 3),
+    "a_critic_that_trains_more_often": (24, 0),  # five of the first round, until its pattern is known
+    "one_optimizer_after_the_other": (29, 0),  # two in the first: the second optimizer might have stepped too
     "gan": (4, 1),
     "gan_without_a_loader": (6, 0),
     "without_a_loader": (7, 0),
