@@ -251,7 +251,7 @@ def formulas(torch: Any) -> Dict[Any, Formula]:
     """{operator (an OpOverloadPacket): FLOPs of (arguments, out_val=result)}: torch's own formulas, and ours for what these
     lack."""
     from torch.utils.flop_counter import flop_registry
-    found: Dict[Any, Formula] = dict(flop_registry)
+    found: Dict[Any, Formula] = {packet: _raw(formula) for packet, formula in flop_registry.items()}
     for namespace, name, formula in _own(torch):
         packet = getattr(getattr(torch.ops, namespace), name, None)
         if packet is not None:
@@ -260,9 +260,11 @@ def formulas(torch: Any) -> Dict[Any, Formula]:
 
 
 def _raw(formula: Formula) -> Formula:
-    """As torch's table marks those that take tensors rather than shapes."""
+    """As torch's table marks those that take tensors rather than shapes. A product of complex numbers is four of real
+    ones."""
     def flops(*args: Any, out_val: Any = None, **kwargs: Any) -> int:
-        return formula(*args, out_val=out_val, **kwargs)
+        first = out_val[0] if isinstance(out_val, (tuple, list)) and out_val else out_val
+        return formula(*args, out_val=out_val, **kwargs) * (4 if hasattr(first, "is_complex") and first.is_complex() else 1)
     flops._get_raw = True  # type: ignore[attr-defined]
     return flops
 
@@ -275,6 +277,16 @@ def counter(torch: Any) -> Any:
     """A mode that counts, as torch's FlopCounterMode does (with what each module did), by the whole table; an operator that
     is not in it and computes is in `not_counted`. Whatever goes wrong, the program's call is done."""
     from torch.utils.flop_counter import FlopCounterMode, _FlopCounterMode
+    from torch.utils.module_tracker import ModuleTracker
+
+    class Tracker(ModuleTracker):  # type: ignore[misc]
+        """Hooks for a backward only where one can come: torch's fail on a parameter in inference mode."""
+
+        def _fw_pre_hook(self, mod: Any, input: Any) -> None:
+            super()._fw_pre_hook(mod, input if torch.is_grad_enabled() else ())
+
+        def _fw_post_hook(self, mod: Any, input: Any, output: Any) -> None:
+            super()._fw_post_hook(mod, input, output if torch.is_grad_enabled() else ())
 
     class Mode(_FlopCounterMode):  # type: ignore[misc]
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -288,6 +300,7 @@ def counter(torch: Any) -> Any:
     class Counter(FlopCounterMode):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__(display=False)
+            self.mod_tracker = Tracker()
             self.flop_registry = formulas(torch)
             self.not_counted: Dict[str, Any] = {}  # by module
 

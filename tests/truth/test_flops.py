@@ -61,6 +61,14 @@ class Loop(nn.Module):
                 x = self.inner(x)
         return x
 
+class Queries(nn.Module):  # learned, as in a Perceiver
+    def __init__(self):
+        super().__init__()
+        self.heads, self.queries = nn.MultiheadAttention(16, 4, batch_first=True), nn.Parameter(torch.randn(2, 3, 16))
+    def forward(self, y):
+        return self.heads(self.queries, y, y, need_weights=False)
+
+normed = torch.nn.utils.parametrizations.weight_norm(nn.Linear(8, 4))
 quantized = torch.ao.quantization.quantize_dynamic
 encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 4, 32, batch_first=True), 2).eval()
 encoded = 2 * (2 * rows * (4 * 16 * 16 + 2 * 16 * 32) + 2 * 2 * 2 * 25 * 16)
@@ -86,6 +94,9 @@ EVAL = {
     "attention module": (lambda y: heads(y, y, y), y, headed),
     "attention module, no weights": (lambda y: heads(y, y, y, need_weights=False), y, headed),
     "attention to others": (lambda y: heads(y[:, :3], y, y), y, 2 * 6 * 2 * 256 + 2 * rows * 2 * 256 + 2 * 2 * 2 * 15 * 16),
+    "learned queries": (Queries(), y, 2 * 6 * 2 * 256 + 2 * rows * 2 * 256 + 2 * 2 * 2 * 15 * 16),
+    "weight norm": (normed, x, 2 * rows * 32),
+    "complex": (lambda x: torch.complex(x[0], x[0]) @ torch.complex(x[1], x[1]).t(), x, 8 * 5 * 8 * 5),
     "attention": (lambda q: F.scaled_dot_product_attention(q, q, q, is_causal=True), q, 2 * 2 * 8 * 25 * 8),
     "attention, grouped": (lambda q: F.scaled_dot_product_attention(q, q[:, :2], q[:, :2], enable_gqa=True), q, 2 * 2 * 8 * 25 * 8),
     "quantized linear": (quantized(nn.Sequential(nn.Linear(8, 4)), {nn.Linear}), x, 2 * rows * 32),
@@ -220,6 +231,19 @@ def test_transformers(truth, bench):
     for name, (shown, not_counted, *_), flops in json.loads(done.out.splitlines()[-1]):
         assert not_counted == [] and shown == flops, (name, shown, flops, not_counted)
         truth.check("python:PerformanceProfiler.compute.estimated_flops", shown, flops)
+
+
+def test_parameters_that_are_inputs(truth, bench):
+    """Of a part of the model: weights that are computed, queries that are learned."""
+    done = bench.python(BY_HAND + """
+models = {"normed": (nn.Sequential(normed), x), "queries": (nn.Sequential(Queries()), y)}
+found = {name: tare.ModelProfiler(model).profile(given, num_runs=2)["model"] for name, (model, given) in models.items()}
+print(json.dumps({name: [one["flops"], one["flops_at_least"]] for name, one in found.items()}))
+""")
+    found = json.loads(done.out.splitlines()[-1])
+    truth.check("python:ModelProfiler.model.flops", found["normed"], [2 * 10 * 32, False])
+    truth.check("python:ModelProfiler.model.flops", found["queries"],
+                [2 * 6 * 2 * 256 + 2 * 10 * 2 * 256 + 2 * 2 * 2 * 15 * 16, False])
 
 
 def test_a_model_and_its_layers(truth, bench):
