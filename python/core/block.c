@@ -94,20 +94,24 @@ static void begin_span(block *self)
     tare__py_task *task = tare__py_task_now();
     PyObject *owner = self->own_site.name ? (PyObject *)self : (PyObject *)self->named;
     if (task)
-        tare__py_task_begin(task, site_of(self), owner);
+        tare__py_task_begin(task, site_of(self), owner, self);
     else
-        tare__py_stack_begin(site_of(self), owner);
+        tare__py_stack_begin_as(site_of(self), owner, self);
+}
+
+static void attach_samples(void *context)
+{
+    tare_site scratch;
+    double samples = *(const double *)context;
+    if (!isnan(samples))
+        tare_number(tare__dynamic("samples", TARE_KIND_NUMBER, &scratch), samples);
 }
 
 static void end_span(block *self, double samples)
 {
-    tare_site scratch;
     tare__py_task *task = tare__py_task_now();
-    if (task && tare__py_task_end(task, site_of(self)))
-        return;
-    if (!isnan(samples))
-        tare_number(tare__dynamic("samples", TARE_KIND_NUMBER, &scratch), samples);
-    tare__py_stack_end(site_of(self));
+    if (!tare__py_task_end(task, site_of(self), self))
+        tare__py_stack_end_as(site_of(self), self, attach_samples, &samples);
 }
 
 /* ---- entering ------------------------------------------------------------------------------------------------ */

@@ -42,12 +42,18 @@ void tare__py_introduce(void);
 
 /* ---- the stack of a thread's open spans (stack.c) ------------------------------------------------------ */
 /* Spans of one thread are nested in the trace. Where Python's are not (a generator is left in the middle of a
- * block and goes on later), those in between are ended and begun again: their time is right, and they come in
- * pieces. */
+ * block and goes on later), those in between are ended and begun again, and a number in the trace says that the parts
+ * are one call. */
 void tare__py_stack_begin(tare_site *site, PyObject *owner); /* the site's, kept while the span is open */
 void tare__py_stack_end(tare_site *site);
+/* Of several that are open with one site, `who` tells which ends: what is the same at a span's begin and end, and
+ * differs from the others'; NULL: the innermost. `last` is called when the span is the innermost, before it ends. */
+typedef void tare__py_stack_last(void *context);
+void tare__py_stack_begin_as(tare_site *site, PyObject *owner, const void *who);
+void tare__py_stack_end_as(tare_site *site, const void *who, tare__py_stack_last *last, void *context);
 tare_site *tare__py_stack_top(void); /* of the calling thread; NULL: nothing is open */
 bool tare__py_stack_has(const tare_site *site); /* it is open on this thread */
+bool tare__py_stack_is_untold(const tare_site *site); /* … and the innermost, begun without `who` */
 tare_site *tare__py_stack_above(const tare_site *site); /* the span directly inside the innermost of that site; NULL */
 /* Told of one site's span that is cut where a span around it ends, once before its first part ends and once after the
  * second began; and of each span of any thread that begins, has begun or has ended while `watching`. */
@@ -68,8 +74,10 @@ typedef struct tare__py_task tare__py_task;
 /* The running task's state; NULL: no task runs (with no exception), or it could not be made (told to nobody: a
  * span is then recorded as the thread's). */
 tare__py_task *tare__py_task_now(void);
-void tare__py_task_begin(tare__py_task *task, tare_site *site, PyObject *owner);
-bool tare__py_task_end(tare__py_task *task, tare_site *site); /* false: not begun by this task */
+void tare__py_task_begin(tare__py_task *task, tare_site *site, PyObject *owner, const void *who);
+/* `who` as of the stack. NULL: no task runs. A generator may be closed by another task than began its span, or by none.
+ * False: the span is not a task's. */
+bool tare__py_task_end(tare__py_task *task, tare_site *site, const void *who);
 
 /* The program tells its steps and epochs itself: those found by watching torch end, and no more are made up. */
 void tare__torch_steps_told(void);

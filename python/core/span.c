@@ -10,6 +10,7 @@ typedef struct span {
     tare_site site;
     PyObject *name;
     PyObject *numbers; /* a dict of what is attached at the end; NULL: none */
+    uint32_t open;     /* times that it was entered and not left yet, by all threads */
 } span;
 
 /* More names than this are made up as the program runs (request_17): these spans are not kept. */
@@ -35,6 +36,7 @@ static span *make(PyObject *name, PyObject *numbers)
     self->name = name;
     Py_XINCREF(numbers);
     self->numbers = numbers;
+    self->open = 0;
     return self;
 }
 
@@ -105,30 +107,49 @@ static void drop(PyObject *self)
 
 /* ---- entering and leaving ------------------------------------------------------------------------------- */
 
-static inline void enter_span(PyObject *self)
+/* The generator or coroutine that is running. NULL: a plain function, which ends what it began before another goes on. */
+static const void *generator_now(void)
+{
+    PyFrameObject *frame = PyEval_GetFrame(); /* borrowed; a generator's stays where it is */
+    PyCodeObject *code = frame ? PyFrame_GetCode(frame) : NULL;
+    bool suspends = code && code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR);
+    Py_XDECREF(code);
+    return suspends ? frame : NULL;
+}
+
+/* One span object may be open more than once, in generators and tasks that take turns: these tell them apart. The first
+ * needs no telling, and other threads have stacks of their own. */
+static const void *who_enters(const span *of)
+{
+    if (__builtin_expect(of->open == 0, 1))
+        return NULL;
+    return tare__py_task_now() || tare__py_stack_has(&of->site) ? generator_now() : NULL;
+}
+
+static const void *who_leaves(const span *of)
+{
+    if (__builtin_expect(of->open <= 1, 1))
+        return NULL;
+    return tare__py_task_now() || !tare__py_stack_is_untold(&of->site) ? generator_now() : NULL;
+}
+
+static inline void enter_span(PyObject *self, const void *who)
 {
     tare_site *site = &((span *)self)->site;
     tare__py_task *task = tare__py_task_now();
     if (__builtin_expect(task != NULL, 0))
-        tare__py_task_begin(task, site, self);
+        tare__py_task_begin(task, site, self, who);
     else
-        tare__py_stack_begin(site, self);
+        tare__py_stack_begin_as(site, self, who);
+    ((span *)self)->open++;
 }
 
-static inline void leave_site(tare_site *site)
-{
-    tare__py_task *task = tare__py_task_now();
-    if (__builtin_expect(task != NULL, 0) && tare__py_task_end(task, site))
-        return;
-    tare__py_stack_end(site);
-}
-
-/* A number belongs to the innermost open span: this one. */
-static void attach(PyObject *numbers)
+/* A number belongs to the innermost open span: this one, when this is called. */
+static void attach(void *context)
 {
     PyObject *key, *value;
     Py_ssize_t at = 0;
-    while (PyDict_Next(numbers, &at, &key, &value)) {
+    while (PyDict_Next(context, &at, &key, &value)) {
         const char *name = PyUnicode_AsUTF8(key);
         double number = PyFloat_AsDouble(value);
         if (name && !(number == -1 && PyErr_Occurred())) {
@@ -140,11 +161,21 @@ static void attach(PyObject *numbers)
     }
 }
 
+static inline void leave_span(span *of, const void *who)
+{
+    tare__py_task *task = tare__py_task_now();
+    of->open -= of->open > 0;
+    if (!tare__py_task_end(task, &of->site, who))
+        tare__py_stack_end_as(&of->site, who, of->numbers ? attach : NULL, of->numbers);
+    else if (of->numbers) /* complete spans have none: the step around it, if any, gets them */
+        attach(of->numbers);
+}
+
 static PyObject *enter(PyObject *self, PyObject *nothing)
 {
     (void)nothing;
     if (__builtin_expect(tare__gate_now() != 0, 1))
-        enter_span(self);
+        enter_span(self, who_enters((span *)self));
     Py_INCREF(self);
     return self;
 }
@@ -153,11 +184,8 @@ static PyObject *leave(PyObject *self, PyObject *const *arguments, Py_ssize_t n)
 {
     (void)arguments, (void)n;
     span *of = (span *)self;
-    if (__builtin_expect(tare__gate_now() != 0, 1)) {
-        if (of->numbers)
-            attach(of->numbers);
-        leave_site(&of->site);
-    }
+    if (__builtin_expect(tare__gate_now() != 0, 1))
+        leave_span(of, who_leaves(of));
     Py_RETURN_NONE;
 }
 
@@ -181,7 +209,7 @@ static PyObject *begin(PyObject *module, PyObject *of)
     if (!is_span(of, "begin"))
         return NULL;
     if (tare__gate_now() != 0)
-        enter_span(of);
+        enter_span(of, NULL);
     Py_RETURN_NONE;
 }
 
@@ -192,7 +220,7 @@ static PyObject *end(PyObject *module, PyObject *of)
     if (!is_span(of, "end"))
         return NULL;
     if (tare__gate_now() != 0)
-        leave_site(&((span *)of)->site);
+        leave_span((span *)of, NULL);
     Py_RETURN_NONE;
 }
 

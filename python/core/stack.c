@@ -9,6 +9,8 @@
 typedef struct open_span {
     tare_site *site;
     PyObject *owner;
+    const void *who; /* which of the open spans of its name this is; NULL: not told */
+    uint64_t call;   /* its number among those that were cut; 0: it is whole so far */
 } open_span;
 
 typedef struct stack {
@@ -18,7 +20,13 @@ typedef struct stack {
 
 #define FIRST_ROOM 62u
 
+/* docs/FORMAT.md: parts of one call have the same number; and a call may change places with one of its name. */
+static tare_site continues_site = {0, "(continues)", NULL, 0, TARE_KIND_NUMBER, 1, 0};
+static tare_site continued_site = {0, "(continued)", NULL, 0, TARE_KIND_NUMBER, 1, 0};
+static tare_site swap_site = {0, "(swap)", NULL, 0, TARE_KIND_NUMBER, 1, 0};
+
 static __thread stack *mine __attribute__((tls_model("initial-exec")));
+static __thread uint64_t last_call __attribute__((tls_model("initial-exec")));
 static pthread_key_t at_thread_end;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -44,7 +52,7 @@ static stack *grow(void)
 
 tare__py_stack_watcher tare__py_stack_watched;
 
-void tare__py_stack_begin(tare_site *site, PyObject *owner)
+void tare__py_stack_begin_as(tare_site *site, PyObject *owner, const void *who)
 {
     bool watching = __builtin_expect(tare__py_stack_watched.watching, 0) && site != tare__py_stack_watched.site;
     if (watching)
@@ -54,11 +62,16 @@ void tare__py_stack_begin(tare_site *site, PyObject *owner)
         at = grow();
     if (at) {
         Py_INCREF(owner);
-        at->open[at->depth++] = (open_span){site, owner};
+        at->open[at->depth++] = (open_span){site, owner, who, 0};
     }
     tare_begin(site);
     if (watching)
         tare__py_stack_watched.begun();
+}
+
+void tare__py_stack_begin(tare_site *site, PyObject *owner)
+{
+    tare__py_stack_begin_as(site, owner, NULL);
 }
 
 tare_site *tare__py_stack_top(void)
@@ -74,6 +87,12 @@ bool tare__py_stack_has(const tare_site *site)
     return false;
 }
 
+bool tare__py_stack_is_untold(const tare_site *site)
+{
+    const open_span *top = mine && mine->depth ? &mine->open[mine->depth - 1] : NULL;
+    return top && top->site == site && !top->who;
+}
+
 tare_site *tare__py_stack_above(const tare_site *site)
 {
     for (uint32_t i = mine && mine->depth ? mine->depth - 1 : 0; i > 0; i--)
@@ -87,45 +106,110 @@ static bool is_watched(const tare_site *site)
     return site == tare__py_stack_watched.site && tare__py_stack_watched.cut;
 }
 
-/* Those above it are ended with it, innermost first, and begun again. */
-static void end_below(stack *at, uint32_t index)
+/* ---- ends -------------------------------------------------------------------------------------------------- */
+
+/* A part of a call ends, and the call goes on. */
+static void end_part(open_span *span)
 {
-    open_span span = at->open[index];
-    for (uint32_t i = at->depth; i > index; i--) {
-        if (i - 1 > index && is_watched(at->open[i - 1].site))
-            tare__py_stack_watched.cut(false);
-        tare_end(at->open[i - 1].site);
+    if (is_watched(span->site)) {
+        tare__py_stack_watched.cut(false);
+    } else {
+        if (!span->call)
+            span->call = ++last_call;
+        tare_number(&continues_site, (double)span->call);
     }
-    at->depth--;
-    for (uint32_t i = index; i < at->depth; i++) {
-        at->open[i] = at->open[i + 1];
-        tare_begin(at->open[i].site);
-        if (is_watched(at->open[i].site))
-            tare__py_stack_watched.cut(true);
-    }
-    Py_DECREF(span.owner);
+    tare_end(span->site);
 }
 
-static void end_site(tare_site *site)
+static void begin_part(const open_span *span)
+{
+    tare_begin(span->site);
+    if (is_watched(span->site))
+        tare__py_stack_watched.cut(true);
+    else
+        tare_number(&continued_site, (double)span->call);
+}
+
+/* Spans of one name differ in nothing but their times: the innermost of them ends, and is that call. */
+static uint32_t place_of(const stack *at, uint32_t index)
+{
+    uint32_t place = at->depth - 1;
+    const tare_site *site = at->open[index].site;
+    if (is_watched(site))
+        return index;
+    while (place > index && at->open[place].site->word != site->word)
+        place--;
+    return place;
+}
+
+/* Those above it are ended with it, innermost first, and begun again. */
+static void end_below(stack *at, uint32_t index, tare__py_stack_last *last, void *context)
+{
+    open_span span = at->open[index];
+    uint32_t place = place_of(at, index);
+    for (uint32_t i = at->depth - 1; i > place; i--)
+        end_part(&at->open[i]);
+    if (place != index) {
+        tare_number(&swap_site, (double)(place - index));
+        at->open[index] = at->open[place];
+    }
+    if (last)
+        last(context);
+    tare_end(span.site);
+    at->depth--;
+    for (uint32_t i = place; i < at->depth; i++) {
+        at->open[i] = at->open[i + 1];
+        begin_part(&at->open[i]);
+    }
+    Py_DECREF(span.owner); /* the caller still has it */
+}
+
+/* The span that is meant; where that is not told, the innermost of its site. */
+static bool find_open(const stack *at, const tare_site *site, const void *who, uint32_t *index)
+{
+    bool found = false, untold = false;
+    for (uint32_t i = at ? at->depth : 0; i > 0; i--) {
+        const open_span *span = &at->open[i - 1];
+        if (span->site != site)
+            continue;
+        if (who && span->who == who)
+            return *index = i - 1, true;
+        if (!found || (!untold && !span->who))
+            *index = i - 1;
+        found = true;
+        untold |= !span->who;
+    }
+    return found;
+}
+
+static void end_site(tare_site *site, const void *who, tare__py_stack_last *last, void *context)
 {
     stack *at = mine;
-    if (__builtin_expect(at && at->depth && at->open[at->depth - 1].site == site, 1)) {
+    uint32_t index;
+    const open_span *top = at && at->depth ? &at->open[at->depth - 1] : NULL;
+    if (__builtin_expect(top && top->site == site && top->who == who, 1)) {
+        if (last)
+            last(context);
         at->depth--;
         tare_end(site);
-        Py_DECREF(at->open[at->depth].owner); /* the caller still has it */
-        return;
+        Py_DECREF(top->owner); /* the caller still has it */
+    } else if (find_open(at, site, who, &index)) {
+        end_below(at, index, last, context);
+    } else {
+        if (last)
+            last(context);
+        tare_end(site); /* begun on another thread: counted as an end without its begin */
     }
-    for (uint32_t i = at ? at->depth : 0; i > 0; i--)
-        if (at->open[i - 1].site == site) {
-            end_below(at, i - 1);
-            return;
-        }
-    tare_end(site); /* begun on another thread: counted as an end without its begin */
+}
+
+void tare__py_stack_end_as(tare_site *site, const void *who, tare__py_stack_last *last, void *context)
+{
+    end_site(site, who, last, context);
+    if (__builtin_expect(tare__py_stack_watched.watching, 0) && site != tare__py_stack_watched.site)
+        tare__py_stack_watched.ended(site);
 }
 
 void tare__py_stack_end(tare_site *site)
 {
-    end_site(site);
-    if (__builtin_expect(tare__py_stack_watched.watching, 0) && site != tare__py_stack_watched.site)
-        tare__py_stack_watched.ended(site);
+    tare__py_stack_end_as(site, NULL, NULL, NULL);
 }

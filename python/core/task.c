@@ -12,7 +12,9 @@
 typedef struct open_span {
     tare_site *site;
     PyObject *owner;
+    const void *who; /* which of the open spans of its site this is; NULL: not told */
     uint64_t start, id, parent;
+    uint32_t track;
 } open_span;
 
 struct tare__py_task {
@@ -22,9 +24,14 @@ struct tare__py_task {
     uint32_t track;
     uint32_t depth, room;
     open_span *open;
+    tare__py_task *next, **at; /* all that are alive */
 };
 
 static PyTypeObject task_type;
+static tare__py_task *alive;
+/* Spans of tasks that are gone: a generator may outlive the task that began it. */
+static open_span *orphans;
+static uint32_t n_orphans, orphans_room;
 static PyObject *state;            /* the context variable */
 static PyObject *running_loop, *current_task; /* of asyncio; NULL: not imported yet */
 static _Atomic uint64_t last_id;
@@ -42,12 +49,30 @@ static int traverse(PyObject *self, visitproc visit, void *arg)
     return 0;
 }
 
+/* Room for one more of `n`. */
+static bool fit(open_span **spans, uint32_t n, uint32_t *room)
+{
+    uint32_t larger_room = *room ? 2 * *room : 8;
+    if (n < *room)
+        return true;
+    open_span *larger = realloc(*spans, larger_room * sizeof *larger);
+    if (!larger)
+        return false;
+    *spans = larger;
+    *room = larger_room;
+    return true;
+}
+
 static int clear(PyObject *self)
 {
     tare__py_task *task = (tare__py_task *)self;
     Py_CLEAR(task->context);
-    while (task->depth)
-        Py_DECREF(task->open[--task->depth].owner);
+    for (uint32_t i = 0; i < task->depth; i++)
+        if (fit(&orphans, n_orphans, &orphans_room))
+            orphans[n_orphans++] = task->open[i];
+        else
+            Py_DECREF(task->open[i].owner);
+    task->depth = 0;
     return 0;
 }
 
@@ -55,7 +80,11 @@ static void drop(PyObject *self)
 {
     PyObject_GC_UnTrack(self);
     clear(self);
-    free(((tare__py_task *)self)->open);
+    tare__py_task *task = (tare__py_task *)self;
+    *task->at = task->next;
+    if (task->next)
+        task->next->at = task->at;
+    free(task->open);
     PyObject_GC_Del(self);
 }
 
@@ -131,6 +160,11 @@ static tare__py_task *make_state(PyObject *context, const tare__py_task *from)
         made->cause = from && from->depth ? from->open[from->depth - 1].id : 0;
         made->depth = made->room = 0;
         made->open = NULL;
+        made->next = alive;
+        made->at = &alive;
+        if (alive)
+            alive->at = &made->next;
+        alive = made;
         made->context = context;
         Py_INCREF(context);
         PyObject_GC_Track((PyObject *)made);
@@ -159,34 +193,63 @@ tare__py_task *tare__py_task_now(void)
 
 /* ---- its spans --------------------------------------------------------------------------------------------- */
 
-void tare__py_task_begin(tare__py_task *task, tare_site *site, PyObject *owner)
+void tare__py_task_begin(tare__py_task *task, tare_site *site, PyObject *owner, const void *who)
 {
-    if (task->depth == task->room) {
-        uint32_t room = task->room ? 2 * task->room : 8;
-        open_span *larger = realloc(task->open, room * sizeof *larger);
-        if (!larger)
-            return;
-        task->open = larger;
-        task->room = room;
-    }
+    if (!fit(&task->open, task->depth, &task->room))
+        return;
     uint64_t parent = task->depth ? task->open[task->depth - 1].id : task->cause;
+    uint64_t id = atomic_fetch_add(&last_id, 1) + 1;
     Py_INCREF(owner);
-    task->open[task->depth++] = (open_span){site, owner, tare_now(), atomic_fetch_add(&last_id, 1) + 1, parent};
+    task->open[task->depth++] = (open_span){site, owner, who, tare_now(), id, parent, task->track};
 }
 
-bool tare__py_task_end(tare__py_task *task, tare_site *site)
+typedef enum match { EXACT, UNTOLD, ANY } match;
+
+/* Its place + 1, the innermost that fits; 0: there is none. */
+static uint32_t find_span(const open_span *spans, uint32_t n, const tare_site *site, const void *who, match match)
 {
-    uint32_t at = task->depth;
-    while (at > 0 && task->open[at - 1].site != site)
-        at--;
-    if (at == 0)
+    while (n && (spans[n - 1].site != site || (match == EXACT && (!who || spans[n - 1].who != who)) ||
+                 (match == UNTOLD && spans[n - 1].who)))
+        n--;
+    return n;
+}
+
+static bool end_span(open_span *spans, uint32_t *n, uint32_t at)
+{
+    if (!at)
         return false;
-    open_span span = task->open[at - 1];
-    memmove(task->open + at - 1, task->open + at, (task->depth - at) * sizeof *task->open);
-    task->depth--;
-    tare_complete(site, &(tare_complete_span){task->track, span.start, tare_now(), span.id, span.parent, 0});
+    open_span span = spans[at - 1];
+    memmove(spans + at - 1, spans + at, (*n - at) * sizeof *spans);
+    --*n;
+    tare_complete(span.site, &(tare_complete_span){span.track, span.start, tare_now(), span.id, span.parent, 0});
     Py_DECREF(span.owner);
     return true;
+}
+
+static bool end_in(tare__py_task *task, const tare_site *site, const void *who, match match)
+{
+    return task && end_span(task->open, &task->depth, find_span(task->open, task->depth, site, who, match));
+}
+
+static bool end_elsewhere(const tare_site *site, const void *who, match match)
+{
+    for (tare__py_task *task = alive; task; task = task->next)
+        if (task->depth && end_in(task, site, who, match))
+            return true;
+    return end_span(orphans, &n_orphans, find_span(orphans, n_orphans, site, who, match));
+}
+
+bool tare__py_task_end(tare__py_task *task, tare_site *site, const void *who)
+{
+    if (!task && !alive && !n_orphans)
+        return false;
+    if (end_in(task, site, who, EXACT) || end_in(task, site, who, UNTOLD))
+        return true;
+    if (who && end_elsewhere(site, who, EXACT))
+        return true;
+    if (end_in(task, site, who, ANY))
+        return true;
+    return !tare__py_stack_has(site) && end_elsewhere(site, who, ANY);
 }
 
 int tare__py_add_tasks(PyObject *module)

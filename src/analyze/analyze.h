@@ -108,6 +108,8 @@ typedef struct tare__span_row {
     uint64_t still_open; /* of the calls: open at the end, counted up to there */
     uint64_t end_lost;   /* … whose end is not known, counted up to where it was noticed */
     uint64_t left_open;  /* … closed by the end of a span around them */
+    uint64_t continued;  /* spans here that go on with a call: it is counted where it began, as a whole */
+    double calls_ns;     /* of the calls counted here; more or less than the total where some are in parts */
     double total_ns;     /* as measured */
     double self_ns;      /* total less direct children less the recorder's own cost; never below 0 */
     double raw_self_ns;  /* total less direct children */

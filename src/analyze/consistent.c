@@ -85,7 +85,7 @@ static void check_spans(checked *c)
         check_part(c, row->raw_self_ns, row->total_ns, "span", row->name, "self time exceeds the total");
         check_part(c, row->total_ns, all, "span", row->name, "its total exceeds the time of all threads");
         check_share(c, row->share, "span", row->name, "its share");
-        check_durations(c, &row->each, row->total_ns, (double)row->calls, "span", row->name);
+        check_durations(c, &row->each, row->calls_ns, (double)row->calls, "span", row->name);
         double children = 0;
         for (size_t k = i + 1; k < i + 1 + row->n_rows && k < of->n_spans; k += 1 + of->spans[k].n_rows)
             children += of->spans[k].total_ns;

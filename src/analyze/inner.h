@@ -34,6 +34,7 @@ typedef struct canons {
     uint32_t flow;  /* the number that is a span's flow: it joins, and adds up to nothing */
     uint32_t outer_index; /* the same of the nearest step or epoch around the innermost span */
     uint32_t partial;     /* the step around it began before it could be seen */
+    uint32_t continues, continued, swap; /* calls in parts (split.c) */
     uint32_t rank;  /* the counter by which a process tells its rank */
     uint32_t *key_of; /* of operators, by canon: pairs forward with backward (pairs.c); NULL: nothing to pair */
 } canons;
@@ -59,7 +60,8 @@ typedef struct number_cell {
     uint32_t bit;   /* in a frame's numbers; NUMBER_BITS: there were too many, and its time is not known */
 } number_cell;
 
-#define NUMBER_BITS 32u
+#define NUMBER_BITS 31u
+#define FRAME_SPLIT 0x80000000u /* beside these bits: the call is in more parts, or another one's (split.c) */
 
 enum {
     NODE_TIMED = 1, /* a step or an epoch */
@@ -134,6 +136,8 @@ typedef struct nodes {
     uint32_t *waiting[WAITING]; /* buckets on their way into the caches, to be counted up in turn */
     uint32_t waiting_at;
     uint32_t nothing; /* where the first of them are counted */
+    struct split_node *split; /* by id - 1, of those so far */
+    size_t n_split, split_room;
 } nodes;
 
 int tare__analyze_init_nodes(nodes *all);
@@ -201,8 +205,30 @@ typedef struct frame {
     uint64_t begin;
     uint64_t child; /* ticks of direct children that ended */
     uint32_t name;  /* file name id: an END_OF names it */
-    uint32_t numbers; /* bits of its node's cells: those that this call carries */
+    uint32_t numbers; /* bits of its node's cells: those that this call carries; FRAME_SPLIT */
 } frame;
+
+/* A call whose span is not all of it, or is another call's: it is counted where it began, as a whole. */
+typedef struct split_call {
+    uint32_t depth;   /* of its open span */
+    bool continues;   /* when this ends, the call goes on */
+    uint64_t id;      /* in its stream; 0: none */
+    uint64_t begin, last; /* of the call; the end of its last part so far */
+    node *node;       /* where it began */
+    uint32_t numbers; /* bits of that node's cells */
+    double index;     /* of a step or epoch; NaN: not told */
+} split_call;
+
+typedef struct split_calls {
+    split_call *open, *waiting; /* by depth; those between two parts, the last one last */
+    size_t n_open, open_room, n_waiting, waiting_room;
+} split_calls;
+
+/* What parts of calls add to a node. */
+typedef struct split_node {
+    uint64_t continued; /* spans here that go on with a call */
+    int64_t beyond;     /* ticks of whole calls counted here less those of their parts here */
+} split_node;
 
 typedef struct open_index { /* a step's number, until it ends */
     uint64_t index;
@@ -229,6 +255,8 @@ typedef struct stream {
     struct step_use *uses;
     size_t n_uses, uses_room;
     struct tally *tally;      /* samples of its open step; NULL: none yet */
+    split_calls split;
+    uint64_t continued;       /* of its spans: go on with a call */
     struct unsure *unsure;    /* steps that may be none (unsure.c); NULL: there was none */
     bool is_unsure;           /* … one is open */
     uint64_t beyond; /* open spans deeper than the stack that is kept */
@@ -521,6 +549,7 @@ int tare__analyze_phases_table(work *work, tare__analysis *analysis, window *ste
 int tare__analyze_step(work *work, stream *stream, const frame *frame, uint32_t depth, uint64_t now,
                        how_ended how);
 void tare__analyze_step_index(stream *stream, uint32_t depth, double value);
+double tare__analyze_open_index(const stream *stream, uint32_t depth); /* -1: taken back; NaN: not told */
 /* Whether the open step at this depth is none, as far as is known. */
 bool tare__analyze_is_taken_back(const stream *stream, uint32_t depth);
 /* Steps and epochs that may be none (unsure.c): 0 or TARE_E_MEMORY. One begins, its index is told or it has ended; what
@@ -532,6 +561,28 @@ int tare__analyze_unsure_number(stream *stream, node *node, uint32_t name, doubl
 /* The innermost span was none: what is in it moves to `beside`. 1: so does its own time, 0: it stays, or a status. */
 int tare__analyze_unsure_none(work *work, stream *stream, const frame *top, node *beside);
 void tare__analyze_free_unsure(struct unsure *unsure); /* NULL is fine */
+/* Time that moves with the step; not a call. And a call that is counted in a node which may be in the step. */
+int tare__analyze_unsure_part(stream *stream, node *node, const frame *frame, uint64_t duration);
+int tare__analyze_unsure_whole(stream *stream, node *node, uint64_t duration);
+bool tare__analyze_is_under(const nodes *all, const node *node, const struct node *above);
+/* The same place under the node beside. NULL: no memory. */
+node *tare__analyze_twin(work *work, const node *of, const node *none, node *beside);
+/* ---- calls in parts (split.c): 0 or TARE_E_MEMORY ----------------------------------------------------- */
+/* A number of the innermost span: whether it is about that. */
+bool tare__analyze_is_split(const canons *names, uint32_t name);
+int tare__analyze_split_number(work *work, stream *stream, uint32_t name, double value);
+split_call *tare__analyze_split_at(stream *stream, uint32_t depth); /* of a frame with FRAME_SPLIT */
+/* The innermost span ended, which has FRAME_SPLIT, at `now`; `duration` of it counts. 1: the call ended as well, and
+ * *call is what it was; 0: it goes on; or a status. */
+int tare__analyze_split_end(work *work, stream *stream, const frame *top, uint64_t now, uint64_t duration,
+                            split_call *call);
+int tare__analyze_split_count(work *work, const split_call *call, uint64_t whole);
+void tare__analyze_split_forget(stream *stream, uint32_t depth); /* spans above it are not kept */
+/* The span at `depth` was none: what began in it moves to the twins. */
+int tare__analyze_split_move(work *work, stream *stream, uint32_t depth, const node *none, node *beside);
+split_node tare__analyze_split_of(const nodes *all, const node *node);
+split_node *tare__analyze_split_node(nodes *all, const node *node); /* NULL: no memory */
+void tare__analyze_free_split(split_calls *split);
 /* Numbers inside steps and epochs (step_numbers.c): 0 or TARE_E_MEMORY. */
 int tare__analyze_step_begins(stream *stream, uint32_t depth, uint32_t name);
 int tare__analyze_step_number(work *work, stream *stream, uint32_t name, bool inspected, double value);
@@ -571,7 +622,7 @@ int tare__analyze_spans_table(work *work, tare__analysis *analysis);
 /* Before the spans: their rows take the histograms away. */
 int tare__analyze_operators_table(work *work, tare__analysis *analysis);
 /* What of a node's self time is the recorder's, in ticks. */
-double tare__analyze_own_cost(const node *node, const cost *cost);
+double tare__analyze_own_cost(const nodes *all, const node *node, const cost *cost);
 int tare__analyze_tracks_table(work *work, tare__analysis *analysis);
 int tare__analyze_steps_table(work *work, tare__analysis *analysis);
 void tare__analyze_step_bins(const steps *steps, double tick_ns, tare__step_row *row);

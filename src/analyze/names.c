@@ -28,6 +28,24 @@ static uint32_t intern_name(tare__intern *table, tare__text *key, const tare__tr
     return tare__intern_add(table, key->data, key->length);
 }
 
+/* Numbers that say something of their span. */
+static void find_known(canons *names, const char *text, uint32_t canon)
+{
+    const struct {
+        const char *text;
+        uint32_t *canon;
+    } known[] = {{"index", &names->index},
+                 {TARE__NAME_FLOW, &names->flow},
+                 {TARE__NAME_OUTER_INDEX, &names->outer_index},
+                 {TARE__NAME_PARTIAL, &names->partial},
+                 {TARE__NAME_CONTINUES, &names->continues},
+                 {TARE__NAME_CONTINUED, &names->continued},
+                 {TARE__NAME_SWAP, &names->swap}};
+    for (size_t i = 0; i < TARE__COUNT_OF(known); i++)
+        if (strcmp(text, known[i].text) == 0)
+            *known[i].canon = canon;
+}
+
 static int fill(canons *names, const tare__trace_name *rows, size_t n, tare__intern *table, tare__text *key)
 {
     for (size_t i = 0; i < n; i++) {
@@ -39,14 +57,8 @@ static int fill(canons *names, const tare__trace_name *rows, size_t n, tare__int
         if (canon_at < names->n)
             continue;
         names->rows[names->n++] = (canon){rows[i].text, rows[i].file, rows[i].kind, rows[i].line};
-        if (rows[i].kind == TARE_KIND_NUMBER && strcmp(rows[i].text, "index") == 0)
-            names->index = canon_at;
-        if (rows[i].kind == TARE_KIND_NUMBER && strcmp(rows[i].text, TARE__NAME_FLOW) == 0)
-            names->flow = canon_at;
-        if (rows[i].kind == TARE_KIND_NUMBER && strcmp(rows[i].text, TARE__NAME_OUTER_INDEX) == 0)
-            names->outer_index = canon_at;
-        if (rows[i].kind == TARE_KIND_NUMBER && strcmp(rows[i].text, TARE__NAME_PARTIAL) == 0)
-            names->partial = canon_at;
+        if (rows[i].kind == TARE_KIND_NUMBER)
+            find_known(names, rows[i].text, canon_at);
         if (rows[i].kind == TARE_KIND_COUNTER && strcmp(rows[i].text, "torch.rank") == 0)
             names->rank = canon_at;
     }

@@ -51,6 +51,7 @@ void tare__analyze_free_nodes(nodes *all)
     for (uint32_t i = 0; i < all->n; i++)
         tare__hist_free(&all->all[i]->hist);
     free(all->all);
+    free(all->split);
     tare__arena_free(all->arena);
 }
 

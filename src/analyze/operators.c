@@ -143,7 +143,7 @@ static int add_operator(operators *all, const node *node, place *place)
     if (fresh)
         *sum = (operator_sum){.name = node->name, .phase = place->phase, .direction = place->direction,
                               .min = UINT64_MAX, .hist.bits = TARE__HIST_BITS_MAX};
-    double own = all->cost.known ? tare__analyze_own_cost(node, &all->cost) : 0;
+    double own = all->cost.known ? tare__analyze_own_cost(&all->work->nodes, node, &all->cost) : 0;
     own = own < (double)node->self ? own : (double)node->self;
     place->row = at + 1;
     sum->self += node->self;

@@ -94,7 +94,7 @@ static int by_total(const void *a, const void *b)
 /* A step that was none, and nothing else of its place. */
 static bool is_empty(const node *node)
 {
-    return node->flags & NODE_EMPTIED && !node->children && !node->hist.total && !node->untimed && !node->still_open;
+    return node->flags & NODE_EMPTIED && !node->children && !node->hist.total && !node->untimed && !node->still_open && !node->self;
 }
 
 static int sort_children(sorter *sorter, node *parent)
@@ -161,20 +161,26 @@ static uint64_t calls_of(const node *node)
     return node->hist.total + node->untimed;
 }
 
+/* Parts of calls are spans as well. */
+static uint64_t spans_of(const nodes *all, const node *node)
+{
+    return calls_of(node) + tare__analyze_split_of(all, node).continued;
+}
+
 /* What of a span's self time is the recorder's. Of a pair, `inner` lies between its two timestamps, the rest
  * in the span around it. A chained span has one timestamp for the end of one and the begin of the next: the
  * cost of `next` lies wholly inside the chain, some before it and some after, and is put on the span it
  * begins; over the chain that adds up. Where spans inside count as the span itself, so does their outer
  * part. */
-double tare__analyze_own_cost(const node *node, const cost *cost)
+double tare__analyze_own_cost(const nodes *all, const node *node, const cost *cost)
 {
-    double begun = (double)(calls_of(node) - node->chained);
+    double begun = (double)(spans_of(all, node) - node->chained);
     double own = begun * cost->inner + (double)node->chained * cost->next;
     double outer = cost->pair > cost->inner ? cost->pair - cost->inner : 0;
     if (node->flags & NODE_FOLDS)
         own += begun * outer;
     for (const struct node *child = node->children; child; child = child->sibling)
-        own += (double)(calls_of(child) - child->chained) * outer;
+        own += (double)(spans_of(all, child) - child->chained) * outer;
     return own;
 }
 
@@ -189,7 +195,9 @@ static int fill_row(row_maker *maker, node *node, tare__span_row *row)
 {
     const canon *canon = &maker->work->names.rows[node->name];
     uint64_t calls = calls_of(node);
-    double taken = maker->cost.known ? tare__analyze_own_cost(node, &maker->cost) : 0;
+    split_node split = tare__analyze_split_of(&maker->work->nodes, node);
+    double of_calls = (double)node->total + (double)split.beyond;
+    double taken = maker->cost.known ? tare__analyze_own_cost(&maker->work->nodes, node, &maker->cost) : 0;
     taken = taken < (double)node->self ? taken : (double)node->self;
     maker->taken_off += taken * maker->tick_ns;
     *row = (tare__span_row){
@@ -204,12 +212,13 @@ static int fill_row(row_maker *maker, node *node, tare__span_row *row)
         .end_lost = node->end_lost,
         .left_open = node->left_open,
         .inspection = (node->flags & NODE_INSPECTION) != 0,
+        .continued = split.continued,
+        .calls_ns = of_calls * maker->tick_ns,
         .total_ns = (double)node->total * maker->tick_ns,
         .raw_self_ns = (double)node->self * maker->tick_ns,
         .self_ns = ((double)node->self - taken) * maker->tick_ns,
         .share = maker->all_ns > 0 ? (double)node->total * maker->tick_ns / maker->all_ns : NAN,
-        .each = tare__analyze_durations(maker->work, &node->hist, node->min, node->max, (double)node->total,
-                                        node->hist.total),
+        .each = tare__analyze_durations(maker->work, &node->hist, node->min, node->max, of_calls, node->hist.total),
     };
     tare__hist_free(&node->hist); /* memory for the rows to come */
     if (!row->name)

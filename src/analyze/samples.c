@@ -276,7 +276,7 @@ int tare__analyze_sample(work *work, stream *stream, const frame *top, uint64_t 
     }
     int status = 0;
     uint64_t ticks = now - top->begin;
-    bool folded = top[-1].node == node; /* … and what is inside counts with what is around it */
+    bool folded = node->flags & NODE_FOLDS && top[-1].node == node; /* … and what is inside counts with what is around it */
     if (how == ENDED && *place != NONE && !folded)
         status = add_call(work, stream, *place - 1, kind == TARE_KIND_OPERATOR ? ticks - top->child : ticks);
     if (kind == TARE_KIND_STEP && !status && !lies_in(work, node, TARE_KIND_STEP, 0))

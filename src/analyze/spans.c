@@ -76,10 +76,86 @@ static RARE int clip(work *work, stream *stream, frame *top, uint64_t *now, how_
     return timed ? tare__analyze_step(work, stream, top, (uint32_t)(top - work->frames), *now, *how) : 0;
 }
 
+static INLINE void note_outermost(stream *stream, const node *node, const frame *top, uint64_t now, how_ended how)
+{
+    if (node->depth == 1 && (node->name != CANON_OUTSIDE || top->child)) {
+        stream->first_span = stream->last_span_end ? stream->first_span : top->begin;
+        stream->last_span_end = now;
+        stream->last_finished = how == ENDED ? now : stream->last_finished;
+    }
+}
+
+/* ---- a call in parts -------------------------------------------------------------------------------- */
+static uint64_t within(const window *window, uint64_t ticks)
+{
+    if (!window->to)
+        return ticks;
+    return ticks < window->from ? window->from : ticks > window->to ? window->to : ticks;
+}
+
+/* The call ended, at `now`: it counts where it began. */
+static int count_whole(work *work, stream *stream, frame *top, const split_call *call, uint64_t now, how_ended how)
+{
+    uint64_t begin = within(&work->window, call->begin), end = within(&work->window, now);
+    uint64_t whole = end > begin ? end - begin : 0;
+    if (work->window.to && !whole)
+        return 0;
+    int status = stream->is_unsure ? tare__analyze_unsure_whole(stream, call->node, whole) : 0;
+    if (!status)
+        status = tare__analyze_split_count(work, call, whole);
+    if (!work->samples || status)
+        return status;
+    top->node = call->node;
+    top->begin = begin;
+    return tare__analyze_sample(work, stream, top, end, how);
+}
+
+/* As close_top, of a span that is one part of a call, or stands for another call of its name. */
+static RARE int close_split(work *work, stream *stream, frame *top, uint64_t now, how_ended how)
+{
+    uint32_t depth = (uint32_t)(top - work->frames);
+    node *node = top->node, *to = node->flags & NODE_TIMED ? node_of_timed(work, stream, top) : node;
+    uint64_t begin = top->begin, end = within(&work->window, now);
+    top->begin = within(&work->window, begin);
+    uint64_t duration = end > top->begin ? end - top->begin : 0;
+    top->child = top->child < duration ? top->child : duration;
+    int status = !to ? TARE_E_MEMORY : stream->is_unsure ? tare__analyze_unsure_part(stream, to, top, duration) : 0;
+    if (status)
+        return status;
+    top[-1].child += duration;
+    to->self += duration - top->child;
+    if (duration)
+        note_outermost(stream, to, top, end, how);
+    if (work->watched && !work->samples && (duration || !work->window.to))
+        status = watch(work, stream, top, end, how);
+    if (node->flags & NODE_PART && !status)
+        status = tare__analyze_part(work, stream, top, top->begin + duration);
+    split_call call;
+    int ended = status ? status : tare__analyze_split_end(work, stream, top, now, duration, &call);
+    if (ended > 0)
+        status = count_whole(work, stream, top, &call, now, how);
+    if (ended < 0 || status || !(node->flags & NODE_TIMED))
+        return ended < 0 ? ended : status;
+    top->node = node;
+    top->begin = ended ? call.begin : begin;
+    bool all = within(&work->window, top->begin) == top->begin && end == now;
+    return tare__analyze_step(work, stream, top, depth, now, how == ENDED && !all ? STILL_OPEN : how);
+}
+
+/* Where the call of an open span is counted. */
+static node *node_of_call(work *work, stream *stream, const frame *top)
+{
+    if (top->numbers & FRAME_SPLIT)
+        return tare__analyze_split_at(stream, (uint32_t)(top - work->frames))->node;
+    return top->node;
+}
+
 /* Closes the innermost span; the frame below it gets its duration. */
 static INLINE int close_top(work *work, stream *stream, frame *top, uint64_t now, how_ended how)
 {
     node *node = top->node;
+    if (TARE__UNLIKELY(top->numbers & FRAME_SPLIT))
+        return close_split(work, stream, top, now, how);
     if (TARE__UNLIKELY(node->flags & NODE_TIMED)) {
         node = node_of_timed(work, stream, top);
         if (!node)
@@ -98,11 +174,7 @@ static INLINE int close_top(work *work, stream *stream, frame *top, uint64_t now
     }
     top[-1].child += duration;
     node->self += duration - top->child;
-    if (node->depth == 1 && (node->name != CANON_OUTSIDE || top->child)) {
-        stream->first_span = stream->last_span_end ? stream->first_span : top->begin;
-        stream->last_span_end = now;
-        stream->last_finished = how == ENDED ? now : stream->last_finished;
-    }
+    note_outermost(stream, node, top, now, how);
     int status = count_call(&work->nodes, node, duration);
     if (TARE__UNLIKELY(work->watched) && !status)
         status = watch(work, stream, top, now, how);
@@ -117,7 +189,7 @@ static RARE int lose_ends(work *work, stream *stream, uint32_t depth, uint64_t n
     int status = 0;
     for (; stream->depth > depth && !status; stream->depth--) {
         frame *top = &work->frames[stream->depth];
-        top->node->end_lost++;
+        node_of_call(work, stream, top)->end_lost++;
         status = close_top(work, stream, top, now, END_LOST);
     }
     return status;
@@ -240,6 +312,7 @@ static void cut_stack(work *work, stream *stream)
         work->frames[stream->depth].child += top->child;
         stream->beyond++;
     }
+    tare__analyze_split_forget(stream, stream->depth);
 }
 
 static int leave_block(work *work, stream *stream)
@@ -280,11 +353,13 @@ static RARE int end_of(work *work, stream *stream, const tare__event *event)
     stream->beyond = 0;
     for (; stream->depth >= depth && !status; stream->depth--) {
         frame *top = &work->frames[stream->depth];
-        top->node->left_open += stream->depth > depth;
+        node_of_call(work, stream, top)->left_open += stream->depth > depth;
         bool cut = stream->depth > depth && top->node->flags & NODE_TIMED &&
                    tare__analyze_is_taken_back(stream, stream->depth);
-        if (TARE__UNLIKELY(cut))
+        if (TARE__UNLIKELY(cut)) {
             stream->cut = *top;
+            stream->cut.numbers &= ~FRAME_SPLIT;
+        }
         status = close_top(work, stream, top, event->ticks, ENDED);
     }
     return status;
@@ -343,15 +418,19 @@ static int add_number(work *work, stream *stream, const tare__event *event)
     }
     if (name == work->names.flow && name != CANON_UNKNOWN)
         return 0;
+    if (tare__analyze_is_split(&work->names, name))
+        return tare__analyze_split_number(work, stream, name, event->value);
     if (work->window.to && (top->begin < work->window.from || top->begin >= work->window.to))
         return 0;
     if (name == work->names.partial && name != CANON_UNKNOWN)
         return tare__analyze_step_number(work, stream, name, false, event->value);
-    uint32_t bit;
-    int status = tare__analyze_add_number(&work->nodes, top->node, name, event->value, &bit);
-    top->numbers |= bit < NUMBER_BITS ? 1u << bit : 0;
+    uint32_t bit, split = top->numbers & FRAME_SPLIT;
+    node *node = node_of_call(work, stream, top);
+    uint32_t *bits = split ? &tare__analyze_split_at(stream, stream->depth)->numbers : &top->numbers;
+    int status = tare__analyze_add_number(&work->nodes, node, name, event->value, &bit);
+    *bits |= bit < NUMBER_BITS ? 1u << bit : 0;
     if (TARE__UNLIKELY(stream->is_unsure) && !status)
-        status = tare__analyze_unsure_number(stream, top->node, name, event->value);
+        status = tare__analyze_unsure_number(stream, node, name, event->value);
     return status ? status
                   : tare__analyze_step_number(work, stream, name, (top->node->flags & NODE_INSPECTION) != 0,
                                               event->value);
@@ -463,14 +542,20 @@ static RARE int close_stream(work *work, stream *stream)
 {
     uint64_t end = tare__trace_open_until(work->trace, stream->id, stream->last);
     int status = make_frames(work, stream->depth + 1);
-    if (status || !stream->depth)
+    if (status || (!stream->depth && !stream->split.n_waiting))
         return status;
     work->frames[0] = (frame){.node = stream->root, .child = stream->busy};
-    memcpy(work->frames + 1, stream->frames, stream->depth * sizeof(frame));
+    if (stream->depth)
+        memcpy(work->frames + 1, stream->frames, stream->depth * sizeof(frame));
     for (; stream->depth && !status; stream->depth--) {
         frame *top = &work->frames[stream->depth];
-        top->node->still_open++;
+        node_of_call(work, stream, top)->still_open++;
         status = close_top(work, stream, top, end, STILL_OPEN);
+    }
+    for (size_t i = 0; i < stream->split.n_waiting && !status; i++) { /* the rest of these is not in the trace */
+        const split_call *call = &stream->split.waiting[i];
+        call->node->end_lost++;
+        status = tare__analyze_split_count(work, call, call->last - call->begin);
     }
     stream->busy = work->frames[0].child;
     return status;

@@ -89,6 +89,14 @@ bool tare__analyze_is_taken_back(const stream *stream, uint32_t depth)
     return false;
 }
 
+double tare__analyze_open_index(const stream *stream, uint32_t depth)
+{
+    for (uint32_t at = stream->n_indexes; at && stream->indexes[at - 1].depth >= depth; at--)
+        if (stream->indexes[at - 1].depth == depth)
+            return stream->indexes[at - 1].taken_back ? -1 : (double)stream->indexes[at - 1].index;
+    return NAN;
+}
+
 /* Without memory, or with very many nested steps the number is not known; nothing else depends on it. */
 void tare__analyze_step_index(stream *stream, uint32_t depth, double value)
 {

@@ -138,6 +138,7 @@ void tare__analyze_free_streams(work *work)
         free(work->streams[i]->first_steps);
         tare__analyze_free_tally(work->streams[i]->tally);
         tare__analyze_free_unsure(work->streams[i]->unsure);
+        tare__analyze_free_split(&work->streams[i]->split);
         free(work->streams[i]);
     }
     free(work->stray.frames);
@@ -148,6 +149,7 @@ void tare__analyze_free_streams(work *work)
     free(work->stray.first_steps);
     tare__analyze_free_tally(work->stray.tally);
     tare__analyze_free_unsure(work->stray.unsure);
+    tare__analyze_free_split(&work->stray.split);
     free(work->streams);
     free(work->stream_of);
     free(work->groups);

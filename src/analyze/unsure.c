@@ -14,6 +14,7 @@ typedef struct noted {
     uint64_t min, max; /* of the node, before it */
     double value;
     uint32_t numbers; /* that the call carries */
+    enum { CALL, PART, WHOLE } what; /* a part counts no call; a whole call may be counted elsewhere, and has no time */
 } noted;
 
 typedef struct open_one {
@@ -84,6 +85,17 @@ int tare__analyze_unsure_call(stream *stream, node *node, const frame *frame, ui
                                 .max = node->max, .numbers = frame->numbers});
 }
 
+int tare__analyze_unsure_part(stream *stream, node *node, const frame *frame, uint64_t duration)
+{
+    return add(stream, &(noted){.node = node, .duration = duration, .child = frame->child, .what = PART});
+}
+
+int tare__analyze_unsure_whole(stream *stream, node *node, uint64_t duration)
+{
+    return add(stream, &(noted){.node = node, .duration = duration, .child = duration, .min = node->min,
+                                .max = node->max, .what = WHOLE});
+}
+
 int tare__analyze_unsure_number(stream *stream, node *node, uint32_t name, double value)
 {
     number_cell *cell = node->numbers;
@@ -100,14 +112,31 @@ static void add_ticks(node *node, uint32_t numbers, uint64_t ticks)
             cell->ticks += ticks;
 }
 
+/* What the sum of calls has beyond the node's time. 0 or TARE_E_MEMORY. */
+static int add_beyond(work *work, const noted *row, int sign)
+{
+    split_node *split = tare__analyze_split_node(&work->nodes, row->node);
+    if (split)
+        split->beyond += (row->what == WHOLE ? sign : -sign) * (int64_t)row->duration;
+    return split ? 0 : TARE_E_MEMORY;
+}
+
 /* Last ones first, so that the least and the largest are those of before. */
-static void undo(const noted *row)
+static int undo(work *work, const noted *row)
 {
     node *node = row->node;
+    int status = 0;
     if (row->cell) {
         row->cell->n--;
         row->cell->sum -= row->value;
-        return;
+        return 0;
+    }
+    node->flags |= NODE_EMPTIED;
+    if (row->what != CALL)
+        status = add_beyond(work, row, -1);
+    if (row->what == PART) {
+        node->self -= row->duration - row->child;
+        return status;
     }
     uint32_t at = tare__hist_bucket(row->duration, node->hist.bits) - node->hist.first;
     if (at < node->hist.length && node->hist.counts[at])
@@ -116,16 +145,22 @@ static void undo(const noted *row)
     node->self -= row->duration - row->child;
     node->min = node->min == row->duration ? row->min : node->min;
     node->max = node->max == row->duration ? row->max : node->max;
-    node->flags |= NODE_EMPTIED;
     add_ticks(node, row->numbers, 0 - row->duration);
+    return status;
 }
 
-/* The same place under the node beside. NULL: no memory. */
-static node *twin_of(work *work, const node *of, const node *none, node *beside)
+bool tare__analyze_is_under(const nodes *all, const node *node, const struct node *above)
+{
+    while (node && node != above)
+        node = parent_of(all, node);
+    return node != NULL;
+}
+
+node *tare__analyze_twin(work *work, const node *of, const node *none, node *beside)
 {
     if (of == none)
         return beside;
-    node *parent = twin_of(work, parent_of(&work->nodes, of), none, beside);
+    node *parent = tare__analyze_twin(work, parent_of(&work->nodes, of), none, beside);
     return parent ? find_child(&work->nodes, &work->names, parent, of->name) : NULL;
 }
 
@@ -156,8 +191,17 @@ static int redo(work *work, noted *row, node *twin)
     row->min = twin->min;
     row->max = twin->max;
     twin->self += row->duration - row->child;
+    int status = row->what == CALL ? 0 : add_beyond(work, row, 1);
+    if (row->what == PART || status)
+        return status;
     add_ticks(twin, row->numbers, row->duration);
     return count_call(&work->nodes, twin, row->duration);
+}
+
+/* A call in parts may have begun outside. */
+static bool moves(const work *work, const noted *row, const node *none)
+{
+    return tare__analyze_is_under(&work->nodes, row->node, none);
 }
 
 int tare__analyze_unsure_none(work *work, stream *stream, const frame *top, node *beside)
@@ -168,13 +212,18 @@ int tare__analyze_unsure_none(work *work, stream *stream, const frame *top, node
     if (!open || open->depth != depth)
         return top->child ? 0 : 1; /* what is in it stays, and it with that: a tree must add up */
     tare__analyze_count_waiting(&work->nodes);
-    for (size_t i = unsure->n; i-- > open->from;)
-        undo(&unsure->rows[i]);
-    for (size_t i = open->from; i < unsure->n; i++) {
-        node *twin = twin_of(work, unsure->rows[i].node, top->node, beside);
-        int status = twin ? redo(work, &unsure->rows[i], twin) : TARE_E_MEMORY;
-        if (status)
-            return status;
+    int status = 0;
+    for (size_t i = unsure->n; i-- > open->from && !status;)
+        if (moves(work, &unsure->rows[i], top->node))
+            status = undo(work, &unsure->rows[i]);
+    for (size_t i = open->from; i < unsure->n && !status; i++) {
+        noted *row = &unsure->rows[i];
+        if (!moves(work, row, top->node))
+            continue;
+        node *twin = tare__analyze_twin(work, row->node, top->node, beside);
+        status = twin ? redo(work, row, twin) : TARE_E_MEMORY;
     }
-    return 1;
+    if (!status)
+        status = tare__analyze_split_move(work, stream, depth, top->node, beside);
+    return status ? status : 1;
 }

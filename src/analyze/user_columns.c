@@ -128,6 +128,7 @@ static const user_column spans[] = {
     CELL(R, depth, U32, COUNT, "0 at the top"),
     CELL(R, calls, U64, COUNT, "times it ran"),
     CELL(R, still_open, U64, COUNT, "of these, open at the end"),
+    CELL(R, continued, U64, COUNT, "parts of calls that are counted where they began"),
     CELL(R, total_ns, DOUBLE, TIME, "time in it"),
     CELL(R, self_ns, DOUBLE, TIME, "time in it and in no span inside"),
     CELL(R, share, DOUBLE, SHARE, "of the time of all top-level spans"),

@@ -132,7 +132,7 @@ static const struct table {
      tare__csv_put_findings},
     {"figures.csv", "finding_row,finding_id,name,value,unit", tare__csv_put_figures},
     {"spans.csv",
-     "row,parent_row,depth,group,path,name,kind,file,line,calls,still_open,end_lost,left_open,total_ns,self_"
+     "row,parent_row,depth,group,path,name,kind,file,line,calls,still_open,end_lost,left_open,continued,total_ns,self_"
      "ns,"
      "raw_self_ns,share," DURATIONS,
      tare__csv_put_spans},

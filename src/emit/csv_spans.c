@@ -54,6 +54,7 @@ void tare__csv_put_spans(csv *to, const tare__analysis *from)
         tare__csv_count(to, row->still_open);
         tare__csv_count(to, row->end_lost);
         tare__csv_count(to, row->left_open);
+        tare__csv_count(to, row->continued);
         tare__csv_ns(to, row->total_ns);
         tare__csv_ns(to, row->self_ns);
         tare__csv_ns(to, row->raw_self_ns);

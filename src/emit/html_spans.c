@@ -52,6 +52,7 @@ static void put_span(tare__html *page, const tare__span_row *row, uint32_t paren
     tare__json_unsigned(&page->json, row->still_open);
     tare__json_unsigned(&page->json, row->end_lost);
     tare__json_unsigned(&page->json, row->left_open);
+    tare__json_unsigned(&page->json, row->continued);
     tare__html_numbers(page, row->numbers, row->n_numbers);
     tare__html_close_row(page);
 }
@@ -67,7 +68,7 @@ void tare__html_spans(tare__html *page)
         page->text.failed = true;
     tare__html_open_table(page, "spans",
                           "name kind parent depth calls total self share min mean p50 p95 p99 max file line "
-                          "still_open end_lost left_open numbers");
+                          "still_open end_lost left_open continued numbers");
     for (size_t i = 0; place && i < analysis->n_spans && !page->status; i++) {
         const tare__span_row *row = &analysis->spans[i];
         uint32_t parent = row->parent == TARE__NO_ROW ? TARE__NO_ROW : place[row->parent];

@@ -169,6 +169,7 @@ static void put_span(writer *to, size_t index)
     put_unsigned(to, "still_open", row->still_open);
     put_unsigned(to, "end_lost", row->end_lost);
     put_unsigned(to, "left_open", row->left_open);
+    put_unsigned(to, "continued", row->continued);
     put_numbers(to, row->numbers, row->n_numbers);
 }
 

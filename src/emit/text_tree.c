@@ -115,6 +115,8 @@ static void put_share(const tree *tree, double share)
 /* What a reader must know of the calls before trusting the figures. */
 static const char *flaw_of(const tare__span_row *row)
 {
+    if (row->continued && !row->calls)
+        return " (continued)"; /* these calls are counted where they began */
     return row->still_open ? " (open)" : row->end_lost ? " (end lost)" : "";
 }
 

@@ -308,6 +308,10 @@ int tare__complete_read(const tare__block_header *header, const uint8_t *payload
 #define TARE__NAME_FLOW "(flow)"
 #define TARE__NAME_OUTER_INDEX "(index)"
 #define TARE__NAME_PARTIAL     "(partial)"
+/* A call recorded in parts: at the end of a part, and at the begin of the next; and one that changes places. */
+#define TARE__NAME_CONTINUES "(continues)"
+#define TARE__NAME_CONTINUED "(continued)"
+#define TARE__NAME_SWAP      "(swap)"
 /* Marks: the program's own profiler wrote a file, with its whole path; and that file was added to this trace. */
 #define TARE__THEIRS_WROTE "torch.profiler wrote "
 #define TARE__THEIRS_READ  "torch.profiler read "

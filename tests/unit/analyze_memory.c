@@ -12,7 +12,7 @@
 #include "analyze_helper.h"
 #include "base_failing.h"
 
-enum { MODULE = 20, ADDMM, ADDMM_B };
+enum { MODULE = 20, ADDMM, ADDMM_B, CONTINUES, CONTINUED, SWAP };
 
 static builder *some_of_all(void)
 {
@@ -21,7 +21,19 @@ static builder *some_of_all(void)
     build_name(b, MODULE, TARE_KIND_MODULE, "net");
     build_name(b, ADDMM, TARE_KIND_OPERATOR, "aten::addmm");
     build_name(b, ADDMM_B, TARE_KIND_OPERATOR, "autograd::engine::evaluate_function: AddmmBackward0");
+    build_name(b, CONTINUES, TARE_KIND_NUMBER, "(continues)");
+    build_name(b, CONTINUED, TARE_KIND_NUMBER, "(continued)");
+    build_name(b, SWAP, TARE_KIND_NUMBER, "(swap)");
     uint64_t t = 2000;
+    BEGIN(OTHER, t);
+    BEGIN(OTHER, t);
+    NUMBER(SWAP, 1);
+    NUMBER(CONTINUES, 1);
+    END(t);
+    END(t);
+    BEGIN(OTHER, t);
+    NUMBER(CONTINUED, 1);
+    END(t);
     BEGIN(EPOCH, t);
     for (int i = 0; i < 20; i++, t += 1000) {
         BEGIN(STEP, t);
@@ -87,7 +99,7 @@ static int open_and_analyze(const char *path, tare__by by, tare__error *error)
     status = tare__analyze(trace, &options, &analysis, error);
     if (!status) {
         assert_int_equal(analysis->run.damaged_blocks, 0); /* want of memory is not damage */
-        assert_int_equal(analysis->run.spans, 102);
+        assert_int_equal(analysis->run.spans, 104);
         assert_int_equal(analysis->n_operators, 2);
         assert_int_equal(analysis->operators[0].paired, 20);
         assert_int_equal(analysis->n_metrics, 3);
@@ -98,7 +110,7 @@ static int open_and_analyze(const char *path, tare__by by, tare__error *error)
     if (!status)
         status = tare__analyze_timeline(trace, 64, &timeline, error);
     if (!status)
-        assert_int_equal(timeline->spans, 102);
+        assert_int_equal(timeline->spans, 105); /* parts of a call are drawn each */
     tare__timeline_free(timeline);
     tare__trace_close(trace);
     return status;

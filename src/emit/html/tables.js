@@ -166,6 +166,8 @@ function cell(column, row, first, table) {
 function flawOf(row) {
   if (row.still_open) return el("span", {class: "muted", title: "counted up to the end of the run"}, " (open)");
   if (row.end_lost) return el("span", {class: "muted", title: "counted up to where it was noticed"}, " (end lost)");
+  if (row.continued && !row.calls)
+    return el("span", {class: "muted", title: "parts of calls that are counted where they began"}, " (continued)");
   return null;
 }
 
