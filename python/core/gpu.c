@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/library.h"
+#include "base/base.h"
 
 #define LIBRARY "libnvidia-ml.so.1"
 

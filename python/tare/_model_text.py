@@ -35,7 +35,7 @@ def rate(value: Any, unit: str) -> str:
 
 
 def between(told: Any, unit: str = "ms") -> str:
-    """An interval, or why there is none."""
+    """The interval, or the reason it is unavailable."""
     if isinstance(told, Missing):
         return told.reason
     return f"{told['low']:,.3f} to {told['high']:,.3f} {unit} at 95 %"

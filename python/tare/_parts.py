@@ -139,7 +139,7 @@ class GpuPart:
 
 
 def known(value: float) -> float:
-    """The value, or why there is none."""
+    """The value, or the reason it is unavailable."""
     return value if value == value else Missing("no sample has it")
 
 

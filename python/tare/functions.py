@@ -149,7 +149,7 @@ class FunctionProfiler:
         return {"execution_time": seconds, "traced_time": Missing(reason or "no tracer ran")}
 
     def _prepare(self) -> Tuple[Any, Optional[str]]:
-        """The table's profiler, or why there is none."""
+        """The table's profiler, or the reason it is unavailable."""
         if _thread.get_ident() in FunctionProfiler._threads:
             return None, "the call is part of another one that is being profiled"
         if not self.table:

@@ -4,6 +4,7 @@
 #ifndef TARE_BASE_H
 #define TARE_BASE_H
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -172,11 +173,17 @@ int tare__file_put(int fd, const char *name, const char *path, bool whole);
 const char *tare__trust_file(int fd);
 /* The same of a file and of every folder above it. False: with a sentence. */
 bool tare__trust_path(const char *path, tare__error *error);
+/* The same; `real` is the path that was checked, with links resolved. Use that one. */
+bool tare__trust_real(const char *path, char real[PATH_MAX], tare__error *error);
 /* On PATH, leaving out entries that are relative: the current folder is no place for programs. */
 bool tare__find_program(const char *name, char *out, size_t room);
 /* Whether the loader would take a library of this name from the current folder, since LD_LIBRARY_PATH has an empty or
  * relative entry. */
 bool tare__in_current_folder(const char *library);
+/* What to pass to dlopen for the name of a library: the file that LD_LIBRARY_PATH leads to, if it and every folder above
+ * it are absolute and belong to root or to us; without one, the name, for the loader's default folders. A path is passed
+ * on unchecked. TARE_E_PERMISSION: it leads to a library of another user. */
+int tare__library_find(const char *name, char out[PATH_MAX], tare__error *error);
 
 /* ---- libraries that may be missing ------------------------------------------------------------------------
  * A table says which symbols fill which slots of a struct of function pointers. A slot may have several lines:

@@ -2,7 +2,7 @@
  * optional. Any thread; the loader has its own lock. Not in libtare: the target gets no libraries from us.
  * Must not know what any library does. */
 #define _GNU_SOURCE
-#include "base/library.h"
+#include "base/base.h"
 
 #include <dlfcn.h>
 #include <link.h>

@@ -2,7 +2,7 @@
  * libraries that are loaded, settings that are heeded. Any thread; looks only.
  * Must not know what any of them are for. */
 #define _GNU_SOURCE
-#include "base/library.h"
+#include "base/base.h"
 
 #include <fcntl.h>
 #include <grp.h>

@@ -17,7 +17,7 @@ def _take_out(hook):
 
 
 def _find_core(package):
-    """(path of the extension for this interpreter, None) or (None, why there is none).
+    """(path of the extension for this interpreter, None) or (None, the reason it is unavailable).
 
     The interpreter's own package first, which the program would import; else the one that this hook belongs to,
     where it was made for the same interpreter. Another package of that name is left alone."""

@@ -60,7 +60,7 @@ def _names(activities: Optional[Iterable[Any]]) -> Set[str]:
 
 
 def _device(names: Set[str], asked: bool) -> Any:
-    """(whether times of a device are wanted, why there are none or None)."""
+    """(whether times of a device are wanted, the reason they are unavailable, or None)."""
     import torch
     if not asked:
         return torch.cuda.is_available(), None if torch.cuda.is_available() else "no CUDA device was asked for"
