@@ -340,15 +340,21 @@ tare__ring *tare__process_join(void)
     return state == TARE__PROCESS_JOINED ? here->ring : NULL;
 }
 
-/* Whoever is at it (another thread, the collector) is done within a millisecond or two; a collector that was
- * killed in the middle is not waited for. */
-static bool wait_for_growth(tare__ring *ring)
+static _Atomic bool growth_given_up; /* the ring is said to grow, and did not for a while */
+
+/* Whoever grows it (another thread, the collector) needs a millisecond or two. A collector that was killed meanwhile is
+ * waited for once, not at every event that finds no space. */
+static tare__growth wait_for_growth(tare__ring *ring)
 {
+    if (atomic_load(&growth_given_up))
+        return TARE__FULL_GROWN;
     uint64_t until = tare__monotonic_ns() + 200000000;
     while (atomic_load_explicit(&ring->growing, memory_order_acquire))
-        if (sched_yield() != 0 || tare__monotonic_ns() > until)
-            return false;
-    return true;
+        if (sched_yield() != 0 || tare__monotonic_ns() > until) {
+            atomic_store(&growth_given_up, true);
+            return TARE__GROWS_NOW;
+        }
+    return TARE__GROWN;
 }
 
 tare__growth tare__process_grow(void)
@@ -359,7 +365,8 @@ tare__growth tare__process_grow(void)
     if (!tare__in_session())
         return TARE__FULL_GROWN;
     if (!atomic_compare_exchange_strong(&ring->growing, &idle, 1))
-        return wait_for_growth(ring) ? TARE__GROWN : TARE__GROWS_NOW;
+        return wait_for_growth(ring);
+    atomic_store(&growth_given_up, false);
     uint32_t count = atomic_load(&ring->chunk_count);
     uint64_t at = CHUNKS_OFFSET + (uint64_t)count * TARE__CHUNK_BYTES;
     uint64_t more = (uint64_t)GROW_CHUNKS * TARE__CHUNK_BYTES;

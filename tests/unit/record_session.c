@@ -4,6 +4,8 @@
 
 #include <errno.h>
 
+#include "record/record.h"
+
 #define POOL (4u << 20)
 
 static tare_site span_site = TARE_SITE("span");
@@ -144,6 +146,27 @@ static void full_pool_drops_whole_spans(void **state)
     assert_int_equal(totals.deepest, 101);
 }
 
+/* A collector that is killed while it makes the ring larger leaves the mark that it does. Each span of a new thread would
+ * wait for it, and this test would take hours. */
+static void a_ring_that_never_stops_growing(void **state)
+{
+    (void)state;
+    static rig rig;
+    rig_open(&rig, 1u << 20);
+    for (int i = 0; i < 100000; i++) {
+        tare_begin(&inner_site);
+        tare_end(&inner_site);
+    }
+    atomic_store(&tare__here->ring->growing, 1);
+    pthread_t thread;
+    pthread_create(&thread, NULL, record_pairs, NULL);
+    pthread_join(thread, NULL);
+    atomic_store(&tare__here->ring->growing, 0);
+    rig_totals totals = rig_close(&rig);
+    assert_int_equal(totals.begins + totals.dropped_spans + totals.homeless_spans, 100000 + 2 * EACH);
+    assert_int_equal(totals.begins, totals.ends);
+}
+
 /* More open spans than the reserve holds: the rest is told as a count. */
 static void deep_nesting_in_a_full_pool(void **state)
 {
@@ -259,6 +282,7 @@ int main(void)
         cmocka_unit_test(threads_while_draining),
         cmocka_unit_test(threads_come_and_go),
         cmocka_unit_test(full_pool_drops_whole_spans),
+        cmocka_unit_test(a_ring_that_never_stops_growing),
         cmocka_unit_test(deep_nesting_in_a_full_pool),
         cmocka_unit_test(chained_spans_recover_from_a_full_pool),
         cmocka_unit_test(pause_keeps_ends_of_open_spans),
