@@ -1,11 +1,17 @@
-"""Writing files whole or not at all."""
+"""Writing files whole or not at all; a program's source."""
 import os
-import tempfile
-from typing import Union
+from typing import List, Union
+
+
+def source_lines(path: str) -> List[str]:
+    """Lines of a program's source; none where it came out of a pipe, which would be waited for."""
+    import linecache  # slow to import, and seldom needed where a program starts
+    return [] if os.path.exists(path) and not os.path.isfile(path) else linecache.getlines(path)
 
 
 def write_whole(path: Union[str, "os.PathLike[str]"], data: Union[str, bytes]) -> None:
     """Replaces the file in one step; what was there stays when it cannot be written."""
+    import tempfile
     path = os.fspath(path)
     folder = os.path.dirname(path) or "."
     handle, name = tempfile.mkstemp(prefix=".tare-", dir=folder)

@@ -87,7 +87,7 @@ _Key = Tuple[str, str, int]
 def _stored(path: str, run: str) -> Tuple[Dict[_Key, Dict[int, Tuple[int, float]]], int]:
     """What other processes of this run have stored, and how many they were."""
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(path, encoding="utf-8", opener=_core.open_input) as file:
             found = json.load(file)
         if found["run"] != run:
             return {}, 0

@@ -3,6 +3,8 @@ import os
 import zipfile
 from typing import Any, Dict, List, Optional
 
+from ._core import open_input
+
 PRECISIONS = {"fp32": "float32", "float32": "float32", "float": "float32", "fp16": "float16", "float16": "float16",
               "half": "float16", "bf16": "bfloat16", "bfloat16": "bfloat16", "fp64": "float64", "float64": "float64",
               "double": "float64"}
@@ -115,7 +117,11 @@ def _load_path(path: str, device: Optional[str], precision: Optional[str]) -> Ru
 
 
 def _onnx_in(path: str) -> str:
-    return path if not os.path.isdir(path) else os.path.join(path, _onnx_names(path)[0])
+    if not os.path.isdir(path):
+        return path
+    path = os.path.join(path, _onnx_names(path)[0])
+    os.close(open_input(path))
+    return path
 
 
 def _onnx_names(folder: str) -> List[str]:
@@ -127,6 +133,9 @@ def kind_of(path: str) -> str:
     """What a path holds, by its content. ValueError with what was found instead."""
     if os.path.isdir(path):
         if os.path.isfile(os.path.join(path, "config.json")):
+            for name in os.listdir(path):  # transformers opens some of them, and would wait for a FIFO
+                if not os.path.isdir(os.path.join(path, name)):
+                    os.close(open_input(os.path.join(path, name)))
             return "Hugging Face folder"
         found = _onnx_names(path)
         if len(found) == 1 or found[:1] == ["model.onnx"]:
@@ -134,6 +143,7 @@ def kind_of(path: str) -> str:
         if found:
             raise ValueError(f"{path} has {len(found)} ONNX files; name one of them")
         raise ValueError(f"{path} has neither a config.json (Hugging Face) nor an ONNX file")
+    os.close(open_input(path))
     if zipfile.is_zipfile(path):
         return _kind_of_archive(path)
     if os.path.getsize(path) == 0:

@@ -3,11 +3,11 @@ import dataclasses
 import difflib
 import enum
 import os
-import stat
 import warnings
 from dataclasses import dataclass
 from typing import Any, Dict, Iterable, Mapping, Optional, Union
 
+from ._core import open_input
 from ._settings import read_toml_table, read_yaml
 
 _Path = Union[str, "os.PathLike[str]"]
@@ -190,8 +190,6 @@ def _from_environment(environment: Mapping[str, str]) -> Dict[str, Any]:
 
 def _foreign(about: os.stat_result) -> Optional[str]:
     """Why a settings file is not trusted, as the command says it; None: it is this user's or root's."""
-    if not stat.S_ISREG(about.st_mode):
-        return "is not a regular file"
     if about.st_uid not in (0, os.geteuid()):
         return "belongs to another user"
     if about.st_mode & 0o020 and about.st_uid and about.st_gid != os.getegid():
@@ -218,13 +216,18 @@ def load_settings(folder: Optional[_Path] = None, environment: Optional[Mapping[
     for name, table in (("pyproject.toml", "tool.tare"), ("tare.toml", "")):
         path = os.path.join(where, name)
         try:
-            with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), encoding="utf-8") as file:
+            with open(path, encoding="utf-8", opener=open_input) as file:
                 wrong = _foreign(os.fstat(file.fileno()))
                 if wrong:
                     warnings.warn(f"{path} is not used: it {wrong}", stacklevel=2)
                     continue
                 text = file.read()
         except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError:
+            if os.path.isfile(path):
+                raise
+            warnings.warn(f"{path} is not used: it is not a regular file", stacklevel=2)
             continue
         except UnicodeDecodeError:
             raise ValueError(f"{path} is not UTF-8") from None
@@ -253,7 +256,7 @@ def read_trainer_params(config: Union[None, Mapping[str, Any], _Path], strict: b
     if not isinstance(config, Mapping):
         where = os.fspath(config)
         try:
-            with open(where, encoding="utf-8") as file:
+            with open(where, encoding="utf-8", opener=open_input) as file:
                 text = file.read()
         except UnicodeDecodeError:
             raise ValueError(f"{where} is not UTF-8") from None

@@ -15,6 +15,7 @@ import types
 from typing import Any, Callable, Dict, Iterator, List, Optional, TextIO, Tuple, TypeVar
 
 from . import _core
+from ._files import source_lines
 from ._line_names import Patterns, qualified_name
 
 __all__ = ["Line", "LineProfile", "Lines", "profile_lines", "start_from_environment"]
@@ -23,8 +24,8 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def _source(file: str, number: int) -> str:
-    import linecache  # as inspect and html below: slow to import, and seldom needed where a program starts
-    return linecache.getline(file, number).rstrip()
+    lines = source_lines(file)
+    return lines[number - 1].rstrip() if 1 <= number <= len(lines) else ""
 
 
 def _missing(reason: str) -> float:
@@ -151,10 +152,9 @@ def _percent(share: float) -> str:
 
 def _range(path: str, first_line: int, known: Dict[int, Line]) -> List[int]:
     """The numbers of a function's lines, as far as its source can be had; a module's: only those that ran."""
-    import inspect
-    import linecache
+    import inspect  # as html below: slow to import, and seldom needed where a program starts
     numbers = sorted(known)
-    rest = linecache.getlines(path)[first_line - 1:]
+    rest = source_lines(path)[first_line - 1:]
     if not rest or known[numbers[0]].function.startswith("<"):
         return numbers
     try:

@@ -7,7 +7,7 @@ import warnings
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from . import _core
-from ._core import Missing
+from ._core import Missing, open_input
 
 COUNTED = "model.activations"     # the same in every run, though not on every machine
 
@@ -154,7 +154,7 @@ def load_baseline(path: Any) -> Dict[str, Any]:
         baseline = tare.load_baseline("baseline_profiling.json")
     """
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(path, encoding="utf-8", opener=open_input) as file:
             data = json.load(file)
     except FileNotFoundError:
         raise FileNotFoundError(f"there is no baseline {path}; export_json writes one") from None

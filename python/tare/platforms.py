@@ -4,7 +4,7 @@ import os
 from typing import Any, Dict, List, Mapping, NamedTuple, Tuple, Union
 
 from ._compare import csv_of, deliver, frame_of
-from ._core import Missing
+from ._core import Missing, open_input
 from ._metrics import show
 
 PathLike = Union[str, "os.PathLike[str]"]
@@ -78,12 +78,12 @@ def compare_reports(base: PathLike, other: PathLike) -> PlatformComparison:
 
 
 def _read(path: PathLike) -> _Saved:
-    with open(path, "rb") as file:
+    with open(path, "rb", opener=open_input) as file:
         head = file.read(1)
     if head != b"{":
         return _of_trace(path)
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(path, encoding="utf-8", opener=open_input) as file:
             data = json.load(file)
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"{os.fspath(path)} is not a saved report: {error}") from None

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any, Deque, Dict, Iterator, List, Mapping, Optional, Sequence
 
 from . import _core
-from ._core import Missing
+from ._core import Missing, open_input
 from .metric import put
 from .performance import PerformanceProfiler
 
@@ -112,7 +112,7 @@ class PerformanceRegressionDetector:
             detector.load_baseline("baseline_metrics.json")["model_training"]["wall_time_s"]
         """
         try:
-            with open(path, encoding="utf-8") as file:
+            with open(path, encoding="utf-8", opener=open_input) as file:
                 text = file.read()
         except FileNotFoundError:
             raise FileNotFoundError(f"there is no baseline {path}; save_baseline writes one") from None

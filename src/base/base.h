@@ -161,6 +161,18 @@ int tare__write_all(int fd, const void *data, size_t bytes);
 int tare__pwrite_all(int fd, const void *data, size_t bytes, uint64_t offset);
 int tare__pread_all(int fd, void *data, size_t bytes, uint64_t offset, size_t *got);
 const char *tare__temporary_folder(void); /* TMPDIR, else /tmp */
+/* The one way to open a file that somebody named to be read (input.c; not in libtare). Only regular files: a FIFO would
+ * be waited for, and a device may do anything. With `streams` also what is open already, by a name of its descriptor:
+ * /dev/stdin, or what a shell's process substitution leads to. A descriptor or -errno; *is: what it is that is not a
+ * regular file ("a pipe"), else NULL. */
+int tare__input_open(const char *path, bool streams, const char **is);
+/* The same with a sentence: 0, TARE_E_INPUT or TARE_E_PERMISSION. */
+int tare__input_file(const char *path, int *fd, tare__error *error);
+int tare__input_stream(const char *path, int *fd, tare__error *error);
+/* What a file of this mode is ("a folder"); NULL: a regular file. */
+const char *tare__not_a_file(unsigned mode);
+/* The descriptor that a path is a name of (/dev/stdin, /dev/fd/N, /proc/self/fd/N), open or not; -1: none. */
+int tare__descriptor_named(const char *path);
 /* The one way to make an output file: a new one beside `path`, under a random name, mode & ~umask. Its descriptor, with
  * *name the caller's to free; or -errno. */
 int tare__file_make(const char *path, unsigned mode, char **name);

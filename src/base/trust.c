@@ -160,6 +160,10 @@ int tare__library_find(const char *name, char out[PATH_MAX], tare__error *error)
     bool variants = false, found = false;
     if (snprintf(out, PATH_MAX, "%s", name) >= PATH_MAX)
         return tare__fail(error, TARE_E_INPUT, "the name of a library is too long");
+    struct stat about;
+    const char *is = strchr(name, '/') && stat(name, &about) == 0 ? tare__not_a_file(about.st_mode) : NULL;
+    if (is) /* the loader would wait for a writer */
+        return tare__fail(error, TARE_E_INPUT, "%.300s is %s, not a library", name, is);
     while (list && *list) { /* an empty variable is none */
         char folder[PATH_MAX], real[PATH_MAX] = "";
         size_t length = strcspn(list, ":;");

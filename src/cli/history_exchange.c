@@ -263,27 +263,45 @@ static int end_transaction(tare__history_call *history, tally *to, tare__error *
     return status;
 }
 
+/* As getline, up to one byte more than a run can have: a file without ends of lines does not fill the memory. False:
+ * the end, or `line->failed`. */
+static bool next_line(FILE *stream, tare__text *line)
+{
+    char piece[4096];
+    size_t n = 0;
+    int byte = 0;
+    tare__text_clear(line);
+    while (line->length + n <= LINE_BYTES_MAX && byte != '\n' && (byte = getc_unlocked(stream)) != EOF) {
+        piece[n++] = (char)byte;
+        if (n == sizeof piece) {
+            tare__text_append(line, piece, n);
+            n = 0;
+        }
+    }
+    tare__text_append(line, piece, n);
+    return !line->failed && line->length > 0;
+}
+
 static int import_stream(tare__history_call *history, FILE *stream, const char *name, tally *to,
                          tare__error *error)
 {
-    char *text = NULL;
-    size_t room = 0;
-    ssize_t length;
+    tare__text line = {0};
     int status = 0;
-    for (uint64_t number = 1; !status && (length = getline(&text, &room, stream)) >= 0; number++) {
+    for (uint64_t number = 1; !status && next_line(stream, &line); number++) {
         char where[300];
         bool added = false;
+        size_t length = line.length;
         snprintf(where, sizeof where, "%.200s:%llu", name, (unsigned long long)number);
-        while (length > 0 && memchr(" \t\r\n", text[length - 1], 4))
+        while (length > 0 && memchr(" \t\r\n", line.data[length - 1], 4))
             length--;
         if (length == 0)
             continue;
-        if ((size_t)length > LINE_BYTES_MAX)
+        if (length > LINE_BYTES_MAX)
             status = tare__fail(error, TARE_E_INPUT, "%s is longer than any run", where);
         if (!status && (to->added + to->there) % AT_ONCE == 0)
             status = tare__store_begin(history->store, error);
         if (!status)
-            status = import_line(history, where, text, (size_t)length, &added, &to->refused, error);
+            status = import_line(history, where, line.data, length, &added, &to->refused, error);
         if (!status && added)
             to->added++;
         else if (!status)
@@ -291,9 +309,11 @@ static int import_stream(tare__history_call *history, FILE *stream, const char *
         if (!status && (to->added + to->there) % AT_ONCE == 0)
             status = end_transaction(history, to, error);
     }
+    if (!status && line.failed)
+        status = tare__fail(error, TARE_E_MEMORY, "out of memory while reading '%.200s'", name);
     if (!status && ferror(stream))
         status = tare__fail(error, TARE_E_INPUT, "cannot read '%.200s': %s", name, strerror(errno));
-    free(text);
+    tare__text_free(&line);
     return status;
 }
 
@@ -301,10 +321,15 @@ static int import_file(tare__history_call *history, const char *path, tally *to,
 {
     if (strcmp(path, "-") == 0)
         return import_stream(history, stdin, "standard input", to, error);
-    FILE *stream = fopen(path, "re");
-    if (!stream)
-        return tare__fail(error, TARE_E_INPUT, "cannot read '%.200s': %s", path, strerror(errno));
-    int status = import_stream(history, stream, path, to, error);
+    int fd, status = tare__input_stream(path, &fd, error);
+    if (status)
+        return status;
+    FILE *stream = fdopen(fd, "r");
+    if (!stream) {
+        close(fd);
+        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+    }
+    status = import_stream(history, stream, path, to, error);
     fclose(stream);
     return status;
 }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tare.h"
 #include "trace/trace.h"
@@ -78,10 +79,15 @@ static bool is_json(FILE *file)
 int tare__cli_load_figures(const char *path, tare__figures **figures, tare__error *error)
 {
     *figures = NULL;
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return cannot_read(path, error);
-    int status = is_json(file) ? load_json(file, path, figures, error) : load_trace(path, figures, error);
+    int fd, status = tare__input_stream(path, &fd, error);
+    if (status)
+        return status;
+    FILE *file = fdopen(fd, "r");
+    if (!file) {
+        close(fd);
+        return tare__fail(error, TARE_E_MEMORY, "out of memory while reading '%.200s'", path);
+    }
+    status = is_json(file) ? load_json(file, path, figures, error) : load_trace(path, figures, error);
     fclose(file);
     return status;
 }

@@ -15,21 +15,6 @@
 
 #include "tare.h"
 
-/* The number of a descriptor by one of its names, which are links to what is open already; -1: none of them. */
-static int descriptor_of(const char *path)
-{
-    static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
-    if (strcmp(path, "/dev/stdout") == 0 || strcmp(path, "/dev/stderr") == 0)
-        return strcmp(path, "/dev/stdout") == 0 ? STDOUT_FILENO : STDERR_FILENO;
-    for (size_t i = 0; i < TARE__COUNT_OF(folders); i++) {
-        const char *digits = path + strlen(folders[i]);
-        if (strncmp(path, folders[i], strlen(folders[i])) == 0 && *digits && strlen(digits) < 7 &&
-            strspn(digits, "0123456789") == strlen(digits))
-            return atoi(digits);
-    }
-    return -1;
-}
-
 /* What is open already is used as it is; anything else has to be a pipe or a device still once it is open, and a pipe
  * not a stranger's. */
 static int open_in_place(tare__cli_output *output, int descriptor, tare__error *error)
@@ -73,7 +58,7 @@ static int open_temporary(tare__cli_output *output, tare__error *error)
 static int open_path(tare__cli_output *output, const char *path, tare__error *error)
 {
     struct stat info;
-    int descriptor = descriptor_of(path);
+    int descriptor = tare__descriptor_named(path);
     bool exists = stat(path, &info) == 0;
     if (exists && S_ISDIR(info.st_mode))
         return tare__fail(error, TARE_E_USAGE, "'%s' is a folder; name a file in it", path);

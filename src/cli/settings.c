@@ -204,17 +204,19 @@ static int take_history_pair(void *context, const tare__toml_pair *pair, tare__e
 
 FILE *tare__cli_settings_open(const char *file, bool tell)
 {
-    int fd = open(file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    const char *wrong = fd < 0 ? NULL : tare__trust_file(fd);
+    const char *is;
+    int fd = tare__input_open(file, false, &is);
+    const char *wrong = fd >= 0 ? tare__trust_file(fd) : is ? "is not a regular file" : NULL;
     if (wrong && tell)
         tare__cli_say("tare", "%s is not used: it %s", file, wrong);
-    if (wrong) {
+    if (wrong && fd >= 0)
         close(fd);
-        errno = ENOENT;
+    if (wrong || fd < 0) {
+        errno = wrong ? ENOENT : -fd;
         return NULL;
     }
-    FILE *stream = fd < 0 ? NULL : fdopen(fd, "r");
-    if (fd >= 0 && !stream)
+    FILE *stream = fdopen(fd, "r");
+    if (!stream)
         close(fd);
     return stream;
 }

@@ -209,12 +209,12 @@ int tare__view_try(const char *format, const char *path, tare__error *error)
 /* ---- rules ---------------------------------------------------------------------------------------- */
 int tare__view_read_rules(const char *path, tare__rules **rules, tare__error *error)
 {
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return tare__fail(error, TARE_E_INPUT, "cannot read '%.200s': %s", path, strerror(errno));
-    char *text = malloc(RULES_MAX_BYTES + 1);
+    int fd, status = tare__input_stream(path, &fd, error);
+    if (status)
+        return status;
+    FILE *file = fdopen(fd, "r");
+    char *text = file ? malloc(RULES_MAX_BYTES + 1) : NULL;
     size_t bytes = text ? fread(text, 1, RULES_MAX_BYTES + 1, file) : 0;
-    int status = 0;
     if (!text)
         status = tare__fail(error, TARE_E_MEMORY, "out of memory");
     else if (ferror(file))
@@ -224,6 +224,9 @@ int tare__view_read_rules(const char *path, tare__rules **rules, tare__error *er
     else
         status = tare__rules_parse(text, bytes, path, rules, error);
     free(text);
-    fclose(file);
+    if (file)
+        fclose(file);
+    else
+        close(fd);
     return status;
 }

@@ -27,7 +27,9 @@ static bool look_at(const char *path, uint64_t *bytes)
         if (fstatat(dir, entry->d_name, &about, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(about.st_mode))
             continue;
         *bytes += (uint64_t)about.st_blocks * 512u;
-        int fd = tare__ring_name(entry->d_name) ? openat(dir, entry->d_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1;
+        int fd = tare__ring_name(entry->d_name)
+                     ? openat(dir, entry->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+                     : -1;
         lives = lives || (fd >= 0 && tare__ring_in_use(fd));
         if (fd >= 0)
             close(fd);

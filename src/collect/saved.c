@@ -35,7 +35,7 @@ bool tare__saved_in(int dir, char trace[TARE__PATH_BYTES])
 {
     char word[TARE__PATH_BYTES + 128] = "";
     uint64_t device, inode, bytes;
-    int at = 0, fd = openat(dir, TARE__SAVED_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    int at = 0, fd = openat(dir, TARE__SAVED_FILE, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     ssize_t got = fd < 0 ? -1 : read(fd, word, sizeof word - 1);
     if (fd >= 0)
         close(fd);

@@ -356,17 +356,18 @@ int tare__half_convert(const char *path, const char *out, tare__error *error)
     struct stat about;
     tare__half half = {.model = {.error = error, .path = path, .beside = true}};
     tare__text file = {0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    void *data = fd >= 0 && fstat(fd, &about) == 0 && S_ISREG(about.st_mode) && about.st_size > 0
+    int fd, status = tare__input_file(path, &fd, error);
+    if (status)
+        return status;
+    void *data = fstat(fd, &about) == 0 && about.st_size > 0
                      ? mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, fd, 0)
                      : MAP_FAILED;
-    if (fd >= 0)
-        close(fd);
+    close(fd);
     if (data == MAP_FAILED)
         return tare__fail(error, TARE_E_INPUT, "cannot read '%.200s'", path);
     half.model.data = data;
     half.model.bytes = (size_t)about.st_size;
-    int status = convert(&half, &file);
+    status = convert(&half, &file);
     munmap(data, half.model.bytes);
     if (!status)
         status = write_file(out, &file, &half.out, error);

@@ -141,8 +141,9 @@ static int put_external(tare__half *half, const tare__onnx_tensor *tensor, tare_
         return tare__half_refuse(half, "its weights are in files beside it");
     snprintf(path, sizeof path, "%.*s%.*s", slash ? (int)(slash + 1 - half->model.path) : 0, half->model.path,
              (int)tensor->location.length, (const char *)tensor->location.data);
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    bool sound = fd >= 0 && fstat(fd, &about) == 0 && S_ISREG(about.st_mode) && about.st_size > 0 &&
+    const char *is;
+    int fd = tare__input_open(path, false, &is);
+    bool sound = fd >= 0 && fstat(fd, &about) == 0 && about.st_size > 0 &&
                  tensor->offset <= (uint64_t)about.st_size && tensor->bytes <= (uint64_t)about.st_size - tensor->offset;
     void *data = sound ? mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
     if (fd >= 0)

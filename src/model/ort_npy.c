@@ -126,11 +126,10 @@ size_t tare__npy_header(const tare__ort_tensor *tensor, unsigned char out[512])
 static int read_whole(const char *path, tare__arena *arena, unsigned char **bytes, size_t *length, tare__error *error)
 {
     struct stat info;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return tare__fail(error, TARE_E_INPUT, "cannot read '%.200s': %s", path, strerror(errno));
-    int status = 0;
-    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size > FILE_MAX)
+    int fd, status = tare__input_file(path, &fd, error);
+    if (status)
+        return status;
+    if (fstat(fd, &info) != 0 || info.st_size > FILE_MAX)
         status = tare__fail(error, TARE_E_INPUT, "'%.200s' is no file of a tensor", path);
     *length = status ? 0 : (size_t)info.st_size;
     *bytes = status ? NULL : tare__arena_alloc(arena, *length + 1);
@@ -151,7 +150,8 @@ void tare__runner_file_shape(tare__runner_file *file)
     tare__ort_tensor tensor = {.name = ""};
     tare__error error = {""};
     size_t got = 0, offset = 0;
-    int fd = file->path ? open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+    const char *is;
+    int fd = file->path ? tare__input_open(file->path, false, &is) : -1;
     file->rank = -1;
     if (fd < 0)
         return;

@@ -103,15 +103,11 @@ int tare__model_weigh_bytes(const void *data, size_t bytes, const tare__model_op
     return weigh(&model, options, report);
 }
 
-/* What is no regular file cannot be mapped, and is no model. */
 static int map_file(tare__onnx *model, int fd)
 {
     struct stat about;
     if (fstat(fd, &about) != 0)
         return tare__fail(model->error, TARE_E_INPUT, "cannot read '%.200s': %s", model->path, strerror(errno));
-    if (!S_ISREG(about.st_mode))
-        return tare__fail(model->error, TARE_E_INPUT, "cannot read '%.200s': it is %s", model->path,
-                          S_ISDIR(about.st_mode) ? "a folder" : "no file");
     if (about.st_size == 0)
         return tare__fail(model->error, TARE_E_INPUT, "'%.200s' is no ONNX model: it is empty", model->path);
     model->bytes = (size_t)about.st_size;
@@ -129,10 +125,10 @@ int tare__model_weigh(const char *path, const tare__model_options *options, tare
 {
     tare__onnx model = {.error = error, .path = path, .beside = true};
     *report = NULL;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return tare__fail(error, TARE_E_INPUT, "cannot read '%.200s': %s", path, strerror(errno));
-    int status = map_file(&model, fd);
+    int fd, status = tare__input_file(path, &fd, error);
+    if (status)
+        return status;
+    status = map_file(&model, fd);
     close(fd);
     if (!status)
         status = weigh(&model, options, report);

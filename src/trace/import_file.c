@@ -69,23 +69,15 @@ struct tare__import_file {
     uint64_t bytes;
 };
 
-static int refuse(const char *path, int failure, tare__error *error)
-{
-    int status = failure == EACCES || failure == EPERM ? TARE_E_PERMISSION : TARE_E_INPUT;
-    return tare__fail(error, status, "cannot read '%.200s': %s", path, strerror(failure));
-}
-
 int tare__import_open(const char *path, tare__import_file **file, tare__error *error)
 {
     struct stat about;
     *file = NULL;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    if (fd < 0)
-        return refuse(path, errno, error);
-    if (fstat(fd, &about) != 0 || S_ISDIR(about.st_mode)) {
-        close(fd);
-        return refuse(path, EISDIR, error);
-    }
+    int fd, status = tare__input_stream(path, &fd, error);
+    if (status)
+        return status;
+    if (fstat(fd, &about) != 0)
+        about.st_mode = 0;
     tare__import_file *opened = calloc(1, sizeof *opened);
     gzFile stream = opened ? gzdopen(fd, "rb") : NULL;
     if (!stream) {

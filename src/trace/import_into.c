@@ -3,6 +3,7 @@
  * Must not know what the events are. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "import_inner.h"
 #include "trace.h"
@@ -45,7 +46,11 @@ static int read_clock(tare__import_base *base, tare__error *error)
 /* Nothing may stand behind its END: that would be lost. */
 static int read_end(tare__import_base *base, tare__error *error)
 {
-    FILE *file = fopen(base->path, "rb");
+    const char *is;
+    int fd = tare__input_open(base->path, false, &is);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+    if (fd >= 0 && !file)
+        close(fd);
     char piece[4096];
     size_t got = 0;
     bool read = file && fseek(file, (long)base->end_offset, SEEK_SET) == 0 &&

@@ -131,14 +131,15 @@ static int fail_open(const char *path, int error_number, tare__error *error)
 static int open_file(tare__trace *trace, int fd, tare__error *error)
 {
     struct stat about;
-    /* Not to wait for a writer where the path is a FIFO. */
-    trace->fd = fd < 0 ? open(trace->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
-                       : fcntl(fd, F_DUPFD_CLOEXEC, 3);
-    if (trace->fd < 0 || fstat(trace->fd, &about))
-        return fail_open(trace->path, errno, error);
-    if (!S_ISREG(about.st_mode))
-        return tare__fail(error, TARE_E_INPUT, "%s is %s, not a trace file", trace->path,
-                          S_ISDIR(about.st_mode) ? "a folder" : "no regular file");
+    const char *is = NULL;
+    errno = 0;
+    trace->fd = fd < 0 ? tare__input_open(trace->path, false, &is) : fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    if (trace->fd >= 0 && fstat(trace->fd, &about) == 0)
+        is = tare__not_a_file(about.st_mode);
+    else if (!is)
+        return fail_open(trace->path, fd < 0 && trace->fd < 0 ? -trace->fd : errno, error);
+    if (is)
+        return tare__fail(error, TARE_E_INPUT, "%s is %s, not a trace file", trace->path, is);
     trace->size = (uint64_t)about.st_size;
     return check_head(trace, error);
 }

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import socket
 import subprocess
 import time
 
@@ -437,6 +438,25 @@ def test_runtimes_of_no_use(bench, models):
                               (models, "there is no libonnxruntime.so"), ("/nowhere/ort.so", "there is no '/nowhere")):
         done = bench.tare("model", "--runtime", library, models / "images.onnx")
         assert done.status == 1 and sentence in done.err and "compute " in done.out, (library, done.err)
+
+
+def test_what_is_no_file(bench, models):
+    """Neither waited for nor read: a FIFO without a writer, a socket, a folder, a device."""
+    os.mkfifo(bench.folder / "fifo")
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind(str(bench.folder / "socket"))
+    (bench.folder / "folder").mkdir()
+    for name, what in (("fifo", "a pipe"), ("socket", "a socket"), ("folder", "a folder"), ("/dev/zero", "a device")):
+        path = bench.folder / name
+        done = bench.tare("model", "--runtime", FAKES / "ort.so", *QUICK, "-i", f"image={path}", models / "images.onnx",
+                          timeout=60)
+        assert done.status == 3 and f"it is {what}" in done.err, (name, done.status, done.err)
+        if name != "folder":  # looked into
+            done = bench.tare("model", "--runtime", path, models / "images.onnx", timeout=60)
+            assert done.status == 1 and f"is {what}, not a library" in done.err, (name, done.status, done.err)
+        for option in ("--static", "--no-layers"):
+            done = bench.tare("model", option, path, timeout=60)
+            assert done.status == 3 and f"it is {what}" in done.err, (name, done.status, done.err)
 
 
 def test_a_crash_of_the_runtime_keeps_the_report(bench, models):

@@ -2,10 +2,10 @@
 and less and less often once nothing new is to be said."""
 import gc
 import inspect
-import linecache
 import sys
 
 from .. import _core
+from .._files import source_lines
 
 _MOST_NODES = 20000
 _LEAST_KEPT = 13  # of the last sixteen: one or two may well be in a variable
@@ -65,7 +65,7 @@ def _name_of(holder):
 
 def _line_that_keeps(name, code):
     """The line that adds to it, as the source has it; 0 when there is none to be found."""
-    lines = linecache.getlines(code.co_filename)
+    lines = source_lines(code.co_filename)
     for word in (name + ".append(", name + ".extend(", name + " +=", name + "[", name + " = "):
         for number, line in enumerate(lines, 1):
             if word in line:
@@ -114,7 +114,7 @@ def _chain(node):
 
 def _line_that_sums(name, code):
     """The line that adds to it: by its name, or by its name as an attribute's or a dict's."""
-    for number, line in enumerate(linecache.getlines(code.co_filename), 1):
+    for number, line in enumerate(source_lines(code.co_filename), 1):
         head, _, rest = line.partition("+=")
         if rest and head.strip().strip("]\"'").endswith(name):
             return number
