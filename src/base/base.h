@@ -153,6 +153,10 @@ void tare__redact(char *text);
 /* Lines of a report for people: control characters become '?' (colours may stay), and no line is a command to GitHub
  * Actions or Azure Pipelines, whatever a span is called. Whole lines. */
 void tare__harmless_lines(const char *text, size_t bytes, bool colours, tare__text *out);
+/* Data for machines (CSV, JSON) that is shown on a terminal: control characters as \u001b, bytes that are no text as
+ * \xff. The second says how many of these bytes do not end inside of a character. */
+void tare__harmless_data(const char *text, size_t bytes, bool colours, tare__text *out);
+size_t tare__harmless_whole(const char *text, size_t bytes);
 
 /* ---- files ---------------------------------------------------------------------------------- */
 /* Writes or reads all of it, over short counts and EINTR. 0 or -errno; pread_all says in *got how much

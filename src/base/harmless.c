@@ -151,3 +151,32 @@ void tare__harmless_lines(const char *text, size_t bytes, bool colours, tare__te
         i += size ? size : 1;
     }
 }
+
+/* ---- data on a terminal ----------------------------------------------------------------------------------- */
+void tare__harmless_data(const char *text, size_t bytes, bool colours, tare__text *out)
+{
+    for (size_t i = 0, size; i < bytes; i += size) {
+        uint32_t code = 0;
+        size_t left = bytes - i, kept = colours ? colour(text + i, left) : 0;
+        size = kept ? kept : tare__utf8_decode(text + i, left, &code);
+        bool ends = text[i] == '\n' || text[i] == '\t' || (text[i] == '\r' && left > 1 && text[i + 1] == '\n');
+        if (size == 0)
+            tare__text_format(out, "\\x%02x", (unsigned)(unsigned char)text[i]);
+        else if (!kept && !ends && tare__utf8_control(code))
+            tare__text_format(out, "\\u%04x", (unsigned)code);
+        else
+            tare__text_append(out, text + i, size);
+        size = size ? size : 1;
+    }
+}
+
+size_t tare__harmless_whole(const char *text, size_t bytes)
+{
+    for (size_t back = 1; back <= 3 && back <= bytes; back++) {
+        unsigned char byte = (unsigned char)text[bytes - back];
+        size_t needs = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : byte == '\r' ? 2 : 1;
+        if (byte < 0x80 || byte >= 0xc0)
+            return needs > back ? bytes - back : bytes;
+    }
+    return bytes;
+}

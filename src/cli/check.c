@@ -245,7 +245,10 @@ static int show_annotations(const check_settings *settings, const tare__check *c
     tare__text text = {0};
     tare__emit_check_github(check, names, &text);
     int fd = settings->json && !settings->output ? STDERR_FILENO : STDOUT_FILENO;
-    int failure = text.failed ? ENOMEM : -tare__write_all(fd, text.data, text.length);
+    tare__cli_output output = {.fd = fd, .terminal = isatty(fd), .failure = text.failed ? ENOMEM : 0};
+    tare__cli_output_write(&output, text.data, text.length);
+    int failure = output.failure;
+    tare__cli_output_close(&output, true, NULL);
     tare__text_free(&text);
     return failure && failure != EPIPE
                ? tare__fail(error, TARE_E_SYSTEM, "cannot write the annotations: %s", strerror(failure))

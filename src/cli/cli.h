@@ -90,7 +90,7 @@ typedef struct tare__cli_output {
     int failure;     /* the first write's that failed: an errno; 0 */
     char *path;      /* NULL: standard output */
     char *temporary; /* what becomes `path` when all is written; NULL: written in place */
-    bool lines, colours; /* text for people: made harmless, line by line */
+    bool lines, colours; /* text for people: made harmless, line by line; data: on a terminal */
     tare__text line;     /* the one that is not whole yet */
 } tare__cli_output;
 

@@ -92,15 +92,18 @@ void tare__cli_output_lines(tare__cli_output *output, bool colours)
     output->colours = colours;
 }
 
-/* Whole lines; `last`: what is left, too. */
-static void write_lines(tare__cli_output *output, bool last)
+/* Text: whole lines; data on a terminal: whole characters. `last`: what is left, too. */
+static void write_harmless(tare__cli_output *output, bool last)
 {
     tare__text *line = &output->line, safe = {0};
-    const char *end = line->length ? memrchr(line->data, '\n', line->length) : NULL;
-    size_t whole = last ? line->length : end ? (size_t)(end - line->data) + 1 : 0;
+    const char *end = line->length && output->lines ? memrchr(line->data, '\n', line->length) : NULL;
+    size_t whole = last             ? line->length
+                   : !output->lines ? tare__harmless_whole(line->data, line->length)
+                   : end            ? (size_t)(end - line->data) + 1
+                                    : 0;
     if (!whole)
         return;
-    tare__harmless_lines(line->data, whole, output->colours, &safe);
+    (output->lines ? tare__harmless_lines : tare__harmless_data)(line->data, whole, output->colours, &safe);
     if (safe.failed || line->failed)
         output->failure = output->failure ? output->failure : ENOMEM;
     if (!output->failure)
@@ -113,11 +116,11 @@ static void write_lines(tare__cli_output *output, bool last)
 int tare__cli_output_write(void *context, const void *data, size_t bytes)
 {
     tare__cli_output *output = context;
-    if (output->lines) {
+    if (output->lines || output->terminal) {
         tare__text_append(&output->line, data, bytes);
         if (output->line.failed && !output->failure)
             output->failure = ENOMEM;
-        write_lines(output, false);
+        write_harmless(output, false);
         return -output->failure;
     }
     if (!output->failure)
@@ -140,8 +143,8 @@ static int finish(tare__cli_output *output, tare__error *error)
 int tare__cli_output_close(tare__cli_output *output, bool whole, tare__error *error)
 {
     int status = 0;
-    if (output->lines && whole && !output->failure)
-        write_lines(output, true);
+    if (whole && !output->failure)
+        write_harmless(output, true);
     tare__text_free(&output->line);
     /* A full disk may show itself only here (NFS, quotas). */
     if (output->temporary && whole && !output->failure)
@@ -167,6 +170,7 @@ int tare__cli_print(const tare__text *text)
         return TARE__EXIT_FAILED;
     }
     tare__cli_output_open(&output, NULL, &error);
+    output.colours = true;
     tare__cli_output_write(&output, text->data, text->length);
     if (tare__cli_output_close(&output, true, &error) == 0)
         return TARE__EXIT_OK;

@@ -455,7 +455,7 @@ def said_once(done, *words):
 
 
 def test_places_that_cannot_be_written_cost_a_line(bench):
-    for place, word in (("/proc/nowhere", "cannot make the folder"), ("/dev/null", "cannot write or read the history"),
+    for place, word in (("/proc/nowhere", "cannot make the folder"), ("/dev/null", "is a device, not an SQLite database"),
                         ("mysql://x/y", "no place for the history")):
         said_once(History(bench, place).run("sh", "-c", "exit 7", status=7), word)
     (bench.folder / "text.db").write_text("this is no database, and it is long enough to be taken for one " * 20)

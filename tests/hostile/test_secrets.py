@@ -141,3 +141,43 @@ def test_data_for_machines_keeps_what_it_is(bench):
     trace = evil_import(bench, "::error ##[x]")
     names = [span["name"] for span in bench.json(trace)["spans"]]
     assert "::error ##[x]" in names
+
+
+def on_terminal(bench, *words, **options):
+    """What reaches a terminal, which adds a carriage return to each end of a line."""
+    code = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))"
+    done = bench.call(sys.executable, "-c", code, TARE, *words, **options)
+    return done, done.out.replace("\r\n", "\n")
+
+
+def test_data_on_a_terminal_is_escaped(bench):
+    """Data for machines is shown without what moves a cursor; in a pipe it is what was recorded."""
+    name = "a\x1b]0;owned\x07\x9b31m\u202eb\x7fé漢"
+    trace = evil_import(bench, name)
+    bench.tare("history", "add", trace)
+    lines = bench.tare("history", "export").out.splitlines()
+    one = json.loads(lines[-1])
+    for where in (one, one.get("run", {})):
+        for key in ("revision", "command", "host", "machine", "directory", "trace"):
+            if isinstance(where.get(key), str) or key in ("revision", "command"):
+                where[key] = name
+    one["id" if "id" in one else "run_id"] = "f" * len(str(one.get("id", one.get("run_id", "f" * 32))))
+    (bench.folder / "in.jsonl").write_text(json.dumps(one) + "\n")
+    env = {"TARE_STORE": str(bench.folder / "second"), "TERM": "xterm"}
+    assert bench.tare("history", "import", "in.jsonl", env=env).status == 0
+    for words in (["history", "--csv"], ["history", "--json"], ["history", "export"], ["history", "show", "last", "--csv"],
+                  ["history", "show", "last", "--json"], ["history", "trend", "--csv"], ["report", "--events", trace],
+                  ["report", "--json", trace], ["report", "--chrome", trace], ["report", "--perfetto", trace],
+                  ["report", "-o", "/dev/stdout", "--events", trace], ["report", "-o", "/dev/tty", "--events", trace],
+                  ["compare", "--json", trace, trace], ["check", "--json", "--baseline", trace, trace],
+                  ["check", "--all", "--github", "--baseline", trace, trace], ["clean", "--dry-run"]):
+        done, shown = on_terminal(bench, *words, env=env)
+        for character in shown:
+            code = ord(character)
+            assert character in "\n\t" or not (code < 32 or 127 <= code < 160 or code == 0x202e), (words, shown)
+        if words[0] == "report" and words[1] != "--perfetto" or words[:2] == ["history", "--csv"]:
+            assert ("\\u001b" in shown or "\\x1b" in shown) and "é漢" in shown, (words, shown)  # --events: always \\x1b
+        if "--json" in words:
+            json.loads(shown)
+            assert words[0] != "report" or name in [span["name"] for span in json.loads(shown)["spans"]]
+    assert name in bench.tare("history", "--csv", env=env).out
