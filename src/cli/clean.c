@@ -14,7 +14,7 @@
 enum { CLEAN_ALL = 1, CLEAN_DRY_RUN };
 
 static const tare__cli_option clean_options[] = {
-    {"all", 0, NULL, "remove unsaved sessions as well: what they hold is lost", CLEAN_ALL},
+    {"all", 0, NULL, "remove unsaved and damaged sessions as well: what they hold is lost", CLEAN_ALL},
     {"dry-run", 0, NULL, "show what would be removed; remove nothing", CLEAN_DRY_RUN},
 };
 
@@ -38,9 +38,10 @@ static int take_clean_option(void *context, int key, const char *argument, tare_
 static void clean_one(void *context, const tare__leftover *left)
 {
     clean_settings *settings = context;
-    char bytes[TARE__UNIT_BYTES], path[2048], trace[2048];
+    char bytes[TARE__UNIT_BYTES], path[2048], trace[2048], why[512];
     tare__unit_bytes(bytes, (double)left->bytes);
     tare__text_fit(path, sizeof path - 1, left->path, sizeof path);
+    tare__text_fit(why, sizeof why - 1, left->why, sizeof why);
     tare__text_fit(trace, sizeof trace - 1, left->trace, sizeof trace);
     if (left->state == TARE__LEFTOVER_ALIVE) {
         tare__text_format(&settings->out, "kept %s (%s): a recorded process still runs\n", path, bytes);
@@ -52,14 +53,26 @@ static void clean_one(void *context, const tare__leftover *left)
                           path);
         return;
     }
+    if (left->state == TARE__LEFTOVER_PART) {
+        tare__text_format(&settings->out,
+                          "kept %s (%s): it has no session file: a part of a session in another place, perhaps; if none "
+                          "runs, remove it by hand\n",
+                          path, bytes);
+        return;
+    }
+    if (left->state == TARE__LEFTOVER_DAMAGED && !settings->all) {
+        tare__text_format(&settings->out, "kept %s (%s): damaged, nothing can be saved: %s; --all removes it\n", path,
+                          bytes, why);
+        return;
+    }
     bool saved = left->state == TARE__LEFTOVER_SAVED;
-    if (!settings->dry_run && !tare__leftover_remove(left)) {
+    if (!(settings->dry_run ? tare__leftover_removable : tare__leftover_remove)(left)) {
         tare__cli_say(CLEAN, "cannot remove %s: it holds files that are no session's", left->path);
         settings->failed++;
         return;
     }
     tare__text_format(&settings->out, "%s %s (%s): %s%s\n", settings->dry_run ? "would remove" : "removed", path,
-                      bytes, saved ? "saved in " : "not saved", saved ? trace : "");
+                      bytes, saved ? "saved in " : why[0] ? "damaged: " : "not saved", saved ? trace : why);
 }
 
 static int clean_main(int argc, char **argv)

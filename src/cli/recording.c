@@ -242,7 +242,7 @@ typedef struct left_behind {
 static void count_left(void *context, const tare__leftover *one)
 {
     left_behind *left = context;
-    if (one->state == TARE__LEFTOVER_SAVED)
+    if (one->state == TARE__LEFTOVER_SAVED || one->state == TARE__LEFTOVER_DAMAGED || one->state == TARE__LEFTOVER_PART)
         return;
     if (left->count++ == 0 || one->at >= left->newest_at) {
         left->newest_at = one->at;

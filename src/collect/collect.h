@@ -138,7 +138,9 @@ int tare__salvage(const char *folder, const char *trace, tare__salvaged *result,
 typedef enum tare__leftover_state {
     TARE__LEFTOVER_UNSAVED, /* its data are in no trace yet, or in one that was renamed */
     TARE__LEFTOVER_SAVED,   /* all of it is in its trace */
-    TARE__LEFTOVER_ALIVE    /* a recorded process still runs */
+    TARE__LEFTOVER_ALIVE,   /* a recorded process still runs */
+    TARE__LEFTOVER_DAMAGED, /* its session page cannot be read: nothing can be saved */
+    TARE__LEFTOVER_PART     /* it has no session page: rings, of a session that may be elsewhere and alive */
 } tare__leftover_state;
 
 typedef struct tare__leftover {
@@ -146,6 +148,7 @@ typedef struct tare__leftover {
     tare__leftover_state state;
     time_t at;      /* last changed */
     uint64_t bytes; /* that it occupies */
+    char why[256];  /* the page cannot be read */
 } tare__leftover;
 
 /* Every one there is in the places where sessions go; nothing is changed. */
@@ -153,6 +156,7 @@ typedef void tare__leftover_sink(void *context, const tare__leftover *leftover);
 void tare__leftovers_visit(tare__leftover_sink *sink, void *context);
 /* Removes one, if it is provably a session folder of this user (own.c). */
 bool tare__leftover_remove(const tare__leftover *leftover);
+bool tare__leftover_removable(const tare__leftover *leftover); /* whether it would be */
 /* Removes those whose data are all in their traces. How many. */
 unsigned tare__leftovers_sweep(void);
 

@@ -46,6 +46,7 @@ int tare__folder_open(const char *path, tare__error *error);
 /* Removes PLACE/tare-UID-XXXXXX of this user, mode 0700, with nothing in it but a session's files. False: it is left,
  * and where it is not provably ours nothing in it was touched. */
 bool tare__folder_delete(const char *path);
+bool tare__folder_deletable(const char *path); /* whether it would be; nothing is removed */
 bool tare__ring_name(const char *name); /* <32 hex>.ring */
 /* bus.c: from head to free, a session file or ring that is truncated does not end the collector. */
 struct tare__collector;
@@ -271,6 +272,9 @@ void tare__reserve_take(tare__collector *collector);
 void tare__source_done(tare__collector *collector, const tare__source *source); /* removes its file */
 uint32_t tare__sources_unread(const tare__collector *collector); /* whole ring files in the folder that are not open */
 void tare__program_note(tare__collector *collector, pid_t pid); /* it records, or will */
+/* Processes that have this session in their environment and run a recorded program, but are not in the list: orphaned
+ * before the first sample, they are below nobody who is known. */
+uint32_t tare__orphans_of(const tare__collector *collector, const tare__sampled_process *list, size_t count);
 bool tare__runs_recorded_program(const tare__collector *collector, pid_t pid);
 void tare__source_free(tare__source *source);
 tare__stream *tare__source_stream(tare__collector *collector, tare__source *source, const tare__chunk *chunk);

@@ -76,14 +76,17 @@ static bool holds_a_session_only(DIR *list)
     return true;
 }
 
-static bool empty(DIR *list, int parent, const char *name)
+static bool is_ours(DIR *list, int parent, const char *name)
 {
     struct stat open_one, named;
+    return fstat(dirfd(list), &open_one) == 0 && fstatat(parent, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+           open_one.st_dev == named.st_dev && open_one.st_ino == named.st_ino && S_ISDIR(open_one.st_mode) &&
+           open_one.st_uid == geteuid() && (open_one.st_mode & 0777) == 0700 && holds_a_session_only(list);
+}
+
+static bool empty(DIR *list, int parent, const char *name)
+{
     struct dirent *entry;
-    if (fstat(dirfd(list), &open_one) != 0 || fstatat(parent, name, &named, AT_SYMLINK_NOFOLLOW) != 0 ||
-        open_one.st_dev != named.st_dev || open_one.st_ino != named.st_ino || !S_ISDIR(open_one.st_mode) ||
-        open_one.st_uid != geteuid() || (open_one.st_mode & 0777) != 0700 || !holds_a_session_only(list))
-        return false;
     rewinddir(list);
     while ((entry = readdir(list)) != NULL)
         if (is_known_file(entry->d_name))
@@ -91,7 +94,7 @@ static bool empty(DIR *list, int parent, const char *name)
     return unlinkat(parent, name, AT_REMOVEDIR) == 0;
 }
 
-bool tare__folder_delete(const char *path)
+static bool check_and_delete(const char *path, bool really)
 {
     const char *name = strrchr(path, '/');
     char place[TARE__PATH_BYTES];
@@ -103,7 +106,7 @@ bool tare__folder_delete(const char *path)
     bool gone = dir < 0 && errno == ENOENT;
     DIR *list = dir < 0 ? NULL : fdopendir(dir);
     if (list) {
-        gone = empty(list, parent, name + 1);
+        gone = is_ours(list, parent, name + 1) && (!really || empty(list, parent, name + 1));
         closedir(list);
     } else if (dir >= 0) {
         close(dir);
@@ -111,4 +114,14 @@ bool tare__folder_delete(const char *path)
     if (parent >= 0)
         close(parent);
     return gone;
+}
+
+bool tare__folder_delete(const char *path)
+{
+    return check_and_delete(path, true);
+}
+
+bool tare__folder_deletable(const char *path)
+{
+    return check_and_delete(path, false);
 }

@@ -288,6 +288,7 @@ static void tell_left_behind(running *run)
     for (size_t i = 0; i < count; i++)
         n += list[i].alive && list[i].pid != run->child.pid &&
              tare__runs_recorded_program(run->collector, list[i].pid);
+    n += tare__orphans_of(run->collector, list, count);
     uint32_t waits = tare__collector_recording(run->collector);
     if (n > waits)
         tare__text_format(&run->collector->notes,

@@ -66,10 +66,42 @@ static uid_t effective_user(pid_t pid)
     return line && sscanf(line, "\nUid: %*u %u", &user) == 1 ? (uid_t)user : (uid_t)-1;
 }
 
+/* The session folder in the environment that it was started with; NULL: none, or it cannot be read. Until the next
+ * call. */
+static const char *session_of(pid_t pid)
+{
+    static char environment[1 << 17];
+    size_t got = read_of(pid, "environ", environment, sizeof environment);
+    for (size_t at = 0; at < got; at += strlen(environment + at) + 1)
+        if (strncmp(environment + at, TARE__ENV_SESSION "=", sizeof TARE__ENV_SESSION) == 0)
+            return environment + at + sizeof TARE__ENV_SESSION;
+    return NULL;
+}
+
+uint32_t tare__orphans_of(const tare__collector *collector, const tare__sampled_process *list, size_t count)
+{
+    uint32_t n = 0;
+    DIR *all = opendir("/proc");
+    for (struct dirent *entry; all && (entry = readdir(all));) {
+        struct stat about;
+        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+        if (pid <= 0 || pid == getpid() || fstatat(dirfd(all), entry->d_name, &about, 0) != 0 ||
+            about.st_uid != geteuid() || !tare__runs_recorded_program(collector, pid))
+            continue;
+        bool known = false;
+        for (size_t i = 0; i < count && !known; i++)
+            known = list[i].pid == pid;
+        const char *session = known ? NULL : session_of(pid);
+        n += session && strcmp(session, collector->folder.path) == 0;
+    }
+    if (all)
+        closedir(all);
+    return n;
+}
+
 /* Why it has not joined (yet), from what can be seen of it now. */
 static void find_reason(tare__process_entry *entry)
 {
-    static char environment[1 << 17];
     char path[64];
     struct stat about;
     snprintf(path, sizeof path, "/proc/%d", (int)entry->pid);
@@ -80,11 +112,8 @@ static void find_reason(tare__process_entry *entry)
         return;
     }
     snprintf(path, sizeof path, "/proc/%d/environ", (int)entry->pid);
-    bool readable = access(path, R_OK) == 0, has = false;
-    size_t got = read_of(entry->pid, "environ", environment, sizeof environment);
-    for (size_t at = 0; at < got && !has; at += strlen(environment + at) + 1)
-        has = strncmp(environment + at, TARE__ENV_SESSION "=", sizeof TARE__ENV_SESSION) == 0;
-    if (readable && !has)
+    bool readable = access(path, R_OK) == 0;
+    if (readable && !session_of(entry->pid))
         snprintf(entry->reason, sizeof entry->reason, "its environment was cleared");
     else
         snprintf(entry->reason, sizeof entry->reason, "recorded nothing");

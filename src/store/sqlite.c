@@ -298,7 +298,7 @@ static int open_handle(database *db, const tare__store_options *options, tare__e
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (options->create ? SQLITE_OPEN_CREATE : 0);
     struct stat about;
     const char *is = stat(db->path, &about) == 0 ? tare__not_a_file(about.st_mode) : NULL;
-    if (is)
+    if (is && !S_ISDIR(about.st_mode)) /* which SQLite has a sentence for */
         return tare__fail(error, TARE_E_INPUT, "'%.300s' is %s, not an SQLite database", db->path, is);
     mode_t mask = umask(077); /* commands and paths are private */
     int code = api.open_v2(db->path, &db->handle, flags, NULL);

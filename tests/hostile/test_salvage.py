@@ -11,6 +11,7 @@ import time
 import pytest
 
 import traces
+from conftest import as_user
 from e2e_conftest import PATIENCE, TARE, VICTIMS
 
 
@@ -284,3 +285,116 @@ def test_a_damaged_trace_does_not_make_the_session_saved(bench):
         bench.report(killed.trace)
         age(killed.session)
         assert f"kept {killed.session}" in bench.tare("clean").out and killed.session.exists()
+
+
+# ---- folders whose session page is damaged ----
+
+def damage(session, how):
+    page = session / "session"
+    if how == "short":
+        os.truncate(page, 100)
+    elif how == "zeroed":
+        page.write_bytes(bytes(page.stat().st_size))
+    elif how == "magic":
+        data = bytearray(page.read_bytes())
+        data[0] ^= 1
+        page.write_bytes(data)
+    elif how == "fifo":
+        page.unlink()
+        os.mkfifo(page)
+    else:
+        page.unlink()
+
+
+@pytest.fixture
+def killed(bench):
+    """The page of which is going to be damaged: then the other tests do not know it for theirs."""
+    killed = Killed(bench)
+    yield killed
+    shutil.rmtree(killed.session, ignore_errors=True)
+
+
+def line_of(done, session):
+    (line,) = [line for line in (done.out + done.err).splitlines() if str(session) in line]
+    return line
+
+
+@pytest.mark.parametrize("how", ["short", "zeroed", "magic", "fifo", "missing"])
+def test_clean_lists_what_is_damaged(bench, killed, how):
+    damage(killed.session, how)
+    age(killed.session)
+    line = line_of(bench.tare("clean", timeout=30), killed.session)
+    assert line.startswith("kept ") and killed.session.exists(), line
+    assert ("it has no session file" if how == "missing" else "damaged, nothing can be saved: ") in line, line
+    line = line_of(bench.tare("clean", "--all", "--dry-run", timeout=30), killed.session)
+    assert line.startswith({"missing": "kept ", "fifo": "tare clean: cannot remove "}.get(how, "would remove ")), line
+    # A run that ends names no command that would not work.
+    done = bench.tare("run", "-o", "c.tare", "--", VICTIMS / "ticker", bench.folder / "other.ledger", 1000, 20)
+    assert str(killed.session) not in done.err
+
+
+@pytest.mark.parametrize("how", ["short", "magic", "missing"])
+def test_clean_removes_what_is_damaged(killed, stranger, how):
+    """As a user who has no other session: --all removes all of them."""
+    name = f"/dev/shm/tare-{stranger[0]}-dAmAgE"
+    theirs, ours = type(killed.session)(name), killed.session
+    try:
+        ours.rename(theirs)
+        damage(theirs, how)
+        for path in (*theirs.iterdir(), theirs):
+            os.chown(path, *stranger)
+        age(theirs)
+        done = as_user(stranger, [TARE, "clean", "--all"], env={"TMPDIR": "/tmp"})
+        assert theirs.exists() == (how == "missing"), (done.stdout, done.stderr)
+        assert f"{'kept' if how == 'missing' else 'removed'} {name}" in done.stdout, done.stdout
+    finally:
+        shutil.rmtree(theirs, ignore_errors=True)
+
+
+@pytest.mark.parametrize("strange", ["file", "link", "mode"])
+def test_clean_leaves_a_damaged_folder_that_is_not_provably_a_session(killed, stranger, strange):
+    theirs = type(killed.session)(f"/dev/shm/tare-{stranger[0]}-sTrAnG")
+    try:
+        killed.session.rename(theirs)
+        damage(theirs, "short")
+        if strange == "file":
+            (theirs / "thesis.tex").write_text("mine")
+        elif strange == "link":
+            (theirs / ("0" * 32 + ".ring")).symlink_to("/etc/passwd")
+        for path in (*theirs.iterdir(), theirs):
+            os.chown(path, *stranger, follow_symlinks=False)
+        if strange == "mode":
+            theirs.chmod(0o750)
+        age(theirs)
+        before = sorted(path.name for path in theirs.iterdir())
+        as_user(stranger, [TARE, "clean", "--all"], env={"TMPDIR": "/tmp"})
+        assert sorted(path.name for path in theirs.iterdir()) == before
+    finally:
+        shutil.rmtree(theirs, ignore_errors=True)
+
+
+def test_clean_leaves_the_page_of_a_collector_that_lives(bench):
+    """Damaged or of another version: its collector holds the lock."""
+    live = bench.start(TARE, "run", "-q", "-o", "live.tare", "--", VICTIMS / "ticker", bench.folder / "l", 1000, 100000,
+                       start_new_session=True)
+    try:
+        session = None
+        for _ in range(200):
+            found = [path.parent for path in type(bench.folder)("/dev/shm").glob(f"tare-{os.geteuid()}-*/session")
+                     if os.fsencode(str(bench.folder)) in path.read_bytes()]
+            if found:
+                (session,) = found
+                break
+            time.sleep(0.05)
+        with open(session / "session", "r+b") as page:
+            first = page.read(8)
+            page.seek(0)
+            page.write(bytes(8))
+            page.flush()
+            age(session)
+            assert str(session) not in bench.tare("clean", "--all", "--dry-run").out
+            page.seek(0)
+            page.write(first)
+    finally:
+        os.killpg(live.pid, signal.SIGKILL)
+        live.communicate()

@@ -163,7 +163,7 @@ def test_data_on_a_terminal_is_escaped(bench):
                 where[key] = name
     one["id" if "id" in one else "run_id"] = "f" * len(str(one.get("id", one.get("run_id", "f" * 32))))
     (bench.folder / "in.jsonl").write_text(json.dumps(one) + "\n")
-    env = {"TARE_STORE": str(bench.folder / "second"), "TERM": "xterm"}
+    env = {"TARE_STORE": str(bench.folder / "second"), "TERM": "xterm", "NO_COLOR": "1"}
     assert bench.tare("history", "import", "in.jsonl", env=env).status == 0
     for words in (["history", "--csv"], ["history", "--json"], ["history", "export"], ["history", "show", "last", "--csv"],
                   ["history", "show", "last", "--json"], ["history", "trend", "--csv"], ["report", "--events", trace],

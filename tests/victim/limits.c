@@ -263,18 +263,24 @@ static void forked_stop(void)
 }
 
 /* A child that outlives the program, and records only then. */
-static void daemonize(uint64_t ms)
+static void daemonize(uint64_t ms, int twice)
 {
     record("parent", 10);
-    if (fork() == 0) {
+    pid_t pid = fork();
+    if (pid == 0) {
         setsid();
+        if (twice && fork() != 0) /* its parent ends at once, and so do we: long before a sample */
+            _exit(0);
         for (int fd = 0; fd < 3; fd++)
             close(fd);
         wait_ms((unsigned)ms);
         record("daemon", 10);
         _exit(0);
     }
-    wait_ms(1000); /* until it was sampled: one that is orphaned before is not known */
+    if (twice)
+        waitpid(pid, NULL, 0);
+    else
+        wait_ms(1000); /* until it was sampled */
 }
 
 static void outlived_session(void)
@@ -331,7 +337,7 @@ int main(int argc, char **argv)
     else if (strcmp(mode, "forked-stop") == 0)
         forked_stop();
     else if (strcmp(mode, "daemon") == 0)
-        daemonize(first);
+        daemonize(first, number_of(argc, argv, 3, 0) != 0);
     else if (strcmp(mode, "outlived") == 0)
         outlived_session();
     else if (strcmp(mode, "hup") == 0) {
