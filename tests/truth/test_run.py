@@ -92,6 +92,8 @@ FIGURES = [
     Figure("run:aggregates[].p95_ns", "its 95th percentile", CLOCK, AGGREGATE),
     Figure("run:aggregates[].p99_ns", "its 99th percentile", CLOCK, AGGREGATE),
     Figure("run:spans[].still_open", "spans open at the end", "`os._exit()` inside two spans", exact),
+    Figure("run:spans[].continued", "parts of calls that began elsewhere", "generators that the program leaves open",
+           exact),
     Figure("run:spans[].left_open", "spans closed by the end of one around them", "one span begun and never ended", exact),
 ]
 
@@ -345,6 +347,25 @@ def test_spans_left_open(truth, bench):
         """)
     spans = {row["name"]: row for row in done.json["spans"]}
     truth.check("run:spans[].still_open", [spans[name]["still_open"] for name in ("outer", "inner")], [1, 1])
+
+
+def test_parts_of_calls(truth, bench):
+    done = bench.measured("""
+        import tare
+        def held():
+            with tare.span("held"):
+                yield
+        for _ in range(7):
+            with tare.span("around"):
+                one = held()
+                next(one)
+            one.close()
+        """)
+    spans = {tuple(row["path"]): row for row in done.json["spans"]}
+    paths = [("around",), ("around", "held"), ("held",)]
+    truth.check("run:spans[].continued", [spans[path]["continued"] for path in paths], [0, 0, 7])
+    truth.check("run:spans[].calls", [spans[path]["calls"] for path in paths], [7, 7, 0])
+    truth.check("run:run.spans", done.json["run"]["spans"], 14)
 
 
 MANY = """
