@@ -364,8 +364,8 @@ def test_parts_of_calls(truth, bench):
     spans = {tuple(row["path"]): row for row in done.json["spans"]}
     paths = [("around",), ("around", "held"), ("held",)]
     truth.check("run:spans[].continued", [spans[path]["continued"] for path in paths], [0, 0, 7])
-    truth.check("run:spans[].calls", [spans[path]["calls"] for path in paths], [7, 7, 0])
-    truth.check("run:run.spans", done.json["run"]["spans"], 14)
+    assert [spans[path]["calls"] for path in paths] == [7, 7, 0]
+    assert done.json["run"]["spans"] == 14
 
 
 MANY = """
