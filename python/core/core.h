@@ -67,6 +67,7 @@ typedef struct tare__py_stack_watcher {
     bool watching;
 } tare__py_stack_watcher;
 extern tare__py_stack_watcher tare__py_stack_watched;
+extern uint64_t tare__py_stack_watched_begun; /* spans of its site, so far */
 
 /* ---- asyncio (task.c) ------------------------------------------------------------------------------------ */
 /* Spans of a task are not nested in its thread's: they are complete spans on a track of the task's own. */

@@ -51,12 +51,14 @@ static stack *grow(void)
 }
 
 tare__py_stack_watcher tare__py_stack_watched;
+uint64_t tare__py_stack_watched_begun;
 
 void tare__py_stack_begin_as(tare_site *site, PyObject *owner, const void *who)
 {
     bool watching = __builtin_expect(tare__py_stack_watched.watching, 0) && site != tare__py_stack_watched.site;
     if (watching)
         tare__py_stack_watched.begins(site);
+    tare__py_stack_watched_begun += site == tare__py_stack_watched.site;
     stack *at = mine;
     if (__builtin_expect(!at || at->depth == at->room, 0))
         at = grow();

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define LOOK_EVERY_NS 20000000
+#define UNSURE_MAX    64u
 #define LINES_MAX     128u /* sites; a recorder has some 380 for all */
 
 /* ---- frames -------------------------------------------------------------------------------------------- */
@@ -83,19 +84,10 @@ static bool is_site(const tare_site *site, const char *name, const torch_line *l
            strcmp(site->file, line->file) == 0;
 }
 
-/* "data @ train.py:23 __getitem__": the phase for rules, the rest for people. Of phases outside of the steps, and of a
- * worker that loads for such, it is "evaluation data". */
-static tare_site *site_of(const torch_line *line, torch_phase phase)
+static tare_site *site_of(const torch_line *line, const char *doing)
 {
     char name[700];
-    bool loads = !phase && tare__torch_loading();
-    bool aside = loads ? tare__torch_loads_aside : phase && tare__torch_between_steps();
-    const char *doing = phase                   ? tare__torch_phase_names[phase]
-                        : loads                 ? "load"
-                        : tare__torch_in_step() ? "step"
-                                                : "other";
-    snprintf(name, sizeof name, "%s%s @ %s:%d %s", aside ? "evaluation " : "", doing, tare__torch_base_name(line->file),
-             line->line, line->function);
+    snprintf(name, sizeof name, "%s @ %s:%d %s", doing, tare__torch_base_name(line->file), line->line, line->function);
     for (uint32_t i = 0; i < n_sites; i++)
         if (is_site(&sites[i], name, line))
             return &sites[i];
@@ -108,11 +100,104 @@ static tare_site *site_of(const torch_line *line, torch_phase phase)
     return &sites[n_sites++];
 }
 
+/* Ticks that end now, whenever they were. */
+static void add(const torch_line *line, const char *doing, uint64_t ticks)
+{
+    tare_site *site = site_of(line, doing);
+    uint64_t now = tare_aggregate_begin();
+    if (site && now > ticks)
+        tare_aggregate_end(site, now - ticks);
+}
+
+/* ---- lines that are in a step, or between two, as turns out later ----------------------------------------- */
+/* A step that was begun may be none, and what comes after a step may be the program's end. */
+typedef struct unsure_line {
+    torch_line line;
+    uint64_t ticks;
+    uint64_t begun, counted; /* steps begun, and those that were any, when it was looked at */
+    bool in_step;
+} unsure_line;
+
+static unsure_line unsure[UNSURE_MAX];
+static uint32_t n_unsure;
+
+/* NULL: not known yet. Of several steps that ended since, most tell. */
+static const char *what_it_was(const unsure_line *one, bool last)
+{
+    uint64_t begun = tare__py_stack_watched_begun - one->begun, counted = tare__torch_steps() - one->counted;
+    bool in_step = tare__torch_in_step();
+    if (one->in_step && begun == 0 && in_step)
+        return last ? "step" : NULL;
+    if (one->in_step && counted > 0 && 2 * counted >= begun + !in_step)
+        return "step";
+    if (counted > 0 && one->counted > 0)
+        return "between";
+    return last || one->counted == 0 ? "other" : NULL;
+}
+
+static void settle(bool last)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < n_unsure; i++) {
+        const char *doing = what_it_was(&unsure[i], last || (n_unsure == UNSURE_MAX && i < UNSURE_MAX / 4));
+        if (doing)
+            add(&unsure[i].line, doing, unsure[i].ticks);
+        else
+            unsure[kept++] = unsure[i];
+    }
+    n_unsure = kept;
+}
+
+static void wait_and_see(const torch_line *line, uint64_t ticks)
+{
+    unsure_line fresh = {*line, ticks, tare__py_stack_watched_begun, tare__torch_steps(), tare__torch_in_step()};
+    for (uint32_t i = 0; i < n_unsure; i++) {
+        unsure_line *known = &unsure[i];
+        if (known->begun == fresh.begun && known->counted == fresh.counted && known->in_step == fresh.in_step &&
+            known->line.line == line->line && strcmp(known->line.file, line->file) == 0 &&
+            strcmp(known->line.function, line->function) == 0) {
+            known->ticks += ticks;
+            return;
+        }
+    }
+    if (n_unsure < UNSURE_MAX)
+        unsure[n_unsure++] = fresh;
+}
+
+/* "data @ train.py:23 __getitem__": the phase for rules, the rest for people. Of phases outside of the steps, and of a
+ * worker that loads for such, it is "evaluation data". */
+static void take_line(const torch_line *line, torch_phase phase, uint64_t ticks)
+{
+    char doing[64];
+    bool loads = !phase && tare__torch_loading();
+    bool aside = loads ? tare__torch_loads_aside : phase && tare__torch_between_steps();
+    if (phase || loads) {
+        snprintf(doing, sizeof doing, "%s%s", aside ? "evaluation " : "", loads ? "load" : tare__torch_phase_names[phase]);
+        add(line, doing, ticks);
+    } else if (tare__torch_in_step() || (tare__torch_between_steps() && tare__torch_steps() > 0)) {
+        wait_and_see(line, ticks);
+    } else {
+        add(line, "other", ticks);
+    }
+}
+
 /* ---- looking ------------------------------------------------------------------------------------------- */
 static pthread_t ticker;
 static pid_t ticking; /* the process that has one; 0: none */
 static atomic_bool asked, ends;
 static uint64_t last_look;
+
+/* Of the program's, beside this one: it may load in one of them. */
+static void count_threads(void)
+{
+    static int64_t told = -1;
+    int64_t n = -1;
+    for (PyThreadState *one = PyInterpreterState_ThreadHead(PyInterpreterState_Get()); one; one = PyThreadState_Next(one))
+        n++;
+    if (n != told)
+        tare_counter_name("python.threads", (double)n);
+    told = n;
+}
 
 static int look(void *nothing)
 {
@@ -123,11 +208,10 @@ static int look(void *nothing)
     uint64_t from = last_look;
     last_look = tare_aggregate_begin();
     atomic_store(&asked, false);
-    if (from && last_look && tare__torch_line_here(&line)) {
-        tare_site *site = site_of(&line, tare__torch_phase_now());
-        if (site)
-            tare_aggregate_end(site, from);
-    }
+    settle(false);
+    if (from && last_look > from && tare__torch_line_here(&line))
+        take_line(&line, tare__torch_phase_now(), last_look - from);
+    count_threads();
     tare__torch_put_back(raised);
     errno = saved_errno;
     return 0;
@@ -160,6 +244,8 @@ static PyObject *start(PyObject *module, PyObject *folder)
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     bool made = pthread_create(&ticker, NULL, tick, NULL) == 0;
+    if (made)
+        pthread_setname_np(ticker, "tare-lines");
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     ticking = made ? getpid() : 0;
     return PyBool_FromLong(made);
@@ -175,6 +261,7 @@ static PyObject *stop(PyObject *module, PyObject *nothing)
     Py_BEGIN_ALLOW_THREADS
     pthread_join(ticker, NULL);
     Py_END_ALLOW_THREADS
+    settle(true);
     Py_RETURN_NONE;
 }
 

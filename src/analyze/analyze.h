@@ -179,6 +179,10 @@ typedef struct tare__step_row {
     double per_second;   /* job_count over the time in them, those that ran at once counted once; NaN when that is 0 */
     double first_ns;     /* the earliest step … */
     double rest_p50_ns;  /* … and the median of all others; NaN when there are none */
+    double from_first_ns;  /* from the first step's begin to the last one's end, of all threads that ran any … */
+    double between_ns;     /* … of it: in none of them … */
+    double longest_gap_ns; /* … the longest stretch of that, and how many there are */
+    uint64_t gaps;
     double rest_min_ns;  /* … and the fastest of them; NaN when there are none, or too many to keep apart */
     tare__slow_step slowest[TARE__SLOWEST]; /* slowest first */
     size_t n_slowest;

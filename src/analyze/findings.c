@@ -28,6 +28,14 @@ tare__finding *tare__finding_add(findings *out, tare__severity severity)
     return finding;
 }
 
+bool tare__finding_has(const findings *out, const char *id)
+{
+    for (size_t i = 0; i < out->n; i++)
+        if (strcmp(out->rows[i].id, id) == 0)
+            return true;
+    return false;
+}
+
 void tare__finding_say(findings *out, const char **text, const char *format, ...)
 {
     tare__text made = {0};

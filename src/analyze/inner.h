@@ -283,6 +283,8 @@ typedef struct step_use {
     uint64_t count, first_begin, last_end;
     uint64_t left_out; /* of the rates */
     bool inspected;    /* it took the shapes of one of them */
+    uint64_t in_steps, between, longest_gap; /* ticks from the first begin to the last end: in steps, and not */
+    uint64_t gaps;
 } step_use;
 
 /* All threads and processes together. */
@@ -292,6 +294,7 @@ typedef struct step_job {
     uint64_t ranks; /* 0: not known of any */
     uint64_t inspections;
     double at_once; /* threads that ran steps at the same time, on average */
+    uint64_t in_steps, between, longest_gap, gaps; /* of all threads, each from its first step to its last */
 } step_job;
 
 /* A number inside steps. */

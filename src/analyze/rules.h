@@ -89,6 +89,7 @@
     /* torch */                                                                                                   \
     L(WAITS_FOR_DATA, 0.15)    /* of the steps */                                                                 \
     L(OUTSIDE_MODEL, 0.30)     /* of the steps: in none of their phases */                                        \
+    L(OUTSIDE_STEPS, 0.30)     /* of the time from the first step to the last, without its longest gap */         \
     L(SINGLE_WORKER, 0.05)     /* of the steps, waiting for one worker or none */                                 \
     L(WORKERS_BUSY, 0.70)      /* of their time: below, their number is not what limits loading */                \
     L(COPIES, 0.02)            /* of the steps */                                                                 \
@@ -141,6 +142,7 @@ typedef struct findings {
 
 /* A new finding of the rule that looks; texts are "" until told. Never NULL: past the last one, a spare. */
 tare__finding *tare__finding_add(findings *out, tare__severity severity);
+bool tare__finding_has(const findings *out, const char *id); /* a rule before it has found something */
 /* Adds a sentence, behind a blank where there is one already. */
 void tare__finding_say(findings *out, const char **text, const char *format, ...) TARE__PRINTF(3, 4);
 void tare__finding_figure(findings *out, tare__finding *finding, const char *name, double value,
@@ -182,6 +184,7 @@ typedef struct rule_pair {
 extern const rule_pair tare__rule_pairs[];
 extern const size_t tare__rule_pair_count;
 
+void tare__rule_outside_steps(findings *out, const tare__analysis *of);
 void tare__rule_startup(findings *out, const tare__analysis *of);
 void tare__rule_killed(findings *out, const tare__analysis *of);
 void tare__rule_ended_by_signal(findings *out, const tare__analysis *of);

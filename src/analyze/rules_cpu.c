@@ -318,6 +318,8 @@ static contention contention_of(const tare__analysis *of)
         tare__curve_enough(&want)) {
         found.used = tare__curve_mean(&own);
         found.wanted = tare__curve_mean(&want);
+        if (of->usage.threads_max >= 1) /* processes that come and go are counted at once here and there */
+            found.wanted = fmin(found.wanted, of->usage.threads_max);
         found.could = fmin(found.wanted, of->usage.cores_allowed);
     }
     const tare__metric_row *idle = tare__rows_first(of, TARE__M_CPU_IDLE, TARE__SUBJECT_SYSTEM);

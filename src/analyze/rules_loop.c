@@ -1,4 +1,4 @@
-/* rules_loop: steps that spend much of their time outside of loaders, forward, backward and optimizer.
+/* rules_loop: time in steps outside of loaders, forward, backward and optimizer; and time between steps.
  * Owned by the thread that analyzes.
  * Must not know how phases were noted. */
 #include <math.h>
@@ -26,15 +26,17 @@ static bool sums_of(const tare__analysis *of, sums *sum)
     return of->run.clock_known && sum->steps >= limit(LIMIT_FEWEST_STEPS) && sum->all_ns > 0;
 }
 
-/* The line with most of the stack samples that were in a step and in no phase of it; NULL: there are none. */
-static const tare__aggregate_row *line_of(const tare__analysis *of, double *share)
+/* The line with most of the stack samples whose names begin with one of `starts`; NULL: there are none. */
+static const tare__aggregate_row *line_of(const tare__analysis *of, const char *const *starts, size_t n, double *share)
 {
-    static const char start[] = "step @ ";
     const tare__aggregate_row *most = NULL;
     double all = 0;
     for (size_t i = 0; i < of->n_aggregates; i++) {
         const tare__aggregate_row *row = &of->aggregates[i];
-        if (!row->file || strncmp(row->name, start, sizeof start - 1) != 0 || !(row->total_ns > 0))
+        bool fits = false;
+        for (size_t k = 0; k < n && row->file && row->total_ns > 0; k++)
+            fits |= strncmp(row->name, starts[k], strlen(starts[k])) == 0;
+        if (!fits)
             continue;
         all += row->total_ns;
         if (!most || row->total_ns > most->total_ns)
@@ -44,19 +46,45 @@ static const tare__aggregate_row *line_of(const tare__analysis *of, double *shar
     return most;
 }
 
-static void say_line(findings *out, tare__finding *finding, const tare__analysis *of)
+static bool say_line(findings *out, tare__finding *finding, const tare__analysis *of, const char *const *starts, size_t n)
 {
     double share;
-    const tare__aggregate_row *line = line_of(of, &share);
+    const tare__aggregate_row *line = line_of(of, starts, n, &share);
     const char *function = line ? strrchr(line->name, ' ') : NULL;
     if (line)
         tare__finding_say(out, &finding->evidence, "%s of the stack samples there are at %s:%u, in %s.",
                           tare__show(share, TARE__SHOW_SHARE).text, line->file, (unsigned)line->line,
                           function ? function + 1 : "?");
-    tare__finding_say(out, &finding->advice,
-                      "If %s loads data, load the next batch while the model computes: in a DataLoader with workers, or "
-                      "in a thread. Else make it cheaper, or do it less often than in every step.",
-                      line ? "that line" : "the code between the optimizer's step and the next forward");
+    return line != NULL;
+}
+
+static double counter_max(const tare__analysis *of, const char *name)
+{
+    for (size_t i = 0; i < of->n_counters; i++)
+        if (strcmp(of->counters[i].name, name) == 0)
+            return of->counters[i].max;
+    return 0;
+}
+
+/* Where loading is done beside the training already, it is not the loading that is to be moved. */
+static void advise(findings *out, tare__finding *finding, const tare__analysis *of, bool line)
+{
+    const char *what = line ? "that line" : "the code between the optimizer's step and the next forward";
+    double workers = counter_max(of, "torch.loader.workers");
+    if (workers >= 1)
+        tare__finding_say(out, &finding->advice,
+                          "Batches are loaded by %s already. Make %s cheaper, or do it less often than in every step.",
+                          tare__show_counted(workers, "DataLoader worker", NULL).text, what);
+    else if (counter_max(of, "python.threads") >= 1)
+        tare__finding_say(out, &finding->advice,
+                          "If %s waits for another thread of the program, make that thread's work cheaper, or split it over "
+                          "several processes. Else make it cheaper, or do it less often than in every step.",
+                          what);
+    else
+        tare__finding_say(out, &finding->advice,
+                          "If %s loads data, load the next batch while the model computes: in a DataLoader with workers, or "
+                          "in a thread. Else make it cheaper, or do it less often than in every step.",
+                          what);
 }
 
 void tare__rule_outside_model(findings *out, const tare__analysis *of)
@@ -74,9 +102,79 @@ void tare__rule_outside_model(findings *out, const tare__analysis *of)
                       "%s of %s in %s steps went neither into a DataLoader nor into forward, backward or optimizer.",
                       tare__show_time(other).text, tare__show_time(sum.all_ns).text,
                       tare__show(sum.steps, TARE__SHOW_COUNT).text);
-    say_line(out, finding, of);
+    static const char *const starts[] = {"step @ "};
+    advise(out, finding, of, say_line(out, finding, of, starts, TARE__COUNT_OF(starts)));
     finding->gain = fmin(other / fmax(of->run.elapsed_ns, sum.all_ns), 1);
     tare__finding_say(out, &finding->gain_how, "all of that time (Amdahl's law)");
     tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
     tare__finding_figure(out, finding, "outside", other / 1e9, TARE__SHOW_SECONDS);
+}
+
+/* ---- between steps --------------------------------------------------------------------------- */
+static bool in_step(const tare__analysis *of, const tare__span_row *row)
+{
+    for (uint32_t at = row->parent; at != TARE__NO_ROW; at = of->spans[at].parent)
+        if (of->spans[at].kind == TARE_KIND_STEP)
+            return true;
+    return false;
+}
+
+typedef struct between {
+    double all_ns, ns, longest_ns, gaps; /* from the first step to the last; of it in none, and not told elsewhere */
+    double forward_ns;                   /* of that: models computed */
+} between;
+
+static between between_of(const tare__analysis *of)
+{
+    between sum = {0};
+    for (size_t i = 0; i < of->n_steps; i++) {
+        sum.all_ns += of->steps[i].from_first_ns;
+        sum.ns += of->steps[i].between_ns;
+        sum.longest_ns += of->steps[i].longest_gap_ns;
+        sum.gaps += (double)of->steps[i].gaps;
+    }
+    for (size_t i = 0; i < of->n_spans; i++) {
+        const tare__span_row *row = &of->spans[i];
+        bool phase = row->kind == TARE_KIND_PHASE;
+        if (in_step(of, row))
+            continue;
+        if (phase && strcmp(row->name, "forward") == 0)
+            sum.forward_ns += row->total_ns;
+        if ((phase && strcmp(row->name, "data") == 0) || strncmp(row->name, "checkpoint: ", 12) == 0)
+            sum.ns -= row->total_ns; /* these have rules of their own */
+    }
+    sum.ns = fmax(sum.ns, 0);
+    sum.forward_ns = fmin(sum.forward_ns, sum.ns);
+    return sum;
+}
+
+/* One long gap is one evaluation, or a pause; it takes several to be the program's way. Steps of several names may lie
+ * inside or beside each other, so that nobody knows what is between them. */
+void tare__rule_outside_steps(findings *out, const tare__analysis *of)
+{
+    between sum = between_of(of);
+    double share = sum.ns / sum.all_ns;
+    if (!of->run.clock_known || of->n_steps != 1 || (double)of->steps[0].count < limit(LIMIT_FEWEST_STEPS) ||
+        sum.gaps < 2 || !(sum.ns - sum.longest_ns > limit(LIMIT_OUTSIDE_STEPS) * sum.all_ns))
+        return;
+    tare__finding *finding = tare__finding_add(out, TARE__INFO); /* evaluating and collecting data are no faults */
+    tare__finding_say(out, &finding->title, "%s of the time between the first and the last step is outside steps",
+                      tare__show(share, TARE__SHOW_SHARE).text);
+    tare__finding_say(out, &finding->evidence, "%s of %s went into no step and no DataLoader, between %s.",
+                      tare__show_time(sum.ns).text, tare__show_time(sum.all_ns).text,
+                      tare__show_counted((double)of->steps[0].count, "step", NULL).text);
+    if (sum.forward_ns > 0.01 * sum.ns)
+        tare__finding_say(out, &finding->evidence, "For %s of it models computed without training.",
+                          tare__show_time(sum.forward_ns).text);
+    static const char *const starts[] = {"between @ ", "evaluation "};
+    bool line = say_line(out, finding, of, starts, TARE__COUNT_OF(starts));
+    tare__finding_say(out, &finding->advice,
+                      "If %s collects data or evaluates, do it in larger batches, less often, or in other processes while "
+                      "the model trains.",
+                      line ? "that line" : "the code between the steps");
+    finding->gain = fmin(sum.ns / fmax(of->run.elapsed_ns, sum.all_ns), 1);
+    tare__finding_say(out, &finding->gain_how, "all of that time (Amdahl's law)");
+    tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
+    tare__finding_figure(out, finding, "outside", sum.ns / 1e9, TARE__SHOW_SECONDS);
+    tare__finding_figure(out, finding, "forward", sum.forward_ns / 1e9, TARE__SHOW_SECONDS);
 }

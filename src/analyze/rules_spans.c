@@ -300,6 +300,10 @@ static bool told_elsewhere(const findings *out, const char *name, uint32_t kind)
         const char *id;
     } told[] = {{LOADING, "data-loading"}, {LOADING, "loader-bound"}, {LOADING, "single-worker"},
                 {FORWARD, "forward"}, {BACKWARD, "backward"}};
+    if (kind == TARE_KIND_STEP) /* its own time is that outside the model */
+        return tare__finding_has(out, "outside-model");
+    if (kind == TARE_KIND_EPOCH) /* … and that of an epoch between its steps */
+        return tare__finding_has(out, "outside-steps");
     phase phase = phase_of(name, kind);
     for (size_t i = 0; phase != PHASES && i < out->n; i++)
         for (size_t j = 0; j < TARE__COUNT_OF(told); j++)

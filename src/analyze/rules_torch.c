@@ -48,6 +48,28 @@ static bool is_in(const tare__analysis *of, const tare__span_row *row, uint32_t 
     return false;
 }
 
+/* Spans of a name; where that ends with a blank, of all that begin with it. */
+typedef struct named {
+    double total_ns, calls;
+    const tare__span_row *most; /* the one with most of the time; NULL: there are none */
+} named;
+
+static named sum_named(const tare__analysis *of, const char *name, bool in_steps)
+{
+    named sum = {0};
+    bool begins = name[strlen(name) - 1] == ' ';
+    for (size_t i = 0; i < of->n_spans; i++) {
+        const tare__span_row *row = &of->spans[i];
+        if (!(begins ? starts_with(row->name, name) : strcmp(row->name, name) == 0) || (in_steps && !is_in(of, row, TARE_KIND_STEP)))
+            continue;
+        sum.total_ns += row->total_ns;
+        sum.calls += (double)row->calls;
+        if (!sum.most || row->total_ns > sum.most->total_ns)
+            sum.most = row;
+    }
+    return sum;
+}
+
 static double number_on(const tare__span_row *row, const char *name)
 {
     for (size_t i = 0; i < row->n_numbers; i++)
@@ -180,13 +202,8 @@ typedef struct loading {
  * batch counts as the mean of all. NaN: not recorded. */
 static double measured_load(const tare__analysis *of, const training *sum)
 {
-    double busy = 0, calls = 0;
-    for (size_t i = 0; i < of->n_spans; i++)
-        if (strcmp(of->spans[i].name, "load samples") == 0) {
-            busy += of->spans[i].total_ns;
-            calls += (double)of->spans[i].calls;
-        }
-    return calls > 0 ? busy / calls * fmin(sum->batches, calls) : NAN;
+    named loads = sum_named(of, "load samples", false);
+    return loads.calls > 0 ? loads.total_ns / loads.calls * fmin(sum->batches, loads.calls) : NAN;
 }
 
 /* As many workers as hide the loading behind the compute, within reason: as many as there are cores. Where that many load
@@ -357,19 +374,11 @@ void tare__rule_unpinned(findings *out, const tare__analysis *of)
 void tare__rule_sync_points(findings *out, const tare__analysis *of)
 {
     training sum;
-    double all = 0, calls = 0;
-    const tare__span_row *most = NULL;
     if (!training_of(of, &sum))
         return;
-    for (size_t i = 0; i < of->n_spans; i++) {
-        const tare__span_row *row = &of->spans[i];
-        if (!starts_with(row->name, SYNC) || !is_in(of, row, TARE_KIND_STEP))
-            continue;
-        all += row->total_ns;
-        calls += (double)row->calls;
-        if (!most || row->total_ns > most->total_ns)
-            most = row;
-    }
+    named waits = sum_named(of, SYNC, true);
+    double all = waits.total_ns, calls = waits.calls;
+    const tare__span_row *most = waits.most;
     if (!most || !(all > limit(LIMIT_SYNC) * sum.steps_ns))
         return;
     tare__finding *finding = tare__finding_add(out, TARE__WARNING);
@@ -400,19 +409,11 @@ void tare__rule_sync_points(findings *out, const tare__analysis *of)
 void tare__rule_checkpoints(findings *out, const tare__analysis *of)
 {
     training sum;
-    double all = 0, calls = 0;
-    const tare__span_row *most = NULL;
     if (!training_of(of, &sum))
         return;
-    for (size_t i = 0; i < of->n_spans; i++) {
-        const tare__span_row *row = &of->spans[i];
-        if (!starts_with(row->name, CHECKPOINT))
-            continue;
-        all += row->total_ns;
-        calls += (double)row->calls;
-        if (!most || row->total_ns > most->total_ns)
-            most = row;
-    }
+    named saves = sum_named(of, CHECKPOINT, false);
+    double all = saves.total_ns, calls = saves.calls;
+    const tare__span_row *most = saves.most;
     double share = of->run.elapsed_ns > 0 ? fmin(all / of->run.elapsed_ns, 1) : NAN;
     if (!most || !(share > limit(LIMIT_CHECKPOINTS)))
         return;
@@ -494,8 +495,9 @@ void tare__rule_small_operators(findings *out, const tare__analysis *of)
         out, &finding->advice,
         "Replace Python loops over parts of a tensor by operations on the whole tensor (cumsum, einsum, torch.vmap, a "
         "larger batch); torch.compile fuses what is left.");
-    finding->gain = of_steady(of, &sum, spent);
-    tare__finding_say(out, &finding->gain_how, "all of forward and backward, if few operators did the same work");
+    tare__finding_say(out, &finding->gain_how,
+                      "not predicted: how much of an operator's time is launching it, and what the same work takes in "
+                      "few operators, is not known; measure it");
     tare__finding_figure(out, finding, "operators", a_step, TARE__SHOW_COUNT);
     tare__finding_figure(out, finding, "each", each / 1e9, TARE__SHOW_SECONDS);
 }
@@ -523,23 +525,12 @@ void tare__rule_fp32(findings *out, const tare__analysis *of)
                       "not predicted: it depends on the share of matrix products in the compute; measure it");
 }
 
-static double recompiling(const tare__analysis *of, double *calls)
-{
-    double all = 0;
-    *calls = 0;
-    for (size_t i = 0; i < of->n_spans; i++)
-        if (strcmp(of->spans[i].name, "torch.recompile") == 0) {
-            all += of->spans[i].total_ns;
-            *calls += (double)of->spans[i].calls;
-        }
-    return all;
-}
-
 /* Counted over the whole run, since recompilations lengthen what then looks like startup; the gain is of steady state. */
 void tare__rule_recompiles(findings *out, const tare__analysis *of)
 {
     const tare__analysis *whole = of->whole ? of->whole : of;
-    double calls, steady_calls, all = recompiling(whole, &calls), steady = recompiling(of, &steady_calls);
+    named every = sum_named(whole, "torch.recompile", false);
+    double calls = every.calls, all = every.total_ns, steady = sum_named(of, "torch.recompile", false).total_ns;
     double share = all / whole->run.elapsed_ns;
     if (!of->run.clock_known || calls < limit(LIMIT_RECOMPILES) || !(share > limit(LIMIT_RECOMPILING)))
         return;

@@ -227,6 +227,10 @@ int tare__analyze_step_job(const work *work, size_t steps, step_job *job)
             continue;
         uint64_t rank;
         job->inspections += use->inspected;
+        job->in_steps += use->in_steps;
+        job->between += use->between;
+        job->gaps += use->gaps;
+        job->longest_gap += use->longest_gap; /* threads have theirs at the same time */
         stretches[n++] = (stretch){use->first_begin, use->last_end};
         if (tare__analyze_rank(work, stream->process, &rank))
             add_rank(ranks, &n_ranks, rank, use);

@@ -110,6 +110,16 @@ void tare__analyze_step_index(stream *stream, uint32_t depth, double value)
     stream->indexes[stream->n_indexes++] = (open_index){taken_back ? 0 : (uint64_t)value, depth, taken_back};
 }
 
+/* Between the step before and this one; of one that is partial nobody knows when it began. */
+static void add_gap(step_use *use, const slow_step *step, uint64_t ticks, bool partial)
+{
+    uint64_t gap = use->count && !partial && step->begin > use->last_end ? step->begin - use->last_end : 0;
+    use->in_steps += ticks;
+    use->between += gap;
+    use->gaps += gap > 0;
+    use->longest_gap = gap > use->longest_gap ? gap : use->longest_gap;
+}
+
 int tare__analyze_step(work *work, stream *stream, const frame *frame, uint32_t depth, uint64_t now,
                        how_ended how)
 {
@@ -122,7 +132,7 @@ int tare__analyze_step(work *work, stream *stream, const frame *frame, uint32_t 
     struct steps *counts = how == ENDED ? steps : NULL;
     int status = tare__analyze_take_parts(work, stream, depth, counts, &step);
     uint64_t inspected = counts ? counts->inspected : 0, left_out = counts ? counts->left_out : 0,
-             partial = counts ? counts->partial : 0;
+             partial = counts ? counts->partial : 0, outermost = counts ? counts->outermost : 0;
     if (!status)
         status = tare__analyze_take_numbers(work, stream, depth, counts, step.duration);
     if (none)
@@ -143,6 +153,8 @@ int tare__analyze_step(work *work, stream *stream, const frame *frame, uint32_t 
     step_use *use = tare__analyze_step_use(stream, (size_t)(steps - work->steps));
     if (!use)
         return TARE_E_MEMORY;
+    if (steps->outermost > outermost)
+        add_gap(use, &step, steps->outermost - outermost, steps->partial > partial);
     use->count++;
     uint64_t begin = steps->partial > partial ? now : step.begin; /* how long it took is not known */
     use->first_begin = begin < use->first_begin ? begin : use->first_begin;
@@ -297,6 +309,10 @@ static int fill_row(work *work, const steps *steps, tare__analysis *analysis, ta
         .first_ns = NAN,
         .rest_p50_ns = NAN,
         .rest_min_ns = NAN,
+        .from_first_ns = (double)(job.in_steps + job.between) * tick_ns,
+        .between_ns = (double)job.between * tick_ns,
+        .longest_gap_ns = (double)job.longest_gap * tick_ns,
+        .gaps = job.gaps,
     };
     if (!row->name)
         return TARE_E_MEMORY;

@@ -90,7 +90,7 @@ static void take_stat(tare__watched *process)
     split_cpu(process);
     process->value[TARE__W_FAULTS_MINOR] = stat->faults_minor;
     process->value[TARE__W_FAULTS_MAJOR] = stat->faults_major;
-    process->value[TARE__W_THREADS] = stat->threads;
+    process->value[TARE__W_THREADS] = stat->threads > process->own_threads ? stat->threads - process->own_threads : 1;
     process->many_threads = process->many_threads || stat->threads > 1;
     if (!process->many_threads) {
         process->value[TARE__W_RUNNING] = stat->state == 'R';

@@ -153,13 +153,19 @@ static void sum_switches(tare__watched *process)
     process->value[TARE__W_FORCED] = forced;
 }
 
+/* A thread that Tare's library runs inside the program. */
+static bool is_own(const tare__watched_thread *thread)
+{
+    return strncmp(thread->name, "tare-", 5) == 0;
+}
+
 static void look_at(tare__sample_set *set, tare__watch *watch, tare__watched *process, bool thorough)
 {
     bool others = process->list_again || process->stat.threads != (int64_t)process->thread_count;
     if (!process->idle && (thorough || others))
         list_threads(set, watch, process);
     process->list_again = false;
-    int64_t running = 0, waiting = 0;
+    int64_t running = 0, waiting = 0, own = 0;
     for (size_t i = process->thread_count; i > 0; i--) {
         tare__watched_thread *thread = &process->threads[i - 1];
         if (!process->idle && !read_thread(watch, process, thread)) {
@@ -167,12 +173,16 @@ static void look_at(tare__sample_set *set, tare__watch *watch, tare__watched *pr
             remove_thread(set, watch, process, i - 1);
             continue;
         }
-        running += thread->state == 'R';
-        waiting += thread->state == 'D';
+        own += is_own(thread);
+        running += thread->state == 'R' && !is_own(thread);
+        waiting += thread->state == 'D' && !is_own(thread);
         if (thorough && !process->idle)
             read_switches(watch, process, thread);
         put_thread(set, process, thread);
     }
+    if (own != process->own_threads)
+        process->value[TARE__W_THREADS] = process->stat.threads > own ? process->stat.threads - own : 1;
+    process->own_threads = own;
     process->value[TARE__W_RUNNING] = running;
     process->value[TARE__W_DISK_WAIT] = waiting;
     if (thorough && !process->idle)

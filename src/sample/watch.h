@@ -98,6 +98,7 @@ typedef struct tare__watched {
     char told_name[64];
     int64_t switches_of_ended[2];
     bool many_threads; /* has, or had */
+    int64_t own_threads; /* of its threads: Tare's, which it would not have without */
     bool list_again;   /* a thread was not there any more */
     tare__watched_thread *threads;
     size_t thread_count, thread_room;

@@ -231,6 +231,7 @@ static void small_operators_by_the_graph(void **state)
     look(t->w);
     const tare__finding *finding = must_find(t->w, "small-operators");
     ABOUT(figure_of(finding, "each"), 17.5e-6);
+    assert_true(isnan(finding->gain)); /* nobody knows what the same work takes in few operators */
     assert_non_null(strstr(finding->evidence, "/code/net.py:16, in forward"));
     assert_non_null(strstr(finding->evidence, "estimate"));
     loop_free(t);
@@ -374,6 +375,9 @@ static void steps_that_are_spent_outside_the_model(void **state)
     ABOUT(figure_of(finding, "outside"), 6);
     ABOUT(finding->gain, 0.6);
     assert_non_null(strstr(finding->evidence, "83.3 % of the stack samples there are at train.py:7, in load."));
+    assert_non_null(strstr(finding->advice, "in a DataLoader with workers, or in a thread"));
+    for (size_t i = 0; i < t->w->of.n_findings; i++) /* the same time is not told twice */
+        assert_null(strstr(t->w->of.findings[i].title, "step accounts for"));
 
     parts[0] = 5 * SECOND; /* a quarter is left */
     look(t->w);
@@ -385,6 +389,62 @@ static void steps_that_are_spent_outside_the_model(void **state)
     bin.steps = 10;
     row->course.phases = false; /* nobody knows what is outside */
     is_silent(t, "outside-model");
+}
+
+static void loading_is_done_elsewhere_already(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"forward", "backward"}, *const counters[] = {"torch.loader.workers", "python.threads"};
+    double parts[] = {1 * SECOND, 1 * SECOND};
+    tare__course_bin bin = {.steps = 10, .from_ns = 0, .to_ns = 8 * SECOND, .total_ns = 8 * SECOND, .parts_ns = parts};
+    for (size_t i = 0; i < TARE__COUNT_OF(counters); i++) {
+        torch_world *t = loop_of(0, 1, 1, 0);
+        tare__step_row *row = add_steps(t->w, 10, 0.8, 0.8, 0.8);
+        row->course = (tare__step_course){.parts = names, .n_parts = 2, .phases = true, .bins = &bin, .n_bins = 1};
+        add_counter(t, counters[i], 2, 2, 1);
+        look(t->w);
+        const tare__finding *finding = must_find(t->w, "outside-model");
+        assert_null(strstr(finding->advice, "in a DataLoader with workers, or in a thread"));
+        assert_non_null(strstr(finding->advice, i == 0 ? "by 2 DataLoader workers already" : "waits for another thread"));
+        loop_free(t);
+    }
+}
+
+/* ---- between steps ---- */
+static void a_loop_that_is_mostly_outside_its_steps(void **state)
+{
+    (void)state;
+    torch_world *t = loop_of(0, 3, 4, 0.5);
+    tare__step_row *row = add_steps(t->w, 100, 0.08, 0.08, 0.08);
+    row->from_first_ns = 18 * SECOND;
+    row->between_ns = 10 * SECOND;
+    row->longest_gap_ns = 1 * SECOND;
+    row->gaps = 10;
+    t->w->of.run.elapsed_ns = 20 * SECOND;
+    add_span(t->w, "forward", TARE_KIND_PHASE, TARE__NO_ROW, 4, 4);
+    add_line(t, "other @ train.py:1 imports", "train.py", 1, 9);
+    add_line(t, "between @ train.py:7 rollout", "train.py", 7, 3);
+    add_line(t, "evaluation forward @ net.py:9 forward", "net.py", 9, 1);
+    look(t->w);
+    const tare__finding *finding = must_find(t->w, "outside-steps");
+    ABOUT(figure_of(finding, "share"), 10. / 18);
+    ABOUT(figure_of(finding, "outside"), 10);
+    ABOUT(figure_of(finding, "forward"), 4);
+    ABOUT(finding->gain, 0.5);
+    assert_non_null(strstr(finding->title, "55.6 % of the time between the first and the last step is outside steps"));
+    assert_non_null(strstr(finding->evidence, "75.0 % of the stack samples there are at train.py:7, in rollout."));
+    row->longest_gap_ns = 9 * SECOND; /* one evaluation in the middle */
+    look(t->w);
+    must_not_find(t->w, "outside-steps");
+    row->longest_gap_ns = 1 * SECOND;
+    row->between_ns = 5 * SECOND; /* evaluated now and then */
+    look(t->w);
+    must_not_find(t->w, "outside-steps");
+    row->between_ns = 10 * SECOND;
+    add_span(t->w, "data", TARE_KIND_PHASE, TARE__NO_ROW, 8, 8); /* a loader has rules of its own */
+    look(t->w);
+    must_not_find(t->w, "outside-steps");
+    loop_free(t);
 }
 
 /* ---- ranks ---- */
@@ -499,6 +559,8 @@ int main(void)
         cmocka_unit_test(a_profiler_of_its_own),
         cmocka_unit_test(losses_that_are_summed_up),
         cmocka_unit_test(steps_that_are_spent_outside_the_model),
+        cmocka_unit_test(loading_is_done_elsewhere_already),
+        cmocka_unit_test(a_loop_that_is_mostly_outside_its_steps),
         cmocka_unit_test(a_rank_that_keeps_others_waiting),
         cmocka_unit_test(losses_that_are_kept),
         cmocka_unit_test(graphs_that_grow),

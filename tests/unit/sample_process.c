@@ -695,6 +695,27 @@ static void test_threads(void **state)
     tare__sample_close(set);
 }
 
+/* Those that Tare runs inside the program are none of the program's. */
+static void test_own_threads(void **state)
+{
+    (void)state;
+    made_up p = target, own = target;
+    p.threads = 3;
+    own.threads = 3;
+    own.name = "tare-lines";
+    make(&p);
+    write_thread(&own, 1002, 'R', 30);
+    write_thread(&p, 1003, 'R', 30);
+    tare__sample_set *set = open_set();
+    tick(set, 0);
+    PROCESS(TARGET, "threads", 2);
+    PROCESS(TARGET, "threads.running", 1);
+    tick(set, 1);
+    PROCESS(TARGET, "threads", 2);
+    THREAD(1002, "cpu.user", ns(30)); /* its time is told all the same */
+    tare__sample_close(set);
+}
+
 static void test_threads_wait_first_when_it_gets_dear(void **state)
 {
     (void)state;
@@ -770,7 +791,7 @@ int main(void)
         TEST(test_a_loop_and_a_crowd),
         TEST(test_no_permission),
         TEST(test_nothing_to_look_at),
-        TEST(test_threads),
+        TEST(test_threads), TEST(test_own_threads),
         TEST(test_threads_wait_first_when_it_gets_dear),
         TEST(test_doctor),
     };
