@@ -81,6 +81,10 @@ void tare__py_task_begin(tare__py_task *task, tare_site *site, PyObject *owner, 
  * False: the span is not a task's. */
 bool tare__py_task_end(tare__py_task *task, tare_site *site, const void *who);
 
+/* After Py_AddPendingCall by another thread: the main one runs it at its next bytecode (breaker.c). */
+void tare__py_break(PyThreadState *main_thread);
+PyThreadState *tare__py_main_thread(void); /* with the interpreter's lock. NULL: not found, or it is not needed */
+
 /* The program tells its steps and epochs itself: those found by watching torch end, and no more are made up. */
 void tare__torch_steps_told(void);
 

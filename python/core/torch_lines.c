@@ -1,6 +1,6 @@
 /* torch_lines: at which line of the program's own code the time goes, by phase. A ticker asks the main thread to look
  * where it stands, at its next safe point; the time since its last look goes to that line. Nothing is interrupted.
- * The ticker is a thread of its own that never touches Python; looks are the main thread's, with the interpreter's lock.
+ * The ticker is a thread of its own that runs no Python code; looks are the main thread's, with the interpreter's lock.
  * Must not know torch. */
 #include "torch.h"
 
@@ -183,6 +183,7 @@ static void take_line(const torch_line *line, torch_phase phase, uint64_t ticks)
 
 /* ---- looking ------------------------------------------------------------------------------------------- */
 static pthread_t ticker;
+static PyThreadState *main_thread; /* where looks happen */
 static pid_t ticking; /* the process that has one; 0: none */
 static atomic_bool asked, ends;
 static uint64_t last_look;
@@ -222,8 +223,12 @@ static void *tick(void *nothing)
     struct timespec pause = {0, LOOK_EVERY_NS};
     while (!atomic_load(&ends)) {
         nanosleep(&pause, NULL);
-        if (tare_recording() && !atomic_exchange(&asked, true) && Py_AddPendingCall(look, NULL) != 0)
+        if (!tare_recording() || atomic_exchange(&asked, true))
+            continue;
+        if (Py_AddPendingCall(look, NULL) != 0)
             atomic_store(&asked, false);
+        else
+            tare__py_break(main_thread);
     }
     return nothing;
 }
@@ -240,6 +245,7 @@ static PyObject *start(PyObject *module, PyObject *folder)
     atomic_store(&ends, false);
     atomic_store(&asked, false);
     last_look = 0;
+    main_thread = tare__py_main_thread();
     sigset_t all, before; /* signals are the program's threads' */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -757,3 +757,36 @@ def test_run_lines_with_a_slip(run_script, tare_command, slip):
     done = run_script(SCRIPT, before=[tare_command, "run", "--lines", slip, "--"])
     assert done.returncode == 2 and done.stdout == ""
     assert "names no function" in done.stderr
+
+
+# ---- lines of findings, by samples -----------------------------------------------------------------------------------
+
+def test_samples_are_not_moved_to_where_the_lock_is_released(bench):
+    """A loop of Python code of a millisecond or two, then a call that gives up the interpreter's lock: nearly all of the time
+    is in the loop."""
+    done = bench.recorded("""
+        import time
+        import tare
+
+        def busy():
+            value = 0
+            for number in range(20000):
+                value += number * number % 7
+            return value
+
+        tare._core.torch_lines_start("/nowhere/")
+        spent = {"busy": 0.0, "rest": 0.0}
+        ends = time.thread_time() + 1.2
+        while time.thread_time() < ends:
+            began = time.thread_time()
+            busy()
+            spent["busy"] += time.thread_time() - began
+            time.sleep(0)
+            spent["rest"] += time.thread_time() - began
+        tare._core.torch_lines_stop()
+        print(spent["busy"] / spent["rest"])
+    """)
+    rows = [row for row in done.report.aggregates if " @ " in row.name]
+    calls = sum(row.calls for row in rows)
+    inside = sum(row.calls for row in rows if row.name.endswith(" busy"))
+    assert calls >= 10 and inside / calls > float(done.out) - 0.3, rows
