@@ -211,6 +211,14 @@ static PyObject *call_load(around *self, PyObject *const *words, size_t n, PyObj
 }
 
 /* ---- backward and optimizers ---------------------------------------------------------------------------- */
+static void tell_retained(void)
+{
+    static bool told;
+    if (!told && tare_recording())
+        tare_counter_name("torch.graph.retained", 1);
+    told |= tare_recording();
+}
+
 static PyObject *call_backward(around *self, PyObject *const *words, size_t n, PyObject *names)
 {
     bool outermost = tare__torch_phase_now() == NO_PHASE || tare__torch_phase_now() == OPTIMIZER;
@@ -218,6 +226,8 @@ static PyObject *call_backward(around *self, PyObject *const *words, size_t n, P
         tare__torch_backward_begins();
         if (PyVectorcall_NARGS(n) > 0)
             tare__torch_backward_from(words[0]);
+        if (PyVectorcall_NARGS(n) > 2 && words[2] == Py_True) /* retain_graph: without it no backward reaches an earlier step */
+            tell_retained();
     }
     bool begun = outermost && tare__torch_phase_begin(BACKWARD);
     PyObject *result = pass_on(self, words, n, names);

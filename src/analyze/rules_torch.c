@@ -628,6 +628,8 @@ void tare__rule_kept_losses(findings *out, const tare__analysis *of)
 void tare__rule_growing_graph(findings *out, const tare__analysis *of)
 {
     const tare__counter_row *nodes = counter_of(of, "torch.graph.nodes");
+    if (!counter_of(of, "torch.graph.retained")) /* inputs grow, or models: no backward goes through an earlier step */
+        return;
     if (!nodes || nodes->n < 3 || !(nodes->last > limit(LIMIT_GRAPH_GROWTH) * nodes->first) ||
         nodes->last != nodes->max || nodes->first != nodes->min)
         return;
@@ -636,7 +638,7 @@ void tare__rule_growing_graph(findings *out, const tare__analysis *of)
                       count(nodes->first).text, count(nodes->last).text);
     tare__finding_say(
         out, &finding->evidence,
-        "Each backward pass goes through more nodes than the one before: the graphs of earlier steps are retained.");
+        "Backward passes with retain_graph=True go through more and more nodes: they include earlier steps.");
     say_line(out, finding, of, "backward");
     tare__finding_say(
         out, &finding->advice,

@@ -289,3 +289,19 @@ def test_a_sum_of_losses_with_its_history(bench, line, name):
 @pytest.mark.parametrize("line", ["total += loss.item()", "total += loss.detach()", 'kept["loss"] = loss'])
 def test_a_sum_of_numbers(bench, line):
     assert "kept-losses" not in findings(bench, SUMS % line)[0]
+
+
+@pytest.mark.parametrize("carried", [True, False])
+def test_a_graph_that_grows(bench, carried):
+    """A state that is carried from step to step with its graph; the same loop with longer and longer sequences has none."""
+    found, _, _ = findings(bench, """
+    cell, state = nn.GRUCell(8, 8), torch.zeros(8, 8)
+    opt = torch.optim.SGD(cell.parameters(), lr=1e-4)
+    for length in range(1, 100):
+        state = state if %r else torch.zeros(8, 8)
+        for _ in range(1 if %r else length):
+            state = cell(torch.randn(8, 8), state)
+        opt.zero_grad()
+        state.sum().backward(retain_graph=%r)  # without a step: that changes the weights, and the next backward fails
+    """ % (carried, carried, carried))
+    assert ("growing-graph" in found) == carried, found
