@@ -180,6 +180,19 @@ static void put_title(tare__page *page)
     tare__page_line_end(page);
 }
 
+/* CPU time after the last sample of a process that ended, or of one that never was sampled: known as a sum only. */
+static void put_rest(tare__page *page, double rest_s, double all_s)
+{
+    if (!(rest_s >= PROCESS_CUT * all_s))
+        return;
+    tare__page_style_on(page, TARE__PAGE_FAINT);
+    tare__page_name(page, 0, "(not sampled)", 0);
+    tare__page_pad(page);
+    put_cpu(page, rest_s, all_s);
+    tare__page_style_off(page);
+    tare__page_line_end(page);
+}
+
 /* Rows worth a line: the CPU time of short-lived helpers is not even known. */
 static size_t count_large(const crowd *processes, double all_s)
 {
@@ -192,10 +205,11 @@ static size_t count_large(const crowd *processes, double all_s)
 static void put_table(tare__page *page, const tare__analysis *analysis, const crowd *processes, const crowd *threads)
 {
     unsigned kept = page->name_columns;
-    double all_s = 0;
+    double rows_s = 0;
     bool all = page->options->all;
     for (size_t i = 0; i < processes->n; i++)
-        add(&all_s, processes->rows[i].cpu_s);
+        add(&rows_s, processes->rows[i].cpu_s);
+    double all_s = fmax(rows_s, analysis->usage.cpu_seconds); /* passes over NaN */
     size_t n = all ? processes->n : count_large(processes, all_s), few = tare__page_rows(page, n, FEW), shown = 0;
     if (n == 0)
         return;
@@ -206,6 +220,7 @@ static void put_table(tare__page *page, const tare__analysis *analysis, const cr
         size_t left = page->lines > lines + 1 ? page->lines - lines - 1 : 0;
         lines += put_threads(page, row, threads, all_s, all ? SIZE_MAX : left < FEW_THREADS ? left : FEW_THREADS);
     }
+    put_rest(page, all_s - rows_s, all_s);
     tare__page_more(page, processes->n - shown, "processes");
     page->name_columns = kept;
 }
