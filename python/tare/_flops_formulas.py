@@ -280,13 +280,14 @@ def counter(torch: Any) -> Any:
     from torch.utils.module_tracker import ModuleTracker
 
     class Tracker(ModuleTracker):  # type: ignore[misc]
-        """Hooks for a backward only where one can come: torch's fail on a parameter in inference mode."""
+        """Without hooks for a backward: none follows here, and torch's fail on parameters in inference mode, and on models
+        that compute gradients of their own."""
 
         def _fw_pre_hook(self, mod: Any, input: Any) -> None:
-            super()._fw_pre_hook(mod, input if torch.is_grad_enabled() else ())
+            super()._fw_pre_hook(mod, ())
 
         def _fw_post_hook(self, mod: Any, input: Any, output: Any) -> None:
-            super()._fw_post_hook(mod, input, output if torch.is_grad_enabled() else ())
+            super()._fw_post_hook(mod, input, ())
 
     class Mode(_FlopCounterMode):  # type: ignore[misc]
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

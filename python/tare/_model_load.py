@@ -68,6 +68,11 @@ class Runner:
         import contextlib
         return contextlib.nullcontext()
 
+    def first_run(self, call: Any) -> None:
+        """Runs the model once, in that state."""
+        with self.running():
+            call()
+
     def threads(self, count: Optional[int]) -> Any:
         """A context in which the model runs on so many threads."""
         raise Refused(f"threads cannot be set for {self.kind}")

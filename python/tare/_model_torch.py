@@ -138,6 +138,7 @@ class TorchRunner(Runner):
                  owned: bool) -> None:
         import torch
         self.kind, self.path, self.example = kind, path, None
+        self.takes_gradients = False
         now = _torchstate.device_of(model)
         if device is not None:
             _need_device(torch, device)
@@ -234,12 +235,24 @@ class TorchRunner(Runner):
         with contextlib.suppress(NotImplementedError):  # an exported program has its mode in it
             self.model.eval()
         try:
-            with torch.inference_mode():
+            with torch.no_grad() if self.takes_gradients else torch.inference_mode():
                 yield
         finally:
             for module, mode in modes:
                 if module.training != mode:
                     module.training = mode
+
+    def first_run(self, call: Any) -> None:
+        """A model may compute gradients of its own (forces from an energy), which inference mode does not allow."""
+        try:
+            super().first_run(call)
+        except RuntimeError:
+            self.takes_gradients = True
+            try:
+                super().first_run(call)
+            except Exception:
+                self.takes_gradients = False
+                raise
 
     @contextlib.contextmanager
     def threads(self, count: Optional[int]) -> Iterator[None]:

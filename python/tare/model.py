@@ -129,11 +129,11 @@ class ModelProfiler:
         call, settle = runner.call(inputs), runner.settle()
         units = runner.units(inputs) if hasattr(runner, "units") else {"samples": _length(inputs)}
         notes: List[str] = []
+        try:
+            runner.first_run(call)
+        except Exception as error:
+            raise _run_error(runner, error) from error
         with runner.running():
-            try:
-                call()
-            except Exception as error:
-                raise _run_error(runner, error) from error
             warmed = _model_measure.warm(call, settle, warmup)
             taken = _model_measure.latency(call, settle, runs)
             typical = taken["p50"] / 1e3

@@ -236,12 +236,22 @@ def test_transformers(truth, bench):
 def test_parameters_that_are_inputs(truth, bench):
     """Of a part of the model: weights that are computed, queries that are learned."""
     done = bench.python(BY_HAND + """
-models = {"normed": (nn.Sequential(normed), x), "queries": (nn.Sequential(Queries()), y)}
+class Forces(nn.Module):  # a force is the gradient of an energy
+    def __init__(self):
+        super().__init__()
+        self.energy = nn.Linear(8, 1, bias=False)
+    def forward(self, x):
+        with torch.enable_grad():
+            x = x.detach().requires_grad_()
+            return torch.autograd.grad(self.energy(x).sum(), x)[0]
+
+models = {"normed": (nn.Sequential(normed), x), "queries": (nn.Sequential(Queries()), y), "forces": (Forces(), x)}
 found = {name: tare.ModelProfiler(model).profile(given, num_runs=2)["model"] for name, (model, given) in models.items()}
 print(json.dumps({name: [one["flops"], one["flops_at_least"]] for name, one in found.items()}))
 """)
     found = json.loads(done.out.splitlines()[-1])
     truth.check("python:ModelProfiler.model.flops", found["normed"], [2 * 10 * 32, False])
+    truth.check("python:ModelProfiler.model.flops", found["forces"], [2 * 2 * 10 * 8, False])
     truth.check("python:ModelProfiler.model.flops", found["queries"],
                 [2 * 6 * 2 * 256 + 2 * 10 * 2 * 256 + 2 * 2 * 2 * 15 * 16, False])
 
