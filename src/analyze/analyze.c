@@ -170,6 +170,15 @@ static int analyze_part(struct tare__trace *trace, tare__by by, const window *pa
     return status;
 }
 
+/* Of each process that has steps, in the same part of the run: what one of several ranks costs all of them cannot be told
+ * from sums over them. `grouped` is made where the tables are not by process yet. */
+static int analyze_ranks(struct tare__trace *trace, tare__by by, const window *part, tare__analysis *whole,
+                         tare__analysis *of, tare__analysis *grouped, tare__error *error)
+{
+    int status = by == TARE__BY_PROCESS ? 0 : analyze_part(trace, TARE__BY_PROCESS, part, whole, grouped, error);
+    return status ? status : tare__analyze_ranks(by == TARE__BY_PROCESS ? of : grouped, of);
+}
+
 static tare__analysis *new_analysis(void)
 {
     tare__arena *arena = tare__arena_new();
@@ -209,10 +218,20 @@ int tare__analyze(struct tare__trace *trace, const tare__analyze_options *option
     tare__analysis *steady = !status && part.to ? new_analysis() : NULL;
     if (!status && part.to)
         status = steady ? analyze_part(trace, work.by, &part, made, steady, error) : TARE_E_MEMORY;
+    tare__analysis *read = steady ? steady : made, *grouped = NULL;
+    if (!status && tare__analyze_has_ranks(read)) {
+        grouped = new_analysis();
+        status = grouped ? analyze_ranks(trace, work.by, &part, made, read, grouped, error) : TARE_E_MEMORY;
+    }
     if (!status)
         status = tare__analyze_findings(made, steady, options ? options->rules : NULL);
     if (!status)
         status = tell_contradictions(made);
+    if (made) { /* they end here */
+        made->ranks = NULL;
+        made->n_ranks = 0;
+    }
+    tare__analysis_free(grouped);
     tare__analysis_free(steady);
     if (status) {
         if (status == TARE_E_MEMORY)

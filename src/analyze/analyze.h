@@ -510,6 +510,8 @@ typedef struct tare__analysis {
     tare__usage_table usage;
     tare__phase_table phases;
     const struct tare__analysis *whole; /* of tables that were restricted to steady state: those of the run; else NULL */
+    const struct tare__analysis *ranks; /* for rules: the same of each process that has steps, with its workers … */
+    size_t n_ranks;                     /* … where there are several; else 0 */
     const tare__finding *findings;
     size_t n_findings;
     tare__arena *arena; /* private */

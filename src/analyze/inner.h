@@ -631,6 +631,11 @@ int tare__analyze_steps_table(work *work, tare__analysis *analysis);
 void tare__analyze_step_bins(const steps *steps, double tick_ns, tare__step_row *row);
 int tare__analyze_step_course(const work *work, const steps *steps, tare__arena *arena, tare__step_row *row);
 int tare__analyze_values_table(work *work, tare__analysis *analysis);
+/* Several processes have steps. */
+bool tare__analyze_has_ranks(const tare__analysis *of);
+/* Tables of each of them, from those by process, into of->ranks. They live as long as those by process. 0 or
+ * TARE_E_MEMORY. */
+int tare__analyze_ranks(const tare__analysis *by_process, tare__analysis *of);
 int tare__analyze_metrics_table(work *work, tare__analysis *analysis);
 int tare__analyze_usage_table(work *work, tare__analysis *analysis); /* after metrics */
 double tare__analyze_elapsed(const work *work); /* NaN: not known */

@@ -247,6 +247,19 @@ bool tare__is_python(const tare__analysis *of);
  * longer of its compute and of its loading divided by them. */
 double tare__saved_by_workers(double wait_ns, double compute_ns, double load_ns, double then);
 
+/* ---- ranks (rules_ranks.c) ------------------------------------------------------------------- */
+/* The upper bound of a gain with several ranks: what following the advice saves of the time of each is given, and they wait
+ * for the slowest, so that it is the largest of them, not their mean. Of processes that ran one after the other it is the
+ * sum. *most: the one that has most; NULL where the tables are of one process, or it is all of them. */
+typedef double rank_gain(const tare__analysis *rank, const void *context);
+double tare__gain_of_ranks(const tare__analysis *of, rank_gain *gain, const void *context, const tare__analysis **most);
+/* What the backward pass itself takes at most, where ranks wait in it for each other: that of the rank which waits least. NaN:
+ * not ranks of one job. */
+double tare__least_backward_ns(const tare__analysis *of);
+/* As a finding's gain, with a word on which rank it is; before it comes what it is. */
+void tare__finding_gain(findings *out, tare__finding *finding, const tare__analysis *of, rank_gain *gain, const void *context,
+                        const char *how);
+
 /* ---- rows and curves over time (rules_curves.c) ---------------------------------------------- */
 /* The next row of this kind at or behind *at, which moves behind it; NULL: no more. Rows without values are left
  * out. */

@@ -87,6 +87,14 @@ static void advise(findings *out, tare__finding *finding, const tare__analysis *
                           what);
 }
 
+static double gain_outside_model(const tare__analysis *rank, const void *context)
+{
+    sums sum;
+    (void)context;
+    sums_of(rank, &sum);
+    return (sum.all_ns - sum.named_ns) / fmax(rank->run.elapsed_ns, sum.all_ns);
+}
+
 void tare__rule_outside_model(findings *out, const tare__analysis *of)
 {
     sums sum;
@@ -104,8 +112,7 @@ void tare__rule_outside_model(findings *out, const tare__analysis *of)
                       tare__show(sum.steps, TARE__SHOW_COUNT).text);
     static const char *const starts[] = {"step @ "};
     advise(out, finding, of, say_line(out, finding, of, starts, TARE__COUNT_OF(starts)));
-    finding->gain = fmin(other / fmax(of->run.elapsed_ns, sum.all_ns), 1);
-    tare__finding_say(out, &finding->gain_how, "all of that time (Amdahl's law)");
+    tare__finding_gain(out, finding, of, gain_outside_model, NULL, "all of that time (Amdahl's law)");
     tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
     tare__finding_figure(out, finding, "outside", other / 1e9, TARE__SHOW_SECONDS);
 }
@@ -148,6 +155,13 @@ static between between_of(const tare__analysis *of)
     return sum;
 }
 
+static double gain_outside_steps(const tare__analysis *rank, const void *context)
+{
+    between sum = between_of(rank);
+    (void)context;
+    return sum.ns / fmax(rank->run.elapsed_ns, sum.all_ns);
+}
+
 /* One long gap is one evaluation, or a pause; it takes several to be the program's way. Steps of several names may lie
  * inside or beside each other, so that nobody knows what is between them. */
 void tare__rule_outside_steps(findings *out, const tare__analysis *of)
@@ -172,8 +186,7 @@ void tare__rule_outside_steps(findings *out, const tare__analysis *of)
                       "If %s collects data or evaluates, do it in larger batches, less often, or in other processes while "
                       "the model trains.",
                       line ? "that line" : "the code between the steps");
-    finding->gain = fmin(sum.ns / fmax(of->run.elapsed_ns, sum.all_ns), 1);
-    tare__finding_say(out, &finding->gain_how, "all of that time (Amdahl's law)");
+    tare__finding_gain(out, finding, of, gain_outside_steps, NULL, "all of that time (Amdahl's law)");
     tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
     tare__finding_figure(out, finding, "outside", sum.ns / 1e9, TARE__SHOW_SECONDS);
     tare__finding_figure(out, finding, "forward", sum.forward_ns / 1e9, TARE__SHOW_SECONDS);

@@ -1,4 +1,4 @@
-/* rules_ranks: one process of a distributed job keeps the others waiting.
+/* rules_ranks: one process of a distributed job keeps the others waiting; what gains of several are together.
  * Owned by the thread that analyzes.
  * Must not know how ranks were told. */
 #include <math.h>
@@ -6,6 +6,71 @@
 
 #include "rules.h"
 
+/* ---- gains ----------------------------------------------------------------------------------- */
+typedef struct ranked {
+    const tare__analysis *rank;
+    double from_ns, to_ns; /* its first and its last event */
+    double own, sum;       /* its gain; and with those of ranks that ran before it */
+} ranked;
+
+static ranked rank_at(const tare__analysis *rank, rank_gain *gain, const void *context)
+{
+    ranked row = {.rank = rank, .from_ns = INFINITY, .to_ns = -INFINITY, .own = fmax(0, gain(rank, context))};
+    for (size_t i = 0; i < rank->n_threads; i++) { /* of a thread of which nothing was read it is NaN */
+        row.from_ns = fmin(row.from_ns, rank->threads[i].first_at_ns);
+        row.to_ns = fmax(row.to_ns, rank->threads[i].last_at_ns);
+    }
+    return row;
+}
+
+static int by_begin(const void *a, const void *b)
+{
+    const ranked *left = a, *right = b;
+    return (left->from_ns > right->from_ns) - (left->from_ns < right->from_ns);
+}
+
+double tare__gain_of_ranks(const tare__analysis *of, rank_gain *gain, const void *context, const tare__analysis **most)
+{
+    *most = NULL;
+    if (!of->n_ranks)
+        return fmin(gain(of, context), 1);
+    ranked *rows = malloc(of->n_ranks * sizeof *rows);
+    double largest = 0, one = 0;
+    if (!rows)
+        return NAN;
+    for (size_t i = 0; i < of->n_ranks; i++)
+        rows[i] = rank_at(&of->ranks[i], gain, context);
+    qsort(rows, of->n_ranks, sizeof *rows, by_begin);
+    for (size_t i = 0; i < of->n_ranks; i++) {
+        double before = 0;
+        for (size_t j = 0; j < i; j++)
+            before = rows[j].to_ns <= rows[i].from_ns ? fmax(before, rows[j].sum) : before;
+        rows[i].sum = before + rows[i].own;
+        largest = fmax(largest, rows[i].sum);
+        *most = rows[i].own > one ? rows[i].rank : *most;
+        one = fmax(one, rows[i].own);
+    }
+    *most = largest > one * (1 + 1e-9) ? NULL : *most;
+    free(rows);
+    return fmin(largest, 1);
+}
+
+void tare__finding_gain(findings *out, tare__finding *finding, const tare__analysis *of, rank_gain *gain, const void *context,
+                        const char *how)
+{
+    const tare__analysis *most;
+    finding->gain = tare__gain_of_ranks(of, gain, context, &most);
+    out->failed |= of->n_ranks && isnan(finding->gain); /* no memory */
+    tare__finding_say(out, &finding->gain_how, "%s", how);
+    if (most && most->processes->has_rank)
+        tare__finding_say(out, &finding->gain_how, "(of rank %llu, which has most of it)",
+                          (unsigned long long)most->processes->rank);
+    else if (most)
+        tare__finding_say(out, &finding->gain_how, "(of process %lld, which has most of it)",
+                          (long long)most->processes->pid);
+}
+
+/* ---- the slowest ----------------------------------------------------------------------------- */
 /* What a rank does by itself in a step. Ranks wait for each other where gradients are summed up, in the backward
  * pass: with it, all of them would look alike. */
 static double own_ns(const tare__process_row *row)
@@ -22,6 +87,21 @@ static int by_value(const void *a, const void *b)
 {
     const double *left = a, *right = b;
     return (*left > *right) - (*left < *right);
+}
+
+double tare__least_backward_ns(const tare__analysis *of)
+{
+    double least = NAN;
+    for (size_t i = 0; i < of->n_processes; i++) {
+        const tare__process_row *row = &of->processes[i];
+        if (!takes_part(row))
+            continue;
+        for (size_t j = 0; j < i; j++)
+            if (takes_part(&of->processes[j]) && of->processes[j].rank == row->rank)
+                return NAN; /* jobs that ran one after the other */
+        least = fmin(least, row->backward_ns);
+    }
+    return least;
 }
 
 /* The median of all but the slowest; NaN: no memory, or nobody else. */

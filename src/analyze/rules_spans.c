@@ -3,6 +3,7 @@
  * Must not know where spans come from. */
 #include <ctype.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -154,6 +155,15 @@ static bool has_steps(const tare__analysis *of)
     return false;
 }
 
+static double gain_of_loading(const tare__analysis *rank, const void *context)
+{
+    double lost_ns = NAN;
+    phase_time time = time_of(rank, LOADING);
+    loading_share(rank, &time, &lost_ns);
+    double whole_ns = fmax(rank->run.elapsed_ns, time.steps_ns);
+    return tare__saved_by_workers(lost_ns, whole_ns - lost_ns, lost_ns, *(const int *)context) / whole_ns;
+}
+
 void tare__rule_loading(findings *out, const tare__analysis *of)
 {
     if (!long_enough(of))
@@ -186,15 +196,32 @@ void tare__rule_loading(findings *out, const tare__analysis *of)
                           "Load the next data while the program computes: %d background workers with a queue of a few "
                           "batches; decode ahead of time; store the data in few large files.",
                           workers);
-    double whole_ns = fmax(of->run.elapsed_ns, steps ? time.steps_ns : 0);
-    double saved = tare__saved_by_workers(lost_ns, whole_ns - lost_ns, lost_ns, workers);
-    finding->gain = fmin(saved / whole_ns, 1);
-    tare__finding_say(out, &finding->gain_how,
-                      "with %d workers that load in the background an iteration takes the longer of its compute and of "
-                      "its loading divided by them",
-                      workers);
+    char how[160];
+    snprintf(how, sizeof how,
+             "with %d workers that load in the background an iteration takes the longer of its compute and of its loading "
+             "divided by them",
+             workers);
+    tare__finding_gain(out, finding, of, gain_of_loading, &workers, how);
     tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
     tare__finding_figure(out, finding, "loading", lost_ns / 1e9, TARE__SHOW_SECONDS);
+}
+
+static double gain_of_compute(const tare__analysis *rank, const void *context)
+{
+    phase_time time = time_of(rank, *(const phase *)context);
+    return (time.steps_ns > 0 ? time.inside_ns : time.outside_ns) / fmax(rank->run.elapsed_ns, time.steps_ns);
+}
+
+/* Ranks end the backward pass together: what one takes longer there than another is waiting, which stays. */
+static void without_waiting(findings *out, tare__finding *finding, const tare__analysis *of)
+{
+    double least = of->n_ranks ? tare__least_backward_ns(of) / of->run.elapsed_ns : NAN;
+    if (!(least < finding->gain))
+        return;
+    finding->gain = least;
+    finding->gain_how = "";
+    tare__finding_say(out, &finding->gain_how,
+                      "all of its time in the rank with the least of it (Amdahl's law): the other ranks wait in it");
 }
 
 /* Host time around asynchronous work is not its duration: where a GPU was used, these say nothing. */
@@ -215,8 +242,9 @@ static void look_at_compute(findings *out, const tare__analysis *of, phase phase
                       tare__show_time(spent).text, what, tare__show_name(time.name ? time.name : "").text,
                       tare__show_time(time.steps_ns > 0 ? time.steps_ns : time.top_ns).text);
     tare__finding_say(out, &finding->advice, "%s", advice);
-    finding->gain = fmin(spent / fmax(of->run.elapsed_ns, time.steps_ns), 1);
-    tare__finding_say(out, &finding->gain_how, "all of its time (Amdahl's law)");
+    tare__finding_gain(out, finding, of, gain_of_compute, &phase, "all of its time (Amdahl's law)");
+    if (phase == BACKWARD)
+        without_waiting(out, finding, of);
     tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
     tare__finding_figure(out, finding, "spent", spent / 1e9, TARE__SHOW_SECONDS);
 }
@@ -312,9 +340,19 @@ static bool told_elsewhere(const findings *out, const char *name, uint32_t kind)
     return false;
 }
 
+static double gain_of_operation(const tare__analysis *rank, const void *name)
+{
+    double self = 0;
+    bool has_steps = rank->n_steps > 0 || rank->n_epochs > 0;
+    for (size_t i = 0; i < rank->n_spans; i++)
+        if (strcmp(rank->spans[i].name, name) == 0 && (!has_steps || in_a_step(rank, &rank->spans[i])))
+            self += rank->spans[i].self_ns;
+    return self / rank->run.elapsed_ns;
+}
+
 static void tell_operation(findings *out, const tare__analysis *of, const operations *all, uint32_t id)
 {
-    double share = all->self_ns[id] / all->all_ns, of_run = all->self_ns[id] / of->run.elapsed_ns;
+    double share = all->self_ns[id] / all->all_ns;
     const char *name = tare__intern_text(all->names, id, NULL);
     bool frame = all->kinds[id] == TARE_KIND_STEP || all->kinds[id] == TARE_KIND_EPOCH;
     tare__finding *finding = tare__finding_add(out, TARE__INFO); /* something has to take the time */
@@ -337,10 +375,12 @@ static void tell_operation(findings *out, const tare__analysis *of, const operat
             out, &finding->advice,
             "Optimize this first: do it less often, ahead of time, in larger batches or in the background. Spans inside "
             "it show which part takes the time.");
-    finding->gain = frame ? NAN : fmin(of_run, 1);
-    tare__finding_say(out, &finding->gain_how, "%s",
-                      frame ? "not predicted: no span tells what this time is spent on"
-                            : "all of its self time (Amdahl's law)");
+    if (frame)
+        tare__finding_say(out, &finding->gain_how, "not predicted: no span tells what this time is spent on");
+    else
+        tare__finding_gain(out, finding, of, gain_of_operation, name, "all of its self time (Amdahl's law)");
+    if (!frame && phase_of(name, all->kinds[id]) == BACKWARD)
+        without_waiting(out, finding, of);
     tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
     tare__finding_figure(out, finding, "self", all->self_ns[id] / 1e9, TARE__SHOW_SECONDS);
     tare__finding_figure(out, finding, "calls", (double)all->calls[id], TARE__SHOW_COUNT);

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "rules.h"
 
@@ -145,12 +146,26 @@ static double excess_of(const tare__step_row *row, double lost_ns)
     return fmax(lost_ns, bins->over ? excess : fmin(excess, high_excess));
 }
 
+/* Of the steps of a name, what they took beyond the median of the same process. */
+static double gain_of_variance(const tare__analysis *rank, const void *name)
+{
+    double saved = 0, all = 0;
+    for (size_t i = 0; i < rank->n_steps; i++) {
+        const tare__step_row *row = &rank->steps[i];
+        if (strcmp(row->name, name) != 0)
+            continue;
+        double rest = (double)row->count - 1, mean = (row->total_ns - row->first_ns) / rest;
+        saved += rest > 0 ? excess_of(row, fmax(0, mean - row->rest_p50_ns) * rest) : 0;
+        all += row->total_ns;
+    }
+    return saved / fmax(rank->run.elapsed_ns, all);
+}
+
 static void tell_variance(findings *out, const tare__analysis *of, const tare__step_row *row,
                           const slow *slow)
 {
-    double rest = (double)row->count - 1, mean = (row->total_ns - row->first_ns) / rest;
-    double fastest = fastest_of(row), ratio = slow->steps[0].duration_ns / fastest;
-    double lost = fmax(0, mean - row->rest_p50_ns) * rest, tail = row->each.p95_ns / row->each.p50_ns;
+    double rest = (double)row->count - 1, fastest = fastest_of(row), ratio = slow->steps[0].duration_ns / fastest;
+    double tail = row->each.p95_ns / row->each.p50_ns;
     uint64_t distance = distance_of(slow, row->rest_p50_ns);
     bool preempted = tare__kept_off_cpu(of) >= limit(LIMIT_PREEMPTED);
     tare__finding *finding =
@@ -179,8 +194,7 @@ static void tell_variance(findings *out, const tare__analysis *of, const tare__s
                       "in the program."
                     : "Likely causes: inputs of different sizes (pad batches, or sort them by length), random augmentation, "
                    "loading that cannot keep up, garbage collection, or other processes on the machine.");
-    finding->gain = fmin(excess_of(row, lost) / fmax(of->run.elapsed_ns, row->total_ns), 1);
-    tare__finding_say(out, &finding->gain_how, "what slow steps took beyond the median step");
+    tare__finding_gain(out, finding, of, gain_of_variance, row->name, "what slow steps took beyond the median step");
     tare__finding_figure(out, finding, "ratio", ratio, TARE__SHOW_COUNT);
     tare__finding_figure(out, finding, "fastest", fastest / 1e9, TARE__SHOW_SECONDS);
     tare__finding_figure(out, finding, "slowest", slow->steps[0].duration_ns / 1e9, TARE__SHOW_SECONDS);

@@ -137,10 +137,10 @@ static bool training_of(const tare__analysis *of, training *sum)
     return sum->steps >= limit(LIMIT_FEWEST_STEPS) && sum->steps_ns > 0;
 }
 
-/* A time inside of steps as a share of steady state; several ranks have their steps at the same time. */
-static double of_steady(const tare__analysis *of, const training *sum, double ns)
+/* A time inside the steps of one process as a share of steady state; threads may have their steps at the same time. */
+static double of_steady(const tare__analysis *rank, const training *sum, double ns)
 {
-    return fmin(ns / fmax(of->run.elapsed_ns, sum->steps_ns), 1);
+    return fmin(ns / fmax(rank->run.elapsed_ns, sum->steps_ns), 1);
 }
 
 /* ---- lines ----------------------------------------------------------------------------------- */
@@ -255,21 +255,53 @@ static void say_workers(findings *out, tare__finding *finding, const loading *by
 }
 
 /* The gain of more workers, where their number limits: else that of no waiting at all. */
+static double gain_of_workers(const tare__analysis *rank, const void *context)
+{
+    const loading *by = context;
+    training sum;
+    training_of(rank, &sum);
+    double saved = by->then ? tare__saved_by_workers(sum.data_ns, sum.steps_ns - sum.data_ns, loading_of(rank, &sum).load_ns,
+                                                     by->then)
+                            : sum.data_ns;
+    return of_steady(rank, &sum, saved);
+}
+
 static void predict_workers(findings *out, tare__finding *finding, const tare__analysis *of, const training *sum,
                             const loading *by)
 {
-    double compute = sum->steps_ns - sum->data_ns;
-    if (!by->then) {
-        finding->gain = of_steady(of, sum, sum->data_ns);
-        tare__finding_say(out, &finding->gain_how, "all of the waiting; the number of workers is not what limits it");
-        return;
+    char how[320] = "all of the waiting; the number of workers is not what limits it";
+    if (by->then)
+        snprintf(how, sizeof how,
+                 "with num_workers=%d a step takes the longer of its compute (%s) and of its loading divided by the workers, "
+                 "if loading does not compete with the training process for CPUs",
+                 by->then, tare__show_time((sum->steps_ns - sum->data_ns) / sum->steps).text);
+    tare__finding_gain(out, finding, of, gain_of_workers, by, how);
+}
+
+/* The rank that waits longest, since the others wait for it; the tables themselves where they are of one process. */
+static const tare__analysis *waits_longest(const tare__analysis *of, training *sum)
+{
+    const tare__analysis *longest = of;
+    double most = 0;
+    for (size_t i = 0; i < of->n_ranks; i++) {
+        training own;
+        training_of(&of->ranks[i], &own);
+        if (own.data_ns > most && own.steps > 0) {
+            most = own.data_ns;
+            longest = &of->ranks[i];
+            *sum = own;
+        }
     }
-    double saved = tare__saved_by_workers(sum->data_ns, compute, by->load_ns, by->then);
-    finding->gain = of_steady(of, sum, saved);
-    tare__finding_say(out, &finding->gain_how,
-                      "with num_workers=%d a step takes the longer of its compute (%s) and of its loading divided by the "
-                      "workers, if loading does not compete with the training process for CPUs",
-                      by->then, tare__show_time(compute / sum->steps).text);
+    return longest;
+}
+
+static void say_rank(findings *out, tare__finding *finding, const tare__analysis *rank, const training *own, double share)
+{
+    if (rank->n_processes != 1 || !rank->processes->has_rank || !(own->data_ns > 1.25 * share * own->steps_ns))
+        return;
+    tare__finding_say(out, &finding->evidence, "Rank %llu waits longest, for %s of %s, and the other ranks wait for it.",
+                      (unsigned long long)rank->processes->rank, tare__show_time(own->data_ns).text,
+                      tare__show_time(own->steps_ns).text);
 }
 
 /* Workers that are idle part of the time, or kept off their CPUs, are not made faster by more of them. */
@@ -304,17 +336,21 @@ void tare__rule_loader_bound(findings *out, const tare__analysis *of)
     if (!training_of(of, &sum) || !(sum.data_ns > limit(LIMIT_WAITS_FOR_DATA) * sum.steps_ns) ||
         !compute_is_idle(of))
         return;
-    loading by = loading_of(of, &sum);
+    training own = sum;
+    const tare__analysis *rank = waits_longest(of, &own);
+    loading by = loading_of(rank, &own);
     double share = sum.data_ns / sum.steps_ns;
     tare__finding *finding = tare__finding_add(out, TARE__WARNING);
     tare__finding_say(out, &finding->title, "Training waits for data for %s of step time", percent(share).text);
     tare__finding_say(out, &finding->evidence, "%s of %s in %s steps was spent waiting for the next batch.",
                       tare__show_time(sum.data_ns).text, tare__show_time(sum.steps_ns).text, count(sum.steps).text);
+    if (rank != of)
+        say_rank(out, finding, rank, &own, share);
     if (by.known)
         say_workers(out, finding, &by);
     say_line(out, finding, of, by.workers > 0 && line_of(of, "load", &(double){0}) ? "load" : "data");
     advise_loading(out, finding, of, &by);
-    predict_workers(out, finding, of, &sum, &by);
+    predict_workers(out, finding, of, &own, &by);
     tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
     tare__finding_figure(out, finding, "waiting", sum.data_ns / 1e9, TARE__SHOW_SECONDS);
     tare__finding_figure(out, finding, "workers", by.known ? by.workers : NAN, TARE__SHOW_COUNT);
@@ -329,7 +365,8 @@ void tare__rule_single_worker(findings *out, const tare__analysis *of)
     if (!workers || workers->max > 1 || !training_of(of, &sum) || !compute_is_idle(of) ||
         !(sum.data_ns > limit(LIMIT_SINGLE_WORKER) * sum.steps_ns))
         return;
-    loading by = loading_of(of, &sum);
+    training own = sum;
+    loading by = loading_of(waits_longest(of, &own), &own);
     if (!by.then) /* one that has time left */
         return;
     by.then = 2;
@@ -341,11 +378,19 @@ void tare__rule_single_worker(findings *out, const tare__analysis *of)
                       count(workers->max).text, tare__show_time(sum.data_ns).text,
                       tare__show_time(sum.steps_ns).text);
     tare__finding_say(out, &finding->advice, "Set DataLoader(num_workers=2, persistent_workers=True).");
-    predict_workers(out, finding, of, &sum, &by);
+    predict_workers(out, finding, of, &own, &by);
     tare__finding_figure(out, finding, "waiting", sum.data_ns / 1e9, TARE__SHOW_SECONDS);
 }
 
 /* ---- devices --------------------------------------------------------------------------------- */
+static double gain_of_copies(const tare__analysis *rank, const void *context)
+{
+    training sum;
+    (void)context;
+    training_of(rank, &sum);
+    return of_steady(rank, &sum, sum.copy_ns);
+}
+
 void tare__rule_unpinned(findings *out, const tare__analysis *of)
 {
     training sum;
@@ -363,13 +408,22 @@ void tare__rule_unpinned(findings *out, const tare__analysis *of)
         out, &finding->advice,
         "Set DataLoader(pin_memory=True) and copy with tensor.to(device, non_blocking=True): the copy then overlaps "
         "with compute.");
-    finding->gain = of_steady(of, &sum, sum.copy_ns);
-    tare__finding_say(out, &finding->gain_how, "the time the host spends in copies, if all of it overlapped with compute");
+    tare__finding_gain(out, finding, of, gain_of_copies, NULL,
+                       "the time the host spends in copies, if all of it overlapped with compute");
     tare__finding_figure(out, finding, "unpinned", sum.unpinned, TARE__SHOW_BYTES);
     tare__finding_figure(out, finding, "copying", sum.copy_ns / 1e9, TARE__SHOW_SECONDS);
 }
 
 #define SYNC "sync: "
+
+static double gain_of_waits(const tare__analysis *rank, const void *context)
+{
+    training sum;
+    (void)context;
+    training_of(rank, &sum);
+    double blocked = sum_named(rank, SYNC, true).total_ns;
+    return of_steady(rank, &sum, fmin(blocked, fmax(0, sum.steps_ns - blocked)));
+}
 
 void tare__rule_sync_points(findings *out, const tare__analysis *of)
 {
@@ -394,10 +448,9 @@ void tare__rule_sync_points(findings *out, const tare__analysis *of)
         out, &finding->advice,
         "Keep values on the GPU and read them every N steps (loss.detach(), not loss.item()); use torch.where instead "
         "of if tensor; copy with non_blocking=True.");
-    finding->gain = of_steady(of, &sum, fmin(all, fmax(0, sum.steps_ns - all)));
-    tare__finding_say(out, &finding->gain_how,
-                      "the smaller of the time blocked and of the host's other work: both then overlap, and the GPU's own "
-                      "work in the time blocked stays");
+    tare__finding_gain(out, finding, of, gain_of_waits, NULL,
+                       "the smaller of the time blocked and of the host's other work: both then overlap, and the GPU's own "
+                       "work in the time blocked stays");
     tare__finding_figure(out, finding, "blocked", all / 1e9, TARE__SHOW_SECONDS);
     tare__finding_figure(out, finding, "waits", calls, TARE__SHOW_COUNT);
 }
@@ -405,7 +458,12 @@ void tare__rule_sync_points(findings *out, const tare__analysis *of)
 /* ---- checkpoints ----------------------------------------------------------------------------- */
 #define CHECKPOINT "checkpoint: "
 
-/* Of all processes: where each rank saves, they do so at once, and the longest of them counts no less than each. */
+/* Where each rank saves, they do so at once: the longest of them counts. */
+static double gain_of_named(const tare__analysis *rank, const void *name)
+{
+    return sum_named(rank, name, false).total_ns / rank->run.elapsed_ns;
+}
+
 void tare__rule_checkpoints(findings *out, const tare__analysis *of)
 {
     training sum;
@@ -414,7 +472,7 @@ void tare__rule_checkpoints(findings *out, const tare__analysis *of)
     named saves = sum_named(of, CHECKPOINT, false);
     double all = saves.total_ns, calls = saves.calls;
     const tare__span_row *most = saves.most;
-    double share = of->run.elapsed_ns > 0 ? fmin(all / of->run.elapsed_ns, 1) : NAN;
+    double share = tare__gain_of_ranks(of, gain_of_named, CHECKPOINT, &(const tare__analysis *){NULL});
     if (!most || !(share > limit(LIMIT_CHECKPOINTS)))
         return;
     const char *at = strstr(most->name, " at ");
@@ -428,8 +486,7 @@ void tare__rule_checkpoints(findings *out, const tare__analysis *of)
     tare__finding_say(out, &finding->advice,
                       "Save less often, save only what is needed, or write in the background: copy the state to host "
                       "memory, and let a thread or torch.distributed.checkpoint.async_save write it.");
-    finding->gain = share;
-    tare__finding_say(out, &finding->gain_how, "all of the time in torch.save (Amdahl's law)");
+    tare__finding_gain(out, finding, of, gain_of_named, CHECKPOINT, "all of the time in torch.save (Amdahl's law)");
     tare__finding_figure(out, finding, "saving", all / 1e9, TARE__SHOW_SECONDS);
     tare__finding_figure(out, finding, "saves", calls, TARE__SHOW_COUNT);
     tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
@@ -542,13 +599,20 @@ void tare__rule_recompiles(findings *out, const tare__analysis *of)
                       "Run with TORCH_LOGS=recompiles to see why. For shapes that differ: torch.compile(dynamic=True), "
                       "mark_dynamic, or pad to a few sizes. Turn Python numbers that change between calls into tensors.");
     if (steady > 0) {
-        finding->gain = fmin(steady / of->run.elapsed_ns, 1);
-        tare__finding_say(out, &finding->gain_how, "the time spent recompiling in steady state");
+        tare__finding_gain(out, finding, of, gain_of_named, "torch.recompile", "the time spent recompiling in steady state");
     } else {
         tare__finding_say(out, &finding->gain_how, "not predicted: all of it was before steady state");
     }
     tare__finding_figure(out, finding, "recompiles", calls, TARE__SHOW_COUNT);
     tare__finding_figure(out, finding, "spent", all / 1e9, TARE__SHOW_SECONDS);
+}
+
+static double gain_of_optimizer(const tare__analysis *rank, const void *context)
+{
+    training sum;
+    (void)context;
+    training_of(rank, &sum);
+    return of_steady(rank, &sum, sum.optimizer_ns);
 }
 
 void tare__rule_unfused(findings *out, const tare__analysis *of)
@@ -564,8 +628,8 @@ void tare__rule_unfused(findings *out, const tare__analysis *of)
     tare__finding_say(out, &finding->evidence, "%s; it took %s of %s.", mark->name + strlen("torch.unfused "),
                       tare__show_time(sum.optimizer_ns).text, tare__show_time(sum.steps_ns).text);
     tare__finding_say(out, &finding->advice, "Pass fused=True to the optimizer: it then updates all parameters in one pass.");
-    finding->gain = of_steady(of, &sum, sum.optimizer_ns);
-    tare__finding_say(out, &finding->gain_how, "all of the optimizer's time; a fused update keeps a part of it");
+    tare__finding_gain(out, finding, of, gain_of_optimizer, NULL,
+                       "all of the optimizer's time; a fused update keeps a part of it");
     tare__finding_figure(out, finding, "optimizer", sum.optimizer_ns / 1e9, TARE__SHOW_SECONDS);
 }
 

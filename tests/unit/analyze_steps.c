@@ -294,6 +294,94 @@ static void rates_are_of_the_job(void **state)
     }
 }
 
+/* Two ranks, twenty steps of 10 ms each. In those of rank 1, `data` ms of a step are spent waiting for data and `outside` ms
+ * in no phase; in those of rank 0 they are, when it is not `alike`, waited for in the backward pass. */
+static tare__analysis *analyze_ranks(builder *b, double data, double outside, bool alike, bool later, tare__by by)
+{
+    enum { RANK = 20, DATA, FORWARD, BACKWARD };
+    const uint64_t ms = 2000000; /* ticks */
+    build_name(b, RANK, TARE_KIND_COUNTER, "torch.rank");
+    build_name(b, DATA, TARE_KIND_PHASE, "data");
+    build_name(b, FORWARD, TARE_KIND_PHASE, "forward");
+    build_name(b, BACKWARD, TARE_KIND_PHASE, "backward");
+    for (uint32_t process = 1; process <= 2; process++) {
+        build_process(b, process, (int)process + 70);
+        build_stream(b, process, process, (int)process + 70, "main");
+        b->stream = process;
+        bool costs = process == 2 || alike;
+        uint64_t loads = costs ? (uint64_t)(data * (double)ms) : 0, other = costs ? (uint64_t)(outside * (double)ms) : 0;
+        uint64_t t = 2000 + (later && process == 2 ? 200 * ms : 0);
+        COUNTER(RANK, t, process - 1);
+        for (int i = 0; i < 20; i++, t += 10 * ms) {
+            BEGIN(STEP, t);
+            BEGIN(DATA, t);
+            END(t + loads);
+            BEGIN(FORWARD, t + loads);
+            END(t + loads + ms);
+            BEGIN(BACKWARD, t + loads + ms);
+            END(t + 10 * ms - other);
+            END(t + 10 * ms);
+        }
+        build_seal(b);
+    }
+    return analyze_by(b, by);
+}
+
+static const tare__finding *finding_of(const tare__analysis *a, const char *id)
+{
+    for (size_t i = 0; i < a->n_findings; i++)
+        if (strcmp(a->findings[i].id, id) == 0)
+            return &a->findings[i];
+    fail_msg("no finding %s", id);
+    return NULL;
+}
+
+/* All ranks wait for the slowest: without its cost, all are as fast as it is then. */
+static void gains_are_of_the_slowest_rank(void **state)
+{
+    (void)state;
+    static const tare__by bys[] = {TARE__BY_RUN, TARE__BY_PROCESS, TARE__BY_THREAD};
+    for (size_t i = 0; i < 3; i++) {
+        builder *b = build_start();
+        tare__analysis *a = analyze_ranks(b, 6, 0, false, false, bys[i]);
+        const tare__finding *finding = finding_of(a, "loader-bound");
+        assert_non_null(strstr(finding->title, "for 30.0 %")); /* 120 ms of 400 ms, of both */
+        assert_true(fabs(finding->gain - 0.6) < 1e-3);                        /* 6 ms of 10 ms: two workers load in 3 ms, behind 4 ms */
+        assert_non_null(strstr(finding->gain_how, "rank 1"));
+        assert_non_null(strstr(finding->evidence, "Rank 1 waits longest, for 120 ms of 200 ms"));
+        assert_null(a->ranks); /* for rules only */
+        /* Of 9 ms in rank 0 six are waiting for rank 1, whose backward pass takes 3 ms. */
+        assert_true(fabs(finding_of(a, "backward")->gain - 0.3) < 1e-3);
+        done(b, a);
+
+        b = build_start();
+        a = analyze_ranks(b, 0, 8, false, false, bys[i]);
+        assert_true(fabs(finding_of(a, "outside-model")->gain - 0.8) < 1e-3);
+        assert_non_null(strstr(finding_of(a, "outside-model")->gain_how, "rank 1"));
+        done(b, a);
+    }
+}
+
+static void gains_of_equal_ranks_and_of_jobs_in_turn(void **state)
+{
+    (void)state;
+    for (int later = 0; later < 2; later++) {
+        builder *b = build_start();
+        tare__analysis *a = analyze_ranks(b, 6, 0, true, later, TARE__BY_RUN);
+        assert_true(fabs(finding_of(a, "loader-bound")->gain - 0.6) < 1e-3);
+        assert_null(strstr(finding_of(a, "loader-bound")->evidence, "waits longest"));
+        done(b, a);
+        b = build_start();
+        a = analyze_ranks(b, 0, 8, true, later, TARE__BY_RUN);
+        assert_true(fabs(finding_of(a, "outside-model")->gain - 0.8) < 1e-3);
+        done(b, a);
+    }
+    builder *b = build_start(); /* half of the time costs nothing */
+    tare__analysis *a = analyze_ranks(b, 0, 8, false, true, TARE__BY_RUN);
+    assert_true(fabs(finding_of(a, "outside-model")->gain - 0.4) < 1e-3);
+    done(b, a);
+}
+
 static void chained_steps_keep_their_indexes(void **state)
 {
     (void)state;
@@ -485,6 +573,8 @@ int main(void)
         cmocka_unit_test(a_rate_is_of_the_time_in_steps),
         cmocka_unit_test(an_inspected_step_stands_for_the_others),
         cmocka_unit_test(rates_are_of_the_job),
+        cmocka_unit_test(gains_are_of_the_slowest_rank),
+        cmocka_unit_test(gains_of_equal_ranks_and_of_jobs_in_turn),
         cmocka_unit_test(chained_steps_keep_their_indexes),
         cmocka_unit_test(steps_without_an_end_stay_out_of_the_figures),
         cmocka_unit_test(very_many_steps_become_a_histogram),
