@@ -234,6 +234,7 @@ typedef struct tare__collector {
     int unread_error; /* errno at the last ring that could not be opened; 0 */
     tare__program programs[TARE__PROGRAMS_MAX]; /* that recorded */
     uint32_t program_count;
+    bool program_missed; /* one ended before it could be looked at: any may be of its kind */
     tare__text notes; /* lines for the END block */
     uint64_t steps; /* begun */
     uint64_t busy_pool_bytes; /* a process that records a lot may have so much; 0: no more than the pool */

@@ -207,13 +207,15 @@ static bool is_known(const tare__collector *collector, const tare__program *prog
 bool tare__runs_recorded_program(const tare__collector *collector, pid_t pid)
 {
     tare__program program;
-    return program_of(pid, &program) && is_known(collector, &program);
+    return program_of(pid, &program) && (collector->program_missed || is_known(collector, &program));
 }
 
 void tare__program_note(tare__collector *collector, pid_t pid)
 {
     tare__program program;
-    if (collector->program_count < TARE__PROGRAMS_MAX && program_of(pid, &program) && !is_known(collector, &program))
+    if (!program_of(pid, &program)) /* it ended first */
+        collector->program_missed = true;
+    else if (collector->program_count < TARE__PROGRAMS_MAX && !is_known(collector, &program))
         collector->programs[collector->program_count++] = program;
 }
 

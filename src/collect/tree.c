@@ -90,7 +90,7 @@ uint32_t tare__orphans_of(const tare__collector *collector, const tare__sampled_
             continue;
         bool known = false;
         for (size_t i = 0; i < count && !known; i++)
-            known = list[i].pid == pid;
+            known = list[i].alive && list[i].pid == pid;
         const char *session = known ? NULL : session_of(pid);
         n += session && strcmp(session, collector->folder.path) == 0;
     }
