@@ -183,6 +183,9 @@ int tare__file_make(const char *path, unsigned mode, char **name);
 /* It takes the place of `path`, whatever was there: a link is replaced, not followed; nothing of an old file's owner
  * and mode is kept. `whole`: it is on the disk before. 0 or -errno; then it is removed. */
 int tare__file_put(int fd, const char *name, const char *path, bool whole);
+/* The same in an open folder, whatever its name leads to meanwhile. */
+int tare__file_make_at(int folder, const char *path, unsigned mode, char **name);
+int tare__file_put_at(int folder, int fd, const char *name, const char *path, bool whole);
 
 /* ---- whose files are trusted (trust.c; not in libtare) ------------------------------------------------------ */
 /* NULL when an open file is root's or ours and nobody else can write to it; else what is wrong, as "it …". */

@@ -90,6 +90,9 @@ typedef struct tare__cli_output {
     int failure;     /* the first write's that failed: an errno; 0 */
     char *path;      /* NULL: standard output */
     char *temporary; /* what becomes `path` when all is written; NULL: written in place */
+    bool in_folder;  /* that is open: `path` is shown, `name` is what the file is called in it */
+    int folder;      /* the caller's */
+    const char *name;
     bool lines, colours; /* text for people: made harmless, line by line; data: on a terminal */
     tare__text line;     /* the one that is not whole yet */
 } tare__cli_output;
@@ -102,6 +105,10 @@ int tare__cli_place_beside(const char *path, const char *ending, const char *bec
 /* A report over what it is made of would lose that. */
 bool tare__cli_same_file(const char *a, const char *b);
 int tare__cli_output_open(tare__cli_output *output, const char *path, tare__error *error);
+/* A file in a folder that is open, which stays the caller's: whatever is there by that name is replaced. `name` is the
+ * end of `path`. */
+int tare__cli_output_open_in(tare__cli_output *output, int folder, const char *path, size_t name_bytes,
+                             tare__error *error);
 /* From here on it is text for people, with colours or without: see tare__harmless_lines. */
 void tare__cli_output_lines(tare__cli_output *output, bool colours);
 void tare__cli_output_readable(void); /* files made from now on may be read by others: --readable */

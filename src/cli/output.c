@@ -46,7 +46,9 @@ void tare__cli_output_readable(void)
  * the trace. */
 static int open_temporary(tare__cli_output *output, tare__error *error)
 {
-    output->fd = tare__file_make(output->path, readable ? 0666 : 0600, &output->temporary);
+    unsigned mode = readable ? 0666 : 0600;
+    output->fd = output->in_folder ? tare__file_make_at(output->folder, output->name, mode, &output->temporary)
+                                   : tare__file_make(output->path, mode, &output->temporary);
     if (output->fd < 0)
         return tare__fail(error, output->fd == -ENOMEM ? TARE_E_MEMORY : TARE_E_SYSTEM, "cannot write '%s': %s",
                           output->path, strerror(-output->fd));
@@ -79,6 +81,21 @@ int tare__cli_output_open(tare__cli_output *output, const char *path, tare__erro
         return 0;
     }
     int status = open_path(output, path, error);
+    if (status) {
+        free(output->path);
+        output->path = NULL;
+    }
+    return status;
+}
+
+int tare__cli_output_open_in(tare__cli_output *output, int folder, const char *path, size_t name_bytes,
+                             tare__error *error)
+{
+    *output = (tare__cli_output){.fd = -1, .in_folder = true, .folder = folder, .path = strdup(path)};
+    if (!output->path)
+        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+    output->name = output->path + strlen(path) - name_bytes;
+    int status = open_temporary(output, error);
     if (status) {
         free(output->path);
         output->path = NULL;
@@ -148,9 +165,11 @@ int tare__cli_output_close(tare__cli_output *output, bool whole, tare__error *er
     tare__text_free(&output->line);
     /* A full disk may show itself only here (NFS, quotas). */
     if (output->temporary && whole && !output->failure)
-        output->failure = -tare__file_put(output->fd, output->temporary, output->path, true);
+        output->failure = output->in_folder ? -tare__file_put_at(output->folder, output->fd, output->temporary,
+                                                                 output->name, true)
+                                            : -tare__file_put(output->fd, output->temporary, output->path, true);
     else if (output->temporary)
-        unlink(output->temporary);
+        unlinkat(output->in_folder ? output->folder : AT_FDCWD, output->temporary, 0);
     if (output->path && output->fd >= 0 && close(output->fd) != 0 && !output->failure && !output->temporary)
         output->failure = errno;
     if (whole || output->failure)

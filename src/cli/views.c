@@ -5,6 +5,7 @@
 #include "views.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,6 +66,12 @@ int tare__view_one(const char *path, const tare__emit_options *asked, bool lines
 /* ---- a folder of files ---------------------------------------------------------------------------- */
 typedef struct folder {
     const char *path;
+    int fd; /* of it; everything below is opened from here on, so that no name leads elsewhere meanwhile */
+    struct below {
+        char *path;
+        int fd;
+    } below[TABLES_MAX]; /* folders in it that are open */
+    size_t n_below;
     tare__cli_output files[TABLES_MAX];
     size_t n;
     tare__emit_sink sink; /* of the file opened last */
@@ -72,32 +79,74 @@ typedef struct folder {
     tare__error *error;
 } folder;
 
-static int make_folder(const char *path, tare__error *error)
+static int refuse_folder(const char *path, int failure, tare__error *error)
 {
-    struct stat about;
-    if (mkdir(path, 0755) == 0)
-        return 0;
-    int failure = errno;
-    if (failure == EEXIST && stat(path, &about) == 0 && S_ISDIR(about.st_mode) && access(path, W_OK | X_OK) == 0)
-        return 0;
-    if (failure == EEXIST)
-        failure = stat(path, &about) == 0 && S_ISDIR(about.st_mode) ? EACCES : ENOTDIR;
     return tare__fail(error, TARE_E_SYSTEM, "cannot write into the folder '%s': %s", path, strerror(failure));
 }
 
-/* Those that the name of a file in the folder asks for. A link among them may lead anywhere. */
-static int make_folders(char *path, size_t folder_length, tare__error *error)
+/* Made if it is not there. The one that was asked for may be a link. A descriptor or a status. */
+static int open_folder(const char *path, tare__error *error)
+{
+    int failure = mkdir(path, 0755) != 0 && errno != EEXIST ? errno : 0;
+    int fd = failure ? -1 : open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return refuse_folder(path, failure ? failure : errno, error);
+    if (faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) == 0)
+        return fd;
+    failure = errno;
+    close(fd);
+    return refuse_folder(path, failure, error);
+}
+
+/* One in another: a link there may lead anywhere. */
+static int open_below(int in, const char *name, const char *shown, tare__error *error)
 {
     struct stat about;
-    int status = 0;
-    for (char *slash = strchr(path + folder_length + 1, '/'); slash && !status; slash = strchr(slash + 1, '/')) {
+    if (mkdirat(in, name, 0755) != 0 && errno != EEXIST)
+        return refuse_folder(shown, errno, error);
+    int fd = openat(in, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), failure = errno;
+    if (fd >= 0)
+        return fd;
+    if (fstatat(in, name, &about, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(about.st_mode))
+        return tare__fail(error, TARE_E_PERMISSION, "'%s' is a link, which is not followed", shown);
+    return refuse_folder(shown, failure, error);
+}
+
+static int make_folder(const char *path, tare__error *error)
+{
+    int fd = open_folder(path, error);
+    if (fd >= 0)
+        close(fd);
+    return fd < 0 ? fd : 0;
+}
+
+/* That of a file, by its whole path: the folder itself, or one below, which is opened once. A descriptor of ours, or a
+ * status. */
+static int folder_of(folder *to, char *path)
+{
+    int in = to->fd;
+    for (char *slash = strchr(path + strlen(to->path) + 1, '/'); slash && in >= 0; slash = strchr(slash + 1, '/')) {
+        size_t i = 0;
         *slash = '\0';
-        status = lstat(path, &about) == 0 && S_ISLNK(about.st_mode)
-                     ? tare__fail(error, TARE_E_PERMISSION, "'%s' is a link, which is not followed", path)
-                     : make_folder(path, error);
+        while (i < to->n_below && strcmp(to->below[i].path, path) != 0)
+            i++;
+        if (i == to->n_below) {
+            struct below one = {strdup(path), -1};
+            if (i < TABLES_MAX && one.path)
+                one.fd = open_below(in, strrchr(path, '/') + 1, path, to->error);
+            else
+                one.fd = tare__fail(to->error, TARE_E_MEMORY, "out of memory");
+            if (one.fd >= 0)
+                to->below[to->n_below++] = one;
+            else
+                free(one.path);
+            in = one.fd;
+        } else {
+            in = to->below[i].fd;
+        }
         *slash = '/';
     }
-    return status;
+    return in;
 }
 
 static const tare__emit_sink *open_table(void *context, const char *name)
@@ -109,9 +158,9 @@ static const tare__emit_sink *open_table(void *context, const char *name)
         tare__fail(to->error, TARE_E_MEMORY, "out of memory");
         return NULL;
     }
-    int status = make_folders(path, strlen(to->path), to->error);
+    int in = folder_of(to, path), status = in < 0 ? in : 0;
     if (!status)
-        status = tare__cli_output_open(&to->files[to->n], path, to->error);
+        status = tare__cli_output_open_in(&to->files[to->n], in, path, strlen(strrchr(path, '/') + 1), to->error);
     free(path);
     if (status)
         return NULL;
@@ -133,11 +182,11 @@ int tare__view_folder(const char *path, tare__view_tables *write, const void *wh
 {
     folder to = {.path = path, .error = error};
     tare__emit_files files = {.open = open_table, .close = close_table, .context = &to};
-    int status = make_folder(path, error);
-    *unwritten = status != 0;
-    if (status)
-        return status;
-    status = write(what, &files, error);
+    to.fd = open_folder(path, error);
+    *unwritten = to.fd < 0;
+    if (to.fd < 0)
+        return to.fd;
+    int status = write(what, &files, error);
     *unwritten = to.unwritten;
     for (size_t i = 0; i < to.n; i++) {
         bool failed = to.files[i].failure != 0;
@@ -145,6 +194,11 @@ int tare__view_folder(const char *path, tare__view_tables *write, const void *wh
         *unwritten = *unwritten || failed || closed;
         status = status ? status : closed;
     }
+    for (size_t i = 0; i < to.n_below; i++) {
+        close(to.below[i].fd);
+        free(to.below[i].path);
+    }
+    close(to.fd);
     return status;
 }
 

@@ -10,10 +10,12 @@ def test_a_daemon_that_has_not_recorded_yet_is_told_of(bench):
 
 
 def test_a_daemon_that_is_orphaned_before_the_first_sample_is_told_of(bench):
-    done = bench.run("limits", "daemon", 20000, 1, options=["-q", "--interval", "60s"])
-    report = bench.json(done.trace)
-    assert report["run"]["spans"] == 10
-    assert "1 process that the command started still ran when the recording ended" in " ".join(report["notes"])
+    """Also where the program that made it ended before anybody could look what it was: seldom, so more than once."""
+    for _ in range(12):
+        done = bench.run("limits", "daemon", 3000, 1, options=["-q", "--interval", "60s"])
+        report = bench.json(done.trace)
+        assert report["run"]["spans"] == 10
+        assert "1 process that the command started still ran when the recording ended" in " ".join(report["notes"])
 
 
 def test_daemons_of_another_session_are_not_ours(bench):

@@ -2,11 +2,13 @@
 import json
 import os
 import pathlib
+import shutil
 import stat
+import subprocess
 
 import pytest
 
-from e2e_conftest import TARE, VICTIMS
+from e2e_conftest import SANITIZER, TARE, VICTIMS
 
 
 def mode(path):
@@ -144,3 +146,86 @@ def test_a_pipe_of_another_user_is_not_written_to(bench, trace, stranger):
     os.chown(pipe, *stranger)
     done = bench.tare("report", "--json", "-o", pipe, trace)
     assert done.status != 0 and "another user" in done.err
+
+
+# ---- a folder that somebody replaces by a link meanwhile ----
+
+SWAP = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void swap(const char *after, const char *path)
+{
+    const char *when = getenv("SWAP_AFTER"), *name = strrchr(path, '/');
+    if (!when || strcmp(when, after) != 0 || strcmp(name ? name + 1 : path, "plugins") != 0)
+        return;
+    rename("tb/plugins", "tb/aside");
+    if (symlink(getenv("SWAP_TO"), "tb/plugins") != 0)
+        _exit(99);
+}
+
+int mkdir(const char *path, mode_t mode)
+{
+    int (*real)(const char *, mode_t) = dlsym(RTLD_NEXT, "mkdir");
+    int got = real(path, mode);
+    swap("mkdir", path);
+    return got;
+}
+
+int mkdirat(int in, const char *path, mode_t mode)
+{
+    int (*real)(int, const char *, mode_t) = dlsym(RTLD_NEXT, "mkdirat");
+    int got = real(in, path, mode);
+    swap("mkdir", path);
+    return got;
+}
+
+int openat(int in, const char *path, int flags, ...)
+{
+    int (*real)(int, const char *, int, mode_t) = dlsym(RTLD_NEXT, "openat");
+    va_list rest;
+    va_start(rest, flags);
+    mode_t mode = flags & O_CREAT ? va_arg(rest, mode_t) : 0;
+    va_end(rest);
+    int got = real(in, path, flags, mode);
+    swap("openat", path);
+    return got;
+}
+"""
+
+
+@pytest.mark.parametrize("after", ["mkdir", "openat"])
+@pytest.mark.skipif(SANITIZER != "none" or not shutil.which("cc"), reason="interposes; needs a C compiler")
+def test_a_folder_that_becomes_a_link_meanwhile(bench, trace, after):
+    (bench.folder / "swap.c").write_text(SWAP)
+    subprocess.run(["cc", "-shared", "-fPIC", "-D_FILE_OFFSET_BITS=64", "-o", "swap.so", "swap.c"], cwd=bench.folder, check=True)
+    outside = bench.folder / "outside"
+    outside.mkdir()
+    done = bench.tare("report", "--tensorboard", "tb", trace,
+                      env={"LD_PRELOAD": str(bench.folder / "swap.so"), "SWAP_AFTER": after, "SWAP_TO": str(outside)})
+    assert (bench.folder / "tb" / "plugins").is_symlink(), "the folder was replaced"
+    assert not list(outside.rglob("*")), (done.status, done.err)
+    if after == "mkdir":
+        assert done.status == 1 and "is a link, which is not followed" in done.err, (done.status, done.err)
+    else:  # what was opened is written to, wherever it is now
+        assert done.status == 0 and [path for path in (bench.folder / "tb" / "aside").rglob("*") if path.is_file()]
+
+
+@pytest.mark.parametrize("option", ["--csv", "--tensorboard"])
+def test_what_is_no_file_in_a_folder_is_replaced(bench, trace, option):
+    """A FIFO by the name of a table is not waited for."""
+    folder = bench.folder / "tables"
+    bench.report(trace, option, folder)
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    for path in files:
+        path.unlink()
+        os.mkfifo(path)
+    done = bench.tare("report", option, folder, trace, timeout=30)
+    assert done.status == 0 and files and all(path.is_file() for path in files), (done.status, done.err)

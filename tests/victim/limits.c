@@ -266,12 +266,10 @@ static void forked_stop(void)
 static void daemonize(uint64_t ms, int twice)
 {
     record("parent", 10);
-    if (twice)
-        wait_ms(300); /* behind the first sample */
     pid_t pid = fork();
     if (pid == 0) {
         setsid();
-        if (twice && fork() != 0) /* its parent ends at once, and so do we: before the next sample */
+        if (twice && fork() != 0) /* and all of them end within a millisecond */
             _exit(0);
         for (int fd = 0; fd < 3; fd++)
             close(fd);
