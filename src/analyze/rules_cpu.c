@@ -106,6 +106,21 @@ void tare__rule_cpu_high(findings *out, const tare__analysis *of)
 }
 
 /* ---- more threads than cores ----------------------------------------------------------------- */
+/* Whether several processes are busy, each with one thread. */
+static bool one_thread_each(const tare__analysis *of)
+{
+    size_t processes = 0;
+    for (size_t i = 0; i < of->n_metrics; i++) {
+        const tare__metric_row *row = &of->metrics[i];
+        if (row->known != TARE__M_THREADS_RUNNING || row->subject != TARE__SUBJECT_PROCESS || row->n == 0)
+            continue;
+        if (row->mean > 1.1)
+            return false;
+        processes += row->mean > 0.5;
+    }
+    return processes > 1;
+}
+
 void tare__rule_crowded(findings *out, const tare__analysis *of)
 {
     curve running;
@@ -128,7 +143,10 @@ void tare__rule_crowded(findings *out, const tare__analysis *of)
         tare__show_time(crowded.held_ns).text, percent(crowded.share).text, count(limit(LIMIT_CROWDED)).text,
         count(forced).text);
     int fit = (int)fmax(1, floor(allowed));
-    if (tare__imported(of, "torch"))
+    if (one_thread_each(of))
+        tare__finding_say(out, &finding->advice,
+                          "Start no more worker processes than cores (%d): each has one busy thread.", fit);
+    else if (tare__imported(of, "torch"))
         tare__finding_say(out, &finding->advice,
                           "Start no more threads than cores in all processes together: OMP_NUM_THREADS=%d, "
                           "torch.set_num_threads(%d), and num_workers times the threads of each worker.",

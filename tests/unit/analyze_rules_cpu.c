@@ -97,6 +97,10 @@ static void more_threads_than_cores(void **state)
     ABOUT(figure_of(finding, "threads_running"), 8);
     assert_non_null(strstr(finding->advice, "OMP_NUM_THREADS=2"));
     assert_ptr_equal(finding, &w->of.findings[0]); /* cpu-high is its symptom */
+    for (uint64_t pid = 1; pid <= 8; pid++)
+        add_row(w, TARE__M_THREADS_RUNNING, PROCESS, pid, "worker", one);
+    look(w);
+    assert_non_null(strstr(must_find(w, "threads-oversubscribed")->advice, "no more worker processes than cores (2)"));
     w->of.usage.switches_forced = NAN;
     look(w);
     must_not_find(w, "threads-oversubscribed");
