@@ -575,10 +575,10 @@ node *tare__analyze_twin(work *work, const node *of, const node *none, node *bes
 bool tare__analyze_is_split(const canons *names, uint32_t name);
 int tare__analyze_split_number(work *work, stream *stream, uint32_t name, double value);
 split_call *tare__analyze_split_at(stream *stream, uint32_t depth); /* of a frame with FRAME_SPLIT */
-/* The innermost span ended, which has FRAME_SPLIT, at `now`; `duration` of it counts. 1: the call ended as well, and
+/* The innermost span ended, which has FRAME_SPLIT, at `now`; `duration` of it counts, in `to`. 1: the call ended as well, and
  * *call is what it was; 0: it goes on; or a status. */
-int tare__analyze_split_end(work *work, stream *stream, const frame *top, uint64_t now, uint64_t duration,
-                            split_call *call);
+int tare__analyze_split_end(work *work, stream *stream, const frame *top, const node *to, uint64_t now,
+                            uint64_t duration, split_call *call);
 int tare__analyze_split_count(work *work, const split_call *call, uint64_t whole);
 void tare__analyze_split_forget(stream *stream, uint32_t depth); /* spans above it are not kept */
 /* The span at `depth` was none: what began in it moves to the twins. */

@@ -131,7 +131,9 @@ static RARE int close_split(work *work, stream *stream, frame *top, uint64_t now
     if (node->flags & NODE_PART && !status)
         status = tare__analyze_part(work, stream, top, top->begin + duration);
     split_call call;
-    int ended = status ? status : tare__analyze_split_end(work, stream, top, now, duration, &call);
+    int ended = status ? status : tare__analyze_split_end(work, stream, top, to, now, duration, &call);
+    if (ended > 0 && to != node)
+        call.node = to; /* it was none */
     if (ended > 0)
         status = count_whole(work, stream, top, &call, now, how);
     if (ended < 0 || status || !(node->flags & NODE_TIMED))
@@ -554,8 +556,11 @@ static RARE int close_stream(work *work, stream *stream)
     }
     for (size_t i = 0; i < stream->split.n_waiting && !status; i++) { /* the rest of these is not in the trace */
         const split_call *call = &stream->split.waiting[i];
+        uint64_t begin = within(&work->window, call->begin), last = within(&work->window, call->last);
+        if (work->window.to && last <= begin)
+            continue;
         call->node->end_lost++;
-        status = tare__analyze_split_count(work, call, call->last - call->begin);
+        status = tare__analyze_split_count(work, call, last > begin ? last - begin : 0);
     }
     stream->busy = work->frames[0].child;
     return status;

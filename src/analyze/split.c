@@ -119,7 +119,7 @@ static int continued(work *work, stream *stream, double value)
     call->continues = false;
     if (top->node->flags & NODE_TIMED && !isnan(call->index)) {
         tare__analyze_step_index(stream, stream->depth, call->index);
-        return call->index == -1 ? tare__analyze_unsure_begins(stream, stream->depth) : 0;
+        return call->index == -1 && !top->child ? tare__analyze_unsure_begins(stream, stream->depth) : 0;
     }
     return 0;
 }
@@ -153,11 +153,11 @@ int tare__analyze_split_number(work *work, stream *stream, uint32_t name, double
 }
 
 /* ---- ends ------------------------------------------------------------------------------------------- */
-int tare__analyze_split_end(work *work, stream *stream, const frame *top, uint64_t now, uint64_t duration,
-                            split_call *call)
+int tare__analyze_split_end(work *work, stream *stream, const frame *top, const node *to, uint64_t now,
+                            uint64_t duration, split_call *call)
 {
     split_calls *split = &stream->split;
-    split_node *node = tare__analyze_split_node(&work->nodes, top->node);
+    split_node *node = tare__analyze_split_node(&work->nodes, to);
     if (!node)
         return TARE_E_MEMORY;
     node->beyond -= (int64_t)duration;

@@ -223,12 +223,52 @@ static void a_step_that_was_none(void **state)
     done(b, a);
 }
 
+/* Events that no recorder writes: nothing contradicts itself, and no call is counted that was not begun. */
+static void events_in_any_order(void **state)
+{
+    (void)state;
+    for (uint32_t seed = 1; seed <= 200; seed++) {
+        builder *b = build_split();
+        uint32_t random = seed * 2654435761u;
+        uint64_t t = 2000, begun = 0, calls = 0;
+        for (int i = 0; i < 300; i++, t += random >> 28) {
+            random = random * 1664525u + 1013904223u;
+            uint32_t name = 1 + (random >> 12) % 5, value = 1 + (random >> 20) % 4; /* spans, a step, an epoch */
+            switch ((random >> 8) % 9) {
+            case 0:
+            case 1:
+                BEGIN(name, t);
+                begun++;
+                break;
+            case 2: END(t); break;
+            case 3: END_OF(name, t); break;
+            case 4: NUMBER(CONTINUES, value); break;
+            case 5: NUMBER(CONTINUED, value); break;
+            case 6: NUMBER(SWAP, value); break;
+            case 7: NUMBER(INDEX, (double)value - 2); break;
+            default:
+                NUMBER(SAMPLES, value);
+                if (i % 50 == 0)
+                    build_seal(b);
+            }
+        }
+        build_seal(b);
+        build_end(b, t + 1000);
+        tare__analysis *a = analyze(b);
+        for (size_t i = 0; i < a->n_spans; i++)
+            calls += a->spans[i].calls;
+        assert_true(calls <= begun);
+        done(b, a);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_are_one_call),   cmocka_unit_test(parts_in_several_blocks),
         cmocka_unit_test(calls_change_places),  cmocka_unit_test(parts_that_are_missing),
         cmocka_unit_test(an_epoch_in_parts),    cmocka_unit_test(a_step_that_was_none),
+        cmocka_unit_test(events_in_any_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
