@@ -1,5 +1,5 @@
 /* input: opens files that the user names, by the rule of the command: what is not a regular file is refused, not waited
- * for. Any thread, attached to the interpreter. Must not know what is in the files. */
+ * for; finds programs. Any thread, attached to the interpreter. Must not know what is in the files. */
 #include "core.h"
 
 #include <errno.h>
@@ -39,7 +39,24 @@ static PyObject *open_input(PyObject *module, PyObject *arguments)
     return NULL;
 }
 
+PyDoc_STRVAR(find_program_doc, "find_program(name)\n--\n\n"
+                               "The path of a program on PATH; None: there is none. Entries that are relative are left\n"
+                               "out: the current folder is no place for programs.");
+
+static PyObject *find_program(PyObject *module, PyObject *name)
+{
+    char path[4096];
+    const char *text = PyUnicode_AsUTF8(name);
+    (void)module;
+    if (!text)
+        return NULL;
+    if (!tare__find_program(text, path, sizeof path))
+        Py_RETURN_NONE;
+    return PyUnicode_DecodeFSDefault(path);
+}
+
 static PyMethodDef functions[] = {
+    {"find_program", find_program, METH_O, find_program_doc},
     {"open_input", open_input, METH_VARARGS, open_input_doc},
     {NULL, NULL, 0, NULL},
 };

@@ -14,8 +14,8 @@ def find() -> str:
         path = os.path.normpath(os.path.join(package, place))
         if os.access(path, os.X_OK):
             return path
-    import shutil
-    found = shutil.which("tare")
+    from ._core import find_program
+    found = find_program("tare")
     if not found:
         raise FileNotFoundError("the tare command is not installed beside the package, nor on PATH")
     return found

@@ -4,7 +4,7 @@ import subprocess
 import time
 from typing import Any, Dict, List, Mapping, Optional
 
-from ._core import Missing
+from ._core import Missing, find_program
 
 VERSION = 1
 SAMPLES_MOST = 1000
@@ -47,9 +47,12 @@ def machine() -> Dict[str, Any]:
 
 def revision() -> Optional[str]:
     """The commit of the folder we are in; None: it has none."""
+    git = find_program("git")
+    if git is None:
+        return None
     try:
         # The repository's own settings name programs: none of them runs.
-        done = subprocess.run(["git", "--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null",
+        done = subprocess.run([git, "--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null",
                                "-c", "protocol.allow=never", "-c", "core.sshCommand=false", "rev-parse", "HEAD"],
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL, timeout=5, text=True,
