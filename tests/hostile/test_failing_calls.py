@@ -1,4 +1,5 @@
 """Every allocation and system call of collector and reader fails in turn: no crash, no hang, nothing lost unsaid."""
+import json
 import os
 import platform
 
@@ -62,3 +63,29 @@ def test_a_report_whose_calls_fail(bench, kind, form):
         done = bench.call(*command, env=failing(kind, at), timeout=60)
         assert done.status in (0, 1, 2, 3) and (done.status == 0 or done.err), (at, done.status, done.err)
         assert trace.read_bytes() == before
+
+
+OTHERS = {
+    "compare": ["compare", "trace.tare", "b.json"],
+    "check": ["check", "trace.tare", "--baseline", "b.json"],
+    "import": ["import", "--force", "-o", "i.tare", "c.json"],
+    "history import": ["history", "import", "h.jsonl"],
+    "history csv": ["history", "--csv"],
+    "csv": ["report", "--csv", "csv", "trace.tare"],
+    "tensorboard": ["report", "--tensorboard", "tb", "trace.tare"],
+}
+
+
+@pytest.mark.parametrize("kind", ["memory", "call"])
+@pytest.mark.parametrize("which", OTHERS)
+def test_other_commands_whose_calls_fail(bench, kind, which):
+    bench.run("limits", "spans", 100, options=["-q"])
+    assert bench.tare("baseline", "save", "trace.tare", "-o", "b.json").status == 0
+    (bench.folder / "h.jsonl").write_text(bench.tare("history", "export").out)
+    event = {"ph": "X", "name": "a", "ts": 1, "dur": 2, "pid": 1, "tid": 1}
+    (bench.folder / "c.json").write_text(json.dumps({"traceEvents": [event]}))
+    command = [TARE, *OTHERS[which]]
+    chosen = places(bench, kind, *command)
+    for at in chosen[::3] if AT_MOST else chosen:
+        done = bench.call(*command, env=failing(kind, at), timeout=60)
+        assert done.status in (0, 1, 2, 3) and (done.status == 0 or done.err), (at, done.status, done.err)
