@@ -18,6 +18,8 @@ void tare__measured_html(tare__text *out, const tare__model_measured *measured);
 /* measured.csv, runs.csv, measured_layers.csv, thresholds.csv. 0, or as tare__emit_csv. */
 int tare__measured_csv(const tare__model_measured *measured, const tare__emit_files *files, tare__error *error);
 
+/* The sentence on profiling that made layers longer than they are, so that they have no rates. False: it did not. */
+bool tare__measured_slowdown(const tare__model_measured *measured, char *out, size_t room);
 /* "batch 4, fp16, 2 threads": a configuration for people. */
 const char *tare__measured_name(const tare__runner_result *result, char *out, size_t room);
 

@@ -291,7 +291,7 @@ static void put_trade_off(tare__text *out, const tare__model_measured *measured)
 }
 
 /* ---- layers and limits --------------------------------------------------------------------------------------------- */
-static void put_layer(tare__text *out, const tare__runner_layer *layer)
+static void put_layer(tare__text *out, const tare__runner_layer *layer, bool rates)
 {
     char share[TARE__UNIT_BYTES];
     bool computes = layer->counted && layer->macs;
@@ -306,9 +306,11 @@ static void put_layer(tare__text *out, const tare__runner_layer *layer)
         tare__plain_share(out, layer->share);
     tare__text_format(out, "%s</td>", tare__unit_percent(share, layer->share));
     put_count(out, layer->counted ? 2.0 * (double)layer->macs : NAN);
-    put_count(out, layer->flops);
-    put_cell(out, computes ? tare__unit_percent(share, layer->flops / layer->roof_flops) : "");
-    put_words(out, "words", isnan(layer->roof_flops) ? "" : layer->memory_bound ? "memory" : "compute");
+    if (rates) {
+        put_count(out, layer->flops);
+        put_cell(out, computes ? tare__unit_percent(share, layer->flops / layer->roof_flops) : "");
+        put_words(out, "words", isnan(layer->roof_flops) ? "" : layer->memory_bound ? "memory" : "compute");
+    }
     tare__text_string(out, "</tr>\n");
 }
 
@@ -322,10 +324,18 @@ static void put_layers(tare__text *out, const tare__model_measured *measured)
         tare__text_string(out, "</p></section>\n");
         return;
     }
+    char text[256];
+    bool rates = !tare__measured_slowdown(measured, text, sizeof text);
+    if (!rates) {
+        tare__text_string(out, "<p class=\"note\">");
+        tare__plain_text(out, text);
+        tare__text_string(out, "</p>\n");
+    }
     tare__plain_table(out, "Layers, timed",
-                      "Layer|Operator|Type|#Time|#Share|#FLOPs|#FLOP/s|#Of its roof|Bound by");
+                      rates ? "Layer|Operator|Type|#Time|#Share|#FLOPs|#FLOP/s|#Of its roof|Bound by"
+                            : "Layer|Operator|Type|#Time|#Share|#FLOPs");
     for (size_t i = 0; i < shown; i++)
-        put_layer(out, &measured->layers[i]);
+        put_layer(out, &measured->layers[i], rates);
     tare__plain_table_end(out);
     if (shown < measured->n_layers)
         tare__text_format(out, "<p class=\"note\">%zu more in --json and --csv.</p>\n",

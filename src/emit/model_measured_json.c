@@ -179,6 +179,7 @@ static void put_layers(tare__json *json, const tare__model_measured *measured)
     tare__json_object(json);
     tare__json_put_unsigned(json, "runs", measured->layer_runs);
     tare__json_put_double(json, "total_ns", measured->n_layers ? measured->layers_ns : NAN);
+    tare__json_put_double(json, "profile_slowdown", measured->n_layers ? measured->layers_slowdown : NAN);
     tare__json_key(json, "peaks");
     tare__peaks_json(&measured->peaks, json);
     tare__json_put_string(json, "reason",

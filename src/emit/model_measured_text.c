@@ -219,7 +219,7 @@ static void put_details(tare__page *page, const tare__runner_result *result)
 }
 
 /* ---- layers -------------------------------------------------------------------------------------------------------- */
-static void put_layer(tare__page *page, const tare__runner_layer *layer)
+static void put_layer(tare__page *page, const tare__runner_layer *layer, bool rates)
 {
     char cell[TARE__UNIT_BYTES], op[64];
     bool computes = layer->counted && layer->macs;
@@ -230,11 +230,27 @@ static void put_layer(tare__page *page, const tare__runner_layer *layer)
     tare__page_time(page, layer->time_ns);
     tare__page_cell(page, TARE__PAGE_CELL, tare__unit_percent(cell, layer->share));
     tare__page_cell(page, TARE__PAGE_CELL, computes ? tare__unit_count(cell, 2.0 * (double)layer->macs) : layer->counted ? "0" : "n/a");
-    if (computes) {
+    if (computes && rates) {
         tare__page_cell(page, RATE_CELL, tare__unit_count(cell, layer->flops));
         tare__page_cell(page, TARE__PAGE_CELL, tare__unit_percent(cell, layer->flops / layer->roof_flops));
     }
     tare__page_line_end(page);
+}
+
+#define SHORT_NODE_NS 1e5 /* what the profiler does for a node takes microseconds: it does not make longer ones much longer */
+
+bool tare__measured_slowdown(const tare__model_measured *measured, char *out, size_t room)
+{
+    double calls = 0;
+    char factor[TARE__UNIT_BYTES];
+    if (!(measured->layers_slowdown > TARE__PROFILE_SLOWDOWN))
+        return false;
+    for (size_t i = 0; i < measured->n_layers; i++)
+        calls += measured->layers[i].calls;
+    snprintf(out, room, "profiled runs took %s times the latency%s; FLOP/s are left out, and shares are of the profiled time",
+             tare__unit_count(factor, measured->layers_slowdown),
+             measured->layers_ns < SHORT_NODE_NS * calls ? ": ONNX Runtime's profiler costs more than these layers" : "");
+    return true;
 }
 
 static void put_roof(tare__page *page, const tare__model_measured *measured)
@@ -261,11 +277,16 @@ static void put_layers(tare__page *page, const tare__model_measured *measured)
         }
         return;
     }
-    put_head(page, "Layers, timed", "operator|time|share|FLOPs|FLOP/s|of roof");
+    char text[256];
+    bool rates = !tare__measured_slowdown(measured, text, sizeof text);
+    put_head(page, "Layers, timed", rates ? "operator|time|share|FLOPs|FLOP/s|of roof" : "operator|time|share|FLOPs");
     for (size_t i = 0; i < shown; i++)
-        put_layer(page, &measured->layers[i]);
+        put_layer(page, &measured->layers[i], rates);
     tare__page_more(page, measured->n_layers - shown, "layers");
-    put_roof(page, measured);
+    if (rates)
+        put_roof(page, measured);
+    else
+        put_sentence(page, 2, text);
 }
 
 /* ---- limits -------------------------------------------------------------------------------------------------------- */

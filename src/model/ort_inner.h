@@ -48,7 +48,7 @@ void tare__results_mark_best(tare__runner_result *results, size_t n);
 
 /* Layers of a profile, and what was executed. */
 int tare__layers_of(tare__measuring *measuring, const tare__model_report *report, const tare__profile *profile,
-                    unsigned threads);
+                    const tare__runner_result *result);
 void tare__executed_of(tare__measuring *measuring, const tare__profile *profile, tare__runner_result *result);
 
 #endif

@@ -89,6 +89,10 @@ static void set_against_roof(tare__runner_layer *layer, const tare__model_measur
     layer->flops = layer->roof_flops = NAN;
     if (!layer->counted || !layer->macs)
         return;
+    if (measured->layers_slowdown > TARE__PROFILE_SLOWDOWN) {
+        layer->roof_absent = "profiling took longer than the layers themselves";
+        return;
+    }
     if (layer->time_ns > 0)
         layer->flops = 2.0 * (double)layer->macs / layer->time_ns * 1e9;
     layer->roof_absent = find_roof(layer, &measured->peaks);
@@ -132,7 +136,7 @@ static tare__intern *names_of(const tare__model_report *report)
 }
 
 int tare__layers_of(tare__measuring *measuring, const tare__model_report *report, const tare__profile *profile,
-                    unsigned threads)
+                    const tare__runner_result *result)
 {
     tare__model_measured *measured = measuring->measured;
     tare__intern *names = names_of(report);
@@ -141,7 +145,7 @@ int tare__layers_of(tare__measuring *measuring, const tare__model_report *report
         tare__intern_free(names);
         return tare__fail(measuring->error, TARE_E_MEMORY, "out of memory");
     }
-    tare__sample_roofline(threads, &measured->peaks);
+    tare__sample_roofline(result->threads, &measured->peaks);
     for (size_t i = 0; i < profile->n_nodes; i++) {
         const tare__profile_node *node = profile->nodes[i];
         layers[i] = (tare__runner_layer){.name = tare__measuring_text(measuring, *node->name ? node->name : node->op),
@@ -159,12 +163,15 @@ int tare__layers_of(tare__measuring *measuring, const tare__model_report *report
             return tare__fail(measuring->error, TARE_E_MEMORY, "out of memory");
         }
         count(&layers[i], node, find_layer(report, names, node));
-        set_against_roof(&layers[i], measured);
         measured->layers_ns += layers[i].time_ns;
     }
     tare__intern_free(names);
-    for (size_t i = 0; i < profile->n_nodes; i++)
+    double latency_ns = result->ran ? result->latency.quantile_ns[TARE__RUNNER_P50] : NAN;
+    measured->layers_slowdown = latency_ns > 0 ? measured->layers_ns / latency_ns : NAN;
+    for (size_t i = 0; i < profile->n_nodes; i++) {
         layers[i].share = measured->layers_ns > 0 ? layers[i].time_ns / measured->layers_ns : NAN;
+        set_against_roof(&layers[i], measured);
+    }
     qsort(layers, profile->n_nodes, sizeof *layers, longest_first);
     measured->layers = layers;
     measured->n_layers = profile->n_nodes;

@@ -191,7 +191,7 @@ static int read_profile(tare__measuring *measuring, const tare__board *board, co
     if (!status) {
         tare__executed_of(measuring, &profile, result);
         if (layers)
-            status = tare__layers_of(measuring, report, &profile, result->threads);
+            status = tare__layers_of(measuring, report, &profile, result);
     } else if (status != TARE_E_MEMORY) {
         result->executed_reason = tare__measuring_text(measuring, error.text);
         status = 0;

@@ -122,6 +122,9 @@ typedef struct tare__runner_layer {
     const char *roof_absent; /* why it is not set against its roof; NULL: it is, or computes nothing */
 } tare__runner_layer;
 
+/* From here on, what the runtime's profiler adds to each node is more than a part of its time: rates would be wrong. */
+#define TARE__PROFILE_SLOWDOWN 1.5
+
 /* A limit of --threshold against one configuration. */
 typedef struct tare__runner_limit {
     const char *metric;      /* "latency", "throughput", "memory", "p99", … */
@@ -145,6 +148,7 @@ typedef struct tare__model_measured {
     size_t n_layers;
     size_t layer_runs;
     double layers_ns;        /* of all in one run, the sum */
+    double layers_slowdown;  /* that over the median latency of the same configuration; NaN: not known */
     const char *layers_absent; /* why there are none; NULL */
     tare__peaks peaks;       /* of the machine, on as many threads as were used; NaN */
     const tare__runner_limit *limits;

@@ -97,8 +97,13 @@ def test_layers_against_flops(bench, models):
     assert sum(row["macs"] or 0 for row in rows) == report["total"]["macs"]
     convolutions = [row for row in rows if "Conv" in row["op"]]
     assert len(convolutions) == 2
+    (one,) = report["measured"]["configurations"]
+    assert layers["total_ns"] == pytest.approx(sum(row["time_ns"] for row in rows))
+    assert layers["profile_slowdown"] == pytest.approx(layers["total_ns"] / one["latency"]["p50"]["value_ns"])
     for row in convolutions:
-        if row["time_ns"]:
+        if layers["profile_slowdown"] > 1.5:
+            assert row["flops_per_second"] is None and row["of_roof_absent"]
+        elif row["time_ns"]:
             assert row["flops_per_second"] == pytest.approx(2e9 * row["macs"] / row["time_ns"])
         if row["of_roof_absent"] is None:
             assert row["bound"] in ("compute", "memory") and 0 < row["of_roof"] <= 1

@@ -50,6 +50,8 @@ FIGURES = [
            "the layer that a profile read by hand has as the longest", exact),
     Figure(LAYER + "total_ns", "time of all layers in a run", "the median run under ONNX Runtime's profile, read by hand",
            bracketed(2.0)),
+    Figure(LAYER + "profile_slowdown", "profiled time of all layers over the latency without profiling",
+           "total_ns over the p50 of samples_ns by NumPy", relative(1e-6)),
     Figure("model:inputs[].generated (as it arrives)", "what the model got",
            "an Identity of the input, read by --post", exact),
 ]
@@ -207,6 +209,29 @@ def test_layers_of_a_loop_with_a_branch(truth, bench):
     assert rows["loop"]["time_ns"] < rows["product"]["time_ns"]  # its own time, not that of its nodes
     truth.check(LAYER + "total_ns", layers["total_ns"], (min(before, after), max(before, after)))
     assert found["total"]["macs"] == TRIPS * 8 * WIDE * WIDE and not found["total"]["at_least"]
+
+
+def test_rates_of_short_nodes(truth, bench):
+    """Thousands of nodes of a microsecond: the profiler takes longer than they do, and their rates would be its."""
+    step = helper.make_graph(
+        [helper.make_node("MatMul", ["state", "weight"], ["next"], name="product"),
+         helper.make_node("Identity", ["goes_on"], ["still"], name="still")], "step",
+        [of("turn", TensorProto.INT64, []), of("goes_on", TensorProto.BOOL, []), of("state", TensorProto.FLOAT, [1, 4])],
+        [of("still", TensorProto.BOOL, []), of("next", TensorProto.FLOAT, [1, 4])])
+    graph = helper.make_graph(
+        [helper.make_node("Loop", ["trips", "yes", "x"], ["y"], name="loop", body=step)], "short",
+        [of("x", TensorProto.FLOAT, [1, 4])], [of("y", TensorProto.FLOAT, [1, 4])],
+        [numpy_helper.from_array(numpy.array(2000), "trips"), numpy_helper.from_array(numpy.array(True), "yes"),
+         numpy_helper.from_array(numpy.eye(4, dtype=numpy.float32), "weight")])
+    path = bench.folder / "short.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
+    found = measured(bench, path, "--threads", "1", "--runs", "9", "--warmup", "1")["measured"]
+    layers, samples = found["layers"], found["configurations"][0]["latency"]["samples_ns"]
+    truth.check(LAYER + "profile_slowdown", layers["profile_slowdown"], layers["total_ns"] / float(numpy.median(samples)))
+    assert layers["profile_slowdown"] > 1.5, layers["profile_slowdown"]  # 10 to 20 on machines seen
+    product = next(row for row in layers["rows"] if row["name"] == "product")
+    assert product["macs"] == 2000 * 16
+    assert product["flops_per_second"] is None and product["of_roof"] is None and product["of_roof_absent"]
 
 
 ECHO = """

@@ -167,8 +167,11 @@ def test_layers_are_below_their_roof(truth, bench):
 import glob, onnxruntime, os
 print(glob.glob(os.path.join(os.path.dirname(onnxruntime.__file__), "capi", "libonnxruntime.so*"))[0])
 """).out.strip()
-    done = bench.call(bench.command, "model", "--json", "-n", "10", "--threads", "1", "--runtime", runtime, "products.onnx")
-    layers = json.loads(done.out)["measured"]["layers"]
+    for _ in range(5):  # without rates where other processes made the profiled runs slower than the others
+        done = bench.call(bench.command, "model", "--json", "-n", "10", "--threads", "1", "--runtime", runtime, "products.onnx")
+        layers = json.loads(done.out)["measured"]["layers"]
+        if layers["profile_slowdown"] <= 1.5:
+            break
     found = json.loads(bench.python(RATES + 'print(json.dumps({**products(1), "memory": moved(1, 160 << 20)}))').out)
     peaks, operations, size = layers["peaks"], 2 * 512 ** 3, 4 * 3 * 512 ** 2
     for name in ("f32", "f64", "f16", "bf16", "int8"):

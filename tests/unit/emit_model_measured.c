@@ -64,7 +64,7 @@ static int make(void **state)
     limits[2] = (tare__runner_limit){"memory", results[2].name, "bytes", false, 2e9, NAN, true, NAN, results[2].failure};
     measured = (tare__model_measured){.runtime = "/lib/libonnxruntime.so.1", .runtime_version = "1.31.1",
                                       .stored_precision = "fp32", .results = results, .n_results = 3, .layers = layers,
-                                      .n_layers = 3, .layer_runs = 10, .layers_ns = 76e3, 
+                                      .n_layers = 3, .layer_runs = 10, .layers_ns = 76e3, .layers_slowdown = 1.01,
                                       .peaks = {{300e9, 150e9, 300e9, 300e9, 1200e9}, {65536, 1048576, 33554432, 0},
                                                 {400e9, 200e9, 100e9, 10e9}},
                                       .limits = limits, .n_limits = 3, .n_broken = 2, .notes = notes,
@@ -88,6 +88,39 @@ static void text_is_as_it_was(void **state)
     assert_golden("model-measured.txt", &text);
     for (const char *line = text.data; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL)
         assert_true(tare__text_columns(line, strcspn(line, "\n")) <= 80);
+    tare__text_free(&text);
+}
+
+/* Where the runtime's profiler costs more than short layers do, their rates would be wrong. */
+static void rates_of_layers_that_profiling_made_longer(void **state)
+{
+    (void)state;
+    static const char sentence[] = "profiled runs took 12.5 times the latency";
+    tare__text text = {0};
+    tare__model_measured slow = measured;
+    slow.layers_slowdown = 12.5;
+    slow.layers_ns = 12.5 * 75.5e3;
+    layers[0].flops = layers[0].roof_flops = NAN;
+    put_text(&text, &slow);
+    assert_non_null(strstr(text.data, sentence));
+    assert_null(strstr(text.data, "of roof"));
+    assert_null(strstr(text.data, "profiler costs more")); /* nodes of 0.2 ms */
+    assert_null(strstr(text.data, "FLOP/s in float32"));
+    tare__text_clear(&text);
+    layers[2].calls = 100;
+    put_text(&text, &slow);
+    layers[2].calls = 3;
+    assert_non_null(strstr(text.data, "profiler costs more"));
+    tare__text_clear(&text);
+    tare__measured_html(&text, &slow);
+    assert_non_null(strstr(text.data, sentence));
+    assert_null(strstr(text.data, "Of its roof"));
+    tare__text_clear(&text);
+    tare__measured_html(&text, &measured);
+    assert_null(strstr(text.data, "profiled runs took"));
+    assert_non_null(strstr(text.data, "Of its roof"));
+    layers[0].flops = 162.7e9;
+    layers[0].roof_flops = 300e9;
     tare__text_free(&text);
 }
 
@@ -225,6 +258,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_is_as_it_was),
+        cmocka_unit_test(rates_of_layers_that_profiling_made_longer),
         cmocka_unit_test(what_was_not_measured_says_why),
         cmocka_unit_test(json_is_as_it_was),
         cmocka_unit_test(pages_escape_names),

@@ -84,7 +84,13 @@ static void layers_come_from_other_runs(void **state)
     assert_true(measured->layers[0].time_ns == 10000);
     assert_true(measured->layers[0].share > 0.66 && measured->layers[0].share < 0.67);
     assert_true(measured->layers[0].counted && measured->layers[0].macs == 16);
-    assert_true(fabs(measured->layers[0].flops - 3.2e6) < 1);
+    double p50 = measured->results[0].latency.quantile_ns[TARE__RUNNER_P50]; /* of a runtime that computes nothing */
+    assert_true(fabs(measured->layers_slowdown - 15000 / p50) < 1e-9 * measured->layers_slowdown);
+    if (measured->layers_slowdown > 1.5)
+        assert_true(isnan(measured->layers[0].flops) && isnan(measured->layers[0].roof_flops) &&
+                    strstr(measured->layers[0].roof_absent, "profiling took longer"));
+    else
+        assert_true(fabs(measured->layers[0].flops - 3.2e6) < 1);
     assert_true(measured->layers[0].bytes == 96);
     assert_true(measured->layers[1].counted && measured->layers[1].macs == 0 && isnan(measured->layers[1].flops));
     assert_string_equal(measured->results[0].executed, "float32");
