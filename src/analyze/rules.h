@@ -320,6 +320,10 @@ double tare__kept_off_cpu(const tare__analysis *of);
 /* Time for which threads were runnable on CPUs that the job is allowed to use, and others had them. More threads of its
  * own than CPUs do not count. NaN: not known. */
 double tare__cpu_wait_ns(const tare__analysis *of);
+/* Cores that other processes used, where they and the job left none idle and tasks waited for a CPU; a program that sleeps
+ * between its steps then waits for a CPU when it wakes up, too briefly for samples of thread states. NaN: not so, or not
+ * known. */
+double tare__cores_taken(const tare__analysis *of);
 /* Long enough for samples to tell anything. */
 bool tare__curve_enough(const curve *curve);
 /* The run used a GPU (which one): its processes were seen there, or its memory grew meanwhile. */

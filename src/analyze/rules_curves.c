@@ -224,6 +224,23 @@ double tare__kept_off_cpu(const tare__analysis *of)
     return fmax(0, tare__curve_mean(&want) - tare__curve_mean(&own));
 }
 
+static double mean_of(const tare__analysis *of, tare__metric metric)
+{
+    const tare__metric_row *row = tare__rows_first(of, metric, TARE__SUBJECT_SYSTEM);
+    return row ? row->mean : NAN;
+}
+
+double tare__cores_taken(const tare__analysis *of)
+{
+    curve own;
+    if (!tare__tree_cores(of, &own) || !tare__curve_enough(&own))
+        return of->whole ? tare__cores_taken(of->whole) : NAN; /* a short steady state: the machine is the same */
+    double idle = mean_of(of, TARE__M_CPU_IDLE) + fmax(0, mean_of(of, TARE__M_CPU_IOWAIT));
+    double others = mean_of(of, TARE__M_CPU_USER) + mean_of(of, TARE__M_CPU_SYSTEM) - tare__curve_mean(&own);
+    bool waits = !(tare__pressure_of(of, TARE__M_PRESSURE_CPU) <= limit(LIMIT_PRESSURE_CPU)); /* or the kernel does not tell */
+    return waits && idle < limit(LIMIT_CORES_FREE) && others >= limit(LIMIT_WAITING_FOR_CPU) ? others : NAN;
+}
+
 double tare__cpu_wait_ns(const tare__analysis *of)
 {
     curve own, want;

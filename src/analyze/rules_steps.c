@@ -167,7 +167,8 @@ static void tell_variance(findings *out, const tare__analysis *of, const tare__s
     double rest = (double)row->count - 1, fastest = fastest_of(row), ratio = slow->steps[0].duration_ns / fastest;
     double tail = row->each.p95_ns / row->each.p50_ns;
     uint64_t distance = distance_of(slow, row->rest_p50_ns);
-    bool preempted = tare__kept_off_cpu(of) >= limit(LIMIT_PREEMPTED);
+    double taken = tare__cores_taken(of);
+    bool runnable = tare__kept_off_cpu(of) >= limit(LIMIT_PREEMPTED), preempted = runnable || taken > 0;
     tare__finding *finding =
         tare__finding_add(out, tail > limit(LIMIT_STEP_TAIL) && !preempted ? TARE__WARNING : TARE__INFO);
     finding->from_ns = slow->steps[0].start_at_ns;
@@ -183,9 +184,13 @@ static void tell_variance(findings *out, const tare__analysis *of, const tare__s
     say_slow_ones(out, finding, slow, row->rest_p50_ns);
     if (distance)
         tare__finding_say(out, &finding->evidence, "The slow ones come every %" PRIu64 " steps.", distance);
-    if (preempted)
+    if (runnable)
         tare__finding_say(out, &finding->evidence,
                           "Threads of the job were runnable and did not run: other processes may be the cause.");
+    else if (preempted)
+        tare__finding_say(out, &finding->evidence,
+                          "Other processes used %s and left no CPU idle: waiting for a CPU may be the cause.",
+                          tare__show(taken, TARE__SHOW_CORES).text);
     tare__finding_say(
         out, &finding->advice,
         distance    ? "Find what is done every N steps (logging, evaluation, checkpoints); do it less often or in the "

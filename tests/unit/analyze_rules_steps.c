@@ -26,6 +26,46 @@ static void steps_that_differ(void **state)
     world_free(w);
 }
 
+static double tenth(double t)
+{
+    return 0.1 + t * 0;
+}
+
+static double almost_two(double t)
+{
+    return 1.95 + t * 0;
+}
+
+/* A program that sleeps in its steps is seen runnable too seldom: what the machine tells of its CPUs counts. */
+static void steps_that_differ_for_others_on_the_machine(void **state)
+{
+    (void)state;
+    world *w = world_new();
+    add_steps(w, 20, 0.1, 0.1, 0.6)->each.p95_ns = 0.3 * SECOND;
+    w->of.run.cpus = 2;
+    w->of.usage.cores_allowed = 2;
+    add_cores(w, TREE, 0, "", tenth);
+    add_row(w, TARE__M_THREADS_RUNNING, TREE, 0, "", tenth);
+    tare__metric_row *pressure = add_row(w, TARE__M_PRESSURE_CPU, SYSTEM, 0, "", one);
+    add_cores(w, SYSTEM, 0, "", almost_two);
+    tare__metric_row *idle = add_row(w, TARE__M_CPU_IDLE, SYSTEM, 0, "", zero);
+    look(w);
+    const tare__finding *finding = must_find(w, "step-variance");
+    assert_int_equal(finding->severity, TARE__INFO);
+    assert_non_null(strstr(finding->evidence, "Other processes used 1.85 cores"));
+    assert_null(strstr(finding->advice, "inputs of different sizes"));
+    assert_non_null(strstr(finding->advice, "idle machine"));
+    pressure->mean = 0.1; /* nobody waits */
+    look(w);
+    assert_int_equal(must_find(w, "step-variance")->severity, TARE__WARNING);
+    pressure->mean = 1;
+    idle->mean = 1.5; /* there are CPUs */
+    look(w);
+    assert_int_equal(must_find(w, "step-variance")->severity, TARE__WARNING);
+    assert_non_null(strstr(must_find(w, "step-variance")->advice, "inputs of different sizes"));
+    world_free(w);
+}
+
 /* 19 steps of 0.1 ms and one of 35 ms, which all but one fall into the first bin of a histogram up to it. */
 static void one_slow_step_saves_no_more_than_itself(void **state)
 {
@@ -118,6 +158,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_that_differ),
+        cmocka_unit_test(steps_that_differ_for_others_on_the_machine),
         cmocka_unit_test(one_slow_step_saves_no_more_than_itself),
         cmocka_unit_test(the_first_step_is_not_the_fastest),
         cmocka_unit_test(slow_steps_at_equal_distances),
