@@ -537,13 +537,16 @@ void tare__rule_small_operators(findings *out, const tare__analysis *of)
         !(share > limit(LIMIT_SMALL_SHARE)))
         return;
     tare__finding *finding = tare__finding_add(out, TARE__WARNING);
-    tare__finding_say(out, &finding->title, "A step consists of %s operators of %s each",
+    tare__finding_say(out, &finding->title,
+                      exact ? "A step consists of %s operators of %s each"
+                            : "A step consists of many small operators: estimated %s of %s each",
                       count(round(a_step)).text, tare__show_time(each).text);
     tare__finding_say(
         out, &finding->evidence,
         exact ? "%s operators took %s on average; launching one costs some microseconds, whatever it computes. Forward "
                 "and backward take %s of step time."
-              : "The autograd graph of a loss has %s nodes; estimated from the fastest step, an operator takes %s. "
+              : "The autograd graph of a loss has %s nodes, which is an estimate of two operators each; in the fastest step "
+                "an operator then takes %s. "
                 "Launching one costs some microseconds, whatever it computes. Forward and backward take %s of step "
                 "time.",
         count(round(exact ? all.calls : nodes->mean)).text, tare__show_time(each).text, percent(share).text);

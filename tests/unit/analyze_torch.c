@@ -234,6 +234,7 @@ static void small_operators_by_the_graph(void **state)
     assert_true(isnan(finding->gain)); /* nobody knows what the same work takes in few operators */
     assert_non_null(strstr(finding->evidence, "/code/net.py:16, in forward"));
     assert_non_null(strstr(finding->evidence, "estimate"));
+    assert_non_null(strstr(finding->title, "estimated"));
     loop_free(t);
     t = loop_of(0, 3, 4, 0.5);
     add_counter(t, "torch.graph.nodes", 2000, 2000, 4); /* 175 µs each */
@@ -262,6 +263,7 @@ static void small_operators_as_recorded(void **state)
     add_counter(t, "torch.graph.nodes", 10, 10, 4); /* what was recorded counts */
     look(t->w);
     ABOUT(figure_of(must_find(t->w, "small-operators"), "each"), 7.5e-6);
+    assert_null(strstr(must_find(t->w, "small-operators")->title, "estimated"));
     row->calls = 4000;
     look(t->w);
     must_not_find(t->w, "small-operators");
