@@ -82,14 +82,50 @@ for i in range(40):
 print((times[-1] - times[8]) / (len(times) - 9))  # what was loaded before the loop began is used up
 """
 
+RANKS = """
+import multiprocessing, os, queue, sys, threading, time, tare
+
+def rank(number, together, way):
+    os.environ["RANK"] = str(number)
+    ready = queue.Queue(2)
+    def load():
+        time.sleep(0.06 if number == 1 else 0.001)
+    def keep_ready():
+        for i in range(60):
+            load()
+            ready.put(i)
+    for _ in range(2 if way == "ahead" else 0): threading.Thread(target=keep_ready, daemon=True).start()
+    times = []
+    for i in range(30):
+        tare.step_begin(i)
+        with tare.span("load_batch"):
+            ready.get() if way == "ahead" else load()
+        with tare.span("compute"):
+            time.sleep(0.02)
+        with tare.span("reduce"):
+            together.wait()  # all wait for the slowest
+        tare.step_end()
+        times.append(time.monotonic())
+    if number == 1:
+        print((times[-1] - times[8]) / (len(times) - 9), flush=True)
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context("fork")
+    together = context.Barrier(2)
+    ranks = [context.Process(target=rank, args=(number, together, sys.argv[1])) for number in range(2)]
+    for one in ranks: one.start()
+    for one in ranks: one.join()
+"""
+
 
 @pytest.mark.parametrize("finding, code, flawed, fixed", [
     ("loader-bound", LOADER, ("0", "0.05"), ("2", "0.05")),  # loading and compute: two workers hide all of it
     ("loader-bound", LOADER, ("0", "0.002"), ("2", "0.002")),  # almost only loading: two workers halve it
     ("data-loading", SPANS, ("now",), ("ahead",)),
+    ("data-loading", RANKS, ("now",), ("ahead",)),  # one of two ranks loads slowly, and the other waits for it
     ("step-variance", STEPS, ("slow",), ("even",)),
     ("operation", OPERATION, ("each",), ("none",)),
-], ids=["loader", "only-loading", "spans", "steps", "operation"])
+], ids=["loader", "only-loading", "spans", "ranks", "steps", "operation"])
 def test_gains_hold_when_the_advice_is_followed(truth, bench, finding, code, flawed, fixed):
     if "torch" in code:
         pytest.importorskip("torch", reason="torch is not installed for this Python")
