@@ -381,8 +381,8 @@ def test_no_models(bench):
     (bench.folder / "noise").write_bytes(random.Random(6).randbytes(5000))
     os.mkfifo(bench.folder / "pipe")
     for name, sentence in (("empty", "it is empty"), ("text", "is no ONNX model"), ("noise", "is no ONNX model"),
-                           ("nowhere", "No such file"), (".", "a folder"), ("pipe", "no file"),
-                           ("/dev/null", "no file")):
+                           ("nowhere", "No such file"), (".", "a folder"), ("pipe", "a pipe, not a regular file"),
+                           ("/dev/null", "a device, not a regular file")):
         done = bench.tare("model", "--static", name)
         assert (done.status, done.out) == (3, ""), name
         assert sentence in done.err and done.err.count("\n") == 1, done.err

@@ -247,9 +247,9 @@ def test_loading_is_no_operation():
     loader = DataLoader(Slow(transform=lambda value: data[int(value[0])], read_s=0.02), batch_size=4)
     report = profiler(use_torch_profiler=True).profile_training_pipeline(mlp(), loader, 3)
     told = report["model_profiling"]
-    assert told["total_time"] > 3 * 4 * 0.02 > told["cpu_time"] > 0
+    assert 0 < told["cpu_time"] < told["total_time"] - 3 * 4 * 0.02
     assert not [row["name"] for row in told["top_operations"] if "DataLoader" in row["name"]]
-    assert not [advice for advice in report["recommendations"] if advice.id == "top-operation"]
+    assert not [advice for advice in report["recommendations"] if "enumerate(DataLoader)" in advice]
 
 
 def test_the_user_s_own_profiler_is_not_disturbed():

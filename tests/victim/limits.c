@@ -353,6 +353,7 @@ int main(int argc, char **argv)
     } else if (strcmp(mode, "no-folder") == 0) { /* the session's folder goes away before a child joins */
         char command[4096];
         record("parent", 10);
+        wait_ms(500); /* the collector has this process's ring by then */
         const char *folder = getenv("TARE_SESSION");
         snprintf(command, sizeof command, strcmp(argc > 2 ? argv[2] : "", "mode") == 0 ? "chmod 0500 '%s'" : "rm -rf '%s'",
                  folder ? folder : "/nonexistent");
