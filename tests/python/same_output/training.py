@@ -89,7 +89,7 @@ add_training("save, load and pickle", """
     torch.save(model, "model.pt"); torch.save(optimizer.state_dict(), "optimizer.pt"); torch.save(optimizer, "whole.pt")
     copied = copy.deepcopy((model, optimizer))
     for data in (pickle.dumps(model), pickle.dumps(optimizer), pickle.dumps(copied)):
-        print(b"tare" in data, len(data))
+        print(b"tare" in data)  # its length depends on addresses, which are written in digits
     print(pickle.loads(pickle.dumps(optimizer)))
     print(sorted(vars(model)), sorted(vars(optimizer)))
     torch.load("model.pt", weights_only=False)
