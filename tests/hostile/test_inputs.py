@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from e2e_conftest import TARE, VICTIMS
+from e2e_conftest import SANITIZER, TARE, VICTIMS
 
 CHROME = json.dumps({"traceEvents": [{"ph": "X", "name": "a", "ts": 1, "dur": 2, "pid": 1, "tid": 1}]})
 
@@ -137,6 +137,7 @@ def test_pipes_of_a_shell_are_read(bench, trace):
         assert bench.json(bench.folder / f"{name}.tare")["spans"]
 
 
+@pytest.mark.skipif(SANITIZER != "none", reason="a sanitizer needs terabytes of address space")
 def test_a_line_without_an_end(bench):
     """A line that is longer than any run is refused before it is in memory."""
     long = bench.folder / "long.jsonl"
