@@ -64,7 +64,7 @@ def mistakes():
 @pytest.mark.parametrize("work", [spans, profilers, profilers_with_everything, monitors, samplers, devices, mistakes])
 def test_nothing_is_left_behind(work):
     counts = []
-    for _ in range(5):
+    for _ in range(9):
         for _ in range(60):
             work()
         gc.collect()
