@@ -40,8 +40,8 @@ static PyObject *open_input(PyObject *module, PyObject *arguments)
 }
 
 PyDoc_STRVAR(find_program_doc, "find_program(name)\n--\n\n"
-                               "The path of a program on PATH; None: there is none. Entries that are relative are left\n"
-                               "out: the current folder is no place for programs.");
+                               "The path of a program on PATH; None: not found. Relative entries of PATH are\n"
+                               "ignored, so that no program of the current folder is run.");
 
 static PyObject *find_program(PyObject *module, PyObject *name)
 {

@@ -205,7 +205,7 @@ void tare__py_task_begin(tare__py_task *task, tare_site *site, PyObject *owner, 
 
 typedef enum match { EXACT, UNTOLD, ANY } match;
 
-/* Its place + 1, the innermost that fits; 0: there is none. */
+/* Its place + 1, the innermost that fits; 0: not found. */
 static uint32_t find_span(const open_span *spans, uint32_t n, const tare_site *site, const void *who, match match)
 {
     while (n && (spans[n - 1].site != site || (match == EXACT && (!who || spans[n - 1].who != who)) ||

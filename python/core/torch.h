@@ -52,7 +52,7 @@ void tare__torch_round_begins(void);
 bool tare__torch_round_stepped(const void *optimizer, bool fed); /* fed: by a loader. Whether the round is over */
 bool tare__torch_round_updated(void);                            /* an optimizer has stepped in it */
 bool tare__torch_round_is_full(void);                            /* all have */
-bool tare__torch_rounds_without_optimizer(void);                 /* there is none, and there was none */
+bool tare__torch_rounds_without_optimizer(void);                 /* no optimizer exists, and none has stepped */
 
 /* ---- names of a model's parts (torch_modules.c) ---------------------------------------------------------- */
 void tare__torch_module_forget(PyObject *address); /* no exception is left */

@@ -5,7 +5,7 @@
 
 static PyObject *grad_enabled; /* torch.is_grad_enabled */
 
-/* What a weak reference refers to, a new reference; NULL: there is none, or it is gone. */
+/* What a weak reference refers to, a new reference; NULL: no reference, or the object was freed. */
 PyObject *tare__torch_alive(PyObject *weak)
 {
     PyObject *found = weak ? PyObject_CallNoArgs(weak) : NULL;

@@ -9,7 +9,7 @@
 static struct {
     const void *stepped[OPTIMIZERS_MAX]; /* in this round */
     unsigned n_stepped;
-    unsigned exist; /* so many there are, or are known to step */
+    unsigned exist; /* number of optimizers that exist, or are known to step */
     bool any;       /* one has stepped, and may be one of which nobody told that it exists */
     /* Where one optimizer steps several times and then another once, the second closes the round. */
     const void *last, *before;

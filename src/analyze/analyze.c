@@ -170,8 +170,8 @@ static int analyze_part(struct tare__trace *trace, tare__by by, const window *pa
     return status;
 }
 
-/* Of each process that has steps, in the same part of the run: what one of several ranks costs all of them cannot be told
- * from sums over them. `grouped` is made where the tables are not by process yet. */
+/* Of each process that has steps, in the same part of the run: sums over ranks do not show what one of them costs the
+ * others. `grouped` is made where the tables are not by process yet. */
 static int analyze_ranks(struct tare__trace *trace, tare__by by, const window *part, tare__analysis *whole,
                          tare__analysis *of, tare__analysis *grouped, tare__error *error)
 {
