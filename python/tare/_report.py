@@ -66,10 +66,10 @@ class Report:
 
     def __init__(self, path: str, tables: Dict[str, Any]):
         self.path = path
-        self.run = Row(tables["run"])
+        self.run = Row(_with_reasons(tables["run"]))
         self.tare = Row(_with_reasons(tables["tare"]))
         self.usage = Row(_with_reasons(tables["usage"]))
-        self.phases = Row(tables["phases"]) if tables.get("phases") else None
+        self.phases = Row(_with_reasons(tables["phases"])) if tables.get("phases") else None
         self.notes = tables["notes"]
         self._kept: Any = None  # what must live as long as the trace
         for name in _TABLES:
@@ -127,22 +127,10 @@ class Report:
 
 
 def _with_reasons(columns: Dict[str, Any]) -> Dict[str, Any]:
-    """Null is Missing, with the reason: of the figure itself, or of the group its name begins with."""
+    """Null is Missing, with the reason."""
     from ._core import Missing
     reasons = columns.get("reasons") or {}
-    general = _GROUP_OF.items()
-
-    def reason_of(key: str) -> str:
-        group = next((group for start, group in general if key.startswith(start)), None)
-        return reasons.get(key) or reasons.get(group) or "not measured"
-
-    return {key: Missing(reason_of(key)) if value is None else value for key, value in columns.items()}
-
-
-_GROUP_OF = {"cpu_": "cpu", "user_": "cpu", "system_": "cpu", "cores_": "cpu", "switches_": "cpu",
-             "threads_": "cpu", "processes_": "cpu", "rss_": "memory", "tree_": "memory", "memory_": "memory",
-             "faults_": "memory", "io_": "disk", "disk_": "disk", "energy_": "energy", "carbon_": "energy",
-             "gpu_": "gpu"}
+    return {key: Missing(reasons.get(key, "not measured")) if value is None else value for key, value in columns.items()}
 
 
 def report(path: Optional[Union[str, "os.PathLike[str]"]] = None, *,

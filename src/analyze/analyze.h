@@ -332,7 +332,11 @@ typedef struct tare__metric_point {
 typedef enum tare__metric_unit {
     TARE__SHOW_COUNT, TARE__SHOW_BYTES, TARE__SHOW_SHARE /* 1 is 100 % */, TARE__SHOW_CORES, TARE__SHOW_SECONDS,
     TARE__SHOW_CELSIUS, TARE__SHOW_WATTS, TARE__SHOW_JOULES, TARE__SHOW_HERTZ, TARE__SHOW_BITS,
-    TARE__SHOW_BYTES_PER_S, TARE__SHOW_PER_S
+    TARE__SHOW_BYTES_PER_S, TARE__SHOW_PER_S,
+    /* Of columns only. */
+    TARE__SHOW_NS, TARE__SHOW_GRAMS, TARE__SHOW_GRAMS_PER_KWH, TARE__SHOW_FLOPS, TARE__SHOW_FLOPS_PER_S,
+    TARE__SHOW_VARIES, /* the row says */
+    TARE__SHOW_NOTHING /* it has no unit */
 } tare__metric_unit;
 
 typedef struct tare__metric_row { /* by subject kind, owner, key, then metric */
@@ -587,6 +591,8 @@ int tare__analyze_timeline(struct tare__trace *trace, size_t boxes_max, tare__ti
 void tare__timeline_free(tare__timeline *timeline); /* NULL is fine */
 /* The innermost box over an instant on the lane that is busiest then; row is TARE__NO_ROW. */
 tare__open_at tare__timeline_open_at(const tare__timeline *timeline, double at_ns);
+
+#include "schema.h"
 
 #include "check.h"
 #include "decide.h"

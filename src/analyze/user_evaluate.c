@@ -9,9 +9,10 @@
 #include "user_rules.h"
 
 typedef struct place {
-    const user_context *with;
+    tare__cells *with;
     const tare__rules *rules;
     const void *row;
+    size_t index;
 } place;
 
 /* ---- expressions ----------------------------------------------------------------------------- */
@@ -107,9 +108,9 @@ static value evaluate(const place *at, uint32_t index)
     if (node->op <= OP_TRUTH)
         return result;
     if (node->op == OP_COLUMN)
-        return tare__user_cell(at->with, node->column, at->row);
+        return tare__user_cell(at->with, node->column, at->row, at->index);
     if (node->op == OP_KNOWN) {
-        result.truth = truth_of(is_known(tare__user_cell(at->with, node->column, at->row)));
+        result.truth = truth_of(is_known(tare__user_cell(at->with, node->column, at->row, at->index)));
         return result;
     }
     value a = evaluate(at, node->left), b = a;
@@ -203,7 +204,7 @@ static const tare__metric_unit figure_units[] = {
 };
 
 typedef struct shown_columns {
-    const user_column *columns[FIGURES_MAX];
+    const tare__schema_column *columns[FIGURES_MAX];
     size_t n;
 } shown_columns;
 
@@ -233,7 +234,7 @@ static void tell_columns(findings *out, tare__finding *finding, const place *at,
     collect(at->rules, rule->when, &found);
     tare__text_format(&text, "In the table %s: ", rule->table->name);
     for (size_t i = 0; i < found.n; i++) {
-        value value = tare__user_cell(at->with, found.columns[i], at->row);
+        value value = tare__user_cell(at->with, found.columns[i], at->row, at->index);
         tare__text_format(&text, "%s%s ", i ? ", " : "", found.columns[i]->name);
         put_value(&text, &value, AS_IT_IS);
         if (value.type == VALUE_NUMBER)
@@ -278,12 +279,12 @@ static bool holds(const place *at, uint32_t node)
     return node == NO_NODE || evaluate(at, node).truth == YES;
 }
 
-static void look_at_rule(findings *out, const user_context *with, const tare__rules *rules,
+static void look_at_rule(findings *out, tare__cells *with, const tare__rules *rules,
                          const user_rule *rule)
 {
-    size_t n = tare__user_rows(with->of, rule->table), told = 0, first = out->n;
+    size_t n = tare__table_rows(with->of, rule->table), told = 0, first = out->n;
     for (size_t i = 0; i < n; i++) {
-        place at = {with, rules, tare__user_row(with->of, rule->table, i)};
+        place at = {with, rules, tare__table_row(with->of, rule->table, i), i};
         if (!holds(&at, rule->where) || !holds(&at, rule->when))
             continue;
         if (told++ < USER_PER_RULE)
@@ -296,7 +297,8 @@ static void look_at_rule(findings *out, const user_context *with, const tare__ru
 
 void tare__user_rules_look(findings *out, const tare__analysis *of, const tare__rules *rules)
 {
-    user_context with = tare__user_context_of(of);
+    tare__cells with;
+    tare__cells_begin(&with, of);
     for (size_t i = 0; i < rules->n_rules && !out->failed; i++) {
         out->rule = (uint16_t)(tare__rule_count + i);
         out->rule_id = rules->rules[i].name;

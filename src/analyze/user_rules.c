@@ -12,7 +12,7 @@ typedef struct parser {
     token next;
     tare__rules *rules;
     tare__error *error;
-    const user_table *table; /* of the rule under way; NULL: not yet named */
+    const tare__table *table; /* of the rule under way; NULL: not yet named */
     size_t first_node;       /* of the expression under way */
     unsigned depth;
     int status;
@@ -147,14 +147,15 @@ static uint32_t parse_column(parser *parser, node_op op)
                 quote(&at).text);
         return NO_NODE;
     }
-    const user_column *column = tare__user_column_find(parser->table, at.at, at.length);
+    const tare__schema_column *column = tare__user_column_find(parser->table, at.at, at.length);
     if (!column) {
         fail_at(parser, &at, "the table %s has no column '%s'", parser->table->name, quote(&at).text);
         return NO_NODE;
     }
     advance(parser);
-    value_type type = op == OP_KNOWN ? VALUE_TRUTH : tare__user_column_type(column);
-    return add_node(parser, (user_node){.op = op, .type = type, .unit = column->unit, .column = column}, &at);
+    value_type type = op == OP_KNOWN ? VALUE_TRUTH : tare__user_type(column);
+    return add_node(parser, (user_node){.op = op, .type = type, 
+                                        .unit = tare__user_unit(column), .column = column}, &at);
 }
 
 static uint32_t parse_known(parser *parser)
@@ -503,15 +504,22 @@ static user_sentence parse_sentence(parser *parser)
 }
 
 /* ---- rules ----------------------------------------------------------------------------------- */
+static void fail_table(parser *parser, const token *at)
+{
+    const tare__table *table;
+    tare__text names = {0};
+    for (size_t i = 0; (table = tare__user_table(i)); i++)
+        tare__text_format(&names, "%s%s", i ? ", " : "", table->name);
+    fail_at(parser, at, "unknown table '%s'; the tables are %s", quote(at).text, names.data ? names.data : "");
+    tare__text_free(&names);
+}
+
 static void parse_table(parser *parser, user_rule *rule)
 {
     token at = parser->next;
     rule->table = at.kind == TOKEN_NAME ? tare__user_table_find(at.at, at.length) : NULL;
     if (!rule->table) {
-        fail_at(parser, &at,
-                "'%s' is no table: spans, steps, epochs, aggregates, counters, metrics, processes, "
-                "threads, run and usage are",
-                quote(&at).text);
+        fail_table(parser, &at);
         return;
     }
     parser->table = rule->table;

@@ -4,7 +4,7 @@
 #ifndef TARE_ANALYZE_USER_RULES_H
 #define TARE_ANALYZE_USER_RULES_H
 
-#include "analyze.h"
+#include "schema.h"
 
 /* Bounds of a file; beyond them it is refused with a sentence. */
 #define USER_BYTES_MAX ((size_t)256 << 10)
@@ -15,7 +15,7 @@
 #define USER_PER_RULE 10u    /* findings of one rule; more rows are counted */
 
 /* ---- values ---------------------------------------------------------------------------------- */
-typedef enum value_type { VALUE_NUMBER = 1, VALUE_TEXT, VALUE_TRUTH } value_type;
+typedef enum value_type { VALUE_NONE, VALUE_NUMBER, VALUE_TEXT, VALUE_TRUTH } value_type;
 
 /* What a number counts. Times are ns, whatever a table holds. */
 typedef enum value_unit {
@@ -39,43 +39,13 @@ typedef struct value {
 } value;
 
 /* ---- tables and columns (user_columns.c) ----------------------------------------------------- */
-typedef enum cell_kind {
-    CELL_DOUBLE, CELL_U64, CELL_U32, CELL_I64, CELL_INT, CELL_BOOL, CELL_TEXT,
-    CELL_U32_OR_0, CELL_I64_OR_0, /* 0: not known */
-    CELL_INT_OR_LESS,             /* below 0: not known */
-    CELL_MADE, CELL_MADE_TEXT     /* by a function of the row */
-} cell_kind;
-
-/* What columns are made from beside their row. */
-typedef struct user_context {
-    const tare__analysis *of;
-    double self_ns; /* of all spans */
-} user_context;
-user_context tare__user_context_of(const tare__analysis *of);
-
-typedef struct user_column {
-    const char *name;
-    cell_kind kind;
-    value_unit unit;
-    size_t at; /* in the row */
-    value (*make)(const user_context *with, const void *row); /* NULL: read */
-    const char *what; /* half a sentence, for docs/RULES.md */
-} user_column;
-
-typedef struct user_table {
-    const char *name;
-    const user_column *columns;
-    size_t n_columns;
-    size_t rows_at, count_at, row_bytes; /* in tare__analysis; count_at 0: the one row lies there itself */
-} user_table;
-
-const user_table *tare__user_table_at(size_t index); /* NULL: past the last */
-const user_table *tare__user_table_find(const char *name, size_t length);
-const user_column *tare__user_column_find(const user_table *table, const char *name, size_t length);
-value_type tare__user_column_type(const user_column *column);
-value tare__user_cell(const user_context *with, const user_column *column, const void *row);
-size_t tare__user_rows(const tare__analysis *of, const user_table *table);
-const void *tare__user_row(const tare__analysis *of, const user_table *table, size_t index);
+const tare__table *tare__user_table(size_t index); /* those that rules may name; NULL: past the last */
+const tare__table *tare__user_table_find(const char *name, size_t length);
+/* NULL: there is none, or its values are not single ones. */
+const tare__schema_column *tare__user_column_find(const tare__table *table, const char *name, size_t length);
+value_type tare__user_type(const tare__schema_column *column);
+value_unit tare__user_unit(const tare__schema_column *column);
+value tare__user_cell(tare__cells *cells, const tare__schema_column *column, const void *row, size_t index);
 
 /* ---- expressions ----------------------------------------------------------------------------- */
 typedef enum node_op {
@@ -92,7 +62,7 @@ typedef struct user_node {
     value_type type;
     value_unit unit;
     uint32_t left, right;
-    const user_column *column;
+    const tare__schema_column *column;
     double number;
     const char *text;
     truth truth;
@@ -114,7 +84,7 @@ typedef struct user_sentence {
 typedef struct user_rule {
     const char *name;
     uint32_t line;
-    const user_table *table;
+    const tare__table *table;
     uint32_t where, when, gain; /* nodes; NO_NODE: not given */
     user_sentence say, evidence, advice;
     tare__severity severity;

@@ -252,6 +252,7 @@ void tare__peaks_clear(tare__peaks *peaks); /* nothing is known */
 /* "f32", "f64", "f16", "bf16", "int8" of a peak; the other way round, "float32" and "i8" too. NULL, or -1: unknown. */
 const char *tare__peak_name(tare__peak type);
 int tare__peak_find(const char *type, size_t length);
+const char *tare__peak_level_name(size_t level); /* "L1", "L2", "L3", "memory" */
 /* In words, to be kept in a file: "f32 1.38e+11 … L1 65536 4.1e+11 … memory 1.9e+10". What is unknown is not there. */
 void tare__peaks_write(const tare__peaks *peaks, tare__text *to);
 void tare__peaks_read(tare__peaks *peaks, const char *text);

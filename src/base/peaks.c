@@ -95,6 +95,11 @@ void tare__peaks_read(tare__peaks *peaks, const char *text)
     }
 }
 
+const char *tare__peak_level_name(size_t level)
+{
+    return level < TARE__PEAK_LEVELS ? levels[level] : NULL;
+}
+
 void tare__peaks_json(const tare__peaks *peaks, tare__json *json)
 {
     if (!(peaks->flops[TARE__PEAK_F32] > 0) && !(peaks->level_per_s[MEMORY] > 0)) {

@@ -144,7 +144,7 @@ def test_what_is_not_looked_at_is_absent(bench):
     bench.tare("run", "-q", "-o", "t.tare", "--no-sampling", "--", "sleep", "0.1")
     report = bench.json("t.tare")
     assert report["metrics"] == [] and report["tare"]["interval_ns"] is None
-    assert report["usage"]["tree_rss_max_bytes"] is None and report["usage"]["reasons"]["gpu"]
+    assert report["usage"]["tree_rss_max_bytes"] is None and report["usage"]["reasons"]["gpu_busy_mean"]
     bench.tare("run", "-q", "-o", "u.tare", "--without", "process,system,power,nvml", "--", "sleep", "0.3")
     report = bench.json("u.tare")
     assert {row["subject"] for row in report["metrics"] if row["samples"]} <= {"container", "tare"}

@@ -289,7 +289,7 @@ def test_samples_are_counters_in_both(bench):
     drawn = [event for event in packets.events if event[3].type == proto.TrackEvent.TYPE_COUNTER]
     assert len(drawn) == len(samples), "both formats draw the same"
     assert all(packets.tracks[event[0]].counter.unit_name for event in drawn)
-    points = read_csv(bench, trace)["points.csv"]
+    points = read_csv(bench, trace)["metrics_points.csv"]
     assert any(row["metric"] == "memory.rss" and float(row["max"]) > 0 for row in points)
 
 
@@ -326,30 +326,72 @@ def read_csv(bench, trace):
     return tables
 
 
-def number(cell):
-    return float(cell) if cell else None
+def cell_of(value, between):
+    """A value of the JSON report as a cell."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        return between.join(value)
+    return "" if value is None else value if isinstance(value, str) else repr(value)
 
 
-def test_csv_agrees_with_json(everything):
+def is_rows(value):
+    return isinstance(value, list) and any(isinstance(one, (dict, list)) for one in value)
+
+
+def check_values(cells, values, before=""):
+    """Every value of an object is in the cells; returns how many there are. Rows inside are tables of their own."""
+    n = 0
+    for key, value in values.items():
+        name = before + key
+        if isinstance(value, dict):
+            n += check_values(cells, value, name + "_")
+        elif name in cells:
+            wanted, got = cell_of(value, " " if key == "arguments" else "/"), cells[name]
+            plain = isinstance(value, (int, float)) and not isinstance(value, bool)
+            same = float(got) == float(value) if plain else got.removeprefix("'") == wanted
+            assert same, (name, got, wanted)
+            n += 1
+        elif name == "peaks" and value is None:  # an object that is not there
+            inside = [cells[cell] for cell in cells if cell.startswith(name + "_")]
+            assert not any(inside), name
+            n += len(inside)
+        else:
+            assert is_rows(value) or value in ([], None), f"{name} is in JSON only"
+    return n
+
+
+def test_csv_has_what_json_has(everything):
     bench, path = everything
     tables, report = read_csv(bench, path), bench.json(path, "--all")
-    for name in ("spans", "steps", "epochs", "aggregates", "counters", "marks", "tracks", "processes", "threads"):
-        assert len(tables[name + ".csv"]) == len(report[name]), name
-    for row, wanted in zip(tables["spans.csv"], report["spans"]):
-        assert row["name"] == wanted["name"] and int(row["calls"]) == wanted["calls"]
-        assert number(row["total_ns"]) == pytest.approx(wanted["total_ns"], abs=0.51)
-        assert row["path"] == "/".join(wanted["path"])
-    run = {row["key"]: row for row in tables["run.csv"] if row["key"] != "note"}
-    assert int(run["spans"]["value"]) == report["run"]["spans"]
-    assert run["elapsed"]["unit"] == "ns"
-    assert all(row["value"] or row["absent"] for row in run.values()), "absent has a reason"
-    assert all(row["value"] or row["absent"] for row in tables["usage.csv"]), "absent has a reason"
-    phases = {row["key"]: row for row in tables["phases.csv"]}
-    for name in ("startup", "steady_state", "shutdown"):
-        for bound in ("from", "to"):
-            assert number(phases[f"{name}_{bound}"]["value"]) == pytest.approx(report["phases"][name][bound + "_ns"], abs=0.51)
-    assert int(phases["warm_up_steps"]["value"]) == report["phases"]["warm_up_steps"]
-    assert all(row["value"] or row["absent"] for row in phases.values()), "absent has a reason"
+    for name in ("run", "tare", "usage", "phases"):
+        rows, values = tables[name + ".csv"], dict(report[name])
+        reasons = values.pop("reasons")
+        n = check_values({row["key"]: row["value"] for row in rows}, values)
+        assert n == len(rows) > 5, name
+        assert all(row["value"] or row["absent"] or row["key"] == "arguments" for row in rows), "absent has a reason"
+        told = {row["key"]: row["absent"] for row in rows if row["absent"]}
+        assert {key: told[key] for key in reasons if key in told} == {key: reasons[key] for key in reasons if key in told}
+    assert [row["note"] for row in tables["notes.csv"]] == report["notes"]
+    n_inside = 0
+    for name in [name for name, value in report.items() if isinstance(value, list) and name != "notes"]:
+        rows = tables[name + ".csv"]
+        assert [row["row"] for row in rows] == [str(index) for index in range(len(report[name]))], name
+        for index, (row, values) in enumerate(zip(rows, report[name])):
+            assert check_values(row, values) == len(row) - 1, name
+            for key, inside in values.items():
+                if not is_rows(inside):
+                    continue
+                one = {"processes": "process"}.get(name, name[:-1])
+                cells = [cells for cells in tables[f"{name}_{key}.csv"] if cells[one + "_row"] == str(index)]
+                assert len(cells) == len(inside), (name, key)
+                for got, wanted in zip(cells, inside):
+                    n_inside += 1
+                    if isinstance(wanted, list):
+                        assert [float(cell) for cell in list(got.values())[-len(wanted):]] == pytest.approx(wanted)
+                    else:
+                        check_values(got, wanted)
+    assert n_inside > 20
 
 
 def test_csv_of_every_trace(trace):

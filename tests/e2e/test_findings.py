@@ -586,19 +586,3 @@ def test_every_rule_and_limit_is_documented():
     for name, value in rows:
         told = re.search(rf"`{name}`\s+([0-9.e]+)", text)
         assert told and float(told[1].rstrip(".")) == float(value), (name, value, told and told[1])
-
-
-def test_every_column_is_documented():
-    text, source = (ROOT / "docs/RULES.md").read_text(), (ROOT / "src/analyze/user_columns.c").read_text()
-    durations = re.findall(r'NAMED\("(\w+)"', source.split("#define DURATIONS")[1].split("#define R")[0])
-    tables = dict(re.findall(r"static const user_column (\w+)\[\] = \{\n(.*?)\n\};", source, re.S))
-    assert len(tables) == 9
-    tables["epochs"] = tables["steps"]
-    for table, rows in tables.items():
-        section = text.split(f"### {table}\n")[1].split("###")[0]
-        told = re.findall(r"^\| `(\w+)` \|", section, re.M)
-        real = []
-        parts = re.findall(r'CELL\(R, (\w+)|(?:NAMED|MADE|MADE_TEXT)\("(\w+)"|(DURATIONS)', rows)
-        for cell, quoted, all_of_them in parts:
-            real += durations if all_of_them else [cell or quoted]
-        assert told == real, table

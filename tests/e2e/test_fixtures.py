@@ -23,7 +23,7 @@ def test_format_1_1(bench):
     usage = report["usage"]
     assert usage["rss_peak_bytes"] > 48 << 20 and usage["rss_peak_process"] == "t2"
     assert not usage["rss_peak_at_least"] and usage["carbon_intensity"] == 123.5
-    assert usage["energy_joules"] is None and "RAPL" in usage["reasons"]["energy"]
+    assert usage["energy_joules"] is None and "RAPL" in usage["reasons"]["energy_joules"]
     tree = {row["metric"]: row for row in report["metrics"] if row["subject"] == "tree"}
     assert tree["memory.rss"]["samples"] > 20 and tree["memory.rss"]["max"] > 45 << 20
     assert tree["memory.rss"]["last"] > tree["memory.rss"]["first"]

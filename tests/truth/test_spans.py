@@ -19,6 +19,9 @@ FIGURES = [
     Figure("run:spans[].p99_ns", "99th percentile of all calls", CLOCK + ", sorted", TIME),
     Figure("run:spans[].self_ns", "total less the spans inside it, less the recorder's cost", CLOCK, TIME),
     Figure("run:spans[].raw_self_ns", "total less the spans inside it", CLOCK, TIME),
+    Figure("run:spans[].self_share", "self time of that of all spans", "arithmetic on the program's own times", absolute(0.01)),
+    Figure("run:spans[].run_share", "share of the duration of the run",
+           "arithmetic on the program's own times and `run.elapsed_ns`, which has a row of its own", absolute(0.01)),
     Figure("run:spans[].share", "share of all top-level spans", "arithmetic on the program's own times", absolute(0.01)),
     Figure("run:spans[].numbers[].count", "values attached to a span", COUNT, exact),
     Figure("run:spans[].numbers[].sum", "sum of the values attached to a span", "the program's own sum", exact),
@@ -99,6 +102,8 @@ def test_spans_counters_and_marks(truth, bench):
     everything = sum(low["outer"]) + sum(low["other"])
     truth.check("run:spans[].share", spans["outer"]["share"], sum(low["outer"]) / everything)
     truth.check("run:spans[].share", spans["inner"]["share"], sum(low["inner"]) / everything)
+    truth.check("run:spans[].self_share", spans["inner"]["self_share"], sum(low["inner"]) / everything)
+    truth.check("run:spans[].run_share", spans["outer"]["run_share"], sum(low["outer"]) / report["run"]["elapsed_ns"])
     [samples] = spans["outer"]["numbers"]
     truth.check("run:spans[].numbers[].count", samples["count"], 40)
     truth.check("run:spans[].numbers[].inspected", samples["inspected"], 0)

@@ -61,7 +61,7 @@ static void free_folder(folder *from)
 }
 
 /* ---- a strict reader --------------------------------------------------------------------------------------- */
-#define CELLS_MAX 40
+#define CELLS_MAX 48
 typedef struct row {
     char cells[CELLS_MAX][700];
     size_t n;
@@ -160,8 +160,12 @@ static void every_table_is_there(void **state)
         {"threads.csv", train.n_threads},
         {"metrics.csv", train.n_metrics},
         {"findings.csv", train.n_findings},
-        {"slowest.csv", 4},
-        {"numbers.csv", 7},
+        {"steps_slowest.csv", 3},
+        {"epochs_slowest.csv", 1},
+        {"spans_numbers.csv", 5},
+        {"steps_numbers.csv", 2},
+        {"epochs_numbers.csv", 0},
+        {"notes.csv", train.run.n_notes},
     };
     for (size_t i = 0; i < COUNT(tables); i++)
         if (rows_in(&to, tables[i].name) != tables[i].rows)
@@ -177,15 +181,15 @@ static void values_are_as_in_the_tables(void **state)
     folder to = write_whole(&train);
     assert_string_equal(cell_where(&to, "spans.csv", "name", "matmul", "path"),
                         "train/epoch/step/forward/matmul");
-    assert_string_equal(cell_where(&to, "spans.csv", "name", "matmul", "parent_row"), "3");
+    assert_string_equal(cell_where(&to, "spans.csv", "name", "matmul", "parent"), "3");
     assert_string_equal(cell_where(&to, "spans.csv", "name", "matmul", "total_ns"), "1270000000");
-    assert_string_equal(cell_where(&to, "spans.csv", "name", "train", "parent_row"), "");
+    assert_string_equal(cell_where(&to, "spans.csv", "name", "train", "parent"), "");
     assert_string_equal(cell_where(&to, "spans.csv", "name", "train", "self_ns"), "1200000");
     assert_string_equal(cell_where(&to, "spans.csv", "name", "(others)", "kind"), "others");
     assert_string_equal(cell_where(&to, "counters.csv", "name", "loss", "last"), "0.184");
-    assert_string_equal(cell_where(&to, "numbers.csv", "name", "tokens", "sum"), "4900000");
+    assert_string_equal(cell_where(&to, "steps_numbers.csv", "name", "tokens", "sum"), "4900000");
     assert_string_equal(cell_where(&to, "run.csv", "key", "exit_status", "value"), "0");
-    assert_string_equal(cell_where(&to, "run.csv", "key", "start_realtime", "value"), "1767323045000000000");
+    assert_string_equal(cell_where(&to, "run.csv", "key", "start_realtime_ns", "value"), "1767323045000000000");
     assert_string_equal(cell_where(&to, "run.csv", "key", "cpus", "unit"), "count");
     assert_string_equal(cell_where(&to, "threads.csv", "tid", "4121", "name"), "");
     free_folder(&to);
@@ -196,17 +200,17 @@ static void what_is_absent_is_empty_and_says_why(void **state)
     (void)state;
     folder to = write_whole(&train);
     assert_string_equal(cell_where(&to, "aggregates.csv", "name", "rare", "total_ns"), "");
-    assert_string_equal(cell_where(&to, "aggregates.csv", "name", "rare", "absent"), "none was timed");
-    assert_string_equal(cell_where(&to, "epochs.csv", "name", "epoch", "p95_low_ns"), "");
-    assert_string_equal(cell_where(&to, "epochs.csv", "name", "epoch", "interval_absent"),
-                        "too few: 72 needed");
+    assert_string_equal(cell_where(&to, "aggregates.csv", "name", "rare", "timed"), "0");
+    assert_string_equal(cell_where(&to, "epochs.csv", "name", "epoch", "p95_interval_low_ns"), "");
+    assert_string_equal(cell_where(&to, "epochs.csv", "name", "epoch", "p95_interval_reason"), "too few steps");
+    assert_string_equal(cell_where(&to, "epochs.csv", "name", "epoch", "p95_interval_needed"), "72");
     assert_string_equal(cell_where(&to, "processes.csv", "pid", "4133", "not_joined"),
                         "it runs as another user, who may not open the session");
     assert_string_equal(cell_where(&to, "processes.csv", "pid", "4133", "joined_at_ns"), "");
     free_folder(&to);
     to = write_whole(&damaged);
     assert_string_equal(cell_where(&to, "run.csv", "key", "command", "value"), "");
-    assert_string_equal(cell_where(&to, "run.csv", "key", "command", "absent"), "the file does not say");
+    assert_string_equal(cell_where(&to, "run.csv", "key", "command", "absent"), "the trace does not contain it");
     assert_string_equal(cell_where(&to, "run.csv", "key", "exit_status", "value"), "");
     free_folder(&to);
 }
@@ -236,7 +240,7 @@ static void odd_names_are_quoted(void **state)
         tare__analysis one = {.marks = &mark, .n_marks = 1};
         folder to = write_whole(&one);
         char wanted[128];
-        snprintf(wanted, sizeof wanted, "name,count,first_at_ns,last_at_ns\r\n%s,1,5,7\r\n", odd[i].written);
+        snprintf(wanted, sizeof wanted, "row,name,count,first_at_ns,last_at_ns\r\n0,%s,1,5,7\r\n", odd[i].written);
         assert_string_equal(table_of(&to, "marks.csv"), wanted);
         free_folder(&to);
     }
@@ -271,6 +275,7 @@ static void metrics_findings_and_usage(void **state)
          .label = "package",
          .kind = TARE__METRIC_GAUGE,
          .unit = TARE__SHOW_WATTS,
+         .min = NAN,
          .absent = "no permission"},
     };
     static const tare__evidence figures[] = {{"slope", 12.5, TARE__SHOW_BYTES_PER_S}};
@@ -292,20 +297,22 @@ static void metrics_findings_and_usage(void **state)
         .n_findings = 1,
         .usage = {.cpu_seconds = 2.5, .energy_joules = NAN, .absent_energy = "no RAPL here"}};
     folder to = write_whole(&one);
-    assert_int_equal(rows_in(&to, "points.csv"), 2);
-    assert_string_equal(cell_where(&to, "points.csv", "at_ns", "100000000", "mean"), "2");
+    assert_int_equal(rows_in(&to, "metrics_points.csv"), 2);
+    assert_string_equal(cell_where(&to, "metrics_points.csv", "at_ns", "100000000", "mean"), "2");
+    assert_string_equal(cell_where(&to, "metrics_points.csv", "at_ns", "100000000", "metric_row"), "0");
+    assert_string_equal(cell_where(&to, "metrics_points.csv", "at_ns", "100000000", "metric"), "memory.rss");
     assert_string_equal(cell_where(&to, "metrics.csv", "metric", "memory.rss", "mean"), "1.75");
     assert_string_equal(cell_where(&to, "metrics.csv", "metric", "memory.rss", "subject"), "process");
     assert_string_equal(cell_where(&to, "metrics.csv", "metric", "power", "min"), "");
     assert_string_equal(cell_where(&to, "metrics.csv", "metric", "power", "absent"), "no permission");
     assert_string_equal(cell_where(&to, "findings.csv", "id", "memory-growth", "severity"), "critical");
-    assert_string_equal(cell_where(&to, "findings.csv", "id", "memory-growth", "gain_share"), "");
+    assert_string_equal(cell_where(&to, "findings.csv", "id", "memory-growth", "gain"), "");
     assert_string_equal(cell_where(&to, "findings.csv", "id", "memory-growth", "gain_how"),
                         "no time is lost");
-    assert_string_equal(cell_where(&to, "figures.csv", "name", "slope", "unit"), "bytes_per_s");
-    assert_string_equal(cell_where(&to, "usage.csv", "key", "cpu", "value"), "2.5");
-    assert_string_equal(cell_where(&to, "usage.csv", "key", "energy", "value"), "");
-    assert_string_equal(cell_where(&to, "usage.csv", "key", "energy", "absent"), "no RAPL here");
+    assert_string_equal(cell_where(&to, "findings_figures.csv", "name", "slope", "unit"), "bytes_per_s");
+    assert_string_equal(cell_where(&to, "usage.csv", "key", "cpu_seconds", "value"), "2.5");
+    assert_string_equal(cell_where(&to, "usage.csv", "key", "energy_joules", "value"), "");
+    assert_string_equal(cell_where(&to, "usage.csv", "key", "energy_joules", "absent"), "no RAPL here");
     free_folder(&to);
 }
 

@@ -1,0 +1,195 @@
+/* schema: reads values by their columns.
+ * Constant; any thread.
+ * Must not know output formats. */
+#include "schema.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ABSENT ((tare__value){.type = TARE__TYPE_ABSENT})
+
+tare__type tare__schema_type(const tare__schema_column *column)
+{
+    switch (column->stored) {
+    case TARE__STORED_TEXT:
+    case TARE__STORED_MADE_TEXT: return TARE__TYPE_TEXT;
+    case TARE__STORED_DOUBLE:
+    case TARE__STORED_DOUBLE_OR_0:
+    case TARE__STORED_MADE_NUMBER: return TARE__TYPE_NUMBER;
+    case TARE__STORED_U64:
+    case TARE__STORED_U64_OR_0:
+    case TARE__STORED_U32:
+    case TARE__STORED_U32_OR_0:
+    case TARE__STORED_MADE_COUNT: return TARE__TYPE_COUNT;
+    case TARE__STORED_BOOL: return TARE__TYPE_FLAG;
+    case TARE__STORED_ROW: return TARE__TYPE_ROW;
+    case TARE__STORED_PART: return TARE__TYPE_PART;
+    case TARE__STORED_HERE:
+    case TARE__STORED_ROWS:
+    case TARE__STORED_MADE_ROWS: return TARE__TYPE_ROWS;
+    case TARE__STORED_MADE_TEXTS: return TARE__TYPE_TEXTS;
+    case TARE__STORED_NS:
+    case TARE__STORED_I64_OR_0:
+    case TARE__STORED_INT_OR_0:
+    case TARE__STORED_INT_OR_LESS:
+    case TARE__STORED_MADE_SIGNED: break;
+    }
+    return TARE__TYPE_SIGNED;
+}
+
+/* ---- values ------------------------------------------------------------------------------------ */
+static tare__value ns(double ns)
+{
+    if (!isfinite(ns))
+        return ABSENT;
+    return fabs(ns) < 9e18 ? tare__value_whole((int64_t)llround(ns), true) : tare__value_number(ns);
+}
+
+static tare__value rows(const void *rows, size_t n)
+{
+    return (tare__value){.type = TARE__TYPE_ROWS, .count = n, .rows = rows};
+}
+
+tare__value tare__schema_cell(tare__cells *cells, const tare__schema_column *column, const void *row, size_t index)
+{
+    const void *at = (const char *)row + column->at;
+    const void *counted = (const char *)row + column->count_at;
+    if (column->make)
+        return column->make(cells, row, index);
+    switch (column->stored) {
+    case TARE__STORED_TEXT: return tare__value_text(*(const char *const *)at);
+    case TARE__STORED_DOUBLE: return tare__value_number(*(const double *)at);
+    case TARE__STORED_DOUBLE_OR_0: return tare__value_number(*(const double *)at > 0 ? *(const double *)at : NAN);
+    case TARE__STORED_NS: return ns(*(const double *)at);
+    case TARE__STORED_U64: return tare__value_count(*(const uint64_t *)at, true);
+    case TARE__STORED_U64_OR_0: return tare__value_count(*(const uint64_t *)at, *(const uint64_t *)at != 0);
+    case TARE__STORED_U32: return tare__value_count(*(const uint32_t *)at, true);
+    case TARE__STORED_U32_OR_0: return tare__value_count(*(const uint32_t *)at, *(const uint32_t *)at != 0);
+    case TARE__STORED_I64_OR_0: return tare__value_whole(*(const int64_t *)at, *(const int64_t *)at != 0);
+    case TARE__STORED_INT_OR_0: return tare__value_whole(*(const int *)at, *(const int *)at != 0);
+    case TARE__STORED_INT_OR_LESS: return tare__value_whole(*(const int *)at, *(const int *)at >= 0);
+    case TARE__STORED_BOOL: return (tare__value){.type = TARE__TYPE_FLAG, .flag = *(const bool *)at};
+    case TARE__STORED_ROW:
+        return *(const uint32_t *)at == TARE__NO_ROW
+                   ? ABSENT
+                   : (tare__value){.type = TARE__TYPE_ROW, .count = *(const uint32_t *)at};
+    case TARE__STORED_PART:
+        return column->table->present && !column->table->present(at)
+                   ? ABSENT
+                   : (tare__value){.type = TARE__TYPE_PART, .rows = at};
+    case TARE__STORED_HERE: return rows(at, *(const size_t *)counted);
+    case TARE__STORED_ROWS: return rows(*(const void *const *)at, *(const size_t *)counted);
+    default: return ABSENT; /* what is made has its function */
+    }
+}
+
+const char *tare__schema_absent(const tare__schema_column *column, const void *row)
+{
+    const void *at = (const char *)row + column->absent_at;
+    const char *told = column->absent_at ? *(const char *const *)at : NULL;
+    return told ? told : column->absent;
+}
+
+tare__metric_unit tare__schema_unit(const tare__schema_column *column, const void *row)
+{
+    const void *at = (const char *)row + column->unit_at;
+    return column->unit == TARE__SHOW_VARIES ? *(const tare__metric_unit *)at : column->unit;
+}
+
+/* ---- tables ------------------------------------------------------------------------------------ */
+void tare__cells_begin(tare__cells *cells, const tare__analysis *of)
+{
+    cells->of = of;
+    cells->self_ns = 0;
+    for (size_t i = 0; i < of->n_spans; i++)
+        cells->self_ns += of->spans[i].self_ns;
+}
+
+size_t tare__table_rows(const tare__analysis *of, const tare__table *table)
+{
+    const void *counted = (const char *)of + table->count_at;
+    if (table->shape == TARE__SHAPE_SINGLE)
+        return !table->present || table->present((const char *)of + table->at);
+    return *(const size_t *)counted;
+}
+
+const void *tare__table_row(const tare__analysis *of, const tare__table *table, size_t index)
+{
+    const void *at = (const char *)of + table->at;
+    if (table->shape == TARE__SHAPE_SINGLE)
+        return at;
+    return *(const char *const *)at + index * table->row_bytes;
+}
+
+/* ---- names ------------------------------------------------------------------------------------- */
+static bool is_name(const char *name, const char *text, size_t length)
+{
+    return strlen(name) == length && memcmp(name, text, length) == 0;
+}
+
+const tare__table *tare__schema_find(const char *name, size_t length)
+{
+    const tare__table *table;
+    for (size_t i = 0; (table = tare__schema_table(i)); i++)
+        if (is_name(table->name, name, length))
+            return table;
+    return NULL;
+}
+
+const tare__schema_column *tare__schema_find_column(const tare__table *table, const char *name, size_t length)
+{
+    for (size_t i = 0; i < table->n_columns; i++)
+        if (is_name(table->columns[i].name, name, length))
+            return &table->columns[i];
+    return NULL;
+}
+
+const tare__schema_column *tare__table_label(const tare__table *table)
+{
+    for (size_t i = 0; i < table->n_columns; i++)
+        if (table->columns[i].key && tare__schema_type(&table->columns[i]) == TARE__TYPE_TEXT)
+            return &table->columns[i];
+    return NULL;
+}
+
+const char *tare__unit_word(tare__metric_unit unit)
+{
+    static const char *const words[] = {
+        [TARE__SHOW_COUNT] = "count",         [TARE__SHOW_BYTES] = "bytes",
+        [TARE__SHOW_SHARE] = "share",         [TARE__SHOW_CORES] = "cores",
+        [TARE__SHOW_SECONDS] = "seconds",     [TARE__SHOW_CELSIUS] = "celsius",
+        [TARE__SHOW_WATTS] = "watts",         [TARE__SHOW_JOULES] = "joules",
+        [TARE__SHOW_HERTZ] = "hertz",         [TARE__SHOW_BITS] = "bits",
+        [TARE__SHOW_BYTES_PER_S] = "bytes_per_s", [TARE__SHOW_PER_S] = "per_s",
+        [TARE__SHOW_NS] = "ns",               [TARE__SHOW_GRAMS] = "grams_co2",
+        [TARE__SHOW_GRAMS_PER_KWH] = "grams_co2_per_kwh", [TARE__SHOW_FLOPS] = "flops",
+        [TARE__SHOW_FLOPS_PER_S] = "flops_per_s"};
+    return (size_t)unit < TARE__COUNT_OF(words) ? words[unit] : NULL;
+}
+
+/* ---- flat -------------------------------------------------------------------------------------- */
+static size_t flatten(const tare__table *table, const char *before, size_t at, tare__flat *to, size_t room)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < table->n_columns && n < room; i++) {
+        const tare__schema_column *column = &table->columns[i];
+        tare__flat *flat = &to[n];
+        flat->column = column;
+        flat->at = at;
+        snprintf(flat->name, sizeof flat->name, "%s%s%s", before, *before ? "_" : "", column->name);
+        if (column->stored == TARE__STORED_PART) {
+            char name[sizeof flat->name];
+            memcpy(name, flat->name, sizeof name);
+            n += flatten(column->table, name, at + column->at, flat, room - n);
+        } else {
+            n++;
+        }
+    }
+    return n;
+}
+
+size_t tare__flat_columns(const tare__table *table, tare__flat columns[TARE__FLAT_MAX])
+{
+    return flatten(table, "", 0, columns, TARE__FLAT_MAX);
+}
