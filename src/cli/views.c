@@ -15,7 +15,7 @@
 
 #include "tare.h"
 
-#define TABLES_MAX      32u
+#define TABLES_MAX      64u
 #define RULES_MAX_BYTES (1u << 20)
 
 /* ---- what suits the reader ------------------------------------------------------------------------- */
