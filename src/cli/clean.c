@@ -1,10 +1,12 @@
-/* clean: `tare clean`: removes the session folders that killed recordings left behind.
+/* clean: `tare clean`: saves what killed recordings left behind to their traces, and removes their session folders.
  * One thread. The only command that removes them at a user's word; reading a trace never does.
  * Must not know what is in a session. */
 #define _GNU_SOURCE
 #include "cli.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "collect/collect.h"
 #include "tare.h"
@@ -14,12 +16,14 @@
 enum { CLEAN_ALL = 1, CLEAN_DRY_RUN };
 
 static const tare__cli_option clean_options[] = {
-    {"all", 0, NULL, "remove unsaved and damaged sessions as well: what they hold is lost", CLEAN_ALL},
-    {"dry-run", 0, NULL, "show what would be removed; remove nothing", CLEAN_DRY_RUN},
+    {"all", 0, NULL, "remove sessions that cannot be saved as well: what they hold is lost", CLEAN_ALL},
+    {"dry-run", 0, NULL, "show what would be done; save and remove nothing", CLEAN_DRY_RUN},
 };
 
 typedef struct clean_settings {
     bool all, dry_run;
+    const tare__cli_words *words; /* only these folders; none: every one */
+    bool *seen;                   /* of these */
     tare__text out;
     unsigned failed;
 } clean_settings;
@@ -35,44 +39,81 @@ static int take_clean_option(void *context, int key, const char *argument, tare_
     return 0;
 }
 
-static void clean_one(void *context, const tare__leftover *left)
+/* PLACE/tare-UID-XXXXXX, as it is listed, or with slashes behind it. */
+static bool is_wanted(const clean_settings *settings, const char *path)
+{
+    bool wanted = settings->words->count == 0;
+    for (int i = 0; i < settings->words->count; i++) {
+        const char *word = settings->words->words[i];
+        size_t length = strlen(path);
+        if (strncmp(word, path, length) == 0 && strspn(word + length, "/") == strlen(word + length))
+            wanted = settings->seen[i] = true;
+    }
+    return wanted;
+}
+
+/* Why it has to stay; false: it may go. */
+static bool is_kept(const clean_settings *settings, const tare__leftover *left, const char *why, tare__text *reason)
+{
+    switch (left->state) {
+    case TARE__LEFTOVER_ALIVE: tare__text_string(reason, "a recorded process still runs"); return true;
+    case TARE__LEFTOVER_PART:
+        tare__text_string(reason, "it has no session file: a part of a session in another place, perhaps; if none runs, "
+                                  "remove it by hand");
+        return true;
+    case TARE__LEFTOVER_DAMAGED:
+        tare__text_format(reason, "damaged, nothing can be saved: %s; --all removes it", why);
+        return !settings->all;
+    case TARE__LEFTOVER_UNSAVED:
+    case TARE__LEFTOVER_NO_TRACE:
+        tare__text_format(reason, "not saved: %s; --all removes it", why);
+        return !settings->all;
+    case TARE__LEFTOVER_SAVED: break;
+    }
+    return false;
+}
+
+static void clean_one(void *context, const tare__leftover *found)
 {
     clean_settings *settings = context;
+    static tare__leftover left;
+    left = *found;
     char bytes[TARE__UNIT_BYTES], path[2048], trace[2048], why[512];
-    tare__unit_bytes(bytes, (double)left->bytes);
-    tare__text_fit(path, sizeof path - 1, left->path, sizeof path);
-    tare__text_fit(why, sizeof why - 1, left->why, sizeof why);
-    tare__text_fit(trace, sizeof trace - 1, left->trace, sizeof trace);
-    if (left->state == TARE__LEFTOVER_ALIVE) {
-        tare__text_format(&settings->out, "kept %s (%s): a recorded process still runs\n", path, bytes);
+    tare__error error = {""};
+    bool would_save = settings->dry_run && left.state == TARE__LEFTOVER_UNSAVED;
+    if (!is_wanted(settings, left.path))
         return;
-    }
-    if (left->state == TARE__LEFTOVER_UNSAVED && !settings->all) {
-        tare__text_format(&settings->out,
-                          "kept %s (%s): not saved yet; `tare report %s` saves it, --all removes it\n", path, bytes,
-                          path);
-        return;
-    }
-    if (left->state == TARE__LEFTOVER_PART) {
-        tare__text_format(&settings->out,
-                          "kept %s (%s): it has no session file: a part of a session in another place, perhaps; if none "
-                          "runs, remove it by hand\n",
-                          path, bytes);
-        return;
-    }
-    if (left->state == TARE__LEFTOVER_DAMAGED && !settings->all) {
-        tare__text_format(&settings->out, "kept %s (%s): damaged, nothing can be saved: %s; --all removes it\n", path,
-                          bytes, why);
-        return;
-    }
-    bool saved = left->state == TARE__LEFTOVER_SAVED;
-    if (!(settings->dry_run ? tare__leftover_removable : tare__leftover_remove)(left)) {
-        tare__cli_say(CLEAN, "cannot remove %s: it holds files that are no session's", left->path);
+    if (left.state == TARE__LEFTOVER_UNSAVED && !settings->dry_run)
+        tare__leftover_save(&left, &error);
+    tare__unit_bytes(bytes, (double)left.bytes);
+    tare__text_fit(path, sizeof path - 1, left.path, sizeof path);
+    tare__text_fit(why, sizeof why - 1, error.text[0] ? error.text : left.why, sizeof why);
+    tare__text_fit(trace, sizeof trace - 1, left.trace, sizeof trace);
+    tare__text reason = {0};
+    if (!would_save && is_kept(settings, &left, why, &reason)) {
+        tare__text_format(&settings->out, "kept %s (%s): %s\n", path, bytes, reason.failed ? "?" : reason.data);
+    } else if (!(settings->dry_run ? tare__leftover_removable : tare__leftover_remove)(&left)) {
+        tare__cli_say(CLEAN, "cannot remove %s: it holds files that are no session's", left.path);
         settings->failed++;
-        return;
+    } else if (would_save) {
+        tare__text_format(&settings->out, "would save %s (%s) to %s and remove it\n", path, bytes, trace);
+    } else {
+        bool saved = left.state == TARE__LEFTOVER_SAVED;
+        tare__text_format(&settings->out, "%s %s (%s): %s%s\n", settings->dry_run ? "would remove" : "removed", path,
+                          bytes, saved ? "saved in " : why[0] ? "not saved: " : "not saved", saved ? trace : why);
     }
-    tare__text_format(&settings->out, "%s %s (%s): %s%s\n", settings->dry_run ? "would remove" : "removed", path,
-                      bytes, saved ? "saved in " : why[0] ? "damaged: " : "not saved", saved ? trace : why);
+    tare__text_free(&reason);
+}
+
+/* Names that are no session folder of a killed recording. */
+static void tell_unseen(clean_settings *settings)
+{
+    for (int i = 0; i < settings->words->count; i++)
+        if (!settings->seen[i]) {
+            tare__cli_say(CLEAN, "%s is not the session folder of a killed recording of this user",
+                          settings->words->words[i]);
+            settings->failed++;
+        }
 }
 
 static int clean_main(int argc, char **argv)
@@ -83,11 +124,18 @@ static int clean_main(int argc, char **argv)
     int status = tare__cli_parse(&tare__cli_clean, argc, argv, &settings, &words, &error);
     if (!status && words.help)
         return tare__cli_print_help(&tare__cli_clean);
-    if (!status && (words.count || words.rest))
-        status = tare__fail(&error, TARE_E_USAGE, "it takes no names: every session folder of this user is looked at");
+    settings.words = &words;
+    if (!status && words.rest)
+        status = tare__fail(&error, TARE_E_USAGE, "it runs no command; write tare clean FOLDER");
+    if (!status && words.count && !(settings.seen = calloc((size_t)words.count, sizeof *settings.seen))) {
+        tare__cli_say(CLEAN, "out of memory");
+        return TARE__EXIT_FAILED;
+    }
     if (status)
         return tare__cli_usage(CLEAN, &error);
     tare__leftovers_visit(clean_one, &settings);
+    tell_unseen(&settings);
+    free(settings.seen);
     if (settings.out.length == 0 && !settings.failed)
         tare__text_string(&settings.out, "no session folders are left\n");
     int exit_status = tare__cli_print(&settings.out);
@@ -97,12 +145,12 @@ static int clean_main(int argc, char **argv)
 
 const tare__cli_command tare__cli_clean = {
     .name = "clean",
-    .summary = "removes session folders that killed recordings left behind",
-    .usage = "[options]",
+    .summary = "saves what killed recordings left behind, and removes their session folders",
+    .usage = "[options] [FOLDER...]",
     .details = "A recording that was killed leaves its session folder, in /dev/shm or a temporary\n"
-               "folder, until its data are saved by `tare report`. Removed are folders of this user\n"
-               "whose data are in a trace. Exit status: 0; 1 a folder could not be removed;\n"
-               "2 this command line was wrong.\n",
+               "folder. What is in it is saved to its trace, and the folder is removed; one whose\n"
+               "trace is gone or damaged is kept. Without FOLDER: all of this user. Exit status: 0;\n"
+               "1 a folder could not be removed; 2 this command line was wrong.\n",
     .examples = "  tare clean --dry-run\n"
                 "  tare clean\n",
     .options = clean_options,

@@ -101,7 +101,9 @@ static int collect_main(int argc, char **argv)
     if (!status)
         status = tare__serve_process(settings.socket, &serve, trace, &error);
     if (!status) {
+        tare__tidied tidied;
         keep(&settings.recording.keeping, trace);
+        tare__leftovers_tidy(true, NULL, NULL, &tidied);
         return TARE__EXIT_OK;
     }
     if (error.text[0])

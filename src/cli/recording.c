@@ -133,6 +133,8 @@ int tare__cli_recording_begin(tare__cli_recording *recording, tare__error *error
     for (int i = 0; i < TARE__RECORDING_VIEWS && !status; i++)
         if (recording->views[i])
             status = tare__view_try(formats[i], recording->views[i], error);
+    if (!status && tare__leftovers_press()) /* this run may be killed, too, and never come to its end */
+        tare__leftovers_tidy(true, NULL, NULL, &recording->tidied);
     if (!status)
         tare__cli_live_begin(&recording->live, recording->wants_live);
     return status;
@@ -235,6 +237,7 @@ static void say_what_was_written(const tare__cli_recording *recording, const tar
 
 typedef struct left_behind {
     unsigned count;
+    uint64_t bytes;
     time_t newest_at;
     char newest[TARE__PATH_BYTES];
 } left_behind;
@@ -242,23 +245,51 @@ typedef struct left_behind {
 static void count_left(void *context, const tare__leftover *one)
 {
     left_behind *left = context;
-    if (one->state == TARE__LEFTOVER_SAVED || one->state == TARE__LEFTOVER_DAMAGED || one->state == TARE__LEFTOVER_PART)
+    if (one->state == TARE__LEFTOVER_SAVED || one->state == TARE__LEFTOVER_DAMAGED ||
+        one->state == TARE__LEFTOVER_PART)
         return;
+    left->bytes += one->bytes;
     if (left->count++ == 0 || one->at >= left->newest_at) {
         left->newest_at = one->at;
         strcpy(left->newest, one->path);
     }
 }
 
-static void say_what_is_left(void)
+static void say_what_was_saved(unsigned count, uint64_t bytes)
+{
+    char size[TARE__UNIT_BYTES];
+    if (count)
+        tare__cli_say("tare", "saved %u killed %s to %s and freed %s", count, count == 1 ? "recording" : "recordings",
+                      count == 1 ? "its trace" : "their traces", tare__unit_bytes(size, (double)bytes));
+}
+
+static void say_what_stays(const left_behind *left, const tare__tidied *tidied)
+{
+    char size[TARE__UNIT_BYTES];
+    tare__unit_bytes(size, (double)left->bytes);
+    if (left->count == 1)
+        tare__cli_say("tare", "a recording was cut off: tare report %s", left->newest);
+    else if (left->count > 1)
+        tare__cli_say("tare", "%u recordings were cut off; newest: tare report %s", left->count, left->newest);
+    if (left->count)
+        tare__cli_say("tare", "tare clean saves %s to %s and frees %s", left->count == 1 ? "it" : "them",
+                      left->count == 1 ? "its trace" : "their traces", size);
+    if (tidied->unsavable)
+        tare__cli_say("tare", "%u killed %s (%s) cannot be saved: tare clean says why", tidied->unsavable,
+                      tidied->unsavable == 1 ? "recording" : "recordings",
+                      tare__unit_bytes(size, (double)tidied->unsavable_bytes));
+}
+
+/* Killed recordings of earlier: their memory is freed as far as their data are in their traces. */
+static void tidy_up(const tare__cli_recording *recording)
 {
     left_behind left = {.count = 0};
-    tare__leftovers_sweep();
-    tare__leftovers_visit(count_left, &left);
-    if (left.count == 1)
-        tare__cli_say("tare", "a recording was cut off: tare report %s", left.newest);
-    else if (left.count > 1)
-        tare__cli_say("tare", "%u recordings were cut off; the newest: tare report %s", left.count, left.newest);
+    tare__tidied tidied;
+    tare__leftovers_tidy(recording->quiet, count_left, &left, &tidied);
+    if (recording->quiet)
+        return;
+    say_what_was_saved(recording->tidied.saved + tidied.saved, recording->tidied.saved_bytes + tidied.saved_bytes);
+    say_what_stays(&left, &tidied);
 }
 
 /* Another run may have taken the name meanwhile, or somebody removed the file. */
@@ -289,8 +320,8 @@ void tare__cli_recording_end(tare__cli_recording *recording, const char *me, tar
         tare__cli_say("tare", "%s", result->trouble);
     if (result->folder[0])
         tare__cli_say("tare", "the session folder %s is left; tare report reads it", result->folder);
-    if (whole && !recording->quiet)
-        say_what_is_left();
+    if (whole)
+        tidy_up(recording);
     tare__rules_free(recording->rules);
     recording->rules = NULL;
     if (whole && result->trace_fd > 0)

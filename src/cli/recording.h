@@ -95,6 +95,7 @@ typedef struct tare__cli_recording {
     struct tare__rules *rules;
     tare__cli_live live;
     tare__cli_keeping keeping;
+    tare__tidied tidied; /* killed recordings of earlier, before this one began */
 } tare__cli_recording;
 
 /* One option of the rows above. 0, or TARE_E_USAGE with a sentence. */

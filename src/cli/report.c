@@ -167,7 +167,7 @@ static void say_salvaged(const tare__salvaged *saved, const char *folder)
     }
     if (saved->finished)
         return;
-    tare__cli_say(ME, "the recording was cut off; %s still in memory %s now in %s",
+    tare__cli_say(ME, "%s%s still in memory %s now in %s", saved->killed ? "the recording was cut off; " : "",
                   tare__unit_counted(spans, (double)saved->spans, "span that was", "spans that were"),
                   saved->spans == 1 ? "is" : "are", saved->trace);
     if (saved->damaged_blocks)
@@ -204,7 +204,7 @@ static bool finish_trace(tare__trace *trace)
     tare__error error = {""};
     const tare__trace_end *end = tare__trace_end_of(trace);
     const tare__trace_run *run = tare__trace_run_of(trace);
-    bool more = !end->present || (end->salvaged && end->left_running);
+    bool more = !end->present || end->unread_rings || (end->salvaged && end->left_running);
     if (!more || !run->present || !is_there(run->folder))
         return false;
     if (tare__salvage(run->folder, tare__trace_path(trace), &saved, &error)) {

@@ -124,6 +124,7 @@ typedef struct tare__salvaged {
     uint64_t spans;       /* that were still in memory and are now in the trace */
     bool still_recording; /* a collector is alive: nothing was touched */
     bool finished;        /* all of it was in the trace already */
+    bool killed;          /* else it ended by itself, but could not read some of its rings */
     uint32_t alive;       /* recorded processes that still run */
     uint32_t unread_rings; /* that could not be read; they stay where they are */
     uint64_t damaged_blocks, damaged_bytes; /* of the trace, stepped over */
@@ -136,7 +137,8 @@ int tare__salvage(const char *folder, const char *trace, tare__salvaged *result,
 
 /* ---- session folders that killed collectors of this user left behind ------------------------------------- */
 typedef enum tare__leftover_state {
-    TARE__LEFTOVER_UNSAVED, /* its data are in no trace yet, or in one that was renamed */
+    TARE__LEFTOVER_UNSAVED, /* its data are not yet, or not all, in the trace that it names */
+    TARE__LEFTOVER_NO_TRACE, /* that trace does not exist: it was removed or renamed */
     TARE__LEFTOVER_SAVED,   /* all of it is in its trace */
     TARE__LEFTOVER_ALIVE,   /* a recorded process still runs */
     TARE__LEFTOVER_DAMAGED, /* its session page cannot be read: nothing can be saved */
@@ -157,8 +159,23 @@ void tare__leftovers_visit(tare__leftover_sink *sink, void *context);
 /* Removes one, if it is provably a session folder of this user (own.c). */
 bool tare__leftover_remove(const tare__leftover *leftover);
 bool tare__leftover_removable(const tare__leftover *leftover); /* whether it would be */
-/* Removes those whose data are all in their traces. How many. */
-unsigned tare__leftovers_sweep(void);
+/* Saves what is left in one to the trace that it names, as tare__salvage does. 0: all of it is there now, and the state
+ * is TARE__LEFTOVER_SAVED; else a status and the reason. */
+int tare__leftover_save(tare__leftover *leftover, tare__error *error);
+
+typedef struct tare__tidied {
+    unsigned saved;           /* to their traces just now, and removed */
+    uint64_t saved_bytes;     /* that these held */
+    unsigned unsavable;       /* that stay: without a trace, or saving failed */
+    uint64_t unsavable_bytes; /* that these hold */
+} tare__tidied;
+
+/* Removes those whose data are all in their traces. Saves first what is older than a day, and the oldest while all of
+ * them hold too much memory. `sink` (NULL: none) gets those that stay
+ * and could be saved. `memory_only`: of those in /dev/shm. */
+void tare__leftovers_tidy(bool memory_only, tare__leftover_sink *sink, void *context, tare__tidied *result);
+/* Whether /dev/shm is so full that leftovers may be the reason: one system call. */
+bool tare__leftovers_press(void);
 
 /* What recording itself needs, tried for real: a session's folder, and the clock. */
 void tare__collect_doctor(tare__sample_check_sink *sink, void *context);

@@ -49,6 +49,7 @@ void tare__collector_free(tare__collector *collector)
     tare__text_free(&collector->fields);
     tare__text_free(&collector->run_fields);
     tare__text_free(&collector->notes);
+    tare__text_free(&collector->ended);
     tare__squeezer_free(collector->squeezer);
     tare__events_encoder_free(collector->encoder);
     tare__intern_free(collector->names);
@@ -391,6 +392,17 @@ static void tell_when(const tare__collector *collector, tare__text *fields)
     tare__field_number(fields, TARE__FIELD_END_TICKS, ticks);
 }
 
+static void seal_end(tare__collector *collector)
+{
+    tare__text_clear(&collector->block);
+    tare__names_seal(collector->all_names, tare__intern_count(collector->names), collector->squeezer,
+                     &collector->block);
+    tell_run_again(collector);
+    tare__series_seal(collector->sampling.series, (uint32_t)collector->sampling.series_count, collector->squeezer,
+                      &collector->block);
+    tare__fields_seal(TARE__BLOCK_END, 0, &collector->fields, &collector->block);
+}
+
 static void make_end(tare__collector *collector, int exit_status, int signal, uint32_t left_running)
 {
     tare__text *fields = &collector->fields;
@@ -399,6 +411,13 @@ static void make_end(tare__collector *collector, int exit_status, int signal, ui
     getrusage(RUSAGE_SELF, &usage);
     collector->block.failed = fields->failed = false; /* there may be memory again */
     tare__text_clear(fields);
+    if (collector->ended.length) { /* rings are added to a run that ended by itself */
+        tare__text_append(fields, collector->ended.data, collector->ended.length);
+        if (collector->unread_rings + collector->broken_rings)
+            tare__field_number(fields, TARE__FIELD_UNREAD_RINGS, collector->unread_rings + collector->broken_rings);
+        seal_end(collector);
+        return;
+    }
     tell_when(collector, fields);
     if (exit_status >= 0)
         tare__field_number(fields, TARE__FIELD_STATUS, (uint64_t)exit_status);
@@ -428,13 +447,7 @@ static void make_end(tare__collector *collector, int exit_status, int signal, ui
     if (left_running)
         tare__field_number(fields, TARE__FIELD_LEFT_RUNNING, left_running);
     tell_sampling(collector, fields);
-    tare__text_clear(&collector->block);
-    tare__names_seal(collector->all_names, tare__intern_count(collector->names), collector->squeezer,
-                     &collector->block);
-    tell_run_again(collector);
-    tare__series_seal(collector->sampling.series, (uint32_t)collector->sampling.series_count, collector->squeezer,
-                      &collector->block);
-    tare__fields_seal(TARE__BLOCK_END, 0, fields, &collector->block);
+    seal_end(collector);
 }
 
 static void write_end(tare__collector *collector, int exit_status, int signal, uint32_t left_running)

@@ -236,6 +236,7 @@ typedef struct tare__collector {
     uint32_t program_count;
     bool program_missed; /* one ended before it could be looked at: any may be of its kind */
     tare__text notes; /* lines for the END block */
+    tare__text ended; /* salvaging: the END fields of a collector that was not killed; empty: it was */
     uint64_t steps; /* begun */
     uint64_t busy_pool_bytes; /* a process that records a lot may have so much; 0: no more than the pool */
 } tare__collector;

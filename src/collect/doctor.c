@@ -74,8 +74,35 @@ static void check_clock(tare__sample_check_sink *sink, void *context)
     sink(context, &check);
 }
 
+typedef struct leftovers {
+    unsigned count;
+    uint64_t bytes;
+} leftovers;
+
+static void count_leftover(void *context, const tare__leftover *one)
+{
+    leftovers *all = context;
+    all->count += one->state != TARE__LEFTOVER_ALIVE;
+    all->bytes += one->state != TARE__LEFTOVER_ALIVE ? one->bytes : 0;
+}
+
+static void check_leftovers(tare__sample_check_sink *sink, void *context)
+{
+    leftovers all = {0};
+    char bytes[TARE__UNIT_BYTES];
+    tare__sample_check check = {.sampler = "recording", .source = "killed recordings", .state = TARE__SAMPLE_PARTLY};
+    tare__leftovers_visit(count_leftover, &all);
+    if (!all.count)
+        return;
+    snprintf(check.detail, sizeof check.detail, "%u left %s of session folders behind", all.count,
+             tare__unit_bytes(bytes, (double)all.bytes));
+    snprintf(check.fix, sizeof check.fix, "tare clean");
+    sink(context, &check);
+}
+
 void tare__collect_doctor(tare__sample_check_sink *sink, void *context)
 {
     check_folder(sink, context);
     check_clock(sink, context);
+    check_leftovers(sink, context);
 }

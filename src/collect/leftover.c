@@ -1,5 +1,5 @@
-/* leftover: session folders that killed collectors of this user left behind: what became of them, and which may go.
- * One thread. Looks only, but for tare__leftover_remove and the sweep.
+/* leftover: session folders that killed collectors of this user left behind: what became of them, which may go, and
+ * when their memory is freed without being asked for. One thread. Looks only, but for save, remove and tidy.
  * Must not know what is in a trace. */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -8,11 +8,21 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include "collector.h"
 
-#define YOUNG_SECONDS 5 /* one that is being made has no lock for a moment */
+#define YOUNG_SECONDS 5 /* one that is being made has no page and no lock for a moment; one just saved is looked at */
+#define MEMORY "/dev/shm"
+#define MEMORY_BYTES ((uint64_t)1 << 30) /* that may wait there to be saved, or a quarter of it where that is less */
+#define OLD_SECONDS (24 * 60 * 60)       /* later than this nobody waits for `tare report` */
+#define TIDY_NS 1000000000u              /* no more time than this; the next run goes on */
+
+static bool is_young(const tare__leftover *left)
+{
+    return left->at + YOUNG_SECONDS > time(NULL);
+}
 
 /* Adds up what is in one folder; whether a ring in it is still written to. */
 static bool look_at(const char *path, uint64_t *bytes)
@@ -77,6 +87,8 @@ static void read_claim(int place, const char *name, tare__leftover *left, void *
 static bool read_damaged(tare__folder *folder, const claims *by, const tare__error *error, tare__leftover *left)
 {
     const char *why = error->text;
+    if (is_young(left))
+        return false;
     if (folder->lock >= 0 && flock(folder->lock, LOCK_SH | LOCK_NB) != 0)
         return false;
     bool lives = look_at(left->path, &left->bytes);
@@ -98,7 +110,7 @@ static bool read_leftover(int place, const char *name, const claims *by, tare__l
     struct stat about;
     tare__error error = {""};
     if (fstatat(place, name, &about, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISDIR(about.st_mode) ||
-        about.st_uid != geteuid() || (about.st_mode & 077) || about.st_mtime + YOUNG_SECONDS > time(NULL))
+        about.st_uid != geteuid() || (about.st_mode & 077))
         return false;
     memset(&folder, 0, sizeof folder);
     left->at = about.st_mtime;
@@ -112,7 +124,13 @@ static bool read_leftover(int place, const char *name, const claims *by, tare__l
         bool saved = dir >= 0 && tare__saved_in(dir, left->trace), lives = look_at(left->path, &left->bytes);
         if (left->fallback[0])
             lives = look_at(left->fallback, &left->bytes) || lives;
-        left->state = lives ? TARE__LEFTOVER_ALIVE : saved ? TARE__LEFTOVER_SAVED : TARE__LEFTOVER_UNSAVED;
+        bool named = lstat(left->trace, &about) == 0;
+        left->state = lives    ? TARE__LEFTOVER_ALIVE
+                      : saved  ? TARE__LEFTOVER_SAVED
+                      : named  ? TARE__LEFTOVER_UNSAVED
+                               : TARE__LEFTOVER_NO_TRACE;
+        if (!named)
+            snprintf(left->why, sizeof left->why, "its trace %.200s does not exist", left->trace);
         if (dir >= 0)
             close(dir);
     } else if (status != TARE_E_BUSY) {
@@ -156,11 +174,11 @@ static void look_in(const char *place, reader *read, void *context)
     closedir(list);
 }
 
-static void look_everywhere(reader *read, void *context)
+static void look_everywhere(bool memory_only, reader *read, void *context)
 {
     const char *own = getenv("TMPDIR");
-    const char *places[] = {"/dev/shm", own && own[0] == '/' ? own : "/tmp", "/tmp", "/var/tmp", "/run"};
-    for (size_t i = 0; i < TARE__COUNT_OF(places); i++) {
+    const char *places[] = {MEMORY, own && own[0] == '/' ? own : "/tmp", "/tmp", "/var/tmp", "/run"};
+    for (size_t i = 0; i < (memory_only ? 1 : TARE__COUNT_OF(places)); i++) {
         bool again = false;
         for (size_t j = 0; j < i; j++)
             again = again || strcmp(places[i], places[j]) == 0;
@@ -169,12 +187,17 @@ static void look_everywhere(reader *read, void *context)
     }
 }
 
-void tare__leftovers_visit(tare__leftover_sink *sink, void *context)
+static void visit_all(bool memory_only, tare__leftover_sink *sink, void *context)
 {
     visit to = {.sink = sink, .context = context};
-    look_everywhere(read_claim, &to.fallbacks);
-    look_everywhere(read_one, &to);
+    look_everywhere(memory_only, read_claim, &to.fallbacks);
+    look_everywhere(memory_only, read_one, &to);
     free(to.fallbacks.paths);
+}
+
+void tare__leftovers_visit(tare__leftover_sink *sink, void *context)
+{
+    visit_all(false, sink, context);
 }
 
 bool tare__leftover_removable(const tare__leftover *leftover)
@@ -189,16 +212,104 @@ bool tare__leftover_remove(const tare__leftover *leftover)
     return tare__folder_delete(leftover->path) && gone;
 }
 
-static void sweep_one(void *context, const tare__leftover *leftover)
+int tare__leftover_save(tare__leftover *leftover, tare__error *error)
 {
-    unsigned *swept = context;
+    tare__salvaged saved;
     if (leftover->state == TARE__LEFTOVER_SAVED)
-        *swept += tare__leftover_remove(leftover);
+        return 0;
+    if (leftover->state != TARE__LEFTOVER_UNSAVED)
+        return tare__fail(error, TARE_E_INPUT, "%s", leftover->why[0] ? leftover->why : "a recorded process still runs");
+    int status = tare__salvage(leftover->path, NULL, &saved, error), dir = -1;
+    if (status)
+        return status;
+    if (saved.still_recording || saved.alive)
+        return tare__fail(error, TARE_E_BUSY, "a recorded process still runs");
+    if (saved.unread_rings)
+        return tare__fail(error, TARE_E_INPUT, "the memory of %u of its processes cannot be read", saved.unread_rings);
+    if (saved.damaged_blocks)
+        return tare__fail(error, TARE_E_INPUT, "%.300s is damaged (%llu blocks)", saved.trace,
+                          (unsigned long long)saved.damaged_blocks);
+    if ((dir = tare__folder_open(leftover->path, error)) < 0)
+        return TARE_E_INPUT;
+    bool marked = tare__saved_in(dir, leftover->trace);
+    close(dir);
+    if (!marked)
+        return tare__fail(error, TARE_E_SYSTEM, "no note of what was saved can be written into it");
+    leftover->state = TARE__LEFTOVER_SAVED;
+    return 0;
 }
 
-unsigned tare__leftovers_sweep(void)
+/* ---- freeing memory without being asked for ---- */
+
+typedef struct found {
+    tare__leftover *list;
+    size_t n, room;
+} found;
+
+static void take_found(void *context, const tare__leftover *leftover)
 {
-    unsigned swept = 0;
-    tare__leftovers_visit(sweep_one, &swept);
-    return swept;
+    found *all = context;
+    if (tare__array_fit(&all->list, &all->room, all->n + 1, sizeof *all->list))
+        all->list[all->n++] = *leftover;
+}
+
+static bool in_memory(const tare__leftover *leftover)
+{
+    return strncmp(leftover->path, MEMORY "/", sizeof MEMORY) == 0;
+}
+
+static uint64_t memory_limit(const struct statfs *fs)
+{
+    uint64_t quarter = (uint64_t)fs->f_blocks * (uint64_t)fs->f_bsize / 4;
+    return quarter < MEMORY_BYTES ? quarter : MEMORY_BYTES;
+}
+
+static int by_age(const void *one, const void *other)
+{
+    time_t a = ((const tare__leftover *)one)->at, b = ((const tare__leftover *)other)->at;
+    return (a > b) - (a < b);
+}
+
+bool tare__leftovers_press(void)
+{
+    struct statfs fs;
+    return statfs(MEMORY, &fs) == 0 &&
+           (uint64_t)(fs.f_blocks - fs.f_bfree) * (uint64_t)fs.f_bsize > memory_limit(&fs);
+}
+
+static bool should_save(const tare__leftover *one, uint64_t held, uint64_t limit)
+{
+    return one->state == TARE__LEFTOVER_UNSAVED &&
+           (one->at + OLD_SECONDS < time(NULL) || (in_memory(one) && held > limit));
+}
+
+void tare__leftovers_tidy(bool memory_only, tare__leftover_sink *sink, void *context, tare__tidied *result)
+{
+    struct statfs fs;
+    found all = {0};
+    uint64_t limit = statfs(MEMORY, &fs) == 0 ? memory_limit(&fs) : MEMORY_BYTES, begun = tare__monotonic_ns(), held = 0;
+    *result = (tare__tidied){0};
+    visit_all(memory_only, take_found, &all);
+    if (all.n)
+        qsort(all.list, all.n, sizeof *all.list, by_age);
+    for (size_t i = 0; i < all.n; i++)
+        held += all.list[i].state == TARE__LEFTOVER_UNSAVED && in_memory(&all.list[i]) ? all.list[i].bytes : 0;
+    for (size_t i = 0; i < all.n; i++) {
+        tare__leftover *one = &all.list[i];
+        bool was_saved = one->state == TARE__LEFTOVER_SAVED, failed = one->state == TARE__LEFTOVER_NO_TRACE;
+        if (should_save(one, held, limit) && tare__monotonic_ns() - begun < TIDY_NS)
+            failed = tare__leftover_save(one, NULL) != 0;
+        bool goes = one->state == TARE__LEFTOVER_SAVED && !(was_saved && is_young(one)); /* somebody may be reading it */
+        if (goes && tare__leftover_remove(one)) {
+            held -= !was_saved && in_memory(one) ? one->bytes : 0;
+            result->saved += !was_saved;
+            result->saved_bytes += was_saved ? 0 : one->bytes;
+            continue;
+        }
+        result->unsavable += failed;
+        result->unsavable_bytes += failed ? one->bytes : 0;
+        if (sink && !failed)
+            sink(context, one);
+    }
+    free(all.list);
 }

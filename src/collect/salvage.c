@@ -44,7 +44,7 @@ typedef struct salvaging {
     bool has_run, is_ours; /* a RUN block; of this session */
     bool ended;            /* an END block; `salvaged`: of an earlier salvage */
     bool salvaged;
-    uint64_t left_running; /* as that one says */
+    uint64_t left_running, unread; /* as that one says */
 } salvaging;
 
 static old_stream *stream_of(salvaging *state, uint32_t id)
@@ -157,17 +157,25 @@ static void take_end(salvaging *state, const tare__block_header *header, const u
     uint32_t tag;
     const uint8_t *data;
     size_t bytes;
+    tare__text *kept = &state->collector->ended; /* that of the collector itself stays, whatever is added */
     state->ended = true;
     state->salvaged = false;
-    state->left_running = 0;
+    state->left_running = state->unread = 0;
+    tare__text_clear(kept);
     while (tare__field_next(&reader, &tag, &data, &bytes)) {
         if (tag == TARE__FIELD_SALVAGED)
             state->salvaged = true;
         if (tag == TARE__FIELD_LEFT_RUNNING)
             state->left_running = tare__field_value(data, bytes);
+        if (tag == TARE__FIELD_UNREAD_RINGS)
+            state->unread = tare__field_value(data, bytes);
+        else
+            tare__field_bytes(kept, tag, data, bytes);
         if (tag == TARE__FIELD_END_TICKS)
             note_ticks(state->collector, tare__field_value(data, bytes));
     }
+    if (state->salvaged)
+        tare__text_clear(kept);
 }
 
 static void take_beats(salvaging *state, const tare__block_header *header, const uint8_t *payload)
@@ -393,6 +401,7 @@ static void save_beats(tare__collector *collector)
 static void save(salvaging *state, tare__salvaged *result)
 {
     tare__collector *collector = state->collector;
+    uint64_t before = collector->writer.bytes;
     /* What the end of the file cuts off, and what an earlier writer reserved behind it. */
     if (ftruncate(collector->writer.fd, (off_t)collector->writer.bytes) != 0)
         snprintf(collector->writer.trouble, sizeof collector->writer.trouble, "%.400s: %s", collector->writer.path,
@@ -409,6 +418,9 @@ static void save(salvaging *state, tare__salvaged *result)
     tare__collector_finish(collector, -1, 0, result->alive);
     result->spans = collector->writer.spans;
     result->unread_rings = collector->unread_rings + collector->broken_rings;
+    /* Tried again for a ring that cannot be read, in vain: the file stays as it was. */
+    if (state->ended && state->unread == result->unread_rings && !result->alive && !collector->writer.last_block)
+        tare__writer_cut(&collector->writer, before);
 }
 
 /* A copy may be gone tomorrow: only the trace that the session names is a reason to remove the session. */
@@ -440,9 +452,12 @@ int tare__salvage(const char *folder, const char *trace, tare__salvaged *result,
         status = open_trace(&collector, trace, error);
     if (status == 0)
         status = read_trace(&state, result, error);
+    if (status == 0 && collector.ended.failed)
+        status = tare__fail(error, TARE_E_MEMORY, "out of memory");
     if (status == 0) {
         snprintf(result->trace, sizeof result->trace, "%s", collector.writer.path);
-        result->finished = state.ended && !(state.salvaged && state.left_running);
+        result->killed = collector.ended.length == 0;
+        result->finished = state.ended && !state.unread && !(state.salvaged && state.left_running);
     }
     if (status == 0 && !result->finished) {
         save(&state, result);

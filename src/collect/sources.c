@@ -361,6 +361,7 @@ uint32_t tare__sources_unread(const tare__collector *collector)
     uint32_t n = 0;
     for (size_t i = 0; i < TARE__COUNT_OF(folders); i++) {
         DIR *list = folders[i][0] ? opendir(folders[i]) : NULL;
+        n += folders[i][0] && !list && errno != ENOENT; /* no memory, no descriptor: one at least, for all that is known */
         for (struct dirent *entry; list && (entry = readdir(list)) != NULL;)
             n += tare__ring_name(entry->d_name) && !is_done(collector, entry->d_name) &&
                  !is_unborn(dirfd(list), entry->d_name);

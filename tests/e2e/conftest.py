@@ -14,10 +14,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("TARE_BUILD", ROOT / "build"))
 TARE = BUILD / "tare"
 VICTIMS = BUILD / "tests" / "victim"
-PATIENCE = 120  # seconds until a hanging command fails its test
 
 sys.path.insert(0, str(ROOT / "tests"))
 from contradictions import check_contradictions  # noqa: E402
+from waiting import PATIENCE, read_page  # noqa: E402
 
 Event = collections.namedtuple("Event", "ns pid tid kind name extras")
 
@@ -173,13 +173,8 @@ def no_sessions_left(tmp_path_factory):
     yield
     ours = os.fsencode(str(tmp_path_factory.getbasetemp())) + b"/"
     for session in pathlib.Path("/dev/shm").glob(f"tare-{os.geteuid()}-*/session"):
-        try:  # another test beside may have put a FIFO there, and then removed it: opening it would never end
-            with open(os.open(session, os.O_RDONLY | os.O_NONBLOCK), "rb") as page:
-                is_ours = ours in page.read()
-            if is_ours:
-                shutil.rmtree(session.parent)
-        except OSError:
-            pass  # its collector was quicker
+        if ours in read_page(session):
+            shutil.rmtree(session.parent, ignore_errors=True)  # its collector may be quicker
 
 
 @pytest.fixture

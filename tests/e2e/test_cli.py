@@ -13,6 +13,7 @@ import unicodedata
 import pytest
 
 from conftest import PATIENCE, TARE, VICTIMS
+from waiting import until
 
 BUSY = "import time\nend = time.process_time() + {}\nwhile time.process_time() < end: pass\n"
 
@@ -155,10 +156,8 @@ def test_attach_until_interrupted(bench):
     target = bench.start(sys.executable, "-c", BUSY.format(60))
     attach = bench.start(TARE, "attach", "-o", "a.tare", "--json", "a.json", "--interval", "20ms", target.pid)
     try:
-        deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline and (not (bench.folder / "a.tare").exists() or
-                                               (bench.folder / "a.tare").stat().st_size < 3000):
-            time.sleep(0.05)
+        trace = bench.folder / "a.tare"
+        until(lambda: trace.exists() and trace.stat().st_size >= 3000, "it has recorded")
         attach.send_signal(signal.SIGINT)
         out, err = attach.communicate(timeout=PATIENCE)
         assert attach.returncode == 0, err
@@ -249,13 +248,10 @@ def test_the_next_run_tells_of_a_recording_that_was_cut_off(bench):
     assert folder
     os.killpg(run.pid, signal.SIGKILL)
     run.communicate()
-    old = time.time() - 60
-    os.utime(folder, (old, old))
     done = bench.tare("run", "-o", "next.tare", "--", "true")
     assert done.status == 0 and "cut off" in done.err and "tare report /" in done.err
     assert bench.tare("report", folder).status == 0 and os.path.exists(folder)
-    os.utime(folder, (old, old))
-    assert folder in bench.tare("clean").out and not os.path.exists(folder)
+    assert folder in bench.tare("clean", folder).out and not os.path.exists(folder)
 
 
 # ---- rules ----------------------------------------------------------------------------------------------------

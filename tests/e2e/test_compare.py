@@ -3,12 +3,12 @@ import json
 import re
 import signal
 import subprocess
-import time
 
 import pytest
 
 from conftest import PATIENCE, TARE, VICTIMS
 from test_cli import check_page, columns
+from waiting import until
 
 
 def figure(name, samples, **more):
@@ -255,9 +255,7 @@ def test_ctrl_c_shows_what_is_known(bench):
     # The sixth and later ones wait to be interrupted.
     command = f"echo >> {log}; [ $(wc -l < {log}) -le 5 ] || sleep 600"
     process = bench.start(TARE, "compare", "--ab", "--bare", "--warmup", "0", command, command)
-    deadline = time.monotonic() + PATIENCE
-    while log.read_text().count("\n") < 6 and time.monotonic() < deadline:
-        time.sleep(0.02)
+    until(lambda: log.read_text().count("\n") >= 6, "the sixth has begun")
     process.send_signal(signal.SIGINT)
     try:
         out, err = process.communicate(timeout=PATIENCE)

@@ -20,6 +20,7 @@ import time
 import pytest
 from conftest import PATIENCE, TARE, VICTIMS, Bench, scaled
 from postgres import Server, find
+from waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -154,10 +155,7 @@ def test_a_git_that_hangs_holds_nobody_up(local, script, answers):
     run, = local.runs()
     assert run["revision"].startswith("012345") and run["dirty"] in answers
     pids = (folder / "pids").read_text().split() if (folder / "pids").exists() else []  # killed before it could write
-    deadline = time.monotonic() + PATIENCE
-    while any(is_running(pid) for pid in pids) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not any(is_running(pid) for pid in pids)
+    until(lambda: not any(is_running(pid) for pid in pids), "git has ended")
 
 
 def is_running(pid):
@@ -190,12 +188,9 @@ def test_a_session_of_a_program_is_kept(local):
         assert run["command"].endswith("own twice") and run["status"] is None and run["trace"].endswith(".tare")
 
 
-def wait_for(condition, seconds=60):
+def wait_for(condition):
     """The helper keeps a session after the program has its answer."""
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    until(condition, "it is kept", pause=0.05)
 
 
 # ---- looking ---------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import time
 import pytest
 
 from conftest import PATIENCE, SANITIZER, TARE, VICTIMS, Bench, by_thread, check_nesting
+from waiting import until
 
 KILLS = 200 if SANITIZER == "none" else 40
 SEED = int(os.environ.get("TARE_SEED", random.SystemRandom().randrange(1 << 32)))
@@ -132,10 +133,9 @@ def test_a_program_that_lives_on_can_be_read_again(bench):
                           start_new_session=True)
     session = pathlib.Path(process.stdout.readline().split()[1])
     target = int(process.stdout.readline().split()[1])
-    while not ledger_path.exists() or not ledger(ledger_path):
-        time.sleep(0.05)
+    until(lambda: ledger_path.exists() and ledger(ledger_path), "it has recorded")
     process.kill()
-    process.wait()
+    process.wait(PATIENCE)
     try:
         first = ledger(ledger_path)[-1][0]
         done = bench.report(session, "--events")

@@ -8,11 +8,11 @@ import pathlib
 import re
 import socket
 import subprocess
-import time
 
 import pytest
 
 from conftest import BUILD, PATIENCE, ROOT, scaled
+from waiting import until
 
 ONNX = os.environ.get("TARE_ONNX", str(ROOT / "build" / "onnx" / "bin" / "python"))
 SCRIPT = pathlib.Path(__file__).with_name("onnx_runs.py")
@@ -486,13 +486,9 @@ def test_killed_while_it_runs(bench, models):
     """What is run goes with the command."""
     process = bench.start(BUILD / "tare", "model", "--runtime", runtime(), "--runs", "1000000", models / "images.onnx")
     children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    child = ""
-    while not child and process.poll() is None:
-        child = children.read_text().strip()
+    until(lambda: process.poll() is not None or children.read_text().strip(), "it has a child", pause=0)
+    child = children.read_text().strip() if process.poll() is None else ""
     assert child, process.stderr.read()
     process.kill()
-    process.communicate()
-    deadline = time.monotonic() + PATIENCE
-    while runs(child):
-        assert time.monotonic() < deadline, "it still runs"
-        time.sleep(0.01)
+    process.communicate(timeout=PATIENCE)
+    until(lambda: not runs(child), "its child has ended")

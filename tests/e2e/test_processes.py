@@ -2,11 +2,11 @@
 import os
 import shutil
 import subprocess
-import time
 
 import pytest
 
 from conftest import VICTIMS, by_thread, check_nesting, names_of
+from waiting import came_true
 
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="changing the user needs root")
 
@@ -84,14 +84,6 @@ def own(bench, mode, **env):
     return bench.call(VICTIMS / "own", mode, env={"TARE_HELPER": str(VICTIMS.parents[1] / "tare"), **env})
 
 
-def until(condition, seconds=20):
-    """Whether it came true in time; a slow machine only makes it wait."""
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return condition()
-
-
 @pytest.mark.tsan
 def test_own_sessions_twice_with_a_fork_inside(bench):
     done = own(bench, "twice")
@@ -122,14 +114,14 @@ def test_scopes_that_outlive_their_session(bench, mode, after):
 def test_own_session_of_a_program_that_just_ends(bench):
     assert own(bench, "leave").status == 0
     trace = bench.folder / "left.tare"
-    assert until(lambda: bench.json(trace)["run"]["finished"])
+    assert came_true(lambda: bench.json(trace)["run"]["finished"])
     assert names_of(bench.events(trace)) == {"left": 30}
 
 
 def test_own_session_of_a_program_that_is_killed(bench):
     assert own(bench, "killed").status == -9
     trace = bench.folder / "killed.tare"
-    assert until(lambda: bench.json(trace)["run"]["finished"])
+    assert came_true(lambda: bench.json(trace)["run"]["finished"])
     events = bench.events(trace)
     assert names_of(events) == {"doomed": 500, "open at the kill": 1}
     check_nesting(events, left_open=1)

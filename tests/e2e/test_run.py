@@ -341,8 +341,8 @@ def test_max_size_holds_at_every_moment(bench):
     limit, trace = 1 << 20, bench.folder / "t.tare"
     process = bench.start(TARE, "run", "-q", "-o", trace, "--max-size", "1M", "--", VICTIMS / "ticker",
                           bench.folder / "ledger", 0, scaled(3000, 1500))
-    largest = 0
-    while process.poll() is None:
+    largest, deadline = 0, time.monotonic() + PATIENCE
+    while process.poll() is None and time.monotonic() < deadline:
         sizes = [path.stat().st_size for path in bench.folder.glob("t.tare*") if path.exists()]
         largest = max(largest, sum(sizes))
         time.sleep(0.002)

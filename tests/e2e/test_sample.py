@@ -12,6 +12,7 @@ import time
 import pytest
 
 from conftest import BUILD, SANITIZER, TARE, VICTIMS
+from waiting import came_true
 
 SERIES = BUILD / "tests" / "tool" / "series"
 TREE, PROCESS, THREAD, OURS = 6, 7, 8, 12
@@ -186,7 +187,7 @@ def test_killed_for_want_of_memory(bench):
         assert samples.facts["oom_killed"] == "1"
         assert 16 << 20 < int(samples.facts["child_peak"]) < 80 << 20
     finally:
-        assert until(lambda: not (group.folder / "cgroup.procs").read_text())
+        assert came_true(lambda: not (group.folder / "cgroup.procs").read_text())
         group.folder.rmdir()
 
 
@@ -239,13 +240,6 @@ def test_rotation_keeps_series_and_drops_old_samples(bench):
     assert rss and rss[0][0] > 500_000_000
 
 
-def until(condition, seconds=20):
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return condition()
-
-
 def blocks_of_samples(path):
     """Whole SAMPLES blocks in the file, by their headers."""
     data, at, n = path.read_bytes() if path.exists() else b"", 16, 0
@@ -260,7 +254,7 @@ def test_a_killed_collector_leaves_its_samples(bench):
     trace = bench.folder / "killed.tare"
     process = bench.start(TARE, "run", "-q", "-o", trace, "--", VICTIMS / "uses", "sleep", 60000,
                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    assert until(lambda: blocks_of_samples(trace) >= 2)
+    assert came_true(lambda: blocks_of_samples(trace) >= 2)
     process.kill()
     process.wait()
     samples = Samples(bench, trace)
@@ -292,7 +286,7 @@ def test_attach_ends_with_a_signal_and_leaves_the_program(bench):
     job = bench.start(VICTIMS / "uses", "sleep", 60000, stdout=subprocess.DEVNULL)
     trace = bench.folder / "uses.tare"
     tare = bench.start(TARE, "attach", "-q", job.pid)
-    assert until(lambda: blocks_of_samples(trace) >= 1)
+    assert came_true(lambda: blocks_of_samples(trace) >= 1)
     tare.send_signal(signal.SIGINT)
     assert tare.wait(timeout=20) == 0
     assert job.poll() is None

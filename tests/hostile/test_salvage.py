@@ -1,8 +1,10 @@
 """What a killed recording left: it is read without being changed, saved without harming anything, and stays until
 somebody removes it."""
 import hashlib
+import json
 import os
 import pathlib
+import resource
 import shutil
 import signal
 import struct
@@ -12,20 +14,20 @@ import pytest
 
 import traces
 from conftest import as_user
-from e2e_conftest import PATIENCE, TARE, VICTIMS
+from e2e_conftest import PATIENCE, SANITIZER, TARE, VICTIMS, parse_events
+from waiting import read_page, until
 
 
 class Killed:
     """A run of the ticker whose collector (and then the program) was killed after it had recorded for a while."""
 
-    def __init__(self, bench, name="t.tare", least=300, program=True, words=()):
+    def __init__(self, bench, name="t.tare", least=300, program=True, words=(), prefix=()):
         self.bench, self.trace, self.ledger = bench, bench.folder / name, bench.folder / (name + ".ledger")
-        self.process = bench.start(TARE, "run", "-q", *words, "-o", self.trace, "--", VICTIMS / "ticker", self.ledger,
-                                   200, 120000, start_new_session=True)
+        self.process = bench.start(*prefix, TARE, "run", "-q", *words, "-o", self.trace, "--", VICTIMS / "ticker",
+                                   self.ledger, 200, 120000, start_new_session=True)
         self.session = pathlib.Path(self.process.stdout.readline().split()[1])
         self.target = int(self.process.stdout.readline().split()[1])
-        while self.written() < least:
-            time.sleep(0.01)
+        until(lambda: self.written() >= least, "it has recorded")
         os.kill(self.process.pid, signal.SIGKILL)
         self.process.wait(PATIENCE)
         if program:
@@ -33,8 +35,7 @@ class Killed:
 
     def end_program(self):
         os.kill(self.target, signal.SIGKILL)
-        while alive(self.target):
-            time.sleep(0.01)
+        until(lambda: not alive(self.target), "it has ended")
         self.process.stdout.close()
         self.process.stderr.close()
 
@@ -157,8 +158,7 @@ def test_the_same_command_again_has_what_was_recorded_since(bench):
         done = bench.report(killed.trace)
         assert "still runs" in done.err
         before = killed.counted()
-        while killed.written() < before[-1] + 500:
-            time.sleep(0.01)
+        until(lambda: killed.written() >= before[-1] + 500, "it records on")
         assert killed.counted()[-1] >= before[-1] + 500, "read again by the trace's name"
     finally:
         killed.end_program()
@@ -176,9 +176,33 @@ def test_a_ring_that_cannot_be_read_is_kept_and_told_of(bench):
     done = bench.report(killed.trace)
     assert "could not be read" in done.err and str(killed.session) in done.err
     assert ring.read_bytes() == damaged
-    assert "1 process's memory could not be read" in bench.report(killed.trace).out
-    age(killed.session)
-    assert "kept" in bench.tare("clean").out and ring.exists()
+    size = killed.trace.stat().st_size
+    for what in (killed.trace, killed.session, killed.trace, killed.session):  # it may be read one day
+        assert "1 process's memory could not be read" in bench.report(what).out
+        assert killed.trace.stat().st_size == size
+        assert "kept" in bench.tare("clean", killed.session).out and ring.exists()
+
+
+@pytest.mark.skipif(SANITIZER != "none", reason="a sanitizer needs terabytes of address space")
+def test_rings_that_a_run_could_not_read_are_had_by_the_command_it_names(bench):
+    """A collector without address space for its rings. The program has it."""
+    for mib in range(6, 24):
+        done = bench.tare("run", "-q", "-f", "-o", "t.tare", "--", "sh", "-c",
+                          f"ulimit -Sv unlimited; exec '{VICTIMS}/limits' spans 1000 5",
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (mib << 20, resource.RLIM_INFINITY)))
+        if done.status == 5 and "is left; tare report reads it" in done.err:
+            break
+    else:
+        pytest.fail("no limit was so low that it left its folder")
+    session = pathlib.Path(done.err.partition("session folder ")[2].split()[0])
+    read = bench.tare("report", "--json", "t.tare")
+    assert "1,000 spans that were still in memory" in read.err and "cut off" not in read.err, read.err
+    run = json.loads(read.out)["run"]
+    assert run["spans"] == 1000 and run["exit_status"] == 5 and run["finished"] and not run["salvaged"]
+    assert not any("could not be read" in note for note in json.loads(read.out)["notes"])
+    size = (bench.folder / "t.tare").stat().st_size
+    assert bench.report("t.tare").err == "" and (bench.folder / "t.tare").stat().st_size == size
+    assert f"removed {session}" in bench.tare("clean", session).out
 
 
 def test_a_full_disk_keeps_the_evidence(bench):
@@ -200,45 +224,92 @@ def test_two_readers_at_once_save_it_once(bench):
     assert killed.has_all(killed.counted())
 
 
-def age(folder):
+def age(folder, seconds=60):
     """A folder that is being made is left alone for some seconds."""
-    past = time.time() - 60
+    past = time.time() - seconds
     os.utime(folder, (past, past))
 
 
-def test_clean_removes_what_is_saved_and_nothing_else(bench):
+def test_clean_saves_and_removes_what_it_is_told_to_and_nothing_else(bench):
     killed, other = Killed(bench, "a.tare"), Killed(bench, "b.tare")
-    for session in (killed.session, other.session):
-        age(session)
-    done = bench.tare("clean")
-    assert f"kept {killed.session}" in done.out and "not saved yet" in done.out, done.err
-    bench.report(killed.trace)
-    age(killed.session)
-    assert f"would remove {killed.session}" in bench.tare("clean", "--dry-run").out and killed.session.exists()
-    done = bench.tare("clean")
-    assert f"removed {killed.session}" in done.out and not killed.session.exists()
-    assert other.session.exists()
+    before, rings = killed.trace.read_bytes(), killed.rings()
+    done = bench.tare("clean", "--dry-run", killed.session)
+    assert f"would save {killed.session}" in done.out and str(killed.trace) in done.out, done.out + done.err
+    assert killed.rings() == rings and killed.trace.read_bytes() == before
+    assert "not the session folder" in bench.tare("clean", "/dev/shm").err
+    done = bench.tare("clean", f"{killed.session}/")
+    assert f"removed {killed.session}" in done.out and not killed.session.exists(), done.out + done.err
+    assert f"saved in {killed.trace}" in done.out and other.session.exists()
     assert killed.has_all(killed.counted())
-    # Others on this machine may have sessions, too: not removed for real.
-    assert f"would remove {other.session}" in bench.tare("clean", "--all", "--dry-run").out and other.session.exists()
+    bench.report(other.trace)
+    assert f"would remove {other.session}" in bench.tare("clean", "--dry-run", other.session).out
+    assert f"removed {other.session}" in bench.tare("clean", other.session).out and not other.session.exists()
+    assert other.has_all(other.counted())
 
 
-def test_a_run_sweeps_what_is_saved(bench):
-    killed, other = Killed(bench, "a.tare"), Killed(bench, "b.tare")
+def test_clean_of_everything_takes_no_live_session(bench):
+    """As a user who has no other session."""
+    killed, live = Killed(bench, "a.tare"), Killed(bench, "b.tare", program=False)
+    try:
+        done = bench.tare("clean", "--dry-run")  # others on this machine may have sessions, too: nothing is removed
+        assert f"would save {killed.session}" in done.out, done.out
+        assert f"kept {live.session}" in done.out and "still runs" in line_of(done, live.session)
+        assert "still runs" in bench.tare("clean", "--all", live.session).out and live.session.exists()
+    finally:
+        live.end_program()
+
+
+def test_a_run_removes_what_is_saved(bench):
+    killed, other, gone = Killed(bench, "a.tare"), Killed(bench, "b.tare"), Killed(bench, "c.tare")
     bench.report(killed.trace)
     age(killed.session)
-    age(other.session)
-    done = bench.tare("run", "-o", "c.tare", "--", VICTIMS / "ticker", bench.folder / "other.ledger", 1000, 20)
-    assert not killed.session.exists() and other.session.exists()
-    assert "cut off" in done.err
+    gone.trace.unlink()
+    done = bench.tare("run", "-o", "d.tare", "--", VICTIMS / "ticker", bench.folder / "other.ledger", 1000, 20)
+    assert not killed.session.exists() and other.session.exists() and gone.session.exists()
+    assert "cut off" in done.err and "cannot be saved: tare clean says why" in done.err, done.err
+    assert str(gone.session) not in done.err, "a command that does not work"
+
+
+@pytest.mark.parametrize("quiet", [(), ("-q",)])
+def test_a_run_saves_and_removes_what_is_old(bench, quiet):
+    old, young, gone = Killed(bench, "a.tare"), Killed(bench, "b.tare"), Killed(bench, "c.tare")
+    for killed in (old, gone):
+        age(killed.session, 25 * 3600)
+    gone.trace.unlink()
+    done = bench.tare("run", *quiet, "-o", "d.tare", "--", VICTIMS / "ticker", bench.folder / "other.ledger", 1000, 20)
+    assert not old.session.exists() and young.session.exists() and gone.session.exists()
+    assert ("to its trace and freed" in done.err) == (not quiet), done.err
+    assert old.has_all(old.counted()) and young.has_all(young.counted())
+
+
+def test_killed_recordings_do_not_fill_the_memory(bench):
+    """Runs that are all killed never come to their end: the next one saves the oldest to their traces."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root to mount memory of its own")
+    holder = bench.start("unshare", "-m", "sh", "-c", "mount -t tmpfs -o size=200m tmpfs /dev/shm && echo mounted && "
+                         "exec sleep 600")
+    try:
+        if "mounted" not in holder.stdout.readline():
+            pytest.skip("cannot mount here")
+        inside = ("nsenter", f"--mount=/proc/{holder.pid}/ns/mnt", f"--wd={bench.folder}")
+        runs = [Killed(bench, f"{i}.tare", prefix=inside) for i in range(9)]
+        held = sum(path.stat().st_blocks * 512 for path in pathlib.Path(f"/proc/{holder.pid}/root/dev/shm").rglob("*.ring"))
+        assert (1 << 20) < held < 70 << 20, held  # a quarter of it, and the last one
+        for killed in runs:
+            seen = [int(event.extras["value"]) for event in parse_events(
+                bench.call(*inside, TARE, "report", "--events", killed.trace).out) if event.kind == "counter"]
+            assert killed.has_all(seen)
+    finally:
+        holder.kill()
+        holder.communicate(timeout=PATIENCE)
 
 
 def test_what_was_saved_into_a_file_that_is_gone_is_not_saved(bench):
     killed = Killed(bench)
     bench.report(killed.trace)
     killed.trace.unlink()
-    age(killed.session)
-    assert "not saved yet" in bench.tare("clean").out and killed.session.exists()
+    done = bench.tare("clean", killed.session)
+    assert "kept" in done.out and "does not exist" in done.out and killed.session.exists(), done.out
 
 
 @pytest.mark.parametrize("strange", ["file", "link", "folder", "mode"])
@@ -255,8 +326,8 @@ def test_clean_leaves_a_folder_that_is_not_provably_a_session(bench, strange):
         (killed.session / "word-1").mkdir()
     else:
         killed.session.chmod(0o755)
-    age(killed.session)
-    bench.tare("clean")
+    bench.tare("clean", killed.session)
+    bench.tare("clean", "--all", killed.session)
     assert killed.session.exists() and precious.read_text() == "mine"
     assert (killed.session / "session").exists(), "nothing in it was touched"
     shutil.rmtree(killed.session)
@@ -267,12 +338,11 @@ def test_reading_a_copy_does_not_make_the_session_saved(bench):
     copy = bench.folder / "copy.tare"
     shutil.copy(killed.trace, copy)
     assert killed.has_all(killed.counted(copy))
-    age(killed.session)
-    assert f"kept {killed.session}" in bench.tare("clean").out
     bench.tare("run", "-q", "-o", "other.tare", "--", "true")
     bench.tare("run", "-o", "other.tare", "--", "true")
     assert killed.session.exists(), "a later run must not remove what only a copy has"
-    assert killed.has_all(killed.counted())
+    killed.trace.unlink()
+    assert f"kept {killed.session}" in bench.tare("clean", killed.session).out and killed.session.exists()
 
 
 def test_a_damaged_trace_does_not_make_the_session_saved(bench):
@@ -283,8 +353,7 @@ def test_a_damaged_trace_does_not_make_the_session_saved(bench):
     killed.trace.write_bytes(data)
     for _ in range(2):
         bench.report(killed.trace)
-        age(killed.session)
-        assert f"kept {killed.session}" in bench.tare("clean").out and killed.session.exists()
+        assert f"kept {killed.session}" in bench.tare("clean", killed.session).out and killed.session.exists()
 
 
 # ---- folders whose session page is damaged ----
@@ -299,7 +368,8 @@ def damage(session, how):
         data = bytearray(page.read_bytes())
         data[0] ^= 1
         page.write_bytes(data)
-    elif how == "fifo":
+    elif how == "fifo":  # never in /dev/shm: whoever looks at the sessions there would wait for ever
+        assert not str(page).startswith("/dev/shm/")
         page.unlink()
         os.mkfifo(page)
     else:
@@ -308,8 +378,12 @@ def damage(session, how):
 
 @pytest.fixture
 def killed(bench):
-    """The page of which is going to be damaged: then the other tests do not know it for theirs."""
+    """The page of which is going to be damaged: in a place where nobody else looks."""
     killed = Killed(bench)
+    place = bench.temporary / killed.session.name
+    shutil.copytree(killed.session, place, ignore=lambda *_: ["join"])
+    shutil.rmtree(killed.session)
+    killed.session = place
     yield killed
     shutil.rmtree(killed.session, ignore_errors=True)
 
@@ -323,7 +397,7 @@ def line_of(done, session):
 def test_clean_lists_what_is_damaged(bench, killed, how):
     damage(killed.session, how)
     age(killed.session)
-    line = line_of(bench.tare("clean", timeout=30), killed.session)
+    line = line_of(bench.tare("clean", killed.session, timeout=30), killed.session)
     assert line.startswith("kept ") and killed.session.exists(), line
     assert ("it has no session file" if how == "missing" else "damaged, nothing can be saved: ") in line, line
     line = line_of(bench.tare("clean", "--all", "--dry-run", timeout=30), killed.session)
@@ -339,7 +413,7 @@ def test_clean_removes_what_is_damaged(killed, stranger, how):
     name = f"/dev/shm/tare-{stranger[0]}-dAmAgE"
     theirs, ours = type(killed.session)(name), killed.session
     try:
-        ours.rename(theirs)
+        shutil.move(ours, theirs)
         damage(theirs, how)
         for path in (*theirs.iterdir(), theirs):
             os.chown(path, *stranger)
@@ -355,7 +429,7 @@ def test_clean_removes_what_is_damaged(killed, stranger, how):
 def test_clean_leaves_a_damaged_folder_that_is_not_provably_a_session(killed, stranger, strange):
     theirs = type(killed.session)(f"/dev/shm/tare-{stranger[0]}-sTrAnG")
     try:
-        killed.session.rename(theirs)
+        shutil.move(killed.session, theirs)
         damage(theirs, "short")
         if strange == "file":
             (theirs / "thesis.tex").write_text("mine")
@@ -381,7 +455,7 @@ def test_clean_leaves_the_page_of_a_collector_that_lives(bench):
         session = None
         for _ in range(200):
             found = [path.parent for path in type(bench.folder)("/dev/shm").glob(f"tare-{os.geteuid()}-*/session")
-                     if os.fsencode(str(bench.folder)) in path.read_bytes()]
+                     if os.fsencode(str(bench.folder)) in read_page(path)]
             if found:
                 (session,) = found
                 break
@@ -397,4 +471,4 @@ def test_clean_leaves_the_page_of_a_collector_that_lives(bench):
             page.write(first)
     finally:
         os.killpg(live.pid, signal.SIGKILL)
-        live.communicate()
+        live.communicate(timeout=PATIENCE)

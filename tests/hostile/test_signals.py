@@ -7,6 +7,7 @@ import time
 import pytest
 
 from e2e_conftest import PATIENCE, SANITIZER, TARE, VICTIMS
+from waiting import until
 
 HANDLED = [number for number in range(1, 65) if number not in (signal.SIGKILL, signal.SIGSTOP, 32, 33)]
 
@@ -85,10 +86,8 @@ def test_stopping_a_session_does_not_wait_for_a_stopped_helper(bench):
     assert done.status == 0, done.err
     assert done.fact("started") == 1 and done.fact("helper") > 0
     assert done.fact("status") == 4 and time.monotonic() - from_s < PATIENCE
-    until = time.monotonic() + PATIENCE  # woken again, it finishes the file by itself
-    while bench.tare("report", "--json", "own.tare").out.count('"finished":true') == 0:
-        assert time.monotonic() < until
-        time.sleep(0.1)
+    until(lambda: '"finished":true' in bench.tare("report", "--json", "own.tare").out,
+          "woken again, it finishes the file by itself", pause=0.1)
     assert bench.json(bench.folder / "own.tare")["run"]["spans"] == 10
 
 

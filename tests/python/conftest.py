@@ -10,7 +10,6 @@ import pytest
 
 SITE = os.environ.get("TARE_PYTHON_SITE")
 os.environ["TARE_STORE"] = "off"  # sessions of these interpreters: never into the user's own history
-PATIENCE = 120  # seconds until a hanging program fails its test
 if SITE:
     sys.path.insert(0, os.path.abspath(SITE))
 try:
@@ -21,6 +20,7 @@ except ImportError as error:
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from contradictions import check_contradictions  # noqa: E402
+from waiting import PATIENCE  # noqa: E402
 from tare import _command  # noqa: E402
 
 

@@ -18,6 +18,7 @@ import pytest
 
 import tare
 from tare import _core
+from waiting import until
 
 MB = 1024 * 1024
 # A sanitizer keeps what is freed for a while: resident memory then says nothing of leaks.
@@ -726,8 +727,7 @@ def test_the_sampler_runs_without_the_interpreter():
     begun = time.monotonic_ns()
     sampler.acquire()
     sorted(range(3_000_000), key=lambda x: -x)  # minutes of C code would do the same
-    while sampler.count < 10:
-        time.sleep(0.01)
+    until(lambda: sampler.count >= 10, "ten samples")
     sampler.release()
     summary = sampler.summary(begun)
     assert summary["rss"]["count"] == len(sampler.series(begun)["rss"]) == sampler.count >= 10

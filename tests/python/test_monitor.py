@@ -18,6 +18,7 @@ import pytest
 
 import tare
 from tare import _core, _device
+from waiting import until
 
 RULE = "=" * 90
 LINE = "-" * 90
@@ -458,8 +459,7 @@ def test_monitoring_reads_the_machine():
     monitor.start_monitoring(interval=0.01)
     with pytest.raises(RuntimeError, match="already running"):
         monitor.start_monitoring()
-    while monitor.get_summary()["cpu"]["count"] < 10:
-        busy(0.01)
+    until(lambda: busy(0.01) or monitor.get_summary()["cpu"]["count"] >= 10, "ten samples", pause=0)
     monitor.stop_monitoring()
     monitor.stop_monitoring()  # once more does no harm
     summary = monitor.get_summary()
@@ -487,8 +487,7 @@ def test_the_gpus_memory_is_in_gb(monkeypatch):
     monkeypatch.setattr(_core, "gpu_memory", lambda device: (3 * 2 ** 30, 8 * 2 ** 30))
     monitor = tare.PerformanceMonitor()
     monitor.start_monitoring(interval=0.005)
-    while monitor.get_summary()["gpu_memory"]["count"] < 3:
-        time.sleep(0.005)
+    until(lambda: monitor.get_summary()["gpu_memory"]["count"] >= 3, "three samples", pause=0.005)
     monitor.stop_monitoring()
     assert monitor.get_summary()["gpu_memory"]["mean"] == 3.0
 

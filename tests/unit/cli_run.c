@@ -17,17 +17,44 @@
 #include "cli_rig.h"
 
 static tare__leftover left[4];
-static unsigned left_count, sweeps;
+static unsigned left_count;
+static tare__tidied tidied;
+static bool press;
+
+bool tare__leftovers_press(void)
+{
+    return press;
+}
 
 void tare__leftovers_visit(tare__leftover_sink *sink, void *context)
 {
-    for (unsigned i = 0; i < left_count; i++)
-        sink(context, &left[i]);
+    (void)sink, (void)context;
 }
 
-unsigned tare__leftovers_sweep(void)
+bool tare__leftover_remove(const tare__leftover *leftover)
 {
-    return sweeps++;
+    (void)leftover;
+    return false;
+}
+
+bool tare__leftover_removable(const tare__leftover *leftover)
+{
+    (void)leftover;
+    return false;
+}
+
+int tare__leftover_save(tare__leftover *leftover, tare__error *error)
+{
+    (void)leftover, (void)error;
+    return TARE_E_INPUT;
+}
+
+void tare__leftovers_tidy(bool memory_only, tare__leftover_sink *sink, void *context, tare__tidied *result)
+{
+    (void)memory_only;
+    for (unsigned i = 0; sink && i < left_count; i++)
+        sink(context, &left[i]);
+    *result = tidied;
 }
 
 static tare__run_options asked;
@@ -55,7 +82,9 @@ static int set_up(void **state)
     (void)state;
     if (make_folder("cli-run"))
         return -1;
-    left_count = sweeps = 0;
+    left_count = 0;
+    press = false;
+    tidied = (tare__tidied){0};
     answer = (tare__run_result){.launched = true,
                                 .exit_status = 7,
                                 .trace = "train.tare",
@@ -188,18 +217,35 @@ static void a_trace_that_cannot_be_analyzed_leaves_the_status(void **state)
 static void leftover_sessions_are_told_of(void **state)
 {
     (void)state;
-    left[0] = (tare__leftover){.at = 5, .path = "/dev/shm/tare-0-abcdef"};
+    left[0] = (tare__leftover){.at = 5, .path = "/dev/shm/tare-0-abcdef", .bytes = 2048};
     left[1] = (tare__leftover){.at = 4, .path = "/dev/shm/tare-0-older1", .state = TARE__LEFTOVER_ALIVE};
     left[2] = (tare__leftover){.at = 3, .path = "/dev/shm/tare-0-older2"};
     left[3] = (tare__leftover){.at = 9, .path = "/dev/shm/tare-0-saved1", .state = TARE__LEFTOVER_SAVED};
     left_count = 1;
     RUN("--", "./prog");
-    assert_non_null(strstr(said, "\ntare: a recording was cut off: tare report /dev/shm/tare-0-abcdef\n"));
+    assert_non_null(strstr(said, "\ntare: a recording was cut off: tare report /dev/shm/tare-0-abcdef\n"
+                                 "tare: tare clean saves it to its trace and frees 2.00 KiB\n"));
     left_count = 4;
     RUN("--", "./prog");
-    assert_non_null(strstr(said, "\ntare: 3 recordings were cut off; the newest: tare report /dev/shm/tare-0-a"));
+    assert_non_null(strstr(said, "\ntare: 3 recordings were cut off; newest: tare report /dev/shm/tare-0-a"));
     RUN("-q", "--", "./prog");
     assert_string_equal(said, "");
+}
+
+static void freed_memory_is_told_of(void **state)
+{
+    (void)state;
+    tidied = (tare__tidied){.saved = 2, .saved_bytes = 3 << 20};
+    RUN("--", "./prog");
+    assert_non_null(strstr(said, "\ntare: saved 2 killed recordings to their traces and freed 3.00 MiB\n"));
+    press = true;
+    RUN("--", "./prog");
+    assert_non_null(strstr(said, "\ntare: saved 4 killed recordings to their traces and freed 6.00 MiB\n"));
+    RUN("-q", "--", "./prog");
+    assert_string_equal(said, "");
+    tidied = (tare__tidied){.unsavable = 1, .unsavable_bytes = 1 << 20};
+    RUN("--", "./prog");
+    assert_non_null(strstr(said, "\ntare: 1 killed recording (1.00 MiB) cannot be saved: tare clean says why\n"));
 }
 
 static void names_cannot_move_the_cursor(void **state)
@@ -296,6 +342,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_failed_view_leaves_the_status, set_up, remove_folder),
         cmocka_unit_test_setup_teardown(a_trace_that_cannot_be_analyzed_leaves_the_status, set_up, remove_folder),
         cmocka_unit_test_setup_teardown(leftover_sessions_are_told_of, set_up, remove_folder),
+        cmocka_unit_test_setup_teardown(freed_memory_is_told_of, set_up, remove_folder),
         cmocka_unit_test_setup_teardown(names_cannot_move_the_cursor, set_up, remove_folder),
         cmocka_unit_test_setup_teardown(exit_statuses_are_as_promised, set_up, remove_folder),
         cmocka_unit_test_setup_teardown(wrong_usage_runs_nothing, set_up, remove_folder),
