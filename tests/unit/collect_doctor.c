@@ -27,7 +27,9 @@ static void folder_and_clock_are_told(void **state)
     unsetenv("TARE_CLOCK");
     seen_count = 0;
     tare__collect_doctor(keep, NULL);
-    assert_int_equal(seen_count, 2);
+    assert_true(seen_count == 2 || seen_count == 3); /* a third of recordings that were killed, if any was */
+    if (seen_count == 3)
+        assert_string_equal(seen[2].source, "killed recordings");
     assert_string_equal(seen[0].sampler, "recording");
     assert_string_equal(seen[0].source, "shared memory");
     assert_int_not_equal(seen[0].state, TARE__SAMPLE_FAILS); /* other tests record here, too */
