@@ -27,6 +27,7 @@ typedef struct torch_fetch {
     PyObject *loader; /* a new reference to what tells loaders apart; NULL: not known */
 } torch_fetch;
 void tare__torch_fetch_begin(PyObject *iterator, torch_fetch *fetch);
+bool tare__torch_fetch_is_for_step(const torch_fetch *fetch);
 void tare__torch_fetch_end(torch_fetch *fetch, bool got_batch); /* no exception is set, or it is kept */
 void tare__torch_forward_begins(PyObject *module);
 void tare__torch_forward_ended(void); /* the outermost one */
@@ -37,6 +38,21 @@ bool tare__torch_in_step(void); /* the calling thread */
 bool tare__torch_between_steps(void); /* it is the thread whose steps are found, and none is open */
 void tare__torch_optimizer_is_made(void);
 uint64_t tare__torch_steps(void); /* so many have ended */
+
+/* ---- which steps are recorded (torch_window.c) ------------------------------------------------------------ */
+void tare__torch_window_set(uint64_t from_step, uint64_t to_step, uint64_t every_epochs);
+bool tare__torch_window_is_part(void);
+void tare__torch_window_follow(uint64_t step, uint64_t epoch); /* that are under way, or come next */
+void tare__torch_window_resume(void);
+
+/* ---- batches and the steps that use them (torch_batches.c) ------------------------------------------------ */
+void tare__torch_batch_came(const void *iterator, bool first, double samples); /* samples: -1 where it is not known */
+void tare__torch_batches_ended(const void *iterator);   /* it has no more */
+void tare__torch_batches_compute(unsigned backwards);   /* a backward pass begins, behind so many in the step */
+bool tare__torch_batches_held(unsigned backwards);      /* of loaders that have no more: more than that are not used yet */
+void tare__torch_batches_used(unsigned backwards);      /* a step ends: its samples are told, inside of its span */
+void tare__torch_batches_unused(bool told);             /* what was taken for a step is none; its samples are told or not */
+void tare__torch_batches_forget(void);
 
 /* ---- what the program's objects are asked (torch_ask.c) --------------------------------------------------- */
 PyObject *tare__torch_alive(PyObject *weak); /* what a weak reference refers to, a new reference; NULL: it is gone */

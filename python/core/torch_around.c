@@ -169,9 +169,14 @@ static PyObject *call_data(around *self, PyObject *const *words, size_t n, PyObj
     torch_raised raised = tare__torch_put_aside();
     torch_quiet quiet = tare__torch_quiet_begin();
     Py_ssize_t drawn = take_drawn(words[0]);
-    double samples = batch && tare_recording() ? samples_of(batch, drawn) : -1;
+    bool for_step = tare__torch_fetch_is_for_step(&fetch);
+    double samples = batch && (for_step || tare_recording()) ? samples_of(batch, drawn) : -1;
     tare__torch_quiet_end(quiet);
-    if (begun && samples > 0)
+    if (for_step && batch)
+        tare__torch_batch_came(words[0], fetch.first, samples);
+    else if (for_step)
+        tare__torch_batches_ended(words[0]);
+    else if (begun && samples > 0)
         tare_number(&samples_site, samples);
     if (begun)
         tare__torch_phase_end(DATA);

@@ -37,6 +37,7 @@ static struct {
     bool unaided;   /* … without any optimizer: the program updates by hand, which nobody sees */
     bool by_module; /* … and a module with parameters computed for it */
     unsigned backwards;   /* in the open step, outside of optimizers */
+    unsigned updated_for; /* … when an optimizer last stepped in it */
     bool accumulates;     /* the last step had several: a batch that trains need not be of a step that ends */
     /* Without a loader a step begins where the one before it ended. It may turn out to be none. */
     bool by_hand;   /* the last step had no loader */
@@ -57,31 +58,12 @@ static struct {
     PyObject *model;          /* weak reference to what was last seen to train; NULL: nothing yet */
     PyObject *epoch_loader;   /* whose batches the open epoch is of, or the next one will be */
     PyObject *epoch_iterator; /* weak reference: when it is gone, nobody will ask for more of them */
-    /* what is asked for */
-    uint64_t from_step, to_step; /* to: the first one left out; UINT64_MAX: all */
-    uint64_t every_epochs;       /* 0: all */
-    bool paused;                 /* by us */
-} loop = {.to_step = UINT64_MAX};
+} loop;
 
 /* ---- what is recorded --------------------------------------------------------------------------------- */
-/* The index that a step under way has, or the next one. */
-static bool wanted_now(void)
-{
-    if (loop.every_epochs && loop.epochs % loop.every_epochs != 0)
-        return false;
-    return loop.steps >= loop.from_step && loop.steps < loop.to_step;
-}
-
 static void follow_window(void)
 {
-    bool wanted = wanted_now();
-    if (wanted == !loop.paused)
-        return;
-    if (wanted)
-        tare_resume();
-    else
-        tare_pause();
-    loop.paused = !wanted;
+    tare__torch_window_follow(loop.steps, loop.epochs);
 }
 
 /* Spans of the program matter while a step waits, and while one is due. */
@@ -109,17 +91,12 @@ static void open_step(bool waits)
     tare_number(&index_site, -1); /* it is told when something trains */
     loop.step_open = true;
     loop.fetched = loop.trained = loop.by_module = loop.guessed = loop.late = false;
-    loop.backwards = 0;
+    loop.backwards = loop.updated_for = 0;
     watch_spans();
     tare__torch_round_begins();
     PyObject *trained = tare__torch_alive(loop.model);
     loop.wants_model = !trained;
     Py_XDECREF(trained);
-}
-
-static void begin_step(void)
-{
-    open_step(false);
 }
 
 /* A batch that was asked for and never trained on is no step, and a loop over such is no epoch. It is begun before that
@@ -131,6 +108,14 @@ static void confirm_epoch(void)
     loop.epoch_unsure = false;
 }
 
+static void tell_samples(void *counts)
+{
+    if (counts)
+        tare__torch_batches_used(loop.updated_for ? loop.updated_for : loop.backwards);
+    else
+        tare__torch_batches_unused(!loop.epoch_open || !loop.epoch_trained);
+}
+
 static void end_step(void)
 {
     if (!loop.step_open)
@@ -139,7 +124,7 @@ static void end_step(void)
     if (counts && loop.late && !loop.fetched)
         tare_number(&partial_site, 1);
     tare__py_stack_watched.watching = false;
-    tare__py_stack_end(&step_site);
+    tare__py_stack_end_as(&step_site, NULL, tell_samples, counts ? &loop : NULL);
     loop.step_open = loop.waiting = loop.due = loop.guessed = false;
     tare__torch_round_begins();
     forget_guess();
@@ -312,12 +297,18 @@ static bool is_complete(void)
     return tare__torch_round_updated() || (loop.trained && loop.unaided);
 }
 
+/* The loader has no more batches, and the loop has some that it has not trained on. */
+static bool reads_ahead(void)
+{
+    return tare__torch_batches_held(loop.step_open ? loop.backwards : 0);
+}
+
 /* What is left of a finished round goes no further: evaluation and the next batch are not of this step. */
 static void end_finished_step(void)
 {
     if (loop.step_open && is_complete())
         end_step();
-    if (loop.exhausted && !loop.step_open)
+    if (loop.exhausted && !loop.step_open && !reads_ahead())
         end_epoch();
 }
 
@@ -341,6 +332,7 @@ static void drop_guess(void)
 static void leave_guess(void)
 {
     forget_guess();
+    tare__torch_batches_forget();
     loop.step_open = loop.epoch_open = loop.epoch_unsure = loop.guessed = loop.claimed = false;
     loop.thread = 0;
 }
@@ -453,6 +445,8 @@ void tare__torch_fetch_begin(PyObject *iterator, torch_fetch *fetch)
     bool deserted = is_deserted();
     if (deserted) /* a loop that was left in the middle; a step that asked for a batch and did no more goes with it */
         end_epoch();
+    if (fetch->training && loop.step_open && !loop.trained && !loop.fetched)
+        end_step(); /* the model was called before the loop: on a dummy input, or for a summary */
     if (!fetch->training) {
         begin_guess(iterator, fetch);
         return;
@@ -470,6 +464,11 @@ void tare__torch_fetch_begin(PyObject *iterator, torch_fetch *fetch)
     }
 }
 
+bool tare__torch_fetch_is_for_step(const torch_fetch *fetch)
+{
+    return fetch->training || is_mine();
+}
+
 void tare__torch_fetch_end(torch_fetch *fetch, bool got_batch)
 {
     if (fetch->training)
@@ -483,7 +482,7 @@ void tare__torch_fetch_end(torch_fetch *fetch, bool got_batch)
             drop_guess();
     }
     if (fetch->training && got_batch) {
-        begin_step();
+        open_step(false);
         loop.fetched = true;
     } else if (!got_batch && loop.epoch_open && fetch->loader == loop.epoch_loader) {
         loop.exhausted = true;
@@ -509,7 +508,7 @@ static void begin_training(void)
     if (loop.on_training)
         tell_training();
     bool late = !loop.step_open && !loop.steps;
-    begin_step();
+    open_step(false);
     loop.late |= late;
 }
 
@@ -570,7 +569,7 @@ static void evaluation_begins(PyObject *module)
         return;
     drop_waiting();
     end_finished_step();
-    if (loop.exhausted)
+    if (loop.exhausted && (!reads_ahead() || is_trained_model(module)))
         end_epoch(); /* no optimizer will step for the rest of its batches */
     if (!loop.step_open)
         loop.evaluations++;
@@ -638,15 +637,17 @@ void tare__torch_backward_begins(void)
 {
     if (!training_goes_on())
         return;
-    loop.backwards++;
+    tare__torch_batches_compute(loop.backwards++);
     if (!loop.accumulates || loop.unaided)
         tell_step();
 }
 
 void tare__torch_optimizer_begins(void)
 {
-    if (training_goes_on())
-        tell_step();
+    if (!training_goes_on())
+        return;
+    tell_step();
+    loop.updated_for = loop.backwards;
 }
 
 /* Whether no loader feeds the loop: the open step has no batch of one, and no loop over one goes on, or it had none for
@@ -689,9 +690,7 @@ static PyObject *setup(PyObject *module, PyObject *arguments)
     if (!PyArg_ParseTuple(arguments, "OKLK:torch_setup", &grad_enabled, &from, &to, &every))
         return NULL;
     tare__torch_ask_gradients_of(grad_enabled);
-    loop.from_step = from;
-    loop.to_step = to < 0 ? UINT64_MAX : (uint64_t)to;
-    loop.every_epochs = every;
+    tare__torch_window_set(from, to < 0 ? UINT64_MAX : (uint64_t)to, every);
     loop.set_up = true;
     tare__py_stack_watched = (tare__py_stack_watcher){&step_site, step_is_cut, span_begins, span_has_begun, span_ended,
                                                       false};
@@ -728,9 +727,8 @@ static PyObject *finish(PyObject *module, PyObject *nothing)
         end_epoch();
     if (loop.epoch_open && !loop.step_open)
         end_epoch();
-    if (loop.every_epochs || loop.from_step || loop.to_step != UINT64_MAX) {
-        if (loop.paused)
-            tare_resume();
+    if (tare__torch_window_is_part()) {
+        tare__torch_window_resume();
         tare_counter_name("torch.steps", (double)loop.steps);
         tare_counter_name("torch.epochs", (double)loop.epochs);
     }
@@ -770,15 +768,14 @@ static PyObject *forked(PyObject *module, PyObject *nothing)
 {
     (void)module, (void)nothing;
     tare__torch_phases_forked();
-    if (loop.paused)
-        tare_resume();
-    loop.paused = loop.step_open = loop.epoch_open = loop.epoch_unsure = loop.exhausted = false;
+    tare__torch_window_resume();
+    tare__torch_window_set(0, UINT64_MAX, 0);
+    tare__torch_batches_forget();
+    loop.step_open = loop.epoch_open = loop.epoch_unsure = loop.exhausted = false;
     loop.guessed = loop.claimed = guessing = false;
     forget_guess();
     loop.by_hand = loop.waiting = loop.due = tare__py_stack_watched.watching = false;
     loop.thread = 0;
-    loop.from_step = loop.every_epochs = 0;
-    loop.to_step = UINT64_MAX;
     Py_RETURN_NONE;
 }
 
