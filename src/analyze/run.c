@@ -65,8 +65,8 @@ static void note_end(note_list *list, const work *work, const tare__run_table *r
     if (run->salvaged)
         note(list, "the recording was killed; a later command finished the file from what it left behind");
     if (tare__trace_end_of(work->trace)->folder_gone)
-        note(list, "the session folder was removed while the program was recorded: processes that started after that "
-                   "are missing");
+        note(list, "the session folder was removed during the run: processes that were not read yet, or started after "
+                   "that, are missing");
     uint64_t unread = tare__trace_end_of(work->trace)->unread_rings;
     if (unread)
         note(list, "%s memory could not be read: what was recorded there last is missing",

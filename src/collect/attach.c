@@ -139,7 +139,8 @@ int tare__attach(const tare__attach_options *options, tare__run_result *result, 
     if (status == 0) {
         tare__sampling_options sampling = {options->pid, options->interval_ns, options->samplers_left_out};
         tare__sampling_open(&collector, &sampling);
-        tare__writer_settle(&collector.writer);
+        if (tare__writer_settle(&collector.writer) == 0)
+            tare__folder_named(&collector.folder);
         attend(&at);
         result->launched = true;
         result->still_running = !at.ended;

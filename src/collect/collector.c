@@ -136,13 +136,20 @@ int tare__collector_head(tare__collector *collector, const tare__run_about *abou
     collector->beat_gap_ns = FIRST_BEAT_GAP_NS;
     /* The whole path: a later salvage may start from any folder. */
     const char *temporary = collector->writer.temporary, *trace = collector->writer.path;
+    char ending[TARE__ENDING_BYTES] = ""; /* the name it will have is shorter by ".XXXXXX" */
     if (realpath(temporary ? temporary : trace, directory)) {
         trace = directory;
-        if (temporary) /* the name it will have is shorter by ".XXXXXX" */
-            directory[strlen(directory) - (strlen(temporary) - strlen(collector->writer.path))] = '\0';
+        if (temporary) {
+            char *end = directory + strlen(directory) - (strlen(temporary) - strlen(collector->writer.path));
+            snprintf(ending, sizeof ending, "%s", end);
+            *end = '\0';
+        }
     }
-    if (strlen(trace) < sizeof page->trace)
+    size_t length = strlen(trace);
+    if (length < sizeof page->trace)
         strcpy(page->trace, trace);
+    if (length + 1 + sizeof ending <= sizeof page->trace)
+        strcpy(page->trace + length + 1, ending);
     atomic_store(&page->state, TARE__SESSION_OPEN);
     tare__bus_watch(collector);
     return 0;
@@ -319,9 +326,9 @@ static void tell_unread(tare__collector *collector)
     if (collector->page_cut)
         tare__text_format(&collector->notes, "the session file in %.300s was truncated during the run: processes that "
                           "started after that are not recorded\n", collector->folder.path);
-    if (collector->folder_gone)
+    if (collector->folder_gone && access(collector->folder.path, F_OK) == 0) /* else the END block says so */
         tare__text_format(&collector->notes, "the session folder %.300s was removed during the run: processes that "
-                          "started after that are not recorded\n", collector->folder.path);
+                          "recorded there and were not read yet are missing\n", collector->folder.fallback);
 }
 
 /* What the disk did not take, in the sentence about it. */

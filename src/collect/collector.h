@@ -36,6 +36,7 @@ typedef struct tare__folder {
 
 int tare__folder_create(tare__folder *folder, uint64_t pool_bytes, tare__error *error);
 /* Reads a folder whose collector is gone; changes nothing in it. 0; TARE_E_BUSY: it is alive; or another status. */
+void tare__folder_named(tare__folder *folder); /* the trace has the name that the page says */
 int tare__folder_take(tare__folder *folder, const char *path, tare__error *error);
 void tare__folder_beat(tare__folder *folder, tare__clock_beat *beat); /* reads the clocks, keeps them there */
 bool tare__folder_remove(tare__folder *folder); /* false: something is left */
@@ -50,6 +51,7 @@ bool tare__folder_deletable(const char *path); /* whether it would be; nothing i
 bool tare__ring_name(const char *name); /* <32 hex>.ring */
 /* bus.c: from head to free, a session file or ring that is truncated does not end the collector. */
 struct tare__collector;
+#define TARE__ENDING_BYTES sizeof ".XXXXXX"
 void tare__bus_watch(struct tare__collector *collector);
 void tare__bus_leave(void);
 /* saved.c */

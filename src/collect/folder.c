@@ -146,6 +146,28 @@ int tare__folder_create(tare__folder *folder, uint64_t pool_bytes, tare__error *
     return status;
 }
 
+void tare__folder_named(tare__folder *folder)
+{
+    char *ending = folder->page->trace + strlen(folder->page->trace) + 1;
+    if (ending < folder->page->trace + sizeof folder->page->trace)
+        *ending = '\0';
+}
+
+/* The collector was killed as the program began: the trace has its first name still. */
+static void take_first_name(tare__session_page *page)
+{
+    char first[sizeof page->trace];
+    struct stat about;
+    size_t length = strlen(page->trace);
+    const char *ending = page->trace + length + 1;
+    if (length + 1 + TARE__ENDING_BYTES > sizeof page->trace || ending[0] != '.' ||
+        strnlen(ending, TARE__ENDING_BYTES) != TARE__ENDING_BYTES - 1 || strchr(ending, '/'))
+        return;
+    snprintf(first, sizeof first, "%s%s", page->trace, ending);
+    if (lstat(first, &about) == 0)
+        strcpy(page->trace, first);
+}
+
 /* Everything is read through private mappings: whatever salvaging does to the page and the rings, the files stay. */
 static int take_page(tare__folder *folder, int dir, tare__error *error)
 {
@@ -166,6 +188,7 @@ static int take_page(tare__folder *folder, int dir, tare__error *error)
     if (wrong)
         return tare__fail(error, TARE_E_VERSION, "%s: %s", folder->path, wrong);
     folder->page->fallback[TARE__PATH_BYTES - 1] = folder->page->trace[TARE__PATH_BYTES - 1] = '\0';
+    take_first_name(folder->page);
     /* The collector holds it alone as long as it lives. */
     return flock(folder->lock, LOCK_SH | LOCK_NB) != 0 ? TARE_E_BUSY : 0;
 }

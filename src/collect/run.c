@@ -342,7 +342,8 @@ int tare__run(const tare__run_options *options, tare__run_result *result, tare__
         tare__writer_abandon(&collector.writer);
         tare__folder_remove(&collector.folder);
     } else {
-        tare__writer_settle(&collector.writer);
+        if (tare__writer_settle(&collector.writer) == 0)
+            tare__folder_named(&collector.folder);
         tare__program_note(&collector, run.child.pid);
         tare__sampling_options sampling = {run.child.pid, options->interval_ns, options->samplers_left_out};
         tare__sampling_open(&collector, &sampling);

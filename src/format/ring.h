@@ -76,7 +76,9 @@ typedef struct tare__session_page {
     int32_t collector_pid;
     tare__clock_beat beats[TARE__SESSION_BEATS];
     char fallback[TARE__PATH_BYTES]; /* folder for rings when there is no room beside this page; "" none */
-    char trace[TARE__PATH_BYTES];    /* the file that is being written */
+    /* The file that is being written. Behind its end, until the program runs and the file has that name: what its name
+     * ends with till then (".XXXXXX"). */
+    char trace[TARE__PATH_BYTES];
 } tare__session_page;
 
 typedef struct tare__hello {

@@ -8,6 +8,7 @@ import resource
 import shutil
 import signal
 import struct
+import subprocess
 import time
 
 import pytest
@@ -354,6 +355,35 @@ def test_a_damaged_trace_does_not_make_the_session_saved(bench):
     for _ in range(2):
         bench.report(killed.trace)
         assert f"kept {killed.session}" in bench.tare("clean", killed.session).out and killed.session.exists()
+
+
+@pytest.mark.skipif(not shutil.which("cc") or SANITIZER != "none", reason="needs a C compiler, and preloads a library")
+def test_a_run_killed_before_its_trace_has_its_name_is_found(bench):
+    """With --force the old file stays until the program runs; the new one has another name till then."""
+    (bench.folder / "kill.c").write_text("#include <signal.h>\n#include <unistd.h>\n"
+                                         "int renameat(int a, const char *b, int c, const char *d)\n"
+                                         "{ kill(getpid(), SIGKILL); return 0; }\n")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", bench.folder / "kill.so", bench.folder / "kill.c"], check=True)
+    trace, ledger = bench.folder / "t.tare", bench.folder / "ledger"
+    bench.tare("run", "-q", "-o", trace, "--", VICTIMS / "ticker", ledger, 1000, 20)
+    old = trace.read_bytes()
+    ledger.unlink()
+    process = bench.start(TARE, "run", "-q", "-f", "-o", trace, "--", VICTIMS / "ticker", ledger, 200, 60000,
+                          env={"LD_PRELOAD": bench.folder / "kill.so"})
+    session = pathlib.Path(process.stdout.readline().split()[1])
+    target = int(process.stdout.readline().split()[1])
+    process.wait(PATIENCE)
+    until(lambda: ledger.exists() and ledger.stat().st_size >= 300 * 16, "it has recorded")
+    os.kill(target, signal.SIGKILL)
+    until(lambda: not alive(target), "it has ended")
+    process.stdout.close()
+    process.stderr.close()
+    (first,) = bench.folder.glob("t.tare.*")
+    seen = [int(event.extras["value"]) for event in bench.events(session) if event.kind == "counter"]
+    assert seen == list(range(1, len(seen) + 1)) and len(seen) >= ledger.stat().st_size // 16
+    done = bench.tare("clean", session)
+    assert f"saved in {first}" in done.out and not session.exists(), done.out + done.err
+    assert trace.read_bytes() == old and len(bench.events(first)) >= len(seen)
 
 
 # ---- folders whose session page is damaged ----
