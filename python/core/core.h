@@ -47,6 +47,10 @@ void tare__py_introduce(void);
  * are one call. */
 void tare__py_stack_begin(tare_site *site, PyObject *owner); /* the site's, kept while the span is open */
 void tare__py_stack_end(tare_site *site);
+/* Steps and epochs, by the functions of the recorder: what generators hold open inside of them goes on. */
+void tare__py_mark_begin(tare_kind kind, void (*begin)(uint64_t), uint64_t index);
+void tare__py_mark_next(tare_kind kind, void (*next)(uint64_t), uint64_t index);
+void tare__py_mark_end(tare_kind kind, void (*end)(void));
 /* Of several that are open with one site, `who` tells which ends: what is the same at a span's begin and end, and
  * differs from the others'; NULL: the innermost. `last` is called when the span is the innermost, before it ends. */
 typedef void tare__py_stack_last(void *context);

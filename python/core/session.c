@@ -47,7 +47,7 @@ static bool read_index(PyObject *object, unsigned long long *index)
     return false;
 }
 
-#define INDEXED(name, call)                                                                                        \
+#define INDEXED(name, kind, way, call)                                                                                        \
     static PyObject *name(PyObject *module, PyObject *object)                                                      \
     {                                                                                                              \
         (void)module;                                                                                              \
@@ -55,13 +55,23 @@ static bool read_index(PyObject *object, unsigned long long *index)
         if (!read_index(object, &index))                                                                           \
             return NULL;                                                                                           \
         tare__torch_steps_told();                                                                                  \
-        call(index);                                                                                               \
+        way(kind, call, index);                                                                                    \
         Py_RETURN_NONE;                                                                                            \
     }
-INDEXED(step_begin, tare_step_begin)
-INDEXED(step_next, tare_step_next)
-INDEXED(epoch_begin, tare_epoch_begin)
-INDEXED(epoch_next, tare_epoch_next)
+INDEXED(step_begin, TARE_KIND_STEP, tare__py_mark_begin, tare_step_begin)
+INDEXED(step_next, TARE_KIND_STEP, tare__py_mark_next, tare_step_next)
+INDEXED(epoch_begin, TARE_KIND_EPOCH, tare__py_mark_begin, tare_epoch_begin)
+INDEXED(epoch_next, TARE_KIND_EPOCH, tare__py_mark_next, tare_epoch_next)
+
+static void end_step(void)
+{
+    tare__py_mark_end(TARE_KIND_STEP, tare_step_end);
+}
+
+static void end_epoch(void)
+{
+    tare__py_mark_end(TARE_KIND_EPOCH, tare_epoch_end);
+}
 
 #define PLAIN(name, call)                                                                                          \
     static PyObject *name(PyObject *module, PyObject *nothing)                                                     \
@@ -70,8 +80,8 @@ INDEXED(epoch_next, tare_epoch_next)
         call();                                                                                                    \
         Py_RETURN_NONE;                                                                                            \
     }
-PLAIN(step_end, tare_step_end)
-PLAIN(epoch_end, tare_epoch_end)
+PLAIN(step_end, end_step)
+PLAIN(epoch_end, end_epoch)
 PLAIN(pause_now, tare_pause)
 PLAIN(resume_now, tare_resume)
 
@@ -150,6 +160,8 @@ static PyMethodDef functions[] = {
     {"mark", mark, METH_O, mark_doc},
     {"counter", counter, METH_VARARGS, counter_doc},
     {"step_begin", step_begin, METH_O, "step_begin(index)\n--\n\nBegins a training loop's iteration.\n\n"
+     "A generator may keep a span open that began inside a step. One that began before must not end inside the step:\n"
+     "the step ends with it and is not counted.\n\n"
      "    tare.step_begin(0)\n"},
     {"step_next", step_next, METH_O, "step_next(index)\n--\n\nEnds the open step and begins the next one.\n\n"
      "    for index, batch in enumerate(loader):\n        tare.step_next(index)\n"},

@@ -77,7 +77,9 @@ static bool check_numbers(PyObject *numbers)
 PyDoc_STRVAR(span_doc,
              "span(name, **numbers)\n--\n\n"
              "A block of code that is timed, as a context manager or a decorator.\n\n"
-             "Numbers (samples=32, tokens=512, bytes=…) are added up in the report, with their rates.\n\n"
+             "Numbers (samples=32, tokens=512, bytes=…) are added up in the report, with their rates. Each generator\n"
+             "and task has its own spans. Where one function ends blocks of one name in another order than it began\n"
+             "them (contextlib.ExitStack), their sum is right, but the innermost is taken to end first.\n\n"
              "    with tare.span(\"forward\", samples=len(batch)):\n"
              "        output = model(batch)\n");
 

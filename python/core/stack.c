@@ -5,12 +5,14 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct open_span {
     tare_site *site;
     PyObject *owner;
     const void *who; /* which of the open spans of its name this is; NULL: not told */
     uint64_t call;   /* its number among those that were cut; 0: it is whole so far */
+    bool outlived;   /* a step or epoch that it began in has ended: a generator holds it open */
 } open_span;
 
 typedef struct stack {
@@ -64,7 +66,7 @@ void tare__py_stack_begin_as(tare_site *site, PyObject *owner, const void *who)
         at = grow();
     if (at) {
         Py_INCREF(owner);
-        at->open[at->depth++] = (open_span){site, owner, who, 0};
+        at->open[at->depth++] = (open_span){site, owner, who, 0, false};
     }
     tare_begin(site);
     if (watching)
@@ -108,8 +110,6 @@ static bool is_watched(const tare_site *site)
     return site == tare__py_stack_watched.site && tare__py_stack_watched.cut;
 }
 
-/* ---- ends -------------------------------------------------------------------------------------------------- */
-
 /* A part of a call ends, and the call goes on. */
 static void end_part(open_span *span)
 {
@@ -131,6 +131,110 @@ static void begin_part(const open_span *span)
     else
         tare_number(&continued_site, (double)span->call);
 }
+
+/* ---- steps and epochs -------------------------------------------------------------------------------------- */
+
+/* These are not on the stack, having no owner: how deep it was when each began. */
+typedef struct mark {
+    tare_kind kind;
+    uint32_t base;
+} mark;
+
+#define MARKS_MAX 8u /* open at once; of more, the outermost are forgotten */
+static __thread mark marks[MARKS_MAX] __attribute__((tls_model("initial-exec")));
+static __thread uint32_t mark_count __attribute__((tls_model("initial-exec")));
+
+static uint32_t depth_now(void)
+{
+    return mine ? mine->depth : 0;
+}
+
+static void push_mark(tare_kind kind, uint32_t base)
+{
+    if (mark_count == MARKS_MAX)
+        memmove(marks, marks + 1, --mark_count * sizeof *marks);
+    marks[mark_count++] = (mark){kind, base};
+}
+
+/* Spans that generators hold open lie inside of steps, never around them: they may end before the step does. Returns how
+ * many are below them. */
+static uint32_t lift_outlived(void)
+{
+    uint32_t depth = depth_now(), first = 0, below = 0, lifted = 0;
+    while (first < depth && !mine->open[first].outlived)
+        first++;
+    open_span *held = first < depth ? malloc((depth - first) * sizeof *held) : NULL;
+    if (!held)
+        return depth;
+    for (uint32_t i = depth; i > first; i--)
+        end_part(&mine->open[i - 1]);
+    for (uint32_t i = below = first; i < depth; i++)
+        if (mine->open[i].outlived)
+            held[lifted++] = mine->open[i];
+        else
+            mine->open[below++] = mine->open[i];
+    memcpy(mine->open + below, held, lifted * sizeof *held);
+    free(held);
+    for (uint32_t i = first; i < below; i++)
+        begin_part(&mine->open[i]);
+    return below;
+}
+
+static void go_on_from(uint32_t base)
+{
+    for (uint32_t i = base; i < depth_now(); i++)
+        begin_part(&mine->open[i]);
+}
+
+void tare__py_mark_begin(tare_kind kind, void (*begin)(uint64_t), uint64_t index)
+{
+    uint32_t base = tare__gate_now() != 0 ? lift_outlived() : depth_now();
+    push_mark(kind, base);
+    begin(index);
+    go_on_from(base);
+}
+
+/* Those that were begun inside of it and are still open, in generators, are ended with it and begun again. */
+static uint32_t cut_to(tare_kind kind)
+{
+    uint32_t at = mark_count, base = depth_now();
+    while (at > 0 && marks[at - 1].kind != kind)
+        at--;
+    if (at > 0) {
+        mark_count = at - 1;
+        if (marks[at - 1].base < base)
+            base = marks[at - 1].base;
+    }
+    for (uint32_t i = depth_now(); i > base; i--) {
+        mine->open[i - 1].outlived = true;
+        end_part(&mine->open[i - 1]);
+    }
+    return base;
+}
+
+void tare__py_mark_next(tare_kind kind, void (*next)(uint64_t), uint64_t index)
+{
+    uint32_t base = cut_to(kind);
+    push_mark(kind, base);
+    next(index);
+    go_on_from(base);
+}
+
+void tare__py_mark_end(tare_kind kind, void (*end)(void))
+{
+    uint32_t base = cut_to(kind);
+    end();
+    go_on_from(base);
+}
+
+/* A span from below a step or epoch is gone from the stack. */
+static void lower_marks(uint32_t index)
+{
+    for (uint32_t i = 0; i < mark_count; i++)
+        marks[i].base -= marks[i].base > index;
+}
+
+/* ---- ends of spans ----------------------------------------------------------------------------------------- */
 
 /* Spans of one name differ in nothing but their times: the innermost of them ends, and is that call. */
 static uint32_t place_of(const stack *at, uint32_t index)
@@ -159,6 +263,7 @@ static void end_below(stack *at, uint32_t index, tare__py_stack_last *last, void
         last(context);
     tare_end(span.site);
     at->depth--;
+    lower_marks(place);
     for (uint32_t i = place; i < at->depth; i++) {
         at->open[i] = at->open[i + 1];
         begin_part(&at->open[i]);

@@ -121,6 +121,45 @@ PROGRAMS = {
         threads = [threading.Thread(target=rounds) for _ in range(5)]
         [one.start() for one in threads], [one.join() for one in threads]
     """,
+    "steps told one by one": """
+        held = []
+        for n in range(40):
+            began = time.perf_counter()
+            tare.step_begin(n)
+            with block("body"):
+                held.append(work(3))
+                next(held[-1])
+            for one in list(held):
+                if next(one, None) is None:
+                    held.remove(one)
+            tare.step_end()
+            lasted["step"].append(time.perf_counter() - began)
+        for one in held:
+            one.close()
+    """,
+    "epochs and steps in a row": """
+        held = []
+        for epoch in range(3):
+            epoch_began = time.perf_counter()
+            tare.epoch_begin(epoch)
+            with block("before"):
+                held.append(work(9, "long"))
+                next(held[-1])
+            for n in range(10):
+                tare.step_next(n)
+                with block("body"):
+                    held.append(work(2))
+                    next(held[-1])
+                    next(held[-1])
+            tare.step_end()
+            lasted["step"].extend([(time.perf_counter() - epoch_began) / 10] * 10)
+            held.pop(len(held) // 2).close()
+            tare.epoch_end()
+            lasted["epoch"].append(time.perf_counter() - epoch_began)
+        with around():
+            for one in held:
+                one.close()
+    """,
     "recursion": """
         def tree(depth):
             with block("tree"):
