@@ -157,10 +157,12 @@ typedef struct tare__course_bin {
     const double *parts_ns; /* as `parts`; what is left of total is in none */
 } tare__course_bin;
 
+#define TARE__SYNC "sync: " /* names of spans in which the host waits for a GPU begin with it */
+
 typedef struct tare__step_course {
     const char *const *parts; /* names, by total descending; NULL: those of further names */
     size_t n_parts;
-    bool phases; /* they are */
+    bool phases; /* they are, and waits for a GPU outside of phases */
     const tare__course_bin *bins; /* in the order in which steps ended on their threads */
     size_t n_bins;            /* 0: none was kept */
 } tare__step_course;

@@ -317,12 +317,15 @@ typedef struct course_bin {
     uint64_t parts[TARE__COURSE_PARTS];
 } course_bin;
 
+/* A part of a step: a phase, however deep; else a span directly inside it; else a wait for a GPU, however deep. */
+typedef enum part_kind { PART_PHASE, PART_DIRECT, PART_WAIT, PART_KINDS } part_kind;
+
 typedef struct course {
     course_bin bins[TARE__COURSE_BINS];
     size_t n;
     uint64_t each; /* steps a bin, but for the last */
     uint32_t names[TARE__COURSE_PARTS]; /* canons; CANON_OTHERS for all that found no room */
-    bool phases[TARE__COURSE_PARTS];
+    part_kind kinds[TARE__COURSE_PARTS];
     size_t n_names;
 } course;
 

@@ -126,7 +126,7 @@ static bool grow_slots(nodes *all)
     return true;
 }
 
-/* A phase counts for the step around it however deep it lies, and with all phases inside it. */
+/* A phase counts for the step around it however deep it lies, and with all phases inside it; so does a wait for a GPU. */
 static bool is_phase_of_step(const nodes *all, const canons *names, const node *parent)
 {
     while (parent && names->rows[parent->name].kind != TARE_KIND_STEP && !(parent->flags & NODE_PHASE))
@@ -160,8 +160,9 @@ static uint16_t flags_of(const nodes *all, const canons *names, const node *pare
         flags |= NODE_INSPECTION;
     if (parent->parent && names->rows[parent->name].kind == TARE_KIND_STEP)
         flags |= NODE_PART;
-    if (kind == TARE_KIND_PHASE && is_phase_of_step(all, names, parent))
-        flags |= NODE_PART | NODE_PHASE;
+    bool waits = kind == TARE_KIND_SPAN && strncmp(names->rows[child->name].text, TARE__SYNC, strlen(TARE__SYNC)) == 0;
+    if ((kind == TARE_KIND_PHASE || waits) && is_phase_of_step(all, names, parent))
+        flags |= waits ? NODE_PART : NODE_PART | NODE_PHASE;
     return flags;
 }
 

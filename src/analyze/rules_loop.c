@@ -107,7 +107,8 @@ void tare__rule_outside_model(findings *out, const tare__analysis *of)
     tare__finding_say(out, &finding->title, "%s of step time is spent outside the model",
                       tare__show(share, TARE__SHOW_SHARE).text);
     tare__finding_say(out, &finding->evidence,
-                      "%s of %s in %s steps went neither into a DataLoader nor into forward, backward or optimizer.",
+                      "%s of %s in %s steps went neither into a DataLoader, forward, backward or optimizer nor into waiting "
+                      "for a GPU.",
                       tare__show_time(other).text, tare__show_time(sum.all_ns).text,
                       tare__show(sum.steps, TARE__SHOW_COUNT).text);
     static const char *const starts[] = {"step @ "};

@@ -328,6 +328,8 @@ static bool told_elsewhere(const findings *out, const char *name, uint32_t kind)
         const char *id;
     } told[] = {{LOADING, "data-loading"}, {LOADING, "loader-bound"}, {LOADING, "single-worker"},
                 {FORWARD, "forward"}, {BACKWARD, "backward"}};
+    if (strncmp(name, TARE__SYNC, strlen(TARE__SYNC)) == 0)
+        return true; /* waiting is no work: sync-points says what it is worth */
     if (kind == TARE_KIND_STEP) /* its own time is that outside the model */
         return tare__finding_has(out, "outside-model");
     if (kind == TARE_KIND_EPOCH) /* … and that of an epoch between its steps */

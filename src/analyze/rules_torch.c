@@ -414,14 +414,12 @@ void tare__rule_unpinned(findings *out, const tare__analysis *of)
     tare__finding_figure(out, finding, "copying", sum.copy_ns / 1e9, TARE__SHOW_SECONDS);
 }
 
-#define SYNC "sync: "
-
 static double gain_of_waits(const tare__analysis *rank, const void *context)
 {
     training sum;
     (void)context;
     training_of(rank, &sum);
-    double blocked = sum_named(rank, SYNC, true).total_ns;
+    double blocked = sum_named(rank, TARE__SYNC, true).total_ns;
     return of_steady(rank, &sum, fmin(blocked, fmax(0, sum.steps_ns - blocked)));
 }
 
@@ -430,14 +428,14 @@ void tare__rule_sync_points(findings *out, const tare__analysis *of)
     training sum;
     if (!training_of(of, &sum))
         return;
-    named waits = sum_named(of, SYNC, true);
+    named waits = sum_named(of, TARE__SYNC, true);
     double all = waits.total_ns, calls = waits.calls;
     const tare__span_row *most = waits.most;
     if (!most || !(all > limit(LIMIT_SYNC) * sum.steps_ns))
         return;
     tare__finding *finding = tare__finding_add(out, TARE__WARNING);
     tare__finding_say(out, &finding->title, "The program waits for the GPU for %s of step time, at %s",
-                      percent(all / sum.steps_ns).text, most->name + strlen(SYNC));
+                      percent(all / sum.steps_ns).text, most->name + strlen(TARE__SYNC));
     tare__finding_say(
         out, &finding->evidence,
         "In %s steps it read a value %s that the GPU had not computed yet, and was blocked for %s; %s of it at "

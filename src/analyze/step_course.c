@@ -14,7 +14,7 @@ typedef struct open_part {
     uint64_t ticks;
     uint32_t name;  /* canon */
     uint32_t depth; /* of its step */
-    bool phase;
+    part_kind kind;
 } open_part;
 
 typedef struct open_parts {
@@ -23,17 +23,17 @@ typedef struct open_parts {
 } open_parts;
 
 /* The row of a part; beyond so many a step, that of all others; NULL: very many nested steps are open. */
-static open_part *row_of(open_parts *parts, uint32_t depth, uint32_t name, bool phase)
+static open_part *row_of(open_parts *parts, uint32_t depth, uint32_t name, part_kind kind)
 {
     size_t of_step = 0;
     for (size_t i = parts->n; i && parts->rows[i - 1].depth == depth; i--, of_step++)
-        if (parts->rows[i - 1].name == name && parts->rows[i - 1].phase == phase)
+        if (parts->rows[i - 1].name == name && parts->rows[i - 1].kind == kind)
             return &parts->rows[i - 1];
-    if (of_step >= TARE__COURSE_PARTS - 2 && name != CANON_OTHERS)
-        return row_of(parts, depth, CANON_OTHERS, phase); /* one for phases, one for others */
+    if (of_step >= TARE__COURSE_PARTS - PART_KINDS && name != CANON_OTHERS)
+        return row_of(parts, depth, CANON_OTHERS, kind); /* one of each kind */
     if (parts->n == TARE__COUNT_OF(parts->rows))
         return NULL;
-    parts->rows[parts->n] = (open_part){0, name, depth, phase};
+    parts->rows[parts->n] = (open_part){0, name, depth, kind};
     return &parts->rows[parts->n++];
 }
 
@@ -49,8 +49,8 @@ int tare__analyze_part(work *work, stream *stream, const frame *top, uint64_t no
         stream->parts = calloc(1, sizeof *stream->parts);
     if (!stream->parts)
         return TARE_E_MEMORY;
-    open_part *row = row_of(stream->parts, (uint32_t)(step - work->frames), top->node->name,
-                            (top->node->flags & NODE_PHASE) != 0);
+    part_kind kind = top->node->flags & NODE_PHASE ? PART_PHASE : top - 1 == step ? PART_DIRECT : PART_WAIT;
+    open_part *row = row_of(stream->parts, (uint32_t)(step - work->frames), top->node->name, kind);
     if (row)
         row->ticks += now - top->begin;
     return 0;
@@ -88,16 +88,16 @@ static course_bin *bin_for(course *course, const slow_step *step)
     return &course->bins[course->n - 1];
 }
 
-/* Where a part of a name is kept; the last two places are for all names that come too late. */
-static size_t place_of(course *course, uint32_t name, bool phase)
+/* Where a part of a name is kept; the last places are for all names that come too late. */
+static size_t place_of(course *course, uint32_t name, part_kind kind)
 {
     for (size_t i = 0; i < course->n_names; i++)
-        if (course->names[i] == name && course->phases[i] == phase)
+        if (course->names[i] == name && course->kinds[i] == kind)
             return i;
-    if (course->n_names >= TARE__COURSE_PARTS - 2 && name != CANON_OTHERS)
-        return place_of(course, CANON_OTHERS, phase);
+    if (course->n_names >= TARE__COURSE_PARTS - PART_KINDS && name != CANON_OTHERS)
+        return place_of(course, CANON_OTHERS, kind);
     course->names[course->n_names] = name;
-    course->phases[course->n_names] = phase;
+    course->kinds[course->n_names] = kind;
     return course->n_names++;
 }
 
@@ -131,10 +131,10 @@ int tare__analyze_take_parts(work *work, stream *stream, uint32_t depth, steps *
     /* Deeper ones are of steps whose end was lost. */
     for (; parts && parts->n && parts->rows[parts->n - 1].depth >= depth; parts->n--) {
         const open_part *row = &parts->rows[parts->n - 1];
-        if (steps && row->depth == depth && row->phase && strcmp(work->names.rows[row->name].text, "backward") == 0)
+        if (steps && row->depth == depth && row->kind == PART_PHASE && strcmp(work->names.rows[row->name].text, "backward") == 0)
             stream->backward_ticks += row->ticks;
         if (bin && row->depth == depth)
-            bin->parts[place_of(course, row->name, row->phase)] += row->ticks;
+            bin->parts[place_of(course, row->name, row->kind)] += row->ticks;
     }
     return 0;
 }
@@ -153,12 +153,15 @@ static int by_total_descending(const void *left, const void *right)
     return (a->at > b->at) - (a->at < b->at);
 }
 
-/* Phases where there are any, else what lies directly inside. */
-static size_t choose(const course *course, bool phases, chosen *to)
+/* Phases where there are any, with what the host waits for a GPU outside of them: the GPU then works on what the phases
+ * launched. Else what lies directly inside. */
+static size_t choose(const work *work, const course *course, bool phases, chosen *to)
 {
     size_t n = 0;
     for (size_t i = 0; i < course->n_names; i++) {
-        if (phases && !course->phases[i])
+        part_kind kind = course->kinds[i];
+        bool waits = strncmp(work->names.rows[course->names[i]].text, TARE__SYNC, strlen(TARE__SYNC)) == 0;
+        if (phases ? kind == PART_DIRECT && !waits : kind == PART_WAIT)
             continue;
         to[n] = (chosen){0, i};
         for (size_t bin = 0; bin < course->n; bin++)
@@ -215,8 +218,8 @@ int tare__analyze_step_course(const work *work, const steps *steps, tare__arena 
     if (!course)
         return 0;
     for (size_t i = 0; i < course->n_names; i++)
-        row->course.phases |= course->phases[i];
-    size_t n = choose(course, row->course.phases, chosen);
+        row->course.phases |= course->kinds[i] == PART_PHASE;
+    size_t n = choose(work, course, row->course.phases, chosen);
     int status = fill_parts(work, course, chosen, n, arena, &row->course);
     return status ? status : fill_bins(work, course, chosen, n, arena, &row->course);
 }

@@ -11,7 +11,7 @@
 
 #include "analyze_helper.h"
 
-enum { LOAD = 20, FORWARD, MODULE, MANY = 100 };
+enum { LOAD = 20, FORWARD, MODULE, SYNC, MANY = 100 };
 
 static builder *build_phased(void)
 {
@@ -19,6 +19,7 @@ static builder *build_phased(void)
     build_name(b, LOAD, TARE_KIND_PHASE, "data");
     build_name(b, FORWARD, TARE_KIND_PHASE, "forward");
     build_name(b, MODULE, TARE_KIND_MODULE, "encoder");
+    build_name(b, SYNC, TARE_KIND_SPAN, "sync: .item() at train.py:16");
     return b;
 }
 
@@ -127,6 +128,61 @@ static void phases_come_first(void **state)
     done(b, a);
 }
 
+/* 400 ticks: 100 of forward, with 20 of a wait in it; 150 of waits, of which 50 in another span. */
+static void waiting_step(builder *b, bool phases)
+{
+    BEGIN(STEP, 2000);
+    BEGIN(phases ? FORWARD : INNER, 2000);
+    BEGIN(SYNC, 2010);
+    END(2030);
+    END(2100);
+    BEGIN(SYNC, 2100);
+    END(2200);
+    BEGIN(OTHER, 2200);
+    BEGIN(SYNC, 2210);
+    END(2260);
+    END(2300);
+    END(2400);
+    build_seal(b);
+}
+
+/* The GPU works meanwhile on what the phases launched: such time is not outside the model. */
+static void waits_for_a_gpu_stand_beside_phases(void **state)
+{
+    (void)state;
+    builder *b = build_phased();
+    waiting_step(b, true);
+    tare__analysis *a = analyze(b);
+    const tare__step_course *course = course_of(a);
+    double waits = 0, all = 0;
+    assert_true(course->phases);
+    for (size_t i = 0; i < course->n_parts; i++) {
+        bool sync = strncmp(course->parts[i], TARE__SYNC, strlen(TARE__SYNC)) == 0;
+        assert_true(sync || strcmp(course->parts[i], "forward") == 0);
+        waits += sync ? sum_of(course, i) : 0;
+        all += sum_of(course, i);
+    }
+    NEAR(waits, 75);
+    NEAR(all, 125);
+    done(b, a);
+}
+
+static void waits_without_phases_are_parts_like_others(void **state)
+{
+    (void)state;
+    builder *b = build_phased();
+    waiting_step(b, false);
+    tare__analysis *a = analyze(b);
+    const tare__step_course *course = course_of(a);
+    double all = 0;
+    assert_false(course->phases);
+    assert_int_equal(course->n_parts, 3);
+    for (size_t i = 0; i < course->n_parts; i++)
+        all += sum_of(course, i);
+    NEAR(all, 150); /* those inside others are not counted twice */
+    done(b, a);
+}
+
 static void steps_inside_steps_keep_theirs(void **state)
 {
     (void)state;
@@ -211,6 +267,8 @@ int main(void)
         cmocka_unit_test(a_step_is_a_bin_while_there_are_few),
         cmocka_unit_test(many_steps_share_bins),
         cmocka_unit_test(phases_come_first),
+        cmocka_unit_test(waits_for_a_gpu_stand_beside_phases),
+        cmocka_unit_test(waits_without_phases_are_parts_like_others),
         cmocka_unit_test(steps_inside_steps_keep_theirs),
         cmocka_unit_test(what_never_ended_stays_out),
         cmocka_unit_test(very_many_parts_are_others),

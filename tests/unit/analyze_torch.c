@@ -214,6 +214,8 @@ static void sync_points(void **state)
     assert_non_null(strstr(finding->title, ".item() at train.py:42"));
     assert_non_null(strstr(finding->evidence, "/code/train.py:42"));
     ABOUT(figure_of(finding, "blocked"), 1.2);
+    for (size_t i = 0; i < t->w->of.n_findings; i++)
+        assert_true(strcmp(t->w->of.findings[i].id, "operation") != 0 || !strstr(t->w->of.findings[i].title, "sync: "));
     loop_free(t);
     t = loop_of(0.1, 3, 3, 0.5);
     add_span(t->w, "sync: .item() at train.py:42", TARE_KIND_SPAN, 0, 0.01, 0.01);
