@@ -9,7 +9,7 @@ from ._core import (  # noqa: F401
 TYPE_CHECKING = False  # known to type checkers by its name; `typing` is 15 ms of a start that records spans only
 if TYPE_CHECKING:
     from ._bottlenecks import Bottleneck  # noqa: F401
-    from ._report import Report, Row, report  # noqa: F401
+    from ._report import Report, Row, Table, open, report  # noqa: F401
     from ._torchprofiler import PyTorchProfiler  # noqa: F401
     from .config import ProfilerAction, ProfilingConfig, create_profiling_config, load_settings  # noqa: F401
     from .dataloading import DataLoadingProfiler  # noqa: F401
@@ -81,6 +81,7 @@ _LATER = {
     "ScalingModel": "scaling",
     "SlaViolationWarning": "production",
     "Suggestions": "suggestions",
+    "Table": "_report",
     "ThresholdCheck": "model_check",
     "Trend": "model_check",
     "bottleneck_rule": "rules",
@@ -98,6 +99,7 @@ _LATER = {
     "log_to_wandb": "trackers",
     "measure_scaling": "scaling",
     "model_trend": "model_check",
+    "open": "_report",
     "monitor_performance": "track",
     "parse_threshold": "model_check",
     "plain": "metric",

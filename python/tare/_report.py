@@ -2,10 +2,6 @@
 import os
 from typing import Any, Dict, Iterator, List, Optional, Union
 
-_TABLES = ("spans", "steps", "epochs", "operators", "modules", "aggregates", "counters", "marks", "tracks", "threads", "processes",
-           "metrics", "findings", "groups")
-
-
 class Row:
     """One row of a table: its columns are attributes, as docs/JSON.md names them.
 
@@ -31,10 +27,60 @@ class Row:
         return "Row(" + ", ".join(shown) + ")"
 
 
-class Report:
-    """What a trace tells: made by tare.report.
+class Table:
+    """A table of a trace: a sequence of rows, and an Arrow stream, so that pandas, Polars, DuckDB and PyArrow read it
+    without a detour.
 
-    Its tables are lists of rows: spans, steps, epochs, operators, modules, aggregates, counters, marks, tracks, threads,
+        >>> table = tare.open("train.tare").spans
+        >>> table[0].name, len(table)
+        >>> polars.DataFrame(table)
+        >>> duckdb.sql("select name, sum(self_ns) from table group by name")
+    """
+
+    def __init__(self, name: str, reading: Any):
+        self.name, self._reading = name, reading
+        self._rows: Optional[List[Row]] = None
+
+    def _all(self) -> List[Row]:
+        if self._rows is None:
+            self._rows = [Row(columns) for columns in self._reading.rows(self.name)]
+        return self._rows
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._all()[index]
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self._all())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, (Table, list)) and self._all() == list(other)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} rows of {self.name}>"
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """The table by the Arrow C stream interface; columns carry their unit and meaning as metadata."""
+        return self._reading.stream(self.name)
+
+    def to_pandas(self) -> Any:
+        """The table as a pandas DataFrame.
+
+            >>> tare.open("train.tare").steps.to_pandas()
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise ImportError("to_pandas needs pandas: pip install pandas") from None
+        return pandas.DataFrame(self._reading.rows(self.name))
+
+
+class Report:
+    """What a trace tells: made by tare.open.
+
+    Its tables are sequences of rows: spans, steps, epochs, operators, modules, aggregates, counters, marks, tracks, threads,
     processes, metrics, findings. run, tare, usage and phases are single rows; notes say what is missing. A figure that
     could not be measured is a tare.Missing that says why.
 
@@ -49,44 +95,42 @@ class Report:
     usage: Row
     phases: Optional[Row]
     notes: List[str]
-    spans: List[Row]
-    steps: List[Row]
-    epochs: List[Row]
-    operators: List[Row]
-    modules: List[Row]
-    aggregates: List[Row]
-    counters: List[Row]
-    marks: List[Row]
-    tracks: List[Row]
-    threads: List[Row]
-    processes: List[Row]
-    metrics: List[Row]
-    findings: List[Row]
-    groups: List[Row]
+    spans: Table
+    steps: Table
+    epochs: Table
+    operators: Table
+    modules: Table
+    aggregates: Table
+    counters: Table
+    marks: Table
+    tracks: Table
+    threads: Table
+    processes: Table
+    metrics: Table
+    findings: Table
+    groups: Table
 
-    def __init__(self, path: str, tables: Dict[str, Any]):
+    def __init__(self, path: str, reading: Any):
+        from . import _engine
         self.path = path
-        self.run = Row(_with_reasons(tables["run"]))
-        self.tare = Row(_with_reasons(tables["tare"]))
-        self.usage = Row(_with_reasons(tables["usage"]))
-        self.phases = Row(_with_reasons(tables["phases"])) if tables.get("phases") else None
-        self.notes = tables["notes"]
+        self._reading = reading
         self._kept: Any = None  # what must live as long as the trace
-        for name in _TABLES:
-            setattr(self, name, [Row(columns) for columns in tables.get(name, [])])
+        for name in _engine.SINGLES:
+            rows = reading.rows(name)
+            setattr(self, name, Row(_with_reasons(reading, name, rows[0])) if rows else None)
+        for name in _engine.TABLES:
+            setattr(self, name, Table(name, reading))
+        self.notes = [row["note"] for row in reading.rows("notes")]
 
     def to_pandas(self, table: str = "spans") -> Any:
         """A table as a pandas DataFrame.
 
             >>> tare.report("train.tare").to_pandas("steps")
         """
-        if table not in _TABLES:
-            raise ValueError(f"there is no table {table!r}; there are {', '.join(_TABLES)}")
-        try:
-            import pandas
-        except ImportError:
-            raise ImportError("to_pandas needs pandas: pip install pandas") from None
-        return pandas.DataFrame([vars(row) for row in getattr(self, table)])
+        from . import _engine
+        if table not in _engine.TABLES:
+            raise ValueError(f"there is no table {table!r}; there are {', '.join(_engine.TABLES)}")
+        return Table(table, self._reading).to_pandas()
 
     def html(self, path: Union[str, "os.PathLike[str]"]) -> str:
         """Writes the whole page (timeline, charts, tables) and returns its path.
@@ -126,11 +170,11 @@ class Report:
         return _summary.page(self)
 
 
-def _with_reasons(columns: Dict[str, Any]) -> Dict[str, Any]:
-    """Null is Missing, with the reason."""
+def _with_reasons(reading: Any, table: str, columns: Dict[str, Any]) -> Dict[str, Any]:
+    """What is absent is Missing, with the reason."""
     from ._core import Missing
-    reasons = columns.get("reasons") or {}
-    return {key: Missing(reasons.get(key, "not measured")) if value is None else value for key, value in columns.items()}
+    return {key: Missing(reading.absent(table, key) or "not measured") if value is None else value
+            for key, value in columns.items()}
 
 
 def report(path: Optional[Union[str, "os.PathLike[str]"]] = None, *,
@@ -138,10 +182,10 @@ def report(path: Optional[Union[str, "os.PathLike[str]"]] = None, *,
     """Reads a trace: a file, or the one that is being written. `rules` names a file of rules of one's own
     (docs/RULES.md), whose findings are then among the others.
 
-        >>> tare.report("train.tare").spans[0].name
+        >>> tare.open("train.tare").spans[0].name
         >>> tare.report("train.tare", rules="team.rules").findings
     """
-    from . import _command, _core
+    from . import _core, _engine
     if path is None:
         path = _core.output()
         if path is None:
@@ -151,6 +195,7 @@ def report(path: Optional[Union[str, "os.PathLike[str]"]] = None, *,
         name = os.fsdecode(name)
     if not os.path.exists(name):
         raise FileNotFoundError(f"there is no trace {name}")
-    import json
-    own = [] if rules is None else ["--rules", os.fspath(rules)]
-    return Report(name, json.loads(_command.call(["report", "--json", *own, "--", name])))
+    return Report(name, _engine.open(name) if rules is None else _engine.open(name, os.fspath(rules)))
+
+
+open = report  # the usual name for it

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "engine/engine.h"
 #include "tare.h"
 #include "views.h"
 
@@ -129,7 +130,7 @@ int tare__cli_recording_check(const tare__cli_recording *recording, tare__error 
 
 int tare__cli_recording_begin(tare__cli_recording *recording, tare__error *error)
 {
-    int status = recording->rules_file ? tare__view_read_rules(recording->rules_file, &recording->rules, error) : 0;
+    int status = recording->rules_file ? tare__engine_read_rules(recording->rules_file, &recording->rules, error) : 0;
     for (int i = 0; i < TARE__RECORDING_VIEWS && !status; i++)
         if (recording->views[i])
             status = tare__view_try(formats[i], recording->views[i], error);

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "collect/collect.h"
+#include "engine/engine.h"
 #include "tare.h"
 #include "views.h"
 
@@ -157,93 +157,6 @@ static int find_place(report_settings *settings, const char *path, tare__error *
     return 0;
 }
 
-/* ---- what a killed collector left ---------------------------------------------------------------- */
-static void say_salvaged(const tare__salvaged *saved, const char *folder)
-{
-    char spans[TARE__COUNTED_BYTES];
-    if (saved->still_recording) {
-        tare__cli_say(ME, "still being recorded: this is what is in the file so far");
-        return;
-    }
-    if (saved->finished)
-        return;
-    tare__cli_say(ME, "%s%s still in memory %s now in %s", saved->killed ? "the recording was cut off; " : "",
-                  tare__unit_counted(spans, (double)saved->spans, "span that was", "spans that were"),
-                  saved->spans == 1 ? "is" : "are", saved->trace);
-    if (saved->damaged_blocks)
-        tare__cli_say(ME, "%s of the file (%llu bytes) stepped over and left as found",
-                      tare__unit_counted(spans, (double)saved->damaged_blocks, "damaged block", NULL),
-                      (unsigned long long)saved->damaged_bytes);
-    if (saved->unread_rings)
-        tare__cli_say(ME, "%s of recorded processes could not be read; kept in %s",
-                      tare__unit_counted(spans, (double)saved->unread_rings, "file", NULL), folder);
-    if (saved->alive)
-        tare__cli_say(ME, "a recorded process still runs; run this command again for what it records from now on");
-    else if (!saved->unread_rings)
-        tare__cli_say(ME, "`tare clean` removes the session folder, %s", folder);
-}
-
-/* A trace may come from anywhere: where it names a folder that is not there, there is nothing to say beyond what the
- * report does; any other is judged by tare__salvage. */
-static bool is_there(const char *folder)
-{
-    struct stat info;
-    return folder && folder[0] == '/' && lstat(folder, &info) == 0;
-}
-
-static bool is_folder(const char *path)
-{
-    struct stat info;
-    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
-}
-
-/* An unfinished trace whose session is still there: finish it. True when it should be opened anew. */
-static bool finish_trace(tare__trace *trace)
-{
-    static tare__salvaged saved;
-    tare__error error = {""};
-    const tare__trace_end *end = tare__trace_end_of(trace);
-    const tare__trace_run *run = tare__trace_run_of(trace);
-    bool more = !end->present || end->unread_rings || (end->salvaged && end->left_running);
-    if (!more || !run->present || !is_there(run->folder))
-        return false;
-    if (tare__salvage(run->folder, tare__trace_path(trace), &saved, &error)) {
-        tare__cli_say(ME, "what was still in memory could not be saved: %s", error.text);
-        return false;
-    }
-    say_salvaged(&saved, run->folder);
-    return !saved.still_recording && !saved.finished;
-}
-
-static int open_trace(const char *path, tare__trace **trace, tare__error *error)
-{
-    int status = tare__trace_open(path, trace, error);
-    if (status)
-        return status;
-    status = tare__trace_prescan(*trace, error);
-    if (!status && finish_trace(*trace)) {
-        tare__trace_close(*trace);
-        *trace = NULL;
-        status = tare__trace_open(path, trace, error);
-    }
-    return status;
-}
-
-/* *shown is the name of the trace that is open, which is another than `path` when that was a folder. */
-static int open_input(const char *path, tare__trace **trace, const char **shown, tare__error *error)
-{
-    static tare__salvaged saved;
-    *shown = path;
-    if (!is_folder(path))
-        return open_trace(path, trace, error);
-    int status = tare__salvage(path, NULL, &saved, error);
-    if (status)
-        return status;
-    say_salvaged(&saved, path);
-    *shown = saved.trace;
-    return tare__trace_open(saved.trace, trace, error);
-}
-
 /* ---- the report ---------------------------------------------------------------------------------- */
 static int exit_status_of(int status)
 {
@@ -255,7 +168,7 @@ static int exit_status_of(int status)
 static int analyze(tare__trace *trace, report_settings *settings, tare__analysis **analysis, tare__error *error)
 {
     tare__rules *rules = NULL;
-    int status = settings->rules_file ? tare__view_read_rules(settings->rules_file, &rules, error) : 0;
+    int status = settings->rules_file ? tare__engine_read_rules(settings->rules_file, &rules, error) : 0;
     settings->analyze.rules = rules;
     if (!status)
         status = tare__analyze(trace, &settings->analyze, analysis, error);
@@ -294,6 +207,12 @@ static int read_settings(int argc, char **argv, report_settings *settings, tare_
     return status ? status : find_place(settings, *path, error);
 }
 
+static void say(void *context, const char *sentence)
+{
+    (void)context;
+    tare__cli_say(ME, "%s", sentence);
+}
+
 static int report_main(int argc, char **argv)
 {
     tare__error error = {""};
@@ -309,7 +228,8 @@ static int report_main(int argc, char **argv)
     }
     signal(SIGPIPE, SIG_IGN); /* a reader that has seen enough is no failure */
     tare__trace *trace = NULL;
-    status = open_input(path, &trace, &settings.emit.trace, &error);
+    status = tare__engine_open(path, say, NULL, &trace, &error);
+    settings.emit.trace = status ? path : tare__trace_path(trace);
     int exit_status = status ? exit_status_of(status) : report(trace, &settings, &error);
     tare__trace_close(trace);
     free(settings.default_output);

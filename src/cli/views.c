@@ -16,7 +16,6 @@
 #include "tare.h"
 
 #define TABLES_MAX      64u
-#define RULES_MAX_BYTES (1u << 20)
 
 /* ---- what suits the reader ------------------------------------------------------------------------- */
 static bool wants_colour(void)
@@ -258,29 +257,4 @@ int tare__view_try(const char *format, const char *path, tare__error *error)
         return make_folder(path, error);
     int status = tare__cli_output_open(&output, path, error);
     return status ? status : tare__cli_output_close(&output, false, error);
-}
-
-/* ---- rules ---------------------------------------------------------------------------------------- */
-int tare__view_read_rules(const char *path, tare__rules **rules, tare__error *error)
-{
-    int fd, status = tare__input_stream(path, &fd, error);
-    if (status)
-        return status;
-    FILE *file = fdopen(fd, "r");
-    char *text = file ? malloc(RULES_MAX_BYTES + 1) : NULL;
-    size_t bytes = text ? fread(text, 1, RULES_MAX_BYTES + 1, file) : 0;
-    if (!text)
-        status = tare__fail(error, TARE_E_MEMORY, "out of memory");
-    else if (ferror(file))
-        status = tare__fail(error, TARE_E_INPUT, "cannot read '%.200s': %s", path, strerror(errno));
-    else if (bytes > RULES_MAX_BYTES)
-        status = tare__fail(error, TARE_E_INPUT, "'%.200s' is larger than %u bytes", path, RULES_MAX_BYTES);
-    else
-        status = tare__rules_parse(text, bytes, path, rules, error);
-    free(text);
-    if (file)
-        fclose(file);
-    else
-        close(fd);
-    return status;
 }

@@ -37,7 +37,5 @@ int tare__view_folder(const char *path, tare__view_tables *write, const void *wh
 /* Whether a view could be written there, before anything is done for it: 0, or a status with a sentence. */
 int tare__view_try(const char *format, const char *path, tare__error *error);
 
-/* Reads and parses a file of rules. 0, or a status with a sentence. */
-int tare__view_read_rules(const char *path, tare__rules **rules, tare__error *error);
 
 #endif

@@ -1,0 +1,244 @@
+/* module: tare._engine: reads a trace in this process, its tables as rows or by the Arrow C data interface.
+ * An object is used under the interpreter's lock; reading a trace runs without it.
+ * Must not know how tables are made: it sees tare_engine.h only. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "engine/tare_engine.h"
+#include "tare.h"
+
+typedef struct reading {
+    PyObject_HEAD
+    tare_engine_report *report;
+} reading;
+
+static PyObject *raise_for(int status, const char *sentence)
+{
+    PyObject *type = status == TARE_E_MEMORY       ? PyExc_MemoryError
+                     : status == TARE_E_SYSTEM     ? PyExc_OSError
+                     : status == TARE_E_PERMISSION ? PyExc_PermissionError
+                                                   : PyExc_ValueError;
+    PyErr_SetString(type, sentence);
+    return NULL;
+}
+
+/* ---- values ------------------------------------------------------------------------------------------- */
+static PyObject *value_at(const struct ArrowSchema *schema, const struct ArrowArray *array, int64_t at);
+
+static int bit(const void *bits, int64_t at)
+{
+    return ((const uint8_t *)bits)[at / 8] >> (at % 8) & 1;
+}
+
+static PyObject *list_at(const struct ArrowSchema *schema, const struct ArrowArray *array, int64_t at)
+{
+    const int32_t *offsets = array->buffers[1];
+    PyObject *list = PyList_New(offsets[at + 1] - offsets[at]);
+    for (int32_t i = offsets[at]; list && i < offsets[at + 1]; i++) {
+        PyObject *item = value_at(schema->children[0], array->children[0], i);
+        if (!item)
+            Py_CLEAR(list);
+        else
+            PyList_SET_ITEM(list, i - offsets[at], item);
+    }
+    return list;
+}
+
+static PyObject *struct_at(const struct ArrowSchema *schema, const struct ArrowArray *array, int64_t at)
+{
+    PyObject *row = PyDict_New();
+    for (int64_t i = 0; row && i < schema->n_children; i++) {
+        PyObject *value = value_at(schema->children[i], array->children[i], at);
+        if (!value || PyDict_SetItemString(row, schema->children[i]->name, value) != 0)
+            Py_CLEAR(row);
+        Py_XDECREF(value);
+    }
+    return row;
+}
+
+static PyObject *value_at(const struct ArrowSchema *schema, const struct ArrowArray *array, int64_t at)
+{
+    const void *data = array->n_buffers > 1 ? array->buffers[1] : NULL;
+    if (!bit(array->buffers[0], at))
+        Py_RETURN_NONE;
+    switch (schema->format[0]) {
+    case 'g': return PyFloat_FromDouble(((const double *)data)[at]);
+    case 'l': return PyLong_FromLongLong(((const int64_t *)data)[at]);
+    case 'L': return PyLong_FromUnsignedLongLong(((const uint64_t *)data)[at]);
+    case 'I': return PyLong_FromUnsignedLong(((const uint32_t *)data)[at]);
+    case 'b': return PyBool_FromLong(bit(data, at));
+    case 'u': {
+        const int32_t *offsets = data;
+        return PyUnicode_DecodeUTF8((const char *)array->buffers[2] + offsets[at], offsets[at + 1] - offsets[at], "replace");
+    }
+    default: return schema->format[1] == 'l' ? list_at(schema, array, at) : struct_at(schema, array, at);
+    }
+}
+
+/* ---- tables ------------------------------------------------------------------------------------------- */
+static int take_stream(const reading *self, PyObject *name, struct ArrowArrayStream *stream)
+{
+    char error[TARE_ENGINE_ERROR] = "";
+    const char *table = PyUnicode_AsUTF8(name);
+    if (!table)
+        return -1;
+    int status = tare_engine_arrow(self->report, table, stream, error);
+    if (status)
+        raise_for(status, error);
+    return status;
+}
+
+static PyObject *read_rows(PyObject *self, PyObject *name)
+{
+    struct ArrowArrayStream stream;
+    struct ArrowSchema schema;
+    struct ArrowArray array;
+    PyObject *rows = NULL;
+    if (take_stream((reading *)self, name, &stream) != 0)
+        return NULL;
+    if (stream.get_schema(&stream, &schema) != 0) {
+        stream.release(&stream);
+        return PyErr_NoMemory();
+    }
+    stream.get_next(&stream, &array);
+    rows = PyList_New(array.length);
+    for (int64_t i = 0; rows && i < array.length; i++) {
+        PyObject *row = value_at(&schema, &array, i);
+        if (!row)
+            Py_CLEAR(rows);
+        else
+            PyList_SET_ITEM(rows, i, row);
+    }
+    array.release(&array);
+    schema.release(&schema);
+    stream.release(&stream);
+    return rows;
+}
+
+static void free_stream(PyObject *capsule)
+{
+    struct ArrowArrayStream *stream = PyCapsule_GetPointer(capsule, "arrow_array_stream");
+    if (stream && stream->release) /* else it was taken */
+        stream->release(stream);
+    free(stream);
+}
+
+static PyObject *read_stream(PyObject *self, PyObject *name)
+{
+    struct ArrowArrayStream *stream = calloc(1, sizeof *stream);
+    if (!stream)
+        return PyErr_NoMemory();
+    if (take_stream((reading *)self, name, stream) != 0) {
+        free(stream);
+        return NULL;
+    }
+    PyObject *capsule = PyCapsule_New(stream, "arrow_array_stream", free_stream);
+    if (!capsule) {
+        stream->release(stream);
+        free(stream);
+    }
+    return capsule;
+}
+
+static PyObject *read_absent(PyObject *self, PyObject *arguments)
+{
+    const char *table, *column;
+    if (!PyArg_ParseTuple(arguments, "ss", &table, &column))
+        return NULL;
+    const char *why = tare_engine_absent(((reading *)self)->report, table, column);
+    if (!why)
+        Py_RETURN_NONE;
+    return PyUnicode_DecodeUTF8(why, (Py_ssize_t)strlen(why), "replace");
+}
+
+static void free_reading(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    tare_engine_close(((reading *)self)->report);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static PyMethodDef methods[] = {
+    {"rows", read_rows, METH_O, "The rows of a table, as dictionaries."},
+    {"stream", read_stream, METH_O, "A table as a capsule of the Arrow C stream interface."},
+    {"absent", read_absent, METH_VARARGS, "Why a value of a table of one row is missing; None: it is not."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_dealloc, free_reading},
+    {Py_tp_methods, methods},
+    {Py_tp_doc, "The tables of a trace."},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {
+    .name = "tare._engine.Reading", .basicsize = sizeof(reading), .flags = Py_TPFLAGS_DEFAULT, .slots = slots};
+
+/* ---- module ------------------------------------------------------------------------------------------- */
+static PyObject *open_trace(PyObject *module, PyObject *arguments)
+{
+    const char *path, *rules = NULL;
+    char error[TARE_ENGINE_ERROR] = "";
+    tare_engine_report *report = NULL;
+    int status;
+    PyObject *encoded = NULL, *encoded_rules = NULL, *made = NULL, *type;
+    if (!PyArg_ParseTuple(arguments, "O&|O&", PyUnicode_FSConverter, &encoded, PyUnicode_FSConverter, &encoded_rules)) {
+        Py_XDECREF(encoded);
+        return NULL;
+    }
+    path = PyBytes_AS_STRING(encoded);
+    if (encoded_rules)
+        rules = PyBytes_AS_STRING(encoded_rules);
+    Py_BEGIN_ALLOW_THREADS
+    status = tare_engine_open(path, rules, NULL, NULL, &report, error);
+    Py_END_ALLOW_THREADS
+    Py_DECREF(encoded);
+    Py_XDECREF(encoded_rules);
+    if (status)
+        return raise_for(status, error);
+    type = PyObject_GetAttrString(module, "Reading");
+    if (type)
+        made = ((PyTypeObject *)type)->tp_alloc((PyTypeObject *)type, 0);
+    Py_XDECREF(type);
+    if (made)
+        ((reading *)made)->report = report;
+    else
+        tare_engine_close(report);
+    return made;
+}
+
+static PyMethodDef functions[] = {
+    {"open", open_trace, METH_VARARGS, "Reads a trace, with a file of rules."},
+    {NULL, NULL, 0, NULL},
+};
+
+static int add_names(PyObject *module)
+{
+    PyObject *tables = PyList_New(0), *singles = PyList_New(0);
+    const char *name;
+    int failed = !tables || !singles;
+    for (size_t i = 0; !failed && (name = tare_engine_table(i)); i++) {
+        PyObject *text = PyUnicode_FromString(name);
+        failed = !text || PyList_Append(tare_engine_is_single(name) ? singles : tables, text) != 0;
+        Py_XDECREF(text);
+    }
+    failed = failed || PyObject_SetAttrString(module, "TABLES", tables) != 0 ||
+             PyObject_SetAttrString(module, "SINGLES", singles) != 0;
+    Py_XDECREF(tables);
+    Py_XDECREF(singles);
+    return failed ? -1 : 0;
+}
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, .m_name = "tare._engine", .m_doc = "Reads traces in this process.", .m_size = -1, .m_methods = functions};
+
+PyMODINIT_FUNC PyInit__engine(void)
+{
+    PyObject *module = PyModule_Create(&definition), *type = module ? PyType_FromSpec(&spec) : NULL;
+    if (!type || PyObject_SetAttrString(module, "Reading", type) != 0 || add_names(module) != 0)
+        Py_CLEAR(module);
+    Py_XDECREF(type);
+    return module;
+}

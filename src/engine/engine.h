@@ -1,0 +1,16 @@
+/* engine: a trace for reading, with what a killed recording left in memory added to it first.
+ * One thread.
+ * Must not know who reads it. */
+#ifndef TARE_ENGINE_ENGINE_H
+#define TARE_ENGINE_ENGINE_H
+
+#include "analyze/analyze.h"
+#include "tare_engine.h"
+#include "trace/trace.h"
+
+/* Opens a trace, or that of a session folder. 0, or a status with a sentence. */
+int tare__engine_open(const char *path, tare_engine_notice *notice, void *context, tare__trace **trace, tare__error *error);
+/* A file of the user's own rules. */
+int tare__engine_read_rules(const char *path, tare__rules **rules, tare__error *error);
+
+#endif

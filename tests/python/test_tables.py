@@ -1,0 +1,160 @@
+"""Tables of a trace read in this process: the same values as the command's JSON, and readable by Arrow's consumers."""
+import gc
+import os
+import subprocess
+import threading
+
+import pytest
+
+import tare
+from tare import _engine
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    from conftest import Bench
+    bench = Bench(tmp_path_factory.mktemp("tables"))
+    bench.recorded("""
+        import tare, threading, time
+        def work(n):
+            for i in range(n):
+                tare.step_begin(i)
+                with tare.span("forward", samples=32):
+                    with tare.span("inner é"):
+                        time.sleep(0.001)
+                tare.step_end()
+            tare.counter("loss", 0.5)
+            tare.mark("done")
+        threads = [threading.Thread(target=work, args=(20,)) for _ in range(2)]
+        [thread.start() for thread in threads]
+        [thread.join() for thread in threads]
+    """)
+    return bench, str(bench.folder / "trace.tare")
+
+
+def test_rows_are_those_of_the_command(recorded):
+    import json
+    bench, path = recorded
+    told = json.loads(subprocess.run([bench.command, "report", "--json", "--all", path], check=True,
+                                     stdout=subprocess.PIPE).stdout)
+    read = _engine.open(path)
+    seen = 0
+    for name in _engine.TABLES:
+        rows = read.rows(name)
+        if name == "notes":
+            rows = [row["note"] for row in rows]
+        if name == "metrics":
+            for row in rows:
+                row["points"] = row["points"] and [list(point.values()) for point in row["points"]]
+        assert rows == told[name], name
+        seen += len(rows)
+    for name in _engine.SINGLES:
+        [row], wanted = read.rows(name), dict(told[name])
+        reasons = wanted.pop("reasons")
+        assert row == wanted, name
+        assert {key: read.absent(name, key) for key in row if read.absent(name, key)} == reasons
+    assert seen > 30
+
+
+def test_report(recorded):
+    report = tare.open(recorded[1])
+    [step] = report.steps
+    assert step.count == 40 and step.numbers[0]["sum"] == 40 * 32
+    assert {row.name for row in report.spans} >= {"forward", "inner é"}
+    assert report.run.exit_status == 0 and not report.run.signal
+    assert "signal" in repr(report.run.signal) or report.run.signal.reason
+    assert len(report.spans) == len(list(report.spans)) and report.spans[0] in report.spans
+    assert report.steps == [step] and report.steps != []
+    frame = report.spans.to_pandas()
+    assert frame[frame.name == "forward"].calls.sum() == 40
+
+
+@pytest.mark.parametrize("name", _engine.TABLES + _engine.SINGLES)
+def test_pyarrow_reads_every_table(recorded, name):
+    pyarrow = pytest.importorskip("pyarrow")
+    read = _engine.open(recorded[1])
+    table = pyarrow.table(tare.report(recorded[1]).spans if name == "spans" else _Stream(read, name))
+    table.validate(full=True)
+    assert table.to_pylist() == read.rows(name)
+    field = table.schema.field(0)
+    assert field.metadata[b"description"]
+    if name == "spans":
+        assert table.schema.field("total_ns").metadata[b"unit"] == b"ns"
+
+
+class _Stream:
+    def __init__(self, read, name):
+        self.read, self.name = read, name
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.read.stream(self.name)
+
+
+def test_polars_and_duckdb_read_them(recorded):
+    polars, duckdb = pytest.importorskip("polars"), pytest.importorskip("duckdb")
+    spans = tare.open(recorded[1]).spans
+    frame = polars.DataFrame(spans)
+    assert frame.filter(polars.col("name") == "forward")["calls"].sum() == 40
+    [(calls,)] = duckdb.sql("select sum(calls) from spans where name = 'forward'").fetchall()
+    assert calls == 40
+
+
+def test_pandas_reads_the_stream(recorded):
+    pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    spans = tare.open(recorded[1]).spans
+    frame = pyarrow.table(spans).to_pandas()
+    pandas.testing.assert_series_equal(frame["total_ns"], spans.to_pandas()["total_ns"], check_dtype=False)
+
+
+def test_a_stream_outlives_its_report(recorded):
+    pyarrow = pytest.importorskip("pyarrow")
+    read = _engine.open(recorded[1])
+    capsule, wanted = read.stream("spans"), read.rows("spans")
+    del read
+    gc.collect()
+
+    class Held:
+        def __arrow_c_stream__(self, requested_schema=None):
+            return capsule
+    assert pyarrow.table(Held()).to_pylist() == wanted
+
+
+def test_streams_that_nobody_takes_are_freed(recorded):
+    read = _engine.open(recorded[1])
+
+    def resident():
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    for _ in range(200):
+        read.stream("metrics"), read.rows("metrics")
+    before = resident()
+    for _ in range(2000):
+        read.stream("metrics"), read.rows("spans")
+    assert resident() - before < 8 << 20
+
+
+def test_several_threads_read_at_once(recorded):
+    rows = []
+    threads = [threading.Thread(target=lambda: rows.append(len(tare.open(recorded[1]).spans))) for _ in range(4)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert len(rows) == 4 and len(set(rows)) == 1
+
+
+def test_what_is_wrong(recorded, tmp_path):
+    read = _engine.open(recorded[1])
+    with pytest.raises(ValueError, match="unknown table 'spam'"):
+        read.rows("spam")
+    with pytest.raises(FileNotFoundError):
+        tare.open(tmp_path / "none.tare")
+    bad = tmp_path / "bad.tare"
+    bad.write_bytes(b"no trace at all")
+    with pytest.raises(ValueError):
+        tare.open(bad)
+    rules = tmp_path / "my.rules"
+    rules.write_text("rule a table spam")
+    with pytest.raises(ValueError, match="my.rules:1:14: unknown table"):
+        tare.open(recorded[1], rules=rules)
+    rules.write_text('rule mine table spans where name = "forward" when calls >= 40 say "{name} ran {calls} times"')
+    assert "forward ran 40 times" in [finding.title for finding in tare.open(recorded[1], rules=rules).findings]
+    assert tare.open(recorded[1]).findings != tare.open(recorded[1], rules=rules).findings
