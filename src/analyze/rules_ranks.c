@@ -3,15 +3,37 @@
  * Must not know how ranks were told. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "rules.h"
 
 /* ---- gains ----------------------------------------------------------------------------------- */
+#define COLD 0.1 /* of what is saved, at most: ranks that wait less find warm caches, and nobody has to wake them up */
+
 typedef struct ranked {
     const tare__analysis *rank;
     double from_ns, to_ns; /* its first and its last event */
     double own, sum;       /* its gain; and with those of ranks that ran before it */
+    double bound;          /* of what the ranks gain that run beside it, and it among them */
 } ranked;
+
+/* Time in backward passes beyond as many of the fastest: it may be waiting for other ranks, which ends with what keeps
+ * those. */
+static double waiting_ns(const tare__analysis *rank)
+{
+    double sum = 0;
+    for (size_t i = 0; i < rank->n_spans; i++) {
+        const tare__span_row *row = &rank->spans[i];
+        if (row->kind == TARE_KIND_PHASE && strcmp(row->name, "backward") == 0 && row->each.min_ns >= 0)
+            sum += fmax(0, row->total_ns - (double)row->calls * row->each.min_ns);
+    }
+    return sum;
+}
+
+static double waiting_share(const tare__analysis *rank)
+{
+    return rank->processes->has_rank && rank->run.elapsed_ns > 0 ? waiting_ns(rank) / rank->run.elapsed_ns : 0;
+}
 
 static ranked rank_at(const tare__analysis *rank, rank_gain *gain, const void *context)
 {
@@ -21,6 +43,18 @@ static ranked rank_at(const tare__analysis *rank, rank_gain *gain, const void *c
         row.to_ns = fmax(row.to_ns, rank->threads[i].last_at_ns);
     }
     return row;
+}
+
+/* Ranks wait for the slowest, and may take turns at that: a rank gains what it does itself, and what it waits for others;
+ * all of them together no more than each of them does, one after the other. */
+static void bound_with_waiting(ranked *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        double together = 0;
+        for (size_t j = 0; j < n; j++)
+            together += rows[j].from_ns < rows[i].to_ns && rows[i].from_ns < rows[j].to_ns ? rows[j].own : 0;
+        rows[i].bound = fmax(rows[i].own, fmin(rows[i].own + waiting_share(rows[i].rank), (1 + COLD) * together));
+    }
 }
 
 static int by_begin(const void *a, const void *b)
@@ -41,14 +75,15 @@ double tare__gain_of_ranks(const tare__analysis *of, rank_gain *gain, const void
     for (size_t i = 0; i < of->n_ranks; i++)
         rows[i] = rank_at(&of->ranks[i], gain, context);
     qsort(rows, of->n_ranks, sizeof *rows, by_begin);
+    bound_with_waiting(rows, of->n_ranks);
     for (size_t i = 0; i < of->n_ranks; i++) {
         double before = 0;
         for (size_t j = 0; j < i; j++)
             before = rows[j].to_ns <= rows[i].from_ns ? fmax(before, rows[j].sum) : before;
-        rows[i].sum = before + rows[i].own;
+        rows[i].sum = before + rows[i].bound;
         largest = fmax(largest, rows[i].sum);
-        *most = rows[i].own > one ? rows[i].rank : *most;
-        one = fmax(one, rows[i].own);
+        *most = rows[i].bound > one ? rows[i].rank : *most;
+        one = fmax(one, rows[i].bound);
     }
     *most = largest > one * (1 + 1e-9) ? NULL : *most;
     free(rows);
@@ -143,7 +178,8 @@ void tare__rule_straggler(findings *out, const tare__analysis *of)
     tare__finding_say(out, &finding->advice,
                       "tare report --by process shows its phases beside the others'. Give each rank as much data, "
                       "and as long samples; look for others on its cores or its disk.");
-    finding->gain = fmin(lost * (double)slowest->steps / of->run.elapsed_ns, 1);
+    double saved = fmin((1 + COLD) * lost, own) * (double)slowest->steps;
+    finding->gain = fmin(saved / of->run.elapsed_ns, 1);
     tare__finding_say(out, &finding->gain_how, "if it were as fast as the others");
     tare__finding_figure(out, finding, "own", own / 1e9, TARE__SHOW_SECONDS);
     tare__finding_figure(out, finding, "others", others / 1e9, TARE__SHOW_SECONDS);

@@ -117,15 +117,44 @@ if __name__ == "__main__":
     for one in ranks: one.join()
 """
 
+# Ranks of torch wait for each other where gradients are summed up. Rank 1 is always slow, or they take turns at it.
+TORCH_RANKS = """
+import sys, tempfile, time, torch, torch.distributed as dist, torch.multiprocessing as mp
+
+def work(rank, folder, way):
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method="file://" + folder + "/meet", rank=rank, world_size=2)
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(32, 8))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    times = []
+    for i in range(40):
+        if rank == {"slow": 1, "turns": i % 2, "none": 2}[way]:
+            time.sleep(0.03)
+        optimizer.zero_grad()
+        model(torch.ones(16, 32)).sum().backward()
+        optimizer.step()
+        times.append(time.monotonic())
+    if rank == 1:
+        print((times[-1] - times[9]) / (len(times) - 10), flush=True)
+    dist.barrier()
+    dist.destroy_process_group()
+
+if __name__ == "__main__":
+    mp.start_processes(work, (tempfile.mkdtemp(), sys.argv[1]), nprocs=2, start_method="fork")
+"""
+
 
 @pytest.mark.parametrize("finding, code, flawed, fixed", [
     ("loader-bound", LOADER, ("0", "0.05"), ("2", "0.05")),  # loading and compute: two workers hide all of it
     ("loader-bound", LOADER, ("0", "0.002"), ("2", "0.002")),  # almost only loading: two workers halve it
     ("data-loading", SPANS, ("now",), ("ahead",)),
     ("data-loading", RANKS, ("now",), ("ahead",)),  # one of two ranks loads slowly, and the other waits for it
+    ("outside-model", TORCH_RANKS, ("slow",), ("none",)),
+    ("outside-model", TORCH_RANKS, ("turns",), ("none",)),
+    ("straggler", TORCH_RANKS, ("slow",), ("none",)),
     ("step-variance", STEPS, ("slow",), ("even",)),
     ("operation", OPERATION, ("each",), ("none",)),
-], ids=["loader", "only-loading", "spans", "ranks", "steps", "operation"])
+], ids=["loader", "only-loading", "spans", "ranks", "torch-ranks", "turns", "straggler", "steps", "operation"])
 def test_gains_hold_when_the_advice_is_followed(truth, bench, finding, code, flawed, fixed):
     if "torch" in code:
         pytest.importorskip("torch", reason="torch is not installed for this Python")
