@@ -183,6 +183,7 @@ typedef struct tare__step_row {
     double rest_p50_ns;  /* … and the median of all others; NaN when there are none */
     double from_first_ns;  /* from the first step's begin to the last one's end, of all threads that ran any … */
     double between_ns;     /* … of it: in none of them … */
+    double between_forward_ns, between_told_ns; /* … in which models computed; in loaders and checkpoints … */
     double longest_gap_ns; /* … the longest stretch of that, and how many there are */
     uint64_t gaps;
     double rest_min_ns;  /* … and the fastest of them; NaN when there are none, or too many to keep apart */

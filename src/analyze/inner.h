@@ -69,7 +69,7 @@ enum {
     NODE_NOTED = 4, /* an operator whose calls are kept to be paired */
     NODE_BACKWARD = 8, /* a node of the backward pass, or inside of one */
     NODE_FORWARD = 16, /* an operator that the backward pass has a node for, or inside of one */
-    NODE_PART = 32,    /* a span directly inside a step, or a phase of one */
+    NODE_PART = 32,    /* a span directly inside a step, or a phase of one; a phase or a checkpoint in no step */
     NODE_PHASE = 64,   /* … a phase */
     NODE_ASIDE = 128,  /* inside an optimizer's step and the like */
     NODE_NUMBERED = 256, /* it has numbers */
@@ -238,6 +238,11 @@ typedef struct open_index { /* a step's number, until it ends */
 
 #define OPEN_INDEXES 16u
 
+/* Ticks in no step: models compute; what has findings of its own, loaders and checkpoints. */
+typedef struct aside {
+    uint64_t forward, told;
+} aside;
+
 typedef struct stream {
     uint32_t id, process;
     uint32_t ordinal; /* of the block that should come next */
@@ -265,6 +270,7 @@ typedef struct stream {
     uint64_t events, begun, chained, marks, counters, numbers, complete, aggregate_calls, aggregate_timed;
     uint64_t unmatched, lost_ends, lost_blocks;
     uint64_t steps, step_ticks, backward_ticks; /* of steps that ended; the phase backward in them */
+    aside since_step; /* since the last one */
     struct first_steps *first_steps; /* for phases; NULL: no step yet */
     frame cut; /* a step without an index that ended with a span around it: it may be told later. node NULL: none */
     uint64_t first_span, last_span_end; /* of outermost spans; 0: none ended */
@@ -285,6 +291,7 @@ typedef struct step_use {
     bool inspected;    /* it took the shapes of one of them */
     uint64_t in_steps, between, longest_gap; /* ticks from the first begin to the last end: in steps, and not */
     uint64_t gaps;
+    aside between_in; /* of `between` */
 } step_use;
 
 /* All threads and processes together. */
@@ -295,6 +302,7 @@ typedef struct step_job {
     uint64_t inspections;
     double at_once; /* threads that ran steps at the same time, on average */
     uint64_t in_steps, between, longest_gap, gaps; /* of all threads, each from its first step to its last */
+    aside between_in;
 } step_job;
 
 /* A number inside steps. */
@@ -603,6 +611,7 @@ bool tare__analyze_is_inspection(const char *name);
 bool tare__analyze_rank(const work *work, uint32_t process, uint64_t *rank);
 int tare__analyze_told_rank(work *work, uint32_t process, double rank);
 /* A part of a step ended: the innermost frame. 0 or TARE_E_MEMORY. */
+bool tare__analyze_is_checkpoint(const char *name); /* a span that writes one */
 int tare__analyze_part(work *work, stream *stream, const frame *top, uint64_t now);
 /* The step at this depth ended: its parts go into the course of `steps`; NULL: nowhere. 0 or TARE_E_MEMORY. */
 int tare__analyze_take_parts(work *work, stream *stream, uint32_t depth, steps *steps, const slow_step *step);

@@ -134,6 +134,13 @@ static bool is_phase_of_step(const nodes *all, const canons *names, const node *
     return parent && !(parent->flags & NODE_PHASE);
 }
 
+static bool is_in_step(const nodes *all, const canons *names, const node *parent)
+{
+    while (parent && names->rows[parent->name].kind != TARE_KIND_STEP)
+        parent = parent_of(all, parent);
+    return parent;
+}
+
 /* Inside of an operator that the backward pass has a node for, and inside of the backward pass, operators make no
  * nodes of their own. */
 static uint16_t pair_flags(const canons *names, const node *parent, uint32_t name)
@@ -163,6 +170,8 @@ static uint16_t flags_of(const nodes *all, const canons *names, const node *pare
     bool waits = kind == TARE_KIND_SPAN && strncmp(names->rows[child->name].text, TARE__SYNC, strlen(TARE__SYNC)) == 0;
     if ((kind == TARE_KIND_PHASE || waits) && is_phase_of_step(all, names, parent))
         flags |= waits ? NODE_PART : NODE_PART | NODE_PHASE;
+    if ((kind == TARE_KIND_PHASE || tare__analyze_is_checkpoint(names->rows[child->name].text)) && !is_in_step(all, names, parent))
+        flags |= NODE_PART;
     return flags;
 }
 

@@ -119,14 +119,6 @@ void tare__rule_outside_model(findings *out, const tare__analysis *of)
 }
 
 /* ---- between steps --------------------------------------------------------------------------- */
-static bool in_step(const tare__analysis *of, const tare__span_row *row)
-{
-    for (uint32_t at = row->parent; at != TARE__NO_ROW; at = of->spans[at].parent)
-        if (of->spans[at].kind == TARE_KIND_STEP)
-            return true;
-    return false;
-}
-
 typedef struct between {
     double all_ns, ns, longest_ns, gaps; /* from the first step to the last; of it in none, and not told elsewhere */
     double forward_ns;                   /* of that: models computed */
@@ -137,19 +129,10 @@ static between between_of(const tare__analysis *of)
     between sum = {0};
     for (size_t i = 0; i < of->n_steps; i++) {
         sum.all_ns += of->steps[i].from_first_ns;
-        sum.ns += of->steps[i].between_ns;
+        sum.ns += of->steps[i].between_ns - of->steps[i].between_told_ns; /* these have rules of their own */
+        sum.forward_ns += of->steps[i].between_forward_ns;
         sum.longest_ns += of->steps[i].longest_gap_ns;
         sum.gaps += (double)of->steps[i].gaps;
-    }
-    for (size_t i = 0; i < of->n_spans; i++) {
-        const tare__span_row *row = &of->spans[i];
-        bool phase = row->kind == TARE_KIND_PHASE;
-        if (in_step(of, row))
-            continue;
-        if (phase && strcmp(row->name, "forward") == 0)
-            sum.forward_ns += row->total_ns;
-        if ((phase && strcmp(row->name, "data") == 0) || strncmp(row->name, "checkpoint: ", 12) == 0)
-            sum.ns -= row->total_ns; /* these have rules of their own */
     }
     sum.ns = fmax(sum.ns, 0);
     sum.forward_ns = fmin(sum.forward_ns, sum.ns);

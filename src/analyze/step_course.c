@@ -37,14 +37,31 @@ static open_part *row_of(open_parts *parts, uint32_t depth, uint32_t name, part_
     return &parts->rows[parts->n++];
 }
 
+bool tare__analyze_is_checkpoint(const char *name)
+{
+    return strncmp(name, "checkpoint: ", strlen("checkpoint: ")) == 0;
+}
+
+static void add_aside(const work *work, stream *stream, uint32_t name, uint64_t ticks)
+{
+    const char *text = work->names.rows[name].text;
+    if (strcmp(text, "forward") == 0)
+        stream->since_step.forward += ticks;
+    else if (strcmp(text, "data") == 0 || tare__analyze_is_checkpoint(text))
+        stream->since_step.told += ticks;
+}
+
 int tare__analyze_part(work *work, stream *stream, const frame *top, uint64_t now)
 {
     const frame *step = top - 1;
     while (step > work->frames && work->names.rows[step->node->name].kind != TARE_KIND_STEP)
         step--;
-    if (step == work->frames ||
-        top[-1].node == top->node) /* a node that folds holds what is inside it, too */
+    if (top[-1].node == top->node) /* a node that folds holds what is inside it, too */
         return 0;
+    if (step == work->frames) {
+        add_aside(work, stream, top->node->name, now - top->begin);
+        return 0;
+    }
     if (!stream->parts)
         stream->parts = calloc(1, sizeof *stream->parts);
     if (!stream->parts)
@@ -133,6 +150,8 @@ int tare__analyze_take_parts(work *work, stream *stream, uint32_t depth, steps *
         const open_part *row = &parts->rows[parts->n - 1];
         if (steps && row->depth == depth && row->kind == PART_PHASE && strcmp(work->names.rows[row->name].text, "backward") == 0)
             stream->backward_ticks += row->ticks;
+        if (!steps && row->depth == depth)
+            add_aside(work, stream, row->name, row->ticks); /* what was taken for a step is none */
         if (bin && row->depth == depth)
             bin->parts[place_of(course, row->name, row->kind)] += row->ticks;
     }

@@ -230,6 +230,8 @@ int tare__analyze_step_job(const work *work, size_t steps, step_job *job)
         job->in_steps += use->in_steps;
         job->between += use->between;
         job->gaps += use->gaps;
+        job->between_in.forward += use->between_in.forward;
+        job->between_in.told += use->between_in.told;
         job->longest_gap += use->longest_gap; /* threads have theirs at the same time */
         stretches[n++] = (stretch){use->first_begin, use->last_end};
         if (tare__analyze_rank(work, stream->process, &rank))

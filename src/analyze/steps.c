@@ -111,11 +111,13 @@ void tare__analyze_step_index(stream *stream, uint32_t depth, double value)
 }
 
 /* Between the step before and this one; of one that is partial nobody knows when it began. */
-static void add_gap(step_use *use, const slow_step *step, uint64_t ticks, bool partial)
+static void add_gap(step_use *use, const slow_step *step, uint64_t ticks, bool partial, const aside *in)
 {
     uint64_t gap = use->count && !partial && step->begin > use->last_end ? step->begin - use->last_end : 0;
     use->in_steps += ticks;
     use->between += gap;
+    use->between_in.forward += gap ? in->forward : 0;
+    use->between_in.told += gap ? in->told : 0;
     use->gaps += gap > 0;
     use->longest_gap = gap > use->longest_gap ? gap : use->longest_gap;
 }
@@ -154,7 +156,8 @@ int tare__analyze_step(work *work, stream *stream, const frame *frame, uint32_t 
     if (!use)
         return TARE_E_MEMORY;
     if (steps->outermost > outermost)
-        add_gap(use, &step, steps->outermost - outermost, steps->partial > partial);
+        add_gap(use, &step, steps->outermost - outermost, steps->partial > partial, &stream->since_step);
+    stream->since_step = (aside){0};
     use->count++;
     uint64_t begin = steps->partial > partial ? now : step.begin; /* how long it took is not known */
     use->first_begin = begin < use->first_begin ? begin : use->first_begin;
@@ -311,6 +314,8 @@ static int fill_row(work *work, const steps *steps, tare__analysis *analysis, ta
         .rest_min_ns = NAN,
         .from_first_ns = (double)(job.in_steps + job.between) * tick_ns,
         .between_ns = (double)job.between * tick_ns,
+        .between_forward_ns = (double)job.between_in.forward * tick_ns,
+        .between_told_ns = (double)job.between_in.told * tick_ns,
         .longest_gap_ns = (double)job.longest_gap * tick_ns,
         .gaps = job.gaps,
     };

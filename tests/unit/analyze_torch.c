@@ -425,7 +425,7 @@ static void a_loop_that_is_mostly_outside_its_steps(void **state)
     row->longest_gap_ns = 1 * SECOND;
     row->gaps = 10;
     t->w->of.run.elapsed_ns = 20 * SECOND;
-    add_span(t->w, "forward", TARE_KIND_PHASE, TARE__NO_ROW, 4, 4);
+    row->between_forward_ns = 4 * SECOND;
     add_line(t, "other @ train.py:1 imports", "train.py", 1, 9);
     add_line(t, "between @ train.py:7 rollout", "train.py", 7, 3);
     add_line(t, "evaluation forward @ net.py:9 forward", "net.py", 9, 1);
@@ -445,7 +445,7 @@ static void a_loop_that_is_mostly_outside_its_steps(void **state)
     look(t->w);
     must_not_find(t->w, "outside-steps");
     row->between_ns = 10 * SECOND;
-    add_span(t->w, "data", TARE_KIND_PHASE, TARE__NO_ROW, 8, 8); /* a loader has rules of its own */
+    row->between_told_ns = 8 * SECOND; /* a loader has rules of its own */
     look(t->w);
     must_not_find(t->w, "outside-steps");
     loop_free(t);
