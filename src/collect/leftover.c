@@ -208,6 +208,8 @@ bool tare__leftover_removable(const tare__leftover *leftover)
 
 bool tare__leftover_remove(const tare__leftover *leftover)
 {
+    if (!tare__leftover_removable(leftover)) /* all of it, or nothing */
+        return false;
     bool gone = !leftover->fallback[0] || tare__folder_delete(leftover->fallback);
     return tare__folder_delete(leftover->path) && gone;
 }

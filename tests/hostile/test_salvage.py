@@ -313,6 +313,23 @@ def test_what_was_saved_into_a_file_that_is_gone_is_not_saved(bench):
     assert "kept" in done.out and "does not exist" in done.out and killed.session.exists(), done.out
 
 
+def test_clean_leaves_a_session_whose_other_folder_is_not_a_sessions(bench):
+    """The page names a folder for rings that do not fit; one that is changed may name any."""
+    killed = Killed(bench)
+    bench.report(killed.trace)
+    precious = bench.folder / "precious"
+    precious.mkdir(mode=0o700)
+    (precious / "thesis.tex").write_text("mine")
+    page = (killed.session / "session").read_bytes()
+    at = page.index(os.fsencode(str(bench.temporary)))
+    name = os.fsencode(str(precious)) + b"\0"
+    (killed.session / "session").write_bytes(page[:at] + name + page[at + len(name):])
+    for words in (["--dry-run"], [], ["--all"]):
+        done = bench.tare("clean", *words, killed.session)
+        assert done.status == 1 and "cannot remove" in done.err, done.out + done.err
+    assert (killed.session / "session").exists() and (precious / "thesis.tex").exists()
+
+
 @pytest.mark.parametrize("strange", ["file", "link", "folder", "mode"])
 def test_clean_leaves_a_folder_that_is_not_provably_a_session(bench, strange):
     killed = Killed(bench)
