@@ -246,6 +246,10 @@ bool tare__is_python(const tare__analysis *of);
  * time are spent waiting for it, and the rest of that time takes `compute_ns`. With `then` workers an iteration takes the
  * longer of its compute and of its loading divided by them. */
 double tare__saved_by_workers(double wait_ns, double compute_ns, double load_ns, double then);
+/* Waiting costs only where it keeps nothing busy: a GPU that works meanwhile has work queued. */
+bool tare__compute_is_idle(const tare__analysis *of);
+/* What the host saves makes the run no shorter than its GPUs work. */
+double tare__beside_gpu(const tare__analysis *of, double gain);
 
 /* ---- ranks (rules_ranks.c) ------------------------------------------------------------------- */
 /* The upper bound of a gain with several ranks: what following the advice saves of the time of each is given, and they wait

@@ -92,7 +92,7 @@ static double gain_outside_model(const tare__analysis *rank, const void *context
     sums sum;
     (void)context;
     sums_of(rank, &sum);
-    return (sum.all_ns - sum.named_ns) / fmax(rank->run.elapsed_ns, sum.all_ns);
+    return tare__beside_gpu(rank, (sum.all_ns - sum.named_ns) / fmax(rank->run.elapsed_ns, sum.all_ns));
 }
 
 void tare__rule_outside_model(findings *out, const tare__analysis *of)
@@ -143,7 +143,7 @@ static double gain_outside_steps(const tare__analysis *rank, const void *context
 {
     between sum = between_of(rank);
     (void)context;
-    return sum.ns / fmax(rank->run.elapsed_ns, sum.all_ns);
+    return tare__beside_gpu(rank, sum.ns / fmax(rank->run.elapsed_ns, sum.all_ns));
 }
 
 /* One long gap is one evaluation, or a pause; it takes several to be the program's way. Steps of several names may lie

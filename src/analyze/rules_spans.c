@@ -161,12 +161,13 @@ static double gain_of_loading(const tare__analysis *rank, const void *context)
     phase_time time = time_of(rank, LOADING);
     loading_share(rank, &time, &lost_ns);
     double whole_ns = fmax(rank->run.elapsed_ns, time.steps_ns);
-    return tare__saved_by_workers(lost_ns, whole_ns - lost_ns, lost_ns, *(const int *)context) / whole_ns;
+    return tare__beside_gpu(rank, tare__saved_by_workers(lost_ns, whole_ns - lost_ns, lost_ns, *(const int *)context) /
+                                      whole_ns);
 }
 
 void tare__rule_loading(findings *out, const tare__analysis *of)
 {
-    if (!long_enough(of))
+    if (!long_enough(of) || !tare__compute_is_idle(of))
         return;
     double lost_ns = NAN;
     phase_time time = time_of(of, LOADING);

@@ -33,6 +33,17 @@ double tare__saved_by_workers(double wait_ns, double compute_ns, double load_ns,
     return fmax(0, wait_ns + compute_ns - fmax(compute_ns, load_ns / fmax(1, then)));
 }
 
+bool tare__compute_is_idle(const tare__analysis *of)
+{
+    return !tare__any_gpu_used(of) || !(of->usage.gpu_busy_mean > limit(LIMIT_GPU_WORKS));
+}
+
+double tare__beside_gpu(const tare__analysis *of, double gain)
+{
+    double busy = tare__any_gpu_used(of) ? of->usage.gpu_busy_mean : NAN;
+    return isnan(busy) ? gain : fmin(gain, fmax(0, 1 - busy));
+}
+
 static shown percent(double share)
 {
     return tare__show(share, TARE__SHOW_SHARE);

@@ -158,7 +158,7 @@ static double gain_of_variance(const tare__analysis *rank, const void *name)
         saved += rest > 0 ? excess_of(row, fmax(0, mean - row->rest_p50_ns) * rest) : 0;
         all += row->total_ns;
     }
-    return saved / fmax(rank->run.elapsed_ns, all);
+    return tare__beside_gpu(rank, saved / fmax(rank->run.elapsed_ns, all));
 }
 
 static void tell_variance(findings *out, const tare__analysis *of, const tare__step_row *row,

@@ -182,12 +182,6 @@ static const char *place_of(const tare__mark_row *mark)
 }
 
 /* ---- loading --------------------------------------------------------------------------------- */
-/* Waiting costs only where it keeps nothing busy: a GPU that works meanwhile has work queued. */
-static bool compute_is_idle(const tare__analysis *of)
-{
-    return !tare__any_gpu_used(of) || !(of->usage.gpu_busy_mean > limit(LIMIT_GPU_WORKS));
-}
-
 /* How the loading is done, as far as that is known. */
 typedef struct loading {
     bool known;      /* a DataLoader told its workers; else the program loads by itself, or another way */
@@ -263,7 +257,7 @@ static double gain_of_workers(const tare__analysis *rank, const void *context)
     double saved = by->then ? tare__saved_by_workers(sum.data_ns, sum.steps_ns - sum.data_ns, loading_of(rank, &sum).load_ns,
                                                      by->then)
                             : sum.data_ns;
-    return of_steady(rank, &sum, saved);
+    return tare__beside_gpu(rank, of_steady(rank, &sum, saved));
 }
 
 static void predict_workers(findings *out, tare__finding *finding, const tare__analysis *of, const training *sum,
@@ -309,8 +303,7 @@ static void advise_loading(findings *out, tare__finding *finding, const tare__an
 {
     if (by->known && by->then)
         tare__finding_say(out, &finding->advice,
-                          "Set DataLoader(num_workers=%d, persistent_workers=True) to load while the model computes, or "
-                          "make that line cheaper: precompute it, or cache its result.",
+                          "Set DataLoader(num_workers=%d, persistent_workers=True) to load while the model computes.",
                           by->then);
     else if (by->known && by->contended && !(by->busy < limit(LIMIT_WORKERS_BUSY)))
         tare__finding_say(out, &finding->advice,
@@ -334,7 +327,7 @@ void tare__rule_loader_bound(findings *out, const tare__analysis *of)
 {
     training sum;
     if (!training_of(of, &sum) || !(sum.data_ns > limit(LIMIT_WAITS_FOR_DATA) * sum.steps_ns) ||
-        !compute_is_idle(of))
+        !tare__compute_is_idle(of))
         return;
     training own = sum;
     const tare__analysis *rank = waits_longest(of, &own);
@@ -362,7 +355,7 @@ void tare__rule_single_worker(findings *out, const tare__analysis *of)
 {
     training sum;
     const tare__counter_row *workers = counter_of(of, "torch.loader.workers");
-    if (!workers || workers->max > 1 || !training_of(of, &sum) || !compute_is_idle(of) ||
+    if (!workers || workers->max > 1 || !training_of(of, &sum) || !tare__compute_is_idle(of) ||
         !(sum.data_ns > limit(LIMIT_SINGLE_WORKER) * sum.steps_ns))
         return;
     training own = sum;
@@ -388,7 +381,7 @@ static double gain_of_copies(const tare__analysis *rank, const void *context)
     training sum;
     (void)context;
     training_of(rank, &sum);
-    return of_steady(rank, &sum, sum.copy_ns);
+    return tare__beside_gpu(rank, of_steady(rank, &sum, sum.copy_ns));
 }
 
 void tare__rule_unpinned(findings *out, const tare__analysis *of)
@@ -420,7 +413,7 @@ static double gain_of_waits(const tare__analysis *rank, const void *context)
     (void)context;
     training_of(rank, &sum);
     double blocked = sum_named(rank, TARE__SYNC, true).total_ns;
-    return of_steady(rank, &sum, fmin(blocked, fmax(0, sum.steps_ns - blocked)));
+    return tare__beside_gpu(rank, of_steady(rank, &sum, fmin(blocked, fmax(0, sum.steps_ns - blocked))));
 }
 
 void tare__rule_sync_points(findings *out, const tare__analysis *of)
@@ -459,7 +452,7 @@ void tare__rule_sync_points(findings *out, const tare__analysis *of)
 /* Where each rank saves, they do so at once: the longest of them counts. */
 static double gain_of_named(const tare__analysis *rank, const void *name)
 {
-    return sum_named(rank, name, false).total_ns / rank->run.elapsed_ns;
+    return tare__beside_gpu(rank, sum_named(rank, name, false).total_ns / rank->run.elapsed_ns);
 }
 
 void tare__rule_checkpoints(findings *out, const tare__analysis *of)

@@ -100,6 +100,26 @@ static void a_phase_called_data_is_loading(void **state)
     }
 }
 
+/* The GPU works on what earlier steps launched while the host loads: that work stays, however fast loading becomes. */
+static void loading_beside_a_gpu(void **state)
+{
+    (void)state;
+    static const double busy[] = {0.45, 0.77};
+    for (size_t i = 0; i < TARE__COUNT_OF(busy); i++) {
+        world *w = world_new();
+        add_span(w, "step", TARE_KIND_STEP, TARE__NO_ROW, 9.5, 0.1);
+        add_span(w, "load_batch", TARE_KIND_SPAN, 0, 8, 8);
+        use_gpu(w);
+        w->of.usage.gpu_busy_mean = busy[i];
+        look(w);
+        if (busy[i] > 0.5)
+            must_not_find(w, "data-loading");
+        else
+            ABOUT(must_find(w, "data-loading")->gain, 1 - busy[i]);
+        world_free(w);
+    }
+}
+
 /* A loader on a thread of its own, as long as the steps: hidden behind them already. */
 static void hidden_loading_is_no_loss(void **state)
 {
@@ -158,6 +178,7 @@ int main(void)
         cmocka_unit_test(spans_that_cover_little_of_the_run_are_no_news),
         cmocka_unit_test(loading_in_and_between_steps),
         cmocka_unit_test(a_phase_called_data_is_loading),
+        cmocka_unit_test(loading_beside_a_gpu),
         cmocka_unit_test(hidden_loading_is_no_loss),
         cmocka_unit_test(little_loading_is_no_news),
         cmocka_unit_test(forward_and_backward),
