@@ -322,7 +322,7 @@ static bool add_up(const tare__analysis *of, operations *all)
 }
 
 /* Has a rule of its own, and that one speaks of it. */
-static bool told_elsewhere(const findings *out, const char *name, uint32_t kind)
+static bool told_elsewhere(const findings *out, const tare__analysis *of, const char *name, uint32_t kind)
 {
     static const struct {
         phase phase;
@@ -336,6 +336,8 @@ static bool told_elsewhere(const findings *out, const char *name, uint32_t kind)
     if (kind == TARE_KIND_EPOCH) /* … and that of an epoch between its steps */
         return tare__finding_has(out, "outside-steps");
     phase phase = phase_of(name, kind);
+    if (phase == LOADING && !tare__compute_is_idle(of))
+        return true; /* a GPU works meanwhile */
     for (size_t i = 0; phase != PHASES && i < out->n; i++)
         for (size_t j = 0; j < TARE__COUNT_OF(told); j++)
             if (told[j].phase == phase && strcmp(out->rows[i].id, told[j].id) == 0)
@@ -350,7 +352,7 @@ static double gain_of_operation(const tare__analysis *rank, const void *name)
     for (size_t i = 0; i < rank->n_spans; i++)
         if (strcmp(rank->spans[i].name, name) == 0 && (!has_steps || in_a_step(rank, &rank->spans[i])))
             self += rank->spans[i].self_ns;
-    return self / rank->run.elapsed_ns;
+    return tare__beside_gpu(rank, self / rank->run.elapsed_ns);
 }
 
 static void tell_operation(findings *out, const tare__analysis *of, const operations *all, uint32_t id)
@@ -380,6 +382,8 @@ static void tell_operation(findings *out, const tare__analysis *of, const operat
             "it show which part takes the time.");
     if (frame)
         tare__finding_say(out, &finding->gain_how, "not predicted: no span tells what this time is spent on");
+    else if (tare__any_gpu_used(of) && phase_of(name, all->kinds[id]) != LOADING)
+        tare__finding_say(out, &finding->gain_how, "not predicted: work that it launched on a GPU is not in its time");
     else
         tare__finding_gain(out, finding, of, gain_of_operation, name, "all of its self time (Amdahl's law)");
     if (!frame && phase_of(name, all->kinds[id]) == BACKWARD)
@@ -400,7 +404,7 @@ void tare__rule_operations(findings *out, const tare__analysis *of)
     for (uint32_t id = 0; !out->failed && all.n > 1 && id < all.n; id++)
         if (all.self_ns[id] > limit(LIMIT_OPERATION_INFO) * all.all_ns && all.kinds[id] != 0 &&
             all.self_ns[id] > limit(LIMIT_OPERATION_OF_RUN) * of->run.elapsed_ns &&
-            !told_elsewhere(out, tare__intern_text(all.names, id, NULL), all.kinds[id]))
+            !told_elsewhere(out, of, tare__intern_text(all.names, id, NULL), all.kinds[id]))
             tell_operation(out, of, &all, id);
     free_operations(&all);
 }
