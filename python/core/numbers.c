@@ -6,28 +6,32 @@
 
 #include "stat/stat.h"
 
-/* Sorted, malloc'd. NULL with an exception. */
-static double *read_sorted(PyObject *sequence, size_t *n)
+double *tare__py_read_numbers(PyObject *sequence, size_t *n)
 {
     PyObject *items = PySequence_Fast(sequence, "numbers are a list, a tuple or another sequence");
     if (!items)
         return NULL;
     *n = (size_t)PySequence_Fast_GET_SIZE(items);
     double *values = malloc((*n ? *n : 1) * sizeof *values);
+    if (!values)
+        PyErr_NoMemory();
     for (size_t i = 0; values && i < *n; i++) {
         values[i] = PyFloat_AsDouble(PySequence_Fast_GET_ITEM(items, (Py_ssize_t)i));
         if (values[i] == -1 && PyErr_Occurred()) {
             free(values);
-            Py_DECREF(items);
-            return NULL;
+            values = NULL;
         }
     }
     Py_DECREF(items);
-    if (!values) {
-        PyErr_NoMemory();
-        return NULL;
-    }
-    tare__sort(values, *n);
+    return values;
+}
+
+/* The same, sorted. */
+static double *read_sorted(PyObject *sequence, size_t *n)
+{
+    double *values = tare__py_read_numbers(sequence, n);
+    if (values)
+        tare__sort(values, *n);
     return values;
 }
 

@@ -20,21 +20,7 @@ typedef struct numbers {
 /* False with an exception. What it allocated is the caller's. */
 static bool read_numbers(PyObject *sequence, numbers *out)
 {
-    PyObject *items = PySequence_Fast(sequence, "numbers are a list, a tuple or another sequence");
-    if (!items)
-        return false;
-    out->n = (size_t)PySequence_Fast_GET_SIZE(items);
-    out->values = malloc((out->n ? out->n : 1) * sizeof *out->values);
-    if (!out->values)
-        PyErr_NoMemory();
-    for (size_t i = 0; out->values && i < out->n; i++) {
-        out->values[i] = PyFloat_AsDouble(PySequence_Fast_GET_ITEM(items, (Py_ssize_t)i));
-        if (out->values[i] == -1 && PyErr_Occurred()) {
-            free(out->values);
-            out->values = NULL;
-        }
-    }
-    Py_DECREF(items);
+    out->values = tare__py_read_numbers(sequence, &out->n);
     return out->values != NULL;
 }
 

@@ -2,24 +2,21 @@
  * Any thread, attached to the interpreter. Must not know what the numbers mean. */
 #include "core.h"
 
+#include <stdlib.h>
+
 #include "stat/stat.h"
 
-/* How many there are; -1 with an exception. */
-static Py_ssize_t read_numbers(PyObject *sequence, double out[TARE__TREND_MAX])
+static PyObject *trend_of(const double *x, size_t n, const double *y, size_t m)
 {
-    PyObject *items = PySequence_Fast(sequence, "numbers are a list, a tuple or another sequence");
-    Py_ssize_t n = items ? PySequence_Fast_GET_SIZE(items) : -1;
-    if (n > (Py_ssize_t)TARE__TREND_MAX) {
-        PyErr_Format(PyExc_ValueError, "%u points at most, not %zd", TARE__TREND_MAX, n);
-        n = -1;
-    }
-    for (Py_ssize_t i = 0; i < n; i++) {
-        out[i] = PyFloat_AsDouble(PySequence_Fast_GET_ITEM(items, i));
-        if (out[i] == -1 && PyErr_Occurred())
-            n = -1;
-    }
-    Py_XDECREF(items);
-    return n;
+    if (n > TARE__TREND_MAX)
+        return PyErr_Format(PyExc_ValueError, "%u points at most, not %zu", TARE__TREND_MAX, n);
+    if (n != m)
+        return PyErr_Format(PyExc_ValueError, "%zu x and %zu y", n, m);
+    for (size_t i = 1; i < n; i++)
+        if (!(x[i] > x[i - 1]))
+            return PyErr_Format(PyExc_ValueError, "x is ascending");
+    tare__trend found = tare__trend_of(x, y, n);
+    return Py_BuildValue("dddd", found.slope, found.low, found.high, found.fit);
 }
 
 PyDoc_STRVAR(trend_doc, "trend(x, y)\n--\n\n"
@@ -29,21 +26,14 @@ static PyObject *trend(PyObject *module, PyObject *arguments)
 {
     (void)module;
     PyObject *xs, *ys;
-    double x[TARE__TREND_MAX], y[TARE__TREND_MAX];
+    size_t n, m;
     if (!PyArg_ParseTuple(arguments, "OO:trend", &xs, &ys))
         return NULL;
-    Py_ssize_t n = read_numbers(xs, x), m = n < 0 ? -1 : read_numbers(ys, y);
-    if (n < 0 || m < 0)
-        return NULL;
-    if (n != m)
-        return PyErr_Format(PyExc_ValueError, "%zd x and %zd y", n, m);
-    for (Py_ssize_t i = 1; i < n; i++)
-        if (!(x[i] > x[i - 1])) {
-            PyErr_SetString(PyExc_ValueError, "x is ascending");
-            return NULL;
-        }
-    tare__trend found = tare__trend_of(x, y, (size_t)n);
-    return Py_BuildValue("dddd", found.slope, found.low, found.high, found.fit);
+    double *x = tare__py_read_numbers(xs, &n), *y = x ? tare__py_read_numbers(ys, &m) : NULL;
+    PyObject *made = y ? trend_of(x, n, y, m) : NULL;
+    free(x);
+    free(y);
+    return made;
 }
 
 static PyMethodDef functions[] = {

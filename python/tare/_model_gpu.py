@@ -37,7 +37,7 @@ def _profiled(runner: Any, inputs: Any, wanted: List[str]) -> Dict[str, Any]:
     with runner.running():
         call()
         settle()
-        with native.profile(activities=[native.ProfilerActivity.CPU, native.ProfilerActivity.CUDA]) as told:
+        with _torchprofiler.own_profile([native.ProfilerActivity.CPU, native.ProfilerActivity.CUDA]) as told:
             spent, = _core.timed_runs(call, 1, settle=settle)
     events = _device_events(told)
     busy = _busy_ms(events)

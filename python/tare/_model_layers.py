@@ -285,7 +285,7 @@ def operators(runner: Any, inputs: Any) -> Any:
     try:
         with runner.running():
             call()
-            with native.profile(activities=activities, profile_memory=True) as told:
+            with _torchprofiler.own_profile(activities, profile_memory=True) as told:
                 call()
                 if settle is not None:
                     settle()

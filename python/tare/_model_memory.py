@@ -55,7 +55,7 @@ def _profiled(runner: Any, inputs: Any) -> Any:
     try:
         with runner.running():
             call()
-            with native.profile(activities=[native.ProfilerActivity.CPU], profile_memory=True) as told:
+            with _torchprofiler.own_profile([native.ProfilerActivity.CPU], profile_memory=True) as told:
                 result = call()
                 del result
             events = [event for event in told.profiler.kineto_results.events() if event.name() == "[memory]"]

@@ -198,6 +198,22 @@ def another_active() -> bool:
     return bool(getattr(torch.autograd, "_profiler_enabled", lambda: False)())
 
 
+@contextlib.contextmanager
+def own_profile(activities: Any, **more: Any) -> Iterator[Any]:
+    """torch's profiler for a measurement of Tare: the lines that it logs when it starts and stops are not printed."""
+    from torch import profiler as native
+    level = "KINETO_LOG_LEVEL"
+    quiet = level not in os.environ
+    if quiet:
+        os.environ[level] = "99"
+    try:
+        with native.profile(activities=activities, **more) as told:
+            yield told
+    finally:
+        if quiet:
+            os.environ.pop(level, None)
+
+
 def peak_bytes(profiler: Any) -> Optional[int]:
     """The most that tensors took at a time, above what there was at first; None when torch does not tell."""
     try:

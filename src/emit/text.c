@@ -72,10 +72,10 @@ static void put_line(tare__page *page, tare__text *words)
     tare__text_clear(words);
 }
 
-/* Who was there: those that recorded; of a program that did not, those that were seen. */
+/* Who was there: processes that recorded or that a sample saw. Others may have ended between two samples. */
 static void put_crowd(tare__text *out, const tare__analysis *analysis)
 {
-    put_amount(out, analysis->n_processes, "process", "processes");
+    put_amount(out, analysis->n_processes, "process seen", "processes seen");
     if (analysis->run.spans == 0 && analysis->n_threads == 0) {
         tare__text_string(out, ", no spans recorded (import tare in Python, tare.h in C)");
         return;

@@ -699,3 +699,13 @@ def test_the_command_gates(folder, tmp_path, monkeypatch, capsys):
     assert main([*words, "out6", "--json", "--batch-size", "1,4", "--input-shape", "x=3x3x8x8"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["input"]["batch_size"] == 3 and [row["input"]["batch_size"] for row in told["benchmark"]] == [1, 4]
+
+
+def test_nothing_is_printed(bench):
+    """torch's profiler, which counts memory, logs its starts and stops."""
+    done = bench.python("""
+        import torch, tare
+        model = torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.ReLU(), torch.nn.Linear(16, 4))
+        tare.ModelProfiler(model).profile(torch.ones(4, 16), num_runs=5)
+        """)
+    assert (done.out, done.err) == ("", "")

@@ -341,3 +341,14 @@ def test_python_memory_stays_where_it_was(bench, recorded):
 def test_docstrings_of_the_scripts_above_are_code():
     for text in (MILLION, TRACED):
         compile(textwrap.dedent(text), "text", "exec")
+
+
+def test_processes_between_two_samples_count_when_they_record(bench):
+    script = bench.script("""
+        import subprocess, sys
+        for _ in range(6):
+            subprocess.run([sys.executable, "-c", "import tare\\nwith tare.span('short'): pass"], check=True)
+        """)
+    bench.call(bench.command, "run", "-q", "--interval", "10s", "-o", "short.tare", "--", sys.executable, script, hooked=True)
+    told = bench.call(bench.command, "report", "short.tare").out
+    assert "\n7 processes seen, 6 threads, 6 spans\n" in told
