@@ -124,6 +124,7 @@ typedef struct tare__salvaged {
     uint64_t spans;       /* that were still in memory and are now in the trace */
     bool still_recording; /* a collector is alive: nothing was touched */
     bool finished;        /* all of it was in the trace already */
+    bool noted;           /* in the folder, that all of it is in the trace that it names: it may go */
     bool killed;          /* else it ended by itself, but could not read some of its rings */
     uint32_t alive;       /* recorded processes that still run */
     uint32_t unread_rings; /* that could not be read; they stay where they are */

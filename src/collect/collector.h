@@ -58,7 +58,7 @@ void tare__bus_leave(void);
 /* Whether the process of this ring runs: it is mapped to be written as long as that does, which a read lease finds out
  * whatever namespace the process is in. Where there are no leases its number must do. */
 bool tare__ring_in_use(int fd);
-void tare__mark_saved(const tare__folder *folder, int trace, const char *path);
+bool tare__mark_saved(const tare__folder *folder, int trace, const char *path);
 bool tare__saved_in(int dir, char trace[TARE__PATH_BYTES]); /* and that trace is still there */
 bool tare__process_runs(pid_t pid); /* salvage.c: a zombie does not */
 

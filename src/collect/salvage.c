@@ -465,7 +465,7 @@ int tare__salvage(const char *folder, const char *trace, tare__salvaged *result,
             status = tare__fail(error, TARE_E_SPACE, "%s", collector.writer.trouble);
     }
     if (status == 0 && !result->alive && !result->unread_rings && !result->damaged_blocks && is_named(&collector))
-        tare__mark_saved(&collector.folder, collector.writer.fd, collector.writer.path);
+        result->noted = tare__mark_saved(&collector.folder, collector.writer.fd, collector.writer.path);
     for (uint32_t i = 0; i < state.stream_count; i++)
         tare__span_stack_free(&state.streams[i].open);
     free(state.streams);

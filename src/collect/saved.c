@@ -48,13 +48,13 @@ bool tare__saved_in(int dir, char trace[TARE__PATH_BYTES])
            (uint64_t)about.st_ino == inode && (uint64_t)about.st_size >= bytes;
 }
 
-void tare__mark_saved(const tare__folder *folder, int trace, const char *path)
+bool tare__mark_saved(const tare__folder *folder, int trace, const char *path)
 {
     struct stat about;
     char whole[4096];
     int dir = tare__folder_open(folder->path, NULL);
     if (dir < 0)
-        return;
+        return false;
     unlinkat(dir, TARE__SAVED_FILE, 0); /* of an earlier time */
     int fd = fstat(trace, &about) != 0 || !realpath(path, whole) || strlen(whole) >= TARE__PATH_BYTES
                  ? -1
@@ -65,4 +65,5 @@ void tare__mark_saved(const tare__folder *folder, int trace, const char *path)
         close(fd);
     }
     close(dir);
+    return fd >= 0;
 }

@@ -56,8 +56,11 @@ static void say_salvaged(const listener *to, const tare__salvaged *saved, const 
              tare__unit_counted(spans, (double)saved->unread_rings, "file", NULL), folder);
     if (saved->alive)
         tell(to, "a recorded process still runs; run this command again for what it records from now on");
-    else if (!saved->unread_rings)
+    else if (saved->noted)
         tell(to, "`tare clean` removes the session folder, %s", folder);
+    else if (!saved->unread_rings)
+        tell(to, "the session folder stays: %s; `tare clean --all %s` removes it",
+             saved->damaged_blocks ? "the file is damaged" : "it names another file than this", folder);
 }
 
 /* A trace may come from anywhere: where it names a folder that is not there, there is nothing to say beyond what the

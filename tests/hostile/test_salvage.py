@@ -87,8 +87,11 @@ def test_a_renamed_trace_is_finished_and_the_run_that_took_its_name_is_not_touch
     killed.trace.rename(renamed)
     bench.tare("run", "-q", "-o", killed.trace, "--", VICTIMS / "ticker", bench.folder / "other.ledger", 1000, 20)
     finished = killed.trace.read_bytes()
+    told = bench.report(renamed).err
+    assert f"it names another file than this; `tare clean --all {killed.session}` removes it" in told, told
     assert killed.has_all(killed.counted(renamed))
     assert killed.trace.read_bytes() == finished
+    assert f"kept {killed.session}" in bench.tare("clean", killed.session).out
     done = bench.report(killed.session, status=3)  # the session names a file that is another run's by now
     assert "another run" in done.err and killed.trace.read_bytes() == finished
 
@@ -117,7 +120,8 @@ def test_a_flipped_bit_costs_a_block_and_truncates_nothing(bench, part):
     at = [at for at, of in found if of == kind][0]
     data[at + (9 if part == "header" else traces.HEADER.size + 5)] ^= 16
     killed.trace.write_bytes(data)
-    bench.report(killed.trace)
+    told = bench.report(killed.trace).err
+    assert f"the file is damaged; `tare clean --all {killed.session}` removes it" in told, told
     after = killed.trace.read_bytes()
     assert after[:len(data)] == bytes(data), "only appended to"
     seen = killed.counted()
@@ -260,49 +264,85 @@ def test_clean_of_everything_takes_no_live_session(bench):
         live.end_program()
 
 
-def test_a_run_removes_what_is_saved(bench):
-    killed, other, gone = Killed(bench, "a.tare"), Killed(bench, "b.tare"), Killed(bench, "c.tare")
-    bench.report(killed.trace)
+class Apart:
+    """A /dev/shm of one's own: other runs of this user neither see nor free what is in it."""
+
+    def __init__(self, bench):
+        self.bench = bench
+        self.holder = bench.start("unshare", "-m", "sh", "-c", "mount -t tmpfs -o size=200m tmpfs /dev/shm && "
+                                  "echo mounted && exec sleep 600")
+        if "mounted" not in self.holder.stdout.readline():
+            self.close()
+            pytest.skip("cannot mount here")
+        self.prefix = ("nsenter", f"--mount=/proc/{self.holder.pid}/ns/mnt", f"--wd={bench.folder}")
+
+    def killed(self, name):
+        killed = Killed(self.bench, name, prefix=self.prefix)
+        killed.session = self.place(killed.session)
+        return killed
+
+    def place(self, path):
+        return pathlib.Path(f"/proc/{self.holder.pid}/root{path}")
+
+    def tare(self, *words):
+        done = self.bench.call(*self.prefix, TARE, *words)
+        assert done.status == 0, done.err
+        return done
+
+    def run(self, *options):
+        return self.tare("run", *options, "--", VICTIMS / "ticker", self.bench.folder / "other.ledger", 1000, 20)
+
+    def counted(self, killed):
+        events = parse_events(self.tare("report", "--events", killed.trace).out)
+        return [int(event.extras["value"]) for event in events if event.kind == "counter"]
+
+    def close(self):
+        self.holder.kill()
+        self.holder.communicate(timeout=PATIENCE)
+
+
+@pytest.fixture
+def apart(bench):
+    if os.geteuid() != 0:
+        pytest.skip("needs root to mount memory of its own")
+    apart = Apart(bench)
+    yield apart
+    apart.close()
+
+
+def test_a_run_removes_what_is_saved(apart):
+    killed, other, gone = apart.killed("a.tare"), apart.killed("b.tare"), apart.killed("c.tare")
+    apart.tare("report", killed.trace)
     age(killed.session)
     gone.trace.unlink()
-    done = bench.tare("run", "-o", "d.tare", "--", VICTIMS / "ticker", bench.folder / "other.ledger", 1000, 20)
+    done = apart.run("-o", "d.tare")
     assert not killed.session.exists() and other.session.exists() and gone.session.exists()
-    assert "cut off" in done.err and "cannot be saved: tare clean says why" in done.err, done.err
-    assert str(gone.session) not in done.err, "a command that does not work"
+    assert "a recording was cut off: tare report" in done.err, done.err
+    assert "1 killed recording (8" in done.err and "cannot be saved: tare clean says why" in done.err, done.err
+    assert gone.session.name not in done.err, "a command that does not work"
 
 
 @pytest.mark.parametrize("quiet", [(), ("-q",)])
-def test_a_run_saves_and_removes_what_is_old(bench, quiet):
-    old, young, gone = Killed(bench, "a.tare"), Killed(bench, "b.tare"), Killed(bench, "c.tare")
+def test_a_run_saves_and_removes_what_is_old(apart, quiet):
+    old, young, gone = apart.killed("a.tare"), apart.killed("b.tare"), apart.killed("c.tare")
     for killed in (old, gone):
         age(killed.session, 25 * 3600)
     gone.trace.unlink()
-    done = bench.tare("run", *quiet, "-o", "d.tare", "--", VICTIMS / "ticker", bench.folder / "other.ledger", 1000, 20)
+    done = apart.run(*quiet, "-o", "d.tare")
     assert not old.session.exists() and young.session.exists() and gone.session.exists()
-    assert ("to its trace and freed" in done.err) == (not quiet), done.err
-    assert old.has_all(old.counted()) and young.has_all(young.counted())
+    assert ("saved 1 killed recording to its trace and freed" in done.err) == (not quiet), done.err
+    assert old.has_all(apart.counted(old)) and young.has_all(apart.counted(young))
+    told = apart.tare("doctor").out
+    assert "killed recordings" in told and "2 left " in told
 
 
-def test_killed_recordings_do_not_fill_the_memory(bench):
+def test_killed_recordings_do_not_fill_the_memory(apart):
     """Runs that are all killed never come to their end: the next one saves the oldest to their traces."""
-    if os.geteuid() != 0:
-        pytest.skip("needs root to mount memory of its own")
-    holder = bench.start("unshare", "-m", "sh", "-c", "mount -t tmpfs -o size=200m tmpfs /dev/shm && echo mounted && "
-                         "exec sleep 600")
-    try:
-        if "mounted" not in holder.stdout.readline():
-            pytest.skip("cannot mount here")
-        inside = ("nsenter", f"--mount=/proc/{holder.pid}/ns/mnt", f"--wd={bench.folder}")
-        runs = [Killed(bench, f"{i}.tare", prefix=inside) for i in range(9)]
-        held = sum(path.stat().st_blocks * 512 for path in pathlib.Path(f"/proc/{holder.pid}/root/dev/shm").rglob("*.ring"))
-        assert (1 << 20) < held < 70 << 20, held  # a quarter of it, and the last one
-        for killed in runs:
-            seen = [int(event.extras["value"]) for event in parse_events(
-                bench.call(*inside, TARE, "report", "--events", killed.trace).out) if event.kind == "counter"]
-            assert killed.has_all(seen)
-    finally:
-        holder.kill()
-        holder.communicate(timeout=PATIENCE)
+    runs = [apart.killed(f"{i}.tare") for i in range(9)]
+    held = sum(path.stat().st_blocks * 512 for path in apart.place("/dev/shm").rglob("*.ring"))
+    assert (1 << 20) < held < 70 << 20, held  # a quarter of it, and the last one
+    for killed in runs:
+        assert killed.has_all(apart.counted(killed))
 
 
 def test_what_was_saved_into_a_file_that_is_gone_is_not_saved(bench):
