@@ -23,6 +23,7 @@ int tare__py_add_blocks(PyObject *module);
 int tare__py_add_recorder(PyObject *module);
 int tare__py_add_sampler(PyObject *module);
 int tare__py_add_numbers(PyObject *module);
+void tare__py_note_own_waits(void); /* by threads of this package, each time that they wake up (heap.c) */
 double *tare__py_read_numbers(PyObject *sequence, size_t *n); /* malloc'd; NULL with an exception (numbers.c) */
 int tare__py_add_input(PyObject *module);
 int tare__py_add_lines(PyObject *module);

@@ -112,6 +112,7 @@ static void *work(void *nothing)
         }
         if (peaks.hidden && !peaks.ending)
             sample();
+        tare__py_note_own_waits();
     }
     pthread_mutex_unlock(&peaks.lock);
     return NULL;

@@ -123,6 +123,7 @@ static void *work(void *argument)
         struct timespec until = {(time_t)(next / 1000000000u), (long)(next % 1000000000u)};
         if (pthread_cond_timedwait(&self->changed, &self->lock, &until) == ETIMEDOUT && self->wanted)
             beat(self);
+        tare__py_note_own_waits();
     }
     bool orphaned = self->orphaned;
     pthread_mutex_unlock(&self->lock);

@@ -1,0 +1,91 @@
+"""Every number that a Python object of Tare shows has a row: public attributes and keys of results, however deep."""
+import fnmatch
+import json
+
+import pytest
+from test_every_figure import every_figure, numbers
+
+# What reads the same figures under another name; rows have the second.
+SAME = {"PerformanceProfiler.get_metrics.": "PerformanceProfiler.", "PerformanceMonitor.get_metrics[].": "PerformanceMonitor.",
+        "ModelProfiler.advice[].evidence.": "ModelProfiler.cpu.",
+        "PerformanceMonitor.get_summary.cpu.": "PerformanceMonitor.get_summary[].",
+        "PerformanceMonitor.get_summary.memory.": "PerformanceMonitor.get_summary[].",
+        "PerformanceMonitor.get_summary.gpu_memory.": "PerformanceMonitor.get_summary[]."}
+# Identities, times of day, settings and inputs as they were given.
+NO_FIGURES = """
+    Result.thread Result.task ModelProfiler.when_ns ModelProfiler.input.arrays[].shape[] PerformanceMonitor.started
+    PerformanceProfiler.get_timing_breakdown.*
+"""
+# Without an independent truth so far. Nothing may be added; a row that gets one is taken out.
+WITHOUT = """
+    ModelProfiler.cpu.disk_faults_per_run ModelProfiler.cpu.machine_percent ModelProfiler.cpu.preempted_percent
+    ModelProfiler.cpu.preemptions_per_run ModelProfiler.cpu.waiting_percent
+    ModelProfiler.io.disk_read_bytes ModelProfiler.io.disk_written_bytes ModelProfiler.io.iowait_percent
+    ModelProfiler.io.network_received_bytes ModelProfiler.io.network_sent_bytes
+    ModelProfiler.latency.gc.collections ModelProfiler.latency.outliers.mild ModelProfiler.latency.outliers.severe
+    ModelProfiler.memory.fragmentation ModelProfiler.warmup.variation
+    PerformanceProfiler.get_current_system_stats.disk_io_percent
+"""
+
+PROGRAM = """
+import inspect, json, time, torch, tare
+torch.set_num_threads(1)
+
+def plain(value, depth=0):
+    if value is None or isinstance(value, (bool, str, tare.Missing)) or callable(value) or depth > 8:
+        return None
+    if isinstance(value, (int, float)):
+        return value
+    if isinstance(value, dict):
+        return {str(key): plain(one, depth + 1) for key, one in value.items()}
+    if isinstance(value, (list, tuple, set)):
+        return [plain(one, depth + 1) for one in value]
+    return {name: plain(getattr(value, name, None), depth + 1) for name in dir(value) if not name.startswith("_")}
+
+def told(made, *words):
+    found = {}
+    for name in dir(made):
+        if name.startswith("get_"):
+            function = getattr(made, name)
+            required = [one for one in inspect.signature(function).parameters.values() if one.default is one.empty
+                        and one.kind is one.POSITIONAL_OR_KEYWORD]
+            try:
+                found[name] = plain(function(*words[:len(required)]))
+            except Exception as error:
+                assert "is not" in str(error) or "are not" in str(error), (name, error)  # what was not asked for
+    return found
+
+found = {}
+model = torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.ReLU(), torch.nn.Linear(16, 4))
+profiler = tare.PerformanceProfiler()
+monitor = tare.PerformanceMonitor()
+recorder = tare.Recorder()
+for i in range(3):
+    with profiler.profile("block", samples=8), monitor.track("block"), recorder.block("block", samples=8):
+        model(torch.ones(8, 16))
+        time.sleep(0.05)
+found["PerformanceProfiler"] = told(profiler, "block")
+found["PerformanceMonitor"] = told(monitor, "block")
+found["Result"], found["Aggregate"] = plain(recorder.last()), plain(recorder.aggregate("block"))
+found["ModelProfiler"] = plain(dict(tare.ModelProfiler(model).profile(torch.ones(4, 16), num_runs=20)))
+print(json.dumps(found))
+"""
+
+
+def name_of(path):
+    for start, other in SAME.items():
+        if path.startswith(start):
+            return other + path[len(start):]
+    return path
+
+
+def test_python(bench):
+    pytest.importorskip("torch", reason="torch is not installed for this Python")
+    found = json.loads(bench.python(PROGRAM).out)
+    known = {path.partition(":")[2] for path in every_figure() if path.startswith("python:")}
+    shown = {name_of(path) for path, _ in numbers(found)}
+    assert len(shown) > 100, sorted(shown)
+    patterns = [one.replace("[]", "[[]]") for one in NO_FIGURES.split()]
+    missing = {path for path in shown - known if not any(fnmatch.fnmatchcase(path, one) for one in patterns)}
+    assert sorted(missing - set(WITHOUT.split())) == []
+    assert sorted(known & set(WITHOUT.split())) == [], "these have a row by now"
