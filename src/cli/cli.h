@@ -127,4 +127,8 @@ void tare__cli_say(const char *name, const char *format, ...) TARE__PRINTF(2, 3)
 /* The sentence of a wrong usage with where to read more; TARE__EXIT_USAGE. */
 int tare__cli_usage(const char *name, const tare__error *error);
 
+/* ---- Parquet files, by the Python package (parquet.c) --------------------------------------------- */
+/* Becomes an interpreter that writes them; returns only with what went wrong. `rules` may be NULL. */
+int tare__cli_parquet(const char *folder, const char *trace, const char *rules, tare__error *error);
+
 #endif

@@ -15,11 +15,13 @@
 #include "tare.h"
 #include "views.h"
 
-#define ME "tare report"
+#define ME      "tare report"
+#define PARQUET "parquet"
 
 enum {
     REPORT_FORMAT, /* and as many as there are formats */
     REPORT_CSV = REPORT_FORMAT + 5,
+    REPORT_PARQUET,
     REPORT_TENSORBOARD,
     REPORT_BY,
     REPORT_ALL,
@@ -36,6 +38,7 @@ static const tare__cli_option report_options[] = {
     {"html", 0, NULL, "a page to look around in: findings, timeline, charts, tables", REPORT_FORMAT},
     {"json", 0, NULL, "every table as JSON, for machines", REPORT_FORMAT + 1},
     {"csv", 0, "DIR", "every table as a CSV file in this folder", REPORT_CSV},
+    {"parquet", 0, "DIR", "every table as a Parquet file in this folder (needs PyArrow)", REPORT_PARQUET},
     {"chrome", 0, NULL, "a trace for chrome://tracing and ui.perfetto.dev, as JSON", REPORT_FORMAT + 3},
     {"perfetto", 0, NULL, "a trace for ui.perfetto.dev, in its own format", REPORT_FORMAT + 4},
     {"tensorboard", 0, "DIR", "what TensorBoard's profiler plugins and HolisticTraceAnalysis open, in this folder",
@@ -111,6 +114,7 @@ static int take_report_option(void *context, int key, const char *argument, tare
     report_settings *settings = context;
     switch (key) {
     case REPORT_CSV: return take_folder(settings, TARE__VIEW_CSV, argument, error);
+    case REPORT_PARQUET: return take_folder(settings, PARQUET, argument, error);
     case REPORT_TENSORBOARD: return take_folder(settings, TARE__VIEW_TENSORBOARD, argument, error);
     case REPORT_BY: return take_by(settings, argument, error);
     case REPORT_WIDTH: return take_width(settings, argument, error);
@@ -225,6 +229,11 @@ static int report_main(int argc, char **argv)
     if (status) {
         free(settings.default_output);
         return tare__cli_usage(ME, &error);
+    }
+    if (settings.format && strcmp(settings.format, PARQUET) == 0) {
+        tare__cli_parquet(settings.folder, path, settings.rules_file, &error);
+        tare__cli_say(ME, "%s", error.text);
+        return TARE__EXIT_FAILED;
     }
     signal(SIGPIPE, SIG_IGN); /* a reader that has seen enough is no failure */
     tare__trace *trace = NULL;

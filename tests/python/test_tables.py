@@ -1,7 +1,9 @@
 """Tables of a trace read in this process: the same values as the command's JSON, and readable by Arrow's consumers."""
 import gc
 import os
+import shutil
 import subprocess
+import sys
 import threading
 
 import pytest
@@ -158,3 +160,44 @@ def test_what_is_wrong(recorded, tmp_path):
     rules.write_text('rule mine table spans where name = "forward" when calls >= 40 say "{name} ran {calls} times"')
     assert "forward ran 40 times" in [finding.title for finding in tare.open(recorded[1], rules=rules).findings]
     assert tare.open(recorded[1]).findings != tare.open(recorded[1], rules=rules).findings
+
+
+def test_parquet_files(recorded, tmp_path):
+    """By the interpreter beside the command, or the first one on PATH: here one that has the package and PyArrow."""
+    pytest.importorskip("pyarrow")
+    import pyarrow.parquet
+    bench, path = recorded
+    (tmp_path / "bin").mkdir()
+    python = tmp_path / "bin" / "python3"
+    folders = [os.path.dirname(os.path.dirname(tare.__file__)), os.path.dirname(os.path.dirname(pyarrow.__file__))]
+    python.write_text(f"#!{sys.executable}\nimport sys\nsys.path[:0] = {folders}\nassert sys.argv[1:3] == ['-I', '-c']\n"
+                      "code = sys.argv[3]\nsys.argv[1:4] = []\nexec(code)\n")
+    python.chmod(0o755)
+    env = {**os.environ, "PATH": f"{tmp_path}/bin:/usr/bin:/bin"}
+    done = subprocess.run([shutil.copy(bench.command, tmp_path / "bin" / "tare2"), "report", "--parquet", tmp_path / "tables", path],
+                          env=env, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    read = _engine.open(path)
+    for name in _engine.TABLES + _engine.SINGLES:
+        file = tmp_path / "tables" / (name + ".parquet")
+        assert pyarrow.parquet.read_table(file).to_pylist() == read.rows(name), name
+        assert file.stat().st_mode & 0o777 == 0o600
+    done = subprocess.run([tmp_path / "bin" / "tare2", "report", "--parquet", tmp_path / "no", tmp_path / "none.tare"], env=env,
+                          stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 3 and "none.tare" in done.stderr and not (tmp_path / "no").exists()
+    (tmp_path / "file").write_text("")
+    done = subprocess.run([tmp_path / "bin" / "tare2", "report", "--parquet", tmp_path / "file", path], env=env,
+                          stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1 and "cannot write" in done.stderr, done.stderr
+
+
+def test_parquet_without_pyarrow(recorded, tmp_path):
+    bench, path = recorded
+    (tmp_path / "bin").mkdir()
+    python = tmp_path / "bin" / "python3"
+    python.write_text(f"#!/bin/sh\nexec '{sys.executable}' -S \"$@\"\n")
+    python.chmod(0o755)
+    command = shutil.copy(bench.command, tmp_path / "bin" / "tare")
+    done = subprocess.run([command, "report", "--parquet", "tables", path], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1 and "--parquet needs" in done.stderr and "PyArrow" in done.stderr, done.stderr
+    assert not (tmp_path / "tables").exists()
