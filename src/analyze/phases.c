@@ -256,7 +256,8 @@ static double compile_time(const tare__analysis *analysis)
 {
     double sum = 0;
     for (size_t i = 0; i < analysis->n_spans; i++)
-        if (strcmp(analysis->spans[i].name, "torch.compile") == 0)
+        if (strcmp(analysis->spans[i].name, "torch.compile") == 0 ||
+            strcmp(analysis->spans[i].name, "torch.compile backward") == 0)
             sum += analysis->spans[i].total_ns;
     return sum > 0 ? sum : NAN;
 }

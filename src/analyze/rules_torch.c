@@ -174,11 +174,11 @@ static void say_line(findings *out, tare__finding *finding, const tare__analysis
                       percent(share).text, line->file, (unsigned)line->line, function ? function + 1 : "?");
 }
 
-/* "… at FILE:LINE" of a mark; "" where it has none. */
+/* " at FILE:LINE" of a mark; "" where it has none: no line is certain. */
 static const char *place_of(const tare__mark_row *mark)
 {
-    const char *at = mark ? strstr(mark->name, " at ") : NULL;
-    return at ? at + 4 : "";
+    const char *at = strstr(mark->name, " at ");
+    return at ? at : "";
 }
 
 /* ---- loading --------------------------------------------------------------------------------- */
@@ -576,12 +576,24 @@ void tare__rule_fp32(findings *out, const tare__analysis *of)
                       "not predicted: it depends on the share of matrix products in the compute; measure it");
 }
 
+/* A backward graph is compiled at the first backward, after its forward: more time, but no other recompilation. */
+static double recompiling_ns(const tare__analysis *of)
+{
+    return sum_named(of, "torch.recompile", false).total_ns + sum_named(of, "torch.recompile backward", false).total_ns;
+}
+
+static double gain_of_recompiling(const tare__analysis *rank, const void *context)
+{
+    (void)context;
+    return recompiling_ns(rank) / rank->run.elapsed_ns;
+}
+
 /* Counted over the whole run, since recompilations lengthen what then looks like startup; the gain is of steady state. */
 void tare__rule_recompiles(findings *out, const tare__analysis *of)
 {
     const tare__analysis *whole = of->whole ? of->whole : of;
-    named every = sum_named(whole, "torch.recompile", false);
-    double calls = every.calls, all = every.total_ns, steady = sum_named(of, "torch.recompile", false).total_ns;
+    double calls = sum_named(whole, "torch.recompile", false).calls;
+    double all = recompiling_ns(whole), steady = recompiling_ns(of);
     double share = all / whole->run.elapsed_ns;
     if (!of->run.clock_known || calls < limit(LIMIT_RECOMPILES) || !(share > limit(LIMIT_RECOMPILING)))
         return;
@@ -593,7 +605,7 @@ void tare__rule_recompiles(findings *out, const tare__analysis *of)
                       "Run with TORCH_LOGS=recompiles to see why. For shapes that differ: torch.compile(dynamic=True), "
                       "mark_dynamic, or pad to a few sizes. Turn Python numbers that change between calls into tensors.");
     if (steady > 0) {
-        tare__finding_gain(out, finding, of, gain_of_named, "torch.recompile", "the time spent recompiling in steady state");
+        tare__finding_gain(out, finding, of, gain_of_recompiling, NULL, "the time spent recompiling in steady state");
     } else {
         tare__finding_say(out, &finding->gain_how, "not predicted: all of it was before steady state");
     }
@@ -628,11 +640,11 @@ void tare__rule_unfused(findings *out, const tare__analysis *of)
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
-/* What a mark names between its start and " at ". */
+/* What a mark names between its start and " at ", or its end. */
 static void name_in(const tare__mark_row *mark, const char *start, char name[128])
 {
     const char *from = mark->name + strlen(start), *to = strstr(from, " at ");
-    snprintf(name, 128, "%.*s", to ? (int)(to - from) : 0, from);
+    snprintf(name, 128, "%.*s", to ? (int)(to - from) : 127, strcmp(from, "?") == 0 ? "" : from);
 }
 
 /* total += loss: the sum's history is that of all losses in it. */
@@ -645,10 +657,10 @@ static void summed_losses(findings *out, const tare__analysis *of)
         return;
     name_in(mark, "torch.summed ", name);
     tare__finding *finding = tare__finding_add(out, TARE__WARNING);
-    tare__finding_say(out, &finding->title, "The autograd graph of every loss is retained in a sum, at %s",
-                      place_of(mark));
+    tare__finding_say(out, &finding->title, "The autograd graph of every loss is retained in a sum%s%s",
+                      *place_of(mark) ? "," : "", place_of(mark));
     tare__finding_say(out, &finding->evidence,
-                      "The graph of %s holds %s additions and grows. Memory grows with every step.",
+                      "The graph of %s held %s additions when last checked, and grew. Memory grows with every step.",
                       name, count(sums->max).text);
     tare__finding_say(out, &finding->advice,
                       "Add the value, not the tensor: %s += loss.detach(), or loss.item() on a CPU.",
@@ -668,17 +680,17 @@ void tare__rule_kept_losses(findings *out, const tare__analysis *of)
     }
     name_in(mark, "torch.kept ", name);
     tare__finding *finding = tare__finding_add(out, TARE__WARNING);
-    tare__finding_say(out, &finding->title, "Losses are kept with their autograd graph, at %s",
-                      place_of(mark));
+    tare__finding_say(out, &finding->title, "Losses are kept with their autograd graph%s%s",
+                      *place_of(mark) ? "," : "", place_of(mark));
     tare__finding_say(
         out, &finding->evidence,
-        "Up to %s of the last 16 losses still held their autograd graph, checked %s; they are in %s. Memory grows "
-        "with every step.",
-        count(kept->max).text, tare__show_counted((double)kept->n, "time", NULL).text, name);
+        "Up to %s of the last 16 losses still held their autograd graph, checked %s%s%s. Memory grows with every step.",
+        count(kept->max).text, tare__show_counted((double)kept->n, "time", NULL).text, *name ? "; they are in " : "",
+        name);
     tare__finding_say(
         out, &finding->advice,
         "Keep the value, not the tensor: %s.append(loss.detach()), or loss.item() on a CPU.",
-        name[0] && name[0] != '?' ? name : "losses");
+        *name ? name : "losses");
     tare__finding_say(out, &finding->gain_how, "not predicted: it costs memory, not time");
     tare__finding_figure(out, finding, "kept", kept->max, TARE__SHOW_COUNT);
 }

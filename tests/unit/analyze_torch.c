@@ -305,6 +305,12 @@ static void compiled_again_and_again(void **state)
     const tare__finding *finding = must_find(t->w, "recompiles");
     ABOUT(figure_of(finding, "recompiles"), 7);
     ABOUT(finding->gain, 0.15);
+    add_span(t->w, "torch.recompile backward", TARE_KIND_SPAN, 2, 0.5, 0.5)->calls = 7; /* of the same seven */
+    look(t->w);
+    finding = must_find(t->w, "recompiles");
+    ABOUT(figure_of(finding, "recompiles"), 7);
+    ABOUT(figure_of(finding, "spent"), 2);
+    ABOUT(finding->gain, 0.2);
     loop_free(t);
 }
 
@@ -497,6 +503,14 @@ static void losses_that_are_kept(void **state)
     assert_ptr_equal(finding, &t->w->of.findings[0]);
     assert_non_null(strstr(finding->title, "/code/train.py:19"));
     assert_non_null(strstr(finding->advice, "history.append(loss.detach())"));
+    loop_free(t);
+    t = loop_of(0, 3, 4, 0.5);
+    add_counter(t, "torch.losses.kept", 16, 16, 8);
+    add_mark(t, "torch.kept history"); /* no line is certain */
+    look(t->w);
+    finding = must_find(t->w, "kept-losses");
+    assert_string_equal(finding->title, "Losses are kept with their autograd graph");
+    assert_non_null(strstr(finding->evidence, "they are in history."));
     loop_free(t);
     t = loop_of(0, 3, 4, 0.5);
     add_counter(t, "torch.losses.kept", 1, 1, 8);

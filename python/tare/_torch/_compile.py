@@ -9,7 +9,10 @@ _MODULE = "torch._dynamo.callback"
 def _name(arguments):
     """A compile id ends in how often that frame was compiled before: 0/0 is the first time, 0/1 a recompilation."""
     again = str(getattr(arguments, "compile_id", "")).rpartition("/")[2].partition("_")[0]
-    return "torch.recompile" if again.isdigit() and int(again) > 0 else "torch.compile"
+    name = "torch.recompile" if again.isdigit() and int(again) > 0 else "torch.compile"
+    # The backward graph of a frame is compiled when it first runs: the same compilation, and time of its own.
+    trigger = getattr(getattr(arguments, "callback_trigger", None), "name", "DYNAMO")
+    return {"DYNAMO": name, "LAZY_BACKWARD": name + " backward"}.get(trigger, "torch." + trigger.lower())
 
 
 def _watch(module):

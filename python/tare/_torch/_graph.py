@@ -5,7 +5,7 @@ import inspect
 import sys
 
 from .. import _core
-from .._files import source_lines
+from . import _keeps
 
 _MOST_NODES = 20000
 _LEAST_KEPT = 13  # of the last sixteen: one or two may well be in a variable
@@ -48,59 +48,52 @@ def _scopes(frame):
     return (frame.f_globals,)
 
 
-def _name_of(holder):
-    """(name, code) of the variable or attribute that holds this list or dict."""
-    for frame in _frames():
-        if "/tare/" in frame.f_code.co_filename or "/torch/" in frame.f_code.co_filename:
-            continue
-        for scope in _scopes(frame):
-            for name, value in list(scope.items()):
-                if value is holder:
-                    return name, frame.f_code
-                for attribute, held in list((_core.torch_dict_of(value) or {}).items()):
-                    if held is holder:
-                        return attribute, frame.f_code
-    return None
-
-
-def _line_that_keeps(name, code):
-    """The line that adds to it, as the source has it; 0 when there is none to be found."""
-    lines = source_lines(code.co_filename)
-    for word in (name + ".append(", name + ".extend(", name + " +=", name + "[", name + " = "):
-        for number, line in enumerate(lines, 1):
-            if word in line:
-                return number
-    return 0
-
-
-def _tell_kept(losses):
-    for holder in gc.get_referrers(losses[0]):
-        kind = type(holder)  # an object's own answers are not asked for: it may print, or warn
-        if holder is losses or not issubclass(kind, (list, dict, set, tuple)) and not hasattr(kind, "append"):
-            continue
-        found = _name_of(holder)
-        if found:
-            name, code = found
-            _core.mark("torch.kept %s at %s:%d" % (name, code.co_filename, _line_that_keeps(name, code)))
-            return
-    place = _core.torch_line_here()
-    _core.mark("torch.kept ? at %s:%d" % (place[:2] if place else ("?", 0)))
-
-
 def _is_theirs(frame):
     name = frame.f_code.co_filename
     return "/tare/" not in name and "/torch/" not in name
 
 
-def _held(scope):
-    """(name, value) of variables, and of what objects and dicts among them hold by name."""
-    for name, value in list(scope.items()):
-        yield name, value
-        inner = value if type(value) is dict else _core.torch_dict_of(value)
-        if inner and len(inner) < 1000:
-            for key, one in list(inner.items()):
-                if type(key) is str:
-                    yield key, one
+def _held(frame):
+    """(name, what it is the name of, its owner, value) of variables, and of what objects and dicts among them hold."""
+    for scope in _scopes(frame):
+        kind = _keeps.GLOBAL if scope is frame.f_globals else _keeps.VARIABLE
+        for name, value in list(scope.items()):
+            yield name, kind, None, value
+            is_dict = issubclass(type(value), dict)
+            inner = value if is_dict else _core.torch_dict_of(value)
+            if inner and dict.__len__(inner) < 1000:
+                for key, one in list(dict.items(inner)):
+                    if type(key) is str:
+                        yield key, _keeps.KEY if is_dict else _keeps.ATTRIBUTE, value, one
+
+
+def _tell(what, name, frame, frames, kind, owner):
+    place = _keeps.place(frame, frames, name, kind, owner)
+    _core.mark("torch.%s %s" % (what, name) + (" at %s:%d" % place if place else ""))
+
+
+def _tell_named(frames, holders):
+    """By the name of the variable, the attribute or the entry that is one of these, best one whose line is known."""
+    wanted = set(map(id, holders))
+    found = [(name, frame, frames, kind, owner) for frame in frames for name, kind, owner, value in _held(frame)
+             if id(value) in wanted]
+    if found:
+        _tell("kept", *next((one for one in found if _keeps.place(one[1], frames, one[0], *one[3:])), found[0]))
+    return bool(found)
+
+
+def _tell_kept(losses):
+    frames = list(filter(_is_theirs, _frames()))
+    holders = losses[:1]
+    for _ in range(2):  # in a list; or in a tuple or a dict that is in one
+        about = gc.get_referrers(*holders)
+        # An object's own answers are not asked for: it may print, or warn.
+        holders = [one for one in about if one is not losses and one is not holders and
+                   (issubclass(type(one), (list, dict, set, tuple)) or hasattr(type(one), "append"))]
+        del about
+        if _tell_named(frames, holders):
+            return
+    _core.mark("torch.kept ?")
 
 
 def _chain(node):
@@ -112,20 +105,11 @@ def _chain(node):
     return length
 
 
-def _line_that_sums(name, code):
-    """The line that adds to it: by its name, or by its name as an attribute's or a dict's."""
-    for number, line in enumerate(source_lines(code.co_filename), 1):
-        head, _, rest = line.partition("+=")
-        if rest and head.strip().strip("]\"'").endswith(name):
-            return number
-    return _line_that_keeps(name, code)
-
-
 def _look_at_sums(tensor_type):
     """A sum of losses that is kept with its history grows by one addition a step; a sum within a model does not."""
-    seen = set()
-    for frame in filter(_is_theirs, _frames()):
-        for name, value in (one for scope in _scopes(frame) for one in _held(scope)):
+    seen, frames = set(), list(filter(_is_theirs, _frames()))
+    for frame in frames:
+        for name, kind, owner, value in _held(frame):
             if not issubclass(type(value), tensor_type) or id(value) in seen:
                 continue
             seen.add(id(value))
@@ -136,8 +120,7 @@ def _look_at_sums(tensor_type):
             if length - _sums.get(key, length) >= _LEAST_KEPT:
                 _told["kept"] = True
                 _core.counter("torch.losses.summed", float(length))
-                _core.mark("torch.summed %s at %s:%d" % (name, frame.f_code.co_filename,
-                                                         _line_that_sums(name, frame.f_code)))
+                _tell("summed", name, frame, frames, kind, owner)
                 return
             _sums[key] = length
 

@@ -137,6 +137,28 @@ def test_compiled_models_are_compiled_as_without(bench):
     assert sum(row.count for row in done.report.steps) >= 4
 
 
+def test_a_recompilation_has_a_forward_and_a_backward_graph(bench):
+    """Dynamo's own count of compiled frames is the truth."""
+    done = bench.recorded("""
+import torch
+import torch._dynamo.utils
+model = torch.nn.Linear(8, 4)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+compiled = torch.compile(model, backend="aot_eager", dynamic=False)
+for step in range(12):
+    opt.zero_grad()
+    compiled(torch.randn(8 + step // 3, 8)).sum().backward()
+    opt.step()
+print(torch._dynamo.utils.counters["frames"]["ok"])
+""")
+    assert int(done.out) == 4
+    assert calls(done.report, "torch.compile") == 1 and calls(done.report, "torch.recompile") == 3
+    assert calls(done.report, "torch.recompile backward") == 3
+    found = json.loads(bench.call(bench.command, "report", "--json", bench.folder / "trace.tare").out)["findings"]
+    titles = [row["title"] for row in found if row["id"] == "recompiles"]
+    assert titles in ([], ["torch.compile recompiled 3 times"])  # none where imports take nearly all of the run
+
+
 # ---- parts of a run --------------------------------------------------------------------------------------
 
 def recorded_part(bench, *options):
@@ -289,6 +311,31 @@ def test_a_sum_of_losses_with_its_history(bench, line, name):
 @pytest.mark.parametrize("line", ["total += loss.item()", "total += loss.detach()", 'kept["loss"] = loss'])
 def test_a_sum_of_numbers(bench, line):
     assert "kept-losses" not in findings(bench, SUMS % line)[0]
+
+
+KEPT = """
+    from collections import defaultdict
+    history = %s
+    def evaluate(history):
+        history["loss"].append(loss_fn(model(torch.randn(8, 8)), torch.zeros(8, dtype=torch.long)).item())
+    def train(history):
+        for i in range(60):
+            opt.zero_grad()
+            loss = loss_fn(model(torch.randn(8, 8)), torch.zeros(8, dtype=torch.long))
+            loss.backward()
+            opt.step()
+            %s  # here
+    train(history)
+"""
+
+
+@pytest.mark.parametrize("empty, line, name", [("[]", "history.append((i, loss))", "history"),
+                                               ("defaultdict(list)", 'history["loss"].append(loss)', "loss")])
+def test_losses_in_tuples_and_dicts(bench, empty, line, name):
+    found, text, _ = findings(bench, KEPT % (empty, line))
+    place = next(number for number, one in enumerate(text.splitlines(), 1) if "# here" in one)
+    assert found["kept-losses"]["title"].endswith(f"script.py:{place}")
+    assert f"they are in {name}." in found["kept-losses"]["evidence"]
 
 
 @pytest.mark.parametrize("carried", [True, False])
