@@ -724,7 +724,7 @@ static void say_setter(findings *out, tare__finding *finding, const tare__analys
     const tare__mark_row *mark = mark_of(of, "torch.set_num_threads(");
     const char *end = mark ? strchr(mark->name, ')') : NULL;
     if (end)
-        tare__finding_say(out, &finding->evidence, "%.*s) is called at %s.", (int)(end - mark->name),
+        tare__finding_say(out, &finding->evidence, "%.*s) is called%s.", (int)(end - mark->name),
                           mark->name, place_of(mark));
 }
 
