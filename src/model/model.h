@@ -98,6 +98,7 @@ typedef struct tare__model_layer {
     uint64_t times;       /* how often it runs in one run of the model: more than 1 inside of loops */
     tare__model_cost cost; /* of all those times */
     const tare__model_tensor *output; /* the first one; NULL: none */
+    const char *inputs[2]; /* names of the first ones, "" where there is none */
 } tare__model_layer;
 
 typedef struct tare__model_operator {
@@ -165,6 +166,8 @@ int tare__model_weigh(const char *path, const tare__model_options *options, tare
 int tare__model_weigh_bytes(const void *data, size_t bytes, const tare__model_options *options,
                             tare__model_report **report, tare__error *error);
 void tare__model_free(tare__model_report *report); /* NULL is fine */
+/* Whether an operator of this name, in whatever domain, multiplies and accumulates, or might: it is not known. */
+bool tare__model_multiplies(const char *op);
 
 #include "runner.h" /* the other half: the model run */
 

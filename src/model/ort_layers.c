@@ -25,25 +25,164 @@ static bool same_kind(const char *file, const char *ran)
     return strcmp(file, ran) == 0 || strstr(ran, file) || (strcmp(file, "MatMul") == 0 && strstr(ran, "Gemm"));
 }
 
-static const tare__model_layer *find_layer(const tare__model_report *report, const tare__intern *names,
-                                           const tare__profile_node *node)
+/* The file's layers by the names of nodes, and of what they make. */
+typedef struct file_layers {
+    const tare__model_report *report;
+    tare__intern *nodes, *outputs;
+    bool *taken; /* by a node of the profile */
+} file_layers;
+
+static const char *made_by(const tare__model_layer *layer)
 {
-    uint32_t at = tare__intern_find(names, node->name, strlen(node->name));
-    const tare__model_layer *layer = at == TARE__INTERN_NONE || !*node->name ? NULL : &report->layers[at];
-    return layer && layer->state == TARE__MODEL_COUNTED && same_kind(layer->op, node->op) ? layer : NULL;
+    return layer->output && layer->output->name ? layer->output->name : "";
 }
 
-static void count(tare__runner_layer *layer, const tare__profile_node *node, const tare__model_layer *in_file)
+static tare__intern *names_of(const tare__model_report *report, bool outputs)
+{
+    tare__intern *names = tare__intern_new();
+    for (size_t i = 0; names && i < report->n_layers; i++) {
+        char unnamed[32];
+        const char *name = outputs ? made_by(&report->layers[i]) : report->layers[i].node;
+        size_t length = name ? strlen(name) : 0;
+        uint32_t id = length ? tare__intern_add(names, name, length) : TARE__INTERN_NONE;
+        /* One entry a layer, so that ids are places: a name seen before, or none, gets one that nobody asks for. */
+        if (length && id == (uint32_t)i)
+            continue;
+        unnamed[0] = '\1';
+        memcpy(unnamed + 1, &i, sizeof i);
+        if (tare__intern_add(names, unnamed, 1 + sizeof i) == TARE__INTERN_NONE) {
+            tare__intern_free(names);
+            return NULL;
+        }
+    }
+    return names;
+}
+
+static void free_file(file_layers *file)
+{
+    tare__intern_free(file->nodes);
+    tare__intern_free(file->outputs);
+    free(file->taken);
+}
+
+static bool read_file(file_layers *file, const tare__model_report *report)
+{
+    *file = (file_layers){report, names_of(report, false), names_of(report, true),
+                          calloc(report->n_layers + 1, sizeof *file->taken)};
+    return file->nodes && file->outputs && file->taken;
+}
+
+static const tare__model_layer *layer_of(const file_layers *file, const tare__intern *names, const char *name, size_t length)
+{
+    uint32_t at = length ? tare__intern_find(names, name, length) : TARE__INTERN_NONE;
+    return at == TARE__INTERN_NONE ? NULL : &file->report->layers[at];
+}
+
+/* Channels in blocks, the last of them filled up with zeros: such a node has the name of what it makes and an ending, and
+ * its shapes are larger than the model's. */
+#define IN_BLOCKS "_nchwc"
+#define MOST_CHANNELS_ADDED 15
+#define MOST_FUSED 4 /* nodes after a convolution, one behind the other */
+
+static size_t in_blocks(const tare__profile_node *node)
+{
+    size_t length = strlen(node->name), ending = strlen(IN_BLOCKS);
+    return length > ending && strcmp(node->name + length - ending, IN_BLOCKS) == 0 ? length - ending : 0;
+}
+
+static bool fits_in_blocks(const tare__model_layer *layer, const tare__profile_node *node)
+{
+    const tare__model_tensor *whole = layer->output;
+    const tare__profile_end *ran = &node->outputs[0];
+    if (!node->n_outputs || !whole || whole->rank < 2 || ran->rank != (size_t)whole->rank ||
+        ran->rank > TARE__COUNT_OF(ran->dims) || !same_kind(layer->op, node->op))
+        return false;
+    for (size_t i = 0; i < ran->rank; i++)
+        if (ran->dims[i] < whole->dims[i] || ran->dims[i] > whole->dims[i] + (i == 1 ? MOST_CHANNELS_ADDED : 0))
+            return false;
+    return true;
+}
+
+/* The one layer of this kind from which what multiplies nothing leads to `layer`; *n: how many there are. */
+static const tare__model_layer *before(const file_layers *file, const tare__model_layer *layer,
+                                       const tare__profile_node *node, unsigned depth, unsigned *n)
+{
+    const tare__model_layer *found = NULL;
+    if (!layer || depth > MOST_FUSED)
+        return NULL;
+    if (layer->cost.macs || same_kind(layer->op, node->op)) {
+        bool free_one = !file->taken[layer - file->report->layers] && fits_in_blocks(layer, node);
+        *n += free_one;
+        return free_one ? layer : NULL;
+    }
+    for (size_t i = 0; i < TARE__COUNT_OF(layer->inputs); i++) {
+        const char *name = layer->inputs[i];
+        const tare__model_layer *one =
+            before(file, layer_of(file, file->outputs, name, strlen(name)), node, depth + 1, n);
+        *n -= one && one == found; /* twice the same */
+        found = one ? one : found;
+    }
+    return found;
+}
+
+/* `fused`: whether to look before what was fused into it. First all others, which then are taken. */
+static const tare__model_layer *find_layer(const file_layers *file, const tare__profile_node *node, bool fused)
+{
+    size_t blocks = in_blocks(node);
+    const tare__model_layer *layer = layer_of(file, file->nodes, node->name, strlen(node->name));
+    if (blocks) {
+        unsigned n = 0;
+        layer = layer_of(file, file->outputs, node->name, blocks);
+        if (layer && !(fits_in_blocks(layer, node) && same_kind(layer->op, node->op)))
+            layer = fused ? before(file, layer, node, 0, &n) : NULL;
+        if (n > 1)
+            layer = NULL; /* one of them */
+    } else if (layer && !same_kind(layer->op, node->op)) {
+        layer = NULL;
+    }
+    return layer && layer->state == TARE__MODEL_COUNTED ? layer : NULL;
+}
+
+static bool multiplies_nothing(const tare__model_report *report, const char *op)
+{
+    bool none = !tare__model_multiplies(op);
+    for (size_t i = 0; i < report->n_operators && !none; i++) {
+        const tare__model_operator *row = &report->operators[i];
+        none = strcmp(row->op, op) == 0 && !row->cost.macs && !row->not_counted;
+    }
+    return none;
+}
+
+static void count(tare__runner_layer *layer, const tare__profile_node *node, const tare__model_layer *in_file,
+                  const tare__model_report *report)
 {
     uint64_t macs = 0;
     if (in_file && in_file->cost.macs) {
         layer->counted = true;
         layer->macs = in_file->cost.macs;
-    } else if (tare__profile_macs(node, &macs)) {
+    } else if (!in_blocks(node) && tare__profile_macs(node, &macs)) {
         layer->counted = !__builtin_mul_overflow(macs, (uint64_t)llround(layer->calls), &layer->macs);
-    } else if (in_file) {
-        layer->counted = true; /* none are multiplied */
+    } else {
+        layer->counted = in_file || multiplies_nothing(report, node->op);
     }
+}
+
+/* Layers cannot multiply more than the model: where they would, those that are only known by the runtime's shapes are
+ * not counted. False: the file's own are more. */
+static bool keep_below_whole(tare__runner_layer *layers, size_t n, const bool *from_file, const tare__model_report *report)
+{
+    double sum = 0, whole = (double)report->total.macs;
+    for (size_t i = 0; i < n; i++)
+        sum += layers[i].counted ? (double)layers[i].macs : 0;
+    if (report->macs_at_least || sum <= whole)
+        return true;
+    for (size_t i = 0; i < n; i++) {
+        if (from_file[i] || !layers[i].macs)
+            continue;
+        sum -= layers[i].counted ? (double)layers[i].macs : 0;
+        layers[i].counted = false;
+    }
+    return sum <= whole;
 }
 
 static const char *types_of(const tare__profile_node *node)
@@ -115,37 +254,28 @@ static int longest_first(const void *a, const void *b)
     return (of_a->time_ns < of_b->time_ns) - (of_a->time_ns > of_b->time_ns);
 }
 
-static tare__intern *names_of(const tare__model_report *report)
+/* Which layer of the file each node is. False: no memory. */
+static bool find_layers(const tare__model_report *report, const tare__profile *profile, const tare__model_layer **found)
 {
-    tare__intern *names = tare__intern_new();
-    for (size_t i = 0; names && i < report->n_layers; i++) {
-        char unnamed[32];
-        size_t length = report->layers[i].node ? strlen(report->layers[i].node) : 0;
-        uint32_t id = length ? tare__intern_add(names, report->layers[i].node, length) : TARE__INTERN_NONE;
-        /* One entry a layer, so that ids are places: a name seen before, or none, gets one that nobody asks for. */
-        if (length && id == (uint32_t)i)
-            continue;
-        unnamed[0] = '\1';
-        memcpy(unnamed + 1, &i, sizeof i);
-        if (tare__intern_add(names, unnamed, 1 + sizeof i) == TARE__INTERN_NONE) {
-            tare__intern_free(names);
-            return NULL;
+    file_layers file;
+    bool ok = read_file(&file, report);
+    for (int fused = 0; fused < 2 && ok; fused++) {
+        for (size_t i = 0; i < profile->n_nodes; i++) {
+            if (!found[i])
+                found[i] = find_layer(&file, profile->nodes[i], fused);
+            if (found[i])
+                file.taken[found[i] - report->layers] = true;
         }
     }
-    return names;
+    free_file(&file);
+    return ok;
 }
 
-int tare__layers_of(tare__measuring *measuring, const tare__model_report *report, const tare__profile *profile,
-                    const tare__runner_result *result)
+static int fill_layers(tare__measuring *measuring, const tare__model_report *report, const tare__profile *profile,
+                       const tare__model_layer **found, bool *from_file, tare__runner_layer *layers)
 {
-    tare__model_measured *measured = measuring->measured;
-    tare__intern *names = names_of(report);
-    tare__runner_layer *layers = tare__arena_alloc(measured->arena, (profile->n_nodes + 1) * sizeof *layers);
-    if (!layers || !names) {
-        tare__intern_free(names);
+    if (!find_layers(report, profile, found))
         return tare__fail(measuring->error, TARE_E_MEMORY, "out of memory");
-    }
-    tare__sample_roofline(result->threads, &measured->peaks);
     for (size_t i = 0; i < profile->n_nodes; i++) {
         const tare__profile_node *node = profile->nodes[i];
         layers[i] = (tare__runner_layer){.name = tare__measuring_text(measuring, *node->name ? node->name : node->op),
@@ -158,14 +288,36 @@ int tare__layers_of(tare__measuring *measuring, const tare__model_report *report
                                          .n_samples = profile->runs,
                                          .bytes = node->bytes,
                                          .cast = tare__profile_cast(node)};
-        if (!has_memory(&layers[i])) {
-            tare__intern_free(names);
+        if (!has_memory(&layers[i]))
             return tare__fail(measuring->error, TARE_E_MEMORY, "out of memory");
-        }
-        count(&layers[i], node, find_layer(report, names, node));
-        measured->layers_ns += layers[i].time_ns;
+        count(&layers[i], node, found[i], report);
+        from_file[i] = found[i] && found[i]->cost.macs;
+        measuring->measured->layers_ns += layers[i].time_ns;
     }
-    tare__intern_free(names);
+    if (!keep_below_whole(layers, profile->n_nodes, from_file, report)) {
+        for (size_t i = 0; i < profile->n_nodes; i++)
+            layers[i].counted = layers[i].counted && !layers[i].macs;
+        tare__measuring_note(measuring, "the operations of the timed layers add up to more than those of the model, and are "
+                                        "not shown: this is a bug in Tare");
+    }
+    return 0;
+}
+
+int tare__layers_of(tare__measuring *measuring, const tare__model_report *report, const tare__profile *profile,
+                    const tare__runner_result *result)
+{
+    tare__model_measured *measured = measuring->measured;
+    size_t room = profile->n_nodes + 1;
+    tare__runner_layer *layers = tare__arena_alloc(measured->arena, room * sizeof *layers);
+    const tare__model_layer **found = calloc(room, sizeof *found);
+    bool *from_file = calloc(room, sizeof *from_file);
+    tare__sample_roofline(result->threads, &measured->peaks);
+    int status = layers && found && from_file ? fill_layers(measuring, report, profile, found, from_file, layers)
+                                              : tare__fail(measuring->error, TARE_E_MEMORY, "out of memory");
+    free(found);
+    free(from_file);
+    if (status)
+        return status;
     double latency_ns = result->ran ? result->latency.quantile_ns[TARE__RUNNER_P50] : NAN;
     measured->layers_slowdown = latency_ns > 0 ? measured->layers_ns / latency_ns : NAN;
     for (size_t i = 0; i < profile->n_nodes; i++) {

@@ -49,6 +49,21 @@ const tare__rule *tare__rule_find(tare__walk *walk, const tare__onnx_node *node)
                                        : &tables[number >> TABLE_BITS].rules[number & ((1u << TABLE_BITS) - 1)];
 }
 
+bool tare__model_multiplies(const char *op)
+{
+    for (size_t t = 0; t < TARE__COUNT_OF(tables); t++) {
+        bool never = tables[t].rules == tare__rules_elementwise || tables[t].rules == tare__rules_layout;
+        for (size_t i = 0; i < *tables[t].count; i++) {
+            const tare__rule *rule = &tables[t].rules[i];
+            const char *domain = strrchr(rule->op, ':');
+            if (strcmp(domain ? domain + 1 : rule->op, op) == 0)
+                return !never && rule->cost != tare__cost_none && rule->cost != tare__cost_output &&
+                       rule->cost != tare__cost_input && rule->cost != tare__cost_pool;
+        }
+    }
+    return true;
+}
+
 /* ---- inputs -------------------------------------------------------------------------------------------------- */
 int64_t tare__elements(const tare__value *value)
 {

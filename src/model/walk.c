@@ -179,6 +179,11 @@ static uint64_t bytes_made(const tare__step *step)
     return sum;
 }
 
+static const char *input_name(const tare__step *step, size_t i)
+{
+    return i < step->n_in && step->in[i] ? tare__walk_copy(step->walk, step->in[i]->name) : "";
+}
+
 int tare__walk_close(tare__step *step)
 {
     tare__walk *walk = step->walk;
@@ -197,6 +202,7 @@ int tare__walk_close(tare__step *step)
         .cost = {.macs = step->macs, .other = step->other, .output_bytes = bytes_made(step)},
         .macs_at_least = step->macs_at_least || (step->frame->at_least && step->macs),
         .other_at_least = step->other_at_least || (step->frame->at_least && step->other),
+        .inputs = {input_name(step, 0), input_name(step, 1)},
     };
     if (!multiply(&layer.cost.macs, layer.times) || !multiply(&layer.cost.other, layer.times) ||
         !multiply(&layer.cost.output_bytes, layer.times))
