@@ -36,6 +36,21 @@ def images(path, kind=np.float32, batch="batch"):
          [weights("w1", (16, 3, 3, 3), kind), weights("w2", (32, 16, 3, 3), kind), weights("w3", (32, 10), kind)])
 
 
+def blocks(path, named):
+    """Channels that are no multiple of eight, which the runtime fills up; two convolutions meet in a sum."""
+    def node(op, *words, **more):
+        return helper.make_node(op, *words, name=words[1][0] + "_node" if named else "", **more)
+    nodes = [node("Conv", ["x", "w1"], ["a"], pads=[1] * 4), node("Relu", ["a"], ["b"]),
+             node("Conv", ["b", "w2"], ["c"], pads=[1] * 4), node("Conv", ["b", "w3"], ["d"]),
+             node("Add", ["c", "d"], ["e"]), node("Relu", ["e"], ["f"]),
+             node("Conv", ["f", "w4"], ["g"], pads=[1] * 4, group=20), node("Sigmoid", ["g"], ["h"]),
+             node("Mul", ["g", "h"], ["i"]), node("Conv", ["i", "w5"], ["y"]), node("Softmax", ["y"], ["z"], axis=1)]
+    save(path, nodes, [helper.make_tensor_value_info("x", T.FLOAT, [1, 3, 24, 24])],
+         [helper.make_tensor_value_info("z", T.FLOAT, [1, 3, 24, 24])],
+         [weights("w1", (12, 3, 3, 3)), weights("w2", (20, 12, 3, 3)), weights("w3", (20, 12, 1, 1)),
+          weights("w4", (20, 1, 3, 3)), weights("w5", (3, 20, 1, 1))])
+
+
 def words(path):
     """A table of 50 words, which an id outside of it makes fail, a mask, and a product."""
     nodes = [helper.make_node("Gather", ["table", "input_ids"], ["x"], name="embed"),
@@ -144,6 +159,8 @@ if __name__ == "__main__":
     images(folder / "images.onnx")
     images(folder / "half.onnx", np.float16)
     images(folder / "fixed.onnx", batch=1)
+    blocks(folder / "blocks.onnx", True)
+    blocks(folder / "blocks_unnamed.onnx", False)
     words(folder / "words.onnx")
     fails(folder / "fails.onnx")
     unknown(folder / "unknown.onnx")

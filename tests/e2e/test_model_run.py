@@ -111,6 +111,17 @@ def test_layers_against_flops(bench, models):
             assert row["of_roof"] is None and row["bound"] is None
 
 
+@pytest.mark.parametrize("name", ["blocks", "blocks_unnamed"])
+def test_layers_whose_channels_the_runtime_fills_up(bench, models, name):
+    """By hand: of each convolution the places, times the elements of its filters."""
+    report = measured(bench, "--threads", "1", models / f"{name}.onnx")
+    filters = (12 * 3 * 9, 20 * 12 * 9, 20 * 12, 20 * 9, 3 * 20)
+    rows = report["measured"]["layers"]["rows"]
+    assert sorted(row["macs"] for row in rows if "Conv" in row["op"]) == sorted(24 * 24 * one for one in filters)
+    assert sum(row["macs"] or 0 for row in rows) == report["total"]["macs"] == 24 * 24 * sum(filters)
+    assert [row["macs"] for row in rows if row["op"] == "Softmax"] == [0]
+
+
 def test_precision_that_is_really_executed(bench, models):
     """The CPU has no kernels for half precision: the runtime casts, and that is told."""
     report = measured(bench, "--precision", "fp16,fp32", models / "half.onnx")
