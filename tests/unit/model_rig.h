@@ -40,7 +40,7 @@ static void rig_open(model_rig *rig, const char *words)
     rig->layers[0] = (tare__model_layer){.name = "fc", .node = "fc", .op = "MatMul", .domain = "", .cost = {.macs = 16}};
     rig->layers[1] = (tare__model_layer){.name = "act", .node = "act", .op = "Relu", .domain = ""};
     rig->report = (tare__model_report){.path = rig->path, .inputs = &rig->input, .n_inputs = 1, .fills = &rig->fill, .types = &rig->weights,
-                                       .n_types = 1, .layers = rig->layers, .n_layers = 2};
+                                       .n_types = 1, .layers = rig->layers, .n_layers = 2, .total = {.macs = 16}};
     rig->options = (tare__runner_options){.model = rig->path, .runtime = strdup(fake_path("ort")), .runs = 50, .warmup = 5,
                                           .warmup_is_fixed = true, .seconds = 1};
 }

@@ -98,6 +98,23 @@ static void layers_come_from_other_runs(void **state)
     rig_close(&rig);
 }
 
+static void layers_are_not_more_than_the_model(void **state)
+{
+    (void)state;
+    model_rig rig;
+    rig_open(&rig, "plain");
+    rig.report.total.macs = 15; /* of a layer of 16: one of them is wrong */
+    assert_int_equal(rig_measure(&rig), 0);
+    assert_false(rig.measured->layers[0].counted);
+    assert_true(isnan(rig.measured->layers[0].flops) && isnan(rig.measured->layers[0].roof_flops));
+    assert_true(rig.measured->layers[1].counted && rig.measured->layers[1].macs == 0);
+    assert_true(rig.measured->n_notes > 0);
+    rig.report.macs_at_least = true; /* the whole is not known */
+    assert_int_equal(rig_measure(&rig), 0);
+    assert_true(rig.measured->layers[0].counted && rig.measured->layers[0].macs == 16);
+    rig_close(&rig);
+}
+
 static void casts_that_were_inserted_are_told(void **state)
 {
     (void)state;
@@ -239,6 +256,7 @@ int main(void)
         cmocka_unit_test(few_runs_have_no_interval),
         cmocka_unit_test(rates_are_of_the_time_that_passed),
         cmocka_unit_test(layers_come_from_other_runs),
+        cmocka_unit_test(layers_are_not_more_than_the_model),
         cmocka_unit_test(casts_that_were_inserted_are_told),
         cmocka_unit_test(batches_that_the_model_does_not_have),
         cmocka_unit_test(failures_are_sentences),
