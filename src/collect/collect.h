@@ -173,7 +173,8 @@ typedef struct tare__tidied {
 
 /* Removes those whose data are all in their traces. Saves first what is older than a day, and the oldest while all of
  * them hold too much memory. `sink` (NULL: none) gets those that stay
- * and could be saved. `memory_only`: of those in /dev/shm. */
+ * and could be saved. `memory_only`: of those in /dev/shm
+ * that can be saved; quicker. */
 void tare__leftovers_tidy(bool memory_only, tare__leftover_sink *sink, void *context, tare__tidied *result);
 /* Whether /dev/shm is so full that leftovers may be the reason: one system call. */
 bool tare__leftovers_press(void);

@@ -103,7 +103,8 @@ static bool read_damaged(tare__folder *folder, const claims *by, const tare__err
     return true;
 }
 
-/* A folder of ours whose collector, which holds a lock as long as it lives, is gone. */
+/* A folder of ours whose collector, which holds a lock as long as it lives, is gone. `by` NULL: only those whose trace
+ * exists, and are whole, are of interest. */
 static bool read_leftover(int place, const char *name, const claims *by, tare__leftover *left)
 {
     static tare__folder folder;
@@ -117,7 +118,10 @@ static bool read_leftover(int place, const char *name, const claims *by, tare__l
     left->bytes = 0;
     int status = tare__folder_take(&folder, left->path, &error);
     bool found = status == 0;
-    if (status == 0) {
+    struct stat trace;
+    if (status == 0 && !by && lstat(folder.page->trace, &trace) != 0) {
+        found = false;
+    } else if (status == 0) {
         int dir = tare__folder_open(left->path, NULL);
         strcpy(left->fallback, folder.fallback);
         memcpy(left->trace, folder.page->trace, sizeof left->trace);
@@ -133,7 +137,7 @@ static bool read_leftover(int place, const char *name, const claims *by, tare__l
             snprintf(left->why, sizeof left->why, "its trace %.200s does not exist", left->trace);
         if (dir >= 0)
             close(dir);
-    } else if (status != TARE_E_BUSY) {
+    } else if (status != TARE_E_BUSY && by) {
         found = read_damaged(&folder, by, &error, left);
     }
     tare__folder_close(&folder);
@@ -143,13 +147,14 @@ static bool read_leftover(int place, const char *name, const claims *by, tare__l
 typedef struct visit {
     tare__leftover_sink *sink;
     void *context;
+    bool memory_only;
     claims fallbacks;
 } visit;
 
 static void read_one(int place, const char *name, tare__leftover *left, void *context)
 {
     visit *to = context;
-    if (read_leftover(place, name, &to->fallbacks, left))
+    if (read_leftover(place, name, to->memory_only ? NULL : &to->fallbacks, left))
         to->sink(to->context, left);
 }
 
@@ -189,8 +194,9 @@ static void look_everywhere(bool memory_only, reader *read, void *context)
 
 static void visit_all(bool memory_only, tare__leftover_sink *sink, void *context)
 {
-    visit to = {.sink = sink, .context = context};
-    look_everywhere(memory_only, read_claim, &to.fallbacks);
+    visit to = {.sink = sink, .context = context, .memory_only = memory_only};
+    if (!memory_only)
+        look_everywhere(false, read_claim, &to.fallbacks);
     look_everywhere(memory_only, read_one, &to);
     free(to.fallbacks.paths);
 }
