@@ -22,7 +22,7 @@ WITHOUT = """
     ModelProfiler.cpu.preemptions_per_run ModelProfiler.cpu.waiting_percent
     ModelProfiler.io.disk_read_bytes ModelProfiler.io.disk_written_bytes ModelProfiler.io.iowait_percent
     ModelProfiler.io.network_received_bytes ModelProfiler.io.network_sent_bytes
-    ModelProfiler.latency.gc.collections ModelProfiler.latency.outliers.mild ModelProfiler.latency.outliers.severe
+    ModelProfiler.latency.gc.collections
     ModelProfiler.memory.fragmentation ModelProfiler.warmup.variation
     PerformanceProfiler.get_current_system_stats.disk_io_percent
 """

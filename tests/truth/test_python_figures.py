@@ -2,6 +2,7 @@
 latencies, parameters and FLOPs."""
 import json
 import math
+import statistics
 
 import pytest
 from truth import Figure, absolute, at_most, bracketed, exact, relative
@@ -48,6 +49,8 @@ MODEL = {
     "latency.samples[]": ("each timed run", CALLS, bracketed()),
     "latency.intervals.p50.low": ("95 % interval of the median", "order statistics that the binomial distribution tells", exact),
     "latency.intervals.p50.high": ("95 % interval of the median", "order statistics that the binomial distribution tells", exact),
+    "latency.outliers.mild": ("runs beyond Tukey's inner fences", "quartiles by `statistics.quantiles()`", exact),
+    "latency.outliers.severe": ("runs beyond Tukey's outer fences", "quartiles by `statistics.quantiles()`", exact),
     "throughput.rates[]": ("runs a second, of each window", CALLS, bracketed(0.05)),
     "throughput.windows": ("how many windows", "length of the list", exact),
     "throughput.runs_per_window": ("runs of each", "calls of the model, all windows together", at_most),
@@ -249,6 +252,10 @@ def test_model(truth, bench):
     low, high = ranks_of(40)
     check("latency.intervals.p50.low", latency["intervals"]["p50"]["low"], sorted(latency["samples"])[low - 1])
     check("latency.intervals.p50.high", latency["intervals"]["p50"]["high"], sorted(latency["samples"])[high - 1])
+    first, _, third = statistics.quantiles(latency["samples"], n=4, method="inclusive")
+    beyond = [max(first - one, one - third) / (third - first) for one in latency["samples"]]
+    check("latency.outliers.mild", latency["outliers"]["mild"], sum(1.5 < one <= 3 for one in beyond))
+    check("latency.outliers.severe", latency["outliers"]["severe"], sum(one > 3 for one in beyond))
     each = [end - begin for begin, end, *_ in calls]
     check("throughput.rates[]", rates["rates"], [(0.5 / max(each), 1 / min(each))] * len(rates["rates"]))
     check("throughput.windows", rates["windows"], len(rates["rates"]))
