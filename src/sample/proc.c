@@ -75,6 +75,7 @@ bool tare__proc_stat_parse(const char *text, tare__proc_stat *out)
     out->parent = (pid_t)field[4];
     out->session = (pid_t)field[6];
     out->faults_minor = field[10];
+    out->waited_faults = field[11];
     out->faults_major = field[12];
     out->user = field[14];
     out->system = field[15];

@@ -124,6 +124,26 @@ static void take_status(tare__sample_set *set, tare__watch *watch, tare__watched
         value[TARE__W_RSS_PEAK] == TARE__NO_VALUE ? -1 : value[TARE__W_RSS_PEAK];
 }
 
+/* The kernel adds to a process's bytes those of each child that it waits for, and of each thread that ended. What its
+ * only thread did is its own. With several threads, children's bytes are known as far as these were seen (totals.c). */
+static void take_inherited(tare__watch *watch, tare__watched *process, const tare__proc_io *io)
+{
+    char text[1024], path[64];
+    tare__proc_io own;
+    process->inherits_exactly = false;
+    if (process->many_threads || process->stat.waited_faults == 0)
+        return;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/io", (int)process->pid, (int)process->pid);
+    if (tare__sample_read(watch->root, path, text, sizeof text) <= 0 || !tare__proc_io_parse(text, &own))
+        return;
+    int64_t *inherited = process->inherited;
+    inherited[TARE__W_IO_READ] = io->read - own.read;
+    inherited[TARE__W_IO_WRITE] = io->write - own.write;
+    inherited[TARE__W_DISK_READ] = io->disk_read - own.disk_read;
+    inherited[TARE__W_DISK_WRITE] = io->disk_write - own.disk_write;
+    process->inherits_exactly = true;
+}
+
 static void take_io(tare__watch *watch, tare__watched *process)
 {
     char text[1024];
@@ -138,6 +158,7 @@ static void take_io(tare__watch *watch, tare__watched *process)
     process->value[TARE__W_IO_WRITE] = io.write;
     process->value[TARE__W_DISK_READ] = io.disk_read;
     process->value[TARE__W_DISK_WRITE] = io.disk_write;
+    take_inherited(watch, process, &io);
 }
 
 static void take_files(const process_state *state, tare__watched *process)
@@ -233,6 +254,19 @@ const char *tare__watch_reason(const tare__watched *process, int which, char out
     return NULL;
 }
 
+/* Without what it has from others; it never shrinks. */
+static int64_t own_value(tare__watched *process, int which)
+{
+    int64_t own = process->value[which];
+    if (which < TARE__W_IO_READ || which > TARE__W_DISK_WRITE)
+        return own;
+    if (process->inherited[which] > 0)
+        own -= process->inherited[which];
+    if (own > process->told_own[which])
+        process->told_own[which] = own;
+    return process->told_own[which];
+}
+
 static void put_value(tare__sample_set *set, tare__watched *process, int which)
 {
     char words[256];
@@ -247,7 +281,7 @@ static void put_value(tare__sample_set *set, tare__watched *process, int which)
     if (reason)
         tare__sample_absent(set, process->series[which], reason);
     else
-        tare__sample_put(set, process->series[which], process->value[which]);
+        tare__sample_put(set, process->series[which], own_value(process, which));
 }
 
 /* It became another program: its series are told under the new name. */

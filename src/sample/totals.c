@@ -48,10 +48,13 @@ void tare__totals_keep_ended(tare__totals *totals, tare__watch *watch)
             why_unknown(process, TARE__W_IO_READ, totals->io_unknown);
         for (int i = 0; i < TARE__W_LASTING; i++) {
             int64_t slack = i < 2 ? CPU_SLACK_NS : 0;
-            if (heir && tare__watch_add(heir->waited[i], slack) >= process->lasting[i])
+            if (heir && tare__watch_add(heir->waited[i], slack) >= process->lasting[i]) {
                 heir->waited[i] -= process->lasting[i];
-            else
+                if (!heir->inherits_exactly)
+                    heir->inherited[i] = tare__watch_add(heir->inherited[i], process->lasting[i]);
+            } else {
                 totals->ended[i] = tare__watch_add(totals->ended[i], process->lasting[i]);
+            }
         }
     }
 }

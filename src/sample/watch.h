@@ -13,6 +13,7 @@ typedef struct tare__proc_stat {
     pid_t parent, session;
     int64_t faults_minor, faults_major;
     int64_t user, system, waited_user, waited_system; /* clock ticks */
+    int64_t waited_faults; /* 0: it has waited for no child yet */
     int64_t threads;
     uint64_t start_time; /* clock ticks since boot */
     int64_t rss_pages;
@@ -94,6 +95,9 @@ typedef struct tare__watched {
      * sake since the last look. */
     int64_t lasting[TARE__W_LASTING], waited[TARE__W_LASTING];
     int64_t waited_cpu[2];
+    int64_t inherited[TARE__W_LASTING]; /* of its bytes: those of children that it waited for, as far as known */
+    bool inherits_exactly;              /* … which is all of them */
+    int64_t told_own[TARE__W_LASTING];  /* bytes without those, as told last */
     bool told_end;
     char told_name[64];
     int64_t switches_of_ended[2];

@@ -143,6 +143,42 @@ def test_bytes_written(bench):
     assert samples.last("io.write", TREE) >= 8 << 20
 
 
+# Writes two million bytes itself, and has a child write thirty million; says what the kernel counts of its own thread.
+PARENT = """
+import os, subprocess, sys, threading, time
+done = threading.Event()
+if sys.argv[1] == "threads":
+    threading.Thread(target=done.wait).start()
+with open("own", "wb", buffering=0) as file:
+    file.write(bytes(2_000_000))
+for _ in range(2):
+    subprocess.run(["sh", "-c", "head -c 15000000 /dev/zero > child; sleep 0.4"], check=True)
+time.sleep(0.4)
+print("own=" + open(f"/proc/self/task/{os.getpid()}/io").read().split()[3], "pid=%d" % os.getpid())
+done.set()
+"""
+
+
+@plain_build
+@pytest.mark.parametrize("kind", ["one thread", "threads"])
+def test_bytes_of_children_are_not_their_parents(bench, kind):
+    """The kernel adds what a child wrote to whoever waits for it."""
+    done = bench.tare("run", "-q", "-o", "trace.tare", "--", sys.executable, "-S", "-c", PARENT, kind)
+    assert done.status == 0, done.err
+    own, pid = map(int, re.search(r"own=(\d+) pid=(\d+)", done.out).groups())
+    samples = Samples(bench, bench.folder / "trace.tare")
+    tree = samples.last("io.write", TREE)
+    assert tree >= 32_000_000 and 2_000_000 <= own < 2_100_000
+    rows = [samples.values[one.id][-1][1] for one in samples.series
+            if (one.metric, one.subject) == ("io.write", PROCESS) and samples.values[one.id]]
+    assert sum(rows) <= tree
+    shown = samples.last("io.write", PROCESS, key=pid)
+    if kind == "one thread":
+        assert own - 1000 <= shown <= own + 1000
+    else:  # children that ended between two looks have their last bytes with it
+        assert own - 1000 <= shown <= tree
+
+
 def test_first_and_last_blocks(bench):
     _, samples = uses(bench, "sleep", 10)
     assert samples.facts["kernel"].startswith("Linux ")

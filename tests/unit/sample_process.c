@@ -36,6 +36,7 @@ typedef struct made_up {
     const char *name;
     char state;
     long user, system, waited; /* clock ticks; waited: of user time */
+    long waited_faults;
     int threads;
     long start, rss_kb, peak_kb, read;
     const char *children;
@@ -63,8 +64,8 @@ static void write_file(const char *text, const char *format, ...)
 static void write_thread(const made_up *p, int tid, char state, long user)
 {
     char text[1024];
-    snprintf(text, sizeof text, "%d (%s) %c %d %d %d 0 -1 0 11 0 12 0 %ld %ld %ld 0 20 0 %d 0 %ld 4096 %ld 0\n", tid,
-             p->name, state, p->parent, p->pid, p->session ? p->session : 50, user, p->system, p->waited,
+    snprintf(text, sizeof text, "%d (%s) %c %d %d %d 0 -1 0 11 %ld 12 0 %ld %ld %ld 0 20 0 %d 0 %ld 4096 %ld 0\n", tid,
+             p->name, state, p->parent, p->pid, p->session ? p->session : 50, p->waited_faults, user, p->system, p->waited,
              p->threads ? p->threads : 1, p->start, p->rss_kb / 4);
     write_file(text, "/proc/%d/task/%d/stat", p->pid, tid);
     if (tid == p->pid)
@@ -422,6 +423,33 @@ static void test_a_waited_for_child_is_not_counted_twice(void **state)
     tick(set, 1);
     TREE("cpu.user", ns(170));
     TREE("io.read", 560);
+    PROCESS(TARGET, "io.read", 520); /* 40 of the 60 are the child's */
+    PROCESS(TARGET, "disk.read", 2); /* it did not grow: the child's were not added */
+    tare__sample_close(set);
+}
+
+/* What its only thread did is its own, whatever children did that were never seen. */
+static void test_bytes_of_children_are_not_the_parents(void **state)
+{
+    (void)state;
+    made_up p = target;
+    make(&p);
+    tare__sample_set *set = open_set();
+    tick(set, 0);
+    PROCESS(TARGET, "io.read", 500);
+    p.read = 90500;
+    p.waited_faults = 200;
+    make(&p);
+    write_file("rchar: 510\nwchar: 1\nread_bytes: 2\nwrite_bytes: 3\n", "/proc/%d/task/%d/io", TARGET, TARGET);
+    tick(set, 1);
+    PROCESS(TARGET, "io.read", 510);
+    TREE("io.read", 90500);
+    p.threads = 2; /* from now on a thread more: what grows is its own, but for children that are seen */
+    p.read = 90600;
+    make(&p);
+    tick(set, 2);
+    PROCESS(TARGET, "io.read", 610);
+    TREE("io.read", 90600);
     tare__sample_close(set);
 }
 
@@ -780,6 +808,7 @@ int main(void)
         TEST(test_children_come_and_go),
         TEST(test_nobody_waits_for_a_child),
         TEST(test_a_waited_for_child_is_not_counted_twice),
+        TEST(test_bytes_of_children_are_not_the_parents),
         TEST(test_a_pid_is_used_again),
         TEST(test_a_zombie),
         TEST(test_the_first_thread_ends_before_the_others),
