@@ -125,6 +125,22 @@ static const tare__model_layer *before(const file_layers *file, const tare__mode
     return found;
 }
 
+/* What it makes, under the file's name: without what the runtime, where it has no kernel of half precision, and Tare's own
+ * conversion put around that. */
+static const tare__model_layer *maker_of(const file_layers *file, const char *name, size_t length)
+{
+    static const char cast[] = "InsertedPrecisionFreeCast_", half[] = "_tare_half";
+    const tare__model_layer *layer = layer_of(file, file->outputs, name, length);
+    if (!layer && length > strlen(cast) && strncmp(name, cast, strlen(cast)) == 0) {
+        name += strlen(cast);
+        length -= strlen(cast);
+        layer = layer_of(file, file->outputs, name, length);
+    }
+    if (!layer && length > strlen(half) && strncmp(name + length - strlen(half), half, strlen(half)) == 0)
+        layer = layer_of(file, file->outputs, name, length - strlen(half));
+    return layer;
+}
+
 /* `fused`: whether to look before what was fused into it. First all others, which then are taken. */
 static const tare__model_layer *find_layer(const file_layers *file, const tare__profile_node *node, bool fused)
 {
@@ -132,7 +148,7 @@ static const tare__model_layer *find_layer(const file_layers *file, const tare__
     const tare__model_layer *layer = layer_of(file, file->nodes, node->name, strlen(node->name));
     if (blocks) {
         unsigned n = 0;
-        layer = layer_of(file, file->outputs, node->name, blocks);
+        layer = maker_of(file, node->name, blocks);
         if (layer && !(fits_in_blocks(layer, node) && same_kind(layer->op, node->op)))
             layer = fused ? before(file, layer, node, 0, &n) : NULL;
         if (n > 1)
