@@ -127,8 +127,8 @@ static const char *what_it_was(const unsure_line *one, bool last)
     uint64_t begun = tare__py_stack_watched_begun - one->begun, counted = tare__torch_steps() - one->counted;
     bool in_step = tare__torch_in_step();
     if (one->in_step && begun == 0 && in_step)
-        return last ? "step" : NULL;
-    if (one->in_step && counted > 0 && 2 * counted >= begun + !in_step)
+        return !last ? NULL : tare__torch_in_rest() ? "other" : "step";
+    if (one->in_step && counted > 0 && !tare__torch_was_dropped(one->begun) && 2 * counted >= begun + !in_step)
         return "step";
     if (counted > 0 && one->counted > 0)
         return "between";

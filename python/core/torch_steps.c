@@ -7,6 +7,8 @@
 
 #define SEEN_MAX 8u
 #define OUTER_MAX 8u
+#define MODELS_MAX 16u
+#define DROPPED_MAX 32u
 #define EVALUATIONS_MAX 1000u /* in a row; then nobody waits for the next step any more */
 
 static tare_site step_site = {0, "step", NULL, 0, TARE_KIND_STEP, 1, 0};
@@ -54,8 +56,16 @@ static struct {
     PyObject *on_training; /* called once, when something trains */
     bool epoch_trained; /* so it did in some step of the open epoch */
     uint64_t steps, epochs;   /* that have ended */
+    uint64_t dropped[DROPPED_MAX]; /* the last ones that were none, by their number among those begun */
+    unsigned n_dropped;
     bool wants_model;         /* a step began, by an optimizer or a backward, and no model is known */
     PyObject *model;          /* weak reference to what was last seen to train; NULL: nothing yet */
+    /* Without a loader, a model or an optimizer that was not there before begins something else: the pause since the last
+     * step is none of its first one. Where every step has a new one (meta-learning) it is a part of the step. */
+    PyObject *models[MODELS_MAX]; /* weak references to those that trained, the last ones */
+    unsigned n_models;
+    bool new_model, new_optimizer;       /* the open step began with one; one was made since the last step */
+    bool new_model_before, new_optimizer_before; /* the same of the step before it */
     PyObject *epoch_loader;   /* whose batches the open epoch is of, or the next one will be */
     PyObject *epoch_iterator; /* weak reference: when it is gone, nobody will ask for more of them */
 } loop;
@@ -90,7 +100,7 @@ static void open_step(bool waits)
     tare__py_stack_begin(&step_site, Py_None);
     tare_number(&index_site, -1); /* it is told when something trains */
     loop.step_open = true;
-    loop.fetched = loop.trained = loop.by_module = loop.guessed = loop.late = false;
+    loop.fetched = loop.trained = loop.by_module = loop.guessed = loop.late = loop.new_model = false;
     loop.backwards = loop.updated_for = 0;
     watch_spans();
     tare__torch_round_begins();
@@ -121,6 +131,8 @@ static void end_step(void)
     if (!loop.step_open)
         return;
     bool counts = loop.trained;
+    if (!counts)
+        loop.dropped[loop.n_dropped++ % DROPPED_MAX] = tare__py_stack_watched_begun;
     if (counts && loop.late && !loop.fetched)
         tare_number(&partial_site, 1);
     tare__py_stack_watched.watching = false;
@@ -135,6 +147,9 @@ static void end_step(void)
         memcpy(loop.seen[0], loop.seen[1], sizeof loop.seen[0]);
         loop.n_seen[0] = loop.n_seen[1];
         loop.n_seen[1] = loop.evaluations = 0;
+        loop.new_model_before = loop.new_model;
+        loop.new_optimizer_before = loop.new_optimizer;
+        loop.new_optimizer = false;
     }
     loop.steps += counts;
     loop.epoch_trained |= counts;
@@ -260,6 +275,14 @@ bool tare__torch_between_steps(void)
            loop.thread == PyThread_get_thread_ident();
 }
 
+bool tare__torch_was_dropped(uint64_t begun)
+{
+    for (unsigned i = 0; i < DROPPED_MAX && i < loop.n_dropped; i++)
+        if (loop.dropped[i] == begun)
+            return true;
+    return false;
+}
+
 uint64_t tare__torch_steps(void)
 {
     return loop.steps;
@@ -271,12 +294,27 @@ static bool ours(void)
     return loop.set_up && !loop.handed_over && (!loop.thread || loop.thread == PyThread_get_thread_ident());
 }
 
+static bool has_trained(PyObject *module)
+{
+    bool found = false;
+    for (unsigned i = 0; i < MODELS_MAX && !found; i++) {
+        PyObject *known = tare__torch_alive(loop.models[i]);
+        Py_XDECREF(known);
+        found = known == module;
+    }
+    return found;
+}
+
 static void keep_model(PyObject *module)
 {
     PyObject *weak = PyWeakref_NewRef(module, NULL);
     PyErr_Clear();
     if (!weak)
         return;
+    if (!has_trained(module)) {
+        Py_INCREF(weak);
+        Py_XSETREF(loop.models[loop.n_models++ % MODELS_MAX], weak);
+    }
     Py_XSETREF(loop.model, weak);
     loop.wants_model = false;
 }
@@ -500,14 +538,15 @@ static void tell_training(void)
     Py_CLEAR(loop.on_training);
 }
 
-static void begin_training(void)
+/* anew: with another model than before. */
+static void begin_training(bool anew)
 {
     loop.thread = PyThread_get_thread_ident();
     loop.claimed = guessing = false;
     forget_guess();
     if (loop.on_training)
         tell_training();
-    bool late = !loop.step_open && !loop.steps;
+    bool late = !loop.step_open && (!loop.steps || anew);
     open_step(false);
     loop.late |= late;
 }
@@ -522,8 +561,15 @@ static void follow_thread(void)
 /* An optimizer is made: the program is still being set up, and a batch asked for so far was looked at. */
 void tare__torch_optimizer_is_made(void)
 {
-    if (loop.guess && ours())
+    if (!ours())
+        return;
+    if (loop.guess)
         drop_guess();
+    loop.new_optimizer = true;
+    if (loop.waiting && !loop.new_optimizer_before) {
+        drop_waiting();
+        open_next_step();
+    }
 }
 
 /* The loop goes on with the batch that it has: it is no loop over the loader that gave it. */
@@ -579,10 +625,15 @@ void tare__torch_forward_begins(PyObject *module)
 {
     if (loop.claimed)
         follow_thread();
-    if (!ours() || (loop.step_open && !loop.wants_model && !loop.waiting && !loop.exhausted && !is_complete()))
+    bool rest = loop.step_open && loop.by_hand && loop.trained && loop.unsure;
+    if (!ours() || (loop.step_open && !loop.wants_model && !loop.waiting && !loop.exhausted && !is_complete() && !rest))
         return; /* nothing to decide: the cheap way for all but the first of a step */
     end_due();
     if (!tare__torch_gradients() || !tare__torch_is_true(module, "training", true)) {
+        if (rest && is_trained_model(module) && !tare__torch_is_true(module, "training", true)) {
+            take_back_rest(); /* the model is evaluated, and no optimizer took the last gradients */
+            end_step();
+        }
         if (!loop.step_open || loop.waiting || loop.exhausted || is_complete())
             evaluation_begins(module);
         return;
@@ -592,12 +643,16 @@ void tare__torch_forward_begins(PyObject *module)
         return;
     end_guessed_step();
     end_unfed_step();
+    bool fresh = !has_trained(module), anew = fresh && loop.waiting && !loop.new_model_before;
+    if (anew)
+        drop_waiting();
     loop.waiting = false;
     watch_spans();
     keep_model(module);
     if (!loop.step_open || loop.guess)
-        begin_training();
+        begin_training(anew);
     loop.by_module = true;
+    loop.new_model |= fresh;
 }
 
 /* Without a loader the next step begins behind the evaluation. */
@@ -625,7 +680,7 @@ static bool training_goes_on(void)
     if (!loop.by_module)
         end_unfed_step();
     if (!loop.step_open || loop.guess)
-        begin_training();
+        begin_training(false);
     loop.trained = true;
     loop.unaided = tare__torch_rounds_without_optimizer();
     loop.waiting = false;
@@ -677,6 +732,19 @@ void tare__torch_optimizer_ended(const void *optimizer)
     open_next_step();
 }
 
+/* Whether the open step is what is left behind the last one, of a loop without a loader: nothing yet, or a part of a round,
+ * as gradients that no optimizer took. After an exception it is a step that did not end. */
+bool tare__torch_in_rest(void)
+{
+    if (!is_mine() || loop.epoch_open || loop.fetched || (loop.trained && loop.unaided))
+        return false;
+    if (!loop.trained)
+        return true;
+    if (PySys_GetObject("last_type"))
+        return loop.unsure;
+    return !tare__torch_round_updated() || (loop.steps && !tare__torch_round_is_full());
+}
+
 /* ---- for Python ------------------------------------------------------------------------------------------ */
 PyDoc_STRVAR(setup_doc,
              "torch_setup(is_grad_enabled, from_step, to_step, every_epochs)\n--\n\n"
@@ -719,8 +787,13 @@ static PyObject *finish(PyObject *module, PyObject *nothing)
     if (!ours())
         Py_RETURN_NONE;
     tare__torch_phase_end_all();
-    drop_waiting();
     drop_guess();
+    if (tare__torch_in_rest()) { /* a reader ends it with what was last in it: it stays open */
+        if (!loop.unsure)
+            tare_number(&outer_index_site, -1);
+        loop.step_open = false;
+    }
+    drop_waiting();
     if (loop.step_open && (is_complete() || !loop.trained)) /* or it only asked for a batch, and the loop was left */
         end_step();
     if (loop.exhausted)

@@ -275,6 +275,7 @@ typedef struct stream {
     frame cut; /* a step without an index that ended with a span around it: it may be told later. node NULL: none */
     uint64_t first_span, last_span_end; /* of outermost spans; 0: none ended */
     uint64_t last_finished; /* … of those whose end was recorded */
+    uint64_t last_end; /* of any span */
 } stream;
 
 typedef struct group {

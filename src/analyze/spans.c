@@ -36,7 +36,8 @@ static RARE node *node_of_timed(work *work, stream *stream, const frame *top)
         node *beside = find_child(&work->nodes, &work->names, top[-1].node, CANON_OUTSIDE);
         int moves = beside ? tare__analyze_unsure_none(work, stream, top, beside) : TARE_E_MEMORY;
         to = moves < 0 ? NULL : moves ? beside : to;
-        top->node->flags |= moves > 0 ? NODE_EMPTIED : 0;
+        if (to)
+            (moves ? top->node : beside)->flags |= NODE_EMPTIED;
     }
     tare__analyze_unsure_ends(stream, depth);
     return to;
@@ -123,6 +124,7 @@ static RARE int close_split(work *work, stream *stream, frame *top, uint64_t now
     if (status)
         return status;
     top[-1].child += duration;
+    stream->last_end = end;
     to->self += duration - top->child;
     if (duration)
         note_outermost(stream, to, top, end, how);
@@ -175,6 +177,7 @@ static INLINE int close_top(work *work, stream *stream, frame *top, uint64_t now
             return status;
     }
     top[-1].child += duration;
+    stream->last_end = now;
     node->self += duration - top->child;
     note_outermost(stream, node, top, now, how);
     int status = count_call(&work->nodes, node, duration);
@@ -540,6 +543,12 @@ int tare__analyze_events(work *work, const tare__trace_block *block)
 }
 
 /* ---- the end ------------------------------------------------------------------------------------- */
+/* A step or an epoch that was taken back and never ended: nothing says how long it went on behind what was last in it. */
+static bool is_open_rest(const work *work, const stream *stream, const frame *top)
+{
+    return top->node->flags & NODE_TIMED && tare__analyze_is_taken_back(stream, (uint32_t)(top - work->frames));
+}
+
 static RARE int close_stream(work *work, stream *stream)
 {
     uint64_t end = tare__trace_open_until(work->trace, stream->id, stream->last);
@@ -551,8 +560,13 @@ static RARE int close_stream(work *work, stream *stream)
         memcpy(work->frames + 1, stream->frames, stream->depth * sizeof(frame));
     for (; stream->depth && !status; stream->depth--) {
         frame *top = &work->frames[stream->depth];
-        node_of_call(work, stream, top)->still_open++;
-        status = close_top(work, stream, top, end, STILL_OPEN);
+        bool rest = is_open_rest(work, stream, top);
+        if (rest && !top->child) { /* nothing was in it */
+            top->node->flags |= NODE_EMPTIED;
+            continue;
+        }
+        node_of_call(work, stream, top)->still_open += !rest;
+        status = close_top(work, stream, top, rest ? stream->last_end : end, STILL_OPEN);
     }
     for (size_t i = 0; i < stream->split.n_waiting && !status; i++) { /* the rest of these is not in the trace */
         const split_call *call = &stream->split.waiting[i];

@@ -541,6 +541,38 @@ static void what_is_in_a_step_that_was_none_is_in_no_step(void **state)
     done(b, a);
 }
 
+/* One that was none and never ended: it ends with what was last in it, however long the process goes on. */
+static void a_rest_ends_with_its_last_span(void **state)
+{
+    (void)state;
+    for (int inside = 0; inside < 3; inside++) {
+        builder *b = build_single();
+        uint64_t end = build_steps(b, 2000, 3);
+        BEGIN(STEP, end);
+        NUMBER(INDEX, inside == 2 ? 3 : -1);
+        if (inside) {
+            BEGIN(INNER, end + 1000);
+            END(end + 3000);
+        }
+        if (inside == 2)
+            NUMBER(INDEX, -1);
+        build_seal(b);
+        build_end(b, end + 1000000);
+        tare__analysis *a = analyze(b);
+        assert_int_equal(a->steps[0].count, 3);
+        assert_int_equal(a->steps[0].unfinished, 0);
+        assert_int_equal(span_at(a, "step")->still_open, 0);
+        bool told = false;
+        for (size_t i = 0; i < a->n_spans; i++)
+            told |= strcmp(a->spans[i].name, "(outside steps)") == 0;
+        assert_int_equal(told, inside == 1);
+        double rest = told ? span_at(a, "(outside steps)")->total_ns
+                           : span_at(a, "step")->total_ns - a->steps[0].total_ns; /* told, and withdrawn too late */
+        NEAR(rest, inside ? 1500 : 0);
+        done(b, a);
+    }
+}
+
 /* Steps that were none and nothing else: no row of a step is left. */
 static void a_loop_without_training_has_no_steps(void **state)
 {
@@ -568,6 +600,7 @@ int main(void)
         cmocka_unit_test(steps_have_a_distribution),
         cmocka_unit_test(bins_leave_the_tail_out),
         cmocka_unit_test(steps_that_are_taken_back),
+        cmocka_unit_test(a_rest_ends_with_its_last_span),
         cmocka_unit_test(steps_that_are_told_later),
         cmocka_unit_test(a_step_cut_by_the_end_of_a_range),
         cmocka_unit_test(a_rate_is_of_the_time_in_steps),
