@@ -15,6 +15,8 @@ bool tare__torch_phase_begin(torch_phase phase);
 void tare__torch_phase_end(torch_phase phase); /* what was left open inside ends too */
 void tare__torch_phase_end_all(void);
 torch_phase tare__torch_phase_now(void);
+/* Ticks in calls that have a span of their own at their line, as torch.save, since this was last asked; *kind: of which. */
+uint64_t tare__torch_ticks_at_line(const char **kind);
 bool tare__torch_loading(void); /* a dataset works, whoever waits for it (torch_around.c) */
 extern bool tare__torch_loads_aside; /* this process is a loader's worker, and what it loads is not trained on */
 void tare__torch_phases_forked(void); /* in a child: nothing of this thread is open */
@@ -76,7 +78,7 @@ bool tare__torch_rounds_without_optimizer(void);                 /* no optimizer
 void tare__torch_module_forget(PyObject *address); /* no exception is left */
 
 /* ---- losses and their graphs (torch_graph.c) ------------------------------------------------------------- */
-void tare__torch_backward_from(PyObject *outputs);
+bool tare__torch_backward_from(PyObject *outputs); /* whether the size of the graph was told */
 
 /* ---- lines of the program's own code (torch_lines.c) ---------------------------------------------------- */
 /* The innermost frame that is neither torch's nor of an installed package. False: there is none. */

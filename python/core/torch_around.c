@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 typedef struct around around;
 typedef PyObject *call_around(around *self, PyObject *const *words, size_t n, PyObject *names);
@@ -224,21 +225,32 @@ static void tell_retained(void)
     told |= tare_recording();
 }
 
+static double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
 static PyObject *call_backward(around *self, PyObject *const *words, size_t n, PyObject *names)
 {
     bool outermost = tare__torch_phase_now() == NO_PHASE || tare__torch_phase_now() == OPTIMIZER;
+    bool told = false;
     if (outermost) {
         tare__torch_backward_begins();
-        if (PyVectorcall_NARGS(n) > 0)
-            tare__torch_backward_from(words[0]);
+        told = PyVectorcall_NARGS(n) > 0 && tare__torch_backward_from(words[0]);
         if (PyVectorcall_NARGS(n) > 2 && words[2] == Py_True) /* retain_graph: without it no backward reaches an earlier step */
             tell_retained();
     }
     bool begun = outermost && tare__torch_phase_begin(BACKWARD);
+    double began = told ? seconds_now() : 0;
     PyObject *result = pass_on(self, words, n, names);
+    double took = told ? seconds_now() - began : 0;
     torch_raised raised = tare__torch_put_aside();
     if (begun)
         tare__torch_phase_end(BACKWARD);
+    if (told && result)
+        tare_counter_name("torch.graph.backward_seconds", took);
     tare__torch_put_back(raised);
     return result;
 }
@@ -342,14 +354,43 @@ static tare_site *line_site(const char *kind, const char *what)
     return site;
 }
 
+static __thread struct {
+    const char *kind; /* of the last one */
+    uint64_t since;   /* the outermost one that is open; 0: none */
+    uint64_t ticks;   /* of those before */
+} at_line __attribute__((tls_model("initial-exec")));
+
+uint64_t tare__torch_ticks_at_line(const char **kind)
+{
+    uint64_t now = tare_aggregate_begin(), ticks = at_line.ticks;
+    if (at_line.since) {
+        ticks += now > at_line.since ? now - at_line.since : 0;
+        at_line.since = now;
+    }
+    at_line.ticks = 0;
+    *kind = at_line.kind;
+    return ticks;
+}
+
 /* site NULL: without a span. */
-static PyObject *call_at_line(around *self, tare_site *site, PyObject *const *words, size_t n, PyObject *names)
+static PyObject *call_at_line(around *self, const char *kind, tare_site *site, PyObject *const *words, size_t n,
+                              PyObject *names)
 {
     if (!site)
         return pass_on(self, words, n, names);
     tare__py_stack_begin(site, Py_None);
+    bool outermost = !at_line.since;
+    if (outermost) {
+        at_line.kind = kind;
+        at_line.since = tare_aggregate_begin();
+    }
     PyObject *result = pass_on(self, words, n, names);
     torch_raised raised = tare__torch_put_aside();
+    uint64_t now = tare_aggregate_begin();
+    if (outermost && at_line.since) {
+        at_line.ticks += now > at_line.since ? now - at_line.since : 0;
+        at_line.since = 0;
+    }
     tare__py_stack_end(site);
     tare__torch_put_back(raised);
     return result;
@@ -360,13 +401,13 @@ static PyObject *call_sync(around *self, PyObject *const *words, size_t n, PyObj
 {
     bool waits = PyVectorcall_NARGS(n) < 1 || flag_of(words[0], "is_cuda");
     tare_site *site = waits && tare_recording() ? line_site("sync", self->role) : NULL;
-    return call_at_line(self, site, words, n, names);
+    return call_at_line(self, "sync", site, words, n, names);
 }
 
 static PyObject *call_save(around *self, PyObject *const *words, size_t n, PyObject *names)
 {
     tare_site *site = tare_recording() ? line_site("checkpoint", "torch.save") : NULL;
-    return call_at_line(self, site, words, n, names);
+    return call_at_line(self, "checkpoint", site, words, n, names);
 }
 
 static tare_site bytes_site = {0, "bytes", NULL, 0, TARE_KIND_NUMBER, 1, 0};

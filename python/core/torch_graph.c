@@ -26,30 +26,33 @@ static PyObject *living(void)
     return list;
 }
 
-static void ask(PyObject *root)
+/* Whether the size of its graph was told. */
+static bool ask(PyObject *root)
 {
     torch_quiet quiet = tare__torch_quiet_begin();
     PyObject *before = living();
     PyObject *answer =
         before ? PyObject_CallFunction(look, "KOO", (unsigned long long)backwards, before, root) : NULL;
+    bool told = answer == Py_True;
     Py_XDECREF(answer);
     Py_XDECREF(before);
     tare__torch_quiet_end(quiet);
+    return told;
 }
 
 /* What autograd is given to begin from: a tuple of tensors. */
-void tare__torch_backward_from(PyObject *outputs)
+bool tare__torch_backward_from(PyObject *outputs)
 {
     if (!look || !PyTuple_Check(outputs) || PyTuple_GET_SIZE(outputs) == 0 || !tare_recording())
-        return;
+        return false;
     PyObject *root = PyTuple_GET_ITEM(outputs, 0);
     backwards++;
-    if (n_roots == KEPT)
-        ask(root);
+    bool told = n_roots == KEPT && ask(root);
     PyObject *weak = n_roots < KEPT ? PyWeakref_NewRef(root, NULL) : NULL;
     if (weak)
         roots[n_roots++] = weak;
     PyErr_Clear();
+    return told;
 }
 
 static PyObject *watch(PyObject *module, PyObject *function)
@@ -63,7 +66,7 @@ static PyObject *watch(PyObject *module, PyObject *function)
 static PyMethodDef functions[] = {
     {"torch_graph_watch", watch, METH_O,
      "torch_graph_watch(look)\n--\n\nlook(number, losses that still live, loss) is called at some "
-     "backwards."},
+     "backwards. It returns whether it told the size of the loss's graph."},
     {NULL, NULL, 0, NULL},
 };
 

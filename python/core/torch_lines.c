@@ -169,8 +169,17 @@ static void wait_and_see(const torch_line *line, uint64_t ticks)
 static void take_line(const torch_line *line, torch_phase phase, uint64_t ticks)
 {
     char doing[64];
+    const char *kind;
+    uint64_t apart = tare__torch_ticks_at_line(&kind); /* in spans of their own: no time that nothing tells of */
+    apart = apart < ticks ? apart : ticks;
     bool loads = !phase && tare__torch_loading();
     bool aside = loads ? tare__torch_loads_aside : phase && tare__torch_between_steps();
+    if (!phase && !loads && apart) {
+        add(line, kind, apart);
+        ticks -= apart;
+    }
+    if (!ticks)
+        return;
     if (phase || loads) {
         snprintf(doing, sizeof doing, "%s%s", aside ? "evaluation " : "", loads ? "load" : tare__torch_phase_names[phase]);
         add(line, doing, ticks);

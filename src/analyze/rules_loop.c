@@ -10,10 +10,27 @@ typedef struct sums {
     double all_ns, named_ns, steps;
 } sums;
 
+#define CHECKPOINT "checkpoint: "
+
+/* Inside of a step, and of no phase of it: what is in a phase counts there. */
+static bool is_beside_phases(const tare__analysis *of, const tare__span_row *row)
+{
+    for (uint32_t at = row->parent; at != TARE__NO_ROW; at = of->spans[at].parent) {
+        if (of->spans[at].kind == TARE_KIND_STEP)
+            return true;
+        if (of->spans[at].kind == TARE_KIND_PHASE || strncmp(of->spans[at].name, CHECKPOINT, strlen(CHECKPOINT)) == 0)
+            return false;
+    }
+    return false;
+}
+
 /* False: no steps with phases, or too few to tell. */
 static bool sums_of(const tare__analysis *of, sums *sum)
 {
     *sum = (sums){0};
+    for (size_t i = 0; i < of->n_spans; i++) /* they have a rule of their own */
+        if (strncmp(of->spans[i].name, CHECKPOINT, strlen(CHECKPOINT)) == 0 && is_beside_phases(of, &of->spans[i]))
+            sum->named_ns += of->spans[i].total_ns;
     for (size_t i = 0; i < of->n_steps; i++) {
         const tare__step_course *course = &of->steps[i].course;
         for (size_t bin = 0; course->phases && bin < course->n_bins; bin++) {
@@ -23,6 +40,7 @@ static bool sums_of(const tare__analysis *of, sums *sum)
                 sum->named_ns += course->bins[bin].parts_ns[part];
         }
     }
+    sum->named_ns = fmin(sum->named_ns, sum->all_ns);
     return of->run.clock_known && sum->steps >= limit(LIMIT_FEWEST_STEPS) && sum->all_ns > 0;
 }
 
@@ -107,8 +125,8 @@ void tare__rule_outside_model(findings *out, const tare__analysis *of)
     tare__finding_say(out, &finding->title, "%s of step time is spent outside the model",
                       tare__show(share, TARE__SHOW_SHARE).text);
     tare__finding_say(out, &finding->evidence,
-                      "%s of %s in %s steps went neither into a DataLoader, forward, backward or optimizer nor into waiting "
-                      "for a GPU.",
+                      "%s of %s in %s steps went neither into a DataLoader, forward, backward, optimizer or torch.save nor "
+                      "into waiting for a GPU.",
                       tare__show_time(other).text, tare__show_time(sum.all_ns).text,
                       tare__show(sum.steps, TARE__SHOW_COUNT).text);
     static const char *const starts[] = {"step @ "};

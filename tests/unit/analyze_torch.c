@@ -256,6 +256,27 @@ static void small_operators_by_the_graph(void **state)
     loop_free(t);
 }
 
+/* Sequences of several lengths: the fastest step has the smallest graph, and not the one that was sampled. */
+static void small_operators_of_graphs_that_differ(void **state)
+{
+    (void)state;
+    torch_world *t = loop_of(0, 3, 4, 0.5);
+    t->w->spans[0].each.min_ns = 0.01 * SECOND;
+    add_counter(t, "torch.graph.nodes", 1000, 39000, 4);
+    add_counter(t, "torch.graph.backward_seconds", 0.05, 0.75, 4); /* 0.4 s and 20,000 nodes on average */
+    look(t->w);
+    const tare__finding *finding = must_find(t->w, "small-operators");
+    ABOUT(figure_of(finding, "each"), 0.4 * 7 / 4 / 40000);
+    ABOUT(figure_of(finding, "operators"), 7. / 10 / (0.4 * 7 / 4 / 40000));
+    assert_non_null(strstr(finding->evidence, "in the steps of these losses"));
+    loop_free(t);
+    t = loop_of(0, 3, 4, 0.5);
+    t->w->spans[0].each.min_ns = 0.01 * SECOND;
+    add_counter(t, "torch.graph.nodes", 100, 3900, 4); /* 175 µs each */
+    add_counter(t, "torch.graph.backward_seconds", 0.05, 0.75, 4);
+    is_silent(t, "small-operators");
+}
+
 static void small_operators_as_recorded(void **state)
 {
     (void)state;
@@ -420,6 +441,36 @@ static void loading_is_done_elsewhere_already(void **state)
     }
 }
 
+/* One call site in steps and behind them is one; its time is told once. */
+static void checkpoints_in_steps_and_outside(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"forward", "backward"};
+    double parts[] = {1 * SECOND, 1 * SECOND};
+    tare__course_bin bin = {.steps = 10, .from_ns = 0, .to_ns = 8 * SECOND, .total_ns = 8 * SECOND, .parts_ns = parts};
+    for (int by_hand = 0; by_hand < 2; by_hand++) {
+        torch_world *t = loop_of(0, 1, 1, 0);
+        add_steps(t->w, 10, 0.8, 0.8, 0.8)->course =
+            (tare__step_course){.parts = names, .n_parts = 2, .phases = true, .bins = &bin, .n_bins = 1};
+        for (int outside = 0; outside < 2; outside++) {
+            tare__span_row *row = add_span(t->w, "checkpoint: torch.save at train.py:5", TARE_KIND_SPAN,
+                                           outside ? TARE__NO_ROW : 0, outside ? 0.5 : by_hand ? 2 : 5, 0);
+            row->file = "train.py";
+            row->line = 5;
+        }
+        add_span(t->w, "checkpoint: torch.save at train.py:9", TARE_KIND_SPAN, TARE__NO_ROW, 0.25, 0.25);
+        look(t->w);
+        const tare__finding *finding = must_find(t->w, "checkpoints");
+        ABOUT(figure_of(finding, "saving"), by_hand ? 2.75 : 5.75);
+        assert_non_null(strstr(finding->evidence, by_hand ? "2.50 s of it at train.py:5" : "5.50 s of it at train.py:5"));
+        if (by_hand)
+            ABOUT(figure_of(must_find(t->w, "outside-model"), "outside"), 4); /* of 8 s in steps: no model, no checkpoint */
+        else
+            must_not_find(t->w, "outside-model");
+        loop_free(t);
+    }
+}
+
 /* ---- between steps ---- */
 static void a_loop_that_is_mostly_outside_its_steps(void **state)
 {
@@ -574,7 +625,9 @@ int main(void)
         cmocka_unit_test(unpinned_copies),
         cmocka_unit_test(sync_points),
         cmocka_unit_test(small_operators_by_the_graph),
+        cmocka_unit_test(small_operators_of_graphs_that_differ),
         cmocka_unit_test(small_operators_as_recorded),
+        cmocka_unit_test(checkpoints_in_steps_and_outside),
         cmocka_unit_test(float32_where_a_faster_way_exists),
         cmocka_unit_test(compiled_again_and_again),
         cmocka_unit_test(optimizer_one_by_one),

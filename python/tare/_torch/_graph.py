@@ -126,19 +126,22 @@ def _look_at_sums(tensor_type):
 
 
 def _look(number, before, loss):
+    """Whether the size of the graph was told."""
     kept = [one for one in before if one.grad_fn is not None]
     _core.counter("torch.losses.kept", float(len(kept)))
     if len(kept) >= _LEAST_KEPT and not _told["kept"]:
         _told["kept"] = True
         _tell_kept(kept)
     _told["looks"] += 1
-    if _told["looks"] % _told["every"] == 0:  # at the 1st look, the 2nd, the 4th …
+    tells = _told["looks"] % _told["every"] == 0  # at the 1st look, the 2nd, the 4th …
+    if tells:
         _told["every"] *= 2
         _core.counter("torch.graph.nodes", float(_nodes(loss)))
         if not _told["kept"]:
             _look_at_sums(sys.modules["torch"].Tensor)
         from . import _facts
         _facts.tell(loss)
+    return tells
 
 
 def attach(torch):
