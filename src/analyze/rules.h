@@ -333,5 +333,6 @@ bool tare__curve_enough(const curve *curve);
 /* The run used a GPU (which one): its processes were seen there, or its memory grew meanwhile. */
 bool tare__gpu_used(const tare__analysis *of, uint64_t gpu);
 bool tare__any_gpu_used(const tare__analysis *of);
+bool tare__steps_only_queue(const tare__analysis *of); /* with torch, on a GPU: most of them do not wait for it */
 
 #endif

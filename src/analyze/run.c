@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "inner.h"
+#include "rules.h"
 
 #define NOTES_MAX 32
 
@@ -308,6 +309,9 @@ int tare__analyze_run_table(work *work, tare__analysis *analysis)
     note_lines(&list, tare__trace_end_of(work->trace)->notes);
     note_folding(&list, work);
     note_samples(&list, work, analysis);
+    if (tare__steps_only_queue(analysis))
+        note(&list, "durations and rates of steps are host time: most steps end without waiting for the GPU, which may do what "
+                    "they queued later");
     const char **notes = tare__arena_alloc(arena, (list.n + 1) * sizeof *notes);
     if (failed || list.failed || !notes)
         return TARE_E_MEMORY;

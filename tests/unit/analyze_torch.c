@@ -115,6 +115,27 @@ static void a_loader_that_keeps_up(void **state)
     is_silent(t, "loader-bound");
 }
 
+/* They are host time where most of them do not wait for the GPU. */
+static void steps_that_only_queue(void **state)
+{
+    (void)state;
+    torch_world *t = loop_of(0, 1, 1, 0.5);
+    add_steps(t->w, 10, 0.8, 0.8, 0.8)->course.phases = true;
+    assert_false(tare__steps_only_queue(&t->w->of)); /* on a CPU */
+    add_row(t->w, TARE__M_MEMORY_USED, TARE__SUBJECT_GPU_PROCESS, 42, "", gigabytes_8)->owner = 0;
+    assert_true(tare__steps_only_queue(&t->w->of));
+    tare__span_row *waits = add_span(t->w, "sync: .item() at train.py:42", TARE_KIND_SPAN, 0, 0.1, 0.1);
+    assert_false(tare__steps_only_queue(&t->w->of)); /* in every step */
+    waits->calls = 2;
+    assert_true(tare__steps_only_queue(&t->w->of));
+    waits->calls = 10;
+    waits->parent = TARE__NO_ROW; /* behind the loop */
+    assert_true(tare__steps_only_queue(&t->w->of));
+    t->w->steps[0].course.phases = false; /* nobody knows what the program's own steps wait for */
+    assert_false(tare__steps_only_queue(&t->w->of));
+    loop_free(t);
+}
+
 static void waiting_while_a_gpu_works(void **state)
 {
     (void)state;
@@ -618,6 +639,7 @@ int main(void)
         cmocka_unit_test(what_workers_cannot_hide),
         cmocka_unit_test(a_loader_that_keeps_up),
         cmocka_unit_test(waiting_while_a_gpu_works),
+        cmocka_unit_test(steps_that_only_queue),
         cmocka_unit_test(the_first_batch_is_start_up),
         cmocka_unit_test(batches_of_an_evaluation),
         cmocka_unit_test(a_few_steps_say_nothing),
