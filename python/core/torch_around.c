@@ -225,10 +225,10 @@ static void tell_retained(void)
     told |= tare_recording();
 }
 
-static double seconds_now(void)
+static double seconds_of(clockid_t clock)
 {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(clock, &now);
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
@@ -243,14 +243,17 @@ static PyObject *call_backward(around *self, PyObject *const *words, size_t n, P
             tell_retained();
     }
     bool begun = outermost && tare__torch_phase_begin(BACKWARD);
-    double began = told ? seconds_now() : 0;
+    double began = told ? seconds_of(CLOCK_MONOTONIC) : 0, cpu = told ? seconds_of(CLOCK_THREAD_CPUTIME_ID) : 0;
     PyObject *result = pass_on(self, words, n, names);
-    double took = told ? seconds_now() - began : 0;
+    double took = told ? seconds_of(CLOCK_MONOTONIC) - began : 0;
+    cpu = told ? seconds_of(CLOCK_THREAD_CPUTIME_ID) - cpu : 0;
     torch_raised raised = tare__torch_put_aside();
     if (begun)
         tare__torch_phase_end(BACKWARD);
-    if (told && result)
+    if (told && result) {
         tare_counter_name("torch.graph.backward_seconds", took);
+        tare_counter_name("torch.graph.backward_cpu_seconds", cpu);
+    }
     tare__torch_put_back(raised);
     return result;
 }

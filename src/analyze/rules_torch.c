@@ -559,12 +559,14 @@ void tare__rule_small_operators(findings *out, const tare__analysis *of)
     double spent = sum.forward_ns + sum.backward_ns, share = spent / sum.steps_ns;
     double a_step = exact ? all.calls / sum.steps : nodes ? 2 * nodes->mean * sum.backwards / sum.steps : 0;
     double each = exact ? all.total_ns / all.calls : a_step > 0 ? share * sum.fastest_ns / a_step : NAN;
-    const tare__counter_row *timed = counter_of(of, "torch.graph.backward_seconds");
+    const tare__counter_row *timed = counter_of(of, "torch.graph.backward_seconds"),
+                            *cpu = counter_of(of, "torch.graph.backward_cpu_seconds");
     bool differ = !exact && nodes && nodes->max > 1.1 * nodes->min;
     if (differ) {
-        double backward_ns = timed ? timed->mean * 1e9 : sum.backward_ns / sum.backwards;
-        each = backward_ns * spent / sum.backward_ns / (2 * nodes->mean);
-        a_step = spent / sum.steps / each;
+        double mean_ns = sum.backward_ns / sum.backwards, sampled_ns = timed ? timed->mean * 1e9 : mean_ns;
+        double cpu_ns = cpu ? cpu->mean * 1e9 : sampled_ns; /* without the time in which it was kept off its core */
+        each = cpu_ns * spent / sum.backward_ns / (2 * nodes->mean);
+        a_step *= mean_ns / sampled_ns;
     }
     if (!(each < limit(LIMIT_SMALL_OPERATOR)) || a_step < limit(LIMIT_MANY_OPERATORS) ||
         !(share > limit(LIMIT_SMALL_SHARE)))

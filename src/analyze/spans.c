@@ -558,6 +558,7 @@ static RARE int close_stream(work *work, stream *stream)
     work->frames[0] = (frame){.node = stream->root, .child = stream->busy};
     if (stream->depth)
         memcpy(work->frames + 1, stream->frames, stream->depth * sizeof(frame));
+    bool inner_open = false;
     for (; stream->depth && !status; stream->depth--) {
         frame *top = &work->frames[stream->depth];
         bool rest = is_open_rest(work, stream, top);
@@ -566,7 +567,8 @@ static RARE int close_stream(work *work, stream *stream)
             continue;
         }
         node_of_call(work, stream, top)->still_open += !rest;
-        status = close_top(work, stream, top, rest ? stream->last_end : end, STILL_OPEN);
+        inner_open |= !rest;
+        status = close_top(work, stream, top, rest ? stream->last_end : end, inner_open ? STILL_OPEN : ENDED);
     }
     for (size_t i = 0; i < stream->split.n_waiting && !status; i++) { /* the rest of these is not in the trace */
         const split_call *call = &stream->split.waiting[i];
