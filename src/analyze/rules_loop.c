@@ -1,4 +1,4 @@
-/* rules_loop: time in steps outside of loaders, forward, backward and optimizer; and time between steps.
+/* rules_loop: time in steps outside of loaders and phases of the model; time between steps; whether steps wait for a GPU.
  * Owned by the thread that analyzes.
  * Must not know how phases were noted. */
 #include <math.h>
@@ -192,4 +192,25 @@ void tare__rule_outside_steps(findings *out, const tare__analysis *of)
     tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
     tare__finding_figure(out, finding, "outside", sum.ns / 1e9, TARE__SHOW_SECONDS);
     tare__finding_figure(out, finding, "forward", sum.forward_ns / 1e9, TARE__SHOW_SECONDS);
+}
+
+/* ---- steps on a GPU -------------------------------------------------------------------------- */
+static bool is_in_step(const tare__analysis *of, const tare__span_row *row)
+{
+    for (uint32_t at = row->parent; at != TARE__NO_ROW; at = of->spans[at].parent)
+        if (of->spans[at].kind == TARE_KIND_STEP)
+            return true;
+    return false;
+}
+
+/* Steps that end before the GPU has done what they queued: the first ones do not wait at all, later ones for its queue. */
+bool tare__steps_only_queue(const tare__analysis *of)
+{
+    double steps = 0, waits = 0;
+    for (size_t i = 0; i < of->n_steps; i++)
+        steps += of->steps[i].course.phases ? (double)of->steps[i].count : 0;
+    for (size_t i = 0; i < of->n_spans && steps > 0; i++)
+        if (strncmp(of->spans[i].name, TARE__SYNC, strlen(TARE__SYNC)) == 0 && is_in_step(of, &of->spans[i]))
+            waits += (double)of->spans[i].calls;
+    return steps > 0 && waits < 0.5 * steps && tare__any_gpu_used(of);
 }

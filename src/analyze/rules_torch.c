@@ -471,15 +471,6 @@ void tare__rule_sync_points(findings *out, const tare__analysis *of)
     tare__finding_figure(out, finding, "waits", calls, TARE__SHOW_COUNT);
 }
 
-/* Steps that end before the GPU has done what they queued: the first ones do not wait at all, later ones for its queue. */
-bool tare__steps_only_queue(const tare__analysis *of)
-{
-    double steps = 0;
-    for (size_t i = 0; i < of->n_steps; i++)
-        steps += of->steps[i].course.phases ? (double)of->steps[i].count : 0;
-    return steps > 0 && tare__any_gpu_used(of) && sum_named(of, TARE__SYNC, true).calls < 0.5 * steps;
-}
-
 /* ---- checkpoints ----------------------------------------------------------------------------- */
 #define CHECKPOINT "checkpoint: "
 
