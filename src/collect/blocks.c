@@ -13,10 +13,18 @@
 #define NOT_FOUND UINT64_MAX
 #define WASTE_FACTOR 4 /* of the file's size: past this much searching twice, lengths are believed */
 
-static bool header_at(const tare__blocks *walk, uint64_t at, tare__block_header *header)
+/* What cannot be read is not damage: nothing is known of the rest. */
+static bool read_at(tare__blocks *walk, void *into, size_t bytes, uint64_t at, size_t *got)
+{
+    int failure = walk->failure ? walk->failure : tare__pread_all(walk->fd, into, bytes, at, got);
+    walk->failure = failure;
+    return failure == 0;
+}
+
+static bool header_at(tare__blocks *walk, uint64_t at, tare__block_header *header)
 {
     size_t got = 0;
-    return at < walk->size && tare__pread_all(walk->fd, header, HEADER_BYTES, at, &got) == 0 && got == HEADER_BYTES &&
+    return at < walk->size && read_at(walk, header, HEADER_BYTES, at, &got) && got == HEADER_BYTES &&
            !tare__block_header_check(header);
 }
 
@@ -26,7 +34,7 @@ static uint64_t find_header(tare__blocks *walk, uint64_t from)
     static const uint32_t magic = TARE__BLOCK_MAGIC;
     while (from < walk->size && walk->size - from >= HEADER_BYTES) {
         size_t got = 0;
-        if (tare__pread_all(walk->fd, walk->room, SCAN_BYTES, from, &got) != 0 || got < HEADER_BYTES)
+        if (!read_at(walk, walk->room, SCAN_BYTES, from, &got) || got < HEADER_BYTES)
             return NOT_FOUND;
         walk->searched += got;
         const uint8_t *at = walk->room, *end = walk->room + got;
@@ -92,7 +100,7 @@ int tare__blocks_open(tare__blocks *walk, int fd)
 
 bool tare__blocks_next(tare__blocks *walk, tare__block_header *header)
 {
-    while (walk->at < walk->size) {
+    while (walk->at < walk->size && !walk->failure) {
         size_t got = 0;
         if (walk->size - walk->at < HEADER_BYTES)
             break;
@@ -105,7 +113,7 @@ bool tare__blocks_next(tare__blocks *walk, tare__block_header *header)
                 break;
             continue;
         }
-        if (tare__pread_all(walk->fd, walk->room, header->payload_bytes, walk->at + HEADER_BYTES, &got) != 0 ||
+        if (!read_at(walk, walk->room, header->payload_bytes, walk->at + HEADER_BYTES, &got) ||
             got != header->payload_bytes ||
             tare__crc32c(0, walk->room, header->payload_bytes) != header->payload_crc) {
             skip_bad_payload(walk, header->payload_bytes);

@@ -68,6 +68,7 @@ typedef struct tare__blocks {
     uint64_t at, size;       /* at the end: where a block that the file's end cuts off begins, or `size` */
     uint64_t damaged_blocks, damaged_bytes; /* stepped over so far */
     uint64_t searched;
+    int failure;             /* -errno: the file could not be read; 0 */
     uint8_t *room;           /* the payload of the block that tare__blocks_next found */
 } tare__blocks;
 

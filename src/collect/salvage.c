@@ -42,6 +42,7 @@ typedef struct salvaging {
     size_t process_room;
     uint32_t used_names;   /* numbers that events have, below this; whether the names are there or lost */
     bool has_run, is_ours; /* a RUN block; of this session */
+    bool failed;           /* out of memory: what the file has is not known, and nothing may be added */
     bool ended;            /* an END block; `salvaged`: of an earlier salvage */
     bool salvaged;
     uint64_t left_running, unread; /* as that one says */
@@ -54,8 +55,10 @@ static old_stream *stream_of(salvaging *state, uint32_t id)
             return &state->streams[i - 1];
     if (id == 0 || id > IDS_MAX)
         return NULL;
-    if (!tare__array_fit(&state->streams, &state->stream_room, state->stream_count + 1, sizeof *state->streams))
+    if (!tare__array_fit(&state->streams, &state->stream_room, state->stream_count + 1, sizeof *state->streams)) {
+        state->failed = true;
         return NULL;
+    }
     old_stream *fresh = &state->streams[state->stream_count++];
     *fresh = (old_stream){.id = id};
     return fresh;
@@ -100,9 +103,12 @@ static void take_process(salvaging *state, const tare__block_header *header, con
             joined = true;
         }
     }
-    if (!joined || process.number > IDS_MAX || !tare__array_fit(&state->processes, &state->process_room, state->process_count + 1,
-                                    sizeof *state->processes))
+    if (!joined || process.number > IDS_MAX)
         return;
+    if (!tare__array_fit(&state->processes, &state->process_room, state->process_count + 1, sizeof *state->processes)) {
+        state->failed = true;
+        return;
+    }
     state->processes[state->process_count++] = process;
     if (process.number > state->collector->joined)
         state->collector->joined = process.number;
@@ -295,6 +301,10 @@ static int read_trace(salvaging *state, tare__salvaged *result, tare__error *err
     result->damaged_blocks = walk.damaged_blocks;
     result->damaged_bytes = walk.damaged_bytes;
     writer->bytes = walk.at < walk.size ? walk.at : walk.size;
+    if (walk.failure)
+        return tare__fail(error, TARE_E_SYSTEM, "%s cannot be read: %s", writer->path, strerror(-walk.failure));
+    if (state->failed)
+        return tare__fail(error, TARE_E_MEMORY, "%s: out of memory", writer->path);
     if (!state->has_run)
         return tare__fail(error, TARE_E_INPUT, "%s does not say which session it is of: nothing is written to it",
                           writer->path);
@@ -320,8 +330,10 @@ static void take_up(salvaging *state, tare__source *source)
             continue;
         tare__chunk like = {.stream = from->number};
         tare__stream *to = tare__source_stream(state->collector, source, &like);
-        if (!to)
+        if (!to) {
+            state->failed = true;
             continue;
+        }
         to->id = from->id;
         to->position = from->position;
         to->last_ticks = from->last_ticks;
@@ -414,12 +426,19 @@ static void save(salvaging *state, tare__salvaged *result)
         collector->sources[i]->lives = tare__ring_in_use(collector->sources[i]->fd);
         result->alive += collector->sources[i]->lives;
     }
+    if (state->failed) {
+        snprintf(collector->writer.trouble, sizeof collector->writer.trouble, "%.400s: out of memory",
+                 collector->writer.path);
+        return;
+    }
     save_beats(collector);
     tare__collector_finish(collector, -1, 0, result->alive);
     result->spans = collector->writer.spans;
     result->unread_rings = collector->unread_rings + collector->broken_rings;
-    /* Tried again for a ring that cannot be read, in vain: the file stays as it was. */
-    if (state->ended && state->unread == result->unread_rings && !result->alive && !collector->writer.last_block)
+    /* Not all of it could be written: the next try has to find a file that does not say it is finished. Or tried again
+     * for a ring that cannot be read, in vain: the file stays as it was. */
+    if (collector->writer.trouble[0] || (state->ended && state->unread == result->unread_rings && !result->alive &&
+                                         !collector->writer.last_block))
         tare__writer_cut(&collector->writer, before);
 }
 

@@ -344,6 +344,7 @@ static void scan(tare__collector *collector, const char *folder)
     DIR *list = folder[0] ? opendir(folder) : NULL;
     if (!list) {
         collector->folder_gone = collector->folder_gone || (folder[0] && errno == ENOENT);
+        collector->unread_rings += collector->salvaging && folder[0] && errno != ENOENT;
         return;
     }
     struct dirent *entry;

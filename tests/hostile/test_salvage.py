@@ -224,6 +224,21 @@ def test_a_full_disk_keeps_the_evidence(bench):
     assert killed.has_all(killed.counted())
 
 
+@pytest.mark.skipif(SANITIZER != "none", reason="interposes what a sanitizer interposes")
+@pytest.mark.parametrize("kind, every", [("memory", 7)])
+def test_what_could_not_be_saved_is_saved_by_the_next_command(bench, kind, every):
+    """Allocations of `tare report` fail: whatever it wrote, the next one has all of it."""
+    killed = Killed(bench)
+    before, count = killed.trace.read_bytes(), bench.folder / "count"
+    env = {"LD_PRELOAD": str(VICTIMS / "failing.so"), "TARE_FAIL": kind}
+    bench.tare("report", "--events", killed.trace, env={**env, "TARE_FAIL_COUNT": str(count)})
+    for at in range(1, int(count.read_text()) + 1, every):
+        killed.trace.write_bytes(before)
+        (killed.session / "saved").unlink(missing_ok=True)
+        bench.tare("report", "--events", killed.trace, env={**env, "TARE_FAIL_AT": str(at)})
+        assert killed.has_all(killed.counted()), at
+
+
 def test_two_readers_at_once_save_it_once(bench):
     killed = Killed(bench, least=3000)
     readers = [bench.start(TARE, "report", "--events", killed.trace) for _ in range(6)]
