@@ -118,7 +118,7 @@ class Trainee:
             return Missing("another torch profiler is active")
         cpu = [torch.profiler.ProfilerActivity.CPU]
         try:
-            with torch.profiler.profile(activities=cpu, profile_memory=True) as profiler:
+            with _torchprofiler.own_profile(cpu, profile_memory=True) as profiler:
                 self.step(self.batches[0])
             peak = _torchprofiler.peak_bytes(profiler)
         except Exception as error:

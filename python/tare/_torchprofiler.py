@@ -1,5 +1,6 @@
 """torch's own profiler, driven by a ProfilingConfig, and its results in seconds."""
 import contextlib
+import inspect
 import os
 from typing import Any, Dict, Iterator, List, Optional
 
@@ -206,6 +207,8 @@ def own_profile(activities: Any, **more: Any) -> Iterator[Any]:
     quiet = level not in os.environ
     if quiet:
         os.environ[level] = "99"
+    if "acc_events" in inspect.signature(native.profile).parameters:
+        more["acc_events"] = True  # without it some versions warn that a next cycle would clear these events
     try:
         with native.profile(activities=activities, **more) as told:
             yield told
