@@ -473,9 +473,11 @@ static void write_end(tare__collector *collector, int exit_status, int signal, u
 void tare__collector_finish(tare__collector *collector, int exit_status, int signal, uint32_t left_running)
 {
     tare__reserve_lend(collector); /* for good */
-    tare__sources_find(collector);
-    collector->folder_scan_ns = 0;
-    tare__sources_find(collector);
+    if (!collector->salvaging) { /* else all that can be read was found, and taken up where the file stopped */
+        tare__sources_find(collector);
+        collector->folder_scan_ns = 0;
+        tare__sources_find(collector);
+    }
     for (int round = 0; round < 2; round++) {
         while (collector->source_count)
             end_source(collector, collector->source_count - 1);

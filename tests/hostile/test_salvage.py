@@ -225,9 +225,9 @@ def test_a_full_disk_keeps_the_evidence(bench):
 
 
 @pytest.mark.skipif(SANITIZER != "none", reason="interposes what a sanitizer interposes")
-@pytest.mark.parametrize("kind, every", [("memory", 7)])
+@pytest.mark.parametrize("kind, every", [("memory", 7), ("call", 2)])
 def test_what_could_not_be_saved_is_saved_by_the_next_command(bench, kind, every):
-    """Allocations of `tare report` fail: whatever it wrote, the next one has all of it."""
+    """Allocations and system calls of `tare report` fail: whatever it wrote, the next one has all of it."""
     killed = Killed(bench)
     before, count = killed.trace.read_bytes(), bench.folder / "count"
     env = {"LD_PRELOAD": str(VICTIMS / "failing.so"), "TARE_FAIL": kind}
