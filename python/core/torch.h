@@ -40,6 +40,7 @@ bool tare__torch_in_step(void); /* the calling thread */
 bool tare__torch_in_rest(void); /* … in one that is none if the program ends now */
 bool tare__torch_between_steps(void); /* it is the thread whose steps are found, and none is open */
 void tare__torch_optimizer_is_made(void);
+bool tare__torch_uncounted(void); /* nobody knows which batches the steps use that somebody else tells */
 bool tare__torch_was_dropped(uint64_t begun); /* the step that was begun as the so many-th was none */
 uint64_t tare__torch_steps(void); /* so many have ended */
 

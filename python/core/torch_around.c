@@ -177,7 +177,7 @@ static PyObject *call_data(around *self, PyObject *const *words, size_t n, PyObj
         tare__torch_batch_came(words[0], fetch.first, samples);
     else if (for_step)
         tare__torch_batches_ended(words[0]);
-    else if (begun && samples > 0)
+    else if (begun && samples > 0 && !tare__torch_uncounted())
         tare_number(&samples_site, samples);
     if (begun)
         tare__torch_phase_end(DATA);

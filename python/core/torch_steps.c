@@ -21,6 +21,7 @@ static tare_site outer_index_site = {0, "(index)", NULL, 0, TARE_KIND_NUMBER, 1,
 static struct {
     bool set_up;
     bool handed_over;     /* the program, or a framework's callback, tells steps and epochs */
+    bool uncounted;       /* … the latter: nobody knows which of its batches a step uses */
     unsigned long thread; /* that trains; 0: none yet */
     bool step_open, epoch_open;
     /* A batch is asked for, and what it is for is not known: nothing has trained yet, or the model that did is in eval().
@@ -823,6 +824,21 @@ void tare__torch_steps_told(void)
     loop.handed_over = true;
 }
 
+bool tare__torch_uncounted(void)
+{
+    return loop.uncounted;
+}
+
+static PyObject *count_samples(PyObject *module, PyObject *object)
+{
+    (void)module;
+    int yes = PyObject_IsTrue(object);
+    if (yes < 0)
+        return NULL;
+    loop.uncounted = !yes;
+    Py_RETURN_NONE;
+}
+
 static PyObject *hand_over(PyObject *module, PyObject *object)
 {
     (void)module;
@@ -858,6 +874,8 @@ static PyMethodDef functions[] = {
      "torch_on_training(function)\n--\n\nfunction() is called once, when something begins to train."},
     {"torch_counts", counts, METH_NOARGS, "torch_counts()\n--\n\n(steps, epochs) that have ended."},
     {"torch_finish", finish, METH_NOARGS, "torch_finish()\n--\n\nThe program ends."},
+    {"torch_count_samples", count_samples, METH_O,
+     "torch_count_samples(yes)\n--\n\nWhether the samples of batches are told where somebody else tells steps and epochs."},
     {"torch_hand_over", hand_over, METH_O,
      "torch_hand_over(yes)\n--\n\nSteps and epochs are told by somebody else. Returns whether they were."},
     {"torch_forked", forked, METH_NOARGS, "torch_forked()\n--\n\nThis is a child now."},

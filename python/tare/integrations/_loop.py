@@ -14,6 +14,7 @@ class Loop:
             _core.start(self._output)
             self._started = True
         _core.torch_hand_over(True)
+        _core.torch_count_samples(False)  # it reads ahead, and evaluates in between: nobody tells which batches a step used
 
     def epoch_begin(self, index):
         self.epoch_end()
@@ -38,6 +39,7 @@ class Loop:
 
     def end(self):
         self.epoch_end()
+        _core.torch_count_samples(True)
         _core.torch_hand_over(False)
         if self._started:
             _core.stop()
