@@ -137,6 +137,15 @@ def check_figures():
            "activations: %s bytes, torch's own peak %d" % (memory["activation"], most))
     expect(there(memory["average"]) and memory["average"] <= memory["peak"],
            "average memory %.0f MiB, fragmentation %s" % (memory["average"] / MIB, memory["fragmentation"]))
+    shares = []
+    def share(*_):
+        stats = torch.cuda.memory_stats()
+        shares.append(1 - stats["allocated_bytes.all.current"] / stats["reserved_bytes.all.current"])
+    watched = Heavy()
+    watched.register_forward_pre_hook(share)  # at the begin of a run, and so at the end of the one before
+    shown = tare.ModelProfiler(watched, device=DEVICE).profile(x, num_runs=30)["memory"]["fragmentation"]
+    expect(there(shown) and min(abs(shown - one) for one in shares) < 0.02 and max(shares) > 0.02,
+           "fragmentation %s; by torch's statistics %.3f to %.3f in the runs" % (shown, min(shares), max(shares)))
     busy = results["gpu"]["utilization_percent"]
     expect(there(busy) and 0 <= busy <= 100, "busy while it ran: %s %%" % busy)
     print(results)
