@@ -10,11 +10,13 @@ SAME = {"PerformanceProfiler.get_metrics.": "PerformanceProfiler.", "Performance
         "ModelProfiler.advice[].evidence.": "ModelProfiler.cpu.",
         "PerformanceMonitor.get_summary.cpu.": "PerformanceMonitor.get_summary[].",
         "PerformanceMonitor.get_summary.memory.": "PerformanceMonitor.get_summary[].",
-        "PerformanceMonitor.get_summary.gpu_memory.": "PerformanceMonitor.get_summary[]."}
+        "PerformanceMonitor.get_summary.gpu_memory.": "PerformanceMonitor.get_summary[].",
+        "ProductionProfiler[].": "ProductionProfiler.", "profile_function[].": "profile_function."}
 # Identities, times of day, settings and inputs as they were given.
 NO_FIGURES = """
     Result.thread Result.task ModelProfiler.when_ns ModelProfiler.input.arrays[].shape[] PerformanceMonitor.started
     PerformanceProfiler.get_timing_breakdown.*
+    DataLoadingProfiler.settings.* ProductionProfiler.request_id profile_function.result* profile_function.functions[].line
 """
 PROGRAM = """
 import inspect, json, time, torch, tare
@@ -57,6 +59,20 @@ found["PerformanceProfiler"] = told(profiler, "block")
 found["PerformanceMonitor"] = told(monitor, "block")
 found["Result"], found["Aggregate"] = plain(recorder.last()), plain(recorder.aggregate("block"))
 found["ModelProfiler"] = plain(dict(tare.ModelProfiler(model).profile(torch.ones(4, 16), num_runs=20)))
+epochs, production = tare.EpochPerformanceMonitor(verbose_batches=0), tare.ProductionProfiler()
+epochs.on_epoch_start()
+for i in range(3):
+    epochs.on_batch_start(i)
+    with production.profile_request(i):
+        time.sleep(0.06)
+    epochs.on_batch_end(i)
+epochs._print_epoch = lambda seconds: None  # standard output is ours
+epochs.on_epoch_end()
+found["EpochPerformanceMonitor"] = plain(epochs.get_statistics())
+found["ProductionProfiler"] = [plain(production.log_metrics(2, 0.5)), plain(production.generate_hourly_report())]
+loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.ones(64, 4)), batch_size=4)
+found["DataLoadingProfiler"] = plain(tare.DataLoadingProfiler().profile_dataloader(loader, 10))
+found["profile_function"] = [plain(dict(one(sorted, [2, 1]))) for one in (tare.profile_function, tare.FunctionProfiler(table=True))]
 print(json.dumps(found))
 """
 

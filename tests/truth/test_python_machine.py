@@ -1,5 +1,5 @@
-"""What ModelProfiler tells of CPU, disks, network, heap and warm-up, and the disk figure of PerformanceProfiler: against
-the kernel's counts, clocks around known work, and the files of a made-up machine."""
+"""What ModelProfiler tells of CPU, disks, network, heap and warm-up, and what few figures of other Python classes no other
+file has: against the kernel's counts, clocks around known work, and the files of a made-up machine."""
 import json
 import os
 import statistics
@@ -11,7 +11,9 @@ from truth import Figure, absolute, bracketed, exact
 
 THREAD = "`getrusage(RUSAGE_THREAD)` of the thread that runs the model, at each call"
 FILES = "files of a made-up machine"
+WITHIN = "`time.perf_counter()` inside of the loader's methods, and from one to the next"
 MODEL = "python:ModelProfiler."
+LOADER, PRODUCTION = "python:DataLoadingProfiler.", "python:ProductionProfiler."
 DISK_NOW = "python:PerformanceProfiler.get_current_system_stats.disk_io_percent"
 FIGURES = [
     Figure(MODEL + "cpu.preempted_percent", "runnable, but other work had the CPU",
@@ -34,6 +36,13 @@ FIGURES = [
     Figure(MODEL + "warmup.variation", "standard deviation over mean of its steady runs",
            "`statistics.stdev()` of the program's own clock, wherever steady runs begin", bracketed(0.05)),
     Figure(DISK_NOW, "how long the busiest disk worked since it was last asked", FILES + " and the program's clock", bracketed()),
+    Figure(PRODUCTION + "cpu_percent", "how busy the machine's CPUs were", FILES, absolute(0.001, "points")),
+    Figure(PRODUCTION + "user_facing_latency", "the latency as it was given", "the program's own number", exact),
+    Figure(LOADER + "requested_batches", "batches asked for", "the program's own number", exact),
+    Figure(LOADER + "startup_time", "time until the iterator is there", WITHIN, bracketed(0.02)),
+    Figure(LOADER + "total_time", "startup and all waits", WITHIN, bracketed(0.02)),
+    Figure(LOADER + "avg_preprocessing_time", "collating and transforms of a batch",
+           "`time.perf_counter()` in these functions, and in the dataset around its transform", bracketed(0.05)),
 ]
 
 # A model whose work is `work()`: `calls` has what `read()` tells at the begin and at the end of each call.
@@ -280,6 +289,83 @@ def test_a_made_up_machine(truth, bench):
     each = [statistics.stdev(spans[first:]) / statistics.mean(spans[first:]) for first in range(len(spans) // 2)]
     truth.check(MODEL + "warmup.variation", warmup["variation"], (min(each), max(each)))
     assert min(each) > 0.1
+
+
+REQUEST = """
+import json, os, time, tare
+""" + MADE + """
+def machine(now):
+    tell("stat", "cpu  %012d 0 %012d %012d %012d 0 0 0 0 0\\n" % (2 * now, now, 5 * now, 2 * now))
+
+machine(0)
+production = tare.ProductionProfiler()
+with production.profile_request(7):
+    time.sleep(0.1)
+    machine(40)
+print(json.dumps(production.log_metrics(7, 0.125)))
+"""
+
+
+def test_a_request(truth, bench):
+    entry = made_up(bench, REQUEST)
+    truth.check(PRODUCTION + "cpu_percent", entry["cpu_percent"], 30.0)
+    truth.check(PRODUCTION + "user_facing_latency", entry["user_facing_latency"], 0.125)
+
+
+LOADING = """
+import json, time, torch, tare
+clock, spans = time.perf_counter, {"iter": [], "next": [], "transform": [], "around": [], "collate": []}
+
+def timed(name, seconds):
+    begin = clock()
+    time.sleep(seconds)
+    spans[name].append((begin, clock()))
+
+class Loader:
+    def __iter__(self):
+        timed("iter", 0.05)
+        return self
+    def __next__(self):
+        if len(spans["next"]) == 12:
+            raise StopIteration
+        timed("next", 0.004)
+        return torch.ones(4, 8)
+
+class Data(torch.utils.data.Dataset):
+    def __init__(self):
+        self.transform = lambda x: timed("transform", 0.002) or x
+    def __len__(self):
+        return 40
+    def __getitem__(self, at):
+        time.sleep(0.002)  # loading
+        begin = clock()
+        out = self.transform(torch.ones(8))
+        spans["around"].append((begin, clock()))
+        return out
+
+def collate(rows):
+    timed("collate", 0.005)
+    return torch.stack(rows)
+
+outside = clock()
+told = [tare.DataLoadingProfiler().profile_dataloader(Loader(), 20)]
+ended = clock()
+told.append(tare.DataLoadingProfiler().profile_dataloader(torch.utils.data.DataLoader(Data(), batch_size=4, collate_fn=collate), 8))
+keys = ("requested_batches", "total_batches", "startup_time", "total_time", "avg_preprocessing_time")
+print(json.dumps([outside, ended, spans, [{key: one[key] for key in keys} for one in told]]))
+"""
+
+
+def test_loading(truth, bench):
+    pytest.importorskip("torch", reason="torch is not installed for this Python")
+    outside, ended, spans, (plain, torch) = json.loads(bench.python(LOADING).out)
+    sums = {name: sum(end - begin for begin, end in each) for name, each in spans.items()}
+    truth.check(LOADER + "requested_batches", [plain["requested_batches"], torch["requested_batches"]], [20, 8])
+    truth.check(LOADER + "startup_time", plain["startup_time"], (sums["iter"], spans["next"][0][0] - outside))
+    truth.check(LOADER + "total_time", plain["total_time"], (sums["iter"] + sums["next"], ended - outside))
+    assert torch["total_batches"] == len(spans["collate"]) == 8
+    truth.check(LOADER + "avg_preprocessing_time", torch["avg_preprocessing_time"],
+                ((sums["transform"] + sums["collate"]) / 8, (sums["around"] + sums["collate"]) / 8))
 
 
 DISK = """
