@@ -138,9 +138,11 @@ def check_figures():
     expect(there(memory["average"]) and memory["average"] <= memory["peak"],
            "average memory %.0f MiB, fragmentation %s" % (memory["average"] / MIB, memory["fragmentation"]))
     shares = []
+
     def share(*_):
-        stats = torch.cuda.memory_stats()
+        stats = torch.cuda.memory_stats(DEVICE)
         shares.append(1 - stats["allocated_bytes.all.current"] / stats["reserved_bytes.all.current"])
+
     watched = Heavy()
     watched.register_forward_pre_hook(share)  # at the begin of a run, and so at the end of the one before
     shown = tare.ModelProfiler(watched, device=DEVICE).profile(x, num_runs=30)["memory"]["fragmentation"]
