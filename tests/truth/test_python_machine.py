@@ -17,10 +17,10 @@ LOADER, PRODUCTION = "python:DataLoadingProfiler.", "python:ProductionProfiler."
 DISK_NOW = "python:PerformanceProfiler.get_current_system_stats.disk_io_percent"
 FIGURES = [
     Figure(MODEL + "cpu.preempted_percent", "runnable, but other work had the CPU",
-           "the clock less CPU time less sleeps of a known length, beside a process that is busy on the same CPU", bracketed(0.08)),
+           "the clock less CPU time less sleeps of a known length, beside a process that is busy on the same CPU", bracketed(0.15)),
     Figure(MODEL + "cpu.waiting_percent", "neither running nor runnable", "sleeps of a known length and the clock",
-           bracketed(0.15)),
-    Figure(MODEL + "cpu.preemptions_per_run", "times that a run is preempted", "ru_nivcsw of " + THREAD, bracketed(0.05)),
+           bracketed(0.2)),
+    Figure(MODEL + "cpu.preemptions_per_run", "times that a run is preempted", "ru_nivcsw of " + THREAD, bracketed(0.15)),
     Figure(MODEL + "cpu.disk_faults_per_run", "page faults of a run that read from a disk", "ru_majflt of " + THREAD,
            bracketed(0.05)),
     Figure(MODEL + "cpu.machine_percent", "how busy the machine's CPUs are", FILES, absolute(0.001, "points")),
