@@ -121,7 +121,7 @@ def test_a_stream_outlives_its_report(recorded):
     assert pyarrow.table(Held()).to_pylist() == wanted
 
 
-def test_streams_that_nobody_takes_are_freed(recorded):
+def test_memory_stays_flat_where_nobody_takes_a_stream(recorded):
     read = _engine.open(recorded[1])
 
     def resident():
