@@ -67,7 +67,11 @@ def test_report(recorded):
     assert "signal" in repr(report.run.signal) or report.run.signal.reason
     assert len(report.spans) == len(list(report.spans)) and report.spans[0] in report.spans
     assert report.steps == [step] and report.steps != []
-    frame = report.spans.to_pandas()
+
+
+def test_pandas(recorded):
+    pytest.importorskip("pandas")
+    frame = tare.open(recorded[1]).spans.to_pandas()
     assert frame[frame.name == "forward"].calls.sum() == 40
 
 
