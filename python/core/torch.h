@@ -37,7 +37,7 @@ void tare__torch_backward_begins(void);
 void tare__torch_optimizer_begins(void);
 void tare__torch_optimizer_ended(const void *optimizer);
 bool tare__torch_in_step(void); /* the calling thread */
-bool tare__torch_in_rest(void); /* … in one that is none if the program ends now */
+bool tare__torch_in_rest(void); /* … in one that does not count if the program ends now */
 bool tare__torch_between_steps(void); /* it is the thread whose steps are found, and none is open */
 void tare__torch_optimizer_is_made(void);
 bool tare__torch_uncounted(void); /* nobody knows which batches the steps use that somebody else tells */
@@ -53,10 +53,10 @@ void tare__torch_window_resume(void);
 /* ---- batches and the steps that use them (torch_batches.c) ------------------------------------------------ */
 void tare__torch_batch_came(const void *iterator, bool first, double samples); /* samples: -1 where it is not known */
 void tare__torch_batches_ended(const void *iterator);   /* it has no more */
-void tare__torch_batches_compute(unsigned backwards);   /* a backward pass begins, behind so many in the step */
+void tare__torch_batches_compute(unsigned backwards);   /* a backward pass begins; number of those before it in the step */
 bool tare__torch_batches_held(unsigned backwards);      /* of loaders that have no more: more than that are not used yet */
 void tare__torch_batches_used(unsigned backwards);      /* a step ends: its samples are told, inside of its span */
-void tare__torch_batches_unused(bool told);             /* what was taken for a step is none; its samples are told or not */
+void tare__torch_batches_unused(bool told);             /* what was taken for a step does not count; its samples do or not */
 void tare__torch_batches_forget(void);
 
 /* ---- what the program's objects are asked (torch_ask.c) --------------------------------------------------- */

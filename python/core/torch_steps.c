@@ -62,7 +62,7 @@ static struct {
     bool wants_model;         /* a step began, by an optimizer or a backward, and no model is known */
     PyObject *model;          /* weak reference to what was last seen to train; NULL: nothing yet */
     /* Without a loader, a model or an optimizer that was not there before begins something else: the pause since the last
-     * step is none of its first one. Where every step has a new one (meta-learning) it is a part of the step. */
+     * step is not part of its first one. Where every step has a new one (meta-learning) it is part of the step. */
     PyObject *models[MODELS_MAX]; /* weak references to those that trained, the last ones */
     unsigned n_models;
     bool new_model, new_optimizer;       /* the open step began with one; one was made since the last step */

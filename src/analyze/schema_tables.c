@@ -350,7 +350,7 @@ static const tare__schema_column finding_columns[] = {
     C(evidence, TEXT, NOTHING, "the evidence"),
     C(advice, TEXT, NOTHING, "what to do"),
     C(gain, DOUBLE, SHARE, "upper bound of the share of steady-state time that following the advice saves; null: none is predicted"),
-    C(gain_how, TEXT, NOTHING, "basis of the bound, or why there is none"),
+    C(gain_how, TEXT, NOTHING, "basis of the bound, or the reason for a null `gain`"),
     C(from_ns, NS, NS, "begin of the time for which it holds; null: the whole run"),
     C(to_ns, NS, NS, "end of that time"),
     L("figures", ROWS, figures, n_figures, figures, "figures behind it"),
