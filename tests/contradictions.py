@@ -2,7 +2,7 @@
 test that sees an output looks for what it says then."""
 
 WORDS = ("figure contradicts another", "figures contradict others",  # of notes that src/analyze/analyze.c …
-         "sampled totals went back")                                 # … and src/analyze/run.c write
+         "sampled totals went back")                                 # … and src/analyze/tables/run.c write
 
 
 def check_contradictions(*texts):

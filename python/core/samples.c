@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/decide.h"
+#include "analyze/compare/decide.h"
 #include "stat/stat.h"
 
 #define SEED UINT64_C(0x7461726531) /* the same samples give the same interval */

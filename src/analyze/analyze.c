@@ -9,7 +9,7 @@
 
 #include "consistent.h"
 #include "inner.h"
-#include "rules.h"
+#include "analyze/findings/rules.h"
 
 int tare__analyze_start_work(work *work)
 {
@@ -100,7 +100,7 @@ static int make_tables(work *work, tare__analysis *analysis)
     int status = tare__analyze_close_streams(work);
     tare__analyze_free_slots(&work->nodes);
     if (!status)
-        status = tare__analyze_people_table(work, analysis);
+        status = tare__analyze_process_tables(work, analysis);
     tare__analyze_own_table(work, analysis);
     if (!status)
         status = tare__analyze_operators_table(work, analysis);

@@ -595,13 +595,13 @@ void tare__timeline_free(tare__timeline *timeline); /* NULL is fine */
 /* The innermost box over an instant on the lane that is busiest then; row is TARE__NO_ROW. */
 tare__open_at tare__timeline_open_at(const tare__timeline *timeline, double at_ns);
 
-#include "schema.h"
+#include "analyze/schema/schema.h"
 
-#include "check.h"
-#include "decide.h"
-#include "figures.h"
-#include "compare.h"
-#include "threshold.h"
-#include "kept.h"
+#include "analyze/compare/check.h"
+#include "analyze/compare/decide.h"
+#include "analyze/compare/figures.h"
+#include "analyze/compare/compare.h"
+#include "analyze/compare/threshold.h"
+#include "analyze/compare/kept.h"
 
 #endif

@@ -633,7 +633,7 @@ int tare__analyze_numbers(const work *work, tare__arena *arena, const node *of, 
                           size_t *n);
 void tare__analyze_sort_numbers(tare__number_row *rows, size_t n);
 
-int tare__analyze_people_table(work *work, tare__analysis *analysis); /* processes, threads */
+int tare__analyze_process_tables(work *work, tare__analysis *analysis); /* processes, threads */
 int tare__analyze_spans_table(work *work, tare__analysis *analysis);
 /* Before the spans: their rows take the histograms away. */
 int tare__analyze_operators_table(work *work, tare__analysis *analysis);

@@ -1,5 +1,5 @@
 /* csv: one file a table, for spreadsheets and data frames: RFC 4180, UTF-8, units in the columns' names; a walk over the schema
- * (analyze/schema.h).
+ * (analyze/schema/schema.h).
  * Owned by the calling thread; writes in pieces. docs/EXPORT.md tells the columns.
  * Must not know how the tables were made, nor where the files are. */
 #include "csv.h"

@@ -89,8 +89,8 @@ int tare__emit_model_csv(const tare__model_view *view, const tare__emit_files *f
 const tare__emitter *tare__emit_at(size_t index);
 const tare__emitter *tare__emit_find(const char *name); /* NULL: no such format */
 
-#include "check.h"
-#include "comparison.h"
-#include "history.h"
+#include "emit/check/check.h"
+#include "emit/compare/comparison.h"
+#include "emit/history/history.h"
 
 #endif

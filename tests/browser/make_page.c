@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "../unit/emit_sample.h"
-#include "emit/html.h"
+#include "emit/run/html.h"
 
 #define BOXES_MOST 120000
 #define POINTS     600

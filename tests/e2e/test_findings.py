@@ -45,7 +45,7 @@ class Found:
 def check_findings(report):
     """What holds for the findings of any run."""
     severities = {"critical": 3, "warning": 2, "info": 1}
-    rules = (ROOT / "src/analyze/rules.c").read_text()
+    rules = (ROOT / "src/analyze/findings/rules.c").read_text()
     known = set(re.findall(r'^    \{"([a-z0-9-]+)", (?:true|false), (?:true|false), ', rules, re.M))
     for finding in report["findings"]:
         assert finding["title"] and finding["evidence"] and finding["gain_how"], finding
@@ -573,7 +573,7 @@ def test_wrong_rules_are_refused(bench):
 
 def test_every_rule_and_limit_is_documented():
     text = (ROOT / "docs/FINDINGS.md").read_text()
-    rules, limits = (ROOT / "src/analyze/rules.c").read_text(), (ROOT / "src/analyze/rules.h").read_text()
+    rules, limits = (ROOT / "src/analyze/findings/rules.c").read_text(), (ROOT / "src/analyze/findings/rules.h").read_text()
     ids = re.findall(r'^    \{"([a-z-]+)", (?:true|false), (?:true|false), tare__', rules, re.M)
     assert len(ids) > 25
     for name in ids:

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "analyze/rules.h"
+#include "analyze/findings/rules.h"
 
 static const tare__span_row spans[] = {
     {.name = "main", .kind = TARE_KIND_SPAN, .parent = TARE__NO_ROW, .calls = 1, .total_ns = 1e9, .self_ns = 4e8,

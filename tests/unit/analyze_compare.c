@@ -1,4 +1,4 @@
-/* Tests of src/analyze/compare.c: matching, verdicts, order, warnings; and by simulation how often it is wrong.
+/* Tests of src/analyze/compare/compare.c: matching, verdicts, order, warnings; and by simulation how often it is wrong.
  * One thread.
  * Must not know how a comparison is shown. */
 #define _GNU_SOURCE

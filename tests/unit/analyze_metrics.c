@@ -1,4 +1,4 @@
-/* Tests of src/analyze/metrics.c and points.c: gauges, totals, peaks, gaps, points, units, what is absent.
+/* Tests of src/analyze/tables/metrics.c and points.c: gauges, totals, peaks, gaps, points, units, what is absent.
  * One thread.
  * Must not know how rows are shown. */
 #define _GNU_SOURCE

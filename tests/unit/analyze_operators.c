@@ -1,4 +1,4 @@
-/* Tests of src/analyze/operators.c, operators_modules.c and pairs.c: tables of operators and modules, and the backward
+/* Tests of src/analyze/tables/operators.c, operators_modules.c and pairs.c: tables of operators and modules, and the backward
  * pass laid on the forward pass. One thread.
  * Must not know how rows are shown. */
 #define _GNU_SOURCE

@@ -1,4 +1,4 @@
-/* Tests of src/analyze/phases.c: startup, steady state and shutdown by steps, spans and imports, and that rules read steady
+/* Tests of src/analyze/tables/phases.c: startup, steady state and shutdown by steps, spans and imports, and that rules read steady
  * state only. One thread.
  * Must not know how rows are shown. */
 #define _GNU_SOURCE

@@ -1,4 +1,4 @@
-/* Tests of src/analyze/rules.c: what holds for all built-in rules. Nothing comes from nothing; the worst comes first.
+/* Tests of src/analyze/findings/rules.c: what holds for all built-in rules. Nothing comes from nothing; the worst comes first.
  * One thread.
  * Must not know how any of them decides. */
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* Tests of src/analyze/rules_run.c over tables made by hand: what is said of how a run ended and of what was dropped,
+/* Tests of src/analyze/findings/rules_run.c over tables made by hand: what is said of how a run ended and of what was dropped,
  * and what is not.
  * One thread. Must not know how tables are made from a trace. */
 #include <setjmp.h>

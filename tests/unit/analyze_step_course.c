@@ -1,4 +1,4 @@
-/* Tests of src/analyze/step_course.c: parts of steps bin by bin, phases first, bounds, steps without an end.
+/* Tests of src/analyze/tables/step_course.c: parts of steps bin by bin, phases first, bounds, steps without an end.
  * One thread.
  * Must not know how the course is drawn. */
 #define _GNU_SOURCE

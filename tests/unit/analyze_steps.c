@@ -1,4 +1,4 @@
-/* Tests of src/analyze/steps.c: steps and epochs, their distribution, the slowest, numbers inside.
+/* Tests of src/analyze/tables/steps.c: steps and epochs, their distribution, the slowest, numbers inside.
  * One thread.
  * Must not know how rows are shown. */
 #define _GNU_SOURCE

@@ -1,4 +1,4 @@
-/* Tests of src/analyze/timeline.c, lanes.c and boxes.c: every span is in a box, boxes do not overlap, and there are
+/* Tests of src/analyze/tables/timeline.c, lanes.c and boxes.c: every span is in a box, boxes do not overlap, and there are
  * no more of them than asked for. One thread.
  * Must not know how boxes are drawn. */
 #define _GNU_SOURCE

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "analyze/user_rules.h"
+#include "analyze/rules/user_rules.h"
 #include "base_failing.h"
 #include "findings_world.h"
 

@@ -1,4 +1,4 @@
-/* Tests of src/analyze/values.c: counters, marks, aggregate spans, complete spans on tracks.
+/* Tests of src/analyze/tables/values.c: counters, marks, aggregate spans, complete spans on tracks.
  * One thread.
  * Must not know how rows are shown. */
 #define _GNU_SOURCE

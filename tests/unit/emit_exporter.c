@@ -1,4 +1,4 @@
-/* Tests of src/emit/exporter.c with a format made for them: who is told of before what is theirs, categories, steps
+/* Tests of src/emit/export/exporter.c with a format made for them: who is told of before what is theirs, categories, steps
  * with their numbers, lanes, what a refusing format does. One thread.
  * Must not know the real formats. */
 #define _GNU_SOURCE
@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "analyze_helper.h"
-#include "emit/exporter.h"
+#include "emit/export/exporter.h"
 
 enum { PHASE = 20, OPERATOR, STRANGE };
 

@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "base_failing.h"
-#include "emit/html.h"
-#include "emit/html_page.h"
+#include "emit/run/html.h"
+#include "emit/run/html_page.h"
 #include "emit_golden.h"
 #include "emit_sample.h"
 #include "tare.h"

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base_failing.h"
-#include "emit/model_measured.h"
+#include "emit/model/measured.h"
 #include "emit_golden.h"
 #include "tare.h"
 

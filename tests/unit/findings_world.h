@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/rules.h"
+#include "analyze/findings/rules.h"
 
 #define WORLD_ROWS 64
 #define WORLD_POINTS 100 /* of 100 ms each */

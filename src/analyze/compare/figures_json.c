@@ -1,0 +1,427 @@
+/* figures_json: lists of figures written as JSON and read back: the baseline file. Trusts nothing it reads.
+ * Owned by the calling thread.
+ * Must not know where the text comes from or goes. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/analyze.h"
+#include "figures.h"
+#include "stat/stat.h"
+
+#define FIGURES_MAX ((size_t)200000)
+#define NAME_MAX_BYTES ((size_t)4096)
+#define NOTES_MAX ((size_t)1000)
+
+/* ---- writing ---------------------------------------------------------------------------------- */
+static void put_figure(tare__json *json, const tare__figure *figure)
+{
+    tare__json_object(json);
+    tare__json_put_string(json, "name", figure->name);
+    tare__json_put_string(json, "unit", figure->unit);
+    tare__json_put_string(json, "better", tare__better_word(figure->better));
+    tare__json_put_bool(json, "exact", figure->exact);
+    if (figure->at_least)
+        tare__json_put_bool(json, "at_least", true);
+    tare__json_put_double(json, "value", figure->value);
+    tare__json_put_double(json, "total", figure->total);
+    tare__json_put_unsigned(json, "n", figure->n);
+    if (figure->n_samples) {
+        tare__json_put_string(json, "per", figure->per);
+        tare__json_put_unsigned(json, "each", figure->each);
+        tare__json_key(json, "samples");
+        bool pretty = json->pretty; /* a thousand lines for a thousand numbers help nobody */
+        json->pretty = false;
+        tare__json_array(json);
+        for (size_t i = 0; i < figure->n_samples; i++)
+            tare__json_double(json, figure->samples[i]);
+        tare__json_end_array(json);
+        json->pretty = pretty;
+    }
+    tare__json_end_object(json);
+}
+
+void tare__figures_write_json(tare__json *json, const tare__figures *figures)
+{
+    tare__json_object(json);
+    tare__json_put_unsigned(json, "tare_baseline", TARE__BASELINE_VERSION);
+    tare__json_put_string(json, "kind", figures->kind);
+    tare__json_put_string(json, "command", figures->command);
+    tare__json_put_string(json, "host", figures->host);
+    tare__json_put_string(json, "cpu_model", figures->cpu_model);
+    tare__json_put_string(json, "revision", figures->revision);
+    tare__json_put_string(json, "machine", figures->machine);
+    tare__json_key(json, "when_ns");
+    if (figures->when_ns)
+        tare__json_unsigned(json, figures->when_ns);
+    else
+        tare__json_null(json);
+    tare__json_put_unsigned(json, "runs", figures->runs);
+    tare__json_key(json, "notes");
+    tare__json_array(json);
+    for (size_t i = 0; i < figures->n_notes; i++)
+        tare__json_string(json, figures->notes[i]);
+    tare__json_end_array(json);
+    tare__json_key(json, "figures");
+    tare__json_array(json);
+    for (size_t i = 0; i < figures->n; i++)
+        put_figure(json, &figures->rows[i]);
+    tare__json_end_array(json);
+    tare__json_end_object(json);
+}
+
+/* ---- reading ---------------------------------------------------------------------------------- */
+typedef struct source {
+    const char *text;
+    size_t length, at;
+} source;
+
+typedef struct parser {
+    tare__json_reader json;
+    const char *name;
+    tare__figures *into;
+    tare__error *error;
+    bool has_figures;
+    double version; /* NaN: none yet */
+    double *samples;
+    size_t samples_room;
+    tare__text key;
+} parser;
+
+static int64_t read_source(void *context, void *into, size_t bytes)
+{
+    source *from = context;
+    size_t left = from->length - from->at, taken = left < bytes ? left : bytes;
+    if (taken)
+        memcpy(into, from->text + from->at, taken);
+    from->at += taken;
+    return (int64_t)taken;
+}
+
+static int wrong(parser *parser, const char *what)
+{
+    return tare__fail(parser->error, TARE_E_INPUT, "%.200s: byte %llu: %s", parser->name,
+                      (unsigned long long)parser->json.offset, what);
+}
+
+static int broken(parser *parser)
+{
+    return wrong(parser, parser->json.wrong ? parser->json.wrong : "this is not JSON");
+}
+
+static int no_memory(parser *parser)
+{
+    return tare__fail(parser->error, TARE_E_MEMORY, "out of memory while reading %.200s", parser->name);
+}
+
+/* The next key of an object, in parser->key: 1; 0 at its end. */
+static int next_key(parser *parser)
+{
+    tare__json_token token = tare__json_next(&parser->json);
+    if (token == TARE__JSON_END_OBJECT)
+        return 0;
+    if (token != TARE__JSON_KEY)
+        return broken(parser);
+    tare__text_clear(&parser->key);
+    tare__text_append(&parser->key, parser->json.text, parser->json.length);
+    return parser->key.failed ? no_memory(parser) : 1;
+}
+
+static bool key_is(const parser *parser, const char *word)
+{
+    return parser->key.length == strlen(word) &&
+           memcmp(parser->key.data ? parser->key.data : "", word, strlen(word)) == 0;
+}
+
+static int skip(parser *parser, tare__json_token token)
+{
+    return tare__json_skip(&parser->json, token) == TARE__JSON_BROKEN ? broken(parser) : 0;
+}
+
+/* A text, or null. */
+static int take_text(parser *parser, const char **into)
+{
+    tare__json_token token = tare__json_next(&parser->json);
+    if (token == TARE__JSON_BROKEN)
+        return broken(parser);
+    if (token == TARE__JSON_NULL)
+        return 0;
+    if (token != TARE__JSON_STRING || parser->json.length > NAME_MAX_BYTES)
+        return wrong(parser, "a text of at most 4,096 bytes is due here");
+    if (memchr(parser->json.text, '\0', parser->json.length))
+        return wrong(parser, "a text has a NUL in it");
+    *into = tare__arena_copy(parser->into->arena, parser->json.text, parser->json.length);
+    return *into ? 0 : no_memory(parser);
+}
+
+/* A number, or null, which is NaN. */
+static int take_number(parser *parser, double *into)
+{
+    tare__json_token token = tare__json_next(&parser->json);
+    if (token == TARE__JSON_BROKEN)
+        return broken(parser);
+    if (token != TARE__JSON_NUMBER && token != TARE__JSON_NULL)
+        return wrong(parser, "a number is due here");
+    *into = token == TARE__JSON_NULL ? NAN : tare__json_double_of(parser->json.text, parser->json.length);
+    return 0;
+}
+
+static int take_count(parser *parser, uint64_t *into)
+{
+    int64_t value = 0;
+    tare__json_token token = tare__json_next(&parser->json);
+    if (token == TARE__JSON_BROKEN)
+        return broken(parser);
+    if (token != TARE__JSON_NULL &&
+        (token != TARE__JSON_NUMBER ||
+         !tare__json_scaled(parser->json.text, parser->json.length, 1, &value) || value < 0))
+        return wrong(parser, "a whole number, not below zero, is due here");
+    *into = (uint64_t)value;
+    return 0;
+}
+
+static int take_bool(parser *parser, bool *into)
+{
+    tare__json_token token = tare__json_next(&parser->json);
+    if (token == TARE__JSON_BROKEN)
+        return broken(parser);
+    if (token != TARE__JSON_TRUE && token != TARE__JSON_FALSE)
+        return wrong(parser, "true or false is due here");
+    *into = token == TARE__JSON_TRUE;
+    return 0;
+}
+
+static int take_better(parser *parser, tare__better *into)
+{
+    const char *word = NULL;
+    int status = take_text(parser, &word);
+    for (tare__better better = TARE__NEITHER; !status && better <= TARE__HIGHER; better++)
+        if (word && strcmp(word, tare__better_word(better)) == 0) {
+            *into = better;
+            return 0;
+        }
+    return status ? status : wrong(parser, "\"better\" is not lower, higher or neither");
+}
+
+static int take_samples(parser *parser, tare__figure *figure)
+{
+    tare__json_token token = tare__json_next(&parser->json);
+    figure->n_samples = 0;
+    if (token == TARE__JSON_NULL)
+        return 0;
+    if (token != TARE__JSON_ARRAY)
+        return token == TARE__JSON_BROKEN ? broken(parser) : wrong(parser, "a list of numbers is due here");
+    while ((token = tare__json_next(&parser->json)) == TARE__JSON_NUMBER) {
+        double value = tare__json_double_of(parser->json.text, parser->json.length);
+        if (figure->n_samples == TARE__FIGURE_SAMPLES_MAX)
+            return wrong(parser, "a figure has more than 1,000 samples");
+        if (!isfinite(value))
+            return wrong(parser, "a sample is too large");
+        if (!tare__array_fit(&parser->samples, &parser->samples_room, figure->n_samples + 1, sizeof(double)))
+            return no_memory(parser);
+        parser->samples[figure->n_samples++] = value;
+    }
+    if (token != TARE__JSON_END_ARRAY)
+        return token == TARE__JSON_BROKEN ? broken(parser) : wrong(parser, "a sample is not a number");
+    return 0;
+}
+
+static int take_figure_key(parser *parser, tare__figure *figure)
+{
+    if (key_is(parser, "name"))
+        return take_text(parser, &figure->name);
+    if (key_is(parser, "unit"))
+        return take_text(parser, &figure->unit);
+    if (key_is(parser, "per"))
+        return take_text(parser, &figure->per);
+    if (key_is(parser, "better"))
+        return take_better(parser, &figure->better);
+    if (key_is(parser, "exact"))
+        return take_bool(parser, &figure->exact);
+    if (key_is(parser, "at_least"))
+        return take_bool(parser, &figure->at_least);
+    if (key_is(parser, "value"))
+        return take_number(parser, &figure->value);
+    if (key_is(parser, "total"))
+        return take_number(parser, &figure->total);
+    if (key_is(parser, "n"))
+        return take_count(parser, &figure->n);
+    if (key_is(parser, "each"))
+        return take_count(parser, &figure->each);
+    if (key_is(parser, "samples"))
+        return take_samples(parser, figure);
+    return skip(parser, tare__json_next(&parser->json));
+}
+
+static int check_figure(parser *parser, const tare__figure *figure)
+{
+    if (!figure->name || !*figure->name)
+        return wrong(parser, "a figure has no name");
+    if (isinf(figure->value) || isinf(figure->total))
+        return wrong(parser, "a value is too large");
+    if (figure->n_samples && (!figure->each || figure->each & (figure->each - 1)))
+        return wrong(parser, "\"each\" is not a power of two");
+    if (parser->into->n >= FIGURES_MAX)
+        return wrong(parser, "there are more than 200,000 figures");
+    return 0;
+}
+
+static int take_figure(parser *parser)
+{
+    tare__figure figure = {.unit = "", .value = NAN, .total = NAN, .each = 1};
+    int status;
+    while ((status = next_key(parser)) == 1) {
+        status = take_figure_key(parser, &figure);
+        if (status)
+            return status;
+    }
+    if (!status)
+        status = check_figure(parser, &figure);
+    if (status)
+        return status;
+    figure.samples = parser->samples;
+    if (!figure.unit)
+        figure.unit = "";
+    return tare__figures_add(parser->into, &figure) ? no_memory(parser) : 0;
+}
+
+static int take_notes(parser *parser)
+{
+    tare__json_token token = tare__json_next(&parser->json);
+    if (token != TARE__JSON_ARRAY)
+        return skip(parser, token);
+    while ((token = tare__json_next(&parser->json)) == TARE__JSON_STRING) {
+        if (parser->into->n_notes == NOTES_MAX || memchr(parser->json.text, '\0', parser->json.length))
+            continue;
+        const char *copy = tare__arena_copy(parser->into->arena, parser->json.text, parser->json.length);
+        if (!copy || !tare__array_fit(&parser->into->notes, &parser->into->notes_room, parser->into->n_notes + 1,
+                                      sizeof(char *)))
+            return no_memory(parser);
+        parser->into->notes[parser->into->n_notes++] = copy;
+    }
+    if (token != TARE__JSON_END_ARRAY)
+        return token == TARE__JSON_BROKEN ? broken(parser) : wrong(parser, "a note is not a text");
+    return 0;
+}
+
+static int take_object(parser *parser, bool inner);
+
+/* A list: the figures themselves. An object, in a report: it has them, with all that belongs to them. */
+static int take_figures(parser *parser, bool inner)
+{
+    tare__json_token token = tare__json_next(&parser->json);
+    if (token == TARE__JSON_OBJECT && !inner)
+        return take_object(parser, true);
+    if (token != TARE__JSON_ARRAY)
+        return token == TARE__JSON_BROKEN ? broken(parser) : wrong(parser, "a list of figures is due here");
+    if (parser->has_figures)
+        return wrong(parser, "figures come a second time");
+    parser->has_figures = true;
+    while ((token = tare__json_next(&parser->json)) == TARE__JSON_OBJECT) {
+        int status = take_figure(parser);
+        if (status)
+            return status;
+    }
+    if (token != TARE__JSON_END_ARRAY)
+        return token == TARE__JSON_BROKEN ? broken(parser) : wrong(parser, "a figure is not an object");
+    return 0;
+}
+
+/* It comes first: what a newer one changed is not read, and not called broken. */
+static int take_version(parser *parser)
+{
+    int status = take_number(parser, &parser->version);
+    if (!status && parser->version > TARE__BASELINE_VERSION)
+        return tare__fail(parser->error, TARE_E_VERSION,
+                          "%.200s: a baseline of version %.0f; this Tare reads version %d", parser->name,
+                          parser->version, TARE__BASELINE_VERSION);
+    return status;
+}
+
+/* Keys of the object that has the figures. In a report the same words may mean something else, at the top. */
+static int take_key(parser *parser, bool inner)
+{
+    tare__figures *into = parser->into;
+    const struct {
+        const char *key;
+        const char **text;
+    } texts[] = {{"kind", &into->kind}, {"command", &into->command}, {"host", &into->host},
+                 {"cpu_model", &into->cpu_model}, {"revision", &into->revision}, {"machine", &into->machine}};
+    if (key_is(parser, "tare_baseline"))
+        return take_version(parser);
+    if (key_is(parser, "figures"))
+        return take_figures(parser, inner);
+    if (isnan(parser->version)) /* it comes first in what is one */
+        return skip(parser, tare__json_next(&parser->json));
+    for (size_t i = 0; i < TARE__COUNT_OF(texts); i++)
+        if (key_is(parser, texts[i].key))
+            return take_text(parser, texts[i].text);
+    if (key_is(parser, "when_ns"))
+        return take_count(parser, &into->when_ns);
+    if (key_is(parser, "runs"))
+        return take_count(parser, &into->runs);
+    if (key_is(parser, "notes"))
+        return take_notes(parser);
+    return skip(parser, tare__json_next(&parser->json));
+}
+
+static int take_object(parser *parser, bool inner)
+{
+    int status;
+    while ((status = next_key(parser)) == 1) {
+        status = take_key(parser, inner);
+        if (status)
+            return status;
+    }
+    return status;
+}
+
+static int take_document(parser *parser)
+{
+    tare__json_token token = tare__json_next(&parser->json);
+    if (token == TARE__JSON_BROKEN)
+        return broken(parser);
+    if (token != TARE__JSON_OBJECT)
+        return wrong(parser, "a baseline is an object");
+    int status = take_object(parser, false);
+    if (status)
+        return status;
+    if (tare__json_next(&parser->json) != TARE__JSON_END)
+        return broken(parser);
+    if (isnan(parser->version) || !parser->has_figures)
+        return tare__fail(parser->error, TARE_E_INPUT,
+                          "%.200s: no figures in it: neither a baseline of `tare baseline save` nor a report of "
+                          "`tare model --json`",
+                          parser->name);
+    if (parser->version != TARE__BASELINE_VERSION)
+        return tare__fail(parser->error, TARE_E_INPUT, "%.200s: \"tare_baseline\" is not %d", parser->name,
+                          TARE__BASELINE_VERSION);
+    return 0;
+}
+
+int tare__figures_read_json(const char *text, size_t length, const char *name, tare__figures **figures,
+                            tare__error *error)
+{
+    source source = {text, length, 0};
+    parser parser = {.name = name, .error = error, .version = NAN, .into = tare__figures_new("baseline")};
+    *figures = NULL;
+    if (!parser.into)
+        return no_memory(&parser);
+    if (!tare__json_reader_open(&parser.json, read_source, &source)) {
+        tare__figures_free(parser.into);
+        return no_memory(&parser);
+    }
+    int status = take_document(&parser);
+    tare__json_reader_close(&parser.json);
+    tare__text_free(&parser.key);
+    free(parser.samples);
+    if (!status && !parser.into->kind)
+        parser.into->kind = "baseline";
+    if (!status && !parser.into->runs)
+        parser.into->runs = 1;
+    if (!status && parser.into->runs == 1)
+        tare__figures_are_of_one_run(parser.into);
+    if (status)
+        tare__figures_free(parser.into);
+    *figures = status ? NULL : parser.into;
+    return status;
+}

@@ -1,0 +1,162 @@
+/* schema: what every table of a report is made of: the name, type, unit and meaning of each column, and where its value
+ * lies. JSON, CSV, the user's rules, Python and the documentation are walks over it.
+ * Constant; any thread. Must not know output formats. */
+#ifndef TARE_ANALYZE_SCHEMA_H
+#define TARE_ANALYZE_SCHEMA_H
+
+#include <math.h>
+
+#include "analyze/analyze.h"
+
+/* ---- values ------------------------------------------------------------------------------------ */
+typedef enum tare__type {
+    TARE__TYPE_ABSENT, /* of a value only: it is not known */
+    TARE__TYPE_TEXT,
+    TARE__TYPE_NUMBER, /* double */
+    TARE__TYPE_SIGNED, /* int64_t; all times in nanoseconds */
+    TARE__TYPE_COUNT,  /* uint64_t */
+    TARE__TYPE_FLAG,
+    TARE__TYPE_ROW,    /* number of a row in another table, from 0 */
+    TARE__TYPE_TEXTS,  /* several texts in order */
+    TARE__TYPE_PART,   /* one row of a table of its own */
+    TARE__TYPE_ROWS    /* rows of a table of its own */
+} tare__type;
+
+typedef struct tare__value {
+    tare__type type;
+    union {
+        const char *text;
+        double number;
+        int64_t whole;
+        uint64_t count; /* also of a row, and how many texts or rows there are */
+        bool flag;
+    };
+    union {
+        const char *const *texts;
+        const void *rows; /* of a part: the row */
+    };
+} tare__value;
+
+static inline tare__value tare__value_text(const char *text)
+{
+    return (tare__value){.type = text ? TARE__TYPE_TEXT : TARE__TYPE_ABSENT, .text = text};
+}
+
+static inline tare__value tare__value_number(double number)
+{
+    return (tare__value){.type = isfinite(number) ? TARE__TYPE_NUMBER : TARE__TYPE_ABSENT, .number = number};
+}
+
+static inline tare__value tare__value_count(uint64_t value, bool known)
+{
+    return (tare__value){.type = known ? TARE__TYPE_COUNT : TARE__TYPE_ABSENT, .count = value};
+}
+
+static inline tare__value tare__value_whole(int64_t value, bool known)
+{
+    return (tare__value){.type = known ? TARE__TYPE_SIGNED : TARE__TYPE_ABSENT, .whole = value};
+}
+
+/* ---- columns ----------------------------------------------------------------------------------- */
+/* How a value lies in its row. "OR_0": 0 stands for what is not known. */
+typedef enum tare__stored {
+    TARE__STORED_TEXT,        /* const char *; NULL is absent */
+    TARE__STORED_DOUBLE,      /* NaN is absent */
+    TARE__STORED_DOUBLE_OR_0, /* … and so is 0 */
+    TARE__STORED_NS,          /* a double in nanoseconds, whole in every output */
+    TARE__STORED_U64, TARE__STORED_U64_OR_0, TARE__STORED_U32, TARE__STORED_U32_OR_0, TARE__STORED_I64_OR_0,
+    TARE__STORED_INT_OR_0, TARE__STORED_INT_OR_LESS, /* below 0: not known */
+    TARE__STORED_BOOL,
+    TARE__STORED_ROW,         /* uint32_t; TARE__NO_ROW is absent */
+    TARE__STORED_PART,        /* a row of `table`, in place */
+    TARE__STORED_HERE,        /* an array of rows, in place, with its count at `count_at` */
+    TARE__STORED_ROWS,        /* a pointer to rows and their count */
+    TARE__STORED_MADE_TEXT, TARE__STORED_MADE_NUMBER, TARE__STORED_MADE_COUNT, TARE__STORED_MADE_SIGNED,
+    TARE__STORED_MADE_TEXTS, TARE__STORED_MADE_ROWS /* by a function */
+} tare__stored;
+
+#define TARE__TEXTS_MAX 256u /* a path is as long as its row is deep: all paths of a deep recursion would be its square */
+
+typedef struct tare__peak_level {
+    const char *name;
+    double bytes, per_s; /* bytes: NaN for memory, which has no limit here */
+} tare__peak_level;
+
+/* What values are made from beside their row, and room for those that have to be put together. */
+typedef struct tare__cells {
+    const tare__analysis *of;
+    double self_ns; /* of all spans */
+    const char *texts[TARE__TEXTS_MAX];
+    tare__peak_level levels[TARE__PEAK_LEVELS];
+} tare__cells;
+
+struct tare__table;
+typedef struct tare__schema_column {
+    const char *name; /* in every output; ends with the unit where there is one: total_ns, memory_bytes */
+    tare__stored stored;
+    tare__metric_unit unit; /* TARE__SHOW_VARIES: the row says, at `unit_at` */
+    const char *meaning;    /* for the documentation; Markdown */
+    size_t at;
+    size_t count_at, unit_at;
+    tare__value (*make)(tare__cells *cells, const void *row, size_t index);
+    const struct tare__table *table; /* of a row number, of parts and rows */
+    size_t absent_at;                /* of a const char * in the row: why there is no value; 0: it does not say */
+    const char *absent;              /* … why, where the row does not say; NULL: there is always a value */
+    bool key;                        /* tells which row it is: shown beside the rows inside it in flat formats */
+    const char *between;             /* several texts in one cell of a flat format */
+    bool (*bulky)(const void *row);  /* rows that are left out of JSON unless everything was asked for */
+} tare__schema_column;
+
+typedef enum tare__shape {
+    TARE__SHAPE_ROWS,    /* an array of objects */
+    TARE__SHAPE_SINGLE,  /* one row */
+    TARE__SHAPE_VALUES,  /* one column: an array of values */
+    TARE__SHAPE_TUPLES   /* an array of arrays: too many for a name with each value */
+} tare__shape;
+
+typedef struct tare__table {
+    const char *name;
+    tare__shape shape;
+    const char *meaning; /* of a row; Markdown */
+    const tare__schema_column *columns;
+    size_t n_columns;
+    size_t row_bytes;
+    size_t at, count_at; /* in tare__analysis; of a table inside of rows, the column says */
+    bool (*present)(const void *row); /* of a single row: there is one */
+} tare__table;
+
+const tare__table *tare__schema_table(size_t index); /* those of a report, in their order; NULL: past the last */
+const tare__table *tare__schema_find(const char *name, size_t length);
+const tare__schema_column *tare__schema_find_column(const tare__table *table, const char *name, size_t length);
+
+tare__type tare__schema_type(const tare__schema_column *column);
+/* The column that names a row of this table; NULL: none does. */
+const tare__schema_column *tare__table_label(const tare__table *table);
+
+/* ---- reading ----------------------------------------------------------------------------------- */
+void tare__cells_begin(tare__cells *cells, const tare__analysis *of);
+/* Rows of a table of the report; of a single one 1, or 0 when it is not there. */
+size_t tare__table_rows(const tare__analysis *of, const tare__table *table);
+const void *tare__table_row(const tare__analysis *of, const tare__table *table, size_t index);
+/* Texts and rows that were made are valid until the next one is asked for. */
+tare__value tare__schema_cell(tare__cells *cells, const tare__schema_column *column, const void *row, size_t index);
+/* Why there is no value. NULL: it is not said. */
+const char *tare__schema_absent(const tare__schema_column *column, const void *row);
+/* Of a value of this column in this row. */
+tare__metric_unit tare__schema_unit(const tare__schema_column *column, const void *row);
+
+/* ---- flat: for formats whose rows hold single values ---------------------------------------------- */
+/* A column of a table or of its parts, whose names are joined: p50_interval_low_ns. */
+typedef struct tare__flat {
+    char name[64];
+    const tare__schema_column *column;
+    size_t at; /* of the part in the row */
+} tare__flat;
+#define TARE__FLAT_MAX 64u
+/* How many there are; those of type ROWS are tables of their own. */
+size_t tare__flat_columns(const tare__table *table, tare__flat columns[TARE__FLAT_MAX]);
+
+/* For machines: "bytes", "seconds", "per_s"; NULL: no unit. */
+const char *tare__unit_word(tare__metric_unit unit);
+
+#endif

@@ -1,0 +1,84 @@
+/* boxes: the state of a timeline under way: boxes on levels of lanes, in a pool that does not grow.
+ * Owned by the thread that analyzes.
+ * Must not know output formats. */
+#ifndef TARE_ANALYZE_BOXES_H
+#define TARE_ANALYZE_BOXES_H
+
+#include "analyze/inner.h"
+
+#define NO_BOX 0u /* boxes[0] is never used */
+#define BOX_NAMES 4u
+
+/* Spans of one level, merged. Of names the ones with the most time are known (the algorithm is Space-Saving): with
+ * up to BOX_NAMES names exactly, with more any that has over a quarter of the time. */
+typedef struct box {
+    uint64_t begin, end, busy, calls; /* ticks */
+    uint64_t times[BOX_NAMES];
+    uint32_t names[BOX_NAMES]; /* canons */
+    uint32_t next;
+    uint16_t n_names;
+    bool mixed;
+} box;
+
+typedef struct level {
+    uint64_t end; /* of its last box */
+    uint32_t first, last;
+} level;
+
+typedef struct boxes {
+    box *pool; /* max + 1 */
+    level *levels;
+    uint32_t max, n, free, fresh; /* fresh: never given out from here on */
+    uint32_t n_levels, levels_max;
+    uint64_t resolution; /* ticks: what together is shorter is merged */
+} boxes;
+
+int tare__boxes_init(boxes *boxes, size_t max); /* 0 or TARE_E_MEMORY */
+void tare__boxes_free(boxes *boxes);
+uint32_t tare__boxes_add_level(boxes *boxes); /* UINT32_MAX: no more */
+/* A span at the end of a level: it begins where or after the last one there ends. */
+void tare__boxes_add(boxes *boxes, uint32_t level, uint32_t name, uint64_t begin, uint64_t end);
+uint32_t tare__box_name(const box *box); /* the one with the most time */
+
+/* ---- lanes --------------------------------------------------------------------------------------- */
+#define LANE_DEPTH_MAX 256u
+
+typedef struct lane {
+    uint32_t process; /* the file's number; 0: not known */
+    uint32_t stream;  /* id; 0: a track */
+    uint32_t track;   /* canon; CANON_THREAD: complete spans on the thread itself */
+    bool complete;
+    uint32_t *levels; /* in boxes */
+    size_t n_levels, levels_room;
+    uint64_t spans;
+} lane;
+
+/* A counter's values in stretches of equal length, twice as long when there are too many. */
+#define LINE_BUCKETS TARE__POINTS_MAX
+#define LINES_MAX 256u
+typedef struct line_bucket {
+    uint64_t n, first, last; /* ticks */
+    double min, max, sum;
+} line_bucket;
+typedef struct line {
+    uint32_t name; /* canon */
+    uint64_t width;
+    line_bucket buckets[LINE_BUCKETS];
+} line;
+
+typedef struct timeline {
+    boxes boxes;
+    lane *lanes;
+    size_t n_lanes, lanes_room;
+    uint32_t *lane_of; /* of process and track: hash table, lane + 1 */
+    size_t lane_slots;
+    line **lines;
+    uint32_t *line_of; /* canon: line + 1 */
+    size_t n_lines, n_canons;
+    uint64_t start; /* ticks */
+} timeline;
+
+int tare__lanes_init(timeline *timeline, const work *work, size_t boxes_max); /* 0 or TARE_E_MEMORY */
+void tare__lanes_free(timeline *timeline);
+
+#endif

@@ -1,0 +1,80 @@
+/* operators: the tables of operators and modules under way, between the walk over all nodes and their rows.
+ * Owned by the thread that analyzes.
+ * Must not know output formats. */
+#ifndef TARE_ANALYZE_OPERATORS_H
+#define TARE_ANALYZE_OPERATORS_H
+
+#include "analyze/inner.h"
+
+typedef struct place { /* of a node: what it lies in */
+    uint32_t phase;    /* canon; 0: none */
+    uint32_t module;   /* its nearest one's place in modules, + 1; 0: none */
+    uint32_t row;      /* of an operator: its place in operators, + 1 */
+    tare__direction direction;
+    bool in_step, on_track;
+} place;
+
+typedef struct operator_sum {
+    uint32_t name, phase;
+    tare__direction direction;
+    uint64_t calls, timed, total, self, min, max;
+    double step_self; /* less the recorder's own cost */
+    uint64_t sum; /* of all durations, those inside of others of that name as well */
+    double own;   /* the recorder's part of self */
+    tare__hist hist;
+    uint32_t module, modules; /* module: place + 1 of the first one */
+    uint32_t pair;            /* canon; 0: none */
+    uint64_t paired, pair_total;
+    uint64_t looked_at, recomputed; /* calls in the step whose shapes were taken */
+    double flops, bytes;            /* of these; flops NaN: no formula */
+    tare__text shapes;
+    unsigned n_shapes;
+} operator_sum;
+
+typedef struct module_sum {
+    uint32_t name, parent; /* parent: place + 1 */
+    uint64_t calls, total, inside; /* inside: total of the modules directly in it */
+    uint64_t backward, backward_calls;
+    double operators; /* self time of its own */
+    uint32_t row;     /* in the table */
+} module_sum;
+
+typedef struct module_operator {
+    uint32_t module, name; /* module: place in modules */
+    tare__direction direction;
+    uint64_t calls, total;
+    double self; /* NaN: not known */
+} module_operator;
+
+/* Rows found by a key of three numbers. */
+typedef struct keyed {
+    tare__intern *index;
+    void *rows;
+    size_t n, room;
+} keyed;
+
+typedef struct operators {
+    work *work;
+    uint64_t *totals; /* by node, as id - 1 */
+    place *places;
+    keyed sums, modules, cells, seen;
+    cost cost;
+    bool looked;         /* a step told of shapes */
+    const char *refused; /* why none did; NULL: it was not asked to */
+} operators;
+
+/* The place of a key, made zeroed where it is not there; UINT32_MAX: no memory. */
+uint32_t tare__operators_at(keyed *table, size_t row_bytes, uint32_t a, uint32_t b, uint32_t c, bool *fresh);
+#define SUMS(all)    ((operator_sum *)(all)->sums.rows)
+#define MODULES(all) ((module_sum *)(all)->modules.rows)
+#define CELLS(all)   ((module_operator *)(all)->cells.rows)
+
+/* What one step told of shapes, joined to the operators by how often each is called. */
+int tare__operators_take_shapes(operators *all);
+int tare__operators_put_shapes(const operators *all, const operator_sum *sum, tare__arena *arena,
+                               tare__operator_row *row);
+tare__direction tare__operators_direction(const operators *all, const node *node, const place *place);
+
+int tare__operators_modules_table(operators *all, tare__analysis *analysis);
+
+#endif

@@ -1,0 +1,357 @@
+/* processes: the tables of processes and threads, and of counters, marks and aggregate spans.
+ * Owned by the thread that analyzes.
+ * Must not know events. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/inner.h"
+
+static const char *copy_text(tare__arena *arena, const char *text)
+{
+    return text ? tare__arena_copy(arena, text, strlen(text)) : NULL;
+}
+
+static double instant(const work *work, uint64_t ticks)
+{
+    return ticks ? tare__trace_ns(work->trace, ticks) : NAN;
+}
+
+/* ---- command lines ------------------------------------------------------------------------------- */
+static void append_argument(tare__text *line, const char *argument, size_t length)
+{
+    bool plain = length > 0;
+    for (size_t i = 0; i < length; i++)
+        plain &= argument[i] > ' ' && !strchr("'\"\\$`;&|<>()*?!#", argument[i]);
+    if (line->length)
+        tare__text_string(line, " ");
+    if (plain) {
+        tare__text_append(line, argument, length);
+        return;
+    }
+    tare__text_string(line, "'");
+    for (size_t i = 0; i < length; i++)
+        if (argument[i] == '\'')
+            tare__text_string(line, "'\\''");
+        else
+            tare__text_append(line, argument + i, 1);
+    tare__text_string(line, "'");
+}
+
+/* One line that a shell would read as these arguments. */
+const char *tare__analyze_command(tare__arena *arena, const char *arguments, size_t bytes)
+{
+    tare__text line = {0};
+    const char *at = arguments, *end = arguments + bytes;
+    while (at < end) {
+        size_t length = strnlen(at, (size_t)(end - at));
+        append_argument(&line, at, length);
+        at += length + 1;
+    }
+    const char *copy = line.failed ? NULL : tare__arena_copy(arena, line.data ? line.data : "", line.length);
+    tare__text_free(&line);
+    return copy;
+}
+
+/* ---- ranks --------------------------------------------------------------------------------------- */
+typedef struct told_rank {
+    uint32_t process;
+    uint64_t rank;
+} told_rank;
+
+/* Those that no launcher told of (mp.spawn). */
+int tare__analyze_told_rank(work *work, uint32_t process, double rank)
+{
+    if (!(rank >= 0 && rank < 0x1p53))
+        return 0;
+    size_t at = 0;
+    while (at < work->n_told_ranks && work->told_ranks[at].process != process)
+        at++;
+    if (!tare__array_fit(&work->told_ranks, &work->told_ranks_room, at + 1, sizeof *work->told_ranks))
+        return TARE_E_MEMORY;
+    work->told_ranks[at] = (told_rank){process, (uint64_t)rank};
+    work->n_told_ranks = at < work->n_told_ranks ? work->n_told_ranks : at + 1;
+    return 0;
+}
+
+bool tare__analyze_rank(const work *work, uint32_t process, uint64_t *rank)
+{
+    const tare__trace_process *row = tare__trace_process_at(work->trace, process);
+    for (size_t i = 0; i < work->n_told_ranks; i++)
+        if (work->told_ranks[i].process == process) {
+            *rank = work->told_ranks[i].rank;
+            return true;
+        }
+    *rank = row && row->has_rank ? row->rank : 0;
+    return row && row->has_rank;
+}
+
+/* "rank 1 (python train.py)"; without a rank the command alone. */
+const char *tare__analyze_label(const work *work, tare__arena *arena, const tare__trace_process *process)
+{
+    uint64_t rank;
+    const char *command = process->arguments
+                              ? tare__analyze_command(arena, process->arguments, process->arguments_bytes)
+                              : "";
+    if (!tare__analyze_rank(work, process->number, &rank) || !command)
+        return command;
+    tare__text text = {0};
+    tare__text_format(&text, "rank %llu%s%s%s", (unsigned long long)rank, command[0] ? " (" : "", command,
+                      command[0] ? ")" : "");
+    const char *copy = text.failed ? NULL : tare__arena_copy(arena, text.data, text.length);
+    tare__text_free(&text);
+    return copy;
+}
+
+/* ---- processes ----------------------------------------------------------------------------------- */
+/* Rows are in the order of the trace's own table. */
+uint32_t tare__analyze_process_row(const work *work, uint32_t number)
+{
+    size_t n;
+    const tare__trace_process *rows = tare__trace_processes(work->trace, &n);
+    const tare__trace_process *row = tare__trace_process_at(work->trace, number);
+    return row ? (uint32_t)(row - rows) : TARE__NO_ROW;
+}
+
+static int fill_process(const work *work, tare__arena *arena, const tare__trace_process *from,
+                        tare__process_row *row)
+{
+    uint64_t rank = 0;
+    *row = (tare__process_row){
+        .number = from->number,
+        .pid = from->pid,
+        .parent_pid = from->parent_pid,
+        .inner_pid = from->inner_pid != from->pid ? from->inner_pid : 0,
+        .has_rank = tare__analyze_rank(work, from->number, &rank),
+        .rank = rank,
+        .joined = from->joined,
+        .not_joined = copy_text(arena, from->not_joined),
+        .unreadable = copy_text(arena, from->unreadable),
+        .joined_at_ns = instant(work, from->joined_ticks),
+        .left_at_ns = instant(work, from->left_ticks),
+        .has_exit_status = from->has_exit_status,
+        .exit_status = (int)from->exit_status,
+        .dropped_spans = from->homeless_spans,
+        .dropped_others = from->homeless_others,
+    };
+    if (from->arguments) {
+        row->command = tare__analyze_command(arena, from->arguments, from->arguments_bytes);
+        if (!row->command)
+            return TARE_E_MEMORY;
+        row->label = tare__analyze_label(work, arena, from);
+        if (!row->label)
+            return TARE_E_MEMORY;
+    }
+    bool lost = (from->not_joined && !row->not_joined) || (from->unreadable && !row->unreadable);
+    return lost ? TARE_E_MEMORY : 0;
+}
+
+static int make_processes(const work *work, tare__analysis *analysis, tare__process_row **made)
+{
+    size_t n;
+    const tare__trace_process *from = tare__trace_processes(work->trace, &n);
+    tare__process_row *rows = tare__arena_alloc(analysis->arena, n * sizeof *rows);
+    int status = rows ? 0 : TARE_E_MEMORY;
+    for (size_t i = 0; i < n && !status; i++)
+        status = fill_process(work, analysis->arena, &from[i], &rows[i]);
+    analysis->processes = *made = rows;
+    analysis->n_processes = n;
+    return status;
+}
+
+/* ---- threads ------------------------------------------------------------------------------------- */
+static int fill_thread(const work *work, tare__arena *arena, const stream *from, tare__thread_row *row)
+{
+    const tare__trace_stream *told = tare__trace_stream_at(work->trace, from->id);
+    const char *name = from == &work->stray ? "(more threads)" : told ? told->name : NULL;
+    *row = (tare__thread_row){
+        .process = tare__analyze_process_row(work, from->process),
+        .stream = from->id,
+        .tid = told ? told->tid : 0,
+        .name = copy_text(arena, name),
+        .spans = from->begun + from->chained + from->complete - from->continued,
+        .events = from->events,
+        .busy_ns = (double)from->busy * tare__trace_tick_ns(work->trace),
+        .first_at_ns = from->seen ? tare__trace_ns(work->trace, from->first) : NAN,
+        .last_at_ns = from->seen ? tare__trace_ns(work->trace, from->last) : NAN,
+        .dropped_spans = told ? told->dropped_spans : 0,
+        .dropped_others = told ? told->dropped_others : 0,
+        .unmatched_ends = from->unmatched,
+        .lost_ends = from->lost_ends,
+        .lost_blocks = from->lost_blocks,
+        .skipped_slots = told ? told->skipped_slots : 0,
+    };
+    return name && !row->name ? TARE_E_MEMORY : 0;
+}
+
+static void add_to_process(const work *work, const stream *from, tare__process_row *process,
+                           const tare__thread_row *thread)
+{
+    double tick_ns = tare__trace_tick_ns(work->trace);
+    process->steps += from->steps;
+    process->steps_ns += (double)from->step_ticks * tick_ns;
+    process->backward_ns += (double)from->backward_ticks * tick_ns;
+    process->threads++;
+    process->spans += thread->spans;
+    process->dropped_spans += thread->dropped_spans;
+    process->dropped_others += thread->dropped_others;
+    process->busy_ns += thread->busy_ns;
+}
+
+/* Where the threads of each process start, so that rows lie by process and keep their order within. */
+static uint32_t *thread_places(const work *work, size_t n_processes)
+{
+    uint32_t *places = calloc(n_processes + 2, sizeof *places);
+    for (size_t i = 0; places && i < work->n_streams; i++) {
+        uint32_t row = tare__analyze_process_row(work, work->streams[i]->process);
+        places[(row == TARE__NO_ROW ? n_processes : row) + 1]++;
+    }
+    for (size_t i = 1; places && i < n_processes + 2; i++)
+        places[i] += places[i - 1];
+    return places;
+}
+
+static int make_threads(work *work, tare__analysis *analysis, tare__process_row *processes)
+{
+    size_t n = work->n_streams + work->has_strays;
+    tare__thread_row *rows = tare__arena_alloc(analysis->arena, n * sizeof *rows);
+    uint32_t *places = thread_places(work, analysis->n_processes);
+    int status = rows && places ? 0 : TARE_E_MEMORY;
+    for (size_t i = 0; i < n && !status; i++) {
+        stream *from = i < work->n_streams ? work->streams[i] : &work->stray;
+        uint32_t process = tare__analyze_process_row(work, from->process);
+        from->row = places[process == TARE__NO_ROW ? analysis->n_processes : process]++;
+        status = fill_thread(work, analysis->arena, from, &rows[from->row]);
+        if (process != TARE__NO_ROW)
+            add_to_process(work, from, &processes[process], &rows[from->row]);
+    }
+    free(places);
+    analysis->threads = rows;
+    analysis->n_threads = n;
+    return status;
+}
+
+int tare__analyze_process_tables(work *work, tare__analysis *analysis)
+{
+    tare__process_row *processes;
+    int status = make_processes(work, analysis, &processes);
+    return status ? status : make_threads(work, analysis, processes);
+}
+
+/* ---- counters, marks, aggregates ----------------------------------------------------------------- */
+static int by_counter_name(const void *a, const void *b)
+{
+    return strcmp(((const tare__counter_row *)a)->name, ((const tare__counter_row *)b)->name);
+}
+
+static int make_counters(const work *work, tare__analysis *analysis)
+{
+    const counter *from = (const counter *)(const void *)work->counters.rows;
+    size_t n = work->counters.n;
+    tare__counter_row *rows = tare__arena_alloc(analysis->arena, n * sizeof *rows);
+    if (!rows)
+        return TARE_E_MEMORY;
+    for (size_t i = 0; i < n; i++) {
+        rows[i] = (tare__counter_row){
+            .name = copy_text(analysis->arena, work->names.rows[from[i].name].text),
+            .n = from[i].moments.n,
+            .first = from[i].first,
+            .last = from[i].last,
+            .min = from[i].moments.min,
+            .mean = from[i].moments.mean,
+            .max = from[i].moments.max,
+            .first_at_ns = tare__trace_ns(work->trace, from[i].first_at),
+            .last_at_ns = tare__trace_ns(work->trace, from[i].last_at),
+        };
+        if (!rows[i].name)
+            return TARE_E_MEMORY;
+    }
+    qsort(rows, n, sizeof *rows, by_counter_name);
+    analysis->counters = rows;
+    analysis->n_counters = n;
+    return 0;
+}
+
+static int by_first_time(const void *a, const void *b)
+{
+    const tare__mark_row *left = a, *right = b;
+    if (left->first_at_ns != right->first_at_ns)
+        return left->first_at_ns < right->first_at_ns ? -1 : 1;
+    return strcmp(left->name, right->name);
+}
+
+static int make_marks(const work *work, tare__analysis *analysis)
+{
+    const mark *from = (const mark *)(const void *)work->marks.rows;
+    size_t n = work->marks.n;
+    tare__mark_row *rows = tare__arena_alloc(analysis->arena, n * sizeof *rows);
+    if (!rows)
+        return TARE_E_MEMORY;
+    for (size_t i = 0; i < n; i++) {
+        rows[i] = (tare__mark_row){
+            .name = copy_text(analysis->arena, work->names.rows[from[i].name].text),
+            .n = from[i].n,
+            .first_at_ns = tare__trace_ns(work->trace, from[i].first_at),
+            .last_at_ns = tare__trace_ns(work->trace, from[i].last_at),
+        };
+        if (!rows[i].name)
+            return TARE_E_MEMORY;
+    }
+    qsort(rows, n, sizeof *rows, by_first_time);
+    analysis->marks = rows;
+    analysis->n_marks = n;
+    return 0;
+}
+
+static int by_aggregate_total(const void *a, const void *b)
+{
+    const tare__aggregate_row *left = a, *right = b;
+    double left_total = left->timed ? left->total_ns : -1, right_total = right->timed ? right->total_ns : -1;
+    if (left_total != right_total)
+        return left_total < right_total ? 1 : -1;
+    return strcmp(left->name, right->name);
+}
+
+static int fill_aggregate(const work *work, tare__arena *arena, const cell *from, tare__aggregate_row *row)
+{
+    const canon *name = &work->names.rows[from->name];
+    *row = (tare__aggregate_row){
+        .name = copy_text(arena, name->text),
+        .file = copy_text(arena, name->file),
+        .line = name->line,
+        .every = from->every ? from->every : 1,
+        .calls = from->calls,
+        .timed = from->timed,
+        .estimated = from->timed < from->calls,
+        .total_ns = NAN,
+        .each = tare__analyze_durations(work, &from->hist, from->min, from->max, (double)from->total,
+                                        from->timed),
+    };
+    if (from->timed)
+        row->total_ns = row->estimated ? row->each.mean_ns * (double)from->calls
+                                       : (double)from->total * tare__trace_tick_ns(work->trace);
+    return row->name && (row->file || !name->file) ? 0 : TARE_E_MEMORY;
+}
+
+static int make_aggregates(const work *work, tare__analysis *analysis)
+{
+    const cell *from = (const cell *)(const void *)work->cells.rows;
+    size_t n = work->cells.n;
+    tare__aggregate_row *rows = tare__arena_alloc(analysis->arena, n * sizeof *rows);
+    int status = rows ? 0 : TARE_E_MEMORY;
+    for (size_t i = 0; i < n && !status; i++)
+        status = fill_aggregate(work, analysis->arena, &from[i], &rows[i]);
+    if (status)
+        return status;
+    qsort(rows, n, sizeof *rows, by_aggregate_total);
+    analysis->aggregates = rows;
+    analysis->n_aggregates = n;
+    return 0;
+}
+
+int tare__analyze_values_table(work *work, tare__analysis *analysis)
+{
+    int status = make_counters(work, analysis);
+    if (!status)
+        status = make_marks(work, analysis);
+    return status ? status : make_aggregates(work, analysis);
+}

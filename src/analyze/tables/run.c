@@ -1,0 +1,322 @@
+/* run: the table of the run itself, and the notes: sentences on what is missing and why.
+ * Owned by the thread that analyzes.
+ * Must not know events. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analyze/inner.h"
+#include "analyze/findings/rules.h"
+
+#define NOTES_MAX 32
+
+typedef struct note_list {
+    const char *notes[NOTES_MAX];
+    size_t n;
+    tare__arena *arena;
+    bool failed;
+} note_list;
+
+static void note(note_list *list, const char *format, ...) TARE__PRINTF(2, 3);
+static void note(note_list *list, const char *format, ...)
+{
+    char sentence[1024];
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(sentence, sizeof sentence, format, args);
+    va_end(args);
+    if (length < 0 || list->n == NOTES_MAX)
+        return;
+    list->notes[list->n] = tare__arena_copy(list->arena, sentence, strlen(sentence));
+    list->failed |= !list->notes[list->n];
+    list->n++;
+}
+
+/* "1 span", "4,000 spans" */
+typedef struct counted {
+    char text[TARE__COUNTED_BYTES];
+} counted;
+
+static counted count(uint64_t n, const char *one, const char *many)
+{
+    counted result;
+    tare__unit_counted(result.text, (double)n, one, many);
+    return result;
+}
+
+/* ---- notes --------------------------------------------------------------------------------------- */
+static void note_end(note_list *list, const work *work, const tare__run_table *run)
+{
+    const tare__trace_damage *damage = tare__trace_damage_of(work->trace);
+    char time[TARE__UNIT_BYTES];
+    double last_ns = damage->last_ticks ? tare__trace_ns(work->trace, damage->last_ticks) : 0;
+    tare__unit_time(time, last_ns > 0 ? last_ns : 0);
+    if (damage->torn)
+        note(list, "the file ends inside a block at byte %llu: what was recorded after %s is missing",
+             (unsigned long long)damage->torn_offset, time);
+    else if (!run->finished)
+        note(list,
+             "the file is unfinished: its recording still went on or was killed; the last event is at %s",
+             time);
+    if (!run->finished && run->folder && access(run->folder, F_OK) == 0)
+        note(list, "more may be saved by `tare report %s`", run->folder);
+    else if (!run->finished && run->folder)
+        note(list, "its session folder, %s, is no longer there%s%s: what was still in memory is lost", run->folder,
+             run->host ? ", or is on " : "", run->host ? run->host : "");
+    if (run->salvaged)
+        note(list, "the recording was killed; a later command finished the file from what it left behind");
+    if (tare__trace_end_of(work->trace)->folder_gone)
+        note(list, "the session folder was removed during the run: processes that were not read yet, or started after "
+                   "that, are missing");
+    uint64_t unread = tare__trace_end_of(work->trace)->unread_rings;
+    if (unread)
+        note(list, "%s memory could not be read: what was recorded there last is missing",
+             count(unread, "process's", "processes'").text);
+}
+
+static void note_damage(note_list *list, const work *work)
+{
+    const tare__trace_damage *damage = tare__trace_damage_of(work->trace);
+    if (damage->file_header)
+        note(list, "the file's header (byte 0 to 15) is damaged; the blocks after it are read all the same");
+    if (damage->blocks) {
+        counted blocks = count(damage->blocks, "damaged block", "damaged blocks");
+        counted spans = count(damage->spans, "span", "spans");
+        note(list, "%s (first at byte %llu) %s left out: %s%s", blocks.text,
+             (unsigned long long)damage->first_offset, damage->blocks == 1 ? "was" : "were",
+             damage->headless ? "at least " : "", spans.text);
+    }
+    if (damage->unknown)
+        note(list, "%s of a newer version left out", count(damage->unknown, "block", "blocks").text);
+    if (!tare__trace_run_of(work->trace)->present)
+        note(list, "what ran, where and when is lost: the block that says so is damaged or missing");
+    if (!tare__trace_clock_known(work->trace))
+        note(list, "the length of a clock tick is not known: all times are in ticks, not nanoseconds");
+}
+
+static void note_refusals(note_list *list, const tare__run_table *run)
+{
+    const struct {
+        uint64_t n;
+        const char *why;
+    } reasons[] = {{run->refused_space, "no space"},
+                   {run->refused_abi, "another version of libtare"},
+                   {run->refused_system, "a failed system call"},
+                   {run->refused_copy, "a second copy of libtare"}};
+    char parts[256] = "";
+    uint64_t refused = 0;
+    for (size_t i = 0, used = 0; i < TARE__COUNT_OF(reasons) && used < sizeof parts; i++) {
+        if (reasons[i].n)
+            used += (size_t)snprintf(parts + used, sizeof parts - used, "%s%llu: %s", used ? ", " : "",
+                                     (unsigned long long)reasons[i].n, reasons[i].why);
+        refused += reasons[i].n;
+    }
+    if (refused)
+        note(list, "%s could not join and %s not recorded (%s)", count(refused, "process", "processes").text,
+             refused == 1 ? "was" : "were", parts);
+}
+
+/* What the collector has to say. */
+static void note_lines(note_list *list, const char *lines)
+{
+    for (const char *at = lines ? lines : ""; *at; at += strspn(at, "\n")) {
+        size_t length = strcspn(at, "\n");
+        note(list, "%.*s", (int)(length < 900 ? length : 900), at);
+        at += length;
+    }
+}
+
+static void note_losses(note_list *list, const tare__run_table *run)
+{
+    char time[TARE__UNIT_BYTES];
+    if (run->write_error)
+        note(list, "writing failed: %s", run->write_error);
+    if (run->dropped_spans || run->dropped_others)
+        note(list, "%s and %s were dropped because a buffer was full",
+             count(run->dropped_spans, "span", "spans").text,
+             count(run->dropped_others, "other event", "other events").text);
+    if (run->rotated_spans)
+        note(list,
+             "%s taken out to keep to the size or time asked for: what lies before %s is not complete",
+             count(run->rotated_spans, "span was", "spans were").text,
+             tare__unit_time(time, run->rotated_before_at_ns));
+    note_refusals(list, run);
+    if (run->left_running)
+        note(list, "%s still running when the recording ended",
+             count(run->left_running, "process was", "processes were").text);
+    if (run->names_refused)
+        note(list, "%s found no room in a process's table and are not told apart",
+             count(run->names_refused, "name", "names").text);
+}
+
+static void note_folding(note_list *list, const work *work)
+{
+    if (work->nodes.folded_deep)
+        note(list, "spans nested deeper than %u levels are counted with the one at that level", DEPTH_MAX);
+    if (work->too_deep)
+        note(list, "more spans were open at once than are kept apart: the innermost are counted, not timed");
+    if (work->nodes.folded_many)
+        note(list, "there are more than %u different paths of spans: later ones are counted as \"(others)\"",
+             NODES_MAX);
+    if (work->has_strays)
+        note(list,
+             "there are more threads than are kept apart: later ones share one row, and those of their spans "
+             "that lasted over several blocks have too large a self time");
+    if (work->nodes.numbers_refused)
+        note(list, "%s on spans were left out: too many different ones",
+             count(work->nodes.numbers_refused, "number", "numbers").text);
+    if (work->steps_refused)
+        note(list, "there are too many kinds of steps: later ones have no row of their own");
+    if (work->nodes.hist_bits < 5)
+        note(list, "so many different durations are kept apart that percentiles are off by up to %.0f %%",
+             100.0 / (double)(2u << work->nodes.hist_bits));
+}
+
+static void note_samples(note_list *list, const work *work, const tare__analysis *analysis)
+{
+    const tare__own_table *own = &analysis->own;
+    const metrics *metrics = &work->metrics;
+    char longest[TARE__UNIT_BYTES], asked[TARE__UNIT_BYTES];
+    /* A little is no news; the tare line has the figures. */
+    if (own->longest_interval_ns >= 1.5 * own->interval_ns)
+        note(list,
+             "samples are %s apart at the longest, not %s as asked: looking more often would have taken more of a "
+             "CPU than Tare allows itself",
+             tare__unit_time(longest, own->longest_interval_ns), tare__unit_time(asked, own->interval_ns));
+    if (metrics->restarts)
+        note(list, "sampled totals went back %s (first %s of a %s), which they never should: what they grew by is counted from "
+                   "there on",
+             count(metrics->restarts, "time", "times").text, metrics->restarted, metrics->restarted_of);
+    if (metrics->late)
+        note(list, "%s left out: not in order of time", count(metrics->late, "sample was", "samples were").text);
+    if (metrics->strangers)
+        note(list, "%s left out: the block that tells of what they are is damaged or missing",
+             count(metrics->strangers, "sample was", "samples were").text);
+    if (work->energy_of)
+        note(list, "the energy is that of %s only: no other could be measured", work->energy_of);
+    if (work->carbon_assumed)
+        note(list, "the CO2 is an estimate at %.0f g/kWh, an assumed intensity: none was configured",
+             analysis->usage.carbon_intensity);
+}
+
+/* ---- table --------------------------------------------------------------------------------------- */
+static const char *copy_text(tare__arena *arena, const char *text, bool *failed)
+{
+    const char *copy = text ? tare__arena_copy(arena, text, strlen(text)) : NULL;
+    *failed |= text && !copy;
+    return copy;
+}
+
+static void split_arguments(tare__run_table *run, const tare__trace_run *told, tare__arena *arena,
+                            bool *failed)
+{
+    if (!told->arguments)
+        return;
+    run->command = tare__analyze_command(arena, told->arguments, told->arguments_bytes);
+    char *copy = tare__arena_copy(arena, told->arguments, told->arguments_bytes);
+    size_t n = 1;
+    for (size_t i = 0; i < told->arguments_bytes; i++)
+        n += told->arguments[i] == '\0';
+    const char **arguments = tare__arena_alloc(arena, n * sizeof *arguments);
+    if (!copy || !arguments || !run->command) {
+        *failed = true;
+        return;
+    }
+    for (size_t at = 0; at < told->arguments_bytes; at += strlen(copy + at) + 1)
+        arguments[run->n_arguments++] = copy + at;
+    run->arguments = arguments;
+}
+
+double tare__analyze_elapsed(const work *work)
+{
+    if (work->window.to)
+        return work->window.to_ns - work->window.from_ns;
+    const tare__trace_end *end = tare__trace_end_of(work->trace);
+    uint64_t last = end->ticks ? end->ticks : tare__trace_damage_of(work->trace)->last_ticks;
+    return last ? tare__trace_ns(work->trace, last) : NAN;
+}
+
+static void fill_from_end(const work *work, tare__run_table *run, tare__arena *arena, bool *failed)
+{
+    const tare__trace_end *end = tare__trace_end_of(work->trace);
+    run->finished = end->present;
+    run->salvaged = end->salvaged;
+    run->oom_killed = end->oom_killed;
+    run->elapsed_ns = tare__analyze_elapsed(work);
+    run->status = end->has_status ? (int)end->status : -1;
+    run->signal = (int)end->signal;
+    run->rotated_spans = end->rotated_spans;
+    run->rotated_before_at_ns = end->rotated_before ? tare__trace_ns(work->trace, end->rotated_before) : NAN;
+    run->refused_space = end->refused_space;
+    run->refused_abi = end->refused_abi;
+    run->refused_system = end->refused_system;
+    run->refused_copy = end->refused_copy;
+    run->left_running = end->left_running;
+    run->write_error = copy_text(arena, end->write_error, failed);
+}
+
+static void fill_from_people(const work *work, const tare__analysis *analysis, tare__run_table *run)
+{
+    size_t n;
+    const tare__trace_process *processes = tare__trace_processes(work->trace, &n);
+    for (size_t i = 0; i < n; i++) {
+        run->dropped_spans += processes[i].homeless_spans;
+        run->dropped_others += processes[i].homeless_others;
+        run->names_refused += processes[i].names_refused;
+    }
+    for (size_t i = 0; i < analysis->n_threads; i++) {
+        run->spans += analysis->threads[i].spans;
+        run->dropped_spans += analysis->threads[i].dropped_spans;
+        run->dropped_others += analysis->threads[i].dropped_others;
+    }
+}
+
+/* Last of the tables: the notes tell of all others. */
+int tare__analyze_run_table(work *work, tare__analysis *analysis)
+{
+    const tare__trace_run *told = tare__trace_run_of(work->trace);
+    const tare__trace_damage *damage = tare__trace_damage_of(work->trace);
+    tare__run_table *run = &analysis->run;
+    tare__arena *arena = analysis->arena;
+    bool failed = false;
+    split_arguments(run, told, arena, &failed);
+    fill_from_end(work, run, arena, &failed);
+    fill_from_people(work, analysis, run);
+    run->host = copy_text(arena, told->host, &failed);
+    run->directory = copy_text(arena, told->directory, &failed);
+    run->writer = copy_text(arena, told->writer, &failed);
+    run->cpu_model = copy_text(arena, told->cpu_model, &failed);
+    run->folder = copy_text(arena, run->finished ? NULL : told->folder, &failed);
+    run->kernel = copy_text(arena, told->kernel, &failed);
+    run->system = copy_text(arena, told->system, &failed);
+    run->revision = copy_text(arena, told->revision, &failed);
+    run->gpus = copy_text(arena, told->gpus, &failed);
+    tare__peaks_read(&run->peaks, told->peaks ? told->peaks : "");
+    run->memory_bytes = told->memory_bytes ? (double)told->memory_bytes : NAN;
+    run->attached = (int64_t)told->attached;
+    run->cpus = told->cpus;
+    run->start_realtime_ns = told->start_realtime_ns;
+    run->clock_known = tare__trace_clock_known(work->trace);
+    run->damaged_blocks = damage->blocks;
+    run->damaged_bytes = damage->bytes;
+    run->damaged_spans = damage->spans;
+    run->unknown_blocks = damage->unknown;
+
+    note_list list = {.arena = arena};
+    note_end(&list, work, run);
+    note_damage(&list, work);
+    note_losses(&list, run);
+    note_lines(&list, tare__trace_end_of(work->trace)->notes);
+    note_folding(&list, work);
+    note_samples(&list, work, analysis);
+    if (tare__steps_only_queue(analysis))
+        note(&list, "durations and rates of steps are host time: most steps end without waiting for the GPU, which may do what "
+                    "they queued later");
+    const char **notes = tare__arena_alloc(arena, (list.n + 1) * sizeof *notes);
+    if (failed || list.failed || !notes)
+        return TARE_E_MEMORY;
+    memcpy(notes, list.notes, list.n * sizeof *notes);
+    run->notes = notes;
+    run->n_notes = list.n;
+    return 0;
+}

@@ -1,0 +1,158 @@
+/* streams: what is known of each thread while the trace is read, and which group its spans belong to.
+ * Owned by the thread that analyzes.
+ * Must not know what events mean. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/inner.h"
+
+#define STREAMS_MAX ((size_t)100000)
+
+/* ---- groups -------------------------------------------------------------------------------------- */
+static bool add_group(work *work, uint32_t process, uint32_t stream_id, uint32_t *at)
+{
+    if (!tare__array_fit(&work->groups, &work->groups_room, work->n_groups + 1, sizeof *work->groups))
+        return false;
+    node *root = tare__analyze_make_root(&work->nodes);
+    if (!root)
+        return false;
+    *at = (uint32_t)work->n_groups++;
+    work->groups[*at] = (group){root, process, stream_id};
+    return true;
+}
+
+/* Processes the file does not tell of share number 0. */
+static bool group_by_process(work *work, uint32_t process, uint32_t *at)
+{
+    if (!tare__trace_process_at(work->trace, process))
+        process = 0;
+    if (!work->group_of_process) {
+        work->group_of_process = calloc(TARE__TRACE_IDS_MAX + 1, sizeof *work->group_of_process);
+        if (!work->group_of_process)
+            return false;
+    }
+    uint32_t *known = &work->group_of_process[process];
+    if (!*known) {
+        if (!add_group(work, process, 0, at))
+            return false;
+        *known = *at + 1;
+    }
+    *at = *known - 1;
+    return true;
+}
+
+static bool put_in_group(work *work, stream *stream)
+{
+    stream->group = TARE__NO_ROW;
+    stream->root = work->run_root;
+    if (work->by == TARE__BY_RUN)
+        return true;
+    bool done = work->by == TARE__BY_PROCESS ? group_by_process(work, stream->process, &stream->group)
+                                             : add_group(work, stream->process, stream->id, &stream->group);
+    if (done)
+        stream->root = work->groups[stream->group].root;
+    return done;
+}
+
+/* ---- streams ------------------------------------------------------------------------------------- */
+static bool room_for_stream(work *work, uint32_t id)
+{
+    if (id >= work->stream_ids) {
+        size_t ids = work->stream_ids ? work->stream_ids : 64;
+        while (ids <= id)
+            ids *= 2;
+        uint32_t *stream_of = realloc(work->stream_of, ids * sizeof *stream_of);
+        if (!stream_of)
+            return false;
+        memset(stream_of + work->stream_ids, 0, (ids - work->stream_ids) * sizeof *stream_of);
+        work->stream_of = stream_of;
+        work->stream_ids = ids;
+    }
+    if (work->n_streams < work->streams_room)
+        return true;
+    size_t room = work->streams_room ? work->streams_room * 2 : 16;
+    stream **streams = realloc(work->streams, room * sizeof(stream *));
+    if (!streams)
+        return false;
+    work->streams = streams;
+    work->streams_room = room;
+    return true;
+}
+
+static void name_stream(const work *work, stream *stream, uint32_t id)
+{
+    const tare__trace_stream *told = tare__trace_stream_at(work->trace, id);
+    stream->id = id;
+    stream->process = told ? told->process : 0;
+    stream->first = UINT64_MAX;
+}
+
+static stream *stray_stream(work *work, uint32_t id)
+{
+    stream *stray = &work->stray;
+    if (!work->has_strays) {
+        name_stream(work, stray, id);
+        stray->process = 0;
+        stray->id = 0;
+        if (!put_in_group(work, stray))
+            return NULL;
+        work->has_strays = true;
+    }
+    /* Each block lists what is open before it: that much of the stack is known without the blocks before. */
+    stray->seen = false;
+    return stray;
+}
+
+stream *tare__analyze_stream(work *work, uint32_t id)
+{
+    if (id < work->stream_ids && work->stream_of[id])
+        return work->streams[work->stream_of[id] - 1];
+    if (work->n_streams >= STREAMS_MAX || id > TARE__TRACE_IDS_MAX)
+        return stray_stream(work, id);
+    stream *made = room_for_stream(work, id) ? calloc(1, sizeof *made) : NULL;
+    if (!made)
+        return NULL;
+    name_stream(work, made, id);
+    work->streams[work->n_streams++] = made;
+    work->stream_of[id] = (uint32_t)work->n_streams;
+    return put_in_group(work, made) ? made : NULL;
+}
+
+int tare__analyze_load_streams(work *work)
+{
+    size_t n = tare__trace_stream_count(work->trace);
+    for (size_t i = 0; i < n; i++)
+        if (!tare__analyze_stream(work, tare__trace_stream_row(work->trace, i)->id))
+            return TARE_E_MEMORY;
+    return 0;
+}
+
+void tare__analyze_free_streams(work *work)
+{
+    for (size_t i = 0; i < work->n_streams; i++) {
+        free(work->streams[i]->frames);
+        free(work->streams[i]->indexes);
+        free(work->streams[i]->parts);
+        free(work->streams[i]->uses);
+        tare__analyze_free_open_numbers(work->streams[i]->open_numbers);
+        free(work->streams[i]->first_steps);
+        tare__analyze_free_tally(work->streams[i]->tally);
+        tare__analyze_free_unsure(work->streams[i]->unsure);
+        tare__analyze_free_split(&work->streams[i]->split);
+        free(work->streams[i]);
+    }
+    free(work->stray.frames);
+    free(work->stray.indexes);
+    free(work->stray.parts);
+    free(work->stray.uses);
+    tare__analyze_free_open_numbers(work->stray.open_numbers);
+    free(work->stray.first_steps);
+    tare__analyze_free_tally(work->stray.tally);
+    tare__analyze_free_unsure(work->stray.unsure);
+    tare__analyze_free_split(&work->stray.split);
+    free(work->streams);
+    free(work->stream_of);
+    free(work->groups);
+    free(work->group_of_process);
+    free(work->told_ranks);
+}

@@ -1,0 +1,367 @@
+/* usage: what the run used, one figure each, from the samples and from what the kernel told at the end.
+ * Owned by the thread that analyzes.
+ * Must not know how anything was measured, or how it is shown. */
+#include <math.h>
+#include <string.h>
+
+#include "analyze/inner.h"
+
+/* Where nothing is configured: about the world's average of electricity (IEA, 2019). An assumption, and told
+ * to be one. */
+#define CARBON_G_PER_KWH 475.0
+#define JOULES_PER_KWH 3.6e6
+
+/* ---- rows and what is behind them ---------------------------------------------------------------- */
+typedef struct view {
+    const work *work;
+    const tare__analysis *analysis;
+    size_t n; /* series */
+} view;
+
+typedef struct sampled {
+    const tare__metric_row *row;
+    const metric *under; /* what the row was made of */
+} sampled;
+
+typedef double figure(const view *view, const sampled *sampled);
+
+/* The next row of a metric with this kind of subject, from *at on; false: no more. In the file's order. */
+static bool next(const view *view, size_t *at, tare__metric id, tare__subject_kind subject, sampled *sampled)
+{
+    while (*at < view->n) {
+        sampled->under = &view->work->metrics.rows[(*at)++];
+        sampled->row = &view->analysis->metrics[sampled->under->row];
+        if (sampled->row->known == id && sampled->row->subject == subject)
+            return true;
+    }
+    return false;
+}
+
+/* NULL: there is none. */
+static const tare__metric_row *first(const view *view, tare__metric id, tare__subject_kind subject)
+{
+    sampled sampled;
+    size_t at = 0;
+    return next(view, &at, id, subject, &sampled) ? sampled.row : NULL;
+}
+
+static double sum(double a, double b)
+{
+    return isnan(a) ? b : isnan(b) ? a : a + b;
+}
+
+static double larger(double a, double b)
+{
+    return isnan(a) || b > a ? b : a;
+}
+
+static double smaller(double a, double b)
+{
+    return isnan(a) || b < a ? b : a;
+}
+
+/* Added up over all rows; NaN when none has one. */
+static double sum_of(const view *view, tare__metric id, tare__subject_kind subject, figure *figure)
+{
+    sampled sampled;
+    double all = NAN;
+    for (size_t at = 0; next(view, &at, id, subject, &sampled);)
+        if (sampled.row->n)
+            all = sum(all, figure(view, &sampled));
+    return all;
+}
+
+static double max_of(const view *view, tare__metric id, tare__subject_kind subject)
+{
+    sampled sampled;
+    double most = NAN;
+    for (size_t at = 0; next(view, &at, id, subject, &sampled);)
+        most = larger(most, sampled.row->max);
+    return most;
+}
+
+static double least_last(const view *view, tare__metric id, tare__subject_kind subject)
+{
+    sampled sampled;
+    double least = NAN;
+    for (size_t at = 0; next(view, &at, id, subject, &sampled);)
+        least = smaller(least, sampled.row->last);
+    return least;
+}
+
+static double scale_of(const tare__metric_row *row)
+{
+    return row->total_unit == TARE__SHOW_SECONDS ? 1e-9 : row->total_unit == TARE__SHOW_JOULES ? 1e-6 : 1;
+}
+
+/* A process's own totals count from its start: what it used before the first sample belongs to the run, but
+ * for a process that ran before it was attached to. */
+static double used(const view *view, const sampled *sampled)
+{
+    const metric *under = sampled->under;
+    bool attached = tare__trace_run_of(view->work->trace)->attached != 0 || view->work->window.to;
+    if (attached && !under->stretches)
+        return NAN;
+    return ((double)under->added + (attached ? 0 : (double)under->first)) * scale_of(sampled->row);
+}
+
+static double added(const view *view, const sampled *sampled)
+{
+    (void)view;
+    return sampled->row->total;
+}
+
+static double mean_of(const view *view, const sampled *sampled)
+{
+    (void)view;
+    return sampled->row->mean;
+}
+
+static double most_of(const view *view, const sampled *sampled)
+{
+    (void)view;
+    return sampled->row->max;
+}
+
+static double one(const view *view, const sampled *sampled)
+{
+    (void)view;
+    (void)sampled;
+    return 1;
+}
+
+/* The tree has what processes used that ended since; without it the processes that were seen must do. */
+static double tree_total(const view *view, tare__metric id)
+{
+    double all = sum_of(view, id, TARE__SUBJECT_TREE, used);
+    return isnan(all) ? sum_of(view, id, TARE__SUBJECT_PROCESS, used) : all;
+}
+
+/* What one process read and wrote may not be read at all: the sum of the others would be too low, and so is what was
+ * known of all before. */
+static double io_total(const view *view, tare__metric id)
+{
+    const tare__metric_row *tree = first(view, id, TARE__SUBJECT_TREE);
+    return tree && tree->absent && *tree->absent ? NAN : tree_total(view, id);
+}
+
+/* ---- reasons ------------------------------------------------------------------------------------- */
+static const char *reason_of(const view *view, tare__metric id, tare__subject_kind subject)
+{
+    sampled sampled;
+    for (size_t at = 0; next(view, &at, id, subject, &sampled);)
+        if (sampled.row->absent)
+            return sampled.row->absent;
+    if (!tare__trace_run_of(view->work->trace)->interval_ns)
+        return "nothing was sampled";
+    return "no sample was taken";
+}
+
+/* ---- CPU ----------------------------------------------------------------------------------------- */
+/* The kernel's account of the child leaves out descendants nobody waited for; the samples leave out what came
+ * after the last one. Neither can be too large, so the larger one is nearer to the truth. */
+static void fill_cpu_time(const view *view, tare__usage_table *usage)
+{
+    const tare__trace_end *end = tare__trace_end_of(view->work->trace);
+    usage->user_seconds = tree_total(view, TARE__M_CPU_USER);
+    usage->system_seconds = tree_total(view, TARE__M_CPU_SYSTEM);
+    usage->cpu_seconds = sum(usage->user_seconds, usage->system_seconds);
+    double child = (double)(end->child_user_ns + end->child_system_ns) / 1e9;
+    if (end->has_child && !view->work->window.to && !(usage->cpu_seconds > child)) {
+        usage->user_seconds = (double)end->child_user_ns / 1e9;
+        usage->system_seconds = (double)end->child_system_ns / 1e9;
+        usage->cpu_seconds = child;
+    }
+    if (isnan(usage->cpu_seconds))
+        usage->absent_cpu = reason_of(view, TARE__M_CPU_USER, TARE__SUBJECT_TREE);
+}
+
+/* User and system time are sampled at the same instants, so their points lie side by side; where many samples
+ * are merged into one, this is the largest mean of a point. */
+static double cores_max(const view *view)
+{
+    const tare__metric_row *user = first(view, TARE__M_CPU_USER, TARE__SUBJECT_TREE);
+    const tare__metric_row *system = first(view, TARE__M_CPU_SYSTEM, TARE__SUBJECT_TREE);
+    double most = NAN;
+    size_t n = user && system && user->points && system->points ? user->n_points : 0;
+    for (size_t i = 0; i < n && i < system->n_points; i++)
+        if (user->points[i].at_ns == system->points[i].at_ns)
+            most = larger(most, user->points[i].mean + system->points[i].mean);
+    return isnan(most) && user ? user->max : most;
+}
+
+static void fill_cores(const view *view, tare__usage_table *usage)
+{
+    const tare__trace_run *run = tare__trace_run_of(view->work->trace);
+    double seconds = tare__analyze_elapsed(view->work) / 1e9;
+    usage->cores_mean = seconds > 0 ? usage->cpu_seconds / seconds : NAN;
+    usage->cores_max = cores_max(view);
+    if (usage->cores_max < usage->cores_mean)
+        usage->cores_max = usage->cores_mean; /* more at the end than any two samples saw */
+    usage->cores_allowed = run->cpus ? (double)run->cpus : NAN;
+    static const tare__subject_kind by[] = {TARE__SUBJECT_SYSTEM, TARE__SUBJECT_CONTAINER, TARE__SUBJECT_TREE};
+    for (size_t i = 0; i < TARE__COUNT_OF(by); i++) {
+        double limit = least_last(view, TARE__M_CPU_LIMIT, by[i]);
+        if (limit > 0)
+            usage->cores_allowed = smaller(usage->cores_allowed, limit);
+    }
+}
+
+/* ---- memory -------------------------------------------------------------------------------------- */
+typedef struct largest {
+    const tare__metric_row *row; /* NULL: none */
+    size_t n;
+} largest;
+
+static largest largest_process(const view *view, tare__metric id)
+{
+    sampled sampled;
+    largest largest = {NULL, 0};
+    for (size_t at = 0; next(view, &at, id, TARE__SUBJECT_PROCESS, &sampled);) {
+        if (!sampled.row->n)
+            continue;
+        largest.n++;
+        if (!largest.row || sampled.row->max > largest.row->max)
+            largest.row = sampled.row;
+    }
+    return largest;
+}
+
+/* When the tree was sampled last: a process seen then was there to the end. */
+static double last_look(const view *view)
+{
+    const tare__metric_row *row = first(view, TARE__M_RSS, TARE__SUBJECT_TREE);
+    return row ? row->to_ns : NAN;
+}
+
+static void fill_peak(const view *view, tare__usage_table *usage)
+{
+    const tare__trace_end *end = tare__trace_end_of(view->work->trace);
+    largest seen = largest_process(view, TARE__M_RSS_PEAK);
+    bool marks = seen.row != NULL;
+    if (!marks)
+        seen = largest_process(view, TARE__M_RSS);
+    double sampled = seen.row ? seen.row->max : NAN;
+    double told = end->has_child && end->child_peak_bytes && !view->work->window.to ? (double)end->child_peak_bytes : NAN;
+    usage->rss_peak_bytes = larger(told, sampled);
+    usage->rss_peak_at_ns = NAN;
+    if (isnan(usage->rss_peak_bytes)) {
+        usage->absent_memory = reason_of(view, TARE__M_RSS_PEAK, TARE__SUBJECT_PROCESS);
+        return;
+    }
+    /* Only of the child, and of those it waited for, does the kernel tell the peak at their ends. */
+    if (!(usage->rss_peak_bytes <= told))
+        usage->rss_peak_at_least = !marks || !end->present || !(seen.row->to_ns >= last_look(view));
+    if (!seen.row)
+        return;
+    if (seen.n == 1 || sampled >= 0.9 * usage->rss_peak_bytes)
+        usage->rss_peak_process = *seen.row->label ? seen.row->label : NULL;
+    if (sampled >= 0.99 * usage->rss_peak_bytes)
+        usage->rss_peak_at_ns = seen.row->max_at_ns;
+}
+
+static void fill_memory(const view *view, tare__usage_table *usage)
+{
+    const tare__trace_run *run = tare__trace_run_of(view->work->trace);
+    fill_peak(view, usage);
+    /* The tree is sampled, a process's peak is the kernel's own mark: all together had at least that. */
+    double together = max_of(view, TARE__M_RSS, TARE__SUBJECT_TREE);
+    usage->tree_rss_max_bytes = isnan(together) ? NAN : fmax(together, usage->rss_peak_bytes);
+    double machine = run->memory_bytes ? (double)run->memory_bytes
+                                       : max_of(view, TARE__M_MEMORY_TOTAL, TARE__SUBJECT_SYSTEM);
+    double limit = least_last(view, TARE__M_MEMORY_LIMIT, TARE__SUBJECT_CONTAINER);
+    usage->memory_allowed_bytes = limit > 0 ? smaller(machine, limit) : machine;
+}
+
+/* ---- disks, network, the rest -------------------------------------------------------------------- */
+static double from_outside(const view *view, const sampled *sampled)
+{
+    (void)view;
+    return strcmp(sampled->row->label, "lo") == 0 ? NAN : sampled->row->total;
+}
+
+static void fill_rest(const view *view, tare__usage_table *usage)
+{
+    usage->io_read_bytes = io_total(view, TARE__M_IO_READ);
+    usage->io_write_bytes = io_total(view, TARE__M_IO_WRITE);
+    usage->disk_read_bytes = io_total(view, TARE__M_DISK_READ);
+    usage->disk_write_bytes = io_total(view, TARE__M_DISK_WRITE);
+    if (isnan(usage->disk_read_bytes) && isnan(usage->disk_write_bytes))
+        usage->absent_disk = reason_of(view, TARE__M_DISK_READ, TARE__SUBJECT_TREE);
+    usage->net_received_bytes = sum_of(view, TARE__M_NET_RECEIVED, TARE__SUBJECT_NETWORK, from_outside);
+    usage->net_sent_bytes = sum_of(view, TARE__M_NET_SENT, TARE__SUBJECT_NETWORK, from_outside);
+    usage->faults_major = tree_total(view, TARE__M_FAULTS_MAJOR);
+    usage->switches_voluntary = tree_total(view, TARE__M_SWITCHES_VOLUNTARY);
+    usage->switches_forced = tree_total(view, TARE__M_SWITCHES_FORCED);
+    usage->threads_max = max_of(view, TARE__M_THREADS, TARE__SUBJECT_TREE);
+    usage->processes_max = max_of(view, TARE__M_PROCESSES, TARE__SUBJECT_TREE);
+}
+
+/* ---- energy, GPUs -------------------------------------------------------------------------------- */
+/* Cores and graphics are inside of a package, and "psys" has the package in it. */
+static double package_energy(const view *view, const sampled *sampled)
+{
+    bool counts = strstr(sampled->row->label, "package") || strstr(sampled->row->label, "dram");
+    return counts ? added(view, sampled) : NAN;
+}
+
+static double power_integral(const view *view, const sampled *sampled)
+{
+    const tare__metric_row *row = sampled->row;
+    (void)view;
+    return row->to_ns > row->from_ns ? row->mean * (row->to_ns - row->from_ns) / 1e9 : NAN;
+}
+
+static void fill_energy(work *work, const view *view, tare__usage_table *usage)
+{
+    const tare__trace_run *run = tare__trace_run_of(work->trace);
+    double cpu = sum_of(view, TARE__M_ENERGY, TARE__SUBJECT_SENSOR, package_energy);
+    double gpu = sum_of(view, TARE__M_ENERGY, TARE__SUBJECT_GPU, added);
+    if (isnan(gpu))
+        gpu = sum_of(view, TARE__M_POWER, TARE__SUBJECT_GPU, power_integral);
+    usage->energy_joules = sum(cpu, gpu);
+    usage->carbon_intensity = run->has_carbon ? (double)run->carbon / 1000 : CARBON_G_PER_KWH;
+    usage->carbon_grams = usage->energy_joules / JOULES_PER_KWH * usage->carbon_intensity;
+    work->carbon_assumed = !run->has_carbon && !isnan(usage->energy_joules);
+    bool has_gpu = !isnan(sum_of(view, TARE__M_MEMORY_USED, TARE__SUBJECT_GPU, one));
+    if (isnan(usage->energy_joules))
+        usage->absent_energy = reason_of(view, TARE__M_ENERGY, TARE__SUBJECT_SENSOR);
+    else if (isnan(cpu))
+        work->energy_of = "GPUs";
+    else if (isnan(gpu) && has_gpu)
+        work->energy_of = "CPUs";
+}
+
+/* What the writer found out about GPUs, without "n/a: ". */
+static int fill_gpu_reason(const view *view, tare__usage_table *usage)
+{
+    static const char not_there[] = "n/a: ";
+    const char *gpus = tare__trace_run_of(view->work->trace)->gpus;
+    usage->absent_gpu = reason_of(view, TARE__M_GPU_BUSY, TARE__SUBJECT_GPU);
+    if (!gpus || strncmp(gpus, not_there, sizeof not_there - 1) != 0)
+        return 0;
+    gpus += sizeof not_there - 1;
+    usage->absent_gpu = tare__arena_copy(view->analysis->arena, gpus, strlen(gpus));
+    return usage->absent_gpu ? 0 : TARE_E_MEMORY;
+}
+
+static int fill_gpu(const view *view, tare__usage_table *usage)
+{
+    double gpus = sum_of(view, TARE__M_GPU_BUSY, TARE__SUBJECT_GPU, one);
+    usage->gpu_busy_mean = sum_of(view, TARE__M_GPU_BUSY, TARE__SUBJECT_GPU, mean_of) / gpus;
+    usage->gpu_memory_max_bytes = sum_of(view, TARE__M_MEMORY_USED, TARE__SUBJECT_GPU, most_of);
+    bool absent = isnan(usage->gpu_busy_mean) && isnan(usage->gpu_memory_max_bytes);
+    return absent ? fill_gpu_reason(view, usage) : 0;
+}
+
+int tare__analyze_usage_table(work *work, tare__analysis *analysis)
+{
+    view view = {work, analysis, analysis->n_metrics};
+    tare__usage_table *usage = &analysis->usage;
+    fill_cpu_time(&view, usage);
+    fill_cores(&view, usage);
+    fill_memory(&view, usage);
+    fill_rest(&view, usage);
+    fill_energy(work, &view, usage);
+    return fill_gpu(&view, usage);
+}

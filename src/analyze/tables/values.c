@@ -1,0 +1,167 @@
+/* values: what is not nested: counters, marks, aggregate spans, complete spans on their tracks.
+ * Owned by the thread that analyzes.
+ * Must not know how rows look to people. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/inner.h"
+
+/* ---- rows by name -------------------------------------------------------------------------------- */
+void *tare__analyze_row(by_name *table, const canons *names, uint32_t name, bool *fresh)
+{
+    if (!table->row_of)
+        table->row_of = calloc(names->n, sizeof *table->row_of);
+    if (!table->row_of)
+        return NULL;
+    *fresh = !table->row_of[name];
+    if (*fresh) {
+        if (table->n == table->room) {
+            size_t room = table->room ? table->room * 2 : 16;
+            char *rows = realloc(table->rows, room * table->row_bytes);
+            if (!rows)
+                return NULL;
+            table->rows = rows;
+            table->room = room;
+        }
+        memset(table->rows + table->n * table->row_bytes, 0, table->row_bytes);
+        table->row_of[name] = (uint32_t)++table->n;
+    }
+    return table->rows + (table->row_of[name] - 1) * table->row_bytes;
+}
+
+/* ---- counters, marks ----------------------------------------------------------------------------- */
+/* Streams' blocks do not come in the order of time: first and last go by the clock. */
+int tare__analyze_counter(work *work, uint32_t name, uint64_t ticks, double value)
+{
+    bool fresh;
+    counter *counter = tare__analyze_row(&work->counters, &work->names, name, &fresh);
+    if (!counter)
+        return TARE_E_MEMORY;
+    counter->name = name;
+    tare__moments_add(&counter->moments, value);
+    if (fresh || ticks < counter->first_at) {
+        counter->first = value;
+        counter->first_at = ticks;
+    }
+    if (fresh || ticks >= counter->last_at) {
+        counter->last = value;
+        counter->last_at = ticks;
+    }
+    if (work->samples)
+        return tare__analyze_sample_value(work, name, value);
+    return work->timeline ? tare__analyze_draw_value(work, name, ticks, value) : 0;
+}
+
+int tare__analyze_mark(work *work, uint32_t name, uint64_t ticks)
+{
+    bool fresh;
+    mark *mark = tare__analyze_row(&work->marks, &work->names, name, &fresh);
+    if (!mark)
+        return TARE_E_MEMORY;
+    mark->name = name;
+    mark->n++;
+    if (fresh || ticks < mark->first_at)
+        mark->first_at = ticks;
+    if (fresh || ticks > mark->last_at)
+        mark->last_at = ticks;
+    return 0;
+}
+
+/* ---- aggregates ---------------------------------------------------------------------------------- */
+typedef struct cell_taker {
+    work *work;
+    stream *stream;
+    int status;
+} cell_taker;
+
+static int add_buckets(tare__hist *hist, const uint32_t *buckets)
+{
+    int status = 0;
+    for (uint32_t i = 0; i < TARE__CELL_BUCKETS && !status; i++)
+        if (buckets[i])
+            status = tare__hist_add(hist, tare__hist_low(i, TARE__CELL_BITS), buckets[i]);
+    return status;
+}
+
+static void take_cell(void *context, const tare__aggregate *from)
+{
+    cell_taker *taker = context;
+    bool fresh;
+    if (taker->status)
+        return;
+    work *work = taker->work;
+    uint32_t name = canon_of(&work->names, from->name);
+    cell *cell = tare__analyze_row(&work->cells, &work->names, name, &fresh);
+    if (!cell) {
+        taker->status = TARE_E_MEMORY;
+        return;
+    }
+    if (fresh)
+        *cell = (struct cell){.name = name, .min = UINT64_MAX, .hist = {.bits = TARE__CELL_BITS}};
+    cell->every = from->every > cell->every ? from->every : cell->every;
+    cell->calls += from->count;
+    cell->timed += from->timed;
+    cell->total += from->total;
+    if (from->timed) {
+        cell->min = from->min < cell->min ? from->min : cell->min;
+        cell->max = from->max > cell->max ? from->max : cell->max;
+    }
+    taker->stream->aggregate_calls += from->count;
+    taker->stream->aggregate_timed += from->timed;
+    taker->status = add_buckets(&cell->hist, from->buckets);
+}
+
+int tare__analyze_aggregates(work *work, const tare__trace_block *block)
+{
+    /* Cells are told as they stand: of each stream only the newest block counts. */
+    if (tare__trace_aggregates_at(work->trace, block->header.stream) != block->offset)
+        return 0;
+    cell_taker taker = {work, tare__analyze_stream(work, block->header.stream), 0};
+    if (!taker.stream)
+        return TARE_E_MEMORY;
+    int status =
+        tare__aggregates_read(&block->header, block->payload, work->squeezer, take_cell, &taker);
+    return status ? status : taker.status;
+}
+
+/* ---- complete spans ------------------------------------------------------------------------------ */
+static int add_complete(work *work, const tare__complete_span *span)
+{
+    nodes *nodes = &work->nodes;
+    const canons *names = &work->names;
+    uint32_t track_name = span->track ? canon_of(names, span->track) : CANON_THREAD;
+    node *track = find_child(nodes, names, work->tracks, track_name);
+    node *node = track ? find_child(nodes, names, track, canon_of(names, span->name)) : NULL;
+    if (!node)
+        return TARE_E_MEMORY;
+    uint64_t duration = span->end > span->start ? span->end - span->start : 0;
+    node->self += duration;
+    node->flows += span->flow != 0;
+    node->with_parent += span->parent != 0;
+    int status = count_call(nodes, node, duration);
+    if (work->samples && !status) {
+        uint32_t kind = names->rows[track_name].kind;
+        status = tare__analyze_sample_complete(work, node, kind > TARE__NAME_TRACK ? kind - TARE__NAME_TRACK : 0, duration);
+    }
+    return status;
+}
+
+int tare__analyze_complete(work *work, const tare__trace_block *block)
+{
+    const tare__block_header *header = &block->header;
+    if (!work->complete)
+        work->complete = malloc(TARE__EVENTS_MAX * sizeof *work->complete);
+    stream *stream = tare__analyze_stream(work, header->stream);
+    if (!work->complete || !stream)
+        return TARE_E_MEMORY;
+    int status = tare__complete_read(header, block->payload, work->squeezer, work->complete);
+    for (uint32_t i = 0; i < header->count && !status; i++)
+        status = add_complete(work, &work->complete[i]);
+    if (!status && work->timeline)
+        status = tare__analyze_draw_complete(work, stream, work->complete, header->count);
+    if (!status) {
+        stream->events += header->count;
+        stream->complete += header->count;
+    }
+    return status;
+}

@@ -1,0 +1,261 @@
+/* compare text: a comparison for a terminal: the answer, what to be careful about, tables by absolute cost.
+ * Owned by the calling thread.
+ * Must not know how it was made. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "emit/flush.h"
+#include "emit/layout.h"
+
+#define FEW 10
+#define FEW_ONLY 8
+#define WARNINGS 6
+
+#define VALUE_COLUMNS    9u
+#define INTERVAL_COLUMNS 16u
+#define P_COLUMNS        7u
+#define MARK_COLUMNS     2u
+#define FIGURE_COLUMNS   (4 * VALUE_COLUMNS + INTERVAL_COLUMNS + P_COLUMNS)
+
+static const char *mark_of(tare__verdict verdict)
+{
+    static const char *const marks[] = {"=", "+", "!", "~", "?"};
+    return marks[verdict];
+}
+
+static tare__page_style style_of(tare__verdict verdict)
+{
+    return verdict == TARE__VERDICT_WORSE       ? TARE__PAGE_BAD
+           : verdict == TARE__VERDICT_BETTER    ? TARE__PAGE_BAR
+           : verdict == TARE__VERDICT_DIFFERENT ? TARE__PAGE_WARNING
+                                                : TARE__PAGE_FAINT;
+}
+
+static bool is_difference(const tare__compared *row)
+{
+    return row->decision.verdict != TARE__VERDICT_SAME && row->decision.verdict != TARE__VERDICT_INCONCLUSIVE;
+}
+
+/* ---- the head --------------------------------------------------------------------------------- */
+static void put_labelled(tare__page *page, const char *label, const char *words, tare__page_style style)
+{
+    tare__page_style_on(page, style);
+    tare__text_string(page->out, label);
+    tare__page_style_off(page);
+    tare__text_pad_to(page->out, TARE__PAGE_LABEL);
+    tare__page_sentence(page, TARE__PAGE_LABEL, words);
+    tare__page_line_end(page);
+}
+
+static void put_side(tare__page *page, const char *label, const tare__figures *figures, const char *name)
+{
+    tare__text words = {0};
+    tare__compared_side(&words, figures, name);
+    if (!words.failed)
+        put_labelled(page, label, words.data, TARE__PAGE_STRONG);
+    page->out->failed |= words.failed;
+    tare__text_free(&words);
+}
+
+static void put_head(tare__page *page, const tare__emit_comparison *input)
+{
+    const tare__comparison *from = input->comparison;
+    tare__text answer = {0};
+    put_side(page, "base", from->base, input->base_name);
+    put_side(page, "head", from->head, input->head_name);
+    size_t shown = tare__page_rows(page, from->n_warnings, WARNINGS);
+    for (size_t i = 0; i < shown; i++)
+        put_labelled(page, "careful", from->warnings[i], TARE__PAGE_WARNING);
+    tare__page_more(page, from->n_warnings - shown, "remarks");
+    tare__compared_answer(&answer, input);
+    tare__page_line_end(page);
+    tare__page_style_on(page, TARE__PAGE_STRONG);
+    if (!answer.failed)
+        tare__page_sentence(page, 0, answer.data);
+    tare__page_style_off(page);
+    tare__page_line_end(page);
+    page->out->failed |= answer.failed;
+    tare__text_free(&answer);
+}
+
+/* ---- tables ----------------------------------------------------------------------------------- */
+static const char *title_of(tare__section section)
+{
+    static const char *const titles[] = {"Whole", "Spans", "Layers", "Operators", "Kernels", "Counters", "Sampled"};
+    return titles[section];
+}
+
+/* Where parts are put in order of cost, the cost is shown; the whole has the size of the effect instead. */
+static bool has_costs(tare__section section)
+{
+    return section > TARE__SECTION_WHOLE && section < TARE__SECTION_COUNTERS;
+}
+
+static void put_columns(tare__page *page, tare__section section)
+{
+    tare__page_heading(page, title_of(section));
+    tare__page_style_on(page, TARE__PAGE_FAINT);
+    tare__page_cell(page, VALUE_COLUMNS, "base");
+    tare__page_cell(page, VALUE_COLUMNS, "head");
+    tare__page_cell(page, VALUE_COLUMNS, has_costs(section) ? "cost" : "effect");
+    tare__page_cell(page, VALUE_COLUMNS, "change");
+    tare__page_cell(page, INTERVAL_COLUMNS, "95 % interval");
+    tare__page_cell(page, P_COLUMNS, "p");
+    tare__page_style_off(page);
+    tare__page_line_end(page);
+}
+
+static void put_name(tare__page *page, const char *mark, const char *name, const char *unit)
+{
+    tare__text whole = {0};
+    tare__text_format(&whole, "%s", name);
+    if (!tare__compared_says_unit(name, unit))
+        tare__text_format(&whole, " (%s)", unit);
+    tare__text_format(page->out, "%s ", mark);
+    page->name_columns -= MARK_COLUMNS;
+    if (!whole.failed)
+        tare__page_name(page, 0, whole.data, 0);
+    page->name_columns += MARK_COLUMNS;
+    page->out->failed |= whole.failed;
+    tare__text_free(&whole);
+}
+
+static void put_cost(tare__page *page, const tare__compared *row)
+{
+    char value[TARE__UNIT_BYTES], sized[TARE__UNIT_BYTES + 2];
+    tare__unit_number(value, row->base->unit, row->cost);
+    snprintf(sized, sizeof sized, "%s%s", row->cost > 0 ? "+" : "", value);
+    tare__page_cell(page, VALUE_COLUMNS, sized);
+}
+
+static void put_effect(tare__page *page, const tare__compared *row)
+{
+    char digits[32] = "";
+    if (row->base->exact && row->head->exact)
+        strcpy(digits, "exact");
+    else if (!isnan(row->decision.effect))
+        tare__text_double(digits, sizeof digits, 'f', 2, row->decision.effect);
+    tare__page_cell(page, VALUE_COLUMNS, digits);
+}
+
+/* Cells at the end may be empty. */
+static void end_row(tare__page *page)
+{
+    while (page->out->length && page->out->data[page->out->length - 1] == ' ')
+        page->out->data[--page->out->length] = '\0';
+    tare__page_line_end(page);
+}
+
+static void put_row(tare__page *page, const tare__compared *row)
+{
+    char text[TARE__COMPARED_BYTES];
+    tare__page_style_on(page, style_of(row->decision.verdict));
+    put_name(page, mark_of(row->decision.verdict), row->name, row->base->unit);
+    tare__page_style_off(page);
+    tare__page_pad(page);
+    tare__page_cell(page, VALUE_COLUMNS, tare__unit_number(text, row->base->unit, row->decision.base));
+    tare__page_cell(page, VALUE_COLUMNS, tare__unit_number(text, row->base->unit, row->decision.head));
+    if (has_costs(row->section))
+        put_cost(page, row);
+    else
+        put_effect(page, row);
+    tare__page_cell(page, VALUE_COLUMNS, tare__unit_change(text, row->decision.change));
+    tare__page_cell(page, INTERVAL_COLUMNS, tare__compared_interval(text, row->decision.low, row->decision.high));
+    tare__page_cell(page, P_COLUMNS, tare__compared_p(text, row->decision.adjusted));
+    end_row(page);
+}
+
+static void put_quiet(tare__page *page, tare__section section, size_t n, bool known)
+{
+    char count[TARE__UNIT_BYTES];
+    tare__page_line_end(page);
+    tare__page_style_on(page, TARE__PAGE_STRONG);
+    tare__text_string(page->out, title_of(section));
+    tare__page_style_off(page);
+    tare__page_style_on(page, TARE__PAGE_FAINT);
+    tare__text_format(page->out, "  %s, among %s; --all shows them",
+                      known ? "no significant change" : "inconclusive",
+                      tare__unit_count(count, (double)n));
+    tare__page_style_off(page);
+    tare__page_line_end(page);
+}
+
+/* What differs; of the whole also what does not, unless it is of a figure that nobody judges. */
+static bool is_shown(const tare__page *page, const tare__compared *row)
+{
+    bool judged = row->section == TARE__SECTION_WHOLE && row->base->better != TARE__NEITHER;
+    return page->options->all || judged || is_difference(row);
+}
+
+static void put_section(tare__page *page, const tare__compared *rows, size_t n)
+{
+    tare__section section = rows[0].section;
+    size_t worth = 0, shown = 0, known = 0, same = 0;
+    for (size_t i = 0; i < n; i++) {
+        bool is_worth = is_shown(page, &rows[i]);
+        worth += is_worth;
+        known += rows[i].decision.verdict != TARE__VERDICT_INCONCLUSIVE;
+        same += !is_worth && rows[i].decision.verdict == TARE__VERDICT_SAME;
+    }
+    if (!worth) {
+        put_quiet(page, section, n, known > 0);
+        return;
+    }
+    size_t most = section == TARE__SECTION_WHOLE ? worth : tare__page_rows(page, worth, FEW);
+    put_columns(page, section);
+    for (size_t i = 0; i < n && shown < most; i++) {
+        if (!is_shown(page, &rows[i]))
+            continue;
+        put_row(page, &rows[i]);
+        shown++;
+    }
+    tare__page_more(page, n - shown, same < n - shown ? "rows" : "unchanged rows");
+}
+
+static void put_only(tare__page *page, const char *side, const tare__figure *const *rows, size_t n)
+{
+    char text[TARE__UNIT_BYTES];
+    size_t shown = tare__page_rows(page, n, FEW_ONLY);
+    if (!n)
+        return;
+    tare__page_heading(page, side);
+    tare__page_style_on(page, TARE__PAGE_FAINT);
+    tare__page_cell(page, VALUE_COLUMNS, "value");
+    tare__page_cell(page, VALUE_COLUMNS, "total");
+    tare__page_style_off(page);
+    tare__page_line_end(page);
+    for (size_t i = 0; i < shown; i++) {
+        put_name(page, " ", rows[i]->name, rows[i]->unit);
+        tare__page_pad(page);
+        tare__page_cell(page, VALUE_COLUMNS, tare__unit_number(text, rows[i]->unit, rows[i]->value));
+        tare__page_cell(page, VALUE_COLUMNS, tare__unit_number(text, rows[i]->unit, rows[i]->total));
+        tare__page_line_end(page);
+    }
+    tare__page_more(page, n - shown, "rows");
+}
+
+int tare__emit_comparison_text(const tare__emit_comparison *input, const tare__emit_options *options,
+                               const tare__emit_sink *sink, tare__error *error)
+{
+    const tare__comparison *from = input->comparison;
+    tare__text text = {0};
+    tare__page page = {.out = &text, .options = options, .name_columns = options->width - FIGURE_COLUMNS};
+    put_head(&page, input);
+    for (size_t i = 0, n; i < from->n; i += n) {
+        for (n = 1; i + n < from->n && from->rows[i + n].section == from->rows[i].section;)
+            n++;
+        put_section(&page, &from->rows[i], n);
+    }
+    put_only(&page, "Only in base", (const tare__figure *const *)from->only_base, from->n_only_base);
+    put_only(&page, "Only in head", (const tare__figure *const *)from->only_head, from->n_only_head);
+    tare__page_line_end(&page);
+    tare__page_style_on(&page, TARE__PAGE_FAINT);
+    tare__page_sentence(
+        &page, 0, "! worse, + better, ~ changed, = no significant change, ? inconclusive");
+    tare__page_style_off(&page);
+    tare__page_line_end(&page);
+    int status = tare__emit_flush(&text, sink, error);
+    tare__text_free(&text);
+    return status;
+}

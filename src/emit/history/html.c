@@ -1,0 +1,393 @@
+/* history html: trends as one page without a script: a chart for each figure, its levels and where they changed.
+ * Owned by the calling thread.
+ * Must not know where runs are kept, nor where the bytes go. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "emit/flush.h"
+#include "words.h"
+#include "emit/plain.h"
+#include "emit/plain_chart.h"
+#include "tare.h"
+
+#define HEIGHT     250.0
+#define ROW        15.0 /* pixels of a row of words above the scale */
+#define ROWS_MAX   3u
+#define APART      0.17 /* of the width, from one of these words to the next in its row: enough on a phone */
+#define POINTS_MAX 600u /* beyond, a place across is of several runs: more could not be told apart */
+#define SMALL_FROM 120u
+#define FAR        1.5 /* times the spread of nine in ten runs: a few that lie farther out do not flatten the rest */
+
+typedef struct course {
+    const tare__kept_trend *trend;
+    double *sorted;   /* the values */
+    size_t each;      /* runs at a place across */
+    double low, high; /* of what the scale must show */
+} course;
+
+/* ---- what a chart shows ----------------------------------------------------------------------------- */
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double nearest(const course *of, double share)
+{
+    return of->sorted[(size_t)(share * (double)(of->trend->n - 1) + 0.5)];
+}
+
+static bool open_course(course *to, const tare__kept_trend *trend)
+{
+    *to = (course){.trend = trend, .each = (trend->n + POINTS_MAX - 1) / POINTS_MAX};
+    to->sorted = malloc(trend->n * sizeof *to->sorted);
+    if (!to->sorted)
+        return false;
+    for (size_t i = 0; i < trend->n; i++)
+        to->sorted[i] = trend->points[i].value;
+    qsort(to->sorted, trend->n, sizeof *to->sorted, by_value);
+    double low = nearest(to, 0.05), high = nearest(to, 0.95), room = FAR * (high - low);
+    to->low = fmax(to->sorted[0], low - room);
+    to->high = fmin(to->sorted[trend->n - 1], high + room);
+    for (size_t i = 0; i < trend->n_changes; i++) {
+        to->low = fmin(to->low, fmin(trend->changes[i].before, trend->changes[i].after));
+        to->high = fmax(to->high, fmax(trend->changes[i].before, trend->changes[i].after));
+    }
+    return true;
+}
+
+static double across(const course *of, double i)
+{
+    return of->trend->n > 1 ? i / (double)(of->trend->n - 1) : 0.5;
+}
+
+/* The least, the middle or the largest of the runs at one place across. */
+static double of_place(const course *of, size_t place, int which)
+{
+    double values[16];
+    size_t from = place * of->each, n = 0;
+    size_t stride = of->each > TARE__COUNT_OF(values) ? of->each / TARE__COUNT_OF(values) : 1;
+    double least = INFINITY, most = -INFINITY;
+    for (size_t i = from; i < from + of->each && i < of->trend->n; i++) {
+        double value = of->trend->points[i].value;
+        least = fmin(least, value);
+        most = fmax(most, value);
+        if ((i - from) % stride == 0 && n < TARE__COUNT_OF(values))
+            values[n++] = value;
+    }
+    qsort(values, n, sizeof *values, by_value);
+    return which < 0 ? least : which > 0 ? most : values[n / 2];
+}
+
+static double place_across(const course *of, size_t place)
+{
+    double last = fmin((double)((place + 1) * of->each), (double)of->trend->n) - 1;
+    return across(of, ((double)(place * of->each) + last) / 2);
+}
+
+static double at_middle(const void *of, size_t i, bool sideways)
+{
+    return sideways ? place_across(of, i) : of_place(of, i, 0);
+}
+
+static double at_least(const void *of, size_t i, bool sideways)
+{
+    return sideways ? place_across(of, i) : of_place(of, i, -1);
+}
+
+static double at_most(const void *of, size_t i, bool sideways)
+{
+    return sideways ? place_across(of, i) : of_place(of, i, 1);
+}
+
+/* ---- a chart ---------------------------------------------------------------------------------------- */
+static bool is_far(const tare__chart *chart, double value)
+{
+    return value < chart->low || value > chart->high;
+}
+
+/* A run: a dot, or at the end of the scale a tip that points to where it would be. */
+static void put_run(tare__chart *chart, const course *of, size_t i)
+{
+    tare__text *out = chart->out;
+    const tare__kept_trend *trend = of->trend;
+    const tare__kept_point *point = &trend->points[i];
+    char value[TARE__HISTORY_WORD], when[TARE__HISTORY_WORD];
+    if (is_far(chart, point->value)) {
+        tare__text_string(out, "<svg");
+        tare__chart_share(out, "x", across(of, (double)i));
+        tare__chart_number(out, "y", tare__chart_up(chart, point->value));
+        tare__text_format(out, "><path class=\"far\" d=\"%s\">",
+                          point->value > chart->high ? "M-4 5L0 -2L4 5z" : "M-4 -5L0 2L4 -5z");
+    } else {
+        tare__text_string(out, of->trend->n > SMALL_FROM ? "<circle class=\"dot\" r=\"2\""
+                                                         : "<circle class=\"dot\" r=\"3\"");
+        tare__chart_share(out, "cx", across(of, (double)i));
+        tare__chart_number(out, "cy", tare__chart_up(chart, point->value));
+        tare__text_string(out, ">");
+    }
+    tare__text_string(out, "<title>");
+    tare__plain_text(out, tare__unit_value(value, trend->unit, point->value));
+    tare__text_format(out, ", %s, run %.*s ", tare__history_when(when, point->when_ns, true),
+                      (int)trend->id_digits, point->id);
+    tare__plain_text(out, point->revision ? point->revision : "");
+    tare__text_string(out, is_far(chart, point->value) ? "</title></path></svg>" : "</title></circle>");
+}
+
+/* Every run has its dot; of more than can be told apart those that lie far out, over the band of the others. */
+static void put_runs(tare__chart *chart, const course *of)
+{
+    size_t places = (of->trend->n + of->each - 1) / of->each;
+    if (of->each > 1)
+        tare__chart_course(chart, "band", of, places, at_least, at_most);
+    tare__chart_course(chart, "course", of, places, at_middle, NULL);
+    for (size_t i = 0; i < of->trend->n; i++)
+        if (of->each == 1 || is_far(chart, of->trend->points[i].value))
+            put_run(chart, of, i);
+}
+
+static void put_levels(tare__chart *chart, const course *of)
+{
+    const tare__kept_trend *trend = of->trend;
+    double begin = 0;
+    for (size_t i = 0; i < trend->n_changes; i++) {
+        const tare__kept_change *change = &trend->changes[i];
+        double x = across(of, (double)change->at - 0.5);
+        tare__chart_line(chart, "level", begin, change->before, x, change->before);
+        begin = x;
+        if (i + 1 == trend->n_changes)
+            tare__chart_line(chart, "level", x, change->after, 1, change->after);
+    }
+}
+
+/* Puts the size of each change above it, in the first row that has room; without `chart` it only counts rows. */
+static unsigned put_sizes(tare__chart *chart, const course *of)
+{
+    const tare__kept_trend *trend = of->trend;
+    double taken[ROWS_MAX] = {-1, -1, -1};
+    unsigned rows = 0;
+    for (size_t i = 0; i < trend->n_changes; i++) {
+        const tare__kept_change *change = &trend->changes[i];
+        const char *verdict = tare__history_verdict(trend->better, change->before, change->after);
+        double x = across(of, (double)change->at - 0.5);
+        char kind[32], word[TARE__HISTORY_WORD];
+        unsigned row = 0;
+        while (row < ROWS_MAX && x - taken[row] < APART)
+            row++;
+        if (chart) {
+            snprintf(kind, sizeof kind, "at %s", verdict);
+            tare__chart_upright(chart, kind, x);
+        }
+        if (row == ROWS_MAX) /* the table has it */
+            continue;
+        taken[row] = x;
+        rows = row + 1 > rows ? row + 1 : rows;
+        snprintf(kind, sizeof kind, "size %s", verdict);
+        if (chart)
+            tare__chart_words(chart, kind,
+                              x > 0.85  ? "end"
+                              : x < 0.1 ? "start"
+                                        : "middle",
+                              x, 0, chart->top - 6 - ROW * row,
+                              tare__history_change(word, change->before, change->after));
+    }
+    return rows;
+}
+
+static void put_dates(tare__chart *chart, const course *of)
+{
+    const tare__kept_trend *trend = of->trend;
+    char word[TARE__HISTORY_WORD];
+    size_t ticks = trend->n >= 5 ? 4 : trend->n > 1 ? 1 : 0;
+    for (size_t i = 0; i <= ticks; i++) {
+        size_t at = ticks ? (trend->n - 1) * i / ticks : 0;
+        bool first = i == 0, last = i == ticks;
+        tare__chart_under(chart, first || last ? "" : "roomy",
+                          !ticks || (!first && !last) ? "middle"
+                          : first                     ? "start"
+                                                      : "end",
+                          across(of, (double)at), tare__history_when(word, trend->points[at].when_ns, false));
+    }
+}
+
+/* ---- words around it -------------------------------------------------------------------------------- */
+static void put_key(tare__text *out, const tare__chart *chart, const course *of)
+{
+    size_t far = 0;
+    for (size_t i = 0; i < of->trend->n; i++)
+        far += is_far(chart, of->trend->points[i].value);
+    tare__text_string(out, "<ul class=\"key plain\">");
+    if (of->each > 1)
+        tare__text_format(
+            out,
+            "<li><svg aria-hidden=\"true\"><rect class=\"band\" width=\"22\" height=\"10\"/><line "
+            "class=\"course\" x1=\"0\" x2=\"22\" y1=\"5\" y2=\"5\"/></svg>least to most and middle of "
+            "%zu runs</li>",
+            of->each);
+    else
+        tare__text_string(
+            out,
+            "<li><svg aria-hidden=\"true\"><line class=\"course\" x1=\"0\" x2=\"22\" y1=\"5\" y2=\"5\"/>"
+            "<g class=\"dot\"><rect x=\"8\" y=\"2\" width=\"6\" height=\"6\" rx=\"3\"/></g></svg>a run</li>");
+    if (of->trend->n_changes)
+        tare__text_string(
+            out,
+            "<li><svg aria-hidden=\"true\"><line class=\"level\" x1=\"2\" x2=\"20\" y1=\"5\" y2=\"5\"/></svg>"
+            "its level: the median between two changes</li>");
+    if (far)
+        tare__text_format(
+            out,
+            "<li><svg aria-hidden=\"true\"><path class=\"far\" d=\"M7 8L11 1L15 8z\"/></svg>beyond the "
+            "scale: %zu</li>",
+            far);
+    tare__text_string(out, "</ul>");
+}
+
+static void put_cell(tare__text *out, const char *of, const char *text)
+{
+    tare__text_format(out, "<td data-of=\"%s\">", of);
+    tare__plain_text(out, text);
+    tare__text_string(out, "</td>");
+}
+
+static void put_change(tare__text *out, const tare__kept_trend *trend, const tare__kept_change *change)
+{
+    const tare__kept_point *point = &trend->points[change->at];
+    const char *verdict = tare__history_verdict(trend->better, change->before, change->after);
+    char word[TARE__HISTORY_WORD];
+    snprintf(word, sizeof word, "%.*s", (int)trend->id_digits, point->id);
+    tare__text_format(out, "<tr><td class=\"name\">%s</td><td class=\"%s\" data-of=\"change\">",
+                      tare__history_when((char[TARE__HISTORY_WORD]){0}, point->when_ns, false), verdict);
+    tare__text_format(out, "%s%s%s</td>",
+                      tare__history_change((char[TARE__HISTORY_WORD]){0}, change->before, change->after),
+                      *verdict ? " " : "", verdict);
+    put_cell(out, "before", tare__unit_value((char[TARE__HISTORY_WORD]){0}, trend->unit, change->before));
+    put_cell(out, "after", tare__unit_value((char[TARE__HISTORY_WORD]){0}, trend->unit, change->after));
+    put_cell(out, "run", word);
+    put_cell(out, "revision", point->revision ? tare__history_revision(word, point->revision, 0) : "n/a");
+    tare__text_string(out, "</tr>\n");
+}
+
+static void put_table(tare__text *out, const tare__kept_trend *trend)
+{
+    if (trend->n_changes == 0) {
+        tare__text_string(out, "<p class=\"note\">No significant change.</p>");
+        return;
+    }
+    tare__text_string(out, "<div class=\"sheet\" tabindex=\"0\" role=\"region\" aria-label=\"Changes of ");
+    tare__plain_text(out, trend->name);
+    tare__text_string(
+        out, "\"><table class=\"plain folds\"><thead><tr><th scope=\"col\" class=\"name\">Changed</th><th "
+             "scope=\"col\">By</th><th scope=\"col\">Level before</th><th scope=\"col\">Level after</th><th "
+             "scope=\"col\">First run</th><th scope=\"col\">Revision</th></tr></thead>\n<tbody>\n");
+    for (size_t i = 0; i < trend->n_changes; i++)
+        put_change(out, trend, &trend->changes[i]);
+    tare__text_string(out, "</tbody></table></div>\n");
+}
+
+static void put_trend(tare__text *out, const tare__kept_trend *trend, size_t number)
+{
+    static const char *const better[] = {"", ", lower is better", ", higher is better"};
+    char last[TARE__HISTORY_WORD], label[256], count[TARE__UNIT_BYTES];
+    course of;
+    if (!open_course(&of, trend)) {
+        out->failed = true;
+        return;
+    }
+    tare__chart chart = {.out = out, .unit = trend->unit, .show = tare__unit_value, .height = HEIGHT};
+    chart.top = 10 + ROW * put_sizes(NULL, &of);
+    tare__chart_scale(&chart, of.low, of.high);
+    tare__text_format(out, "<section class=\"trend\" id=\"figure-%zu\"><h2>", number);
+    tare__plain_text(out, trend->name);
+    tare__text_format(out,
+                      "</h2><figure class=\"plot\"><figcaption>%s run%s, oldest first%s; the last: <strong>",
+                      tare__unit_count(count, (double)trend->n), trend->n == 1 ? "" : "s",
+                      better[trend->better >= 0 && trend->better <= 2 ? trend->better : 0]);
+    tare__plain_text(out, tare__unit_value(last, trend->unit, trend->points[trend->n - 1].value));
+    tare__text_string(out, "</strong></figcaption>");
+    snprintf(label, sizeof label, "%.200s in the course of runs", trend->name);
+    tare__chart_open(&chart, label);
+    put_runs(&chart, &of);
+    put_levels(&chart, &of);
+    put_sizes(&chart, &of);
+    put_dates(&chart, &of);
+    tare__chart_close(&chart);
+    put_key(out, &chart, &of);
+    tare__text_string(out, "</figure>");
+    put_table(out, trend);
+    tare__text_string(out, "</section>\n");
+    free(of.sorted);
+}
+
+/* ---- the page --------------------------------------------------------------------------------------- */
+static void put_head(tare__text *out, const tare__history_trends *trends)
+{
+    size_t changed = 0;
+    char lead[128], title[160];
+    for (size_t i = 0; i < trends->n; i++)
+        changed += trends->rows[i].n_changes > 0;
+    if (changed)
+        snprintf(lead, sizeof lead, "%zu of %zu figure%s changed %s level.", changed, trends->n,
+                 trends->n == 1 ? "" : "s", changed == 1 ? "its" : "their");
+    else
+        snprintf(lead, sizeof lead, "No significant change in any figure.");
+    snprintf(title, sizeof title, trends->n == 1 ? "Tare: the course of %.100s" : "Tare: history",
+             trends->n == 1 ? trends->rows[0].name : "");
+    tare__plain_begin(out, title, trends->command ? trends->command : "Runs of the history", lead);
+    if (trends->machine) {
+        tare__text_string(out, "<p class=\"note\">Runs on one machine (");
+        tare__plain_text(out, trends->machine);
+        tare__text_string(out, ").</p>\n");
+    }
+}
+
+/* All figures at a glance, each with the way to its chart. */
+static void put_overview(tare__text *out, const tare__history_trends *trends)
+{
+    char word[TARE__HISTORY_WORD], count[TARE__UNIT_BYTES];
+    if (trends->n < 2)
+        return;
+    tare__text_string(
+        out,
+        "<section><h2>Figures</h2><div class=\"sheet\" tabindex=\"0\" role=\"region\" aria-label=\"Figures\">"
+        "<table class=\"plain folds\"><thead><tr><th scope=\"col\" class=\"name\">Figure</th><th "
+        "scope=\"col\">Runs</th><th scope=\"col\">Last run</th><th scope=\"col\">Last change</th><th "
+        "scope=\"col\">Changes</th></tr></thead>\n<tbody>\n");
+    for (size_t i = 0; i < trends->n; i++) {
+        const tare__kept_trend *trend = &trends->rows[i];
+        const tare__kept_change *change = trend->n_changes ? &trend->changes[trend->n_changes - 1] : NULL;
+        tare__text_format(out, "<tr><td class=\"name\"><a href=\"#figure-%zu\">", i);
+        tare__plain_text(out, trend->name);
+        tare__text_format(out, "</a></td><td data-of=\"runs\">%s</td>",
+                          tare__unit_count(count, (double)trend->n));
+        put_cell(out, "last run", tare__unit_value(word, trend->unit, trend->points[trend->n - 1].value));
+        tare__text_format(
+            out, "<td class=\"%s\" data-of=\"last change\">%s</td><td data-of=\"changes\">%zu</td></tr>\n",
+            change ? tare__history_verdict(trend->better, change->before, change->after) : "muted",
+            change ? tare__history_change(word, change->before, change->after) : "none", trend->n_changes);
+    }
+    tare__text_string(out, "</tbody></table></div></section>\n");
+}
+
+static int trend(const tare__history_trends *trends, const tare__emit_options *options,
+                 const tare__emit_sink *sink, tare__error *error)
+{
+    tare__text out = {0};
+    int status = 0;
+    (void)options;
+    put_head(&out, trends);
+    put_overview(&out, trends);
+    for (size_t i = 0; i < trends->n && !status; i++) {
+        put_trend(&out, &trends->rows[i], i);
+        status = tare__emit_flush_piece(&out, sink, error);
+    }
+    tare__plain_end(&out);
+    if (!status)
+        status = tare__emit_flush(&out, sink, error);
+    tare__text_free(&out);
+    return status;
+}
+
+const tare__history_emitter tare__history_html = {.name = "html", .trend = trend};

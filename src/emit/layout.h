@@ -1,0 +1,62 @@
+/* layout: what the parts of the text report share: cells of a line, colours, sentences broken into lines.
+ * Owned by the calling thread; used inside emit only.
+ * Must not know what the tables mean. */
+#ifndef TARE_EMIT_PAGE_H
+#define TARE_EMIT_PAGE_H
+
+#include "emit.h"
+
+typedef enum tare__page_style {
+    TARE__PAGE_PLAIN,
+    TARE__PAGE_STRONG,
+    TARE__PAGE_FAINT,
+    TARE__PAGE_WARNING,
+    TARE__PAGE_BAR,
+    TARE__PAGE_BAD
+} tare__page_style;
+
+typedef struct tare__page {
+    tare__text *out;
+    const tare__emit_options *options;
+    unsigned name_columns; /* of the first cell of a table's lines */
+    size_t lines;          /* that the part under way may take */
+} tare__page;
+
+#define TARE__PAGE_ENDLESS SIZE_MAX
+/* Columns of the word that begins a line of what was used, or a finding. */
+#define TARE__PAGE_LABEL 10u
+
+/* Columns of a cell, the blanks before its figure counted; the first figure of a line is a count. */
+#define TARE__PAGE_COUNT 7u
+#define TARE__PAGE_CELL  9u
+
+void tare__page_style_on(tare__page *page, tare__page_style style);
+void tare__page_style_off(tare__page *page);
+
+/* A line's first cell: indented, shortened to its columns less `kept`, not padded. */
+void tare__page_name(tare__page *page, unsigned indent, const char *name, unsigned kept);
+/* Blanks up to the first figure. */
+void tare__page_pad(tare__page *page);
+/* A figure at the right of a cell; a blank stands before it even when it is too wide. */
+void tare__page_cell(tare__page *page, unsigned columns, const char *string);
+void tare__page_calls(tare__page *page, uint64_t count); /* the first figure */
+void tare__page_count(tare__page *page, double count);
+void tare__page_time(tare__page *page, double ns);
+void tare__page_line_end(tare__page *page);
+
+/* The start of a table's first line, after an empty one: its title, and blanks up to the first figure. */
+void tare__page_heading(tare__page *page, const char *title);
+/* The whole line: the title, then the names of its columns ('|' between). */
+void tare__page_title(tare__page *page, const char *title, const char *columns);
+/* "… 12 more", with what they are and how to see them. */
+void tare__page_more(tare__page *page, size_t more, const char *what);
+/* How many of n rows to show when few are enough: all of them where leaving out saves nothing. */
+size_t tare__page_rows(const tare__page *page, size_t n, size_t few);
+
+/* A sentence broken at blanks; lines after the first are indented by `hang`. Control characters are '?'. */
+void tare__page_sentence(tare__page *page, unsigned hang, const char *sentence);
+/* The same in so many lines at most; "…" stands for what is cut off. */
+void tare__page_sentence_in(tare__page *page, unsigned hang, const char *sentence, size_t lines);
+size_t tare__page_lines_of(const tare__text *text);
+
+#endif

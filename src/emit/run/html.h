@@ -1,0 +1,81 @@
+/* html: what the files that write the page share: the writer under way, its small helpers.
+ * Owned by the calling thread; used inside emit, and by its tests to write pages of tables made by hand.
+ * Must not know how the page draws. */
+#ifndef TARE_EMIT_HTML_H
+#define TARE_EMIT_HTML_H
+
+#include "emit/flush.h"
+
+/* How much of a long table goes into the page. What is left out is counted in it. */
+typedef struct tare__html_limits {
+    size_t boxes;  /* of the timeline */
+    size_t spans;  /* rows of the span tree, the largest first */
+    size_t rows;   /* of any other table */
+    size_t points; /* of all charts together */
+} tare__html_limits;
+extern const tare__html_limits tare__html_limits_of_a_page;
+
+typedef struct tare__html {
+    tare__json json;
+    tare__text text; /* JSON on its way */
+    tare__text safe; /* the same, fit to stand inside <script> */
+    const tare__analysis *analysis;
+    const tare__timeline *timeline;
+    const tare__html_limits *limits;
+    const tare__emit_sink *sink;
+    tare__error *error;
+    int status; /* the first failure; what comes after it is not written */
+} tare__html;
+
+/* The whole page from tables. 0; TARE_E_SYSTEM when the sink refused, TARE_E_MEMORY with a sentence. */
+int tare__html_write(const tare__analysis *analysis, const tare__timeline *timeline,
+                     const tare__html_limits *limits, const tare__emit_sink *sink, tare__error *error);
+
+/* ---- parts of the data: each writes a key and its value into the object under way --------------- */
+void tare__html_run(tare__html *page);
+void tare__html_tables(tare__html *page);
+void tare__html_spans(tare__html *page);
+void tare__html_operators(tare__html *page); /* and modules */
+void tare__html_metrics(tare__html *page);
+void tare__html_heat(tare__html *page);
+void tare__html_timeline(tare__html *page);
+
+/* ---- values ------------------------------------------------------------------------------------- */
+void tare__html_ns(tare__html *page, double ns);        /* whole nanoseconds, null when not known */
+void tare__html_known(tare__html *page, int64_t value); /* null for 0, which stands for "not known" */
+void tare__html_row(tare__html *page, uint32_t row);    /* null for TARE__NO_ROW */
+void tare__html_figure(tare__html *page,
+                       double value); /* nine digits: enough for anything that was measured */
+void tare__html_key_ns(tare__html *page, const char *key, double ns);
+void tare__html_key_figure(tare__html *page, const char *key, double value);
+void tare__html_key_string(tare__html *page, const char *key, const char *value);
+void tare__html_key_unsigned(tare__html *page, const char *key, uint64_t value);
+void tare__html_key_bool(tare__html *page, const char *key, bool value);
+void tare__html_durations(tare__html *page, const tare__durations *each); /* six values of a row */
+
+void tare__html_numbers(tare__html *page, const tare__number_row *rows, size_t n); /* a list of name, sum, rate */
+
+const char *tare__html_unit(tare__metric_unit unit); /* "bytes/s" */
+
+/* A table: {"columns":["name",…],"rows":[[…],…],"left_out":n}. `columns` is separated by blanks; `put` writes
+ * the values of a row in that order. */
+typedef void tare__html_put_row(tare__html *page, size_t index);
+void tare__html_table(tare__html *page, const char *key, const char *columns, size_t n, size_t left_out,
+                      tare__html_put_row *put);
+void tare__html_open_table(tare__html *page, const char *key, const char *columns);
+void tare__html_open_row(tare__html *page);
+void tare__html_close_row(tare__html *page); /* hands on what has come together */
+void tare__html_close_table(tare__html *page, size_t left_out);
+
+/* ---- packed: bytes that the page unpacks into arrays of numbers --------------------------------- */
+void tare__pack_varint(tare__text *bytes,
+                       double whole); /* 7 bits a byte, low ones first; below 0 and NaN: 0 */
+void tare__pack_share(tare__text *bytes, double share); /* of 1 in 65,535ths, two bytes, the low one first */
+/* A stretch of time in whole nanoseconds: from the end of the one before, and how long. None begins before that. */
+void tare__pack_stretch(tare__text *bytes, double at, double lasts, double *end);
+/* As a base64 string. */
+void tare__html_packed(tare__html *page, const tare__text *bytes);
+/* Points of a line: {"n":…,"low":…,"high":…,"packed":…}, merged until there are at most `most`. */
+void tare__html_points(tare__html *page, const tare__metric_point *points, size_t n, size_t most);
+
+#endif

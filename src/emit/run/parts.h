@@ -1,0 +1,36 @@
+/* parts: the parts of the text report, each a table or two, in the order in which they are shown.
+ * Owned by the calling thread; used inside emit only.
+ * Must not know where the text goes. */
+#ifndef TARE_EMIT_PARTS_H
+#define TARE_EMIT_PARTS_H
+
+#include "emit/layout.h"
+
+/* What the run used, and what is not known of it. */
+void tare__part_usage(tare__page *page, const tare__analysis *analysis);
+/* What stands out, worst first. */
+void tare__part_findings(tare__page *page, const tare__analysis *analysis);
+/* Processes as seen from outside, with the CPU time of their threads. */
+void tare__part_sampled(tare__page *page, const tare__analysis *analysis);
+/* Sets the columns of names, for all tables alike; the columns of the tree's bars. */
+unsigned tare__part_lay_out(tare__page *page, const tare__analysis *analysis);
+/* Where the time went: the span tree, or one for each process or thread. */
+void tare__part_tree(tare__page *page, const tare__analysis *analysis);
+/* Operators by self time, and the modules they belong to. */
+void tare__part_operators(tare__page *page, const tare__analysis *analysis);
+void tare__part_roofline(tare__page *page, const tare__analysis *analysis); /* FLOP/s and bytes/s that were reached */
+void tare__part_modules(tare__page *page, const tare__analysis *analysis);
+/* Steps and epochs with their distribution. */
+void tare__part_steps(tare__page *page, const tare__analysis *analysis);
+/* Numbers attached to spans, as sums and rates. */
+void tare__part_numbers(tare__page *page, const tare__analysis *analysis);
+/* "38.4k samples, 16.6k samples/s" */
+void tare__part_rate(tare__text *out, const tare__number_row *number);
+void tare__part_aggregates(tare__page *page, const tare__analysis *analysis);
+void tare__part_tracks(tare__page *page, const tare__analysis *analysis);
+void tare__part_counters(tare__page *page, const tare__analysis *analysis);
+void tare__part_marks(tare__page *page, const tare__analysis *analysis);
+void tare__part_threads(tare__page *page, const tare__analysis *analysis);
+void tare__part_processes(tare__page *page, const tare__analysis *analysis);
+
+#endif
