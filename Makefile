@@ -60,8 +60,8 @@ clean:
 help:
 	@echo "make                     build tare and libtare into $(BUILD)/"
 	@echo "make demo                profile examples/mlp and show the report; both stay in demo/"
-	@echo "make check               unit tests, the main paths of the command, house rules: for every change"
-	@echo "make test                all tests: gcc, the page in Chromium, clang, sanitizers, the Python package, fuzzers, house rules"
+	@echo "make check               unit tests, the main paths of the command, lint: for every change"
+	@echo "make test                all tests: gcc, the page in Chromium, clang, sanitizers, the Python package, fuzzers, lint"
 	@echo "make soak                two hours of recording under random kills, limits and load"
 	@echo "make bench               the figures of docs/PERFORMANCE.md on this machine"
 	@echo "make fuzz                fuzz every parser, FUZZ_SECONDS=$(FUZZ_SECONDS) each"

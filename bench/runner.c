@@ -27,8 +27,8 @@ static double bare(tare__ort_session *session, size_t runs)
     for (size_t i = 0; i < runs; i++) {
         void *output = NULL;
         if (ort->run(session->session, NULL, (const char *const *)session->input_names,
-                     (const void *const *)session->inputs, session->n_inputs, (const char *const *)session->output_names, 1,
-                     &output))
+                     (const void *const *)session->inputs, session->n_inputs,
+                     (const char *const *)session->output_names, 1, &output))
             exit(1);
         ort->release_value(output);
     }
@@ -56,8 +56,9 @@ int main(int argc, char **argv)
         return 2;
     size_t batches = strtoul(argv[3], NULL, 10), runs = strtoul(argv[4], NULL, 10);
     double *begin = calloc(runs, sizeof *begin), *took = calloc(runs, sizeof *took);
-    if (!begin || !took || tare__ort_open(&ort, argv[1], &error) || tare__ort_load(&session, &ort, argv[2], 1, NULL, &error) ||
-        tare__ort_feed(&session, &tensor, 1, &error) || session.n_outputs != 1)
+    if (!begin || !took || tare__ort_open(&ort, argv[1], &error) ||
+        tare__ort_load(&session, &ort, argv[2], 1, NULL, &error) || tare__ort_feed(&session, &tensor, 1, &error) ||
+        session.n_outputs != 1)
         die(&error);
     bare(&session, runs);
     for (size_t i = 0; i < batches; i++) {

@@ -226,7 +226,8 @@ static PyGetSetDef members[] = {
     {"disk_percent", get_disk_percent, NULL, "how long the busiest disk worked", NULL},
     {"received", get_received, NULL, "bytes the machine received, added up", NULL},
     {"sent", get_sent, NULL, "bytes the machine sent, added up", NULL},
-    {"rss_peak_note", get_rss_peak_note, NULL, "why rss_peak is a lower bound, and what it is at most; None: it is exact", NULL},
+    {"rss_peak_note", get_rss_peak_note, NULL,
+     "why rss_peak is a lower bound, and what it is at most; None: it is exact", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

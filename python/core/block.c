@@ -259,7 +259,8 @@ static void fill_cpu(tare__py_result *result, const tare__py_open *open, uint64_
     uint64_t all = above(above(process - open->process_cpu, between.process_ns), open->excluded_cpu_ns);
     result->cpu_ns = smaller(own, result->wall_ns);
     result->process_cpu_ns = smaller(all, result->wall_ns * between.cpus);
-    bool unknown = result->wall_ns < PROCESS_RESOLUTION_NS || result->process_cpu_ns < result->cpu_ns + PROCESS_RESOLUTION_NS;
+    bool unknown =
+        result->wall_ns < PROCESS_RESOLUTION_NS || result->process_cpu_ns < result->cpu_ns + PROCESS_RESOLUTION_NS;
     if (!result->moved && unknown)
         result->process_cpu_ns = result->cpu_ns;
 }

@@ -31,9 +31,10 @@ static bool holds_lock(const PyThreadState *thread)
 #endif
 }
 
-/* Py_AddPendingCall tells the interpreter only where the calling thread could run the call itself. Another thread's call
- * would wait until the main thread gives up the lock: in a loop of Python code up to 5 ms, or for ever. While another
- * thread holds the lock the main one needs no telling, and that thread would look for calls at every bytecode. */
+/* Py_AddPendingCall tells the interpreter only where the calling thread could run the call itself. Another thread's
+ * call would wait until the main thread gives up the lock: in a loop of Python code up to 5 ms, or for ever. While
+ * another thread holds the lock the main one needs no telling, and that thread would look for calls at every
+ * bytecode. */
 void tare__py_break(PyThreadState *main_thread)
 {
     if (main_thread && holds_lock(main_thread))

@@ -238,8 +238,9 @@ static PyObject *gpu_celsius(PyObject *module, PyObject *of)
     return device == -1 && PyErr_Occurred() ? NULL : tell(device, read_celsius, 0);
 }
 
-PyDoc_STRVAR(gpu_load_doc, "gpu_load(device, since)\n--\n\n"
-                           "Percent of the time since a time.time() in which a kernel ran, by the driver's own samples.");
+PyDoc_STRVAR(gpu_load_doc,
+             "gpu_load(device, since)\n--\n\n"
+             "Percent of the time since a time.time() in which a kernel ran, by the driver's own samples.");
 static PyObject *gpu_load(PyObject *module, PyObject *arguments)
 {
     (void)module;

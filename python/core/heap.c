@@ -53,8 +53,8 @@ static PyObject *waits(PyObject *module, PyObject *nothing)
     struct rusage used;
     if (getrusage(RUSAGE_SELF, &used))
         return PyErr_SetFromErrno(PyExc_OSError);
-    return Py_BuildValue("llll", used.ru_minflt - own.faults, used.ru_majflt - own.from_disk, used.ru_nvcsw - own.waited,
-                         used.ru_nivcsw - own.pushed);
+    return Py_BuildValue("llll", used.ru_minflt - own.faults, used.ru_majflt - own.from_disk,
+                         used.ru_nvcsw - own.waited, used.ru_nivcsw - own.pushed);
 }
 
 static PyMethodDef functions[] = {

@@ -7,9 +7,10 @@
 
 #include "base/base.h"
 
-PyDoc_STRVAR(open_input_doc, "open_input(path, flags=0)\n--\n\n"
-                             "A descriptor to read from, for open(..., opener=open_input). OSError: it is not there, or\n"
-                             "not a regular file.");
+PyDoc_STRVAR(open_input_doc,
+             "open_input(path, flags=0)\n--\n\n"
+             "A descriptor to read from, for open(..., opener=open_input). OSError: it is not there, or\n"
+             "not a regular file.");
 
 static PyObject *open_input(PyObject *module, PyObject *arguments)
 {
@@ -31,8 +32,8 @@ static PyObject *open_input(PyObject *module, PyObject *arguments)
     }
     char sentence[80];
     snprintf(sentence, sizeof sentence, "it is %s, not a regular file", is);
-    PyObject *error = PyObject_CallFunction(PyExc_OSError, "isO", strcmp(is, "a folder") == 0 ? EISDIR : EINVAL, sentence,
-                                            given);
+    PyObject *error =
+        PyObject_CallFunction(PyExc_OSError, "isO", strcmp(is, "a folder") == 0 ? EISDIR : EINVAL, sentence, given);
     if (error)
         PyErr_SetObject((PyObject *)Py_TYPE(error), error);
     Py_XDECREF(error);

@@ -1,6 +1,7 @@
 /* peaks: the largest resident memory of blocks, by the kernel's high-water mark where it tells, else by samples that a
  * thread takes while such a block is open.
- * Opened and closed attached to the interpreter; the thread never is. The lock guards the list. Must not know blocks. */
+ * Opened and closed attached to the interpreter; the thread never is. The lock guards the list. Must not know
+ * blocks. */
 #include "core.h"
 #include "machine.h"
 #include "readings.h"
@@ -67,9 +68,11 @@ static bool begin_anew(tare__py_memory *now)
 
 void tare__py_peak_sentence(uint64_t at_most, char text[200])
 {
-    snprintf(text, 200,
-             "a lower bound, sampled every %u ms: at most %.1f MB, which the process had reached before and which hides "
-             "shorter peaks", TARE__PY_PEAK_INTERVAL_NS / 1000000u, (double)at_most / 1048576);
+    snprintf(
+        text, 200,
+        "a lower bound, sampled every %u ms: at most %.1f MB, which the process had reached before and which hides "
+        "shorter peaks",
+        TARE__PY_PEAK_INTERVAL_NS / 1000000u, (double)at_most / 1048576);
 }
 
 /* ---- the thread ------------------------------------------------------------------------------------------------ */
@@ -196,7 +199,8 @@ static void want_samples(void)
         pthread_cond_broadcast(&peaks.changed);
 }
 
-/* ---- opening and closing ------------------------------------------------------------------------------------------ */
+/* ---- opening and closing
+ * ------------------------------------------------------------------------------------------ */
 
 void tare__py_peak_open(tare__py_peak *peak, tare__py_memory now, bool reset)
 {

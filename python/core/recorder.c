@@ -353,18 +353,19 @@ static PyGetSetDef members[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-PyDoc_STRVAR(recorder_doc,
-             "Recorder(*, memory=True, cpu=True, keep=10000, enabled=True, system=0, peak=True, reset_peak=False)\n--\n\n"
-             "Measures blocks of code and keeps the newest results, and the sums of every name. peak=False reads\n"
-             "memory before and after a block, and not the most there was in between. reset_peak=True resets the\n"
-             "kernel's high-water mark at the start of each block, so that every peak is exact; it also lowers the\n"
-             "ru_maxrss of the whole process that wait4 and /usr/bin/time report. Without it, a peak below what the\n"
-             "process had reached before is a lower bound (rss_peak_note). system is what is read of the machine\n"
-             "around each block: MACHINE_CPU, MACHINE_DISK, MACHINE_NETWORK, MACHINE_MEMORY.\n\n"
-             "    recorder = tare.Recorder()\n"
-             "    with recorder.block(\"load\"):\n"
-             "        data = load()\n"
-             "    print(recorder.last().wall_s, recorder.last().rss_peak)\n");
+PyDoc_STRVAR(
+    recorder_doc,
+    "Recorder(*, memory=True, cpu=True, keep=10000, enabled=True, system=0, peak=True, reset_peak=False)\n--\n\n"
+    "Measures blocks of code and keeps the newest results, and the sums of every name. peak=False reads\n"
+    "memory before and after a block, and not the most there was in between. reset_peak=True resets the\n"
+    "kernel's high-water mark at the start of each block, so that every peak is exact; it also lowers the\n"
+    "ru_maxrss of the whole process that wait4 and /usr/bin/time report. Without it, a peak below what the\n"
+    "process had reached before is a lower bound (rss_peak_note). system is what is read of the machine\n"
+    "around each block: MACHINE_CPU, MACHINE_DISK, MACHINE_NETWORK, MACHINE_MEMORY.\n\n"
+    "    recorder = tare.Recorder()\n"
+    "    with recorder.block(\"load\"):\n"
+    "        data = load()\n"
+    "    print(recorder.last().wall_s, recorder.last().rss_peak)\n");
 
 static PyTypeObject recorder_type = {
     PyVarObject_HEAD_INIT(NULL, 0)
@@ -409,9 +410,10 @@ static PyObject *count_loaded(PyObject *module, PyObject *number)
     Py_RETURN_NONE;
 }
 
-PyDoc_STRVAR(exclude_doc, "exclude(ns, cpu_ns)\n--\n\n"
-                          "The last nanoseconds of this thread or task, and so much CPU time, were spent on measuring:\n"
-                          "no open block has them.");
+PyDoc_STRVAR(exclude_doc,
+             "exclude(ns, cpu_ns)\n--\n\n"
+             "The last nanoseconds of this thread or task, and so much CPU time, were spent on measuring:\n"
+             "no open block has them.");
 static PyObject *exclude(PyObject *module, PyObject *const *given, Py_ssize_t n)
 {
     (void)module;

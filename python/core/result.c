@@ -93,8 +93,9 @@ PyObject *tare__py_busy_or_missing(bool asked, uint64_t cpu_ns, uint64_t wall_ns
 {
     if (!asked)
         return tare__py_missing("cpu=False");
-    return wall_ns ? PyFloat_FromDouble(100 * (double)cpu_ns / (double)wall_ns)
-                   : tare__py_missing("the block was shorter than 50 ms, in which CPU time of other threads is not known");
+    return wall_ns
+               ? PyFloat_FromDouble(100 * (double)cpu_ns / (double)wall_ns)
+               : tare__py_missing("the block was shorter than 50 ms, in which CPU time of other threads is not known");
 }
 
 GET(process_cpu_percent)
@@ -184,7 +185,8 @@ static PyGetSetDef members[] = {
     {"rss_after", get_rss_after, NULL, "resident bytes on leaving", NULL},
     {"rss_delta", get_rss_delta, NULL, "what resident memory grew by, in bytes", NULL},
     {"rss_peak", get_rss_peak, NULL, "the most resident bytes in between", NULL},
-    {"rss_peak_note", get_rss_peak_note, NULL, "why rss_peak is a lower bound, and what it is at most; None: it is exact", NULL},
+    {"rss_peak_note", get_rss_peak_note, NULL,
+     "why rss_peak is a lower bound, and what it is at most; None: it is exact", NULL},
     {"samples", get_samples, NULL, "how many samples it worked on", NULL},
     {"throughput", get_throughput, NULL, "samples a second", NULL},
     {"started", get_started, NULL, "when it was entered, as time.time()", NULL},

@@ -295,9 +295,10 @@ static bool read_since(PyObject *const *given, Py_ssize_t n, uint64_t *since_ns)
     return !PyErr_Occurred();
 }
 
-PyDoc_STRVAR(summary_doc, "summary(since_ns=0)\n--\n\n"
-                          "By name, of all readings or of those since a time.monotonic_ns(): count, mean, max, min, std\n"
-                          "and p95 of the readings, and average, the mean over time; NaN: not known.");
+PyDoc_STRVAR(summary_doc,
+             "summary(since_ns=0)\n--\n\n"
+             "By name, of all readings or of those since a time.monotonic_ns(): count, mean, max, min, std\n"
+             "and p95 of the readings, and average, the mean over time; NaN: not known.");
 static PyObject *summary(PyObject *object, PyObject *const *given, Py_ssize_t n_given)
 {
     uint64_t since_ns;
@@ -335,9 +336,10 @@ static PyObject *list_of(const tare__py_point *points, size_t count, int column)
     return list;
 }
 
-PyDoc_STRVAR(series_doc, "series(since_ns=0)\n--\n\n"
-                         "Lists by name, oldest first, and at_ns, their time.monotonic_ns(); NaN: not known. The newest\n"
-                         "readings are listed one by one, older ones as means of neighbours.");
+PyDoc_STRVAR(series_doc,
+             "series(since_ns=0)\n--\n\n"
+             "Lists by name, oldest first, and at_ns, their time.monotonic_ns(); NaN: not known. The newest\n"
+             "readings are listed one by one, older ones as means of neighbours.");
 static PyObject *series(PyObject *object, PyObject *const *given, Py_ssize_t n_given)
 {
     uint64_t since_ns;

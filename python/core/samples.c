@@ -151,10 +151,11 @@ static bool read_better(const char *word, tare__better *better)
     return false;
 }
 
-PyDoc_STRVAR(decide_doc, "decide(base, head, better='lower', gate=0.05, floor=None, exact=False, unit='')\n--\n\n"
-                         "(verdict, why, change as a share, p) of two series, or two numbers, by the rule of\n"
-                         "`tare check` and `tare compare`: 'same', 'better', 'worse', 'different' or 'inconclusive'. Without a\n"
-                         "floor, the one of the unit: 1 us of 'ns', 1 MiB of 'bytes'.");
+PyDoc_STRVAR(decide_doc,
+             "decide(base, head, better='lower', gate=0.05, floor=None, exact=False, unit='')\n--\n\n"
+             "(verdict, why, change as a share, p) of two series, or two numbers, by the rule of\n"
+             "`tare check` and `tare compare`: 'same', 'better', 'worse', 'different' or 'inconclusive'. Without a\n"
+             "floor, the one of the unit: 1 us of 'ns', 1 MiB of 'bytes'.");
 static PyObject *decide(PyObject *module, PyObject *arguments, PyObject *keywords)
 {
     (void)module;
@@ -196,10 +197,11 @@ static PyObject *decide(PyObject *module, PyObject *arguments, PyObject *keyword
                          decision.p);
 }
 
-PyDoc_STRVAR(figure_doc, "decide_figure(base, head, gate, of_runs=(False, False))\n--\n\n"
-                         "(verdict, why, change as a share, its low and high, p, whether it is beyond gate and floor) of two\n"
-                         "figures of a baseline, each (value or None, samples, better, unit, exact, at_least), as\n"
-                         "`tare check` has it.");
+PyDoc_STRVAR(figure_doc,
+             "decide_figure(base, head, gate, of_runs=(False, False))\n--\n\n"
+             "(verdict, why, change as a share, its low and high, p, whether it is beyond gate and floor) of two\n"
+             "figures of a baseline, each (value or None, samples, better, unit, exact, at_least), as\n"
+             "`tare check` has it.");
 static PyObject *decide_figure(PyObject *module, PyObject *arguments)
 {
     (void)module;

@@ -47,16 +47,16 @@ static bool read_index(PyObject *object, unsigned long long *index)
     return false;
 }
 
-#define INDEXED(name, kind, way, call)                                                                                        \
-    static PyObject *name(PyObject *module, PyObject *object)                                                      \
-    {                                                                                                              \
-        (void)module;                                                                                              \
-        unsigned long long index;                                                                                  \
-        if (!read_index(object, &index))                                                                           \
-            return NULL;                                                                                           \
-        tare__torch_steps_told();                                                                                  \
-        way(kind, call, index);                                                                                    \
-        Py_RETURN_NONE;                                                                                            \
+#define INDEXED(name, kind, way, call)                        \
+    static PyObject *name(PyObject *module, PyObject *object) \
+    {                                                         \
+        (void)module;                                         \
+        unsigned long long index;                             \
+        if (!read_index(object, &index))                      \
+            return NULL;                                      \
+        tare__torch_steps_told();                             \
+        way(kind, call, index);                               \
+        Py_RETURN_NONE;                                       \
     }
 INDEXED(step_begin, TARE_KIND_STEP, tare__py_mark_begin, tare_step_begin)
 INDEXED(step_next, TARE_KIND_STEP, tare__py_mark_next, tare_step_next)
@@ -85,13 +85,14 @@ PLAIN(epoch_end, end_epoch)
 PLAIN(pause_now, tare_pause)
 PLAIN(resume_now, tare_resume)
 
-PyDoc_STRVAR(start_doc,
-             "start(output=None, *, max_bytes=0, last_seconds=0, helper=None)\n--\n\n"
-             "Records this process without `tare run`: a helper process writes the trace, and looks at process and\n"
-             "machine as `tare run` does (TARE_INTERVAL and the other settings of sampling; TARE_NO_SAMPLING=1: not).\n\n"
-             "    tare.start(\"train.tare\")\n"
-             "    …\n"
-             "    tare.stop()\n");
+PyDoc_STRVAR(
+    start_doc,
+    "start(output=None, *, max_bytes=0, last_seconds=0, helper=None)\n--\n\n"
+    "Records this process without `tare run`: a helper process writes the trace, and looks at process and\n"
+    "machine as `tare run` does (TARE_INTERVAL and the other settings of sampling; TARE_NO_SAMPLING=1: not).\n\n"
+    "    tare.start(\"train.tare\")\n"
+    "    …\n"
+    "    tare.stop()\n");
 static PyObject *start(PyObject *module, PyObject *arguments, PyObject *named)
 {
     (void)module;

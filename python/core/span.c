@@ -109,7 +109,8 @@ static void drop(PyObject *self)
 
 /* ---- entering and leaving ------------------------------------------------------------------------------- */
 
-/* The generator or coroutine that is running. NULL: a plain function, which ends what it began before another goes on. */
+/* The generator or coroutine that is running. NULL: a plain function, which ends what it began before another goes
+ * on. */
 static const void *generator_now(void)
 {
     PyFrameObject *frame = PyEval_GetFrame(); /* borrowed; a generator's stays where it is */

@@ -156,8 +156,8 @@ static void push_mark(tare_kind kind, uint32_t base)
     marks[mark_count++] = (mark){kind, base};
 }
 
-/* Spans that generators hold open lie inside of steps, never around them: they may end before the step does. Returns how
- * many are below them. */
+/* Spans that generators hold open lie inside of steps, never around them: they may end before the step does. Returns
+ * how many are below them. */
 static uint32_t lift_outlived(void)
 {
     uint32_t depth = depth_now(), first = 0, below = 0, lifted = 0;

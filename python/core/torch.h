@@ -15,7 +15,8 @@ bool tare__torch_phase_begin(torch_phase phase);
 void tare__torch_phase_end(torch_phase phase); /* what was left open inside ends too */
 void tare__torch_phase_end_all(void);
 torch_phase tare__torch_phase_now(void);
-/* Ticks in calls that have a span of their own at their line, as torch.save, since this was last asked; *kind: of which. */
+/* Ticks in calls that have a span of their own at their line, as torch.save, since this was last asked; *kind: of
+ * which. */
 uint64_t tare__torch_ticks_at_line(const char **kind);
 bool tare__torch_loading(void); /* a dataset works, whoever waits for it (torch_around.c) */
 extern bool tare__torch_loads_aside; /* this process is a loader's worker, and what it loads is not trained on */
@@ -53,10 +54,13 @@ void tare__torch_window_resume(void);
 /* ---- batches and the steps that use them (torch_batches.c) ------------------------------------------------ */
 void tare__torch_batch_came(const void *iterator, bool first, double samples); /* samples: -1 where it is not known */
 void tare__torch_batches_ended(const void *iterator);   /* it has no more */
-void tare__torch_batches_compute(unsigned backwards);   /* a backward pass begins; number of those before it in the step */
-bool tare__torch_batches_held(unsigned backwards);      /* of loaders that have no more: more than that are not used yet */
+void tare__torch_batches_compute(unsigned backwards);   /* a backward pass begins; number of those before it in the
+                                                         * step */
+bool tare__torch_batches_held(unsigned backwards);      /* of loaders that have no more: more than that are not used
+                                                         * yet */
 void tare__torch_batches_used(unsigned backwards);      /* a step ends: its samples are told, inside of its span */
-void tare__torch_batches_unused(bool told);             /* what was taken for a step does not count; its samples do or not */
+void tare__torch_batches_unused(bool told);             /* what was taken for a step does not count; its samples do or
+                                                         * not */
 void tare__torch_batches_forget(void);
 
 /* ---- what the program's objects are asked (torch_ask.c) --------------------------------------------------- */

@@ -140,8 +140,8 @@ static double longest_in(PyObject *batch, double most, int depth)
     return longest <= most ? longest : -1;
 }
 
-/* A collate_fn may return anything: what the loader asked the dataset for counts, where it says so. An iterable dataset's
- * last batch may have fewer. */
+/* A collate_fn may return anything: what the loader asked the dataset for counts, where it says so. An iterable
+ * dataset's last batch may have fewer. */
 static double samples_of(PyObject *batch, Py_ssize_t drawn)
 {
     if (drawn >= 0)
@@ -239,7 +239,8 @@ static PyObject *call_backward(around *self, PyObject *const *words, size_t n, P
     if (outermost) {
         tare__torch_backward_begins();
         told = PyVectorcall_NARGS(n) > 0 && tare__torch_backward_from(words[0]);
-        if (PyVectorcall_NARGS(n) > 2 && words[2] == Py_True) /* retain_graph: without it no backward reaches an earlier step */
+        if (PyVectorcall_NARGS(n) > 2 && words[2] == Py_True) /* retain_graph: without it no backward reaches an
+                                                               * earlier step */
             tell_retained();
     }
     bool begun = outermost && tare__torch_phase_begin(BACKWARD);
@@ -609,8 +610,8 @@ static PyObject *show(PyObject *self)
     return PyObject_Repr(((around *)self)->function);
 }
 
-/* By its name, as a function is: who reads it finds torch's own, with Tare or without. One in C may have been imported from
- * another module, where only torch's own is found; it says itself how. */
+/* By its name, as a function is: who reads it finds torch's own, with Tare or without. One in C may have been
+ * imported from another module, where only torch's own is found; it says itself how. */
 static PyObject *reduce(PyObject *self, PyObject *nothing)
 {
     (void)nothing;
@@ -673,7 +674,8 @@ static PyMethodDef functions[] = {
     {"torch_loads_aside", loads_aside, METH_O,
      "torch_loads_aside(yes)\n--\n\nThis process is a loader's worker; whether what it loads is not trained on."},
     {"torch_optimizer_begin", (PyCFunction)(void (*)(void))optimizer_begin, METH_FASTCALL,
-     "torch_optimizer_begin(optimizer, closes=False)\n--\n\nA hook: its step begins. closes: with a closure, which is a "
+     "torch_optimizer_begin(optimizer, closes=False)\n--\n\nA hook: its step begins. closes: with a closure, which is "
+     "a "
      "TorchAround of the role \"closure\"."},
     {"torch_optimizer_end", (PyCFunction)(void (*)(void))optimizer_end, METH_FASTCALL,
      "torch_optimizer_end(optimizer)\n--\n\nA hook: its step has ended."},

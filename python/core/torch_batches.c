@@ -1,5 +1,5 @@
-/* torch_batches: which batches that loaders returned are of which step. A loop may ask for batches ahead of those that it
- * trains on: one that is never trained on is in no step.
+/* torch_batches: which batches that loaders returned are of which step. A loop may ask for batches ahead of those
+ * that it trains on: one that is never trained on is in no step.
  * Attached to the interpreter, with its lock; of the one thread that trains.
  * Must not know how steps are found. */
 #include "torch.h"
@@ -93,8 +93,9 @@ void tare__torch_batches_compute(unsigned backwards)
             at->first_ahead = at->fetched - 1;
 }
 
-/* How many of the batches that are held the step has used. A loop that reads ahead fetches more in its first step than in
- * each later one, and does so before it computes; until the second step has ended, each backward pass is taken to use one. */
+/* How many of the batches that are held the step has used. A loop that reads ahead fetches more in its first step
+ * than in each later one, and does so before it computes; until the second step has ended, each backward pass is
+ * taken to use one. */
 static unsigned used_by_step(source *of, unsigned backwards)
 {
     if (of->ended && of->steps)

@@ -181,7 +181,8 @@ static void take_line(const torch_line *line, torch_phase phase, uint64_t ticks)
     if (!ticks)
         return;
     if (phase || loads) {
-        snprintf(doing, sizeof doing, "%s%s", aside ? "evaluation " : "", loads ? "load" : tare__torch_phase_names[phase]);
+        snprintf(doing, sizeof doing, "%s%s", aside ? "evaluation " : "",
+                 loads ? "load" : tare__torch_phase_names[phase]);
         add(line, doing, ticks);
     } else if (tare__torch_in_step() || (tare__torch_between_steps() && tare__torch_steps() > 0)) {
         wait_and_see(line, ticks);
@@ -202,7 +203,8 @@ static void count_threads(void)
 {
     static int64_t told = -1;
     int64_t n = -1;
-    for (PyThreadState *one = PyInterpreterState_ThreadHead(PyInterpreterState_Get()); one; one = PyThreadState_Next(one))
+    for (PyThreadState *one = PyInterpreterState_ThreadHead(PyInterpreterState_Get()); one;
+         one = PyThreadState_Next(one))
         n++;
     if (n != told)
         tare_counter_name("python.threads", (double)n);

@@ -1,6 +1,6 @@
 /* torch_quiet: asks objects of the program and calls our own Python without anybody noticing: tracing functions of the
- * program and functions that stand in for torch's (__torch_function__) are off meanwhile, no method of an object is run.
- * Attached to the interpreter, with its lock. Must not know what is asked, or what is called for. */
+ * program and functions that stand in for torch's (__torch_function__) are off meanwhile, no method of an object is
+ * run. Attached to the interpreter, with its lock. Must not know what is asked, or what is called for. */
 #include "torch.h"
 
 static PyObject *no_overrides; /* torch._C.DisableTorchFunction; NULL: not known */
@@ -40,7 +40,8 @@ void tare__torch_quiet_end(torch_quiet quiet)
     tare__torch_put_back(quiet.raised);
 }
 
-/* What the type says of this name, past __getattr__ and __getattribute__. A new reference, or NULL without an exception. */
+/* What the type says of this name, past __getattr__ and __getattribute__. A new reference, or NULL without an
+ * exception. */
 PyObject *tare__torch_attribute(PyObject *object, const char *name)
 {
     PyObject *text = PyUnicode_FromString(name), *value = NULL;

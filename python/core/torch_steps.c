@@ -24,8 +24,8 @@ static struct {
     bool uncounted;       /* … the latter: nobody knows which of its batches a step uses */
     unsigned long thread; /* that trains; 0: none yet */
     bool step_open, epoch_open;
-    /* A batch is asked for, and what it is for is not known: nothing has trained yet, or the model that did is in eval().
-     * The step begins there, and is taken back where nothing comes of it. */
+    /* A batch is asked for, and what it is for is not known: nothing has trained yet, or the model that did is in
+     * eval(). The step begins there, and is taken back where nothing comes of it. */
     bool guessed;         /* the open step began like that */
     PyObject *guess;      /* weak reference to the iterator, until something trains; NULL: there is no such step */
     PyObject *guess_loader;
@@ -61,8 +61,8 @@ static struct {
     unsigned n_dropped;
     bool wants_model;         /* a step began, by an optimizer or a backward, and no model is known */
     PyObject *model;          /* weak reference to what was last seen to train; NULL: nothing yet */
-    /* Without a loader, a model or an optimizer that was not there before begins something else: the pause since the last
-     * step is not part of its first one. Where every step has a new one (meta-learning) it is part of the step. */
+    /* Without a loader, a model or an optimizer that was not there before begins something else: the pause since the
+     * last step is not part of its first one. Where every step has a new one (meta-learning) it is part of the step. */
     PyObject *models[MODELS_MAX]; /* weak references to those that trained, the last ones */
     unsigned n_models;
     bool new_model, new_optimizer;       /* the open step began with one; one was made since the last step */
@@ -603,8 +603,9 @@ static bool is_trained_model(PyObject *module)
     return trained == module;
 }
 
-/* A model computes without gradients between two steps: it is evaluated. But where it does so in every step it is a part
- * of the step (a teacher, an encoder that is frozen, a policy that acts), unless the model that trains is in eval(). */
+/* A model computes without gradients between two steps: it is evaluated. But where it does so in every step it is a
+ * part of the step (a teacher, an encoder that is frozen, a policy that acts), unless the model that trains is in
+ * eval(). */
 static void evaluation_begins(PyObject *module)
 {
     if (!tare__torch_has_parameters(module))
@@ -733,8 +734,8 @@ void tare__torch_optimizer_ended(const void *optimizer)
     open_next_step();
 }
 
-/* Whether the open step is what is left behind the last one, of a loop without a loader: nothing yet, or a part of a round,
- * as gradients that no optimizer took. After an exception it is a step that did not end. */
+/* Whether the open step is what is left behind the last one, of a loop without a loader: nothing yet, or a part of a
+ * round, as gradients that no optimizer took. After an exception it is a step that did not end. */
 bool tare__torch_in_rest(void)
 {
     if (!is_mine() || loop.epoch_open || loop.fetched || (loop.trained && loop.unaided))
@@ -875,7 +876,8 @@ static PyMethodDef functions[] = {
     {"torch_counts", counts, METH_NOARGS, "torch_counts()\n--\n\n(steps, epochs) that have ended."},
     {"torch_finish", finish, METH_NOARGS, "torch_finish()\n--\n\nThe program ends."},
     {"torch_count_samples", count_samples, METH_O,
-     "torch_count_samples(yes)\n--\n\nWhether the samples of batches are told where somebody else tells steps and epochs."},
+     "torch_count_samples(yes)\n--\n\nWhether the samples of batches are told where somebody else tells steps and "
+     "epochs."},
     {"torch_hand_over", hand_over, METH_O,
      "torch_hand_over(yes)\n--\n\nSteps and epochs are told by somebody else. Returns whether they were."},
     {"torch_forked", forked, METH_NOARGS, "torch_forked()\n--\n\nThis is a child now."},

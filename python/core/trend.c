@@ -19,9 +19,10 @@ static PyObject *trend_of(const double *x, size_t n, const double *y, size_t m)
     return Py_BuildValue("dddd", found.slope, found.low, found.high, found.fit);
 }
 
-PyDoc_STRVAR(trend_doc, "trend(x, y)\n--\n\n"
-                        "(slope, low, high, fit): the median slope over all pairs of points with ascending x (Theil-Sen),\n"
-                        "its 95 % interval (NaN below 6 points), and R squared of the least-squares line.");
+PyDoc_STRVAR(trend_doc,
+             "trend(x, y)\n--\n\n"
+             "(slope, low, high, fit): the median slope over all pairs of points with ascending x (Theil-Sen),\n"
+             "its 95 % interval (NaN below 6 points), and R squared of the least-squares line.");
 static PyObject *trend(PyObject *module, PyObject *arguments)
 {
     (void)module;

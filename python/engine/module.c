@@ -69,7 +69,8 @@ static PyObject *value_at(const struct ArrowSchema *schema, const struct ArrowAr
     case 'b': return PyBool_FromLong(bit(data, at));
     case 'u': {
         const int32_t *offsets = data;
-        return PyUnicode_DecodeUTF8((const char *)array->buffers[2] + offsets[at], offsets[at + 1] - offsets[at], "replace");
+        return PyUnicode_DecodeUTF8((const char *)array->buffers[2] + offsets[at], offsets[at + 1] - offsets[at],
+                                    "replace");
     }
     default: return schema->format[1] == 'l' ? list_at(schema, array, at) : struct_at(schema, array, at);
     }
@@ -231,8 +232,8 @@ static int add_names(PyObject *module)
     return failed ? -1 : 0;
 }
 
-static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, .m_name = "tare._engine", .m_doc = "Reads traces in this process.", .m_size = -1, .m_methods = functions};
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "tare._engine",
+                                        .m_doc = "Reads traces in this process.", .m_size = -1, .m_methods = functions};
 
 PyMODINIT_FUNC PyInit__engine(void)
 {

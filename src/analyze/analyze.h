@@ -42,7 +42,8 @@ typedef struct tare__number_row {
     const char *name;
     uint64_t n; /* values added up */
     double sum;
-    double rate; /* sum per second of the time of those calls that carried it; NaN when that is 0. In steps it is the job's,
+    double rate; /* sum per second of the time of those calls that carried it; NaN when that is 0. In steps it is the
+                  * job's,
                     of the time in all of them: what threads and ranks do at once adds up */
     bool estimated;     /* of the steps that were inspected, over the mean duration of the others */
     uint64_t inspected; /* so many steps */
@@ -516,7 +517,8 @@ typedef struct tare__analysis {
     size_t n_samples;
     tare__usage_table usage;
     tare__phase_table phases;
-    const struct tare__analysis *whole; /* of tables that were restricted to steady state: those of the run; else NULL */
+    const struct tare__analysis *whole; /* of tables that were restricted to steady state: those of the run; else
+                                         * NULL */
     const struct tare__analysis *ranks; /* for rules: the same of each process that has steps, with its workers … */
     size_t n_ranks;                     /* … where there are several; else 0 */
     const tare__finding *findings;

@@ -1,5 +1,5 @@
-/* consistent: looks in every table of an analysis for figures that cannot be true together: a part larger than its whole,
- * a share above 1, quantiles out of order, more time than there was. Pure; owned by the calling thread.
+/* consistent: looks in every table of an analysis for figures that cannot be true together: a part larger than its
+ * whole, a share above 1, quantiles out of order, more time than there was. Pure; owned by the calling thread.
  * Must not know how tables are made: it is the check on what makes them. */
 #include <math.h>
 #include <stdarg.h>
@@ -122,7 +122,8 @@ static void check_operators(checked *c)
     for (size_t i = 0; i < of->n_operators; i++) {
         const tare__operator_row *row = &of->operators[i];
         check_part(c, row->self_ns, row->raw_self_ns, "operator", row->name, "self time exceeds what was measured");
-        check_part(c, row->total_ns, time_of_all(of), "operator", row->name, "its total exceeds the time of all threads");
+        check_part(c, row->total_ns, time_of_all(of), "operator", row->name,
+                   "its total exceeds the time of all threads");
         check_share(c, row->share, "operator", row->name, "its share");
         check_share(c, row->step_share, "operator", row->name, "its share of steps");
         check_part(c, row->step_self_ns, row->self_ns, "operator", row->name, "self time in steps exceeds self time");
@@ -187,7 +188,8 @@ static void check_values(checked *c)
         const tare__thread_row *row = &of->threads[i];
         const char *name = row->name ? row->name : "";
         check_part(c, row->busy_ns, of->run.elapsed_ns, "thread", name, "its spans exceed the run's time");
-        check_part(c, row->last_at_ns, of->run.elapsed_ns, "thread", name, "its last event is after the end of the run");
+        check_part(c, row->last_at_ns, of->run.elapsed_ns, "thread", name,
+                   "its last event is after the end of the run");
     }
 }
 
@@ -202,10 +204,12 @@ static void check_metrics(checked *c)
                row->min, row->max);
         if (row->unit == TARE__SHOW_SHARE)
             check_share(c, row->max, "metric", row->metric, "its maximum");
-        bool used = row->known == TARE__M_CPU_USER || row->known == TARE__M_CPU_SYSTEM || row->known == TARE__M_CPU_USAGE;
+        bool used =
+            row->known == TARE__M_CPU_USER || row->known == TARE__M_CPU_SYSTEM || row->known == TARE__M_CPU_USAGE;
         if (used && of->run.cpus)
             expect(c, fits(row->mean, of->run.cpus, 0.05 * of->run.cpus),
-                   "metric %.60s of \"%.60s\": %.2f cores of %u in use", row->metric, row->label, row->mean, of->run.cpus);
+                   "metric %.60s of \"%.60s\": %.2f cores of %u in use", row->metric, row->label, row->mean,
+                   of->run.cpus);
         expect(c, fits(row->from_ns, row->to_ns, 0), "metric %.60s of \"%.60s\" ends before it begins", row->metric,
                row->label);
     }
@@ -220,7 +224,8 @@ static void check_usage(checked *c)
     expect(c, fits(usage->cores_mean, usage->cores_max, 0.01), "usage: %.3g cores on average, %.3g at most",
            usage->cores_mean, usage->cores_max);
     if (run->cpus)
-        expect(c, fits(usage->cpu_seconds * 1e9, run->elapsed_ns * run->cpus, 0.05 * run->elapsed_ns * run->cpus + 50e6),
+        expect(c,
+               fits(usage->cpu_seconds * 1e9, run->elapsed_ns * run->cpus, 0.05 * run->elapsed_ns * run->cpus + 50e6),
                "usage: %.3g s of CPU time in %.3g s on %u CPUs", usage->cpu_seconds, run->elapsed_ns / 1e9, run->cpus);
     expect(c, fits(usage->rss_peak_bytes, usage->tree_rss_max_bytes, 0),
            "usage: the peak of one process (%.0f) exceeds that of all (%.0f)", usage->rss_peak_bytes,

@@ -587,8 +587,8 @@ node *tare__analyze_twin(work *work, const node *of, const node *none, node *bes
 bool tare__analyze_is_split(const canons *names, uint32_t name);
 int tare__analyze_split_number(work *work, stream *stream, uint32_t name, double value);
 split_call *tare__analyze_split_at(stream *stream, uint32_t depth); /* of a frame with FRAME_SPLIT */
-/* The innermost span ended, which has FRAME_SPLIT, at `now`; `duration` of it counts, in `to`. 1: the call ended as well, and
- * *call is what it was; 0: it goes on; or a status. */
+/* The innermost span ended, which has FRAME_SPLIT, at `now`; `duration` of it counts, in `to`. 1: the call ended as
+ * well, and *call is what it was; 0: it goes on; or a status. */
 int tare__analyze_split_end(work *work, stream *stream, const frame *top, const node *to, uint64_t now,
                             uint64_t duration, split_call *call);
 int tare__analyze_split_count(work *work, const split_call *call, uint64_t whole);
@@ -654,7 +654,8 @@ int tare__analyze_usage_table(work *work, tare__analysis *analysis); /* after me
 double tare__analyze_elapsed(const work *work); /* NaN: not known */
 void tare__analyze_own_table(work *work, tare__analysis *analysis);
 int tare__analyze_run_table(work *work, tare__analysis *analysis);
-const char *tare__analyze_label(const work *work, tare__arena *arena, const tare__trace_process *process); /* NULL: no memory */
+/* NULL: no memory */
+const char *tare__analyze_label(const work *work, tare__arena *arena, const tare__trace_process *process);
 void tare__analyze_roofline(tare__analysis *analysis); /* operators against the peaks of the run */
 const char *tare__analyze_command(tare__arena *arena, const char *arguments, size_t bytes); /* in one line */
 

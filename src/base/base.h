@@ -121,8 +121,8 @@ const char *tare__unit_time(char out[TARE__UNIT_BYTES], double ns);
 const char *tare__unit_bytes(char out[TARE__UNIT_BYTES], double bytes);
 /* 0, 812, 12,345 up to 99,999, then 123k, 1.24M, 31.0G; fractions as 0.25, 1.50, 12.3 */
 const char *tare__unit_count(char out[TARE__UNIT_BYTES], double count);
-/* The count with its noun: "1 step", "12,345 steps"; `many` NULL: the noun takes an s. A verb may stand with it: "process
- * was", "processes were". */
+/* The count with its noun: "1 step", "12,345 steps"; `many` NULL: the noun takes an s. A verb may stand with it:
+ * "process was", "processes were". */
 #define TARE__COUNTED_BYTES 96
 const char *tare__unit_counted(char out[TARE__COUNTED_BYTES], double count, const char *one, const char *many);
 /* 0.0 %, <0.1 %, 12.3 %, 100 % of a share in 0..1 */
@@ -148,7 +148,8 @@ int tare__parse_bytes(const char *string, const char *what, uint64_t *bytes, tar
 int tare__parse_duration(const char *string, const char *what, uint64_t *ns, tare__error *error);
 
 /* ---- text of others (harmless.c; not in libtare) -------------------------------------------------------------- */
-/* Takes passwords out of a sentence: of addresses of any scheme, and behind password=. Rather too much than too little. */
+/* Takes passwords out of a sentence: of addresses of any scheme, and behind password=. Rather too much than too
+ * little. */
 void tare__redact(char *text);
 /* Lines of a report for people: control characters become '?' (colours may stay), and no line is a command to GitHub
  * Actions or Azure Pipelines, whatever a span is called. Whole lines. */
@@ -199,9 +200,9 @@ bool tare__find_program(const char *name, char *out, size_t room);
 /* Whether the loader would take a library of this name from the current folder, since LD_LIBRARY_PATH has an empty or
  * relative entry. */
 bool tare__in_current_folder(const char *library);
-/* What to pass to dlopen for the name of a library: the file that LD_LIBRARY_PATH leads to, if it and every folder above
- * it are absolute and belong to root or to us; without one, the name, for the loader's default folders. A path is passed
- * on unchecked. TARE_E_PERMISSION: it leads to a library of another user. */
+/* What to pass to dlopen for the name of a library: the file that LD_LIBRARY_PATH leads to, if it and every folder
+ * above it are absolute and belong to root or to us; without one, the name, for the loader's default folders. A path
+ * is passed on unchecked. TARE_E_PERMISSION: it leads to a library of another user. */
 int tare__library_find(const char *name, char out[PATH_MAX], tare__error *error);
 
 /* ---- libraries that may be missing ------------------------------------------------------------------------

@@ -33,9 +33,9 @@ static char *first_colon(char *at, const char *end)
     return NULL;
 }
 
-/* What follows "://": from the first ':' to the last '@' of all, since a blank or an '@' that should have been escaped may
- * be part of the password; hiding too much is the lesser harm. Without an '@' to the end of the word, unless a port
- * follows. What is behind '?' may name a password as well. */
+/* What follows "://": from the first ':' to the last '@' of all, since a blank or an '@' that should have been
+ * escaped may be part of the password; hiding too much is the lesser harm. Without an '@' to the end of the word,
+ * unless a port follows. What is behind '?' may name a password as well. */
 static char *hide_in_address(char *at)
 {
     char *end = at + strcspn(at, " \t\r\n");

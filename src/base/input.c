@@ -80,8 +80,8 @@ static int open_with_sentence(const char *path, bool streams, int *fd, tare__err
         return tare__fail(error, TARE_E_INPUT, "cannot read '%.200s': it is %s, not a regular file%s", path, is,
                           streams && strcmp(is, "a pipe") == 0 ? "; redirect it to standard input and name /dev/stdin"
                                                                : "");
-    return tare__fail(error, *fd == -EACCES || *fd == -EPERM ? TARE_E_PERMISSION : TARE_E_INPUT, "cannot read '%.200s': %s",
-                      path, strerror(-*fd));
+    return tare__fail(error, *fd == -EACCES || *fd == -EPERM ? TARE_E_PERMISSION : TARE_E_INPUT,
+                      "cannot read '%.200s': %s", path, strerror(-*fd));
 }
 
 int tare__input_file(const char *path, int *fd, tare__error *error)

@@ -118,9 +118,9 @@ bool tare__in_current_folder(const char *library)
 static int look_in(const char *folder, const char *name, int depth, char real[PATH_MAX], bool *variants,
                    tare__error *error)
 {
-    static const char *const below[] = {"glibc-hwcaps", "x86-64-v2", "x86-64-v3", "x86-64-v4", "power9", "power10", "z13",
-                                        "z14", "z15", "z16", "tls", "haswell", "xeon_phi", "avx512_1", "x86_64",
-                                        "aarch64", "atomics"};
+    static const char *const below[] = {"glibc-hwcaps", "x86-64-v2", "x86-64-v3", "x86-64-v4", "power9", "power10",
+                                        "z13",          "z14",       "z15",       "z16",       "tls",    "haswell",
+                                        "xeon_phi",     "avx512_1",  "x86_64",    "aarch64",   "atomics"};
     char path[PATH_MAX], found[PATH_MAX];
     if (snprintf(path, sizeof path, "%s/%s", folder, name) < (int)sizeof path && access(path, F_OK) == 0) {
         if (folder[0] != '/' || tare__in_current_folder(name))

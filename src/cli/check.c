@@ -202,7 +202,9 @@ static int show_answer(const check_settings *settings, const tare__check *check,
         tare__emit_check_json(check, names, look.pretty, &text);
     else if (!settings->quiet)
         tare__emit_check_text(check, names, &look, &text);
-    int status = settings->json || !settings->quiet ? write_text(&text, !settings->json, look.colour, settings->output, error) : 0;
+    int status = settings->json || !settings->quiet
+                     ? write_text(&text, !settings->json, look.colour, settings->output, error)
+                     : 0;
     tare__text_free(&text);
     return status;
 }

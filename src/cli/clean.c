@@ -58,8 +58,9 @@ static bool is_kept(const clean_settings *settings, const tare__leftover *left, 
     switch (left->state) {
     case TARE__LEFTOVER_ALIVE: tare__text_string(reason, "a recorded process still runs"); return true;
     case TARE__LEFTOVER_PART:
-        tare__text_string(reason, "it has no session file: a part of a session in another place, perhaps; if none runs, "
-                                  "remove it by hand");
+        tare__text_string(reason,
+                          "it has no session file: a part of a session in another place, perhaps; if none runs, "
+                          "remove it by hand");
         return true;
     case TARE__LEFTOVER_DAMAGED:
         tare__text_format(reason, "damaged, nothing can be saved: %s; --all removes it", why);

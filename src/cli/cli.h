@@ -99,8 +99,8 @@ typedef struct tare__cli_output {
 
 /* Standard output when path is NULL. A regular file appears under its name only when closed whole; what
  * is no regular file (a device, a pipe) is written in place. 0, or a status with a sentence. */
-/* Where the view of a file goes that is no text for a terminal: beside it, NAME.tare as NAME.html. *place is the caller's
- * to free, also where something of that name is there: TARE_E_USAGE. */
+/* Where the view of a file goes that is no text for a terminal: beside it, NAME.tare as NAME.html. *place is the
+ * caller's to free, also where something of that name is there: TARE_E_USAGE. */
 int tare__cli_place_beside(const char *path, const char *ending, const char *becomes, char **place, tare__error *error);
 /* A report over what it is made of would lose that. */
 bool tare__cli_same_file(const char *a, const char *b);

@@ -228,8 +228,8 @@ static int check_words(compare_settings *settings, const tare__cli_words *words,
     if (settings->only_ab_option)
         return tare__fail(error, TARE_E_USAGE, "--%s means something only with --ab", settings->only_ab_option);
     if (listed && count && settings->sides[0].n && settings->sides[1].n)
-        return tare__fail(error, TARE_E_USAGE, "both sides are given: what is '%.200s'? (-o FILE names what is written)",
-                          word_at(words, 0));
+        return tare__fail(error, TARE_E_USAGE,
+                          "both sides are given: what is '%.200s'? (-o FILE names what is written)", word_at(words, 0));
     if (listed && (count || !settings->sides[0].n || !settings->sides[1].n))
         return tare__fail(error, TARE_E_USAGE, "give both sides: tare compare --base FILE... --head FILE...");
     if (!listed && count < 2)
@@ -313,7 +313,8 @@ static int compare_commands(compare_settings *settings, tare__error *error)
     if (result.sides[0]) {
         tare__emit_comparison input = {.base_name = "first command", .head_name = "second command", .ab = &result.ab};
         tare__error failed = {""};
-        int shown = show(settings, result.sides[0], result.sides[1], &input, &result.decision, status ? &failed : error);
+        int shown =
+            show(settings, result.sides[0], result.sides[1], &input, &result.decision, status ? &failed : error);
         exit_status = exit_status ? exit_status : shown;
     } else if (result.ab.interrupted) {
         tare__fail(error, TARE_E_SYSTEM, "interrupted before the first round was finished: nothing is known yet");

@@ -22,8 +22,8 @@ extern char **environ;
 
 /* A repository may come from anywhere, and its own settings name programs. None of them runs: no file system monitor,
  * no hooks, no pager, no status of submodules (which have settings of their own), no fetch of objects that are missing,
- * by no protocol, and no filters. Where the repository (scope local or worktree, files that it includes) sets up filters,
- * a partial clone or a way to reach a server, git is not asked. */
+ * by no protocol, and no filters. Where the repository (scope local or worktree, files that it includes) sets up
+ * filters, a partial clone or a way to reach a server, git is not asked. */
 #define NOTHING_RUNS                                                                                                  \
     "--no-pager", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c",        \
         "protocol.allow=never", "-c", "core.sshCommand=false", "-c", "core.gitProxy=false", "-c", "credential.helper="

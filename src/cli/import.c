@@ -112,8 +112,9 @@ static void say_changed(const tare__import_report *report)
 {
     char count[TARE__COUNTED_BYTES];
     if (report->cut)
-        tare__cli_say(ME, "%s other spans in part: cut there",
-                      tare__unit_counted(count, (double)report->cut, "Python function overlaps", "Python functions overlap"));
+        tare__cli_say(
+            ME, "%s other spans in part: cut there",
+            tare__unit_counted(count, (double)report->cut, "Python function overlaps", "Python functions overlap"));
     if (report->overlapping)
         tare__cli_say(ME, "%s others of the thread in part: put beside the tree",
                       tare__unit_counted(count, (double)report->overlapping, "span overlaps", "spans overlap"));

@@ -8,7 +8,8 @@
 
 #include "tare.h"
 
-/* ---- figures by their names ---------------------------------------------------------------------------------------- */
+/* ---- figures by their names
+ * ---------------------------------------------------------------------------------------- */
 static double quantile(const tare__runner_times *times, size_t which)
 {
     return times->n ? times->quantile_ns[which] : NAN;
@@ -63,8 +64,10 @@ int tare__limits_check(const tare__threshold *threshold, tare__error *error)
 {
     const struct metric *metric = find(threshold->name);
     if (!metric)
-        return tare__fail(error, TARE_E_USAGE, "--threshold: a model has no figure '%.64s'; it has latency, p50, p95, p99, "
-                          "max, mean, end_to_end, load, first_run, memory, throughput", threshold->name);
+        return tare__fail(error, TARE_E_USAGE,
+                          "--threshold: a model has no figure '%.64s'; it has latency, p50, p95, p99, "
+                          "max, mean, end_to_end, load, first_run, memory, throughput",
+                          threshold->name);
     if (threshold->kind == TARE__THRESHOLD_CHANGE)
         return tare__fail(error, TARE_E_USAGE, "--threshold: '%.64s' in per cent is a change, which tare check judges",
                           threshold->name);
@@ -75,7 +78,8 @@ int tare__limits_check(const tare__threshold *threshold, tare__error *error)
     return 0;
 }
 
-/* ---- against a configuration --------------------------------------------------------------------------------------- */
+/* ---- against a configuration
+ * --------------------------------------------------------------------------------------- */
 static bool is_meant(const char *name, const tare__runner_result *result)
 {
     const char *inside = name + name_length(name);

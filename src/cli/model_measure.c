@@ -19,7 +19,8 @@
 #define ME "tare model"
 #define THREADS_MAX 4096
 
-/* ---- options ------------------------------------------------------------------------------------------------------- */
+/* ---- options
+ * ------------------------------------------------------------------------------------------------------- */
 static int take_number(const char *what, const char *argument, uint64_t least, uint64_t most, uint64_t *into,
                        tare__error *error)
 {
@@ -41,8 +42,8 @@ static int take_threads(tare__cli_measure *settings, const char *argument, tare_
         char *end;
         unsigned long value = strtoul(at, &end, 10);
         if (*at < '1' || *at > '9' || (*end && *end != ',') || value > THREADS_MAX)
-            return tare__fail(error, TARE_E_USAGE, "--threads: '%.64s' is not a number of threads, or some with ',' between",
-                              argument);
+            return tare__fail(error, TARE_E_USAGE,
+                              "--threads: '%.64s' is not a number of threads, or some with ',' between", argument);
         if (settings->options.n_threads == TARE__MEASURE_LIST_MAX)
             return tare__fail(error, TARE_E_USAGE, "--threads: more than %u are too many", TARE__MEASURE_LIST_MAX);
         settings->threads[settings->options.n_threads++] = (unsigned)value;
@@ -196,7 +197,8 @@ int tare__measure_check(const tare__cli_measure *settings, tare__error *error)
     return 0;
 }
 
-/* ---- the run ------------------------------------------------------------------------------------------------------- */
+/* ---- the run
+ * ------------------------------------------------------------------------------------------------------- */
 static void show_progress(void *context, const char *what, size_t done, size_t of)
 {
     (void)context;
@@ -232,7 +234,8 @@ int tare__measure_run(tare__cli_measure *settings, const char *path, const int64
     return status;
 }
 
-/* ---- figures ------------------------------------------------------------------------------------------------------- */
+/* ---- figures
+ * ------------------------------------------------------------------------------------------------------- */
 typedef struct machine {
     char host[256], kernel[256], cpu_model[256], revision[256];
     uint32_t cpus;
@@ -278,7 +281,8 @@ static void put_command(tare__text *command, const char *path, const tare__model
 {
     tare__text_string(command, "tare model");
     for (size_t i = 0; i < weighed->n_dimensions; i++)
-        tare__text_format(command, " --dim %s=%lld", weighed->dimensions[i].name, (long long)weighed->dimensions[i].value);
+        tare__text_format(command, " --dim %s=%lld", weighed->dimensions[i].name,
+                          (long long)weighed->dimensions[i].value);
     for (size_t i = 0; i < weighed->n_shapes; i++) {
         tare__text_format(command, " --shape %s=", weighed->shapes[i].input);
         for (size_t k = 0; k < weighed->shapes[i].rank; k++)
@@ -308,7 +312,8 @@ int tare__measure_figures(const char *path, const tare__model_options *weighed, 
                                      here.cpus, here.memory_bytes, *here.kernel ? here.kernel : NULL);
 }
 
-/* ---- the end ------------------------------------------------------------------------------------------------------- */
+/* ---- the end
+ * ------------------------------------------------------------------------------------------------------- */
 int tare__measure_exit(const tare__cli_measure *settings, const tare__model_measured *measured)
 {
     size_t ran = 0;
@@ -326,5 +331,7 @@ int tare__measure_exit(const tare__cli_measure *settings, const tare__model_meas
         tare__cli_say(ME, "%zu of %zu thresholds are broken", measured->n_broken, measured->n_limits);
     if (measured->n_results && ran < measured->n_results && (settings->asked || settings->options.n_files) && !ran)
         return TARE__EXIT_INPUT;
-    return measured->n_broken || (measured->absent && (settings->asked || settings->options.n_files)) ? TARE__EXIT_FAILED : TARE__EXIT_OK;
+    return measured->n_broken || (measured->absent && (settings->asked || settings->options.n_files))
+               ? TARE__EXIT_FAILED
+               : TARE__EXIT_OK;
 }

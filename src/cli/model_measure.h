@@ -27,26 +27,31 @@ enum {
     TARE__MEASURE_QUIET
 };
 
-#define TARE__MEASURE_OPTIONS                                                                                             \
-    {"static", 0, NULL, "weigh the file only; run nothing", TARE__MEASURE_STATIC},                                        \
-    {"runs", 'n', "N", "timed runs of each configuration; else as many as 3 s hold, from 30 to 1,000",                    \
-     TARE__MEASURE_RUNS},                                                                                                 \
-    {"seconds", 0, "S", "time for the runs of a configuration where --runs does not say how many: 3",                     \
-     TARE__MEASURE_SECONDS},                                                                                              \
-    {"warmup", 0, "N", "runs before the timed ones; else until they are steady", TARE__MEASURE_WARMUP},                   \
-    {"precision", 0, "P[,P…]", "fp32, fp16, …: fp32 is converted to fp16, else the file's own", TARE__MEASURE_PRECISION}, \
-    {"threads", 0, "N[,N…]", "threads within an operator; else the runtime's own number", TARE__MEASURE_THREADS},         \
-    {"input", 'i', "NAME=VALUE", "value of an input: 16000, 1,2,3 or a file (.npy, raw bytes); repeatable",               \
-     TARE__MEASURE_INPUT},                                                                                                \
-    {"seed", 0, "N", "seed for generated inputs (default 0)", TARE__MEASURE_SEED},                                                \
-    {"pre", 0, "CMD", "makes the inputs of each request, for end-to-end latency", TARE__MEASURE_PRE},                     \
-    {"post", 0, "CMD", "takes the outputs of each request, for end-to-end latency", TARE__MEASURE_POST},                  \
-    {"threshold", 't', "NAME:LIMIT", "fail beyond it: latency:100ms throughput:1000samples/s memory:2GB p99:120ms; "      \
-     "more may follow", TARE__MEASURE_THRESHOLD},                                                                         \
-    {"no-layers", 0, NULL, "leave out the profiled run that times layers", TARE__MEASURE_NO_LAYERS},                      \
-    {"runtime", 0, "PATH", "ONNX Runtime's library or a folder that has it; else it is looked for",                       \
-     TARE__MEASURE_RUNTIME},                                                                                              \
-    {"quiet", 'q', NULL, "show no progress", TARE__MEASURE_QUIET}
+#define TARE__MEASURE_OPTIONS                                                                                         \
+    {"static", 0, NULL, "weigh the file only; run nothing", TARE__MEASURE_STATIC},                                    \
+        {"runs", 'n', "N", "timed runs of each configuration; else as many as 3 s hold, from 30 to 1,000",            \
+         TARE__MEASURE_RUNS},                                                                                         \
+        {"seconds", 0, "S", "time for the runs of a configuration where --runs does not say how many: 3",             \
+         TARE__MEASURE_SECONDS},                                                                                      \
+        {"warmup", 0, "N", "runs before the timed ones; else until they are steady", TARE__MEASURE_WARMUP},           \
+        {"precision", 0, "P[,P…]", "fp32, fp16, …: fp32 is converted to fp16, else the file's own",                   \
+         TARE__MEASURE_PRECISION},                                                                                    \
+        {"threads", 0, "N[,N…]", "threads within an operator; else the runtime's own number", TARE__MEASURE_THREADS}, \
+        {"input", 'i', "NAME=VALUE", "value of an input: 16000, 1,2,3 or a file (.npy, raw bytes); repeatable",       \
+         TARE__MEASURE_INPUT},                                                                                        \
+        {"seed", 0, "N", "seed for generated inputs (default 0)", TARE__MEASURE_SEED},                                \
+        {"pre", 0, "CMD", "makes the inputs of each request, for end-to-end latency", TARE__MEASURE_PRE},             \
+        {"post", 0, "CMD", "takes the outputs of each request, for end-to-end latency", TARE__MEASURE_POST},          \
+        {"threshold", 't', "NAME:LIMIT",                                                                              \
+         "fail beyond it: latency:100ms throughput:1000samples/s memory:2GB p99:120ms; "                              \
+         "more may follow",                                                                                           \
+         TARE__MEASURE_THRESHOLD},                                                                                    \
+        {"no-layers", 0, NULL, "leave out the profiled run that times layers", TARE__MEASURE_NO_LAYERS},              \
+        {"runtime", 0, "PATH", "ONNX Runtime's library or a folder that has it; else it is looked for",               \
+         TARE__MEASURE_RUNTIME},                                                                                      \
+    {                                                                                                                 \
+        "quiet", 'q', NULL, "show no progress", TARE__MEASURE_QUIET                                                   \
+    }
 
 typedef struct tare__cli_measure {
     tare__runner_options options;
@@ -63,12 +68,14 @@ typedef struct tare__cli_measure {
 /* One option; texts that are made go into the arena. 0 or TARE_E_USAGE with a sentence. */
 int tare__measure_take(tare__cli_measure *settings, int key, const char *argument, tare__arena *arena,
                        tare__error *error);
-/* Whether a word that is no option belongs to --threshold before it; then it is taken. 0 and *taken, or TARE_E_USAGE. */
+/* Whether a word that is no option belongs to --threshold before it; then it is taken. 0 and *taken, or
+ * TARE_E_USAGE. */
 int tare__measure_take_word(tare__cli_measure *settings, const char *word, bool *taken, tare__error *error);
 /* After all options. 0 or TARE_E_USAGE. */
 int tare__measure_check(const tare__cli_measure *settings, tare__error *error);
 
-/* Runs the model and holds it against the thresholds. *measured is NULL with --static. 0, or a status with a sentence. */
+/* Runs the model and holds it against the thresholds. *measured is NULL with --static. 0, or a status with a
+ * sentence. */
 int tare__measure_run(tare__cli_measure *settings, const char *path, const int64_t *batches, size_t n_batches,
                       const tare__model_report *report, const tare__model_options *weighed,
                       tare__model_measured **measured, tare__error *error);

@@ -25,16 +25,18 @@ static bool find_python(char *out, size_t room)
 
 int tare__cli_parquet(const char *folder, const char *trace, const char *rules, tare__error *error)
 {
-    static const char code[] = "import sys\n"
-                               "try:\n"
-                               "    import tare._parquet as parquet\n"
-                               "except ImportError as missing:\n"
-                               "    sys.exit(f'tare report: --parquet needs the Python package tare with PyArrow, in the environment of '\n"
-                               "             f'{sys.executable}: {missing}')\n"
-                               "sys.exit(parquet.main(sys.argv[1:]))\n";
+    static const char code[] =
+        "import sys\n"
+        "try:\n"
+        "    import tare._parquet as parquet\n"
+        "except ImportError as missing:\n"
+        "    sys.exit(f'tare report: --parquet needs the Python package tare with PyArrow, in the environment of '\n"
+        "             f'{sys.executable}: {missing}')\n"
+        "sys.exit(parquet.main(sys.argv[1:]))\n";
     char python[PATH_MAX];
     if (!find_python(python, sizeof python))
-        return tare__fail(error, TARE_E_SYSTEM, "--parquet needs the Python package tare with PyArrow; there is no python3 on PATH");
+        return tare__fail(error, TARE_E_SYSTEM,
+                          "--parquet needs the Python package tare with PyArrow; there is no python3 on PATH");
     /* -I: nothing of the current folder or of the environment is imported. */
     const char *words[] = {python, "-I", "-c", code, folder, trace, rules, NULL};
     execv(python, (char *const *)(uintptr_t)words);

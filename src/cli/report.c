@@ -187,7 +187,8 @@ static int report(tare__trace *trace, report_settings *settings, tare__error *er
     bool unwritten = false;
     int status = tare__view_needs_tables(format) ? analyze(trace, settings, &analysis, error) : 0;
     if (!status)
-        status = tare__view_write(format, settings->folder ? settings->folder : settings->output, trace, analysis, &settings->emit, &unwritten, error);
+        status = tare__view_write(format, settings->folder ? settings->folder : settings->output, trace, analysis,
+                                  &settings->emit, &unwritten, error);
     tare__analysis_free(analysis);
     if (!status && settings->default_output)
         tare__cli_say(ME, "wrote %s", settings->default_output);

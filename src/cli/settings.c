@@ -48,8 +48,8 @@ static const struct {
 #define KNOWN TARE__COUNT_OF(known)
 
 /* Variables that mean something else: no misspelt settings. */
-static const char *const others[] = {"clock", "helper", "session", "nvml", "build", "golden", "seeds", "lines-pid", "torch",
-                                     "verbose", "python-hook"};
+static const char *const others[] = {"clock", "helper",    "session", "nvml",    "build",      "golden",
+                                     "seeds", "lines-pid", "torch",   "verbose", "python-hook"};
 
 typedef struct value {
     const char *text;  /* NULL: not set */
@@ -151,13 +151,15 @@ static int stays_inside(const settings *of, size_t i, const tare__toml_pair *pai
         none = none || (is_store && strcasecmp(pair->value, no_places[j]) == 0);
     if (!writes || none || is_inside(pair->value))
         return is_store && strstr(pair->value, "://")
-                   ? tare__fail(error, TARE_E_USAGE,
-                                "%s:%u: store: a server is named with --store or TARE_STORE, not by a project's settings",
-                                of->file, pair->line)
+                   ? tare__fail(
+                         error, TARE_E_USAGE,
+                         "%s:%u: store: a server is named with --store or TARE_STORE, not by a project's settings",
+                         of->file, pair->line)
                    : 0;
-    return tare__fail(error, TARE_E_USAGE,
-                      "%s:%u: %s: '%.200s' is outside of this folder; give it on the command line or as a TARE_* variable",
-                      of->file, pair->line, known[i].name, pair->value);
+    return tare__fail(
+        error, TARE_E_USAGE,
+        "%s:%u: %s: '%.200s' is outside of this folder; give it on the command line or as a TARE_* variable", of->file,
+        pair->line, known[i].name, pair->value);
 }
 
 static int take_pair(void *context, const tare__toml_pair *pair, tare__error *error)
@@ -196,8 +198,9 @@ static int take_history_pair(void *context, const tare__toml_pair *pair, tare__e
     } else if (strcmp(pair->key, "enabled") == 0) {
         return tare__fail(error, TARE_E_USAGE, "%s:%u: enabled is true or false", to->file, pair->line);
     } else if (strcmp(pair->key, "store") != 0 && strcmp(pair->key, "tag") != 0) {
-        return tare__fail(error, TARE_E_USAGE, "%s:%u: there is no setting '%s' in [history]; enabled, store and tag are",
-                          to->file, pair->line, pair->key);
+        return tare__fail(error, TARE_E_USAGE,
+                          "%s:%u: there is no setting '%s' in [history]; enabled, store and tag are", to->file,
+                          pair->line, pair->key);
     }
     return take_pair(context, &same, error);
 }

@@ -17,8 +17,8 @@ typedef struct tare__toml_pair {
 typedef int tare__toml_sink(void *context, const tare__toml_pair *pair, tare__error *error);
 
 /* Hands out the pairs of `table` ("tool.tare", "check"; "": those above all tables, where there must be none but those
- * of commands). What is in other tables is passed over, whatever it is; of those below `table` only a command's may be. `file` is for sentences. 0; TARE_E_USAGE with file, line and what is
- * not understood; what the sink returned. */
+ * of commands). What is in other tables is passed over, whatever it is; of those below `table` only a command's may
+ * be. `file` is for sentences. 0; TARE_E_USAGE with file, line and what is not understood; what the sink returned. */
 int tare__toml_read(const char *text, size_t bytes, const char *file, const char *table, tare__toml_sink *sink,
                     void *context, tare__error *error);
 

@@ -1,5 +1,5 @@
-/* bus: a session file or ring that somebody truncates is a fault (SIGBUS) at the next look at it: memory takes its place,
- * and the collector goes on. One thread; the handler runs in it.
+/* bus: a session file or ring that somebody truncates is a fault (SIGBUS) at the next look at it: memory takes its
+ * place, and the collector goes on. One thread; the handler runs in it.
  * Must not know what is recorded. */
 #define _GNU_SOURCE
 #include <signal.h>

@@ -108,7 +108,8 @@ static uint32_t add_usual_spans(reading *at, uint32_t i)
             tare__events_put(encoder, &tail, TARE__OP_BEGIN, name, ticks);
             if (i + 1 < end && __atomic_load_n(&slots[i + 1].word, __ATOMIC_ACQUIRE) ==
                                    word + TARE__WORD(TARE__RECORD_END - TARE__RECORD_BEGIN, 0)) {
-                tare__events_put(encoder, &tail, TARE__OP_END, 0, __atomic_load_n(&slots[i + 1].value, __ATOMIC_RELAXED));
+                tare__events_put(encoder, &tail, TARE__OP_END, 0,
+                                 __atomic_load_n(&slots[i + 1].value, __ATOMIC_RELAXED));
                 i += 2;
                 continue;
             }

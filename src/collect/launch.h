@@ -20,8 +20,8 @@ typedef struct tare__inherited {
     struct rlimit files;    /* RLIMIT_NOFILE */
 } tare__inherited;
 
-/* Notes all of it, sees to it that children can be waited for, and takes as many descriptors as allowed. The mask is the
- * caller's to change. */
+/* Notes all of it, sees to it that children can be waited for, and takes as many descriptors as allowed. The mask is
+ * the caller's to change. */
 void tare__inherited_take(tare__inherited *inherited);
 
 /* Starts the command in the session of `folder`. 0 or -errno. */

@@ -208,7 +208,8 @@ void tare__leftovers_visit(tare__leftover_sink *sink, void *context)
 
 bool tare__leftover_removable(const tare__leftover *leftover)
 {
-    return leftover->state != TARE__LEFTOVER_PART && (!leftover->fallback[0] || tare__folder_deletable(leftover->fallback)) &&
+    return leftover->state != TARE__LEFTOVER_PART &&
+           (!leftover->fallback[0] || tare__folder_deletable(leftover->fallback)) &&
            tare__folder_deletable(leftover->path);
 }
 
@@ -226,7 +227,8 @@ int tare__leftover_save(tare__leftover *leftover, tare__error *error)
     if (leftover->state == TARE__LEFTOVER_SAVED)
         return 0;
     if (leftover->state != TARE__LEFTOVER_UNSAVED)
-        return tare__fail(error, TARE_E_INPUT, "%s", leftover->why[0] ? leftover->why : "a recorded process still runs");
+        return tare__fail(error, TARE_E_INPUT, "%s",
+                          leftover->why[0] ? leftover->why : "a recorded process still runs");
     int status = tare__salvage(leftover->path, NULL, &saved, error), dir = -1;
     if (status)
         return status;
@@ -295,7 +297,8 @@ void tare__leftovers_tidy(bool memory_only, tare__leftover_sink *sink, void *con
 {
     struct statfs fs;
     found all = {0};
-    uint64_t limit = statfs(MEMORY, &fs) == 0 ? memory_limit(&fs) : MEMORY_BYTES, begun = tare__monotonic_ns(), held = 0;
+    uint64_t limit = statfs(MEMORY, &fs) == 0 ? memory_limit(&fs) : MEMORY_BYTES, begun = tare__monotonic_ns(),
+             held = 0;
     *result = (tare__tidied){0};
     visit_all(memory_only, take_found, &all);
     if (all.n)
@@ -307,7 +310,8 @@ void tare__leftovers_tidy(bool memory_only, tare__leftover_sink *sink, void *con
         bool was_saved = one->state == TARE__LEFTOVER_SAVED, failed = one->state == TARE__LEFTOVER_NO_TRACE;
         if (should_save(one, held, limit) && tare__monotonic_ns() - begun < TIDY_NS)
             failed = tare__leftover_save(one, NULL) != 0;
-        bool goes = one->state == TARE__LEFTOVER_SAVED && !(was_saved && is_young(one)); /* somebody may be reading it */
+        /* somebody may be reading it */
+        bool goes = one->state == TARE__LEFTOVER_SAVED && !(was_saved && is_young(one));
         if (goes && tare__leftover_remove(one)) {
             held -= !was_saved && in_memory(one) ? one->bytes : 0;
             result->saved += !was_saved;

@@ -17,7 +17,8 @@ int tare__folder_open(const char *path, tare__error *error)
     struct stat about;
     int dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir < 0 && errno == EACCES) {
-        tare__fail(error, TARE_E_PERMISSION, "%.400s cannot be opened: %s; is it another user's?", path, strerror(errno));
+        tare__fail(error, TARE_E_PERMISSION, "%.400s cannot be opened: %s; is it another user's?", path,
+                   strerror(errno));
     } else if (dir < 0 || fstat(dir, &about) != 0) {
         tare__fail(error, TARE_E_INPUT, "%.400s is not the folder of a session of Tare: %s", path,
                    errno == ELOOP || errno == ENOTDIR ? "it is a link or a file" : strerror(errno));

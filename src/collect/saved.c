@@ -39,7 +39,8 @@ bool tare__saved_in(int dir, char trace[TARE__PATH_BYTES])
     ssize_t got = fd < 0 ? -1 : read(fd, word, sizeof word - 1);
     if (fd >= 0)
         close(fd);
-    if (got <= 0 || sscanf(word, "%" SCNu64 " %" SCNu64 " %" SCNu64 " %n", &device, &inode, &bytes, &at) != 3 || at == 0)
+    if (got <= 0 || sscanf(word, "%" SCNu64 " %" SCNu64 " %" SCNu64 " %n", &device, &inode, &bytes, &at) != 3 ||
+        at == 0)
         return false;
     word[strcspn(word + at, "\n") + (size_t)at] = '\0';
     struct stat about;

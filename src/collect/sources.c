@@ -145,8 +145,9 @@ static bool ask_proc(pid_t pid, char *state, uint64_t *start_time)
         return false;
     const char *name_ends = strrchr(text, ')');
     unsigned long long started = 0;
-    if (!name_ends || sscanf(name_ends + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-                             state, &started) != 2)
+    if (!name_ends ||
+        sscanf(name_ends + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", state,
+               &started) != 2)
         return false;
     *start_time = started;
     return true;
@@ -362,7 +363,8 @@ uint32_t tare__sources_unread(const tare__collector *collector)
     uint32_t n = 0;
     for (size_t i = 0; i < TARE__COUNT_OF(folders); i++) {
         DIR *list = folders[i][0] ? opendir(folders[i]) : NULL;
-        n += folders[i][0] && !list && errno != ENOENT; /* no memory, no descriptor: one at least, for all that is known */
+        n += folders[i][0] && !list && errno != ENOENT; /* no memory, no descriptor: one at least, for all that is
+                                                         * known */
         for (struct dirent *entry; list && (entry = readdir(list)) != NULL;)
             n += tare__ring_name(entry->d_name) && !is_done(collector, entry->d_name) &&
                  !is_unborn(dirfd(list), entry->d_name);
@@ -480,8 +482,8 @@ bool tare__source_map_growth(tare__source *source)
     if (failed && !source->gone)
         return false; /* no descriptor or no memory now: the next round tries again */
     source->broken = true;
-    snprintf(source->reason, sizeof source->reason, failed ? "its ring could not be read: %s" : "its ring was overwritten",
-             strerror(failed));
+    snprintf(source->reason, sizeof source->reason,
+             failed ? "its ring could not be read: %s" : "its ring was overwritten", strerror(failed));
     return false;
 }
 

@@ -1,5 +1,5 @@
-/* csv: one file a table, for spreadsheets and data frames: RFC 4180, UTF-8, units in the columns' names; a walk over the schema
- * (analyze/schema/schema.h).
+/* csv: one file a table, for spreadsheets and data frames: RFC 4180, UTF-8, units in the columns' names; a walk over
+ * the schema (analyze/schema/schema.h).
  * Owned by the calling thread; writes in pieces. docs/EXPORT.md tells the columns.
  * Must not know how the tables were made, nor where the files are. */
 #include "csv.h"
@@ -245,7 +245,8 @@ static void put_single(sheet *to)
 static int put_file(sheet *to, const tare__emit_files *files)
 {
     char name[96];
-    snprintf(name, sizeof name, "%s%s%s.csv", to->table->name, to->inside ? "_" : "", to->inside ? to->inside->name : "");
+    snprintf(name, sizeof name, "%s%s%s.csv", to->table->name, to->inside ? "_" : "",
+             to->inside ? to->inside->name : "");
     to->csv.sink = files->open(files->context, name);
     if (!to->csv.sink)
         return TARE_E_SYSTEM;

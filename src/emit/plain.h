@@ -12,8 +12,8 @@ void tare__plain_end(tare__text *out);
 /* Text as it may stand between tags and inside of quoted attributes. */
 void tare__plain_text(tare__text *out, const char *text);
 
-/* A table that can be reached and moved by keys, up to its first row; titles with '|' between, '#' before one of figures.
- * The first column is of names. */
+/* A table that can be reached and moved by keys, up to its first row; titles with '|' between, '#' before one of
+ * figures. The first column is of names. */
 void tare__plain_table(tare__text *out, const char *label, const char *titles);
 void tare__plain_table_end(tare__text *out);
 /* A bar as long as the share, from 0 to 1. */

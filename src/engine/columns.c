@@ -1,5 +1,5 @@
-/* columns: a table of the schema as Arrow arrays: texts as utf8, times and counts as integers, parts as structs, rows inside
- * rows as lists of structs. Missing values are null.
+/* columns: a table of the schema as Arrow arrays: texts as utf8, times and counts as integers, parts as structs, rows
+ * inside rows as lists of structs. Missing values are null.
  * Owned by the caller, who releases what was made. Must not know traces. */
 #include "columns.h"
 
@@ -64,8 +64,8 @@ static int list_schema(const tare__schema_column *column, struct ArrowSchema *sc
     if (column->table)
         status = struct_schema(column->table, schema->children[0]);
     else
-        *schema->children[0] =
-            (struct ArrowSchema){.format = "u", .name = "item", .flags = ARROW_FLAG_NULLABLE, .release = release_schema};
+        *schema->children[0] = (struct ArrowSchema){
+            .format = "u", .name = "item", .flags = ARROW_FLAG_NULLABLE, .release = release_schema};
     schema->children[0]->name = "item";
     return status;
 }
@@ -94,7 +94,8 @@ static int column_schema(const tare__schema_column *column, struct ArrowSchema *
 
 static int struct_schema(const tare__table *table, struct ArrowSchema *schema)
 {
-    *schema = (struct ArrowSchema){.format = "+s", .name = table->name, .flags = ARROW_FLAG_NULLABLE, .release = release_schema};
+    *schema = (struct ArrowSchema){
+        .format = "+s", .name = table->name, .flags = ARROW_FLAG_NULLABLE, .release = release_schema};
     int status = make_children(schema, (int64_t)table->n_columns);
     for (size_t i = 0; i < table->n_columns && !status; i++)
         status = column_schema(&table->columns[i], schema->children[i]);
@@ -187,7 +188,8 @@ static tare__value value_of(tare__cells *cells, const tare__schema_column *colum
 }
 
 /* Numbers of eight bytes, row numbers of four, flags of a bit. */
-static int plain_array(tare__cells *cells, const tare__schema_column *column, const row_set *set, struct ArrowArray *array)
+static int plain_array(tare__cells *cells, const tare__schema_column *column, const row_set *set,
+                       struct ArrowArray *array)
 {
     tare__type type = tare__schema_type(column);
     size_t bytes = type == TARE__TYPE_FLAG ? (set->n + 7) / 8 : set->n * (type == TARE__TYPE_ROW ? 4 : 8);
@@ -257,7 +259,8 @@ static int texts_of(tare__cells *cells, const tare__schema_column *column, const
 static int struct_array(tare__cells *cells, const tare__table *table, const row_set *set, struct ArrowArray *array);
 
 /* Where the items of each row begin; their own array is the child. */
-static int list_array(tare__cells *cells, const tare__schema_column *column, const row_set *set, struct ArrowArray *array)
+static int list_array(tare__cells *cells, const tare__schema_column *column, const row_set *set,
+                      struct ArrowArray *array)
 {
     const size_t bytes = (set->n + 1) * sizeof(int32_t);
     bool of_texts = tare__schema_type(column) == TARE__TYPE_TEXTS;
@@ -270,7 +273,8 @@ static int list_array(tare__cells *cells, const tare__schema_column *column, con
             continue;
         is_valid(array, i);
         for (uint64_t k = 0; k < value.count && !status; k++) {
-            const void *at = of_texts ? (const void *)value.texts[k] : (const char *)value.rows + k * column->table->row_bytes;
+            const void *at =
+                of_texts ? (const void *)value.texts[k] : (const char *)value.rows + k * column->table->row_bytes;
             status = inside.n == INT32_MAX ? TARE_E_MEMORY : add_row(&inside, at, k);
         }
     }
@@ -289,7 +293,8 @@ static int list_array(tare__cells *cells, const tare__schema_column *column, con
     return status;
 }
 
-static int part_array(tare__cells *cells, const tare__schema_column *column, const row_set *set, struct ArrowArray *array)
+static int part_array(tare__cells *cells, const tare__schema_column *column, const row_set *set,
+                      struct ArrowArray *array)
 {
     row_set inside = {0};
     int status = 0;
@@ -303,7 +308,8 @@ static int part_array(tare__cells *cells, const tare__schema_column *column, con
     return status;
 }
 
-static int column_array(tare__cells *cells, const tare__schema_column *column, const row_set *set, struct ArrowArray *array)
+static int column_array(tare__cells *cells, const tare__schema_column *column, const row_set *set,
+                        struct ArrowArray *array)
 {
     switch (tare__schema_type(column)) {
     case TARE__TYPE_TEXT: return texts_of(cells, column, set, array);

@@ -9,7 +9,8 @@
 #include "trace/trace.h"
 
 /* Opens a trace, or that of a session folder. 0, or a status with a sentence. */
-int tare__engine_open(const char *path, tare_engine_notice *notice, void *context, tare__trace **trace, tare__error *error);
+int tare__engine_open(const char *path, tare_engine_notice *notice, void *context, tare__trace **trace,
+                      tare__error *error);
 /* A file of the user's own rules. */
 int tare__engine_read_rules(const char *path, tare__rules **rules, tare__error *error);
 

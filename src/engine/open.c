@@ -109,7 +109,8 @@ static int open_trace(const listener *to, const char *path, tare__trace **trace,
     return status;
 }
 
-int tare__engine_open(const char *path, tare_engine_notice *notice, void *context, tare__trace **trace, tare__error *error)
+int tare__engine_open(const char *path, tare_engine_notice *notice, void *context, tare__trace **trace,
+                      tare__error *error)
 {
     tare__salvaged saved;
     const listener to = {notice, context};

@@ -66,12 +66,14 @@ int tare_engine_is_single(const char *name)
 const char *tare_engine_absent(const tare_engine_report *report, const char *name, const char *column_name)
 {
     const tare__table *table = tare__schema_find(name, strlen(name));
-    const tare__schema_column *column = table ? tare__schema_find_column(table, column_name, strlen(column_name)) : NULL;
+    const tare__schema_column *column =
+        table ? tare__schema_find_column(table, column_name, strlen(column_name)) : NULL;
     tare__cells cells = {.of = report->analysis};
     if (!column || table->shape != TARE__SHAPE_SINGLE || tare__table_rows(report->analysis, table) == 0)
         return NULL;
     const void *row = tare__table_row(report->analysis, table, 0);
-    return tare__schema_cell(&cells, column, row, 0).type == TARE__TYPE_ABSENT ? tare__schema_absent(column, row) : NULL;
+    return tare__schema_cell(&cells, column, row, 0).type == TARE__TYPE_ABSENT ? tare__schema_absent(column, row)
+                                                                               : NULL;
 }
 
 /* ---- a stream of one batch ------------------------------------------------------------------------- */

@@ -386,7 +386,8 @@ int tare__writer_compact(tare__writer *writer, uint64_t before_ticks, uint64_t k
     if (taken_out == 0)
         return 0;
     char *name = NULL;
-    if (writer->temporary || !tare__file_keep(&writer->fd, writer->path, writer->mode, writer->moved, sizeof writer->moved))
+    if (writer->temporary ||
+        !tare__file_keep(&writer->fd, writer->path, writer->mode, writer->moved, sizeof writer->moved))
         return TARE_E_SYSTEM; /* nothing of another run is put away */
     int to = tare__file_make(writer->path, writer->mode, &name);
     if (to < 0)

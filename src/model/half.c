@@ -1,5 +1,5 @@
-/* half: rewrites a model's graph for half precision, field by field: weights and constants are converted, casts to single
- * precision become casts to half, and inputs and outputs get a cast. Owned by the calling thread.
+/* half: rewrites a model's graph for half precision, field by field: weights and constants are converted, casts to
+ * single precision become casts to half, and inputs and outputs get a cast. Owned by the calling thread.
  * Must not know the runtime, which says itself what it cannot run. */
 #define _GNU_SOURCE
 #include "half.h"
@@ -30,17 +30,20 @@ static int no_memory(tare__half *half)
 
 int tare__half_refuse(tare__half *half, const char *why)
 {
-    return tare__fail(half->model.error, TARE_E_USAGE, "the model is stored as fp32 and is not converted to fp16: %s", why);
+    return tare__fail(half->model.error, TARE_E_USAGE, "the model is stored as fp32 and is not converted to fp16: %s",
+                      why);
 }
 
-/* ---- names --------------------------------------------------------------------------------------------------------- */
+/* ---- names
+ * --------------------------------------------------------------------------------------------------------- */
 static void put_name(tare__half *half, tare__text *out, uint32_t field, tare__slice name)
 {
     const tare__slice parts[] = {name, TARE__HALF_INSIDE};
     tare__half_put_parts(out, field, parts, tare__half_has(&half->renamed, name) ? 2 : 1);
 }
 
-/* ---- attributes ---------------------------------------------------------------------------------------------------- */
+/* ---- attributes
+ * ---------------------------------------------------------------------------------------------------- */
 typedef struct attribute {
     tare__slice name;
     bool single_type; /* i is ONNX's number of single precision */
@@ -144,7 +147,8 @@ static int put_attribute(tare__half *half, tare__slice op, tare__slice message, 
     return status;
 }
 
-/* ---- nodes --------------------------------------------------------------------------------------------------------- */
+/* ---- nodes
+ * --------------------------------------------------------------------------------------------------------- */
 typedef struct head {
     tare__slice op;
     size_t n_attributes;
@@ -235,7 +239,8 @@ static void put_casts(tare__half *half, const tare__onnx_info *ends, size_t n, b
             put_cast(half, ends[i].name, inwards);
 }
 
-/* ---- graph and model ----------------------------------------------------------------------------------------------- */
+/* ---- graph and model
+ * ----------------------------------------------------------------------------------------------- */
 static int put_initializer(tare__half *half, tare__slice message)
 {
     tare__onnx_tensor tensor = {0};
@@ -324,7 +329,8 @@ static int write_file(const char *path, const tare__text *file, const tare__text
         failure = tare__write_all(fd, graph->data, graph->length);
     if (fd >= 0 && close(fd) != 0 && !failure)
         failure = -errno;
-    return failure ? tare__fail(error, TARE_E_SYSTEM, "the model in fp16 cannot be written: %s", strerror(-failure)) : 0;
+    return failure ? tare__fail(error, TARE_E_SYSTEM, "the model in fp16 cannot be written: %s", strerror(-failure))
+                   : 0;
 }
 
 static int convert(tare__half *half, tare__text *file)

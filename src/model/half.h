@@ -1,5 +1,5 @@
-/* half: a model in single precision written anew in half precision: weights, constants and casts; what goes in and comes
- * out stays as it was. Owned by the calling thread.
+/* half: a model in single precision written anew in half precision: weights, constants and casts; what goes in and
+ * comes out stays as it was. Owned by the calling thread.
  * Must not know the runtime. */
 #ifndef TARE_MODEL_HALF_H
 #define TARE_MODEL_HALF_H

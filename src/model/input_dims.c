@@ -90,7 +90,9 @@ static int64_t of_image(const tare__onnx_info *info, int at, tare__input_sizes s
 {
     bool last = is_channels(info->dims[3].value) && !is_channels(info->dims[1].value);
     int height = last ? 1 : 2, width = height + 1;
-    int64_t other = at == height ? info->dims[width].value : at == width ? info->dims[height].value : TARE__MODEL_UNKNOWN;
+    int64_t other = at == height  ? info->dims[width].value
+                    : at == width ? info->dims[height].value
+                                  : TARE__MODEL_UNKNOWN;
     if (at != height && at != width)
         return 3;
     if (other > 0)

@@ -1,5 +1,5 @@
-/* input_fill: what is generated for an input: values by its name, type and shape that make the model compute what it is for.
- * Pure; any thread.
+/* input_fill: what is generated for an input: values by its name, type and shape that make the model compute what it
+ * is for. Pure; any thread.
  * Must not know the runtime. */
 #define _GNU_SOURCE
 #include "inputs.h"
@@ -195,8 +195,8 @@ static bool is_image(const tare__input *input)
 /* Height and width of the image beside it. */
 static bool by_size(const tare__input *all, size_t n, size_t at, tare__model_fill *fill)
 {
-    static const char *const names[] = {"im_shape", "im_size", "orig_size", "original_size", "target_size", "orig_target",
-                                        "image_size", "img_size", "image_shape", "img_shape"};
+    static const char *const names[] = {"im_shape",    "im_size",    "orig_size", "original_size", "target_size",
+                                        "orig_target", "image_size", "img_size",  "image_shape",   "img_shape"};
     bool fits = false;
     for (size_t i = 0; i < TARE__COUNT_OF(names); i++)
         fits = fits || has(all[at].name, names[i]);

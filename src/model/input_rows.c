@@ -1,5 +1,5 @@
-/* input_rows: how many ids a model knows: the rows of the table that an input is looked up in, so that generated ids exist.
- * Pure; any thread.
+/* input_rows: how many ids a model knows: the rows of the table that an input is looked up in, so that generated ids
+ * exist. Pure; any thread.
  * Must not know how inputs are filled. */
 #include "inputs.h"
 
@@ -9,7 +9,8 @@
 /* What these give has the same ids, or as many rows, as what they take. */
 static bool passes_on(const tare__onnx_node *node, bool table)
 {
-    static const char *const ids[] = {"Cast", "Identity", "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Transpose", "Clip"};
+    static const char *const ids[] = {"Cast",    "Identity", "Reshape",   "Unsqueeze",
+                                      "Squeeze", "Flatten",  "Transpose", "Clip"};
     static const char *const tables[] = {"Cast", "Identity", "DequantizeLinear"};
     const char *const *ops = table ? tables : ids;
     size_t n = table ? TARE__COUNT_OF(tables) : TARE__COUNT_OF(ids);

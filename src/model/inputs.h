@@ -27,7 +27,8 @@ typedef struct tare__input_sizes {
 extern const int64_t tare__input_sequences[], tare__input_sides[]; /* to try, the usual one first */
 extern const size_t tare__input_sequences_count, tare__input_sides_count;
 
-/* A dimension that nothing gives a number. `symbol` may be empty. *sequence or *side is set where the size came from there. */
+/* A dimension that nothing gives a number. `symbol` may be empty. *sequence or *side is set where the size came from
+ * there. */
 int64_t tare__input_dimension(const tare__onnx_graph *graph, size_t input, int dimension, tare__input_sizes sizes,
                               bool *sequence, bool *side);
 /* Rows of the table that an input's values are looked up in; 0: none was found. */

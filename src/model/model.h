@@ -34,7 +34,8 @@ typedef struct tare__model_options {
     const tare__model_shape *shapes;
     size_t n_shapes;
     int64_t
-        batch; /* --batch: the first dimension of inputs where that is a symbol, and the symbol everywhere; 0: not said */
+        batch; /* --batch: the first dimension of inputs where that is a symbol, and the symbol everywhere; 0: not
+                * said */
     const struct tare__runner_file *files; /* values of inputs */
     size_t n_files;
 } tare__model_options;

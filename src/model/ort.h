@@ -54,7 +54,8 @@ void tare__ort_close(tare__ort *ort);
 /* 0 when status is NULL; else TARE_E_INPUT with "WHAT: the runtime's words", and the status is released. */
 int tare__ort_check(const tare__ort *ort, void *status, const char *what, tare__error *error);
 
-/* ---- tensors that go in -------------------------------------------------------------------------------------------- */
+/* ---- tensors that go in
+ * -------------------------------------------------------------------------------------------- */
 #define TARE__ORT_RANK_MAX 32u
 typedef struct tare__ort_tensor {
     const char *name;
@@ -71,8 +72,8 @@ size_t tare__ort_type_bytes(int type);       /* of one element; 0: of no fixed s
 const char *tare__ort_type_name(int type);   /* "float32"; NULL */
 /* Elements of the shape; -1: a dimension is open, or there are too many. */
 int64_t tare__ort_elements(const int64_t *dims, size_t rank);
-/* Fills a tensor; random values are the same for the same seed. 0; TARE_E_USAGE: none can be generated; TARE_E_MEMORY; with
- * a sentence. */
+/* Fills a tensor; random values are the same for the same seed. 0; TARE_E_USAGE: none can be generated;
+ * TARE_E_MEMORY; with a sentence. */
 struct tare__model_fill;
 int tare__ort_generate(tare__ort_tensor *tensor, const struct tare__model_fill *fill, uint64_t seed, tare__arena *arena,
                        tare__error *error);
@@ -98,7 +99,8 @@ tare__ort_kind tare__ort_kind_of(const tare__ort_tensor *tensor);
 uint64_t tare__ort_tokens(const tare__ort_tensor *tensors, size_t n);
 uint64_t tare__ort_images(const tare__ort_tensor *tensors, size_t n);
 
-/* ---- a session ----------------------------------------------------------------------------------------------------- */
+/* ---- a session
+ * ----------------------------------------------------------------------------------------------------- */
 struct tare__ort_session {
     const tare__ort *ort;
     void *env, *options, *session, *memory, *allocator;

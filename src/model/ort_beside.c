@@ -77,7 +77,8 @@ static int take(const helper *one, void *into, size_t bytes, tare__error *error)
         struct pollfd ready = {.fd = one->from, .events = POLLIN};
         int n = poll(&ready, 1, PATIENCE_MS);
         if (n == 0)
-            return tare__fail(error, TARE_E_INPUT, "%s '%.100s' did not answer within a minute", one->said, one->command);
+            return tare__fail(error, TARE_E_INPUT, "%s '%.100s' did not answer within a minute", one->said,
+                              one->command);
         ssize_t got = n < 0 ? -1 : read(one->from, (char *)into + at, bytes - at);
         if (got == 0 || (got < 0 && errno != EINTR))
             return gone(one, error);
@@ -91,7 +92,8 @@ static int give(const helper *one, const void *data, size_t bytes, tare__error *
     return tare__write_all(one->to, data, bytes) ? gone(one, error) : 0;
 }
 
-/* ---- before the model ---------------------------------------------------------------------------------------------- */
+/* ---- before the model
+ * ---------------------------------------------------------------------------------------------- */
 static int take_tensor(const helper *one, tare__ort_tensor *tensor, tare__error *error)
 {
     static unsigned char header[HEADER_MAX];
@@ -125,7 +127,8 @@ static int prepare(const helper *one, const tare__job *job, tare__ort_session *s
     return status;
 }
 
-/* ---- after it ------------------------------------------------------------------------------------------------------ */
+/* ---- after it
+ * ------------------------------------------------------------------------------------------------------ */
 static int give_output(const helper *one, tare__ort_session *session, size_t at, tare__error *error)
 {
     const tare__ort *ort = session->ort;
@@ -165,7 +168,8 @@ static int finish(const helper *one, tare__ort_session *session, tare__error *er
     return status;
 }
 
-/* ---- requests ------------------------------------------------------------------------------------------------------ */
+/* ---- requests
+ * ------------------------------------------------------------------------------------------------------ */
 static int request(const tare__job *job, tare__ort_session *session, helper *pre, helper *post, size_t number,
                    double times[3], tare__error *error)
 {

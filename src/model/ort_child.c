@@ -45,7 +45,8 @@ void tare__board_free(tare__board *board)
         munmap(board, bytes_of(board->runs_room));
 }
 
-/* ---- the child ----------------------------------------------------------------------------------------------------- */
+/* ---- the child
+ * ----------------------------------------------------------------------------------------------------- */
 /* Standard output is the report's; what the runtime says on standard error is kept for when it dies. */
 static void child(const tare__job *job, tare__board *board, int words, pid_t parent)
 {
@@ -66,7 +67,8 @@ static void child(const tare__job *job, tare__board *board, int words, pid_t par
     _exit(0);
 }
 
-/* ---- its parent ---------------------------------------------------------------------------------------------------- */
+/* ---- its parent
+ * ---------------------------------------------------------------------------------------------------- */
 static void look(pid_t pid, const tare__board *board, tare__child_seen *seen)
 {
     if (__atomic_load_n(&board->phase, __ATOMIC_ACQUIRE) != TARE__BOARD_RUN)
@@ -92,13 +94,21 @@ static int wait_for(pid_t pid, const tare__board *board, tare__child_seen *seen)
 
 static void say_death(int status, const tare__board *board, tare__child_seen *seen)
 {
-    static const char *const doing[] = {"before it began", "loading the runtime", "loading the model", "warming up",
-                                        "running", "running profiled", "running with the commands beside it", "at its end"};
+    static const char *const doing[] = {"before it began",
+                                        "loading the runtime",
+                                        "loading the model",
+                                        "warming up",
+                                        "running",
+                                        "running profiled",
+                                        "running with the commands beside it",
+                                        "at its end"};
     uint32_t phase = board->phase < TARE__COUNT_OF(doing) ? board->phase : 0;
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
-        snprintf(seen->death, sizeof seen->death, "the process was killed %s: out of memory, most likely", doing[phase]);
+        snprintf(seen->death, sizeof seen->death, "the process was killed %s: out of memory, most likely",
+                 doing[phase]);
     else if (WIFSIGNALED(status))
-        snprintf(seen->death, sizeof seen->death, "the runtime crashed %s: %s", doing[phase], strsignal(WTERMSIG(status)));
+        snprintf(seen->death, sizeof seen->death, "the runtime crashed %s: %s", doing[phase],
+                 strsignal(WTERMSIG(status)));
     else if (WEXITSTATUS(status) || (!board->status && board->phase != TARE__BOARD_DONE))
         snprintf(seen->death, sizeof seen->death, "the runtime ended the process %s, status %d", doing[phase],
                  WEXITSTATUS(status));

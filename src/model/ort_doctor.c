@@ -1,5 +1,5 @@
-/* ort_doctor: whether models can be run here: which ONNX Runtime is found, or why none. It is opened in a process of its
- * own. One thread.
+/* ort_doctor: whether models can be run here: which ONNX Runtime is found, or why none. It is opened in a process of
+ * its own. One thread.
  * Must not know how the answer is shown. */
 #include "ort_child.h"
 
@@ -20,7 +20,10 @@ static void look(tare__sample_check *check)
         check->state = TARE__SAMPLE_WORKS;
         snprintf(check->detail, sizeof check->detail, "%s, %.200s", board->version, board->library);
     } else {
-        const char *why = status ? error.text : seen.death[0] ? seen.death : board ? board->error.text : "out of memory";
+        const char *why = status          ? error.text
+                          : seen.death[0] ? seen.death
+                          : board         ? board->error.text
+                                          : "out of memory";
         bool none = strstr(why, "cannot open shared object") != NULL;
         snprintf(check->detail, sizeof check->detail, "%.200s; models are weighed only", none ? "there is none" : why);
         snprintf(check->fix, sizeof check->fix, "pip install onnxruntime");

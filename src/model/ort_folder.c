@@ -35,7 +35,8 @@ static void empty(int folder)
 
 bool tare__ort_folder_make(tare__ort_folder *folder)
 {
-    snprintf(folder->path, sizeof folder->path, "%.400s/" PREFIX "%ld.XXXXXX", tare__temporary_folder(), (long)getpid());
+    snprintf(folder->path, sizeof folder->path, "%.400s/" PREFIX "%ld.XXXXXX", tare__temporary_folder(),
+             (long)getpid());
     folder->lock = -1;
     if (!mkdtemp(folder->path)) {
         folder->path[0] = '\0';
@@ -59,7 +60,8 @@ void tare__ort_folder_remove(tare__ort_folder *folder)
     folder->path[0] = '\0';
 }
 
-/* ---- those of others ----------------------------------------------------------------------------------------------- */
+/* ---- those of others
+ * ----------------------------------------------------------------------------------------------- */
 /* The process that its name tells; 0: it is no name of ours. */
 static pid_t maker_of(const char *name)
 {
@@ -75,7 +77,8 @@ static pid_t maker_of(const char *name)
     return ours ? (pid_t)pid : 0;
 }
 
-/* The number may be of another PID namespace that sees the same folder: only who gets the lock knows that nobody lives. */
+/* The number may be of another PID namespace that sees the same folder: only who gets the lock knows that nobody
+ * lives. */
 static bool is_left(int folder)
 {
     struct stat about;

@@ -7,8 +7,8 @@
 #include "ort_child.h"
 #include "ort_profile.h"
 
-/* A folder for what the runtime writes and reads, in the place of temporary files. It is locked as long as the process that
- * made it, or one that this forked, lives. */
+/* A folder for what the runtime writes and reads, in the place of temporary files. It is locked as long as the
+ * process that made it, or one that this forked, lives. */
 typedef struct tare__ort_folder {
     char path[512]; /* "": there is none */
     int lock;
@@ -34,8 +34,9 @@ typedef struct tare__measuring {
 const char *tare__measuring_text(tare__measuring *measuring, const char *text);
 void tare__measuring_note(tare__measuring *measuring, const char *format, ...) TARE__PRINTF(2, 3); /* each once */
 
-/* Inputs of one configuration in an arena of their own. 0; TARE_E_USAGE: this batch, or values of an input, cannot be had,
- * with a sentence; else what is wrong with a file. *batch becomes what a run has; 0: nothing is known of samples. */
+/* Inputs of one configuration in an arena of their own. 0; TARE_E_USAGE: this batch, or values of an input, cannot be
+ * had, with a sentence; else what is wrong with a file. *batch becomes what a run has; 0: nothing is known of
+ * samples. */
 int tare__inputs_make(tare__measuring *measuring, const tare__model_report *report, int64_t asked, tare__arena *arena,
                       tare__ort_tensor **tensors, size_t *n, int64_t *batch, tare__error *error);
 

@@ -52,7 +52,8 @@ int64_t tare__ort_elements(const int64_t *dims, size_t rank)
     return elements;
 }
 
-/* ---- what an input is for ------------------------------------------------------------------------------------------ */
+/* ---- what an input is for
+ * ------------------------------------------------------------------------------------------ */
 static bool whole_numbers(int type)
 {
     return type == I64 || type == I32;
@@ -116,7 +117,8 @@ uint64_t tare__ort_images(const tare__ort_tensor *tensors, size_t n)
     return 0;
 }
 
-/* ---- values -------------------------------------------------------------------------------------------------------- */
+/* ---- values
+ * -------------------------------------------------------------------------------------------------------- */
 static void put_real(int type, void *data, size_t at, double value)
 {
     float single = (float)value;
@@ -193,7 +195,8 @@ int tare__ort_generate(tare__ort_tensor *tensor, const tare__model_fill *fill, u
     tensor->bytes = (size_t)elements * size;
     tensor->data = tare__arena_alloc(arena, tensor->bytes ? tensor->bytes : 1);
     if (!tensor->data)
-        return tare__fail(error, TARE_E_MEMORY, "out of memory: input '%.100s' has %zu bytes", tensor->name, tensor->bytes);
+        return tare__fail(error, TARE_E_MEMORY, "out of memory: input '%.100s' has %zu bytes", tensor->name,
+                          tensor->bytes);
     tare__random random;
     tare__random_seed(&random, seed ^ hash_of(tensor->name));
     put_all(tensor, fill, elements, &random);

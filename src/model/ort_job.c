@@ -47,7 +47,8 @@ static int load(const tare__job *job, tare__ort *ort, tare__ort_session *session
     return tare__ort_feed(session, job->tensors, job->n_tensors, &board->error);
 }
 
-/* ---- warming up ---------------------------------------------------------------------------------------------------- */
+/* ---- warming up
+ * ---------------------------------------------------------------------------------------------------- */
 static int warm_until_steady(tare__ort_session *session, tare__board *board)
 {
     double begin[TARE__BOARD_WARM_MAX];
@@ -89,7 +90,8 @@ static int warm(const tare__job *job, tare__ort_session *session, tare__board *b
     return status;
 }
 
-/* ---- the timed runs ------------------------------------------------------------------------------------------------ */
+/* ---- the timed runs
+ * ------------------------------------------------------------------------------------------------ */
 /* Where the time decides, a model whose runs take seconds is not run for many minutes. */
 static size_t least_runs(const tare__job *job, const tare__board *board)
 {
@@ -104,8 +106,9 @@ static int time_runs(const tare__job *job, tare__ort_session *session, tare__boa
     bool fresh = tare__rss_reset_peak();
     board->rss_first_bytes = tare__rss_now(0);
     enter(board, TARE__BOARD_RUN);
-    int status = tare__ort_loop(session, job->runs, least_runs(job, board), tare__monotonic_ns() + (uint64_t)(job->seconds * 1e9),
-                                board->values, board->values + board->runs_room, &board->run_done, &board->error);
+    int status = tare__ort_loop(session, job->runs, least_runs(job, board),
+                                tare__monotonic_ns() + (uint64_t)(job->seconds * 1e9), board->values,
+                                board->values + board->runs_room, &board->run_done, &board->error);
     board->end_ns = (double)tare__monotonic_ns();
     board->rss_last_bytes = tare__rss_now(0);
     board->peak_bytes = fresh ? tare__rss_peak() : NAN;
@@ -120,8 +123,8 @@ static int profile_runs(tare__ort_session *session, tare__board *board, const ta
     size_t done = 0;
     tare__text path = {0};
     enter(board, TARE__BOARD_PROFILE);
-    int status = tare__ort_loop(session, PROFILED_RUNS, 2, tare__monotonic_ns() + (uint64_t)(job->seconds * 1e9), begin, took, &done,
-                                &board->error);
+    int status = tare__ort_loop(session, PROFILED_RUNS, 2, tare__monotonic_ns() + (uint64_t)(job->seconds * 1e9), begin,
+                                took, &done, &board->error);
     if (!status)
         status = tare__ort_profile_end(session, &path, &board->error);
     if (!status)

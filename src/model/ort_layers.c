@@ -1,5 +1,5 @@
-/* ort_layers: a model's layers as the runtime ran them: time against multiply-accumulates, against what this machine can
- * do; and the types that were really computed with. One thread.
+/* ort_layers: a model's layers as the runtime ran them: time against multiply-accumulates, against what this machine
+ * can do; and the types that were really computed with. One thread.
  * Must not know how a profile is written. */
 #define _GNU_SOURCE
 #include "ort_inner.h"
@@ -10,7 +10,8 @@
 
 #include "tare.h"
 
-/* ---- one layer ----------------------------------------------------------------------------------------------------- */
+/* ---- one layer
+ * ----------------------------------------------------------------------------------------------------- */
 static double median_of(const double *values, size_t n)
 {
     double sorted[TARE__PROFILE_RUNS_MAX];
@@ -72,14 +73,15 @@ static bool read_file(file_layers *file, const tare__model_report *report)
     return file->nodes && file->outputs && file->taken;
 }
 
-static const tare__model_layer *layer_of(const file_layers *file, const tare__intern *names, const char *name, size_t length)
+static const tare__model_layer *layer_of(const file_layers *file, const tare__intern *names, const char *name,
+                                         size_t length)
 {
     uint32_t at = length ? tare__intern_find(names, name, length) : TARE__INTERN_NONE;
     return at == TARE__INTERN_NONE ? NULL : &file->report->layers[at];
 }
 
-/* Channels in blocks, the last of them filled up with zeros: such a node has the name of what it makes and an ending, and
- * its shapes are larger than the model's. */
+/* Channels in blocks, the last of them filled up with zeros: such a node has the name of what it makes and an ending,
+ * and its shapes are larger than the model's. */
 #define IN_BLOCKS "_nchwc"
 #define MOST_CHANNELS_ADDED 15
 #define MOST_FUSED 4 /* nodes after a convolution, one behind the other */
@@ -125,8 +127,8 @@ static const tare__model_layer *before(const file_layers *file, const tare__mode
     return found;
 }
 
-/* What it makes, under the file's name: without what the runtime, where it has no kernel of half precision, and Tare's own
- * conversion put around that. */
+/* What it makes, under the file's name: without what the runtime, where it has no kernel of half precision, and
+ * Tare's own conversion put around that. */
 static const tare__model_layer *maker_of(const file_layers *file, const char *name, size_t length)
 {
     static const char cast[] = "InsertedPrecisionFreeCast_", half[] = "_tare_half";
@@ -185,7 +187,8 @@ static void count(tare__runner_layer *layer, const tare__profile_node *node, con
 
 /* Layers cannot multiply more than the model: where they would, those that are only known by the runtime's shapes are
  * not counted. False: the file's own are more. */
-static bool keep_below_whole(tare__runner_layer *layers, size_t n, const bool *from_file, const tare__model_report *report)
+static bool keep_below_whole(tare__runner_layer *layers, size_t n, const bool *from_file,
+                             const tare__model_report *report)
 {
     double sum = 0, whole = (double)report->total.macs;
     for (size_t i = 0; i < n; i++)
@@ -203,7 +206,8 @@ static bool keep_below_whole(tare__runner_layer *layers, size_t n, const bool *f
 
 static const char *types_of(const tare__profile_node *node)
 {
-    const char *in = node->n_inputs ? node->inputs[0].type : NULL, *out = node->n_outputs ? node->outputs[0].type : NULL;
+    const char *in = node->n_inputs ? node->inputs[0].type : NULL,
+               *out = node->n_outputs ? node->outputs[0].type : NULL;
     return in ? in : out ? out : "";
 }
 
@@ -231,7 +235,8 @@ static const char *find_roof(tare__runner_layer *layer, const tare__peaks *peaks
         return "no peak is measured for its type";
     if (layer->time_ns < LEAST_CALL_NS * fmax(layer->calls, 1))
         return "it is too short for the clock of the profile";
-    double compute_s = operations / peak, move_s = layer->bytes > 0 ? layer->calls * tare__peaks_move_s(peaks, layer->bytes) : 0;
+    double compute_s = operations / peak,
+           move_s = layer->bytes > 0 ? layer->calls * tare__peaks_move_s(peaks, layer->bytes) : 0;
     if (fmax(compute_s, move_s) * 1e9 > layer->time_ns)
         return "it is faster than its roof: fewer operations are executed, or bytes moved, than are counted";
     layer->memory_bound = move_s > compute_s;
@@ -313,8 +318,9 @@ static int fill_layers(tare__measuring *measuring, const tare__model_report *rep
     if (!keep_below_whole(layers, profile->n_nodes, from_file, report)) {
         for (size_t i = 0; i < profile->n_nodes; i++)
             layers[i].counted = layers[i].counted && !layers[i].macs;
-        tare__measuring_note(measuring, "the operations of the timed layers add up to more than those of the model, and are "
-                                        "not shown: this is a bug in Tare");
+        tare__measuring_note(measuring,
+                             "the operations of the timed layers add up to more than those of the model, and are "
+                             "not shown: this is a bug in Tare");
     }
     return 0;
 }
@@ -347,7 +353,8 @@ int tare__layers_of(tare__measuring *measuring, const tare__model_report *report
     return 0;
 }
 
-/* ---- what was computed with ---------------------------------------------------------------------------------------- */
+/* ---- what was computed with
+ * ---------------------------------------------------------------------------------------- */
 typedef struct tally {
     const char *type;
     double ns;

@@ -23,7 +23,8 @@ static const struct {
 } codes[] = {{"f4", 1}, {"u1", 2}, {"i1", 3}, {"u2", 4}, {"i2", 5}, {"i4", 6}, {"i8", 7}, {"b1", 9},
              {"f2", 10}, {"f8", 11}, {"u4", 12}, {"u8", 13}};
 
-/* ---- .npy ---------------------------------------------------------------------------------------------------------- */
+/* ---- .npy
+ * ---------------------------------------------------------------------------------------------------------- */
 /* What follows 'key': in the header, a Python dictionary of three entries. */
 static const char *value_of(const char *header, const char *key)
 {
@@ -58,7 +59,8 @@ static int parse_header(const char *header, const char *path, tare__ort_tensor *
     if (!descr || *descr != '\'' || strlen(descr) < 5 || !order)
         return tare__fail(error, TARE_E_INPUT, "'%.200s' is a broken .npy: its header has no plain type", path);
     if (strncmp(order, "True", 4) == 0)
-        return tare__fail(error, TARE_E_INPUT, "'%.200s' is in Fortran order; save numpy.ascontiguousarray of it", path);
+        return tare__fail(error, TARE_E_INPUT, "'%.200s' is in Fortran order; save numpy.ascontiguousarray of it",
+                          path);
     if (descr[1] == '>')
         return tare__fail(error, TARE_E_INPUT, "'%.200s' has its bytes in the order of another machine", path);
     tensor->type = 0;
@@ -107,8 +109,8 @@ size_t tare__npy_header(const tare__ort_tensor *tensor, unsigned char out[512])
             code = codes[i].code;
     if (!code || tensor->rank > 16)
         return 0;
-    int at = snprintf(text, sizeof text, "{'descr': '%s%s', 'fortran_order': False, 'shape': (", code[1] == '1' ? "|" : "<",
-                      code);
+    int at = snprintf(text, sizeof text, "{'descr': '%s%s', 'fortran_order': False, 'shape': (",
+                      code[1] == '1' ? "|" : "<", code);
     for (size_t i = 0; i < tensor->rank; i++)
         at += snprintf(text + at, sizeof text - (size_t)at, "%lld,", (long long)tensor->dims[i]);
     at += snprintf(text + at, sizeof text - (size_t)at, "), }");
@@ -122,7 +124,8 @@ size_t tare__npy_header(const tare__ort_tensor *tensor, unsigned char out[512])
     return whole;
 }
 
-/* ---- files --------------------------------------------------------------------------------------------------------- */
+/* ---- files
+ * --------------------------------------------------------------------------------------------------------- */
 static int read_whole(const char *path, tare__arena *arena, unsigned char **bytes, size_t *length, tare__error *error)
 {
     struct stat info;
@@ -196,24 +199,28 @@ static int read_npy(tare__ort_tensor *tensor, unsigned char *bytes, size_t lengt
                           tare__ort_type_name(wanted) ? tare__ort_type_name(wanted) : "of another type");
     size_t needed = (size_t)tare__ort_elements(tensor->dims, tensor->rank) * tare__ort_type_bytes(tensor->type);
     if (length - offset < needed)
-        return tare__fail(error, TARE_E_INPUT, "'%.200s' is cut short: %zu bytes of values, and its shape has %zu", path,
-                          length - offset, needed);
+        return tare__fail(error, TARE_E_INPUT, "'%.200s' is cut short: %zu bytes of values, and its shape has %zu",
+                          path, length - offset, needed);
     tensor->data = memmove(bytes, bytes + offset, needed); /* aligned, whatever the header's length */
     tensor->bytes = needed;
     return 0;
 }
 
-static int read_bare(tare__ort_tensor *tensor, unsigned char *bytes, size_t length, const char *path, tare__error *error)
+static int read_bare(tare__ort_tensor *tensor, unsigned char *bytes, size_t length, const char *path,
+                     tare__error *error)
 {
     size_t size = tare__ort_type_bytes(tensor->type);
     int64_t elements = tare__ort_elements(tensor->dims, tensor->rank);
     if (!size || elements < 0)
-        return tare__fail(error, TARE_E_INPUT, "'%.200s' is bare bytes, and the shape of input '%.100s' is open: --shape "
-                          "closes it, or an .npy file brings its own", path, tensor->name);
-    size_t row = tensor->rank && tensor->dims[0] > 0 ? (size_t)elements / (size_t)tensor->dims[0] * size : (size_t)elements * size;
+        return tare__fail(error, TARE_E_INPUT,
+                          "'%.200s' is bare bytes, and the shape of input '%.100s' is open: --shape "
+                          "closes it, or an .npy file brings its own",
+                          path, tensor->name);
+    size_t row = tensor->rank && tensor->dims[0] > 0 ? (size_t)elements / (size_t)tensor->dims[0] * size
+                                                     : (size_t)elements * size;
     if (!row || length % row || !length)
-        return tare__fail(error, TARE_E_INPUT, "'%.200s' has %zu bytes; a sample of input '%.100s' has %zu", path, length,
-                          tensor->name, row);
+        return tare__fail(error, TARE_E_INPUT, "'%.200s' has %zu bytes; a sample of input '%.100s' has %zu", path,
+                          length, tensor->name, row);
     if (tensor->rank)
         tensor->dims[0] = (int64_t)(length / row);
     else if (length != row)

@@ -89,7 +89,8 @@ int tare__ort_check(const tare__ort *ort, void *status, const char *what, tare__
     if (TARE__LIKELY(!status))
         return 0;
     const char *words = ort->error_message(status);
-    int code = tare__fail(error, TARE_E_INPUT, "%s: %.400s", what, words && *words ? words : "the runtime does not say why");
+    int code =
+        tare__fail(error, TARE_E_INPUT, "%s: %.400s", what, words && *words ? words : "the runtime does not say why");
     ort->release_status(status);
     return code;
 }

@@ -44,7 +44,8 @@ typedef struct state {
     event event;
 } state;
 
-/* ---- one event ----------------------------------------------------------------------------------------------------- */
+/* ---- one event
+ * ----------------------------------------------------------------------------------------------------- */
 static bool is(const tare__json_reader *reader, const char *word)
 {
     return strlen(word) == reader->length && memcmp(reader->text, word, reader->length) == 0;
@@ -193,7 +194,8 @@ static void read_event(state *state)
     event->is_run = event->is_run && of_session;
 }
 
-/* ---- nodes --------------------------------------------------------------------------------------------------------- */
+/* ---- nodes
+ * --------------------------------------------------------------------------------------------------------- */
 static tare__profile_node *node_of(state *state)
 {
     const event *event = &state->event;
@@ -237,7 +239,8 @@ static bool holds_graph(const event *event)
     return false;
 }
 
-/* Its time without that of the nodes inside of it, which are nodes of their own. They come before it, and began later. */
+/* Its time without that of the nodes inside of it, which are nodes of their own. They come before it, and began
+ * later. */
 static double own_time(state *state)
 {
     const event *event = &state->event;

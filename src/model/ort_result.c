@@ -52,10 +52,12 @@ int tare__times_of(const double *samples, size_t n, tare__arena *arena, tare__ru
     return label_outliers(times, arena);
 }
 
-/* ---- rates --------------------------------------------------------------------------------------------------------- */
-/* Over windows of the whole time, what lies between runs included: no rate is one over a latency. The value is the median
- * window's, which the interval is of: a pause of the machine is in one window. */
-static int fill_rate(tare__runner_rate *rate, const char *unit, double each, const tare__board *board, tare__arena *arena)
+/* ---- rates
+ * --------------------------------------------------------------------------------------------------------- */
+/* Over windows of the whole time, what lies between runs included: no rate is one over a latency. The value is the
+ * median window's, which the interval is of: a pause of the machine is in one window. */
+static int fill_rate(tare__runner_rate *rate, const char *unit, double each, const tare__board *board,
+                     tare__arena *arena)
 {
     size_t n = board->run_done, windows = n < WINDOWS_MAX ? n : WINDOWS_MAX;
     const double *begin = board->values;
@@ -96,7 +98,8 @@ static int fill_rates(tare__runner_result *result, const tare__board *board, con
     return 0;
 }
 
-/* ---- one result ---------------------------------------------------------------------------------------------------- */
+/* ---- one result
+ * ---------------------------------------------------------------------------------------------------- */
 static void fill_memory(tare__runner_result *result, const tare__board *board, const tare__child_seen *seen)
 {
     double sum = seen->rss_sum;
@@ -155,7 +158,8 @@ int tare__result_fill(tare__runner_result *result, const tare__board *board, con
     return status ? status : fill_beside(result, board, arena);
 }
 
-/* ---- the best of several ------------------------------------------------------------------------------------------- */
+/* ---- the best of several
+ * ------------------------------------------------------------------------------------------- */
 /* In steps of 2 %: what two measurements of the same would differ by is no trade-off. */
 static double step_of(double value)
 {

@@ -60,8 +60,10 @@ static int make_one(tare__measuring *measuring, const tare__model_report *report
     int64_t elements = tare__ort_elements(tensor->dims, tensor->rank);
     int64_t n = (int64_t)fill->n_values;
     if (fill->given && n > 1 && n != elements && n != tensor->dims[tensor->rank ? tensor->rank - 1 : 0])
-        return tare__fail(error, TARE_E_INPUT, "--input %.100s: %zu values for %lld elements: give one, a row, or all of "
-                          "them", input->name, fill->n_values, (long long)elements);
+        return tare__fail(error, TARE_E_INPUT,
+                          "--input %.100s: %zu values for %lld elements: give one, a row, or all of "
+                          "them",
+                          input->name, fill->n_values, (long long)elements);
     return tare__ort_generate(tensor, fill, measuring->options->seed, arena, error);
 }
 

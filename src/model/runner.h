@@ -52,7 +52,8 @@ typedef struct tare__runner_options {
     void *context;
 } tare__runner_options;
 
-/* ---- what was found ------------------------------------------------------------------------------------------------ */
+/* ---- what was found
+ * ------------------------------------------------------------------------------------------------ */
 /* Quantiles of times, with intervals by order statistics; NaN bounds where there are too few. */
 enum { TARE__RUNNER_P50, TARE__RUNNER_P95, TARE__RUNNER_P99, TARE__RUNNER_QUANTILES };
 typedef struct tare__runner_times {
@@ -159,23 +160,26 @@ typedef struct tare__model_measured {
 } tare__model_measured;
 
 /* Measures; what cannot be is said in the result and is no failure. `report` is the file weighed with `weighed`, which
- * has dimensions and shapes of inputs. 0; TARE_E_INPUT: an input's file cannot be read or does not fit; TARE_E_MEMORY. */
+ * has dimensions and shapes of inputs. 0; TARE_E_INPUT: an input's file cannot be read or does not fit;
+ * TARE_E_MEMORY. */
 int tare__model_measure(const struct tare__model_report *report, const struct tare__model_options *weighed,
                         const tare__runner_options *options, tare__model_measured **measured, tare__error *error);
 void tare__model_measured_free(tare__model_measured *measured); /* NULL is fine */
 
 /* Where the library is: what was asked for, TARE_ONNXRUNTIME, the active virtual environment, the wheel of python3, the
- * loader's path. 0 and a path or a name for the loader; TARE_E_INPUT with a sentence: what was asked for is not there. */
+ * loader's path. 0 and a path or a name for the loader; TARE_E_INPUT with a sentence: what was asked for is not
+ * there. */
 int tare__runner_find(const char *asked, tare__text *path, tare__error *error);
 
 /* Whether there is one that can be opened. */
 void tare__runner_doctor(tare__sample_check_sink *sink, void *context);
 
-/* ---- the loop itself, for who measures it -------------------------------------------------------------------------- */
+/* ---- the loop itself, for who measures it
+ * -------------------------------------------------------------------------- */
 typedef struct tare__ort tare__ort;
 typedef struct tare__ort_session tare__ort_session;
-/* Times `runs` runs; `begin_ns` and `took_ns` have room for them. Stops after `until_ns` of the monotonic clock once there
- * were `least`. *done counts them as they come. 0, or TARE_E_INPUT with the runtime's sentence. */
+/* Times `runs` runs; `begin_ns` and `took_ns` have room for them. Stops after `until_ns` of the monotonic clock once
+ * there were `least`. *done counts them as they come. 0, or TARE_E_INPUT with the runtime's sentence. */
 int tare__ort_loop(tare__ort_session *session, size_t runs, size_t least, uint64_t until_ns, double *begin_ns,
                    double *took_ns, size_t *done, tare__error *error);
 

@@ -121,9 +121,10 @@ int tare__walk_nodes(tare__walk *walk, tare__frame *frame, const tare__onnx_node
 bool tare__walk_control(tare__walk *walk, tare__frame *frame, const tare__onnx_node *node);
 /* Gives a symbol of the inputs a number; one that was only assumed gives way. NULL: no memory. */
 tare__model_dimension *tare__walk_symbol(tare__walk *walk, tare__slice symbol, int64_t value, bool assumed);
-/* Gives numbers to what is open in the inputs and follows from the weights. `weights` and `inputs` are their places; what
- * is an input under another name comes to the latter. */
-int tare__walk_hints(tare__walk *walk, const tare__onnx_graph *graph, const tare__slices *weights, tare__slices *inputs);
+/* Gives numbers to what is open in the inputs and follows from the weights. `weights` and `inputs` are their places;
+ * what is an input under another name comes to the latter. */
+int tare__walk_hints(tare__walk *walk, const tare__onnx_graph *graph, const tare__slices *weights,
+                     tare__slices *inputs);
 int tare__walk_weights(tare__walk *walk, tare__frame *frame, const tare__onnx_graph *graph);
 tare__value *tare__walk_add(tare__walk *walk, tare__frame *frame, tare__slice name); /* NULL: no memory */
 /* The index of its value, which is NULL where a call leaves an argument out; TARE__SLICES_NONE: there is none. */

@@ -201,7 +201,8 @@ static void bind_both(tare__step *step, const body *chosen, const body *other)
     for (size_t i = 0; i < step->node->n_outputs && !step->walk->status; i++) {
         if (step->node->outputs[i].length == 0)
             continue;
-        tare__value *value = body_output(step->walk, chosen, i), *left = value ? body_output(step->walk, other, i) : NULL;
+        tare__value *value = body_output(step->walk, chosen, i),
+                    *left = value ? body_output(step->walk, other, i) : NULL;
         if (!left)
             continue;
         if (value->rank != left->rank ||
@@ -212,8 +213,8 @@ static void bind_both(tare__step *step, const body *chosen, const body *other)
     }
 }
 
-/* Both are walked, since both have weights; one is counted. Where nobody knows which one runs, it is the cheaper one, and
- * the figures are lower bounds. */
+/* Both are walked, since both have weights; one is counted. Where nobody knows which one runs, it is the cheaper one,
+ * and the figures are lower bounds. */
 static void walk_if(tare__step *step)
 {
     tare__walk *walk = step->walk;

@@ -88,7 +88,8 @@ static int64_t given_symbol(const tare__walk *walk, tare__slice symbol)
     return value;
 }
 
-/* A sum as exporters write it, "past_sequence_length + 1": of numbers and symbols that have one. UNKNOWN: it is none. */
+/* A sum as exporters write it, "past_sequence_length + 1": of numbers and symbols that have one. UNKNOWN: it is
+ * none. */
 static int64_t sum_in(const tare__walk *walk, tare__slice symbol)
 {
     int64_t sum = 0;
@@ -171,8 +172,8 @@ static int check_options(tare__walk *walk, const tare__slices *inputs)
             return walk->status = tare__fail(walk->model->error, TARE_E_INPUT,
                                              "the model has %zu inputs: say --input NAME=%.200s", inputs->n,
                                              file->path ? file->path : "VALUE");
-        if (file->input && tare__slices_find(inputs, (tare__slice){(const uint8_t *)file->input, strlen(file->input)}) ==
-                               TARE__SLICES_NONE)
+        if (file->input && tare__slices_find(inputs, (tare__slice){(const uint8_t *)file->input,
+                                                                   strlen(file->input)}) == TARE__SLICES_NONE)
             return walk->status = tare__fail(walk->model->error, TARE_E_INPUT, "the model has no input '%.100s'",
                                              file->input);
     }
@@ -205,7 +206,8 @@ static void bind_input(tare__walk *walk, const tare__onnx_graph *graph, size_t i
         }
 }
 
-/* Every symbol of the inputs gets a number: given, by the weights, by --batch where it comes first, or the usual one. */
+/* Every symbol of the inputs gets a number: given, by the weights, by --batch where it comes first, or the usual
+ * one. */
 static int bind_symbols(tare__walk *walk, const tare__onnx_graph *graph, const tare__slices *weights,
                         tare__slices *inputs)
 {
@@ -257,8 +259,8 @@ static int64_t dimension_of(tare__walk *walk, const tare__onnx_info *info, int i
     if (i == 0 && walk->options->batch > 0)
         return walk->options->batch;
     int64_t value = usual(walk, graph, (size_t)(info - graph->inputs), i);
-    tare__walk_note(walk, "dimension %d of the input '%.*s' has no name and no number: assumed %lld (--shape sets it)", i,
-                    columns_of(info->name), (const char *)info->name.data, (long long)value);
+    tare__walk_note(walk, "dimension %d of the input '%.*s' has no name and no number: assumed %lld (--shape sets it)",
+                    i, columns_of(info->name), (const char *)info->name.data, (long long)value);
     return value;
 }
 

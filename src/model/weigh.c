@@ -23,7 +23,9 @@ static int read_model(tare__onnx *model)
 {
     int status = tare__onnx_read(model);
     const char *what = status == TARE_E_INPUT ? tare__onnx_guess(model) : NULL;
-    return what ? tare__fail(model->error, status, "'%.200s' is no ONNX model that can be read: it is %s", model->path, what) : status;
+    return what ? tare__fail(model->error, status, "'%.200s' is no ONNX model that can be read: it is %s", model->path,
+                             what)
+                : status;
 }
 
 /* One walk, with these sizes of what is left open. */
@@ -74,7 +76,8 @@ static int try_sizes(const tare__onnx *fresh, const tare__model_options *options
     return 0;
 }
 
-/* Tables of positions and of windows are of one length only, or end: where the usual sizes do not fit, others are tried. */
+/* Tables of positions and of windows are of one length only, or end: where the usual sizes do not fit, others are
+ * tried. */
 static int weigh(tare__onnx *model, const tare__model_options *options, tare__model_report **report)
 {
     const tare__onnx fresh = *model;

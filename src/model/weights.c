@@ -49,7 +49,8 @@ int tare__walk_weights(tare__walk *walk, tare__frame *frame, const tare__onnx_gr
 }
 
 /* ---- what they are used for ---------------------------------------------------------------------------------- */
-/* By input: p parameter, s statistic, q quantization, c constant, z constant where it is zeros, '.' as its type says. */
+/* By input: p parameter, s statistic, q quantization, c constant, z constant where it is zeros, '.' as its type
+ * says. */
 static const struct {
     const char *op, *uses;
 } uses[] = {
@@ -140,9 +141,9 @@ static bool is_one_number(const tare__onnx_tensor *tensor)
 /* Names that torch's exporters give to what is no attribute of a module: of the function that made it, and a number. */
 static bool is_made_up(tare__slice name)
 {
-    static const char *const makers[] = {"val", "clone", "full", "full_like", "new_full", "ones", "ones_like", "new_ones",
-                                         "zeros", "zeros_like", "new_zeros", "scalar_tensor", "lift_fresh",
-                                         "lift_fresh_copy", "_to_copy"};
+    static const char *const makers[] = {"val",       "clone",         "full",       "full_like",       "new_full",
+                                         "ones",      "ones_like",     "new_ones",   "zeros",           "zeros_like",
+                                         "new_zeros", "scalar_tensor", "lift_fresh", "lift_fresh_copy", "_to_copy"};
     size_t length = name.length;
     while (length > 0 && name.data[length - 1] >= '0' && name.data[length - 1] <= '9')
         length--;

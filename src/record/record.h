@@ -119,7 +119,8 @@ typedef struct tare__process {
 } tare__process;
 
 extern tare__process *tare__here;          /* on a page that fork wipes; NULL: never had a session */
-extern _Atomic(tare__session_page *) tare__session; /* of the session, or of the last one: others may be looking at it */
+extern _Atomic(tare__session_page *) tare__session; /* of the session, or of the last one: others may be looking at
+                                                     * it */
 extern char tare__session_folder[TARE__PATH_BYTES]; /* kept over fork, for the child to join by */
 extern _Atomic uint32_t tare__modes;       /* TARE__MODE_ bits; the gate follows from them */
 
@@ -199,7 +200,8 @@ static inline void tare__slot_write(uint64_t cursor, uint64_t value, uint64_t wo
     __atomic_store_n(&slot->word, word | (cursor & TARE__WORD_GENERATION), __ATOMIC_RELEASE);
 }
 
-/* Records `n` slots (words without generation) the slow way. `reserved` is what tare__reserve gave. Times of 0 in slots[0] are filled in. */
+/* Records `n` slots (words without generation) the slow way. `reserved` is what tare__reserve gave. Times of 0 in
+ * slots[0] are filled in. */
 #define TARE__NOT_RESERVED UINT64_MAX
 void tare__record_slow(tare__slot *slots, unsigned n, uint64_t reserved) __attribute__((cold));
 /* The same, trying the fast way first. */

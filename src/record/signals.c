@@ -11,8 +11,9 @@
 #define BIT(number) (UINT64_C(1) << ((number) - 1))
 /* Faults and traps are not held: blocked, they would end the program instead of reaching its handler. Nor are the two
  * that libc keeps for itself. */
-#define NOT_HELD \
-    (BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGFPE) | BIT(SIGILL) | BIT(SIGTRAP) | BIT(SIGSYS) | BIT(SIGABRT) | BIT(32) | BIT(33))
+#define NOT_HELD                                                                                                    \
+    (BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGFPE) | BIT(SIGILL) | BIT(SIGTRAP) | BIT(SIGSYS) | BIT(SIGABRT) | BIT(32) | \
+     BIT(33))
 
 /* The kernel's own set of 8 bytes: libc's of 128 are too much for a handler on a small stack. */
 void tare__signals_hold(uint64_t *before)

@@ -29,7 +29,8 @@ static void pad(uint64_t from)
 /* Room for n slots at self->saved, in a fresh chunk if need be. */
 static bool make_room(tare__thread *self, unsigned n)
 {
-    if (self->saved && (self->saved & (TARE__CHUNK_BYTES - sizeof(tare__slot))) + n * sizeof(tare__slot) <= TARE__CHUNK_BYTES)
+    if (self->saved &&
+        (self->saved & (TARE__CHUNK_BYTES - sizeof(tare__slot))) + n * sizeof(tare__slot) <= TARE__CHUNK_BYTES)
         return true;
     if (self->saved)
         pad(self->saved);
@@ -257,7 +258,8 @@ void tare__record(tare__slot *slots, unsigned n)
     if (TARE__LIKELY(self && tare__gate_now() == 1)) {
         at = tare__reserve(&self->cursor, n * sizeof(tare__slot));
         if (TARE__LIKELY((at & TARE__CHUNK_MAIN_BITS) &&
-                         (at & (TARE__CHUNK_BYTES - sizeof(tare__slot))) + n * sizeof(tare__slot) <= TARE__CHUNK_BYTES)) {
+                         (at & (TARE__CHUNK_BYTES - sizeof(tare__slot))) + n * sizeof(tare__slot) <=
+                             TARE__CHUNK_BYTES)) {
             unsigned kind = TARE__WORD_KIND(slots[0].word);
             if (kind == TARE__RECORD_MARK || kind == TARE__RECORD_COUNTER)
                 slots[0].value = tare__tsc();
@@ -279,7 +281,8 @@ static uint64_t word_of(tare_site *site)
 
 static void record_span(tare_site *site, tare__record_kind kind)
 {
-    tare__record_slow(&(tare__slot){0, word_of(site) + TARE__WORD(kind - TARE__RECORD_BEGIN, 0)}, 1, TARE__NOT_RESERVED);
+    tare__record_slow(&(tare__slot){0, word_of(site) + TARE__WORD(kind - TARE__RECORD_BEGIN, 0)}, 1,
+                      TARE__NOT_RESERVED);
 }
 
 TARE_API void tare__begin_slow(tare_site *site)

@@ -59,8 +59,8 @@ void tare__thread_count_drops(tare__thread *self)
     self->nested_told = spans + others;
 }
 
-/* A handler that interrupts the slow way may leave it by siglongjmp: in_slow would stay set for ever. What calls from the
- * same place on the stack or above it shows that the function is gone. Deeper calls cannot know, but no handler
+/* A handler that interrupts the slow way may leave it by siglongjmp: in_slow would stay set for ever. What calls from
+ * the same place on the stack or above it shows that the function is gone. Deeper calls cannot know, but no handler
  * records so much while it keeps a thread in the few instructions that run with signals let through. What was half done
  * there is a slot or a level: spans left out so far are forgotten, chunks are never in between. */
 #define MET_MAX 4096u

@@ -23,11 +23,13 @@
 #define CACHE_MOVED   ((size_t)8 << 20)   /* bytes of a thread in a round */
 #define MEMORY_LEAST  ((size_t)96 << 20)  /* of all threads: more than caches hold, mostly; … */
 #define MEMORY_TIMES  3                   /* … and so many times what they hold; … */
-#define MEMORY_MOST   ((size_t)512 << 20) /* … but no more than this: with very large caches the peak is some of theirs */
+#define MEMORY_MOST   ((size_t)512 << 20) /* … but no more than this: with very large caches the peak is some of
+                                           * theirs */
 #define STEP          ((size_t)4096)
 #define HUGE          ((size_t)2 << 20)
 
-/* ---- threads ------------------------------------------------------------------------------------------------------- */
+/* ---- threads
+ * ------------------------------------------------------------------------------------------------------- */
 typedef struct crowd {
     pthread_barrier_t gate;
     int state; /* 0: wait until all are there; 1: go; -1: one could not be started */
@@ -168,7 +170,8 @@ static bool run_all(crowd *crowd, member *members)
     return started == crowd->n;
 }
 
-/* ---- caches -------------------------------------------------------------------------------------------------------- */
+/* ---- caches
+ * -------------------------------------------------------------------------------------------------------- */
 /* How many CPUs a list like "0-3,8" names. */
 static unsigned count_cpus(const char *list)
 {
@@ -249,7 +252,8 @@ static char *take_area(size_t bytes)
     return area + (HUGE - (uintptr_t)area % HUGE);
 }
 
-/* ---- in a process of its own --------------------------------------------------------------------------------------- */
+/* ---- in a process of its own
+ * --------------------------------------------------------------------------------------- */
 static void measure(unsigned threads, tare__peaks *found)
 {
     static double rates[THREADS_MAX];
@@ -272,8 +276,8 @@ static void measure(unsigned threads, tare__peaks *found)
     run_all(&crowd, members);
 }
 
-/* Narrower types are widened where a processor has no instructions for them; a smaller cache is not slower than a larger
- * one, whatever else used it meanwhile. */
+/* Narrower types are widened where a processor has no instructions for them; a smaller cache is not slower than a
+ * larger one, whatever else used it meanwhile. */
 static void complete(tare__peaks *peaks)
 {
 #if defined(__x86_64__)

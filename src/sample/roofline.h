@@ -17,7 +17,8 @@ typedef struct tare__compute_kernel {
 
 typedef struct tare__move_kernel {
     bool (*available)(void);
-    void (*run)(char *at, size_t bytes, size_t further); /* over `bytes`, a multiple of 512, and what lies `further` on */
+    void (*run)(char *at, size_t bytes, size_t further); /* over `bytes`, a multiple of 512, and what lies `further`
+                                                          * on */
     unsigned moved, areas; /* times `bytes`: what is counted, and what it walks over */
     bool cached;           /* for what caches hold, too */
 } tare__move_kernel;

@@ -15,11 +15,13 @@
 #define EIGHT PATTERN, PATTERN, PATTERN, PATTERN, PATTERN, PATTERN, PATTERN, PATTERN
 static const unsigned char factors[64] __attribute__((aligned(64))) = {EIGHT, EIGHT, EIGHT, EIGHT,
                                                                        EIGHT, EIGHT, EIGHT, EIGHT};
-#define ALL_XMM "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", \
-                "xmm13", "xmm14", "xmm15"
+#define ALL_XMM                                                                                                \
+    "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", \
+        "xmm13", "xmm14", "xmm15"
 /* Twelve accumulators: two units with a latency of up to six cycles are kept busy. */
-#define EACH12(X, w) X("0", w) X("1", w) X("2", w) X("3", w) X("4", w) X("5", w) X("6", w) X("7", w) X("8", w) X("9", w) \
-                     X("10", w) X("11", w)
+#define EACH12(X, w) \
+    X("0", w)        \
+    X("1", w) X("2", w) X("3", w) X("4", w) X("5", w) X("6", w) X("7", w) X("8", w) X("9", w) X("10", w) X("11", w)
 #define CLEAR(i, w) "vxorps %%xmm" i ",%%xmm" i ",%%xmm" i "\n\t"
 
 #define COMPUTE(name, features, w, STEP)                                                                     \
@@ -59,8 +61,10 @@ COMPUTE_SSE(f64_sse, MUL_ADD_SSE_F64)
 #define FMA_F32(i, w) "vfmadd231ps %%" w "mm12,%%" w "mm13,%%" w "mm" i "\n\t"
 #define FMA_F64(i, w) "vfmadd231pd %%" w "mm12,%%" w "mm13,%%" w "mm" i "\n\t"
 #define FMA_F16(i, w) "vfmadd231ph %%" w "mm12,%%" w "mm13,%%" w "mm" i "\n\t"
-#define MUL_ADD_F32(i, w) "vmulps %%" w "mm12,%%" w "mm13,%%" w "mm14\n\tvaddps %%" w "mm14,%%" w "mm" i ",%%" w "mm" i "\n\t"
-#define MUL_ADD_F64(i, w) "vmulpd %%" w "mm12,%%" w "mm13,%%" w "mm14\n\tvaddpd %%" w "mm14,%%" w "mm" i ",%%" w "mm" i "\n\t"
+#define MUL_ADD_F32(i, w) \
+    "vmulps %%" w "mm12,%%" w "mm13,%%" w "mm14\n\tvaddps %%" w "mm14,%%" w "mm" i ",%%" w "mm" i "\n\t"
+#define MUL_ADD_F64(i, w) \
+    "vmulpd %%" w "mm12,%%" w "mm13,%%" w "mm14\n\tvaddpd %%" w "mm14,%%" w "mm" i ",%%" w "mm" i "\n\t"
 #define DOT_BF16(i, w) "vdpbf16ps %%" w "mm12,%%" w "mm13,%%" w "mm" i "\n\t"
 #define DOT_INT8(i, w) "vpdpbusd %%" w "mm12,%%" w "mm13,%%" w "mm" i "\n\t"
 #define DOT_INT8_VEX(i, w) "%{vex%} vpdpbusd %%" w "mm12,%%" w "mm13,%%" w "mm" i "\n\t"
@@ -157,13 +161,15 @@ static const tare__compute_kernel compute_kernels[] = {
     {TARE__PEAK_INT8, "AVX-VNNI", has_avxvnni, int8_vnni, STEPS * 64, 200000},
     {TARE__PEAK_BF16, "AVX-512 BF16", has_avx512bf16, bf16_512, STEPS * 64, 200000},
     {TARE__PEAK_F16, "AVX-512 FP16", has_avx512fp16, f16_512, STEPS * 64, 200000},
-    /* Last: where a virtual machine has them without allowing them, the process ends here, with what is known by then. */
+    /* Last: where a virtual machine has them without allowing them, the process ends here, with what is known by
+     * then. */
     {TARE__PEAK_BF16, "AMX", has_amx_bf16, bf16_tiles, 6.0 * 16384, 30000},
     {TARE__PEAK_INT8, "AMX", has_amx_int8, int8_tiles, 6.0 * 32768, 30000},
 #endif
 };
 
-/* ---- bytes -------------------------------------------------------------------------------------------------------- */
+/* ---- bytes
+ * -------------------------------------------------------------------------------------------------------- */
 /* Each walks over `bytes` of `at` (and of what lies `bytes` further), a multiple of 512. Streaming stores do not read
  * what they overwrite; they are for what no cache holds. */
 #define LOAD(n, size, w) "vmovups " #n "*" size "(%0),%%" w "mm" #n "\n\t"
@@ -172,7 +178,8 @@ static const tare__compute_kernel compute_kernels[] = {
 #define STREAM_HERE(n, size, w) "vmovntps %%" w "mm" #n "," #n "*" size "(%0)\n\t"
 #define ADD(n, size, w) "vorps " #n "*" size "(%0,%2),%%" w "mm" #n ",%%" w "mm" #n "\n\t"
 #define STORE_HERE(n, size, w) "vmovups %%" w "mm" #n "," #n "*" size "(%0)\n\t"
-#define EACH8(X, size, w) X(0, size, w) X(1, size, w) X(2, size, w) X(3, size, w) X(4, size, w) X(5, size, w) X(6, size, w) X(7, size, w)
+#define EACH8(X, size, w) \
+    X(0, size, w) X(1, size, w) X(2, size, w) X(3, size, w) X(4, size, w) X(5, size, w) X(6, size, w) X(7, size, w)
 
 #define MOVE(name, features, size, w, BODY, ends)                                                       \
     __attribute__((target(features), noinline)) static void name(char *at, size_t bytes, size_t further) \
@@ -210,8 +217,10 @@ HAS(avx1) { return __builtin_cpu_supports("avx"); }
 
 #elif defined(__aarch64__)
 
-#define EACH12(X, t) X("0", t) X("1", t) X("2", t) X("3", t) X("4", t) X("5", t) X("6", t) X("7", t) X("16", t) X("17", t) \
-                     X("18", t) X("19", t) X("20", t) X("21", t) X("22", t) X("23", t)
+#define EACH12(X, t)                                                                                                  \
+    X("0", t)                                                                                                         \
+    X("1", t) X("2", t) X("3", t) X("4", t) X("5", t) X("6", t) X("7", t) X("16", t) X("17", t) X("18", t) X("19", t) \
+        X("20", t) X("21", t) X("22", t) X("23", t)
 #define CLEAR(i, t) "movi v" i ".2d,#0\n\t"
 #define FMLA(i, t) "fmla v" i "." t ",v24." t ",v25." t "\n\t"
 #define COMPUTE(name, t)                                                                                          \
@@ -234,7 +243,8 @@ static const tare__compute_kernel compute_kernels[] = {
 static const tare__compute_kernel compute_kernels[] = {{0}};
 #endif
 
-/* ---- bytes, as every compiler has them ---------------------------------------------------------------------------- */
+/* ---- bytes, as every compiler has them
+ * ---------------------------------------------------------------------------- */
 static bool anywhere(void)
 {
     return true;
@@ -259,7 +269,8 @@ static void read_plain(char *at, size_t bytes, size_t further)
     __asm__ volatile("" ::"r"(sums[0] + sums[1] + sums[2] + sums[3]));
 }
 
-/* Bytes that are moved and areas that are walked over, in multiples of the length; whether it is for what caches hold. */
+/* Bytes that are moved and areas that are walked over, in multiples of the length; whether it is for what caches
+ * hold. */
 static const tare__move_kernel move_kernels[] = {
 #if defined(__x86_64__)
     {has_avx1, read_256, 1, 1, true},

@@ -127,9 +127,10 @@ static double permutation_p(search *search, const double *values, size_t n, doub
 /* ---- steps in noise that drifts ---------------------------------------------------------------------------
  * A level that wanders looks like steps to a test that takes neighbours for independent. So the noise is modelled: each
  * value is a level and an error, and the level takes a random step from value to value whose variance is a share of the
- * error's (the local level model; 0 is plain noise, a large share a random walk). For each share all steps are estimated
- * at once by generalized least squares, through the innovations of Kalman's filter; a step's p is the mean of Student's
- * over the shares, weighted by their restricted likelihood, since a short series does not say which one holds. */
+ * error's (the local level model; 0 is plain noise, a large share a random walk). For each share all steps are
+ * estimated at once by generalized least squares, through the innovations of Kalman's filter; a step's p is the mean
+ * of Student's over the shares, weighted by their restricted likelihood, since a short series does not say which one
+ * holds. */
 static const double shares[] = {0, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 100};
 #define SHARES (sizeof shares / sizeof *shares)
 

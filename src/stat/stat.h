@@ -204,8 +204,8 @@ typedef struct tare__sequential {
 tare__sequential tare__paired_test(const double *base, const double *head, size_t n, double confidence);
 
 /* ---- tested after every pair: group-sequential --------------------------------------------------------------------
- * Of an error of `alpha` in all, alpha (n / most)^3 may be spent by the time n of at most `most` pairs are there (Lan and
- * DeMets 1983; Kim and DeMets 1987): strict at first, and at the end nearly what a single test would have. Which p
+ * Of an error of `alpha` in all, alpha (n / most)^3 may be spent by the time n of at most `most` pairs are there (Lan
+ * and DeMets 1983; Kim and DeMets 1987): strict at first, and at the end nearly what a single test would have. Which p
  * that leaves at each look is found by integration, look by look (Armitage, McPherson and Rowe 1969). */
 #define TARE__SEQUENTIAL_ALPHA 0.0125 /* false alarms stay below 2 % in practice; 8 pairs can reach 2 / 2^8 */
 #define TARE__SEQUENTIAL_MOST  1000u /* pairs */

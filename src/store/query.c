@@ -274,12 +274,34 @@ int tare__store_list(tare__store *store, const tare__store_filter *filter, tare_
     add_order(&where, filter);
     tare__text_string(
         &sql,
-        "SELECT r.seq, r.id, r.started, " TEXT_OF("kind") ", " TEXT_OF("command") ", " TEXT_OF("directory") ", " TEXT_OF(
-            "host") ", " TEXT_OF("machine") ", " TEXT_OF("cpu") ", " TEXT_OF("revision") ", r.dirty, "
-                                                                                         "r.status, "
-                                                                                         "r.signal, "
-                                                                                         "r.elapsed, r.trace "
-                                                                                         "FROM tare_run r");
+        "SELECT r.seq, r.id, r.started, " TEXT_OF("kind") ", " TEXT_OF("command") ", " TEXT_OF(
+            "directory") ", " TEXT_OF("host") ", " TEXT_OF("machine") ", " TEXT_OF("cpu") ", " TEXT_OF("revision") ", "
+                                                                                                                   "r."
+                                                                                                                   "dir"
+                                                                                                                   "ty,"
+                                                                                                                   " "
+                                                                                                                   "r."
+                                                                                                                   "sta"
+                                                                                                                   "tus"
+                                                                                                                   ", "
+                                                                                                                   "r."
+                                                                                                                   "sig"
+                                                                                                                   "nal"
+                                                                                                                   ", "
+                                                                                                                   "r."
+                                                                                                                   "ela"
+                                                                                                                   "pse"
+                                                                                                                   "d, "
+                                                                                                                   "r."
+                                                                                                                   "tra"
+                                                                                                                   "ce "
+                                                                                                                   "FRO"
+                                                                                                                   "M "
+                                                                                                                   "tar"
+                                                                                                                   "e_"
+                                                                                                                   "run"
+                                                                                                                   " "
+                                                                                                                   "r");
     tare__text_append(&sql, where.sql.data, where.sql.length);
     int status = !list->arena || sql.failed || where.sql.failed
                      ? TARE_E_MEMORY

@@ -147,7 +147,8 @@ static void *dims(const void *of, int64_t *out, size_t n)
     memcpy(out, ((const info *)of)->dims, n * sizeof *out);
     return NULL;
 }
-static void *create_tensor(const void *where, void *data, size_t bytes, const int64_t *shape, size_t n, int type, void **value)
+static void *create_tensor(const void *where, void *data, size_t bytes, const int64_t *shape, size_t n, int type,
+                           void **value)
 {
     (void)where, (void)bytes, (void)n, (void)type;
     tensor *one = calloc(1, sizeof *one);
@@ -223,11 +224,13 @@ static void release_value(void *value)
 
 static void put_node(FILE *file, const char *name, const char *op, int us, const char *in, const char *out)
 {
-    fprintf(file,
-            "{\"cat\" : \"Node\",\"pid\" :1,\"tid\" :1,\"dur\" :%d,\"ts\" :1,\"ph\" : \"X\",\"name\" :\"%s_kernel_time\","
-            "\"args\" : {\"op_name\" : \"%s\",\"provider\" : \"CPUExecutionProvider\",\"node_index\" : \"0\","
-            "\"input_type_shape\" : %s,\"output_type_shape\" : %s,\"output_size\" : \"16\",\"parameter_size\" : \"64\","
-            "\"activation_size\" : \"16\"}},\n", us, name, op, in, out);
+    fprintf(
+        file,
+        "{\"cat\" : \"Node\",\"pid\" :1,\"tid\" :1,\"dur\" :%d,\"ts\" :1,\"ph\" : \"X\",\"name\" :\"%s_kernel_time\","
+        "\"args\" : {\"op_name\" : \"%s\",\"provider\" : \"CPUExecutionProvider\",\"node_index\" : \"0\","
+        "\"input_type_shape\" : %s,\"output_type_shape\" : %s,\"output_size\" : \"16\",\"parameter_size\" : \"64\","
+        "\"activation_size\" : \"16\"}},\n",
+        us, name, op, in, out);
 }
 
 static void *end_profiling(void *of, void *with, char **path)
@@ -249,7 +252,8 @@ static void *end_profiling(void *of, void *with, char **path)
     }
     if (asks(one, "kill-profile") && fflush(file) == 0)
         raise(SIGKILL);
-    fputs(asks(one, "torn-profile") ? "{\"cat\" : \"No" : "{\"cat\" : \"Session\",\"dur\" :1,\"name\" :\"end\",\"args\" : {}}\n]\n",
+    fputs(asks(one, "torn-profile") ? "{\"cat\" : \"No"
+                                    : "{\"cat\" : \"Session\",\"dur\" :1,\"name\" :\"end\",\"args\" : {}}\n]\n",
           file);
     fclose(file);
     return NULL;
@@ -264,15 +268,38 @@ static const void *get_api(uint32_t version)
     const struct {
         int slot;
         void *function;
-    } all[] = {{2, (void *)error_message}, {3, (void *)create_env}, {7, (void *)create_session}, {8, (void *)create_session_of}, {9, (void *)run},
-               {10, (void *)create_options}, {14, (void *)enable_profiling}, {24, (void *)set_threads},
-               {30, (void *)count_one}, {31, (void *)count_one}, {33, (void *)input_type}, {36, (void *)input_name},
-               {37, (void *)output_name}, {49, (void *)create_tensor}, {51, (void *)tensor_data},
-               {55, (void *)tensor_info}, {60, (void *)element_type}, {61, (void *)rank}, {62, (void *)dims},
-               {65, (void *)value_info}, {69, (void *)cpu_memory}, {76, (void *)free_memory},
-               {78, (void *)default_allocator}, {92, (void *)keep}, {93, (void *)free}, {94, (void *)keep},
-               {95, (void *)free}, {96, (void *)release_value}, {98, (void *)free}, {99, (void *)free},
-               {100, (void *)free}, {110, (void *)end_profiling}};
+    } all[] = {{2, (void *)error_message},
+               {3, (void *)create_env},
+               {7, (void *)create_session},
+               {8, (void *)create_session_of},
+               {9, (void *)run},
+               {10, (void *)create_options},
+               {14, (void *)enable_profiling},
+               {24, (void *)set_threads},
+               {30, (void *)count_one},
+               {31, (void *)count_one},
+               {33, (void *)input_type},
+               {36, (void *)input_name},
+               {37, (void *)output_name},
+               {49, (void *)create_tensor},
+               {51, (void *)tensor_data},
+               {55, (void *)tensor_info},
+               {60, (void *)element_type},
+               {61, (void *)rank},
+               {62, (void *)dims},
+               {65, (void *)value_info},
+               {69, (void *)cpu_memory},
+               {76, (void *)free_memory},
+               {78, (void *)default_allocator},
+               {92, (void *)keep},
+               {93, (void *)free},
+               {94, (void *)keep},
+               {95, (void *)free},
+               {96, (void *)release_value},
+               {98, (void *)free},
+               {99, (void *)free},
+               {100, (void *)free},
+               {110, (void *)end_profiling}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         table[all[i].slot] = all[i].function;
     return table;

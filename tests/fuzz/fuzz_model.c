@@ -1,5 +1,5 @@
-/* Fuzzes the reader of models: any bytes are weighed, or refused with a sentence; and what was weighed is converted to half
- * precision, or refused, and weighs the same. One thread.
+/* Fuzzes the reader of models: any bytes are weighed, or refused with a sentence; and what was weighed is converted
+ * to half precision, or refused, and weighs the same. One thread.
  * Must not know the format. */
 #include <string.h>
 
@@ -27,8 +27,8 @@ static void add_up(const tare__model_report *report)
         __builtin_trap();
 }
 
-/* Shapes that the file tells of what is inside are gone: only what is counted without them can be compared. A constant of
- * tiny numbers becomes zeros, which are no parameters. */
+/* Shapes that the file tells of what is inside are gone: only what is counted without them can be compared. A
+ * constant of tiny numbers becomes zeros, which are no parameters. */
 static void convert(const uint8_t *data, size_t bytes, const tare__model_options *options,
                     const tare__model_report *report)
 {

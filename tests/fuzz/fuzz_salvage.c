@@ -17,8 +17,8 @@
 #include "format/format.h"
 #include "trace/trace.h"
 
-/* The input is a list of patches: 1 byte which file, 3 bytes where (little-endian), 1 byte how many, the bytes. They are
- * applied to a session that makes sense, so that a fuzzer need not guess one. */
+/* The input is a list of patches: 1 byte which file, 3 bytes where (little-endian), 1 byte how many, the bytes. They
+ * are applied to a session that makes sense, so that a fuzzer need not guess one. */
 #define CHUNKS 2u
 #define NAMES_OFFSET ((uint64_t)(sizeof(tare__ring) + 4095) & ~(uint64_t)4095)
 #define CHUNKS_OFFSET ((NAMES_OFFSET + TARE__NAMES_BYTES + TARE__CHUNK_BYTES - 1) & ~(uint64_t)(TARE__CHUNK_BYTES - 1))

@@ -25,8 +25,9 @@ static void read_header(const uint8_t *data, size_t bytes)
     if (tare__npy_parse(data, bytes, "x.npy", &tensor, &offset, NULL) != 0)
         return;
     size_t length = tare__npy_header(&tensor, header);
-    if (length && (tare__npy_parse(header, length, "x.npy", &again, &offset, NULL) != 0 || again.type != tensor.type ||
-                   again.rank != tensor.rank || memcmp(again.dims, tensor.dims, tensor.rank * sizeof *tensor.dims) != 0))
+    if (length &&
+        (tare__npy_parse(header, length, "x.npy", &again, &offset, NULL) != 0 || again.type != tensor.type ||
+         again.rank != tensor.rank || memcmp(again.dims, tensor.dims, tensor.rank * sizeof *tensor.dims) != 0))
         __builtin_trap();
 }
 

@@ -92,8 +92,8 @@ static void a_change_has_its_size_and_direction(void **state)
                          *same = row_of(made, "epoch");
     assert_int_equal(slower->decision.verdict, TARE__VERDICT_WORSE);
     assert_true(slower->decision.change > 0.17 && slower->decision.change < 0.23);
-    assert_true(slower->decision.low > 0.15 && slower->decision.low < slower->decision.change && slower->decision.high > slower->decision.change &&
-                slower->decision.high < 0.25);
+    assert_true(slower->decision.low > 0.15 && slower->decision.low < slower->decision.change &&
+                slower->decision.high > slower->decision.change && slower->decision.high < 0.25);
     assert_true(slower->decision.p < 0.001 && slower->decision.adjusted >= slower->decision.p);
     assert_true(slower->decision.effect == 1);
     assert_string_equal(tare__effect_word(slower->decision.effect), "large");

@@ -1,5 +1,5 @@
-/* Tests of the check on tables: what cannot be true is found, whichever table it is in; what is absent is no contradiction.
- * One thread.
+/* Tests of the check on tables: what cannot be true is found, whichever table it is in; what is absent is no
+ * contradiction. One thread.
  * Must not know how tables are made. */
 #include <math.h>
 #include <setjmp.h>
@@ -64,8 +64,16 @@ static tables *start(tables *t)
     t->aggregates[0] = (tare__aggregate_row){.name = "tick", .calls = 8, .timed = 2, .total_ns = 400, .each = each};
     t->counters[0] = (tare__counter_row){.name = "loss", .n = 3, .min = 1, .mean = 2, .max = 3, .last_at_ns = 5};
     t->threads[0] = (tare__thread_row){.name = "main", .busy_ns = 9e8, .last_at_ns = 9.5e8};
-    t->metrics[0] = (tare__metric_row){.metric = "cpu.user", .label = "", .kind = TARE__METRIC_TOTAL,
-                                       .known = TARE__M_CPU_USER, .unit = TARE__SHOW_CORES, .n = 3, .min = 0, .mean = 1.5, .max = 2, .to_ns = 9};
+    t->metrics[0] = (tare__metric_row){.metric = "cpu.user",
+                                       .label = "",
+                                       .kind = TARE__METRIC_TOTAL,
+                                       .known = TARE__M_CPU_USER,
+                                       .unit = TARE__SHOW_CORES,
+                                       .n = 3,
+                                       .min = 0,
+                                       .mean = 1.5,
+                                       .max = 2,
+                                       .to_ns = 9};
     t->metrics[1] = (tare__metric_row){.metric = "gpu.busy", .label = "", .kind = TARE__METRIC_GAUGE,
                                        .unit = TARE__SHOW_SHARE, .n = 3, .min = 0, .mean = 0.5, .max = 1, .to_ns = 9};
     t->findings[0] = (tare__finding){.id = "operation", .gain = 0.3, .from_ns = 1, .to_ns = 2};

@@ -82,7 +82,9 @@ static void too_few_to_tell(void **state)
     assert_true(!tare__decide_can_tell(0, 100, 0.02) && !tare__decide_can_tell(1, 98, 0.02));
     assert_true(tare__decide_can_tell(1, 99, 0.02) && tare__decide_can_tell(4, 5, 0.02));
     tare__measured alone = {NULL, 0, 100}, other = {NULL, 0, 150};
-    assert_int_equal(tare__decide(&alone, &other, &(tare__question){.better = TARE__LOWER, .cannot = TARE__WHY_FEW}).verdict, TARE__VERDICT_INCONCLUSIVE);
+    assert_int_equal(
+        tare__decide(&alone, &other, &(tare__question){.better = TARE__LOWER, .cannot = TARE__WHY_FEW}).verdict,
+        TARE__VERDICT_INCONCLUSIVE);
 }
 
 static void exact_and_absent(void **state)
@@ -110,7 +112,8 @@ static void the_ratio(void **state)
     made_of(base, 20, 100, 0.1);
     made_of(head, 20, 110, 0.1);
     tare__decision decision = decide(base, 20, head, 20, TARE__LOWER, &five);
-    assert_true(decision.low < decision.change && decision.change < decision.high && fabs(decision.change - 0.1) < 0.01);
+    assert_true(decision.low < decision.change && decision.change < decision.high &&
+                fabs(decision.change - 0.1) < 0.01);
     assert_true(fabs(decision.change - (decision.head / decision.base - 1)) < 1e-12);
     assert_true(tare__decide_floor("ns") == 1000 && tare__decide_floor("bytes") == 1048576 &&
                 tare__decide_floor("") == 0);

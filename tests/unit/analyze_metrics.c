@@ -179,8 +179,8 @@ static void a_gap_is_no_value(void **state)
 }
 
 /* Every tenth time, or less often to keep to the budget, is no gap. */
-/* Such as PSS, which is read every five seconds: of two samples neither tells how long it held; with a third one the beat
- * is known. */
+/* Such as PSS, which is read every five seconds: of two samples neither tells how long it held; with a third one the
+ * beat is known. */
 static void samples_far_apart_have_a_mean(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Tests of src/analyze/tables/operators.c, operators_modules.c and pairs.c: tables of operators and modules, and the backward
- * pass laid on the forward pass. One thread.
+/* Tests of src/analyze/tables/operators.c, operators_modules.c and pairs.c: tables of operators and modules, and the
+ * backward pass laid on the forward pass. One thread.
  * Must not know how rows are shown. */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -245,7 +245,8 @@ static void another_order(void **state)
     assert_int_equal(row_of(a, ENGINE "AddmmBackward0", NULL)->paired, 1);
     const tare__operator_row *relu = row_of(a, ENGINE "ReluBackward0", NULL);
     assert_int_equal(relu->paired, 0);
-    assert_non_null(strstr(relu->unpaired, "did not run in the reverse order of the forward pass: 2 calls of it for 1"));
+    assert_non_null(
+        strstr(relu->unpaired, "did not run in the reverse order of the forward pass: 2 calls of it for 1"));
     done(b, a);
 }
 

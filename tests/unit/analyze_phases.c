@@ -1,5 +1,5 @@
-/* Tests of src/analyze/tables/phases.c: startup, steady state and shutdown by steps, spans and imports, and that rules read steady
- * state only. One thread.
+/* Tests of src/analyze/tables/phases.c: startup, steady state and shutdown by steps, spans and imports, and that
+ * rules read steady state only. One thread.
  * Must not know how rows are shown. */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -156,7 +156,8 @@ static void spans_tell_phases_where_they_cover_the_run(void **state)
 static void lines_that_make_no_sense(void **state)
 {
     (void)state;
-    builder *b = build_importing("import\nimport x y z\nimport 5 1 early\npython\n\nimport 1 99999999999999999999 a b\n");
+    builder *b =
+        build_importing("import\nimport x y z\nimport 5 1 early\npython\n\nimport 1 99999999999999999999 a b\n");
     build_end(b, AT(10));
     tare__analysis *a = analyze(b);
     assert_true(!a->phases.imports_known);

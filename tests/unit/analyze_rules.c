@@ -1,5 +1,5 @@
-/* Tests of src/analyze/findings/rules.c: what holds for all built-in rules. Nothing comes from nothing; the worst comes first.
- * One thread.
+/* Tests of src/analyze/findings/rules.c: what holds for all built-in rules. Nothing comes from nothing; the worst
+ * comes first. One thread.
  * Must not know how any of them decides. */
 #include <setjmp.h>
 #include <stdarg.h>

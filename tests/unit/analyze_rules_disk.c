@@ -1,5 +1,5 @@
-/* Tests of src/analyze/findings/rules_disk.c, the rules on disks and networks, over tables made by hand: each fires where
- * it should, and keeps silent where it should not and where the figures are absent.
+/* Tests of src/analyze/findings/rules_disk.c, the rules on disks and networks, over tables made by hand: each fires
+ * where it should, and keeps silent where it should not and where the figures are absent.
  * One thread. Must not know how tables are made from a trace. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* Tests of src/analyze/findings/rules_run.c over tables made by hand: what is said of how a run ended and of what was dropped,
- * and what is not.
+/* Tests of src/analyze/findings/rules_run.c over tables made by hand: what is said of how a run ended and of what was
+ * dropped, and what is not.
  * One thread. Must not know how tables are made from a trace. */
 #include <setjmp.h>
 #include <signal.h>

@@ -174,7 +174,8 @@ static void steps_that_are_told_later(void **state)
     done(b, a);
 }
 
-/* A range of the program that ends in the middle of a step takes its span with it; the step is told later, and lasted. */
+/* A range of the program that ends in the middle of a step takes its span with it; the step is told later, and
+ * lasted. */
 static void a_step_cut_by_the_end_of_a_range(void **state)
 {
     (void)state;
@@ -199,7 +200,8 @@ static void a_step_cut_by_the_end_of_a_range(void **state)
     done(b, a);
 }
 
-/* Of ten steps of 1 µs, two carry samples, as where a loader reads ahead: their rate is over all ten, as that of steps is. */
+/* Of ten steps of 1 µs, two carry samples, as where a loader reads ahead: their rate is over all ten, as that of
+ * steps is. */
 static void a_rate_is_of_the_time_in_steps(void **state)
 {
     (void)state;
@@ -294,8 +296,8 @@ static void rates_are_of_the_job(void **state)
     }
 }
 
-/* Two ranks, twenty steps of 10 ms each. In those of rank 1, `data` ms of a step are spent waiting for data and `outside` ms
- * in no phase; in those of rank 0 they are, when it is not `alike`, waited for in the backward pass. */
+/* Two ranks, twenty steps of 10 ms each. In those of rank 1, `data` ms of a step are spent waiting for data and
+ * `outside` ms in no phase; in those of rank 0 they are, when it is not `alike`, waited for in the backward pass. */
 static tare__analysis *analyze_ranks(builder *b, double data, double outside, bool alike, bool later, tare__by by)
 {
     enum { RANK = 20, DATA, FORWARD, BACKWARD };
@@ -309,7 +311,8 @@ static tare__analysis *analyze_ranks(builder *b, double data, double outside, bo
         build_stream(b, process, process, (int)process + 70, "main");
         b->stream = process;
         bool costs = process == 2 || alike;
-        uint64_t loads = costs ? (uint64_t)(data * (double)ms) : 0, other = costs ? (uint64_t)(outside * (double)ms) : 0;
+        uint64_t loads = costs ? (uint64_t)(data * (double)ms) : 0,
+                 other = costs ? (uint64_t)(outside * (double)ms) : 0;
         uint64_t t = 2000 + (later && process == 2 ? 200 * ms : 0);
         COUNTER(RANK, t, process - 1);
         for (int i = 0; i < 20; i++, t += 10 * ms) {
@@ -346,7 +349,8 @@ static void gains_are_of_the_slowest_rank(void **state)
         tare__analysis *a = analyze_ranks(b, 6, 0, false, false, bys[i]);
         const tare__finding *finding = finding_of(a, "loader-bound");
         assert_non_null(strstr(finding->title, "for 30.0 %")); /* 120 ms of 400 ms, of both */
-        assert_true(fabs(finding->gain - 0.6) < 1e-3);                        /* 6 ms of 10 ms: two workers load in 3 ms, behind 4 ms */
+        assert_true(fabs(finding->gain - 0.6) < 1e-3);                        /* 6 ms of 10 ms: two workers load in 3
+                                                                               * ms, behind 4 ms */
         assert_non_null(strstr(finding->gain_how, "rank 1"));
         assert_non_null(strstr(finding->evidence, "Rank 1 waits longest, for 120 ms of 200 ms"));
         assert_null(a->ranks); /* for rules only */
@@ -484,8 +488,9 @@ static void steps_inside_steps_count_numbers_once(void **state)
     done(b, a);
 }
 
-/* An epoch and its steps, told as they turn out: the first pass over a loader trains on nothing; of the second, the first
- * step is one and the second is none. What the others did is beside the steps, with its numbers, least and largest. */
+/* An epoch and its steps, told as they turn out: the first pass over a loader trains on nothing; of the second, the
+ * first step is one and the second is none. What the others did is beside the steps, with its numbers, least and
+ * largest. */
 static void what_is_in_a_step_that_was_none_is_in_no_step(void **state)
 {
     enum { TOLD = GPU + 1 };
@@ -531,7 +536,8 @@ static void what_is_in_a_step_that_was_none_is_in_no_step(void **state)
     assert_int_equal(span_at(a, "epoch/(outside steps)")->calls, 1);
     assert_int_equal(none->calls, 1);
     NEAR(none->total_ns, 500);
-    const tare__span_row *pass = span_at(a, "(outside steps)"), *both = span_at(a, "(outside steps)/(outside steps)/inner");
+    const tare__span_row *pass = span_at(a, "(outside steps)"),
+                         *both = span_at(a, "(outside steps)/(outside steps)/inner");
     assert_int_equal(pass->calls, 1);
     NEAR(pass->total_ns, 20000);
     NEAR(pass->self_ns, 10000);

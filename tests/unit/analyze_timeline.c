@@ -1,5 +1,5 @@
-/* Tests of src/analyze/tables/timeline.c, lanes.c and boxes.c: every span is in a box, boxes do not overlap, and there are
- * no more of them than asked for. One thread.
+/* Tests of src/analyze/tables/timeline.c, lanes.c and boxes.c: every span is in a box, boxes do not overlap, and
+ * there are no more of them than asked for. One thread.
  * Must not know how boxes are drawn. */
 #define _GNU_SOURCE
 #include <setjmp.h>

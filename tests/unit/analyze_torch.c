@@ -288,7 +288,8 @@ static void small_operators_of_graphs_that_differ(void **state)
     look(t->w);
     const tare__finding *finding = must_find(t->w, "small-operators");
     ABOUT(figure_of(finding, "each"), 0.4 * 7 / 4 / 40000);
-    ABOUT(figure_of(finding, "operators"), 40000); /* a backward takes 0.4 s on average, as those of the sampled losses */
+    ABOUT(figure_of(finding, "operators"), 40000); /* a backward takes 0.4 s on average, as those of the sampled
+                                                    * losses */
     assert_non_null(strstr(finding->evidence, "in the steps of these losses"));
     add_counter(t, "torch.graph.backward_cpu_seconds", 0.1, 0.1, 4); /* it had a quarter of a core */
     t->counters[1].mean = 0.8; /* longer ones than others */
@@ -452,7 +453,8 @@ static void steps_that_are_spent_outside_the_model(void **state)
 static void loading_is_done_elsewhere_already(void **state)
 {
     (void)state;
-    static const char *const names[] = {"forward", "backward"}, *const counters[] = {"torch.loader.workers", "python.threads"};
+    static const char *const names[] = {"forward", "backward"}, *const counters[] = {"torch.loader.workers",
+                                                                                     "python.threads"};
     double parts[] = {1 * SECOND, 1 * SECOND};
     tare__course_bin bin = {.steps = 10, .from_ns = 0, .to_ns = 8 * SECOND, .total_ns = 8 * SECOND, .parts_ns = parts};
     for (size_t i = 0; i < TARE__COUNT_OF(counters); i++) {
@@ -463,7 +465,8 @@ static void loading_is_done_elsewhere_already(void **state)
         look(t->w);
         const tare__finding *finding = must_find(t->w, "outside-model");
         assert_null(strstr(finding->advice, "in a DataLoader with workers, or in a thread"));
-        assert_non_null(strstr(finding->advice, i == 0 ? "by 2 DataLoader workers already" : "waits for another thread"));
+        assert_non_null(
+            strstr(finding->advice, i == 0 ? "by 2 DataLoader workers already" : "waits for another thread"));
         loop_free(t);
     }
 }
@@ -489,9 +492,11 @@ static void checkpoints_in_steps_and_outside(void **state)
         look(t->w);
         const tare__finding *finding = must_find(t->w, "checkpoints");
         ABOUT(figure_of(finding, "saving"), by_hand ? 2.75 : 5.75);
-        assert_non_null(strstr(finding->evidence, by_hand ? "2.50 s of it at train.py:5" : "5.50 s of it at train.py:5"));
+        assert_non_null(
+            strstr(finding->evidence, by_hand ? "2.50 s of it at train.py:5" : "5.50 s of it at train.py:5"));
         if (by_hand)
-            ABOUT(figure_of(must_find(t->w, "outside-model"), "outside"), 4); /* of 8 s in steps: no model, no checkpoint */
+            ABOUT(figure_of(must_find(t->w, "outside-model"), "outside"), 4); /* of 8 s in steps: no model, no
+                                                                               * checkpoint */
         else
             must_not_find(t->w, "outside-model");
         loop_free(t);

@@ -1,5 +1,5 @@
-/* Tests of src/analyze/tables/usage.c, and of what own.c and run.c tell of sampling: who is believed for each figure, and
- * what is said where nobody knows. One thread.
+/* Tests of src/analyze/tables/usage.c, and of what own.c and run.c tell of sampling: who is believed for each figure,
+ * and what is said where nobody knows. One thread.
  * Must not know how figures are shown. */
 #define _GNU_SOURCE
 #include <setjmp.h>

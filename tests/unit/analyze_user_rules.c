@@ -256,8 +256,9 @@ static void values_in_sentences(void **state)
 {
     (void)state;
     world *w = some_world();
-    find_with(w, "rule r table usage when known(cpu_seconds) say \"{cpu_seconds} {rss_peak_bytes} {rss_peak_bytes:number} "
-                 "{cpu_seconds / 24s:percent} {gpu_busy_mean} {cores_mean:count} {cpu_seconds > 1s} {rss_peak_process}\"");
+    find_with(w,
+              "rule r table usage when known(cpu_seconds) say \"{cpu_seconds} {rss_peak_bytes} {rss_peak_bytes:number} "
+              "{cpu_seconds / 24s:percent} {gpu_busy_mean} {cores_mean:count} {cpu_seconds > 1s} {rss_peak_process}\"");
     assert_string_equal(found(w, "r")->title, "12.0 s 2.79 GiB 3e+09 50.0 % n/a n/a yes n/a");
     world_free(w);
 }

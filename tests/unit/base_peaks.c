@@ -38,8 +38,8 @@ static void words_come_back_as_they_were(void **state)
 
 static void nonsense_is_not_known(void **state)
 {
-    const char *const texts[] = {"", "f32", "f32 -1", "f32 inf", "f32 nan", "f33 7", "7 7 7", "L1", "L1 5", "L1 f32", "memory",
-                                 "memory x", "  ", "f32  ", "L9 5 5"};
+    const char *const texts[] = {"",     "f32",    "f32 -1", "f32 inf",  "f32 nan", "f33 7", "7 7 7", "L1",
+                                 "L1 5", "L1 f32", "memory", "memory x", "  ",      "f32  ", "L9 5 5"};
     (void)state;
     for (size_t i = 0; i < TARE__COUNT_OF(texts); i++) {
         tare__peaks read;

@@ -1,5 +1,5 @@
-/* Tests of src/emit/export/exporter.c with a format made for them: who is told of before what is theirs, categories, steps
- * with their numbers, lanes, what a refusing format does. One thread.
+/* Tests of src/emit/export/exporter.c with a format made for them: who is told of before what is theirs, categories,
+ * steps with their numbers, lanes, what a refusing format does. One thread.
  * Must not know the real formats. */
 #define _GNU_SOURCE
 #include <setjmp.h>

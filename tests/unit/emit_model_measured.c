@@ -13,7 +13,8 @@
 #include "emit_golden.h"
 #include "tare.h"
 
-/* ---- figures ------------------------------------------------------------------------------------------------------- */
+/* ---- figures
+ * ------------------------------------------------------------------------------------------------------- */
 static double samples[100], windows[4] = {12000, 12100, 11900, 12050};
 static tare__runner_result results[3];
 static tare__runner_layer layers[3];
@@ -23,11 +24,25 @@ static tare__model_measured measured;
 
 static tare__runner_result result_of(const char *name, int64_t batch, double p50)
 {
-    tare__runner_result result = {.name = name, .batch = batch, .precision = "fp32", .threads = 1, .ran = true,
-                                  .runtime_ns = 12e6, .load_ns = 98.9e6, .first_ns = 396e3, .warmup = 20, .steady = true,
-                                  .warm_cv = 0.02, .n_rates = 2, .memory_before_bytes = 7e6, .memory_loaded_bytes = 30e6,
-                                  .memory_load_peak_bytes = 31e6, .memory_peak_bytes = 32e6, .memory_average_bytes = 31.5e6,
-                                  .memory_per_sample_bytes = 2e6 / (double)batch, .executed = "float32"};
+    tare__runner_result result = {.name = name,
+                                  .batch = batch,
+                                  .precision = "fp32",
+                                  .threads = 1,
+                                  .ran = true,
+                                  .runtime_ns = 12e6,
+                                  .load_ns = 98.9e6,
+                                  .first_ns = 396e3,
+                                  .warmup = 20,
+                                  .steady = true,
+                                  .warm_cv = 0.02,
+                                  .n_rates = 2,
+                                  .memory_before_bytes = 7e6,
+                                  .memory_loaded_bytes = 30e6,
+                                  .memory_load_peak_bytes = 31e6,
+                                  .memory_peak_bytes = 32e6,
+                                  .memory_average_bytes = 31.5e6,
+                                  .memory_per_sample_bytes = 2e6 / (double)batch,
+                                  .executed = "float32"};
     result.latency = (tare__runner_times){.samples_ns = samples, .n = 100, .min_ns = p50 * 0.9, .mean_ns = p50 * 1.1,
                                           .max_ns = p50 * 3, .deviation_ns = p50 / 10, .outliers = 3,
                                           .quantile_ns = {p50, p50 * 1.5, p50 * 2}};
@@ -51,17 +66,67 @@ static int make(void **state)
     results[1].casts = 4;
     results[1].casts_share = 0.07;
     results[1].end_to_end = results[1].pre = results[1].post = results[1].latency;
-    results[2] = (tare__runner_result){.name = "batch=16,threads=1", .batch = 16, .precision = "fp32", .threads = 1,
-                                       .failure = "the model's batch is fixed at 1: export it with an open first dimension"};
-    layers[0] = (tare__runner_layer){"encoder/layer.0/<b>conv</b>", "Conv", "CPUExecutionProvider", "float32", 1, 58e3, samples,
-                                     10, 0.7, true, 4718592, 270336, 162.7e9, 300e9, false, false, NULL};
-    layers[1] = (tare__runner_layer){"InsertedPrecisionFreeCast_x", "Cast", "CPUExecutionProvider", "float16", 1, 12e3, samples,
-                                     10, 0.2, true, 0, 3000, NAN, NAN, false, true, NULL};
-    layers[2] = (tare__runner_layer){"pool", "GlobalAveragePool", "CPUExecutionProvider", "float32", 3, 6e3, samples, 10, 0.1,
-                                     false, 0, NAN, NAN, NAN, false, false, NULL};
+    results[2] =
+        (tare__runner_result){.name = "batch=16,threads=1",
+                              .batch = 16,
+                              .precision = "fp32",
+                              .threads = 1,
+                              .failure = "the model's batch is fixed at 1: export it with an open first dimension"};
+    layers[0] = (tare__runner_layer){"encoder/layer.0/<b>conv</b>",
+                                     "Conv",
+                                     "CPUExecutionProvider",
+                                     "float32",
+                                     1,
+                                     58e3,
+                                     samples,
+                                     10,
+                                     0.7,
+                                     true,
+                                     4718592,
+                                     270336,
+                                     162.7e9,
+                                     300e9,
+                                     false,
+                                     false,
+                                     NULL};
+    layers[1] = (tare__runner_layer){"InsertedPrecisionFreeCast_x",
+                                     "Cast",
+                                     "CPUExecutionProvider",
+                                     "float16",
+                                     1,
+                                     12e3,
+                                     samples,
+                                     10,
+                                     0.2,
+                                     true,
+                                     0,
+                                     3000,
+                                     NAN,
+                                     NAN,
+                                     false,
+                                     true,
+                                     NULL};
+    layers[2] = (tare__runner_layer){"pool",
+                                     "GlobalAveragePool",
+                                     "CPUExecutionProvider",
+                                     "float32",
+                                     3,
+                                     6e3,
+                                     samples,
+                                     10,
+                                     0.1,
+                                     false,
+                                     0,
+                                     NAN,
+                                     NAN,
+                                     NAN,
+                                     false,
+                                     false,
+                                     NULL};
     limits[0] = (tare__runner_limit){"latency", results[0].name, "ns", false, 50e3, 75.5e3, true, 0.51, NULL};
     limits[1] = (tare__runner_limit){"throughput", results[0].name, "samples/s", true, 1000, 12000, false, -11, NULL};
-    limits[2] = (tare__runner_limit){"memory", results[2].name, "bytes", false, 2e9, NAN, true, NAN, results[2].failure};
+    limits[2] =
+        (tare__runner_limit){"memory", results[2].name, "bytes", false, 2e9, NAN, true, NAN, results[2].failure};
     measured = (tare__model_measured){.runtime = "/lib/libonnxruntime.so.1", .runtime_version = "1.31.1",
                                       .stored_precision = "fp32", .results = results, .n_results = 3, .layers = layers,
                                       .n_layers = 3, .layer_runs = 10, .layers_ns = 76e3, .layers_slowdown = 1.01,
@@ -72,7 +137,8 @@ static int make(void **state)
     return 0;
 }
 
-/* ---- text ---------------------------------------------------------------------------------------------------------- */
+/* ---- text
+ * ---------------------------------------------------------------------------------------------------------- */
 static void put_text(tare__text *out, const tare__model_measured *what)
 {
     tare__emit_options options = {.width = 80};
@@ -137,7 +203,8 @@ static void what_was_not_measured_says_why(void **state)
     tare__text_free(&text);
 }
 
-/* ---- JSON ---------------------------------------------------------------------------------------------------------- */
+/* ---- JSON
+ * ---------------------------------------------------------------------------------------------------------- */
 static void put_json(tare__text *out)
 {
     tare__json json;
@@ -156,7 +223,8 @@ static void json_is_as_it_was(void **state)
     tare__text_free(&text);
 }
 
-/* ---- the page ------------------------------------------------------------------------------------------------------ */
+/* ---- the page
+ * ------------------------------------------------------------------------------------------------------ */
 static void pages_escape_names(void **state)
 {
     (void)state;
@@ -175,7 +243,8 @@ static void pages_escape_names(void **state)
     tare__text_free(&text);
 }
 
-/* ---- CSV ----------------------------------------------------------------------------------------------------------- */
+/* ---- CSV
+ * ----------------------------------------------------------------------------------------------------------- */
 static kept file;
 static tare__emit_sink sink;
 static char names[256];

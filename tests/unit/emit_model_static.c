@@ -86,7 +86,8 @@ static int show(size_t i, int writes, tare__error *error)
     tare__emit_sink sink = {take, &got};
     got.length = 0;
     got.writes_left = writes;
-    return i < TARE__COUNT_OF(views) ? views[i](&view, &options, &sink, error) : tare__emit_model_csv(&view, &files, error);
+    return i < TARE__COUNT_OF(views) ? views[i](&view, &options, &sink, error)
+                                     : tare__emit_model_csv(&view, &files, error);
 }
 
 static void what_was_not_counted_is_told(void **state)

@@ -1,5 +1,5 @@
-/* Tests of src/engine/columns.c: every table of a report as Arrow arrays whose shape is that of their schema, null where
- * the table has no value, released once; every allocation fails in turn. One thread.
+/* Tests of src/engine/columns.c: every table of a report as Arrow arrays whose shape is that of their schema, null
+ * where the table has no value, released once; every allocation fails in turn. One thread.
  * Must not know who reads them. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
-/* model_half: single precision rounded to half, models converted, damaged ones, and memory running out at every place. */
+/* model_half: single precision rounded to half, models converted, damaged ones, and memory running out at every
+ * place. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <setjmp.h>

@@ -45,9 +45,10 @@ static int drop(void **state)
 #define SLOW NODE("0", "conv", "Conv", "9000", "{\"float\":[1,3,8,8]},{\"float\":[4,3,3,3]}", "{\"float\":[1,4,8,8]}")
 
 /* A node inside of a loop runs three times; the first run of all is not like the others. */
-static const char whole[] = "[{\"cat\" : \"Session\",\"name\" :\"model_loading_uri\",\"dur\" :1,\"args\" : {}}," SLOW "," BODY
-                            "," RUN "," CONV ",{\"cat\" : \"Node\",\"name\" :\"conv_fence_before\",\"dur\" :7000}," BODY
-                            "," BODY "," BODY "," CAST "," RUN "," CONV "," BODY "," BODY "," BODY "," CAST "," RUN "]";
+static const char whole[] =
+    "[{\"cat\" : \"Session\",\"name\" :\"model_loading_uri\",\"dur\" :1,\"args\" : {}}," SLOW "," BODY "," RUN "," CONV
+    ",{\"cat\" : \"Node\",\"name\" :\"conv_fence_before\",\"dur\" :7000}," BODY "," BODY "," BODY "," CAST "," RUN
+    "," CONV "," BODY "," BODY "," BODY "," CAST "," RUN "]";
 
 static void nodes_and_their_runs(void **state)
 {
@@ -70,17 +71,21 @@ static void nodes_and_their_runs(void **state)
     assert_string_equal(cast->inputs[0].type, "float16");
 }
 
-#define AT(index, name, op, from, us)                                                                       \
-    "{\"cat\" : \"Node\",\"dur\" :" us ",\"ts\" :" from ",\"name\" :\"" name "_kernel_time\",\"args\" : {\"op_name\" : " \
+#define AT(index, name, op, from, us)                                        \
+    "{\"cat\" : \"Node\",\"dur\" :" us ",\"ts\" :" from ",\"name\" :\"" name \
+    "_kernel_time\",\"args\" : {\"op_name\" : "                              \
     "\"" op "\",\"node_index\" : \"" index "\"}}"
 
 /* A loop with a branch in it, 100 µs: the branch 40 with a product of 30, and another product of 10. */
 static void nodes_inside_count_once(void **state)
 {
     (void)state;
-    static const char text[] = "[" AT("0", "before", "Relu", "10", "5") "," AT("0", "inner", "MatMul", "25", "30") ","
-                               AT("1", "branch", "If", "22", "40") "," AT("2", "other", "MatMul", "70", "10") ","
-                               AT("1", "loop", "Loop", "20", "100") "," AT("2", "after", "Relu", "130", "3") "," RUN "]";
+    static const char text[] =
+        "[" AT("0", "before", "Relu", "10", "5") "," AT("0", "inner", "MatMul", "25", "30") "," AT(
+            "1", "branch", "If", "22", "40") "," AT("2", "other", "MatMul", "70",
+                                                    "10") "," AT("1", "loop", "Loop", "20",
+                                                                 "100") "," AT("2", "after", "Relu", "130", "3") "," RUN
+                                                                                                                 "]";
     static const double own_us[] = {5, 30, 10, 10, 50, 3};
     double sum = 0;
     assert_int_equal(read_text(text, sizeof text - 1), 0);
@@ -125,8 +130,13 @@ static void cut_anywhere(void **state)
 static void what_is_no_profile(void **state)
 {
     (void)state;
-    static const char *const texts[] = {"", "{}", "[]", "[1, 2, [3]]", "[{\"cat\": 5, \"name\": [], \"dur\": {}, \"args\": 3}]",
-                                        "[{\"args\": {\"input_type_shape\": {\"a\": 1}, \"op_name\": null}}]", "[" RUN "]"};
+    static const char *const texts[] = {"",
+                                        "{}",
+                                        "[]",
+                                        "[1, 2, [3]]",
+                                        "[{\"cat\": 5, \"name\": [], \"dur\": {}, \"args\": 3}]",
+                                        "[{\"args\": {\"input_type_shape\": {\"a\": 1}, \"op_name\": null}}]",
+                                        "[" RUN "]"};
     for (size_t i = 0; i < TARE__COUNT_OF(texts); i++)
         assert_int_equal(read_text(texts[i], strlen(texts[i])), TARE_E_INPUT);
     /* One run is better than none. */

@@ -1,5 +1,5 @@
-/* model_rig: a model for the look-alike runtime: its file is words that say what goes wrong, its report is made by hand.
- * Must not know what is tested. */
+/* model_rig: a model for the look-alike runtime: its file is words that say what goes wrong, its report is made by
+ * hand. Must not know what is tested. */
 #ifndef TARE_TEST_MODEL_RIG_H
 #define TARE_TEST_MODEL_RIG_H
 
@@ -37,12 +37,24 @@ static void rig_open(model_rig *rig, const char *words)
     rig->input = (tare__model_tensor){.name = "x", .type = half ? "float16" : "float32", .element_type = half ? 10 : 1,
                                       .rank = 2, .dims = rig->dims, .symbols = rig->symbols};
     rig->weights = (tare__model_weights){half ? "float16" : "float32", 1, 16, 64};
-    rig->layers[0] = (tare__model_layer){.name = "fc", .node = "fc", .op = "MatMul", .domain = "", .cost = {.macs = 16}};
+    rig->layers[0] =
+        (tare__model_layer){.name = "fc", .node = "fc", .op = "MatMul", .domain = "", .cost = {.macs = 16}};
     rig->layers[1] = (tare__model_layer){.name = "act", .node = "act", .op = "Relu", .domain = ""};
-    rig->report = (tare__model_report){.path = rig->path, .inputs = &rig->input, .n_inputs = 1, .fills = &rig->fill, .types = &rig->weights,
-                                       .n_types = 1, .layers = rig->layers, .n_layers = 2, .total = {.macs = 16}};
-    rig->options = (tare__runner_options){.model = rig->path, .runtime = strdup(fake_path("ort")), .runs = 50, .warmup = 5,
-                                          .warmup_is_fixed = true, .seconds = 1};
+    rig->report = (tare__model_report){.path = rig->path,
+                                       .inputs = &rig->input,
+                                       .n_inputs = 1,
+                                       .fills = &rig->fill,
+                                       .types = &rig->weights,
+                                       .n_types = 1,
+                                       .layers = rig->layers,
+                                       .n_layers = 2,
+                                       .total = {.macs = 16}};
+    rig->options = (tare__runner_options){.model = rig->path,
+                                          .runtime = strdup(fake_path("ort")),
+                                          .runs = 50,
+                                          .warmup = 5,
+                                          .warmup_is_fixed = true,
+                                          .seconds = 1};
 }
 
 static int rig_measure(model_rig *rig)

@@ -22,16 +22,34 @@ static const struct seed {
     const char *name;
     uint64_t macs, parameters;
 } seeds[] = {
-    {"conv_grouped", 55296, 216}, {"einsum", 840, 0},          {"if_unknown", 512, 320},
-    {"loop_known", 480, 16},      {"scan", 24, 24},         {"function", 45, 53},        {"attention_23", 192000, 0},
-    {"many_heads", 28800, 0},     {"group_query", 12800, 0}, {"quantized", 14976, 4904},  {"fused", 4608, 40},
-    {"old_style", 10800, 108},    {"from_tensorflow", 5760, 584}, {"unsorted", 0, 0},    {"unknown_operator", 56, 28},
-    {"spectrum", 369840, 0},      {"losses", 0, 0},         {"classic_linear", 30, 0},   {"classic_vectors", 55, 0},
-    {"classic_trees", 0, 0},      {"halved", 3072, 28},     {"sized_by_floats", 30730, 4},
-    {"open", 8 * 27 * 224 * 224 + 35, 251},           {"sequence", 0, 0},       {"optional", 0, 0},          {"pieces", 0, 0},
+    {"conv_grouped", 55296, 216},
+    {"einsum", 840, 0},
+    {"if_unknown", 512, 320},
+    {"loop_known", 480, 16},
+    {"scan", 24, 24},
+    {"function", 45, 53},
+    {"attention_23", 192000, 0},
+    {"many_heads", 28800, 0},
+    {"group_query", 12800, 0},
+    {"quantized", 14976, 4904},
+    {"fused", 4608, 40},
+    {"old_style", 10800, 108},
+    {"from_tensorflow", 5760, 584},
+    {"unsorted", 0, 0},
+    {"unknown_operator", 56, 28},
+    {"spectrum", 369840, 0},
+    {"losses", 0, 0},
+    {"classic_linear", 30, 0},
+    {"classic_vectors", 55, 0},
+    {"classic_trees", 0, 0},
+    {"halved", 3072, 28},
+    {"sized_by_floats", 30730, 4},
+    {"open", 8 * 27 * 224 * 224 + 35, 251},
+    {"sequence", 0, 0},
+    {"optional", 0, 0},
+    {"pieces", 0, 0},
     {"texts", 0, 0},
 };
-
 
 static void figures(void **state)
 {

@@ -146,8 +146,8 @@ static void full_pool_drops_whole_spans(void **state)
     assert_int_equal(totals.deepest, 101);
 }
 
-/* A collector that is killed while it makes the ring larger leaves the mark that it does. Each span of a new thread would
- * wait for it, and this test would take hours. */
+/* A collector that is killed while it makes the ring larger leaves the mark that it does. Each span of a new thread
+ * would wait for it, and this test would take hours. */
 static void a_ring_that_never_stops_growing(void **state)
 {
     (void)state;

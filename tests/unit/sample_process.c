@@ -65,8 +65,8 @@ static void write_thread(const made_up *p, int tid, char state, long user)
 {
     char text[1024];
     snprintf(text, sizeof text, "%d (%s) %c %d %d %d 0 -1 0 11 %ld 12 0 %ld %ld %ld 0 20 0 %d 0 %ld 4096 %ld 0\n", tid,
-             p->name, state, p->parent, p->pid, p->session ? p->session : 50, p->waited_faults, user, p->system, p->waited,
-             p->threads ? p->threads : 1, p->start, p->rss_kb / 4);
+             p->name, state, p->parent, p->pid, p->session ? p->session : 50, p->waited_faults, user, p->system,
+             p->waited, p->threads ? p->threads : 1, p->start, p->rss_kb / 4);
     write_file(text, "/proc/%d/task/%d/stat", p->pid, tid);
     if (tid == p->pid)
         write_file(text, "/proc/%d/stat", p->pid);

@@ -227,7 +227,8 @@ static void drifting(double *values, size_t n, drift kind, tare__random *random)
 static void drift_is_no_step(void **state)
 {
     (void)state;
-    static const char *const names[] = {"white", "AR 0.5", "AR 0.8", "AR 0.9", "AR 0.95", "walk", "walk and white", "line"};
+    static const char *const names[] = {"white",   "AR 0.5", "AR 0.8",         "AR 0.9",
+                                        "AR 0.95", "walk",   "walk and white", "line"};
     tare__random random;
     tare__change changes[8];
     tare__change_options options = {.magnitude = 0.02};
@@ -272,8 +273,9 @@ static void steps_are_found_in_noise(void **state)
     (void)state;
     int ten = found_steps(40, 20, 0.10, 0.02, 60, 1), last = found_steps(40, 36, 0.10, 0.02, 60, 2);
     int twenty = found_steps(20, 10, 0.20, 0.02, 60, 3), five = found_steps(80, 40, 0.05, 0.01, 60, 4);
-    print_message("of 60: 10 %% in 40 with 2 %% noise %d, of which 4 after it %d; 20 %% in 20 %d; 5 %% in 80 with 1 %% %d\n",
-                  ten, last, twenty, five);
+    print_message(
+        "of 60: 10 %% in 40 with 2 %% noise %d, of which 4 after it %d; 20 %% in 20 %d; 5 %% in 80 with 1 %% %d\n", ten,
+        last, twenty, five);
     assert_true(ten >= 54 && last >= 54 && twenty >= 54 && five >= 54);
 }
 

@@ -17,7 +17,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-extern void *__libc_malloc(size_t bytes), *__libc_calloc(size_t n, size_t bytes), *__libc_realloc(void *old, size_t bytes);
+extern void *__libc_malloc(size_t bytes), *__libc_calloc(size_t n, size_t bytes),
+    *__libc_realloc(void *old, size_t bytes);
 
 static _Atomic long count;
 static long at = -1;

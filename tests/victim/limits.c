@@ -356,7 +356,8 @@ int main(int argc, char **argv)
         record("parent", 10);
         wait_ms(500); /* the collector has this process's ring by then */
         const char *folder = getenv("TARE_SESSION");
-        snprintf(command, sizeof command, strcmp(argc > 2 ? argv[2] : "", "mode") == 0 ? "chmod 0500 '%s'" : "rm -rf '%s'",
+        snprintf(command, sizeof command,
+                 strcmp(argc > 2 ? argv[2] : "", "mode") == 0 ? "chmod 0500 '%s'" : "rm -rf '%s'",
                  folder ? folder : "/nonexistent");
         if (folder && system(command) != 0)
             return 98;

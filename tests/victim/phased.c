@@ -1,5 +1,5 @@
-/* phased: a training loop with spans of every kind: `phased STEPS [LONGER]` has steps of phases, modules and operators, as a
- * framework's hooks record them.
+/* phased: a training loop with spans of every kind: `phased STEPS [LONGER]` has steps of phases, modules and
+ * operators, as a framework's hooks record them.
  * One thread.
  * Must not know anything of Tare but tare.h. */
 #include <math.h>

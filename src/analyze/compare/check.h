@@ -58,8 +58,8 @@ typedef struct tare__check {
 /* 0; TARE_E_MEMORY; TARE_E_USAGE with a sentence: a threshold in a unit that its figure does not have. */
 int tare__check_figures(const tare__figures *base, const tare__figures *head, const tare__check_options *options,
                         tare__check **check, tare__error *error);
-/* Takes into account what running again gave: what failed or was inconclusive has failed when it fails there, too, and is
- * cleared when it does not; what is not there again is left as it was. */
+/* Takes into account what running again gave: what failed or was inconclusive has failed when it fails there, too,
+ * and is cleared when it does not; what is not there again is left as it was. */
 void tare__check_confirm(tare__check *check, const tare__check *again);
 /* Running again failed, and why. */
 void tare__check_fail_again(tare__check *check, const char *sentence);

@@ -80,10 +80,11 @@ const char *tare__compare_waiting(const tare__figures *base, const tare__figures
     }
     double more = ratios[0] / ratios[1], load = tare__decide_load(base, head);
     if (load != 0)
-        snprintf(room, size,
-                 "other processes kept %s from the CPUs more than %s: that alone makes it %.0f %% slower, so that changes "
-                 "in time which that explains are inconclusive. Compare several runs of each",
-                 sides[load > 0], sides[load < 0], fabs(load) * 100);
+        snprintf(
+            room, size,
+            "other processes kept %s from the CPUs more than %s: that alone makes it %.0f %% slower, so that changes "
+            "in time which that explains are inconclusive. Compare several runs of each",
+            sides[load > 0], sides[load < 0], fabs(load) * 100);
     else if (more > WAITING || more < 1 / WAITING)
         snprintf(room, size,
                  "elapsed time changed by far more than CPU time: %s waited more, for a device, a lock, or a CPU "
@@ -116,8 +117,8 @@ static void warn_of_tails(warner *to, const tare__comparison *made)
     for (size_t i = 0; i < made->n; i++) {
         const tare__compared *row = &made->rows[i];
         const tare__figure *base = row->base, *head = row->head;
-        if (row->section != TARE__SECTION_WHOLE || row->decision.verdict != TARE__VERDICT_SAME || !base->n || !head->n ||
-            !(fabs(row->decision.change) <= ALIKE))
+        if (row->section != TARE__SECTION_WHOLE || row->decision.verdict != TARE__VERDICT_SAME || !base->n ||
+            !head->n || !(fabs(row->decision.change) <= ALIKE))
             continue;
         double more = mean_of(head) / mean_of(base);
         if (more > TAILS || more < 1 / TAILS)

@@ -170,8 +170,8 @@ static bool is_significant(const tare__decision *decision)
     return decision->adjusted <= level_of(decision) && apart;
 }
 
-/* Steps of a run that competes for CPUs wait or do not, and their median may change by more than the whole run did: by the
- * square of that, as far as runs beside others have shown. */
+/* Steps of a run that competes for CPUs wait or do not, and their median may change by more than the whole run did:
+ * by the square of that, as far as runs beside others have shown. */
 static bool is_explained(const tare__decision *decision)
 {
     double load = decision->asked.gate.load, factor = (1 + fabs(load)) * (1 + fabs(load));

@@ -111,8 +111,8 @@ int tare__decide_family(const char *name);
 /* The gate of two lists where nobody set one: wide for another machine, or one run on a side. */
 double tare__decide_share(const tare__figures *base, const tare__figures *head);
 double tare__decide_share_of(size_t base_runs, size_t head_runs, bool same_machine);
-/* How much longer head took of two single runs, because other processes had the CPUs; below 0: base took longer; 0: within
- * the gate, or not known. */
+/* How much longer head took of two single runs, because other processes had the CPUs; below 0: base took longer; 0:
+ * within the gate, or not known. */
 double tare__decide_load(const tare__figures *base, const tare__figures *head);
 bool tare__decide_same_machine(const tare__figures *base, const tare__figures *head);
 /* What the change of a figure has to exceed: nothing where both are exact. Either may be NULL. */

@@ -20,7 +20,8 @@ bool tare__decide_same_machine(const tare__figures *base, const tare__figures *h
 /* How many times as long as on an idle machine a run takes that competes for CPUs; 1 where that is not known. */
 static double stretched(const tare__figures *figures)
 {
-    const tare__figure *wait = tare__figures_find(figures, "run.cpu_wait"), *cpu = tare__figures_find(figures, "run.cpu");
+    const tare__figure *wait = tare__figures_find(figures, "run.cpu_wait"),
+                       *cpu = tare__figures_find(figures, "run.cpu");
     return wait && cpu && wait->value > 0 && cpu->value > 0 ? 1 + wait->value / cpu->value : 1;
 }
 

@@ -243,8 +243,8 @@ bool tare__imported(const tare__analysis *of, const char *module);
 bool tare__is_python(const tare__analysis *of);
 
 /* Time that loading in the background saves at most: loading takes `load_ns` of one worker, `wait_ns` of the training's
- * time are spent waiting for it, and the rest of that time takes `compute_ns`. With `then` workers an iteration takes the
- * longer of its compute and of its loading divided by them. */
+ * time are spent waiting for it, and the rest of that time takes `compute_ns`. With `then` workers an iteration takes
+ * the longer of its compute and of its loading divided by them. */
 double tare__saved_by_workers(double wait_ns, double compute_ns, double load_ns, double then);
 /* Waiting costs only where it keeps nothing busy: a GPU that works meanwhile has work queued. */
 bool tare__compute_is_idle(const tare__analysis *of);
@@ -252,17 +252,17 @@ bool tare__compute_is_idle(const tare__analysis *of);
 double tare__beside_gpu(const tare__analysis *of, double gain);
 
 /* ---- ranks (rules_ranks.c) ------------------------------------------------------------------- */
-/* The upper bound of a gain with several ranks: what following the advice saves of the time of each is given, and they wait
- * for the slowest, so that it is the largest of them, not their mean. Of processes that ran one after the other it is the
- * sum. *most: the one that has most; NULL where the tables are of one process, or it is all of them. */
+/* The upper bound of a gain with several ranks: what following the advice saves of the time of each is given, and
+ * they wait for the slowest, so that it is the largest of them, not their mean. Of processes that ran one after the
+ * other it is the sum. *most: the one that has most; NULL where the tables are of one process, or it is all of them. */
 typedef double rank_gain(const tare__analysis *rank, const void *context);
 double tare__gain_of_ranks(const tare__analysis *of, rank_gain *gain, const void *context, const tare__analysis **most);
-/* What the backward pass itself takes at most, where ranks wait in it for each other: that of the rank which waits least. NaN:
- * not ranks of one job. */
+/* What the backward pass itself takes at most, where ranks wait in it for each other: that of the rank which waits
+ * least. NaN: not ranks of one job. */
 double tare__least_backward_ns(const tare__analysis *of);
 /* As a finding's gain, with a word on which rank it is; before it comes what it is. */
-void tare__finding_gain(findings *out, tare__finding *finding, const tare__analysis *of, rank_gain *gain, const void *context,
-                        const char *how);
+void tare__finding_gain(findings *out, tare__finding *finding, const tare__analysis *of, rank_gain *gain,
+                        const void *context, const char *how);
 
 /* ---- rows and curves over time (rules_curves.c) ---------------------------------------------- */
 /* The next row of this kind at or behind *at, which moves behind it; NULL: no more. Rows without values are left
@@ -324,9 +324,9 @@ double tare__kept_off_cpu(const tare__analysis *of);
 /* Time for which threads were runnable on CPUs that the job is allowed to use, and others had them. More threads of its
  * own than CPUs do not count. NaN: not known. */
 double tare__cpu_wait_ns(const tare__analysis *of);
-/* Cores that other processes used, where they and the job left none idle and tasks waited for a CPU; a program that sleeps
- * between its steps then waits for a CPU when it wakes up, too briefly for samples of thread states. NaN: not so, or not
- * known. */
+/* Cores that other processes used, where they and the job left none idle and tasks waited for a CPU; a program that
+ * sleeps between its steps then waits for a CPU when it wakes up, too briefly for samples of thread states. NaN: not
+ * so, or not known. */
 double tare__cores_taken(const tare__analysis *of);
 /* Long enough for samples to tell anything. */
 bool tare__curve_enough(const curve *curve);

@@ -250,11 +250,12 @@ static void advise_spreading(findings *out, tare__finding *finding, const tare__
                           "DataLoader(num_workers=%d) for loading.",
                           cores, (int)fmin(cores, 8));
     else if (tare__is_python(of))
-        tare__finding_say(out, &finding->advice,
-                          "Use more cores: a process pool (concurrent.futures.ProcessPoolExecutor(%d)) for Python code, "
-                          "or a library that computes in parallel (OMP_NUM_THREADS=%d). Python threads share one "
-                          "interpreter lock.",
-                          cores, cores);
+        tare__finding_say(
+            out, &finding->advice,
+            "Use more cores: a process pool (concurrent.futures.ProcessPoolExecutor(%d)) for Python code, "
+            "or a library that computes in parallel (OMP_NUM_THREADS=%d). Python threads share one "
+            "interpreter lock.",
+            cores, cores);
     else
         tare__finding_say(out, &finding->advice, "Split the work over %d threads or processes.", cores);
 }
@@ -325,15 +326,15 @@ typedef struct contention {
     bool stolen, crowded;
 } contention;
 
-/* The job got less than it could have used, and others had it: by the kernel's account of waiting, and without that account
- * where others used CPUs of which none was idle. */
+/* The job got less than it could have used, and others had it: by the kernel's account of waiting, and without that
+ * account where others used CPUs of which none was idle. */
 static contention contention_of(const tare__analysis *of)
 {
     curve own, want;
     contention found = {tare__machine_share(of, TARE__M_CPU_STEAL), tare__pressure_of(of, TARE__M_PRESSURE_CPU),
                         NAN, NAN, NAN, false, false};
-    if (tare__tree_cores(of, &own) && tare__tree_curve(of, TARE__M_THREADS_RUNNING, &want) && tare__curve_enough(&own) &&
-        tare__curve_enough(&want)) {
+    if (tare__tree_cores(of, &own) && tare__tree_curve(of, TARE__M_THREADS_RUNNING, &want) &&
+        tare__curve_enough(&own) && tare__curve_enough(&want)) {
         found.used = tare__curve_mean(&own);
         found.wanted = tare__curve_mean(&want);
         if (of->usage.threads_max >= 1) /* processes that come and go are counted at once here and there */
@@ -342,7 +343,8 @@ static contention contention_of(const tare__analysis *of)
     }
     const tare__metric_row *idle = tare__rows_first(of, TARE__M_CPU_IDLE, TARE__SUBJECT_SYSTEM);
     double others = others_used(of, found.used), least = limit(LIMIT_WAITING_FOR_CPU);
-    bool full = isnan(found.waits) ? others >= least && idle && idle->mean < least : found.waits > limit(LIMIT_PRESSURE_CPU);
+    bool full =
+        isnan(found.waits) ? others >= least && idle && idle->mean < least : found.waits > limit(LIMIT_PRESSURE_CPU);
     bool own_doing = found.wanted > of->usage.cores_allowed && !(others >= least);
     found.stolen = found.steal > limit(LIMIT_STEAL);
     found.crowded = full && !own_doing && found.could - found.used >= least && found.used < 0.9 * found.could;

@@ -237,7 +237,8 @@ double tare__cores_taken(const tare__analysis *of)
         return of->whole ? tare__cores_taken(of->whole) : NAN; /* a short steady state: the machine is the same */
     double idle = mean_of(of, TARE__M_CPU_IDLE) + fmax(0, mean_of(of, TARE__M_CPU_IOWAIT));
     double others = mean_of(of, TARE__M_CPU_USER) + mean_of(of, TARE__M_CPU_SYSTEM) - tare__curve_mean(&own);
-    bool waits = !(tare__pressure_of(of, TARE__M_PRESSURE_CPU) <= limit(LIMIT_PRESSURE_CPU)); /* or the kernel does not tell */
+    /* or the kernel does not tell */
+    bool waits = !(tare__pressure_of(of, TARE__M_PRESSURE_CPU) <= limit(LIMIT_PRESSURE_CPU));
     return waits && idle < limit(LIMIT_CORES_FREE) && others >= limit(LIMIT_WAITING_FOR_CPU) ? others : NAN;
 }
 

@@ -1,5 +1,5 @@
-/* rules_loop: time in steps outside of loaders and phases of the model; time between steps; whether steps wait for a GPU.
- * Owned by the thread that analyzes.
+/* rules_loop: time in steps outside of loaders and phases of the model; time between steps; whether steps wait for a
+ * GPU. Owned by the thread that analyzes.
  * Must not know how phases were noted. */
 #include <math.h>
 #include <string.h>
@@ -64,7 +64,8 @@ static const tare__aggregate_row *line_of(const tare__analysis *of, const char *
     return most;
 }
 
-static bool say_line(findings *out, tare__finding *finding, const tare__analysis *of, const char *const *starts, size_t n)
+static bool say_line(findings *out, tare__finding *finding, const tare__analysis *of, const char *const *starts,
+                     size_t n)
 {
     double share;
     const tare__aggregate_row *line = line_of(of, starts, n, &share);
@@ -94,15 +95,17 @@ static void advise(findings *out, tare__finding *finding, const tare__analysis *
                           "Batches are loaded by %s already. Make %s cheaper, or do it less often than in every step.",
                           tare__show_counted(workers, "DataLoader worker", NULL).text, what);
     else if (counter_max(of, "python.threads") >= 1)
-        tare__finding_say(out, &finding->advice,
-                          "If %s waits for another thread of the program, make that thread's work cheaper, or split it over "
-                          "several processes. Else make it cheaper, or do it less often than in every step.",
-                          what);
+        tare__finding_say(
+            out, &finding->advice,
+            "If %s waits for another thread of the program, make that thread's work cheaper, or split it over "
+            "several processes. Else make it cheaper, or do it less often than in every step.",
+            what);
     else
-        tare__finding_say(out, &finding->advice,
-                          "If %s loads data, load the next batch while the model computes: in a DataLoader with workers, or "
-                          "in a thread. Else make it cheaper, or do it less often than in every step.",
-                          what);
+        tare__finding_say(
+            out, &finding->advice,
+            "If %s loads data, load the next batch while the model computes: in a DataLoader with workers, or "
+            "in a thread. Else make it cheaper, or do it less often than in every step.",
+            what);
 }
 
 static double gain_outside_model(const tare__analysis *rank, const void *context)
@@ -124,11 +127,11 @@ void tare__rule_outside_model(findings *out, const tare__analysis *of)
     tare__finding *finding = tare__finding_add(out, TARE__WARNING);
     tare__finding_say(out, &finding->title, "%s of step time is spent outside the model",
                       tare__show(share, TARE__SHOW_SHARE).text);
-    tare__finding_say(out, &finding->evidence,
-                      "%s of %s in %s steps went neither into a DataLoader, forward, backward, optimizer or torch.save nor "
-                      "into waiting for a GPU.",
-                      tare__show_time(other).text, tare__show_time(sum.all_ns).text,
-                      tare__show(sum.steps, TARE__SHOW_COUNT).text);
+    tare__finding_say(
+        out, &finding->evidence,
+        "%s of %s in %s steps went neither into a DataLoader, forward, backward, optimizer or torch.save nor "
+        "into waiting for a GPU.",
+        tare__show_time(other).text, tare__show_time(sum.all_ns).text, tare__show(sum.steps, TARE__SHOW_COUNT).text);
     static const char *const starts[] = {"step @ "};
     advise(out, finding, of, say_line(out, finding, of, starts, TARE__COUNT_OF(starts)));
     tare__finding_gain(out, finding, of, gain_outside_model, NULL, "all of that time (Amdahl's law)");
@@ -184,10 +187,11 @@ void tare__rule_outside_steps(findings *out, const tare__analysis *of)
                           tare__show_time(sum.forward_ns).text);
     static const char *const starts[] = {"between @ ", "evaluation "};
     bool line = say_line(out, finding, of, starts, TARE__COUNT_OF(starts));
-    tare__finding_say(out, &finding->advice,
-                      "If %s collects data or evaluates, do it in larger batches, less often, or in other processes while "
-                      "the model trains.",
-                      line ? "that line" : "the code between the steps");
+    tare__finding_say(
+        out, &finding->advice,
+        "If %s collects data or evaluates, do it in larger batches, less often, or in other processes while "
+        "the model trains.",
+        line ? "that line" : "the code between the steps");
     tare__finding_gain(out, finding, of, gain_outside_steps, NULL, "all of that time (Amdahl's law)");
     tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
     tare__finding_figure(out, finding, "outside", sum.ns / 1e9, TARE__SHOW_SECONDS);
@@ -203,7 +207,8 @@ static bool is_in_step(const tare__analysis *of, const tare__span_row *row)
     return false;
 }
 
-/* Steps that end before the GPU has done what they queued: the first ones do not wait at all, later ones for its queue. */
+/* Steps that end before the GPU has done what they queued: the first ones do not wait at all, later ones for its
+ * queue. */
 bool tare__steps_only_queue(const tare__analysis *of)
 {
     double steps = 0, waits = 0;

@@ -45,8 +45,8 @@ static ranked rank_at(const tare__analysis *rank, rank_gain *gain, const void *c
     return row;
 }
 
-/* Ranks wait for the slowest, and may take turns at that: a rank gains what it does itself, and what it waits for others;
- * all of them together no more than each of them does, one after the other. */
+/* Ranks wait for the slowest, and may take turns at that: a rank gains what it does itself, and what it waits for
+ * others; all of them together no more than each of them does, one after the other. */
 static void bound_with_waiting(ranked *rows, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -90,8 +90,8 @@ double tare__gain_of_ranks(const tare__analysis *of, rank_gain *gain, const void
     return fmin(largest, 1);
 }
 
-void tare__finding_gain(findings *out, tare__finding *finding, const tare__analysis *of, rank_gain *gain, const void *context,
-                        const char *how)
+void tare__finding_gain(findings *out, tare__finding *finding, const tare__analysis *of, rank_gain *gain,
+                        const void *context, const char *how)
 {
     const tare__analysis *most;
     finding->gain = tare__gain_of_ranks(of, gain, context, &most);

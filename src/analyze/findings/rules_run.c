@@ -106,11 +106,13 @@ void tare__rule_killed(findings *out, const tare__analysis *of)
     tare__finding_say(
         out, &finding->advice,
         tare__imported(of, "torch")
-            ? "If it grew steadily, find what is kept from step to step: losses or outputs with their autograd graph (use "
+            ? "If it grew steadily, find what is kept from step to step: losses or outputs with their autograd graph "
+              "(use "
               ".item() or .detach()), unbounded lists and caches. If it grew at once: use a smaller batch, gradient "
               "checkpointing or fewer DataLoader workers. Or raise the limit (docker --memory, Kubernetes "
               "resources.limits.memory)."
-            : "If it grew steadily, find what is kept: unbounded lists and caches. If it grew at once: process the data "
+            : "If it grew steadily, find what is kept: unbounded lists and caches. If it grew at once: process the "
+              "data "
               "in smaller parts, or map files. Or raise the limit (docker --memory, Kubernetes "
               "resources.limits.memory).");
     tare__finding_say(out, &finding->gain_how, "no gain in time: without it the run does not finish");
@@ -186,7 +188,8 @@ void tare__rule_dropped(findings *out, const tare__analysis *of)
     tare__finding *finding =
         tare__finding_add(out, share > limit(LIMIT_DROPPED_CRITICAL) ? TARE__CRITICAL : TARE__WARNING);
     tare__finding_say(out, &finding->title, "%s dropped (%s): figures of spans are too small",
-                      tare__show_counted(dropped, "span was", "spans were").text, tare__show(share, TARE__SHOW_SHARE).text);
+                      tare__show_counted(dropped, "span was", "spans were").text,
+                      tare__show(share, TARE__SHOW_SHARE).text);
     tare__finding_say(out, &finding->evidence, "%s recorded; %s dropped because the buffer was full.",
                       tare__show_counted((double)of->run.spans, "span was", "spans were").text,
                       tare__show_counted(dropped, "was", "were").text);

@@ -89,7 +89,8 @@ typedef struct phase_time {
 static bool has_above(const tare__analysis *of, const tare__span_row *row, uint32_t kind, phase phase)
 {
     for (uint32_t at = row->parent; at != TARE__NO_ROW; at = of->spans[at].parent)
-        if (of->spans[at].kind == kind || (phase != PHASES && phase_of(of->spans[at].name, of->spans[at].kind) == phase))
+        if (of->spans[at].kind == kind ||
+            (phase != PHASES && phase_of(of->spans[at].name, of->spans[at].kind) == phase))
             return true;
     return false;
 }
@@ -188,20 +189,22 @@ void tare__rule_loading(findings *out, const tare__analysis *of)
         steps ? "steps and the loading between them" : "all spans");
     int workers = (int)fmax(2, fmin(of->usage.cores_allowed > 0 ? of->usage.cores_allowed : 2, 8));
     if (tare__imported(of, "torch"))
-        tare__finding_say(out, &finding->advice,
-                          "Load while the model computes: DataLoader(num_workers=%d, persistent_workers=True); decode and "
-                          "augment ahead of time; store the data in few large files.",
-                          workers);
+        tare__finding_say(
+            out, &finding->advice,
+            "Load while the model computes: DataLoader(num_workers=%d, persistent_workers=True); decode and "
+            "augment ahead of time; store the data in few large files.",
+            workers);
     else
         tare__finding_say(out, &finding->advice,
                           "Load the next data while the program computes: %d background workers with a queue of a few "
                           "batches; decode ahead of time; store the data in few large files.",
                           workers);
     char how[160];
-    snprintf(how, sizeof how,
-             "with %d workers that load in the background an iteration takes the longer of its compute and of its loading "
-             "divided by them",
-             workers);
+    snprintf(
+        how, sizeof how,
+        "with %d workers that load in the background an iteration takes the longer of its compute and of its loading "
+        "divided by them",
+        workers);
     tare__finding_gain(out, finding, of, gain_of_loading, &workers, how);
     tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
     tare__finding_figure(out, finding, "loading", lost_ns / 1e9, TARE__SHOW_SECONDS);
@@ -376,10 +379,10 @@ static void tell_operation(findings *out, const tare__analysis *of, const operat
             out, &finding->advice,
             "This time is in no span inside it: put spans around its parts to see which take it.");
     else
-        tare__finding_say(
-            out, &finding->advice,
-            "Optimize this first: do it less often, ahead of time, in larger batches or in the background. Spans inside "
-            "it show which part takes the time.");
+        tare__finding_say(out, &finding->advice,
+                          "Optimize this first: do it less often, ahead of time, in larger batches or in the "
+                          "background. Spans inside "
+                          "it show which part takes the time.");
     if (frame)
         tare__finding_say(out, &finding->gain_how, "not predicted: no span tells what this time is spent on");
     else if (tare__any_gpu_used(of) && phase_of(name, all->kinds[id]) != LOADING)

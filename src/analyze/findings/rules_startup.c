@@ -60,14 +60,14 @@ typedef struct part {
 static void parts_of(const tare__phase_table *phases, part parts[PARTS])
 {
     const part all[PARTS] = {
-        {"imports",
-         "Run python -X importtime to see which modules take the time; import late what only some runs use.",
+        {"imports", "Run python -X importtime to see which modules take the time; import late what only some runs use.",
          phases->imports_ns},
         {"warm-up steps",
          "Cache compiled kernels between runs (TORCHINDUCTOR_FX_GRAPH_CACHE=1), and leave warm-up out of measurements.",
          phases->warm_up_ns},
         {"preparation",
-         "Put spans around loading the data, building the model and moving it to the device to see which part takes it.",
+         "Put spans around loading the data, building the model and moving it to the device to see which part takes "
+         "it.",
          phases->preparation_ns},
         {"starting the interpreter", "Look at what its site-packages load at startup (python -X importtime -c pass).",
          phases->interpreter_ns},

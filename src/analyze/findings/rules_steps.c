@@ -35,7 +35,8 @@ static void tell_first(findings *out, const tare__analysis *of, const tare__step
             ? "Warm-up (caches, allocators, torch.compile, cudnn.benchmark, starting DataLoader workers) counts as "
               "startup. Leave it out of measurements; cache compiled kernels between runs."
             : "Warm-up (caches, allocators, compilers) counts as startup. Leave it out of measurements.");
-    tare__finding_say(out, &finding->gain_how, "not predicted: gains are shares of steady-state time, and it is before that");
+    tare__finding_say(out, &finding->gain_how,
+                      "not predicted: gains are shares of steady-state time, and it is before that");
     tare__finding_figure(out, finding, "first", row->first_ns / 1e9, TARE__SHOW_SECONDS);
     tare__finding_figure(out, finding, "median", row->rest_p50_ns / 1e9, TARE__SHOW_SECONDS);
     tare__finding_figure(out, finding, "ratio", row->first_ns / row->rest_p50_ns, TARE__SHOW_COUNT);
@@ -125,8 +126,8 @@ static void say_slow_ones(findings *out, tare__finding *finding, const slow *slo
     }
 }
 
-/* What steps took beyond the median, at most: all that they took, less what stays, at least. As much as its bin begins at
- * stays of each, up to the median, and the median of half of them. Faster ones make up for nothing.
+/* What steps took beyond the median, at most: all that they took, less what stays, at least. As much as its bin
+ * begins at stays of each, up to the median, and the median of half of them. Faster ones make up for nothing.
  * Without bins, the mean beyond the median. */
 static double excess_of(const tare__step_row *row, double lost_ns)
 {
@@ -193,12 +194,13 @@ static void tell_variance(findings *out, const tare__analysis *of, const tare__s
                           tare__show(taken, TARE__SHOW_CORES).text);
     tare__finding_say(
         out, &finding->advice,
-        distance    ? "Find what is done every N steps (logging, evaluation, checkpoints); do it less often or in the "
-                      "background."
-        : preempted ? "Measure on an idle machine, or pin the job to cores (taskset, cpuset), before you look for a cause "
-                      "in the program."
-                    : "Likely causes: inputs of different sizes (pad batches, or sort them by length), random augmentation, "
-                   "loading that cannot keep up, garbage collection, or other processes on the machine.");
+        distance ? "Find what is done every N steps (logging, evaluation, checkpoints); do it less often or in the "
+                   "background."
+        : preempted
+            ? "Measure on an idle machine, or pin the job to cores (taskset, cpuset), before you look for a cause "
+              "in the program."
+            : "Likely causes: inputs of different sizes (pad batches, or sort them by length), random augmentation, "
+              "loading that cannot keep up, garbage collection, or other processes on the machine.");
     tare__finding_gain(out, finding, of, gain_of_variance, row->name, "what slow steps took beyond the median step");
     tare__finding_figure(out, finding, "ratio", ratio, TARE__SHOW_COUNT);
     tare__finding_figure(out, finding, "fastest", fastest / 1e9, TARE__SHOW_SECONDS);

@@ -74,7 +74,8 @@ static named sum_named(const tare__analysis *of, const char *name, bool in_steps
     bool begins = name[strlen(name) - 1] == ' ';
     for (size_t i = 0; i < of->n_spans; i++) {
         const tare__span_row *row = &of->spans[i];
-        if (!(begins ? starts_with(row->name, name) : strcmp(row->name, name) == 0) || (in_steps && !is_in(of, row, TARE_KIND_STEP)))
+        if (!(begins ? starts_with(row->name, name) : strcmp(row->name, name) == 0) ||
+            (in_steps && !is_in(of, row, TARE_KIND_STEP)))
             continue;
         sum.total_ns += row->total_ns;
         sum.calls += (double)row->calls;
@@ -217,17 +218,17 @@ typedef struct loading {
     int then;        /* workers to try; 0: their number is not what limits */
 } loading;
 
-/* Time that the workers took for the batches of the steps: those of other loops over a loader are not told apart, so each
- * batch counts as the mean of all. NaN: not recorded. */
+/* Time that the workers took for the batches of the steps: those of other loops over a loader are not told apart, so
+ * each batch counts as the mean of all. NaN: not recorded. */
 static double measured_load(const tare__analysis *of, const training *sum)
 {
     named loads = sum_named(of, "load samples", false);
     return loads.calls > 0 ? loads.total_ns / loads.calls * fmin(sum->batches, loads.calls) : NAN;
 }
 
-/* As many workers as hide the loading behind the compute, within reason: as many as there are cores. Where that many load
- * all the time already, twice as many, which helps where loading waits for a disk or a network, and not where it waits
- * for a CPU that another process has. */
+/* As many workers as hide the loading behind the compute, within reason: as many as there are cores. Where that many
+ * load all the time already, twice as many, which helps where loading waits for a disk or a network, and not where it
+ * waits for a CPU that another process has. */
 static int workers_to_try(const loading *of, double compute_ns, double cores)
 {
     double enough = compute_ns > 0 ? ceil(of->load_ns / compute_ns) : INFINITY, most = fmax(2, fmin(floor(cores), 16));
@@ -279,8 +280,8 @@ static double gain_of_workers(const tare__analysis *rank, const void *context)
     const loading *by = context;
     training sum;
     training_of(rank, &sum);
-    double saved = by->then ? tare__saved_by_workers(sum.data_ns, sum.steps_ns - sum.data_ns, loading_of(rank, &sum).load_ns,
-                                                     by->then)
+    double saved = by->then ? tare__saved_by_workers(sum.data_ns, sum.steps_ns - sum.data_ns,
+                                                     loading_of(rank, &sum).load_ns, by->then)
                             : sum.data_ns;
     return tare__beside_gpu(rank, of_steady(rank, &sum, saved));
 }
@@ -291,7 +292,8 @@ static void predict_workers(findings *out, tare__finding *finding, const tare__a
     char how[320] = "all of the waiting; the number of workers is not what limits it";
     if (by->then)
         snprintf(how, sizeof how,
-                 "with num_workers=%d a step takes the longer of its compute (%s) and of its loading divided by the workers, "
+                 "with num_workers=%d a step takes the longer of its compute (%s) and of its loading divided by the "
+                 "workers, "
                  "if loading does not compete with the training process for CPUs",
                  by->then, tare__show_time((sum->steps_ns - sum->data_ns) / sum->steps).text);
     tare__finding_gain(out, finding, of, gain_of_workers, by, how);
@@ -314,11 +316,13 @@ static const tare__analysis *waits_longest(const tare__analysis *of, training *s
     return longest;
 }
 
-static void say_rank(findings *out, tare__finding *finding, const tare__analysis *rank, const training *own, double share)
+static void say_rank(findings *out, tare__finding *finding, const tare__analysis *rank, const training *own,
+                     double share)
 {
     if (rank->n_processes != 1 || !rank->processes->has_rank || !(own->data_ns > 1.25 * share * own->steps_ns))
         return;
-    tare__finding_say(out, &finding->evidence, "Rank %llu waits longest, for %s of %s, and the other ranks wait for it.",
+    tare__finding_say(out, &finding->evidence,
+                      "Rank %llu waits longest, for %s of %s, and the other ranks wait for it.",
                       (unsigned long long)rank->processes->rank, tare__show_time(own->data_ns).text,
                       tare__show_time(own->steps_ns).text);
 }
@@ -331,9 +335,10 @@ static void advise_loading(findings *out, tare__finding *finding, const tare__an
                           "Set DataLoader(num_workers=%d, persistent_workers=True) to load while the model computes.",
                           by->then);
     else if (by->known && by->contended && !(by->busy < limit(LIMIT_WORKERS_BUSY)))
-        tare__finding_say(out, &finding->advice,
-                          "More workers do not help while other processes take the CPUs: run on an idle machine, or make "
-                          "loading cheaper (precompute it, or cache its result).");
+        tare__finding_say(
+            out, &finding->advice,
+            "More workers do not help while other processes take the CPUs: run on an idle machine, or make "
+            "loading cheaper (precompute it, or cache its result).");
     else if (by->known)
         tare__finding_say(out, &finding->advice,
                           "The workers have time left, so that more of them do not help. %s a larger prefetch_factor; "
@@ -342,10 +347,11 @@ static void advise_loading(findings *out, tare__finding *finding, const tare__an
                               ? "Set persistent_workers=True, so that they are not started for each epoch anew; try"
                               : "Try");
     else
-        tare__finding_say(out, &finding->advice,
-                          "Load the next batch while the model computes: a torch.utils.data.DataLoader with num_workers=%d, "
-                          "or a background thread that keeps a few batches ready.",
-                          by->then);
+        tare__finding_say(
+            out, &finding->advice,
+            "Load the next batch while the model computes: a torch.utils.data.DataLoader with num_workers=%d, "
+            "or a background thread that keeps a few batches ready.",
+            by->then);
 }
 
 void tare__rule_loader_bound(findings *out, const tare__analysis *of)
@@ -464,9 +470,10 @@ void tare__rule_sync_points(findings *out, const tare__analysis *of)
         out, &finding->advice,
         "Keep values on the GPU and read them every N steps (loss.detach(), not loss.item()); use torch.where instead "
         "of if tensor; copy with non_blocking=True.");
-    tare__finding_gain(out, finding, of, gain_of_waits, NULL,
-                       "the smaller of the time blocked and of the host's other work: both then overlap, and the GPU's own "
-                       "work in the time blocked stays");
+    tare__finding_gain(
+        out, finding, of, gain_of_waits, NULL,
+        "the smaller of the time blocked and of the host's other work: both then overlap, and the GPU's own "
+        "work in the time blocked stays");
     tare__finding_figure(out, finding, "blocked", all / 1e9, TARE__SHOW_SECONDS);
     tare__finding_figure(out, finding, "waits", calls, TARE__SHOW_COUNT);
 }
@@ -522,8 +529,8 @@ static bool is_in_compute(const tare__analysis *of, const tare__span_row *row)
     return false;
 }
 
-/* Those that forward and backward call, each with all that it calls in turn: what an operator that calls others costs is
- * mostly theirs, and a loader's are none of the model's. */
+/* Those that forward and backward call, each with all that it calls in turn: what an operator that calls others costs
+ * is mostly theirs, and a loader's are none of the model's. */
 static operators operators_in_steps(const tare__analysis *of)
 {
     operators sum = {0};
@@ -537,8 +544,9 @@ static operators operators_in_steps(const tare__analysis *of)
 }
 
 /* By the recorded operators; without them by autograd's nodes: one for each operator of the forward, and one more
- * that it stands for in the backward, for each backward of a step. The fastest step counts: others may have been kept off
- * their core. But where graphs differ it has the smallest one: the time of the backwards of the sampled graphs counts. */
+ * that it stands for in the backward, for each backward of a step. The fastest step counts: others may have been kept
+ * off their core. But where graphs differ it has the smallest one: the time of the backwards of the sampled graphs
+ * counts. */
 void tare__rule_small_operators(findings *out, const tare__analysis *of)
 {
     training sum;
@@ -571,14 +579,16 @@ void tare__rule_small_operators(findings *out, const tare__analysis *of)
         out, &finding->evidence,
         exact ? "%s operators took %s on average; launching one costs some microseconds, whatever it computes. Forward "
                 "and backward take %s of step time."
-        : differ ? "The autograd graph of a sampled loss has %s nodes on average, which is an estimate of two operators each; in "
-                "the steps of these losses an operator then takes %s. "
-                "Launching one costs some microseconds, whatever it computes. Forward and backward take %s of step "
-                "time."
-              : "The autograd graph of a loss has %s nodes, which is an estimate of two operators each; in the fastest step "
-                "an operator then takes %s. "
-                "Launching one costs some microseconds, whatever it computes. Forward and backward take %s of step "
-                "time.",
+        : differ ? "The autograd graph of a sampled loss has %s nodes on average, which is an estimate of two "
+                   "operators each; in "
+                   "the steps of these losses an operator then takes %s. "
+                   "Launching one costs some microseconds, whatever it computes. Forward and backward take %s of step "
+                   "time."
+                 : "The autograd graph of a loss has %s nodes, which is an estimate of two operators each; in the "
+                   "fastest step "
+                   "an operator then takes %s. "
+                   "Launching one costs some microseconds, whatever it computes. Forward and backward take %s of step "
+                   "time.",
         count(round(exact ? all.calls : nodes->mean)).text, tare__show_time(each).text, percent(share).text);
     say_line(out, finding, of, "forward");
     tare__finding_say(
@@ -603,7 +613,8 @@ void tare__rule_fp32(findings *out, const tare__analysis *of)
     if (!(spent > limit(LIMIT_FP32) * sum.steps_ns))
         return;
     tare__finding *finding = tare__finding_add(out, TARE__INFO);
-    tare__finding_say(out, &finding->title, "Matrix products run in full float32 where a faster precision is available");
+    tare__finding_say(out, &finding->title,
+                      "Matrix products run in full float32 where a faster precision is available");
     tare__finding_say(out, &finding->evidence, "%s. Forward and backward take %s of step time.",
                       mark->name + strlen("torch."), percent(spent / sum.steps_ns).text);
     tare__finding_say(
@@ -627,7 +638,8 @@ static double gain_of_recompiling(const tare__analysis *rank, const void *contex
     return recompiling_ns(rank) / rank->run.elapsed_ns;
 }
 
-/* Counted over the whole run, since recompilations lengthen what then looks like startup; the gain is of steady state. */
+/* Counted over the whole run, since recompilations lengthen what then looks like startup; the gain is of steady
+ * state. */
 void tare__rule_recompiles(findings *out, const tare__analysis *of)
 {
     const tare__analysis *whole = of->whole ? of->whole : of;
@@ -640,9 +652,10 @@ void tare__rule_recompiles(findings *out, const tare__analysis *of)
     tare__finding_say(out, &finding->title, "torch.compile recompiled %s times", count(calls).text);
     tare__finding_say(out, &finding->evidence, "Recompiling took %s (%s of the run).", tare__show_time(all).text,
                       percent(share).text);
-    tare__finding_say(out, &finding->advice,
-                      "Run with TORCH_LOGS=recompiles to see why. For shapes that differ: torch.compile(dynamic=True), "
-                      "mark_dynamic, or pad to a few sizes. Turn Python numbers that change between calls into tensors.");
+    tare__finding_say(
+        out, &finding->advice,
+        "Run with TORCH_LOGS=recompiles to see why. For shapes that differ: torch.compile(dynamic=True), "
+        "mark_dynamic, or pad to a few sizes. Turn Python numbers that change between calls into tensors.");
     if (steady > 0) {
         tare__finding_gain(out, finding, of, gain_of_recompiling, NULL, "the time spent recompiling in steady state");
     } else {
@@ -672,7 +685,8 @@ void tare__rule_unfused(findings *out, const tare__analysis *of)
                       percent(sum.optimizer_ns / sum.steps_ns).text);
     tare__finding_say(out, &finding->evidence, "%s; it took %s of %s.", mark->name + strlen("torch.unfused "),
                       tare__show_time(sum.optimizer_ns).text, tare__show_time(sum.steps_ns).text);
-    tare__finding_say(out, &finding->advice, "Pass fused=True to the optimizer: it then updates all parameters in one pass.");
+    tare__finding_say(out, &finding->advice,
+                      "Pass fused=True to the optimizer: it then updates all parameters in one pass.");
     tare__finding_gain(out, finding, of, gain_of_optimizer, NULL,
                        "all of the optimizer's time; a fused update keeps a part of it");
     tare__finding_figure(out, finding, "optimizer", sum.optimizer_ns / 1e9, TARE__SHOW_SECONDS);

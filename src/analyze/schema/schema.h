@@ -75,7 +75,8 @@ typedef enum tare__stored {
     TARE__STORED_MADE_TEXTS, TARE__STORED_MADE_ROWS /* by a function */
 } tare__stored;
 
-#define TARE__TEXTS_MAX 256u /* a path is as long as its row is deep: all paths of a deep recursion would be its square */
+#define TARE__TEXTS_MAX 256u /* a path is as long as its row is deep: all paths of a deep recursion would be its
+                              * square */
 
 typedef struct tare__peak_level {
     const char *name;

@@ -27,12 +27,18 @@ static const char *word(const char *const *words, size_t n, size_t at)
 #define AT(member)            offsetof(R, member)
 #define C(member, how, in, ...) {#member, TARE__STORED_##how, TARE__SHOW_##in, .at = AT(member), .meaning = __VA_ARGS__}
 /* Under another name than the member's. */
-#define N(named, member, how, in, ...) {named, TARE__STORED_##how, TARE__SHOW_##in, .at = AT(member), .meaning = __VA_ARGS__}
+#define N(named, member, how, in, ...)                                                       \
+    {                                                                                        \
+        named, TARE__STORED_##how, TARE__SHOW_##in, .at = AT(member), .meaning = __VA_ARGS__ \
+    }
 /* Made by a function. */
 #define M(named, how, in, function, ...) \
     {named, TARE__STORED_MADE_##how, TARE__SHOW_##in, .make = function, .meaning = __VA_ARGS__}
-#define L(named, how, member, counted, of, ...) \
-    {named, TARE__STORED_##how, TARE__SHOW_NOTHING, .at = AT(member), .count_at = AT(counted), .table = &of, .meaning = __VA_ARGS__}
+#define L(named, how, member, counted, of, ...)                                                                 \
+    {                                                                                                           \
+        named, TARE__STORED_##how, TARE__SHOW_NOTHING, .at = AT(member), .count_at = AT(counted), .table = &of, \
+                                                       .meaning = __VA_ARGS__                                   \
+    }
 #define TABLE(named, of_shape, columns_of, row, what) \
     {.name = named, .shape = TARE__SHAPE_##of_shape, .meaning = what, .columns = columns_of, \
      .n_columns = TARE__COUNT_OF(columns_of), .row_bytes = sizeof(row)}
@@ -64,13 +70,15 @@ static const tare__schema_column number_columns[] = {
     N("count", n, U64, COUNT, "values that were added up"),
     C(sum, DOUBLE, COUNT, "their sum"),
     N("per_second", rate, DOUBLE, PER_S,
-      "of a span: `sum` over the time of the calls that have the number, on one thread. Of a step: `sum` over the time in steps, "
+      "of a span: `sum` over the time of the calls that have the number, on one thread. Of a step: `sum` over the time "
+      "in steps, "
       "for the whole job"),
     C(estimated, BOOL, NOTHING, "`per_second` is estimated from the `inspected` steps (`--shapes`)"),
     C(inspected, U64, COUNT, "steps that `--shapes` inspected, one per process"),
 };
 #undef R
-static const tare__table numbers = TABLE("numbers", ROWS, number_columns, tare__number_row, "a number attached to the row's calls");
+static const tare__table numbers =
+    TABLE("numbers", ROWS, number_columns, tare__number_row, "a number attached to the row's calls");
 
 /* ---- run ---------------------------------------------------------------------------------------------- */
 static tare__value make_levels(tare__cells *cells, const void *at, size_t index)
@@ -80,8 +88,9 @@ static tare__value make_levels(tare__cells *cells, const void *at, size_t index)
     (void)index;
     for (size_t i = 0; i < TARE__PEAK_LEVELS; i++)
         if (peaks->level_per_s[i] > 0)
-            cells->levels[n++] = (tare__peak_level){
-                tare__peak_level_name(i), i == TARE__PEAK_LEVELS - 1 ? NAN : peaks->level_bytes[i], peaks->level_per_s[i]};
+            cells->levels[n++] =
+                (tare__peak_level){tare__peak_level_name(i), i == TARE__PEAK_LEVELS - 1 ? NAN : peaks->level_bytes[i],
+                                   peaks->level_per_s[i]};
     return (tare__value){.type = TARE__TYPE_ROWS, .count = n, .rows = cells->levels};
 }
 
@@ -98,12 +107,14 @@ static const tare__schema_column level_columns[] = {
     N("bytes_per_second", per_s, DOUBLE, BYTES_PER_S, "bandwidth of all cores together"),
 };
 #undef R
-static const tare__table levels = TABLE("levels", ROWS, level_columns, tare__peak_level, "a level of the memory hierarchy");
+static const tare__table levels =
+    TABLE("levels", ROWS, level_columns, tare__peak_level, "a level of the memory hierarchy");
 
 #define NO_PEAKS "not measured: --shapes measures it"
 #define R tare__peaks
 static const tare__schema_column peak_columns[] = {
-    N("f32", flops[TARE__PEAK_F32], DOUBLE_OR_0, FLOPS_PER_S, "single precision, all cores together", .absent = NO_PEAKS),
+    N("f32", flops[TARE__PEAK_F32], DOUBLE_OR_0, FLOPS_PER_S, "single precision, all cores together",
+      .absent = NO_PEAKS),
     N("f64", flops[TARE__PEAK_F64], DOUBLE_OR_0, FLOPS_PER_S, "double precision", .absent = NO_PEAKS),
     N("f16", flops[TARE__PEAK_F16], DOUBLE_OR_0, FLOPS_PER_S, "half precision", .absent = NO_PEAKS),
     N("bf16", flops[TARE__PEAK_BF16], DOUBLE_OR_0, FLOPS_PER_S, "bfloat16", .absent = NO_PEAKS),
@@ -112,8 +123,12 @@ static const tare__schema_column peak_columns[] = {
      .meaning = "bandwidth of caches and memory"},
 };
 #undef R
-static const tare__table peaks = {.name = "peaks", .shape = TARE__SHAPE_SINGLE, .meaning = "measured peaks of the machine",
-                                  .columns = peak_columns, .n_columns = TARE__COUNT_OF(peak_columns), .present = peaks_are_known};
+static const tare__table peaks = {.name = "peaks",
+                                  .shape = TARE__SHAPE_SINGLE,
+                                  .meaning = "measured peaks of the machine",
+                                  .columns = peak_columns,
+                                  .n_columns = TARE__COUNT_OF(peak_columns),
+                                  .present = peaks_are_known};
 
 static tare__value run_arguments(tare__cells *cells, const void *at, size_t index)
 {
@@ -124,7 +139,9 @@ static tare__value run_arguments(tare__cells *cells, const void *at, size_t inde
 }
 
 MADE(run_peak_bytes, tare__run_table,
-     tare__value_number(row->peaks.level_per_s[TARE__PEAK_LEVELS - 1] > 0 ? row->peaks.level_per_s[TARE__PEAK_LEVELS - 1] : NAN))
+     tare__value_number(row->peaks.level_per_s[TARE__PEAK_LEVELS - 1] > 0
+                            ? row->peaks.level_per_s[TARE__PEAK_LEVELS - 1]
+                            : NAN))
 
 #define R tare__run_table
 static const tare__schema_column refused_columns[] = {
@@ -151,7 +168,8 @@ static const tare__schema_column run_columns[] = {
     M("peak_bytes_per_second", NUMBER, BYTES_PER_S, run_peak_bytes, "measured peak bandwidth of memory (`--shapes`)",
       .absent = NO_PEAKS),
     {"peaks", TARE__STORED_PART, TARE__SHOW_NOTHING, .at = AT(peaks), .table = &peaks,
-     .meaning = "operations per second by data type, and bandwidth by level of the memory hierarchy; null: not measured"},
+     .meaning =
+         "operations per second by data type, and bandwidth by level of the memory hierarchy; null: not measured"},
     C(gpus, TEXT, NOTHING, "GPUs and driver", .absent = "none is known"),
     C(kernel, TEXT, NOTHING, "kernel release", .absent = UNKNOWN),
     C(system, TEXT, NOTHING, "operating system", .absent = UNKNOWN),
@@ -163,10 +181,12 @@ static const tare__schema_column run_columns[] = {
     C(salvaged, BOOL, NOTHING, "completed by a later command, after the collector was killed"),
     C(clock_known, BOOL, NOTHING, "false: nanoseconds are ticks of an unknown length"),
     N("exit_status", status, INT_OR_LESS, NOTHING, "exit status, as `tare run` returned it", .absent = UNKNOWN),
-    C(signal, INT_OR_0, NOTHING, "signal that ended the program", .absent = "no signal is known to have ended the program"),
+    C(signal, INT_OR_0, NOTHING, "signal that ended the program",
+      .absent = "no signal is known to have ended the program"),
     C(oom_killed, BOOL, NOTHING, "the kernel killed a process of the run: out of memory"),
     C(attached, I64_OR_0, NOTHING,
-      "process that was already running when `tare attach` or a session of its own began to record it; null: the run was launched",
+      "process that was already running when `tare attach` or a session of its own began to record it; null: the run "
+      "was launched",
       .absent = "the run was launched"),
     C(spans, U64, COUNT, "spans in the trace"),
     C(dropped_spans, U64, COUNT, "spans dropped for lack of buffer space"),
@@ -178,7 +198,8 @@ static const tare__schema_column run_columns[] = {
     C(damaged_spans, U64, COUNT, "spans known to be in them"),
     C(unknown_blocks, U64, COUNT, "blocks written by a newer version, skipped"),
     C(names_refused, U64, COUNT, "names dropped for lack of space in a process's table"),
-    {"refused_processes", TARE__STORED_PART, TARE__SHOW_NOTHING, .table = &refused, .meaning = "processes that could not join"},
+    {"refused_processes", TARE__STORED_PART, TARE__SHOW_NOTHING, .table = &refused,
+     .meaning = "processes that could not join"},
     C(left_running, U64, COUNT, "recorded processes that were still running at the end"),
     C(write_error, TEXT, NOTHING, "why writing the trace stopped", .absent = "writing did not fail"),
 };
@@ -196,10 +217,14 @@ static tare__value note_text(tare__cells *cells, const void *at, size_t index)
 static const tare__schema_column note_columns[] = {
     M("note", TEXT, NOTHING, note_text, "a sentence"),
 };
-static const tare__table notes = {
-    .name = "notes", .shape = TARE__SHAPE_VALUES, .columns = note_columns, .n_columns = 1, .row_bytes = sizeof(const char *),
-    .meaning = "contradictory, missing or merged data, the most important first",
-    .at = offsetof(tare__analysis, run.notes), .count_at = offsetof(tare__analysis, run.n_notes)};
+static const tare__table notes = {.name = "notes",
+                                  .shape = TARE__SHAPE_VALUES,
+                                  .columns = note_columns,
+                                  .n_columns = 1,
+                                  .row_bytes = sizeof(const char *),
+                                  .meaning = "contradictory, missing or merged data, the most important first",
+                                  .at = offsetof(tare__analysis, run.notes),
+                                  .count_at = offsetof(tare__analysis, run.n_notes)};
 
 /* ---- Tare's own overhead -------------------------------------------------------------------------------- */
 #define R tare__own_table
@@ -208,9 +233,12 @@ static const tare__schema_column own_columns[] = {
     C(own_ns, NS, NS, "time that recording took inside the program: events times their cost", .absent = NOT_CALIBRATED),
     C(taken_off_ns, NS, NS, "of `own_ns`: subtracted from self times", .absent = NOT_CALIBRATED),
     C(share, DOUBLE, SHARE, "`own_ns` / `recorded_ns`", .absent = "own_ns or recorded_ns is not known"),
-    C(recorded_ns, NS, NS, "sum over all threads of the time from the first event to the last", .absent = "nothing was recorded"),
-    C(collector_cpu_ns, NS, NS, "CPU time of the collector, a separate process", .absent = "the trace has no end block"),
-    C(sampler_cpu_ns, NS, NS, "of `collector_cpu_ns`: spent sampling", .absent = "nothing was sampled, or the trace has no end block"),
+    C(recorded_ns, NS, NS, "sum over all threads of the time from the first event to the last",
+      .absent = "nothing was recorded"),
+    C(collector_cpu_ns, NS, NS, "CPU time of the collector, a separate process",
+      .absent = "the trace has no end block"),
+    C(sampler_cpu_ns, NS, NS, "of `collector_cpu_ns`: spent sampling",
+      .absent = "nothing was sampled, or the trace has no end block"),
     C(interval_ns, NS, NS, "sampling interval as configured", .absent = "nothing was sampled"),
     C(longest_interval_ns, NS, NS, "longest interval between two samples", .absent = "nothing was sampled"),
     C(pair_ns, DOUBLE, NS, "calibrated cost of a begin and an end", .absent = NOT_CALIBRATED),
@@ -245,10 +273,13 @@ static const tare__schema_column usage_columns[] = {
     C(cores_max, DOUBLE, CORES, "cores in use, maximum", CPU),
     C(cores_allowed, DOUBLE, CORES, "cores that affinity and container allow: 100 %", CPU),
     C(rss_peak_bytes, DOUBLE, BYTES, "peak memory of the largest process, by the kernel's high-water mark", MEMORY),
-    C(rss_peak_at_least, BOOL, NOTHING, "`rss_peak_bytes` is a lower bound: a process may have grown after its last sample"),
+    C(rss_peak_at_least, BOOL, NOTHING,
+      "`rss_peak_bytes` is a lower bound: a process may have grown after its last sample"),
     C(rss_peak_process, TEXT, NOTHING, "the process with the peak", MEMORY),
-    C(rss_peak_at_ns, NS, NS, "when the peak was first sampled", .absent_at = AT(absent_memory), .absent = "only known at the end"),
-    C(tree_rss_max_bytes, DOUBLE, BYTES, "peak memory of all processes together, at a sample; never below `rss_peak_bytes`", MEMORY),
+    C(rss_peak_at_ns, NS, NS, "when the peak was first sampled", .absent_at = AT(absent_memory),
+      .absent = "only known at the end"),
+    C(tree_rss_max_bytes, DOUBLE, BYTES,
+      "peak memory of all processes together, at a sample; never below `rss_peak_bytes`", MEMORY),
     C(memory_allowed_bytes, DOUBLE, BYTES, "memory that container and machine allow", MEMORY),
     C(io_read_bytes, DOUBLE, BYTES, "read by system calls", DISK),
     C(io_write_bytes, DOUBLE, BYTES, "written by system calls", DISK),
@@ -288,7 +319,8 @@ static const tare__schema_column import_columns[] = {
     C(total_ns, NS, NS, "import time; 0 where it was only imported inside another import"),
 };
 #undef R
-static const tare__table imports = TABLE("imports", ROWS, import_columns, tare__import_row, "an import of 1 ms or more");
+static const tare__table imports =
+    TABLE("imports", ROWS, import_columns, tare__import_row, "an import of 1 ms or more");
 
 static tare__value phase_imports(tare__cells *cells, const void *at, size_t index)
 {
@@ -318,16 +350,22 @@ static const tare__schema_column phases_columns[] = {
     C(preparation_ns, NS, NS, "part of startup: everything else before the first step", .absent_at = AT(startup.how)),
     C(warm_up_ns, NS, NS, "part of startup: warm-up steps", .absent = "no warm-up steps are known"),
     C(warm_up_steps, U64, COUNT, "warm-up steps"),
-    C(compile_ns, NS, NS, "time in `torch.compile` over the whole run, without recompilations", .absent = "nothing was compiled"),
+    C(compile_ns, NS, NS, "time in `torch.compile` over the whole run, without recompilations",
+      .absent = "nothing was compiled"),
     {"imports", TARE__STORED_MADE_ROWS, TARE__SHOW_NOTHING, .make = phase_imports, .table = &imports,
-     .meaning = "imports by the main threads of Python processes, longest first", .absent = "no Python process reported its imports"},
+     .meaning = "imports by the main threads of Python processes, longest first",
+     .absent = "no Python process reported its imports"},
 };
 #undef R
-static const tare__table phases = {.name = "phases", .shape = TARE__SHAPE_SINGLE,
-                                   .meaning = "startup, steady state and shutdown of the run ([FINDINGS.md](FINDINGS.md) says how they are "
-                                              "found); null: the run was not analyzed for phases",
-                                   .columns = phases_columns, .n_columns = TARE__COUNT_OF(phases_columns),
-                                   .at = offsetof(tare__analysis, phases), .present = phases_are_known};
+static const tare__table phases = {
+    .name = "phases",
+    .shape = TARE__SHAPE_SINGLE,
+    .meaning = "startup, steady state and shutdown of the run ([FINDINGS.md](FINDINGS.md) says how they are "
+               "found); null: the run was not analyzed for phases",
+    .columns = phases_columns,
+    .n_columns = TARE__COUNT_OF(phases_columns),
+    .at = offsetof(tare__analysis, phases),
+    .present = phases_are_known};
 
 /* ---- findings ------------------------------------------------------------------------------------------------- */
 MADE(figure_unit, tare__evidence, tare__value_text(tare__unit_word(row->unit)))
@@ -349,7 +387,8 @@ static const tare__schema_column finding_columns[] = {
     C(title, TEXT, NOTHING, "what was found"),
     C(evidence, TEXT, NOTHING, "the evidence"),
     C(advice, TEXT, NOTHING, "what to do"),
-    C(gain, DOUBLE, SHARE, "upper bound of the share of steady-state time that following the advice saves; null: none is predicted"),
+    C(gain, DOUBLE, SHARE,
+      "upper bound of the share of steady-state time that following the advice saves; null: none is predicted"),
     C(gain_how, TEXT, NOTHING, "basis of the bound, or the reason for a null `gain`"),
     C(from_ns, NS, NS, "begin of the time for which it holds; null: the whole run"),
     C(to_ns, NS, NS, "end of that time"),
@@ -413,8 +452,10 @@ static const tare__schema_column span_columns[] = {
     C(end_lost, U64, COUNT, "of the calls: the end is missing, counted up to where that was detected"),
     C(left_open, U64, COUNT, "of the calls: closed by the end of an enclosing span"),
     C(continued, U64, COUNT,
-      "parts of calls that began elsewhere: a span that a suspended generator holds open is recorded in parts. Such a call is "
-      "counted once, where it began; its durations and numbers are of the whole call, `total_ns` is the time of the parts in this row"),
+      "parts of calls that began elsewhere: a span that a suspended generator holds open is recorded in parts. Such a "
+      "call is "
+      "counted once, where it began; its durations and numbers are of the whole call, `total_ns` is the time of the "
+      "parts in this row"),
     L("numbers", ROWS, numbers, n_numbers, numbers, "numbers attached to its calls"),
 };
 #undef place_line
@@ -422,7 +463,8 @@ static const tare__schema_column span_columns[] = {
 static const tare__table spans = ROWS_OF(spans, span_columns, tare__span_row,
     "a path in the span tree, depth first, siblings by total time: the same name below two parents is two rows");
 
-/* ---- steps and epochs ---------------------------------------------------------------------------------------------- */
+/* ---- steps and epochs
+ * ---------------------------------------------------------------------------------------------- */
 MADE(interval_reason, tare__step_interval,
      tare__value_text(isfinite(row->low_ns) ? NULL : row->needed ? "too few steps" : "too many to keep each"))
 
@@ -434,8 +476,10 @@ static const tare__schema_column interval_columns[] = {
     M("reason", TEXT, NOTHING, interval_reason, "why there is no interval"),
 };
 #undef R
-static const tare__table interval = {.name = "interval", .shape = TARE__SHAPE_SINGLE,
-                                     .meaning = "a 95 % confidence interval, by order statistics", .columns = interval_columns,
+static const tare__table interval = {.name = "interval",
+                                     .shape = TARE__SHAPE_SINGLE,
+                                     .meaning = "a 95 % confidence interval, by order statistics",
+                                     .columns = interval_columns,
                                      .n_columns = TARE__COUNT_OF(interval_columns)};
 
 #define R tare__slow_step
@@ -465,21 +509,25 @@ static const tare__schema_column step_columns[] = {
     INTERVAL("p50_interval", p50, "confidence interval of the median"),
     INTERVAL("p95_interval", p95, "confidence interval of the 95th percentile"),
     C(per_second, DOUBLE, PER_S,
-      "`job_count` over the time in them. Steps that ran at the same time on several threads, processes or ranks count their time "
-      "once; threads and processes that are not ranks of one job add up. Time between steps (evaluation, checkpoints) is not in the "
+      "`job_count` over the time in them. Steps that ran at the same time on several threads, processes or ranks count "
+      "their time "
+      "once; threads and processes that are not ranks of one job add up. Time between steps (evaluation, checkpoints) "
+      "is not in the "
       "rate, nor are steps that `--shapes` inspected or whose begin was not recorded; null: no other step is left"),
     C(first_ns, NS, NS, "duration of the first one"),
     C(rest_p50_ns, NS, NS, "median of all others"),
     L("slowest", HERE, slowest, n_slowest, slowest, "the slowest ones, up to five"),
     L("numbers", ROWS, numbers, n_numbers, numbers,
-      "numbers attached to them and to spans inside. With `--shapes`, `flops` and `bytes` are estimated: `sum` is that of the "
+      "numbers attached to them and to spans inside. With `--shapes`, `flops` and `bytes` are estimated: `sum` is that "
+      "of the "
       "`inspected` steps, and `per_second` is their mean times the steps per second"),
 };
 #undef R
 static const tare__table steps = ROWS_OF(steps, step_columns, tare__step_row, "a name of steps");
 static const tare__table epochs = ROWS_OF(epochs, step_columns, tare__step_row, "a name of epochs");
 
-/* ---- operators and modules ------------------------------------------------------------------------------------------- */
+/* ---- operators and modules
+ * ------------------------------------------------------------------------------------------- */
 static const char *direction_word(tare__direction direction)
 {
     static const char *const words[] = {NULL, "forward", "backward"};
@@ -504,17 +552,20 @@ static const tare__schema_column operator_columns[] = {
     C(step_share, DOUBLE, SHARE, "`step_self_ns` of the steps' time"),
     C(module, TEXT, NOTHING, "its module, when all calls are in one"),
     C(modules, U32, COUNT, "number of modules that call it; 0: none is known"),
-    C(pair, TEXT, NOTHING, "its counterpart in the other direction: the backward node of a forward operator, and the reverse"),
+    C(pair, TEXT, NOTHING,
+      "its counterpart in the other direction: the backward node of a forward operator, and the reverse"),
     C(paired, U64, COUNT, "of the calls: whose counterpart is known"),
     C(pair_total_ns, NS, NS, "total time of the counterparts"),
     C(unpaired, TEXT, NOTHING, "why calls have no counterpart; null: all have one"),
     C(shapes, TEXT, NOTHING, "shapes of its tensors in one step, most frequent first: `f32[8,64] f32[64,64] x12`"),
     C(flops, DOUBLE, FLOPS, "floating-point operations of all calls"),
-    N("bytes_estimate", bytes, DOUBLE, BYTES, "size of its tensors over all calls: an estimate of the memory traffic, without caches"),
+    N("bytes_estimate", bytes, DOUBLE, BYTES,
+      "size of its tensors over all calls: an estimate of the memory traffic, without caches"),
     N("flops_per_second", flops_per_s, DOUBLE, FLOPS_PER_S, "`flops` over `total_ns`"),
     N("bytes_per_second_estimate", bytes_per_s, DOUBLE, BYTES_PER_S, "`bytes_estimate` over `total_ns`"),
     C(of_peak_flops, DOUBLE, SHARE, "share of the machine's peak for its data type, at most 1"),
-    C(of_peak_bytes, DOUBLE, SHARE, "share of the bandwidth that caches and memory have for tensors of its size, at most 1"),
+    C(of_peak_bytes, DOUBLE, SHARE,
+      "share of the bandwidth that caches and memory have for tensors of its size, at most 1"),
     C(of_peak_absent, TEXT, NOTHING, "why one of them is null"),
     C(recomputed, U64, COUNT, "of the calls: recomputed in the backward pass (activation checkpointing)"),
     C(shapes_absent, TEXT, NOTHING, "why shapes, FLOPs and bytes are null"),
@@ -532,8 +583,8 @@ static const tare__schema_column module_operator_columns[] = {
     C(self_ns, NS, NS, "self time; null for a node of the backward pass"),
 };
 #undef R
-static const tare__table module_operators =
-    TABLE("operators", ROWS, module_operator_columns, tare__module_operator_row, "an operator called by the module itself");
+static const tare__table module_operators = TABLE("operators", ROWS, module_operator_columns, tare__module_operator_row,
+                                                  "an operator called by the module itself");
 
 static tare__value module_rows(tare__cells *cells, const void *at, size_t index)
 {
@@ -562,7 +613,8 @@ static const tare__schema_column module_columns[] = {
 #undef R
 static const tare__table modules = ROWS_OF(modules, module_columns, tare__module_row, "a module, depth first");
 
-/* ---- aggregates, counters, marks, tracks ------------------------------------------------------------------------------- */
+/* ---- aggregates, counters, marks, tracks
+ * ------------------------------------------------------------------------------- */
 #define R tare__aggregate_row
 MADE(aggregate_line, R, tare__value_count(row->line, row->file && row->line))
 #define place_line aggregate_line
@@ -627,9 +679,11 @@ static const tare__schema_column track_columns[] = {
     C(children, U64, COUNT, "of the calls: with a parent"),
 };
 #undef R
-static const tare__table tracks = ROWS_OF(tracks, track_columns, tare__track_row, "complete spans of one name on a track");
+static const tare__table tracks =
+    ROWS_OF(tracks, track_columns, tare__track_row, "complete spans of one name on a track");
 
-/* ---- threads and processes ------------------------------------------------------------------------------------------------ */
+/* ---- threads and processes
+ * ------------------------------------------------------------------------------------------------ */
 static tare__value thread_pid(tare__cells *cells, const void *at, size_t index)
 {
     const tare__thread_row *row = at;
@@ -686,7 +740,8 @@ static const tare__schema_column process_columns[] = {
 #undef R
 static const tare__table processes = ROWS_OF(processes, process_columns, tare__process_row, "a process of the run");
 
-/* ---- metrics ----------------------------------------------------------------------------------------------------------------- */
+/* ---- metrics
+ * ----------------------------------------------------------------------------------------------------------------- */
 static const char *or_other(const char *word)
 {
     return word ? word : "other";
@@ -694,7 +749,8 @@ static const char *or_other(const char *word)
 MADE(metric_subject, tare__metric_row, tare__value_text(or_other(tare__subject_word(row->subject))))
 MADE(metric_kind, tare__metric_row, tare__value_text(or_other(tare__metric_kind_word(row->kind))))
 MADE(metric_unit, tare__metric_row, tare__value_text(tare__unit_word(row->unit)))
-MADE(metric_total_unit, tare__metric_row, tare__value_text(row->kind == TARE__METRIC_TOTAL ? tare__unit_word(row->total_unit) : NULL))
+MADE(metric_total_unit, tare__metric_row,
+     tare__value_text(row->kind == TARE__METRIC_TOTAL ? tare__unit_word(row->total_unit) : NULL))
 
 /* Threads and single CPUs are many: their course is left out of JSON unless everything is asked for. */
 static bool metric_is_bulky(const void *at)
@@ -724,22 +780,27 @@ static const tare__schema_column point_columns[] = {
 static const tare__table points = TABLE("points", TUPLES, point_columns, tare__metric_point, "a stretch of the series");
 
 #define R tare__metric_row
-#define V(member, unit_member, what) C(member, DOUBLE, VARIES, what, .unit_at = AT(unit_member), .absent_at = AT(absent))
+#define V(member, unit_member, what) \
+    C(member, DOUBLE, VARIES, what, .unit_at = AT(unit_member), .absent_at = AT(absent))
 static const tare__schema_column metric_columns[] = {
     C(metric, TEXT, NOTHING, "name: `memory.rss`", .key = true),
     M("subject", TEXT, NOTHING, metric_subject,
-      "what it is of: `system`, `cpu`, `disk`, `network`, `container`, `tree` (all processes of the run), `process`, `thread`, "
+      "what it is of: `system`, `cpu`, `disk`, `network`, `container`, `tree` (all processes of the run), `process`, "
+      "`thread`, "
       "`sensor`, `gpu`, `gpu_process`, `tare`; `other`: of a newer version",
       .key = true),
     C(key, U64, NOTHING, "which one: number of the CPU, pid, tid, index of the GPU", .key = true),
-    C(owner, U64, NOTHING, "of a process: its start time in clock ticks since boot; of a thread: its pid; of a process on a GPU: the GPU",
+    C(owner, U64, NOTHING,
+      "of a process: its start time in clock ticks since boot; of a thread: its pid; of a process on a GPU: the GPU",
       .key = true),
     C(label, TEXT, NOTHING, "its name: a command, a device", .key = true),
     M("kind", TEXT, NOTHING, metric_kind,
-      "`gauge`: a value that holds until the next sample; `total`: a sum that only grows, its figures are rates per second; "
+      "`gauge`: a value that holds until the next sample; `total`: a sum that only grows, its figures are rates per "
+      "second; "
       "`peak`: a high-water mark"),
     M("unit", TEXT, NOTHING, metric_unit,
-      "of the figures and points: `count`, `bytes`, `share`, `cores`, `seconds`, `celsius`, `watts`, `joules`, `hertz`, `bits`, "
+      "of the figures and points: `count`, `bytes`, `share`, `cores`, `seconds`, `celsius`, `watts`, `joules`, "
+      "`hertz`, `bits`, "
       "`bytes_per_s`, `per_s`",
       .key = true),
     C(absent, TEXT, NOTHING, "why there are no values, or no more of them"),
@@ -754,15 +815,18 @@ static const tare__schema_column metric_columns[] = {
     M("total_unit", TEXT, NOTHING, metric_total_unit, "unit of `total`"),
     C(from_ns, NS, NS, "first sample"),
     C(to_ns, NS, NS, "last sample"),
-    {"points", TARE__STORED_MADE_ROWS, TARE__SHOW_NOTHING, .make = metric_points, .table = &points, .bulky = metric_is_bulky,
-     .meaning = "the series over time; null: too many series to keep it. Those of threads and single CPUs are left out of JSON "
+    {"points", TARE__STORED_MADE_ROWS, TARE__SHOW_NOTHING, .make = metric_points, .table = &points,
+     .bulky = metric_is_bulky,
+     .meaning = "the series over time; null: too many series to keep it. Those of threads and single CPUs are left out "
+                "of JSON "
                 "without `--all`"},
 };
 #undef R
 static const tare__table metrics = ROWS_OF(metrics, metric_columns, tare__metric_row,
     "a sampled metric of a subject, by subject, owner, key and metric");
 
-/* ---- the report ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the report
+ * ---------------------------------------------------------------------------------------------------------------- */
 static const tare__table *const tables[] = {
     &run,       &notes,   &own,        &usage,    &phases, &findings, &groups,  &spans,     &steps,   &epochs,
     &operators, &modules, &aggregates, &counters, &marks,  &tracks,   &threads, &processes, &metrics,

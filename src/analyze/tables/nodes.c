@@ -126,7 +126,8 @@ static bool grow_slots(nodes *all)
     return true;
 }
 
-/* A phase counts for the step around it however deep it lies, and with all phases inside it; so does a wait for a GPU. */
+/* A phase counts for the step around it however deep it lies, and with all phases inside it; so does a wait for a
+ * GPU. */
 static bool is_phase_of_step(const nodes *all, const canons *names, const node *parent)
 {
     while (parent && names->rows[parent->name].kind != TARE_KIND_STEP && !(parent->flags & NODE_PHASE))
@@ -170,7 +171,8 @@ static uint16_t flags_of(const nodes *all, const canons *names, const node *pare
     bool waits = kind == TARE_KIND_SPAN && strncmp(names->rows[child->name].text, TARE__SYNC, strlen(TARE__SYNC)) == 0;
     if ((kind == TARE_KIND_PHASE || waits) && is_phase_of_step(all, names, parent))
         flags |= waits ? NODE_PART : NODE_PART | NODE_PHASE;
-    if ((kind == TARE_KIND_PHASE || tare__analyze_is_checkpoint(names->rows[child->name].text)) && !is_in_step(all, names, parent))
+    if ((kind == TARE_KIND_PHASE || tare__analyze_is_checkpoint(names->rows[child->name].text)) &&
+        !is_in_step(all, names, parent))
         flags |= NODE_PART;
     return flags;
 }

@@ -244,7 +244,8 @@ static const char *why_unpaired(const operators *all, const operator_sum *sum, t
     else
         snprintf(words, sizeof words,
                  "the backward pass did not run in the reverse order of the forward pass: %s of it for %llu",
-                 tare__unit_counted(calls, (double)missed->backward, "call", NULL), (unsigned long long)missed->forward);
+                 tare__unit_counted(calls, (double)missed->backward, "call", NULL),
+                 (unsigned long long)missed->forward);
     return tare__arena_copy(arena, words, strlen(words));
 }
 

@@ -1,5 +1,5 @@
-/* phases: which part of a run is startup, which steady state, which shutdown, and what startup was spent on. Found once,
- * here, and read by rules and outputs. Owned by the thread that analyzes.
+/* phases: which part of a run is startup, which steady state, which shutdown, and what startup was spent on. Found
+ * once, here, and read by rules and outputs. Owned by the thread that analyzes.
  * Must not know what is concluded from them. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,8 +76,8 @@ typedef struct bounds {
     bool after; /* spans follow the last step */
 } bounds;
 
-/* From the first steady step of any thread to the last end of one, and of what the same thread has spans of after it: an
- * evaluation, a checkpoint. */
+/* From the first steady step of any thread to the last end of one, and of what the same thread has spans of after it:
+ * an evaluation, a checkpoint. */
 static bounds bounds_by_steps(const work *work, const tare__analysis *analysis)
 {
     bounds found = {.from = UINT64_MAX};

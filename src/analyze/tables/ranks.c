@@ -1,5 +1,5 @@
-/* ranks: the tables that rules read, once more of each process that has steps: its own spans and steps, and the spans of
- * its workers. Owned by the thread that analyzes.
+/* ranks: the tables that rules read, once more of each process that has steps: its own spans and steps, and the spans
+ * of its workers. Owned by the thread that analyzes.
  * Must not know any rule. */
 #include <string.h>
 
@@ -22,8 +22,9 @@ static const tare__process_row *process_of(const tare__analysis *of, const tare_
 static bool belongs(const tare__analysis *of, const tare__group_row *group, const tare__process_row *rank)
 {
     const tare__process_row *process = process_of(of, group);
-    return process && (process == rank || (process->steps == 0 && process->parent_pid > 0 &&
-                                           (process->parent_pid == rank->pid || process->parent_pid == rank->inner_pid)));
+    return process &&
+           (process == rank || (process->steps == 0 && process->parent_pid > 0 &&
+                                (process->parent_pid == rank->pid || process->parent_pid == rank->inner_pid)));
 }
 
 static bool take_spans(const tare__analysis *of, tare__analysis *rank)
@@ -61,8 +62,8 @@ static void take_threads(const tare__analysis *of, tare__analysis *rank)
     rank->n_threads = to - from;
 }
 
-static bool take_steps(const tare__analysis *of, const tare__step_row *all, size_t n_all, const tare__process_row *process,
-                       const tare__step_row **kept, size_t *n_kept)
+static bool take_steps(const tare__analysis *of, const tare__step_row *all, size_t n_all,
+                       const tare__process_row *process, const tare__step_row **kept, size_t *n_kept)
 {
     tare__step_row *rows = tare__arena_alloc(of->arena, (n_all + 1) * sizeof *rows);
     *kept = rows;

@@ -94,7 +94,8 @@ static int by_total(const void *a, const void *b)
 /* A step that was none, and nothing else of its place. */
 static bool is_empty(const node *node)
 {
-    return node->flags & NODE_EMPTIED && !node->children && !node->hist.total && !node->untimed && !node->still_open && !node->self;
+    return node->flags & NODE_EMPTIED && !node->children && !node->hist.total && !node->untimed && !node->still_open &&
+           !node->self;
 }
 
 static int sort_children(sorter *sorter, node *parent)

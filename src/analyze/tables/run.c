@@ -184,8 +184,10 @@ static void note_samples(note_list *list, const work *work, const tare__analysis
              "CPU than Tare allows itself",
              tare__unit_time(longest, own->longest_interval_ns), tare__unit_time(asked, own->interval_ns));
     if (metrics->restarts)
-        note(list, "sampled totals went back %s (first %s of a %s), which they never should: what they grew by is counted from "
-                   "there on",
+        note(list,
+             "sampled totals went back %s (first %s of a %s), which they never should: what they grew by is counted "
+             "from "
+             "there on",
              count(metrics->restarts, "time", "times").text, metrics->restarted, metrics->restarted_of);
     if (metrics->late)
         note(list, "%s left out: not in order of time", count(metrics->late, "sample was", "samples were").text);
@@ -310,8 +312,10 @@ int tare__analyze_run_table(work *work, tare__analysis *analysis)
     note_folding(&list, work);
     note_samples(&list, work, analysis);
     if (tare__steps_only_queue(analysis))
-        note(&list, "durations and rates of steps are host time: most steps end without waiting for the GPU, which may do what "
-                    "they queued later");
+        note(
+            &list,
+            "durations and rates of steps are host time: most steps end without waiting for the GPU, which may do what "
+            "they queued later");
     const char **notes = tare__arena_alloc(arena, (list.n + 1) * sizeof *notes);
     if (failed || list.failed || !notes)
         return TARE_E_MEMORY;

@@ -227,8 +227,8 @@ static int add_to_tally(struct tally *tally, uint32_t subject, uint64_t ticks)
     return 0;
 }
 
-/* The outermost step of a thread ended. What it was made of becomes samples if its end is known; of one that was none it
- * was in no step. */
+/* The outermost step of a thread ended. What it was made of becomes samples if its end is known; of one that was none
+ * it was in no step. */
 static int take_tally(work *work, stream *stream, how_ended how, bool none)
 {
     struct tally *tally = stream->tally;
@@ -276,7 +276,8 @@ int tare__analyze_sample(work *work, stream *stream, const frame *top, uint64_t 
     }
     int status = 0;
     uint64_t ticks = now - top->begin;
-    bool folded = node->flags & NODE_FOLDS && top[-1].node == node; /* … and what is inside counts with what is around it */
+    bool folded = node->flags & NODE_FOLDS && top[-1].node == node; /* … and what is inside counts with what is around
+                                                                     * it */
     if (how == ENDED && *place != NONE && !folded)
         status = add_call(work, stream, *place - 1, kind == TARE_KIND_OPERATOR ? ticks - top->child : ticks);
     if (kind == TARE_KIND_STEP && !status && !lies_in(work, node, TARE_KIND_STEP, 0))

@@ -543,7 +543,8 @@ int tare__analyze_events(work *work, const tare__trace_block *block)
 }
 
 /* ---- the end ------------------------------------------------------------------------------------- */
-/* A step or an epoch that was taken back and never ended: nothing says how long it went on behind what was last in it. */
+/* A step or an epoch that was taken back and never ended: nothing says how long it went on behind what was last in
+ * it. */
 static bool is_open_rest(const work *work, const stream *stream, const frame *top)
 {
     return top->node->flags & NODE_TIMED && tare__analyze_is_taken_back(stream, (uint32_t)(top - work->frames));

@@ -148,7 +148,8 @@ int tare__analyze_take_parts(work *work, stream *stream, uint32_t depth, steps *
     /* Deeper ones are of steps whose end was lost. */
     for (; parts && parts->n && parts->rows[parts->n - 1].depth >= depth; parts->n--) {
         const open_part *row = &parts->rows[parts->n - 1];
-        if (steps && row->depth == depth && row->kind == PART_PHASE && strcmp(work->names.rows[row->name].text, "backward") == 0)
+        if (steps && row->depth == depth && row->kind == PART_PHASE &&
+            strcmp(work->names.rows[row->name].text, "backward") == 0)
             stream->backward_ticks += row->ticks;
         if (!steps && row->depth == depth)
             add_aside(work, stream, row->name, row->ticks); /* what was taken for a step is none */

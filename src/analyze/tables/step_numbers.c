@@ -1,5 +1,5 @@
-/* step_numbers: numbers inside steps and epochs, one step at a time: what each carried, and how long those took that did.
- * Owned by the thread that analyzes.
+/* step_numbers: numbers inside steps and epochs, one step at a time: what each carried, and how long those took that
+ * did. Owned by the thread that analyzes.
  * Must not know how rows look. */
 #include <stdlib.h>
 #include <string.h>

@@ -232,9 +232,9 @@ static void slowest_of(const work *work, const steps *steps, double tick_ns, tar
 }
 
 /* Seconds that steps and a number's sum are divided by: of all steps, those that ran at once counted once, so that
- * samples/s is steps/s times the samples of a step, whichever step a loader that reads ahead delivers them in. What lies
- * between steps (evaluation, a part that is not recorded) is in neither, nor is a step that was inspected or is partial.
- * Where all were inspected, of those. */
+ * samples/s is steps/s times the samples of a step, whichever step a loader that reads ahead delivers them in. What
+ * lies between steps (evaluation, a part that is not recorded) is in neither, nor is a step that was inspected or is
+ * partial. Where all were inspected, of those. */
 typedef struct rated {
     double seconds; /* 0: there are none */
     uint64_t steps, of_job;

@@ -1,6 +1,6 @@
-/* unsure: steps and epochs of which it is not known yet whether they are any. What is counted inside is noted until that
- * is told; of one that was none it moves to the node beside it, so that no step has it. Owned by the thread that analyzes.
- * Must not know events. */
+/* unsure: steps and epochs of which it is not known yet whether they are any. What is counted inside is noted until
+ * that is told; of one that was none it moves to the node beside it, so that no step has it. Owned by the thread that
+ * analyzes. Must not know events. */
 #include <stdlib.h>
 
 #include "analyze/inner.h"

@@ -242,7 +242,8 @@ static void fill_peak(const view *view, tare__usage_table *usage)
     if (!marks)
         seen = largest_process(view, TARE__M_RSS);
     double sampled = seen.row ? seen.row->max : NAN;
-    double told = end->has_child && end->child_peak_bytes && !view->work->window.to ? (double)end->child_peak_bytes : NAN;
+    double told =
+        end->has_child && end->child_peak_bytes && !view->work->window.to ? (double)end->child_peak_bytes : NAN;
     usage->rss_peak_bytes = larger(told, sampled);
     usage->rss_peak_at_ns = NAN;
     if (isnan(usage->rss_peak_bytes)) {

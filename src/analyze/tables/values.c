@@ -141,7 +141,8 @@ static int add_complete(work *work, const tare__complete_span *span)
     int status = count_call(nodes, node, duration);
     if (work->samples && !status) {
         uint32_t kind = names->rows[track_name].kind;
-        status = tare__analyze_sample_complete(work, node, kind > TARE__NAME_TRACK ? kind - TARE__NAME_TRACK : 0, duration);
+        status =
+            tare__analyze_sample_complete(work, node, kind > TARE__NAME_TRACK ? kind - TARE__NAME_TRACK : 0, duration);
     }
     return status;
 }

@@ -59,7 +59,8 @@ static const tare__compared *main_row(const tare__comparison *from)
     static const char *const first[] = {"step", "run.elapsed", "epoch", "model.latency"};
     for (size_t k = 0; k < TARE__COUNT_OF(first); k++)
         for (size_t i = 0; i < from->n; i++)
-            if (strcmp(from->rows[i].base->name, first[k]) == 0 && from->rows[i].decision.verdict != TARE__VERDICT_INCONCLUSIVE &&
+            if (strcmp(from->rows[i].base->name, first[k]) == 0 &&
+                from->rows[i].decision.verdict != TARE__VERDICT_INCONCLUSIVE &&
                 from->rows[i].decision.verdict != TARE__VERDICT_SAME)
                 return &from->rows[i];
     const tare__compared *best = NULL;
@@ -101,8 +102,8 @@ static void put_place(tare__text *out, const tare__comparison *from)
         if (row->section != TARE__SECTION_WHOLE || !(fabs(row->decision.effect) >= 1) || outside++ >= PLACED_MAX)
             continue;
         tare__text_fit(name, sizeof name, row->base->name, 40);
-        tare__text_format(out, "%s%s (%s)", outside == 1 ? " It lies outside of the range of the others in " : ", ", name,
-                          tare__unit_change(change, row->decision.change));
+        tare__text_format(out, "%s%s (%s)", outside == 1 ? " It lies outside of the range of the others in " : ", ",
+                          name, tare__unit_change(change, row->decision.change));
     }
     if (outside)
         tare__text_format(out, "%s; by chance 2 of %llu figures do.", outside > PLACED_MAX ? ", …" : "", runs + 1);

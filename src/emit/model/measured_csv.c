@@ -45,11 +45,12 @@ static void put_bytes(csv *to, double bytes)
 static void put_results(csv *to, const tare__model_measured *measured)
 {
     static const char *const units[] = {"samples/s", "images/s", "tokens/s", "requests/s"};
-    put_header(to, "configuration,batch,precision,executed,casts_inserted,threads,best_trade_off,runs,warmup_runs,steady,"
-                   "load_ns,first_run_ns,mean_ns,p50_ns,p50_low_ns,p50_high_ns,p95_ns,p95_low_ns,p95_high_ns,p99_ns,"
-                   "p99_low_ns,p99_high_ns,max_ns,end_to_end_p50_ns,samples_per_second,images_per_second,"
-                   "tokens_per_second,requests_per_second,memory_peak_bytes,memory_average_bytes,"
-                   "memory_per_sample_bytes,failure");
+    put_header(to,
+               "configuration,batch,precision,executed,casts_inserted,threads,best_trade_off,runs,warmup_runs,steady,"
+               "load_ns,first_run_ns,mean_ns,p50_ns,p50_low_ns,p50_high_ns,p95_ns,p95_low_ns,p95_high_ns,p99_ns,"
+               "p99_low_ns,p99_high_ns,max_ns,end_to_end_p50_ns,samples_per_second,images_per_second,"
+               "tokens_per_second,requests_per_second,memory_peak_bytes,memory_average_bytes,"
+               "memory_per_sample_bytes,failure");
     for (size_t i = 0; i < measured->n_results; i++) {
         const tare__runner_result *result = &measured->results[i];
         tare__csv_text(to, result->name);

@@ -12,7 +12,8 @@
 #define DETAIL      13u /* columns before what is told of a configuration */
 #define FEW_DETAILS 4u /* configurations whose details are shown without --all */
 
-/* ---- words --------------------------------------------------------------------------------------------------------- */
+/* ---- words
+ * --------------------------------------------------------------------------------------------------------- */
 const char *tare__measured_name(const tare__runner_result *result, char *out, size_t room)
 {
     int at = 0;
@@ -64,7 +65,8 @@ static void put_detail(tare__page *page, const char *word, tare__text *sentence)
     tare__text_free(sentence);
 }
 
-/* ---- the table of configurations ----------------------------------------------------------------------------------- */
+/* ---- the table of configurations
+ * ----------------------------------------------------------------------------------- */
 static const char *rate_unit(const tare__model_measured *measured)
 {
     for (size_t i = 0; i < measured->n_results; i++)
@@ -108,7 +110,8 @@ static void put_table(tare__page *page, const tare__model_measured *measured)
         put_sentence(page, 2, "* a best trade-off: no other is better in latency, throughput and memory at once");
 }
 
-/* ---- details of one ------------------------------------------------------------------------------------------------ */
+/* ---- details of one
+ * ------------------------------------------------------------------------------------------------ */
 static void put_quantile(tare__text *text, const char *name, double value, const tare__interval *interval)
 {
     char number[TARE__UNIT_BYTES], low[TARE__UNIT_BYTES], high[TARE__UNIT_BYTES];
@@ -116,7 +119,8 @@ static void put_quantile(tare__text *text, const char *name, double value, const
     if (isnan(interval->low))
         tare__text_format(text, " (too few runs for an interval: %zu are needed)", interval->needed);
     else
-        tare__text_format(text, " (%s to %s)", tare__unit_time(low, interval->low), tare__unit_time(high, interval->high));
+        tare__text_format(text, " (%s to %s)", tare__unit_time(low, interval->low),
+                          tare__unit_time(high, interval->high));
 }
 
 static void put_times(tare__page *page, const char *label, const tare__runner_times *times)
@@ -218,7 +222,8 @@ static void put_details(tare__page *page, const tare__runner_result *result)
     }
 }
 
-/* ---- layers -------------------------------------------------------------------------------------------------------- */
+/* ---- layers
+ * -------------------------------------------------------------------------------------------------------- */
 static void put_layer(tare__page *page, const tare__runner_layer *layer, bool rates)
 {
     char cell[TARE__UNIT_BYTES], op[64];
@@ -229,7 +234,10 @@ static void put_layer(tare__page *page, const tare__runner_layer *layer, bool ra
     tare__page_cell(page, TARE__PAGE_CELL, op);
     tare__page_time(page, layer->time_ns);
     tare__page_cell(page, TARE__PAGE_CELL, tare__unit_percent(cell, layer->share));
-    tare__page_cell(page, TARE__PAGE_CELL, computes ? tare__unit_count(cell, 2.0 * (double)layer->macs) : layer->counted ? "0" : "n/a");
+    tare__page_cell(page, TARE__PAGE_CELL,
+                    computes         ? tare__unit_count(cell, 2.0 * (double)layer->macs)
+                    : layer->counted ? "0"
+                                     : "n/a");
     if (computes && rates) {
         tare__page_cell(page, RATE_CELL, tare__unit_count(cell, layer->flops));
         tare__page_cell(page, TARE__PAGE_CELL, tare__unit_percent(cell, layer->flops / layer->roof_flops));
@@ -237,7 +245,8 @@ static void put_layer(tare__page *page, const tare__runner_layer *layer, bool ra
     tare__page_line_end(page);
 }
 
-#define SHORT_NODE_NS 1e5 /* what the profiler does for a node takes microseconds: it does not make longer ones much longer */
+#define SHORT_NODE_NS 1e5 /* what the profiler does for a node takes microseconds: it does not make longer ones much
+                           * longer */
 
 bool tare__measured_slowdown(const tare__model_measured *measured, char *out, size_t room)
 {
@@ -247,9 +256,11 @@ bool tare__measured_slowdown(const tare__model_measured *measured, char *out, si
         return false;
     for (size_t i = 0; i < measured->n_layers; i++)
         calls += measured->layers[i].calls;
-    snprintf(out, room, "profiled runs took %s times the latency%s; FLOP/s are left out, and shares are of the profiled time",
+    snprintf(out, room,
+             "profiled runs took %s times the latency%s; FLOP/s are left out, and shares are of the profiled time",
              tare__unit_count(factor, measured->layers_slowdown),
-             measured->layers_ns < SHORT_NODE_NS * calls ? ": ONNX Runtime's profiler costs more than these layers" : "");
+             measured->layers_ns < SHORT_NODE_NS * calls ? ": ONNX Runtime's profiler costs more than these layers"
+                                                         : "");
     return true;
 }
 
@@ -259,7 +270,8 @@ static void put_roof(tare__page *page, const tare__model_measured *measured)
     double f32 = measured->peaks.flops[TARE__PEAK_F32], memory = measured->peaks.level_per_s[TARE__PEAK_LEVELS - 1];
     if (!(f32 > 0) || !(memory > 0))
         return;
-    snprintf(text, sizeof text, "roof: %s FLOP/s in float32, %s/s from memory (more from caches) on the cores that ran it. "
+    snprintf(text, sizeof text,
+             "roof: %s FLOP/s in float32, %s/s from memory (more from caches) on the cores that ran it. "
              "Layers are timed apart from the runs above, %s, by the runtime, to 1 µs; shorter than 5 µs, or "
              "without a peak for their type, they have no share of the roof",
              tare__unit_count(flops, f32), tare__unit_bytes(bytes, memory),
@@ -289,7 +301,8 @@ static void put_layers(tare__page *page, const tare__model_measured *measured)
         put_sentence(page, 2, text);
 }
 
-/* ---- limits -------------------------------------------------------------------------------------------------------- */
+/* ---- limits
+ * -------------------------------------------------------------------------------------------------------- */
 #define LIMIT_CELL 17u
 #define LIMIT_BY   11u
 
@@ -313,7 +326,10 @@ static void put_limit(tare__page *page, const tare__model_measured *measured, co
     tare__page_cell(page, LIMIT_CELL, tare__unit_value(value, limit->unit, limit->value));
     tare__page_cell(page, LIMIT_CELL, tare__unit_value(bound, limit->unit, limit->limit));
     tare__page_style_on(page, limit->broken ? TARE__PAGE_BAD : TARE__PAGE_PLAIN);
-    tare__page_cell(page, LIMIT_BY, !limit->broken ? "kept" : isnan(limit->by) ? "n/a" : tare__unit_percent(by, limit->by));
+    tare__page_cell(page, LIMIT_BY,
+                    !limit->broken     ? "kept"
+                    : isnan(limit->by) ? "n/a"
+                                       : tare__unit_percent(by, limit->by));
     tare__page_style_off(page);
     tare__page_line_end(page);
     if (limit->absent && !(result && result->failure == limit->absent)) { /* else the first table says it */
@@ -338,7 +354,8 @@ static void put_limits(tare__page *page, const tare__model_measured *measured)
         put_limit(page, measured, &measured->limits[i]);
 }
 
-/* ---- all ----------------------------------------------------------------------------------------------------------- */
+/* ---- all
+ * ----------------------------------------------------------------------------------------------------------- */
 static void put_headline(tare__page *page, const tare__model_measured *measured)
 {
     tare__text_string(page->out, "\n");

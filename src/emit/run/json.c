@@ -1,5 +1,5 @@
-/* json: every table as strict JSON, a walk over the schema (analyze/schema/schema.h); docs/JSON.md is made from the same.
- * Owned by the calling thread.
+/* json: every table as strict JSON, a walk over the schema (analyze/schema/schema.h); docs/JSON.md is made from the
+ * same. Owned by the calling thread.
  * Must not know how the tables were made, nor where the bytes go. */
 #include "analyze/analyze.h"
 #include "emit/flush.h"
@@ -52,8 +52,9 @@ static void put_rows(writer *to, const tare__table *table, const char *rows, siz
 static void put_value(writer *to, const tare__schema_column *column, const void *row, size_t index)
 {
     tare__json *json = &to->json;
-    tare__value value = column->bulky && column->bulky(row) && !to->all ? (tare__value){.type = TARE__TYPE_ABSENT}
-                                                                          : tare__schema_cell(&to->cells, column, row, index);
+    tare__value value = column->bulky && column->bulky(row) && !to->all
+                            ? (tare__value){.type = TARE__TYPE_ABSENT}
+                            : tare__schema_cell(&to->cells, column, row, index);
     switch (value.type) {
     case TARE__TYPE_ABSENT: tare__json_null(json); break;
     case TARE__TYPE_TEXT: tare__json_string(json, value.text); break;

@@ -62,7 +62,8 @@ void tare__part_rate(tare__text *out, const tare__number_row *number)
     bool bytes = strcmp(number->name, "bytes") == 0; /* its unit says it already */
     tare__text_format(out, "%s%s%s", put_sum(sum, number), bytes ? "" : " ", bytes ? "" : name);
     if (number->inspected)
-        tare__text_format(out, " in %" PRIu64 " inspected step%s", number->inspected, number->inspected == 1 ? "" : "s");
+        tare__text_format(out, " in %" PRIu64 " inspected step%s", number->inspected,
+                          number->inspected == 1 ? "" : "s");
     tare__text_format(out, ", %s%s", number->estimated && isfinite(number->rate) ? "about " : "",
                       put_rate(rate, sizeof rate, number));
 }
