@@ -154,7 +154,7 @@ static uint32_t parse_column(parser *parser, node_op op)
     }
     advance(parser);
     value_type type = op == OP_KNOWN ? VALUE_TRUTH : tare__user_type(column);
-    return add_node(parser, (user_node){.op = op, .type = type, 
+    return add_node(parser, (user_node){.op = op, .type = type,
                                         .unit = tare__user_unit(column), .column = column}, &at);
 }
 
