@@ -277,7 +277,7 @@ static void the_documentation_is_of_the_schema(void **state)
 {
     (void)state;
     static const char first[] =
-        "<!-- tables: made from src/analyze/schema/schema_tables.c by the unit test emit_json -->\n",
+        "<!-- tables: made from src/analyze/schema by the unit test emit_json -->\n",
                       last[] = "<!-- end of tables -->\n";
     tare__text doc = {0}, wanted = {0};
     read_golden("../../docs/JSON.md", &doc);

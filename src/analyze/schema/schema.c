@@ -1,7 +1,7 @@
 /* schema: reads values by their columns.
  * Constant; any thread.
  * Must not know output formats. */
-#include "schema.h"
+#include "define.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -98,6 +98,13 @@ tare__metric_unit tare__schema_unit(const tare__schema_column *column, const voi
 }
 
 /* ---- tables ------------------------------------------------------------------------------------ */
+const tare__table *tare__schema_table(size_t index)
+{
+#define LIST(name) &tare__table_##name,
+    static const tare__table *const tables[] = {TARE__REPORT_TABLES(LIST)};
+    return index < TARE__COUNT_OF(tables) ? tables[index] : NULL;
+}
+
 void tare__cells_begin(tare__cells *cells, const tare__analysis *of)
 {
     cells->of = of;

@@ -1,0 +1,75 @@
+/* define: short words for columns and tables, for the files that list them. Included by those only.
+ * Constant; any thread.
+ * Must not know output formats. */
+#ifndef TARE_ANALYZE_SCHEMA_DEFINE_H
+#define TARE_ANALYZE_SCHEMA_DEFINE_H
+
+#include <math.h>
+
+#include "schema.h"
+
+/* The tables of a report, in their order. A new one is a line here, and its array in one of the report_*.c. */
+#define TARE__REPORT_TABLES(X) \
+    X(run) X(notes) X(own) X(usage) X(phases) X(findings) X(groups) \
+    X(spans) X(steps) X(epochs) X(operators) X(modules) X(aggregates) X(counters) \
+    X(marks) X(tracks) X(threads) X(processes) X(metrics)
+#define TARE__DECLARE_TABLE(name) extern const tare__table tare__table_##name;
+TARE__REPORT_TABLES(TARE__DECLARE_TABLE)
+
+/* ---- values that are made -------------------------------------------------------------------------- */
+#define MADE(name, row_type, expression)                                     \
+    static tare__value name(tare__cells *cells, const void *at, size_t index) \
+    {                                                                        \
+        const row_type *row = at;                                            \
+        (void)cells;                                                         \
+        (void)index;                                                         \
+        return expression;                                                   \
+    }
+
+static inline const char *tare__word(const char *const *words, size_t n, size_t at)
+{
+    return at < n && words[at] ? words[at] : "other";
+}
+#define WORD(words, at) tare__word(words, TARE__COUNT_OF(words), at)
+
+/* ---- columns --------------------------------------------------------------------------------------- */
+#define AT(member)            offsetof(R, member)
+#define C(member, how, in, ...) {#member, TARE__STORED_##how, TARE__SHOW_##in, .at = AT(member), .meaning = __VA_ARGS__}
+/* Under another name than the member's. */
+#define N(named, member, how, in, ...)                                                       \
+    {                                                                                        \
+        named, TARE__STORED_##how, TARE__SHOW_##in, .at = AT(member), .meaning = __VA_ARGS__ \
+    }
+/* Made by a function. */
+#define M(named, how, in, function, ...) \
+    {named, TARE__STORED_MADE_##how, TARE__SHOW_##in, .make = function, .meaning = __VA_ARGS__}
+#define L(named, how, member, counted, of, ...)                                                                 \
+    {                                                                                                           \
+        named, TARE__STORED_##how, TARE__SHOW_NOTHING, .at = AT(member), .count_at = AT(counted), .table = &of, \
+                                                       .meaning = __VA_ARGS__                                   \
+    }
+#define TABLE(named, of_shape, columns_of, row, what) \
+    {.name = named, .shape = TARE__SHAPE_##of_shape, .meaning = what, .columns = columns_of, \
+     .n_columns = TARE__COUNT_OF(columns_of), .row_bytes = sizeof(row)}
+/* … of the report itself. */
+#define ROWS_OF(named, columns_of, row, what) \
+    {.name = #named, .shape = TARE__SHAPE_ROWS, .meaning = what, .columns = columns_of, \
+     .n_columns = TARE__COUNT_OF(columns_of), .row_bytes = sizeof(row), .at = offsetof(tare__analysis, named), \
+     .count_at = offsetof(tare__analysis, n_##named)}
+#define SINGLE(named, member, columns_of, what) \
+    {.name = named, .shape = TARE__SHAPE_SINGLE, .meaning = what, .columns = columns_of, \
+     .n_columns = TARE__COUNT_OF(columns_of), .at = offsetof(tare__analysis, member)}
+
+#define DURATIONS                                                  \
+    N("min_ns", each.min_ns, NS, NS, "shortest call"),             \
+        N("mean_ns", each.mean_ns, NS, NS, "mean of a call"),      \
+        N("max_ns", each.max_ns, NS, NS, "longest call"),          \
+        N("p50_ns", each.p50_ns, NS, NS, "median call"),           \
+        N("p95_ns", each.p95_ns, NS, NS, "95th percentile"),       \
+        N("p99_ns", each.p99_ns, NS, NS, "99th percentile")
+
+#define PLACE                                                                    \
+    C(file, TEXT, NOTHING, "source file of the call site"),                      \
+        M("line", COUNT, NOTHING, place_line, "line in `file`")
+
+#endif

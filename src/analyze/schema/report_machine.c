@@ -1,0 +1,146 @@
+/* report_machine: processes, threads and sampled metrics: tables of a report.
+ * Constant; any thread.
+ * Must not know output formats. */
+#include "define.h"
+
+/* ---- threads and processes --------------------------------------------------------------------------------------- */
+static tare__value thread_pid(tare__cells *cells, const void *at, size_t index)
+{
+    const tare__thread_row *row = at;
+    (void)index;
+    int64_t pid = row->process < cells->of->n_processes ? cells->of->processes[row->process].pid : 0;
+    return tare__value_whole(pid, pid != 0);
+}
+
+#define R tare__thread_row
+static const tare__schema_column thread_columns[] = {
+    C(name, TEXT, NOTHING, "name", .key = true),
+    C(tid, I64_OR_0, NOTHING, "thread id"),
+    C(process, ROW, NOTHING, "its process", .table = &tare__table_processes),
+    M("pid", SIGNED, NOTHING, thread_pid, "id of its process"),
+    C(stream, U32, NOTHING, "number of its stream in the file"),
+    C(spans, U64, COUNT, "spans"),
+    C(events, U64, COUNT, "events"),
+    C(busy_ns, NS, NS, "time in its top-level spans"),
+    C(first_at_ns, NS, NS, "time of its first event"),
+    C(last_at_ns, NS, NS, "time of its last event"),
+    C(dropped_spans, U64, COUNT, "spans dropped for lack of buffer space"),
+    C(dropped_others, U64, COUNT, "other events dropped"),
+    C(unmatched_ends, U64, COUNT, "ends of spans that were not open"),
+    C(lost_ends, U64, COUNT, "ends dropped for lack of buffer space"),
+    C(lost_blocks, U64, COUNT, "blocks that are missing in the file"),
+    C(skipped_slots, U64, COUNT, "slots of the buffer that were never completed"),
+};
+#undef R
+const tare__table tare__table_threads = ROWS_OF(threads, thread_columns, tare__thread_row, "a thread that recorded");
+
+MADE(process_rank, tare__process_row, tare__value_count(row->rank, row->has_rank))
+MADE(process_status, tare__process_row, tare__value_whole(row->exit_status, row->has_exit_status))
+
+#define R tare__process_row
+static const tare__schema_column process_columns[] = {
+    C(number, U32, NOTHING, "number of the process in the file"),
+    C(pid, I64_OR_0, NOTHING, "process id"),
+    C(parent_pid, I64_OR_0, NOTHING, "process id of its parent"),
+    C(inner_pid, I64_OR_0, NOTHING, "process id inside its container, where that differs"),
+    C(command, TEXT, NOTHING, "command line", .key = true),
+    M("rank", COUNT, NOTHING, process_rank, "rank in a distributed job; null: none"),
+    C(joined, BOOL, NOTHING, "it recorded spans"),
+    C(not_joined, TEXT, NOTHING, "why it did not record"),
+    C(unreadable, TEXT, NOTHING, "why not all of its data could be read"),
+    C(joined_at_ns, NS, NS, "when it began to record"),
+    C(left_at_ns, NS, NS, "when it stopped"),
+    M("wait_status", SIGNED, NOTHING, process_status, "status as of wait(2)"),
+    C(threads, U32, COUNT, "threads that recorded"),
+    C(spans, U64, COUNT, "spans"),
+    C(dropped_spans, U64, COUNT, "spans dropped for lack of buffer space"),
+    C(dropped_others, U64, COUNT, "other events dropped"),
+    C(busy_ns, NS, NS, "time in the top-level spans of its threads"),
+};
+#undef R
+const tare__table tare__table_processes =
+    ROWS_OF(processes, process_columns, tare__process_row, "a process of the run");
+
+/* ---- metrics ----------------------------------------------------------------------------------------------------- */
+static const char *or_other(const char *word)
+{
+    return word ? word : "other";
+}
+MADE(metric_subject, tare__metric_row, tare__value_text(or_other(tare__subject_word(row->subject))))
+MADE(metric_kind, tare__metric_row, tare__value_text(or_other(tare__metric_kind_word(row->kind))))
+MADE(metric_unit, tare__metric_row, tare__value_text(tare__unit_word(row->unit)))
+MADE(metric_total_unit, tare__metric_row,
+     tare__value_text(row->kind == TARE__METRIC_TOTAL ? tare__unit_word(row->total_unit) : NULL))
+
+/* Threads and single CPUs are many: their course is left out of JSON unless everything is asked for. */
+static bool metric_is_bulky(const void *at)
+{
+    const tare__metric_row *row = at;
+    return row->subject == TARE__SUBJECT_THREAD || row->subject == TARE__SUBJECT_CPU;
+}
+
+static tare__value metric_points(tare__cells *cells, const void *at, size_t index)
+{
+    const tare__metric_row *row = at;
+    (void)cells;
+    (void)index;
+    return (tare__value){
+        .type = row->points ? TARE__TYPE_ROWS : TARE__TYPE_ABSENT, .count = row->n_points, .rows = row->points};
+}
+
+#define R tare__metric_point
+static const tare__schema_column point_columns[] = {
+    C(at_ns, NS, NS, "begin"),
+    C(lasts_ns, NS, NS, "duration"),
+    C(min, DOUBLE, NOTHING, "smallest value, in the metric's unit"),
+    C(mean, DOUBLE, NOTHING, "mean, weighted by time"),
+    C(max, DOUBLE, NOTHING, "largest value"),
+};
+#undef R
+static const tare__table points = TABLE("points", TUPLES, point_columns, tare__metric_point, "a stretch of the series");
+
+#define R tare__metric_row
+#define V(member, unit_member, what) \
+    C(member, DOUBLE, VARIES, what, .unit_at = AT(unit_member), .absent_at = AT(absent))
+static const tare__schema_column metric_columns[] = {
+    C(metric, TEXT, NOTHING, "name: `memory.rss`", .key = true),
+    M("subject", TEXT, NOTHING, metric_subject,
+      "what it is of: `system`, `cpu`, `disk`, `network`, `container`, `tree` (all processes of the run), `process`, "
+      "`thread`, "
+      "`sensor`, `gpu`, `gpu_process`, `tare`; `other`: of a newer version",
+      .key = true),
+    C(key, U64, NOTHING, "which one: number of the CPU, pid, tid, index of the GPU", .key = true),
+    C(owner, U64, NOTHING,
+      "of a process: its start time in clock ticks since boot; of a thread: its pid; of a process on a GPU: the GPU",
+      .key = true),
+    C(label, TEXT, NOTHING, "its name: a command, a device", .key = true),
+    M("kind", TEXT, NOTHING, metric_kind,
+      "`gauge`: a value that holds until the next sample; `total`: a sum that only grows, its figures are rates per "
+      "second; "
+      "`peak`: a high-water mark"),
+    M("unit", TEXT, NOTHING, metric_unit,
+      "of the figures and points: `count`, `bytes`, `share`, `cores`, `seconds`, `celsius`, `watts`, `joules`, "
+      "`hertz`, `bits`, "
+      "`bytes_per_s`, `per_s`",
+      .key = true),
+    C(absent, TEXT, NOTHING, "why there are no values, or no more of them"),
+    N("samples", n, U64, COUNT, "samples"),
+    V(min, unit, "minimum of the gauge, or of the rate between two samples"),
+    V(mean, unit, "mean, weighted by time"),
+    V(max, unit, "maximum"),
+    C(max_at_ns, NS, NS, "time of the maximum"),
+    V(first, unit, "first value of a gauge"),
+    V(last, unit, "last value of a gauge"),
+    V(total, total_unit, "of a total: increase from the first sample to the last"),
+    M("total_unit", TEXT, NOTHING, metric_total_unit, "unit of `total`"),
+    C(from_ns, NS, NS, "first sample"),
+    C(to_ns, NS, NS, "last sample"),
+    {"points", TARE__STORED_MADE_ROWS, TARE__SHOW_NOTHING, .make = metric_points, .table = &points,
+     .bulky = metric_is_bulky,
+     .meaning = "the series over time; null: too many series to keep it. Those of threads and single CPUs are left out "
+                "of JSON "
+                "without `--all`"},
+};
+#undef R
+const tare__table tare__table_metrics = ROWS_OF(metrics, metric_columns, tare__metric_row,
+    "a sampled metric of a subject, by subject, owner, key and metric");
