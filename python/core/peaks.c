@@ -199,8 +199,7 @@ static void want_samples(void)
         pthread_cond_broadcast(&peaks.changed);
 }
 
-/* ---- opening and closing
- * ------------------------------------------------------------------------------------------ */
+/* ---- opening and closing -------------------------------------------------------------------------------------- */
 
 void tare__py_peak_open(tare__py_peak *peak, tare__py_memory now, bool reset)
 {

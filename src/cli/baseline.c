@@ -30,10 +30,7 @@ static int take_option(void *context, int key, const char *argument, tare__error
         settings->quiet = true;
         return 0;
     }
-    if (!*argument)
-        return tare__fail(error, TARE_E_USAGE, "--output: the name is empty");
-    settings->output = argument;
-    return 0;
+    return tare__cli_take_text("output", argument, &settings->output, error);
 }
 
 static int read_settings(int argc, char **argv, baseline_settings *settings, tare__cli_words *words,

@@ -68,41 +68,23 @@ static const tare__cli_option check_options[] = {
 typedef tare__cli_check_settings check_settings;
 
 /* ---- settings ------------------------------------------------------------------------------------------- */
-static int take_name(const char *what, const char *argument, const char **into, tare__error *error)
-{
-    if (!*argument)
-        return tare__fail(error, TARE_E_USAGE, "--%s: the name is empty", what);
-    *into = argument;
-    return 0;
-}
-
-static int take_window(const char *argument, check_settings *settings, tare__error *error)
-{
-    char *end;
-    long count = strtol(argument, &end, 10);
-    if (end == argument || *end || count < 1 || count > 100)
-        return tare__fail(error, TARE_E_USAGE, "--window: '%.64s' is not a number from 1 to 100", argument);
-    settings->window = (unsigned)count;
-    return 0;
-}
-
 static int take_option(void *context, int key, const char *argument, tare__error *error)
 {
     check_settings *settings = context;
     switch (key) {
-    case CHECK_BASELINE: return take_name("baseline", argument, &settings->baseline, error);
+    case CHECK_BASELINE: return tare__cli_take_text("baseline", argument, &settings->baseline, error);
     case CHECK_THRESHOLD: return tare__cli_check_threshold(settings, argument, NULL, "--threshold", error);
     case CHECK_GATE: return tare__cli_check_gate(settings, argument, "--gate", error);
     case CHECK_ALL: settings->all = true; return 0;
-    case CHECK_RERUN: return take_name("rerun", argument, &settings->rerun, error);
+    case CHECK_RERUN: return tare__cli_take_text("rerun", argument, &settings->rerun, error);
     case CHECK_RERUNS: return tare__cli_check_reruns(settings, argument, "--reruns", error);
     case CHECK_JSON: settings->json = true; return 0;
-    case CHECK_JUNIT: return take_name("junit", argument, &settings->junit, error);
-    case CHECK_MARKDOWN: return take_name("markdown", argument, &settings->markdown, error);
+    case CHECK_JUNIT: return tare__cli_take_text("junit", argument, &settings->junit, error);
+    case CHECK_MARKDOWN: return tare__cli_take_text("markdown", argument, &settings->markdown, error);
     case CHECK_GITHUB: settings->github = true; return 0;
-    case CHECK_OUTPUT: return take_name("output", argument, &settings->output, error);
-    case CHECK_WINDOW: return take_window(argument, settings, error);
-    case CHECK_STORE: return take_name("store", argument, &settings->store, error);
+    case CHECK_OUTPUT: return tare__cli_take_text("output", argument, &settings->output, error);
+    case CHECK_WINDOW: return tare__cli_take_count("window", argument, 1, 100, &settings->window, error);
+    case CHECK_STORE: return tare__cli_take_text("store", argument, &settings->store, error);
     case CHECK_NO_HISTORY: settings->no_history = true; return 0;
     default: settings->quiet = true; return 0;
     }

@@ -13,7 +13,7 @@ typedef struct tare__cli_check_settings {
     const char *baseline, *rerun, *junit, *markdown, *output;
     char *baseline_of_file; /* NULL: no file names one */
     const char *store;
-    unsigned window; /* revisions of the history to compare with; 0: not asked for */
+    uint64_t window; /* revisions of the history to compare with; 0: not asked for */
     bool no_history;
     unsigned reruns; /* 0: as many as the baseline asks for */
     double gate;     /* NaN: by machine */

@@ -54,6 +54,14 @@ typedef struct tare__cli_command {
     int (*main)(int argc, char **argv); /* argv[0] is the command; returns the exit status */
 } tare__cli_command;
 
+/* What options take. Each returns 0, or TARE_E_USAGE with a sentence. */
+int tare__cli_take_text(const char *option, const char *argument, const char **into, tare__error *error);
+int tare__cli_take_count(const char *option, const char *argument, uint64_t least, uint64_t most, uint64_t *into,
+                         tare__error *error);
+int tare__cli_take_width(const char *argument, unsigned *columns, tare__error *error);
+/* One output format a call; *into is the earlier one or NULL. */
+int tare__cli_take_format(const char *format, const char **into, tare__error *error);
+
 extern const tare__cli_command tare__cli_run;
 extern const tare__cli_command tare__cli_attach;
 extern const tare__cli_command tare__cli_report;

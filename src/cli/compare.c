@@ -77,25 +77,13 @@ typedef struct compare_settings {
     char *pair[2];
     bool wants_ab;
     const char *output, *only_ab_option; /* … which means nothing without --ab */
-    emit_comparison *emit; /* NULL: text */
+    const char *format; /* "json", "html"; NULL: text */
     tare__emit_options show;
     tare__cli_ab_options ab;
     double min_change;
 } compare_settings;
 
 /* ---- settings --------------------------------------------------------------------------------- */
-static int take_count(const char *what, const char *argument, uint64_t least, uint64_t most, uint64_t *into,
-                      tare__error *error)
-{
-    char *end;
-    unsigned long long value = strtoull(argument, &end, 10);
-    if (argument[0] < '0' || argument[0] > '9' || *end || value < least || value > most)
-        return tare__fail(error, TARE_E_USAGE, "--%s: '%.64s' is not a whole number from %llu to %llu", what,
-                          argument, (unsigned long long)least, (unsigned long long)most);
-    *into = value;
-    return 0;
-}
-
 static int take_min_change(compare_settings *settings, const char *argument, tare__error *error)
 {
     char *end;
@@ -103,31 +91,6 @@ static int take_min_change(compare_settings *settings, const char *argument, tar
     if (end == argument || (*end && strcmp(end, "%") != 0) || !(percent >= 0 && percent < 100))
         return tare__fail(error, TARE_E_USAGE, "--min-change: '%.64s' is not a percentage from 0 to 99", argument);
     settings->min_change = percent / 100;
-    return 0;
-}
-
-static int take_format(compare_settings *settings, emit_comparison *emit, tare__error *error)
-{
-    if (settings->emit && settings->emit != emit)
-        return tare__fail(error, TARE_E_USAGE, "--json and --html cannot both be had");
-    settings->emit = emit;
-    return 0;
-}
-
-static int take_width(compare_settings *settings, const char *argument, tare__error *error)
-{
-    uint64_t width;
-    int status = take_count("width", argument, TARE__EMIT_WIDTH, TARE__EMIT_WIDTH_MAX, &width, error);
-    if (!status)
-        settings->show.width = (unsigned)width;
-    return status;
-}
-
-static int take_name(const char *what, const char *argument, const char **into, tare__error *error)
-{
-    if (!*argument)
-        return tare__fail(error, TARE_E_USAGE, "--%s: the name is empty", what);
-    *into = argument;
     return 0;
 }
 
@@ -148,17 +111,17 @@ static int take_compare_option(void *context, int key, const char *argument, tar
     switch (key) {
     case COMPARE_AB: settings->wants_ab = true; return 0;
     case COMPARE_BARE: ab->bare = true; return 0;
-    case COMPARE_ROUNDS: return take_count("rounds", argument, 1, ROUNDS_MAX, &ab->rounds, error);
-    case COMPARE_WARMUP: return take_count("warmup", argument, 0, ROUNDS_MAX, &ab->warmup, error);
+    case COMPARE_ROUNDS: return tare__cli_take_count("rounds", argument, 1, ROUNDS_MAX, &ab->rounds, error);
+    case COMPARE_WARMUP: return tare__cli_take_count("warmup", argument, 0, ROUNDS_MAX, &ab->warmup, error);
     case COMPARE_SECONDS: return tare__parse_duration(argument, "--seconds", &ab->seconds_ns, error);
-    case COMPARE_KEEP: return take_name("keep", argument, &ab->keep, error);
+    case COMPARE_KEEP: return tare__cli_take_text("keep", argument, &ab->keep, error);
     case COMPARE_OUTPUT_OF: ab->passed_output = true; return 0;
     case COMPARE_MIN_CHANGE: return take_min_change(settings, argument, error);
-    case COMPARE_JSON: return take_format(settings, tare__emit_comparison_json, error);
-    case COMPARE_HTML: return take_format(settings, tare__emit_comparison_html, error);
+    case COMPARE_JSON: return tare__cli_take_format("json", &settings->format, error);
+    case COMPARE_HTML: return tare__cli_take_format("html", &settings->format, error);
     case COMPARE_ALL: settings->show.all = true; return 0;
-    case COMPARE_OUTPUT: return take_name("output", argument, &settings->output, error);
-    case COMPARE_WIDTH: return take_width(settings, argument, error);
+    case COMPARE_OUTPUT: return tare__cli_take_text("output", argument, &settings->output, error);
+    case COMPARE_WIDTH: return tare__cli_take_width(argument, &settings->show.width, error);
     case COMPARE_QUIET: ab->quiet = true; return 0;
     default: return tare__fail(error, TARE_E_USAGE, "--%s is followed by its files", option_name(key));
     }
@@ -190,10 +153,17 @@ static int take_lists(int *argc, char **argv, char **all, compare_settings *sett
     return 0;
 }
 
+static emit_comparison *emitter_of(const compare_settings *settings)
+{
+    if (!settings->format)
+        return tare__emit_comparison_text;
+    return strcmp(settings->format, "json") == 0 ? tare__emit_comparison_json : tare__emit_comparison_html;
+}
+
 /* A page is no text for a terminal. */
 static int check_output(const compare_settings *settings, tare__error *error)
 {
-    if (settings->emit == tare__emit_comparison_html && !settings->output && isatty(STDOUT_FILENO))
+    if (emitter_of(settings) == tare__emit_comparison_html && !settings->output && isatty(STDOUT_FILENO))
         return tare__fail(error, TARE_E_USAGE, "--html: where to? -o compare.html");
     return 0;
 }
@@ -254,9 +224,9 @@ static int write_comparison(const compare_settings *settings, const tare__emit_c
         return TARE__EXIT_FAILED;
     tare__emit_sink sink = {.write = tare__cli_output_write, .context = &output};
     tare__view_suit(&options, output.fd, output.terminal);
-    if (!settings->emit)
+    if (!settings->format)
         tare__cli_output_lines(&output, options.colour);
-    status = (settings->emit ? settings->emit : tare__emit_comparison_text)(input, &options, &sink, error);
+    status = emitter_of(settings)(input, &options, &sink, error);
     bool refused = output.failure != 0;
     int closed = tare__cli_output_close(&output, status == 0, refused || !status ? error : NULL);
     return closed || (status && !refused) ? TARE__EXIT_FAILED : TARE__EXIT_OK;

@@ -16,6 +16,7 @@
 #define LIST_DEFAULT 20
 #define LAST_DEFAULT 10
 #define PATIENCE_MS  15000
+#define COUNT_MAX    1000000000000000000u
 
 enum {
     HISTORY_COMMAND,
@@ -142,15 +143,6 @@ static int check_verb(const tare__history_call *history, const struct verb *verb
 }
 
 /* ---- options ---------------------------------------------------------------------------------------- */
-static int take_number(const char *what, const char *argument, uint64_t *into, tare__error *error)
-{
-    char *end;
-    *into = strtoull(argument, &end, 10);
-    if (argument[0] < '0' || argument[0] > '9' || *end || end - argument > 18)
-        return tare__fail(error, TARE_E_USAGE, "--%s: '%.64s' is no whole number", what, argument);
-    return 0;
-}
-
 static uint64_t now_ns(void)
 {
     struct timespec now;
@@ -207,33 +199,6 @@ static int take_tag(tare__history_call *history, const char *argument, tare__err
     return 0;
 }
 
-static int take_format(tare__history_call *history, const char *format, tare__error *error)
-{
-    if (history->format && history->format != format)
-        return tare__fail(error, TARE_E_USAGE, "--%s and --%s cannot both be had", history->format, format);
-    history->format = format;
-    return 0;
-}
-
-static int take_width(tare__history_call *history, const char *argument, tare__error *error)
-{
-    uint64_t width;
-    if (take_number("width", argument, &width, NULL) != 0 || width < TARE__EMIT_WIDTH_MIN ||
-        width > TARE__EMIT_WIDTH_MAX)
-        return tare__fail(error, TARE_E_USAGE, "--width: '%.64s' is not a number of columns from %d to %d",
-                          argument, TARE__EMIT_WIDTH_MIN, TARE__EMIT_WIDTH_MAX);
-    history->emit.width = (unsigned)width;
-    return 0;
-}
-
-static int take_text(const char *what, const char *argument, const char **into, tare__error *error)
-{
-    if (!*argument)
-        return tare__fail(error, TARE_E_USAGE, "--%s: it is empty", what);
-    *into = argument;
-    return 0;
-}
-
 static int take(void *context, int key, const char *argument, tare__error *error)
 {
     tare__history_call *history = context;
@@ -241,28 +206,28 @@ static int take(void *context, int key, const char *argument, tare__error *error
     if (key != HISTORY_WIDTH) /* a setting of all commands: no verb minds it */
         history->given |= BIT(key);
     switch (key) {
-    case HISTORY_COMMAND: return take_text("command", argument, &filter->command, error);
+    case HISTORY_COMMAND: return tare__cli_take_text("command", argument, &filter->command, error);
     case HISTORY_TAG: return take_tag(history, argument, error);
     case HISTORY_SINCE: return take_since(argument, &filter->since_ns, error);
-    case HISTORY_REVISION: return take_text("revision", argument, &filter->revision, error);
-    case HISTORY_HOST: return take_text("host", argument, &filter->host, error);
-    case HISTORY_KIND: return take_text("kind", argument, &filter->kind, error);
+    case HISTORY_REVISION: return tare__cli_take_text("revision", argument, &filter->revision, error);
+    case HISTORY_HOST: return tare__cli_take_text("host", argument, &filter->host, error);
+    case HISTORY_KIND: return tare__cli_take_text("kind", argument, &filter->kind, error);
     case HISTORY_NUMBER:
         history->has_limit = true;
-        return take_number("number", argument, &filter->limit, error);
+        return tare__cli_take_count("number", argument, 0, COUNT_MAX, &filter->limit, error);
     case HISTORY_LAST:
         history->last_given = true;
-        return take_number("last", argument, &history->last, error);
+        return tare__cli_take_count("last", argument, 0, COUNT_MAX, &history->last, error);
     case HISTORY_ANY_MACHINE: history->any_machine = true; return 0;
-    case HISTORY_KEEP: return take_number("keep", argument, &history->prune.keep, error);
+    case HISTORY_KEEP: return tare__cli_take_count("keep", argument, 0, COUNT_MAX, &history->prune.keep, error);
     case HISTORY_OLDER: return take_older(history, argument, error);
     case HISTORY_TAGGED: history->prune.tagged = true; return 0;
     case HISTORY_DRY_RUN: history->dry = true; return 0;
     case HISTORY_REMOVE: history->remove = true; return 0;
-    case HISTORY_OUTPUT: return take_text("output", argument, &history->output, error);
-    case HISTORY_WIDTH: return take_width(history, argument, error);
-    case HISTORY_STORE: return take_text("store", argument, &history->place_setting, error);
-    default: return take_format(history, formats[key - HISTORY_FORMAT], error);
+    case HISTORY_OUTPUT: return tare__cli_take_text("output", argument, &history->output, error);
+    case HISTORY_WIDTH: return tare__cli_take_width(argument, &history->emit.width, error);
+    case HISTORY_STORE: return tare__cli_take_text("store", argument, &history->place_setting, error);
+    default: return tare__cli_take_format(formats[key - HISTORY_FORMAT], &history->format, error);
     }
 }
 

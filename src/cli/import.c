@@ -38,10 +38,7 @@ static int take_import_option(void *context, int key, const char *argument, tare
     case IMPORT_QUIET: settings->quiet = true; return 0;
     default: break;
     }
-    if (!*argument)
-        return tare__fail(error, TARE_E_USAGE, "--output: the name is empty");
-    settings->output = argument;
-    return 0;
+    return tare__cli_take_text("output", argument, &settings->output, error);
 }
 
 /* ---- names ----------------------------------------------------------------------------------------- */

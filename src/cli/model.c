@@ -41,22 +41,6 @@ static const tare__cli_option model_options[] = {
 };
 
 /* ---- settings ------------------------------------------------------------------------------------------------ */
-static int take_format(tare__cli_model *settings, const char *format, tare__error *error)
-{
-    if (settings->format && strcmp(settings->format, format) != 0)
-        return tare__fail(error, TARE_E_USAGE, "--%s and --%s cannot both be had", settings->format, format);
-    settings->format = format;
-    return 0;
-}
-
-static int take_name(const char *what, const char *argument, const char **into, tare__error *error)
-{
-    if (!*argument)
-        return tare__fail(error, TARE_E_USAGE, "--%s: the name is empty", what);
-    *into = argument;
-    return 0;
-}
-
 /* A dimension's value up to `end`; what follows it in *after. False: it is none. */
 static bool read_dimension(const char *text, int64_t *value, const char **after)
 {
@@ -151,17 +135,6 @@ static int take_shape(tare__cli_model *settings, const char *argument, tare__err
     return 0;
 }
 
-static int take_width(tare__cli_model *settings, const char *argument, tare__error *error)
-{
-    char *end;
-    long width = strtol(argument, &end, 10);
-    if (end == argument || *end || width < TARE__EMIT_WIDTH_MIN || width > TARE__EMIT_WIDTH_MAX)
-        return tare__fail(error, TARE_E_USAGE, "--width: '%.64s' is not a number of columns from %d to %d", argument,
-                          TARE__EMIT_WIDTH_MIN, TARE__EMIT_WIDTH_MAX);
-    settings->emit.width = (unsigned)width;
-    return 0;
-}
-
 static int take_model_option(void *context, int key, const char *argument, tare__error *error)
 {
     tare__cli_model *settings = context;
@@ -170,18 +143,18 @@ static int take_model_option(void *context, int key, const char *argument, tare_
         return tare__measure_take(&settings->measure, key, argument, settings->arena, error);
     switch (key) {
     case MODEL_CSV:
-        status = take_format(settings, TARE__VIEW_CSV, error);
-        return status ? status : take_name("csv", argument, &settings->folder, error);
-    case MODEL_OUTPUT: return take_name("output", argument, &settings->output, error);
+        status = tare__cli_take_format(TARE__VIEW_CSV, &settings->format, error);
+        return status ? status : tare__cli_take_text("csv", argument, &settings->folder, error);
+    case MODEL_OUTPUT: return tare__cli_take_text("output", argument, &settings->output, error);
     case MODEL_BATCH: return take_batches(settings, argument, error);
     case MODEL_DIM: return take_dimension(settings, argument, error);
     case MODEL_SHAPE: return take_shape(settings, argument, error);
     case MODEL_ALL: settings->emit.all = true; return 0;
-    case MODEL_WIDTH: return take_width(settings, argument, error);
+    case MODEL_WIDTH: return tare__cli_take_width(argument, &settings->emit.width, error);
     case MODEL_TAG: return tare__cli_keep_take_tags(&settings->keeping, argument, error);
     case MODEL_NO_HISTORY: settings->keeping.off = true; return 0;
-    case MODEL_STORE: return take_name("store", argument, &settings->keeping.store, error);
-    default: return take_format(settings, formats[key - MODEL_FORMAT], error);
+    case MODEL_STORE: return tare__cli_take_text("store", argument, &settings->keeping.store, error);
+    default: return tare__cli_take_format(formats[key - MODEL_FORMAT], &settings->format, error);
     }
 }
 

@@ -8,8 +8,7 @@
 
 #include "tare.h"
 
-/* ---- figures by their names
- * ---------------------------------------------------------------------------------------- */
+/* ---- figures by their names ----------------------------------------------------------------------------------- */
 static double quantile(const tare__runner_times *times, size_t which)
 {
     return times->n ? times->quantile_ns[which] : NAN;
@@ -78,8 +77,7 @@ int tare__limits_check(const tare__threshold *threshold, tare__error *error)
     return 0;
 }
 
-/* ---- against a configuration
- * --------------------------------------------------------------------------------------- */
+/* ---- against a configuration ---------------------------------------------------------------------------------- */
 static bool is_meant(const char *name, const tare__runner_result *result)
 {
     const char *inside = name + name_length(name);

@@ -19,21 +19,7 @@
 #define ME "tare model"
 #define THREADS_MAX 4096
 
-/* ---- options
- * ------------------------------------------------------------------------------------------------------- */
-static int take_number(const char *what, const char *argument, uint64_t least, uint64_t most, uint64_t *into,
-                       tare__error *error)
-{
-    char *end;
-    errno = 0;
-    unsigned long long value = strtoull(argument, &end, 10);
-    if (*argument < '0' || *argument > '9' || *end || errno || value < least || value > most)
-        return tare__fail(error, TARE_E_USAGE, "--%s: '%.64s' is not a number from %llu to %llu", what, argument,
-                          (unsigned long long)least, (unsigned long long)most);
-    *into = value;
-    return 0;
-}
-
+/* ---- options -------------------------------------------------------------------------------------------------- */
 static int take_threads(tare__cli_measure *settings, const char *argument, tare__error *error)
 {
     const char *at = argument;
@@ -139,14 +125,6 @@ static int take_threshold(tare__cli_measure *settings, const char *argument, tar
     return status;
 }
 
-static int take_text(const char *what, const char *argument, const char **into, tare__error *error)
-{
-    if (!*argument)
-        return tare__fail(error, TARE_E_USAGE, "--%s: it is empty", what);
-    *into = argument;
-    return 0;
-}
-
 static int take_seconds(tare__cli_measure *settings, const char *argument, tare__error *error)
 {
     uint64_t ns;
@@ -168,14 +146,14 @@ int tare__measure_take(tare__cli_measure *settings, int key, const char *argumen
     case TARE__MEASURE_STATIC: settings->only_static = true; return 0;
     case TARE__MEASURE_QUIET: settings->quiet = true; return 0;
     case TARE__MEASURE_NO_LAYERS: options->no_layers = true; return 0;
-    case TARE__MEASURE_RUNTIME: return take_text("runtime", argument, &options->runtime, error);
-    case TARE__MEASURE_PRE: return take_text("pre", argument, &options->pre, error);
-    case TARE__MEASURE_POST: return take_text("post", argument, &options->post, error);
-    case TARE__MEASURE_RUNS: return take_number("runs", argument, 1, TARE__RUNNER_RUNS_MAX, &options->runs, error);
-    case TARE__MEASURE_SEED: return take_number("seed", argument, 0, UINT64_MAX, &options->seed, error);
+    case TARE__MEASURE_RUNTIME: return tare__cli_take_text("runtime", argument, &options->runtime, error);
+    case TARE__MEASURE_PRE: return tare__cli_take_text("pre", argument, &options->pre, error);
+    case TARE__MEASURE_POST: return tare__cli_take_text("post", argument, &options->post, error);
+    case TARE__MEASURE_RUNS: return tare__cli_take_count("runs", argument, 1, TARE__RUNNER_RUNS_MAX, &options->runs, error);
+    case TARE__MEASURE_SEED: return tare__cli_take_count("seed", argument, 0, UINT64_MAX, &options->seed, error);
     case TARE__MEASURE_WARMUP:
         options->warmup_is_fixed = true;
-        return take_number("warmup", argument, 0, 1000, &options->warmup, error);
+        return tare__cli_take_count("warmup", argument, 0, 1000, &options->warmup, error);
     case TARE__MEASURE_SECONDS: return take_seconds(settings, argument, error);
     case TARE__MEASURE_THREADS: return take_threads(settings, argument, error);
     case TARE__MEASURE_PRECISION: return take_precisions(settings, argument, error);
@@ -197,8 +175,7 @@ int tare__measure_check(const tare__cli_measure *settings, tare__error *error)
     return 0;
 }
 
-/* ---- the run
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- the run -------------------------------------------------------------------------------------------------- */
 static void show_progress(void *context, const char *what, size_t done, size_t of)
 {
     (void)context;
@@ -234,8 +211,7 @@ int tare__measure_run(tare__cli_measure *settings, const char *path, const int64
     return status;
 }
 
-/* ---- figures
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- figures -------------------------------------------------------------------------------------------------- */
 typedef struct machine {
     char host[256], kernel[256], cpu_model[256], revision[256];
     uint32_t cpus;
@@ -312,8 +288,7 @@ int tare__measure_figures(const char *path, const tare__model_options *weighed, 
                                      here.cpus, here.memory_bytes, *here.kernel ? here.kernel : NULL);
 }
 
-/* ---- the end
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- the end -------------------------------------------------------------------------------------------------- */
 int tare__measure_exit(const tare__cli_measure *settings, const tare__model_measured *measured)
 {
     size_t ran = 0;

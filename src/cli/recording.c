@@ -23,14 +23,6 @@ static const char *const formats[TARE__RECORDING_VIEWS] = {"html", "json", TARE_
                                                             TARE__VIEW_TENSORBOARD};
 
 /* ---- options -------------------------------------------------------------------------------------- */
-static int take_name(const char *what, const char *argument, const char **into, tare__error *error)
-{
-    if (!*argument)
-        return tare__fail(error, TARE_E_USAGE, "--%s: the name is empty", what);
-    *into = argument;
-    return 0;
-}
-
 static int take_interval(tare__cli_recording *recording, const char *argument, tare__error *error)
 {
     uint64_t ns = 0;
@@ -89,7 +81,7 @@ static int take_carbon(tare__cli_recording *recording, const char *argument, tar
 int tare__cli_recording_take(tare__cli_recording *recording, int key, const char *argument, tare__error *error)
 {
     switch (key) {
-    case TARE__RECORDING_OUTPUT: return take_name("output", argument, &recording->output, error);
+    case TARE__RECORDING_OUTPUT: return tare__cli_take_text("output", argument, &recording->output, error);
     case TARE__RECORDING_FORCE: recording->overwrite = true; return 0;
     case TARE__RECORDING_QUIET: recording->quiet = true; return 0;
     case TARE__RECORDING_READABLE:
@@ -103,12 +95,12 @@ int tare__cli_recording_take(tare__cli_recording *recording, int key, const char
     case TARE__RECORDING_WITHOUT: return take_without(recording, argument, error);
     case TARE__RECORDING_CARBON: return take_carbon(recording, argument, error);
     case TARE__RECORDING_TAG: return tare__cli_keep_take_tags(&recording->keeping, argument, error);
-    case TARE__RECORDING_STORE: return take_name("store", argument, &recording->keeping.store, error);
+    case TARE__RECORDING_STORE: return tare__cli_take_text("store", argument, &recording->keeping.store, error);
     case TARE__RECORDING_NO_HISTORY: recording->keeping.off = true; return 0;
-    case TARE__RECORDING_RULES: return take_name("rules", argument, &recording->rules_file, error);
+    case TARE__RECORDING_RULES: return tare__cli_take_text("rules", argument, &recording->rules_file, error);
     default: {
         int view = key - TARE__RECORDING_HTML;
-        return take_name(formats[view], argument, &recording->views[view], error);
+        return tare__cli_take_text(formats[view], argument, &recording->views[view], error);
     }
     }
 }

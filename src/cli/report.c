@@ -60,14 +60,6 @@ typedef struct report_settings {
 } report_settings;
 
 /* ---- settings ------------------------------------------------------------------------------------ */
-static int take_format(report_settings *settings, const char *format, tare__error *error)
-{
-    if (settings->format && strcmp(settings->format, format) != 0)
-        return tare__fail(error, TARE_E_USAGE, "--%s and --%s cannot both be had", settings->format, format);
-    settings->format = format;
-    return 0;
-}
-
 static int take_by(report_settings *settings, const char *what, tare__error *error)
 {
     static const char *const names[] = {
@@ -83,29 +75,10 @@ static int take_by(report_settings *settings, const char *what, tare__error *err
                       near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
-static int take_width(report_settings *settings, const char *argument, tare__error *error)
-{
-    char *end;
-    long width = strtol(argument, &end, 10);
-    if (end == argument || *end || width < TARE__EMIT_WIDTH_MIN || width > TARE__EMIT_WIDTH_MAX)
-        return tare__fail(error, TARE_E_USAGE, "--width: '%.64s' is not a number of columns from %d to %d",
-                          argument, TARE__EMIT_WIDTH_MIN, TARE__EMIT_WIDTH_MAX);
-    settings->emit.width = (unsigned)width;
-    return 0;
-}
-
-static int take_name(const char *what, const char *argument, const char **into, tare__error *error)
-{
-    if (!*argument)
-        return tare__fail(error, TARE_E_USAGE, "--%s: the name is empty", what);
-    *into = argument;
-    return 0;
-}
-
 static int take_folder(report_settings *settings, const char *format, const char *argument, tare__error *error)
 {
-    int status = take_format(settings, format, error);
-    return status ? status : take_name(format, argument, &settings->folder, error);
+    int status = tare__cli_take_format(format, &settings->format, error);
+    return status ? status : tare__cli_take_text(format, argument, &settings->folder, error);
 }
 
 static int take_report_option(void *context, int key, const char *argument, tare__error *error)
@@ -116,12 +89,12 @@ static int take_report_option(void *context, int key, const char *argument, tare
     case REPORT_PARQUET: return take_folder(settings, PARQUET, argument, error);
     case REPORT_TENSORBOARD: return take_folder(settings, TARE__VIEW_TENSORBOARD, argument, error);
     case REPORT_BY: return take_by(settings, argument, error);
-    case REPORT_WIDTH: return take_width(settings, argument, error);
+    case REPORT_WIDTH: return tare__cli_take_width(argument, &settings->emit.width, error);
     case REPORT_ALL: settings->emit.all = true; return 0;
     case REPORT_RAW: settings->emit.raw = true; return 0;
-    case REPORT_RULES: return take_name("rules", argument, &settings->rules_file, error);
-    case REPORT_OUTPUT: return take_name("output", argument, &settings->output, error);
-    default: return take_format(settings, formats[key - REPORT_FORMAT], error);
+    case REPORT_RULES: return tare__cli_take_text("rules", argument, &settings->rules_file, error);
+    case REPORT_OUTPUT: return tare__cli_take_text("output", argument, &settings->output, error);
+    default: return tare__cli_take_format(formats[key - REPORT_FORMAT], &settings->format, error);
     }
 }
 

@@ -34,16 +34,14 @@ int tare__half_refuse(tare__half *half, const char *why)
                       why);
 }
 
-/* ---- names
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- names ---------------------------------------------------------------------------------------------------- */
 static void put_name(tare__half *half, tare__text *out, uint32_t field, tare__slice name)
 {
     const tare__slice parts[] = {name, TARE__HALF_INSIDE};
     tare__half_put_parts(out, field, parts, tare__half_has(&half->renamed, name) ? 2 : 1);
 }
 
-/* ---- attributes
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- attributes ----------------------------------------------------------------------------------------------- */
 typedef struct attribute {
     tare__slice name;
     bool single_type; /* i is ONNX's number of single precision */
@@ -147,8 +145,7 @@ static int put_attribute(tare__half *half, tare__slice op, tare__slice message, 
     return status;
 }
 
-/* ---- nodes
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- nodes ---------------------------------------------------------------------------------------------------- */
 typedef struct head {
     tare__slice op;
     size_t n_attributes;
@@ -239,8 +236,7 @@ static void put_casts(tare__half *half, const tare__onnx_info *ends, size_t n, b
             put_cast(half, ends[i].name, inwards);
 }
 
-/* ---- graph and model
- * ----------------------------------------------------------------------------------------------- */
+/* ---- graph and model ------------------------------------------------------------------------------------------ */
 static int put_initializer(tare__half *half, tare__slice message)
 {
     tare__onnx_tensor tensor = {0};

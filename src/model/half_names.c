@@ -22,8 +22,7 @@ bool tare__half_has(const tare__slices *names, tare__slice name)
     return name.length && tare__slices_find(names, name) != TARE__SLICES_NONE;
 }
 
-/* ---- what goes in and comes out
- * ------------------------------------------------------------------------------------ */
+/* ---- what goes in and comes out ------------------------------------------------------------------------------- */
 static int add_end(tare__half *half, tare__slice name, uint32_t what)
 {
     if (tare__half_has(&half->renamed, name))
@@ -75,8 +74,7 @@ static int check_taken(tare__half *half)
     return taken ? tare__half_refuse(half, "it has names that end in _tare_half") : 0;
 }
 
-/* ---- what stays
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- what stays ----------------------------------------------------------------------------------------------- */
 /* Inputs that ONNX wants in single precision whatever the others are; and those that say how large something is: half
  * precision has whole numbers up to 2,048 only, and shapes would be others. */
 static const struct {

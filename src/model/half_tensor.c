@@ -41,8 +41,7 @@ uint16_t tare__half_of(float value)
     return sign | (uint16_t)((rounded - 0x38000000u) >> 13);
 }
 
-/* ---- the wire
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- the wire ------------------------------------------------------------------------------------------------- */
 static void put_varint(tare__text *out, uint64_t value)
 {
     char bytes[10];
@@ -96,8 +95,7 @@ void tare__half_put_field(tare__text *out, const tare__wire_field *field)
     }
 }
 
-/* ---- values
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- values --------------------------------------------------------------------------------------------------- */
 static void put_values(tare__text *out, const unsigned char *floats, size_t n)
 {
     uint16_t piece[4096];

@@ -54,8 +54,7 @@ void tare__ort_close(tare__ort *ort);
 /* 0 when status is NULL; else TARE_E_INPUT with "WHAT: the runtime's words", and the status is released. */
 int tare__ort_check(const tare__ort *ort, void *status, const char *what, tare__error *error);
 
-/* ---- tensors that go in
- * -------------------------------------------------------------------------------------------- */
+/* ---- tensors that go in --------------------------------------------------------------------------------------- */
 #define TARE__ORT_RANK_MAX 32u
 typedef struct tare__ort_tensor {
     const char *name;
@@ -99,8 +98,7 @@ tare__ort_kind tare__ort_kind_of(const tare__ort_tensor *tensor);
 uint64_t tare__ort_tokens(const tare__ort_tensor *tensors, size_t n);
 uint64_t tare__ort_images(const tare__ort_tensor *tensors, size_t n);
 
-/* ---- a session
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- a session ------------------------------------------------------------------------------------------------ */
 struct tare__ort_session {
     const tare__ort *ort;
     void *env, *options, *session, *memory, *allocator;

@@ -92,8 +92,7 @@ static int give(const helper *one, const void *data, size_t bytes, tare__error *
     return tare__write_all(one->to, data, bytes) ? gone(one, error) : 0;
 }
 
-/* ---- before the model
- * ---------------------------------------------------------------------------------------------- */
+/* ---- before the model ----------------------------------------------------------------------------------------- */
 static int take_tensor(const helper *one, tare__ort_tensor *tensor, tare__error *error)
 {
     static unsigned char header[HEADER_MAX];
@@ -127,8 +126,7 @@ static int prepare(const helper *one, const tare__job *job, tare__ort_session *s
     return status;
 }
 
-/* ---- after it
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- after it ------------------------------------------------------------------------------------------------- */
 static int give_output(const helper *one, tare__ort_session *session, size_t at, tare__error *error)
 {
     const tare__ort *ort = session->ort;
@@ -168,8 +166,7 @@ static int finish(const helper *one, tare__ort_session *session, tare__error *er
     return status;
 }
 
-/* ---- requests
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- requests ------------------------------------------------------------------------------------------------- */
 static int request(const tare__job *job, tare__ort_session *session, helper *pre, helper *post, size_t number,
                    double times[3], tare__error *error)
 {

@@ -45,8 +45,7 @@ void tare__board_free(tare__board *board)
         munmap(board, bytes_of(board->runs_room));
 }
 
-/* ---- the child
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- the child ------------------------------------------------------------------------------------------------ */
 /* Standard output is the report's; what the runtime says on standard error is kept for when it dies. */
 static void child(const tare__job *job, tare__board *board, int words, pid_t parent)
 {
@@ -67,8 +66,7 @@ static void child(const tare__job *job, tare__board *board, int words, pid_t par
     _exit(0);
 }
 
-/* ---- its parent
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- its parent ----------------------------------------------------------------------------------------------- */
 static void look(pid_t pid, const tare__board *board, tare__child_seen *seen)
 {
     if (__atomic_load_n(&board->phase, __ATOMIC_ACQUIRE) != TARE__BOARD_RUN)

@@ -60,8 +60,7 @@ void tare__ort_folder_remove(tare__ort_folder *folder)
     folder->path[0] = '\0';
 }
 
-/* ---- those of others
- * ----------------------------------------------------------------------------------------------- */
+/* ---- those of others ------------------------------------------------------------------------------------------ */
 /* The process that its name tells; 0: it is no name of ours. */
 static pid_t maker_of(const char *name)
 {

@@ -52,8 +52,7 @@ int64_t tare__ort_elements(const int64_t *dims, size_t rank)
     return elements;
 }
 
-/* ---- what an input is for
- * ------------------------------------------------------------------------------------------ */
+/* ---- what an input is for ------------------------------------------------------------------------------------- */
 static bool whole_numbers(int type)
 {
     return type == I64 || type == I32;
@@ -117,8 +116,7 @@ uint64_t tare__ort_images(const tare__ort_tensor *tensors, size_t n)
     return 0;
 }
 
-/* ---- values
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- values --------------------------------------------------------------------------------------------------- */
 static void put_real(int type, void *data, size_t at, double value)
 {
     float single = (float)value;

@@ -47,8 +47,7 @@ static int load(const tare__job *job, tare__ort *ort, tare__ort_session *session
     return tare__ort_feed(session, job->tensors, job->n_tensors, &board->error);
 }
 
-/* ---- warming up
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- warming up ----------------------------------------------------------------------------------------------- */
 static int warm_until_steady(tare__ort_session *session, tare__board *board)
 {
     double begin[TARE__BOARD_WARM_MAX];
@@ -90,8 +89,7 @@ static int warm(const tare__job *job, tare__ort_session *session, tare__board *b
     return status;
 }
 
-/* ---- the timed runs
- * ------------------------------------------------------------------------------------------------ */
+/* ---- the timed runs ------------------------------------------------------------------------------------------- */
 /* Where the time decides, a model whose runs take seconds is not run for many minutes. */
 static size_t least_runs(const tare__job *job, const tare__board *board)
 {

@@ -10,8 +10,7 @@
 
 #include "tare.h"
 
-/* ---- one layer
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- one layer ------------------------------------------------------------------------------------------------ */
 static double median_of(const double *values, size_t n)
 {
     double sorted[TARE__PROFILE_RUNS_MAX];
@@ -353,8 +352,7 @@ int tare__layers_of(tare__measuring *measuring, const tare__model_report *report
     return 0;
 }
 
-/* ---- what was computed with
- * ---------------------------------------------------------------------------------------- */
+/* ---- what was computed with ----------------------------------------------------------------------------------- */
 typedef struct tally {
     const char *type;
     double ns;

@@ -19,8 +19,7 @@
 #define RUNS_MOST   1000u
 #define BESIDE_RUNS 100u
 
-/* ---- texts
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- texts ---------------------------------------------------------------------------------------------------- */
 const char *tare__measuring_text(tare__measuring *measuring, const char *text)
 {
     return text ? tare__arena_copy(measuring->measured->arena, text, strlen(text)) : NULL;
@@ -47,8 +46,7 @@ void tare__measuring_note(tare__measuring *measuring, const char *format, ...)
     measured->notes = notes;
 }
 
-/* ---- precision
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- precision ------------------------------------------------------------------------------------------------ */
 static const char *const precision_names[][2] = {{"float32", "fp32"}, {"float16", "fp16"}, {"bfloat16", "bf16"},
                                                  {"float64", "fp64"}, {"int8", "int8"},    {"uint8", "int8"}};
 
@@ -108,8 +106,7 @@ static bool refuse_precision(tare__measuring *measuring, tare__runner_result *re
     return true;
 }
 
-/* ---- one configuration
- * --------------------------------------------------------------------------------------------- */
+/* ---- one configuration ---------------------------------------------------------------------------------------- */
 static int reweigh(tare__measuring *measuring, int64_t batch, tare__model_report **own, tare__error *error)
 {
     tare__model_options options = *measuring->weighed;
@@ -182,8 +179,7 @@ static int measure_one(tare__measuring *measuring, tare__runner_result *result)
     return status;
 }
 
-/* ---- profiled
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- profiled ------------------------------------------------------------------------------------------------- */
 static int read_profile(tare__measuring *measuring, const tare__board *board, const tare__model_report *report,
                         tare__runner_result *result, bool layers)
 {
@@ -252,8 +248,7 @@ static int profile_one(tare__measuring *measuring, int64_t asked, tare__runner_r
     return status;
 }
 
-/* ---- all of them
- * --------------------------------------------------------------------------------------------------- */
+/* ---- all of them ---------------------------------------------------------------------------------------------- */
 static const char *name_of(tare__measuring *measuring, const tare__runner_result *result)
 {
     const tare__runner_options *options = measuring->options;

@@ -23,8 +23,7 @@ static const struct {
 } codes[] = {{"f4", 1}, {"u1", 2}, {"i1", 3}, {"u2", 4}, {"i2", 5}, {"i4", 6}, {"i8", 7}, {"b1", 9},
              {"f2", 10}, {"f8", 11}, {"u4", 12}, {"u8", 13}};
 
-/* ---- .npy
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- .npy ----------------------------------------------------------------------------------------------------- */
 /* What follows 'key': in the header, a Python dictionary of three entries. */
 static const char *value_of(const char *header, const char *key)
 {
@@ -124,8 +123,7 @@ size_t tare__npy_header(const tare__ort_tensor *tensor, unsigned char out[512])
     return whole;
 }
 
-/* ---- files
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- files ---------------------------------------------------------------------------------------------------- */
 static int read_whole(const char *path, tare__arena *arena, unsigned char **bytes, size_t *length, tare__error *error)
 {
     struct stat info;

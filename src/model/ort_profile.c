@@ -44,8 +44,7 @@ typedef struct state {
     event event;
 } state;
 
-/* ---- one event
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- one event ------------------------------------------------------------------------------------------------ */
 static bool is(const tare__json_reader *reader, const char *word)
 {
     return strlen(word) == reader->length && memcmp(reader->text, word, reader->length) == 0;
@@ -194,8 +193,7 @@ static void read_event(state *state)
     event->is_run = event->is_run && of_session;
 }
 
-/* ---- nodes
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- nodes ---------------------------------------------------------------------------------------------------- */
 static tare__profile_node *node_of(state *state)
 {
     const event *event = &state->event;

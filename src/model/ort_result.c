@@ -52,8 +52,7 @@ int tare__times_of(const double *samples, size_t n, tare__arena *arena, tare__ru
     return label_outliers(times, arena);
 }
 
-/* ---- rates
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- rates ---------------------------------------------------------------------------------------------------- */
 /* Over windows of the whole time, what lies between runs included: no rate is one over a latency. The value is the
  * median window's, which the interval is of: a pause of the machine is in one window. */
 static int fill_rate(tare__runner_rate *rate, const char *unit, double each, const tare__board *board,
@@ -98,8 +97,7 @@ static int fill_rates(tare__runner_result *result, const tare__board *board, con
     return 0;
 }
 
-/* ---- one result
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- one result ----------------------------------------------------------------------------------------------- */
 static void fill_memory(tare__runner_result *result, const tare__board *board, const tare__child_seen *seen)
 {
     double sum = seen->rss_sum;
@@ -158,8 +156,7 @@ int tare__result_fill(tare__runner_result *result, const tare__board *board, con
     return status ? status : fill_beside(result, board, arena);
 }
 
-/* ---- the best of several
- * ------------------------------------------------------------------------------------------- */
+/* ---- the best of several -------------------------------------------------------------------------------------- */
 /* In steps of 2 %: what two measurements of the same would differ by is no trade-off. */
 static double step_of(double value)
 {

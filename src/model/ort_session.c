@@ -98,8 +98,7 @@ int tare__ort_load(tare__ort_session *session, const tare__ort *ort, const char 
     return status ? status : read_ends(session, error);
 }
 
-/* ---- inputs
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- inputs --------------------------------------------------------------------------------------------------- */
 static void put_shape(char *out, size_t room, const int64_t *dims, size_t rank)
 {
     size_t at = 0;
@@ -181,8 +180,7 @@ int tare__ort_feed(tare__ort_session *session, tare__ort_tensor *tensors, size_t
     return 0;
 }
 
-/* ---- runs
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- runs ----------------------------------------------------------------------------------------------------- */
 static inline void *run(tare__ort_session *session)
 {
     return session->ort->run(session->session, NULL, (const char *const *)session->input_names,

@@ -52,8 +52,7 @@ typedef struct tare__runner_options {
     void *context;
 } tare__runner_options;
 
-/* ---- what was found
- * ------------------------------------------------------------------------------------------------ */
+/* ---- what was found ------------------------------------------------------------------------------------------- */
 /* Quantiles of times, with intervals by order statistics; NaN bounds where there are too few. */
 enum { TARE__RUNNER_P50, TARE__RUNNER_P95, TARE__RUNNER_P99, TARE__RUNNER_QUANTILES };
 typedef struct tare__runner_times {
@@ -174,8 +173,7 @@ int tare__runner_find(const char *asked, tare__text *path, tare__error *error);
 /* Whether there is one that can be opened. */
 void tare__runner_doctor(tare__sample_check_sink *sink, void *context);
 
-/* ---- the loop itself, for who measures it
- * -------------------------------------------------------------------------- */
+/* ---- the loop itself, for who measures it --------------------------------------------------------------------- */
 typedef struct tare__ort tare__ort;
 typedef struct tare__ort_session tare__ort_session;
 /* Times `runs` runs; `begin_ns` and `took_ns` have room for them. Stops after `until_ns` of the monotonic clock once

@@ -169,8 +169,7 @@ TARE_API void tare_epoch_end(void)
     tare__indexed(&epoch_site, 0, ACTION_END);
 }
 
-/* ---- thread names
- * -------------------------------------------------------------------------------------------------- */
+/* ---- thread names --------------------------------------------------------------------------------------------- */
 
 TARE_API void tare_thread_name(const char *name)
 {

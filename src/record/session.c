@@ -222,8 +222,7 @@ __attribute__((constructor(101))) static void library_loaded(void)
     tare__find_out();
 }
 
-/* ---- a session of our own
- * ------------------------------------------------------------------------------------------ */
+/* ---- a session of our own ------------------------------------------------------------------------------------- */
 
 /* The state letter of the kernel's account of a process; 0: not known. */
 static char state_of(int pid)

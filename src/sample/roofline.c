@@ -28,8 +28,7 @@
 #define STEP          ((size_t)4096)
 #define HUGE          ((size_t)2 << 20)
 
-/* ---- threads
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- threads -------------------------------------------------------------------------------------------------- */
 typedef struct crowd {
     pthread_barrier_t gate;
     int state; /* 0: wait until all are there; 1: go; -1: one could not be started */
@@ -170,8 +169,7 @@ static bool run_all(crowd *crowd, member *members)
     return started == crowd->n;
 }
 
-/* ---- caches
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- caches --------------------------------------------------------------------------------------------------- */
 /* How many CPUs a list like "0-3,8" names. */
 static unsigned count_cpus(const char *list)
 {
@@ -252,8 +250,7 @@ static char *take_area(size_t bytes)
     return area + (HUGE - (uintptr_t)area % HUGE);
 }
 
-/* ---- in a process of its own
- * --------------------------------------------------------------------------------------- */
+/* ---- in a process of its own ---------------------------------------------------------------------------------- */
 static void measure(unsigned threads, tare__peaks *found)
 {
     static double rates[THREADS_MAX];

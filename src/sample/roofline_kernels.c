@@ -168,8 +168,7 @@ static const tare__compute_kernel compute_kernels[] = {
 #endif
 };
 
-/* ---- bytes
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- bytes ---------------------------------------------------------------------------------------------------- */
 /* Each walks over `bytes` of `at` (and of what lies `bytes` further), a multiple of 512. Streaming stores do not read
  * what they overwrite; they are for what no cache holds. */
 #define LOAD(n, size, w) "vmovups " #n "*" size "(%0),%%" w "mm" #n "\n\t"
@@ -243,8 +242,7 @@ static const tare__compute_kernel compute_kernels[] = {
 static const tare__compute_kernel compute_kernels[] = {{0}};
 #endif
 
-/* ---- bytes, as every compiler has them
- * ---------------------------------------------------------------------------- */
+/* ---- bytes, as every compiler has them ------------------------------------------------------------------------ */
 static bool anywhere(void)
 {
     return true;

@@ -371,7 +371,7 @@ def test_settings_in_files(bench):
     ((), 2, "which run?"),
     (("head.json",), 2, "nothing to compare with"),
     (("head.json", "-t", "step:5%"), 2, "nothing to compare with"),
-    (("head.json", "-b", ""), 2, "--baseline: the name is empty"),
+    (("head.json", "-b", ""), 2, "--baseline: the value is empty"),
     (("head.json", "-b", "base.json", "--threshold", "step"), 2, "'step' is not NAME:LIMIT"),
     (("head.json", "-b", "base.json", "--threshold", "step:5parsecs"), 2, "'5parsecs' is no limit"),
     (("head.json", "-b", "base.json", "--threshold", "step:5MB"), 2, "'step' is in bytes, but step is a time: write it as 100ms"),

@@ -157,7 +157,7 @@ def test_a_page_is_one_file(bench, trace):
     (("--base", "a", "--base", "b"), 2, "comes twice"),
     (("--head", "--base", "b"), 2, "needs its files"),
     (("--base", "a", "--head", "b", "--json", "c"), 2, "both sides"),
-    (("--json", "--html", "a", "b"), 2, "cannot both"),
+    (("--json", "--html", "a", "b"), 2, "are mutually exclusive"),
     (("--min-change", "much", "a", "b"), 2, "not a percentage"),
     (("--rounds", "5", "a", "b"), 2, "only with --ab"),
     (("--ab", "true"), 2, "two commands"),

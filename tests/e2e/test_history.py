@@ -373,8 +373,8 @@ def test_usage(local):
     local.run("true")
     for words, says in ((["lits"], "did you mean list?"), (["--keep", "3"], "--keep does not go with list"),
                         (["show"], "tare history show ID"), (["show", "a", "b"], "one too many"),
-                        (["--since", "tomorrow"], "is no time"), (["-n", "x"], "no whole number"),
-                        (["trend", "--json", "--csv"], "cannot both be had"), (["tag", "last", "a b"], "is no tag"),
+                        (["--since", "tomorrow"], "is no time"), (["-n", "x"], "not a whole number"),
+                        (["trend", "--json", "--csv"], "are mutually exclusive"), (["tag", "last", "a b"], "is no tag"),
                         (["show", "last~99999999999999999999999"], "fewer are kept"),
                         (["compare", "last", "last", "--last", "5"], "--last says how many runs before one run"),
                         (["trend", *["step"] * 65], "more than 64 figures at once"),

@@ -312,7 +312,7 @@ def test_names_are_escaped(bench, models):
     (["--dim", "batch=-1"], "is not NAME=N"),
     (["--batch", "0"], "is not a number of samples"),
     (["--batch", "four"], "is not a number of samples"),
-    (["--json", "--html"], "cannot both be had"),
+    (["--json", "--html"], "are mutually exclusive"),
     (["--nonsense"], "there is no option --nonsense"),
 ])
 def test_wrong_words(bench, models, words, sentence):

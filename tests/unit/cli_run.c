@@ -288,7 +288,7 @@ static void wrong_usage_runs_nothing(void **state)
          "--max-size: 'huge' is not a size; write it as 512, 64K, 100MB or 2GiB"},
         {{"--quite", "--", "x"}, "there is no option --quite; did you mean --quiet?"},
         {{"-f", "--", "x"}, "--force goes with --output: name the file to overwrite"},
-        {{"-o", "", "--", "x"}, "--output: the name is empty"},
+        {{"-o", "", "--", "x"}, "--output: the value is empty"},
         {{"--interval", "0.1ms", "--", "x"}, "--interval: '0.1ms' is not between 1ms and 60s"},
         {{"--interval", "2m", "--", "x"}, "--interval: '2m' is not between 1ms and 60s"},
         {{"--without", "powr", "--", "x"},

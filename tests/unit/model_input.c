@@ -42,8 +42,7 @@ static int generate(tare__ort_tensor *tensor, int64_t rows, uint64_t seed)
     return tare__ort_generate(tensor, &fill, seed, arena, &error);
 }
 
-/* ---- generated
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- generated ------------------------------------------------------------------------------------------------ */
 static void the_same_seed_gives_the_same(void **state)
 {
     (void)state;
@@ -158,8 +157,7 @@ static void shapes_that_cannot_be(void **state)
     assert_non_null(strstr(error.text, "string"));
 }
 
-/* ---- from files
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- from files ----------------------------------------------------------------------------------------------- */
 static const char *file_of(const void *data, size_t bytes, const char *ending)
 {
     static char path[80];

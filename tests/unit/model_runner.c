@@ -151,8 +151,7 @@ static void batches_that_the_model_does_not_have(void **state)
     rig_close(&rig);
 }
 
-/* ---- what goes wrong
- * ------------------------------------------------------------------------------------------------ */
+/* ---- what goes wrong ------------------------------------------------------------------------------------------ */
 static void expect_failure(const char *words, bool ran, const char *sentence)
 {
     model_rig rig;
@@ -225,8 +224,7 @@ static void a_torn_profile_takes_only_the_layers(void **state)
     rig_close(&rig);
 }
 
-/* ---- the commands beside it
- * ------------------------------------------------------------------------------------------ */
+/* ---- the commands beside it ----------------------------------------------------------------------------------- */
 static void commands_beside_the_model(void **state)
 {
     (void)state;

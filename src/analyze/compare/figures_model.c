@@ -28,8 +28,7 @@ static int add_costs(tare__figures *into, const tare__model_report *report)
     return status;
 }
 
-/* ---- one configuration
- * --------------------------------------------------------------------------------------------- */
+/* ---- one configuration ---------------------------------------------------------------------------------------- */
 static const char *name_of(char out[160], const char *what, const tare__runner_result *result)
 {
     if (*result->name)

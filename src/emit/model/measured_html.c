@@ -50,8 +50,7 @@ static void put_count(tare__text *out, double count)
     put_cell(out, tare__unit_count(text, count));
 }
 
-/* ---- configurations
- * ------------------------------------------------------------------------------------------------ */
+/* ---- configurations ------------------------------------------------------------------------------------------- */
 static void put_quantile(tare__text *out, const tare__runner_times *times, size_t which)
 {
     char value[TARE__UNIT_BYTES], low[TARE__UNIT_BYTES], high[TARE__UNIT_BYTES];
@@ -121,8 +120,7 @@ static void put_results(tare__text *out, const tare__model_measured *measured)
         "it would need.</p>\n");
 }
 
-/* ---- charts
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- charts --------------------------------------------------------------------------------------------------- */
 static const char *show_count(char out[TARE__CHART_WORD], const char *unit, double value)
 {
     char number[TARE__UNIT_BYTES];
@@ -292,8 +290,7 @@ static void put_trade_off(tare__text *out, const tare__model_measured *measured)
     tare__text_string(out, "</figure>\n");
 }
 
-/* ---- layers and limits
- * --------------------------------------------------------------------------------------------- */
+/* ---- layers and limits ---------------------------------------------------------------------------------------- */
 static void put_layer(tare__text *out, const tare__runner_layer *layer, bool rates)
 {
     char share[TARE__UNIT_BYTES];

@@ -5,8 +5,7 @@
 
 #include <math.h>
 
-/* ---- values
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- values --------------------------------------------------------------------------------------------------- */
 /* Whole bytes; null where they are not known. */
 static void put_bytes(tare__json *json, const char *key, double value)
 {
@@ -26,8 +25,7 @@ static void put_list(tare__json *json, const char *key, const double *values, si
     tare__json_end_array(json);
 }
 
-/* ---- times
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- times ---------------------------------------------------------------------------------------------------- */
 static void put_quantile(tare__json *json, const char *key, double value, const tare__interval *interval)
 {
     tare__json_key(json, key);
@@ -65,8 +63,7 @@ static void put_times(tare__json *json, const char *key, const tare__runner_time
     tare__json_end_object(json);
 }
 
-/* ---- a configuration
- * ----------------------------------------------------------------------------------------------- */
+/* ---- a configuration ------------------------------------------------------------------------------------------ */
 static void put_rates(tare__json *json, const tare__runner_result *result)
 {
     tare__json_key(json, "throughput");
@@ -149,8 +146,7 @@ static void put_result(tare__json *json, const tare__runner_result *result)
     tare__json_end_object(json);
 }
 
-/* ---- layers, limits
- * ------------------------------------------------------------------------------------------------ */
+/* ---- layers, limits ------------------------------------------------------------------------------------------- */
 static void put_layer(tare__json *json, const tare__runner_layer *layer)
 {
     tare__json_object(json);

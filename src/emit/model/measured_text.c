@@ -12,8 +12,7 @@
 #define DETAIL      13u /* columns before what is told of a configuration */
 #define FEW_DETAILS 4u /* configurations whose details are shown without --all */
 
-/* ---- words
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- words ---------------------------------------------------------------------------------------------------- */
 const char *tare__measured_name(const tare__runner_result *result, char *out, size_t room)
 {
     int at = 0;
@@ -65,8 +64,7 @@ static void put_detail(tare__page *page, const char *word, tare__text *sentence)
     tare__text_free(sentence);
 }
 
-/* ---- the table of configurations
- * ----------------------------------------------------------------------------------- */
+/* ---- the table of configurations ------------------------------------------------------------------------------ */
 static const char *rate_unit(const tare__model_measured *measured)
 {
     for (size_t i = 0; i < measured->n_results; i++)
@@ -110,8 +108,7 @@ static void put_table(tare__page *page, const tare__model_measured *measured)
         put_sentence(page, 2, "* a best trade-off: no other is better in latency, throughput and memory at once");
 }
 
-/* ---- details of one
- * ------------------------------------------------------------------------------------------------ */
+/* ---- details of one ------------------------------------------------------------------------------------------- */
 static void put_quantile(tare__text *text, const char *name, double value, const tare__interval *interval)
 {
     char number[TARE__UNIT_BYTES], low[TARE__UNIT_BYTES], high[TARE__UNIT_BYTES];
@@ -222,8 +219,7 @@ static void put_details(tare__page *page, const tare__runner_result *result)
     }
 }
 
-/* ---- layers
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- layers --------------------------------------------------------------------------------------------------- */
 static void put_layer(tare__page *page, const tare__runner_layer *layer, bool rates)
 {
     char cell[TARE__UNIT_BYTES], op[64];
@@ -301,8 +297,7 @@ static void put_layers(tare__page *page, const tare__model_measured *measured)
         put_sentence(page, 2, text);
 }
 
-/* ---- limits
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- limits --------------------------------------------------------------------------------------------------- */
 #define LIMIT_CELL 17u
 #define LIMIT_BY   11u
 
@@ -354,8 +349,7 @@ static void put_limits(tare__page *page, const tare__model_measured *measured)
         put_limit(page, measured, &measured->limits[i]);
 }
 
-/* ---- all
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- all ------------------------------------------------------------------------------------------------------ */
 static void put_headline(tare__page *page, const tare__model_measured *measured)
 {
     tare__text_string(page->out, "\n");
