@@ -1,5 +1,6 @@
-/* input: opens files that the user names, by the rule of the command: what is not a regular file is refused, not waited
- * for; finds programs. Any thread, attached to the interpreter. Must not know what is in the files. */
+/* input: opens files that the user names and reads settings files, by the rules of the command: what is not a regular
+ * file is refused, not waited for; finds programs.
+ * Any thread, attached to the interpreter. Must not know what is in the files. */
 #include "core.h"
 
 #include <errno.h>
@@ -56,9 +57,75 @@ static PyObject *find_program(PyObject *module, PyObject *name)
     return PyUnicode_DecodeFSDefault(path);
 }
 
+PyDoc_STRVAR(read_settings_doc,
+             "read_settings(path, table)\n--\n\n"
+             "Why the file is not used, else None; and [(name, value, line)] of a table of TOML.\n"
+             "No file: no settings. ValueError: it cannot be read, with the place.");
+
+static PyObject *value_of(const tare__toml_pair *pair)
+{
+    if (pair->kind == TARE__TOML_STRING)
+        return PyUnicode_FromString(pair->value);
+    if (pair->kind == TARE__TOML_SWITCH)
+        return PyBool_FromLong(strcmp(pair->value, "true") == 0);
+    if (!strpbrk(pair->value, ".eE"))
+        return PyLong_FromString(pair->value, NULL, 10);
+    PyObject *text = PyUnicode_FromString(pair->value), *number = text ? PyFloat_FromString(text) : NULL;
+    Py_XDECREF(text);
+    return number;
+}
+
+static int take_pair(void *pairs, const tare__toml_pair *pair, tare__error *error)
+{
+    PyObject *value = value_of(pair), *row = value ? Py_BuildValue("sNI", pair->key, value, pair->line) : NULL;
+    int failed = !row || PyList_Append(pairs, row) != 0;
+    Py_XDECREF(row);
+    return failed ? tare__fail(error, TARE_E_MEMORY, "out of memory") : 0;
+}
+
+static PyObject *pairs_of(const char *text, size_t bytes, const char *path, const char *table)
+{
+    tare__error error = {""};
+    PyObject *decoded = PyUnicode_DecodeUTF8(text, (Py_ssize_t)bytes, "strict");
+    PyObject *pairs = decoded ? PyList_New(0) : NULL;
+    if (!decoded)
+        PyErr_Format(PyExc_ValueError, "%s is not UTF-8", path);
+    else if (pairs && tare__toml_read(text, bytes, path, table, take_pair, pairs, &error) != 0) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_ValueError, error.text);
+        Py_CLEAR(pairs);
+    }
+    Py_XDECREF(decoded);
+    return pairs;
+}
+
+static PyObject *read_settings(PyObject *module, PyObject *arguments)
+{
+    PyObject *path, *pairs = NULL;
+    const char *table, *refused = NULL;
+    char *text = NULL;
+    size_t bytes = 0;
+    int status;
+    tare__error error = {""};
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "O&s:read_settings", PyUnicode_FSConverter, &path, &table))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    status = tare__toml_file(PyBytes_AS_STRING(path), &text, &bytes, &refused, &error);
+    Py_END_ALLOW_THREADS
+    if (status)
+        PyErr_SetString(PyExc_ValueError, error.text);
+    else
+        pairs = text ? pairs_of(text, bytes, PyBytes_AS_STRING(path), table) : PyList_New(0);
+    free(text);
+    Py_DECREF(path);
+    return pairs ? Py_BuildValue("zN", refused, pairs) : NULL;
+}
+
 static PyMethodDef functions[] = {
     {"find_program", find_program, METH_O, find_program_doc},
     {"open_input", open_input, METH_VARARGS, open_input_doc},
+    {"read_settings", read_settings, METH_VARARGS, read_settings_doc},
     {NULL, NULL, 0, NULL},
 };
 

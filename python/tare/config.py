@@ -7,8 +7,7 @@ import warnings
 from dataclasses import dataclass
 from typing import Any, Dict, Iterable, Mapping, Optional, Union
 
-from ._core import open_input
-from ._settings import read_toml_table, read_yaml
+from ._core import open_input, read_settings
 
 _Path = Union[str, "os.PathLike[str]"]
 
@@ -151,11 +150,17 @@ def _take(value: Any, name: str, where: str) -> Any:
     raise ValueError(f"{where}: {name} is {words}, not {value!r}")
 
 
-def _from_table(table: Mapping[str, Any], where: str) -> Dict[str, Any]:
+def _from_table(path: str, table: str) -> Dict[str, Any]:
     known = (*_FIELDS, *_TRAINER)
     found: Dict[str, Any] = {}
-    for key, value in table.items():
+    refused, pairs = read_settings(path, table)
+    if refused:
+        warnings.warn(f"{path} is not used: it {refused}", stacklevel=3)
+    for key, value, line in pairs:
         name = key.replace("-", "_")
+        where = f"{path}:{line}"
+        if name in found:
+            raise ValueError(f"{where}: {key} is set twice")
         if name in known:
             found[name] = _take(value, name, where)
         elif name not in _COMMAND:
@@ -188,15 +193,6 @@ def _from_environment(environment: Mapping[str, str]) -> Dict[str, Any]:
     return found
 
 
-def _foreign(about: os.stat_result) -> Optional[str]:
-    """Why a settings file is not trusted, as the command says it; None: it is this user's or root's."""
-    if about.st_uid not in (0, os.geteuid()):
-        return "belongs to another user"
-    if about.st_mode & 0o020 and about.st_uid and about.st_gid != os.getegid():
-        return "can be written by another group"
-    return "can be written by others" if about.st_mode & 0o002 else None
-
-
 def _check_inside(output: Any, folder: str, path: str) -> None:
     """A project's settings write into its folder: whoever runs it did not name another one."""
     inside = os.path.realpath(folder)
@@ -215,23 +211,7 @@ def load_settings(folder: Optional[_Path] = None, environment: Optional[Mapping[
     found: Dict[str, Any] = {}
     for name, table in (("pyproject.toml", "tool.tare"), ("tare.toml", "")):
         path = os.path.join(where, name)
-        try:
-            with open(path, encoding="utf-8", opener=open_input) as file:
-                wrong = _foreign(os.fstat(file.fileno()))
-                if wrong:
-                    warnings.warn(f"{path} is not used: it {wrong}", stacklevel=2)
-                    continue
-                text = file.read()
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        except OSError:
-            if os.path.isfile(path):
-                raise
-            warnings.warn(f"{path} is not used: it is not a regular file", stacklevel=2)
-            continue
-        except UnicodeDecodeError:
-            raise ValueError(f"{path} is not UTF-8") from None
-        settings = _from_table(read_toml_table(text, path, table), path)
+        settings = _from_table(path, table)
         _check_inside(settings.get("output_dir"), where, path)
         found.update(settings)
     found.update(_from_environment(os.environ if environment is None else environment))
@@ -239,6 +219,29 @@ def load_settings(folder: Optional[_Path] = None, environment: Optional[Mapping[
 
 
 # ---- a trainer's YAML -------------------------------------------------------------------------------------------
+
+# What PyYAML lets through from values that do not fit their tag ("!!int", "!!bool x") and from deep nesting.
+_YAML_FAILS = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError)
+
+
+def _read_yaml(path: str) -> Mapping[str, Any]:
+    try:
+        import yaml
+    except ImportError:
+        raise ImportError(f"{path}: YAML files need PyYAML: pip install 'tare[yaml]'") from None
+    try:
+        with open(path, encoding="utf-8", opener=open_input) as file:
+            found = yaml.safe_load(file.read())
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is not UTF-8") from None
+    except yaml.YAMLError as error:
+        raise ValueError(f"{path}: {error}") from None
+    except _YAML_FAILS as error:
+        raise ValueError(f"{path} cannot be read as YAML: {error!r}") from None
+    if not isinstance(found, (Mapping, type(None))):
+        raise ValueError(f"{path} holds no mapping but {type(found).__name__}")
+    return found or {}
+
 
 _PASSED_OVER = ("batch_size", "num_workers", "epochs")  # the trainer's own
 
@@ -255,12 +258,7 @@ def read_trainer_params(config: Union[None, Mapping[str, Any], _Path], strict: b
     where = "the configuration"
     if not isinstance(config, Mapping):
         where = os.fspath(config)
-        try:
-            with open(where, encoding="utf-8", opener=open_input) as file:
-                text = file.read()
-        except UnicodeDecodeError:
-            raise ValueError(f"{where} is not UTF-8") from None
-        config = read_yaml(text, where)
+        config = _read_yaml(where)
     if "trainer_params" in config:
         config = config["trainer_params"]
         if not isinstance(config, Mapping):

@@ -45,8 +45,9 @@ class EpochPerformanceMonitor:
     @classmethod
     def from_config(cls, config: Union[None, Mapping[str, Any], str, "os.PathLike[str]"] = None,
                     device: Any = 0, strict: bool = True) -> "EpochPerformanceMonitor":
-        """Made from a trainer's settings, a mapping or a YAML file: `enable_memory_monitoring` (off when it is not
-        there) and `memory_monitor_batches`, at the top or under `trainer_params`; without either, from tare.toml,
+        """Made from a trainer's settings, a mapping or a YAML file (needs PyYAML):
+        `enable_memory_monitoring` (off when it is not there) and `memory_monitor_batches`, at the top or under
+        `trainer_params`; without either, from tare.toml,
         [tool.tare] and TARE_* variables. Other keys are the trainer's own: one that is not known from trainers is
         ignored with a warning, with strict=False without one.
 

@@ -205,6 +205,28 @@ bool tare__in_current_folder(const char *library);
  * is passed on unchecked. TARE_E_PERMISSION: it leads to a library of another user. */
 int tare__library_find(const char *name, char out[PATH_MAX], tare__error *error);
 
+/* ---- settings in TOML (toml.c, toml_file.c; not in libtare) -------------------------------------------------- */
+typedef enum tare__toml_kind { TARE__TOML_STRING, TARE__TOML_NUMBER, TARE__TOML_SWITCH } tare__toml_kind;
+
+typedef struct tare__toml_pair {
+    const char *key, *value; /* NUL terminated, live during the call; of a switch "true" or "false" */
+    tare__toml_kind kind;
+    unsigned line;
+} tare__toml_pair;
+
+/* 0, or a status with a sentence. */
+typedef int tare__toml_sink(void *context, const tare__toml_pair *pair, tare__error *error);
+
+/* Hands out the pairs of `table` ("tool.tare", "check"; "": those above all tables, where there must be none but those
+ * of commands). What is in other tables is passed over, whatever it is; of those below `table` only a command's may
+ * be. `file` is for sentences. 0; TARE_E_USAGE with file, line and what is not understood; what the sink returned. */
+int tare__toml_read(const char *text, size_t bytes, const char *file, const char *table, tare__toml_sink *sink,
+                    void *context, tare__error *error);
+
+/* The whole of a settings file, for free(). 0, with text NULL where there is no file, or where it is not used since it
+ * `refused` (a verb: "belongs to another user"); else a status with a sentence. */
+int tare__toml_file(const char *file, char **text, size_t *bytes, const char **refused, tare__error *error);
+
 /* ---- libraries that may be missing ------------------------------------------------------------------------
  * A table says which symbols fill which slots of a struct of function pointers. A slot may have several lines:
  * the first name that the library has is taken. Only outside of the target: dl.c is no part of libtare. */

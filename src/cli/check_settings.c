@@ -11,9 +11,6 @@
 #include <string.h>
 
 #include "tare.h"
-#include "toml.h"
-
-#define FILE_MAX_BYTES (1u << 20)
 
 typedef struct source {
     tare__cli_check_settings *to;
@@ -98,17 +95,12 @@ static int read_file(tare__cli_check_settings *settings, const char *file, const
                      tare__error *error)
 {
     source from = {settings, file};
-    FILE *stream = tare__cli_settings_open(file, false);
-    if (!stream)
-        return errno == ENOENT || errno == ENOTDIR
-                   ? 0
-                   : tare__fail(error, TARE_E_USAGE, "cannot read %s: %s", file, strerror(errno));
-    char *text = malloc(FILE_MAX_BYTES);
-    size_t bytes =
-        text ? fread(text, 1, FILE_MAX_BYTES, stream) : 0; /* a larger one was refused by its first reader */
-    fclose(stream);
-    int status = text ? tare__toml_read(text, bytes, file, table, take_pair, &from, error)
-                      : tare__fail(error, TARE_E_MEMORY, "out of memory");
+    char *text;
+    size_t bytes;
+    const char *refused; /* the first reader of the file said so */
+    int status = tare__toml_file(file, &text, &bytes, &refused, error);
+    if (!status && text)
+        status = tare__toml_read(text, bytes, file, table, take_pair, &from, error);
     free(text);
     return status;
 }

@@ -83,9 +83,6 @@ int tare__cli_parse(const tare__cli_command *command, int argc, char **argv, voi
  * of which goes before those that follow; the command line goes before all. */
 int tare__cli_read(const tare__cli_command *command, int argc, char **argv, void *settings, tare__cli_words *words,
                    tare__error *error);
-/* A settings file of the current folder, if it is this user's or root's and nobody else can write to it; else NULL with
- * errno ENOENT, and with a sentence to standard error if `tell`. */
-FILE *tare__cli_settings_open(const char *file, bool tell);
 /* The whole --help of a command. */
 void tare__cli_help(const tare__cli_command *command, tare__text *out);
 /* The nearest of `names` when it is near enough to be meant; else NULL. */

@@ -5,8 +5,6 @@
 #include "cli.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,9 +14,6 @@
 #include <unistd.h>
 
 #include "tare.h"
-#include "toml.h"
-
-#define FILE_MAX_BYTES (1u << 20)
 
 extern char **environ;
 
@@ -205,43 +200,18 @@ static int take_history_pair(void *context, const tare__toml_pair *pair, tare__e
     return take_pair(context, &same, error);
 }
 
-FILE *tare__cli_settings_open(const char *file, bool tell)
-{
-    const char *is;
-    int fd = tare__input_open(file, false, &is);
-    const char *wrong = fd >= 0 ? tare__trust_file(fd) : is ? "is not a regular file" : NULL;
-    if (wrong && tell)
-        tare__cli_say("tare", "%s is not used: it %s", file, wrong);
-    if (wrong && fd >= 0)
-        close(fd);
-    if (wrong || fd < 0) {
-        errno = wrong ? ENOENT : -fd;
-        return NULL;
-    }
-    FILE *stream = fdopen(fd, "r");
-    if (!stream)
-        close(fd);
-    return stream;
-}
-
 static int read_file(settings *to, const char *file, const char *table, tare__error *error)
 {
-    FILE *stream = tare__cli_settings_open(file, true);
-    if (!stream)
-        return errno == ENOENT || errno == ENOTDIR
-                   ? 0
-                   : tare__fail(error, TARE_E_USAGE, "cannot read %s: %s", file, strerror(errno));
-    char *text = malloc(FILE_MAX_BYTES + 1);
-    size_t bytes = text ? fread(text, 1, FILE_MAX_BYTES + 1, stream) : 0;
-    int status = !text              ? tare__fail(error, TARE_E_MEMORY, "out of memory")
-                 : ferror(stream)   ? tare__fail(error, TARE_E_USAGE, "cannot read %s: %s", file, strerror(errno))
-                 : bytes > FILE_MAX_BYTES
-                     ? tare__fail(error, TARE_E_USAGE, "%s is larger than %u bytes", file, FILE_MAX_BYTES)
-                     : 0;
-    fclose(stream);
+    char *text;
+    size_t bytes;
+    const char *refused;
+    int status = tare__toml_file(file, &text, &bytes, &refused, error);
+    if (refused)
+        tare__cli_say("tare", "%s is not used: it %s", file, refused);
+    if (status || !text)
+        return status;
     to->file = file;
-    if (!status)
-        status = tare__toml_read(text, bytes, file, table, take_pair, to, error);
+    status = tare__toml_read(text, bytes, file, table, take_pair, to, error);
     if (!status)
         status = tare__toml_read(text, bytes, file, table[0] ? "tool.tare.history" : "history", take_history_pair, to,
                                  error);

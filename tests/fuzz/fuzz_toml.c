@@ -1,6 +1,6 @@
 /* Fuzzes the reader of settings files: any bytes, both ways to read them. One thread.
  * Must not know the settings. */
-#include "cli/toml.c"
+#include "base/toml.c"
 
 static int take(void *context, const tare__toml_pair *pair, tare__error *error)
 {

@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 import tare
-from tare import _settings, config
+from tare import config
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FOLDER = tempfile.TemporaryDirectory(prefix="tare-fuzz-")
@@ -70,13 +70,6 @@ def check_settings(found):
             raise Wrong(f"{name} was read as {value!r}")
 
 
-def small_settings(data):
-    """The reader that Pythons without tomllib use."""
-    for table in ("", "tool.tare"):
-        with refused_by_a_sentence("tare.toml"):
-            _settings.small_toml_table(text_of(data), "tare.toml", table)
-
-
 def environment(data):
     variables = {}
     for line in text_of(data).splitlines():
@@ -92,12 +85,6 @@ def trainer(data):
         found = config.read_trainer_params(path, strict=False)
         if not set(found) <= set(config._TRAINER):
             raise Wrong(f"read as {found!r}")
-
-
-def small_yaml(data):
-    """The reader that is used without PyYAML."""
-    with refused_by_a_sentence("trainer.yaml"):
-        _settings.small_yaml(text_of(data), "trainer.yaml")
 
 
 def profiling(data):
@@ -157,13 +144,11 @@ TARGETS = {
         b'{"version": 1, "a": {"wall_time_s": 0}, "b": {"wall_time_s": 1e-3, "more": [null, true]}}',
     ], JSON_WORDS, 2000),
     "settings": (settings, TOML_SEEDS, TOML_WORDS, 2500),
-    "small_settings": (small_settings, TOML_SEEDS, TOML_WORDS, 3000),
     "environment": (environment, [
         b"output_dir=x\nuse_compile=1\nmemory_monitor_batches=3\nprofiler_schedule=RECORD\n",
     ], [b"=", b"\n", b"9" * 5000, b"-1", b"yes", "\u0663".encode(), "\u00b2".encode(), b"use_compil", b"output_dir="],
         2000),
     "trainer": (trainer, YAML_SEEDS, YAML_WORDS, 1200),
-    "small_yaml": (small_yaml, YAML_SEEDS, YAML_WORDS, 3000),
     "profiling": (profiling, [
         b'{"use_compile": true, "output_dir": "x", "profiler_schedule": "record"}',
         b'{"with_stack": false, "save_profiles": true, "monitor_gpu": true}',

@@ -2,13 +2,13 @@
 import json
 import os
 import pathlib
-import random
 import re
+import sys
 
 import pytest
 
 import tare
-from tare import _settings, config
+from tare import config
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEFAULTS = {
@@ -115,15 +115,14 @@ def test_bad_variables(environment, words):
 @pytest.mark.parametrize("text, words", [
     ("use_compil = true", "there is no setting 'use_compil'; did you mean 'use_compile'"),
     ("use_compile = 3", "use_compile is true or false, not 3"),
-    ("use_compile = [1]", "use_compile is true or false"),
-    ("output_dir = 'a", "tare.toml"),
-    ("what is this", "tare.toml"),
-    ("use_compile = true\nuse_compile = true", "tare.toml"),
+    ("\nuse_compile = [1]", 'tare.toml:2: a value is a "string", a number, true or false'),
+    ("output_dir = 'a", "tare.toml:1: the string has no end"),
+    ("what is this", "tare.toml:1: after the name comes = and a value"),
+    ("use_compile = true\nuse-compile = true", "tare.toml:2: use-compile is set twice"),
+    ("memory_monitor_batches = " + "9" * 5000, "tare.toml:1: a value is"),
+    ("memory_monitor_batches = 1.5", "tare.toml:1: memory_monitor_batches is a whole number of 0 or more, not 1.5"),
 ])
-@pytest.mark.parametrize("small", [False, True])
-def test_bad_files(elsewhere, monkeypatch, text, words, small):
-    if small:
-        monkeypatch.setattr(config, "read_toml_table", _settings.small_toml_table)
+def test_bad_files(elsewhere, text, words):
     (elsewhere / "tare.toml").write_text(text)
     with pytest.raises(ValueError, match=re.escape(words)):
         tare.load_settings()
@@ -149,47 +148,33 @@ text = 'it is [not] a # comment'
 [ tool . "tare" ] # ours
 output_dir = "a # b \\"c\\"" # said
 with_stack = true
+max-size = 1_000
+[tool.tare.check]
+use_compile = true
+[tool.other]
 list = ["x",
   "use_compile = true",
 ]
-max-size = 1_000
-[tool.tare.inner]
-use_compile = true
-[[tool.tare]]
 '''
 
 
-def test_the_small_reader_of_toml():
-    found = _settings.small_toml_table(TRICKY, "pyproject.toml", "tool.tare")
-    assert found == {"output_dir": 'a # b "c"', "with_stack": True, "max-size": 1000}
-    assert _settings.small_toml_table("a = 1\nb = -2.5\n[t]\nc = 3", "x", "") == {"a": 1, "b": -2.5}
+def test_what_stands_in_other_tables_and_texts_is_not_ours(elsewhere):
+    (elsewhere / "pyproject.toml").write_text(TRICKY)
+    assert tare.load_settings() == {"output_dir": 'a # b "c"', "with_stack": True}
 
 
-def test_the_small_readers_agree_with_the_real_ones():
-    tomllib = pytest.importorskip("tomllib")
-    yaml = pytest.importorskip("yaml")
-    for value in ("true", "false", "0", "17", "1.5", '"a b"', "'c'", '"d # e"'):
-        assert _settings.small_toml_table(f"k = {value} # x", "x", "") == tomllib.loads(f"k = {value} # x")
-    for value in ("true", "no", "17", "-1.5", '"a: b"', "'c # d'", "plain text", "~", ""):
-        text = f"a:\n  k: {value} # x\n  l: 2\nb: 1\n"
-        assert _settings.small_yaml(text, "x") == yaml.safe_load(text)
+def test_settings_that_others_can_write_are_not_used(elsewhere):
+    (elsewhere / "tare.toml").write_text("use_compile = true\n")
+    (elsewhere / "tare.toml").chmod(0o666)
+    with pytest.warns(UserWarning, match="tare.toml is not used: it can be written by others"):
+        assert tare.load_settings() == {}
 
 
-def test_readers_refuse_with_a_value_error_whatever_comes():
-    pieces = ["a", "tool.tare", "[", "]", "=", ":", "#", '"', "'", '"""', "\n", "  ", "\t", "true", "1", "-", "\\",
-              "{", "use_compile", "\0", "é"]
-    chance = random.Random(7)
-    read = 0
-    for _ in range(3000):
-        text = "".join(chance.choice(pieces) for _ in range(chance.randrange(20)))
-        for reader in (lambda: _settings.small_toml_table(text, "x", "tool.tare"),
-                       lambda: _settings.small_toml_table(text, "x", ""), lambda: _settings.small_yaml(text, "x")):
-            try:
-                assert isinstance(reader(), dict)
-                read += 1
-            except ValueError as error:
-                assert str(error).startswith("x:")
-    assert 0 < read < 9000
+def test_yaml_needs_pyyaml(elsewhere, monkeypatch):
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    (elsewhere / "trainer.yaml").write_text("enable_memory_monitoring: true\n")
+    with pytest.raises(ImportError, match=re.escape("trainer.yaml: YAML files need PyYAML: pip install 'tare[yaml]'")):
+        config.read_trainer_params("trainer.yaml")
 
 
 def test_the_commands_settings_are_known():

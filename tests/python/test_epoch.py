@@ -1,8 +1,6 @@
 """EpochPerformanceMonitor, and its switches in a trainer's YAML."""
-import builtins
 import collections
 import re
-import sys
 import time
 import types
 import warnings
@@ -192,22 +190,7 @@ trainer_params:
 """
 
 
-@pytest.fixture(params=["PyYAML", "the small reader"])
-def reader(request, monkeypatch):
-    if request.param == "PyYAML":
-        pytest.importorskip("yaml")
-        return
-    real = builtins.__import__
-
-    def refuse(name, *rest, **named):
-        if name == "yaml":
-            raise ImportError
-        return real(name, *rest, **named)
-    monkeypatch.delitem(sys.modules, "yaml", raising=False)
-    monkeypatch.setattr(builtins, "__import__", refuse)
-
-
-def test_switches_from_yaml(tmp_path, reader):
+def test_switches_from_yaml(tmp_path):
     path = tmp_path / "trainer.yaml"
     path.write_text(YAML)
     monitor = tare.EpochPerformanceMonitor.from_config(path)
@@ -232,7 +215,7 @@ def test_switches_from_yaml(tmp_path, reader):
     ("a: [1\n", "trainer.yaml"),
     ("  a: 1\n b: 2", "trainer.yaml"),
 ])
-def test_bad_yaml(tmp_path, reader, text, words):
+def test_bad_yaml(tmp_path, text, words):
     path = tmp_path / "trainer.yaml"
     path.write_text(text)
     if words.startswith("did you mean"):

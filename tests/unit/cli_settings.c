@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "cli/cli.h"
-#include "cli/toml.h"
+#include "base/base.h"
 #include "tare.h"
 
 enum { INTERVAL, QUIET, LIVE, SIZE, WIDTH };

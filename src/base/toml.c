@@ -1,7 +1,7 @@
 /* toml: the part of TOML that settings need: key = string, number or boolean, in one table; the rest is passed over.
  * One thread.
  * Must not know what the settings mean. */
-#include "toml.h"
+#include "base/base.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -216,14 +216,16 @@ static void read_header(reader *from, char name[NAME_BYTES])
 }
 
 /* ---- values --------------------------------------------------------------------------------------- */
-/* Digits, with "_" only between them; how many there were. */
+/* Digits, with "_" only between them; how many there were, 0 also for more than there is room for. */
 static size_t read_digits(reader *from, buffer *to)
 {
     size_t n = 0;
     for (;; from->at++) {
         char c = here(from);
-        if (c >= '0' && c <= '9')
-            n += put(to, c);
+        if (c >= '0' && c <= '9' && !put(to, c))
+            return 0;
+        else if (c >= '0' && c <= '9')
+            n++;
         else if (!(c == '_' && n > 0 && from->at + 1 < from->end && from->at[1] >= '0' && from->at[1] <= '9'))
             return n;
     }
