@@ -65,5 +65,5 @@ help:
 	@echo "make soak                two hours of recording under random kills, limits and load"
 	@echo "make bench               the figures of docs/PERFORMANCE.md on this machine"
 	@echo "make fuzz                fuzz every parser, FUZZ_SECONDS=$(FUZZ_SECONDS) each"
-	@echo "make install PREFIX=DIR  bin/tare, tare.h, libtare, tare.pc, man pages; DESTDIR is honoured"
+	@echo "make install PREFIX=DIR  bin/tare, tare.h, libtare, libtare-engine, tare.pc, man pages; DESTDIR is honoured"
 	@echo "make clean               remove $(BUILD)/ and demo/"

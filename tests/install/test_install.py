@@ -52,6 +52,7 @@ def test_every_promised_file_is_there(prefix):
                 "lib/pkgconfig/tare.pc", "share/man/man1/tare.1", "share/man/man1/tare-run.1",
                 "share/man/man1/tare-report.1", "share/man/man3/tare.h.3"]
     assert [path for path in promised if not (prefix / path).exists()] == []
+    assert len(list((prefix / "lib").glob("libtare-engine-*.so"))) == 1
     assert sorted(path.name for path in (prefix / "include").iterdir()) == ["tare.h"]
 
 

@@ -20,6 +20,7 @@ def public():
 def test_what_is_installed():
     for name in ("py.typed", "_core.pyi", "libtare.so", "_hook/sitecustomize.py", "__main__.py"):
         assert os.path.exists(os.path.join(PACKAGE, name)), name
+    assert os.path.exists(os.path.join(PACKAGE, f"libtare-engine-{tare.__version__}.so"))
     assert not os.path.exists(os.path.join(PACKAGE, "libtare.a"))
     for source in os.listdir(os.path.join(ROOT, "python", "tare")):
         if source.endswith((".py", ".pyi", ".typed")):

@@ -177,7 +177,7 @@ def test_parquet_files(recorded, tmp_path):
     python.write_text(f"#!{sys.executable}\nimport sys\nsys.path[:0] = {folders}\nassert sys.argv[1:3] == ['-I', '-c']\n"
                       "code = sys.argv[3]\nsys.argv[1:4] = []\nexec(code)\n")
     python.chmod(0o755)
-    env = {**os.environ, "PATH": f"{tmp_path}/bin:/usr/bin:/bin"}
+    env = {**os.environ, "PATH": f"{tmp_path}/bin:/usr/bin:/bin", "LD_LIBRARY_PATH": os.path.dirname(tare.__file__)}
     done = subprocess.run([shutil.copy(bench.command, tmp_path / "bin" / "tare2"), "report", "--parquet", tmp_path / "tables", path],
                           env=env, stderr=subprocess.PIPE, text=True)
     assert (done.returncode, done.stderr) == (0, "")
@@ -202,6 +202,7 @@ def test_parquet_without_pyarrow(recorded, tmp_path):
     python.write_text(f"#!/bin/sh\nexec '{sys.executable}' -S \"$@\"\n")
     python.chmod(0o755)
     command = shutil.copy(bench.command, tmp_path / "bin" / "tare")
-    done = subprocess.run([command, "report", "--parquet", "tables", path], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    done = subprocess.run([command, "report", "--parquet", "tables", path], cwd=tmp_path, stderr=subprocess.PIPE, text=True,
+                          env={**os.environ, "LD_LIBRARY_PATH": os.path.dirname(tare.__file__)})
     assert done.returncode == 1 and "--parquet needs" in done.stderr and "PyArrow" in done.stderr, done.stderr
     assert not (tmp_path / "tables").exists()
