@@ -1,4 +1,5 @@
-/* module: tare._engine: reads a trace in this process, its tables as rows or by the Arrow C data interface.
+/* module: tare._engine: reads a trace in this process: its tables as rows or by the Arrow C data interface, its views as
+ * bytes.
  * An object is used under the interpreter's lock; reading a trace runs without it.
  * Must not know how tables are made: it sees tare_engine.h only. */
 #define PY_SSIZE_T_CLEAN
@@ -152,6 +153,96 @@ static PyObject *read_absent(PyObject *self, PyObject *arguments)
     return PyUnicode_DecodeUTF8(why, (Py_ssize_t)strlen(why), "replace");
 }
 
+/* ---- views -------------------------------------------------------------------------------------------- */
+/* What is written without the interpreter's lock; of several files one after the other. */
+typedef struct output {
+    char *data;
+    size_t length, room;
+    struct part {
+        char *name;
+        size_t from;
+    } *parts;
+    size_t n_parts;
+} output;
+
+static int write_output(void *context, const void *data, size_t bytes)
+{
+    output *to = context;
+    if (to->room - to->length < bytes) {
+        size_t room = 2 * to->room > to->length + bytes ? 2 * to->room : to->length + bytes;
+        char *longer = realloc(to->data, room);
+        if (!longer)
+            return -1;
+        to->data = longer;
+        to->room = room;
+    }
+    memcpy(to->data + to->length, data, bytes);
+    to->length += bytes;
+    return 0;
+}
+
+static int open_part(void *context, const char *name)
+{
+    output *to = context;
+    struct part *longer = realloc(to->parts, (to->n_parts + 1) * sizeof *longer);
+    if (!longer)
+        return -1;
+    to->parts = longer;
+    longer[to->n_parts] = (struct part){strdup(name), to->length};
+    return longer[to->n_parts++].name ? 0 : -1;
+}
+
+static void free_output(output *from)
+{
+    for (size_t i = 0; i < from->n_parts; i++)
+        free(from->parts[i].name);
+    free(from->parts);
+    free(from->data);
+}
+
+static PyObject *emit(PyObject *self, PyObject *arguments, PyObject *keywords)
+{
+    static char *names[] = {"format", "all", NULL};
+    const tare_engine_report *report = ((reading *)self)->report;
+    const char *format;
+    int all = 0, status;
+    char error[TARE_ENGINE_ERROR] = "";
+    output to = {0};
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "s|p:emit", names, &format, &all))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    status = tare_engine_emit(report, format, all, write_output, &to, error);
+    Py_END_ALLOW_THREADS
+    PyObject *made = status ? raise_for(status, error) : PyBytes_FromStringAndSize(to.data, (Py_ssize_t)to.length);
+    free_output(&to);
+    return made;
+}
+
+static PyObject *emit_files(PyObject *self, PyObject *name)
+{
+    const tare_engine_report *report = ((reading *)self)->report;
+    const char *format = PyUnicode_AsUTF8(name);
+    int status;
+    char error[TARE_ENGINE_ERROR] = "";
+    output to = {0};
+    const tare_engine_files files = {open_part, write_output, &to};
+    if (!format)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    status = tare_engine_emit_files(report, format, &files, error);
+    Py_END_ALLOW_THREADS
+    PyObject *made = status ? raise_for(status, error) : PyDict_New();
+    for (size_t i = 0; made && i < to.n_parts; i++) {
+        size_t from = to.parts[i].from, end = i + 1 < to.n_parts ? to.parts[i + 1].from : to.length;
+        PyObject *data = PyBytes_FromStringAndSize(to.data + from, (Py_ssize_t)(end - from));
+        if (!data || PyDict_SetItemString(made, to.parts[i].name, data) != 0)
+            Py_CLEAR(made);
+        Py_XDECREF(data);
+    }
+    free_output(&to);
+    return made;
+}
+
 static void free_reading(PyObject *self)
 {
     PyTypeObject *type = Py_TYPE(self);
@@ -164,6 +255,9 @@ static PyMethodDef methods[] = {
     {"rows", read_rows, METH_O, "The rows of a table, as dictionaries."},
     {"stream", read_stream, METH_O, "A table as a capsule of the Arrow C stream interface."},
     {"absent", read_absent, METH_VARARGS, "Why a value of a table of one row is missing; None: it is not."},
+    {"emit", (PyCFunction)(void (*)(void))emit, METH_VARARGS | METH_KEYWORDS,
+     "The report as bytes of a format: text, json, html, events, chrome, perfetto."},
+    {"emit_files", emit_files, METH_O, "The bytes of the files of a format, by name: csv, tensorboard."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -210,7 +304,28 @@ static PyObject *open_trace(PyObject *module, PyObject *arguments)
     return made;
 }
 
+static PyObject *import_trace(PyObject *module, PyObject *arguments)
+{
+    (void)module;
+    PyObject *input = NULL, *made = NULL;
+    char error[TARE_ENGINE_ERROR] = "";
+    int status;
+    if (!PyArg_ParseTuple(arguments, "O&O&:import_trace", PyUnicode_FSConverter, &input, PyUnicode_FSConverter, &made)) {
+        Py_XDECREF(input);
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    status = tare_engine_import(PyBytes_AS_STRING(input), PyBytes_AS_STRING(made), error);
+    Py_END_ALLOW_THREADS
+    Py_DECREF(input);
+    Py_DECREF(made);
+    if (status)
+        return raise_for(status, error);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
+    {"import_trace", import_trace, METH_VARARGS, "Makes a trace of one by torch.profiler, Chrome or ONNX Runtime."},
     {"open", open_trace, METH_VARARGS, "Reads a trace, with a file of rules."},
     {NULL, NULL, 0, NULL},
 };

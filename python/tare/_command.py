@@ -1,4 +1,4 @@
-"""Where the tare command is: it reads traces, and writes pages."""
+"""Where the tare command is: it collects what is recorded."""
 import os
 from typing import List
 

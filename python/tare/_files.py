@@ -14,7 +14,11 @@ def write_whole(path: Union[str, "os.PathLike[str]"], data: Union[str, bytes]) -
     import tempfile
     path = os.fspath(path)
     folder = os.path.dirname(path) or "."
-    handle, name = tempfile.mkstemp(prefix=".tare-", dir=folder)
+    try:
+        handle, name = tempfile.mkstemp(prefix=".tare-", dir=folder)
+    except OSError as error:
+        error.filename = path  # what was asked for
+        raise
     try:
         with os.fdopen(handle, "wb") as file:  # mode 0600, as a trace
             file.write(data.encode("utf-8") if isinstance(data, str) else data)

@@ -137,8 +137,8 @@ class Report:
 
             >>> tare.report("train.tare").html("train.html")
         """
-        from . import _command
-        _command.call(["report", "--html", "-o", os.fspath(path), "--", self.path])
+        from ._files import write_whole
+        write_whole(path, self._reading.emit("html"))
         return os.fspath(path)
 
     def bottlenecks(self) -> List[Any]:
@@ -159,8 +159,7 @@ class Report:
         return rules.apply(rules.Observed("report", operations, {}, self.usage))
 
     def __str__(self) -> str:
-        from . import _command
-        return _command.call(["report", "--", self.path]).decode(errors="replace")
+        return self._reading.emit("text").decode(errors="replace")
 
     def __repr__(self) -> str:
         return f"<tare.Report of {self.path}: {len(self.spans)} spans, {len(self.findings)} findings>"

@@ -14,4 +14,12 @@ int tare__engine_open(const char *path, tare_engine_notice *notice, void *contex
 /* A file of the user's own rules. */
 int tare__engine_read_rules(const char *path, tare__rules **rules, tare__error *error);
 
+/* ---- between the files of this module ---- */
+struct tare_engine_report {
+    tare__analysis *analysis;
+    char *path; /* of the trace, also where a session folder was opened */
+};
+/* The status, with the sentence or, where it is empty, what the status says. */
+int tare__engine_fail(int status, const char *sentence, char error[TARE_ENGINE_ERROR]);
+
 #endif

@@ -10,11 +10,7 @@
 #include "engine.h"
 #include "tare.h"
 
-struct tare_engine_report {
-    tare__analysis *analysis;
-};
-
-static int fail(int status, const char *sentence, char error[TARE_ENGINE_ERROR])
+int tare__engine_fail(int status, const char *sentence, char error[TARE_ENGINE_ERROR])
 {
     snprintf(error, TARE_ENGINE_ERROR, "%s", *sentence ? sentence : tare_status_text(status));
     return status;
@@ -32,13 +28,15 @@ int tare_engine_open(const char *path, const char *rules_path, tare_engine_notic
         status = tare__engine_read_rules(rules_path, &rules, &why);
     if (!status)
         status = tare__engine_open(path, notice, context, &trace, &why);
+    if (!status && !(made->path = strdup(tare__trace_path(trace))))
+        status = TARE_E_MEMORY;
     if (!status)
         status = tare__analyze(trace, &(tare__analyze_options){.rules = rules}, &made->analysis, &why);
     tare__trace_close(trace);
     tare__rules_free(rules);
     if (status) {
-        free(made);
-        return fail(status, why.text, error);
+        tare_engine_close(made);
+        return tare__engine_fail(status, why.text, error);
     }
     *report = made;
     return 0;
@@ -46,8 +44,10 @@ int tare_engine_open(const char *path, const char *rules_path, tare_engine_notic
 
 void tare_engine_close(tare_engine_report *report)
 {
-    if (report)
-        tare__analysis_free(report->analysis);
+    if (!report)
+        return;
+    tare__analysis_free(report->analysis);
+    free(report->path);
     free(report);
 }
 
@@ -128,7 +128,7 @@ int tare_engine_arrow(const tare_engine_report *report, const char *name, struct
     }
     if (status) {
         free(made);
-        return fail(status, "", error);
+        return tare__engine_fail(status, "", error);
     }
     *stream = (struct ArrowArrayStream){stream_schema, stream_next, stream_error, stream_release, made};
     return 0;

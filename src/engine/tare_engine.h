@@ -1,6 +1,6 @@
-/* tare_engine: reads traces into tables, for the command and the Python package. Private for now: its functions may
- * change. An object is used by one thread at a time; different ones by any threads.
- * Must not know who shows the tables, nor print. */
+/* tare_engine: reads traces into tables and shows them, for the command and the Python package. Private for now: its
+ * functions may change. An object is used by one thread at a time; different ones by any threads.
+ * Must not know where output goes, nor print. */
 #ifndef TARE_ENGINE_H
 #define TARE_ENGINE_H
 
@@ -37,6 +37,29 @@ TARE_ENGINE_API int tare_engine_arrow(const tare_engine_report *report, const ch
                                       struct ArrowArrayStream *stream, char error[TARE_ENGINE_ERROR]);
 /* Why a value of a table of one row is null; NULL: it is not, or that is not known. */
 TARE_ENGINE_API const char *tare_engine_absent(const tare_engine_report *report, const char *table, const char *column);
+
+/* ---- showing ---------------------------------------------------------------------------------------- */
+/* Takes output piece by piece. 0; else nothing more is written. */
+typedef int tare_engine_write(void *context, const void *data, size_t bytes);
+/* Shows a report as `tare report` does: "text" (80 columns, control characters replaced), "json", "html", "events",
+ * "chrome", "perfetto". Formats with events read the trace again. `all`: every row. */
+TARE_ENGINE_API int tare_engine_emit(const tare_engine_report *report, const char *format, int all,
+                                     tare_engine_write *write, void *context, char error[TARE_ENGINE_ERROR]);
+
+/* Formats of several files: `open` begins the next one, whose name may have folders in it; 0, else nothing more is
+ * written. */
+typedef struct tare_engine_files {
+    int (*open)(void *context, const char *name);
+    tare_engine_write *write;
+    void *context;
+} tare_engine_files;
+/* "csv": a table each; "tensorboard": a Kineto trace for each process, and an XPlane. */
+TARE_ENGINE_API int tare_engine_emit_files(const tare_engine_report *report, const char *format,
+                                           const tare_engine_files *files, char error[TARE_ENGINE_ERROR]);
+
+/* ---- other profilers' traces -------------------------------------------------------------------------- */
+/* Makes a trace of one by torch.profiler, Chrome or ONNX Runtime; a file at `output` is replaced. */
+TARE_ENGINE_API int tare_engine_import(const char *input, const char *output, char error[TARE_ENGINE_ERROR]);
 
 #ifdef __cplusplus
 }

@@ -130,7 +130,7 @@ def test_report_as_html(trace, bench):
     assert "forward &lt;b&gt;" in page and "<b>forward" not in page and "<script" not in page
     path = report.html(bench.folder / "page.html")
     assert open(path, encoding="utf-8").read().lstrip().lower().startswith("<!doctype html>")
-    with pytest.raises((RuntimeError, ValueError)):
+    with pytest.raises(FileNotFoundError, match="nowhere/page.html"):
         report.html(bench.folder / "nowhere" / "page.html")
 
 

@@ -166,6 +166,40 @@ def test_what_is_wrong(recorded, tmp_path):
     assert tare.open(recorded[1]).findings != tare.open(recorded[1], rules=rules).findings
 
 
+@pytest.mark.parametrize("format", ["text", "json", "html", "events", "chrome", "perfetto"])
+def test_views_are_those_of_the_command(recorded, format):
+    bench, path = recorded
+    option = [] if format == "text" else ["--" + format]
+    shown = subprocess.run([bench.command, "report", *option, path], stdout=subprocess.PIPE, check=True).stdout
+    assert _engine.open(path).emit(format) == shown
+    if format == "text":
+        assert str(tare.open(path)) == shown.decode()
+        every = subprocess.run([bench.command, "report", "--all", path], stdout=subprocess.PIPE, check=True).stdout
+        assert _engine.open(path).emit("text", all=True) == every
+
+
+@pytest.mark.parametrize("format", ["csv", "tensorboard"])
+def test_folders_are_those_of_the_command(recorded, tmp_path, format):
+    bench, path = recorded
+    subprocess.run([bench.command, "report", "--" + format, tmp_path / "folder", path], check=True)
+    written = {str(file.relative_to(tmp_path / "folder")): file.read_bytes()
+               for file in (tmp_path / "folder").rglob("*") if file.is_file()}
+    assert _engine.open(path).emit_files(format) == written and written
+
+
+def test_views_that_cannot_be(recorded, tmp_path):
+    trace = tmp_path / "moved.tare"
+    shutil.copy(recorded[1], trace)
+    read = _engine.open(trace)
+    for show in (read.emit, read.emit_files):
+        with pytest.raises(ValueError, match="unknown format 'spam'"):
+            show("spam")
+    trace.unlink()
+    assert read.emit("json")  # all of it was read
+    with pytest.raises((OSError, ValueError), match="moved.tare"):
+        read.emit("events")
+
+
 def test_parquet_files(recorded, tmp_path):
     """By the interpreter beside the command, or the first one on PATH: here one that has the package and PyArrow."""
     pytest.importorskip("pyarrow")

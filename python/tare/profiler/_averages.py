@@ -1,7 +1,6 @@
 """Sums of operators: rows named and ordered as torch's key_averages() has them."""
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
-from .. import _command
 from .._core import Missing
 from . import _events, _table
 
@@ -130,12 +129,6 @@ def kinds_of(spans: List[Dict[str, Any]]) -> Dict[str, str]:
     shown = {row["name"]: row["name"] for row in spans if row["kind"] in ("operator", "span")}
     shown.update({row["name"]: STEP for row in spans if row["kind"] == "step"})
     return shown
-
-
-def load(path: str) -> Dict[str, Any]:
-    """All tables of a trace."""
-    import json
-    return json.loads(_command.call(["report", "--json", "--all", "--", path]))
 
 
 def read(spans: List[Dict[str, Any]], within: Optional[str] = None) -> Tuple[List[Average], Dict[str, str]]:

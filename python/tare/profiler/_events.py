@@ -1,7 +1,6 @@
 """The calls of a trace one by one, with who called them: for what a table of sums cannot tell."""
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
-from .. import _command
 from .._core import Missing
 
 _ESCAPES = {"\\t": "\t", "\\n": "\n", "\\\\": "\\"}
@@ -59,8 +58,8 @@ class Event:
         return "<tare.profiler event %s, %.3f us>" % (self.name, self.cpu_time_total)
 
 
-def _lines(path: str) -> Iterator[List[str]]:
-    text = _command.call(["report", "--events", "--", path]).decode(errors="replace")
+def _lines(trace: Any) -> Iterator[List[str]]:
+    text = trace.emit("events").decode(errors="replace")
     for line in text.splitlines():
         if not line.startswith("#"):
             yield line.split("\t")
@@ -73,12 +72,12 @@ def _name(text: str) -> str:
     return text
 
 
-def read(path: str, shown: Dict[str, str], within: Optional[str] = None) -> List[Event]:
+def read(trace: Any, shown: Dict[str, str], within: Optional[str] = None) -> List[Event]:
     """The events of a trace in the order they began. `shown` has the names that are wanted, and what they are called;
     `within` the span that they lie in, None for the whole trace."""
     found: List[Event] = []
     open_spans: Dict[Tuple[str, str], List[Tuple[str, Optional[Event]]]] = {}
-    for at, pid, tid, kind, name, *more in _lines(path):
+    for at, pid, tid, kind, name, *more in _lines(trace):
         stack = open_spans.setdefault((pid, tid), [])
         if kind in ("end", "next") and "unmatched=1" not in more:
             _end(stack, float(at) / 1e3)

@@ -1,6 +1,6 @@
 """A cycle of the profiler, recorded: by our own session, as a guest of the session that is there already (`tare run`,
 tare.start), or by torch's own profiler underneath, for what only that can tell. All three answer alike."""
-import glob
+import fnmatch
 import itertools
 import os
 import shutil
@@ -9,6 +9,7 @@ from typing import Any, Dict, List, Optional
 
 from .. import _command, _core
 from .._core import Missing
+from .._files import write_whole
 from . import _averages, _events, _switch
 from ._averages import Average, Wants
 
@@ -43,6 +44,7 @@ class Ours:
         self._was_on = False
         self._rows: Optional[List[Average]] = None
         self._shown: Dict[str, str] = {}
+        self._trace: Any = None
         number = next(_cycles)
         self._guest = _core.recording()
         self.path: Optional[str] = _core.output() if self._guest else os.path.join(setup.folder, "%d.tare" % number)
@@ -103,24 +105,26 @@ class Ours:
 
     # ---- what came of it -------------------------------------------------------------------------------------------
 
-    def _load(self) -> Dict[str, Any]:
-        """The tables; of a session that goes on, once its collector has written our end."""
-        tables = _averages.load(self.path or "")
+    def _load(self) -> Any:
+        """The trace; of a session that goes on, once its collector has written our end."""
+        from .. import _engine
+        trace = _engine.open(self.path or "")
         if self._around is None:
-            self.notes += tables["notes"]
-            return tables
+            self.notes += [row["note"] for row in trace.rows("notes")]
+            return trace
         ended, until = self._around.name + " ended", time.monotonic() + PATIENCE_S
-        while all(mark["name"] != ended for mark in tables["marks"]):
+        while all(mark["name"] != ended for mark in trace.rows("marks")):
             if time.monotonic() > until:
                 self.notes.append("the end of this cycle is not in the trace yet: these figures are not whole")
                 break
             time.sleep(0.1)
-            tables = _averages.load(self.path or "")
-        return tables
+            trace = _engine.open(self.path or "")
+        return trace
 
     def _read(self) -> List[Average]:
         if self._rows is None:
-            rows, self._shown = _averages.read(self._load()["spans"], self._around.name if self._around else None)
+            self._trace = self._load()
+            rows, self._shown = _averages.read(self._trace.rows("spans"), self._around.name if self._around else None)
             if self._guest:
                 for row in rows:
                     row.key = _averages.STEP if row.key == "ProfilerStep" else row.key
@@ -144,7 +148,7 @@ class Ours:
 
     def events(self) -> List[_events.Event]:
         self._read()
-        events = _events.read(self.path or "", self._shown, self._around.name if self._around else None)
+        events = _events.read(self._trace, self._shown, self._around.name if self._around else None)
         for event in events:
             event.device_time_total = event.self_device_time_total = Missing(self.setup.no_device or "")
         return events
@@ -152,11 +156,9 @@ class Ours:
     def export_chrome_trace(self, path: str) -> None:
         """In Kineto's form, as torch writes it: TensorBoard and others look for its categories and names."""
         self._read()  # of a session that goes on: all of it is written
-        folder = os.path.join(self.setup.folder, "kineto")
-        _command.call(["report", "--tensorboard", folder, "--", self.path or ""])
-        found = glob.glob(os.path.join(glob.escape(folder), "*_%d.*.pt.trace.json" % os.getpid()))
-        os.replace(found[0], path)
-        shutil.rmtree(folder)
+        files = self._trace.emit_files("tensorboard")
+        own = fnmatch.filter(files, "*_%d.*.pt.trace.json" % os.getpid())
+        write_whole(path, files[own[0]])
 
     def save(self, path: str) -> None:
         self._read()

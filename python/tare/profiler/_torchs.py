@@ -7,7 +7,7 @@ from typing import Any, List, Optional
 
 import torch.profiler
 
-from .. import _command, _core
+from .. import _core
 from . import _averages, _profile, _recording
 from ._averages import EventList
 
@@ -90,7 +90,8 @@ class TorchProfile(torch.profiler.profile, _profile.profile):
 
     def export_trace(self, path: str) -> None:
         """Writes the last cycle as a trace of Tare's own, which `tare report` opens."""
-        _command.call(["import", "-q", "--force", "-o", os.fspath(path), "--", self._file()])
+        from .. import _engine
+        _engine.import_trace(self._file(), path)
 
 
 def _translated(schedule: Any) -> Any:
