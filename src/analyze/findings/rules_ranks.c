@@ -30,6 +30,19 @@ static double waiting_ns(const tare__analysis *rank)
     return sum;
 }
 
+/* The fastest backward pass of any rank: nobody was waited for in it. NaN: none is known. */
+static double fastest_backward_ns(const tare__analysis *of)
+{
+    double fastest = NAN;
+    for (size_t i = 0; i < of->n_ranks; i++)
+        for (size_t j = 0; j < of->ranks[i].n_spans; j++) {
+            const tare__span_row *row = &of->ranks[i].spans[j];
+            if (row->kind == TARE_KIND_PHASE && strcmp(row->name, "backward") == 0)
+                fastest = fmin(fastest, row->each.min_ns);
+        }
+    return fastest;
+}
+
 static double waiting_share(const tare__analysis *rank)
 {
     return rank->processes->has_rank && rank->run.elapsed_ns > 0 ? waiting_ns(rank) / rank->run.elapsed_ns : 0;
@@ -178,7 +191,9 @@ void tare__rule_straggler(findings *out, const tare__analysis *of)
     tare__finding_say(out, &finding->advice,
                       "tare report --by process shows its phases beside the others'. Give each rank as much data, "
                       "and as long samples; look for others on its cores or its disk.");
-    double saved = fmin((1 + COLD) * lost, own) * (double)slowest->steps;
+    double steps = (double)slowest->steps, saved = fmin((1 + COLD) * lost, own) * steps;
+    /* Its backward passes are slower, too, while the others are asleep in theirs. */
+    saved = fmax(saved, slowest->steps_ns - steps * (others + fastest_backward_ns(of)));
     finding->gain = fmin(saved / of->run.elapsed_ns, 1);
     tare__finding_say(out, &finding->gain_how, "if it were as fast as the others");
     tare__finding_figure(out, finding, "own", own / 1e9, TARE__SHOW_SECONDS);
