@@ -2,18 +2,14 @@
  * bytes.
  * An object is used under the interpreter's lock; reading a trace runs without it.
  * Must not know how tables are made: it sees tare_engine.h only. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-
-#include "engine/tare_engine.h"
-#include "tare.h"
+#include "module.h"
 
 typedef struct reading {
     PyObject_HEAD
     tare_engine_report *report;
 } reading;
 
-static PyObject *raise_for(int status, const char *sentence)
+PyObject *tare__py_raise_for(int status, const char *sentence)
 {
     PyObject *type = status == TARE_E_MEMORY       ? PyExc_MemoryError
                      : status == TARE_E_SYSTEM     ? PyExc_OSError
@@ -86,7 +82,7 @@ static int take_stream(const reading *self, PyObject *name, struct ArrowArrayStr
         return -1;
     int status = tare_engine_arrow(self->report, table, stream, error);
     if (status)
-        raise_for(status, error);
+        tare__py_raise_for(status, error);
     return status;
 }
 
@@ -213,7 +209,8 @@ static PyObject *emit(PyObject *self, PyObject *arguments, PyObject *keywords)
     Py_BEGIN_ALLOW_THREADS
     status = tare_engine_emit(report, format, all, write_output, &to, error);
     Py_END_ALLOW_THREADS
-    PyObject *made = status ? raise_for(status, error) : PyBytes_FromStringAndSize(to.data, (Py_ssize_t)to.length);
+    PyObject *made =
+        status ? tare__py_raise_for(status, error) : PyBytes_FromStringAndSize(to.data, (Py_ssize_t)to.length);
     free_output(&to);
     return made;
 }
@@ -231,7 +228,7 @@ static PyObject *emit_files(PyObject *self, PyObject *name)
     Py_BEGIN_ALLOW_THREADS
     status = tare_engine_emit_files(report, format, &files, error);
     Py_END_ALLOW_THREADS
-    PyObject *made = status ? raise_for(status, error) : PyDict_New();
+    PyObject *made = status ? tare__py_raise_for(status, error) : PyDict_New();
     for (size_t i = 0; made && i < to.n_parts; i++) {
         size_t from = to.parts[i].from, end = i + 1 < to.n_parts ? to.parts[i + 1].from : to.length;
         PyObject *data = PyBytes_FromStringAndSize(to.data + from, (Py_ssize_t)(end - from));
@@ -292,7 +289,7 @@ static PyObject *open_trace(PyObject *module, PyObject *arguments)
     Py_DECREF(encoded);
     Py_XDECREF(encoded_rules);
     if (status)
-        return raise_for(status, error);
+        return tare__py_raise_for(status, error);
     type = PyObject_GetAttrString(module, "Reading");
     if (type)
         made = ((PyTypeObject *)type)->tp_alloc((PyTypeObject *)type, 0);
@@ -320,7 +317,7 @@ static PyObject *import_trace(PyObject *module, PyObject *arguments)
     Py_DECREF(input);
     Py_DECREF(made);
     if (status)
-        return raise_for(status, error);
+        return tare__py_raise_for(status, error);
     Py_RETURN_NONE;
 }
 
@@ -353,7 +350,8 @@ static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "tare._
 PyMODINIT_FUNC PyInit__engine(void)
 {
     PyObject *module = PyModule_Create(&definition), *type = module ? PyType_FromSpec(&spec) : NULL;
-    if (!type || PyObject_SetAttrString(module, "Reading", type) != 0 || add_names(module) != 0)
+    if (!type || PyObject_SetAttrString(module, "Reading", type) != 0 || add_names(module) != 0 ||
+        tare__py_add_models(module) != 0)
         Py_CLEAR(module);
     Py_XDECREF(type);
     return module;

@@ -1,7 +1,6 @@
 """Times of a model's layers: hooks in C around torch modules, node by node in exported programs, ONNX Runtime's own
 profile; and the operators below them."""
 import fnmatch
-import re
 from typing import Any, Dict, List, Optional, Sequence
 
 from . import _core, _torchprofiler, _torchstate
@@ -321,33 +320,20 @@ def _operators_as_layers(runner: Any, inputs: Any) -> Any:
 
 def _onnx(runner: Any, inputs: Any, runs: int) -> Any:
     """A node's time is that of all its calls in a run, without nodes of the graphs that it holds."""
-    watched = runner.profile_runs(inputs, runs)
-    grouped: Dict[str, List[List[Dict[str, Any]]]] = {}
-    for at, events in enumerate(watched):
-        for event in events:
-            name = re.sub(r"_kernel_time$", "", event["name"])
-            grouped.setdefault(name, [[] for _ in watched])[at].append(event)
     costs = _onnx_costs(runner.static(inputs))
     rows = []
-    for name, by_run in grouped.items():
-        ms = [sum(one["own"] for one in events) / 1e3 for events in by_run]
-        about = next(events for events in by_run if events)[0].get("args", {})
-        cost = costs.get(name)
-        rows.append({"name": name, "type": about.get("op_name", "?"),
-                     "calls": max(1, round(sum(map(len, by_run)) / len(watched))),
+    for node in runner.profile_runs(inputs, runs):
+        ms = [one / 1e6 for one in node["run_ns"]]
+        cost = costs.get(node["name"])
+        size = node["output_bytes"]
+        rows.append({"name": node["name"], "type": node["op"], "calls": max(1, round(node["calls"] / len(ms))),
                      "time_ms": quantile(ms, 0.5), "p95_ms": quantile(ms, 0.95), "self_ms": quantile(ms, 0.5),
                      "parameters": cost[0] if cost else Missing("not told for a node that the runtime made"),
                      "flops": cost[1] if cost and cost[1] else Missing("not counted for this node"),
-                     "output_bytes": _number(about.get("output_size")), "provider": about.get("provider", "?")})
+                     "output_bytes": int(size) if size == size else Missing("the runtime does not tell"),
+                     "provider": node["provider"]})
     total = sum(row["time_ms"] for row in rows)
     return rows, total, "by ONNX Runtime's own profiler, which rounds to microseconds; nodes as they are after fusion"
-
-
-def _number(text: Any) -> Any:
-    try:
-        return int(text)
-    except (TypeError, ValueError):
-        return Missing("the runtime does not tell")
 
 
 def _onnx_costs(told: Any) -> Dict[str, Any]:

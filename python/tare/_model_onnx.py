@@ -1,24 +1,26 @@
-"""ONNX files, run by the onnxruntime package of this interpreter; their cost told by the tare command."""
+"""ONNX files, run by the onnxruntime package of this interpreter, which has its CUDA provider and takes arrays as they
+are. What a file costs, its generated inputs, its copy in half precision and the times of its nodes come from the
+engine, as of `tare model`."""
 import contextlib
 import functools
 import json
 import os
 import tempfile
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional
 
-from . import _command, _torchstate
+from . import _engine, _torchstate
 from ._core import Missing
 from ._flops import known
 from ._flops_formulas import AtLeast
 from ._model_load import SHORT, Refused, Runner, size_of
 
-_GRAPHS = ("If", "Loop", "Scan")
-_FEW = 64  # values of an input that are told to the tare command
+_FEW = 64  # values of an input that are told to the engine
 _TYPES = {"tensor(float)": "float32", "tensor(float16)": "float16", "tensor(double)": "float64",
           "tensor(int64)": "int64", "tensor(int32)": "int32", "tensor(int16)": "int16", "tensor(int8)": "int8",
           "tensor(uint8)": "uint8", "tensor(uint16)": "uint16", "tensor(uint32)": "uint32",
           "tensor(uint64)": "uint64", "tensor(bool)": "bool"}
-_REAL = ("float16", "float32", "float64")
+_PRODUCTS = ("MatMul", "Gemm", "Conv", "Attention", "LSTM", "GRU")
+_REAL = ("float16", "float32", "float64", "bfloat16")
 
 
 def _need_runtime() -> Any:
@@ -40,7 +42,7 @@ class OnnxRunner(Runner):
         self._session: Any = None
         self._threads: Optional[int] = None
         self._told: Dict[str, Any] = {}
-        self._converted: Optional[bytes] = None
+        self._converted: Optional["tempfile.TemporaryDirectory[str]"] = None
         self.note: Optional[str] = None
         self.generated: Dict[str, str] = {}  # what inputs were filled with, by name
 
@@ -65,7 +67,7 @@ class OnnxRunner(Runner):
         if profile_prefix is not None:
             options.enable_profiling = True
             options.profile_file_prefix = profile_prefix
-        source = self._source(runtime)
+        source = self._source()
         try:
             session = runtime.InferenceSession(source, options, providers=self._provider(runtime))
         except RuntimeError:
@@ -83,39 +85,27 @@ class OnnxRunner(Runner):
             self._session = self.open()
         return self._session
 
-    def _source(self, runtime: Any) -> Any:
-        """The file, or what the file is in another precision."""
-        if self.precision in (None, self._own_precision(runtime)):
+    def _source(self) -> str:
+        """The file, or a copy of it in another precision."""
+        if self.precision is None:
             return self.path
-        if self._converted is None:
-            self._converted = self._convert()
-        return self._converted
-
-    def _own_precision(self, runtime: Any) -> Optional[str]:
-        probe = runtime.SessionOptions()
-        probe.log_severity_level = 3
-        probe.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
-        try:
-            session = runtime.InferenceSession(self.path, probe, providers=["CPUExecutionProvider"])
-        except Exception as error:
-            raise ValueError(f"{self.path} cannot be loaded: {_torchstate.first_line(error)}") from error
-        types = [_TYPES.get(one.type) for one in (*session.get_inputs(), *session.get_outputs())]
-        return next((one for one in types if one in _REAL), None)
-
-    def _convert(self) -> bytes:
-        short = SHORT.get(self.precision or "", self.precision)
+        told = self.static()
+        if isinstance(told, Missing):
+            raise ValueError(f"{self.path} cannot be loaded: {told.reason}")
+        types = [one["type"] for one in (*told["inputs"], *told["outputs"]) if one["type"] in _REAL]
+        if types[:1] == [self.precision]:
+            return self.path
         if self.precision != "float16":
-            raise Refused(f"an ONNX file cannot be made {short} here: export the model in that precision")
-        try:
-            import onnx
-            from onnxruntime.transformers import float16
-        except ImportError:
-            raise Refused("an ONNX file is made fp16 by the onnx package: pip install onnx; or export the model in "
-                          "fp16") from None
-        try:
-            return float16.convert_float_to_float16(onnx.load(self.path)).SerializeToString()
-        except Exception as error:
-            raise Refused(f"{self.path} cannot be made fp16: {_torchstate.first_line(error)}") from error
+            raise Refused(f"an ONNX file cannot be made {SHORT.get(self.precision, self.precision)} here: export the "
+                          "model in that precision")
+        if self._converted is None:
+            folder = tempfile.TemporaryDirectory(prefix="tare-")
+            try:
+                _engine.model_half(self.path, os.path.join(folder.name, "half.onnx"))
+            except (ValueError, OSError, MemoryError) as error:
+                raise Refused(f"{self.path} cannot be made fp16: {error}") from error
+            self._converted = folder
+        return os.path.join(self._converted.name, "half.onnx")
 
     # ---- input ------------------------------------------------------------------------------------------------
 
@@ -151,20 +141,16 @@ class OnnxRunner(Runner):
     def made_up(self, batch: int) -> Dict[str, Any]:
         """As `tare model` fills them: shapes and values by name, type and shape."""
         import numpy
-        chance = numpy.random.default_rng(0)
-        wanted = {one.name: one for one in self.session.get_inputs()}
-        told = self._tell(["--batch", str(batch)])
+        self.session  # a file that cannot be loaded is told as such
+        told = self._tell(batch, [])
         if isinstance(told, Missing):
             raise TypeError(f"no input can be generated: {told.reason}; pass input_data")
-        made: Dict[str, Any] = {}
-        self.generated = {}
-        for one in told["inputs"]:
-            kind = _TYPES.get(wanted[one["name"]].type) if one["name"] in wanted else None
-            if kind is None or one["shape"] is None or None in one["shape"]:
-                raise TypeError(f"no input can be generated for {one['name']} of "
-                                f"{wanted[one['name']].type if one['name'] in wanted else one['type']}: pass input_data")
-            made[one["name"]] = _filled(numpy, chance, one["shape"], one["generated"]).astype(kind)
-            self.generated[one["name"]] = one["generated"]["text"]
+        try:
+            tensors = _engine.model_inputs(self.path, batch, 0)
+            made = {name: numpy.frombuffer(data, kind).reshape(shape) for name, kind, shape, data in tensors}
+        except (TypeError, ValueError, MemoryError) as error:
+            raise TypeError(f"no input can be generated: {error}; pass input_data") from None
+        self.generated = {one["name"]: one["generated"]["text"] for one in told["inputs"]}
         return made
 
     # ---- running ----------------------------------------------------------------------------------------------
@@ -182,19 +168,19 @@ class OnnxRunner(Runner):
 
     def static(self, inputs: Any = None) -> Any:
         """What `tare model --json` tells of the file, for these shapes; or Missing."""
-        words = [word for name, array in (inputs or {}).items() if getattr(array, "ndim", 0)
-                 for word in ("--shape", f"{name}={','.join(map(str, array.shape))}")]
-        for name, array in (inputs or {}).items():  # lengths, rates and flags: sizes follow from them, and branches
-            if getattr(array, "dtype", None) is not None and array.dtype.kind in "iub" and 0 < array.size <= _FEW:
-                words += ["--input", f"{name}={','.join(str(int(one)) for one in array.ravel())}"]
-        return self._tell(words)
+        given = []
+        for name, array in (inputs or {}).items():
+            few = getattr(array, "dtype", None) is not None and array.dtype.kind in "iub" and 0 < array.size <= _FEW
+            # Lengths, rates and flags: sizes follow from them, and branches.
+            given.append((name, tuple(getattr(array, "shape", ())), array.ravel().tolist() if few else ()))
+        return self._tell(0, given)
 
-    def _tell(self, words: List[str]) -> Any:
-        key = " ".join(words)
+    def _tell(self, batch: int, given: List[Any]) -> Any:
+        key = repr((batch, given))
         if key not in self._told:
             try:
-                told: Any = json.loads(_command.call(["model", "--static", "--json", *words, self.path or ""]))
-            except (ValueError, RuntimeError, OSError) as error:
+                told: Any = json.loads(_engine.model_json(self.path, batch, given))
+            except (ValueError, OSError, MemoryError) as error:
                 told = Missing(f"tare model does not tell: {_torchstate.first_line(error)}")
             self._told[key] = told
         return self._told[key]
@@ -262,61 +248,26 @@ class OnnxRunner(Runner):
 
     # ---- ONNX Runtime's own profile -----------------------------------------------------------------------------
 
-    def profile_runs(self, inputs: Any, runs: int) -> List[List[Dict[str, Any]]]:
-        """Events of the nodes, as ONNX Runtime's profiler writes them, of `runs` runs after one that does not count.
-        "own" is a node's time in microseconds without that of nodes inside of it."""
+    def profile_runs(self, inputs: Any, runs: int) -> List[Dict[str, Any]]:
+        """Nodes with their time in each of so many runs, after one that does not count."""
         with tempfile.TemporaryDirectory(prefix="tare-") as folder:
             session = self.open(os.path.join(folder, "profile"))
             for _ in range(runs + 1):
                 session.run(None, inputs)
-            path = session.end_profiling()
-            with open(path, encoding="utf-8") as file:
-                events = json.load(file)
-        found: List[List[Dict[str, Any]]] = [[]]
-        open_spans: List[Tuple[float, float]] = []  # began, took: nodes that are not inside of another one so far
-        for one in events:
-            if one.get("cat") == "Session" and one.get("name") == "model_run":  # after the nodes of its run
-                found.append([])
-                open_spans = []
-            if one.get("cat") != "Node" or not one.get("name", "").endswith("_kernel_time"):
-                continue
-            one["own"] = one["dur"]
-            while one.get("args", {}).get("op_name") in _GRAPHS and open_spans and open_spans[-1][0] >= one["ts"]:
-                one["own"] = max(0, one["own"] - open_spans.pop()[1])
-            open_spans.append((one["ts"], one["dur"]))
-            found[-1].append(one)
-        return [run for run in found[1:] if run]
+            return _engine.runtime_profile(session.end_profiling())
 
     def executed(self, inputs: Any) -> Any:
         """Types that products and convolutions were really computed in, and the casts among the nodes."""
         try:
-            nodes = self.profile_runs(inputs, 1)[0]
+            nodes = self.profile_runs(inputs, 1)
         except Exception as error:
             return Missing(f"ONNX Runtime's profile could not be read: {_torchstate.first_line(error)}")
         counts: Dict[str, int] = {}
-        casts = 0
         for one in nodes:
-            about = one.get("args", {})
-            operator = about.get("op_name", "")
-            casts += operator == "Cast"
-            types = [name for item in about.get("input_type_shape", []) for name in item]
-            real = [name for name in types if name in ("float", "float16", "double", "bfloat16")]
-            if real and any(word in operator for word in ("MatMul", "Gemm", "Conv", "Attention", "LSTM", "GRU")):
-                key = {"float": "fp32", "double": "fp64", "float16": "fp16", "bfloat16": "bf16"}[real[0]]
-                counts[key] = counts.get(key, 0) + 1
+            if one["type"] and any(word in one["op"] for word in _PRODUCTS):
+                key = SHORT.get(one["type"], one["type"])
+                counts[key] = counts.get(key, 0) + one["calls"]
         if not counts:
             return Missing("the model has no product or convolution to tell it by")
-        return {"operators": dict(sorted(counts.items())), "casts": casts}
-
-
-def _filled(numpy: Any, chance: Any, shape: List[int], how: Mapping[str, Any]) -> Any:
-    """An array as `tare model` says it is filled."""
-    if how["kind"] == "values":
-        return numpy.resize(numpy.asarray(how["values"]), shape)
-    if how["kind"] == "range":
-        return numpy.broadcast_to(numpy.arange(shape[-1]), shape)
-    if how["kind"] == "integers":
-        return chance.integers(0, int(how["high"]), shape)
-    if how["kind"] == "uniform":
-        return chance.uniform(how["low"], how["high"], shape)
-    return chance.standard_normal(shape)
+        return {"operators": dict(sorted(counts.items())),
+                "casts": sum(one["calls"] for one in nodes if one["op"] == "Cast")}

@@ -5,6 +5,7 @@
 #define TARE_ENGINE_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "arrow.h"
 
@@ -60,6 +61,55 @@ TARE_ENGINE_API int tare_engine_emit_files(const tare_engine_report *report, con
 /* ---- other profilers' traces -------------------------------------------------------------------------- */
 /* Makes a trace of one by torch.profiler, Chrome or ONNX Runtime; a file at `output` is replaced. */
 TARE_ENGINE_API int tare_engine_import(const char *input, const char *output, char error[TARE_ENGINE_ERROR]);
+
+/* ---- models: by one thread of the process at a time --------------------------------------------------------- */
+#define TARE_ENGINE_VALUES_MAX 64
+
+/* What is known of an input of a model. */
+typedef struct tare_engine_input {
+    const char *name;
+    const int64_t *dims;
+    size_t rank;          /* 0: nothing is said of its shape */
+    const double *values; /* on which shapes or branches may depend */
+    size_t n_values;      /* at most TARE_ENGINE_VALUES_MAX */
+} tare_engine_input;
+typedef struct tare_engine_model_options {
+    int64_t batch; /* 0: as the model has it */
+    const tare_engine_input *inputs;
+    size_t n_inputs;
+} tare_engine_model_options;
+
+/* What an ONNX file costs, as `tare model --static --json` writes it but for its figures. */
+TARE_ENGINE_API int tare_engine_model_json(const char *path, const tare_engine_model_options *options,
+                                           tare_engine_write *write, void *context, char error[TARE_ENGINE_ERROR]);
+
+typedef struct tare_engine_tensor {
+    const char *name, *type; /* "float32" */
+    const int64_t *dims;
+    size_t rank, bytes;
+    const void *data;
+} tare_engine_tensor;
+/* A sink returns 0, or what ends the call with that status. */
+typedef int tare_engine_tensor_sink(void *context, const tare_engine_tensor *tensor);
+/* The inputs that are generated for it; the same seed gives the same values. */
+TARE_ENGINE_API int tare_engine_model_generate(const char *path, const tare_engine_model_options *options,
+                                               uint64_t seed, tare_engine_tensor_sink *sink, void *context,
+                                               char error[TARE_ENGINE_ERROR]);
+/* Writes it to `out` in half precision; its inputs and outputs keep their types. */
+TARE_ENGINE_API int tare_engine_model_half(const char *path, const char *out, char error[TARE_ENGINE_ERROR]);
+
+/* A node of a profile that ONNX Runtime wrote. */
+typedef struct tare_engine_node {
+    const char *name, *op, *provider;
+    const char *type;     /* "float16": of its first input in floating point; NULL: it has none */
+    uint64_t calls;       /* in all runs */
+    const double *run_ns; /* in each run, without the nodes of graphs that it holds */
+    size_t runs;          /* the first run of the profile does not count */
+    double output_bytes;  /* NaN: not told */
+} tare_engine_node;
+typedef int tare_engine_node_sink(void *context, const tare_engine_node *node);
+TARE_ENGINE_API int tare_engine_runtime_profile(const char *path, tare_engine_node_sink *sink, void *context,
+                                                char error[TARE_ENGINE_ERROR]);
 
 #ifdef __cplusplus
 }

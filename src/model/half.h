@@ -5,15 +5,13 @@
 #define TARE_MODEL_HALF_H
 
 #include "onnx.h"
+#include "runner.h"
 #include "slices.h"
 
 /* Rounded to the nearest, ties to even; what is too large becomes the largest there is, infinities stay. */
 uint16_t tare__half_of(float value);
 
-/* Writes the model at `path` to `out`. 0; TARE_E_USAGE: it cannot be converted, and why; TARE_E_INPUT, TARE_E_MEMORY,
- * TARE_E_SYSTEM. With a sentence. */
-int tare__half_convert(const char *path, const char *out, tare__error *error);
-/* The same in memory; weights beside it are not looked for, and one that has some is refused. */
+/* tare__half_convert (runner.h) in memory; weights beside it are not looked for, and one that has some is refused. */
 int tare__half_convert_bytes(const void *data, size_t bytes, tare__text *file, tare__error *error);
 
 /* ---- for its own files ------------------------------------------------------------------------------------------- */

@@ -76,6 +76,9 @@ int64_t tare__ort_elements(const int64_t *dims, size_t rank);
 struct tare__model_fill;
 int tare__ort_generate(tare__ort_tensor *tensor, const struct tare__model_fill *fill, uint64_t seed, tare__arena *arena,
                        tare__error *error);
+/* An input of a report with its values: generated, given, or of a file; `asked`: samples of a batch, 0: as it is. */
+int tare__input_make(const struct tare__model_report *report, size_t at, int64_t asked, uint64_t seed,
+                     tare__arena *arena, tare__ort_tensor *tensor, tare__error *error);
 /* Fills it from a file; its shape comes from an .npy, and must be set for any other. With `batch` above 0 the file's
  * samples are repeated or cut to so many. 0, TARE_E_INPUT, TARE_E_MEMORY. */
 int tare__ort_read(tare__ort_tensor *tensor, const char *path, int64_t batch, tare__arena *arena, tare__error *error);

@@ -20,7 +20,7 @@ typedef struct event {
     char name[512], op[128], provider[64], index[24];
     bool is_node, is_run;
     double at_ns, dur_ns;
-    double bytes;
+    double bytes, output_bytes;
     bool sized;
     size_t n_inputs, n_outputs;
     tare__profile_end inputs[TARE__PROFILE_ENDS_MAX], outputs[2];
@@ -131,7 +131,8 @@ static void read_args(state *state)
             continue;
         }
         bool op = is(reader, "op_name"), provider = is(reader, "provider"), index = is(reader, "node_index");
-        bool size = is(reader, "output_size") || is(reader, "parameter_size") || is(reader, "activation_size");
+        bool output = is(reader, "output_size");
+        bool size = output || is(reader, "parameter_size") || is(reader, "activation_size");
         token = tare__json_next(reader);
         if (token != TARE__JSON_STRING && token != TARE__JSON_NUMBER) {
             tare__json_skip(reader, token);
@@ -147,6 +148,8 @@ static void read_args(state *state)
         if (!isnan(value)) {
             event->bytes += value;
             event->sized = true;
+            if (output)
+                event->output_bytes = value;
         }
     }
 }
@@ -167,7 +170,7 @@ static void read_event(state *state)
     tare__json_reader *reader = &state->reader;
     event *event = &state->event;
     bool of_node = false, of_session = false;
-    *event = (struct event){.at_ns = NAN, .dur_ns = NAN};
+    *event = (struct event){.at_ns = NAN, .dur_ns = NAN, .output_bytes = NAN};
     tare__json_token token;
     while ((token = tare__json_next(reader)) == TARE__JSON_KEY) {
         if (is(reader, "args")) {
@@ -269,6 +272,7 @@ static bool take_node(state *state)
     memcpy(node->inputs, event->inputs, sizeof node->inputs);
     memcpy(node->outputs, event->outputs, sizeof node->outputs);
     node->bytes = event->sized ? event->bytes : NAN;
+    node->output_bytes = event->output_bytes;
     return true;
 }
 

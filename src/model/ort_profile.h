@@ -20,6 +20,7 @@ typedef struct tare__profile_node {
     size_t n_inputs, n_outputs;    /* as many as there are places below, at most */
     tare__profile_end inputs[TARE__PROFILE_ENDS_MAX], outputs[2];
     double bytes;                  /* of inputs, weights and outputs, the runtime's own figure; NaN: not told */
+    double output_bytes;           /* of its outputs alone */
     uint64_t calls;                /* in all runs that count */
     double run_ns[TARE__PROFILE_RUNS_MAX]; /* the sum of its calls in each, without nodes of graphs that it holds */
 } tare__profile_node;

@@ -45,10 +45,11 @@ static int take_shape(const tare__model_tensor *input, tare__ort_tensor *tensor,
     return 0;
 }
 
-static int make_one(tare__measuring *measuring, const tare__model_report *report, const tare__model_tensor *input,
-                    int64_t asked, tare__arena *arena, tare__ort_tensor *tensor, tare__error *error)
+int tare__input_make(const tare__model_report *report, size_t at, int64_t asked, uint64_t seed, tare__arena *arena,
+                     tare__ort_tensor *tensor, tare__error *error)
 {
-    const tare__model_fill *fill = &report->fills[input - report->inputs];
+    const tare__model_tensor *input = &report->inputs[at];
+    const tare__model_fill *fill = &report->fills[at];
     bool from_file = fill->kind == TARE__FILL_FILE;
     *tensor = (tare__ort_tensor){.name = input->name, .type = input->element_type};
     int status = take_shape(input, tensor, from_file, error);
@@ -64,7 +65,7 @@ static int make_one(tare__measuring *measuring, const tare__model_report *report
                           "--input %.100s: %zu values for %lld elements: give one, a row, or all of "
                           "them",
                           input->name, fill->n_values, (long long)elements);
-    return tare__ort_generate(tensor, fill, measuring->options->seed, arena, error);
+    return tare__ort_generate(tensor, fill, seed, arena, error);
 }
 
 int tare__inputs_make(tare__measuring *measuring, const tare__model_report *report, int64_t asked, tare__arena *arena,
@@ -77,7 +78,7 @@ int tare__inputs_make(tare__measuring *measuring, const tare__model_report *repo
         status = tare__fail(error, TARE_E_MEMORY, "out of memory");
     int64_t found = 0;
     for (size_t i = 0; !status && i < *n; i++) {
-        status = make_one(measuring, report, &report->inputs[i], asked, arena, &(*tensors)[i], error);
+        status = tare__input_make(report, i, asked, measuring->options->seed, arena, &(*tensors)[i], error);
         if (!status && !found && has_batch(&report->inputs[i]))
             found = (*tensors)[i].dims[0];
     }

@@ -181,4 +181,31 @@ typedef struct tare__ort_session tare__ort_session;
 int tare__ort_loop(tare__ort_session *session, size_t runs, size_t least, uint64_t until_ns, double *begin_ns,
                    double *took_ns, size_t *done, tare__error *error);
 
+/* ---- parts of it, for who runs the model otherwise ------------------------------------------------------------- */
+/* Writes the model at `path` to `out` in half precision; inputs and outputs stay as they are. 0; TARE_E_USAGE: it
+ * cannot be converted, and why; TARE_E_INPUT, TARE_E_MEMORY, TARE_E_SYSTEM. With a sentence. */
+int tare__half_convert(const char *path, const char *out, tare__error *error);
+
+typedef struct tare__runner_tensor {
+    const char *name, *type; /* "float32" */
+    const int64_t *dims;
+    size_t rank, bytes;
+    const void *data;
+} tare__runner_tensor;
+/* What the runner feeds an input of a report with: the same seed, the same values. All of it is the arena's. */
+int tare__runner_generate(const struct tare__model_report *report, size_t input, uint64_t seed, tare__arena *arena,
+                          tare__runner_tensor *tensor, tare__error *error);
+
+/* A node of a profile that the runtime wrote. */
+typedef struct tare__runner_node {
+    const char *name, *op, *provider;
+    const char *type;      /* of the first input that is a floating-point number; NULL: none is */
+    uint64_t calls;        /* in all runs */
+    const double *run_ns;  /* own time in each run */
+    double output_bytes;   /* NaN: not told */
+} tare__runner_node;
+/* Reads it, but for its first run. At most 63 runs count. One thread of the process at a time. */
+int tare__runner_profile(const char *path, tare__arena *arena, tare__runner_node **nodes, size_t *n, size_t *runs,
+                         tare__error *error);
+
 #endif

@@ -603,11 +603,25 @@ def test_an_onnx_file_is_run(onnx_file):
     assert profiler.memory_profile()["growth"] and isinstance(profiler.memory["allocations"], tare.Missing)
 
 
-def test_an_onnx_file_tells_the_precision_it_was_really_run_in(onnx_file):
+def test_an_onnx_file_tells_the_precision_it_was_really_run_in(onnx_file, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)  # the engine converts it
     results = tare.ModelProfiler(onnx_file, precision="fp16").profile(**RUNS)
     executed = results["model"]["precision"]["executed"]
     assert set(executed["operators"]) <= {"fp16", "fp32"}
     assert ("fp32" in executed["operators"]) == any("fp16 was asked for" in note for note in results["notes"])
+
+
+def test_inputs_of_an_onnx_file_are_generated_by_the_engine(onnx_file):
+    from tare import _engine
+    ((name, kind, shape, data),) = _engine.model_inputs(onnx_file, 3, 0)
+    assert (name, kind, shape, len(data)) == ("x", "float32", [3, 16], 3 * 16 * 4)
+    assert _engine.model_inputs(onnx_file, 3, 0)[0][3] == data != _engine.model_inputs(onnx_file, 3, 1)[0][3]
+    made = tare.ModelProfiler(onnx_file).runner.made_up(3)["x"]
+    assert made.shape == (3, 16) and made.tobytes() == data
+    with pytest.raises(ValueError, match="nowhere.onnx"):
+        _engine.model_json("nowhere.onnx", 0, [])
+    with pytest.raises(ValueError, match="the limit"):
+        _engine.model_json(onnx_file, 0, [("x", [1] * 65, ())])
 
 
 def test_onnx_inputs_that_do_not_fit(onnx_file, tmp_path):

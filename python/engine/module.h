@@ -1,0 +1,16 @@
+/* module: what the files of tare._engine share. Under the interpreter's lock.
+ * Must not know the modules behind tare_engine.h. */
+#ifndef TARE_PYTHON_ENGINE_H
+#define TARE_PYTHON_ENGINE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "engine/tare_engine.h"
+#include "tare.h"
+
+/* NULL, with the exception of a status and its sentence. */
+PyObject *tare__py_raise_for(int status, const char *sentence);
+int tare__py_add_models(PyObject *module); /* 0, or -1 with an exception */
+
+#endif
