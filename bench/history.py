@@ -69,7 +69,7 @@ def look(slowest, trend, taking_in, recorder, count, times):
         if taken > worst:
             worst, name = taken, " ".join(words)
     slowest.add(worst, f"{count:,} runs, {os.path.getsize(store) / 1e6:.0f} MB; {name}")
-    taken, out = tare("history", "trend", "run.elapsed", "--command", "train_7", "--any-machine", "--json", store=store)
+    taken, out = tare("history", "trend", "run.elapsed", "--command", "train_7", "--all-machines", "--json", store=store)
     trend.add(taken, f"{len(json.loads(out)['trends'][0]['points']):,} points")
 
 

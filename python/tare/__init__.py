@@ -1,4 +1,4 @@
-"""Tare weighs a program and takes its own weight off the scale."""
+"""Tare, a profiler for machine-learning workloads."""
 from . import _core  # noqa: F401
 from ._core import __version__  # noqa: F401
 from ._core import (  # noqa: F401

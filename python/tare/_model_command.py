@@ -37,7 +37,7 @@ def _limit(text: str) -> str:
 def _whole(least: int) -> Any:
     def read(text: str) -> int:
         if not text.isdecimal() or int(text) < least:
-            raise argparse.ArgumentTypeError(f"{text!r} is no whole number of {least} or more")
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
         return int(text)
     return read
 

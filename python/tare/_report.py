@@ -188,7 +188,7 @@ def report(path: Optional[Union[str, "os.PathLike[str]"]] = None, *,
     if path is None:
         path = _core.output()
         if path is None:
-            raise ValueError("which trace? None is being written: tare.report(\"train.tare\")")
+            raise ValueError("missing trace: no session is recording; pass one: tare.report(\"train.tare\")")
     name = os.fspath(path)
     if isinstance(name, bytes):
         name = os.fsdecode(name)

@@ -68,7 +68,7 @@ class ProfilingConfig:
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in _FIELDS:
-            raise AttributeError(f"there is no setting {name!r}{_hint(name, _FIELDS)}")
+            raise AttributeError(f"unknown setting {name!r}{_hint(name, _FIELDS)}")
         object.__setattr__(self, name, _checked(name, value))
 
     def action(self, step: int) -> ProfilerAction:
@@ -127,8 +127,8 @@ def create_profiling_config(**settings: Any) -> ProfilingConfig:
 
 _TRAINER: Dict[str, type] = {"enable_memory_monitoring": bool, "memory_monitor_batches": int}
 # Of the command, which reads the same files and variables.
-_COMMAND = ("output", "quiet", "max_size", "last", "pool", "readable", "no_wait", "interval", "no_sampling",
-            "without", "carbon", "rules", "lines", "ops", "shapes", "steps", "every_epochs", "tag", "no_history", "store",
+_COMMAND = ("output", "quiet", "max_size", "last", "buffer_size", "readable", "no_wait", "interval", "no_sampling",
+            "disable", "carbon", "rules", "lines", "ops", "shapes", "steps", "every_epochs", "tag", "no_history", "store",
             "live", "html", "json", "csv", "chrome", "perfetto", "tensorboard", "width", "by")
 _YES, _NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
 
@@ -164,7 +164,7 @@ def _from_table(path: str, table: str) -> Dict[str, Any]:
         if name in known:
             found[name] = _take(value, name, where)
         elif name not in _COMMAND:
-            raise ValueError(f"{where}: there is no setting {key!r}{_hint(name, (*known, *_COMMAND))}")
+            raise ValueError(f"{where}: unknown setting {key!r}{_hint(name, (*known, *_COMMAND))}")
     return found
 
 
@@ -178,7 +178,7 @@ def _from_environment(environment: Mapping[str, str]) -> Dict[str, Any]:
         if name not in known:
             near = difflib.get_close_matches(name, known, 1, 0.85)
             if near and name not in _COMMAND:
-                raise ValueError(f"there is no setting {variable}; did you mean TARE_{near[0].upper()}?")
+                raise ValueError(f"unknown setting {variable}; did you mean TARE_{near[0].upper()}?")
             continue
         value: Any = text
         if _type_of(name) is bool:

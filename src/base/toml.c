@@ -160,16 +160,16 @@ static int read_string(reader *from, buffer *to)
 {
     char quote = *from->at++;
     if (here(from) == quote && from->at + 1 < from->end && from->at[1] == quote)
-        return wrong(from, "a string over several lines is not understood here");
+        return wrong(from, "multi-line strings are not supported");
     while (!at_line_end(from) && *from->at != quote) {
         char c = *from->at++;
         bool escape = quote == '"' && c == '\\', plain = (unsigned char)c >= 0x20 || c == '\t';
         if (!(escape ? read_escape(from, to) : plain && put(to, c)))
             return wrong(from, to->used + 2 >= to->room ? "the string is too long"
-                                                        : "the string has a wrong escape or byte");
+                                                        : "invalid escape or byte in string");
     }
     if (here(from) != quote)
-        return wrong(from, "the string has no end");
+        return wrong(from, "unterminated string");
     from->at++;
     return 0;
 }
@@ -188,7 +188,7 @@ static int read_key(reader *from, buffer *to)
         if (!put(to, *from->at++))
             return wrong(from, "the name is too long");
     }
-    return to->used ? 0 : wrong(from, "a setting is expected: name = value");
+    return to->used ? 0 : wrong(from, "expected name = value");
 }
 
 /* "[tool . "tare"]" as "tool.tare"; "" when it is nothing of ours that could be read. */
@@ -268,7 +268,7 @@ static int read_value(reader *from, buffer *to, tare__toml_kind *kind)
         }
     }
     *kind = TARE__TOML_NUMBER;
-    return read_number(from, to) ? 0 : wrong(from, "a value is a \"string\", a number, true or false");
+    return read_number(from, to) ? 0 : wrong(from, "a value must be a string, a number, true or false");
 }
 
 /* ---- the file ------------------------------------------------------------------------------------- */
@@ -282,8 +282,8 @@ static int read_pair(reader *from, tare__toml_sink *sink, void *context)
         return status;
     skip_blanks(from);
     if (here(from) != '=')
-        return wrong(from, here(from) == '.' ? "a name with a dot is not understood here"
-                                             : "after the name comes = and a value");
+        return wrong(from, here(from) == '.' ? "dotted names are not supported"
+                                             : "expected = and a value after the name");
     from->at++;
     skip_blanks(from);
     status = read_value(from, &value, &pair.kind);
@@ -291,7 +291,7 @@ static int read_pair(reader *from, tare__toml_sink *sink, void *context)
         return status;
     skip_blanks(from);
     if (here(from) != '#' && !at_line_end(from))
-        return wrong(from, "nothing may follow the value but a # comment");
+        return wrong(from, "unexpected text after the value");
     status = sink(context, &pair, from->error);
     skip_line(from);
     return status;
@@ -316,10 +316,10 @@ static int enter_table(reader *from, const char *table, bool *ours)
     read_header(from, name);
     *ours = length && strcmp(name, table) == 0;
     if (!length && !is_a_commands(name))
-        return wrong(&at, "settings stand at the top of this file, in no table");
+        return wrong(&at, "settings must be at the top of the file, outside any table");
     bool below = length && strncmp(name, table, length) == 0 && name[length] == '.';
     if (below && !is_a_commands(name + length + 1))
-        return tare__fail(from->error, TARE_E_USAGE, "%.200s:%u: there is no table [%s]", from->file, at.line, name);
+        return tare__fail(from->error, TARE_E_USAGE, "%.200s:%u: unknown table [%s]", from->file, at.line, name);
     skip_statement(from);
     return 0;
 }

@@ -18,7 +18,7 @@ enum { ATTACH_FOR };
 
 static const tare__cli_option attach_options[] = {
     TARE__RECORDING_OPTIONS,
-    {"for", 0, "TIME", "end by itself after this while (30s, 5m)", ATTACH_FOR},
+    {"duration", 0, "TIME", "stop after this time (30s, 5m)", ATTACH_FOR},
 };
 
 typedef struct attach_settings {
@@ -30,7 +30,7 @@ static int take_attach_option(void *context, int key, const char *argument, tare
 {
     attach_settings *settings = context;
     if (key == ATTACH_FOR)
-        return tare__parse_duration(argument, "--for", &settings->attach.for_ns, error);
+        return tare__parse_duration(argument, "--duration", &settings->attach.for_ns, error);
     return tare__cli_recording_take(&settings->recording, key, argument, error);
 }
 
@@ -38,13 +38,13 @@ static int read_pid(const tare__cli_words *words, pid_t *pid, tare__error *error
 {
     const char *word = words->count > 0 ? words->words[0] : words->rest ? words->rest[0] : NULL;
     if (!word)
-        return tare__fail(error, TARE_E_USAGE, "which process? tare attach PID");
+        return tare__fail(error, TARE_E_USAGE, "missing process id: tare attach PID");
     if (words->count + (words->rest && words->rest[0]) > 1)
-        return tare__fail(error, TARE_E_USAGE, "one process at a time; its children are looked at with it");
+        return tare__fail(error, TARE_E_USAGE, "only one process id is allowed; its child processes are included");
     char *end;
     long number = strtol(word, &end, 10);
     if (end == word || *end || number <= 0 || number > INT32_MAX)
-        return tare__fail(error, TARE_E_USAGE, "'%.64s' is not the number of a process", word);
+        return tare__fail(error, TARE_E_USAGE, "'%.64s' is not a process id", word);
     *pid = (pid_t)number;
     return 0;
 }
@@ -106,7 +106,7 @@ static int attach(attach_settings *settings, tare__run_result *result, tare__err
     if (status)
         return status;
     if (is_kernel_thread(settings->attach.pid))
-        return tare__fail(error, TARE_E_INPUT, "%d is a thread of the kernel: there is no program to look at",
+        return tare__fail(error, TARE_E_INPUT, "%d is a kernel thread and cannot be profiled",
                           (int)settings->attach.pid);
     return tare__attach(&settings->attach, result, error);
 }
@@ -135,13 +135,13 @@ static int attach_main(int argc, char **argv)
 
 const tare__cli_command tare__cli_attach = {
     .name = "attach",
-    .summary = "profiles a process that runs already, from outside",
+    .summary = "Profile a running process from outside",
     .usage = "[options] PID",
-    .details = "Ends with the process, with --for, or with Ctrl-C; the process runs on. Exit status:\n"
-               "0 the trace was written; 1 the process may not be looked at, or the trace could\n"
-               "not be written; 2 this command line was wrong; 3 there is no such process.\n",
+    .details = "Stops when the process exits, after --duration, or on Ctrl-C; the process itself\n"
+               "continues. Exit status: 0 the trace was written; 1 permission denied, or the trace\n"
+               "could not be written; 2 invalid command line; 3 no such process.\n",
     .examples = "  tare attach 4120\n"
-                "  tare attach --for 60s --html slow.html 4120\n"
+                "  tare attach --duration 60s --html slow.html 4120\n"
                 "  tare attach --live $(pgrep -n -f train.py)\n",
     .options = attach_options,
     .option_count = TARE__COUNT_OF(attach_options),

@@ -14,8 +14,8 @@
 enum { BASELINE_OUTPUT, BASELINE_QUIET };
 
 static const tare__cli_option baseline_options[] = {
-    {"output", 'o', "FILE", "the baseline, whole or not at all", BASELINE_OUTPUT},
-    {"quiet", 'q', NULL, "do not say what was written", BASELINE_QUIET},
+    {"output", 'o', "FILE", "baseline file to write", BASELINE_OUTPUT},
+    {"quiet", 'q', NULL, "print nothing on success", BASELINE_QUIET},
 };
 
 typedef struct baseline_settings {
@@ -40,13 +40,13 @@ static int read_settings(int argc, char **argv, baseline_settings *settings, tar
     if (status || words->help)
         return status;
     if (words->rest)
-        return tare__fail(error, TARE_E_USAGE, "there is nothing to run here: name runs that were recorded");
+        return tare__fail(error, TARE_E_USAGE, "unexpected --: pass recorded runs, not a command");
     if (words->count == 0 || strcmp(words->words[0], "save") != 0)
-        return tare__fail(error, TARE_E_USAGE, "what to do? tare baseline save RUN... -o FILE");
+        return tare__fail(error, TARE_E_USAGE, "missing subcommand: tare baseline save RUN... -o FILE");
     if (words->count == 1)
-        return tare__fail(error, TARE_E_USAGE, "which runs? tare baseline save RUN... -o FILE");
+        return tare__fail(error, TARE_E_USAGE, "missing runs: tare baseline save RUN... -o FILE");
     if (!settings->output)
-        return tare__fail(error, TARE_E_USAGE, "where to? tare baseline save RUN... -o FILE");
+        return tare__fail(error, TARE_E_USAGE, "missing --output: tare baseline save RUN... -o FILE");
     return 0;
 }
 
@@ -95,12 +95,12 @@ static int baseline_main(int argc, char **argv)
 
 const tare__cli_command tare__cli_baseline = {
     .name = "baseline",
-    .summary = "keeps the figures of runs, for `tare check` and `tare compare`",
+    .summary = "Save the figures of runs for `tare check` and `tare compare`",
     .usage = "save RUN... -o FILE",
-    .details = "A run is a trace, or a model's report. Of several runs each figure has one\n"
-               "sample a run: 5 runs or more let a check tell changes of whole runs from noise.\n"
-               "Exit status: 0; 1 it could not be written; 2 this command line was wrong; 3 a\n"
-               "run could not be read.\n",
+    .details = "RUN is a trace or a model report. With several runs, each figure has one sample per\n"
+               "run; 5 runs or more allow significance tests of whole-run figures.\n"
+               "Exit status: 0 success; 1 the baseline could not be written; 2 invalid command\n"
+               "line; 3 a run could not be read.\n",
     .examples = "  tare baseline save train.tare -o baseline.json\n"
                 "  tare baseline save run1.tare run2.tare run3.tare -o main.json\n",
     .options = baseline_options,

@@ -42,26 +42,26 @@ enum {
 
 static const tare__cli_option check_options[] = {
     {"baseline", 'b', "FILE",
-     "compare with this baseline, run or model report instead of recent runs in the history", CHECK_BASELINE},
-    {"window", 0, "N", "recent revisions in the history to compare with (10)", CHECK_WINDOW},
+     "baseline to compare against: a run, a model report or a saved baseline (default: the history)", CHECK_BASELINE},
+    {"window", 0, "N", "number of recent revisions in the history to compare against (default 10)", CHECK_WINDOW},
     {"threshold", 't', "NAME:LIMIT",
-     "what a figure may change by (step:5%; step:5%,1ms: and by more than 1 ms) or must keep to (step:120ms, "
-     "run.peak_rss:2GB); '*' in a name stands for anything; may be given more than once",
+     "maximum change of a figure (step:5%; step:5%,1ms: at least 1 ms as well) or limit (step:120ms, "
+     "run.peak_rss:2GB); '*' matches anything; can be repeated",
      CHECK_THRESHOLD},
     {"gate", 0, "SHARE",
-     "what all other figures may change by (5%; 10% against another machine, or of one run a side)",
+     "maximum change of all other figures (default 5%; 10% across machines or with one run per side)",
      CHECK_GATE},
-    {"all", 0, NULL, "gate every figure, and show every figure: spans, operators, layers, metrics",
+    {"all", 0, NULL, "check and show every figure: spans, operators, layers, metrics",
      CHECK_ALL},
-    {"rerun", 0, "COMMAND", "before it fails, run this command again under tare and ask again", CHECK_RERUN},
-    {"reruns", 0, "N", "so many times (1; 5 where the baseline has several runs)", CHECK_RERUNS},
-    {"json", 0, NULL, "the answer as JSON, for machines", CHECK_JSON},
-    {"junit", 0, "FILE", "write it as JUnit XML, too", CHECK_JUNIT},
-    {"markdown", 0, "FILE", "write a summary as Markdown, too", CHECK_MARKDOWN},
-    {"github", 0, NULL, "annotations and a job summary for GitHub Actions, too", CHECK_GITHUB},
-    {"output", 'o', "FILE", "write the answer to this file, whole or not at all", CHECK_OUTPUT},
-    {"quiet", 'q', NULL, "show no table: the exit status is the answer", CHECK_QUIET},
-    {"store", 0, "PLACE", "the history to read: a folder, a file, postgres://…", CHECK_STORE},
+    {"rerun", 0, "COMMAND", "before failing, profile this command again and repeat the check", CHECK_RERUN},
+    {"reruns", 0, "N", "number of reruns (default 1; 5 if the baseline has several runs)", CHECK_RERUNS},
+    {"json", 0, NULL, "print the result as JSON", CHECK_JSON},
+    {"junit", 0, "FILE", "also write the result as JUnit XML", CHECK_JUNIT},
+    {"markdown", 0, "FILE", "also write a Markdown summary", CHECK_MARKDOWN},
+    {"github", 0, NULL, "also write GitHub Actions annotations and a job summary", CHECK_GITHUB},
+    {"output", 'o', "FILE", "output file (written atomically)", CHECK_OUTPUT},
+    {"quiet", 'q', NULL, "print nothing; report through the exit status only", CHECK_QUIET},
+    {"store", 0, "PLACE", "history to read: a directory, a file or a postgres:// URL", CHECK_STORE},
     {"no-history", 0, NULL, "do not read the history", CHECK_NO_HISTORY},
 };
 
@@ -109,13 +109,13 @@ static int read_settings(int argc, char **argv, check_settings *settings, tare__
     if (wrong)
         return tare__fail(error, wrong, "%s", of_files.text);
     if (words->rest)
-        return tare__fail(error, TARE_E_USAGE, "there is nothing to run here: name runs that were recorded");
+        return tare__fail(error, TARE_E_USAGE, "unexpected --: pass recorded runs, not a command");
     if (words->count == 0)
-        return tare__fail(error, TARE_E_USAGE, "which run? tare check RUN... --baseline FILE");
+        return tare__fail(error, TARE_E_USAGE, "missing run: tare check RUN... --baseline FILE");
     if (settings->baseline && settings->window)
         return tare__fail(error, TARE_E_USAGE, "--baseline and --window are mutually exclusive");
     if (settings->reruns && !settings->rerun)
-        return tare__fail(error, TARE_E_USAGE, "--reruns is how often: --rerun says which command");
+        return tare__fail(error, TARE_E_USAGE, "--reruns requires --rerun COMMAND");
     return 0;
 }
 
@@ -132,7 +132,7 @@ static int ask_again(const check_settings *settings, tare__check *check, unsigne
     tare__figures *figures = NULL;
     tare__check *again = NULL;
     if (!settings->quiet)
-        tare__cli_say(ME, "beyond the gate: running again (%u): %s", times, settings->rerun);
+        tare__cli_say(ME, "above the gate; rerun %u: %s", times, settings->rerun);
     int status = tare__cli_check_again(settings->rerun, times, &figures, error);
     if (!status)
         status = tare__check_figures(check->base, figures, &options, &again, error);
@@ -312,8 +312,8 @@ static int load_window(const check_settings *settings, const tare__figures *head
     if (status || window->figures)
         return status;
     return tare__fail(error, TARE_E_USAGE,
-                      "nothing to compare with: no earlier revision of this command on this machine is in the history; "
-                      "name a --baseline, or a --threshold such as step:120ms");
+                      "no baseline: the history has no earlier revision of this command on this machine; pass "
+                      "--baseline FILE or an absolute limit such as --threshold step:120ms");
 }
 
 static int load_and_check(const check_settings *settings, const tare__cli_words *words, tare__error *error)
@@ -365,19 +365,18 @@ static int check_main(int argc, char **argv)
 
 const tare__cli_command tare__cli_check = {
     .name = "check",
-    .summary = "a gate for CI: fails when a run got worse than recent runs or a baseline",
+    .summary = "Fail if a run is slower or larger than a baseline (for CI)",
     .usage = "RUN... [--baseline FILE] [options]",
-    .details = "Without a baseline, runs are compared with the last 10 revisions of the same\n"
+    .details = "Without --baseline, runs are compared with the last 10 revisions of the same\n"
                "command on the same machine in the history, one sample per revision.\n"
-               "A figure has failed when its change is significant (Mann-Whitney, p 0.02) and\n"
-               "larger than the gate and than what matters (1 us, 1 MiB); or beyond a limit.\n"
-               "Gated are run, steps, epochs, requests and models, what a threshold names, and\n"
-               "exact figures such as FLOPs, which may not get worse at all. Several runs on\n"
-               "either side are samples; 5 let whole runs be told from noise. With one run a\n"
-               "side only what it has many of can fail: steps, requests, latencies. Thresholds\n"
-               "may stand in [check] of ./tare.toml. Exit status: 0 passed; 1 failed, or the\n"
-               "answer could not be written; 2 this command line was wrong; 3 a file could not\n"
-               "be read.\n",
+               "A figure fails if its change is significant (Mann-Whitney, p < 0.02), larger than\n"
+               "the gate and larger than 1 us or 1 MiB; or if it exceeds an absolute limit.\n"
+               "Checked are run, steps, epochs, requests and models, figures with a threshold, and\n"
+               "exact figures such as FLOPs, for which any increase fails. With one run per side\n"
+               "only figures with many samples per run can fail (steps, requests, latencies); with\n"
+               "5 runs per side all of them can. Thresholds can also be set in [check] in\n"
+               "./tare.toml. Exit status: 0 passed; 1 failed, or the result could not be written;\n"
+               "2 invalid command line; 3 a file could not be read.\n",
     .examples = "  tare check run1.tare run2.tare run3.tare\n"
                 "  tare check train.tare --baseline main.json\n"
                 "  tare check train.tare -b main.json -t step:8% -t run.peak_rss:4GB\n"

@@ -31,9 +31,9 @@ static int run_once(const char *trace, const char *command, tare__error *error)
     if (WIFEXITED(ran.status) && WEXITSTATUS(ran.status) == 0)
         return 0;
     if (WIFSIGNALED(ran.status))
-        return tare__fail(error, TARE_E_SYSTEM, "--rerun: the command was ended by signal %d",
+        return tare__fail(error, TARE_E_SYSTEM, "--rerun: the command was killed by signal %d",
                           WTERMSIG(ran.status));
-    return tare__fail(error, TARE_E_SYSTEM, "--rerun: the command ended with status %d",
+    return tare__fail(error, TARE_E_SYSTEM, "--rerun: the command exited with status %d",
                       WEXITSTATUS(ran.status));
 }
 
@@ -61,7 +61,7 @@ int tare__cli_check_again(const char *command, unsigned times, tare__figures **f
     *figures = NULL;
     snprintf(folder, sizeof folder, "%s/tare-check-XXXXXX", tare__temporary_folder());
     if (!mkdtemp(folder))
-        return tare__fail(error, TARE_E_SYSTEM, "--rerun: cannot make a folder for the runs: %s",
+        return tare__fail(error, TARE_E_SYSTEM, "--rerun: cannot create a directory for the runs: %s",
                           strerror(errno));
     tare__ab_watch();
     int status = run_all(folder, command, traces, times, error);

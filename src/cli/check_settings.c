@@ -38,7 +38,7 @@ int tare__cli_check_gate(tare__cli_check_settings *settings, const char *argumen
     tare__threshold gate;
     if (tare__threshold_parse_limit("*", argument, what, &gate, NULL) != 0 ||
         gate.kind != TARE__THRESHOLD_CHANGE || !isnan(gate.floor))
-        return tare__fail(error, TARE_E_USAGE, "%s: '%.64s' is no share; write it as 5%%", what, argument);
+        return tare__fail(error, TARE_E_USAGE, "%s: '%.64s' is not a percentage; use for example 5%%", what, argument);
     settings->gate = gate.value;
     return 0;
 }
@@ -59,7 +59,7 @@ int tare__cli_check_reruns(tare__cli_check_settings *settings, const char *argum
 static int take_text(const tare__toml_pair *pair, const char *file, char **owned, const char **into, tare__error *error)
 {
     if (pair->kind != TARE__TOML_STRING || !*pair->value)
-        return tare__fail(error, TARE_E_USAGE, "%.200s:%u: %s is a \"string\"", file, pair->line, pair->key);
+        return tare__fail(error, TARE_E_USAGE, "%.200s:%u: %s must be a string", file, pair->line, pair->key);
     char *copy = strdup(pair->value);
     if (!copy)
         return tare__fail(error, TARE_E_MEMORY, "out of memory");
@@ -77,7 +77,8 @@ static int take_pair(void *context, const tare__toml_pair *pair, tare__error *er
         return take_text(pair, from->file, &from->to->baseline_of_file, &from->to->baseline, error);
     if (strcmp(pair->key, "rerun") == 0)
         return tare__fail(error, TARE_E_USAGE,
-                          "%s: a command is named with --rerun on the command line, not by a project's settings", what);
+                          "%s: a command can only be set with --rerun on the command line, not in a settings file",
+                          what);
     if (strcmp(pair->key, "reruns") == 0)
         return tare__cli_check_reruns(from->to, pair->value, what, error);
     if (strcmp(pair->key, "gate") == 0)
@@ -87,7 +88,7 @@ static int take_pair(void *context, const tare__toml_pair *pair, tare__error *er
         return 0;
     }
     if (pair->kind == TARE__TOML_SWITCH)
-        return tare__fail(error, TARE_E_USAGE, "%s: a threshold is written as \"5%%\" or \"100ms\"", what);
+        return tare__fail(error, TARE_E_USAGE, "%s: a threshold must be a string such as \"5%%\" or \"100ms\"", what);
     return tare__cli_check_threshold(from->to, pair->key, pair->value, what, error);
 }
 

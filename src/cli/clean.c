@@ -16,8 +16,8 @@
 enum { CLEAN_ALL = 1, CLEAN_DRY_RUN };
 
 static const tare__cli_option clean_options[] = {
-    {"all", 0, NULL, "remove sessions that cannot be saved as well: what they hold is lost", CLEAN_ALL},
-    {"dry-run", 0, NULL, "show what would be done; save and remove nothing", CLEAN_DRY_RUN},
+    {"all", 0, NULL, "also remove sessions that cannot be saved; their events are lost", CLEAN_ALL},
+    {"dry-run", 0, NULL, "show what would be done; change nothing", CLEAN_DRY_RUN},
 };
 
 typedef struct clean_settings {
@@ -56,14 +56,14 @@ static bool is_wanted(const clean_settings *settings, const char *path)
 static bool is_kept(const clean_settings *settings, const tare__leftover *left, const char *why, tare__text *reason)
 {
     switch (left->state) {
-    case TARE__LEFTOVER_ALIVE: tare__text_string(reason, "a recorded process still runs"); return true;
+    case TARE__LEFTOVER_ALIVE: tare__text_string(reason, "a recorded process is still running"); return true;
     case TARE__LEFTOVER_PART:
         tare__text_string(reason,
-                          "it has no session file: a part of a session in another place, perhaps; if none runs, "
-                          "remove it by hand");
+                          "it has no session file and may belong to another session; if none is running, remove it "
+                          "manually");
         return true;
     case TARE__LEFTOVER_DAMAGED:
-        tare__text_format(reason, "damaged, nothing can be saved: %s; --all removes it", why);
+        tare__text_format(reason, "damaged and cannot be saved: %s; --all removes it", why);
         return !settings->all;
     case TARE__LEFTOVER_UNSAVED:
     case TARE__LEFTOVER_NO_TRACE:
@@ -94,7 +94,7 @@ static void clean_one(void *context, const tare__leftover *found)
     if (!would_save && is_kept(settings, &left, why, &reason)) {
         tare__text_format(&settings->out, "kept %s (%s): %s\n", path, bytes, reason.failed ? "?" : reason.data);
     } else if (!(settings->dry_run ? tare__leftover_removable : tare__leftover_remove)(&left)) {
-        tare__cli_say(CLEAN, "cannot remove %s: it holds files that are no session's", left.path);
+        tare__cli_say(CLEAN, "cannot remove %s: it contains files that do not belong to a session", left.path);
         settings->failed++;
     } else if (would_save) {
         tare__text_format(&settings->out, "would save %s (%s) to %s and remove it\n", path, bytes, trace);
@@ -127,7 +127,7 @@ static int clean_main(int argc, char **argv)
         return tare__cli_print_help(&tare__cli_clean);
     settings.words = &words;
     if (!status && words.rest)
-        status = tare__fail(&error, TARE_E_USAGE, "it runs no command; write tare clean FOLDER");
+        status = tare__fail(&error, TARE_E_USAGE, "unexpected --: tare clean takes folders, not a command");
     if (!status && words.count && !(settings.seen = calloc((size_t)words.count, sizeof *settings.seen))) {
         tare__cli_say(CLEAN, "out of memory");
         return TARE__EXIT_FAILED;
@@ -138,7 +138,7 @@ static int clean_main(int argc, char **argv)
     tell_unseen(&settings);
     free(settings.seen);
     if (settings.out.length == 0 && !settings.failed)
-        tare__text_string(&settings.out, "no session folders are left\n");
+        tare__text_string(&settings.out, "no session folders found\n");
     int exit_status = tare__cli_print(&settings.out);
     tare__text_free(&settings.out);
     return settings.failed ? TARE__EXIT_FAILED : exit_status;
@@ -146,12 +146,12 @@ static int clean_main(int argc, char **argv)
 
 const tare__cli_command tare__cli_clean = {
     .name = "clean",
-    .summary = "saves what killed recordings left behind, and removes their session folders",
+    .summary = "Save the events of killed recordings and remove their session folders",
     .usage = "[options] [FOLDER...]",
-    .details = "A recording that was killed leaves its session folder, in /dev/shm or a temporary\n"
-               "folder. What is in it is saved to its trace, and the folder is removed; one whose\n"
-               "trace is gone or damaged is kept. Without FOLDER: all of this user. Exit status: 0;\n"
-               "1 a folder could not be removed; 2 this command line was wrong.\n",
+    .details = "A killed recording leaves its session folder in /dev/shm or the temporary directory.\n"
+               "Its events are saved to its trace and the folder is removed; a folder whose trace\n"
+               "is missing or damaged is kept. Without FOLDER: all folders of this user. Exit\n"
+               "status: 0 success; 1 a folder could not be removed; 2 invalid command line.\n",
     .examples = "  tare clean --dry-run\n"
                 "  tare clean\n",
     .options = clean_options,

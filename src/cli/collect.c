@@ -37,18 +37,18 @@ static int take(void *context, int key, const char *argument, tare__error *error
 }
 
 static const tare__cli_option options[] = {
-    {"socket", 0, "FD", "the socket that was inherited", COLLECT_SOCKET},
-    {"no-sampling", 0, NULL, "record only what the program marks itself: nothing is looked at from outside",
+    {"socket", 0, "FD", "inherited socket", COLLECT_SOCKET},
+    {"no-sampling", 0, NULL, "record only the program's own spans; disable all samplers",
      COLLECT_NO_SAMPLING},
-    {"interval", 0, "TIME", "look at program and machine so often (100ms; from 1ms to 60s)",
+    {"interval", 0, "TIME", "sampling interval, from 1ms to 60s (default 100ms)",
      TARE__RECORDING_INTERVAL},
-    {"without", 0, "LIST",
-     "leave out some of what is looked at: process, system, container, power, nvml, with commas between",
+    {"disable", 0, "LIST",
+     "samplers to disable, separated by commas: process, system, container, power, nvml",
      TARE__RECORDING_WITHOUT},
-    {"carbon", 0, "GRAMS", "CO2 of a kWh of the power used here, in grams", TARE__RECORDING_CARBON},
-    {"tag", 0, "TAG", "a word to find the run by in the history", TARE__RECORDING_TAG},
-    {"no-history", 0, NULL, "do not keep this run in the history", TARE__RECORDING_NO_HISTORY},
-    {"store", 0, "PLACE", "keep the history here", TARE__RECORDING_STORE},
+    {"carbon", 0, "GRAMS", "grid carbon intensity in g CO2/kWh", TARE__RECORDING_CARBON},
+    {"tag", 0, "TAG", "tag the run in the history", TARE__RECORDING_TAG},
+    {"no-history", 0, NULL, "do not add this run to the history", TARE__RECORDING_NO_HISTORY},
+    {"store", 0, "PLACE", "history to use", TARE__RECORDING_STORE},
 };
 
 /* Traces that the Python package makes for itself and removes at once lie in folders of theirs among temporary files:
@@ -89,7 +89,7 @@ static int collect_main(int argc, char **argv)
     collect_settings settings = {.socket = -1};
     int status = tare__cli_read(&tare__cli_collect, argc, argv, &settings, &words, &error);
     if (!status && (settings.socket < 0 || words.count > 0 || words.rest))
-        status = tare__fail(&error, TARE_E_USAGE, "started by programs, not by people; see tare run");
+        status = tare__fail(&error, TARE_E_USAGE, "internal command; use tare run");
     tare__serve_options serve = {
         .interval_ns = settings.no_sampling ? TARE__RUN_NO_SAMPLES : settings.recording.interval_ns,
         .samplers_left_out = settings.recording.samplers_left_out,
@@ -113,7 +113,7 @@ static int collect_main(int argc, char **argv)
 
 const tare__cli_command tare__cli_collect = {
     .name = "collect",
-    .summary = "serves a program that records without tare run",
+    .summary = "Collect events from a program that called tare_start (internal)",
     .usage = "--socket FD",
     .examples = "  (started by tare_start)\n",
     .options = options,

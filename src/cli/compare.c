@@ -39,29 +39,27 @@ enum {
 };
 
 static const tare__cli_option compare_options[] = {
-    {"base", 0, "FILE...", "runs before the change, one or more; a folder stands for all runs in it",
-     COMPARE_BASE},
-    {"head", 0, "FILE...", "runs after it", COMPARE_HEAD},
-    {"ab", 0, NULL,
-     "BASE and HEAD are shell commands: run both in turn until a sequential test decides", COMPARE_AB},
-    {"bare", 0, NULL, "with --ab: do not record, measure time, CPU time and peak memory only", COMPARE_BARE},
-    {"rounds", 0, "N", "with --ab: maximum number of rounds, each of one run of either command (default 60)",
+    {"base", 0, "FILE...", "baseline runs; a directory means all runs in it", COMPARE_BASE},
+    {"head", 0, "FILE...", "candidate runs", COMPARE_HEAD},
+    {"ab", 0, NULL, "BASE and HEAD are shell commands: run them alternately until a sequential test decides",
+     COMPARE_AB},
+    {"bare", 0, NULL, "with --ab: measure only elapsed time, CPU time and peak memory, without profiling",
+     COMPARE_BARE},
+    {"rounds", 0, "N", "with --ab: maximum number of rounds, one run of each command per round (default 60)",
      COMPARE_ROUNDS},
-    {"seconds", 0, "TIME", "with --ab: begin no round after this time (without it, there is no limit)",
-     COMPARE_SECONDS},
-    {"warmup", 0, "N", "with --ab: rounds that do not count, before the first one (1)", COMPARE_WARMUP},
-    {"keep", 0, "DIR", "with --ab: keep the traces of all runs in this folder", COMPARE_KEEP},
-    {"show-output", 0, NULL, "with --ab: let the commands write to the terminal, to standard error",
-     COMPARE_OUTPUT_OF},
+    {"max-time", 0, "TIME", "with --ab: start no round after this time (default: no limit)", COMPARE_SECONDS},
+    {"warmup", 0, "N", "with --ab: number of warm-up rounds (default 1)", COMPARE_WARMUP},
+    {"keep", 0, "DIR", "with --ab: keep the traces of all runs in this directory", COMPARE_KEEP},
+    {"show-output", 0, NULL, "with --ab: show the output of the commands on standard error", COMPARE_OUTPUT_OF},
     {"min-change", 0, "PCT",
-     "ignore changes smaller than this (5%; 10% for one run per side or another machine; 1% with --ab)",
+     "ignore changes smaller than this (default 5%; 10% with one run per side or across machines; 1% with --ab)",
      COMPARE_MIN_CHANGE},
-    {"json", 0, NULL, "the comparison as JSON, for machines", COMPARE_JSON},
-    {"html", 0, NULL, "a page with both sides and their intervals", COMPARE_HTML},
-    {"all", 0, NULL, "show every row: leave nothing out", COMPARE_ALL},
-    {"output", 'o', "FILE", "write to this file, whole or not at all", COMPARE_OUTPUT},
-    {"width", 0, "N", "columns of the text: 80, or what a wider terminal has, up to 120", COMPARE_WIDTH},
-    {"quiet", 'q', NULL, "with --ab: do not tell of each round", COMPARE_QUIET},
+    {"json", 0, NULL, "print the comparison as JSON", COMPARE_JSON},
+    {"html", 0, NULL, "write an HTML report", COMPARE_HTML},
+    {"all", 0, NULL, "show every row; truncate nothing", COMPARE_ALL},
+    {"output", 'o', "FILE", "output file (written atomically)", COMPARE_OUTPUT},
+    {"width", 0, "N", "width of the text output (default: terminal width, from 80 to 120)", COMPARE_WIDTH},
+    {"quiet", 'q', NULL, "with --ab: do not print progress", COMPARE_QUIET},
 };
 
 typedef int emit_comparison(const tare__emit_comparison *input, const tare__emit_options *options,
@@ -113,7 +111,7 @@ static int take_compare_option(void *context, int key, const char *argument, tar
     case COMPARE_BARE: ab->bare = true; return 0;
     case COMPARE_ROUNDS: return tare__cli_take_count("rounds", argument, 1, ROUNDS_MAX, &ab->rounds, error);
     case COMPARE_WARMUP: return tare__cli_take_count("warmup", argument, 0, ROUNDS_MAX, &ab->warmup, error);
-    case COMPARE_SECONDS: return tare__parse_duration(argument, "--seconds", &ab->seconds_ns, error);
+    case COMPARE_SECONDS: return tare__parse_duration(argument, "--max-time", &ab->seconds_ns, error);
     case COMPARE_KEEP: return tare__cli_take_text("keep", argument, &ab->keep, error);
     case COMPARE_OUTPUT_OF: ab->passed_output = true; return 0;
     case COMPARE_MIN_CHANGE: return take_min_change(settings, argument, error);
@@ -123,7 +121,7 @@ static int take_compare_option(void *context, int key, const char *argument, tar
     case COMPARE_OUTPUT: return tare__cli_take_text("output", argument, &settings->output, error);
     case COMPARE_WIDTH: return tare__cli_take_width(argument, &settings->show.width, error);
     case COMPARE_QUIET: ab->quiet = true; return 0;
-    default: return tare__fail(error, TARE_E_USAGE, "--%s is followed by its files", option_name(key));
+    default: return tare__fail(error, TARE_E_USAGE, "--%s requires files", option_name(key));
     }
 }
 
@@ -142,12 +140,12 @@ static int take_lists(int *argc, char **argv, char **all, compare_settings *sett
         names *side = &settings->sides[head];
         const char *word = all[i];
         if (side->n)
-            return tare__fail(error, TARE_E_USAGE, "%s comes twice; its files stand together behind it", word);
+            return tare__fail(error, TARE_E_USAGE, "%s is given twice; list all its files after one option", word);
         side->rows = &all[i + 1];
         for (; i + 1 < count && all[i + 1][0] != '-'; i++)
             side->n++;
         if (!side->n)
-            return tare__fail(error, TARE_E_USAGE, "%s needs its files", word);
+            return tare__fail(error, TARE_E_USAGE, "%s requires files", word);
     }
     *argc = kept;
     return 0;
@@ -164,7 +162,7 @@ static emit_comparison *emitter_of(const compare_settings *settings)
 static int check_output(const compare_settings *settings, tare__error *error)
 {
     if (emitter_of(settings) == tare__emit_comparison_html && !settings->output && isatty(STDOUT_FILENO))
-        return tare__fail(error, TARE_E_USAGE, "--html: where to? -o compare.html");
+        return tare__fail(error, TARE_E_USAGE, "--html requires --output, for example -o compare.html");
     return 0;
 }
 
@@ -176,9 +174,9 @@ static char *word_at(const tare__cli_words *words, int i)
 static int check_commands(compare_settings *settings, const tare__cli_words *words, int count, tare__error *error)
 {
     if (settings->sides[0].n || settings->sides[1].n)
-        return tare__fail(error, TARE_E_USAGE, "--ab runs two commands; files do not go with it");
+        return tare__fail(error, TARE_E_USAGE, "--ab takes two commands and cannot be combined with files");
     if (count != 2)
-        return tare__fail(error, TARE_E_USAGE, "--ab needs two commands, each as one word: --ab 'CMD' 'CMD'");
+        return tare__fail(error, TARE_E_USAGE, "--ab requires two quoted commands: --ab 'CMD' 'CMD'");
     for (int i = 0; i < 2; i++) {
         settings->ab.commands[i] = word_at(words, i);
         if (!settings->ab.commands[i][0])
@@ -196,17 +194,19 @@ static int check_words(compare_settings *settings, const tare__cli_words *words,
     if (settings->wants_ab)
         return check_commands(settings, words, count, error);
     if (settings->only_ab_option)
-        return tare__fail(error, TARE_E_USAGE, "--%s means something only with --ab", settings->only_ab_option);
+        return tare__fail(error, TARE_E_USAGE, "--%s requires --ab", settings->only_ab_option);
     if (listed && count && settings->sides[0].n && settings->sides[1].n)
         return tare__fail(error, TARE_E_USAGE,
-                          "both sides are given: what is '%.200s'? (-o FILE names what is written)", word_at(words, 0));
+                          "unexpected argument '%.200s' after --base and --head (use -o FILE for the output)",
+                          word_at(words, 0));
     if (listed && (count || !settings->sides[0].n || !settings->sides[1].n))
-        return tare__fail(error, TARE_E_USAGE, "give both sides: tare compare --base FILE... --head FILE...");
+        return tare__fail(error, TARE_E_USAGE, "--base and --head must be used together: tare compare --base "
+                                               "FILE... --head FILE...");
     if (!listed && count < 2)
-        return tare__fail(error, TARE_E_USAGE, "which two? tare compare BASE.tare HEAD.tare");
+        return tare__fail(error, TARE_E_USAGE, "missing runs: tare compare BASE.tare HEAD.tare");
     if (!listed && count > 2)
         return tare__fail(error, TARE_E_USAGE,
-                          "two at a time; of more, say which is which: --base FILE... --head FILE...");
+                          "more than two files: use --base FILE... --head FILE...");
     for (int i = 0; i < 2 && !listed; i++) {
         settings->pair[i] = word_at(words, i);
         settings->sides[i] = (names){&settings->pair[i], 1};
@@ -287,7 +287,7 @@ static int compare_commands(compare_settings *settings, tare__error *error)
             show(settings, result.sides[0], result.sides[1], &input, &result.decision, status ? &failed : error);
         exit_status = exit_status ? exit_status : shown;
     } else if (result.ab.interrupted) {
-        tare__fail(error, TARE_E_SYSTEM, "interrupted before the first round was finished: nothing is known yet");
+        tare__fail(error, TARE_E_SYSTEM, "interrupted before the first round was finished: no result");
     }
     tare__figures_free(result.sides[0]);
     tare__figures_free(result.sides[1]);
@@ -322,17 +322,16 @@ static int compare_main(int argc, char **argv)
 
 const tare__cli_command tare__cli_compare = {
     .name = "compare",
-    .summary = "two runs, models or commands side by side: what changed",
+    .summary = "Compare two runs, models or commands",
     .usage = "[options] BASE HEAD | --base FILE... --head FILE... | --ab 'CMD' 'CMD'",
-    .details = "A file is a recorded run (.tare), a report of `tare model --json` or a baseline;\n"
-               "a folder stands for all runs in it. With several runs a side, a value is that of\n"
-               "a run; with one, samples of that run are compared, and what varies from run to\n"
-               "run is not known. The verdicts are those of `tare check`. --ab stops when a\n"
+    .details = "FILE is a recorded run (.tare), a report of `tare model --json` or a baseline; a\n"
+               "directory means all runs in it. With several runs per side, each run is one\n"
+               "sample; with one, the samples within the runs are compared, and variation between\n"
+               "runs is unknown. The verdicts are those of `tare check`. --ab stops when a\n"
                "sequential test of the elapsed time decides; the other figures are tested once.\n"
-               "Exit status: 0, whatever changed; 1 the comparison\n"
-               "could not be written, or a command of --ab failed; 2 this command line was\n"
-               "wrong; 3 a file could not be read; 130 --ab was interrupted, after showing what\n"
-               "was known.\n",
+               "Exit status: 0 success, whatever changed; 1 the comparison could not be written,\n"
+               "or a command of --ab failed; 2 invalid command line; 3 a file could not be read;\n"
+               "130 --ab was interrupted (the results so far are shown).\n",
     .examples = "  tare compare before.tare after.tare\n"
                 "  tare compare --base runs/main --head runs/branch --html -o change.html\n"
                 "  tare compare --ab 'python3 old.py' 'python3 new.py'\n"

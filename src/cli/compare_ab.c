@@ -67,9 +67,9 @@ static int check_status(const rounds *all, int side, size_t round, const tare__a
         snprintf(when, sizeof when, "round %zu", round);
     last_words(all, words, sizeof words);
     if (status < 0)
-        return tare__fail(error, TARE_E_INPUT, "`%.150s` was ended by signal %d in %s%.200s", command,
+        return tare__fail(error, TARE_E_INPUT, "`%.150s` was killed by signal %d in %s%.200s", command,
                           WTERMSIG(ran->status), when, words);
-    return tare__fail(error, TARE_E_INPUT, "`%.150s` ended with status %d in %s%.200s", command, status, when, words);
+    return tare__fail(error, TARE_E_INPUT, "`%.150s` exited with status %d in %s%.200s", command, status, when, words);
 }
 
 static void trace_path(const rounds *all, int side, size_t round, char out[PATH_MAX + 32])
@@ -153,7 +153,7 @@ static int keep_round(rounds *all, tare__figures *pair[2], tare__error *error)
         const tare__figure *decides = tare__figures_find(pair[side], DECIDES);
         if (!decides) {
             forget_round(pair);
-            return tare__fail(error, TARE_E_INPUT, "`%.150s`: how long it took is not known",
+            return tare__fail(error, TARE_E_INPUT, "`%.150s`: elapsed time unavailable",
                               all->options->commands[side]);
         }
         all->values[side][all->n] = decides->value;
@@ -250,16 +250,17 @@ static int make_folder(rounds *all, tare__error *error)
         char taken[PATH_MAX + 32];
         snprintf(all->folder, sizeof all->folder, "%s", keep);
         if (mkdir(keep, 0700) != 0 && errno != EEXIST)
-            return tare__fail(error, TARE_E_SYSTEM, "cannot make the folder '%.200s': %s", keep, strerror(errno));
+            return tare__fail(error, TARE_E_SYSTEM, "cannot create the directory '%.200s': %s", keep, strerror(errno));
         trace_path(all, 0, 1, taken);
         return access(taken, F_OK) == 0
-                   ? tare__fail(error, TARE_E_USAGE, "--keep: '%.200s' has traces already; name another folder", keep)
+                   ? tare__fail(error, TARE_E_USAGE, "--keep: '%.200s' already contains traces; choose another "
+                                                     "directory", keep)
                    : 0;
     }
     snprintf(all->folder, sizeof all->folder, "%s/tare-ab.XXXXXX", tare__temporary_folder());
     all->own_folder = mkdtemp(all->folder) != NULL;
     return all->own_folder ? 0
-                           : tare__fail(error, TARE_E_SYSTEM, "cannot make a folder in '%.200s': %s",
+                           : tare__fail(error, TARE_E_SYSTEM, "cannot create a directory in '%.200s': %s",
                                         tare__temporary_folder(), strerror(errno));
 }
 
@@ -288,7 +289,7 @@ static int start(rounds *all, tare__error *error)
     size_t most = (size_t)all->options->rounds;
     ssize_t length = readlink("/proc/self/exe", all->self, sizeof all->self - 1);
     if (length <= 0)
-        return tare__fail(error, TARE_E_SYSTEM, "cannot find this program itself: %s", strerror(errno));
+        return tare__fail(error, TARE_E_SYSTEM, "cannot find the tare executable: %s", strerror(errno));
     all->self[length] = '\0';
     for (int side = 0; side < 2; side++) {
         all->runs[side] = calloc(most, sizeof(tare__figures *));

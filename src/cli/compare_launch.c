@@ -135,6 +135,7 @@ int tare__ab_run(char *const *argv, int log, tare__ab_ran *result, tare__error *
     while (argv[1])
         argv++;
     return result->wanted_terminal
-               ? tare__fail(error, TARE_E_INPUT, "`%.150s` asks for a terminal, and has none here", argv[0])
+               ? tare__fail(error, TARE_E_INPUT, "`%.150s` reads from the terminal, which is not available here",
+                            argv[0])
                : 0;
 }

@@ -21,7 +21,7 @@
 enum { DOCTOR_JSON };
 
 static const tare__cli_option doctor_options[] = {
-    {"json", 0, NULL, "the same as JSON, for machines", DOCTOR_JSON},
+    {"json", 0, NULL, "print the result as JSON", DOCTOR_JSON},
 };
 
 /* As they come; each sampler's stand together. */
@@ -65,8 +65,8 @@ static void doctor_check_python(doctor_checks *all)
         snprintf(check.detail, sizeof check.detail, "%.250s", path);
     } else {
         check.state = TARE__SAMPLE_PARTLY;
-        snprintf(check.detail, sizeof check.detail, "neither python3 nor python is on the PATH; other programs "
-                                                    "can be run");
+        snprintf(check.detail, sizeof check.detail, "python3 and python not found in PATH; other programs can be "
+                                                    "profiled");
         snprintf(check.fix, sizeof check.fix, "sudo apt-get install python3");
     }
     doctor_keep(all, &check);
@@ -151,7 +151,7 @@ static void doctor_put_table(tare__text *out, const doctor_checks *all, const do
     unsigned counts[3];
     const char *section = "";
     size_t source_columns = 0;
-    tare__text_string(out, "What tare " TARE_VERSION " can measure here\n");
+    tare__text_string(out, "Measurements available to tare " TARE_VERSION " on this machine\n");
     for (size_t i = 0; i < all->count; i++) {
         if (strcmp(section, all->checks[i].sampler) != 0) {
             section = all->checks[i].sampler;
@@ -161,7 +161,7 @@ static void doctor_put_table(tare__text *out, const doctor_checks *all, const do
         doctor_put_check(out, &all->checks[i], look, source_columns);
     }
     doctor_count(all, counts);
-    tare__text_format(out, "\n%u work, %u partly, %u not.\n", counts[TARE__SAMPLE_WORKS],
+    tare__text_format(out, "\n%u available, %u partly, %u unavailable.\n", counts[TARE__SAMPLE_WORKS],
                       counts[TARE__SAMPLE_PARTLY], counts[TARE__SAMPLE_FAILS]);
 }
 
@@ -274,7 +274,7 @@ static int doctor_main(int argc, char **argv)
     if (!status && words.help)
         return tare__cli_print_help(&tare__cli_doctor);
     if (!status && (words.count > 0 || (words.rest && words.rest[0])))
-        status = tare__fail(&error, TARE_E_USAGE, "'%.64s' is one word too many: it takes none",
+        status = tare__fail(&error, TARE_E_USAGE, "unexpected argument '%.64s'",
                             words.count > 0 ? words.words[0] : words.rest[0]);
     if (status)
         return tare__cli_usage(DOCTOR, &error);
@@ -285,12 +285,11 @@ static int doctor_main(int argc, char **argv)
 
 const tare__cli_command tare__cli_doctor = {
     .name = "doctor",
-    .summary = "tells what can be measured here, and how to mend what cannot",
+    .summary = "Show what can be measured on this machine and how to enable the rest",
     .usage = "[options]",
-    .details = "Each line is a source of measurements: it works, works partly, or fails; then\n"
-               "what was found or why not, and a command that would mend it. Exit status: 0,\n"
-               "whatever is found; 1 the output could not be written; 2 this command line was\n"
-               "wrong.\n",
+    .details = "Each line is a source of measurements, its state (works, partly, fails), the reason,\n"
+               "and where possible a command that enables it. Exit status: 0, whatever is found;\n"
+               "1 the output could not be written; 2 invalid command line.\n",
     .examples = "  tare doctor\n"
                 "  tare doctor --json | jq -r '.checks[] | select(.state == \"fails\") | .source'\n",
     .options = doctor_options,

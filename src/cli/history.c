@@ -42,27 +42,28 @@ enum {
 static const char *const formats[] = {"json", "csv", "html"};
 
 static const tare__cli_option options[] = {
-    {"command", 0, "TEXT", "runs whose command has this in it", HISTORY_COMMAND},
-    {"tag", 0, "TAG", "runs that have this tag; given more than once: all of them", HISTORY_TAG},
-    {"since", 0, "WHEN", "runs begun since: 7d, 12h, 2026-11-15, '2026-11-15 14:30'", HISTORY_SINCE},
-    {"revision", 0, "REV", "runs of this git revision, or that begin so", HISTORY_REVISION},
-    {"host", 0, "NAME", "runs on this host", HISTORY_HOST},
-    {"kind", 0, "KIND", "run (recorded programs) or model (tare model)", HISTORY_KIND},
-    {"number", 'n', "N", "the newest so many (list: 20; otherwise all); 0: all", HISTORY_NUMBER},
-    {"json", 0, NULL, "as JSON, for machines", HISTORY_FORMAT},
-    {"csv", 0, NULL, "as a table of comma-separated values", HISTORY_FORMAT + 1},
-    {"html", 0, NULL, "trend, compare: a page with charts", HISTORY_FORMAT + 2},
-    {"any-machine", 0, NULL, "trend, compare: runs on all machines, not only on that of the newest one",
+    {"command", 0, "TEXT", "only runs whose command contains TEXT", HISTORY_COMMAND},
+    {"tag", 0, "TAG", "only runs with this tag; repeated: with all of them", HISTORY_TAG},
+    {"since", 0, "WHEN", "only runs started since: 7d, 12h, 2026-11-15, '2026-11-15 14:30'", HISTORY_SINCE},
+    {"revision", 0, "REV", "only runs of this git revision (or prefix)", HISTORY_REVISION},
+    {"host", 0, "NAME", "only runs on this host", HISTORY_HOST},
+    {"kind", 0, "KIND", "only runs of this kind: run or model", HISTORY_KIND},
+    {"limit", 'n', "N", "only the newest N runs (default: 20 for list, else all; 0: all)", HISTORY_NUMBER},
+    {"json", 0, NULL, "print JSON", HISTORY_FORMAT},
+    {"csv", 0, NULL, "print CSV", HISTORY_FORMAT + 1},
+    {"html", 0, NULL, "trend, compare: write an HTML report", HISTORY_FORMAT + 2},
+    {"all-machines", 0, NULL, "trend, compare: runs on all machines (default: the machine of the newest run)",
      HISTORY_ANY_MACHINE},
-    {"last", 0, "N", "compare: to so many runs before it (10)", HISTORY_LAST},
-    {"keep", 0, "N", "prune: all but the newest so many", HISTORY_KEEP},
-    {"older", 0, "TIME", "prune: what is older than this (90d)", HISTORY_OLDER},
-    {"tagged", 0, NULL, "prune: tagged runs, too; without it they stay", HISTORY_TAGGED},
-    {"dry-run", 0, NULL, "prune: only tell how many", HISTORY_DRY_RUN},
-    {"remove", 0, NULL, "tag: take the tags off", HISTORY_REMOVE},
-    {"output", 'o', "FILE", "write to this file, whole or not at all", HISTORY_OUTPUT},
-    {"width", 0, "N", "columns of the text: 80, or what a wider terminal has, up to 120", HISTORY_WIDTH},
-    {"store", 0, "PLACE", "the history here: a folder, a file, postgres://… (the user's folder for data)",
+    {"last", 0, "N", "compare: number of earlier runs to compare with (default 10)", HISTORY_LAST},
+    {"keep", 0, "N", "prune: delete all but the newest N runs", HISTORY_KEEP},
+    {"older-than", 0, "TIME", "prune: delete runs older than this (90d)", HISTORY_OLDER},
+    {"include-tagged", 0, NULL, "prune: also delete tagged runs", HISTORY_TAGGED},
+    {"dry-run", 0, NULL, "prune: show how many runs would be deleted", HISTORY_DRY_RUN},
+    {"remove", 0, NULL, "tag: remove the tags", HISTORY_REMOVE},
+    {"output", 'o', "FILE", "output file (written atomically)", HISTORY_OUTPUT},
+    {"width", 0, "N", "width of the text output (default: terminal width, from 80 to 120)", HISTORY_WIDTH},
+    {"store", 0, "PLACE", "history to use: a directory, a file or a postgres:// URL (default: in the user's data "
+                          "directory)",
      HISTORY_STORE},
 };
 
@@ -124,7 +125,8 @@ static const struct verb *take_verb(tare__history_call *history, tare__cli_words
         names[i] = verbs[i].name;
     const char *near = tare__cli_nearest(words->words[0], names, TARE__COUNT_OF(verbs));
     tare__fail(error, TARE_E_USAGE,
-               "'%.64s' is none of list, show, trend, compare, tag, prune, export, import, add%s%s%s",
+               "unknown subcommand '%.64s'; available: list, show, trend, compare, tag, prune, export, import, "
+               "add%s%s%s",
                words->words[0], near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
     return NULL;
 }
@@ -133,11 +135,11 @@ static int check_verb(const tare__history_call *history, const struct verb *verb
 {
     for (size_t i = 0; i < TARE__COUNT_OF(options); i++)
         if ((history->given & BIT(options[i].key)) && !(verb->takes & BIT(options[i].key)))
-            return tare__fail(error, TARE_E_USAGE, "--%s does not go with %s", options[i].name, verb->name);
+            return tare__fail(error, TARE_E_USAGE, "--%s cannot be combined with %s", options[i].name, verb->name);
     if (history->n_words < verb->least)
-        return tare__fail(error, TARE_E_USAGE, "tare history %s %s", verb->name, verb->words);
+        return tare__fail(error, TARE_E_USAGE, "missing argument: tare history %s %s", verb->name, verb->words);
     if (verb->most >= 0 && history->n_words > verb->most)
-        return tare__fail(error, TARE_E_USAGE, "'%.64s' is one too many: tare history %s%s%s",
+        return tare__fail(error, TARE_E_USAGE, "unexpected argument '%.64s': tare history %s%s%s",
                           history->words[verb->most], verb->name, *verb->words ? " " : "", verb->words);
     return 0;
 }
@@ -174,10 +176,10 @@ static int take_since(const char *argument, uint64_t *ns, tare__error *error)
     if (take_date(argument, ns) == 0)
         return 0;
     if (argument[0] && !strchr("smhd", argument[strlen(argument) - 1]))
-        return tare__fail(error, TARE_E_USAGE, "--since: '%.64s' is no time; write 7d, 12h or 2026-11-15",
+        return tare__fail(error, TARE_E_USAGE, "--since: '%.64s' is not a time; use 7d, 12h or 2026-11-15",
                           argument);
     if (tare__parse_duration(argument, "--since", &ago, &why) != 0)
-        return tare__fail(error, TARE_E_USAGE, "--since: '%.64s' is no time; write 7d, 12h or 2026-11-15",
+        return tare__fail(error, TARE_E_USAGE, "--since: '%.64s' is not a time; use 7d, 12h or 2026-11-15",
                           argument);
     *ns = ago < now ? now - ago : 1;
     return 0;
@@ -186,7 +188,7 @@ static int take_since(const char *argument, uint64_t *ns, tare__error *error)
 static int take_older(tare__history_call *history, const char *argument, tare__error *error)
 {
     uint64_t ago = 0, now = now_ns();
-    int status = tare__parse_duration(argument, "--older", &ago, error);
+    int status = tare__parse_duration(argument, "--older-than", &ago, error);
     history->prune.before_ns = ago < now ? now - ago : 1;
     return status;
 }
@@ -214,7 +216,7 @@ static int take(void *context, int key, const char *argument, tare__error *error
     case HISTORY_KIND: return tare__cli_take_text("kind", argument, &filter->kind, error);
     case HISTORY_NUMBER:
         history->has_limit = true;
-        return tare__cli_take_count("number", argument, 0, COUNT_MAX, &filter->limit, error);
+        return tare__cli_take_count("limit", argument, 0, COUNT_MAX, &filter->limit, error);
     case HISTORY_LAST:
         history->last_given = true;
         return tare__cli_take_count("last", argument, 0, COUNT_MAX, &history->last, error);
@@ -265,10 +267,10 @@ static int do_without_store(tare__history_call *history, const struct verb *verb
     char shown[300];
     tare__store_shown(history->place, shown, sizeof shown);
     if (verb->run != tare__history_do_list && verb->run != tare__history_do_export) {
-        tare__fail(error, TARE_E_USAGE, "nothing is kept in %s yet", shown);
+        tare__fail(error, TARE_E_USAGE, "no runs in %s yet", shown);
         return TARE__EXIT_USAGE;
     }
-    tare__cli_say(ME, "nothing is kept in %s yet; `tare run -- ./program` begins it", shown);
+    tare__cli_say(ME, "no runs in %s yet; `tare run -- ./program` adds one", shown);
     return history->format || verb->run == tare__history_do_export ? verb->run(history, error)
                                                                    : TARE__EXIT_OK;
 }
@@ -279,7 +281,7 @@ static int open_and_run(tare__history_call *history, const struct verb *verb, ta
     int status = tare__store_place(history->place_setting, history->place, &off, error);
     if (!status && off)
         status = tare__fail(error, TARE_E_USAGE,
-                            "the history is switched off here (TARE_STORE, or store in tare.toml)");
+                            "the history is disabled (TARE_STORE, or store in tare.toml)");
     const tare__store_options how = {.create = verb->run == tare__history_do_import ||
                                                verb->run == tare__history_do_add,
                                      .writes = verb->writes,
@@ -316,19 +318,19 @@ static int history_main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN); /* a reader that has seen enough is no failure */
     int exit_status = open_and_run(&history, verb, &error);
     if (exit_status)
-        tare__cli_say(ME, "%s", error.text[0] ? error.text : "it could not be done");
+        tare__cli_say(ME, "%s", error.text[0] ? error.text : "failed");
     return exit_status;
 }
 
 const tare__cli_command tare__cli_history = {
     .name = "history",
-    .summary = "the runs that were kept: lists, trends, change points, comparisons",
-    .usage = "[VERB] [options] [ID|FIGURE|FILE...]",
-    .details = "Verbs: list (without any); show ID; trend [FIGURE...]; compare [ID [ID]]; tag ID\n"
-               "TAG...; prune; export; import [FILE...]; add TRACE... . An id may be shortened\n"
-               "to what tells it from others; last is the newest run, last~1 the one before it.\n"
-               "Exit status: 0; 1 the result could not be written; 2 this command line was\n"
-               "wrong, or there is no such run; 3 the history could not be read.\n",
+    .summary = "List recorded runs, show trends and change points, compare runs",
+    .usage = "[SUBCOMMAND] [options] [ID|FIGURE|FILE...]",
+    .details = "Subcommands: list (default); show ID; trend [FIGURE...]; compare [ID [ID]]; tag ID\n"
+               "TAG...; prune; export; import [FILE...]; add TRACE... . An id can be shortened to a\n"
+               "unique prefix; last is the newest run, last~1 the one before it. Exit status: 0\n"
+               "success; 1 the result could not be written; 2 invalid command line or no such run;\n"
+               "3 the history could not be read.\n",
     .examples = "  tare history --command train.py --since 7d\n"
                 "  tare history show last\n"
                 "  tare history trend step run.peak_rss\n"
@@ -336,7 +338,7 @@ const tare__cli_command tare__cli_history = {
                 "  tare history compare last\n"
                 "  tare history compare 3f2a91c last\n"
                 "  tare history tag last release-1.2\n"
-                "  tare history prune --older 90d --dry-run\n"
+                "  tare history prune --older-than 90d --dry-run\n"
                 "  tare history export -o runs.jsonl\n",
     .options = options,
     .option_count = TARE__COUNT_OF(options),

@@ -30,14 +30,14 @@ int tare__history_do_prune(tare__history_call *history, tare__error *error)
     uint64_t removed = 0;
     char number[TARE__UNIT_BYTES];
     if (history->prune.keep == UINT64_MAX && history->prune.before_ns == 0) {
-        tare__fail(error, TARE_E_USAGE, "what may go? --keep N, --older TIME, or both");
+        tare__fail(error, TARE_E_USAGE, "missing --keep N or --older-than TIME");
         return TARE__EXIT_USAGE;
     }
     int status = tare__store_prune_runs(history->store, &history->prune, history->dry, &removed, error);
     if (status)
         return tare__history_exit(status);
-    tare__cli_say(TARE__HISTORY_ME, "%s run%s %s; traces are left where they are",
+    tare__cli_say(TARE__HISTORY_ME, "%s run%s %s; trace files are not deleted",
                   tare__unit_count(number, (double)removed), removed == 1 ? "" : "s",
-                  history->dry ? "would go" : "removed");
+                  history->dry ? "would be deleted" : "deleted");
     return TARE__EXIT_OK;
 }

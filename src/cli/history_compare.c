@@ -60,7 +60,7 @@ static int find_before(tare__history_call *history, const tare__kept *run, tare_
     if (status || before->n)
         return status;
     tare__store_list_free(before);
-    return tare__fail(error, TARE_E_USAGE, "before it there is no run of '%.100s'%s that ended well",
+    return tare__fail(error, TARE_E_USAGE, "there is no earlier successful run of '%.100s'%s",
                       run->command ? run->command : "?", history->any_machine ? "" : " on its machine");
 }
 
@@ -105,7 +105,7 @@ int tare__history_do_compare(tare__history_call *history, tare__error *error)
     tare__kept_list base, head;
     bool two = history->n_words == 2;
     if (two && history->last_given) {
-        tare__fail(error, TARE_E_USAGE, "--last says how many runs before one run: name that one only");
+        tare__fail(error, TARE_E_USAGE, "--last requires exactly one run");
         return TARE__EXIT_USAGE;
     }
     const char *head_word = history->n_words == 0 ? newest : history->words[two];

@@ -229,10 +229,10 @@ static int import_line(tare__history_call *history, const char *where, const cha
     int status = 0;
     bool good = read_line(&one, text, length);
     if (one.version > 1)
-        status = tare__fail(error, TARE_E_VERSION, "%s is a newer tare's", where);
+        status = tare__fail(error, TARE_E_VERSION, "%s was written by a newer version of tare", where);
     else if (!good || one.version != 1)
         status = tare__fail(error, TARE_E_INPUT,
-                            "%s is no run of a history, as `tare history export` writes it", where);
+                            "%s is not a run exported by `tare history export`", where);
     if (!status)
         status = tare__figures_read_json(text, length, where, &figures, error);
     if (!status) {
@@ -297,7 +297,7 @@ static int import_stream(tare__history_call *history, FILE *stream, const char *
         if (length == 0)
             continue;
         if (length > LINE_BYTES_MAX)
-            status = tare__fail(error, TARE_E_INPUT, "%s is longer than any run", where);
+            status = tare__fail(error, TARE_E_INPUT, "%s: line too long for a run", where);
         if (!status && (to->added + to->there) % AT_ONCE == 0)
             status = tare__store_begin(history->store, error);
         if (!status)
@@ -339,7 +339,7 @@ static void say_tally(const tally *to)
     char added[TARE__UNIT_BYTES], there[TARE__UNIT_BYTES];
     tare__unit_count(added, (double)to->added);
     if (to->there)
-        tare__cli_say(ME, "%s run%s added, %s there already", added, to->added == 1 ? "" : "s",
+        tare__cli_say(ME, "%s run%s added, %s already present", added, to->added == 1 ? "" : "s",
                       tare__unit_count(there, (double)to->there));
     else
         tare__cli_say(ME, "%s run%s added", added, to->added == 1 ? "" : "s");

@@ -36,7 +36,7 @@ int tare__history_do_list(tare__history_call *history, tare__error *error)
     if (status)
         return tare__history_exit(status);
     if (from.runs.n == 0 && !history->format)
-        tare__cli_say(TARE__HISTORY_ME, "no run is like that");
+        tare__cli_say(TARE__HISTORY_ME, "no matching runs");
     int exit_status = tare__history_write(history, show_list, &from, error);
     tare__store_list_free(&from.runs);
     return exit_status;
@@ -95,7 +95,7 @@ static int narrow(tare__history_call *history, tare__kept_list *newest, tare__er
         return status;
     if (newest->n == 0) {
         tare__store_list_free(newest);
-        return tare__fail(error, TARE_E_USAGE, "no run is like that; `tare history` lists them");
+        return tare__fail(error, TARE_E_USAGE, "no matching run; `tare history` lists all runs");
     }
     const tare__kept *run = &newest->rows[0];
     if (!history->filter.command)
@@ -127,7 +127,7 @@ static int choose(tare__history_call *history, tare__arena *arena, const char **
                 figures[(*n)++] = names[i].name;
     if (!status && *n == 0)
         return tare__fail(error, TARE_E_USAGE,
-                          "those runs have no figures; name one: tare history trend FIGURE");
+                          "these runs have no default figures; name one: tare history trend FIGURE");
     return status;
 }
 
@@ -144,7 +144,7 @@ static int no_such_figure(tare__history_call *history, const char *figure, tare_
     for (size_t i = 0; i < n && plain; i++)
         plain[i] = names[i].name;
     const char *near = plain ? tare__cli_nearest(figure, plain, n) : NULL;
-    int status = tare__fail(error, TARE_E_USAGE, "no such run has a figure '%.100s'%s%.100s%s", figure,
+    int status = tare__fail(error, TARE_E_USAGE, "no matching run has a figure '%.100s'%s%.100s%s", figure,
                             near ? "; did you mean '" : "; `tare history show last` lists them",
                             near ? near : "", near ? "'?" : "");
     free(plain);
@@ -183,7 +183,7 @@ int tare__history_do_trend(tare__history_call *history, tare__error *error)
         return tare__history_exit(status);
     }
     if (history->n_words > TRENDS_MAX)
-        status = tare__fail(error, TARE_E_USAGE, "more than %d figures at once", TRENDS_MAX);
+        status = tare__fail(error, TARE_E_USAGE, "more than %d figures", TRENDS_MAX);
     for (; (int)n < history->n_words && n < TRENDS_MAX; n++)
         chosen[n] = history->words[n];
     if (!status && n == 0)

@@ -17,11 +17,11 @@
 enum { IMPORT_OUTPUT, IMPORT_FORCE, IMPORT_JSON, IMPORT_QUIET };
 
 static const tare__cli_option import_options[] = {
-    {"output", 'o', "FILE", "write the trace here; else NAME.tare in this folder, numbered where it is taken",
+    {"output", 'o', "FILE", "trace file to write (default: NAME.tare in the current directory; numbered if it exists)",
      IMPORT_OUTPUT},
-    {"force", 0, NULL, "overwrite the file that --output names", IMPORT_FORCE},
-    {"json", 0, NULL, "what came of it as JSON on standard output, for machines", IMPORT_JSON},
-    {"quiet", 'q', NULL, "say nothing but what went wrong", IMPORT_QUIET},
+    {"force", 0, NULL, "overwrite the output file", IMPORT_FORCE},
+    {"json", 0, NULL, "print a summary as JSON", IMPORT_JSON},
+    {"quiet", 'q', NULL, "print errors only", IMPORT_QUIET},
 };
 
 typedef struct import_settings {
@@ -87,12 +87,12 @@ static void say_left_out(const tare__import_report *report)
 {
     tare__text text = {0};
     put_count(&text, report->arrows, "arrow", "arrows");
-    put_count(&text, report->own, "event of its profiler about itself",
-              "events of its profiler about itself");
+    put_count(&text, report->own, "event of the profiler itself",
+              "events of the profiler itself");
     put_count(&text, report->senseless, "event without a name or a time", "events without a name or a time");
     put_count(&text, report->unbegun, "end without a begin", "ends without a begin");
-    put_count(&text, report->crowded, "event of one thread or request too many",
-              "events of threads or requests too many");
+    put_count(&text, report->crowded, "event beyond the limit of threads or requests",
+              "events beyond the limit of threads or requests");
     for (uint32_t i = 0; i < report->unknown_count; i++) {
         char what[64];
         bool last = i == TARE__IMPORT_UNKNOWN - 1;
@@ -101,7 +101,7 @@ static void say_left_out(const tare__import_report *report)
         put_count(&text, report->unknown[i].events, what, what);
     }
     if (text.length)
-        tare__cli_say(ME, "left out: %s", text.data);
+        tare__cli_say(ME, "dropped: %s", text.data);
     tare__text_free(&text);
 }
 
@@ -110,15 +110,15 @@ static void say_changed(const tare__import_report *report)
     char count[TARE__COUNTED_BYTES];
     if (report->cut)
         tare__cli_say(
-            ME, "%s other spans in part: cut there",
+            ME, "%s with other spans in part; truncated there",
             tare__unit_counted(count, (double)report->cut, "Python function overlaps", "Python functions overlap"));
     if (report->overlapping)
-        tare__cli_say(ME, "%s others of the thread in part: put beside the tree",
+        tare__cli_say(ME, "%s with others of the thread in part; placed on a separate track",
                       tare__unit_counted(count, (double)report->overlapping, "span overlaps", "spans overlap"));
     if (report->unended)
         tare__cli_say(ME, "%s without an end", tare__unit_counted(count, (double)report->unended, "span", NULL));
     if (report->renamed)
-        tare__cli_say(ME, "there are too many names: %s called (other names)",
+        tare__cli_say(ME, "too many names: %s named (other names)",
                       tare__unit_counted(count, (double)report->renamed, "event is", "events are"));
 }
 
@@ -127,13 +127,13 @@ static void say_broken(const char *input, const tare__import_report *report)
     char count[TARE__COUNTED_BYTES];
     if (!report->broken)
         return;
-    tare__cli_say(ME, "warning: '%.200s' is broken at byte %llu: %s", input,
+    tare__cli_say(ME, "warning: '%.200s' is damaged at byte %llu: %s", input,
                   (unsigned long long)report->broken_offset, report->broken_text);
     if (report->broken > 1 || !report->torn)
         tare__cli_say(ME, "%s could not be read; the others are in the trace",
                       tare__unit_counted(count, (double)report->broken, "event", NULL));
     else
-        tare__cli_say(ME, "what was before it is in the trace");
+        tare__cli_say(ME, "events before it are in the trace");
 }
 
 static void put_unknown(tare__json *json, const tare__import_report *report)
@@ -267,15 +267,15 @@ static int find_input(const tare__cli_words *words, const import_settings *setti
     while (words->rest && words->rest[rest])
         rest++;
     if (words->count + rest == 0)
-        return tare__fail(error, TARE_E_USAGE, "which trace? tare import NAME.json");
+        return tare__fail(error, TARE_E_USAGE, "missing trace: tare import FILE.json");
     *input = words->count ? words->words[0] : words->rest[0];
     if (words->count + rest > 1)
-        return tare__fail(error, TARE_E_USAGE, "one trace at a time; '%.64s' is one too many",
+        return tare__fail(error, TARE_E_USAGE, "only one trace is allowed; unexpected argument '%.64s'",
                           words->count > 1 ? words->words[1] : words->rest[words->count ? 0 : 1]);
     if (settings->force && !settings->output)
-        return tare__fail(error, TARE_E_USAGE, "--force goes with --output: name the file to overwrite");
+        return tare__fail(error, TARE_E_USAGE, "--force requires --output");
     if (settings->output && strcmp(settings->output, *input) == 0)
-        return tare__fail(error, TARE_E_USAGE, "--output names the input itself; the trace would replace it");
+        return tare__fail(error, TARE_E_USAGE, "--output is the input itself; choose another file");
     return 0;
 }
 
@@ -304,11 +304,11 @@ static int import_main(int argc, char **argv)
 
 const tare__cli_command tare__cli_import = {
     .name = "import",
-    .summary = "makes a trace of one by torch.profiler, Chrome or ONNX Runtime",
+    .summary = "Import a trace of torch.profiler, Chrome or ONNX Runtime",
     .usage = "[options] FILE.json[.gz]",
-    .details = "Broken JSON: the byte is told, events that can be read are kept, and the exit status is 0.\n"
-               "Exit status: 0; 1 the trace could not be written; 2 this command line was wrong;\n"
-               "3 nothing in the file can be read.\n",
+    .details = "Damaged JSON is reported with its position; all readable events are imported. Exit\n"
+               "status: 0 success, also with damaged JSON; 1 the trace could not be written;\n"
+               "2 invalid command line; 3 nothing in the file is readable.\n",
     .examples = "  tare import logs/host_4711.1700000000.pt.trace.json.gz -o train.tare\n"
                 "  tare report --html train.tare\n",
     .options = import_options,

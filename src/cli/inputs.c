@@ -30,7 +30,7 @@ static int read_text(FILE *file, const char *path, tare__text *text, tare__error
     size_t got;
     while ((got = fread(piece, 1, sizeof piece, file)) > 0 && !text->failed) {
         if (text->length > JSON_MAX_BYTES)
-            return tare__fail(error, TARE_E_INPUT, "'%.200s' is larger than a GiB", path);
+            return tare__fail(error, TARE_E_INPUT, "'%.200s' is larger than 1 GiB", path);
         tare__text_append(text, piece, got);
     }
     if (ferror(file))

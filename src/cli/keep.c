@@ -24,7 +24,7 @@ int tare__cli_keep_take_tags(tare__cli_keeping *keeping, const char *argument, t
     if (keeping->n_tags == TARE__KEEP_TAGS)
         return tare__fail(error, TARE_E_USAGE, "--tag: more than %d", TARE__KEEP_TAGS);
     if (!*argument || strlen(argument) > TAG_BYTES_MAX || strpbrk(argument, " \t\n,"))
-        return tare__fail(error, TARE_E_USAGE, "--tag: '%.64s' is no tag; a tag is a word of up to %u bytes",
+        return tare__fail(error, TARE_E_USAGE, "--tag: '%.64s' is not a valid tag; a tag is one word of up to %u bytes",
                           argument, TAG_BYTES_MAX);
     for (size_t i = 0; i < keeping->n_tags; i++)
         if (strcmp(keeping->tags[i], argument) == 0)

@@ -17,7 +17,7 @@ static int version_main(int argc, char **argv);
 
 static const tare__cli_command help = {
     .name = "help",
-    .summary = "tells about a command",
+    .summary = "Show help for a command",
     .usage = "[COMMAND]",
     .examples = "  tare help run\n",
     .main = help_main,
@@ -25,7 +25,7 @@ static const tare__cli_command help = {
 
 static const tare__cli_command version = {
     .name = "version",
-    .summary = "tells the version",
+    .summary = "Show the version",
     .usage = "",
     .examples = "  tare version\n",
     .main = version_main,
@@ -64,22 +64,22 @@ static int unknown_command(const char *word)
     const char *near = tare__cli_nearest(word, names, TARE__COUNT_OF(commands));
     tare__error error;
     if (near)
-        tare__fail(&error, TARE_E_USAGE, "there is no command '%.64s'; did you mean '%s'?", word, near);
+        tare__fail(&error, TARE_E_USAGE, "unknown command '%.64s'; did you mean '%s'?", word, near);
     else
-        tare__fail(&error, TARE_E_USAGE, "there is no command '%.64s'", word);
+        tare__fail(&error, TARE_E_USAGE, "unknown command '%.64s'", word);
     return tare__cli_usage("tare", &error);
 }
 
 static void put_overview(tare__text *out)
 {
-    tare__text_string(out, "tare weighs a program and takes its own weight off the scale.\n\n"
+    tare__text_string(out, "Profile ML workloads. Tare measures its own overhead and subtracts it.\n\n"
                            "usage: tare COMMAND [options]\n\nCommands:\n");
     for (size_t i = 0; i < TARE__COUNT_OF(commands); i++)
         tare__text_format(out, "  %-9s %s\n", commands[i]->name, commands[i]->summary);
     tare__text_string(out, "\nExamples:\n"
-                           "  tare run -- python3 train.py     run it, show what stands out, write train.tare\n"
-                           "  tare report --html train.tare    a page with timeline and charts\n"
-                           "\n`tare COMMAND --help` or `man tare-COMMAND` says more.\n");
+                           "  tare run -- python3 train.py     run, print a summary, write train.tare\n"
+                           "  tare report --html train.tare    write an interactive HTML report\n"
+                           "\nSee `tare COMMAND --help` or `man tare-COMMAND` for details.\n");
 }
 
 static int print_overview(void)
@@ -121,7 +121,7 @@ static int run_command(const tare__cli_command *command, int argc, char **argv)
         tare__error error;
         if (asks_for_help(argv[1]))
             return tare__cli_print_help(command);
-        tare__fail(&error, TARE_E_USAGE, "there is no option %.64s", argv[1]);
+        tare__fail(&error, TARE_E_USAGE, "unknown option %.64s", argv[1]);
         return tare__cli_usage("tare", &error);
     }
     return command->main(argc, argv);
@@ -153,7 +153,7 @@ static int run_main(int argc, char **argv)
     tare__error error;
     keep_alive();
     if (argc < 2) {
-        tare__fail(&error, TARE_E_USAGE, "which command? Most want: tare run -- ./program");
+        tare__fail(&error, TARE_E_USAGE, "missing command; try: tare run -- ./program");
         return tare__cli_usage("tare", &error);
     }
     const char *word = argv[1];
@@ -163,7 +163,7 @@ static int run_main(int argc, char **argv)
     if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0)
         return version_main(argc - 1, argv + 1);
     if (word[0] == '-') {
-        tare__fail(&error, TARE_E_USAGE, "there is no option %.64s before the command", word);
+        tare__fail(&error, TARE_E_USAGE, "unknown option %.64s before the command", word);
         return tare__cli_usage("tare", &error);
     }
     if (strcmp(word, tare__cli_collect.name) == 0)

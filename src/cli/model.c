@@ -24,19 +24,19 @@ enum { MODEL_FORMAT, MODEL_CSV = MODEL_FORMAT + 2, MODEL_OUTPUT, MODEL_DIM, MODE
 static const char *const formats[] = {"html", "json"};
 
 static const tare__cli_option model_options[] = {
-    {"html", 0, NULL, "a page: totals, operators, layers; one file", MODEL_FORMAT},
-    {"json", 0, NULL, "every table as JSON with exact integers, for machines", MODEL_FORMAT + 1},
-    {"csv", 0, "DIR", "every table as a CSV file in this folder", MODEL_CSV},
-    {"output", 'o', "FILE", "write to this file, whole or not at all", MODEL_OUTPUT},
-    {"batch", 'b', "N[,N…]", "samples at once: the first dimension of inputs where the file leaves it open",
+    {"html", 0, NULL, "write an HTML report", MODEL_FORMAT},
+    {"json", 0, NULL, "print every table as JSON", MODEL_FORMAT + 1},
+    {"csv", 0, "DIR", "write every table as a CSV file to this directory", MODEL_CSV},
+    {"output", 'o', "FILE", "output file (written atomically)", MODEL_OUTPUT},
+    {"batch", 'b', "N[,N…]", "batch sizes: the first dimension of inputs where the model leaves it open",
      MODEL_BATCH},
-    {"dim", 0, "NAME=N", "a dimension that the file leaves open, by its name; may be given again", MODEL_DIM},
-    {"shape", 0, "INPUT=N,N,…", "the whole shape of an input; may be given again", MODEL_SHAPE},
+    {"dim", 0, "NAME=N", "value of a symbolic dimension; can be repeated", MODEL_DIM},
+    {"shape", 0, "INPUT=N,N,…", "shape of an input; can be repeated", MODEL_SHAPE},
     {"all", 0, NULL, "show every operator and layer", MODEL_ALL},
-    {"width", 0, "N", "columns of the text: 80, or what a wider terminal has, up to 120", MODEL_WIDTH},
-    {"tag", 0, "TAG", "a word to find it by in the history; may be given more than once", MODEL_TAG},
-    {"no-history", 0, NULL, "do not keep what was measured in the history (tare history)", MODEL_NO_HISTORY},
-    {"store", 0, "PLACE", "keep the history here: a folder, a file, postgres://…; off: keep none", MODEL_STORE},
+    {"width", 0, "N", "width of the text output (default: terminal width, from 80 to 120)", MODEL_WIDTH},
+    {"tag", 0, "TAG", "tag the run in the history; can be repeated", MODEL_TAG},
+    {"no-history", 0, NULL, "do not add the measurements to the history", MODEL_NO_HISTORY},
+    {"store", 0, "PLACE", "history to use: a directory, a file, a postgres:// URL, or off", MODEL_STORE},
     TARE__MEASURE_OPTIONS,
 };
 
@@ -62,9 +62,9 @@ static int take_batches(tare__cli_model *settings, const char *argument, tare__e
         int64_t batch;
         if (!read_dimension(at, &batch, &at) || batch == 0 || (*at && *at != ','))
             return tare__fail(error, TARE_E_USAGE,
-                              "--batch: '%.64s' is not a number of samples, or some with ',' between", argument);
+                              "--batch: '%.64s' is not a batch size or a comma-separated list of them", argument);
         if (settings->n_batches == TARE__MODEL_BATCHES_MAX)
-            return tare__fail(error, TARE_E_USAGE, "--batch: more than %u are too many", TARE__MODEL_BATCHES_MAX);
+            return tare__fail(error, TARE_E_USAGE, "--batch: at most %u are allowed", TARE__MODEL_BATCHES_MAX);
         settings->batches[settings->n_batches++] = batch;
         if (!*at)
             break;
@@ -166,7 +166,7 @@ static int take_word(tare__cli_model *settings, const char *word, tare__error *e
     if (status || taken)
         return status;
     if (settings->path)
-        return tare__fail(error, TARE_E_USAGE, "one model at a time; '%.64s' is one too many", word);
+        return tare__fail(error, TARE_E_USAGE, "only one model is allowed; unexpected argument '%.64s'", word);
     settings->path = word;
     return 0;
 }
@@ -179,7 +179,7 @@ static int find_input(const tare__cli_words *words, tare__cli_model *settings, t
     for (int i = 0; words->rest && words->rest[i] && !status; i++)
         status = take_word(settings, words->rest[i], error);
     if (!status && !settings->path)
-        status = tare__fail(error, TARE_E_USAGE, "which model? tare model NAME.onnx");
+        status = tare__fail(error, TARE_E_USAGE, "missing model: tare model FILE.onnx");
     return status ? status : tare__measure_check(&settings->measure, error);
 }
 
@@ -197,9 +197,9 @@ static int find_place(tare__cli_model *settings, tare__error *error)
 static int check_outputs(tare__cli_model *settings, tare__error *error)
 {
     if (settings->output && settings->folder)
-        return tare__fail(error, TARE_E_USAGE, "--csv has its folder: --output does not go with it");
+        return tare__fail(error, TARE_E_USAGE, "--csv and --output are mutually exclusive");
     if (settings->output && tare__cli_same_file(settings->path, settings->output))
-        return tare__fail(error, TARE_E_USAGE, "--output names the model itself; the report would replace it");
+        return tare__fail(error, TARE_E_USAGE, "--output is the model itself; choose another file");
     return find_place(settings, error);
 }
 
@@ -267,7 +267,7 @@ static int weigh_and_show(tare__cli_model *settings, tare__error *error)
         tare__cli_say(ME, "wrote %s", settings->default_output);
     int exit_status = exit_status_of(status, unwritten);
     if (exit_status)
-        tare__cli_say(ME, "%s", error->text[0] ? error->text : "the report could not be written");
+        tare__cli_say(ME, "%s", error->text[0] ? error->text : "cannot write the report");
     else
         exit_status = tare__measure_exit(&settings->measure, measured);
     if (!status && keeps)
@@ -303,13 +303,13 @@ static int model_main(int argc, char **argv)
 
 const tare__cli_command tare__cli_model_command = {
     .name = "model",
-    .summary = "weighs an ONNX model and runs it: FLOPs, memory, latency, throughput",
+    .summary = "Analyze and benchmark an ONNX model: FLOPs, memory, latency, throughput",
     .usage = "[options] FILE.onnx",
-    .details = "FLOPs are twice the multiply-accumulates of convolutions, products of matrices,\n"
-               "attention and recurrent layers; docs/MODELS.md has the rules. Weights are not read.\n"
-               "Then ONNX Runtime runs it, where there is one, in every configuration asked for.\n"
-               "Exit status: 0; 1 a threshold is broken, or the report could not be written; 2 this\n"
-               "command line was wrong; 3 the model could not be read, or not be run as asked.\n",
+    .details = "FLOPs are twice the multiply-accumulates of convolutions, matrix products, attention\n"
+               "and recurrent layers (docs/MODELS.md). If ONNX Runtime is installed, the model is\n"
+               "then run in every requested configuration. Exit status: 0 success; 1 a threshold is\n"
+               "exceeded, or the report could not be written; 2 invalid command line; 3 the model\n"
+               "could not be read or run.\n",
     .examples = "  tare model resnet50.onnx\n"
                 "  tare model --batch 8 --dim sequence=128 bert.onnx\n"
                 "  tare model --json gpt2.onnx | jq .total.macs\n"

@@ -68,10 +68,10 @@ int tare__limits_check(const tare__threshold *threshold, tare__error *error)
                           "max, mean, end_to_end, load, first_run, memory, throughput",
                           threshold->name);
     if (threshold->kind == TARE__THRESHOLD_CHANGE)
-        return tare__fail(error, TARE_E_USAGE, "--threshold: '%.64s' in per cent is a change, which tare check judges",
+        return tare__fail(error, TARE_E_USAGE, "--threshold: '%.64s' is a relative change; use tare check for that",
                           threshold->name);
     if (!unit_fits(metric, threshold->unit))
-        return tare__fail(error, TARE_E_USAGE, "--threshold: %s is in %s, such as %s", metric->name,
+        return tare__fail(error, TARE_E_USAGE, "--threshold: the unit of %s is %s, for example %s", metric->name,
                           metric->of ? strcmp(metric->unit, "ns") == 0 ? "time" : "bytes" : "samples a second",
                           metric->of ? strcmp(metric->unit, "ns") == 0 ? "100ms" : "2GB" : "1000samples/s");
     return 0;
@@ -105,8 +105,8 @@ static tare__runner_limit hold(const tare__threshold *threshold, const struct me
         limit.by = NAN;
         limit.absent = result->failure  ? result->failure
                        : !metric->of    ? "the model has no such unit"
-                       : metric->of == end_to_end ? "there is no --pre and no --post"
-                                                  : "it could not be measured here";
+                       : metric->of == end_to_end ? "requires --pre or --post"
+                                                  : "not measured";
         return limit;
     }
     limit.broken = limit.at_least ? limit.value < limit.limit : limit.value > limit.limit;
@@ -134,7 +134,7 @@ int tare__limits_hold(const tare__threshold *thresholds, size_t n, tare__model_m
         }
         if (measured->n_limits == before) { /* a configuration that was not asked for */
             limits[before] = hold(&thresholds[i], find(thresholds[i].name), &none);
-            limits[before].absent = "no such configuration was measured";
+            limits[before].absent = "no such configuration";
             measured->n_limits++;
             measured->n_broken++;
         }

@@ -29,9 +29,10 @@ static int take_threads(tare__cli_measure *settings, const char *argument, tare_
         unsigned long value = strtoul(at, &end, 10);
         if (*at < '1' || *at > '9' || (*end && *end != ',') || value > THREADS_MAX)
             return tare__fail(error, TARE_E_USAGE,
-                              "--threads: '%.64s' is not a number of threads, or some with ',' between", argument);
+                              "--threads: '%.64s' is not a number of threads or a comma-separated list of them",
+                              argument);
         if (settings->options.n_threads == TARE__MEASURE_LIST_MAX)
-            return tare__fail(error, TARE_E_USAGE, "--threads: more than %u are too many", TARE__MEASURE_LIST_MAX);
+            return tare__fail(error, TARE_E_USAGE, "--threads: at most %u are allowed", TARE__MEASURE_LIST_MAX);
         settings->threads[settings->options.n_threads++] = (unsigned)value;
         at = end;
         if (!*at)
@@ -49,10 +50,10 @@ static int take_precisions(tare__cli_measure *settings, const char *argument, ta
         while (i < TARE__COUNT_OF(names) && (strlen(names[i]) != length || strncmp(names[i], at, length) != 0))
             i++;
         if (i == TARE__COUNT_OF(names))
-            return tare__fail(error, TARE_E_USAGE, "--precision: '%.*s' is none of fp32, fp16, bf16, fp64, int8",
+            return tare__fail(error, TARE_E_USAGE, "--precision: '%.*s' is not one of fp32, fp16, bf16, fp64, int8",
                               (int)(length < 64 ? length : 64), at);
         if (settings->options.n_precisions == TARE__MEASURE_LIST_MAX)
-            return tare__fail(error, TARE_E_USAGE, "--precision: more than %u are too many", TARE__MEASURE_LIST_MAX);
+            return tare__fail(error, TARE_E_USAGE, "--precision: at most %u are allowed", TARE__MEASURE_LIST_MAX);
         settings->precisions[settings->options.n_precisions++] = names[i];
         at += length;
         if (!*at)
@@ -99,7 +100,7 @@ static int take_input(tare__cli_measure *settings, const char *argument, tare__a
     if (!*argument || equals == argument || (equals && !equals[1]))
         return tare__fail(error, TARE_E_USAGE, "--input: '%.64s' is not FILE, NAME=FILE or NAME=VALUE,…", argument);
     if (settings->options.n_files == TARE__MEASURE_LIST_MAX)
-        return tare__fail(error, TARE_E_USAGE, "--input: more than %u are too many", TARE__MEASURE_LIST_MAX);
+        return tare__fail(error, TARE_E_USAGE, "--input: at most %u are allowed", TARE__MEASURE_LIST_MAX);
     tare__runner_file *file = &settings->files[settings->options.n_files++];
     file->path = equals ? equals + 1 : argument;
     file->input = equals && arena ? tare__arena_copy(arena, argument, (size_t)(equals - argument)) : NULL;
@@ -119,7 +120,7 @@ static int take_threshold(tare__cli_measure *settings, const char *argument, tar
     if (!status)
         status = tare__limits_check(&threshold, error);
     if (!status && settings->n_thresholds == TARE__MEASURE_LIST_MAX)
-        status = tare__fail(error, TARE_E_USAGE, "--threshold: more than %u are too many", TARE__MEASURE_LIST_MAX);
+        status = tare__fail(error, TARE_E_USAGE, "--threshold: at most %u are allowed", TARE__MEASURE_LIST_MAX);
     if (!status)
         settings->thresholds[settings->n_thresholds++] = threshold;
     return status;
@@ -128,9 +129,9 @@ static int take_threshold(tare__cli_measure *settings, const char *argument, tar
 static int take_seconds(tare__cli_measure *settings, const char *argument, tare__error *error)
 {
     uint64_t ns;
-    int status = tare__parse_duration(argument, "--seconds", &ns, error);
+    int status = tare__parse_duration(argument, "--duration", &ns, error);
     if (!status && ns == 0)
-        status = tare__fail(error, TARE_E_USAGE, "--seconds: 0 is too short");
+        status = tare__fail(error, TARE_E_USAGE, "--duration: 0 is too short");
     if (!status)
         settings->options.seconds = (double)ns / 1e9;
     return status;
@@ -171,7 +172,7 @@ int tare__measure_take_word(tare__cli_measure *settings, const char *word, bool 
 int tare__measure_check(const tare__cli_measure *settings, tare__error *error)
 {
     if (settings->only_static && settings->asked)
-        return tare__fail(error, TARE_E_USAGE, "--static runs nothing: options of running do not go with it");
+        return tare__fail(error, TARE_E_USAGE, "--static cannot be combined with options for running the model");
     return 0;
 }
 
@@ -303,7 +304,7 @@ int tare__measure_exit(const tare__cli_measure *settings, const tare__model_meas
                           measured->results[i].failure);
     }
     if (measured->n_broken)
-        tare__cli_say(ME, "%zu of %zu thresholds are broken", measured->n_broken, measured->n_limits);
+        tare__cli_say(ME, "%zu of %zu thresholds exceeded", measured->n_broken, measured->n_limits);
     if (measured->n_results && ran < measured->n_results && (settings->asked || settings->options.n_files) && !ran)
         return TARE__EXIT_INPUT;
     return measured->n_broken || (measured->absent && (settings->asked || settings->options.n_files))

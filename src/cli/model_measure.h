@@ -27,30 +27,32 @@ enum {
     TARE__MEASURE_QUIET
 };
 
-#define TARE__MEASURE_OPTIONS                                                                                         \
-    {"static", 0, NULL, "weigh the file only; run nothing", TARE__MEASURE_STATIC},                                    \
-        {"runs", 'n', "N", "timed runs of each configuration; else as many as 3 s hold, from 30 to 1,000",            \
-         TARE__MEASURE_RUNS},                                                                                         \
-        {"seconds", 0, "S", "time for the runs of a configuration where --runs does not say how many: 3",             \
-         TARE__MEASURE_SECONDS},                                                                                      \
-        {"warmup", 0, "N", "runs before the timed ones; else until they are steady", TARE__MEASURE_WARMUP},           \
-        {"precision", 0, "P[,P…]", "fp32, fp16, …: fp32 is converted to fp16, else the file's own",                   \
-         TARE__MEASURE_PRECISION},                                                                                    \
-        {"threads", 0, "N[,N…]", "threads within an operator; else the runtime's own number", TARE__MEASURE_THREADS}, \
-        {"input", 'i', "NAME=VALUE", "value of an input: 16000, 1,2,3 or a file (.npy, raw bytes); repeatable",       \
-         TARE__MEASURE_INPUT},                                                                                        \
-        {"seed", 0, "N", "seed for generated inputs (default 0)", TARE__MEASURE_SEED},                                \
-        {"pre", 0, "CMD", "makes the inputs of each request, for end-to-end latency", TARE__MEASURE_PRE},             \
-        {"post", 0, "CMD", "takes the outputs of each request, for end-to-end latency", TARE__MEASURE_POST},          \
-        {"threshold", 't', "NAME:LIMIT",                                                                              \
-         "fail beyond it: latency:100ms throughput:1000samples/s memory:2GB p99:120ms; "                              \
-         "more may follow",                                                                                           \
-         TARE__MEASURE_THRESHOLD},                                                                                    \
-        {"no-layers", 0, NULL, "leave out the profiled run that times layers", TARE__MEASURE_NO_LAYERS},              \
-        {"runtime", 0, "PATH", "ONNX Runtime's library or a folder that has it; else it is looked for",               \
-         TARE__MEASURE_RUNTIME},                                                                                      \
-    {                                                                                                                 \
-        "quiet", 'q', NULL, "show no progress", TARE__MEASURE_QUIET                                                   \
+#define TARE__MEASURE_OPTIONS                                                                                        \
+    {"static", 0, NULL, "analyze the file only; do not run the model", TARE__MEASURE_STATIC},                        \
+        {"runs", 'n', "N", "timed runs per configuration (default: as many as fit in --duration, from 30 to 1,000)", \
+         TARE__MEASURE_RUNS},                                                                                        \
+        {"duration", 0, "S", "time for the runs of a configuration (default 3s)", TARE__MEASURE_SECONDS},            \
+        {"warmup", 0, "N", "number of warm-up runs (default: until run times are stable)", TARE__MEASURE_WARMUP},    \
+        {"precision", 0, "P[,P…]",                                                                                   \
+         "precisions to run: fp32, fp16, …; an fp32 model is converted for fp16 (default: "                        \
+         "as stored)",                                                                                               \
+         TARE__MEASURE_PRECISION},                                                                                   \
+        {"threads", 0, "N[,N…]", "intra-op threads (default: chosen by ONNX Runtime)", TARE__MEASURE_THREADS},       \
+        {"input", 'i', "NAME=VALUE", "value of an input: 16000, 1,2,3 or a file (.npy, raw bytes); can be repeated", \
+         TARE__MEASURE_INPUT},                                                                                       \
+        {"seed", 0, "N", "seed for generated inputs (default 0)", TARE__MEASURE_SEED},                               \
+        {"pre", 0, "CMD", "command that produces the inputs of each request, for end-to-end latency",                \
+         TARE__MEASURE_PRE},                                                                                         \
+        {"post", 0, "CMD", "command that consumes the outputs of each request, for end-to-end latency",              \
+         TARE__MEASURE_POST},                                                                                        \
+        {"threshold", 't', "NAME:LIMIT",                                                                             \
+         "fail if exceeded: latency:100ms, throughput:1000samples/s, memory:2GB, p99:120ms; can be repeated",        \
+         TARE__MEASURE_THRESHOLD},                                                                                   \
+        {"no-layers", 0, NULL, "skip the profiled run that times layers", TARE__MEASURE_NO_LAYERS},                  \
+        {"runtime", 0, "PATH", "ONNX Runtime library, or a directory that contains it (default: search)",            \
+         TARE__MEASURE_RUNTIME},                                                                                     \
+    {                                                                                                                \
+        "quiet", 'q', NULL, "show no progress", TARE__MEASURE_QUIET                                                  \
     }
 
 typedef struct tare__cli_measure {

@@ -7,7 +7,7 @@
 
 #include "tare.h"
 
-static const tare__cli_option help_option = {"help", 'h', NULL, "show this and do nothing else", -1};
+static const tare__cli_option help_option = {"help", 'h', NULL, "show this help and exit", -1};
 
 /* ---- near names ---------------------------------------------------------------------------------- */
 #define NAME_MAX_BYTES 32
@@ -105,9 +105,9 @@ static int unknown_long(const parse *state, const char *name, size_t length)
         memcpy(word, name, length);
     const char *near = tare__cli_nearest(word, names, count);
     if (near)
-        return tare__fail(state->error, TARE_E_USAGE, "there is no option --%.*s; did you mean --%s?",
+        return tare__fail(state->error, TARE_E_USAGE, "unknown option --%.*s; did you mean --%s?",
                           (int)length, name, near);
-    return tare__fail(state->error, TARE_E_USAGE, "there is no option --%.*s", (int)length, name);
+    return tare__fail(state->error, TARE_E_USAGE, "unknown option --%.*s", (int)length, name);
 }
 
 /* `attached` is what stood right behind the option (after = or the letter), or NULL. */
@@ -121,7 +121,7 @@ static int take_option(parse *state, const tare__cli_option *option, const char 
         return state->command->take(state->settings, option->key, NULL, state->error);
     if (!attached) {
         if (state->at + 1 >= state->argc)
-            return tare__fail(state->error, TARE_E_USAGE, "--%s needs its %s", option->name,
+            return tare__fail(state->error, TARE_E_USAGE, "--%s requires a value: %s", option->name,
                               option->argument);
         attached = state->argv[++state->at];
     }
@@ -148,11 +148,11 @@ static int parse_letters(parse *state, const char *letters)
         if (!option && strlen(letters) > 2) {
             const tare__cli_option *meant = find_long(state->command, letters, strcspn(letters, "="));
             if (meant)
-                return tare__fail(state->error, TARE_E_USAGE, "there is no option -%s; did you mean --%s?",
+                return tare__fail(state->error, TARE_E_USAGE, "unknown option -%s; did you mean --%s?",
                                   letters, meant->name);
         }
         if (!option)
-            return tare__fail(state->error, TARE_E_USAGE, "there is no option -%c", *letters);
+            return tare__fail(state->error, TARE_E_USAGE, "unknown option -%c", *letters);
         bool attached = option->argument && letters[1];
         int status = take_option(state, option, attached ? letters + 1 : NULL);
         if (status || option->argument)

@@ -29,7 +29,7 @@ static int open_in_place(tare__cli_output *output, int descriptor, tare__error *
                            (S_ISFIFO(info.st_mode) && info.st_uid != geteuid() && info.st_uid != 0))) {
         close(output->fd);
         output->fd = -1;
-        return tare__fail(error, TARE_E_PERMISSION, "'%s' was replaced while it was opened", output->path);
+        return tare__fail(error, TARE_E_PERMISSION, "'%s' was replaced while it was being opened", output->path);
     }
     output->terminal = isatty(output->fd);
     return 0;
@@ -63,10 +63,10 @@ static int open_path(tare__cli_output *output, const char *path, tare__error *er
     int descriptor = tare__descriptor_named(path);
     bool exists = stat(path, &info) == 0;
     if (exists && S_ISDIR(info.st_mode))
-        return tare__fail(error, TARE_E_USAGE, "'%s' is a folder; name a file in it", path);
+        return tare__fail(error, TARE_E_USAGE, "'%s' is a directory; give a file name", path);
     bool in_place = descriptor >= 0 || (exists && !S_ISREG(info.st_mode));
     if (in_place && descriptor < 0 && S_ISFIFO(info.st_mode) && info.st_uid != geteuid() && info.st_uid != 0)
-        return tare__fail(error, TARE_E_PERMISSION, "'%s' is a pipe of another user", path);
+        return tare__fail(error, TARE_E_PERMISSION, "'%s' is a pipe owned by another user", path);
     output->path = strdup(path);
     if (!output->path)
         return tare__fail(error, TARE_E_MEMORY, "out of memory");
@@ -221,7 +221,7 @@ void tare__cli_say(const char *name, const char *format, ...)
 int tare__cli_usage(const char *name, const tare__error *error)
 {
     tare__cli_say(name, "%s", error->text);
-    fprintf(stderr, "%s --help says more\n", name);
+    fprintf(stderr, "%s --help shows the options\n", name);
     return TARE__EXIT_USAGE;
 }
 
@@ -237,7 +237,8 @@ int tare__cli_place_beside(const char *path, const char *ending, const char *bec
         return tare__fail(error, TARE_E_MEMORY, "out of memory");
     }
     if (access(*place, F_OK) == 0)
-        return tare__fail(error, TARE_E_USAGE, "'%.200s' is there already; -o %.200s would replace it", *place, *place);
+        return tare__fail(error, TARE_E_USAGE, "'%.200s' already exists; use -o %.200s to overwrite it", *place,
+                          *place);
     return 0;
 }
 

@@ -46,7 +46,7 @@ static int unknown_sampler(const char *word, tare__error *error)
         used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i == 0 ? "" : i + 1 < n ? ", " : " or ",
                                  names[i]);
     const char *near = tare__cli_nearest(word, names, n);
-    return tare__fail(error, TARE_E_USAGE, "--without: '%.32s' is not %s%s%s%s", word, list,
+    return tare__fail(error, TARE_E_USAGE, "--disable: '%.32s' is not %s%s%s%s", word, list,
                       near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
@@ -73,7 +73,7 @@ static int take_carbon(tare__cli_recording *recording, const char *argument, tar
     char *end;
     double grams = strtod(argument, &end);
     if (end == argument || *end || !(grams > 0) || grams > CARBON_MAX)
-        return tare__fail(error, TARE_E_USAGE, "--carbon: '%.64s' is not a number of grams a kWh", argument);
+        return tare__fail(error, TARE_E_USAGE, "--carbon: '%.64s' is not a number of grams per kWh", argument);
     recording->carbon_g_per_kwh = grams;
     return 0;
 }
@@ -108,7 +108,7 @@ int tare__cli_recording_take(tare__cli_recording *recording, int key, const char
 int tare__cli_recording_check(const tare__cli_recording *recording, tare__error *error)
 {
     if (recording->overwrite && !recording->output)
-        return tare__fail(error, TARE_E_USAGE, "--force goes with --output: name the file to overwrite");
+        return tare__fail(error, TARE_E_USAGE, "--force requires --output");
     for (int i = 0; i < TARE__RECORDING_VIEWS; i++) {
         const char *path = recording->views[i];
         if (path && recording->output && strcmp(path, recording->output) == 0)
@@ -157,7 +157,7 @@ static void write_views(const tare__cli_recording *recording, const char *me, ta
         bool unwritten;
         if (recording->views[i] && tare__view_write(formats[i], recording->views[i], trace, analysis, &options,
                                                     &unwritten, &error) != 0)
-            tare__cli_say(me, "--%s: %s", formats[i], error.text[0] ? error.text : "it could not be written");
+            tare__cli_say(me, "--%s: %s", formats[i], error.text[0] ? error.text : "cannot be written");
     }
 }
 
@@ -178,7 +178,7 @@ static void show(const tare__cli_recording *recording, const char *me, const tar
     if (!status && analyses)
         status = tare__analyze(trace, &options, &analysis, &error);
     if (status) {
-        tare__cli_say(me, "the trace was written, but not analyzed: %s",
+        tare__cli_say(me, "the trace was written but could not be analyzed: %s",
                       error.text[0] ? error.text : tare_status_text(status));
     } else if (look) {
         if (!recording->quiet)
@@ -261,14 +261,14 @@ static void say_what_stays(const left_behind *left, const tare__tidied *tidied)
     char size[TARE__UNIT_BYTES];
     tare__unit_bytes(size, (double)left->bytes);
     if (left->count == 1)
-        tare__cli_say("tare", "a recording was cut off: tare report %s", left->newest);
+        tare__cli_say("tare", "a recording was interrupted: tare report %s", left->newest);
     else if (left->count > 1)
-        tare__cli_say("tare", "%u recordings were cut off; newest: tare report %s", left->count, left->newest);
+        tare__cli_say("tare", "%u recordings were interrupted; newest: tare report %s", left->count, left->newest);
     if (left->count)
         tare__cli_say("tare", "tare clean saves %s to %s and frees %s", left->count == 1 ? "it" : "them",
                       left->count == 1 ? "its trace" : "their traces", size);
     if (tidied->unsavable)
-        tare__cli_say("tare", "%u killed %s (%s) cannot be saved: tare clean says why", tidied->unsavable,
+        tare__cli_say("tare", "%u killed %s (%s) cannot be saved; tare clean shows why", tidied->unsavable,
                       tidied->unsavable == 1 ? "recording" : "recordings",
                       tare__unit_bytes(size, (double)tidied->unsavable_bytes));
 }
@@ -312,7 +312,7 @@ void tare__cli_recording_end(tare__cli_recording *recording, const char *me, tar
     if (result->trouble[0])
         tare__cli_say("tare", "%s", result->trouble);
     if (result->folder[0])
-        tare__cli_say("tare", "the session folder %s is left; tare report reads it", result->folder);
+        tare__cli_say("tare", "the session folder %s was kept; tare report can read it", result->folder);
     if (whole)
         tidy_up(recording);
     tare__rules_free(recording->rules);

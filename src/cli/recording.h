@@ -36,42 +36,37 @@ enum {
 #define TARE__RECORDING_VIEWS 6
 
 /* Rows of a command's table. */
-#define TARE__RECORDING_OPTIONS                                                                                  \
-    {"output", 'o', "FILE",                                                                                      \
-     "write the trace here; without it, it is named after the script (train.tare), "                             \
-     "with a number when that name is taken (train.2.tare)",                                                     \
-     TARE__RECORDING_OUTPUT},                                                                                    \
-        {"force", 'f', NULL, "overwrite the file that -o names", TARE__RECORDING_FORCE},                         \
-        {"quiet", 'q', NULL, "show no summary at the end, and say only what is wrong", TARE__RECORDING_QUIET},   \
-        {"html", 0, "FILE", "write a page to look around in, with timeline and charts", TARE__RECORDING_HTML},   \
-        {"json", 0, "FILE", "write every table as JSON", TARE__RECORDING_JSON},                                  \
-        {"csv", 0, "DIR", "write every table as a CSV file into this folder", TARE__RECORDING_CSV},              \
-        {"chrome", 0, "FILE", "write a trace for chrome://tracing and ui.perfetto.dev, as JSON",                 \
-         TARE__RECORDING_CHROME},                                                                                \
-        {"perfetto", 0, "FILE", "write a trace for ui.perfetto.dev, in its own format", TARE__RECORDING_PERFETTO}, \
-        {"tensorboard", 0, "DIR", "write what TensorBoard's profiler plugins open into this folder",             \
-         TARE__RECORDING_TENSORBOARD},                                                                           \
-        {"interval", 0, "TIME", "look at program and machine so often (100ms; from 1ms to 60s)",                 \
-         TARE__RECORDING_INTERVAL},                                                                              \
-        {"without", 0, "LIST",                                                                                   \
-         "leave out some of what is looked at: process, system, container, power, nvml, with commas between",    \
-         TARE__RECORDING_WITHOUT},                                                                               \
-        {"carbon", 0, "GRAMS", "CO2 of a kWh of the power used here, in grams", TARE__RECORDING_CARBON},         \
-        {"rules", 0, "FILE", "findings by rules of your own as well", TARE__RECORDING_RULES},                    \
-        {"live", 0, NULL, "show a status line while it runs, on a terminal only", TARE__RECORDING_LIVE},         \
-        {"max-size", 0, "SIZE",                                                                                  \
-         "keep the file below this (500M, 2G): the oldest events make room for the newest",                      \
-         TARE__RECORDING_MAX_SIZE},                                                                              \
-        {"last", 0, "TIME", "keep only the events of the last while (60s, 5m)", TARE__RECORDING_LAST},           \
-        {"readable", 0, NULL, "let others read the trace: without it, only its owner may",                       \
-         TARE__RECORDING_READABLE},                                                                              \
-        {"tag", 0, "TAG", "a word to find the run by in the history; may be given more than once",               \
-         TARE__RECORDING_TAG},                                                                                   \
-        {"no-history", 0, NULL, "do not keep this run in the history (tare history)",                            \
-         TARE__RECORDING_NO_HISTORY},                                                                            \
-        {"store", 0, "PLACE",                                                                                    \
-         "keep the history here: a folder, a file, postgres://…; off: keep none (the user's folder for data)",   \
-         TARE__RECORDING_STORE}
+#define TARE__RECORDING_OPTIONS                                                                                       \
+    {"output", 'o', "FILE",                                                                                           \
+     "trace file to write (default: named after the script, train.tare; train.2.tare if it exists)",                  \
+     TARE__RECORDING_OUTPUT},                                                                                         \
+        {"force", 'f', NULL, "overwrite the output file", TARE__RECORDING_FORCE},                                     \
+        {"quiet", 'q', NULL, "print errors and warnings only, no summary", TARE__RECORDING_QUIET},                    \
+        {"html", 0, "FILE", "write an interactive HTML report", TARE__RECORDING_HTML},                                \
+        {"json", 0, "FILE", "write every table as JSON", TARE__RECORDING_JSON},                                       \
+        {"csv", 0, "DIR", "write every table as a CSV file to this directory", TARE__RECORDING_CSV},                  \
+        {"chrome", 0, "FILE", "write a Chrome trace (JSON) for chrome://tracing and ui.perfetto.dev",                 \
+         TARE__RECORDING_CHROME},                                                                                     \
+        {"perfetto", 0, "FILE", "write a Perfetto trace (protobuf) for ui.perfetto.dev", TARE__RECORDING_PERFETTO},   \
+        {"tensorboard", 0, "DIR", "write a TensorBoard profile to this directory", TARE__RECORDING_TENSORBOARD},      \
+        {"interval", 0, "TIME", "sampling interval, from 1ms to 60s (default 100ms)", TARE__RECORDING_INTERVAL},      \
+        {"disable", 0, "LIST", "samplers to disable, separated by commas: process, system, container, power, nvml",   \
+         TARE__RECORDING_WITHOUT},                                                                                    \
+        {"carbon", 0, "GRAMS", "grid carbon intensity in g CO2/kWh", TARE__RECORDING_CARBON},                         \
+        {"rules", 0, "FILE", "add findings from user-defined rules", TARE__RECORDING_RULES},                          \
+        {"live", 0, NULL, "show a status line while the program runs (terminal only)", TARE__RECORDING_LIVE},         \
+        {"max-size", 0, "SIZE", "maximum size of the trace (500M, 2G); the oldest events are dropped first",          \
+         TARE__RECORDING_MAX_SIZE},                                                                                   \
+        {"last", 0, "TIME", "keep only the last TIME of events (60s, 5m)", TARE__RECORDING_LAST},                     \
+        {"readable", 0, NULL, "make the trace readable by other users (default: owner only)",                         \
+         TARE__RECORDING_READABLE},                                                                                   \
+        {"tag", 0, "TAG", "tag the run in the history; can be repeated", TARE__RECORDING_TAG},                        \
+        {"no-history", 0, NULL, "do not add this run to the history", TARE__RECORDING_NO_HISTORY},                    \
+    {                                                                                                                 \
+        "store", 0, "PLACE",                                                                                          \
+            "history to use: a directory, a file, a postgres:// URL, or off (default: in the user's data directory)", \
+            TARE__RECORDING_STORE                                                                                     \
+    }
 
 /* ---- the status line -------------------------------------------------------------------------------- */
 typedef struct tare__cli_live {

@@ -34,22 +34,22 @@ enum {
 static const char *const formats[] = {"html", "json", "events", "chrome", "perfetto"};
 
 static const tare__cli_option report_options[] = {
-    {"html", 0, NULL, "a page to look around in: findings, timeline, charts, tables", REPORT_FORMAT},
-    {"json", 0, NULL, "every table as JSON, for machines", REPORT_FORMAT + 1},
-    {"csv", 0, "DIR", "every table as a CSV file in this folder", REPORT_CSV},
-    {"parquet", 0, "DIR", "every table as a Parquet file in this folder (needs PyArrow)", REPORT_PARQUET},
-    {"chrome", 0, NULL, "a trace for chrome://tracing and ui.perfetto.dev, as JSON", REPORT_FORMAT + 3},
-    {"perfetto", 0, NULL, "a trace for ui.perfetto.dev, in its own format", REPORT_FORMAT + 4},
-    {"tensorboard", 0, "DIR", "what TensorBoard's profiler plugins and HolisticTraceAnalysis open, in this folder",
+    {"html", 0, NULL, "write an interactive HTML report", REPORT_FORMAT},
+    {"json", 0, NULL, "print every table as JSON", REPORT_FORMAT + 1},
+    {"csv", 0, "DIR", "write every table as a CSV file to this directory", REPORT_CSV},
+    {"parquet", 0, "DIR", "write every table as a Parquet file to this directory (requires PyArrow)", REPORT_PARQUET},
+    {"chrome", 0, NULL, "print a Chrome trace (JSON) for chrome://tracing and ui.perfetto.dev", REPORT_FORMAT + 3},
+    {"perfetto", 0, NULL, "write a Perfetto trace (protobuf) for ui.perfetto.dev", REPORT_FORMAT + 4},
+    {"tensorboard", 0, "DIR", "write a profile for TensorBoard and HolisticTraceAnalysis to this directory",
      REPORT_TENSORBOARD},
-    {"events", 0, NULL, "the raw stream, one event a line", REPORT_FORMAT + 2},
-    {"by", 0, "WHAT", "one span tree for the run (the default), for each process, or for each thread",
+    {"events", 0, NULL, "print the raw event stream, one event per line", REPORT_FORMAT + 2},
+    {"by", 0, "WHAT", "group the span tree by run (default), process or thread",
      REPORT_BY},
-    {"all", 0, NULL, "show every row: fold nothing, leave nothing out", REPORT_ALL},
-    {"raw", 0, NULL, "show self times as measured, the cost of recording not taken off", REPORT_RAW},
-    {"rules", 0, "FILE", "findings by rules of your own as well", REPORT_RULES},
-    {"output", 'o', "FILE", "write to this file, whole or not at all", REPORT_OUTPUT},
-    {"width", 0, "N", "columns of the text: 80, or what a wider terminal has, up to 120", REPORT_WIDTH},
+    {"all", 0, NULL, "show every row; truncate nothing", REPORT_ALL},
+    {"raw", 0, NULL, "show self times as measured, without subtracting overhead", REPORT_RAW},
+    {"rules", 0, "FILE", "add findings from user-defined rules", REPORT_RULES},
+    {"output", 'o', "FILE", "output file (written atomically)", REPORT_OUTPUT},
+    {"width", 0, "N", "width of the text output (default: terminal width, from 80 to 120)", REPORT_WIDTH},
 };
 
 typedef struct report_settings {
@@ -104,10 +104,10 @@ static int find_input(const tare__cli_words *words, const char **path, tare__err
     while (words->rest && words->rest[rest])
         rest++;
     if (words->count + rest == 0)
-        return tare__fail(error, TARE_E_USAGE, "which trace? tare report NAME.tare");
+        return tare__fail(error, TARE_E_USAGE, "missing trace: tare report FILE.tare");
     *path = words->count ? words->words[0] : words->rest[0];
     if (words->count + rest > 1)
-        return tare__fail(error, TARE_E_USAGE, "one trace at a time; '%.64s' is one too many",
+        return tare__fail(error, TARE_E_USAGE, "only one trace is allowed; unexpected argument '%.64s'",
                           words->count > 1 ? words->words[1] : words->rest[words->count ? 0 : 1]);
     return 0;
 }
@@ -178,9 +178,9 @@ static int read_settings(int argc, char **argv, report_settings *settings, tare_
         return status;
     status = find_input(words, path, error);
     if (!status && settings->output && settings->folder)
-        return tare__fail(error, TARE_E_USAGE, "--%s has its folder: --output does not go with it", settings->format);
+        return tare__fail(error, TARE_E_USAGE, "--%s and --output are mutually exclusive", settings->format);
     if (!status && settings->output && tare__cli_same_file(*path, settings->output))
-        return tare__fail(error, TARE_E_USAGE, "--output names the trace itself; the report would replace it");
+        return tare__fail(error, TARE_E_USAGE, "--output is the trace itself; choose another file");
     return status ? status : find_place(settings, *path, error);
 }
 
@@ -222,11 +222,11 @@ static int report_main(int argc, char **argv)
 
 const tare__cli_command tare__cli_report = {
     .name = "report",
-    .summary = "shows a recorded run: a summary, a page, tables, exports",
+    .summary = "Show a recorded run as text, HTML, JSON, CSV or a trace for other tools",
     .usage = "[options] FILE|FOLDER",
-    .details = "A folder is that of a session whose collector was killed: what is left in it is\n"
-               "saved into its trace first. Exit status: 0; 1 the report could not be written;\n"
-               "2 this command line was wrong; 3 the trace could not be read.\n",
+    .details = "FOLDER is the session folder of a killed recording; its events are first saved to\n"
+               "its trace. Exit status: 0 success; 1 the report could not be written; 2 invalid\n"
+               "command line; 3 the trace could not be read.\n",
     .examples = "  tare report train.tare\n"
                 "  tare report --html -o train.html train.tare\n"
                 "  tare report --by thread --all train.tare\n"

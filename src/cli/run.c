@@ -14,21 +14,21 @@ enum { RUN_POOL, RUN_NO_WAIT, RUN_NO_SAMPLING, RUN_LINES, RUN_OPS, RUN_SHAPES, R
 
 static const tare__cli_option run_options[] = {
     TARE__RECORDING_OPTIONS,
-    {"no-sampling", 0, NULL, "record only what the program marks itself: nothing is looked at from outside",
+    {"no-sampling", 0, NULL, "record only the program's own spans; disable all samplers",
      RUN_NO_SAMPLING},
     {"lines", 0, "FUNC",
-     "Python: time each line of these functions (step, Net.forward, train:*; more than one with commas)", RUN_LINES},
-    {"ops", 0, NULL, "PyTorch: every operator, by name and by the module it belongs to", RUN_OPS},
-    {"steps", 0, "FROM:TO", "torch: record only these training steps (50:70 is 50 to 69; 50: all from there on)",
+     "Python: time each line of these functions, separated by commas (step, Net.forward, train:*)", RUN_LINES},
+    {"ops", 0, NULL, "PyTorch: record every operator and module", RUN_OPS},
+    {"steps", 0, "FROM:TO", "PyTorch: record only these training steps (50:70 is 50 to 69; 50: is 50 and later)",
      RUN_STEPS},
-    {"every-epochs", 0, "N", "torch: record only every Nth epoch, from the first one on", RUN_EVERY_EPOCHS},
+    {"every-epochs", 0, "N", "PyTorch: record only every Nth epoch, starting with the first", RUN_EVERY_EPOCHS},
     {"shapes", 0, NULL,
-     "PyTorch: with --ops also shapes, bytes and FLOPs of operators, from one step that is looked at more closely",
+     "PyTorch: like --ops, and measure shapes, bytes and FLOPs of operators in one step",
      RUN_SHAPES},
-    {"pool", 0, "SIZE",
-     "memory for events on their way to the file, of each process (8M; up to 32M for one that records a lot)",
+    {"buffer-size", 0, "SIZE",
+     "event buffer of each process (default 8M, extended up to 32M as needed)",
      RUN_POOL},
-    {"no-wait", 0, NULL, "end with the command, even while children of it still record", RUN_NO_WAIT},
+    {"no-wait", 0, NULL, "exit with the command, even if its child processes are still recording", RUN_NO_WAIT},
 };
 
 typedef struct run_settings {
@@ -49,7 +49,7 @@ static int take_lines(run_settings *settings, const char *argument, tare__error 
         const char *colon = memchr(at, ':', length);
         if (strspn(at, " ") == length || colon == at || (colon && colon + 1 == at + length))
             return tare__fail(error, TARE_E_USAGE,
-                              "--lines: '%.64s' names no function; write step, Net.forward or module:function",
+                              "--lines: '%.64s' is not a function name; use step, Net.forward or module:function",
                               argument);
         at += length;
         if (!*at)
@@ -77,11 +77,11 @@ static int take_steps(run_settings *settings, const char *argument, tare__error 
     if (good && at[1])
         good = (at = read_count(at + 1, &to)) && !*at;
     if (!good)
-        return tare__fail(error, TARE_E_USAGE, "--steps: '%.64s' is no range of steps; write 50:70, 50: or :70",
+        return tare__fail(error, TARE_E_USAGE, "--steps: '%.64s' is not a range of steps; use 50:70, 50: or :70",
                           argument);
     if (from >= to)
         return tare__fail(error, TARE_E_USAGE,
-                          "--steps: '%.64s' has no step in it: the second number is the first that is left out",
+                          "--steps: '%.64s' is an empty range: the end is exclusive",
                           argument);
     settings->steps = argument;
     return 0;
@@ -92,7 +92,7 @@ static int take_every_epochs(run_settings *settings, const char *argument, tare_
     uint64_t n = 0;
     const char *end = read_count(argument, &n);
     if (!end || *end || n == 0)
-        return tare__fail(error, TARE_E_USAGE, "--every-epochs: '%.64s' is no whole number of 1 or more", argument);
+        return tare__fail(error, TARE_E_USAGE, "--every-epochs: '%.64s' is not a whole number of at least 1", argument);
     settings->every_epochs = argument;
     return 0;
 }
@@ -101,7 +101,7 @@ static int take_run_option(void *context, int key, const char *argument, tare__e
 {
     run_settings *settings = context;
     switch (key) {
-    case RUN_POOL: return tare__parse_bytes(argument, "--pool", &settings->run.pool_bytes, error);
+    case RUN_POOL: return tare__parse_bytes(argument, "--buffer-size", &settings->run.pool_bytes, error);
     case RUN_NO_WAIT: settings->run.leave_children = true; return 0;
     case RUN_NO_SAMPLING: settings->no_sampling = true; return 0;
     case RUN_LINES: return take_lines(settings, argument, error);
@@ -176,7 +176,7 @@ static int read_settings(int argc, char **argv, run_settings *settings, tare__cl
     if (words->count > 0)
         return forgotten_dashes(words, error);
     if (!words->rest || !words->rest[0])
-        return tare__fail(error, TARE_E_USAGE, "which command? It comes after --: tare run -- ./program");
+        return tare__fail(error, TARE_E_USAGE, "missing command: tare run -- COMMAND");
     copy_settings(settings);
     settings->run.command = words->rest;
     int wrong = tare__cli_recording_check(&settings->recording, error);
@@ -190,8 +190,8 @@ static void on_waiting(void *context, unsigned still_recording)
         return;
     settings->told_of_waiting = true;
     tare__cli_live_end(&settings->recording.live);
-    tare__cli_say("tare", "the command has ended; waiting for %u of its processes that still record%s",
-                  still_recording, " (--no-wait would not)");
+    tare__cli_say("tare", "the command has exited; waiting for %u of its processes that are still recording%s",
+                  still_recording, " (--no-wait to disable)");
 }
 
 static void on_beat(void *context, const tare__run_beat *beat)
@@ -226,13 +226,13 @@ static int run_main(int argc, char **argv)
 
 const tare__cli_command tare__cli_run = {
     .name = "run",
-    .summary = "profiles a command and its children: a summary, a trace, a page",
+    .summary = "Profile a command and its child processes",
     .usage = "[options] -- COMMAND [ARGUMENT...]",
-    .details = "The command keeps its input, output and exit status (128 and the number of the\n"
-               "signal that ended it). Otherwise: 2 this command line was wrong, 125 tare\n"
-               "itself failed, 126 the command could not be executed, 127 it was not found.\n"
-               "Options may also stand in TARE_* variables (TARE_INTERVAL=50ms), ./tare.toml\n"
-               "(interval = \"50ms\") or [tool.tare] of ./pyproject.toml.\n",
+    .details = "The command's input and output are unchanged. Exit status: that of the command\n"
+               "(128 + N if it was killed by signal N); 2 invalid command line, 125 tare failed,\n"
+               "126 the command could not be executed, 127 it was not found. Options can also be\n"
+               "set in TARE_* variables (TARE_INTERVAL=50ms), ./tare.toml (interval = \"50ms\") or\n"
+               "[tool.tare] in ./pyproject.toml.\n",
     .examples = "  tare run -- python3 train.py --epochs 3\n"
                 "  tare run --html train.html -- ./train\n"
                 "  tare run -o big.tare --max-size 500M -- ./serve\n"

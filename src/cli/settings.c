@@ -27,8 +27,8 @@ static const struct {
     unsigned of; /* commands that take it if they have an option of that name */
 } known[] = {
     {"quiet", true, RECORDING},     {"max-size", false, RECORDING}, {"last", false, RECORDING},
-    {"pool", false, RECORDING},     {"readable", true, RECORDING},  {"no-wait", true, RECORDING},
-    {"interval", false, RECORDING}, {"no-sampling", true, RECORDING}, {"without", false, RECORDING},
+    {"buffer-size", false, RECORDING}, {"readable", true, RECORDING},  {"no-wait", true, RECORDING},
+    {"interval", false, RECORDING}, {"no-sampling", true, RECORDING}, {"disable", false, RECORDING},
     {"carbon", false, RECORDING},   {"live", true, RECORDING},      {"rules", false, RECORDING | SHOWING},
     {"html", false, RECORDING},     {"json", false, RECORDING},     {"csv", false, RECORDING},
     {"chrome", false, RECORDING},   {"perfetto", false, RECORDING}, {"tensorboard", false, RECORDING},
@@ -148,13 +148,13 @@ static int stays_inside(const settings *of, size_t i, const tare__toml_pair *pai
         return is_store && strstr(pair->value, "://")
                    ? tare__fail(
                          error, TARE_E_USAGE,
-                         "%s:%u: store: a server is named with --store or TARE_STORE, not by a project's settings",
+                         "%s:%u: store: a server can only be set with --store or TARE_STORE, not in a settings file",
                          of->file, pair->line)
                    : 0;
     return tare__fail(
         error, TARE_E_USAGE,
-        "%s:%u: %s: '%.200s' is outside of this folder; give it on the command line or as a TARE_* variable", of->file,
-        pair->line, known[i].name, pair->value);
+        "%s:%u: %s: '%.200s' is outside the current directory; set it on the command line or in a TARE_* variable",
+        of->file, pair->line, known[i].name, pair->value);
 }
 
 static int take_pair(void *context, const tare__toml_pair *pair, tare__error *error)
@@ -165,12 +165,12 @@ static int take_pair(void *context, const tare__toml_pair *pair, tare__error *er
         return 0;
     if (i == KNOWN) {
         const char *near = near_known(pair->key);
-        return tare__fail(error, TARE_E_USAGE, "%s:%u: there is no setting '%s'%s%s%s", to->file, pair->line,
+        return tare__fail(error, TARE_E_USAGE, "%s:%u: unknown setting '%s'%s%s%s", to->file, pair->line,
                           pair->key, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
     }
     if (known[i].is_switch != (pair->kind == TARE__TOML_SWITCH))
-        return tare__fail(error, TARE_E_USAGE, "%s:%u: %s is %s", to->file, pair->line, known[i].name,
-                          known[i].is_switch ? "true or false" : "a \"string\" or a number");
+        return tare__fail(error, TARE_E_USAGE, "%s:%u: %s must be %s", to->file, pair->line, known[i].name,
+                          known[i].is_switch ? "true or false" : "a string or a number");
     value *value = &to->values[i];
     if (value->text && !to->replaces)
         return tare__fail(error, TARE_E_USAGE, "%s:%u: %s is set twice", to->file, pair->line, known[i].name);
@@ -191,10 +191,10 @@ static int take_history_pair(void *context, const tare__toml_pair *pair, tare__e
         same.key = "no-history";
         same.value = strcmp(pair->value, "true") == 0 ? "false" : "true";
     } else if (strcmp(pair->key, "enabled") == 0) {
-        return tare__fail(error, TARE_E_USAGE, "%s:%u: enabled is true or false", to->file, pair->line);
+        return tare__fail(error, TARE_E_USAGE, "%s:%u: enabled must be true or false", to->file, pair->line);
     } else if (strcmp(pair->key, "store") != 0 && strcmp(pair->key, "tag") != 0) {
         return tare__fail(error, TARE_E_USAGE,
-                          "%s:%u: there is no setting '%s' in [history]; enabled, store and tag are", to->file,
+                          "%s:%u: unknown setting '%s' in [history]; available: enabled, store, tag", to->file,
                           pair->line, pair->key);
     }
     return take_pair(context, &same, error);
@@ -207,7 +207,7 @@ static int read_file(settings *to, const char *file, const char *table, tare__er
     const char *refused;
     int status = tare__toml_file(file, &text, &bytes, &refused, error);
     if (refused)
-        tare__cli_say("tare", "%s is not used: it %s", file, refused);
+        tare__cli_say("tare", "ignoring %s: it %s", file, refused);
     if (status || !text)
         return status;
     to->file = file;
@@ -286,7 +286,7 @@ static int find_misspelt(tare__error *error)
         if (!near)
             continue;
         variable_of(near, variable);
-        return tare__fail(error, TARE_E_USAGE, "there is no setting %.*s; did you mean %s?", (int)length, *entry,
+        return tare__fail(error, TARE_E_USAGE, "unknown setting %.*s; did you mean %s?", (int)length, *entry,
                           variable);
     }
     return 0;

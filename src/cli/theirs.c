@@ -23,7 +23,7 @@ static void add_one(const char *me, const char *path, const char *trace)
         status = tare__import(tare__import_read, file, &options, &report, &error);
     tare__import_close(file);
     if (status)
-        tare__cli_say(me, "what the program's own profiler wrote is not in the trace: %s",
+        tare__cli_say(me, "the output of the program's own profiler was not imported: %s",
                       error.text[0] ? error.text : tare_status_text(status));
 }
 
@@ -41,7 +41,7 @@ static void add_all(const char *me, const char *trace, const tare__text *paths)
         if (access(at, F_OK) == 0 && files++ < FILES_MAX)
             add_one(me, at, trace);
     if (files > FILES_MAX)
-        tare__cli_say(me, "of %u files of the program's own profiler the first %u are in the trace", files,
+        tare__cli_say(me, "the program's own profiler wrote %u files; the first %u were imported", files,
                       FILES_MAX);
 }
 
@@ -77,7 +77,7 @@ uint64_t tare__cli_add_theirs(const tare__cli_recording *recording, const char *
             add_all(me, result->trace, &paths);
             bytes = stat(result->trace, &now) == 0 ? (uint64_t)now.st_size : bytes;
         } else {
-            tare__cli_say(me, "with --max-size and --last, what the program's own profiler wrote is not added");
+            tare__cli_say(me, "with --max-size or --last, the output of the program's own profiler is not imported");
         }
     }
     tare__text_free(&paths);

@@ -80,7 +80,7 @@ typedef struct folder {
 
 static int refuse_folder(const char *path, int failure, tare__error *error)
 {
-    return tare__fail(error, TARE_E_SYSTEM, "cannot write into the folder '%s': %s", path, strerror(failure));
+    return tare__fail(error, TARE_E_SYSTEM, "cannot write to the directory '%s': %s", path, strerror(failure));
 }
 
 /* Made if it is not there. The one that was asked for may be a link. A descriptor or a status. */
@@ -107,7 +107,7 @@ static int open_below(int in, const char *name, const char *shown, tare__error *
     if (fd >= 0)
         return fd;
     if (fstatat(in, name, &about, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(about.st_mode))
-        return tare__fail(error, TARE_E_PERMISSION, "'%s' is a link, which is not followed", shown);
+        return tare__fail(error, TARE_E_PERMISSION, "'%s' is a symbolic link; links are not followed", shown);
     return refuse_folder(shown, failure, error);
 }
 

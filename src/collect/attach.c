@@ -28,7 +28,7 @@ static int find_process(attached *at, tare__error *error)
     char path[64];
     struct stat about;
     if (pid <= 0)
-        return tare__fail(error, TARE_E_USAGE, "%d is not the number of a process", (int)pid);
+        return tare__fail(error, TARE_E_USAGE, "%d is not a process id", (int)pid);
     if (pid == getpid())
         return tare__fail(error, TARE_E_USAGE, "%d is this very command", (int)pid);
     snprintf(path, sizeof path, "/proc/%d", (int)pid);

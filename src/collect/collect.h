@@ -141,7 +141,7 @@ typedef enum tare__leftover_state {
     TARE__LEFTOVER_UNSAVED, /* its data are not yet, or not all, in the trace that it names */
     TARE__LEFTOVER_NO_TRACE, /* that trace does not exist: it was removed or renamed */
     TARE__LEFTOVER_SAVED,   /* all of it is in its trace */
-    TARE__LEFTOVER_ALIVE,   /* a recorded process still runs */
+    TARE__LEFTOVER_ALIVE,   /* a recorded process is still running */
     TARE__LEFTOVER_DAMAGED, /* its session page cannot be read: nothing can be saved */
     TARE__LEFTOVER_PART     /* it has no session page: rings, of a session that may be elsewhere and alive */
 } tare__leftover_state;

@@ -136,7 +136,7 @@ int tare__folder_create(tare__folder *folder, uint64_t pool_bytes, tare__error *
     if (folder->path[0] == '\0')
         return tare__fail(error, TARE_E_SPACE,
                           "no place for %llu MiB of shared memory: /dev/shm, TMPDIR and /tmp are full, not "
-                          "writable or on a network; set TMPDIR to a local folder or pass a smaller --pool",
+                          "writable or on a network; set TMPDIR to a local folder or pass a smaller --buffer-size",
                           (unsigned long long)(need >> 20));
     int status = make_page(folder, pool_bytes, budget < SESSION_BYTES ? budget : SESSION_BYTES, error);
     if (status == 0)

@@ -228,12 +228,12 @@ int tare__leftover_save(tare__leftover *leftover, tare__error *error)
         return 0;
     if (leftover->state != TARE__LEFTOVER_UNSAVED)
         return tare__fail(error, TARE_E_INPUT, "%s",
-                          leftover->why[0] ? leftover->why : "a recorded process still runs");
+                          leftover->why[0] ? leftover->why : "a recorded process is still running");
     int status = tare__salvage(leftover->path, NULL, &saved, error), dir = -1;
     if (status)
         return status;
     if (saved.still_recording || saved.alive)
-        return tare__fail(error, TARE_E_BUSY, "a recorded process still runs");
+        return tare__fail(error, TARE_E_BUSY, "a recorded process is still running");
     if (saved.unread_rings)
         return tare__fail(error, TARE_E_INPUT, "the memory of %u of its processes cannot be read", saved.unread_rings);
     if (saved.damaged_blocks)

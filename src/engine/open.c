@@ -44,7 +44,7 @@ static void say_salvaged(const listener *to, const tare__salvaged *saved, const 
     }
     if (saved->finished)
         return;
-    tell(to, "%s%s still in memory %s now in %s", saved->killed ? "the recording was cut off; " : "",
+    tell(to, "%s%s still in memory %s now in %s", saved->killed ? "the recording was interrupted; " : "",
          tare__unit_counted(spans, (double)saved->spans, "span that was", "spans that were"),
          saved->spans == 1 ? "is" : "are", saved->trace);
     if (saved->damaged_blocks)
@@ -55,7 +55,7 @@ static void say_salvaged(const listener *to, const tare__salvaged *saved, const 
         tell(to, "%s of recorded processes could not be read; kept in %s",
              tare__unit_counted(spans, (double)saved->unread_rings, "file", NULL), folder);
     if (saved->alive)
-        tell(to, "a recorded process still runs; run this command again for what it records from now on");
+        tell(to, "a recorded process is still running; run this command again for what it records from now on");
     else if (saved->noted)
         tell(to, "`tare clean` removes the session folder, %s", folder);
     else if (!saved->unread_rings)

@@ -149,21 +149,21 @@ def test_a_page_is_one_file(bench, trace):
 
 
 @pytest.mark.parametrize("words, status, sentence", [
-    ((), 2, "which two"),
-    (("a",), 2, "which two"),
-    (("a", "b", "c"), 2, "two at a time"),
-    (("--base", "a", "--head", "b", "--html", "c.html"), 2, "what is 'c.html'"),
-    (("--base", "a"), 2, "both sides"),
-    (("--base", "a", "--base", "b"), 2, "comes twice"),
-    (("--head", "--base", "b"), 2, "needs its files"),
-    (("--base", "a", "--head", "b", "--json", "c"), 2, "both sides"),
+    ((), 2, "missing runs"),
+    (("a",), 2, "missing runs"),
+    (("a", "b", "c"), 2, "more than two files"),
+    (("--base", "a", "--head", "b", "--html", "c.html"), 2, "unexpected argument 'c.html'"),
+    (("--base", "a"), 2, "must be used together"),
+    (("--base", "a", "--base", "b"), 2, "is given twice"),
+    (("--head", "--base", "b"), 2, "requires files"),
+    (("--base", "a", "--head", "b", "--json", "c"), 2, "unexpected argument 'c'"),
     (("--json", "--html", "a", "b"), 2, "are mutually exclusive"),
     (("--min-change", "much", "a", "b"), 2, "not a percentage"),
-    (("--rounds", "5", "a", "b"), 2, "only with --ab"),
-    (("--ab", "true"), 2, "two commands"),
+    (("--rounds", "5", "a", "b"), 2, "requires --ab"),
+    (("--ab", "true"), 2, "two quoted commands"),
     (("--ab", "true", ""), 2, "a command is empty"),
     (("--ab", "--rounds", "0", "true", "true"), 2, "whole number"),
-    (("--ab", "--base", "x", "--quiet", "true", "true"), 2, "files do not go with it"),
+    (("--ab", "--base", "x", "--quiet", "true", "true"), 2, "cannot be combined with files"),
     (("nowhere.tare", "nowhere.tare"), 3, "cannot read 'nowhere.tare'"),
     (("text.txt", "text.txt"), 3, "text.txt"),
     (("half.json", "half.json"), 3, "half.json"),
@@ -208,11 +208,11 @@ def test_recorded_commands_have_their_spans(bench):
     assert told["base"]["command"] == program
     assert sorted(path.name for path in (bench.folder / "kept").iterdir()) == [
         "base.001.tare", "base.002.tare", "head.001.tare", "head.002.tare"]
-    assert "has traces already" in compare(bench, "--ab", program, program, "--keep", "kept", status=2).err
+    assert "already contains traces" in compare(bench, "--ab", program, program, "--keep", "kept", status=2).err
 
 
 def test_time_may_be_limited(bench):
-    told, _ = rows(bench, "--ab", "--bare", "sleep 0.01", "sleep 0.01", "--seconds", "5ms", "--warmup", "0")
+    told, _ = rows(bench, "--ab", "--bare", "sleep 0.01", "sleep 0.01", "--max-time", "5ms", "--warmup", "0")
     assert told["ab"]["rounds"] == 1 and not told["ab"]["clear"]
 
 
@@ -245,7 +245,7 @@ def test_a_command_that_asks_for_a_terminal_is_not_waited_for(bench):
         said += more
     _, status = os.waitpid(pid, 0)
     os.close(terminal)
-    assert os.waitstatus_to_exitcode(status) == 1 and b"asks for a terminal, and has none here" in said, said
+    assert os.waitstatus_to_exitcode(status) == 1 and b"reads from the terminal, which is not available here" in said, said
     assert not list(bench.temporary.iterdir())
 
 

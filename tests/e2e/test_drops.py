@@ -27,13 +27,13 @@ def check_flood(bench, done, must_drop):
 @pytest.mark.parametrize("depth", [2, 100])
 def test_a_halted_collector_loses_whole_spans_only(bench, depth):
     rounds = 100000 // depth
-    done = bench.run("flood", "stop", rounds, depth, options=["--pool", "1M"])
+    done = bench.run("flood", "stop", rounds, depth, options=["--buffer-size", "1M"])
     check_flood(bench, done, must_drop=True)
 
 
 def test_very_deep_spans_over_a_full_memory(bench):
     """Deeper than the reserve for ends and than the levels that are remembered one by one."""
-    done = bench.run("flood", "stop", 60, 1000, options=["--pool", "1M"])
+    done = bench.run("flood", "stop", 60, 1000, options=["--buffer-size", "1M"])
     events, report = bench.events(done.trace), bench.json(done.trace)
     thread = report["threads"][0]
     assert spans_of(events) + thread["dropped_spans"] == 60 * 1003
@@ -42,14 +42,14 @@ def test_very_deep_spans_over_a_full_memory(bench):
 
 @pytest.mark.tsan
 def test_four_threads_over_a_halted_collector(bench):
-    done = bench.run("flood", "stop", 10000, 5, 4, options=["--pool", "1M"])
+    done = bench.run("flood", "stop", 10000, 5, 4, options=["--buffer-size", "1M"])
     assert len(done.facts["thread"]) == 4
     check_flood(bench, done, must_drop=True)
 
 
 @pytest.mark.tsan
 def test_two_threads_over_a_small_memory(bench):
-    done = bench.run("flood", "pattern", 30000, 1, 2, options=["--pool", "1M"])
+    done = bench.run("flood", "pattern", 30000, 1, 2, options=["--buffer-size", "1M"])
     check_flood(bench, done, must_drop=False)
 
 

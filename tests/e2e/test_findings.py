@@ -506,7 +506,7 @@ def test_no_operation_stands_out(bench, favoured):
 
 
 def test_dropped_spans(bench):
-    found = run(bench, None, VICTIMS / "flood", "stop", 100000, 2, options=["--pool", "1M"])
+    found = run(bench, None, VICTIMS / "flood", "stop", 100000, 2, options=["--buffer-size", "1M"])
     assert found.figure("spans-dropped", "dropped") == found.report["run"]["dropped_spans"] > 0
     assert found.ids[0] == "spans-dropped", found.told()
 

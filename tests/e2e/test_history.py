@@ -176,9 +176,9 @@ def test_switched_off(local):
     assert done.err == ""
     assert (local.bench.folder / "elsewhere" / "history.db").exists()
     (local.bench.folder / "tare.toml").write_text("[history]\nenabeld = false\n")
-    assert "there is no setting 'enabeld' in [history]" in local.run("true", status=2).err
+    assert "unknown setting 'enabeld' in [history]" in local.run("true", status=2).err
     (local.bench.folder / "tare.toml").unlink()
-    assert "switched off" in local(env={"TARE_STORE": "off"}, status=2).err
+    assert "disabled" in local(env={"TARE_STORE": "off"}, status=2).err
 
 
 def test_a_session_of_a_program_is_kept(local):
@@ -211,9 +211,9 @@ def made_up(count, store):
 
 
 def test_lists_filters_and_ids(history):
-    assert "nothing is kept" in history().err
+    assert "no runs in" in history().err
     assert history.runs() == [] and history("export").out == ""
-    assert "nothing is kept" in history("show", "last", status=2).err
+    assert "no runs in" in history("show", "last", status=2).err
     done = history("import", text_in=made_up(60, history.store))
     assert "60 runs added" in done.err
     assert len(history("list").out.splitlines()) == 21  # a head, and twenty
@@ -307,7 +307,7 @@ def test_names_are_escaped_in_the_page(local):
     hostile = made_up(12, local.store).replace('"name": "step"', '"name": "<img src=x onerror=alert(1)>\'\\"&"')
     hostile = hostile.replace(" on main", " </title><script>")
     local("import", text_in=hostile)
-    page = local("trend", "--any-machine", "--command", "serve", "<img src=x onerror=alert(1)>'\"&", "--html").out
+    page = local("trend", "--all-machines", "--command", "serve", "<img src=x onerror=alert(1)>'\"&", "--html").out
     assert "<img" not in page and "<script" not in page and "&lt;img" in page
     one = local("trend", "<img src=x onerror=alert(1)>'\"&", "--html").out  # of one command: it is the page's title
     assert "<b>" not in one
@@ -319,7 +319,7 @@ def test_export_and_import_are_each_others_reverse(history, bench):
     history("export", "-o", "all.jsonl")
     other = History(bench, str(bench.folder / "other"))
     assert "8 runs added" in other("import", "all.jsonl").err
-    assert "0 runs added, 8 there already" in other("import", "all.jsonl").err
+    assert "0 runs added, 8 already present" in other("import", "all.jsonl").err
     assert other("export").out == (bench.folder / "all.jsonl").read_text()
     assert len((bench.folder / "all.jsonl").read_text().splitlines()) == 8
 
@@ -337,11 +337,11 @@ def test_broken_lines_are_told(local):
 
 def test_prune(history):
     history("import", text_in=made_up(30, history.store))
-    assert "what may go" in history("prune", status=2).err
-    assert "22 runs would go" in history("prune", "--keep", "5", "--dry-run").err
-    assert "22 runs removed" in history("prune", "--keep", "5").err
+    assert "missing --keep N" in history("prune", status=2).err
+    assert "22 runs would be deleted" in history("prune", "--keep", "5", "--dry-run").err
+    assert "22 runs deleted" in history("prune", "--keep", "5").err
     assert len(history.runs()) == 8  # and three that are tagged
-    assert "8 runs removed" in history("prune", "--older", "1d", "--tagged").err
+    assert "8 runs deleted" in history("prune", "--older-than", "1d", "--include-tagged").err
     assert history.runs() == []
 
 
@@ -357,13 +357,13 @@ def test_compare(history):
     assert (two["base"]["command"], two["head"]["command"]) == ("false", "true")
     assert found["answer"].startswith("One run against 3: inconclusive.")
     assert {row["name"]: row["effect"] for row in found["figures"]}["run.elapsed"] is not None
-    assert "there is no run" in history("compare", "last~4", status=2).err.replace("before it ", "")
+    assert "no earlier successful run" in history("compare", "last~4", status=2).err
 
 
 def test_add_traces(local):
     local.run("true", options=["--no-history", "-o", "one.tare"])
     assert "1 run added" in local("add", "one.tare", "--tag", "late").err
-    assert "0 runs added, 1 there already" in local("add", "one.tare").err
+    assert "0 runs added, 1 already present" in local("add", "one.tare").err
     assert local.runs()[0]["tags"] == ["late"]
     (local.bench.folder / "no.tare").write_text("nothing")
     assert local("add", "no.tare", status=3).err
@@ -371,14 +371,14 @@ def test_add_traces(local):
 
 def test_usage(local):
     local.run("true")
-    for words, says in ((["lits"], "did you mean list?"), (["--keep", "3"], "--keep does not go with list"),
-                        (["show"], "tare history show ID"), (["show", "a", "b"], "one too many"),
+    for words, says in ((["lits"], "did you mean list?"), (["--keep", "3"], "--keep cannot be combined with list"),
+                        (["show"], "tare history show ID"), (["show", "a", "b"], "unexpected argument"),
                         (["--since", "tomorrow"], "is no time"), (["-n", "x"], "not a whole number"),
                         (["trend", "--json", "--csv"], "are mutually exclusive"), (["tag", "last", "a b"], "is no tag"),
                         (["show", "last~99999999999999999999999"], "fewer are kept"),
-                        (["compare", "last", "last", "--last", "5"], "--last says how many runs before one run"),
-                        (["trend", *["step"] * 65], "more than 64 figures at once"),
-                        (["list", "x"], "'x' is one too many: tare history list\n"),
+                        (["compare", "last", "last", "--last", "5"], "--last requires exactly one run"),
+                        (["trend", *["step"] * 65], "more than 64 figures"),
+                        (["list", "x"], "unexpected argument 'x': tare history list\n"),
                         (["--store", "mysql://x"], "no place for the history")):
         assert says in local(*words, status=2).err
 

@@ -111,7 +111,7 @@ def test_overlap_in_part(bench):
     made = [{"ph": "X", "name": "a", "ts": 0, "dur": 100, "pid": 1, "tid": 1},
             {"ph": "X", "name": "b", "ts": 50, "dur": 100, "pid": 1, "tid": 1}]
     told, err = imported(bench, json.dumps(made))
-    assert told["overlapping"] == 1 and "beside the tree" in err
+    assert told["overlapping"] == 1 and "on a separate track" in err
     report = bench.json("out.tare")
     assert rows(report, "a")[1] == 100000 and "100000" in json.dumps(report["tracks"])
 

@@ -9,7 +9,7 @@ from conftest import SANITIZER, check_nesting, names_of, spans_of
 STEPS = pytest.mark.skipif(platform.machine() != "x86_64" or SANITIZER != "none",
                            reason="steps through the x86-64 code that is shipped, one instruction at a time")
 
-ROOMY = ["--pool", "128M"]  # drops only where a handler meets the slow way, however late the collector is with the rest
+ROOMY = ["--buffer-size", "128M"]  # drops only where a handler meets the slow way, however late the collector is with the rest
 
 
 def aggregate_calls(report):
@@ -18,7 +18,7 @@ def aggregate_calls(report):
 
 @pytest.mark.tsan
 def test_a_timer_that_records_on_top_of_a_loop(bench):
-    done = bench.run("handler", 50, options=["--pool", "64M"])
+    done = bench.run("handler", 50, options=["--buffer-size", "64M"])
     assert done.fact("fired") > 2 and done.fact("errno_changed") == 0
     events = bench.events(done.trace)
     check_nesting(events)
@@ -144,7 +144,7 @@ def test_a_handler_during_a_processs_first_event(bench, trials, stride):
 @STEPS
 @pytest.mark.parametrize("call", ["begin", "end", "next", "counter"])
 def test_a_handler_at_every_instruction_when_no_chunk_is_left(bench, call):
-    done = bench.run("stepped", "empty", call, options=["--pool", "1M"])
+    done = bench.run("stepped", "empty", call, options=["--buffer-size", "1M"])
     [trial] = [Trial(line) for line in done.facts["thread"]]
     report, events = bench.json(done.trace), bench.events(done.trace)
     check_nesting(events)

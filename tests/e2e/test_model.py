@@ -310,10 +310,10 @@ def test_names_are_escaped(bench, models):
     (["--shape", "image=1,,3"], "is not INPUT=N,N"),
     (["--dim", "batch"], "is not NAME=N"),
     (["--dim", "batch=-1"], "is not NAME=N"),
-    (["--batch", "0"], "is not a number of samples"),
-    (["--batch", "four"], "is not a number of samples"),
+    (["--batch", "0"], "is not a batch size"),
+    (["--batch", "four"], "is not a batch size"),
     (["--json", "--html"], "are mutually exclusive"),
-    (["--nonsense"], "there is no option --nonsense"),
+    (["--nonsense"], "unknown option --nonsense"),
 ])
 def test_wrong_words(bench, models, words, sentence):
     done = bench.tare("model", *words, models / "resnet50.onnx")

@@ -113,7 +113,7 @@ def test_three_hundred_threads_at_once(bench):
 
 def test_names_beyond_the_limit_share_one(bench):
     n = scaled(100000, 50000)
-    done = bench.run("names", n, options=["--pool", "64M"])  # nothing is dropped on a busy machine either
+    done = bench.run("names", n, options=["--buffer-size", "64M"])  # nothing is dropped on a busy machine either
     events = bench.events(done.trace)
     check_nesting(events)
     assert spans_of(events) == 2 * n + 4

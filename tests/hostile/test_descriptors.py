@@ -46,7 +46,7 @@ def test_reading_with_few_descriptors(bench, n):
 def test_processes_outnumber_descriptors(bench):
     processes = 150 if SANITIZER == "none" else 40
     spans = scaled(200)
-    done = bench.run("limits", "crowd", processes, spans, options=["-q", "--pool", "1M"],
+    done = bench.run("limits", "crowd", processes, spans, options=["-q", "--buffer-size", "1M"],
                      preexec_fn=descriptors(processes * 64 // 150))
     report = bench.json(done.trace)
     assert done.fact("failed") == 0 and done.fact("made") == processes * spans

@@ -217,7 +217,7 @@ def test_settings_of_others_are_not_heeded(bench, name, how, request):
         os.chown(settings, *request.getfixturevalue("stranger"))
     done = tick(bench, "-o", "t.tare")
     assert done.status == 0 and not (bench.folder / "page.html").exists()
-    assert f"{name} is not used: it " in done.err, done.err
+    assert f"ignoring {name}: it " in done.err, done.err
     os.chown(settings, os.geteuid(), os.getegid())
     settings.chmod(0o644)
     done = tick(bench, "-o", "u.tare")
@@ -257,14 +257,14 @@ def test_links_in_a_project_lead_nowhere(bench):
     shutil.rmtree(project / "tb" / "plugins")
     (project / "tb" / "plugins").symlink_to(outside)
     done = bench.call(TARE, "run", "-f", "-o", "a.tare", "--", VICTIMS / "ticker", "/dev/null", 1000, 5, cwd=project)
-    assert not list(outside.iterdir()) and "is a link" in done.err, done.err
+    assert not list(outside.iterdir()) and "is a symbolic link" in done.err, done.err
 
 
 def test_settings_of_a_project_run_nothing(bench):
     made = bench.run("ticker", bench.folder / "ledger", 1000, 20)
     (bench.folder / "tare.toml").write_text(f'[check]\nrerun = "touch {bench.folder}/evidence"\n"elapsed" = "1%"\n')
     done = bench.tare("check", "-b", made.trace, made.trace)
-    assert done.status == 2 and "tare.toml:2: rerun: a command is named with --rerun" in done.err
+    assert done.status == 2 and "tare.toml:2: rerun: a command can only be set with --rerun" in done.err
     assert not (bench.folder / "evidence").exists()
 
 

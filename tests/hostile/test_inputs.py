@@ -87,7 +87,7 @@ def test_rules_and_settings_of_a_run(bench, kind):
     for name in ("tare.toml", "pyproject.toml"):
         make(bench.folder / name)
         done = bench.tare(*run, timeout=30)
-        assert done.status == 0 and f"{name} is not used: it is not a regular file" in done.err, (done.status, done.err)
+        assert done.status == 0 and f"ignoring {name}: it is not a regular file" in done.err, (done.status, done.err)
         done = bench.tare("check", "r.tare", "--baseline", "r.tare", timeout=30)
         assert done.status == 0, (done.status, done.err)
         subprocess.run(["rm", "-r", bench.folder / name], check=True)
@@ -146,4 +146,4 @@ def test_a_line_without_an_end(bench):
         file.truncate(3 << 30)  # a hole
     done = bench.call("/bin/bash", "-c", f'ulimit -v 1500000; exec "$TARE" history import {long}', env={"TARE": str(TARE)},
                       timeout=60)
-    assert done.status == 3 and "is longer than any run" in done.err, (done.status, done.err)
+    assert done.status == 3 and "line too long for a run" in done.err, (done.status, done.err)

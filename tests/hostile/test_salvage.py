@@ -161,7 +161,7 @@ def test_the_same_command_again_has_what_was_recorded_since(bench):
     killed = Killed(bench, program=False)
     try:
         done = bench.report(killed.trace)
-        assert "still runs" in done.err
+        assert "is still running" in done.err
         before = killed.counted()
         until(lambda: killed.written() >= before[-1] + 500, "it records on")
         assert killed.counted()[-1] >= before[-1] + 500, "read again by the trace's name"
@@ -196,7 +196,7 @@ def test_rings_that_a_run_could_not_read_are_had_by_the_command_it_names(bench):
         done = bench.tare("run", "-q", "-f", "-o", "t.tare", "--", "sh", "-c",
                           f"ulimit -Sv unlimited; exec '{VICTIMS}/limits' spans 1000 5",
                           preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (mib << 20, resource.RLIM_INFINITY)))
-        if done.status != 5 or "is left; tare report reads it" not in done.err:
+        if done.status != 5 or "was kept; tare report can read it" not in done.err:
             continue
         session = pathlib.Path(done.err.partition("session folder ")[2].split()[0])
         read = bench.tare("report", "--json", "t.tare")
@@ -207,7 +207,7 @@ def test_rings_that_a_run_could_not_read_are_had_by_the_command_it_names(bench):
         size = (bench.folder / "t.tare").stat().st_size
         assert bench.report("t.tare").err == "" and (bench.folder / "t.tare").stat().st_size == size
         assert f"removed {session}" in bench.tare("clean", session).out
-        if "cut off" not in read.err:
+        if "recording was interrupted" not in read.err:
             break
     else:
         pytest.fail("no limit was so low that it left its folder and so high that it wrote an end")
@@ -244,7 +244,7 @@ def test_two_readers_at_once_save_it_once(bench):
     readers = [bench.start(TARE, "report", "--events", killed.trace) for _ in range(6)]
     outs = [reader.communicate(timeout=PATIENCE) for reader in readers]
     assert all(reader.returncode == 0 for reader in readers), outs[0][1]
-    assert sum("cut off" in err for _, err in outs) == 1, [err for _, err in outs]
+    assert sum("recording was interrupted" in err for _, err in outs) == 1, [err for _, err in outs]
     assert killed.has_all(killed.counted())
 
 
@@ -277,8 +277,8 @@ def test_clean_of_everything_takes_no_live_session(bench):
     try:
         done = bench.tare("clean", "--dry-run")  # others on this machine may have sessions, too: nothing is removed
         assert f"would save {killed.session}" in done.out, done.out
-        assert f"kept {live.session}" in done.out and "still runs" in line_of(done, live.session)
-        assert "still runs" in bench.tare("clean", "--all", live.session).out and live.session.exists()
+        assert f"kept {live.session}" in done.out and "is still running" in line_of(done, live.session)
+        assert "is still running" in bench.tare("clean", "--all", live.session).out and live.session.exists()
     finally:
         live.end_program()
 
@@ -336,8 +336,8 @@ def test_a_run_removes_what_is_saved(apart):
     gone.trace.unlink()
     done = apart.run("-o", "d.tare")
     assert not killed.session.exists() and other.session.exists() and gone.session.exists()
-    assert "a recording was cut off: tare report" in done.err, done.err
-    assert "1 killed recording (8" in done.err and "cannot be saved: tare clean says why" in done.err, done.err
+    assert "a recording was interrupted: tare report" in done.err, done.err
+    assert "1 killed recording (8" in done.err and "cannot be saved; tare clean shows why" in done.err, done.err
     assert gone.session.name not in done.err, "a command that does not work"
 
 
@@ -505,7 +505,7 @@ def test_clean_lists_what_is_damaged(bench, killed, how):
     age(killed.session)
     line = line_of(bench.tare("clean", killed.session, timeout=30), killed.session)
     assert line.startswith("kept ") and killed.session.exists(), line
-    assert ("it has no session file" if how == "missing" else "damaged, nothing can be saved: ") in line, line
+    assert ("it has no session file" if how == "missing" else "damaged and cannot be saved: ") in line, line
     line = line_of(bench.tare("clean", "--all", "--dry-run", timeout=30), killed.session)
     assert line.startswith({"missing": "kept ", "fifo": "tare clean: cannot remove "}.get(how, "would remove ")), line
     # A run that ends names no command that would not work.

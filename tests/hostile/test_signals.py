@@ -49,7 +49,7 @@ def test_commands_that_start_others_work_with_children_ignored(bench):
 @pytest.mark.parametrize("interval_us, what", [(20, "join"), (50, "spans"), (200, "names"), (2000, "spans")])
 def test_handlers_that_never_return_lose_what_they_interrupt_and_no_more(bench, interval_us, what):
     done = bench.run("limits", "left", 150, interval_us if SANITIZER == "none" else 10 * interval_us, what,
-                     options=["-q", "--pool", "64M"])
+                     options=["-q", "--buffer-size", "64M"])
     report = bench.json(done.trace)
     made = done.fact("made") + 100 + (what != "join")
     counted = report["run"]["spans"] + report["run"]["dropped_spans"]

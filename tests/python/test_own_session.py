@@ -80,11 +80,11 @@ WRONG = """
 
 def test_a_session_that_cannot_start_says_why(bench):
     out = bench.python(WRONG, env={"TARE_HELPER": bench.command, "TARE_INTERVL": "1s"}).out
-    assert out == ("ValueError tare.start: there is no setting TARE_INTERVL; did you mean TARE_INTERVAL?\nFalse\n")
+    assert out == ("ValueError tare.start: unknown setting TARE_INTERVL; did you mean TARE_INTERVAL?\nFalse\n")
     out = bench.python(WRONG, env={"TARE_HELPER": bench.command, "TARE_INTERVAL": "often"}).out
     assert "ValueError tare.start: TARE_INTERVAL: --interval: 'often' is not a duration" in out
     (bench.folder / "tare.toml").write_text("colour = 3\n")
-    assert "tare.toml:1: there is no setting 'colour'" in bench.python(WRONG, env={"TARE_HELPER": bench.command}).out
+    assert "tare.toml:1: unknown setting 'colour'" in bench.python(WRONG, env={"TARE_HELPER": bench.command}).out
     (bench.folder / "tare.toml").unlink()
     out = bench.python(WRONG.replace("own.tare", "none/own.tare"), env={"TARE_HELPER": bench.command}).out
     assert "RuntimeError tare.start: " in out and "none/own.tare" in out

@@ -52,8 +52,8 @@ static int set_up(void **state)
 static void options_reach_the_collector(void **state)
 {
     (void)state;
-    assert_int_equal(ATTACH("-o", "x.tare", "-f", "-q", "--for", "5s", "--interval=1s", "--last", "60s", "--live",
-                            "--without", "nvml", "--carbon=20", "--readable", "--html", "a.html", "1"),
+    assert_int_equal(ATTACH("-o", "x.tare", "-f", "-q", "--duration", "5s", "--interval=1s", "--last", "60s", "--live",
+                            "--disable", "nvml", "--carbon=20", "--readable", "--html", "a.html", "1"),
                      0);
     assert_int_equal(asked.pid, 1);
     assert_string_equal(asked.output, "x.tare");
@@ -93,18 +93,19 @@ static void wrong_usage_attaches_to_nothing(void **state)
     static const struct {
         const char *words[3], *sentence;
     } wrong[] = {
-        {{NULL}, "which process? tare attach PID"},
-        {{"train"}, "'train' is not the number of a process"},
-        {{"0"}, "'0' is not the number of a process"},
-        {{"12x"}, "'12x' is not the number of a process"},
-        {{"1", "2"}, "one process at a time; its children are looked at with it"},
-        {{"--for", "ever", "1"}, "--for: 'ever' is not a duration; write it as 500ms, 60s, 5m or 2h"},
+        {{NULL}, "missing process id: tare attach PID"},
+        {{"train"}, "'train' is not a process id"},
+        {{"0"}, "'0' is not a process id"},
+        {{"12x"}, "'12x' is not a process id"},
+        {{"1", "2"}, "only one process id is allowed; its child processes are included"},
+        {{"--duration", "ever", "1"}, "--duration: 'ever' is not a duration; write it as 500ms, 60s, 5m or 2h"},
     };
     for (size_t i = 0; i < TARE__COUNT_OF(wrong); i++) {
         char expected[512], *words[5] = {"attach"};
         for (int j = 0; j < 3; j++)
             words[j + 1] = (char *)wrong[i].words[j];
-        snprintf(expected, sizeof expected, "tare attach: %s\ntare attach --help says more\n", wrong[i].sentence);
+        snprintf(expected, sizeof expected, "tare attach: %s\ntare attach --help shows the options\n",
+                 wrong[i].sentence);
         assert_int_equal(call(tare__cli_attach.main, words), 2);
         assert_string_equal(said, expected);
     }

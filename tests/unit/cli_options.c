@@ -125,15 +125,15 @@ static void refuses(const char *sentence, const char *first, const char *second)
 static void what_is_wrong_gets_a_sentence(void **state)
 {
     (void)state;
-    refuses("there is no option --outptu; did you mean --output?", "--outptu", "x");
-    refuses("there is no option --fast; did you mean --fast-forward-to-the-end?", "--fast=3", NULL);
-    refuses("there is no option --halp; did you mean --help?", "--halp", NULL);
-    refuses("there is no option --zebra", "--zebra=crossing", NULL);
-    refuses("there is no option -x", "-lx", NULL);
-    refuses("there is no option -fast-forward-to-the-end=1; did you mean --fast-forward-to-the-end?",
+    refuses("unknown option --outptu; did you mean --output?", "--outptu", "x");
+    refuses("unknown option --fast; did you mean --fast-forward-to-the-end?", "--fast=3", NULL);
+    refuses("unknown option --halp; did you mean --help?", "--halp", NULL);
+    refuses("unknown option --zebra", "--zebra=crossing", NULL);
+    refuses("unknown option -x", "-lx", NULL);
+    refuses("unknown option -fast-forward-to-the-end=1; did you mean --fast-forward-to-the-end?",
             "-fast-forward-to-the-end=1", NULL);
-    refuses("--output needs its FILE", "--output", NULL);
-    refuses("--output needs its FILE", "-o", NULL);
+    refuses("--output requires a value: FILE", "--output", NULL);
+    refuses("--output requires a value: FILE", "-o", NULL);
     refuses("--loud takes no value", "--loud=1", NULL);
     refuses("refused", "-r", NULL);
     char huge[300];
@@ -185,7 +185,7 @@ static void help_is_made_from_the_table(void **state)
                         "      --fast-forward-to-the-end TIME\n"
                         "                        skip\n"
                         "  -r, --refused         always wrong\n"
-                        "  -h, --help            show this and do nothing else\n"
+                        "  -h, --help            show this help and exit\n"
                         "\n"
                         "Examples:\n"
                         "  tare try x\n");

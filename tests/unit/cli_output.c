@@ -134,7 +134,7 @@ static void failures_get_a_sentence(void **state)
     assert_int_equal(write_out("/dev/full", "words", true, &error), TARE_E_SYSTEM);
     assert_string_equal(error.text, "cannot write '/dev/full': No space left on device");
     assert_int_equal(write_out(folder, "words", true, &error), TARE_E_USAGE);
-    assert_non_null(strstr(error.text, "is a folder"));
+    assert_non_null(strstr(error.text, "is a directory"));
     snprintf(missing, sizeof missing, "%s/none/out", folder);
     assert_int_equal(write_out(missing, "words", true, &error), TARE_E_SYSTEM);
     assert_non_null(strstr(error.text, "No such file or directory"));

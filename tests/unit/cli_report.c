@@ -129,7 +129,7 @@ static void every_format_is_written(void **state)
     assert_int_equal(REPORT("--csv", other, trace), 0); /* into the same folder again */
     assert_int_equal(REPORT("--csv", trace, trace), 1);
     assert_int_equal(REPORT("--csv", "/proc/none", trace), 1);
-    assert_ptr_equal(strstr(said, "tare report: cannot write into the folder '/proc/none': "), said);
+    assert_ptr_equal(strstr(said, "tare report: cannot write to the directory '/proc/none': "), said);
     snprintf(path, sizeof path, "rm -r %s", other);
     assert_int_equal(system(path), 0);
 }
@@ -172,25 +172,25 @@ static void wrong_usage_is_status_two(void **state)
     static const struct {
         const char *words[4], *sentence;
     } wrong[] = {
-        {{NULL}, "which trace? tare report NAME.tare"},
-        {{"a", "b"}, "one trace at a time; 'b' is one too many"},
-        {{"a", "--", "b"}, "one trace at a time; 'b' is one too many"},
-        {{"--", "a", "b"}, "one trace at a time; 'b' is one too many"},
+        {{NULL}, "missing trace: tare report FILE.tare"},
+        {{"a", "b"}, "only one trace is allowed; unexpected argument 'b'"},
+        {{"a", "--", "b"}, "only one trace is allowed; unexpected argument 'b'"},
+        {{"--", "a", "b"}, "only one trace is allowed; unexpected argument 'b'"},
         {{"--json", "--events", "a"}, "--json and --events are mutually exclusive"},
         {{"--html", "--csv", "d", "a"}, "--html and --csv are mutually exclusive"},
         {{"--csv", "", "a"}, "--csv: the value is empty"},
-        {{"--csv=d", "-of", "a"}, "--csv has its folder: --output does not go with it"},
+        {{"--csv=d", "-of", "a"}, "--csv and --output are mutually exclusive"},
         {{"--rules", "", "a"}, "--rules: the value is empty"},
         {{"--by", "threads", "a"}, "--by: 'threads' is not run, process or thread; did you mean thread?"},
         {{"--width", "9", "a"}, "--width: '9' is not a whole number from 72 to 400"},
         {{"--width=80x", "a"}, "--width: '80x' is not a whole number from 72 to 400"},
-        {{"--jsno", "a"}, "there is no option --jsno; did you mean --json?"},
+        {{"--jsno", "a"}, "unknown option --jsno; did you mean --json?"},
     };
     for (size_t i = 0; i < TARE__COUNT_OF(wrong); i++) {
         char expected[512], *words[6] = {"report"};
         for (int j = 0; j < 4; j++)
             words[j + 1] = (char *)wrong[i].words[j];
-        snprintf(expected, sizeof expected, "tare report: %s\ntare report --help says more\n",
+        snprintf(expected, sizeof expected, "tare report: %s\ntare report --help shows the options\n",
                  wrong[i].sentence);
         assert_int_equal(call(tare__cli_report.main, words), 2);
         assert_string_equal(said, expected);
@@ -268,7 +268,7 @@ static void help_goes_to_standard_output(void **state)
     (void)state;
     assert_int_equal(REPORT("-h"), 0);
     assert_string_equal(said, "");
-    assert_ptr_equal(strstr(printed, "tare report: shows a recorded run"), printed);
+    assert_ptr_equal(strstr(printed, "tare report: Show a recorded run"), printed);
 }
 
 int main(void)

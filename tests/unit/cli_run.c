@@ -103,8 +103,8 @@ static int set_up(void **state)
 static void options_reach_the_collector(void **state)
 {
     (void)state;
-    assert_int_equal(RUN("-o", "x.tare", "-fq", "--max-size=500M", "--last", "60s", "--pool", "16M",
-                         "--readable", "--no-wait", "--interval", "50ms", "--without=power,nvml", "--carbon", "300",
+    assert_int_equal(RUN("-o", "x.tare", "-fq", "--max-size=500M", "--last", "60s", "--buffer-size", "16M",
+                         "--readable", "--no-wait", "--interval", "50ms", "--disable=power,nvml", "--carbon", "300",
                          "--", "./prog", "--force"),
                      7);
     assert_string_equal(asked.output, "x.tare");
@@ -158,14 +158,15 @@ static void what_is_wrong_is_said_even_when_quiet(void **state)
     strcpy(answer.trouble, "the disk is full; the trace ends early");
     strcpy(answer.folder, "/tmp/tare-x");
     assert_int_equal(RUN("--", "./prog"), 7);
-    assert_ptr_equal(strstr(said, "tare: the command has ended; waiting for 3 of its processes that still record "
-                                  "(--no-wait would not)\n\n./prog\n"),
+    assert_ptr_equal(strstr(said, "tare: the command has exited; waiting for 3 of its processes that are still "
+                                  "recording "
+                                  "(--no-wait to disable)\n\n./prog\n"),
                      said);
     assert_non_null(strstr(said, "\ntare: the disk is full; the trace ends early\n"
-                                 "tare: the session folder /tmp/tare-x is left; tare report reads it\n"));
+                                 "tare: the session folder /tmp/tare-x was kept; tare report can read it\n"));
     assert_int_equal(RUN("-q", "--", "./prog"), 7);
     assert_string_equal(said, "tare: the disk is full; the trace ends early\n"
-                              "tare: the session folder /tmp/tare-x is left; tare report reads it\n");
+                              "tare: the session folder /tmp/tare-x was kept; tare report can read it\n");
 }
 
 static void views_are_written_at_the_end(void **state)
@@ -210,7 +211,7 @@ static void a_trace_that_cannot_be_analyzed_leaves_the_status(void **state)
     (void)state;
     write_file(trace, "no trace", 8);
     assert_int_equal(RUN("--", "./prog"), 7);
-    assert_ptr_equal(strstr(said, "tare run: the trace was written, but not analyzed: "), said);
+    assert_ptr_equal(strstr(said, "tare run: the trace was written but could not be analyzed: "), said);
     assert_non_null(strstr(said, "\ntare: wrote train.tare"));
 }
 
@@ -223,11 +224,11 @@ static void leftover_sessions_are_told_of(void **state)
     left[3] = (tare__leftover){.at = 9, .path = "/dev/shm/tare-0-saved1", .state = TARE__LEFTOVER_SAVED};
     left_count = 1;
     RUN("--", "./prog");
-    assert_non_null(strstr(said, "\ntare: a recording was cut off: tare report /dev/shm/tare-0-abcdef\n"
+    assert_non_null(strstr(said, "\ntare: a recording was interrupted: tare report /dev/shm/tare-0-abcdef\n"
                                  "tare: tare clean saves it to its trace and frees 2.00 KiB\n"));
     left_count = 4;
     RUN("--", "./prog");
-    assert_non_null(strstr(said, "\ntare: 3 recordings were cut off; newest: tare report /dev/shm/tare-0-a"));
+    assert_non_null(strstr(said, "\ntare: 3 recordings were interrupted; newest: tare report /dev/shm/tare-0-a"));
     RUN("-q", "--", "./prog");
     assert_string_equal(said, "");
 }
@@ -245,7 +246,7 @@ static void freed_memory_is_told_of(void **state)
     assert_string_equal(said, "");
     tidied = (tare__tidied){.unsavable = 1, .unsavable_bytes = 1 << 20};
     RUN("--", "./prog");
-    assert_non_null(strstr(said, "\ntare: 1 killed recording (1.00 MiB) cannot be saved: tare clean says why\n"));
+    assert_non_null(strstr(said, "\ntare: 1 killed recording (1.00 MiB) cannot be saved; tare clean shows why\n"));
 }
 
 static void names_cannot_move_the_cursor(void **state)
@@ -282,19 +283,19 @@ static void wrong_usage_runs_nothing(void **state)
     } wrong[] = {
         {{"./prog", "--epochs", "3"}, "put -- before the command: tare run -- ./prog --epochs 3"},
         {{"-q", "./prog"}, "put -- before the command: tare run -- ./prog"},
-        {{"--"}, "which command? It comes after --: tare run -- ./program"},
-        {{NULL}, "which command? It comes after --: tare run -- ./program"},
+        {{"--"}, "missing command: tare run -- COMMAND"},
+        {{NULL}, "missing command: tare run -- COMMAND"},
         {{"--max-size", "huge", "--", "x"},
          "--max-size: 'huge' is not a size; write it as 512, 64K, 100MB or 2GiB"},
-        {{"--quite", "--", "x"}, "there is no option --quite; did you mean --quiet?"},
-        {{"-f", "--", "x"}, "--force goes with --output: name the file to overwrite"},
+        {{"--quite", "--", "x"}, "unknown option --quite; did you mean --quiet?"},
+        {{"-f", "--", "x"}, "--force requires --output"},
         {{"-o", "", "--", "x"}, "--output: the value is empty"},
         {{"--interval", "0.1ms", "--", "x"}, "--interval: '0.1ms' is not between 1ms and 60s"},
         {{"--interval", "2m", "--", "x"}, "--interval: '2m' is not between 1ms and 60s"},
-        {{"--without", "powr", "--", "x"},
-         "--without: 'powr' is not process, system, container, power or nvml; did you mean power?"},
-        {{"--carbon", "-3", "--", "x"}, "--carbon: '-3' is not a number of grams a kWh"},
-        {{"--carbon=4g", "--", "x"}, "--carbon: '4g' is not a number of grams a kWh"},
+        {{"--disable", "powr", "--", "x"},
+         "--disable: 'powr' is not process, system, container, power or nvml; did you mean power?"},
+        {{"--carbon", "-3", "--", "x"}, "--carbon: '-3' is not a number of grams per kWh"},
+        {{"--carbon=4g", "--", "x"}, "--carbon: '4g' is not a number of grams per kWh"},
         {{"--html=a", "--json=a", "--", "x"}, "--html and --json name the same file"},
         {{"--html=a", "-oa", "--", "x"}, "--html and --output name the same file"},
     };
@@ -302,7 +303,7 @@ static void wrong_usage_runs_nothing(void **state)
         char expected[512], *words[6] = {"run"};
         for (int j = 0; j < 4; j++)
             words[j + 1] = (char *)wrong[i].words[j];
-        snprintf(expected, sizeof expected, "tare run: %s\ntare run --help says more\n", wrong[i].sentence);
+        snprintf(expected, sizeof expected, "tare run: %s\ntare run --help shows the options\n", wrong[i].sentence);
         assert_int_equal(call(tare__cli_run.main, words), 2);
         assert_string_equal(said, expected);
         assert_string_equal(printed, "");
@@ -325,7 +326,7 @@ static void help_goes_to_standard_output(void **state)
     (void)state;
     assert_int_equal(RUN("--help"), 0);
     assert_string_equal(said, "");
-    assert_ptr_equal(strstr(printed, "tare run: profiles a command"), printed);
+    assert_ptr_equal(strstr(printed, "tare run: Profile a command"), printed);
     assert_non_null(strstr(printed, "\n  tare run -- python3 train.py --epochs 3\n"));
     assert_int_equal(runs, 0);
 }

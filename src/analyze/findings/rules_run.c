@@ -195,7 +195,7 @@ void tare__rule_dropped(findings *out, const tare__analysis *of)
                       tare__show_counted(dropped, "was", "were").text);
     tare__finding_say(
         out, &finding->advice,
-        "Use a larger buffer (tare run --pool 64M), or aggregate spans for what is called very often.");
+        "Use a larger buffer (tare run --buffer-size 64M), or aggregate spans for what is called very often.");
     tare__finding_say(out, &finding->gain_how, "no gain in time: it makes the other figures complete");
     tare__finding_figure(out, finding, "dropped", dropped, TARE__SHOW_COUNT);
     tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);

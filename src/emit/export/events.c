@@ -1,4 +1,4 @@
-/* events: the raw stream, one event a line, tab separated: for pipes and tests.
+/* events: print the raw event stream, one event per line, tab separated: for pipes and tests.
  * Owned by the calling thread; memory grows with threads and open spans, not with the file.
  * Must not know what the events add up to. */
 #include "emit/flush.h"
@@ -409,7 +409,7 @@ static int emit_events(const tare__emit_input *input, const tare__emit_options *
 
 const tare__emitter tare__emit_events = {
     .name = "events",
-    .description = "for pipes: the raw stream, one event a line",
+    .description = "for pipes: print the raw event stream, one event per line",
     .needs = TARE__EMIT_CURSOR,
     .emit = emit_events,
 };
