@@ -180,7 +180,7 @@ static void what_is_wrong_is_told_with_its_line(void **state)
         {"interval = 1__0\n", "tare.toml:1: unexpected text after the value"},
         {"= 3\n", "tare.toml:1: expected name = value"},
         {"[history]\nenabled = 1\n", "tare.toml:2: enabled must be true or false"},
-        {"[history]\nkeep = 3\n", "tare.toml:2: unknown setting 'keep' in [history]; enabled, store and tag are"},
+        {"[history]\nkeep = 3\n", "tare.toml:2: unknown setting 'keep' in [history]; available: enabled, store, tag"},
         {"store = 'a'\n[history]\nstore = 'b'\n", "tare.toml:3: store is set twice"},
         {"quiet = true\n[tool.tare]\n", "tare.toml:2: settings must be at the top of the file, outside any table"},
     };
