@@ -25,8 +25,8 @@ int tare__cli_take_count(const char *option, const char *argument, uint64_t leas
     errno = 0;
     unsigned long long value = strtoull(argument, &end, 10);
     if (*argument < '0' || *argument > '9' || *end || errno || value < least || value > most)
-        return tare__fail(error, TARE_E_USAGE, "--%s: '%.64s' is not a whole number from %llu to %llu", option, argument,
-                          (unsigned long long)least, (unsigned long long)most);
+        return tare__fail(error, TARE_E_USAGE, "--%s: '%.64s' is not a whole number from %llu to %llu", option,
+                          argument, (unsigned long long)least, (unsigned long long)most);
     *into = value;
     return 0;
 }

@@ -374,7 +374,7 @@ def test_usage(local):
     for words, says in ((["lits"], "did you mean list?"), (["--keep", "3"], "--keep cannot be combined with list"),
                         (["show"], "tare history show ID"), (["show", "a", "b"], "unexpected argument"),
                         (["--since", "tomorrow"], "is not a time"), (["-n", "x"], "not a whole number"),
-                        (["trend", "--json", "--csv"], "are mutually exclusive"), (["tag", "last", "a b"], "is no tag"),
+                        (["trend", "--json", "--csv"], "are mutually exclusive"), (["tag", "last", "a b"], "is not a valid tag"),
                         (["show", "last~99999999999999999999999"], "fewer are kept"),
                         (["compare", "last", "last", "--last", "5"], "--last requires exactly one run"),
                         (["trend", *["step"] * 65], "more than 64 figures"),
