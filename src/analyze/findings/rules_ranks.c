@@ -30,17 +30,17 @@ static double waiting_ns(const tare__analysis *rank)
     return sum;
 }
 
-/* The fastest backward pass of any rank: nobody was waited for in it. NaN: none is known. */
-static double fastest_backward_ns(const tare__analysis *of)
+/* What a step of a rank takes when each of its phases is as fast as the fastest one: nobody is waited for, and caches
+ * are warm. */
+static double fastest_step_ns(const tare__analysis *rank)
 {
-    double fastest = NAN;
-    for (size_t i = 0; i < of->n_ranks; i++)
-        for (size_t j = 0; j < of->ranks[i].n_spans; j++) {
-            const tare__span_row *row = &of->ranks[i].spans[j];
-            if (row->kind == TARE_KIND_PHASE && strcmp(row->name, "backward") == 0)
-                fastest = fmin(fastest, row->each.min_ns);
-        }
-    return fastest;
+    double sum = 0;
+    for (size_t i = 0; i < rank->n_spans; i++) {
+        const tare__span_row *row = &rank->spans[i];
+        if (row->kind == TARE_KIND_PHASE && row->each.min_ns >= 0)
+            sum += (double)row->calls * row->each.min_ns;
+    }
+    return sum / (double)rank->processes->steps;
 }
 
 static double waiting_share(const tare__analysis *rank)
@@ -192,8 +192,10 @@ void tare__rule_straggler(findings *out, const tare__analysis *of)
                       "tare report --by process shows its phases beside the others'. Give each rank as much data, "
                       "and as long samples; look for others on its cores or its disk.");
     double steps = (double)slowest->steps, saved = fmin((1 + COLD) * lost, own) * steps;
-    /* Its backward passes are slower, too, while the others are asleep in theirs. */
-    saved = fmax(saved, slowest->steps_ns - steps * (others + fastest_backward_ns(of)));
+    /* The others are slower while they wait: they have to be woken up, and find cold caches. */
+    for (size_t i = 0; i < of->n_ranks; i++)
+        if (takes_part(of->ranks[i].processes) && of->ranks[i].processes->pid != slowest->pid)
+            saved = fmax(saved, slowest->steps_ns - steps * fastest_step_ns(&of->ranks[i]));
     finding->gain = fmin(saved / of->run.elapsed_ns, 1);
     tare__finding_say(out, &finding->gain_how, "if it were as fast as the others");
     tare__finding_figure(out, finding, "own", own / 1e9, TARE__SHOW_SECONDS);
