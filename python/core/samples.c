@@ -197,77 +197,7 @@ static PyObject *decide(PyObject *module, PyObject *arguments, PyObject *keyword
                          decision.p);
 }
 
-PyDoc_STRVAR(figure_doc,
-             "decide_figure(base, head, gate, of_runs=(False, False))\n--\n\n"
-             "(verdict, why, change as a share, its low and high, p, whether it is beyond gate and floor) of two\n"
-             "figures of a baseline, each (value or None, samples, better, unit, exact, at_least), as\n"
-             "`tare check` has it.");
-static PyObject *decide_figure(PyObject *module, PyObject *arguments)
-{
-    (void)module;
-    struct {
-        PyObject *value, *samples;
-        const char *better, *unit;
-        int exact, at_least, of_runs;
-        numbers numbers;
-        tare__measured measured;
-    } side[2] = {0};
-    double share;
-    tare__question question = {.cannot = TARE__WHY_FEW};
-    if (!PyArg_ParseTuple(arguments, "(OOsspp)(OOsspp)d|(pp):decide_figure", &side[0].value, &side[0].samples,
-                          &side[0].better, &side[0].unit, &side[0].exact, &side[0].at_least, &side[1].value,
-                          &side[1].samples, &side[1].better, &side[1].unit, &side[1].exact, &side[1].at_least, &share,
-                          &side[0].of_runs, &side[1].of_runs) ||
-        !read_better(side[1].better, &question.better))
-        return NULL;
-    question.exact = side[0].exact && side[1].exact;
-    question.gate = (tare__allowance){.share = question.exact ? 0 : share,
-                                      .floor = question.exact ? 0 : tare__decide_floor(side[1].unit)};
-    bool fine = true;
-    for (int i = 0; i < 2 && fine; i++) {
-        question.bound[i] = side[i].at_least;
-        fine = read_numbers(side[i].samples, &side[i].numbers);
-        double value = fine && side[i].value != Py_None ? PyFloat_AsDouble(side[i].value) : NAN;
-        fine = fine && !PyErr_Occurred();
-        side[i].measured = (tare__measured){side[i].numbers.values, side[i].numbers.n, value};
-    }
-    tare__decision decision = {0};
-    if (fine) {
-        if (strcmp(side[0].unit, side[1].unit) != 0)
-            question.cannot = TARE__WHY_UNITS;
-        else if (side[0].of_runs != side[1].of_runs)
-            question.cannot = TARE__WHY_ONE_AND_MANY;
-        for (int i = 0; i < 2; i++)
-            side[i].measured.n = question.cannot != TARE__WHY_FEW || question.exact ? 0
-                                 : side[i].of_runs ? side[i].numbers.n
-                                                   : tare__decide_blocks(side[i].numbers.values, side[i].numbers.n);
-        Py_BEGIN_ALLOW_THREADS
-        decision = tare__decide(&side[0].measured, &side[1].measured, &question);
-        Py_END_ALLOW_THREADS
-    }
-    free(side[0].numbers.values);
-    free(side[1].numbers.values);
-    return fine ? Py_BuildValue("ssddddO", tare__verdict_word(decision.verdict), tare__why_text(decision.why),
-                                decision.change, decision.low, decision.high, decision.p,
-                                tare__decide_is_beyond(&decision) ? Py_True : Py_False)
-                : NULL;
-}
-
-PyDoc_STRVAR(share_doc, "decide_share(base_runs, head_runs, same_machine)\n--\n\n"
-                        "The gate of `tare check` where nobody set one.");
-static PyObject *decide_share(PyObject *module, PyObject *arguments)
-{
-    (void)module;
-    Py_ssize_t base, head;
-    int same;
-    if (!PyArg_ParseTuple(arguments, "nnp:decide_share", &base, &head, &same))
-        return NULL;
-    return PyFloat_FromDouble(tare__decide_share_of(base > 0 ? (size_t)base : 0, head > 0 ? (size_t)head : 0, same));
-}
-
 static PyMethodDef functions[] = {
-    {"decide_figure", decide_figure, METH_VARARGS, figure_doc},
-    {"decide_share", decide_share, METH_VARARGS, share_doc},
     {"decide", (PyCFunction)(void (*)(void))decide, METH_VARARGS | METH_KEYWORDS, decide_doc},
     {"quantile_interval", quantile_interval, METH_VARARGS, quantile_interval_doc},
     {"compare_samples", compare_samples, METH_VARARGS, compare_doc},

@@ -1,5 +1,5 @@
-/* module: tare._engine: reads a trace in this process: its tables as rows or by the Arrow C data interface, its views as
- * bytes.
+/* module: tare._engine: reads a trace in this process: its tables as rows or through the Arrow C data interface, its
+ * views as bytes.
  * An object is used under the interpreter's lock; reading a trace runs without it.
  * Must not know how tables are made: it sees tare_engine.h only. */
 #include "module.h"
@@ -196,6 +196,15 @@ static void free_output(output *from)
     free(from->data);
 }
 
+/* The bytes, or an exception. */
+static PyObject *take_output(int status, const char *error, output *to)
+{
+    PyObject *made =
+        status ? tare__py_raise_for(status, error) : PyBytes_FromStringAndSize(to->data, (Py_ssize_t)to->length);
+    free_output(to);
+    return made;
+}
+
 static PyObject *emit(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
     static char *names[] = {"format", "all", NULL};
@@ -209,10 +218,7 @@ static PyObject *emit(PyObject *self, PyObject *arguments, PyObject *keywords)
     Py_BEGIN_ALLOW_THREADS
     status = tare_engine_emit(report, format, all, write_output, &to, error);
     Py_END_ALLOW_THREADS
-    PyObject *made =
-        status ? tare__py_raise_for(status, error) : PyBytes_FromStringAndSize(to.data, (Py_ssize_t)to.length);
-    free_output(&to);
-    return made;
+    return take_output(status, error, &to);
 }
 
 static PyObject *emit_files(PyObject *self, PyObject *name)
@@ -307,7 +313,8 @@ static PyObject *import_trace(PyObject *module, PyObject *arguments)
     PyObject *input = NULL, *made = NULL;
     char error[TARE_ENGINE_ERROR] = "";
     int status;
-    if (!PyArg_ParseTuple(arguments, "O&O&:import_trace", PyUnicode_FSConverter, &input, PyUnicode_FSConverter, &made)) {
+    if (!PyArg_ParseTuple(arguments, "O&O&:import_trace", PyUnicode_FSConverter, &input, PyUnicode_FSConverter,
+                          &made)) {
         Py_XDECREF(input);
         return NULL;
     }
@@ -321,7 +328,69 @@ static PyObject *import_trace(PyObject *module, PyObject *arguments)
     Py_RETURN_NONE;
 }
 
+/* ---- figures ------------------------------------------------------------------------------------------ */
+static PyObject *read_figures(PyObject *module, PyObject *arguments)
+{
+    (void)module;
+    const char *json, *name;
+    Py_ssize_t bytes;
+    char error[TARE_ENGINE_ERROR] = "";
+    output to = {0};
+    if (!PyArg_ParseTuple(arguments, "y#s:figures", &json, &bytes, &name))
+        return NULL;
+    return take_output(tare_engine_figures(json, (size_t)bytes, name, write_output, &to, error), error, &to);
+}
+
+/* Names and shares of a dictionary; they live as long as it does. False with an exception. */
+static int read_gates(PyObject *given, tare_engine_gate **gates)
+{
+    PyObject *name, *share;
+    Py_ssize_t at = 0, n = 0;
+    *gates = PyMem_Calloc((size_t)PyDict_GET_SIZE(given) + 1, sizeof **gates);
+    if (!*gates) {
+        PyErr_NoMemory();
+        return 0;
+    }
+    while (PyDict_Next(given, &at, &name, &share)) {
+        (*gates)[n].name = PyUnicode_AsUTF8(name);
+        (*gates)[n].share = PyFloat_AsDouble(share);
+        if (!(*gates)[n++].name || PyErr_Occurred())
+            return 0;
+    }
+    return 1;
+}
+
+static PyObject *check_figures(PyObject *module, PyObject *arguments)
+{
+    (void)module;
+    const char *base, *head;
+    Py_ssize_t base_bytes, head_bytes;
+    double share;
+    PyObject *given, *made = NULL;
+    tare_engine_gate *gates = NULL;
+    char error[TARE_ENGINE_ERROR] = "";
+    output to = {0};
+    if (!PyArg_ParseTuple(arguments, "y#y#dO!:check", &base, &base_bytes, &head, &head_bytes, &share, &PyDict_Type,
+                          &given))
+        return NULL;
+    if (read_gates(given, &gates)) {
+        size_t n = (size_t)PyDict_GET_SIZE(given);
+        int status;
+        Py_BEGIN_ALLOW_THREADS
+        status = tare_engine_check(base, (size_t)base_bytes, head, (size_t)head_bytes, share, gates, n, write_output,
+                                   &to, error);
+        Py_END_ALLOW_THREADS
+        made = take_output(status, error, &to);
+    }
+    PyMem_Free(gates);
+    return made;
+}
+
 static PyMethodDef functions[] = {
+    {"figures", read_figures, METH_VARARGS, "A baseline, as JSON, of the JSON of one or of a report that has one."},
+    {"check", check_figures, METH_VARARGS,
+     "Figures against a baseline, both as JSON, with a gate for all (NaN: the default) and gates by name: what\n"
+     "`tare check --json` writes."},
     {"import_trace", import_trace, METH_VARARGS, "Makes a trace of one by torch.profiler, Chrome or ONNX Runtime."},
     {"open", open_trace, METH_VARARGS, "Reads a trace, with a file of rules."},
     {NULL, NULL, 0, NULL},

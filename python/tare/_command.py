@@ -25,13 +25,3 @@ def isolated(code: str) -> List[str]:
     """Arguments of an interpreter that runs this code with our own search path: nothing of the current folder."""
     import sys
     return ["-I", "-c", "import sys\nsys.path[:] = %r\n%s" % ([one for one in sys.path if one], code)]
-
-
-def call(words: List[str]) -> bytes:
-    """What the command prints. Its sentence becomes an exception."""
-    import subprocess
-    done = subprocess.run([find(), *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    if done.returncode == 0:
-        return done.stdout
-    sentence = done.stderr.decode(errors="replace").strip() or f"tare {words[0]}: exit status {done.returncode}"
-    raise (ValueError if done.returncode in (2, 3) else RuntimeError)(sentence)

@@ -154,33 +154,12 @@ def load_baseline(path: Any) -> Dict[str, Any]:
         baseline = tare.load_baseline("baseline_profiling.json")
     """
     try:
-        with open(path, encoding="utf-8", opener=open_input) as file:
-            data = json.load(file)
+        with open(path, "rb", opener=open_input) as file:
+            data = file.read()
     except FileNotFoundError:
         raise FileNotFoundError(f"there is no baseline {path}; export_json writes one") from None
-    except UnicodeDecodeError as error:
-        raise ValueError(f"the baseline {path} is not text: byte {error.start}") from None
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"the baseline {path} is not JSON: {error}") from None
-    return _baseline_in(data, str(path))
-
-
-def _baseline_in(data: Any, name: str) -> Dict[str, Any]:
-    found = data.get("figures") if isinstance(data, dict) and isinstance(data.get("figures"), dict) else data
-    if not isinstance(found, dict) or "tare_baseline" not in found:
-        raise ValueError(f"{name} is no baseline: it has no \"tare_baseline\"; export_json writes one")
-    if found["tare_baseline"] != 1:
-        raise ValueError(f"{name} is of another version ({found['tare_baseline']!r}); this one reads version 1")
-    rows = found.get("figures")
-    if not isinstance(rows, list) or not all(isinstance(row, dict) and isinstance(row.get("name"), str)
-                                             for row in rows):
-        raise ValueError(f"{name}: \"figures\" is no list of figures")
-    for row in rows:
-        value, samples = row.get("value"), row.get("samples", [])
-        if isinstance(value, bool) or not (value is None or isinstance(value, (int, float))) or not (
-                isinstance(samples, list) and all(type(one) in (int, float) for one in samples)):
-            raise ValueError(f"{name}: the figure {row['name']!r} has no number for its value or samples")
-    return found
+    from . import _engine
+    return json.loads(_engine.figures(data, str(path)))
 
 
 def _figures(given: Any) -> Dict[str, Any]:
@@ -188,12 +167,11 @@ def _figures(given: Any) -> Dict[str, Any]:
         return load_baseline(given)
     if not isinstance(given, Mapping):
         raise TypeError(f"results of profile(), a baseline or its path, not {type(given).__name__}")
-    if "tare_baseline" in given:
-        return _baseline_in(dict(given), "the baseline")
     if "latency" in given and "machine" in given:
         from ._model_figures import baseline_of
         return baseline_of(given)
-    return _baseline_in(dict(given), "what was given")
+    from . import _engine
+    return json.loads(_engine.figures(json.dumps(dict(given)).encode(), "the baseline"))
 
 
 def detect_regressions(baseline: Any, current: Any, threshold: Optional[float] = None,
@@ -208,61 +186,45 @@ def detect_regressions(baseline: Any, current: Any, threshold: Optional[float] =
         for regression in tare.detect_regressions("baseline.json", profiler.profile(batch)):
             print(regression)
     """
+    if threshold is not None and (isinstance(threshold, bool) or not isinstance(threshold, (int, float))
+                                  or not threshold >= 0):
+        raise ValueError(f"threshold is a share of 0 or more, like 0.05, not {threshold!r}")
+    from . import _engine
+    own = dict(thresholds or {})
     before, after = _figures(baseline), _figures(current)
-    gate = _gate(before, after, threshold)
-    old = {row["name"]: row for row in before["figures"]}
-    new = {row["name"]: row for row in after["figures"]}
-    common = [name for name in new if name in old]
-    measured = [name for name in common if not new[name].get("exact")]
-    if not measured:
+    check = json.loads(_engine.check(json.dumps(before).encode(), json.dumps(after).encode(),
+                                     math.nan if threshold is None else threshold, own))
+    if check["other_machine"]:
+        warnings.warn("the baseline is of another machine: times differ for that alone", UserWarning, stacklevel=2)
+    old, new = ({row["name"]: row for row in side["figures"]} for side in (before, after))
+    if all(new[name].get("exact") for name in new if name in old):
         raise ValueError("there is nothing to compare: the baseline has "
                          f"{', '.join(sorted(old)[:4]) or 'no figures'}, the current results have "
                          f"{', '.join(sorted(new)[:4]) or 'none'}")
-    own = thresholds or {}
-    found = [_regression(old[name], new[name], own.get(name, gate), name in own) for name in common]
-    worse = [one for one in found if one is not None]
+    worse = [_regression(row, old[row["name"]], new[row["name"]]) for row in check["figures"]
+             if row["name"] in old and row["name"] in new and _is_regression(row, row["name"] in own)]
     return sorted(worse, key=lambda one: -one.change_percent)
 
 
-def _runs(figures: Mapping[str, Any]) -> int:
-    runs = figures.get("runs")
-    return runs if isinstance(runs, int) else 1
+def _is_regression(row: Mapping[str, Any], asked: bool) -> bool:
+    """What the check failed; and of what has one value a side, which it cannot decide, what was asked for or counted: a
+    process's memory alone is no evidence."""
+    return row["outcome"] == "failed" or (row["outcome"] == "inconclusive"
+                                          and (asked or row["name"].startswith(COUNTED)))
 
 
-def _gate(before: Mapping[str, Any], after: Mapping[str, Any], threshold: Optional[float]) -> float:
-    same = before.get("machine") is not None and before.get("machine") == after.get("machine")
-    if not same:
-        warnings.warn("the baseline is of another machine: times differ for that alone", UserWarning, stacklevel=3)
-    if threshold is None:
-        return _core.decide_share(_runs(before), _runs(after), same)
-    if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not threshold >= 0:
-        raise ValueError(f"threshold is a share of 0 or more, like 0.05, not {threshold!r}")
-    return float(threshold)
-
-
-def _side(row: Mapping[str, Any]) -> Tuple[Any, ...]:
-    return (row.get("value"), row.get("samples") or [], row.get("better") or "neither", str(row.get("unit") or ""),
-            bool(row.get("exact")), bool(row.get("at_least")))
-
-
-def _regression(old: Mapping[str, Any], new: Mapping[str, Any], gate: float, asked: bool) -> Optional[Regression]:
-    of_runs = (old.get("per") == "run", new.get("per") == "run")  # samples are one a run
-    verdict, why, change, low, high, p, beyond = _core.decide_figure(_side(old), _side(new), gate, of_runs)
-    told: Optional[str] = None
-    if verdict == "worse" or (verdict == "different" and new.get("exact") and change > 0):
-        told = "exact" if new.get("exact") else \
-            f"p = {p:.2g}, {len(old.get('samples') or [])} and {len(new.get('samples') or [])} samples"
-        if low == low:
-            told = f"{100 * low:+.1f} to {100 * high:+.1f} % at 95 %, " + told
-    elif verdict == "inconclusive" and beyond and (change > 0) == (new.get("better") == "lower"):
-        counted = new["name"].startswith(COUNTED)
-        if counted or asked:  # else one value a side is no evidence: a process's memory is many things
-            told = "counted, not timed" if counted else f"no significance: {why}"
-    if told is None:
-        return None
-    unknown = "it is exact" if new.get("exact") else why
-    return Regression(new["name"], old["value"], new["value"], str(new.get("unit", "")), 100 * change,
-                      p if p == p else Missing(unknown), told)
+def _regression(row: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str, Any]) -> Regression:
+    if row["outcome"] != "failed":
+        told = "counted, not timed" if row["name"].startswith(COUNTED) else f"no significance: {row['reason']}"
+    elif row["p"] is None:
+        told = "exact"
+    else:
+        told = f"p = {row['p']:.2g}, {len(old.get('samples') or [])} and {len(new.get('samples') or [])} samples"
+    if row["low"] is not None:
+        told = f"{100 * row['low']:+.1f} to {100 * row['high']:+.1f} % at 95 %, " + told
+    change = math.inf if row["change"] is None else 100 * row["change"]
+    p = Missing("it is exact" if new.get("exact") else row["reason"]) if row["p"] is None else row["p"]
+    return Regression(row["name"], row["baseline"], row["value"], row["unit"], change, p, told)
 
 
 # ---- the past -----------------------------------------------------------------------------------------------------

@@ -111,6 +111,22 @@ typedef int tare_engine_node_sink(void *context, const tare_engine_node *node);
 TARE_ENGINE_API int tare_engine_runtime_profile(const char *path, tare_engine_node_sink *sink, void *context,
                                                 char error[TARE_ENGINE_ERROR]);
 
+/* ---- figures ------------------------------------------------------------------------------------------ */
+/* Reads the JSON of a baseline, or of a report that has one, and writes the baseline; `name` is for sentences. */
+TARE_ENGINE_API int tare_engine_figures(const char *json, size_t bytes, const char *name, tare_engine_write *write,
+                                        void *context, char error[TARE_ENGINE_ERROR]);
+
+/* How much a figure may get worse: 0.05 is 5 %. '*' in a name stands for any text. */
+typedef struct tare_engine_gate {
+    const char *name;
+    double share;
+} tare_engine_gate;
+/* Checks figures against a baseline, both as JSON, and writes the result as `tare check --json` does. `share` is the
+ * gate of the figures that no gate names; NaN: the default. */
+TARE_ENGINE_API int tare_engine_check(const char *baseline, size_t baseline_bytes, const char *head, size_t head_bytes,
+                                      double share, const tare_engine_gate *gates, size_t n_gates,
+                                      tare_engine_write *write, void *context, char error[TARE_ENGINE_ERROR]);
+
 #ifdef __cplusplus
 }
 #endif

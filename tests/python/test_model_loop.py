@@ -479,7 +479,7 @@ def test_noise_is_no_regression(profiled):
 def test_exact_figures_gate_exactly(profiled):
     base, head = steady(profiled), steady(profiled)
     for figures, value in ((base, 1000), (head, 1001)):
-        figures["figures"].append({"name": "model.parameters", "unit": "", "better": "neither", "exact": True,
+        figures["figures"].append({"name": "model.parameters", "unit": "", "better": "lower", "exact": True,
                                    "value": value, "total": None, "n": 1})
     found, = tare.detect_regressions(base, head)
     assert found.name == "model.parameters" and found.significance == "exact"
@@ -497,15 +497,15 @@ def test_another_machines_baseline_is_warned_of_and_gated_wider(profiled):
 def test_what_cannot_be_compared_gets_a_sentence(profiled, tmp_path):
     with pytest.raises(FileNotFoundError, match="no baseline"):
         tare.load_baseline(tmp_path / "none.json")
-    for text, sentence in (("{", "not JSON"), ("[]", "no baseline"), ("{}", "no baseline"),
-                           ('{"tare_baseline": 9}', "another version"),
-                           ('{"tare_baseline": 1, "figures": [1]}', "no list of figures"),
-                           ('{"tare_baseline": 1, "figures": [{"name": "x", "value": "y"}]}', "no number")):
+    for text, sentence in (("{", "byte 1"), ("[]", "is an object"), ("{}", "no figures in it"),
+                           ('{"tare_baseline": 9}', "version 9"),
+                           ('{"tare_baseline": 1, "figures": [1]}', "byte 33: a figure is not an object"),
+                           ('{"tare_baseline": 1, "figures": [{"name": "x", "value": "y"}]}', "byte 56: a number")):
         (tmp_path / "bad.json").write_text(text)
         with pytest.raises(ValueError, match=sentence):
             tare.load_baseline(tmp_path / "bad.json")
     (tmp_path / "bad.json").write_bytes(b"\xff\xfe")
-    with pytest.raises(ValueError, match="not text"):
+    with pytest.raises(ValueError, match="bad.json: byte 0"):
         tare.load_baseline(tmp_path / "bad.json")
     empty = steady(profiled)
     empty["figures"] = []

@@ -1,0 +1,82 @@
+/* check: figures read from JSON, and checked against a baseline.
+ * An object is used by one thread at a time.
+ * Must not know where the JSON comes from or goes. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "emit/emit.h"
+#include "engine.h"
+#include "tare.h"
+
+/* The end of a call: a text that was made, or what went wrong. */
+static int finish(int status, const tare__error *why, tare__text *text, tare_engine_write *write, void *context,
+                  char error[TARE_ENGINE_ERROR])
+{
+    if (!status && text->failed)
+        status = TARE_E_MEMORY;
+    if (!status && write(context, text->data, text->length))
+        status = TARE_E_SYSTEM;
+    tare__text_free(text);
+    return status ? tare__engine_fail(status, why->text, error) : 0;
+}
+
+int tare_engine_figures(const char *json, size_t bytes, const char *name, tare_engine_write *write, void *context,
+                        char error[TARE_ENGINE_ERROR])
+{
+    tare__error why = {""};
+    tare__figures *figures = NULL;
+    tare__text text = {0};
+    int status = tare__figures_read_json(json, bytes, name, &figures, &why);
+    if (!status) {
+        tare__json made;
+        tare__json_begin(&made, &text, false);
+        tare__figures_write_json(&made, figures);
+    }
+    tare__figures_free(figures);
+    return finish(status, &why, &text, write, context, error);
+}
+
+static int make_thresholds(const tare_engine_gate *gates, size_t n, tare__threshold **made, tare__error *why)
+{
+    *made = calloc(n + 1, sizeof **made);
+    if (!*made)
+        return TARE_E_MEMORY;
+    for (size_t i = 0; i < n; i++) {
+        tare__threshold *one = &(*made)[i];
+        if (strlen(gates[i].name) > TARE__THRESHOLD_NAME_MAX)
+            return tare__fail(why, TARE_E_USAGE, "the name of the figure '%.64s' is too long", gates[i].name);
+        *one = (tare__threshold){.kind = TARE__THRESHOLD_CHANGE, .value = gates[i].share, .floor = NAN};
+        strcpy(one->name, gates[i].name);
+    }
+    return 0;
+}
+
+int tare_engine_check(const char *baseline, size_t baseline_bytes, const char *head, size_t head_bytes, double share,
+                      const tare_engine_gate *gates, size_t n_gates, tare_engine_write *write, void *context,
+                      char error[TARE_ENGINE_ERROR])
+{
+    static const tare__check_names names = {.head = "results", .base = "baseline"};
+    tare__error why = {""};
+    tare__figures *before = NULL, *after = NULL;
+    tare__threshold *thresholds = NULL;
+    tare__check *check = NULL;
+    tare__text text = {0};
+    int status = tare__figures_read_json(baseline, baseline_bytes, names.base, &before, &why);
+    if (!status)
+        status = tare__figures_read_json(head, head_bytes, names.head, &after, &why);
+    if (!status)
+        status = make_thresholds(gates, n_gates, &thresholds, &why);
+    if (!status) {
+        const tare__check_options options = {.thresholds = thresholds, .n_thresholds = n_gates, .share = share};
+        status = tare__check_figures(before, after, &options, &check, &why);
+    }
+    if (!status)
+        tare__emit_check_json(check, &names, false, &text);
+    tare__check_free(check);
+    free(thresholds);
+    tare__figures_free(before);
+    tare__figures_free(after);
+    return finish(status, &why, &text, write, context, error);
+}
