@@ -657,10 +657,10 @@ def test_an_onnx_file_on_a_gpu_that_the_runtime_cannot_use(onnx_file, monkeypatc
         profiler.profile()
 
 
-def test_the_machine_is_the_commands(onnx_file):
+def test_the_machine_is_the_commands(onnx_file, bench):
     """A baseline of one is no other machine's for the other."""
-    from tare import _command, _model_figures
-    told = json.loads(_command.call(["model", "--static", "--json", str(onnx_file)]))["figures"]
+    from tare import _model_figures
+    told = json.loads(bench.call(bench.command, "model", "--static", "--json", onnx_file).out)["figures"]
     here = _model_figures.machine()
     assert (here["host"], here["cpu_model"], here["fingerprint"]) == (told["host"], told["cpu_model"], told["machine"])
 
