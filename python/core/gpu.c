@@ -2,99 +2,35 @@
  * Any thread: one lock. The driver's library stays open. Must not know who asks. */
 #include "core.h"
 
-#include <dlfcn.h>
-#include <limits.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/base.h"
+#include "sample/nvml_api.h"
 
-#define LIBRARY "libnvidia-ml.so.1"
+#define HIDDEN (-1)  /* our own: CUDA does not see so many devices */
+#define NO_GPU (-1L) /* the number of device="cpu" */
 
-typedef struct memory_info {
-    unsigned long long total, free, used;
-} memory_info;
-
-typedef struct load_sample {
-    unsigned long long time_us, value; /* a union in the driver's header; this kind is an unsigned int */
-} load_sample;
-
-#define NVML_INVALID_ARGUMENT 2
-#define NVML_NOT_FOUND 6
-#define NVML_FUNCTION_NOT_FOUND 13
-#define HIDDEN (-1) /* our own: CUDA does not see so many devices */
-#define NVML_GPU_LOAD 1 /* of nvmlSamplingType_t */
-#define NO_GPU (-1L)    /* the number of device="cpu" */
-
-static struct {
-    void *library;
-    int (*init)(void);
-    int (*by_index)(unsigned index, void **device);
-    int (*by_uuid)(const char *uuid, void **device);
-    int (*memory)(void *device, memory_info *info);
-    int (*energy)(void *device, unsigned long long *millijoules); /* from here on NULL: the driver has none */
-    int (*temperature)(void *device, int sensor, unsigned *celsius);
-    int (*samples)(void *device, int kind, unsigned long long since_us, int *value_kind, unsigned *count,
-                   load_sample *samples);
-    const char *(*words)(int result);
-} nvml;
-
+static tare__nvml nvml;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool tried;
-static char trouble[300]; /* why there is nothing; "": there is */
-
-static bool find(void *slot, const char *name)
-{
-    void *found = dlsym(nvml.library, name);
-    memcpy(slot, &found, sizeof found);
-    return found != NULL;
-}
-
-static void say(int result, const char *what)
-{
-    const char *words = nvml.words ? nvml.words(result) : NULL;
-    snprintf(trouble, sizeof trouble, "%s: %.200s (%d)", what, words ? words : "error", result);
-}
+static tare__error trouble; /* why there is nothing; "": there is */
 
 static void open_driver(void)
 {
-    const char *name = getenv("TARE_NVML");
-    char path[PATH_MAX];
-    tare__error why;
     tried = true;
-    if (tare__library_find(name && *name ? name : LIBRARY, path, &why) != 0) {
-        snprintf(trouble, sizeof trouble, "no NVIDIA driver (%.250s)", why.text);
-        return;
-    }
-    nvml.library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
-    if (!nvml.library) {
-        snprintf(trouble, sizeof trouble, "no NVIDIA driver (%.200s was not found)", name && *name ? name : LIBRARY);
-        return;
-    }
-    find(&nvml.words, "nvmlErrorString");
-    find(&nvml.by_uuid, "nvmlDeviceGetHandleByUUID");
-    find(&nvml.energy, "nvmlDeviceGetTotalEnergyConsumption");
-    find(&nvml.temperature, "nvmlDeviceGetTemperature");
-    find(&nvml.samples, "nvmlDeviceGetSamples");
-    if (!find(&nvml.init, "nvmlInit_v2") || !find(&nvml.by_index, "nvmlDeviceGetHandleByIndex_v2") ||
-        !find(&nvml.memory, "nvmlDeviceGetMemoryInfo")) {
-        snprintf(trouble, sizeof trouble, "the NVIDIA driver is too old");
-        return;
-    }
-    int result = nvml.init();
-    if (result)
-        say(result, "the NVIDIA driver does not answer");
+    if (tare__nvml_open(&nvml, &trouble) != 0)
+        tare__nvml_close(&nvml);
 }
 
 /* CUDA counts the devices it may see; the driver counts all of them. */
-static int find_device(long device, void **handle)
+static int find_device(long device, tare__nvml_device *handle)
 {
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
     if (!visible || !*visible)
-        return nvml.by_index((unsigned)device, handle);
+        return nvml.api.by_index((unsigned)device, handle);
     char list[1024], *rest = list;
     snprintf(list, sizeof list, "%s", visible);
     for (char *name = strsep(&rest, ","); name; name = strsep(&rest, ",")) {
@@ -103,8 +39,8 @@ static int find_device(long device, void **handle)
         char *end;
         long index = strtol(name, &end, 10);
         if (end != name && *end == '\0')
-            return index < 0 ? NVML_INVALID_ARGUMENT : nvml.by_index((unsigned)index, handle);
-        return nvml.by_uuid ? nvml.by_uuid(name, handle) : NVML_INVALID_ARGUMENT;
+            return index < 0 ? TARE__NVML_INVALID_ARGUMENT : nvml.api.by_index((unsigned)index, handle);
+        return nvml.api.by_uuid ? nvml.api.by_uuid(name, handle) : TARE__NVML_INVALID_ARGUMENT;
     }
     return HIDDEN;
 }
@@ -112,16 +48,14 @@ static int find_device(long device, void **handle)
 #define WHY_BYTES 300
 static void explain(long device, int result, char why[WHY_BYTES])
 {
-    const char *words = result == NVML_FUNCTION_NOT_FOUND ? "this driver does not tell"
-                        : nvml.words                      ? nvml.words(result)
-                                                          : NULL;
-    snprintf(why, WHY_BYTES, "GPU %ld: %.200s (%d)", device, words ? words : "error", result);
+    char words[256];
+    snprintf(why, WHY_BYTES, "GPU %ld: %s", device, tare__nvml_words(&nvml, result, words));
 }
 
 /* NULL, with the reason in `why`. */
-static void *open_device(long device, char why[WHY_BYTES])
+static tare__nvml_device open_device(long device, char why[WHY_BYTES])
 {
-    void *handle = NULL;
+    tare__nvml_device handle = NULL;
     if (device == NO_GPU) {
         snprintf(why, WHY_BYTES, "device=\"cpu\": no GPU is measured");
         return NULL;
@@ -129,8 +63,8 @@ static void *open_device(long device, char why[WHY_BYTES])
     pthread_mutex_lock(&lock);
     if (!tried)
         open_driver();
-    bool usable = trouble[0] == '\0';
-    snprintf(why, WHY_BYTES, "%s", trouble);
+    bool usable = trouble.text[0] == '\0';
+    snprintf(why, WHY_BYTES, "%.*s", WHY_BYTES - 1, trouble.text);
     pthread_mutex_unlock(&lock);
     if (!usable)
         return NULL;
@@ -142,12 +76,13 @@ static void *open_device(long device, char why[WHY_BYTES])
     return result ? NULL : handle;
 }
 
-static bool read_memory(long device, memory_info *info, char why[WHY_BYTES])
+/* The older call: what the driver keeps for itself is not free either. */
+static bool read_memory(long device, tare__nvml_memory *info, char why[WHY_BYTES])
 {
-    void *handle = open_device(device, why);
+    tare__nvml_device handle = open_device(device, why);
     if (!handle)
         return false;
-    int result = nvml.memory(handle, info);
+    int result = nvml.api.memory ? nvml.api.memory(handle, info) : TARE__NVML_FUNCTION_NOT_FOUND;
     if (result)
         explain(device, result, why);
     return result == 0;
@@ -155,52 +90,52 @@ static bool read_memory(long device, memory_info *info, char why[WHY_BYTES])
 
 /* ---- one value of a device: 0 or the driver's status -------------------------------------------------------- */
 
-static int read_joules(void *handle, double since, double *value)
+static int read_joules(tare__nvml_device handle, double since, double *value)
 {
     (void)since;
     unsigned long long millijoules = 0;
-    int result = nvml.energy ? nvml.energy(handle, &millijoules) : NVML_FUNCTION_NOT_FOUND;
+    int result = nvml.api.energy ? nvml.api.energy(handle, &millijoules) : TARE__NVML_FUNCTION_NOT_FOUND;
     *value = (double)millijoules / 1e3;
     return result;
 }
 
-static int read_celsius(void *handle, double since, double *value)
+static int read_celsius(tare__nvml_device handle, double since, double *value)
 {
     (void)since;
-    unsigned celsius = 0;
-    int result = nvml.temperature ? nvml.temperature(handle, 0, &celsius) : NVML_FUNCTION_NOT_FOUND;
-    *value = celsius;
+    int64_t celsius = 0;
+    int result = tare__nvml_celsius(&nvml, handle, &celsius);
+    *value = (double)celsius;
     return result;
 }
 
 /* NaN: the driver took no sample since then. */
-static int read_load(void *handle, double since, double *value)
+static int read_load(tare__nvml_device handle, double since, double *value)
 {
     unsigned long long since_us = (unsigned long long)(since * 1e6);
-    int kind = 0;
-    unsigned count = 0, known = 0;
+    unsigned type = 0, count = 0, known = 0;
     double sum = 0;
     *value = NAN;
-    int result = nvml.samples ? nvml.samples(handle, NVML_GPU_LOAD, since_us, &kind, &count, NULL)
-                              : NVML_FUNCTION_NOT_FOUND;
+    int result = nvml.api.samples
+                     ? nvml.api.samples(handle, TARE__NVML_SAMPLES_BUSY, since_us, &type, &count, NULL)
+                     : TARE__NVML_FUNCTION_NOT_FOUND;
     if (result || count == 0)
-        return result == NVML_NOT_FOUND ? 0 : result;
-    load_sample *samples = calloc(count, sizeof *samples);
+        return result == TARE__NVML_NOT_FOUND ? 0 : result;
+    tare__nvml_sample *samples = calloc(count, sizeof *samples);
     if (!samples)
         return 0;
-    result = nvml.samples(handle, NVML_GPU_LOAD, since_us, &kind, &count, samples);
+    result = nvml.api.samples(handle, TARE__NVML_SAMPLES_BUSY, since_us, &type, &count, samples);
     for (unsigned i = 0; result == 0 && i < count; i++)
-        if (samples[i].time_us >= since_us) {
-            sum += (double)(samples[i].value & 0xffffffffu);
+        if (samples[i].timestamp_us >= since_us) {
+            sum += samples[i].value.ui;
             known++;
         }
     free(samples);
     if (known)
         *value = sum / known;
-    return result == NVML_NOT_FOUND ? 0 : result;
+    return result == TARE__NVML_NOT_FOUND ? 0 : result;
 }
 
-typedef int reader(void *handle, double since, double *value);
+typedef int reader(tare__nvml_device handle, double since, double *value);
 
 /* A float, or Missing with the reason. */
 static PyObject *tell(long device, reader *read, double since)
@@ -210,7 +145,7 @@ static PyObject *tell(long device, reader *read, double since)
     if (device < NO_GPU)
         return PyErr_Format(PyExc_ValueError, "a device's number is 0 or more, not %ld", device);
     Py_BEGIN_ALLOW_THREADS
-    void *handle = open_device(device, why);
+    tare__nvml_device handle = open_device(device, why);
     int result = handle ? read(handle, since, &value) : 0;
     if (result) {
         value = NAN;
@@ -265,7 +200,7 @@ static PyObject *gpu_memory(PyObject *module, PyObject *of)
         return NULL;
     if (device < NO_GPU)
         return PyErr_Format(PyExc_ValueError, "a device's number is 0 or more, not %ld", device);
-    memory_info info = {0, 0, 0};
+    tare__nvml_memory info = {0, 0, 0};
     char why[WHY_BYTES];
     bool known;
     Py_BEGIN_ALLOW_THREADS

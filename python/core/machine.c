@@ -5,75 +5,66 @@
 #include "machine.h"
 #include "readings.h"
 
-#include <fcntl.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define TEXT_MAX 32768
+#include "sample/machine.h"
 
-/* The file's beginning as text; false: not readable. */
-static bool slurp(const char *path, char *text, size_t room)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    size_t n = 0;
-    while (fd >= 0 && n < room - 1) {
-        ssize_t got = read(fd, text + n, room - 1 - n);
-        if (got <= 0)
-            break;
-        n += (size_t)got;
-    }
-    if (fd >= 0)
-        close(fd);
-    text[n] = 0;
-    return n > 0;
-}
+#define TEXT_MAX 32768
 
 static void read_cpu(tare__py_machine *to)
 {
     char text[512]; /* the first line, of all CPUs */
-    unsigned long long v[8] = {0};
-    if (!slurp("/proc/stat", text, sizeof text) ||
-        sscanf(text, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &v[0], &v[1], &v[2], &v[3], &v[4], &v[5], &v[6],
-               &v[7]) < 4)
+    int64_t ticks[TARE__CPU_COLUMNS] = {0};
+    tare__scan all = tare__scan_of(text, tare__sample_read("", "/proc/stat", text, sizeof text)), line;
+    if (!tare__scan_line(&all, &line) || !tare__scan_skip(&line, "cpu ") ||
+        tare__line_numbers(&line, ticks, TARE__CPU_COLUMNS) < TARE__CPU_COLUMNS_MIN)
         return;
-    for (int i = 0; i < 8; i++)
-        to->cpu_total += v[i];
-    to->cpu_idle = v[3];
-    to->cpu_iowait = v[4];
+    for (int i = 0; i < TARE__CPU_COLUMNS; i++)
+        to->cpu_total += (uint64_t)ticks[i];
+    to->cpu_idle = (uint64_t)ticks[TARE__CPU_IDLE];
+    to->cpu_iowait = (uint64_t)ticks[TARE__CPU_IOWAIT];
     to->has |= TARE__PY_CPU;
 }
 
-/* Partitions are counted by their disk, and loop and ram disks by the disk below. */
-static bool is_disk(const char *name)
+/* Asked once a name: the question takes as long as reading all disks. */
+static bool is_counted(tare__scan word)
 {
-    static const char *const others[] = {"loop", "ram", "zram", "dm-", "md", "sr", "fd", "nbd"};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (strncmp(name, others[i], strlen(others[i])) == 0)
-            return false;
-    size_t n = strlen(name);
-    bool digit = n && name[n - 1] >= '0' && name[n - 1] <= '9';
-    if (strncmp(name, "nvme", 4) == 0 || strncmp(name, "mmcblk", 6) == 0)
-        return !strchr(name + 4, 'p');
-    return !digit;
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static struct {
+        char name[32];
+        bool counted;
+    } known[256];
+    static size_t n;
+    char name[32];
+    size_t i = 0;
+    snprintf(name, sizeof name, "%.*s", (int)(word.end - word.at), word.at);
+    pthread_mutex_lock(&lock);
+    while (i < n && strcmp(known[i].name, name) != 0)
+        i++;
+    bool counted = i < n ? known[i].counted : !tare__disk_is_spare(name) && tare__disk_is_whole("", name);
+    if (i == n && n < sizeof known / sizeof *known) {
+        memcpy(known[n].name, name, sizeof name);
+        known[n++].counted = counted;
+    }
+    pthread_mutex_unlock(&lock);
+    return counted;
 }
 
 static void read_disks(tare__py_machine *to)
 {
     char *text = malloc(TEXT_MAX);
-    if (!text || !slurp("/proc/diskstats", text, TEXT_MAX)) {
-        free(text);
-        return;
-    }
-    for (char *line = text, *next; line && *line && to->disks < TARE__PY_DISKS_MAX; line = next) {
-        char name[64];
-        unsigned busy;
-        if ((next = strchr(line, '\n')))
-            *next++ = 0;
-        if (sscanf(line, "%*u %*u %63s %*u %*u %*u %*u %*u %*u %*u %*u %*u %u", name, &busy) == 2 && is_disk(name))
-            to->disk_ms[to->disks++] = busy;
+    int got = text ? tare__sample_read("", "/proc/diskstats", text, TEXT_MAX) : 0;
+    tare__scan all = tare__scan_of(text, got), line;
+    while (to->disks < TARE__PY_DISKS_MAX && tare__scan_line(&all, &line)) {
+        int64_t numbers[TARE__DISK_COLUMNS];
+        if (is_counted(tare__line_disk(&line)) &&
+            tare__line_numbers(&line, numbers, TARE__DISK_COLUMNS) == TARE__DISK_COLUMNS)
+            to->disk_ms[to->disks++] = (uint32_t)numbers[TARE__DISK_BUSY_MS];
     }
     if (to->disks)
         to->has |= TARE__PY_DISK;
@@ -83,50 +74,43 @@ static void read_disks(tare__py_machine *to)
 static void read_network(tare__py_machine *to)
 {
     char *text = malloc(TEXT_MAX);
-    if (!text || !slurp("/proc/self/net/dev", text, TEXT_MAX)) {
-        free(text);
-        return;
-    }
-    for (char *line = text, *next; line && *line; line = next) {
-        unsigned long long received, sent;
-        if ((next = strchr(line, '\n')))
-            *next++ = 0;
-        char *colon = strchr(line, ':');
-        if (!colon)
-            continue;
-        line += strspn(line, " ");
-        if (sscanf(colon + 1, "%llu %*u %*u %*u %*u %*u %*u %*u %llu", &received, &sent) != 2)
+    int got = text ? tare__sample_read("", "/proc/self/net/dev", text, TEXT_MAX) : 0;
+    tare__scan all = tare__scan_of(text, got), line, name;
+    while (tare__scan_line(&all, &line)) {
+        int64_t numbers[TARE__NET_COLUMNS];
+        if (!tare__line_network(&line, &name) ||
+            tare__line_numbers(&line, numbers, TARE__NET_COLUMNS) < TARE__NET_COLUMNS)
             continue;
         to->has |= TARE__PY_NETWORK;
-        if (strncmp(line, "lo:", 3) == 0)
+        if (tare__scan_is(name, "lo"))
             continue;
-        to->received += received;
-        to->sent += sent;
+        to->received += (uint64_t)numbers[TARE__NET_RECEIVED];
+        to->sent += (uint64_t)numbers[TARE__NET_SENT];
     }
     free(text);
 }
 
 static void read_memory(tare__py_machine *to)
 {
+    static const char *const keys[] = {"MemTotal", "MemAvailable"};
     char text[512];
-    unsigned long long total, available;
-    if (!slurp("/proc/meminfo", text, sizeof text))
+    int64_t kilobytes[2];
+    tare__scan_keys(text, tare__sample_read("", "/proc/meminfo", text, sizeof text), keys, 2, kilobytes);
+    if (kilobytes[0] < 0 || kilobytes[1] < 0)
         return;
-    const char *line = strstr(text, "MemAvailable:");
-    if (!line || sscanf(text, "MemTotal: %llu", &total) != 1 || sscanf(line, "MemAvailable: %llu", &available) != 1)
-        return;
-    to->memory_total = total * 1024;
-    to->memory_available = available * 1024;
+    to->memory_total = (uint64_t)kilobytes[0] * 1024;
+    to->memory_available = (uint64_t)kilobytes[1] * 1024;
     to->has |= TARE__PY_MEMORY;
 }
 
 static void read_rss(tare__py_machine *to)
 {
     char text[160];
-    unsigned long long pages;
-    if (!slurp("/proc/self/statm", text, sizeof text) || sscanf(text, "%*u %llu", &pages) != 1)
+    int64_t pages[2];
+    tare__scan all = tare__scan_of(text, tare__sample_read("", "/proc/self/statm", text, sizeof text));
+    if (tare__line_numbers(&all, pages, 2) < 2)
         return;
-    to->rss = pages * (uint64_t)sysconf(_SC_PAGESIZE);
+    to->rss = (uint64_t)pages[1] * (uint64_t)sysconf(_SC_PAGESIZE);
     to->has |= TARE__PY_RSS;
 }
 

@@ -12,17 +12,16 @@
 /* The lines of the CPUs come first; what follows (interrupts) is of no use here and may be cut off. */
 #define STAT_BYTES (CPUS_MAX * 128)
 
-/* A line's columns: user nice system idle iowait irq softirq steal; guests are in user and nice already. */
-enum { COLUMNS = 8, COLUMNS_LEAST = 4, FIGURES = 5 };
+enum { COLUMNS = TARE__CPU_COLUMNS, FIGURES = 5 };
 static const struct {
     tare__metric metric;
     int8_t columns[3]; /* their sum; -1: none */
 } figures[FIGURES] = {
-    {TARE__M_CPU_USER, {0, 1, -1}},
-    {TARE__M_CPU_SYSTEM, {2, 5, 6}},
-    {TARE__M_CPU_IDLE, {3, -1, -1}},
-    {TARE__M_CPU_IOWAIT, {4, -1, -1}},
-    {TARE__M_CPU_STEAL, {7, -1, -1}},
+    {TARE__M_CPU_USER, {TARE__CPU_USER, TARE__CPU_NICE, -1}},
+    {TARE__M_CPU_SYSTEM, {TARE__CPU_SYSTEM, TARE__CPU_IRQ, TARE__CPU_SOFTIRQ}},
+    {TARE__M_CPU_IDLE, {TARE__CPU_IDLE, -1, -1}},
+    {TARE__M_CPU_IOWAIT, {TARE__CPU_IOWAIT, -1, -1}},
+    {TARE__M_CPU_STEAL, {TARE__CPU_STEAL, -1, -1}},
 };
 
 typedef struct cpu_line {
@@ -60,11 +59,11 @@ static void open_cpu(tare__sample_set *set, void *state)
 /* False: not a line of CPU times. */
 static bool read_columns(tare__scan *line, int64_t tick_ns, int64_t columns[COLUMNS], int *n)
 {
-    int64_t ticks;
-    for (*n = 0; *n < COLUMNS && tare__scan_number(line, &ticks); (*n)++)
-        if (!tare__scan_times(ticks, tick_ns, &columns[*n]))
+    *n = (int)tare__line_numbers(line, columns, COLUMNS);
+    for (int i = 0; i < *n; i++)
+        if (!tare__scan_times(columns[i], tick_ns, &columns[i]))
             return false;
-    return *n >= COLUMNS_LEAST;
+    return *n >= (int)TARE__CPU_COLUMNS_MIN;
 }
 
 static void put_line(tare__sample_set *set, cpu_line *line, const int64_t columns[COLUMNS], int n)

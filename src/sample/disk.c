@@ -11,17 +11,18 @@
 #define MS_NS 1000000
 #define TEXT_BYTES (256 * 1024)
 
-/* Columns after the name: reads, merged, sectors, ms, writes, merged, sectors, ms, under way, busy ms, queue ms. */
-enum { COLUMNS = 11, FIGURES = 6 };
+enum { FIGURES = 6 };
 static const struct {
     int8_t column;
     int32_t times;
-} figures[FIGURES] = {{2, SECTOR_BYTES}, {6, SECTOR_BYTES}, {0, 1}, {4, 1}, {9, MS_NS}, {10, MS_NS}};
+} figures[FIGURES] = {{TARE__DISK_READ_SECTORS, SECTOR_BYTES},
+                      {TARE__DISK_WRITTEN_SECTORS, SECTOR_BYTES},
+                      {TARE__DISK_READS, 1},
+                      {TARE__DISK_WRITES, 1},
+                      {TARE__DISK_BUSY_MS, MS_NS},
+                      {TARE__DISK_QUEUE_MS, MS_NS}};
 static const tare__metric metrics[FIGURES] = {TARE__M_DISK_READ,   TARE__M_DISK_WRITE, TARE__M_DISK_READS,
                                               TARE__M_DISK_WRITES, TARE__M_DISK_BUSY,  TARE__M_DISK_QUEUE};
-
-/* Of these a kernel makes dozens that nobody uses. */
-static const char *const spare[] = {"loop", "ram", "zram", "fd", "sr", "nbd"};
 
 typedef struct disk_part {
     int fd;
@@ -29,59 +30,24 @@ typedef struct disk_part {
     char text[TEXT_BYTES];
 } disk_part;
 
-/* Partitions are not in /sys/block. What lies on other disks (LVM, RAID, encryption) is left out, too: its bytes
- * are those disks' bytes, and would count twice. */
-static bool is_whole_disk(const char *root, const char *name)
-{
-    char path[128], file[64];
-    snprintf(file, sizeof file, "%s", name);
-    for (char *c = file; *c; c++)
-        if (*c == '/')
-            *c = '!'; /* as sysfs has cciss/c0d0 */
-    snprintf(path, sizeof path, "/sys/block/%s", file);
-    if (!tare__machine_exists(root, path))
-        return false;
-    snprintf(path, sizeof path, "/sys/block/%s/slaves", file);
-    tare__entry entries[3]; /* "." and ".." are in there, too */
-    int n = tare__machine_list(root, path, "", entries, 3);
-    return n < 3;
-}
-
-static bool is_spare(const char *name)
-{
-    for (size_t i = 0; i < TARE__COUNT_OF(spare); i++)
-        if (strncmp(name, spare[i], strlen(spare[i])) == 0)
-            return true;
-    return false;
-}
-
 static void open_disk(tare__sample_set *set, void *state)
 {
     (void)set;
     disk_part *part = state;
     part->fd = -1;
     part->disks = (tare__devices){.kind = TARE__SUBJECT_DISK, .metrics = metrics, .n_metrics = FIGURES,
-                                  .wanted = is_whole_disk};
+                                  .wanted = tare__disk_is_whole};
 }
 
 static bool read_figures(tare__scan *line, int64_t values[FIGURES])
 {
-    int64_t columns[COLUMNS];
-    for (size_t i = 0; i < COLUMNS; i++)
-        if (!tare__scan_number(line, &columns[i]))
-            return false;
+    int64_t columns[TARE__DISK_COLUMNS];
+    if (tare__line_numbers(line, columns, TARE__DISK_COLUMNS) < TARE__DISK_COLUMNS)
+        return false;
     for (size_t i = 0; i < FIGURES; i++)
         if (!tare__scan_times(columns[figures[i].column], figures[i].times, &values[i]))
             return false;
     return true;
-}
-
-/* "254 0 vda 318255 …": its name, and the line after it. */
-static tare__scan name_of(tare__scan *line)
-{
-    tare__scan_word(line);
-    tare__scan_word(line);
-    return tare__scan_word(line);
 }
 
 static void tick_disk(tare__sample_set *set, void *state, uint64_t now_ns)
@@ -93,11 +59,11 @@ static void tick_disk(tare__sample_set *set, void *state, uint64_t now_ns)
     tare__scan text = tare__scan_of(part->text, got), line;
     while (tare__scan_line(&text, &line)) {
         int64_t values[FIGURES];
-        tare__scan name = name_of(&line);
+        tare__scan name = tare__line_disk(&line);
         tare__device *disk = tare__devices_find(set, &part->disks, name);
         if (!disk || !read_figures(&line, values))
             continue;
-        if (!disk->told && is_spare(disk->name) && values[2] == 0 && values[3] == 0)
+        if (!disk->told && tare__disk_is_spare(disk->name) && values[2] == 0 && values[3] == 0)
             continue;
         tare__devices_put(set, &part->disks, disk, values);
     }
@@ -118,9 +84,9 @@ static void name_disks(const char *root, const char *text, int bytes, tare__text
     tare__scan rest = tare__scan_of(text, bytes), line;
     while (tare__scan_line(&rest, &line)) {
         char name[64];
-        tare__scan word = name_of(&line);
+        tare__scan word = tare__line_disk(&line);
         snprintf(name, sizeof name, "%.*s", (int)(word.end - word.at), word.at);
-        if (*name && !is_spare(name) && is_whole_disk(root, name))
+        if (*name && !tare__disk_is_spare(name) && tare__disk_is_whole(root, name))
             tare__text_format(names, "%s%s", names->length ? ", " : "", name);
     }
 }

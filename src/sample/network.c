@@ -9,8 +9,7 @@
 
 #define TEXT_BYTES (128 * 1024)
 
-/* After the name: received bytes, packets, errors, dropped, …; sent bytes, packets, errors, dropped, …. */
-enum { COLUMNS = 16, FIGURES = 3 };
+enum { FIGURES = 3 };
 static const tare__metric metrics[FIGURES] = {TARE__M_NET_RECEIVED, TARE__M_NET_SENT, TARE__M_NET_ERRORS};
 
 typedef struct network_part {
@@ -34,26 +33,16 @@ static void open_network(tare__sample_set *set, void *state)
                                        .wanted = is_wanted};
 }
 
-/* "  eth0: 123 4 …"; old kernels leave no blank after the colon. False: another line. */
-static bool read_name(tare__scan *line, tare__scan *name)
-{
-    tare__scan_blanks(line);
-    const char *colon = line->at < line->end ? memrchr(line->at, ':', (size_t)(line->end - line->at)) : NULL;
-    if (!colon)
-        return false;
-    *name = (tare__scan){line->at, colon};
-    line->at = colon + 1;
-    return true;
-}
-
 static bool read_figures(tare__scan *line, int64_t values[FIGURES])
 {
-    int64_t columns[COLUMNS];
-    for (size_t i = 0; i < COLUMNS; i++)
-        if (!tare__scan_number(line, &columns[i]) || columns[i] < 0)
+    int64_t columns[TARE__NET_COLUMNS];
+    if (tare__line_numbers(line, columns, TARE__NET_COLUMNS) < TARE__NET_COLUMNS)
+        return false;
+    for (size_t i = 0; i < TARE__NET_COLUMNS; i++)
+        if (columns[i] < 0)
             return false;
-    values[0] = columns[0];
-    values[1] = columns[8];
+    values[0] = columns[TARE__NET_RECEIVED];
+    values[1] = columns[TARE__NET_SENT];
     return !__builtin_add_overflow(columns[2], columns[3], &values[2]) &&
            !__builtin_add_overflow(values[2], columns[10], &values[2]) &&
            !__builtin_add_overflow(values[2], columns[11], &values[2]);
@@ -68,7 +57,7 @@ static void tick_network(tare__sample_set *set, void *state, uint64_t now_ns)
     tare__scan text = tare__scan_of(part->text, got), line, name;
     while (tare__scan_line(&text, &line)) {
         int64_t values[FIGURES];
-        if (!read_name(&line, &name) || !read_figures(&line, values))
+        if (!tare__line_network(&line, &name) || !read_figures(&line, values))
             continue;
         tare__device *interface = tare__devices_find(set, &part->interfaces, name);
         if (!interface || (!interface->told && values[0] == 0 && values[1] == 0))
@@ -97,7 +86,7 @@ static void doctor_network(const char *root, tare__sample_check_sink *sink, void
     tare__scan rest = tare__scan_of(text, got), line, name;
     int64_t values[FIGURES];
     while (tare__scan_line(&rest, &line))
-        if (read_name(&line, &name) && read_figures(&line, values) && (values[0] > 0 || values[1] > 0) &&
+        if (tare__line_network(&line, &name) && read_figures(&line, values) && (values[0] > 0 || values[1] > 0) &&
             !tare__scan_is(name, "lo"))
             tare__text_format(&names, "%s%.*s", names.length ? ", " : "", (int)(name.end - name.at), name.at);
     if (names.length)

@@ -106,6 +106,7 @@ typedef struct tare__nvml_api {
     int (*driver_version)(char *out, unsigned room);
     int (*count)(unsigned *n);
     int (*by_index)(unsigned index, tare__nvml_device *device);
+    int (*by_uuid)(const char *uuid, tare__nvml_device *device);
     int (*name)(tare__nvml_device device, char *out, unsigned room);
     int (*utilization)(tare__nvml_device device, tare__nvml_utilization *out);
     int (*samples)(tare__nvml_device device, unsigned kind, unsigned long long since_us, unsigned *type, unsigned *n,
@@ -115,6 +116,7 @@ typedef struct tare__nvml_api {
     tare__nvml_processes_call *compute, *compute_v1, *graphics, *graphics_v1;
     int (*fields)(tare__nvml_device device, int n, tare__nvml_field *values);
     int (*power)(tare__nvml_device device, unsigned *milliwatts);
+    int (*energy)(tare__nvml_device device, unsigned long long *millijoules); /* takes milliseconds: no sampler asks */
     int (*temperature)(tare__nvml_device device, unsigned sensor, unsigned *celsius);
     int (*clock)(tare__nvml_device device, unsigned which, unsigned *megahertz);
     int (*reasons)(tare__nvml_device device, unsigned long long *bits);

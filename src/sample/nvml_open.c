@@ -38,6 +38,8 @@ static const tare__dl_symbol symbols[] = {
     {"nvmlDeviceGetClockInfo", SLOT(clock), false},
     {"nvmlDeviceGetCurrentClocksEventReasons", SLOT(reasons), false},
     {"nvmlDeviceGetCurrentClocksThrottleReasons", SLOT(reasons), false},
+    {"nvmlDeviceGetHandleByUUID", SLOT(by_uuid), false},
+    {"nvmlDeviceGetTotalEnergyConsumption", SLOT(energy), false},
     {"nvmlDeviceGetTotalEccErrors", SLOT(ecc), false},
     {"nvmlDeviceGetMigMode", SLOT(mig_mode), false},
     {"nvmlDeviceGetMaxMigDeviceCount", SLOT(mig_max), false},

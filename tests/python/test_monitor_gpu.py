@@ -236,6 +236,8 @@ FAKE_DRIVER = """
 #include <string.h>
 typedef struct { unsigned long long total, free, used; } memory;
 int nvmlInit_v2(void) { return getenv("FAKE_TROUBLE") ? 9 : 0; }
+int nvmlShutdown(void) { return 0; }
+int nvmlDeviceGetCount_v2(unsigned *count) { *count = 2; return 0; }
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device)
 {
     *device = (void *)(size_t)(index + 1);
@@ -280,10 +282,10 @@ def test_the_drivers_memory(driver):
     gib = 2 ** 30
     ask = "print(*(_core.gpu_memory(n) for n in range(3)), sep=';')"
     assert ask_driver(ask, TARE_NVML=driver) == (
-        f"({gib}, {8 * gib});({2 * gib}, {8 * gib});GPU 2: Invalid Argument (2)")
+        f"({gib}, {8 * gib});({2 * gib}, {8 * gib});GPU 2: NVML: Invalid Argument (2)")
     assert ask_driver(ask, TARE_NVML=driver, CUDA_VISIBLE_DEVICES="1,GPU-b") == (
         f"({2 * gib}, {8 * gib});({2 * gib}, {8 * gib});CUDA_VISIBLE_DEVICES names no device 2")
-    assert "Driver Not Loaded" in ask_driver(ask, TARE_NVML=driver, FAKE_TROUBLE="1")
+    assert "the NVIDIA driver is not loaded" in ask_driver(ask, TARE_NVML=driver, FAKE_TROUBLE="1")
     assert "no NVIDIA driver" in ask_driver(ask, TARE_NVML="/no such file")
 
 

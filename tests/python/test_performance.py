@@ -460,9 +460,9 @@ def test_a_gpu_by_its_driver(fake_driver):
     assert "n/a (GPU 0: " in ask_gpu(fake_driver["new"], code, FAKE_NVML="period_us=0")
     assert "n/a (GPU 3: " in ask_gpu(fake_driver["new"], "_core.gpu_celsius(3)")
     assert "names no device 1" in ask_gpu(fake_driver["new"], "_core.gpu_joules(1)", CUDA_VISIBLE_DEVICES="0")
-    assert "does not answer" in ask_gpu(fake_driver["new"], "_core.gpu_joules(0)", FAKE_NVML="init=9")
+    assert "the NVIDIA driver is not loaded" in ask_gpu(fake_driver["new"], "_core.gpu_joules(0)", FAKE_NVML="init=9")
     assert "n/a" in ask_gpu(fake_driver["old"], code)
-    assert "was not found" in ask_gpu("/nowhere/libnvidia-ml.so", code)
+    assert "/nowhere/libnvidia-ml.so cannot be loaded" in ask_gpu("/nowhere/libnvidia-ml.so", code)
 
 
 def test_lines():
