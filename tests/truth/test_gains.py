@@ -143,6 +143,32 @@ if __name__ == "__main__":
     mp.start_processes(work, (tempfile.mkdtemp(), sys.argv[1]), nprocs=2, start_method="fork")
 """
 
+# Rank 1 has more data than the other: it takes longer in the forward and in the backward pass.
+UNEVEN = """
+import sys, tempfile, time, torch, torch.distributed as dist, torch.multiprocessing as mp
+
+def work(rank, folder, way):
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method="file://" + folder + "/meet", rank=rank, world_size=2)
+    layers = [layer for _ in range(4) for layer in (torch.nn.Linear(256, 256), torch.nn.ReLU())]
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(*layers))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    batch = torch.ones(2048 if (rank, way) == (1, "more") else 128, 256)
+    times = []
+    for i in range(40):
+        optimizer.zero_grad()
+        model(batch).sum().backward()
+        optimizer.step()
+        times.append(time.monotonic())
+    if rank == 1:
+        print((times[-1] - times[9]) / (len(times) - 10), flush=True)
+    dist.barrier()
+    dist.destroy_process_group()
+
+if __name__ == "__main__":
+    mp.start_processes(work, (tempfile.mkdtemp(), sys.argv[1]), nprocs=2, start_method="fork")
+"""
+
 
 @pytest.mark.parametrize("finding, code, flawed, fixed", [
     ("loader-bound", LOADER, ("0", "0.05"), ("2", "0.05")),  # loading and compute: two workers hide all of it
@@ -152,9 +178,10 @@ if __name__ == "__main__":
     ("outside-model", TORCH_RANKS, ("slow",), ("none",)),
     ("outside-model", TORCH_RANKS, ("turns",), ("none",)),
     ("straggler", TORCH_RANKS, ("slow",), ("none",)),
+    ("straggler", UNEVEN, ("more",), ("same",)),
     ("step-variance", STEPS, ("slow",), ("even",)),
     ("operation", OPERATION, ("each",), ("none",)),
-], ids=["loader", "only-loading", "spans", "ranks", "torch-ranks", "turns", "straggler", "steps", "operation"])
+], ids=["loader", "only-loading", "spans", "ranks", "torch-ranks", "turns", "straggler", "uneven", "steps", "operation"])
 def test_gains_hold_when_the_advice_is_followed(truth, bench, finding, code, flawed, fixed):
     if "torch" in code:
         pytest.importorskip("torch", reason="torch is not installed for this Python")

@@ -17,30 +17,31 @@ typedef struct ranked {
     double bound;          /* of what the ranks gain that run beside it, and it among them */
 } ranked;
 
-/* Time in backward passes beyond as many of the fastest: it may be waiting for other ranks, which ends with what keeps
- * those. */
-static double waiting_ns(const tare__analysis *rank)
+typedef struct passes {
+    double total_ns;
+    double least_ns; /* if each of them were as fast as the fastest one */
+} passes;
+
+/* phase: NULL for all of them. */
+static passes passes_of(const tare__analysis *rank, const char *phase)
 {
-    double sum = 0;
+    passes sum = {0};
     for (size_t i = 0; i < rank->n_spans; i++) {
         const tare__span_row *row = &rank->spans[i];
-        if (row->kind == TARE_KIND_PHASE && strcmp(row->name, "backward") == 0 && row->each.min_ns >= 0)
-            sum += fmax(0, row->total_ns - (double)row->calls * row->each.min_ns);
+        if (row->kind != TARE_KIND_PHASE || (phase && strcmp(row->name, phase) != 0) || !(row->each.min_ns >= 0))
+            continue;
+        sum.total_ns += row->total_ns;
+        sum.least_ns += fmin((double)row->calls * row->each.min_ns, row->total_ns);
     }
     return sum;
 }
 
-/* What a step of a rank takes when each of its phases is as fast as the fastest one: nobody is waited for, and caches
- * are warm. */
-static double fastest_step_ns(const tare__analysis *rank)
+/* Time in backward passes beyond as many of the fastest: it may be waiting for other ranks, which ends with what keeps
+ * those. */
+static double waiting_ns(const tare__analysis *rank)
 {
-    double sum = 0;
-    for (size_t i = 0; i < rank->n_spans; i++) {
-        const tare__span_row *row = &rank->spans[i];
-        if (row->kind == TARE_KIND_PHASE && row->each.min_ns >= 0)
-            sum += (double)row->calls * row->each.min_ns;
-    }
-    return sum / (double)rank->processes->steps;
+    passes backward = passes_of(rank, "backward");
+    return backward.total_ns - backward.least_ns;
 }
 
 static double waiting_share(const tare__analysis *rank)
@@ -167,6 +168,39 @@ static double others_ns(const tare__analysis *of, const tare__process_row *slowe
     return median;
 }
 
+/* Its backward passes, if it had as much to compute as the other rank: shorter by as much as its forward passes would
+ * be. A rank with more data takes longer in both, but in the backward pass nobody can tell that from waiting. */
+static double backward_like(const tare__analysis *slowest, const tare__analysis *other)
+{
+    double own = passes_of(slowest, "forward").total_ns / (double)slowest->processes->steps;
+    double theirs = passes_of(other, "forward").total_ns / (double)other->processes->steps;
+    return passes_of(slowest, "backward").least_ns / (double)slowest->processes->steps *
+           (own > theirs ? theirs / own : 1);
+}
+
+/* A step of the job takes at least this once the slowest rank is as fast as the other: phases are as fast as the fastest
+ * one seen, since nobody is waited for and caches are warm. */
+static double fastest_step_ns(const tare__analysis *slowest, const tare__analysis *other)
+{
+    passes all = passes_of(other, NULL), backward = passes_of(other, "backward");
+    double steps = (double)other->processes->steps;
+    double outside = fmax(0, other->processes->steps_ns - all.total_ns); /* of phases: it stays */
+    return (outside + all.least_ns - backward.least_ns) / steps +
+           fmin(backward.least_ns / steps, backward_like(slowest, other));
+}
+
+static double saved_ns(const tare__analysis *of, const tare__process_row *slowest)
+{
+    double saved = 0;
+    const tare__analysis *own = NULL;
+    for (size_t i = 0; i < of->n_ranks && !own; i++)
+        own = of->ranks[i].processes->pid == slowest->pid ? &of->ranks[i] : NULL;
+    for (size_t i = 0; own && i < of->n_ranks; i++)
+        if (takes_part(of->ranks[i].processes) && &of->ranks[i] != own)
+            saved = fmax(saved, slowest->steps_ns - (double)slowest->steps * fastest_step_ns(own, &of->ranks[i]));
+    return saved;
+}
+
 void tare__rule_straggler(findings *out, const tare__analysis *of)
 {
     const tare__process_row *slowest = NULL;
@@ -191,11 +225,7 @@ void tare__rule_straggler(findings *out, const tare__analysis *of)
     tare__finding_say(out, &finding->advice,
                       "tare report --by process shows its phases beside the others'. Give each rank as much data, "
                       "and as long samples; look for others on its cores or its disk.");
-    double steps = (double)slowest->steps, saved = fmin((1 + COLD) * lost, own) * steps;
-    /* The others are slower while they wait: they have to be woken up, and find cold caches. */
-    for (size_t i = 0; i < of->n_ranks; i++)
-        if (takes_part(of->ranks[i].processes) && of->ranks[i].processes->pid != slowest->pid)
-            saved = fmax(saved, slowest->steps_ns - steps * fastest_step_ns(&of->ranks[i]));
+    double saved = fmax(fmin((1 + COLD) * lost, own) * (double)slowest->steps, saved_ns(of, slowest));
     finding->gain = fmin(saved / of->run.elapsed_ns, 1);
     tare__finding_say(out, &finding->gain_how, "if it were as fast as the others");
     tare__finding_figure(out, finding, "own", own / 1e9, TARE__SHOW_SECONDS);
