@@ -223,7 +223,8 @@ static int look(void *nothing)
     settle(false);
     if (from && last_look > from && tare__torch_line_here(&line))
         take_line(&line, tare__torch_phase_now(), last_look - from);
-    count_threads();
+    if (tare__torch_steps() || tare__torch_in_step()) /* a launcher has threads, too, and trains nothing */
+        count_threads();
     tare__torch_put_back(raised);
     errno = saved_errno;
     return 0;

@@ -84,3 +84,32 @@ def test_time_outside_steps(truth, bench):
     truth.check(FOUND + "share", shown["share"], (low / (gaps[-1][0] - asked), high / (gaps[-1][1] - came)))
     [threads] = [one for one in done.json["counters"] if one["name"] == "python.threads"]
     truth.check("run:counters[].max, python.threads", threads["max"], 2)
+
+
+# As torchrun: the process that starts the ranks has imported torch, has threads, and trains nothing.
+LAUNCHER = """
+import subprocess, sys, threading, time, torch
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+rank = subprocess.Popen([sys.executable, "-c", sys.argv[1]])
+while rank.poll() is None:
+    time.sleep(0.001)
+sys.exit(rank.returncode)
+"""
+RANK = """
+import time, torch
+model = torch.nn.Linear(16, 4)
+opt = torch.optim.SGD(model.parameters(), lr=0.01)
+for _ in range(40):
+    time.sleep(0.03)
+    opt.zero_grad()
+    model(torch.ones(8, 16)).sum().backward()
+    opt.step()
+"""
+
+
+def test_threads_of_a_launcher_load_nothing(bench):
+    pytest.importorskip("torch", reason="torch is not installed for this Python")
+    done = bench.measured(LAUNCHER, RANK)
+    assert max([one["max"] for one in done.json["counters"] if one["name"] == "python.threads"], default=0) == 0
+    [found] = [one for one in done.json["findings"] if one["id"] == "outside-model"]
+    assert "load the next batch while the model computes" in found["advice"]
