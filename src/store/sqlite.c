@@ -319,10 +319,11 @@ static int open_handle(database *db, const tare__store_options *options, tare__e
 static int check_owner(database *db, tare__error *error)
 {
     int64_t application = 0, tables = 0;
-    int status = ask(db, "PRAGMA application_id", &application, error);
-    if (!status && application != APPLICATION_ID)
-        status = ask(db, "SELECT count(*) FROM sqlite_master", &tables, error);
-    if (!status && (tables > 0 || (application != 0 && application != APPLICATION_ID)))
+    /* In this order: who made tables since has set the id with them. */
+    int status = ask(db, "SELECT count(*) FROM sqlite_master", &tables, error);
+    if (!status)
+        status = ask(db, "PRAGMA application_id", &application, error);
+    if (!status && application != APPLICATION_ID && (tables > 0 || application != 0))
         return tare__fail(error, TARE_E_INPUT, "'%.300s' is the database of something else", db->path);
     return status;
 }

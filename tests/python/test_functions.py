@@ -184,9 +184,11 @@ def no_calls():
 
 @pytest.mark.parametrize("function", [builtin_calls, python_calls, no_calls])
 def test_the_time_is_the_functions_and_not_the_tracers(function):
-    """The best of several, in turn: a busy machine delays both."""
+    """The best of several, in turn: a busy machine delays both. Once each had a quiet moment they are alike."""
     plain, shown = [], []
-    for _ in range(15):
+    for turn in range(200):
+        if turn >= 15 and 0.7 < min(shown) / min(plain) < 1.3:
+            break
         begun = time.perf_counter()
         function()
         plain.append(time.perf_counter() - begun)

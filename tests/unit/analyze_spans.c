@@ -223,6 +223,26 @@ static void spans_open_at_the_end_count_up_to_it(void **state)
     done(b, a);
 }
 
+/* Read while the recording is being finished. */
+static void an_unfinished_run_lasts_as_long_as_its_processes(void **state)
+{
+    (void)state;
+    builder *b = build_start();
+    build_process_fields(b, 1, 77);
+    build_number(b, TARE__FIELD_LEFT_TICKS, 9000);
+    build_fields(b, TARE__BLOCK_PROCESS, 0);
+    build_stream(b, 1, 1, 77, "main");
+    BEGIN(OUTER, 2000);
+    build_seal(b);
+    tare__analysis *a = analyze(b);
+    assert_false(a->run.finished);
+    assert_true(span_at(a, "outer")->total_ns > 0);
+    assert_true(a->run.elapsed_ns >= span_at(a, "outer")->total_ns);
+    for (size_t i = 0; i < a->run.n_notes; i++)
+        assert_null(strstr(a->run.notes[i], "contradict"));
+    done(b, a);
+}
+
 static void same_names_meet_whatever_their_ids(void **state)
 {
     (void)state;
@@ -504,6 +524,7 @@ int main(void)
         cmocka_unit_test(lost_ends_are_told),
         cmocka_unit_test(spans_cross_blocks),
         cmocka_unit_test(spans_open_at_the_end_count_up_to_it),
+        cmocka_unit_test(an_unfinished_run_lasts_as_long_as_its_processes),
         cmocka_unit_test(same_names_meet_whatever_their_ids),
         cmocka_unit_test(names_told_only_at_the_end_are_known),
         cmocka_unit_test(numbers_add_up_with_a_rate),

@@ -229,12 +229,23 @@ static void split_arguments(tare__run_table *run, const tare__trace_run *told, t
     run->arguments = arguments;
 }
 
+/* Of an unfinished file: the last event, or the end of a process, until which its open spans last. */
+static uint64_t last_ticks(const work *work)
+{
+    size_t n;
+    const tare__trace_process *rows = tare__trace_processes(work->trace, &n);
+    uint64_t last = tare__trace_damage_of(work->trace)->last_ticks;
+    for (size_t i = 0; i < n; i++)
+        last = rows[i].left_ticks > last ? rows[i].left_ticks : last;
+    return last;
+}
+
 double tare__analyze_elapsed(const work *work)
 {
     if (work->window.to)
         return work->window.to_ns - work->window.from_ns;
     const tare__trace_end *end = tare__trace_end_of(work->trace);
-    uint64_t last = end->ticks ? end->ticks : tare__trace_damage_of(work->trace)->last_ticks;
+    uint64_t last = end->ticks ? end->ticks : last_ticks(work);
     return last ? tare__trace_ns(work->trace, last) : NAN;
 }
 
