@@ -144,6 +144,10 @@ TARE_API void tare__number(tare_site *site, double value);
 TARE_API void tare__indexed(tare_site *site, uint64_t index, int next);
 TARE_API void tare__complete(tare_site *site, const tare_complete_span *span);
 TARE_API tare_site *tare__dynamic(const char *name, int kind, tare_site *scratch);
+/* For Tare's own hooks into libraries: what they know of the program, which findings rest on. Key, file and text have
+ * up to 4,000 bytes each (of a longer file its end is kept, of the others the beginning); file and text may be NULL,
+ * line 0, the value NaN. */
+TARE_API void tare__fact_tell(const char *key, const char *file, uint32_t line, double value, const char *text);
 
 static inline int tare__gate_now(void)
 {

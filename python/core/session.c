@@ -2,6 +2,7 @@
  * Any thread, attached to the interpreter. Must not know spans. */
 #include "core.h"
 
+#include <math.h>
 #include <string.h>
 
 static PyObject *raise_status(int status, const char *what)
@@ -34,6 +35,43 @@ static PyObject *counter(PyObject *module, PyObject *arguments)
     if (!PyArg_ParseTuple(arguments, "sd:counter", &name, &value))
         return NULL;
     tare_counter_name(name, value);
+    Py_RETURN_NONE;
+}
+
+/* NULL: an exception is set. None and NULL are fine: *kept is NULL then. A path is what the file system has, whatever
+ * its bytes are. */
+static const char *fact_bytes(PyObject *object, bool is_path, PyObject **kept)
+{
+    *kept = NULL;
+    if (!object || object == Py_None)
+        return "";
+    *kept = is_path ? PyUnicode_EncodeFSDefault(object)
+                    : PyUnicode_AsEncodedString(object, "utf-8", "backslashreplace");
+    return *kept ? PyBytes_AS_STRING(*kept) : NULL;
+}
+
+PyDoc_STRVAR(fact_doc, "fact(key, value=None, *, text=None, file=None, line=0)\n--\n\n"
+                       "What a hook knows of the program, which findings rest on. Texts have up to 4,000 bytes.");
+static PyObject *fact(PyObject *module, PyObject *words, PyObject *named)
+{
+    static char *keywords[] = {"key", "value", "text", "file", "line", NULL};
+    (void)module;
+    const char *key;
+    PyObject *value = Py_None, *text = NULL, *file = NULL, *text_kept, *file_kept = NULL;
+    unsigned line = 0;
+    if (!PyArg_ParseTupleAndKeywords(words, named, "s|O$OOI:fact", keywords, &key, &value, &text, &file, &line))
+        return NULL;
+    double number = value == Py_None ? NAN : PyFloat_AsDouble(value);
+    if (PyErr_Occurred())
+        return NULL;
+    bool ready = fact_bytes(text, false, &text_kept) && fact_bytes(file, true, &file_kept);
+    if (ready)
+        tare__fact_tell(key, file_kept ? PyBytes_AS_STRING(file_kept) : NULL, line, number,
+                        text_kept ? PyBytes_AS_STRING(text_kept) : NULL);
+    Py_XDECREF(text_kept);
+    Py_XDECREF(file_kept);
+    if (!ready)
+        return NULL;
     Py_RETURN_NONE;
 }
 
@@ -160,6 +198,7 @@ static PyObject *thread_name(PyObject *module, PyObject *name)
 static PyMethodDef functions[] = {
     {"mark", mark, METH_O, mark_doc},
     {"counter", counter, METH_VARARGS, counter_doc},
+    {"fact", (PyCFunction)(void (*)(void))fact, METH_VARARGS | METH_KEYWORDS, fact_doc},
     {"step_begin", step_begin, METH_O, "step_begin(index)\n--\n\nBegins a training loop's iteration.\n\n"
      "A generator may keep a span open that began inside a step. One that began before must not end inside the step:\n"
      "the step ends with it and is not counted.\n\n"

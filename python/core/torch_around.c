@@ -3,6 +3,7 @@
  * Any thread, attached to the interpreter. Must not know what is made of it. */
 #include "torch.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -221,7 +222,7 @@ static void tell_retained(void)
 {
     static bool told;
     if (!told && tare_recording())
-        tare_counter_name("torch.graph.retained", 1);
+        tare__fact_tell("torch.graph.retained", NULL, 0, NAN, NULL);
     told |= tare_recording();
 }
 
@@ -252,8 +253,8 @@ static PyObject *call_backward(around *self, PyObject *const *words, size_t n, P
     if (begun)
         tare__torch_phase_end(BACKWARD);
     if (told && result) {
-        tare_counter_name("torch.graph.backward_seconds", took);
-        tare_counter_name("torch.graph.backward_cpu_seconds", cpu);
+        tare__fact_tell("torch.graph.backward_seconds", NULL, 0, took, NULL);
+        tare__fact_tell("torch.graph.backward_cpu_seconds", NULL, 0, cpu, NULL);
     }
     tare__torch_put_back(raised);
     return result;

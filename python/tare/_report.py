@@ -80,7 +80,7 @@ class Table:
 class Report:
     """What a trace tells: made by tare.open.
 
-    Its tables are sequences of rows: spans, steps, epochs, operators, modules, aggregates, counters, marks, tracks, threads,
+    Its tables are sequences of rows: spans, steps, epochs, operators, modules, aggregates, counters, marks, facts, tracks, threads,
     processes, metrics, findings. run, tare, usage and phases are single rows; notes say what is missing. A figure that
     could not be measured is a tare.Missing that says why.
 
@@ -103,6 +103,7 @@ class Report:
     aggregates: Table
     counters: Table
     marks: Table
+    facts: Table
     tracks: Table
     threads: Table
     processes: Table

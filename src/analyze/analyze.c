@@ -113,6 +113,8 @@ static int make_tables(work *work, tare__analysis *analysis)
     if (!status)
         status = tare__analyze_values_table(work, analysis);
     if (!status)
+        status = tare__analyze_facts_table(work, analysis);
+    if (!status)
         status = tare__analyze_metrics_table(work, analysis);
     if (!status)
         status = tare__analyze_usage_table(work, analysis);

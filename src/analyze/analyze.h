@@ -220,6 +220,18 @@ typedef struct tare__mark_row { /* by first time */
     double first_at_ns, last_at_ns;
 } tare__mark_row;
 
+/* What hooks into libraries know of the program: a setting, a place in its source. No mark or counter of the program
+ * itself makes one. One row for each process, key, file, line and text; by first time. */
+typedef struct tare__fact_row {
+    const char *key;
+    const char *file, *text; /* NULL: none */
+    uint32_t line;           /* 0: none */
+    uint32_t process;        /* row in processes; TARE__NO_ROW when the file does not say */
+    uint64_t count;          /* how often it was told */
+    double value, first, min, mean, max; /* value: the last one; NaN: none */
+    double first_at_ns, last_at_ns;
+} tare__fact_row;
+
 typedef struct tare__track_row { /* tracks by total descending, then names by total descending */
     const char *track;    /* "" for spans on their recording thread */
     uint32_t track_kind;  /* tare_track_kind; 0: recording thread */
@@ -482,6 +494,12 @@ typedef struct tare__own_table {
     double share;        /* own_ns of recorded_ns; NaN when either is not known */
 } tare__own_table;
 
+struct tare__analysis;
+/* The fact of a key that was told last; NULL: none. */
+const tare__fact_row *tare__fact_find(const struct tare__analysis *of, const char *key);
+/* Values and counts of all facts of a key in one row; false: there are none. */
+bool tare__fact_sum(const struct tare__analysis *of, const char *key, tare__fact_row *sum);
+
 typedef struct tare__analysis {
     tare__run_table run;
     tare__own_table own;
@@ -499,6 +517,8 @@ typedef struct tare__analysis {
     size_t n_counters;
     const tare__mark_row *marks;
     size_t n_marks;
+    const tare__fact_row *facts;
+    size_t n_facts;
     const tare__track_row *tracks;
     size_t n_tracks;
     const tare__operator_row *operators;

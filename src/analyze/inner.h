@@ -35,7 +35,6 @@ typedef struct canons {
     uint32_t outer_index; /* the same of the nearest step or epoch around the innermost span */
     uint32_t partial;     /* the step around it began before it could be seen */
     uint32_t continues, continued, swap; /* calls in parts (split.c) */
-    uint32_t rank;  /* the counter by which a process tells its rank */
     uint32_t *key_of; /* of operators, by canon: pairs forward with backward (pairs.c); NULL: nothing to pair */
 } canons;
 
@@ -503,8 +502,6 @@ typedef struct work {
     steps *steps;
     size_t n_steps, steps_room, exact_values, n_courses;
     bool steps_refused;
-    struct told_rank *told_ranks;
-    size_t n_told_ranks, told_ranks_room;
     cost average; /* of all processes */
     by_name counters, marks, cells;
     tare__complete_span *complete;
@@ -610,7 +607,6 @@ int tare__analyze_step_job(const work *work, size_t steps, step_job *job);
 bool tare__analyze_is_inspection(const char *name);
 /* The rank of a process in a distributed job, from its launcher or as it told itself. False: none is known. */
 bool tare__analyze_rank(const work *work, uint32_t process, uint64_t *rank);
-int tare__analyze_told_rank(work *work, uint32_t process, double rank);
 /* A part of a step ended: the innermost frame. 0 or TARE_E_MEMORY. */
 bool tare__analyze_is_checkpoint(const char *name); /* a span that writes one */
 int tare__analyze_part(work *work, stream *stream, const frame *top, uint64_t now);
@@ -644,6 +640,7 @@ int tare__analyze_steps_table(work *work, tare__analysis *analysis);
 void tare__analyze_step_bins(const steps *steps, double tick_ns, tare__step_row *row);
 int tare__analyze_step_course(const work *work, const steps *steps, tare__arena *arena, tare__step_row *row);
 int tare__analyze_values_table(work *work, tare__analysis *analysis);
+int tare__analyze_facts_table(const work *work, tare__analysis *analysis);
 /* Several processes have steps. */
 bool tare__analyze_has_ranks(const tare__analysis *of);
 /* Tables of each of them, from those by process, into of->ranks. They live as long as those by process. 0 or

@@ -45,24 +45,26 @@ static void add_all(const char *me, const char *trace, const tare__text *paths)
                       FILES_MAX);
 }
 
-/* Each ended by NUL. Names are one for each text, so that no path comes twice. */
+/* Each ended by NUL, and once: several processes may have written one. */
 static int find_paths(const char *path, tare__text *paths)
 {
-    static const char start[] = TARE__THEIRS_WROTE;
     tare__error error = {""};
     tare__trace *trace = NULL;
+    tare__intern *seen = tare__intern_new();
     size_t n = 0;
-    int status = tare__trace_open(path, &trace, &error);
+    int status = seen ? tare__trace_open(path, &trace, &error) : TARE_E_MEMORY;
     if (!status)
         status = tare__trace_prescan(trace, &error);
-    const tare__trace_name *names = status ? NULL : tare__trace_names(trace, &n);
-    for (size_t i = 0; i < n; i++)
-        if (names[i].kind == TARE_KIND_MARK && names[i].text &&
-            strncmp(names[i].text, start, sizeof start - 1) == 0) {
-            const char *named = names[i].text + sizeof start - 1;
+    const tare__trace_fact *facts = status ? NULL : tare__trace_facts(trace, &n);
+    for (size_t i = 0; i < n; i++) {
+        const char *named = tare__trace_fact_text(trace, facts[i].file);
+        uint32_t before = tare__intern_count(seen);
+        if (named && tare__trace_fact_is(trace, &facts[i], TARE__FACT_PROFILER_WROTE) &&
+            tare__intern_add(seen, named, strlen(named)) == before)
             tare__text_append(paths, named, strlen(named) + 1);
-        }
+    }
     tare__trace_close(trace);
+    tare__intern_free(seen);
     return status;
 }
 

@@ -197,6 +197,8 @@ typedef struct tare__collector {
     size_t all_name_room;
     tare__complete_span *complete;
     uint32_t complete_count;
+    tare__fact facts[TARE__FACTS_MAX];
+    uint32_t fact_count;
     tare__span_stack before; /* open spans before the block that is being made */
     tare__text block, fields;
     tare__text run_fields; /* of the RUN block */

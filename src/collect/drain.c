@@ -70,6 +70,7 @@ static uint32_t slots_of(unsigned kind)
 {
     return kind == TARE__RECORD_COMPLETE ? TARE__COMPLETE_SLOTS
            : kind == TARE__RECORD_COUNTER ? TARE__COUNTER_SLOTS
+           : kind == TARE__RECORD_FACT    ? TARE__FACT_SLOTS
                                           : 1;
 }
 
@@ -170,6 +171,20 @@ static void add_complete(reading *at, uint32_t i, uint32_t id)
     span->flow = slot_value(at, i + 4);
 }
 
+static void add_fact(reading *at, uint32_t i, uint32_t id)
+{
+    tare__collector *collector = at->collector;
+    uint32_t file = TARE__WORD_ID(__atomic_load_n(&at->slots[i + 1].word, __ATOMIC_RELAXED));
+    uint32_t text = TARE__WORD_ID(__atomic_load_n(&at->slots[i + 2].word, __ATOMIC_RELAXED));
+    uint64_t line = slot_value(at, i + 2);
+    collector->facts[collector->fact_count++] = (tare__fact){.key = name_of(at, id),
+                                                             .file = file ? name_of(at, file) : 0,
+                                                             .text = text ? name_of(at, text) : 0,
+                                                             .line = line > UINT32_MAX ? 0 : (uint32_t)line,
+                                                             .ticks = slot_value(at, i),
+                                                             .value = double_of(slot_value(at, i + 1))};
+}
+
 /* A step is begun and then numbered: its number is what is counted, since it comes this slow way anyhow. */
 static void count_step(reading *at, uint32_t i, uint32_t name)
 {
@@ -226,6 +241,9 @@ static uint32_t add_record(reading *at, uint32_t i, uint64_t word)
     case TARE__RECORD_COMPLETE:
         add_complete(at, i, id);
         break;
+    case TARE__RECORD_FACT:
+        add_fact(at, i, id);
+        break;
     default: /* padding; or a word that makes no sense, of a process that writes where it should not */
         break;
     }
@@ -241,7 +259,7 @@ static stop_reason read_part(reading *at, uint32_t *i, uint32_t expected, bool p
         if (*i == at->count)
             break;
         if (tare__events_count(collector->encoder) >= TARE__EVENTS_MAX - 1 ||
-            collector->complete_count >= TARE__EVENTS_MAX)
+            collector->complete_count >= TARE__EVENTS_MAX || collector->fact_count >= TARE__FACTS_MAX)
             return STOP_FULL;
         uint64_t word = __atomic_load_n(&at->slots[*i].word, __ATOMIC_ACQUIRE);
         uint32_t took = 0;
@@ -324,6 +342,7 @@ static void start_block(tare__collector *collector, const tare__stream *stream)
      * may end between the two: time does not run backwards from block to block either. */
     tare__events_reset(collector->encoder, stream->last_ticks);
     collector->complete_count = 0;
+    collector->fact_count = 0;
     collector->before.depth = 0;
     for (uint32_t i = 0; i < stream->open.depth && i < TARE__STACK_LISTED; i++)
         tare__span_stack_push(&collector->before, stream->open.spans[i].name, stream->open.spans[i].begin);
@@ -333,13 +352,19 @@ static void start_block(tare__collector *collector, const tare__stream *stream)
 
 static void write_block(tare__collector *collector, tare__source *source, tare__stream *stream)
 {
-    if (tare__events_count(collector->encoder) == 0 && collector->complete_count == 0)
+    if (tare__events_count(collector->encoder) == 0 && collector->complete_count == 0 && collector->fact_count == 0)
         return;
     tare__tell_stream(collector, source, stream);
     tare__text *block = &collector->block;
     uint64_t sealed = 0;
     tare__text_clear(block);
     tare__flush_names(collector, block);
+    if (collector->fact_count) {
+        tare__block_header header = {.stream = stream->id, .position = stream->position};
+        tare__facts_seal(collector->facts, collector->fact_count, collector->squeezer, &header, block);
+        if (header.last_ticks > collector->last_ticks)
+            collector->last_ticks = header.last_ticks;
+    }
     if (collector->complete_count) {
         tare__block_header header = {.stream = stream->id, .position = stream->position};
         if (tare__complete_seal(collector->complete, collector->complete_count, collector->squeezer, &header, block))

@@ -201,6 +201,12 @@ static void take_beats(salvaging *state, const tare__block_header *header, const
     }
 }
 
+static void note_name(salvaging *state, uint32_t name)
+{
+    if (name != TARE__NAME_LOST && name >= state->used_names)
+        state->used_names = name + 1;
+}
+
 /* What is open after a block: the same rules as the reader's. */
 static void take_events(salvaging *state, const tare__block_header *header, const uint8_t *payload)
 {
@@ -215,8 +221,7 @@ static void take_events(salvaging *state, const tare__block_header *header, cons
     }
     tare__event event = {0};
     while (tare__events_next(&state->decoder, &event)) {
-        if (event.name >= state->used_names)
-            state->used_names = event.name + 1;
+        note_name(state, event.name);
         if (event.op == TARE__OP_END || event.op == TARE__OP_NEXT)
             open->depth -= open->depth > 0;
         else if (event.op == TARE__OP_END_OF)
@@ -242,16 +247,30 @@ static void take_complete(salvaging *state, const tare__block_header *header, co
     if (tare__complete_read(header, payload, state->collector->squeezer, spans) != 0)
         return;
     for (uint32_t i = 0; i < header->count; i++) {
-        uint32_t larger = spans[i].name > spans[i].track ? spans[i].name : spans[i].track;
-        if (larger >= state->used_names)
-            state->used_names = larger + 1;
+        note_name(state, spans[i].name);
+        note_name(state, spans[i].track);
+    }
+}
+
+static void take_facts(salvaging *state, const tare__block_header *header, const uint8_t *payload)
+{
+    old_stream *stream = stream_of(state, header->stream);
+    tare__fact *facts = state->collector->facts;
+    if (stream && header->position > stream->position)
+        stream->position = header->position;
+    if (tare__facts_read(header, payload, state->collector->squeezer, facts) != 0)
+        return;
+    for (uint32_t i = 0; i < header->count; i++) {
+        note_name(state, facts[i].key);
+        note_name(state, facts[i].file);
+        note_name(state, facts[i].text);
     }
 }
 
 static void take_block(salvaging *state, const tare__block_header *header, const uint8_t *payload)
 {
     if (header->kind == TARE__BLOCK_EVENTS || header->kind == TARE__BLOCK_COMPLETE ||
-        header->kind == TARE__BLOCK_SAMPLES)
+        header->kind == TARE__BLOCK_SAMPLES || header->kind == TARE__BLOCK_FACTS)
         note_ticks(state->collector, header->last_ticks);
     switch (header->kind) {
     case TARE__BLOCK_RUN:
@@ -278,6 +297,9 @@ static void take_block(salvaging *state, const tare__block_header *header, const
         break;
     case TARE__BLOCK_COMPLETE:
         take_complete(state, header, payload);
+        break;
+    case TARE__BLOCK_FACTS:
+        take_facts(state, header, payload);
         break;
     default:
         break;

@@ -304,6 +304,30 @@ int tare__complete_seal(const tare__complete_span *spans, uint32_t n, tare__sque
 int tare__complete_read(const tare__block_header *header, const uint8_t *payload, tare__squeezer *squeezer,
                         tare__complete_span *spans);
 
+/* ---- facts ------------------------------------------------------------------------------------------- */
+/* What a hook into a library knows of the program: a setting, a place in its source. Key, file and text are names of
+ * kind TARE__NAME_FACT, each of at most TARE__NAME_TEXT_MAX bytes. */
+typedef struct tare__fact {
+    uint32_t key;
+    uint32_t file, text; /* 0: none */
+    uint32_t line;       /* 0: none */
+    uint64_t ticks;
+    double value; /* NaN: none */
+} tare__fact;
+
+#define TARE__FACTS_MAX 1024u /* in a block */
+
+/* Appends header and payload. The caller has set header->stream and position. 0, TARE_E_MEMORY, TARE_E_USAGE. */
+int tare__facts_seal(const tare__fact *facts, uint32_t n, tare__squeezer *squeezer, tare__block_header *header,
+                     tare__text *out);
+/* Reads all of a block into `facts` (room for TARE__FACTS_MAX). 0, TARE_E_INPUT or TARE_E_MEMORY. */
+int tare__facts_read(const tare__block_header *header, const uint8_t *payload, tare__squeezer *squeezer,
+                     tare__fact *facts);
+
+/* The program's own profiler wrote a file, with its whole path; and that file was added to this trace. */
+#define TARE__FACT_PROFILER_WROTE "torch.profiler.wrote"
+#define TARE__FACT_PROFILER_READ  "torch.profiler.read"
+
 /* A nested span's flow: a number of this name, which is summed up nowhere. */
 #define TARE__NAME_FLOW "(flow)"
 #define TARE__NAME_OUTER_INDEX "(index)"
@@ -312,9 +336,6 @@ int tare__complete_read(const tare__block_header *header, const uint8_t *payload
 #define TARE__NAME_CONTINUES "(continues)"
 #define TARE__NAME_CONTINUED "(continued)"
 #define TARE__NAME_SWAP      "(swap)"
-/* Marks: the program's own profiler wrote a file, with its whole path; and that file was added to this trace. */
-#define TARE__THEIRS_WROTE "torch.profiler wrote "
-#define TARE__THEIRS_READ  "torch.profiler read "
 
 /* ---- names ------------------------------------------------------------------------------------------- */
 typedef struct tare__file_name {

@@ -10,7 +10,7 @@
 
 #define TARE__FILE_MAGIC "\x89TARE\r\n\x1a" /* as PNG's: shows text-mode damage at once */
 #define TARE__FILE_MAJOR 1                  /* a reader refuses another major version */
-#define TARE__FILE_MINOR 1                  /* and reads any minor one, skipping what it does not know */
+#define TARE__FILE_MINOR 2                  /* and reads any minor one, skipping what it does not know */
 
 typedef struct tare__file_header {
     uint8_t magic[8];
@@ -30,7 +30,8 @@ typedef enum tare__block_kind {
     TARE__BLOCK_AGGREGATES = 8, /* one stream's aggregate spans; a later one replaces an earlier one */
     TARE__BLOCK_END = 9,        /* fields: how it ended (last block of a file that was closed) */
     TARE__BLOCK_SERIES = 10,    /* what is sampled, as it comes up; repeated whole at the end */
-    TARE__BLOCK_SAMPLES = 11    /* values of series at some ticks */
+    TARE__BLOCK_SAMPLES = 11,   /* values of series at some ticks */
+    TARE__BLOCK_FACTS = 12      /* what hooks into libraries know of the program, told by one stream */
 } tare__block_kind;
 
 #define TARE__BLOCK_MAGIC 0x4B4C4254u /* "TBLK" */
@@ -45,7 +46,7 @@ typedef struct tare__block_header {
     uint32_t spans;          /* EVENTS: spans begun in it; COMPLETE: all; else 0 */
     uint64_t first_ticks;    /* time range; 0, 0 where there is none */
     uint64_t last_ticks;
-    uint64_t position;       /* EVENTS, COMPLETE: where reading of the stream's ring stood after this block */
+    uint64_t position;       /* EVENTS, COMPLETE, FACTS: where reading of the stream's ring stood after this block */
     uint32_t ordinal;        /* EVENTS: 0, 1, 2, … in its stream, so that a lost block is noticed */
     uint32_t payload_crc;    /* CRC32C */
     uint32_t reserved;

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 /* Both sides must agree on every layout in this file: raise it on any change. */
-#define TARE__RING_ABI 2u
+#define TARE__RING_ABI 3u
 
 /* ---- the session folder -------------------------------------------------------------------------
  * DIR/session          one tare__session_page; the collector holds a flock on it while it lives
@@ -139,12 +139,14 @@ typedef enum tare__record_kind {
     TARE__RECORD_NUMBER = 6,    /* bits of a double; name. Belongs to the innermost open span */
     TARE__RECORD_COMPLETE = 7,  /* start; name | MORE: end; track name | MORE: id | MORE: parent | MORE: flow */
     TARE__RECORD_LOST_ENDS = 8, /* how many ends found no room since the last record; – */
+    TARE__RECORD_FACT = 9,      /* ticks; key | MORE: bits of a double; file | MORE: line; text. All three are names */
     TARE__RECORD_MORE = 14,     /* continuation */
     TARE__RECORD_PAD = 15       /* nothing: fills the tail of a chunk */
 } tare__record_kind;
 
 #define TARE__COMPLETE_SLOTS 5
 #define TARE__COUNTER_SLOTS 2
+#define TARE__FACT_SLOTS 3
 
 /* ---- a chunk: 64 KiB, aligned to its size ----------------------------------------------------------
  * bytes 0..127        tare__chunk
@@ -178,7 +180,7 @@ typedef struct tare__chunk {
     _Atomic uint32_t main_used; /* slots, when retired */
     _Atomic uint32_t reserve_used;
     _Atomic uint64_t dropped_spans;  /* of the stream, since its start */
-    _Atomic uint64_t dropped_others; /* marks, counters, numbers, complete spans */
+    _Atomic uint64_t dropped_others; /* marks, counters, numbers, complete spans, facts */
     char thread_name[TARE__THREAD_NAME_BYTES];
 } tare__chunk;
 
@@ -214,7 +216,8 @@ typedef struct tare__cell {
 #define TARE__NAME_UNIT 16u
 #define TARE__NAME_TEXT_MAX 4000u
 
-/* Kinds 1..7 are tare_kind; a track's kind is added to this. */
+/* Kinds 1..10 are tare_kind; a track's kind is added to TRACK. No call of the public API makes a FACT. */
+#define TARE__NAME_FACT 11 /* a key, a file or a text of a fact */
 #define TARE__NAME_TRACK 16
 
 typedef struct tare__name {

@@ -46,6 +46,7 @@ __attribute__((visibility("hidden"), used)) tare__home tare__this_home = {
     .number = tare_number,
     .indexed = tare__indexed,
     .complete = tare_complete,
+    .fact = tare__fact_tell,
     .dynamic = tare__dynamic,
     .track = tare_track,
     .now = tare_now,

@@ -1,4 +1,4 @@
-/* others: marks, counters, numbers, steps, epochs, complete spans, tracks, thread names.
+/* others: marks, counters, numbers, steps, epochs, complete spans, facts, tracks, thread names.
  * Runs in the recording thread or a handler on top of it.
  * Must not know how they are shown. */
 #include <errno.h>
@@ -72,6 +72,30 @@ TARE_API void tare__complete(tare_site *site, const tare_complete_span *span)
         };
         tare__record(slots, TARE__COMPLETE_SLOTS);
     }
+}
+
+static uint32_t fact_name(const char *text)
+{
+    return text ? tare__name_intern(text, TARE__NAME_FACT, NULL, 0) : TARE__NAME_NONE;
+}
+
+TARE_API void tare__fact_tell(const char *key, const char *file, uint32_t line, double value, const char *text)
+{
+    if (!tare__on())
+        return;
+    if (tare__forward) {
+        tare__forward->fact(key, file, line, value, text);
+        return;
+    }
+    size_t length = file ? strlen(file) : 0;
+    if (length > TARE__NAME_TEXT_MAX) /* the end of a path says more than its beginning */
+        file += length - TARE__NAME_TEXT_MAX;
+    tare__slot slots[TARE__FACT_SLOTS] = {
+        {0, TARE__WORD(TARE__RECORD_FACT, fact_name(key))},
+        {bits_of(value), TARE__WORD(TARE__RECORD_MORE, fact_name(file))},
+        {line, TARE__WORD(TARE__RECORD_MORE, fact_name(text))},
+    };
+    tare__record(slots, TARE__FACT_SLOTS);
 }
 
 TARE_API tare_site *tare__dynamic(const char *name, int kind, tare_site *scratch)

@@ -222,6 +222,8 @@ void tare__record(tare__slot *slots, unsigned n);
     X(void, number, (tare_site * site, double value), (site, value))                                   \
     X(void, indexed, (tare_site * site, uint64_t index, int action), (site, index, action))            \
     X(void, complete, (tare_site * site, const tare_complete_span *span), (site, span))                \
+    X(void, fact, (const char *key, const char *file, uint32_t line, double value, const char *text),   \
+      (key, file, line, value, text))                                                                  \
     X(tare_site *, dynamic, (const char *name, int kind, tare_site *scratch), (name, kind, scratch))   \
     X(uint32_t, track, (const char *name, tare_track_kind kind), (name, kind))                         \
     X(uint64_t, now, (void), ())                                                                       \

@@ -126,7 +126,8 @@ static void record_other(tare__thread *self, tare__slot *slots, unsigned n)
         return;
     }
     unsigned kind = TARE__WORD_KIND(slots[0].word);
-    if (slots[0].value == 0 && (kind == TARE__RECORD_MARK || kind == TARE__RECORD_COUNTER))
+    if (slots[0].value == 0 && (kind == TARE__RECORD_MARK || kind == TARE__RECORD_COUNTER ||
+                                  kind == TARE__RECORD_FACT))
         slots[0].value = tare__ticks();
     place(self, slots, n);
 }

@@ -143,7 +143,7 @@ static int skip_bad_payload(tare__trace *trace, const tare__block_header *header
 /* ---- stepping ------------------------------------------------------------------------------------ */
 static bool is_known(const tare__block_header *header)
 {
-    return header->kind >= TARE__BLOCK_RUN && header->kind <= TARE__BLOCK_SAMPLES && header->flags == 0;
+    return header->kind >= TARE__BLOCK_RUN && header->kind <= TARE__BLOCK_FACTS && header->flags == 0;
 }
 
 /* Looks at the block under the cursor and moves behind it: 1 when *block is one to hand out, 0 when there was

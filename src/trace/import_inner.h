@@ -101,6 +101,7 @@ typedef struct tare__import_base {
 typedef struct tare__importer {
     const tare__import_options *options;
     tare__import_base *base; /* NULL: a file of its own is made */
+    tare__fact base_fact;    /* that this file was added to it */
     uint32_t names_before;   /* ids that are taken */
     tare__import_report *report;
     tare__error *error;

@@ -1,6 +1,7 @@
 /* import_into: the file of a run, to which what the program's own profiler wrote in that run is added: which numbers
  * are taken, which process is which, and what a time is on its clock. One thread.
  * Must not know what the events are. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -139,20 +140,13 @@ uint32_t tare__import_base_process(const tare__importer *importer, int64_t pid)
 
 int tare__import_base_tell(tare__importer *importer)
 {
-    tare__text text = {0};
-    tare__text_format(&text, TARE__THEIRS_READ "%s", importer->options->input_name);
-    uint32_t name = text.failed ? 0 : tare__import_name(importer, TARE_KIND_MARK, text.data, text.length);
-    tare__text_free(&text);
-    uint32_t place = importer->home;
-    for (uint32_t i = 0; place == TARE__NO_PLACE && i < tare__intern_count(importer->place_keys); i++)
-        if (!importer->places[i].track)
-            place = i;
-    if (!name)
-        return tare__fail(importer->error, TARE_E_MEMORY, "out of memory");
-    if (place == TARE__NO_PLACE)
-        return 0;
-    return tare__import_add(importer, &(tare__import_record){.start = importer->last_ns,
-                                                             .place = place,
-                                                             .name = name,
-                                                             .kind = TARE__IMPORT_MARK});
+    const char *file = importer->options->input_name;
+    importer->base_fact =
+        (tare__fact){.key = tare__import_name(importer, TARE__NAME_FACT, TARE__FACT_PROFILER_READ,
+                                              strlen(TARE__FACT_PROFILER_READ)),
+                     .file = tare__import_name(importer, TARE__NAME_FACT, file, strlen(file)),
+                     .value = NAN};
+    return importer->base_fact.key && importer->base_fact.file
+               ? 0
+               : tare__fail(importer->error, TARE_E_MEMORY, "out of memory");
 }

@@ -422,6 +422,16 @@ static void write_events(pen *pen)
         leave_place(pen);
 }
 
+/* That this file was added to the run's trace. */
+static void write_base_fact(pen *pen)
+{
+    tare__importer *importer = pen->importer;
+    tare__block_header header = {.stream = importer->places[importer->home].stream};
+    importer->base_fact.ticks = ticks_of(pen, importer->last_ns);
+    fail(pen, tare__facts_seal(&importer->base_fact, 1, pen->squeezer, &header, &pen->block));
+    append(pen);
+}
+
 static void write_end(pen *pen)
 {
     const tare__importer *importer = pen->importer;
@@ -464,6 +474,8 @@ static void write_all(pen *pen)
     write_people(pen);
     write_names(pen);
     write_events(pen);
+    if (pen->importer->base)
+        write_base_fact(pen);
     write_names(pen);
     if (!pen->importer->base)
         write_end(pen);

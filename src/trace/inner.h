@@ -54,7 +54,8 @@ struct tare__trace {
     /* tables */
     tare__trace_run run;
     tare__trace_end end;
-    tare__trace_table processes, streams, names, series;
+    tare__trace_table processes, streams, names, series, facts;
+    tare__intern *fact_keys; /* stream, key, file, text and line; its id + 1 is the row's number */
     tare__arena *name_texts;
     size_t name_text_bytes;
     tare__intern *files;
@@ -82,6 +83,7 @@ void tare__trace_free_tables(tare__trace *trace);
 #define TARE__TRACE_TEXT_MAX ((size_t)4096) /* of one field or text; more is cut */
 int tare__trace_take_names(tare__trace *trace, const tare__trace_block *block);
 int tare__trace_take_series(tare__trace *trace, const tare__trace_block *block);
+int tare__trace_take_facts(tare__trace *trace, const tare__trace_block *block);
 int tare__trace_add_beats(tare__trace *trace, const tare__trace_block *block);
 
 #endif

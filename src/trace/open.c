@@ -156,10 +156,11 @@ int tare__trace_open_at(int fd, const char *path, tare__trace **result, tare__er
     trace->name_texts = tare__arena_new();
     trace->files = tare__intern_new();
     trace->series_texts = tare__intern_new();
+    trace->fact_keys = tare__intern_new();
     trace->beats = malloc(TARE__BEATS_MAX * sizeof *trace->beats);
     int status = widen_window(trace, WINDOW_BYTES);
     if (!trace->path || !trace->squeezer || !trace->name_texts || !trace->files || !trace->series_texts ||
-        !trace->beats || status) {
+        !trace->fact_keys || !trace->beats || status) {
         tare__trace_close(trace);
         return tare__fail(error, TARE_E_MEMORY, "out of memory while opening %s", path);
     }
@@ -190,6 +191,7 @@ void tare__trace_close(tare__trace *trace)
     tare__arena_free(trace->name_texts);
     tare__intern_free(trace->files);
     tare__intern_free(trace->series_texts);
+    tare__intern_free(trace->fact_keys);
     free(trace->beats);
     free(trace->buffer);
     free(trace->path);

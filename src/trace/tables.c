@@ -1,4 +1,4 @@
-/* tables: what the blocks RUN, NAMES, PROCESS, STREAM, SERIES and END say, digested as they pass.
+/* tables: what the blocks RUN, NAMES, PROCESS, STREAM, SERIES, FACTS and END say, digested as they pass.
  * Owned by the thread that opened the trace. A later block replaces an earlier one.
  * Must not know events. */
 #include <stdlib.h>
@@ -10,6 +10,7 @@
 #define ROWS_MAX ((size_t)100000) /* processes, streams */
 #define TEXT_MAX TARE__TRACE_TEXT_MAX
 #define SERIES_MAX ((size_t)1 << 18)
+#define FACTS_MAX ((size_t)1 << 16)
 
 /* ---- rows by number ------------------------------------------------------------------------------ */
 void *tare__trace_find_row(const tare__trace_table *table, uint64_t number)
@@ -66,6 +67,7 @@ void tare__trace_init_tables(tare__trace *trace)
     trace->streams = (tare__trace_table){.row_bytes = sizeof(tare__stream_row), .limit = ROWS_MAX};
     trace->names = (tare__trace_table){.row_bytes = sizeof(tare__trace_name), .limit = TARE__TRACE_IDS_MAX};
     trace->series = (tare__trace_table){.row_bytes = sizeof(tare__trace_series), .limit = SERIES_MAX};
+    trace->facts = (tare__trace_table){.row_bytes = sizeof(tare__trace_fact), .limit = FACTS_MAX};
     trace->first_ticks = UINT64_MAX;
     trace->beat_stride = 1;
 }
@@ -334,6 +336,7 @@ static digest_function *const digest_of[] = {
     [TARE__BLOCK_PROCESS] = digest_process, [TARE__BLOCK_STREAM] = digest_stream,
     [TARE__BLOCK_CLOCK] = tare__trace_add_beats, [TARE__BLOCK_AGGREGATES] = digest_aggregates,
     [TARE__BLOCK_END] = digest_end,         [TARE__BLOCK_SERIES] = tare__trace_take_series,
+    [TARE__BLOCK_FACTS] = tare__trace_take_facts,
 };
 
 bool tare__trace_is_meta(unsigned kind)
@@ -355,7 +358,8 @@ void tare__trace_free_tables(tare__trace *trace)
         free_texts(trace->processes.rows + i * trace->processes.row_bytes, process_rules);
     for (size_t i = 0; i < trace->streams.n; i++)
         free_texts(trace->streams.rows + i * trace->streams.row_bytes, stream_rules);
-    tare__trace_table *tables[] = {&trace->processes, &trace->streams, &trace->names, &trace->series};
+    tare__trace_table *tables[] = {&trace->processes, &trace->streams, &trace->names, &trace->series,
+                                   &trace->facts};
     for (size_t i = 0; i < TARE__COUNT_OF(tables); i++) {
         free(tables[i]->rows);
         free(tables[i]->row_of);

@@ -30,7 +30,7 @@ typedef struct tare__trace_block {
 
 /* The next block of a kind and coding that is known, in file order: 1, 0 at the end, TARE_E_SYSTEM or
  * TARE_E_MEMORY with a sentence. Damage is stepped over and told by tare__trace_damage. What the blocks RUN,
- * NAMES, PROCESS, STREAM, CLOCK, SERIES and END say is in the tables below before they are handed out. */
+ * NAMES, PROCESS, STREAM, CLOCK, SERIES, FACTS and END say is in the tables below before they are handed out. */
 int tare__trace_next(tare__trace *trace, tare__trace_block *block, tare__error *error);
 
 /* Reads all headers, and the payloads that fill the tables; seeks over events. After it the tables are those
@@ -142,6 +142,14 @@ typedef struct tare__trace_series {
     const char *absent;         /* NULL: not told to be */
 } tare__trace_series;
 
+/* A fact as often as one stream told it: key, file and text are names (tare__trace_fact_text). */
+typedef struct tare__trace_fact {
+    uint32_t stream, key, file, text, line; /* 0: none */
+    uint64_t count;
+    uint64_t first_ticks, last_ticks;
+    double first, last, sum, min, max; /* of the values; NaN: none */
+} tare__trace_fact;
+
 const tare__trace_run *tare__trace_run_of(const tare__trace *trace);
 const tare__trace_end *tare__trace_end_of(const tare__trace *trace);
 /* In order of appearance. The pointer lives until the next call of next or prescan. */
@@ -151,6 +159,9 @@ const tare__trace_stream *tare__trace_stream_row(const tare__trace *trace, size_
 const tare__trace_name *tare__trace_names(const tare__trace *trace, size_t *n);
 const tare__trace_series *tare__trace_series_rows(const tare__trace *trace, size_t *n);
 const tare__trace_series *tare__trace_series_at(const tare__trace *trace, uint32_t id);
+const tare__trace_fact *tare__trace_facts(const tare__trace *trace, size_t *n);
+const char *tare__trace_fact_text(const tare__trace *trace, uint32_t id); /* NULL: none, or no text of a fact */
+bool tare__trace_fact_is(const tare__trace *trace, const tare__trace_fact *fact, const char *key);
 /* By number or id; NULL when the file does not tell of it. */
 const tare__trace_process *tare__trace_process_at(const tare__trace *trace, uint32_t number);
 const tare__trace_stream *tare__trace_stream_at(const tare__trace *trace, uint32_t id);

@@ -43,7 +43,7 @@ NO_FIGURES = {
         steps[].group epochs[].group steps[].slowest[].index steps[].slowest[].thread
         epochs[].slowest[].index epochs[].slowest[].thread
         steps[].p50_interval.needed steps[].p95_interval.needed epochs[].p50_interval.needed epochs[].p95_interval.needed
-        aggregates[].every aggregates[].line operators[].modules modules[].parent modules[].depth
+        aggregates[].every aggregates[].line facts[].line facts[].process operators[].modules modules[].parent modules[].depth
         threads[].tid threads[].pid threads[].process threads[].stream
         processes[].number processes[].pid processes[].parent_pid processes[].inner_pid processes[].rank
         metrics[].key metrics[].owner tare.interval_ns usage.carbon_intensity findings[].from_ns findings[].to_ns

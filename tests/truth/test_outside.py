@@ -1,4 +1,4 @@
-"""Time between steps, in which a program evaluates and collects data, and the counter of its threads."""
+"""Time between steps, in which a program evaluates and collects data, the counter of its threads, and a fact."""
 import json
 
 import pytest
@@ -12,6 +12,9 @@ FIGURES = [
     Figure(FOUND + "forward", "of it: models computed without training", CLOCK + ", around each call of the model",
            bracketed(0.02)),
     Figure("run:counters[].max, python.threads", "Python threads that ran beside the one that trains", "threads that the program starts", exact),
+    Figure("run:facts[].value", "value that a hook read, here of torch.set_num_threads", "the program's own call",
+           exact),
+    Figure("run:facts[].count", "times that it was recorded", "the program's own call", exact),
 ]
 
 # An evaluation after each eighth step; the last one is behind the last step. A step lasts from one request for a batch to the
@@ -84,6 +87,9 @@ def test_time_outside_steps(truth, bench):
     truth.check(FOUND + "share", shown["share"], (low / (gaps[-1][0] - asked), high / (gaps[-1][1] - came)))
     [threads] = [one for one in done.json["counters"] if one["name"] == "python.threads"]
     truth.check("run:counters[].max, python.threads", threads["max"], 2)
+    [setting] = [one for one in done.json["facts"] if one["key"] == "torch.set_num_threads"]
+    truth.check("run:facts[].value", setting["value"], 1)
+    truth.check("run:facts[].count", setting["count"], 1)
 
 
 # As torchrun: the process that starts the ranks has imported torch, has threads, and trains nothing.

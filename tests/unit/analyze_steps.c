@@ -266,14 +266,14 @@ static void rates_are_of_the_job(void **state)
     for (int ranks = 0; ranks < 2; ranks++) {
         for (int later = 0; later < 2; later++) {
             builder *b = build_start();
-            build_name(b, RANK, TARE_KIND_COUNTER, "torch.rank");
+            build_name(b, RANK, TARE__NAME_FACT, "torch.rank");
             for (uint32_t process = 1; process <= 2; process++) {
                 build_process(b, process, (int)process + 70);
                 build_stream(b, process, process, (int)process + 70, "main");
                 b->stream = process;
                 uint64_t t = 2000 + (later && process == 2 ? 40000 : 0);
                 if (ranks)
-                    COUNTER(RANK, t, process - 1);
+                    build_fact(b, (tare__fact){.key = RANK, .ticks = t, .value = process - 1});
                 for (int i = 0; i < 20; i++, t += 2000) {
                     BEGIN(STEP, t);
                     NUMBER(SAMPLES, 4);
@@ -302,7 +302,7 @@ static tare__analysis *analyze_ranks(builder *b, double data, double outside, bo
 {
     enum { RANK = 20, DATA, FORWARD, BACKWARD };
     const uint64_t ms = 2000000; /* ticks */
-    build_name(b, RANK, TARE_KIND_COUNTER, "torch.rank");
+    build_name(b, RANK, TARE__NAME_FACT, "torch.rank");
     build_name(b, DATA, TARE_KIND_PHASE, "data");
     build_name(b, FORWARD, TARE_KIND_PHASE, "forward");
     build_name(b, BACKWARD, TARE_KIND_PHASE, "backward");
@@ -314,7 +314,7 @@ static tare__analysis *analyze_ranks(builder *b, double data, double outside, bo
         uint64_t loads = costs ? (uint64_t)(data * (double)ms) : 0,
                  other = costs ? (uint64_t)(outside * (double)ms) : 0;
         uint64_t t = 2000 + (later && process == 2 ? 200 * ms : 0);
-        COUNTER(RANK, t, process - 1);
+        build_fact(b, (tare__fact){.key = RANK, .ticks = t, .value = process - 1});
         for (int i = 0; i < 20; i++, t += 10 * ms) {
             BEGIN(STEP, t);
             BEGIN(DATA, t);

@@ -15,8 +15,7 @@
 /* A training loop: ten steps in eight of the run's ten seconds. Row 0 is the step; the phases are 1 to 4. */
 typedef struct torch_world {
     world *w;
-    tare__mark_row marks[4];
-    tare__counter_row counters[6];
+    tare__fact_row facts[10];
     tare__aggregate_row lines[4];
     tare__number_row numbers[2];
 } torch_world;
@@ -26,8 +25,7 @@ static torch_world *loop_of(double data, double forward, double backward, double
     torch_world *t = calloc(1, sizeof *t);
     assert_non_null(t);
     t->w = world_new();
-    t->w->of.marks = t->marks;
-    t->w->of.counters = t->counters;
+    t->w->of.facts = t->facts;
     t->w->of.aggregates = t->lines;
     t->w->of.usage.cores_allowed = 4;
     double rest = 8 - data - forward - backward - optimizer;
@@ -45,15 +43,23 @@ static void loop_free(torch_world *t)
     free(t);
 }
 
-static void add_mark(torch_world *t, const char *name)
+static void add_fact(torch_world *t, const char *key, double value, const char *text, const char *file, uint32_t line)
 {
-    t->marks[t->w->of.n_marks++] = (tare__mark_row){name, 1, 0, 0};
+    size_t n = t->w->of.n_facts++;
+    t->facts[n] = (tare__fact_row){.key = key, .text = text, .file = file, .line = line, .count = 1, .value = value,
+                                   .first = value, .min = value, .mean = value, .max = value,
+                                   .first_at_ns = (double)n, .last_at_ns = (double)n};
 }
 
-static void add_counter(torch_world *t, const char *name, double first, double last, uint64_t n)
+static void add_values(torch_world *t, const char *key, double first, double last, uint64_t n)
 {
-    t->counters[t->w->of.n_counters++] = (tare__counter_row){
-        name, n, first, last, fmin(first, last), (first + last) / 2, fmax(first, last), 0, 0};
+    add_fact(t, key, last, NULL, NULL, 0);
+    tare__fact_row *row = &t->facts[t->w->of.n_facts - 1];
+    row->count = n;
+    row->first = first;
+    row->min = fmin(first, last);
+    row->mean = (first + last) / 2;
+    row->max = fmax(first, last);
 }
 
 static void add_line(torch_world *t, const char *name, const char *file, uint32_t line, double seconds)
@@ -79,7 +85,7 @@ static void a_loop_that_waits_for_data(void **state)
 {
     (void)state;
     torch_world *t = loop_of(4, 1, 2, 0.5);
-    add_counter(t, "torch.loader.workers", 0, 0, 1);
+    add_values(t, "torch.loader.workers", 0, 0, 1);
     add_line(t, "data @ train.py:12 decode", "/code/train.py", 12, 3);
     add_line(t, "data @ train.py:30 main", "/code/train.py", 30, 1);
     add_line(t, "forward @ train.py:40 main", "/code/train.py", 40, 5);
@@ -100,7 +106,7 @@ static void what_workers_cannot_hide(void **state)
     (void)state;
     torch_world *t = loop_of(7, 0.5, 0.5, 0);
     t->w->of.usage.cores_allowed = 2;
-    add_counter(t, "torch.loader.workers", 0, 0, 1);
+    add_values(t, "torch.loader.workers", 0, 0, 1);
     look(t->w);
     ABOUT(must_find(t->w, "loader-bound")->gain,
           0.45); /* two workers: 7 s of loading in 3.5 s, of which 1 s is behind compute */
@@ -111,7 +117,7 @@ static void a_loader_that_keeps_up(void **state)
 {
     (void)state;
     torch_world *t = loop_of(1, 3, 3, 0.5);
-    add_counter(t, "torch.loader.workers", 4, 4, 1);
+    add_values(t, "torch.loader.workers", 4, 4, 1);
     is_silent(t, "loader-bound");
 }
 
@@ -189,12 +195,12 @@ static void one_worker(void **state)
 {
     (void)state;
     torch_world *t = loop_of(0.8, 3, 3, 0.5);
-    add_counter(t, "torch.loader.workers", 1, 1, 1);
+    add_values(t, "torch.loader.workers", 1, 1, 1);
     look(t->w);
     ABOUT(must_find(t->w, "single-worker")->gain, 0.08); /* one worker needs 8 s, two need 4 s: less than the compute */
     loop_free(t);
     t = loop_of(0.8, 3, 3, 0.5);
-    add_counter(t, "torch.loader.workers", 2, 2, 1);
+    add_values(t, "torch.loader.workers", 2, 2, 1);
     is_silent(t, "single-worker");
     is_silent(loop_of(0.8, 3, 3, 0.5), "single-worker"); /* not known */
 }
@@ -249,7 +255,7 @@ static void small_operators_by_the_graph(void **state)
 {
     (void)state;
     torch_world *t = loop_of(0, 3, 4, 0.5);
-    add_counter(t, "torch.graph.nodes", 20000, 20000, 4); /* 0.7 s of the fastest step over 40,000 */
+    add_values(t, "torch.graph.nodes", 20000, 20000, 4); /* 0.7 s of the fastest step over 40,000 */
     add_line(t, "forward @ net.py:16 forward", "/code/net.py", 16, 3);
     look(t->w);
     const tare__finding *finding = must_find(t->w, "small-operators");
@@ -260,16 +266,16 @@ static void small_operators_by_the_graph(void **state)
     assert_non_null(strstr(finding->title, "estimated"));
     loop_free(t);
     t = loop_of(0, 3, 4, 0.5);
-    add_counter(t, "torch.graph.nodes", 2000, 2000, 4); /* 175 µs each */
+    add_values(t, "torch.graph.nodes", 2000, 2000, 4); /* 175 µs each */
     is_silent(t, "small-operators");
     t = loop_of(0, 3, 4, 0.5);
     t->w->spans[0].each.min_ns = 100e3;
-    add_counter(t, "torch.graph.nodes", 10, 10, 4); /* few */
+    add_values(t, "torch.graph.nodes", 10, 10, 4); /* few */
     is_silent(t, "small-operators");
     is_silent(loop_of(0, 3, 4, 0.5), "small-operators"); /* nothing known */
     t = loop_of(0, 3, 4, 0.5);
     t->w->spans[3].calls *= 4; /* gradient accumulation */
-    add_counter(t, "torch.graph.nodes", 5000, 5000, 4);
+    add_values(t, "torch.graph.nodes", 5000, 5000, 4);
     look(t->w);
     finding = must_find(t->w, "small-operators");
     ABOUT(figure_of(finding, "operators"), 40000);
@@ -283,16 +289,16 @@ static void small_operators_of_graphs_that_differ(void **state)
     (void)state;
     torch_world *t = loop_of(0, 3, 4, 0.5);
     t->w->spans[0].each.min_ns = 0.01 * SECOND;
-    add_counter(t, "torch.graph.nodes", 1000, 39000, 4);
-    add_counter(t, "torch.graph.backward_seconds", 0.05, 0.75, 4); /* 0.4 s and 20,000 nodes on average */
+    add_values(t, "torch.graph.nodes", 1000, 39000, 4);
+    add_values(t, "torch.graph.backward_seconds", 0.05, 0.75, 4); /* 0.4 s and 20,000 nodes on average */
     look(t->w);
     const tare__finding *finding = must_find(t->w, "small-operators");
     ABOUT(figure_of(finding, "each"), 0.4 * 7 / 4 / 40000);
     ABOUT(figure_of(finding, "operators"), 40000); /* a backward takes 0.4 s on average, as those of the sampled
                                                     * losses */
     assert_non_null(strstr(finding->evidence, "in the steps of these losses"));
-    add_counter(t, "torch.graph.backward_cpu_seconds", 0.1, 0.1, 4); /* it had a quarter of a core */
-    t->counters[1].mean = 0.8; /* longer ones than others */
+    add_values(t, "torch.graph.backward_cpu_seconds", 0.1, 0.1, 4); /* it had a quarter of a core */
+    t->facts[1].mean = 0.8; /* longer ones than others */
     look(t->w);
     finding = must_find(t->w, "small-operators");
     ABOUT(figure_of(finding, "each"), 0.1 * 7 / 4 / 40000);
@@ -300,8 +306,8 @@ static void small_operators_of_graphs_that_differ(void **state)
     loop_free(t);
     t = loop_of(0, 3, 4, 0.5);
     t->w->spans[0].each.min_ns = 0.01 * SECOND;
-    add_counter(t, "torch.graph.nodes", 100, 3900, 4); /* 175 µs each */
-    add_counter(t, "torch.graph.backward_seconds", 0.05, 0.75, 4);
+    add_values(t, "torch.graph.nodes", 100, 3900, 4); /* 175 µs each */
+    add_values(t, "torch.graph.backward_seconds", 0.05, 0.75, 4);
     is_silent(t, "small-operators");
 }
 
@@ -311,7 +317,7 @@ static void small_operators_as_recorded(void **state)
     torch_world *t = loop_of(0, 3, 4, 0.5);
     tare__span_row *row = add_span(t->w, "aten::mul", TARE_KIND_OPERATOR, 2, 3, 3);
     row->calls = 400000;
-    add_counter(t, "torch.graph.nodes", 10, 10, 4); /* what was recorded counts */
+    add_values(t, "torch.graph.nodes", 10, 10, 4); /* what was recorded counts */
     look(t->w);
     ABOUT(figure_of(must_find(t->w, "small-operators"), "each"), 7.5e-6);
     assert_null(strstr(must_find(t->w, "small-operators")->title, "estimated"));
@@ -332,12 +338,12 @@ static void float32_where_a_faster_way_exists(void **state)
 {
     (void)state;
     torch_world *t = loop_of(0, 3, 4, 0.5);
-    add_mark(t, "torch.fp32 on cuda: TensorFloat-32 is off");
+    add_fact(t, "torch.fp32", NAN, "cuda", NULL, 0);
     look(t->w);
     assert_non_null(strstr(must_find(t->w, "fp32-matmul")->advice, "set_float32_matmul_precision"));
     loop_free(t);
     t = loop_of(5, 1, 1, 0.5); /* compute is not what costs */
-    add_mark(t, "torch.fp32 on cuda: TensorFloat-32 is off");
+    add_fact(t, "torch.fp32", NAN, "cuda", NULL, 0);
     is_silent(t, "fp32-matmul");
     is_silent(loop_of(0, 3, 4, 0.5), "fp32-matmul");
 }
@@ -367,12 +373,12 @@ static void optimizer_one_by_one(void **state)
 {
     (void)state;
     torch_world *t = loop_of(0, 2, 3, 2);
-    add_mark(t, "torch.unfused AdamW: 148 tensors one by one");
+    add_fact(t, "torch.unfused", 148, "AdamW", NULL, 0);
     look(t->w);
     assert_non_null(strstr(must_find(t->w, "unfused-optimizer")->evidence, "AdamW: 148 tensors"));
     loop_free(t);
     t = loop_of(0, 3, 4, 0.5);
-    add_mark(t, "torch.unfused AdamW: 148 tensors one by one");
+    add_fact(t, "torch.unfused", 148, "AdamW", NULL, 0);
     is_silent(t, "unfused-optimizer"); /* it takes no time */
     is_silent(loop_of(0, 2, 3, 2), "unfused-optimizer");
 }
@@ -382,16 +388,16 @@ static void a_profiler_of_its_own(void **state)
 {
     (void)state;
     torch_world *t = loop_of(0, 2, 3, 2);
-    add_counter(t, "torch.profiler.seconds", 0.5, 1.5, 3);
+    add_values(t, "torch.profiler.seconds", 0.5, 1.5, 3);
     look(t->w);
     const tare__finding *finding = must_find(t->w, "own-profiler");
     ABOUT(figure_of(finding, "at_work"), 3);
     ABOUT(figure_of(finding, "times"), 3);
     assert_non_null(strstr(finding->evidence, "wrote no trace"));
-    add_mark(t, TARE__THEIRS_WROTE "/runs/a.json");
+    add_fact(t, TARE__FACT_PROFILER_WROTE, NAN, NULL, "/runs/a.json", 0);
     look(t->w);
     assert_non_null(strstr(must_find(t->w, "own-profiler")->evidence, "not in this trace: /runs/a.json"));
-    add_mark(t, TARE__THEIRS_READ "/runs/a.json");
+    add_fact(t, TARE__FACT_PROFILER_READ, NAN, NULL, "/runs/a.json", 0);
     look(t->w);
     assert_non_null(strstr(must_find(t->w, "own-profiler")->evidence, "taken from what it wrote: /runs/a.json"));
     loop_free(t);
@@ -403,10 +409,7 @@ static void losses_that_are_summed_up(void **state)
 {
     (void)state;
     torch_world *t = loop_of(0, 3, 4, 0.5);
-    add_mark(t, "torch.summed total at /code/train.py:21");
-    look(t->w);
-    must_not_find(t->w, "kept-losses"); /* how many is not known */
-    add_counter(t, "torch.losses.summed", 33, 33, 1);
+    add_fact(t, "torch.losses.summed", 33, "total", "/code/train.py", 21);
     look(t->w);
     const tare__finding *finding = must_find(t->w, "kept-losses");
     assert_non_null(strstr(finding->title, "/code/train.py:21"));
@@ -453,15 +456,18 @@ static void steps_that_are_spent_outside_the_model(void **state)
 static void loading_is_done_elsewhere_already(void **state)
 {
     (void)state;
-    static const char *const names[] = {"forward", "backward"}, *const counters[] = {"torch.loader.workers",
-                                                                                     "python.threads"};
+    static const char *const names[] = {"forward", "backward"};
+    static const tare__counter_row threads = {"python.threads", 1, 2, 2, 2, 2, 2, 0, 0};
     double parts[] = {1 * SECOND, 1 * SECOND};
     tare__course_bin bin = {.steps = 10, .from_ns = 0, .to_ns = 8 * SECOND, .total_ns = 8 * SECOND, .parts_ns = parts};
-    for (size_t i = 0; i < TARE__COUNT_OF(counters); i++) {
+    for (size_t i = 0; i < 2; i++) {
         torch_world *t = loop_of(0, 1, 1, 0);
         tare__step_row *row = add_steps(t->w, 10, 0.8, 0.8, 0.8);
         row->course = (tare__step_course){.parts = names, .n_parts = 2, .phases = true, .bins = &bin, .n_bins = 1};
-        add_counter(t, counters[i], 2, 2, 1);
+        if (i == 0)
+            add_fact(t, "torch.loader.workers", 2, NULL, NULL, 0);
+        t->w->of.counters = &threads;
+        t->w->of.n_counters = i;
         look(t->w);
         const tare__finding *finding = must_find(t->w, "outside-model");
         assert_null(strstr(finding->advice, "in a DataLoader with workers, or in a thread"));
@@ -579,8 +585,7 @@ static void losses_that_are_kept(void **state)
 {
     (void)state;
     torch_world *t = loop_of(0, 3, 4, 0.5);
-    add_counter(t, "torch.losses.kept", 16, 16, 8);
-    add_mark(t, "torch.kept history at /code/train.py:19");
+    add_fact(t, "torch.losses.kept", 16, "history", "/code/train.py", 19);
     look(t->w);
     const tare__finding *finding = must_find(t->w, "kept-losses");
     assert_ptr_equal(finding, &t->w->of.findings[0]);
@@ -588,35 +593,75 @@ static void losses_that_are_kept(void **state)
     assert_non_null(strstr(finding->advice, "history.append(loss.detach())"));
     loop_free(t);
     t = loop_of(0, 3, 4, 0.5);
-    add_counter(t, "torch.losses.kept", 16, 16, 8);
-    add_mark(t, "torch.kept history"); /* no line is certain */
+    add_fact(t, "torch.losses.kept", 16, "history", NULL, 0); /* no line is certain */
     look(t->w);
     finding = must_find(t->w, "kept-losses");
     assert_string_equal(finding->title, "Losses are kept with their autograd graph");
     assert_non_null(strstr(finding->evidence, "they are in history."));
     loop_free(t);
-    t = loop_of(0, 3, 4, 0.5);
-    add_counter(t, "torch.losses.kept", 1, 1, 8);
-    is_silent(t, "kept-losses");
+    is_silent(loop_of(0, 3, 4, 0.5), "kept-losses");
+}
+
+/* What a program says by itself is no fact, whatever its words. */
+static void marks_and_counters_forge_no_finding(void **state)
+{
+    (void)state;
+    static const tare__mark_row marks[] = {{"torch.kept history at /code/train.py:19", 1, 0, 0},
+                                           {"torch.summed total at /code/train.py:21", 1, 0, 0},
+                                           {"torch.unfused AdamW: 148 tensors one by one", 1, 0, 0},
+                                           {"torch.fp32 on cuda: TensorFloat-32 is off", 1, 0, 0},
+                                           {"torch.set_num_threads(32) at /code/train.py:7", 1, 0, 0},
+                                           {"torch.profiler wrote /runs/a.json", 1, 0, 0}};
+    static const tare__counter_row counters[] = {{"torch.losses.kept", 8, 16, 16, 16, 16, 16, 0, 0},
+                                                 {"torch.losses.summed", 1, 33, 33, 33, 33, 33, 0, 0},
+                                                 {"torch.threads", 2, 4, 32, 4, 18, 32, 0, 0},
+                                                 {"torch.loader.workers", 1, 0, 0, 0, 0, 0, 0, 0},
+                                                 {"torch.graph.nodes", 4, 40, 50000, 40, 25000, 50000, 0, 0},
+                                                 {"torch.graph.retained", 1, 1, 1, 1, 1, 1, 0, 0},
+                                                 {"torch.profiler.seconds", 3, 1, 1, 1, 1, 1, 0, 0}};
+    static const char *const ids[] = {"kept-losses",   "unfused-optimizer", "fp32-matmul",  "torch-threads",
+                                      "growing-graph", "small-operators",   "own-profiler", "single-worker"};
+    for (size_t i = 0; i < TARE__COUNT_OF(ids); i++) {
+        torch_world *t = loop_of(0.4, 2, 3, 2);
+        t->w->of.marks = marks;
+        t->w->of.n_marks = TARE__COUNT_OF(marks);
+        t->w->of.counters = counters;
+        t->w->of.n_counters = TARE__COUNT_OF(counters);
+        is_silent(t, ids[i]);
+    }
+}
+
+/* A folder may be called anything. */
+static void places_are_shown_as_they_are(void **state)
+{
+    (void)state;
+    torch_world *t = loop_of(0, 3, 4, 0.5);
+    add_fact(t, "torch.losses.kept", 16, "losses at home", "/me at work: 1/\xc3\xa9/train at 3.py", 19);
+    look(t->w);
+    const tare__finding *finding = must_find(t->w, "kept-losses");
+    assert_string_equal(finding->title,
+                        "Losses are kept with their autograd graph, at /me at work: 1/\xc3\xa9/train at 3.py:19");
+    assert_non_null(strstr(finding->advice, "losses at home.append(loss.detach())"));
+    loop_free(t);
 }
 
 static void graphs_that_grow(void **state)
 {
     (void)state;
     torch_world *t = loop_of(0, 3, 4, 0.5);
-    add_counter(t, "torch.graph.nodes", 40, 900, 5);
-    add_counter(t, "torch.graph.retained", 1, 1, 1);
+    add_values(t, "torch.graph.nodes", 40, 900, 5);
+    add_values(t, "torch.graph.retained", 1, 1, 1);
     look(t->w);
     must_find(t->w, "growing-graph");
     loop_free(t);
     t = loop_of(0, 3, 4, 0.5);
-    add_counter(t, "torch.graph.nodes", 40, 900, 5); /* sequences get longer, or models deeper */
+    add_values(t, "torch.graph.nodes", 40, 900, 5); /* sequences get longer, or models deeper */
     is_silent(t, "growing-graph");
     t = loop_of(0, 3, 4, 0.5);
-    add_counter(t, "torch.graph.nodes", 40, 60, 5);
+    add_values(t, "torch.graph.nodes", 40, 60, 5);
     is_silent(t, "growing-graph");
     t = loop_of(0, 3, 4, 0.5);
-    add_counter(t, "torch.graph.nodes", 900, 40, 5);
+    add_values(t, "torch.graph.nodes", 900, 40, 5);
     is_silent(t, "growing-graph");
 }
 
@@ -625,8 +670,8 @@ static void threads_for_a_larger_machine(void **state)
 {
     (void)state;
     torch_world *t = loop_of(0, 3, 4, 0.5);
-    add_counter(t, "torch.threads", 4, 32, 2);
-    add_mark(t, "torch.set_num_threads(32) at /code/train.py:7");
+    add_values(t, "torch.threads", 4, 32, 2);
+    add_fact(t, "torch.set_num_threads", 32, NULL, "/code/train.py", 7);
     add_steps(t->w, 10, 0.8, 0.8, 3); /* they differ, and that is why */
     look(t->w);
     const tare__finding *finding = must_find(t->w, "torch-threads");
@@ -635,10 +680,10 @@ static void threads_for_a_larger_machine(void **state)
     must_find(t->w, "step-variance");
     loop_free(t);
     t = loop_of(0, 3, 4, 0.5);
-    add_counter(t, "torch.threads", 32, 4, 2);
+    add_values(t, "torch.threads", 32, 4, 2);
     is_silent(t, "torch-threads");
     t = loop_of(0, 3, 4, 0.5);
-    add_counter(t, "torch.threads", 32, 32, 2);
+    add_values(t, "torch.threads", 32, 32, 2);
     t->w->of.usage.cores_allowed = NAN;
     is_silent(t, "torch-threads");
 }
@@ -671,6 +716,8 @@ int main(void)
         cmocka_unit_test(a_loop_that_is_mostly_outside_its_steps),
         cmocka_unit_test(a_rank_that_keeps_others_waiting),
         cmocka_unit_test(losses_that_are_kept),
+        cmocka_unit_test(marks_and_counters_forge_no_finding),
+        cmocka_unit_test(places_are_shown_as_they_are),
         cmocka_unit_test(graphs_that_grow),
         cmocka_unit_test(threads_for_a_larger_machine),
     };

@@ -49,6 +49,56 @@ static void counters_and_marks_go_by_the_clock(void **state)
     done(b, a);
 }
 
+/* ---- facts --------------------------------------------------------------------------------------- */
+static void facts_are_one_row_each(void **state)
+{
+    (void)state;
+    enum { WORKERS = 30, KEPT, TRAIN, HISTORY };
+    builder *b = build_single();
+    build_stream(b, 2, 1, 78, "other");
+    build_process(b, 2, 79);
+    build_stream(b, 3, 2, 79, "main");
+    build_name(b, WORKERS, TARE__NAME_FACT, "torch.loader.workers");
+    build_name(b, KEPT, TARE__NAME_FACT, "torch.losses.kept");
+    build_name(b, TRAIN, TARE__NAME_FACT, "/me at home:1/train.py");
+    build_name(b, HISTORY, TARE__NAME_FACT, "history");
+    b->stream = 2;
+    build_fact(b, (tare__fact){.key = WORKERS, .ticks = 5000, .value = 2});
+    b->stream = 1;
+    build_fact(b, (tare__fact){.key = WORKERS, .ticks = 3000, .value = 4});
+    build_fact(b, (tare__fact){.key = WORKERS, .ticks = 2000, .value = 0});
+    build_fact(b, (tare__fact){.key = KEPT, .file = TRAIN, .line = 19, .text = HISTORY, .ticks = 7000, .value = 16});
+    b->stream = 3;
+    build_fact(b, (tare__fact){.key = WORKERS, .ticks = 9000, .value = NAN});
+    build_fact(b, (tare__fact){.key = LOSS, .ticks = 9000, .value = 1}); /* a counter's name is no key */
+    tare__analysis *a = analyze(b);
+    assert_int_equal(a->n_facts, 4);
+    const tare__fact_row *workers = &a->facts[0], *kept = &a->facts[1];
+    assert_string_equal(workers->key, "torch.loader.workers");
+    assert_int_equal(workers->count, 3);
+    assert_int_equal(workers->process, 0);
+    NEAR(workers->value, 2); /* the last one by the clock */
+    NEAR(workers->first, 0);
+    NEAR(workers->min, 0);
+    NEAR(workers->mean, 2);
+    NEAR(workers->max, 4);
+    assert_null(workers->file);
+    assert_null(workers->text);
+    assert_string_equal(kept->file, "/me at home:1/train.py");
+    assert_int_equal(kept->line, 19);
+    assert_string_equal(kept->text, "history");
+    assert_int_equal(a->facts[2].process, 1);
+    assert_true(isnan(a->facts[2].value) || isnan(a->facts[3].value));
+    tare__fact_row sum;
+    assert_true(tare__fact_sum(a, "torch.loader.workers", &sum));
+    assert_int_equal(sum.count, 4);
+    NEAR(sum.max, 4);
+    assert_ptr_equal(tare__fact_find(a, "torch.losses.kept"), kept);
+    assert_null(tare__fact_find(a, "loss"));
+    assert_int_equal(a->n_marks + a->n_counters, 0);
+    done(b, a);
+}
+
 /* ---- aggregates ---------------------------------------------------------------------------------- */
 static void build_cell(builder *b, uint32_t stream, uint32_t name, uint64_t calls, uint64_t timed,
                        uint64_t each)
@@ -168,6 +218,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counters_and_marks_go_by_the_clock),
+        cmocka_unit_test(facts_are_one_row_each),
         cmocka_unit_test(aggregates_merge_over_streams_and_replace_within),
         cmocka_unit_test(sampled_aggregates_are_an_estimate),
         cmocka_unit_test(an_aggregate_never_timed_has_no_total),

@@ -155,6 +155,7 @@ static void every_table_is_there(void **state)
         {"aggregates.csv", train.n_aggregates},
         {"counters.csv", train.n_counters},
         {"marks.csv", train.n_marks},
+        {"facts.csv", train.n_facts},
         {"tracks.csv", train.n_tracks},
         {"processes.csv", train.n_processes},
         {"threads.csv", train.n_threads},

@@ -249,6 +249,12 @@ static const tare__counter_row train_counters[] = {
     {"loss", 600, 2.31, 0.184, 0.181, 0.52, 2.31, 1.0 * MS, 2.4 * S},
 };
 static const tare__mark_row train_marks[] = {{"checkpoint", 3, 0.83 * S, 2.44 * S}};
+static const tare__fact_row train_facts[] = {
+    {"torch.loader.workers", NULL, NULL, 0, 0, 2, 4, 0, 0, 2, 4, 0.1 * S, 1.1 * S},
+    {"torch.losses.kept", "/home/ada at work/train.py", "history", 19, 0, 1, 16, 16, 16, 16, 16, 0.9 * S, 0.9 * S},
+    {"torch.shapes.unavailable", NULL, "torch 1.9 has no hook on all optimizers", 0, TARE__NO_ROW, 1, NAN, NAN, NAN,
+     NAN, NAN, 0.2 * S, 0.2 * S},
+};
 static const tare__track_row train_tracks[] = {
     {"cuda:0 stream 7", TARE_TRACK_GPU, "gemm", 1200, 1.1 * S, 1.1 * S, EACH(0.9 * MS, 1.0 * MS, 1.4 * MS),
      1200, 0},
@@ -428,6 +434,8 @@ static const tare__analysis train = {
     .n_counters = COUNT(train_counters),
     .marks = train_marks,
     .n_marks = 1,
+    .facts = train_facts,
+    .n_facts = 3,
     .tracks = train_tracks,
     .n_tracks = COUNT(train_tracks),
     .processes = train_processes,

@@ -211,6 +211,13 @@ static inline void build_lose(builder *builder, size_t at)
     builder->file.length = at;
 }
 
+/* A block of one fact; its key, file and text are names of kind TARE__NAME_FACT. */
+static inline void build_fact(builder *builder, tare__fact fact)
+{
+    tare__block_header header = {.stream = builder->stream};
+    builder_check(tare__facts_seal(&fact, 1, builder->squeezer, &header, &builder->file));
+}
+
 /* ---- series and samples -------------------------------------------------------------------------- */
 /* A series of one of our metrics; `absent` NULL: it has values. */
 static inline void build_series_absent(builder *builder, uint32_t id, tare__metric metric, tare__subject_kind subject,

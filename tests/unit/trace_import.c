@@ -177,7 +177,7 @@ static int import_into(const tare__text *json, const char *path, tare__import_re
 
 typedef struct sum {
     uint64_t spans;
-    size_t streams, processes, marks;
+    size_t streams, processes, told;
     bool ends; /* with its END */
 } sum;
 
@@ -197,9 +197,10 @@ static sum sum_of(const char *path)
     assert_false(tare__trace_damage_of(trace)->torn);
     sum.streams = tare__trace_stream_count(trace);
     tare__trace_processes(trace, &sum.processes);
-    const tare__trace_name *names = tare__trace_names(trace, &n);
+    const tare__trace_fact *facts = tare__trace_facts(trace, &n);
     for (size_t i = 0; i < n; i++)
-        sum.marks += names[i].text && strcmp(names[i].text, TARE__THEIRS_READ "theirs.json") == 0;
+        sum.told += tare__trace_fact_is(trace, &facts[i], TARE__FACT_PROFILER_READ) &&
+                    strcmp(tare__trace_fact_text(trace, facts[i].file), "theirs.json") == 0;
     tare__trace_close(trace);
     return sum;
 }
@@ -222,7 +223,7 @@ static void test_added_to_a_run(void **state)
         assert_int_equal(after.spans, (1 + time) * before.spans);
         assert_int_equal(after.streams, (1 + time) * before.streams);
         assert_int_equal(after.processes, before.processes); /* by its pid it is the same */
-        assert_int_equal(after.marks, time);
+        assert_int_equal(after.told, time);
     }
     tare__text_free(&json);
     unlink(path);

@@ -40,7 +40,7 @@ def _tell_rank():
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         return
     if distributed.get_world_size() > 1:
-        _core.counter("torch.rank", float(distributed.get_rank()))
+        _core.fact("torch.rank", distributed.get_rank())
         _core.thread_name("rank %d" % distributed.get_rank())
 
 

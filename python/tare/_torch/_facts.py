@@ -1,5 +1,5 @@
 """How the program is set up, where there is a faster way: precision of matrix products, optimizers. Told now and then
-while it trains, as marks that the findings read."""
+while it trains, as facts that the findings read."""
 import sys
 
 from .. import _core
@@ -7,10 +7,10 @@ from .. import _core
 _said = set()
 
 
-def _say(text):
-    if text not in _said:
-        _said.add(text)
-        _core.mark(text)
+def _say(key, text, value=None):
+    if (key, text, value) not in _said:
+        _said.add((key, text, value))
+        _core.fact(key, value, text=text)
 
 
 def _tell_precision(torch, loss):
@@ -18,10 +18,10 @@ def _tell_precision(torch, loss):
         return
     if loss.is_cuda:
         if torch.get_float32_matmul_precision() == "highest" and torch.cuda.get_device_capability(loss.device)[0] >= 8:
-            _say("torch.fp32 on cuda: TensorFloat-32 is off")
+            _say("torch.fp32", "cuda")  # TensorFloat-32 is off
     elif torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported() \
             and getattr(torch.cpu, "_is_amx_tile_supported", bool)():
-        _say("torch.fp32 on cpu: bfloat16 units (AMX) are not used")
+        _say("torch.fp32", "cpu")  # bfloat16 units (AMX) are not used
 
 
 def _tell_optimizers(alive):
@@ -35,7 +35,7 @@ def _tell_optimizers(alive):
             on_gpu = any(parameter.is_cuda for group in groups for parameter in group["params"][:1])
             if settings.get("foreach") is None and on_gpu:
                 continue  # torch itself takes the foreach way there
-            _say("torch.unfused %s: %d tensors one by one" % (type(optimizer).__name__, tensors))
+            _say("torch.unfused", type(optimizer).__name__, tensors)
 
 
 def tell(loss):

@@ -67,18 +67,19 @@ def _held(frame):
                         yield key, _keeps.KEY if is_dict else _keeps.ATTRIBUTE, value, one
 
 
-def _tell(what, name, frame, frames, kind, owner):
-    place = _keeps.place(frame, frames, name, kind, owner)
-    _core.mark("torch.%s %s" % (what, name) + (" at %s:%d" % place if place else ""))
+def _tell(key, value, name, frame, frames, kind, owner):
+    file, line = _keeps.place(frame, frames, name, kind, owner) or (None, 0)
+    _core.fact(key, value, text=name, file=file, line=line)
 
 
-def _tell_named(frames, holders):
+def _tell_named(kept, frames, holders):
     """By the name of the variable, the attribute or the entry that is one of these, best one whose line is known."""
     wanted = set(map(id, holders))
     found = [(name, frame, frames, kind, owner) for frame in frames for name, kind, owner, value in _held(frame)
              if id(value) in wanted]
     if found:
-        _tell("kept", *next((one for one in found if _keeps.place(one[1], frames, one[0], *one[3:])), found[0]))
+        best = next((one for one in found if _keeps.place(one[1], frames, one[0], *one[3:])), found[0])
+        _tell("torch.losses.kept", kept, *best)
     return bool(found)
 
 
@@ -91,9 +92,9 @@ def _tell_kept(losses):
         holders = [one for one in about if one is not losses and one is not holders and
                    (issubclass(type(one), (list, dict, set, tuple)) or hasattr(type(one), "append"))]
         del about
-        if _tell_named(frames, holders):
+        if _tell_named(len(losses), frames, holders):
             return
-    _core.mark("torch.kept ?")
+    _core.fact("torch.losses.kept", len(losses))
 
 
 def _chain(node):
@@ -119,8 +120,7 @@ def _look_at_sums(tensor_type):
             length, key = _chain(node), (name, frame.f_code)
             if length - _sums.get(key, length) >= _LEAST_KEPT:
                 _told["kept"] = True
-                _core.counter("torch.losses.summed", float(length))
-                _tell("summed", name, frame, frames, kind, owner)
+                _tell("torch.losses.summed", length, name, frame, frames, kind, owner)
                 return
             _sums[key] = length
 
@@ -136,7 +136,7 @@ def _look(number, before, loss):
     tells = _told["looks"] % _told["every"] == 0  # at the 1st look, the 2nd, the 4th …
     if tells:
         _told["every"] *= 2
-        _core.counter("torch.graph.nodes", float(_nodes(loss)))
+        _core.fact("torch.graph.nodes", _nodes(loss))
         if not _told["kept"]:
             _look_at_sums(sys.modules["torch"].Tensor)
         from . import _facts

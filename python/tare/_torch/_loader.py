@@ -21,8 +21,8 @@ def _tell_loader(words, named, raised):
     """How a loader is set up, once for each iterator."""
     held = _core.torch_dict_of(words[1] if len(words) > 1 else named["loader"]) or {}
     if not raised and "num_workers" in held:
-        _core.counter("torch.loader.workers", float(held["num_workers"]))
-        _core.counter("torch.loader.pinned", float(bool(held.get("pin_memory"))))
+        _core.fact("torch.loader.workers", held["num_workers"])
+        _core.fact("torch.loader.pinned", bool(held.get("pin_memory")))
 
 
 def attach(torch):

@@ -40,7 +40,7 @@ def _end_writing(words, named, raised):
     _thread.writing -= 1
     path = words[1] if len(words) > 1 else named.get("path")
     if not raised and not _thread.writing and not _is_ours():
-        _core.mark("torch.profiler wrote " + os.path.abspath(os.fspath(path)))
+        _core.fact("torch.profiler.wrote", file=os.path.abspath(os.fsdecode(path)))
 
 
 def _begun(words, named, raised):
@@ -54,7 +54,7 @@ def _ends(words, named):
     since = _thread.since[-1] if _thread.since else None
     _thread.since = _thread.since[:-1]
     if since is not None:
-        _core.counter("torch.profiler.seconds", time.perf_counter() - since)
+        _core.fact("torch.profiler.seconds", time.perf_counter() - since)
 
 
 def attach(torch):

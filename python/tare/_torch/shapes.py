@@ -144,15 +144,16 @@ class _Step:
     def give_up(self, why):
         self.hook.remove()
         self.looker, self.first = None, 0
-        _core.mark("shapes n/a: " + why)
+        _core.fact("torch.shapes.unavailable", text=why)
 
     def at_exit(self):
         if self.first == 0:
             return
         if self.waited:
-            _core.mark("shapes n/a: the program's own torch.profiler was at work in every step")
+            _core.fact("torch.shapes.unavailable", text="the program's own torch.profiler was at work in every step")
         elif self.looker is None:
-            _core.mark("shapes n/a: the optimizer was called %d times, and it takes %d" % (self.seen, _AFTER + 1))
+            _core.fact("torch.shapes.unavailable",
+                       text="the optimizer was called %d times, and it takes %d" % (self.seen, _AFTER + 1))
 
 
 def prepare():
@@ -161,6 +162,6 @@ def prepare():
     try:
         from torch.optim.optimizer import register_optimizer_step_post_hook
     except ImportError:
-        _core.mark("shapes n/a: torch %s has no hook on all optimizers" % torch.__version__)
+        _core.fact("torch.shapes.unavailable", text="torch %s has no hook on all optimizers" % torch.__version__)
         return
     _Step(torch, register_optimizer_step_post_hook)

@@ -86,7 +86,7 @@ class TorchProfile(torch.profiler.profile, _profile.profile):
         first = self._exported is None or self._exported[0] is not self._results()
         _profile.put(self._file(), path)
         if first and _core.recording():
-            _core.mark("torch.profiler wrote " + os.path.abspath(path))  # `tare run` adds it to its trace
+            _core.fact("torch.profiler.wrote", file=os.path.abspath(os.fsdecode(path)))  # `tare run` adds it to its trace
 
     def export_trace(self, path: str) -> None:
         """Writes the last cycle as a trace of Tare's own, which `tare report` opens."""

@@ -77,10 +77,11 @@ static bool say_line(findings *out, tare__finding *finding, const tare__analysis
     return line != NULL;
 }
 
-static double counter_max(const tare__analysis *of, const char *name)
+/* Beside the one that trains, at most. */
+static double python_threads(const tare__analysis *of)
 {
     for (size_t i = 0; i < of->n_counters; i++)
-        if (strcmp(of->counters[i].name, name) == 0)
+        if (strcmp(of->counters[i].name, "python.threads") == 0)
             return of->counters[i].max;
     return 0;
 }
@@ -89,12 +90,12 @@ static double counter_max(const tare__analysis *of, const char *name)
 static void advise(findings *out, tare__finding *finding, const tare__analysis *of, bool line)
 {
     const char *what = line ? "that line" : "the code between the optimizer's step and the next forward";
-    double workers = counter_max(of, "torch.loader.workers");
-    if (workers >= 1)
+    tare__fact_row workers;
+    if (tare__fact_sum(of, "torch.loader.workers", &workers) && workers.max >= 1)
         tare__finding_say(out, &finding->advice,
                           "Batches are loaded by %s already. Make %s cheaper, or do it less often than in every step.",
-                          tare__show_counted(workers, "DataLoader worker", NULL).text, what);
-    else if (counter_max(of, "python.threads") >= 1)
+                          tare__show_counted(workers.max, "DataLoader worker", NULL).text, what);
+    else if (python_threads(of) >= 1)
         tare__finding_say(
             out, &finding->advice,
             "If %s waits for another thread of the program, make that thread's work cheaper, or split it over "

@@ -6,13 +6,13 @@
 
 #include "rules.h"
 
-/* So many marks that begin with a text, and what follows it in the last one. */
-static size_t marks_of(const tare__analysis *of, const char *start, const char **last)
+/* How many files, and the one told last. */
+static size_t files_of(const tare__analysis *of, const char *key, const char **last)
 {
-    size_t n = 0, length = strlen(start);
-    for (size_t i = 0; i < of->n_marks; i++)
-        if (strncmp(of->marks[i].name, start, length) == 0) {
-            *last = of->marks[i].name + length;
+    size_t n = 0;
+    for (size_t i = 0; i < of->n_facts; i++)
+        if (strcmp(of->facts[i].key, key) == 0 && of->facts[i].file) {
+            *last = of->facts[i].file;
             n++;
         }
     return n;
@@ -21,7 +21,8 @@ static size_t marks_of(const tare__analysis *of, const char *start, const char *
 static void say_where(findings *out, tare__finding *finding, const tare__analysis *of)
 {
     const char *path = NULL, *read_path = NULL;
-    size_t wrote = marks_of(of, TARE__THEIRS_WROTE, &path), read = marks_of(of, TARE__THEIRS_READ, &read_path);
+    size_t wrote = files_of(of, TARE__FACT_PROFILER_WROTE, &path),
+           read = files_of(of, TARE__FACT_PROFILER_READ, &read_path);
     if (wrote == 0)
         tare__finding_say(out, &finding->evidence,
                           "It wrote no trace that could be read: operators of that time are only in its own tables.");
@@ -36,23 +37,20 @@ static void say_where(findings *out, tare__finding *finding, const tare__analysi
 
 void tare__rule_own_profiler(findings *out, const tare__analysis *of)
 {
-    const tare__counter_row *row = NULL;
-    for (size_t i = 0; i < of->n_counters; i++)
-        if (strcmp(of->counters[i].name, "torch.profiler.seconds") == 0)
-            row = &of->counters[i];
-    if (!row || row->n == 0)
+    tare__fact_row active;
+    if (!tare__fact_sum(of, "torch.profiler.seconds", &active))
         return;
-    double seconds = row->mean * (double)row->n;
+    double seconds = active.mean * (double)active.count;
     tare__finding *finding = tare__finding_add(out, TARE__INFO);
     tare__finding_say(out, &finding->title, "The program's own torch.profiler was active for %s",
                       tare__show_time(seconds * 1e9).text);
     tare__finding_say(out, &finding->evidence,
                       "It was active %s time%s; Tare recorded no operators meanwhile.",
-                      tare__show((double)row->n, TARE__SHOW_COUNT).text, row->n == 1 ? "" : "s");
+                      tare__show((double)active.count, TARE__SHOW_COUNT).text, active.count == 1 ? "" : "s");
     say_where(out, finding, of);
     tare__finding_say(out, &finding->advice,
                       "Profiled steps are slower: disable it when you compare times.");
     tare__finding_say(out, &finding->gain_how, "not predicted: its overhead depends on its settings");
     tare__finding_figure(out, finding, "at_work", seconds, TARE__SHOW_SECONDS);
-    tare__finding_figure(out, finding, "times", (double)row->n, TARE__SHOW_COUNT);
+    tare__finding_figure(out, finding, "times", (double)active.count, TARE__SHOW_COUNT);
 }

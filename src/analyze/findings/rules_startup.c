@@ -14,11 +14,8 @@ bool tare__imported(const tare__analysis *of, const char *module)
             return true;
     if (strcmp(module, "torch") != 0)
         return false;
-    for (size_t i = 0; i < of->n_counters; i++)
-        if (strncmp(of->counters[i].name, "torch.", 6) == 0)
-            return true;
-    for (size_t i = 0; i < of->n_marks; i++)
-        if (strncmp(of->marks[i].name, "torch.", 6) == 0)
+    for (size_t i = 0; i < of->n_facts; i++)
+        if (strncmp(of->facts[i].key, "torch.", 6) == 0)
             return true;
     return false;
 }

@@ -1,12 +1,11 @@
-/* rules_torch: what phases, marks and counters of a torch program tell: who waits for whom, and which faster way is
- * left unused. They read what the package notes under `tare run` (docs/TORCH.md) and nothing else.
- * Owned by the thread that analyzes. Must not know how it was noted. */
+/* rules_torch: what phases and facts of a torch program tell: who waits for whom, and which faster way is left unused.
+ * They read what the package tells under `tare run` (docs/TORCH.md) and nothing else.
+ * Owned by the thread that analyzes. Must not know how it was told. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "rules.h"
+#include "training.h"
 
 static shown percent(double share)
 {
@@ -18,193 +17,17 @@ static shown count(double value)
     return tare__show(value, TARE__SHOW_COUNT);
 }
 
-/* ---- rows ------------------------------------------------------------------------------------ */
-static bool starts_with(const char *text, const char *start)
+/* Where a fact was told of: " at FILE:LINE" behind `before`; "" where it has no place, since no line is certain. */
+typedef struct place {
+    char text[TARE__NAME_TEXT_MAX + 32];
+} place;
+
+static place place_of(const char *before, const tare__fact_row *fact)
 {
-    return strncmp(text, start, strlen(start)) == 0;
-}
-
-static const tare__mark_row *mark_of(const tare__analysis *of, const char *start)
-{
-    for (size_t i = 0; i < of->n_marks; i++)
-        if (starts_with(of->marks[i].name, start))
-            return &of->marks[i];
-    return NULL;
-}
-
-static const tare__counter_row *counter_of(const tare__analysis *of, const char *name)
-{
-    for (size_t i = 0; i < of->n_counters; i++)
-        if (strcmp(of->counters[i].name, name) == 0)
-            return &of->counters[i];
-    return NULL;
-}
-
-static bool is_in(const tare__analysis *of, const tare__span_row *row, uint32_t kind)
-{
-    for (uint32_t at = row->parent; at != TARE__NO_ROW; at = of->spans[at].parent)
-        if (of->spans[at].kind == kind)
-            return true;
-    return false;
-}
-
-/* Spans of a name; where that ends with a blank, of all that begin with it. */
-typedef struct named {
-    double total_ns, calls;
-    const tare__span_row *most; /* a row of the call site with most of the time; NULL: there are none */
-    double most_ns;             /* … of all its rows, in steps and outside */
-} named;
-
-#define SITES_MAX 128u /* as many as are recorded; beyond, the last one has the others' time too */
-
-static bool same_site(const tare__span_row *one, const tare__span_row *other)
-{
-    bool same_file = one->file && other->file ? strcmp(one->file, other->file) == 0 : one->file == other->file;
-    return one->line == other->line && same_file && strcmp(one->name, other->name) == 0;
-}
-
-static named sum_named(const tare__analysis *of, const char *name, bool in_steps)
-{
-    named sum = {0};
-    struct {
-        const tare__span_row *row;
-        double ns;
-    } sites[SITES_MAX];
-    size_t n_sites = 0;
-    bool begins = name[strlen(name) - 1] == ' ';
-    for (size_t i = 0; i < of->n_spans; i++) {
-        const tare__span_row *row = &of->spans[i];
-        if (!(begins ? starts_with(row->name, name) : strcmp(row->name, name) == 0) ||
-            (in_steps && !is_in(of, row, TARE_KIND_STEP)))
-            continue;
-        sum.total_ns += row->total_ns;
-        sum.calls += (double)row->calls;
-        size_t at = 0;
-        while (at < n_sites && at < SITES_MAX - 1 && !same_site(sites[at].row, row))
-            at++;
-        if (at == n_sites) {
-            sites[n_sites].row = row;
-            sites[n_sites++].ns = 0;
-        }
-        sites[at].ns += row->total_ns;
-    }
-    for (size_t i = 0; i < n_sites; i++)
-        if (!sum.most || sites[i].ns > sum.most_ns) {
-            sum.most = sites[i].row;
-            sum.most_ns = sites[i].ns;
-        }
-    return sum;
-}
-
-static double number_on(const tare__span_row *row, const char *name)
-{
-    for (size_t i = 0; i < row->n_numbers; i++)
-        if (strcmp(row->numbers[i].name, name) == 0)
-            return row->numbers[i].sum;
-    return 0;
-}
-
-/* ---- phases ---------------------------------------------------------------------------------- */
-/* Of training: inside of steps, and of waiting for batches also between them. */
-typedef struct training {
-    double steps_ns, data_ns, copy_ns, forward_ns, backward_ns, optimizer_ns;
-    double copied, unpinned; /* bytes */
-    double steps, fastest_ns, batches, backwards;
-} training;
-
-static void add_phase(training *sum, const tare__span_row *row)
-{
-    if (strcmp(row->name, "data") == 0) {
-        sum->data_ns += row->total_ns;
-        sum->batches += (double)row->calls;
-    } else if (strcmp(row->name, "forward") == 0)
-        sum->forward_ns += row->total_ns;
-    else if (strcmp(row->name, "backward") == 0) {
-        sum->backward_ns += row->total_ns;
-        sum->backwards += (double)row->calls;
-    } else if (strcmp(row->name, "optimizer") == 0)
-        sum->optimizer_ns += row->self_ns; /* a closure's phases are inside */
-    else if (strcmp(row->name, "copy") == 0) {
-        sum->copy_ns += row->total_ns;
-        sum->copied += number_on(row, "bytes");
-        sum->unpinned += number_on(row, "unpinned bytes");
-    }
-}
-
-/* False: no training loop was found, or too little of it to tell. */
-static bool training_of(const tare__analysis *of, training *sum)
-{
-    double between_ns = 0, between = 0;
-    *sum = (training){0};
-    if (!of->run.clock_known)
-        return false;
-    for (size_t i = 0; i < of->n_spans; i++) {
-        const tare__span_row *row = &of->spans[i];
-        bool inside = is_in(of, row, TARE_KIND_STEP);
-        if (row->kind == TARE_KIND_STEP && !inside) {
-            sum->steps_ns += row->total_ns;
-            sum->steps += (double)row->calls;
-            sum->fastest_ns = row->each.min_ns;
-        }
-        if (row->kind != TARE_KIND_PHASE)
-            continue;
-        if (inside)
-            add_phase(sum, row);
-        else if (strcmp(row->name, "data") == 0 && is_in(of, row, TARE_KIND_EPOCH)) {
-            between_ns += row->total_ns;
-            between += (double)row->calls;
-        }
-    }
-    if (sum->data_ns == 0) { /* steps that the program marks behind the loader; else it is an evaluation's */
-        sum->data_ns = between_ns;
-        sum->batches = between;
-        sum->steps_ns += between_ns;
-    }
-    return sum->steps >= limit(LIMIT_FEWEST_STEPS) && sum->steps_ns > 0;
-}
-
-/* A time inside the steps of one process as a share of steady state; threads may have their steps at the same time. */
-static double of_steady(const tare__analysis *rank, const training *sum, double ns)
-{
-    return fmin(ns / fmax(rank->run.elapsed_ns, sum->steps_ns), 1);
-}
-
-/* ---- lines ----------------------------------------------------------------------------------- */
-/* The line of the program that most stack samples of a phase are at; NULL: there are none. */
-static const tare__aggregate_row *line_of(const tare__analysis *of, const char *phase, double *share)
-{
-    const tare__aggregate_row *most = NULL;
-    double all = 0;
-    for (size_t i = 0; i < of->n_aggregates; i++) {
-        const tare__aggregate_row *row = &of->aggregates[i];
-        size_t length = strlen(phase);
-        if (!row->file || strncmp(row->name, phase, length) != 0 ||
-            strncmp(row->name + length, " @ ", 3) != 0 || !(row->total_ns > 0))
-            continue;
-        all += row->total_ns;
-        if (!most || row->total_ns > most->total_ns)
-            most = row;
-    }
-    *share = most ? most->total_ns / all : NAN;
-    return most;
-}
-
-static void say_line(findings *out, tare__finding *finding, const tare__analysis *of, const char *phase)
-{
-    double share;
-    const tare__aggregate_row *line = line_of(of, phase, &share);
-    if (!line)
-        return;
-    const char *function = strrchr(line->name, ' ');
-    tare__finding_say(out, &finding->evidence, "%s of the stack samples are at %s:%u, in %s.",
-                      percent(share).text, line->file, (unsigned)line->line, function ? function + 1 : "?");
-}
-
-/* " at FILE:LINE" of a mark; "" where it has none: no line is certain. */
-static const char *place_of(const tare__mark_row *mark)
-{
-    const char *at = strstr(mark->name, " at ");
-    return at ? at : "";
+    place found = {""};
+    if (fact->file)
+        snprintf(found.text, sizeof found.text, "%s at %s:%u", before, fact->file, (unsigned)fact->line);
+    return found;
 }
 
 /* ---- loading --------------------------------------------------------------------------------- */
@@ -222,7 +45,7 @@ typedef struct loading {
  * each batch counts as the mean of all. NaN: not recorded. */
 static double measured_load(const tare__analysis *of, const training *sum)
 {
-    named loads = sum_named(of, "load samples", false);
+    named loads = tare__sum_named(of, "load samples", false);
     return loads.calls > 0 ? loads.total_ns / loads.calls * fmin(sum->batches, loads.calls) : NAN;
 }
 
@@ -241,9 +64,10 @@ static int workers_to_try(const loading *of, double compute_ns, double cores)
 
 static loading loading_of(const tare__analysis *of, const training *sum)
 {
-    const tare__counter_row *told = counter_of(of, "torch.loader.workers");
+    tare__fact_row told;
+    bool known = tare__fact_sum(of, "torch.loader.workers", &told);
     double cores = of->usage.cores_allowed > 0 ? of->usage.cores_allowed : 1;
-    loading found = {.known = told != NULL, .workers = told ? told->max : 0, .load_ns = sum->data_ns, .busy = NAN};
+    loading found = {.known = known, .workers = known ? told.max : 0, .load_ns = sum->data_ns, .busy = NAN};
     found.contended = tare__kept_off_cpu(of) >= limit(LIMIT_WAITING_FOR_CPU);
     if (found.workers >= 1) {
         double measured = measured_load(of, sum);
@@ -279,11 +103,11 @@ static double gain_of_workers(const tare__analysis *rank, const void *context)
 {
     const loading *by = context;
     training sum;
-    training_of(rank, &sum);
+    tare__training_of(rank, &sum);
     double saved = by->then ? tare__saved_by_workers(sum.data_ns, sum.steps_ns - sum.data_ns,
                                                      loading_of(rank, &sum).load_ns, by->then)
                             : sum.data_ns;
-    return tare__beside_gpu(rank, of_steady(rank, &sum, saved));
+    return tare__beside_gpu(rank, tare__of_steady(rank, &sum, saved));
 }
 
 static void predict_workers(findings *out, tare__finding *finding, const tare__analysis *of, const training *sum,
@@ -306,7 +130,7 @@ static const tare__analysis *waits_longest(const tare__analysis *of, training *s
     double most = 0;
     for (size_t i = 0; i < of->n_ranks; i++) {
         training own;
-        training_of(&of->ranks[i], &own);
+        tare__training_of(&of->ranks[i], &own);
         if (own.data_ns > most && own.steps > 0) {
             most = own.data_ns;
             longest = &of->ranks[i];
@@ -357,7 +181,7 @@ static void advise_loading(findings *out, tare__finding *finding, const tare__an
 void tare__rule_loader_bound(findings *out, const tare__analysis *of)
 {
     training sum;
-    if (!training_of(of, &sum) || !(sum.data_ns > limit(LIMIT_WAITS_FOR_DATA) * sum.steps_ns) ||
+    if (!tare__training_of(of, &sum) || !(sum.data_ns > limit(LIMIT_WAITS_FOR_DATA) * sum.steps_ns) ||
         !tare__compute_is_idle(of))
         return;
     training own = sum;
@@ -372,7 +196,7 @@ void tare__rule_loader_bound(findings *out, const tare__analysis *of)
         say_rank(out, finding, rank, &own, share);
     if (by.known)
         say_workers(out, finding, &by);
-    say_line(out, finding, of, by.workers > 0 && line_of(of, "load", &(double){0}) ? "load" : "data");
+    tare__say_line(out, finding, of, by.workers > 0 && tare__line_of(of, "load", &(double){0}) ? "load" : "data");
     advise_loading(out, finding, of, &by);
     predict_workers(out, finding, of, &own, &by);
     tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
@@ -385,8 +209,9 @@ void tare__rule_loader_bound(findings *out, const tare__analysis *of)
 void tare__rule_single_worker(findings *out, const tare__analysis *of)
 {
     training sum;
-    const tare__counter_row *workers = counter_of(of, "torch.loader.workers");
-    if (!workers || workers->max > 1 || !training_of(of, &sum) || !tare__compute_is_idle(of) ||
+    tare__fact_row workers;
+    if (!tare__fact_sum(of, "torch.loader.workers", &workers) || workers.max > 1 ||
+        !tare__training_of(of, &sum) || !tare__compute_is_idle(of) ||
         !(sum.data_ns > limit(LIMIT_SINGLE_WORKER) * sum.steps_ns))
         return;
     training own = sum;
@@ -396,10 +221,10 @@ void tare__rule_single_worker(findings *out, const tare__analysis *of)
     by.then = 2;
     tare__finding *finding = tare__finding_add(out, TARE__INFO);
     tare__finding_say(out, &finding->title, "Batches are loaded by %s for %s of step time",
-                      workers->max > 0 ? "one worker" : "the training process itself",
+                      workers.max > 0 ? "one worker" : "the training process itself",
                       percent(sum.data_ns / sum.steps_ns).text);
     tare__finding_say(out, &finding->evidence, "num_workers is %s; %s of %s was spent waiting for batches.",
-                      count(workers->max).text, tare__show_time(sum.data_ns).text,
+                      count(workers.max).text, tare__show_time(sum.data_ns).text,
                       tare__show_time(sum.steps_ns).text);
     tare__finding_say(out, &finding->advice, "Set DataLoader(num_workers=2, persistent_workers=True).");
     predict_workers(out, finding, of, &own, &by);
@@ -411,14 +236,14 @@ static double gain_of_copies(const tare__analysis *rank, const void *context)
 {
     training sum;
     (void)context;
-    training_of(rank, &sum);
-    return tare__beside_gpu(rank, of_steady(rank, &sum, sum.copy_ns));
+    tare__training_of(rank, &sum);
+    return tare__beside_gpu(rank, tare__of_steady(rank, &sum, sum.copy_ns));
 }
 
 void tare__rule_unpinned(findings *out, const tare__analysis *of)
 {
     training sum;
-    if (!training_of(of, &sum) || !(sum.copy_ns > limit(LIMIT_COPIES) * sum.steps_ns) ||
+    if (!tare__training_of(of, &sum) || !(sum.copy_ns > limit(LIMIT_COPIES) * sum.steps_ns) ||
         !(sum.unpinned > limit(LIMIT_UNPINNED) * sum.copied))
         return;
     tare__finding *finding = tare__finding_add(out, TARE__WARNING);
@@ -442,17 +267,17 @@ static double gain_of_waits(const tare__analysis *rank, const void *context)
 {
     training sum;
     (void)context;
-    training_of(rank, &sum);
-    double blocked = sum_named(rank, TARE__SYNC, true).total_ns;
-    return tare__beside_gpu(rank, of_steady(rank, &sum, fmin(blocked, fmax(0, sum.steps_ns - blocked))));
+    tare__training_of(rank, &sum);
+    double blocked = tare__sum_named(rank, TARE__SYNC, true).total_ns;
+    return tare__beside_gpu(rank, tare__of_steady(rank, &sum, fmin(blocked, fmax(0, sum.steps_ns - blocked))));
 }
 
 void tare__rule_sync_points(findings *out, const tare__analysis *of)
 {
     training sum;
-    if (!training_of(of, &sum))
+    if (!tare__training_of(of, &sum))
         return;
-    named waits = sum_named(of, TARE__SYNC, true);
+    named waits = tare__sum_named(of, TARE__SYNC, true);
     double all = waits.total_ns, calls = waits.calls;
     const tare__span_row *most = waits.most;
     if (!most || !(all > limit(LIMIT_SYNC) * sum.steps_ns))
@@ -484,24 +309,24 @@ void tare__rule_sync_points(findings *out, const tare__analysis *of)
 /* Where each rank saves, they do so at once: the longest of them counts. */
 static double gain_of_named(const tare__analysis *rank, const void *name)
 {
-    return tare__beside_gpu(rank, sum_named(rank, name, false).total_ns / rank->run.elapsed_ns);
+    return tare__beside_gpu(rank, tare__sum_named(rank, name, false).total_ns / rank->run.elapsed_ns);
 }
 
 void tare__rule_checkpoints(findings *out, const tare__analysis *of)
 {
     training sum;
-    if (!training_of(of, &sum))
+    if (!tare__training_of(of, &sum))
         return;
-    named saves = sum_named(of, CHECKPOINT, false);
+    named saves = tare__sum_named(of, CHECKPOINT, false);
     double all = saves.total_ns, calls = saves.calls;
     const tare__span_row *most = saves.most;
     double share = tare__gain_of_ranks(of, gain_of_named, CHECKPOINT, &(const tare__analysis *){NULL});
     if (!most || !(share > limit(LIMIT_CHECKPOINTS)))
         return;
-    const char *at = strstr(most->name, " at ");
+    const char *slash = most->file ? strrchr(most->file, '/') : NULL;
     tare__finding *finding = tare__finding_add(out, TARE__WARNING);
-    tare__finding_say(out, &finding->title, "Checkpoints take %s of steady state, at %s", percent(share).text,
-                      at ? at + 4 : "?");
+    tare__finding_say(out, &finding->title, "Checkpoints take %s of steady state, at %s:%u", percent(share).text,
+                      slash ? slash + 1 : most->file ? most->file : "?", (unsigned)most->line);
     tare__finding_say(out, &finding->evidence, "torch.save took %s in %s of %s; %s of it at %s:%u.",
                       tare__show_time(all).text, tare__show_counted(calls, "call", NULL).text,
                       tare__show_time(of->run.elapsed_ns).text, tare__show_time(saves.most_ns).text,
@@ -525,7 +350,7 @@ static bool is_in_compute(const tare__analysis *of, const tare__span_row *row)
     for (uint32_t at = row->parent; at != TARE__NO_ROW; at = of->spans[at].parent)
         if (of->spans[at].kind == TARE_KIND_PHASE &&
             (strcmp(of->spans[at].name, "forward") == 0 || strcmp(of->spans[at].name, "backward") == 0))
-            return is_in(of, &of->spans[at], TARE_KIND_STEP);
+            return tare__span_is_in(of, &of->spans[at], TARE_KIND_STEP);
     return false;
 }
 
@@ -535,7 +360,7 @@ static operators operators_in_steps(const tare__analysis *of)
 {
     operators sum = {0};
     for (size_t i = 0; i < of->n_spans; i++)
-        if (of->spans[i].kind == TARE_KIND_OPERATOR && !is_in(of, &of->spans[i], TARE_KIND_OPERATOR) &&
+        if (of->spans[i].kind == TARE_KIND_OPERATOR && !tare__span_is_in(of, &of->spans[i], TARE_KIND_OPERATOR) &&
             is_in_compute(of, &of->spans[i])) {
             sum.calls += (double)of->spans[i].calls;
             sum.total_ns += of->spans[i].total_ns;
@@ -550,20 +375,23 @@ static operators operators_in_steps(const tare__analysis *of)
 void tare__rule_small_operators(findings *out, const tare__analysis *of)
 {
     training sum;
-    if (tare__any_gpu_used(of) || !training_of(of, &sum))
+    if (tare__any_gpu_used(of) || !tare__training_of(of, &sum))
         return;
     operators all = operators_in_steps(of);
-    const tare__counter_row *nodes = counter_of(of, "torch.graph.nodes");
+    tare__fact_row sampled, timed, cpu;
+    const tare__fact_row *nodes = tare__fact_sum(of, "torch.graph.nodes", &sampled) ? &sampled : NULL;
     bool exact = all.calls > 0;
     double spent = sum.forward_ns + sum.backward_ns, share = spent / sum.steps_ns;
     double a_step = exact ? all.calls / sum.steps : nodes ? 2 * nodes->mean * sum.backwards / sum.steps : 0;
     double each = exact ? all.total_ns / all.calls : a_step > 0 ? share * sum.fastest_ns / a_step : NAN;
-    const tare__counter_row *timed = counter_of(of, "torch.graph.backward_seconds"),
-                            *cpu = counter_of(of, "torch.graph.backward_cpu_seconds");
     bool differ = !exact && nodes && nodes->max > 1.1 * nodes->min;
     if (differ) {
-        double mean_ns = sum.backward_ns / sum.backwards, sampled_ns = timed ? timed->mean * 1e9 : mean_ns;
-        double cpu_ns = cpu ? cpu->mean * 1e9 : sampled_ns; /* without the time in which it was kept off its core */
+        double mean_ns = sum.backward_ns / sum.backwards, sampled_ns = mean_ns;
+        if (tare__fact_sum(of, "torch.graph.backward_seconds", &timed))
+            sampled_ns = timed.mean * 1e9;
+        double cpu_ns = sampled_ns; /* better without the time in which it was kept off its core */
+        if (tare__fact_sum(of, "torch.graph.backward_cpu_seconds", &cpu))
+            cpu_ns = cpu.mean * 1e9;
         each = cpu_ns * spent / sum.backward_ns / (2 * nodes->mean);
         a_step *= mean_ns / sampled_ns;
     }
@@ -590,7 +418,7 @@ void tare__rule_small_operators(findings *out, const tare__analysis *of)
                    "Launching one costs some microseconds, whatever it computes. Forward and backward take %s of step "
                    "time.",
         count(round(exact ? all.calls : nodes->mean)).text, tare__show_time(each).text, percent(share).text);
-    say_line(out, finding, of, "forward");
+    tare__say_line(out, finding, of, "forward");
     tare__finding_say(
         out, &finding->advice,
         "Replace Python loops over parts of a tensor by operations on the whole tensor (cumsum, einsum, torch.vmap, a "
@@ -605,18 +433,20 @@ void tare__rule_small_operators(findings *out, const tare__analysis *of)
 void tare__rule_fp32(findings *out, const tare__analysis *of)
 {
     training sum;
-    const tare__mark_row *mark = mark_of(of, "torch.fp32 on ");
-    if (!mark || !training_of(of, &sum))
+    const tare__fact_row *fact = tare__fact_find(of, "torch.fp32");
+    if (!fact || !tare__training_of(of, &sum))
         return;
     double spent = sum.forward_ns + sum.backward_ns;
-    bool gpu = starts_with(mark->name, "torch.fp32 on cuda");
+    bool gpu = fact->text && strcmp(fact->text, "cuda") == 0;
     if (!(spent > limit(LIMIT_FP32) * sum.steps_ns))
         return;
     tare__finding *finding = tare__finding_add(out, TARE__INFO);
     tare__finding_say(out, &finding->title,
                       "Matrix products run in full float32 where a faster precision is available");
     tare__finding_say(out, &finding->evidence, "%s. Forward and backward take %s of step time.",
-                      mark->name + strlen("torch."), percent(spent / sum.steps_ns).text);
+                      gpu ? "fp32 on cuda: TensorFloat-32 is off"
+                          : "fp32 on cpu: bfloat16 units (AMX) are not used",
+                      percent(spent / sum.steps_ns).text);
     tare__finding_say(
         out, &finding->advice,
         gpu ? "Call torch.set_float32_matmul_precision(\"high\") for TensorFloat-32, or use torch.autocast(\"cuda\", "
@@ -629,7 +459,8 @@ void tare__rule_fp32(findings *out, const tare__analysis *of)
 /* A backward graph is compiled at the first backward, after its forward: more time, but no other recompilation. */
 static double recompiling_ns(const tare__analysis *of)
 {
-    return sum_named(of, "torch.recompile", false).total_ns + sum_named(of, "torch.recompile backward", false).total_ns;
+    return tare__sum_named(of, "torch.recompile", false).total_ns +
+           tare__sum_named(of, "torch.recompile backward", false).total_ns;
 }
 
 static double gain_of_recompiling(const tare__analysis *rank, const void *context)
@@ -643,7 +474,7 @@ static double gain_of_recompiling(const tare__analysis *rank, const void *contex
 void tare__rule_recompiles(findings *out, const tare__analysis *of)
 {
     const tare__analysis *whole = of->whole ? of->whole : of;
-    double calls = sum_named(whole, "torch.recompile", false).calls;
+    double calls = tare__sum_named(whole, "torch.recompile", false).calls;
     double all = recompiling_ns(whole), steady = recompiling_ns(of);
     double share = all / whole->run.elapsed_ns;
     if (!of->run.clock_known || calls < limit(LIMIT_RECOMPILES) || !(share > limit(LIMIT_RECOMPILING)))
@@ -669,21 +500,22 @@ static double gain_of_optimizer(const tare__analysis *rank, const void *context)
 {
     training sum;
     (void)context;
-    training_of(rank, &sum);
-    return of_steady(rank, &sum, sum.optimizer_ns);
+    tare__training_of(rank, &sum);
+    return tare__of_steady(rank, &sum, sum.optimizer_ns);
 }
 
 void tare__rule_unfused(findings *out, const tare__analysis *of)
 {
     training sum;
-    const tare__mark_row *mark = mark_of(of, "torch.unfused ");
-    if (!mark || !training_of(of, &sum) || !(sum.optimizer_ns > limit(LIMIT_OPTIMIZER) * sum.steps_ns))
+    const tare__fact_row *fact = tare__fact_find(of, "torch.unfused");
+    if (!fact || !tare__training_of(of, &sum) || !(sum.optimizer_ns > limit(LIMIT_OPTIMIZER) * sum.steps_ns))
         return;
     tare__finding *finding = tare__finding_add(out, TARE__INFO);
     tare__finding_say(out, &finding->title,
                       "The optimizer updates tensors one by one, for %s of step time",
                       percent(sum.optimizer_ns / sum.steps_ns).text);
-    tare__finding_say(out, &finding->evidence, "%s; it took %s of %s.", mark->name + strlen("torch.unfused "),
+    tare__finding_say(out, &finding->evidence, "%s: %s tensors one by one; it took %s of %s.",
+                      fact->text ? fact->text : "the optimizer", count(fact->value).text,
                       tare__show_time(sum.optimizer_ns).text, tare__show_time(sum.steps_ns).text);
     tare__finding_say(out, &finding->advice,
                       "Pass fused=True to the optimizer: it then updates all parameters in one pass.");
@@ -693,110 +525,95 @@ void tare__rule_unfused(findings *out, const tare__analysis *of)
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
-/* What a mark names between its start and " at ", or its end. */
-static void name_in(const tare__mark_row *mark, const char *start, char name[128])
-{
-    const char *from = mark->name + strlen(start), *to = strstr(from, " at ");
-    snprintf(name, 128, "%.*s", to ? (int)(to - from) : 127, strcmp(from, "?") == 0 ? "" : from);
-}
-
 /* total += loss: the sum's history is that of all losses in it. */
 static void summed_losses(findings *out, const tare__analysis *of)
 {
-    const tare__mark_row *mark = mark_of(of, "torch.summed ");
-    const tare__counter_row *sums = counter_of(of, "torch.losses.summed");
-    char name[128];
-    if (!mark || !sums)
+    const tare__fact_row *fact = tare__fact_find(of, "torch.losses.summed");
+    if (!fact || !fact->text)
         return;
-    name_in(mark, "torch.summed ", name);
     tare__finding *finding = tare__finding_add(out, TARE__WARNING);
-    tare__finding_say(out, &finding->title, "The autograd graph of every loss is retained in a sum%s%s",
-                      *place_of(mark) ? "," : "", place_of(mark));
+    tare__finding_say(out, &finding->title, "The autograd graph of every loss is retained in a sum%s",
+                      place_of(",", fact).text);
     tare__finding_say(out, &finding->evidence,
                       "The graph of %s held %s additions when last checked, and grew. Memory grows with every step.",
-                      name, count(sums->max).text);
+                      fact->text, count(fact->max).text);
     tare__finding_say(out, &finding->advice,
                       "Add the value, not the tensor: %s += loss.detach(), or loss.item() on a CPU.",
-                      name);
+                      fact->text);
     tare__finding_say(out, &finding->gain_how, "not predicted: it costs memory, not time");
-    tare__finding_figure(out, finding, "additions", sums->max, TARE__SHOW_COUNT);
+    tare__finding_figure(out, finding, "additions", fact->max, TARE__SHOW_COUNT);
 }
 
 void tare__rule_kept_losses(findings *out, const tare__analysis *of)
 {
-    const tare__mark_row *mark = mark_of(of, "torch.kept ");
-    const tare__counter_row *kept = counter_of(of, "torch.losses.kept");
-    char name[128];
-    if (!mark || !kept) {
+    const tare__fact_row *fact = tare__fact_find(of, "torch.losses.kept");
+    if (!fact) {
         summed_losses(out, of);
         return;
     }
-    name_in(mark, "torch.kept ", name);
     tare__finding *finding = tare__finding_add(out, TARE__WARNING);
-    tare__finding_say(out, &finding->title, "Losses are kept with their autograd graph%s%s",
-                      *place_of(mark) ? "," : "", place_of(mark));
-    tare__finding_say(
-        out, &finding->evidence,
-        "Up to %s of the last 16 losses still held their autograd graph, checked %s%s%s. Memory grows with every step.",
-        count(kept->max).text, tare__show_counted((double)kept->n, "time", NULL).text, *name ? "; they are in " : "",
-        name);
+    tare__finding_say(out, &finding->title, "Losses are kept with their autograd graph%s", place_of(",", fact).text);
+    tare__finding_say(out, &finding->evidence,
+                      "%s of the last 16 losses still held their autograd graph%s%s. Memory grows with every step.",
+                      count(fact->max).text, fact->text ? "; they are in " : "", fact->text ? fact->text : "");
     tare__finding_say(
         out, &finding->advice,
         "Keep the value, not the tensor: %s.append(loss.detach()), or loss.item() on a CPU.",
-        *name ? name : "losses");
+        fact->text ? fact->text : "losses");
     tare__finding_say(out, &finding->gain_how, "not predicted: it costs memory, not time");
-    tare__finding_figure(out, finding, "kept", kept->max, TARE__SHOW_COUNT);
+    tare__finding_figure(out, finding, "kept", fact->max, TARE__SHOW_COUNT);
 }
 
 void tare__rule_growing_graph(findings *out, const tare__analysis *of)
 {
-    const tare__counter_row *nodes = counter_of(of, "torch.graph.nodes");
-    if (!counter_of(of, "torch.graph.retained")) /* inputs grow, or models: no backward goes through an earlier step */
-        return;
-    if (!nodes || nodes->n < 3 || !(nodes->last > limit(LIMIT_GRAPH_GROWTH) * nodes->first) ||
-        nodes->last != nodes->max || nodes->first != nodes->min)
+    tare__fact_row nodes;
+    if (!tare__fact_find(of, "torch.graph.retained"))
+        return; /* inputs grow, or models: no backward goes through an earlier step */
+    if (!tare__fact_sum(of, "torch.graph.nodes", &nodes) || nodes.count < 3 ||
+        !(nodes.value > limit(LIMIT_GRAPH_GROWTH) * nodes.first) ||
+        nodes.value != nodes.max || nodes.first != nodes.min)
         return;
     tare__finding *finding = tare__finding_add(out, TARE__WARNING);
     tare__finding_say(out, &finding->title, "The autograd graph of a loss grows from %s to %s nodes",
-                      count(nodes->first).text, count(nodes->last).text);
+                      count(nodes.first).text, count(nodes.value).text);
     tare__finding_say(
         out, &finding->evidence,
         "Backward passes with retain_graph=True go through more and more nodes: they include earlier steps.");
-    say_line(out, finding, of, "backward");
+    tare__say_line(out, finding, of, "backward");
     tare__finding_say(
         out, &finding->advice,
         "Detach what is carried from step to step (hidden states, running sums of losses): state = state.detach().");
     tare__finding_say(out, &finding->gain_how, "not predicted: the cost grows with the length of the run");
-    tare__finding_figure(out, finding, "first", nodes->first, TARE__SHOW_COUNT);
-    tare__finding_figure(out, finding, "last", nodes->last, TARE__SHOW_COUNT);
+    tare__finding_figure(out, finding, "first", nodes.first, TARE__SHOW_COUNT);
+    tare__finding_figure(out, finding, "last", nodes.value, TARE__SHOW_COUNT);
 }
 
 /* ---- threads --------------------------------------------------------------------------------- */
 static void say_setter(findings *out, tare__finding *finding, const tare__analysis *of)
 {
-    const tare__mark_row *mark = mark_of(of, "torch.set_num_threads(");
-    const char *end = mark ? strchr(mark->name, ')') : NULL;
-    if (end)
-        tare__finding_say(out, &finding->evidence, "%.*s) is called%s.", (int)(end - mark->name),
-                          mark->name, place_of(mark));
+    const tare__fact_row *fact = tare__fact_find(of, "torch.set_num_threads");
+    if (fact && fact->file)
+        tare__finding_say(out, &finding->evidence, "torch.set_num_threads(%s) is called%s.", count(fact->value).text,
+                          place_of("", fact).text);
 }
 
 /* Known from the setting alone: however short the part of the run in which they crowd, it is the part that counts. */
 void tare__rule_torch_threads(findings *out, const tare__analysis *of)
 {
     training sum;
-    const tare__counter_row *threads = counter_of(of, "torch.threads");
+    tare__fact_row threads;
     double cores = of->usage.cores_allowed;
-    if (!threads || !(cores > 0) || !(threads->last > limit(LIMIT_CROWDED) * cores) ||
-        !training_of(of, &sum) || tare__any_gpu_used(of))
+    if (!tare__fact_sum(of, "torch.threads", &threads) || !(cores > 0) ||
+        !(threads.value > limit(LIMIT_CROWDED) * cores) ||
+        !tare__training_of(of, &sum) || tare__any_gpu_used(of))
         return;
     tare__finding *finding = tare__finding_add(out, TARE__WARNING);
-    tare__finding_say(out, &finding->title, "torch uses %s threads on %s", count(threads->last).text,
+    tare__finding_say(out, &finding->title, "torch uses %s threads on %s", count(threads.value).text,
                       tare__show(cores, TARE__SHOW_CORES).text);
     tare__finding_say(
         out, &finding->evidence,
         "Each operator is split over %s threads and waits for the last of them; only %s can run at a time.",
-        count(threads->last).text, count(floor(cores)).text);
+        count(threads.value).text, count(floor(cores)).text);
     say_setter(out, finding, of);
     tare__finding_say(
         out, &finding->advice,
@@ -805,6 +622,6 @@ void tare__rule_torch_threads(findings *out, const tare__analysis *of)
         (int)fmax(1, floor(cores)), (int)fmax(1, floor(cores)));
     tare__finding_say(out, &finding->gain_how,
                       "not predicted: the cost of switching depends on caches and barriers; measure it");
-    tare__finding_figure(out, finding, "threads", threads->last, TARE__SHOW_COUNT);
+    tare__finding_figure(out, finding, "threads", threads.value, TARE__SHOW_COUNT);
     tare__finding_figure(out, finding, "cores_allowed", cores, TARE__SHOW_CORES);
 }

@@ -191,6 +191,22 @@ static const tare__schema_column mark_columns[] = {
 #undef R
 const tare__table tare__table_marks = ROWS_OF(marks, mark_columns, tare__mark_row, "a mark, by first time");
 
+MADE(fact_line, tare__fact_row, tare__value_count(row->line, row->file && row->line))
+
+#define R tare__fact_row
+static const tare__schema_column fact_columns[] = {
+    C(key, TEXT, NOTHING, "what it is about: `torch.loader.workers`", .key = true),
+    C(file, TEXT, NOTHING, "source file, or file that it is about; null: none"),
+    M("line", COUNT, NOTHING, fact_line, "line in `file`"),
+    C(value, DOUBLE, COUNT, "last value; null: none"),
+    C(text, TEXT, NOTHING, "name of a variable, a class, a reason; null: none"),
+    C(process, ROW, NOTHING, "process that it is of", .table = &tare__table_processes),
+    C(count, U64, COUNT, "how often it was recorded"),
+};
+#undef R
+const tare__table tare__table_facts = ROWS_OF(facts, fact_columns, tare__fact_row,
+    "what hooks into libraries know of the program (settings, source lines), which findings rest on, by first time");
+
 static const char *const track_kinds[] = {[0] = "thread",
                                           [TARE_TRACK_TASK] = "task",
                                           [TARE_TRACK_GPU] = "gpu",

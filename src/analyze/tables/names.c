@@ -59,8 +59,6 @@ static int fill(canons *names, const tare__trace_name *rows, size_t n, tare__int
         names->rows[names->n++] = (canon){rows[i].text, rows[i].file, rows[i].kind, rows[i].line};
         if (rows[i].kind == TARE_KIND_NUMBER)
             find_known(names, rows[i].text, canon_at);
-        if (rows[i].kind == TARE_KIND_COUNTER && strcmp(rows[i].text, "torch.rank") == 0)
-            names->rank = canon_at;
     }
     return 0;
 }

@@ -16,7 +16,7 @@ static const struct {
     const char *prefix;
     bool backward, recomputed;
 } looks[] = {{"shapes: ", false, false}, {"shapes backward: ", true, false}, {"shapes recomputed: ", true, true}};
-static const char refusal[] = "shapes n/a: ";
+static const char refusal[] = "torch.shapes.unavailable";
 
 /* Which of them a name is, and the operator's name; -1: none. */
 static int look_of(const char *text, const char **name)
@@ -98,11 +98,11 @@ int tare__operators_take_shapes(operators *all)
         status = take(all, all->work->nodes.all[i]);
     for (size_t i = 0; i < all->sums.n; i++)
         all->looked |= SUMS(all)[i].looked_at > 0;
-    for (size_t i = 0; i < all->work->marks.n && !all->refused; i++) {
-        const char *text = all->work->names.rows[((const mark *)(void *)all->work->marks.rows)[i].name].text;
-        if (strncmp(text, refusal, sizeof refusal - 1) == 0)
-            all->refused = text + sizeof refusal - 1;
-    }
+    size_t n;
+    const tare__trace_fact *facts = tare__trace_facts(all->work->trace, &n);
+    for (size_t i = 0; i < n && !all->refused; i++)
+        if (tare__trace_fact_is(all->work->trace, &facts[i], refusal))
+            all->refused = tare__trace_fact_text(all->work->trace, facts[i].text);
     return status;
 }
 

@@ -53,34 +53,27 @@ const char *tare__analyze_command(tare__arena *arena, const char *arguments, siz
 }
 
 /* ---- ranks --------------------------------------------------------------------------------------- */
-typedef struct told_rank {
-    uint32_t process;
-    uint64_t rank;
-} told_rank;
-
-/* Those that no launcher told of (mp.spawn). */
-int tare__analyze_told_rank(work *work, uint32_t process, double rank)
+/* As told once training began: no launcher told of those of mp.spawn. */
+static bool told_rank(const work *work, uint32_t process, uint64_t *rank)
 {
-    if (!(rank >= 0 && rank < 0x1p53))
-        return 0;
-    size_t at = 0;
-    while (at < work->n_told_ranks && work->told_ranks[at].process != process)
-        at++;
-    if (!tare__array_fit(&work->told_ranks, &work->told_ranks_room, at + 1, sizeof *work->told_ranks))
-        return TARE_E_MEMORY;
-    work->told_ranks[at] = (told_rank){process, (uint64_t)rank};
-    work->n_told_ranks = at < work->n_told_ranks ? work->n_told_ranks : at + 1;
-    return 0;
+    size_t n;
+    const tare__trace_fact *facts = tare__trace_facts(work->trace, &n);
+    for (size_t i = 0; i < n; i++) {
+        const tare__trace_stream *stream = tare__trace_stream_at(work->trace, facts[i].stream);
+        if (stream && stream->process == process && tare__trace_fact_is(work->trace, &facts[i], "torch.rank") &&
+            facts[i].last >= 0 && facts[i].last < 0x1p53) {
+            *rank = (uint64_t)facts[i].last;
+            return true;
+        }
+    }
+    return false;
 }
 
 bool tare__analyze_rank(const work *work, uint32_t process, uint64_t *rank)
 {
     const tare__trace_process *row = tare__trace_process_at(work->trace, process);
-    for (size_t i = 0; i < work->n_told_ranks; i++)
-        if (work->told_ranks[i].process == process) {
-            *rank = work->told_ranks[i].rank;
-            return true;
-        }
+    if (told_rank(work, process, rank))
+        return true;
     *rank = row && row->has_rank ? row->rank : 0;
     return row && row->has_rank;
 }

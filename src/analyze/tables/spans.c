@@ -451,8 +451,6 @@ static RARE int rarer_event(work *work, stream *stream, const tare__event *event
         return tare__analyze_mark(work, canon_of(&work->names, event->name), event->ticks);
     case TARE__OP_COUNTER:
         stream->counters++;
-        if (canon_of(&work->names, event->name) == work->names.rank && work->names.rank != CANON_UNKNOWN)
-            return tare__analyze_told_rank(work, stream->process, event->value);
         return tare__analyze_counter(work, canon_of(&work->names, event->name), event->ticks, event->value);
     case TARE__OP_NUMBER:
         return add_number(work, stream, event);

@@ -154,5 +154,4 @@ void tare__analyze_free_streams(work *work)
     free(work->stream_of);
     free(work->groups);
     free(work->group_of_process);
-    free(work->told_ranks);
 }

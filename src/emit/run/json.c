@@ -6,7 +6,7 @@
 
 #define SCHEMA_NAME    "tare-report"
 #define SCHEMA_VERSION 1
-#define SCHEMA_MINOR   4 /* grows when keys are added */
+#define SCHEMA_MINOR   5 /* grows when keys are added */
 
 typedef struct writer {
     tare__json json;

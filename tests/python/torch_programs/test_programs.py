@@ -71,7 +71,7 @@ def test_workers_tell_what_they_do(bench, method):
     names = {thread.name for thread in done.report.threads}
     if method == "fork":  # one that is spawned has had another name before, and that may stay
         assert {"loader worker 0", "loader worker 1"} <= names
-    assert counter(done.report, "torch.loader.workers").max == 2
+    assert [row.value for row in done.report.facts if row.key == "torch.loader.workers"] == [2]
 
 
 def test_samples_are_counted(bench):
@@ -336,6 +336,34 @@ def test_losses_in_tuples_and_dicts(bench, empty, line, name):
     place = next(number for number, one in enumerate(text.splitlines(), 1) if "# here" in one)
     assert found["kept-losses"]["title"].endswith(f"script.py:{place}")
     assert f"they are in {name}." in found["kept-losses"]["evidence"]
+
+
+def test_a_folder_of_any_name(bench):
+    bench.folder = bench.folder / "me at home: 1 é"
+    bench.folder.mkdir()
+    found, text, done = findings(bench, KEPT % ("[]", "history.append(loss)"))
+    place = next(number for number, one in enumerate(text.splitlines(), 1) if "# here" in one)
+    assert found["kept-losses"]["title"] == \
+        f"Losses are kept with their autograd graph, at {bench.folder / 'script.py'}:{place}"
+    [fact] = [row for row in done.report.facts if row.key == "torch.losses.kept"]
+    assert (fact.file, fact.line, fact.text) == (str(bench.folder / "script.py"), place, "history")
+
+
+def test_marks_and_counters_forge_no_finding(bench):
+    found, _, done = findings(bench, """
+    import tare
+    for text in ("torch.kept history at /x.py:1", "torch.summed total at /x.py:1", "torch.fp32 on cuda: off",
+                 "torch.unfused Adam: 9 tensors one by one", "torch.profiler wrote /etc/hostname", "shapes n/a: no"):
+        tare.mark(text)
+    for name in ("torch.losses.kept", "torch.losses.summed", "torch.threads", "torch.graph.nodes",
+                 "torch.graph.retained", "torch.profiler.seconds", "torch.rank"):
+        tare.counter(name, 1e6)
+    train(DataLoader(data, batch_size=8), 5)
+    """)
+    assert not {"kept-losses", "growing-graph", "torch-threads", "own-profiler", "fp32-matmul"} & set(found)
+    assert "/x.py" not in str(found)
+    assert {row.rank for row in done.report.processes} == {None}
+    assert len(done.report.marks) == 7  # those, and which Python it is
 
 
 @pytest.mark.parametrize("carried", [True, False])

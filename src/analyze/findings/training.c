@@ -1,0 +1,157 @@
+/* training: what spans and stack samples say of a training loop: its phases, spans by name, lines of the program.
+ * Owned by the thread that analyzes.
+ * Must not know any rule. */
+#include "training.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+static bool starts_with(const char *text, const char *start)
+{
+    return strncmp(text, start, strlen(start)) == 0;
+}
+
+bool tare__span_is_in(const tare__analysis *of, const tare__span_row *row, uint32_t kind)
+{
+    for (uint32_t at = row->parent; at != TARE__NO_ROW; at = of->spans[at].parent)
+        if (of->spans[at].kind == kind)
+            return true;
+    return false;
+}
+
+#define SITES_MAX 128u /* as many as are recorded; beyond, the last one has the others' time too */
+
+static bool same_site(const tare__span_row *one, const tare__span_row *other)
+{
+    bool same_file = one->file && other->file ? strcmp(one->file, other->file) == 0 : one->file == other->file;
+    return one->line == other->line && same_file && strcmp(one->name, other->name) == 0;
+}
+
+named tare__sum_named(const tare__analysis *of, const char *name, bool in_steps)
+{
+    named sum = {0};
+    struct {
+        const tare__span_row *row;
+        double ns;
+    } sites[SITES_MAX];
+    size_t n_sites = 0;
+    bool begins = name[strlen(name) - 1] == ' ';
+    for (size_t i = 0; i < of->n_spans; i++) {
+        const tare__span_row *row = &of->spans[i];
+        if (!(begins ? starts_with(row->name, name) : strcmp(row->name, name) == 0) ||
+            (in_steps && !tare__span_is_in(of, row, TARE_KIND_STEP)))
+            continue;
+        sum.total_ns += row->total_ns;
+        sum.calls += (double)row->calls;
+        size_t at = 0;
+        while (at < n_sites && at < SITES_MAX - 1 && !same_site(sites[at].row, row))
+            at++;
+        if (at == n_sites) {
+            sites[n_sites].row = row;
+            sites[n_sites++].ns = 0;
+        }
+        sites[at].ns += row->total_ns;
+    }
+    for (size_t i = 0; i < n_sites; i++)
+        if (!sum.most || sites[i].ns > sum.most_ns) {
+            sum.most = sites[i].row;
+            sum.most_ns = sites[i].ns;
+        }
+    return sum;
+}
+
+static double number_on(const tare__span_row *row, const char *name)
+{
+    for (size_t i = 0; i < row->n_numbers; i++)
+        if (strcmp(row->numbers[i].name, name) == 0)
+            return row->numbers[i].sum;
+    return 0;
+}
+
+/* ---- phases ---------------------------------------------------------------------------------- */
+static void add_phase(training *sum, const tare__span_row *row)
+{
+    if (strcmp(row->name, "data") == 0) {
+        sum->data_ns += row->total_ns;
+        sum->batches += (double)row->calls;
+    } else if (strcmp(row->name, "forward") == 0)
+        sum->forward_ns += row->total_ns;
+    else if (strcmp(row->name, "backward") == 0) {
+        sum->backward_ns += row->total_ns;
+        sum->backwards += (double)row->calls;
+    } else if (strcmp(row->name, "optimizer") == 0)
+        sum->optimizer_ns += row->self_ns; /* a closure's phases are inside */
+    else if (strcmp(row->name, "copy") == 0) {
+        sum->copy_ns += row->total_ns;
+        sum->copied += number_on(row, "bytes");
+        sum->unpinned += number_on(row, "unpinned bytes");
+    }
+}
+
+bool tare__training_of(const tare__analysis *of, training *sum)
+{
+    double between_ns = 0, between = 0;
+    *sum = (training){0};
+    if (!of->run.clock_known)
+        return false;
+    for (size_t i = 0; i < of->n_spans; i++) {
+        const tare__span_row *row = &of->spans[i];
+        bool inside = tare__span_is_in(of, row, TARE_KIND_STEP);
+        if (row->kind == TARE_KIND_STEP && !inside) {
+            sum->steps_ns += row->total_ns;
+            sum->steps += (double)row->calls;
+            sum->fastest_ns = row->each.min_ns;
+        }
+        if (row->kind != TARE_KIND_PHASE)
+            continue;
+        if (inside)
+            add_phase(sum, row);
+        else if (strcmp(row->name, "data") == 0 && tare__span_is_in(of, row, TARE_KIND_EPOCH)) {
+            between_ns += row->total_ns;
+            between += (double)row->calls;
+        }
+    }
+    if (sum->data_ns == 0) { /* steps that the program marks behind the loader; else it is an evaluation's */
+        sum->data_ns = between_ns;
+        sum->batches = between;
+        sum->steps_ns += between_ns;
+    }
+    return sum->steps >= limit(LIMIT_FEWEST_STEPS) && sum->steps_ns > 0;
+}
+
+double tare__of_steady(const tare__analysis *rank, const training *sum, double ns)
+{
+    return fmin(ns / fmax(rank->run.elapsed_ns, sum->steps_ns), 1);
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+const tare__aggregate_row *tare__line_of(const tare__analysis *of, const char *phase, double *share)
+{
+    const tare__aggregate_row *most = NULL;
+    double all = 0;
+    for (size_t i = 0; i < of->n_aggregates; i++) {
+        const tare__aggregate_row *row = &of->aggregates[i];
+        size_t length = strlen(phase);
+        if (!row->file || strncmp(row->name, phase, length) != 0 ||
+            strncmp(row->name + length, " @ ", 3) != 0 || !(row->total_ns > 0))
+            continue;
+        all += row->total_ns;
+        if (!most || row->total_ns > most->total_ns)
+            most = row;
+    }
+    *share = most ? most->total_ns / all : NAN;
+    return most;
+}
+
+void tare__say_line(findings *out, tare__finding *finding, const tare__analysis *of, const char *phase)
+{
+    double share;
+    const tare__aggregate_row *line = tare__line_of(of, phase, &share);
+    if (!line)
+        return;
+    const char *function = strrchr(line->name, ' ');
+    tare__finding_say(out, &finding->evidence, "%s of the stack samples are at %s:%u, in %s.",
+                      tare__show(share, TARE__SHOW_SHARE).text, line->file, (unsigned)line->line,
+                      function ? function + 1 : "?");
+}
