@@ -125,9 +125,11 @@ def test_processes_of_another_user_are_told_of(bench, stranger):
     command = f"exec setpriv --reuid {stranger[0]} --regid {stranger[1]} --clear-groups '{VICTIMS}/ticker' /dev/null 1000 800"
     done = bench.tare("run", "-o", "t.tare", "--", "sh", "-c", f"{command} & {command} & wait")
     assert done.status == 0, done.err
-    sentence = "2 processes ran as another user and could not record"
-    assert sentence in bench.json(bench.folder / "t.tare")["notes"]
-    assert sentence in " ".join(done.err.split()), done.err
+    sentence = "processes ran as another user and could not record"
+    (note,) = (note for note in bench.json(bench.folder / "t.tare")["notes"] if note.endswith(sentence))
+    told = int(note.split()[0])
+    assert told == 2 or (told > 2 and SANITIZER != "none")  # LeakSanitizer stops a process from another one
+    assert note in " ".join(done.err.split()), done.err
 
 
 def test_a_run_of_one_user_says_nothing_of_others(bench):

@@ -15,7 +15,7 @@ def has_all(bench, trace, ledger):
     """Whether the trace has what this run wrote into its ledger: the count and no other run's."""
     seen = sum(event.kind == "counter" for event in bench.events(bench.folder / trace))
     written = (bench.folder / ledger).stat().st_size // 16
-    return written > 1 and seen == written
+    return written >= 1 and seen == written  # on a busy machine a short run may have written one
 
 
 @pytest.fixture
