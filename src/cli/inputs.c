@@ -76,6 +76,23 @@ static bool is_json(FILE *file)
     return byte == '{' || byte == '[';
 }
 
+static bool ends_with(const char *name, const char *ending)
+{
+    size_t length = strlen(name), end = strlen(ending);
+    return length > end && strcmp(name + length - end, ending) == 0;
+}
+
+/* Who gives a model means its report. */
+static int load_no_json(const char *path, tare__figures **figures, tare__error *error)
+{
+    int status = load_trace(path, figures, error);
+    if (status == TARE_E_INPUT && ends_with(path, ".onnx"))
+        return tare__fail(error, status,
+                          "'%.200s' is not a trace; of models, compare reports: tare model --json %.200s -o REPORT.json",
+                          path, path);
+    return status;
+}
+
 int tare__cli_load_figures(const char *path, tare__figures **figures, tare__error *error)
 {
     *figures = NULL;
@@ -87,7 +104,7 @@ int tare__cli_load_figures(const char *path, tare__figures **figures, tare__erro
         close(fd);
         return tare__fail(error, TARE_E_MEMORY, "out of memory while reading '%.200s'", path);
     }
-    status = is_json(file) ? load_json(file, path, figures, error) : load_trace(path, figures, error);
+    status = is_json(file) ? load_json(file, path, figures, error) : load_no_json(path, figures, error);
     fclose(file);
     return status;
 }
@@ -97,12 +114,6 @@ typedef struct side {
     tare__figures **rows;
     size_t n, room;
 } side;
-
-static bool ends_with(const char *name, const char *ending)
-{
-    size_t length = strlen(name), end = strlen(ending);
-    return length > end && strcmp(name + length - end, ending) == 0;
-}
 
 static int is_run(const struct dirent *entry)
 {

@@ -86,7 +86,7 @@ static int judge_damaged_head(tare__trace *trace, bool has_magic, tare__error *e
         return tare__fail(error, TARE_E_INPUT,
                           "%s: the header at byte 0 is damaged and no block follows it: nothing to report",
                           trace->path);
-    return tare__fail(error, TARE_E_INPUT, "%s is not a trace of Tare: none starts at byte 0", trace->path);
+    return tare__fail(error, TARE_E_INPUT, "%s is not a trace: there is no trace header at byte 0", trace->path);
 }
 
 static int check_head(tare__trace *trace, tare__error *error)

@@ -166,6 +166,7 @@ def test_a_page_is_one_file(bench, trace):
     (("--ab", "--base", "x", "--quiet", "true", "true"), 2, "cannot be combined with files"),
     (("nowhere.tare", "nowhere.tare"), 3, "cannot read 'nowhere.tare'"),
     (("text.txt", "text.txt"), 3, "text.txt"),
+    (("model.onnx", "model.onnx"), 3, "tare model --json model.onnx"),
     (("half.json", "half.json"), 3, "half.json"),
     (("other.json", "other.json"), 3, "no figures in it"),
     (("newer.json", "newer.json"), 3, "version 7"),
@@ -173,6 +174,7 @@ def test_a_page_is_one_file(bench, trace):
 ])
 def test_bad_input_gets_a_sentence(bench, words, status, sentence):
     (bench.folder / "text.txt").write_text("hello\n" * 100)
+    (bench.folder / "model.onnx").write_bytes(b"\x08\x07\x12\x04test" * 20)
     (bench.folder / "half.json").write_text('{"tare_baseline": 1, "figures": [{"name": ')
     (bench.folder / "other.json").write_text('{"traceEvents": [{"figures": 3}]}')
     (bench.folder / "newer.json").write_text('{"tare_baseline": 7, "figures": []}')
