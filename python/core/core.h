@@ -30,6 +30,7 @@ int tare__py_add_lines(PyObject *module);
 int tare__py_add_call(PyObject *module);
 int tare__py_add_monitor(PyObject *module);
 int tare__py_add_gpu(PyObject *module);
+int tare__py_add_power(PyObject *module);
 int tare__py_add_laps(PyObject *module);
 int tare__py_add_trend(PyObject *module);
 int tare__py_add_samples(PyObject *module);

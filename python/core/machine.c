@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "sample/machine.h"
+#include "sample/files.h"
 
 #define TEXT_MAX 32768
 

@@ -25,6 +25,7 @@ static int (*const parts[])(PyObject *module) = {
     tare__py_add_heap,
     tare__py_add_monitor,
     tare__py_add_gpu,
+    tare__py_add_power,
     tare__py_add_laps,
     tare__py_add_lines,
     tare__py_add_call,

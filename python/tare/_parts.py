@@ -50,12 +50,35 @@ class ModuleFlops:
         return calls.stop()
 
 
+class CpuEnergy:
+    """The CPU's energy counters (RAPL), which begin again at a limit of their own.
+
+        begun = energy.read()
+        …
+        joules = energy.since(begun)
+    """
+
+    def __init__(self, root: str = "") -> None:
+        self.counters = _core.energy_counters(root)
+
+    def read(self) -> Any:
+        """Joules of each counter; or Missing."""
+        return _core.energy_joules(self.counters)
+
+    def since(self, begun: Any) -> float:
+        """Joules since a read()."""
+        now = self.read()
+        if isinstance(begun, Missing) or isinstance(now, Missing):
+            return begun if isinstance(begun, Missing) else now
+        return sum(end - start + (limit if end < start else 0)
+                   for start, end, (_, limit) in zip(begun, now, self.counters))
+
+
 class Energy:
     """track_carbon."""
     names = ("cpu_joules", "gpu_joules")
 
     def __init__(self, device: int = 0) -> None:
-        from ._sensors import CpuEnergy
         self.cpu = CpuEnergy()
         self.device = device
 
@@ -96,13 +119,18 @@ class Degrees(Sampled):
         return (now, max(most, now)) if most == most and now == now else (now, now)
 
 
+def cpu_degrees(root: str = "") -> Degrees:
+    """The hottest sensor of the CPU."""
+    files = _core.cpu_sensors(root)
+    return Degrees(lambda: _core.cpu_celsius(files))
+
+
 class Temperature:
     """track_cpu_temp."""
     names = ("cpu_celsius", "cpu_max_celsius")
 
     def __init__(self) -> None:
-        from ._sensors import CpuTemperature
-        self.degrees = Degrees(CpuTemperature().read)
+        self.degrees = cpu_degrees()
 
     def begin(self, frame: Any) -> Any:
         return self.degrees.begin(frame)

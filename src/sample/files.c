@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "machine.h"
+#include "base/base.h"
+#include "files.h"
 
 int64_t tare__machine_number(const char *root, const char *path, int *fd, int *failure)
 {

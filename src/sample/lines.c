@@ -4,7 +4,8 @@
 #define _GNU_SOURCE
 #include <stdio.h>
 
-#include "machine.h"
+#include "base/base.h"
+#include "files.h"
 
 size_t tare__line_numbers(tare__scan *line, int64_t *numbers, size_t room)
 {

@@ -7,18 +7,12 @@
 #include <errno.h>
 #include <stdio.h>
 
-#define FOLDER "/sys/class/powercap"
+#define FOLDER TARE__POWER_ENERGY
 #define ZONES_MAX 32
-#define FIX "sudo chmod a+r " FOLDER "/intel-rapl:*/energy_uj"
-
-/* Packages and memory only: cores and graphics are inside of a package, and psys has the package in it. The same
- * counters seen another way (intel-rapl-mmio) are left out by the name's colon. AMD's are called so, too. */
-static const char *const counted[] = {"package", "dram"};
 
 typedef struct zone {
-    char path[96];
+    tare__power_file file;
     int fd;
-    int64_t lap; /* the counter starts again from 0 here */
     tare__counter counter;
 } zone;
 
@@ -26,58 +20,6 @@ typedef struct rapl_part {
     zone zones[ZONES_MAX];
     size_t n;
 } rapl_part;
-
-static bool is_counted(const char *name)
-{
-    for (size_t i = 0; i < TARE__COUNT_OF(counted); i++)
-        if (strncmp(name, counted[i], strlen(counted[i])) == 0)
-            return true;
-    return false;
-}
-
-static void file_of(const char *entry, const char *file, char out[96])
-{
-    snprintf(out, 96, FOLDER "/%.48s/%s", entry, file);
-}
-
-/* "package-0"; of a zone inside another, intel-rapl:0:1, "package-0 dram". False: not one to count. */
-static bool label_of(const char *root, const char *entry, char out[64])
-{
-    char path[96], outer[48], name[24], above[32] = "";
-    file_of(entry, "name", path);
-    tare__machine_line(root, path, name, sizeof name);
-    if (!is_counted(name))
-        return false;
-    snprintf(outer, sizeof outer, "%.47s", entry);
-    char *colon = strrchr(outer, ':');
-    if (colon && colon != strchr(outer, ':')) {
-        *colon = '\0';
-        file_of(outer, "name", path);
-        tare__machine_line(root, path, above, sizeof above);
-    }
-    snprintf(out, 64, "%s%s%s", above, *above ? " " : "", name);
-    return true;
-}
-
-static int list_zones(const char *root, tare__entry entries[ZONES_MAX * 2])
-{
-    return tare__machine_list(root, FOLDER, "intel-rapl:", entries, ZONES_MAX * 2);
-}
-
-static void add_zone(tare__sample_set *set, rapl_part *part, const char *root, const char *entry)
-{
-    char label[64], path[96];
-    int failure;
-    if (part->n == ZONES_MAX || !label_of(root, entry, label))
-        return;
-    zone *zone = &part->zones[part->n++];
-    zone->fd = -1;
-    file_of(entry, "energy_uj", zone->path);
-    file_of(entry, "max_energy_range_uj", path);
-    zone->lap = tare__machine_number(root, path, NULL, &failure);
-    zone->counter.series = tare__sample_series_of(
-        set, TARE__M_ENERGY, &(tare__subject){.kind = TARE__SUBJECT_SENSOR, .label = label});
-}
 
 static const char *why_none(int failure, char out[256])
 {
@@ -90,24 +32,18 @@ static const char *why_none(int failure, char out[256])
 static void open_rapl(tare__sample_set *set, void *state)
 {
     rapl_part *part = state;
-    tare__entry entries[ZONES_MAX * 2];
-    const char *root = tare__sample_options_of(set)->root;
-    int n = list_zones(root, entries);
-    for (int i = 0; i < n; i++)
-        add_zone(set, part, root, entries[i].name);
+    tare__power_file files[ZONES_MAX];
+    int n = tare__power_energies(tare__sample_options_of(set)->root, files, ZONES_MAX);
+    for (int i = 0; i < n; i++) {
+        tare__subject subject = {.kind = TARE__SUBJECT_SENSOR, .label = files[i].label};
+        part->zones[part->n++] = (zone){
+            .file = files[i], .fd = -1, .counter.series = tare__sample_series_of(set, TARE__M_ENERGY, &subject)};
+    }
     if (part->n)
         return;
     char why[256];
     tare__subject nobody = {.kind = TARE__SUBJECT_SENSOR, .label = "package"};
     tare__sample_absent(set, tare__sample_series_of(set, TARE__M_ENERGY, &nobody), why_none(n, why));
-}
-
-static const char *why_not(int failure, const char *path, char out[256])
-{
-    if (failure != -EACCES && failure != -EPERM)
-        return tare__machine_why(failure, path, out);
-    snprintf(out, 256, "energy counters need root since Linux 5.10: as root, or %s", FIX);
-    return out;
 }
 
 static void tick_rapl(tare__sample_set *set, void *state, uint64_t now_ns)
@@ -119,11 +55,11 @@ static void tick_rapl(tare__sample_set *set, void *state, uint64_t now_ns)
         zone *zone = &part->zones[i];
         char why[256];
         int failure;
-        int64_t energy = tare__machine_number(root, zone->path, &zone->fd, &failure);
+        int64_t energy = tare__machine_number(root, zone->file.path, &zone->fd, &failure);
         if (energy >= 0)
-            tare__counter_count(set, &zone->counter, energy, zone->lap);
+            tare__counter_count(set, &zone->counter, energy, zone->file.lap);
         else
-            tare__sample_absent(set, zone->counter.series, why_not(failure, zone->path, why));
+            tare__sample_absent(set, zone->counter.series, tare__power_why(failure, zone->file.path, why));
     }
 }
 
@@ -136,24 +72,19 @@ static void close_rapl(void *state)
 
 static void doctor_rapl(const char *root, tare__sample_check_sink *sink, void *context)
 {
-    tare__entry entries[ZONES_MAX * 2];
-    int n = list_zones(root, entries), failure = 0, seen = 0, read = 0, denied = 0;
-    for (int i = 0; i < n; i++) {
-        char label[64], path[96];
-        if (!label_of(root, entries[i].name, label))
-            continue;
-        seen++;
-        file_of(entries[i].name, "energy_uj", path);
-        read += tare__machine_number(root, path, NULL, &failure) >= 0;
+    tare__power_file files[ZONES_MAX];
+    int seen = tare__power_energies(root, files, ZONES_MAX), failure = 0, read = 0, denied = 0;
+    for (int i = 0; i < seen; i++) {
+        read += tare__machine_number(root, files[i].path, NULL, &failure) >= 0;
         denied += failure == -EACCES || failure == -EPERM;
     }
     char why[256];
-    if (seen == 0)
+    if (seen <= 0)
         tare__machine_check(sink, context, "power", "RAPL", TARE__SAMPLE_FAILS,
                             tare__machine_virtual(root) ? "" : "sudo modprobe intel_rapl_msr", "%s",
-                            why_none(n, why));
+                            why_none(seen, why));
     else if (denied)
-        tare__machine_check(sink, context, "power", "RAPL", read ? TARE__SAMPLE_PARTLY : TARE__SAMPLE_FAILS, FIX,
+        tare__machine_check(sink, context, "power", "RAPL", read ? TARE__SAMPLE_PARTLY : TARE__SAMPLE_FAILS, TARE__POWER_FIX,
                             "energy counters need root since Linux 5.10");
     else
         tare__machine_check(sink, context, "power", "RAPL", read == seen ? TARE__SAMPLE_WORKS : TARE__SAMPLE_PARTLY,

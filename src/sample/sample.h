@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "base/base.h"
+#include "files.h"
 #include "format/format.h"
 
 /* ---- what goes out ----------------------------------------------------------------------------------- */
@@ -137,12 +138,5 @@ tare__sample_now *tare__sample_now_put(tare__sample_set *set);
  * what a tick may cost at the interval asked for. */
 uint64_t tare__sample_cost_clock(const tare__sample_set *set);
 uint64_t tare__sample_tick_budget_ns(const tare__sample_set *set);
-
-/* Reads root + path into out, NUL terminated. Bytes, or a negative errno. */
-int tare__sample_read(const char *root, const char *path, char *out, size_t room);
-/* The same on a kept descriptor, from its start; opens it when *fd is -1. What cannot be opened is not tried
- * again: *fd is then below -1, and each call gives the same errno. */
-int tare__sample_pread(const char *root, const char *path, int *fd, char *out, size_t room);
-const char *tare__sample_why(int failure, const char *path, char out[256]); /* the reason as words */
 
 #endif

@@ -12,8 +12,6 @@
 #define SENSORS_MAX 32
 #define SLOW_TIMES 100 /* a sensor behind a slow bus is asked so much more seldom than it takes to answer */
 
-static const char *const cpu_chips[] = {"coretemp", "k10temp", "k8temp", "zenpower", "cpu_thermal", "cpu"};
-
 /* What chips tell, as files of theirs; the first that a number has is taken. */
 typedef struct kind {
     tare__metric metric;
@@ -63,14 +61,6 @@ static void list_chips(const char *root, chips *chips)
         if (!chips->all[chips->n].name[0])
             memcpy(chips->all[chips->n].name, chips->all[chips->n].entry, sizeof chips->all->entry);
     }
-}
-
-static bool is_cpu(const char *chip)
-{
-    for (size_t i = 0; i < TARE__COUNT_OF(cpu_chips); i++)
-        if (strcmp(chip, cpu_chips[i]) == 0)
-            return true;
-    return false;
 }
 
 /* Two sensors of one label and kind (two such disks) are told apart by a number. */
@@ -131,7 +121,7 @@ static void add_inputs(tare__sample_set *set, sensor_part *part, const char *chi
 static void add_chips(tare__sample_set *set, sensor_part *part, const chips *chips, bool cpus)
 {
     for (size_t i = 0; i < chips->n; i++)
-        if (is_cpu(chips->all[i].name) == cpus)
+        if (tare__sensor_is_cpu(chips->all[i].name) == cpus)
             for (size_t j = 0; j < TARE__COUNT_OF(kinds); j++)
                 add_inputs(set, part, chips->all[i].entry, chips->all[i].name, &kinds[j]);
 }

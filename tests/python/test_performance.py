@@ -15,7 +15,7 @@ import time
 import pytest
 
 import tare
-from tare import Comparison, _core, _parts, _sensors
+from tare import Comparison, _core, _parts
 
 MB = 1024 * 1024
 
@@ -343,20 +343,20 @@ def test_a_short_block_has_no_percentages():
 
 
 def test_temperature_of_a_machine_that_has_sensors(tmp_path):
-    write(tmp_path / "class/hwmon/hwmon0", name="nvme", temp1_input=90000)
-    assert "no CPU temperature sensor" in reason(_sensors.CpuTemperature(str(tmp_path)).read())
-    write(tmp_path / "class/thermal/thermal_zone0", type="x86_pkg_temp", temp=51000)
-    assert _sensors.CpuTemperature(str(tmp_path)).read() == 51
-    write(tmp_path / "class/hwmon/hwmon1", name="coretemp", temp1_input=45000, temp2_input=61500, temp3_input="junk")
-    assert _sensors.CpuTemperature(str(tmp_path)).read() == 61.5
+    write(tmp_path / "sys/class/hwmon/hwmon0", name="nvme", temp1_input=90000)
+    assert "no CPU temperature sensor" in reason(_parts.cpu_degrees(str(tmp_path)).read())
+    write(tmp_path / "sys/class/thermal/thermal_zone0", type="x86_pkg_temp", temp=51000)
+    assert _parts.cpu_degrees(str(tmp_path)).read() == 51
+    write(tmp_path / "sys/class/hwmon/hwmon1", name="coretemp", temp1_input=45000, temp2_input=61500, temp3_input="junk")
+    assert _parts.cpu_degrees(str(tmp_path)).read() == 61.5
 
 
 def test_energy_of_a_machine_that_counts_it(tmp_path):
-    assert "no energy counter" in reason(_sensors.CpuEnergy(str(tmp_path)).read())
-    package = tmp_path / "class/powercap/intel-rapl:0"
+    assert "no energy counter" in reason(_parts.CpuEnergy(str(tmp_path)).read())
+    package = tmp_path / "sys/class/powercap/intel-rapl:0"
     write(package, name="package-0", energy_uj=9_000_000, max_energy_range_uj=10_000_000)
-    write(tmp_path / "class/powercap/intel-rapl:0:0", name="core", energy_uj=1)
-    energy = _sensors.CpuEnergy(str(tmp_path))
+    write(tmp_path / "sys/class/powercap/intel-rapl:0:0", name="core", energy_uj=1)
+    energy = _parts.CpuEnergy(str(tmp_path))
     begun = energy.read()
     (package / "energy_uj").write_text("9500000")
     assert energy.since(begun) == pytest.approx(0.5)
@@ -365,11 +365,11 @@ def test_energy_of_a_machine_that_counts_it(tmp_path):
 
 
 def test_carbon_follows_energy(tmp_path):
-    package = tmp_path / "class/powercap/intel-rapl:0"
+    package = tmp_path / "sys/class/powercap/intel-rapl:0"
     write(package, name="package-0", energy_uj=0, max_energy_range_uj=10_000_000_000)
     profiler = tare.PerformanceProfiler(track_carbon=True, carbon_intensity=400)
     part = next(part for part in profiler._parts if isinstance(part, _parts.Energy))
-    part.cpu = _sensors.CpuEnergy(str(tmp_path))
+    part.cpu = _parts.CpuEnergy(str(tmp_path))
     with profiler.profile("x"):
         (package / "energy_uj").write_text("3600000000")
     metrics = profiler.get_metrics()

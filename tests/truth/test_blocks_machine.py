@@ -7,7 +7,7 @@ import sys
 import time
 
 import tare
-from tare import _parts, _sensors
+from tare import _parts
 from blocks import (MB, STATM, MADE, STAT, BY_HAND, FILES, PROFILER, MONITOR, touch, spin,
                     resident, stat, machine_between, memory_percent, disks, traffic)
 from truth import Figure, absolute, at_most, bracketed, exact, relative
@@ -147,22 +147,22 @@ def write(root, path, text):
 
 
 def test_sensors(truth, tmp_path):
-    write(tmp_path, "class/hwmon/hwmon0/name", "coretemp\n")
-    write(tmp_path, "class/hwmon/hwmon0/temp1_input", 41000)
-    write(tmp_path, "class/powercap/intel-rapl:0/name", "package-0\n")
-    write(tmp_path, "class/powercap/intel-rapl:0/max_energy_range_uj", 1_000_000_000)
-    write(tmp_path, "class/powercap/intel-rapl:0/energy_uj", 999_000_000)
+    write(tmp_path, "sys/class/hwmon/hwmon0/name", "coretemp\n")
+    write(tmp_path, "sys/class/hwmon/hwmon0/temp1_input", 41000)
+    write(tmp_path, "sys/class/powercap/intel-rapl:0/name", "package-0\n")
+    write(tmp_path, "sys/class/powercap/intel-rapl:0/max_energy_range_uj", 1_000_000_000)
+    write(tmp_path, "sys/class/powercap/intel-rapl:0/energy_uj", 999_000_000)
     profiler = tare.PerformanceProfiler(track_cpu_temp=True, track_carbon=True, carbon_intensity=300.0)
     for part in profiler._parts:
         if isinstance(part, _parts.Temperature):
-            part.degrees = _parts.Degrees(_sensors.CpuTemperature(str(tmp_path)).read)
+            part.degrees = _parts.cpu_degrees(str(tmp_path))
         else:
-            part.cpu = _sensors.CpuEnergy(str(tmp_path))
+            part.cpu = _parts.CpuEnergy(str(tmp_path))
     with profiler.profile("hot"):
-        write(tmp_path, "class/hwmon/hwmon0/temp1_input", 88000)
+        write(tmp_path, "sys/class/hwmon/hwmon0/temp1_input", 88000)
         time.sleep(0.4)
-        write(tmp_path, "class/hwmon/hwmon0/temp1_input", 52000)
-        write(tmp_path, "class/powercap/intel-rapl:0/energy_uj", 35_000_000)  # it began again at 1,000 J
+        write(tmp_path, "sys/class/hwmon/hwmon0/temp1_input", 52000)
+        write(tmp_path, "sys/class/powercap/intel-rapl:0/energy_uj", 35_000_000)  # it began again at 1,000 J
     metrics = profiler.get_metrics()
     truth.check(PROFILER + "temperature.cpu_max_celsius", metrics.temperature.cpu_max_celsius, 88.0)
     truth.check(PROFILER + "temperature.cpu_celsius", metrics.temperature.cpu_celsius, 52.0)
