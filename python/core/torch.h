@@ -42,8 +42,20 @@ bool tare__torch_in_rest(void); /* … in one that does not count if the program
 bool tare__torch_between_steps(void); /* it is the thread whose steps are found, and none is open */
 void tare__torch_optimizer_is_made(void);
 bool tare__torch_uncounted(void); /* nobody knows which batches the steps use that somebody else tells */
-bool tare__torch_was_dropped(uint64_t begun); /* the step that was begun as the so many-th was none */
 uint64_t tare__torch_steps(void); /* so many have ended */
+
+/* ---- models of the loop, and what is new (torch_models.c) ------------------------------------------------ */
+bool tare__torch_has_trained(PyObject *module);
+bool tare__torch_keep_model(PyObject *module);      /* it trains; false: no reference to it can be kept */
+bool tare__torch_any_model_trained(void);           /* … and lives */
+bool tare__torch_trained_last(PyObject *module);    /* it is the one that was last seen to train */
+bool tare__torch_will_train(void);                  /* a batch asked for now will be trained on, by that model */
+void tare__torch_models_step_begins(void);
+void tare__torch_models_step_ended(void);           /* and counts */
+void tare__torch_begins_with_new_model(void);       /* the open step */
+bool tare__torch_new_model_before(void);            /* so did the step before */
+bool tare__torch_note_new_optimizer(void);          /* false: one was made for the step before, too */
+bool tare__torch_computes_in_every_step(const void *module); /* without gradients; notes that it does in this one */
 
 /* ---- which steps are recorded (torch_window.c) ------------------------------------------------------------ */
 void tare__torch_window_set(uint64_t from_step, uint64_t to_step, uint64_t every_epochs);
@@ -52,6 +64,7 @@ void tare__torch_window_follow(uint64_t step, uint64_t epoch); /* that are under
 void tare__torch_window_resume(void);
 
 /* ---- batches and the steps that use them (torch_batches.c) ------------------------------------------------ */
+void tare__torch_describe_fetch(PyObject *iterator, torch_fetch *fetch); /* what it tells of itself */
 void tare__torch_batch_came(const void *iterator, bool first, double samples); /* samples: -1 where it is not known */
 void tare__torch_batches_ended(const void *iterator);   /* it has no more */
 void tare__torch_batches_compute(unsigned backwards);   /* a backward pass begins; number of those before it in the
@@ -86,6 +99,7 @@ void tare__torch_module_forget(PyObject *address); /* no exception is left */
 bool tare__torch_backward_from(PyObject *outputs); /* whether the size of the graph was told */
 
 /* ---- lines of the program's own code (torch_lines.c) ---------------------------------------------------- */
+void tare__torch_lines_drop_step(uint64_t begun); /* the step that was begun as the so many-th was none */
 /* The innermost frame that is neither torch's nor of an installed package. False: there is none. */
 typedef struct torch_line {
     char file[512], function[96];

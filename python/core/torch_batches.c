@@ -161,3 +161,17 @@ void tare__torch_batches_forget(void)
     for (source *at = sources; at < sources + LOADERS_MAX; at++)
         at->iterator = NULL, at->n_held = at->fetched = 0;
 }
+
+void tare__torch_describe_fetch(PyObject *iterator, torch_fetch *fetch)
+{
+    Py_ssize_t yielded = tare__torch_number(iterator, "_num_yielded");
+    fetch->first = yielded == 0;
+    fetch->loader = tare__torch_held(iterator, "_index_sampler");
+    PyErr_Clear();
+    /* An iterable dataset's length is a promise; a sampler's is what will come. */
+    Py_ssize_t length =
+        fetch->loader && tare__torch_number(iterator, "_dataset_kind") == 0 ? PyObject_Size(fetch->loader) : -1;
+    PyErr_Clear();
+    fetch->tells_length = length >= 0 && yielded >= 0;
+    fetch->last = fetch->tells_length && yielded >= length;
+}

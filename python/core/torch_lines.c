@@ -16,6 +16,7 @@
 
 #define LOOK_EVERY_NS 20000000
 #define UNSURE_MAX    64u
+#define DROPPED_MAX   32u
 #define LINES_MAX     128u /* sites; a recorder has some 380 for all */
 
 /* ---- frames -------------------------------------------------------------------------------------------- */
@@ -120,6 +121,21 @@ typedef struct unsure_line {
 
 static unsure_line unsure[UNSURE_MAX];
 static uint32_t n_unsure;
+static uint64_t dropped[DROPPED_MAX]; /* the last steps that were none, by their number among those begun */
+static unsigned n_dropped;
+
+void tare__torch_lines_drop_step(uint64_t begun)
+{
+    dropped[n_dropped++ % DROPPED_MAX] = begun;
+}
+
+static bool was_dropped(uint64_t begun)
+{
+    for (unsigned i = 0; i < DROPPED_MAX && i < n_dropped; i++)
+        if (dropped[i] == begun)
+            return true;
+    return false;
+}
 
 /* NULL: not known yet. Of several steps that ended since, most tell. */
 static const char *what_it_was(const unsure_line *one, bool last)
@@ -128,7 +144,7 @@ static const char *what_it_was(const unsure_line *one, bool last)
     bool in_step = tare__torch_in_step();
     if (one->in_step && begun == 0 && in_step)
         return !last ? NULL : tare__torch_in_rest() ? "other" : "step";
-    if (one->in_step && counted > 0 && !tare__torch_was_dropped(one->begun) && 2 * counted >= begun + !in_step)
+    if (one->in_step && counted > 0 && !was_dropped(one->begun) && 2 * counted >= begun + !in_step)
         return "step";
     if (counted > 0 && one->counted > 0)
         return "between";

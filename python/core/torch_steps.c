@@ -5,10 +5,7 @@
 
 #include <string.h>
 
-#define SEEN_MAX 8u
 #define OUTER_MAX 8u
-#define MODELS_MAX 16u
-#define DROPPED_MAX 32u
 #define EVALUATIONS_MAX 1000u /* in a row; then nobody waits for the next step any more */
 
 static tare_site step_site = {0, "step", NULL, 0, TARE_KIND_STEP, 1, 0};
@@ -49,24 +46,12 @@ static struct {
     bool reopens;   /* it begins again inside of a span that is about to begin */
     bool due;       /* it has ended but for spans of the program that are open inside it */
     unsigned evaluations;                  /* since the last step */
-    const void *seen[2][SEEN_MAX];         /* modules that computed without gradients while a step waited: in the step
-                                              before this one, and since */
-    unsigned n_seen[2];
     const tare_site *outer[OUTER_MAX];     /* spans of the program that hold several steps */
     unsigned n_outer;
     PyObject *on_training; /* called once, when something trains */
     bool epoch_trained; /* so it did in some step of the open epoch */
     uint64_t steps, epochs;   /* that have ended */
-    uint64_t dropped[DROPPED_MAX]; /* the last ones that were none, by their number among those begun */
-    unsigned n_dropped;
     bool wants_model;         /* a step began, by an optimizer or a backward, and no model is known */
-    PyObject *model;          /* weak reference to what was last seen to train; NULL: nothing yet */
-    /* Without a loader, a model or an optimizer that was not there before begins something else: the pause since the
-     * last step is not part of its first one. Where every step has a new one (meta-learning) it is part of the step. */
-    PyObject *models[MODELS_MAX]; /* weak references to those that trained, the last ones */
-    unsigned n_models;
-    bool new_model, new_optimizer;       /* the open step began with one; one was made since the last step */
-    bool new_model_before, new_optimizer_before; /* the same of the step before it */
     PyObject *epoch_loader;   /* whose batches the open epoch is of, or the next one will be */
     PyObject *epoch_iterator; /* weak reference: when it is gone, nobody will ask for more of them */
 } loop;
@@ -101,13 +86,12 @@ static void open_step(bool waits)
     tare__py_stack_begin(&step_site, Py_None);
     tare_number(&index_site, -1); /* it is told when something trains */
     loop.step_open = true;
-    loop.fetched = loop.trained = loop.by_module = loop.guessed = loop.late = loop.new_model = false;
+    loop.fetched = loop.trained = loop.by_module = loop.guessed = loop.late = false;
     loop.backwards = loop.updated_for = 0;
     watch_spans();
     tare__torch_round_begins();
-    PyObject *trained = tare__torch_alive(loop.model);
-    loop.wants_model = !trained;
-    Py_XDECREF(trained);
+    tare__torch_models_step_begins();
+    loop.wants_model = !tare__torch_any_model_trained();
 }
 
 /* A batch that was asked for and never trained on is no step, and a loop over such is no epoch. It is begun before that
@@ -133,7 +117,7 @@ static void end_step(void)
         return;
     bool counts = loop.trained;
     if (!counts)
-        loop.dropped[loop.n_dropped++ % DROPPED_MAX] = tare__py_stack_watched_begun;
+        tare__torch_lines_drop_step(tare__py_stack_watched_begun);
     if (counts && loop.late && !loop.fetched)
         tare_number(&partial_site, 1);
     tare__py_stack_watched.watching = false;
@@ -145,12 +129,8 @@ static void end_step(void)
         loop.accumulates = loop.backwards > 1;
         confirm_epoch();
         loop.unfetched = loop.fetched ? 0 : loop.unfetched + 1;
-        memcpy(loop.seen[0], loop.seen[1], sizeof loop.seen[0]);
-        loop.n_seen[0] = loop.n_seen[1];
-        loop.n_seen[1] = loop.evaluations = 0;
-        loop.new_model_before = loop.new_model;
-        loop.new_optimizer_before = loop.new_optimizer;
-        loop.new_optimizer = false;
+        loop.evaluations = 0;
+        tare__torch_models_step_ended();
     }
     loop.steps += counts;
     loop.epoch_trained |= counts;
@@ -276,14 +256,6 @@ bool tare__torch_between_steps(void)
            loop.thread == PyThread_get_thread_ident();
 }
 
-bool tare__torch_was_dropped(uint64_t begun)
-{
-    for (unsigned i = 0; i < DROPPED_MAX && i < loop.n_dropped; i++)
-        if (loop.dropped[i] == begun)
-            return true;
-    return false;
-}
-
 uint64_t tare__torch_steps(void)
 {
     return loop.steps;
@@ -293,40 +265,6 @@ uint64_t tare__torch_steps(void)
 static bool ours(void)
 {
     return loop.set_up && !loop.handed_over && (!loop.thread || loop.thread == PyThread_get_thread_ident());
-}
-
-static bool has_trained(PyObject *module)
-{
-    bool found = false;
-    for (unsigned i = 0; i < MODELS_MAX && !found; i++) {
-        PyObject *known = tare__torch_alive(loop.models[i]);
-        Py_XDECREF(known);
-        found = known == module;
-    }
-    return found;
-}
-
-static void keep_model(PyObject *module)
-{
-    PyObject *weak = PyWeakref_NewRef(module, NULL);
-    PyErr_Clear();
-    if (!weak)
-        return;
-    if (!has_trained(module)) {
-        Py_INCREF(weak);
-        Py_XSETREF(loop.models[loop.n_models++ % MODELS_MAX], weak);
-    }
-    Py_XSETREF(loop.model, weak);
-    loop.wants_model = false;
-}
-
-/* Whether a batch that is asked for now will be trained on, by the model that was last seen to train. */
-static bool trains(void)
-{
-    PyObject *trained = tare__torch_gradients() ? tare__torch_alive(loop.model) : NULL;
-    bool training = trained && tare__torch_is_true(trained, "training", false);
-    Py_XDECREF(trained);
-    return training;
 }
 
 /* ---- batches ------------------------------------------------------------------------------------------ */
@@ -453,20 +391,6 @@ static bool guess_is_over(PyObject *iterator, const torch_fetch *fetch)
     return loop.guess && of != iterator && (!of || !fetch->first || fetch->loader == loop.guess_loader);
 }
 
-static void describe(PyObject *iterator, torch_fetch *fetch)
-{
-    Py_ssize_t yielded = tare__torch_number(iterator, "_num_yielded");
-    fetch->first = yielded == 0;
-    fetch->loader = tare__torch_held(iterator, "_index_sampler");
-    PyErr_Clear();
-    /* An iterable dataset's length is a promise; a sampler's is what will come. */
-    Py_ssize_t length =
-        fetch->loader && tare__torch_number(iterator, "_dataset_kind") == 0 ? PyObject_Size(fetch->loader) : -1;
-    PyErr_Clear();
-    fetch->tells_length = length >= 0 && yielded >= 0;
-    fetch->last = fetch->tells_length && yielded >= length;
-}
-
 void tare__torch_fetch_begin(PyObject *iterator, torch_fetch *fetch)
 {
     memset(fetch, 0, sizeof *fetch);
@@ -474,10 +398,10 @@ void tare__torch_fetch_begin(PyObject *iterator, torch_fetch *fetch)
     close_left_guess();
     if (!ours())
         return;
-    describe(iterator, fetch);
+    tare__torch_describe_fetch(iterator, fetch);
     if (guess_is_over(iterator, fetch))
         drop_guess();
-    loop.asks = fetch->training = !loop.guess && trains();
+    loop.asks = fetch->training = !loop.guess && tare__torch_will_train();
     end_due();
     drop_waiting();
     end_finished_step();
@@ -566,8 +490,7 @@ void tare__torch_optimizer_is_made(void)
         return;
     if (loop.guess)
         drop_guess();
-    loop.new_optimizer = true;
-    if (loop.waiting && !loop.new_optimizer_before) {
+    if (tare__torch_note_new_optimizer() && loop.waiting) {
         drop_waiting();
         open_next_step();
     }
@@ -588,21 +511,6 @@ static void end_unfed_step(void)
         end_step();
 }
 
-static bool was_seen(const void *module, unsigned when)
-{
-    for (unsigned i = 0; i < loop.n_seen[when]; i++)
-        if (loop.seen[when][i] == module)
-            return true;
-    return false;
-}
-
-static bool is_trained_model(PyObject *module)
-{
-    PyObject *trained = tare__torch_alive(loop.model);
-    Py_XDECREF(trained);
-    return trained == module;
-}
-
 /* A model computes without gradients between two steps: it is evaluated. But where it does so in every step it is a
  * part of the step (a teacher, an encoder that is frozen, a policy that acts), unless the model that trains is in
  * eval(). */
@@ -610,14 +518,12 @@ static void evaluation_begins(PyObject *module)
 {
     if (!tare__torch_has_parameters(module))
         return;
-    bool seen = was_seen(module, 0) && !(is_trained_model(module) && !tare__torch_is_true(module, "training", true));
-    if (loop.n_seen[1] < SEEN_MAX && !was_seen(module, 1))
-        loop.seen[1][loop.n_seen[1]++] = module;
-    if (seen)
+    bool is_usual = tare__torch_computes_in_every_step(module);
+    if (is_usual && !(tare__torch_trained_last(module) && !tare__torch_is_true(module, "training", true)))
         return;
     drop_waiting();
     end_finished_step();
-    if (loop.exhausted && (!reads_ahead() || is_trained_model(module)))
+    if (loop.exhausted && (!reads_ahead() || tare__torch_trained_last(module)))
         end_epoch(); /* no optimizer will step for the rest of its batches */
     if (!loop.step_open)
         loop.evaluations++;
@@ -632,7 +538,7 @@ void tare__torch_forward_begins(PyObject *module)
         return; /* nothing to decide: the cheap way for all but the first of a step */
     end_due();
     if (!tare__torch_gradients() || !tare__torch_is_true(module, "training", true)) {
-        if (rest && is_trained_model(module) && !tare__torch_is_true(module, "training", true)) {
+        if (rest && tare__torch_trained_last(module) && !tare__torch_is_true(module, "training", true)) {
             take_back_rest(); /* the model is evaluated, and no optimizer took the last gradients */
             end_step();
         }
@@ -645,16 +551,18 @@ void tare__torch_forward_begins(PyObject *module)
         return;
     end_guessed_step();
     end_unfed_step();
-    bool fresh = !has_trained(module), anew = fresh && loop.waiting && !loop.new_model_before;
+    bool fresh = !tare__torch_has_trained(module), anew = fresh && loop.waiting && !tare__torch_new_model_before();
     if (anew)
         drop_waiting();
     loop.waiting = false;
     watch_spans();
-    keep_model(module);
+    if (tare__torch_keep_model(module))
+        loop.wants_model = false;
     if (!loop.step_open || loop.guess)
         begin_training(anew);
     loop.by_module = true;
-    loop.new_model |= fresh;
+    if (fresh)
+        tare__torch_begins_with_new_model();
 }
 
 /* Without a loader the next step begins behind the evaluation. */
