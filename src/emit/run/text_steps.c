@@ -210,6 +210,20 @@ static const tare__process_row *next_rank(const tare__analysis *analysis, uint64
     return next;
 }
 
+/* A faint line below the row. Frees the words. */
+static void put_line(tare__page *page, tare__text *words, bool shown)
+{
+    if (shown && !words->failed) {
+        tare__text_string(page->out, "  ");
+        tare__page_style_on(page, TARE__PAGE_FAINT);
+        tare__page_sentence(page, 4, words->data);
+        tare__page_style_off(page);
+        tare__page_line_end(page);
+    }
+    page->out->failed = page->out->failed || words->failed;
+    tare__text_free(words);
+}
+
 /* "a step by rank: 0 1.20 ms, 1 1.31 ms": means, of the steps of all names. */
 static void put_ranks(tare__page *page, const tare__analysis *analysis)
 {
@@ -225,15 +239,7 @@ static void put_ranks(tare__page *page, const tare__analysis *analysis)
         tare__text_format(&words, "%s%" PRIu64 " %s", n == 1 ? "a step by rank: " : ", ", row->rank,
                           tare__unit_time(mean, row->steps_ns / (double)row->steps));
     }
-    if (n > 1 && !words.failed) {
-        tare__text_string(page->out, "  ");
-        tare__page_style_on(page, TARE__PAGE_FAINT);
-        tare__page_sentence(page, 4, words.data);
-        tare__page_style_off(page);
-        tare__page_line_end(page);
-    }
-    page->out->failed = page->out->failed || words.failed;
-    tare__text_free(&words);
+    put_line(page, &words, n > 1);
 }
 
 static void put_rates(tare__text *out, const tare__step_row *row)
@@ -258,15 +264,7 @@ static void put_words(tare__page *page, const tare__step_row *row,
 {
     tare__text words = {0};
     say(&words, row);
-    if (!words.failed && words.length > 0) {
-        tare__text_string(page->out, "  ");
-        tare__page_style_on(page, TARE__PAGE_FAINT);
-        tare__page_sentence(page, 4, words.data);
-        tare__page_style_off(page);
-        tare__page_line_end(page);
-    }
-    page->out->failed = page->out->failed || words.failed;
-    tare__text_free(&words);
+    put_line(page, &words, words.length > 0);
 }
 
 static void put_label(tare__page *page, const tare__analysis *analysis, const tare__step_row *row)
