@@ -33,6 +33,7 @@ int tare__py_add_gpu(PyObject *module);
 int tare__py_add_power(PyObject *module);
 int tare__py_add_laps(PyObject *module);
 int tare__py_add_trend(PyObject *module);
+int tare__py_add_units(PyObject *module);
 int tare__py_add_samples(PyObject *module);
 int tare__py_add_loop(PyObject *module);
 int tare__py_add_layers(PyObject *module);

@@ -18,6 +18,7 @@ static int (*const parts[])(PyObject *module) = {
     tare__py_add_numbers,
     tare__py_add_input,
     tare__py_add_trend,
+    tare__py_add_units,
     tare__py_add_samples,
     tare__py_add_loop,
     tare__py_add_layers,

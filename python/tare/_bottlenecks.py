@@ -2,6 +2,8 @@
 from dataclasses import dataclass
 from typing import Iterable, List, Sequence, Tuple
 
+from ._core import unit
+
 LARGE, NOTABLE = 50.0, 20.0  # percent of all the time
 SPREAD = 2.0                 # slowest against fastest of a repeated operation
 
@@ -82,7 +84,7 @@ def variance(operation: str, least: float, most: float, count: int) -> List[Bott
     ratio = most / least
     return [Bottleneck(operation, "variance", "consider", ratio,
                        f"{operation}: the slowest of {count} took {ratio:.1f} times the fastest "
-                       f"({most:.3g} s, {least:.3g} s)",
+                       f"({unit(most, 's')}, {unit(least, 's')})",
                        ("inputs of different shapes: pad them, or sort batches by size",
                         "costly random augmentation: compute it beforehand",
                         "a cold start: leave the first ones out, or warm up"))]
@@ -95,7 +97,7 @@ def first_batch(operation: str, first: float, others_mean: float, count: int) ->
     ratio = first / others_mean
     return [Bottleneck(operation, "first batch", "consider", ratio,
                        f"the first {operation} took {ratio:.1f} times the others "
-                       f"({first:.3g} s, {others_mean:.3g} s)",
+                       f"({unit(first, 's')}, {unit(others_mean, 's')})",
                        ("it pays for start-up (compilation, memory, caches): run one batch before timing",))]
 
 

@@ -3,7 +3,8 @@ import math
 import os
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
-from ._core import Missing
+from ._core import Missing, unit
+from ._model_text import ms
 from .recommend import Recommendation
 
 WORTH = 1.15             # a gain below that is not worth a word
@@ -47,8 +48,8 @@ def _batching(seen: Seen) -> Iterator[Recommendation]:
     if gain > WORTH:
         a, b = small["configuration"]["batch_size"], best["configuration"]["batch_size"]
         yield Recommendation(
-            f"Use dynamic batching up to {b}: {_rate(best):,.0f} samples/s against {_rate(small):,.0f} with batches of "
-            f"{a}, at a latency of {best['latency']['p50']:.2f} ms instead of {small['latency']['p50']:.2f} ms",
+            f"Use dynamic batching up to {b}: {unit(_rate(best), 'samples/s')} against {unit(_rate(small))} with batches of "
+            f"{a}, at a latency of {ms(best['latency']['p50'])} instead of {ms(small['latency']['p50'])}",
             "dynamic-batching", {"gain": gain, "batch_size": b, "samples_per_second": _rate(best),
                                  "latency_ms": best["latency"]["p50"]}, f"{gain:.2f} times the throughput, measured")
     else:
@@ -71,7 +72,7 @@ def _precision(seen: Seen) -> Iterator[Recommendation]:
         gain = like[0]["latency"]["p50"] / row["latency"]["p50"]
         evidence = {"gain": gain, "latency_ms": row["latency"]["p50"], "fp32_latency_ms": like[0]["latency"]["p50"]}
         if gain > WORTH:
-            yield Recommendation(f"Use {word}: {row['latency']['p50']:.2f} ms against {like[0]['latency']['p50']:.2f} ms "
+            yield Recommendation(f"Use {word}: {ms(row['latency']['p50'])} against {ms(like[0]['latency']['p50'])} "
                                  "in fp32. Check the outputs", f"precision-{word}", evidence,
                                  f"{gain:.2f} times as fast, measured")
         elif gain < 1:
@@ -89,8 +90,8 @@ def _quantization(seen: Seen) -> Iterator[Recommendation]:
         return
     speed = size / (seen.results["latency"]["p50"] / 1e3)
     yield Recommendation(
-        f"Try int8 quantization: {size / 1e6:,.0f} MB of weights are read in every run for {bound:.1f} operations a "
-        f"byte ({speed / 1e9:.1f} GB/s). int8 leaves {model['parameters'] / 1e6:,.0f} MB",
+        f"Try int8 quantization: {unit(size, 'bytes')} of weights are read in every run for {bound:.1f} operations a "
+        f"byte ({unit(speed, 'bytes/s')}). int8 leaves {unit(model['parameters'], 'bytes')}",
         "quantization", {"parameter_bytes": size, "flops_per_byte": bound, "bytes_per_second": speed},
         f"at most {size / model['parameters']:.0f} times as fast, where reading weights is all (an estimate), and "
         f"{100 * (1 - model['parameters'] / size):.0f} % of the weights' memory")
@@ -112,13 +113,13 @@ def _fusion(seen: Seen) -> Iterator[Recommendation]:
     if share > ELEMENTWISE_SHARE:
         most = ", ".join(row["name"] for row in light[:3])
         yield Recommendation(
-            f"Fuse operators (torch.compile, or a runtime that fuses): {100 * share:.0f} % of the time is in operators "
+            f"Fuse operators (torch.compile, or a runtime that fuses): {unit(share, 'share')} of the time is in operators "
             f"that pass over memory once each ({most})", "fusion", evidence,
-            f"at most {100 * share:.0f} % of the time in operators")
+            f"at most {unit(share, 'share')} of the time in operators")
     elif small > SMALL_SHARE:
         yield Recommendation(
-            f"Fuse operators (torch.compile, or a runtime that fuses): {100 * small:.0f} % of the time is in operators "
-            f"shorter than {SMALL_US:.0f} µs, of {calls} in a run", "fusion", evidence)
+            f"Fuse operators (torch.compile, or a runtime that fuses): {unit(small, 'share')} of the time is in operators "
+            f"shorter than {unit(SMALL_US * 1e3, 'ns')}, of {calls} in a run", "fusion", evidence)
 
 
 def _sharding(seen: Seen) -> Iterator[Recommendation]:
@@ -131,8 +132,8 @@ def _sharding(seen: Seen) -> Iterator[Recommendation]:
     if share > MEMORY_SHARE:
         parts = math.ceil(share / 0.7)
         yield Recommendation(
-            f"Shard the model over {parts} devices: weights and activations take {needed / 2 ** 30:.1f} of "
-            f"{room / 2 ** 30:.1f} GiB", "sharding", {"needed_bytes": needed, "room_bytes": room, "share": share})
+            f"Shard the model over {parts} devices: weights and activations take {unit(needed, 'bytes')} of "
+            f"{unit(room, 'bytes')}", "sharding", {"needed_bytes": needed, "room_bytes": room, "share": share})
 
 
 def _room(results: Mapping[str, Any]) -> float:
@@ -149,11 +150,11 @@ def _pooling(seen: Seen) -> Iterator[Recommendation]:
     latency = seen.results["latency"]["p50"]
     if faults > FAULTS and spent > 0.02 * latency:
         yield Recommendation(
-            f"Pool memory: a run causes {faults:,.0f} page faults, {faults * 4096 / 1e6:,.0f} MB that the kernel hands "
+            f"Pool memory: a run causes {unit(faults)} page faults, {unit(faults * 4096, 'bytes')} that the kernel hands "
             "out and clears anew. An allocator that keeps memory (jemalloc, tcmalloc, MALLOC_TRIM_THRESHOLD_ and "
             "MALLOC_MMAP_THRESHOLD_ of glibc), or outputs allocated once", "memory-pooling",
             {"page_faults_per_run": faults, "cost_ms": spent},
-            f"about {spent:.2f} ms of {latency:.2f} ms a run (an estimate)")
+            f"about {ms(spent)} of {ms(latency)} a run (an estimate)")
     told = (seen.memory or {}).get("allocations")
     if isinstance(told, Mapping) and told.get("from_driver"):
         yield Recommendation(f"Pool GPU memory: a run asks the driver for memory {told['from_driver']} times; "
@@ -164,8 +165,8 @@ def _pooling(seen: Seen) -> Iterator[Recommendation]:
 def _leak(seen: Seen) -> Iterator[Recommendation]:
     growth = (seen.memory or {}).get("growth")
     if isinstance(growth, Mapping) and growth["grows"] and growth["bytes_per_run"] > 64 * 1024:
-        yield Recommendation(f"Look for what is kept: memory grows by {growth['bytes_per_run'] / 1024:,.0f} KiB a run "
-                             f"({growth['low'] / 1024:,.0f} to {growth['high'] / 1024:,.0f} at 95 %)", "growth",
+        yield Recommendation(f"Look for what is kept: memory grows by {unit(growth['bytes_per_run'], 'bytes')} a run "
+                             f"({unit(growth['low'], 'bytes')} to {unit(growth['high'], 'bytes')} at 95 %)", "growth",
                              dict(growth))
 
 
@@ -173,8 +174,8 @@ def _checkpointing(seen: Seen) -> Iterator[Recommendation]:
     model, taken = seen.results["model"], seen.results["memory"]["activation"]
     if taken > 2 * model["parameter_bytes"] and taken > 256 * 1024 * 1024 and model["trainable_parameters"] > 0:
         yield Recommendation(
-            f"In training, use gradient checkpointing: activations take {taken / 1e6:,.0f} MB already where they are "
-            f"not kept, weights {model['parameter_bytes'] / 1e6:,.0f} MB", "checkpointing",
+            f"In training, use gradient checkpointing: activations take {unit(taken, 'bytes')} already where they are "
+            f"not kept, weights {unit(model['parameter_bytes'], 'bytes')}", "checkpointing",
             {"activation_bytes": taken, "parameter_bytes": model["parameter_bytes"]})
 
 
@@ -210,7 +211,7 @@ def _uneven(seen: Seen) -> Iterator[Recommendation]:
     if latency["count"] >= 72 and latency["p95"] > 2 * latency["p50"] and latency["p95"] - latency["p50"] > 0.1:
         pushed = seen.results["cpu"]["preemptions_per_run"]
         yield Recommendation(
-            f"Even runs out: one in twenty takes {latency['p95']:.2f} ms or more, half {latency['p50']:.2f} ms or less; "
+            f"Even runs out: one in twenty takes {ms(latency['p95'])} or more, half {ms(latency['p50'])} or less; "
             f"the process was pushed off its CPU {pushed:.2f} times a run", "uneven-runs",
             {"p50": latency["p50"], "p95": latency["p95"], "preemptions_per_run": pushed})
 

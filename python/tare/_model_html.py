@@ -212,7 +212,7 @@ def _kernels(gpu: Optional[Mapping[str, Any]]) -> str:
         return f"<h2>GPU</h2><p class=muted>n/a: {escape(gpu['reason'])}</p>"
     found = sorted((row for name in ("kernels", "memory_transfers") for row in (gpu.get(name) or [])[:30]),
                    key=lambda row: -row["total_ms"])
-    lines = [(escape(row["name"]), f"{row['calls']:,}", f"{row['total_ms']:.3f} ms", _of_kernel(row)) for row in found]
+    lines = [(escape(row["name"]), f"{row['calls']:,}", ms(row["total_ms"]), _of_kernel(row)) for row in found]
     busy = f"<p class=muted>Busy for {ms(gpu['device_ms'])} of {ms(gpu['run_ms'])}: {escape(gpu['note'])}.</p>"
     return "<h2>GPU: kernels and copies</h2>" + busy + _table(
         "GPU", ["Kernel or copy", ">Calls", ">Time", ">Occupancy, or rate"], lines)

@@ -6,6 +6,7 @@ from typing import Any, Dict, List, Optional, Sequence
 from . import _core, _torchprofiler, _torchstate
 from ._core import Missing, quantile
 from ._flops import known
+from ._model_text import ms
 
 RUNS = 20
 SLOWER = 1.25  # from which it is said that watching layers changed what it looks at
@@ -47,7 +48,7 @@ def profile(runner: Any, inputs: Any, patterns: Optional[Sequence[str]], runs: i
         row["gflops_per_second"] = row["flops"] if isinstance(row["flops"], Missing) else rate
     alone = _unwatched_ms(runner, inputs, runs)
     if total > SLOWER * alone:
-        note += (f"; watched like this a run takes {total:.3g} ms, alone {alone:.3g} ms: watching costs that, or torch "
+        note += (f"; watched like this a run takes {ms(total)}, alone {ms(alone)}: watching costs that, or torch "
                  "runs whole layers at once where nobody watches their parts")
     out: Dict[str, Any] = {"total_ms": total, "unwatched_ms": alone, "runs": runs, "note": note, "layers": rows}
     if patterns is not None:
@@ -323,11 +324,11 @@ def _onnx(runner: Any, inputs: Any, runs: int) -> Any:
     costs = _onnx_costs(runner.static(inputs))
     rows = []
     for node in runner.profile_runs(inputs, runs):
-        ms = [one / 1e6 for one in node["run_ns"]]
+        times = [one / 1e6 for one in node["run_ns"]]
         cost = costs.get(node["name"])
         size = node["output_bytes"]
-        rows.append({"name": node["name"], "type": node["op"], "calls": max(1, round(node["calls"] / len(ms))),
-                     "time_ms": quantile(ms, 0.5), "p95_ms": quantile(ms, 0.95), "self_ms": quantile(ms, 0.5),
+        rows.append({"name": node["name"], "type": node["op"], "calls": max(1, round(node["calls"] / len(times))),
+                     "time_ms": quantile(times, 0.5), "p95_ms": quantile(times, 0.95), "self_ms": quantile(times, 0.5),
                      "parameters": cost[0] if cost else Missing("not told for a node that the runtime made"),
                      "flops": cost[1] if cost and cost[1] else Missing("not counted for this node"),
                      "output_bytes": int(size) if size == size else Missing("the runtime does not tell"),

@@ -66,7 +66,7 @@ def warm(call: Callable[[], Any], settle: Any, runs: int) -> Dict[str, Any]:
     told = {"runs": len(seconds), "steady": steady, "seconds": math.fsum(seconds), "first_ms": 1e3 * seconds[0],
             "variation": cv if cv == cv else Missing("too few runs to tell")}
     if not steady:
-        told["note"] = (f"times were not steady after {len(seconds)} runs and {told['seconds']:.1f} s of warm-up: the "
+        told["note"] = (f"times were not steady after {len(seconds)} runs and {_core.unit(told['seconds'], 's')} of warm-up: the "
                         "figures may be of a machine with other work, or of a model that goes on changing")
     return told
 

@@ -3,42 +3,28 @@ import csv
 import io
 from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
-from ._core import Missing
+from ._core import Missing, unit
 
 
 def ms(value: Any) -> str:
-    return "n/a" if isinstance(value, Missing) or value != value else f"{value:,.3f} ms"
+    return unit(value * 1e6, "ns")
 
 
 def size(value: Any) -> str:
-    if isinstance(value, Missing) or value is None or value != value:
-        return "n/a"
-    for unit, scale in (("GiB", 2 ** 30), ("MiB", 2 ** 20), ("KiB", 2 ** 10)):
-        if abs(value) >= scale:
-            return f"{value / scale:,.1f} {unit}"
-    return f"{value:,.0f} B"
+    return unit(value, "bytes")
 
 
 def count(value: Any) -> str:
-    if isinstance(value, Missing) or value is None or value != value:
-        return "n/a"
-    if getattr(value, "at_least", False):
-        return f"at least {count(int(value))}"
-    for unit, scale in ((" T", 1e12), (" G", 1e9), (" M", 1e6)):
-        if abs(value) >= scale:
-            return f"{value / scale:,.2f}{unit}"
-    return f"{value:,.0f}"
+    return ("at least " if getattr(value, "at_least", False) else "") + unit(value)
 
 
-def rate(value: Any, unit: str) -> str:
-    return "n/a" if isinstance(value, Missing) or value != value else f"{value:,.1f} {unit}/s"
+def rate(value: Any, what: str) -> str:
+    return unit(value, f"{what}/s")
 
 
-def between(told: Any, unit: str = "ms") -> str:
+def between(told: Any) -> str:
     """The interval, or the reason it is unavailable."""
-    if isinstance(told, Missing):
-        return told.reason
-    return f"{told['low']:,.3f} to {told['high']:,.3f} {unit} at 95 %"
+    return told.reason if isinstance(told, Missing) else f"{ms(told['low'])} to {ms(told['high'])} at 95 %"
 
 
 def precision_text(told: Mapping[str, Any]) -> str:
@@ -52,7 +38,7 @@ def precision_text(told: Mapping[str, Any]) -> str:
 def flops_text(results: Mapping[str, Any]) -> str:
     done, speed = results["model"]["flops"], results["compute"]["flops_per_second"]
     bound = "at least " if results["model"].get("flops_at_least") else ""
-    return "n/a" if isinstance(done, Missing) else f"{bound}{count(int(done))}, {bound}{count(speed)}FLOP/s"
+    return "n/a" if isinstance(done, Missing) else f"{bound}{unit(done)}, {bound}{unit(speed, 'FLOP/s')}"
 
 
 def at_least(model: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ import sys
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
 from . import _core, _torchstate
-from ._core import Missing, Recorder
+from ._core import Missing, Recorder, unit
 from .config import ProfilingConfig
 
 SLOW_BATCH_S = 0.010        # a batch, where no step time is known to compare with
@@ -358,7 +358,7 @@ def _slow(stats: Mapping[str, Any]) -> Optional[str]:
     if step > 0 or waited >= 0:
         return None  # there is a step to compare with, and it does not wait
     if loading > SLOW_BATCH_S:
-        return f"Slow data loading: {loading * 1e3:.1f} ms a batch{where}; {advice}"
+        return f"Slow data loading: {unit(loading, 's')} a batch{where}; {advice}"
     return None
 
 
@@ -368,7 +368,7 @@ def _preprocessing(stats: Mapping[str, Any]) -> Optional[str]:
         return None
     if not (loading > WORTH_A_WORKER_S and part > loading * PREPROCESSING_PERCENT / 100):
         return None
-    return (f"Preprocessing is {100 * part / loading:.0f} % of loading ({part * 1e3:.1f} of {loading * 1e3:.1f} ms a "
+    return (f"Preprocessing is {100 * part / loading:.0f} % of loading ({unit(part, 's')} of {unit(loading, 's')} a "
             "batch); do it once beforehand, or cheaper, or in workers")
 
 
@@ -380,8 +380,8 @@ def _uneven(stats: Mapping[str, Any]) -> bool:
 def _variance(stats: Mapping[str, Any]) -> Optional[str]:
     if not _uneven(stats):
         return None
-    return (f"Uneven loading: one batch in twenty takes {number(stats, 'p95') * 1e3:.1f} ms or more, half of them "
-            f"{number(stats, 'p50') * 1e3:.1f} ms or less; samples of different sizes, costly random augmentation, "
+    return (f"Uneven loading: one batch in twenty takes {unit(number(stats, 'p95'), 's')} or more, half of them "
+            f"{unit(number(stats, 'p50'), 's')} or less; samples of different sizes, costly random augmentation, "
             "or slow storage")
 
 
@@ -390,7 +390,7 @@ def _startup(stats: Mapping[str, Any]) -> Optional[str]:
     start = number(stats, "startup_time") + number(stats, "first_batch_time") - number(stats, "avg_loading_time")
     if not settings.get("num_workers") or settings.get("persistent_workers") or not start > STARTUP_S:
         return None
-    return (f"Workers are started again for every epoch: {start:.1f} s until the first batch; "
+    return (f"Workers are started again for every epoch: {unit(start, 's')} until the first batch; "
             "persistent_workers=True keeps them")
 
 

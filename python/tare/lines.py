@@ -15,6 +15,7 @@ import types
 from typing import Any, Callable, Dict, Iterator, List, Optional, TextIO, Tuple, TypeVar
 
 from . import _core
+from ._core import unit
 from ._files import source_lines
 from ._line_names import Patterns, qualified_name
 
@@ -95,14 +96,14 @@ class Lines(List[Line]):
         out = sys.stdout if file is None else file
         for path, function, first_line, lines in self.functions():
             total = sum(line.time_s for line in lines)
-            out.write(f"{function}  {path}:{first_line}  {_time(total)}\n")
+            out.write(f"{function}  {path}:{first_line}  {unit(total, 's')}\n")
             out.write(f"{'line':>6} {'hits':>10} {'time':>10} {'per hit':>10} {'share':>7}  source\n")
             known = {line.line_number: line for line in lines}
             for number in _range(path, first_line, known):
                 line = known.get(number)
                 text = _source(path, number)
-                row = (f"{number:>6} {line.hits:>10} {_time(line.time_s):>10} {_time(line.per_hit_s):>10} "
-                       f"{_percent(line.time_percent):>7}" if line else f"{number:>6}{'':>41}")
+                row = (f"{number:>6} {line.hits:>10} {unit(line.time_s, 's'):>10} {unit(line.per_hit_s, 's'):>10} "
+                       f"{unit(line.time_percent / 100, 'share'):>7}" if line else f"{number:>6}{'':>41}")
                 out.write(f"{row}  {text}".rstrip() + "\n")
             out.write("\n")
         if not self:
@@ -130,24 +131,11 @@ class Lines(List[Line]):
             for line in lines:
                 share = line.time_percent if line.time_percent == line.time_percent else 0
                 bar = f"background:linear-gradient(90deg,#f6c9a8 {share:.0f}%,transparent {share:.0f}%)"
-                parts.append(f"<tr><td>{line.line_number}</td><td>{line.hits}</td><td>{_time(line.time_s)}</td>"
-                             f"<td style='{bar}'>{_percent(line.time_percent)}</td><td style='text-align:left'>"
+                parts.append(f"<tr><td>{line.line_number}</td><td>{line.hits}</td><td>{unit(line.time_s, 's')}</td>"
+                             f"<td style='{bar}'>{unit(line.time_percent / 100, 'share')}</td><td style='text-align:left'>"
                              f"<pre style='margin:0'>{html.escape(line.source)}</pre></td></tr>")
             parts.append("</table>")
         return "".join(parts) or "<p>none of the chosen functions ran</p>"
-
-
-def _time(seconds: float) -> str:
-    if seconds != seconds:
-        return "n/a"
-    for unit, scale in (("s", 1), ("ms", 1e3), ("µs", 1e6)):
-        if seconds * scale >= 1:
-            return f"{seconds * scale:.3f} {unit}"
-    return f"{seconds * 1e9:.0f} ns"
-
-
-def _percent(share: float) -> str:
-    return f"{share:.1f} %" if share == share else "n/a"
 
 
 def _range(path: str, first_line: int, known: Dict[int, Line]) -> List[int]:

@@ -7,7 +7,7 @@ import warnings
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from . import _core
-from ._core import Missing, open_input
+from ._core import Missing, open_input, unit
 
 COUNTED = "model.activations"     # the same in every run, though not on every machine
 
@@ -290,6 +290,10 @@ def _in_history(history: Any) -> List[Any]:
 
 # ---- the load to come ----------------------------------------------------------------------------------------------
 
+def _ms(value: float) -> str:
+    return unit(value * 1e6, "ns")
+
+
 class CapacityPlan(NamedTuple):
     """How many copies of a model a load needs. An estimate: throughput and latency are measured, how requests come is
     not.
@@ -309,12 +313,12 @@ class CapacityPlan(NamedTuple):
     note: str
 
     def __str__(self) -> str:
-        memory = "n/a" if isinstance(self.memory_bytes, Missing) else f"{self.memory_bytes / 2 ** 30:.2f} GiB"
         replicas = "1 replica" if self.replicas == 1 else f"{self.replicas} replicas"
         return (f"{replicas} with batches of {self.batch_size:g} for {self.requests_per_second:g} "
-                f"requests/s: {100 * self.utilization:.0f} % busy, a response after about {self.response_ms:.2f} ms on "
-                f"average ({self.filling_ms:.2f} ms until the batch is full, {self.waiting_ms:.2f} ms of waiting for a "
-                f"free replica, {self.latency_ms:.2f} ms a run), {memory} of memory (an estimate). {self.note}").rstrip()
+                f"requests/s: {unit(self.utilization, 'share')} busy, a response after about {_ms(self.response_ms)} on "
+                f"average ({_ms(self.filling_ms)} until the batch is full, {_ms(self.waiting_ms)} of waiting for a free "
+                f"replica, {_ms(self.latency_ms)} a run), {unit(self.memory_bytes, 'bytes')} of memory (an estimate). "
+                f"{self.note}").rstrip()
 
 
 def plan_capacity(results: Mapping[str, Any], requests_per_second: float, latency_ms: Optional[float] = None,
@@ -340,7 +344,7 @@ def plan_capacity(results: Mapping[str, Any], requests_per_second: float, latenc
     if not fitting:
         best = min(plans, key=lambda one: one.response_ms)
         raise ValueError(f"no measured configuration answers within {latency_ms:g} ms: the fastest, batches of "
-                         f"{best.batch_size:g}, takes {best.response_ms:.2f} ms")
+                         f"{best.batch_size:g}, takes {_ms(best.response_ms)}")
     return min(fitting, key=lambda one: (one.replicas, one.response_ms))
 
 
@@ -384,7 +388,7 @@ def _plan(row: Mapping[str, Any], load: float, utilization: float) -> CapacityPl
     varies = (std / mean) ** 2 if std == std else 0.0
     waiting = waiting_of(busy, size, varies) * mean
     filling = 1e3 * (size - 1) / 2 * replicas / load
-    note = f"One copy does {rate:,.1f} samples/s here, alone on the machine."
+    note = f"One copy does {unit(rate, 'samples/s')} here, alone on the machine."
     if std != std:
         note += " How run times vary is not known: they are taken to be equal."
     return CapacityPlan(replicas, size, load, rate * utilization, busy, latency, filling, waiting,

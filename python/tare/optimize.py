@@ -16,7 +16,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Opt
 
 from . import _benchmark, _torchstate
 from ._command import isolated
-from ._core import Missing
+from ._core import Missing, unit
 from .config import ProfilingConfig
 
 APPLIED = "applied, verified and measured"
@@ -515,7 +515,7 @@ class ModelOptimizer:
 
 def _not_faster(told: Mapping[str, Any]) -> str:
     """Why it is not kept, with the figures."""
-    figures = f"{told['original_s'] * 1e3:.3g} ms, {told['optimized_s'] * 1e3:.3g} ms with it ({told['speedup']:.2f}x"
+    figures = f"{unit(told['original_s'], 's')}, {unit(told['optimized_s'], 's')} with it ({told['speedup']:.2f}x"
     if told["speedup"] * _benchmark.FAR_SLOWER < 1:
         return f"slower: {figures})"
     return f"not faster: {figures}; {told['decision']['why']})"

@@ -14,7 +14,7 @@ import sys
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
 
 from . import _torchstate, dataloading, recommend
-from ._core import Missing
+from ._core import Missing, unit
 from ._contest import Contest
 from ._files import write_whole
 from ._torchprofiler import PyTorchProfiler, free_name
@@ -316,9 +316,9 @@ def _bottlenecks(seen: recommend.Seen) -> List[str]:
         found.append(f"data loading: {waited:.0f} % of a step waits for data")
     cpu, cuda = figure(seen.model, "cpu_time"), figure(seen.model, "cuda_time")
     if cuda > cpu:
-        found.append(f"GPU-bound: {cuda:.3f} s on the GPU, {cpu:.3f} s on the CPU")
+        found.append(f"GPU-bound: {unit(cuda, 's')} on the GPU, {unit(cpu, 's')} on the CPU")
     elif cuda >= 0:
-        found.append(f"CPU-bound: {cpu:.3f} s in operators on the CPU, {cuda:.3f} s on the GPU")
+        found.append(f"CPU-bound: {unit(cpu, 's')} in operators on the CPU, {unit(cuda, 's')} on the GPU")
     elif cpu > 0 and not waited > 50:
         found.append("CPU-bound: the model computes on the CPU")
     memory = figure(seen.machine, "memory", "max")

@@ -7,7 +7,7 @@ import math
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
 from . import dataloading
-from ._core import Missing
+from ._core import Missing, unit
 from .config import ProfilingConfig
 from .metric import plain
 
@@ -74,7 +74,7 @@ def _loading(seen: Seen) -> Iterator[Recommendation]:
     slow = waited > dataloading.SHARE_PERCENT or (math.isnan(waited) and loading > dataloading.SLOW_BATCH_S)
     if not slow:
         return
-    said = f"a batch takes {loading * 1e3:.1f} ms to load"
+    said = f"a batch takes {unit(loading, 's')} to load"
     if waited >= 0:
         said = f"{waited:.0f} % of a step waits for data"
     gain = f"at most {waited:.0f} % of the training time" if waited >= 0 else None
@@ -96,8 +96,8 @@ def _workers_kept(seen: Seen) -> Iterator[Recommendation]:
                                                                                            "avg_loading_time")
     if settings.get("num_workers") and not settings.get("persistent_workers") and start > 0.1:
         yield Recommendation(
-            f"Use persistent_workers=True: starting {settings['num_workers']} workers takes {start:.1f} s "
-            "in every epoch", "persistent-workers", {"startup_s": start}, f"{start:.1f} s an epoch")
+            f"Use persistent_workers=True: starting {settings['num_workers']} workers takes {unit(start, 's')} "
+            "in every epoch", "persistent-workers", {"startup_s": start}, f"{unit(start, 's')} an epoch")
 
 
 def _pinning(seen: Seen) -> Iterator[Recommendation]:
@@ -115,16 +115,16 @@ def _preprocessing(seen: Seen) -> Iterator[Recommendation]:
         return
     if loading > dataloading.WORTH_A_WORKER_S and part > loading * dataloading.PREPROCESSING_PERCENT / 100:
         yield Recommendation(f"Optimize preprocessing: it is {100 * part / loading:.0f} % of loading "
-                             f"({part * 1e3:.1f} ms a batch)", "preprocessing",
+                             f"({unit(part, 's')} a batch)", "preprocessing",
                              {"avg_preprocessing_time": part, "avg_loading_time": loading},
-                             f"at most {part * 1e3:.1f} ms a batch")
+                             f"at most {unit(part, 's')} a batch")
 
 
 def _bound(seen: Seen) -> Iterator[Recommendation]:
     cpu, cuda = figure(seen.model, "cpu_time"), figure(seen.model, "cuda_time")
     evidence = {"cpu_time": cpu, "cuda_time": cuda}
     if cuda > cpu:
-        said = f"the model is GPU-bound ({cuda:.3f} s on the GPU, {cpu:.3f} s on the CPU)"
+        said = f"the model is GPU-bound ({unit(cuda, 's')} on the GPU, {unit(cpu, 's')} on the CPU)"
         if not seen.config.use_mixed_precision:
             yield Recommendation(f"Enable mixed precision training: {said}", "mixed-precision", evidence)
         elif not seen.config.use_compile:
@@ -132,9 +132,9 @@ def _bound(seen: Seen) -> Iterator[Recommendation]:
                 f"Try torch.compile (use_compile=True) and channels_last: {said}", "compile", evidence)
     elif cuda >= 0 and cpu > cuda:
         yield Recommendation(
-            f"Give the GPU more at a time: the model is CPU-bound ({cpu:.3f} s in operators on the CPU, "
-            f"{cuda:.3f} s on the GPU). A larger batch, torch.compile, fewer small operators",
-            "cpu-bound", evidence, f"at most {cpu - cuda:.3f} s of the profiled {cpu:.3f} s")
+            f"Give the GPU more at a time: the model is CPU-bound ({unit(cpu, 's')} in operators on the CPU, "
+            f"{unit(cuda, 's')} on the GPU). A larger batch, torch.compile, fewer small operators",
+            "cpu-bound", evidence, f"at most {unit(cpu - cuda, 's')} of the profiled {unit(cpu, 's')}")
 
 
 def _operator(seen: Seen) -> Iterator[Recommendation]:
@@ -213,8 +213,8 @@ def _steps(seen: Seen) -> Iterator[Recommendation]:
     half, late = figure(seen.training, "step_time", "p50"), figure(seen.training, "step_time", "p95")
     if late > SPREAD * half and late - half > 0.005:
         yield Recommendation(
-            f"Even the steps out: one in twenty takes {late * 1e3:.0f} ms or more, half of them "
-            f"{half * 1e3:.0f} ms or less. Inputs of different shapes, random augmentation, or another "
+            f"Even the steps out: one in twenty takes {unit(late, 's')} or more, half of them "
+            f"{unit(half, 's')} or less. Inputs of different shapes, random augmentation, or another "
             "program on the machine", "uneven-steps", {"p50": half, "p95": late})
 
 

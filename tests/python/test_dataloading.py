@@ -141,7 +141,7 @@ def test_preprocessing_and_spread_and_starts():
     assert bottlenecks(p50=0.0001, p95=0.0005) == []
     settings = {"num_workers": 2, "persistent_workers": False}
     found = bottlenecks(startup_time=1.5, first_batch_time=0.5, avg_loading_time=0.001, settings=settings)
-    assert len(found) == 1 and "2.0 s until the first batch" in found[0]
+    assert len(found) == 1 and "2.00 s until the first batch" in found[0]
 
 
 def test_nothing_is_said_of_what_is_missing():

@@ -55,3 +55,13 @@ def test_numbers():
         _core.quantile([1], 2)
     with pytest.raises(TypeError):
         _core.quantile(["x"], 0.5)
+
+
+def test_values_with_units():
+    assert [_core.unit(1234567, "ns"), _core.unit(0.25, "s"), _core.unit(5e8, "bytes"), _core.unit(2048, "bytes/s")] == \
+        ["1.23 ms", "250 ms", "477 MiB", "2.00 KiB/s"]
+    assert [_core.unit(0.1234, "share"), _core.unit(1234), _core.unit(12345678, "samples/s")] == \
+        ["12.3 %", "1,234", "12.3M samples/s"]
+    assert {_core.unit(one, unit) for one in (None, math.nan, tare.Missing("why")) for unit in ("ns", "", "rows")} == {"n/a"}
+    with pytest.raises(TypeError):
+        _core.unit("five", "ns")

@@ -249,7 +249,7 @@ def test_without_a_gain_nothing_is_kept(monkeypatch):
     assert made.optimize_model(model, {}, torch.randn(2, 3, 16, 16)) is model
     summary = made.get_optimization_summary()
     assert summary["optimizations_applied"] == [] and summary["status"] == "nothing applied"
-    assert summary["rejected"][0]["reason"] == "not faster: 8 ms, 10 ms with it (0.80x; significant)"
+    assert summary["rejected"][0]["reason"] == "not faster: 8.00 ms, 10.0 ms with it (0.80x; significant)"
     assert model[0].weight.is_contiguous() and model.training
 
 

@@ -323,7 +323,7 @@ def test_advice_for_the_seed_s_figures():
                    use_mixed_precision=False)
     ids = [one.id for one in found]
     assert ids == ["num-workers", "preprocessing", "mixed-precision", "checkpointing", "accumulation"]
-    assert "9.300 s on the GPU" in found[2] and "89 % full" in found[3]
+    assert "9.30 s on the GPU" in found[2] and "89 % full" in found[3]
 
 
 def test_advice_with_figures_for_batches():
@@ -332,7 +332,7 @@ def test_advice_with_figures_for_batches():
     found = {one.id: one for one in advice(data, {"cpu_time": 4.0, "cuda_time": 1.0}, {"memory": {"max": 95.0}})}
     assert found.keys() == {"persistent-workers", "cpu-bound", "checkpointing", "accumulation"}
     assert "batches of 32 in 2 steps train as one of 64" in found["accumulation"]
-    assert "1.5 s in every epoch" in found["persistent-workers"]
+    assert "1.50 s in every epoch" in found["persistent-workers"]
 
 
 def test_rules_of_one_s_own():

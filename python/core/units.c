@@ -1,0 +1,32 @@
+/* units: a number with its unit, written as the command writes it.
+ * Any thread, attached to the interpreter. Must not know what is measured. */
+#include "core.h"
+
+#include "base/base.h"
+
+PyDoc_STRVAR(unit_doc, "unit(value, unit='')\n--\n\n"
+                       "A value as text: of ns and s as a time, of bytes as KiB and so on, of a share as per cent,\n"
+                       "of any other word as a count with that word. n/a for what is missing.");
+static PyObject *write_unit(PyObject *module, PyObject *arguments)
+{
+    (void)module;
+    PyObject *given;
+    const char *unit = "";
+    char out[TARE__VALUE_BYTES];
+    if (!PyArg_ParseTuple(arguments, "O|s:unit", &given, &unit))
+        return NULL;
+    double value = given == Py_None ? Py_NAN : PyFloat_AsDouble(given);
+    if (value == -1 && PyErr_Occurred())
+        return NULL;
+    return PyUnicode_FromString(tare__unit_value(out, unit, value));
+}
+
+static PyMethodDef functions[] = {
+    {"unit", write_unit, METH_VARARGS, unit_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+int tare__py_add_units(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions);
+}
