@@ -642,13 +642,14 @@ void tare__torch_optimizer_ended(const void *optimizer)
     open_next_step();
 }
 
-/* Whether the open step is what is left behind the last one, of a loop without a loader: nothing yet, or a part of a
- * round, as gradients that no optimizer took. After an exception it is a step that did not end. */
+/* Whether the open step is what is left behind the last one, of a loop without a loader: nothing yet, a part of a
+ * round, as gradients that no optimizer took, or a step whose end nobody sees, since the program updates by hand. After
+ * an exception it is a step that did not end. */
 bool tare__torch_in_rest(void)
 {
-    if (!is_mine() || loop.epoch_open || loop.fetched || (loop.trained && loop.unaided))
+    if (!is_mine() || loop.epoch_open || loop.fetched)
         return false;
-    if (!loop.trained)
+    if (!loop.trained || loop.unaided)
         return true;
     if (PySys_GetObject("last_type"))
         return loop.unsure;

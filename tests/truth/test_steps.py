@@ -554,6 +554,38 @@ def test_rates_of_two_ranks_are_the_jobs(truth, bench):
     assert 0.75 * lost / lasts < straggler["gain"] <= min((1.12 * lost + backward) / lasts, 1)  # others wake up sooner
 
 
+# Nobody sees the end of the last update by hand: what the program does afterwards is no part of a step.
+BY_HAND = """
+import json, time, torch
+torch.set_num_threads(1)
+model = torch.nn.Linear(16, 4)
+begins = []
+for _ in range(20):
+    time.sleep(0.02)
+    begins.append(time.perf_counter_ns())
+    model(torch.ones(8, 16)).sum().backward()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter -= 0.01 * parameter.grad
+    model.zero_grad()
+time.sleep(1)
+print(json.dumps(begins))
+"""
+
+
+def test_a_loop_without_an_optimizer_and_what_follows_it(truth, bench):
+    pytest.importorskip("torch", reason="torch is not installed for this Python")
+    done = bench.measured(BY_HAND)
+    begins = json.loads(done.out)
+    [row] = done.json["steps"]
+    truth.check("run:steps[].count", row["count"], 19)
+    truth.check("run:steps[].unfinished", row["unfinished"], 0)
+    whole = begins[-1] - begins[1]  # of the first one nobody knows how long it took
+    longest = max(end - begin for begin, end in zip(begins, begins[1:]))
+    assert abs(row["per_second"] - 18e9 / whole) < 0.02 * 18e9 / whole
+    assert row["max_ns"] < 1.02 * longest
+
+
 # What a collate_fn returns need not begin with the batch: each loop counts its samples itself.
 BATCHES = """
 import torch
