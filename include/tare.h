@@ -117,7 +117,7 @@ typedef struct tare_complete_span {
 } tare_complete_span;
 
 typedef struct tare_options {
-    uint32_t size;           /* sizeof(tare_options), so that the struct can grow */
+    uint32_t size;           /* sizeof(tare_options): fields beyond it take their defaults, so the struct can grow */
     uint32_t reserved;
     const char *output;      /* the trace; NULL: NAME.tare after the program. Never overwrites. */
     const char *helper;      /* path of the tare program; NULL: found by itself */

@@ -18,6 +18,7 @@
 #include "record.h"
 
 #define HELPER_ANSWER_MS 10000
+#define OPTIONS_MOST 4096u /* bytes: a size beyond is one that was never set */
 #define HELPER_FINISH_MS 600000 /* the rest of the trace may be large, and its disk slow */
 #define HELPER_LOOK_MS 250
 
@@ -269,18 +270,44 @@ static int ask_helper(int socket, int pid, const tare__serve_request *request, t
 
 static char start_trouble[TARE__PATH_BYTES];
 
+/* A program that was compiled with an older header has a shorter struct: what is missing takes its default. One with a
+ * newer header has a longer one, and gets what it asks for only if it asks for nothing that is not known here. */
+static int take_options(const tare_options *given, tare_options *options)
+{
+    *options = (tare_options){.size = sizeof *options};
+    if (!given)
+        return 0;
+    if (given->size < offsetof(tare_options, output) || given->size % sizeof(uint64_t) || given->size > OPTIONS_MOST) {
+        snprintf(start_trouble, sizeof start_trouble,
+                 "tare_options.size is %u: set it to sizeof(tare_options), %zu in this version", (unsigned)given->size,
+                 sizeof *options);
+        return TARE_E_USAGE;
+    }
+    const unsigned char *bytes = (const unsigned char *)given;
+    for (size_t i = sizeof *options; i < given->size; i++)
+        if (bytes[i]) {
+            snprintf(start_trouble, sizeof start_trouble,
+                     "tare_options has a field at byte %zu that libtare " TARE_VERSION
+                     " does not know: leave it 0, or use a newer libtare",
+                     i / sizeof(uint64_t) * sizeof(uint64_t));
+            return TARE_E_USAGE;
+        }
+    memcpy(options, given, given->size < sizeof *options ? given->size : sizeof *options);
+    return 0;
+}
+
 static int start_own(const tare_options *options)
 {
     tare__serve_request request = {.abi = TARE__RING_ABI, .kind = TARE__SERVE_START, .pid = getpid()};
-    const char *output = options && options->output ? options->output : "";
+    const char *output = options->output ? options->output : "";
     char helper[TARE__PATH_BYTES];
     int sockets[2];
     if (strnlen(output, sizeof request.output) >= sizeof request.output)
         return TARE_E_USAGE;
     strcpy(request.output, output);
-    request.max_bytes = options ? options->max_bytes : 0;
-    request.last_ns = options ? options->last_ns : 0;
-    if (!tare__helper_find(options ? options->helper : NULL, helper))
+    request.max_bytes = options->max_bytes;
+    request.last_ns = options->last_ns;
+    if (!tare__helper_find(options->helper, helper))
         return TARE_E_NO_HELPER;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0)
         return TARE_E_SYSTEM;
@@ -318,14 +345,15 @@ TARE_API int tare_start(const tare_options *options)
         tare_resume();
         return 0;
     }
-    if (options && options->size != sizeof *options)
-        return TARE_E_USAGE;
     uint32_t idle = 0;
     if (!atomic_compare_exchange_strong(&starting, &idle, 1))
         return TARE_E_BUSY;
     int saved_errno = errno;
     start_trouble[0] = '\0';
-    int status = start_own(options);
+    tare_options own;
+    int status = take_options(options, &own);
+    if (!status)
+        status = start_own(&own);
     errno = saved_errno;
     atomic_store(&starting, 0);
     return status;

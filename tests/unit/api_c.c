@@ -306,6 +306,51 @@ static void a_start_that_finds_no_helper(void **state)
     assert_int_equal(use_everything(), 0);
 }
 
+/* A struct that is shorter, as long, or longer than this version's. */
+typedef struct longer_options {
+    tare_options known;
+    uint64_t more[2];
+} longer_options;
+
+static int start_with(longer_options *options, size_t size)
+{
+    options->known.size = (uint32_t)size;
+    return tare_start(&options->known);
+}
+
+static void options_may_be_of_another_version(void **state)
+{
+    (void)state;
+    char endless[5000];
+    memset(endless, 'x', sizeof endless - 1);
+    endless[sizeof endless - 1] = '\0';
+    longer_options options = {.known.helper = "/nonexistent/tare"};
+    assert_int_equal(start_with(&options, offsetof(tare_options, max_bytes)), TARE_E_NO_HELPER); /* it was read */
+    assert_int_equal(start_with(&options, sizeof(tare_options)), TARE_E_NO_HELPER);
+    assert_int_equal(start_with(&options, sizeof options), TARE_E_NO_HELPER);
+
+    options.more[1] = 1;
+    assert_int_equal(start_with(&options, sizeof options), TARE_E_USAGE);
+    char place[32];
+    snprintf(place, sizeof place, "at byte %zu", sizeof options - sizeof(uint64_t));
+    assert_non_null(strstr(tare_start_trouble(), place));
+    assert_int_equal(start_with(&options, sizeof(tare_options)), TARE_E_NO_HELPER); /* it is not looked at */
+    assert_string_equal(tare_start_trouble(), "");
+
+    /* Of fields beyond the size the defaults hold: no output, and the helper of the environment. */
+    options.known.output = endless;
+    options.known.helper = "/bin/true";
+    setenv("TARE_HELPER", "/nonexistent/tare", 1);
+    assert_int_equal(start_with(&options, offsetof(tare_options, output)), TARE_E_NO_HELPER);
+    unsetenv("TARE_HELPER");
+
+    const size_t wrong[] = {0, 4, sizeof(tare_options) - 1, 12, UINT32_MAX - 7};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(start_with(&options, wrong[i]), TARE_E_USAGE);
+        assert_non_null(strstr(tare_start_trouble(), "set it to sizeof(tare_options)"));
+    }
+}
+
 static void statuses_have_sentences(void **state)
 {
     (void)state;
@@ -346,6 +391,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(nothing_is_printed),
         cmocka_unit_test(a_session_that_is_not_there),
         cmocka_unit_test(a_start_that_finds_no_helper),
+        cmocka_unit_test(options_may_be_of_another_version),
         cmocka_unit_test(statuses_have_sentences),
         cmocka_unit_test(the_version_is_one),
     };
