@@ -236,7 +236,7 @@ static int write_tensorboard(const void *what, const tare__emit_files *files, ta
 static int write_csv(const void *what, const tare__emit_files *files, tare__error *error)
 {
     const view *one = what;
-    return tare__emit_csv(one->input.analysis, files, error);
+    return tare__emit_csv(&tare__document_report, one->input.analysis, files, error);
 }
 
 int tare__view_write(const char *format, const char *path, tare__trace *trace, const tare__analysis *analysis,

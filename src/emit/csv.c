@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analyze/analyze.h"
@@ -102,12 +103,21 @@ void tare__csv_end_row(csv *to)
 }
 
 /* ---- tables ----------------------------------------------------------------------------------------------- */
-static void put_texts(csv *to, const tare__value *value, const char *between)
+static void put_list(csv *to, const tare__value *value, const char *between)
 {
     tare__text joined = {0};
+    bool texts = value->type == TARE__TYPE_TEXTS;
     for (uint64_t i = 0; i < value->count; i++) {
+        tare__json number;
+        bool absent = texts ? !value->texts[i] : isnan(value->numbers[i]);
         tare__text_string(&joined, i ? between : "");
-        tare__text_string(&joined, value->texts[i]);
+        tare__json_begin(&number, &joined, false);
+        if (absent)
+            tare__text_string(&joined, "?");
+        else if (texts)
+            tare__text_string(&joined, value->texts[i]);
+        else
+            tare__json_double(&number, value->numbers[i]);
     }
     to->text.failed |= joined.failed;
     tare__csv_text(to, joined.data);
@@ -123,20 +133,31 @@ static void put_cell(csv *to, const tare__schema_column *column, const tare__val
     case TARE__TYPE_COUNT:
     case TARE__TYPE_ROW: tare__csv_count(to, value->count); break;
     case TARE__TYPE_FLAG: tare__csv_text(to, value->flag ? "true" : "false"); break;
-    case TARE__TYPE_TEXTS: put_texts(to, value, column->between); break;
+    case TARE__TYPE_TEXTS:
+    case TARE__TYPE_NUMBERS: put_list(to, value, column->between); break;
     default: tare__csv_absent(to);
     }
 }
 
-/* A table under way, or rows inside of its rows. */
+/* A table, or rows inside of the rows of the level before. */
+typedef struct level {
+    const tare__table *table;
+    const tare__flat *via; /* the column of the level before whose rows these are */
+    tare__flat columns[TARE__FLAT_MAX];
+    size_t n_columns;
+    char one[32]; /* what a row is called */
+    const void *row;
+    size_t index;
+} level;
+
+#define LEVELS_MAX 4u
 typedef struct sheet {
     csv csv;
-    tare__cells *cells;
-    const tare__table *table;
-    const tare__flat *columns; /* of the table */
-    size_t n_columns;
-    const tare__flat *inside; /* the column whose rows these are; NULL: the table's own */
-    char one[32];             /* what a row of the table is called */
+    tare__cells cells;
+    level levels[LEVELS_MAX];
+    size_t last; /* the level whose rows are written */
+    const tare__emit_files *files;
+    const char *only; /* the file to be written to the sink; NULL: all */
 } sheet;
 
 static bool is_rows(const tare__flat *flat)
@@ -144,149 +165,208 @@ static bool is_rows(const tare__flat *flat)
     return tare__schema_type(flat->column) == TARE__TYPE_ROWS;
 }
 
-static const void *part(const void *row, const tare__flat *flat)
+/* Of the rows around, in the line of a row inside. */
+static bool is_beside(const level *from, const tare__flat *flat)
 {
-    return (const char *)row + flat->at;
+    return flat->column->key && !is_rows(flat) && !tare__table_is_single(from->table);
 }
 
-/* Of a row of the table, beside a row inside it. */
-static bool is_beside(const sheet *to, const tare__flat *flat)
+static bool has_column(const level *from, const char *name)
 {
-    return flat->column->key && !is_rows(flat) && to->table->shape != TARE__SHAPE_SINGLE;
+    for (size_t i = 0; i < from->n_columns; i++)
+        if (strcmp(from->columns[i].name, name) == 0)
+            return true;
+    return false;
 }
 
-static void put_head(sheet *to, const tare__flat *inner, size_t n_inner)
+static void put_head(sheet *to)
 {
+    const level *last = &to->levels[to->last];
     char name[128];
-    if (!to->inside) {
+    if (to->last == 0)
         tare__csv_text(&to->csv, "row");
-    } else if (to->table->shape != TARE__SHAPE_SINGLE) {
-        snprintf(name, sizeof name, "%s_row", to->one);
-        tare__csv_text(&to->csv, name);
+    for (size_t k = 0; k < to->last; k++) {
+        const level *from = &to->levels[k];
+        if (!tare__table_is_single(from->table)) {
+            snprintf(name, sizeof name, "%s_row", from->one);
+            tare__csv_text(&to->csv, name);
+        }
+        for (size_t i = 0; i < from->n_columns; i++) {
+            bool both = has_column(last, from->columns[i].name);
+            if (!is_beside(from, &from->columns[i]))
+                continue;
+            snprintf(name, sizeof name, "%s%s%s", both ? from->one : "", both ? "_" : "", from->columns[i].name);
+            tare__csv_text(&to->csv, name);
+        }
     }
-    for (size_t i = 0; i < to->n_columns && to->inside; i++) {
-        if (!is_beside(to, &to->columns[i]))
-            continue;
-        bool both = false;
-        for (size_t k = 0; k < n_inner; k++)
-            both |= strcmp(inner[k].name, to->columns[i].name) == 0;
-        snprintf(name, sizeof name, "%s%s%s", both ? to->one : "", both ? "_" : "", to->columns[i].name);
-        tare__csv_text(&to->csv, name);
-    }
-    for (size_t i = 0; i < n_inner; i++)
-        if (!is_rows(&inner[i]))
-            tare__csv_text(&to->csv, inner[i].name);
+    for (size_t i = 0; i < last->n_columns; i++)
+        if (!is_rows(&last->columns[i]))
+            tare__csv_text(&to->csv, last->columns[i].name);
     tare__csv_end_row(&to->csv);
 }
 
-static void put_cells(sheet *to, const tare__flat *columns, size_t n, const void *row, size_t index, bool beside)
+static tare__value cell_of(sheet *to, const level *from, const tare__flat *flat)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (beside ? !is_beside(to, &columns[i]) : is_rows(&columns[i]))
-            continue;
-        tare__value value = tare__schema_cell(to->cells, columns[i].column, part(row, &columns[i]), index);
-        put_cell(&to->csv, columns[i].column, &value);
-    }
+    const void *row = tare__flat_row(&to->cells, flat, from->row, from->index);
+    return row ? tare__schema_cell(&to->cells, flat->column, row, from->index)
+               : (tare__value){.type = TARE__TYPE_ABSENT};
 }
 
-static void put_own_rows(sheet *to)
+static void put_line(sheet *to)
 {
-    size_t n = tare__table_rows(to->cells->of, to->table);
-    put_head(to, to->columns, to->n_columns);
-    for (size_t i = 0; i < n && !to->csv.status; i++) {
-        tare__csv_count(&to->csv, i);
-        put_cells(to, to->columns, to->n_columns, tare__table_row(to->cells->of, to->table, i), i, false);
-        tare__csv_end_row(&to->csv);
-    }
-}
-
-static void put_inner_rows(sheet *to)
-{
-    tare__flat inner[TARE__FLAT_MAX];
-    const tare__schema_column *column = to->inside->column;
-    size_t n_inner = tare__flat_columns(column->table, inner), n = tare__table_rows(to->cells->of, to->table);
-    put_head(to, inner, n_inner);
-    for (size_t i = 0; i < n; i++) {
-        const void *row = tare__table_row(to->cells->of, to->table, i);
-        tare__value rows = tare__schema_cell(to->cells, column, part(row, to->inside), i);
-        for (uint64_t k = 0; rows.type == TARE__TYPE_ROWS && k < rows.count && !to->csv.status; k++) {
-            if (to->table->shape != TARE__SHAPE_SINGLE)
-                tare__csv_count(&to->csv, i);
-            put_cells(to, to->columns, to->n_columns, row, i, true);
-            put_cells(to, inner, n_inner, (const char *)rows.rows + k * column->table->row_bytes, k, false);
-            tare__csv_end_row(&to->csv);
+    for (size_t k = 0; k <= to->last; k++) {
+        const level *from = &to->levels[k];
+        bool beside = k < to->last;
+        if (k == 0 ? !tare__table_is_single(from->table) : beside)
+            tare__csv_count(&to->csv, from->index);
+        for (size_t i = 0; i < from->n_columns; i++) {
+            if (beside ? !is_beside(from, &from->columns[i]) : is_rows(&from->columns[i]))
+                continue;
+            tare__value value = cell_of(to, from, &from->columns[i]);
+            put_cell(&to->csv, from->columns[i].column, &value);
         }
+    }
+    tare__csv_end_row(&to->csv);
+}
+
+/* Rows of a level: lines of the last one, else each with the rows inside it. */
+static void put_rows(sheet *to, size_t depth, const char *rows, size_t n)
+{
+    level *at = &to->levels[depth];
+    for (size_t i = 0; i < n && !to->csv.status; i++) {
+        at->row = rows + i * at->table->row_bytes;
+        at->index = i;
+        if (depth == to->last) {
+            put_line(to);
+            continue;
+        }
+        tare__value inside = cell_of(to, at, to->levels[depth + 1].via);
+        if (inside.type == TARE__TYPE_ROWS)
+            put_rows(to, depth + 1, inside.rows, inside.count);
     }
 }
 
 /* One row: a line for each of its values. */
 static void put_single(sheet *to)
 {
+    level *at = &to->levels[0];
     tare__text_string(&to->csv.text, "key,value,unit,absent");
     tare__csv_end_row(&to->csv);
-    if (tare__table_rows(to->cells->of, to->table) == 0)
-        return;
-    const void *row = tare__table_row(to->cells->of, to->table, 0);
-    for (size_t i = 0; i < to->n_columns && !to->csv.status; i++) {
-        const tare__schema_column *column = to->columns[i].column;
-        const void *in = part(row, &to->columns[i]);
-        if (is_rows(&to->columns[i]))
+    at->row = tare__table_row(to->cells.of, at->table, 0);
+    at->index = 0;
+    for (size_t i = 0; i < at->n_columns && !to->csv.status; i++) {
+        const tare__flat *flat = &at->columns[i];
+        if (is_rows(flat))
             continue;
-        tare__value value = tare__schema_cell(to->cells, column, in, 0);
-        tare__csv_text(&to->csv, to->columns[i].name);
-        put_cell(&to->csv, column, &value);
-        tare__csv_text(&to->csv, tare__unit_word(tare__schema_unit(column, in)));
-        tare__csv_text(&to->csv, value.type == TARE__TYPE_ABSENT ? tare__schema_absent(column, in) : NULL);
+        tare__value value = cell_of(to, at, flat);
+        const void *row = tare__flat_row(&to->cells, flat, at->row, 0);
+        tare__csv_text(&to->csv, flat->name);
+        put_cell(&to->csv, flat->column, &value);
+        tare__csv_text(&to->csv, tare__unit_word(row ? tare__schema_unit(flat->column, row) : flat->column->unit));
+        tare__csv_text(&to->csv,
+                       row && value.type == TARE__TYPE_ABSENT ? tare__schema_absent(flat->column, row) : NULL);
         tare__csv_end_row(&to->csv);
     }
 }
 
-/* ---- files ------------------------------------------------------------------------------------------------ */
-static int put_file(sheet *to, const tare__emit_files *files)
+static void put_table(sheet *to)
 {
-    char name[96];
-    snprintf(name, sizeof name, "%s%s%s.csv", to->table->name, to->inside ? "_" : "",
-             to->inside ? to->inside->name : "");
-    to->csv.sink = files->open(files->context, name);
-    if (!to->csv.sink)
-        return TARE_E_SYSTEM;
-    if (to->inside)
-        put_inner_rows(to);
-    else if (to->table->shape == TARE__SHAPE_SINGLE)
+    const tare__table *table = to->levels[0].table;
+    size_t n = tare__table_rows(to->cells.of, table);
+    if (to->last == 0 && tare__table_is_single(table)) {
         put_single(to);
-    else
-        put_own_rows(to);
-    int status = to->csv.status ? to->csv.status : tare__emit_flush(&to->csv.text, to->csv.sink, to->csv.error);
-    return files->close(files->context) != 0 && !status ? TARE_E_SYSTEM : status;
+        return;
+    }
+    put_head(to);
+    put_rows(to, 0, n ? tare__table_row(to->cells.of, table, 0) : NULL, n);
+}
+
+/* ---- files ------------------------------------------------------------------------------------------------ */
+static void put_file(sheet *to, const char *name)
+{
+    char file[160];
+    if (to->only) {
+        if (strcmp(to->only, name) == 0)
+            put_table(to);
+        return;
+    }
+    snprintf(file, sizeof file, "%s.csv", name);
+    to->csv.sink = to->files->open(to->files->context, file);
+    if (!to->csv.sink) {
+        to->csv.status = TARE_E_SYSTEM;
+        return;
+    }
+    put_table(to);
+    if (!to->csv.status)
+        to->csv.status = tare__emit_flush(&to->csv.text, to->csv.sink, to->csv.error);
+    if (to->files->close(to->files->context) != 0 && !to->csv.status)
+        to->csv.status = TARE_E_SYSTEM;
 }
 
 /* "spans" is of spans, "processes" of processes. */
-static void name_one(sheet *to)
+static void begin_level(level *at, const tare__table *table, const tare__flat *via)
 {
-    size_t length = strlen(to->table->name);
-    bool es = length > 4 && strcmp(to->table->name + length - 4, "sses") == 0;
-    length -= es ? 2 : to->table->name[length - 1] == 's' ? 1 : 0;
-    snprintf(to->one, sizeof to->one, "%.*s", (int)length, to->table->name);
+    size_t length = strlen(table->name);
+    bool es = length > 4 && strcmp(table->name + length - 4, "sses") == 0;
+    length -= es ? 2 : table->name[length - 1] == 's' ? 1 : 0;
+    snprintf(at->one, sizeof at->one, "%.*s", (int)length, table->name);
+    at->table = table;
+    at->via = via;
+    at->n_columns = tare__flat_columns(table, at->columns);
 }
 
-int tare__emit_csv(const tare__analysis *analysis, const tare__emit_files *files, tare__error *error)
+/* The table of the last level, then those inside its rows. */
+static void put_files(sheet *to, const char *name)
 {
-    tare__cells cells;
-    tare__flat columns[TARE__FLAT_MAX];
-    sheet to = {.csv.error = error, .cells = &cells, .columns = columns};
-    int status = 0;
-    tare__cells_begin(&cells, analysis);
-    for (size_t i = 0; (to.table = tare__schema_table(i)) && !status; i++) {
-        to.n_columns = tare__flat_columns(to.table, columns);
-        to.inside = NULL;
-        name_one(&to);
-        status = put_file(&to, files);
-        for (size_t k = 0; k < to.n_columns && !status; k++) {
-            to.inside = &columns[k];
-            if (is_rows(to.inside))
-                status = put_file(&to, files);
-        }
+    level *at = &to->levels[to->last];
+    bool top = at->table->shape == TARE__SHAPE_TOP;
+    put_file(to, name);
+    for (size_t i = 0; i < at->n_columns && !to->csv.status && to->last + 1 < LEVELS_MAX; i++) {
+        char inner[128];
+        if (!is_rows(&at->columns[i]))
+            continue;
+        snprintf(inner, sizeof inner, "%s%s%s", top ? "" : name, top ? "" : "_", at->columns[i].name);
+        begin_level(&to->levels[++to->last], at->columns[i].column->table, &at->columns[i]);
+        put_files(to, inner);
+        to->last--;
     }
-    tare__text_free(&to.csv.text);
+}
+
+static int put_all(sheet *to, const tare__document *document, const void *of)
+{
+    tare__cells_begin(&to->cells, of);
+    for (size_t i = 0; i < document->n_tables && !to->csv.status; i++) {
+        if (tare__table_is_single(document->tables[i]) && tare__table_rows(of, document->tables[i]) == 0)
+            continue;
+        begin_level(&to->levels[0], document->tables[i], NULL);
+        put_files(to, document->tables[i]->name);
+    }
+    int status = to->csv.status;
+    if (!status && to->only)
+        status = tare__emit_flush(&to->csv.text, to->csv.sink, to->csv.error);
+    tare__text_free(&to->csv.text);
+    free(to);
     return status;
+}
+
+int tare__emit_csv(const tare__document *document, const void *of, const tare__emit_files *files, tare__error *error)
+{
+    sheet *to = calloc(1, sizeof *to);
+    if (!to)
+        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+    to->files = files;
+    to->csv.error = error;
+    return put_all(to, document, of);
+}
+
+int tare__emit_csv_table(const tare__document *document, const void *of, const char *name, const tare__emit_sink *sink,
+                         tare__error *error)
+{
+    sheet *to = calloc(1, sizeof *to);
+    if (!to)
+        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+    to->only = name;
+    to->csv.sink = sink;
+    to->csv.error = error;
+    return put_all(to, document, of);
 }

@@ -62,8 +62,18 @@ typedef struct tare__emit_files {
     int (*close)(void *context); /* the file opened last; 0, else the emitter stops */
     void *context;
 } tare__emit_files;
-/* 0; TARE_E_SYSTEM when a file refused (its owner knows why), TARE_E_MEMORY. */
-int tare__emit_csv(const tare__analysis *analysis, const tare__emit_files *files, tare__error *error);
+/* ---- documents: walks over their schema, of what the document is about -------------------------------------------- */
+/* As JSON; as an emitter's `emit`. */
+int tare__emit_document(const tare__document *document, const void *of, const tare__emit_options *options,
+                        const tare__emit_sink *sink, tare__error *error);
+/* The same at the end of a text, in which a failed allocation sticks. */
+void tare__put_document(tare__text *out, const tare__document *document, const void *of, bool pretty);
+/* As CSV: a file for each table, and for rows inside of rows. 0; TARE_E_SYSTEM when a file refused (its owner knows
+ * why), TARE_E_MEMORY. */
+int tare__emit_csv(const tare__document *document, const void *of, const tare__emit_files *files, tare__error *error);
+/* One of these files only: "spans_numbers". */
+int tare__emit_csv_table(const tare__document *document, const void *of, const char *name, const tare__emit_sink *sink,
+                         tare__error *error);
 
 /* What TensorBoard's plugins and HolisticTraceAnalysis read: a Kineto JSON for each process, and an XPlane below
  * plugins/profile/. Names have folders in them. 0; TARE_E_SYSTEM when a file refused (its owner knows why) or reading

@@ -68,7 +68,8 @@ const char *tare_engine_absent(const tare_engine_report *report, const char *nam
     const tare__table *table = tare__schema_find(name, strlen(name));
     const tare__schema_column *column =
         table ? tare__schema_find_column(table, column_name, strlen(column_name)) : NULL;
-    tare__cells cells = {.of = report->analysis};
+    tare__cells cells;
+    tare__cells_begin(&cells, report->analysis);
     if (!column || table->shape != TARE__SHAPE_SINGLE || tare__table_rows(report->analysis, table) == 0)
         return NULL;
     const void *row = tare__table_row(report->analysis, table, 0);

@@ -51,7 +51,7 @@ static int close_file(void *context)
 static int write_tables(folder *to, const tare__analysis *analysis, tare__error *error)
 {
     tare__emit_files files = {open_file, close_file, to};
-    return tare__emit_csv(analysis, &files, error);
+    return tare__emit_csv(&tare__document_report, analysis, &files, error);
 }
 
 static void free_folder(folder *from)

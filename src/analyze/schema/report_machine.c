@@ -6,9 +6,10 @@
 /* ---- threads and processes --------------------------------------------------------------------------------------- */
 static tare__value thread_pid(tare__cells *cells, const void *at, size_t index)
 {
+    const tare__analysis *of = cells->of;
     const tare__thread_row *row = at;
     (void)index;
-    int64_t pid = row->process < cells->of->n_processes ? cells->of->processes[row->process].pid : 0;
+    int64_t pid = row->process < of->n_processes ? of->processes[row->process].pid : 0;
     return tare__value_whole(pid, pid != 0);
 }
 

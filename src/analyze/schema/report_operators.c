@@ -64,11 +64,12 @@ static const tare__table module_operators = TABLE("operators", ROWS, module_oper
 
 static tare__value module_rows(tare__cells *cells, const void *at, size_t index)
 {
+    const tare__analysis *of = cells->of;
     const tare__module_row *row = at;
     (void)index;
     return (tare__value){.type = TARE__TYPE_ROWS,
                          .count = row->n_operators,
-                         .rows = row->n_operators ? &cells->of->module_operators[row->first_operator] : NULL};
+                         .rows = row->n_operators ? &of->module_operators[row->first_operator] : NULL};
 }
 
 #define R tare__module_row

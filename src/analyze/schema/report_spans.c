@@ -36,18 +36,30 @@ const tare__table tare__table_groups = ROWS_OF(groups, group_columns, tare__grou
 
 static tare__value span_path(tare__cells *cells, const void *at, size_t index)
 {
-    const tare__span_row *all = cells->of->spans, *row = at;
+    const tare__analysis *of = cells->of;
+    const tare__span_row *row = at;
     size_t n = (size_t)row->depth + 1;
     if (n > TARE__TEXTS_MAX)
         return (tare__value){.type = TARE__TYPE_ABSENT};
-    for (size_t i = n; i-- > 0 && index < cells->of->n_spans; index = all[index].parent)
-        cells->texts[i] = all[index].name;
+    for (size_t i = n; i-- > 0 && index < of->n_spans; index = of->spans[index].parent)
+        cells->texts[i] = of->spans[index].name;
     return (tare__value){.type = TARE__TYPE_TEXTS, .count = n, .texts = cells->texts};
 }
 
 MADE(span_kind, tare__span_row, tare__value_text(row->kind ? tare__span_kind_word(row->kind) : "others"))
-MADE(span_self_share, tare__span_row, tare__value_number(row->self_ns / cells->self_ns))
-MADE(span_run_share, tare__span_row, tare__value_number(row->total_ns / cells->of->run.elapsed_ns))
+static tare__value span_self_share(tare__cells *cells, const void *at, size_t index)
+{
+    const tare__analysis *of = cells->of;
+    (void)index;
+    if (isnan(cells->self_ns)) {
+        cells->self_ns = 0;
+        for (size_t i = 0; i < of->n_spans; i++)
+            cells->self_ns += of->spans[i].self_ns;
+    }
+    return tare__value_number(((const tare__span_row *)at)->self_ns / cells->self_ns);
+}
+MADE(span_run_share, tare__span_row,
+     tare__value_number(row->total_ns / ((const tare__analysis *)cells->of)->run.elapsed_ns))
 
 #define R tare__span_row
 MADE(span_line, R, tare__value_count(row->line, row->file && row->line))

@@ -22,17 +22,21 @@ tare__type tare__schema_type(const tare__schema_column *column)
     case TARE__STORED_U32:
     case TARE__STORED_U32_OR_0:
     case TARE__STORED_MADE_COUNT: return TARE__TYPE_COUNT;
-    case TARE__STORED_BOOL: return TARE__TYPE_FLAG;
+    case TARE__STORED_BOOL:
+    case TARE__STORED_MADE_FLAG: return TARE__TYPE_FLAG;
     case TARE__STORED_ROW: return TARE__TYPE_ROW;
-    case TARE__STORED_PART: return TARE__TYPE_PART;
+    case TARE__STORED_PART:
+    case TARE__STORED_MADE_PART: return TARE__TYPE_PART;
     case TARE__STORED_HERE:
     case TARE__STORED_ROWS:
     case TARE__STORED_MADE_ROWS: return TARE__TYPE_ROWS;
     case TARE__STORED_MADE_TEXTS: return TARE__TYPE_TEXTS;
+    case TARE__STORED_MADE_NUMBERS: return TARE__TYPE_NUMBERS;
     case TARE__STORED_NS:
     case TARE__STORED_I64_OR_0:
     case TARE__STORED_INT_OR_0:
     case TARE__STORED_INT_OR_LESS:
+    case TARE__STORED_I64_OR_LESS:
     case TARE__STORED_MADE_SIGNED: break;
     }
     return TARE__TYPE_SIGNED;
@@ -51,12 +55,21 @@ static tare__value rows(const void *rows, size_t n)
     return (tare__value){.type = TARE__TYPE_ROWS, .count = n, .rows = rows};
 }
 
+/* To where a pointer in the row leads. */
+static const void *follow(const void *row, size_t through)
+{
+    return through ? *(const void *const *)((const char *)row + through - 1) : row;
+}
+
 tare__value tare__schema_cell(tare__cells *cells, const tare__schema_column *column, const void *row, size_t index)
 {
-    const void *at = (const char *)row + column->at;
-    const void *counted = (const char *)row + column->count_at;
     if (column->make)
         return column->make(cells, row, index);
+    row = follow(row, column->through);
+    if (!row)
+        return ABSENT;
+    const void *at = (const char *)row + column->at;
+    const void *counted = (const char *)row + column->count_at;
     switch (column->stored) {
     case TARE__STORED_TEXT: return tare__value_text(*(const char *const *)at);
     case TARE__STORED_DOUBLE: return tare__value_number(*(const double *)at);
@@ -69,7 +82,8 @@ tare__value tare__schema_cell(tare__cells *cells, const tare__schema_column *col
     case TARE__STORED_I64_OR_0: return tare__value_whole(*(const int64_t *)at, *(const int64_t *)at != 0);
     case TARE__STORED_INT_OR_0: return tare__value_whole(*(const int *)at, *(const int *)at != 0);
     case TARE__STORED_INT_OR_LESS: return tare__value_whole(*(const int *)at, *(const int *)at >= 0);
-    case TARE__STORED_BOOL: return (tare__value){.type = TARE__TYPE_FLAG, .flag = *(const bool *)at};
+    case TARE__STORED_I64_OR_LESS: return tare__value_whole(*(const int64_t *)at, *(const int64_t *)at >= 0);
+    case TARE__STORED_BOOL: return tare__value_flag(*(const bool *)at);
     case TARE__STORED_ROW:
         return *(const uint32_t *)at == TARE__NO_ROW
                    ? ABSENT
@@ -98,33 +112,41 @@ tare__metric_unit tare__schema_unit(const tare__schema_column *column, const voi
 }
 
 /* ---- tables ------------------------------------------------------------------------------------ */
+#define LIST(name) &tare__table_##name,
+static const tare__table *const report_tables[] = {TARE__REPORT_TABLES(LIST)};
+const tare__document tare__document_report = {"tare-report", 1, 5, report_tables, TARE__COUNT_OF(report_tables)};
+
 const tare__table *tare__schema_table(size_t index)
 {
-#define LIST(name) &tare__table_##name,
-    static const tare__table *const tables[] = {TARE__REPORT_TABLES(LIST)};
-    return index < TARE__COUNT_OF(tables) ? tables[index] : NULL;
+    return index < TARE__COUNT_OF(report_tables) ? report_tables[index] : NULL;
 }
 
-void tare__cells_begin(tare__cells *cells, const tare__analysis *of)
+bool tare__table_is_single(const tare__table *table)
+{
+    return table->shape == TARE__SHAPE_SINGLE || table->shape == TARE__SHAPE_TOP;
+}
+
+void tare__cells_begin(tare__cells *cells, const void *of)
 {
     cells->of = of;
-    cells->self_ns = 0;
-    for (size_t i = 0; i < of->n_spans; i++)
-        cells->self_ns += of->spans[i].self_ns;
+    cells->self_ns = NAN;
 }
 
-size_t tare__table_rows(const tare__analysis *of, const tare__table *table)
+size_t tare__table_rows(const void *of, const tare__table *table)
 {
+    of = follow(of, table->through);
+    if (!of)
+        return 0;
     const void *counted = (const char *)of + table->count_at;
-    if (table->shape == TARE__SHAPE_SINGLE)
+    if (tare__table_is_single(table))
         return !table->present || table->present((const char *)of + table->at);
     return *(const size_t *)counted;
 }
 
-const void *tare__table_row(const tare__analysis *of, const tare__table *table, size_t index)
+const void *tare__table_row(const void *of, const tare__table *table, size_t index)
 {
-    const void *at = (const char *)of + table->at;
-    if (table->shape == TARE__SHAPE_SINGLE)
+    const void *at = (const char *)follow(of, table->through) + table->at;
+    if (tare__table_is_single(table))
         return at;
     return *(const char *const *)at + index * table->row_bytes;
 }
@@ -176,21 +198,20 @@ const char *tare__unit_word(tare__metric_unit unit)
 }
 
 /* ---- flat -------------------------------------------------------------------------------------- */
-static size_t flatten(const tare__table *table, const char *before, size_t at, tare__flat *to, size_t room)
+static size_t flatten(const tare__table *table, const tare__flat *inside, size_t depth, tare__flat *to, size_t room)
 {
     size_t n = 0;
     for (size_t i = 0; i < table->n_columns && n < room; i++) {
         const tare__schema_column *column = &table->columns[i];
-        tare__flat *flat = &to[n];
-        flat->column = column;
-        flat->at = at;
-        snprintf(flat->name, sizeof flat->name, "%s%s%s", before, *before ? "_" : "", column->name);
-        if (column->stored == TARE__STORED_PART) {
-            char name[sizeof flat->name];
-            memcpy(name, flat->name, sizeof name);
-            n += flatten(column->table, name, at + column->at, flat, room - n);
+        tare__flat flat = *inside;
+        flat.column = column;
+        size_t length = strlen(inside->name);
+        snprintf(flat.name + length, sizeof flat.name - length, "%s%s", length ? "_" : "", column->name);
+        if (tare__schema_type(column) == TARE__TYPE_PART && depth < TARE__FLAT_DEPTH) {
+            flat.parts[depth] = column;
+            n += flatten(column->table, &flat, depth + 1, to + n, room - n);
         } else {
-            n++;
+            to[n++] = flat;
         }
     }
     return n;
@@ -198,5 +219,14 @@ static size_t flatten(const tare__table *table, const char *before, size_t at, t
 
 size_t tare__flat_columns(const tare__table *table, tare__flat columns[TARE__FLAT_MAX])
 {
-    return flatten(table, "", 0, columns, TARE__FLAT_MAX);
+    return flatten(table, &(tare__flat){.name = ""}, 0, columns, TARE__FLAT_MAX);
+}
+
+const void *tare__flat_row(tare__cells *cells, const tare__flat *flat, const void *row, size_t index)
+{
+    for (size_t i = 0; i < TARE__FLAT_DEPTH && flat->parts[i] && row; i++) {
+        tare__value part = tare__schema_cell(cells, flat->parts[i], row, index);
+        row = part.type == TARE__TYPE_PART ? part.rows : NULL;
+    }
+    return row;
 }

@@ -1,5 +1,5 @@
-/* schema: what every table of a report is made of: the name, type, unit and meaning of each column, and where its value
- * lies. JSON, CSV, the user's rules, Python and the documentation are walks over it.
+/* schema: what every table that Tare writes is made of: the name, type, unit and meaning of each column, and where its
+ * value is. JSON, CSV, the page, user rules, Python and the documentation are walks over it.
  * Constant; any thread. Must not know output formats. */
 #ifndef TARE_ANALYZE_SCHEMA_H
 #define TARE_ANALYZE_SCHEMA_H
@@ -17,7 +17,8 @@ typedef enum tare__type {
     TARE__TYPE_COUNT,  /* uint64_t */
     TARE__TYPE_FLAG,
     TARE__TYPE_ROW,    /* number of a row in another table, from 0 */
-    TARE__TYPE_TEXTS,  /* several texts in order */
+    TARE__TYPE_TEXTS,  /* several texts in order; NULL is absent */
+    TARE__TYPE_NUMBERS, /* several doubles in order; NaN is absent */
     TARE__TYPE_PART,   /* one row of a table of its own */
     TARE__TYPE_ROWS    /* rows of a table of its own */
 } tare__type;
@@ -33,6 +34,7 @@ typedef struct tare__value {
     };
     union {
         const char *const *texts;
+        const double *numbers;
         const void *rows; /* of a part: the row */
     };
 } tare__value;
@@ -57,6 +59,11 @@ static inline tare__value tare__value_whole(int64_t value, bool known)
     return (tare__value){.type = known ? TARE__TYPE_SIGNED : TARE__TYPE_ABSENT, .whole = value};
 }
 
+static inline tare__value tare__value_flag(bool flag)
+{
+    return (tare__value){.type = TARE__TYPE_FLAG, .flag = flag};
+}
+
 /* ---- columns ----------------------------------------------------------------------------------- */
 /* How a value lies in its row. "OR_0": 0 stands for what is not known. */
 typedef enum tare__stored {
@@ -65,14 +72,15 @@ typedef enum tare__stored {
     TARE__STORED_DOUBLE_OR_0, /* … and so is 0 */
     TARE__STORED_NS,          /* a double in nanoseconds, whole in every output */
     TARE__STORED_U64, TARE__STORED_U64_OR_0, TARE__STORED_U32, TARE__STORED_U32_OR_0, TARE__STORED_I64_OR_0,
-    TARE__STORED_INT_OR_0, TARE__STORED_INT_OR_LESS, /* below 0: not known */
+    TARE__STORED_INT_OR_0, TARE__STORED_INT_OR_LESS, TARE__STORED_I64_OR_LESS, /* below 0: not known */
     TARE__STORED_BOOL,
     TARE__STORED_ROW,         /* uint32_t; TARE__NO_ROW is absent */
     TARE__STORED_PART,        /* a row of `table`, in place */
     TARE__STORED_HERE,        /* an array of rows, in place, with its count at `count_at` */
     TARE__STORED_ROWS,        /* a pointer to rows and their count */
     TARE__STORED_MADE_TEXT, TARE__STORED_MADE_NUMBER, TARE__STORED_MADE_COUNT, TARE__STORED_MADE_SIGNED,
-    TARE__STORED_MADE_TEXTS, TARE__STORED_MADE_ROWS /* by a function */
+    TARE__STORED_MADE_FLAG, TARE__STORED_MADE_TEXTS, TARE__STORED_MADE_NUMBERS, TARE__STORED_MADE_PART,
+    TARE__STORED_MADE_ROWS /* by a function */
 } tare__stored;
 
 #define TARE__TEXTS_MAX 256u /* a path is as long as its row is deep: all paths of a deep recursion would be its
@@ -83,11 +91,15 @@ typedef struct tare__peak_level {
     double bytes, per_s; /* bytes: NaN for memory, which has no limit here */
 } tare__peak_level;
 
-/* What values are made from beside their row, and room for those that have to be put together. */
+#define TARE__NUMBERS_MAX 64u
+
+/* What values are made from beside their row, and space for those that have to be put together. */
 typedef struct tare__cells {
-    const tare__analysis *of;
-    double self_ns; /* of all spans */
+    const void *of; /* what the document is about: of a report, the tare__analysis */
+    double self_ns; /* of all spans; NaN: not added up yet */
     const char *texts[TARE__TEXTS_MAX];
+    double numbers[TARE__NUMBERS_MAX];
+    char text[256];
     tare__peak_level levels[TARE__PEAK_LEVELS];
 } tare__cells;
 
@@ -98,6 +110,7 @@ typedef struct tare__schema_column {
     tare__metric_unit unit; /* TARE__SHOW_VARIES: the row says, at `unit_at` */
     const char *meaning;    /* for the documentation; Markdown */
     size_t at;
+    size_t through; /* of a pointer in the row to the struct that `at` is in, plus 1; 0: the row itself */
     size_t count_at, unit_at;
     tare__value (*make)(tare__cells *cells, const void *row, size_t index);
     const struct tare__table *table; /* of a row number, of parts and rows */
@@ -111,6 +124,7 @@ typedef struct tare__schema_column {
 typedef enum tare__shape {
     TARE__SHAPE_ROWS,    /* an array of objects */
     TARE__SHAPE_SINGLE,  /* one row */
+    TARE__SHAPE_TOP,     /* one row whose values are at the top of the document */
     TARE__SHAPE_VALUES,  /* one column: an array of values */
     TARE__SHAPE_TUPLES   /* an array of arrays: too many for a name with each value */
 } tare__shape;
@@ -122,11 +136,22 @@ typedef struct tare__table {
     const tare__schema_column *columns;
     size_t n_columns;
     size_t row_bytes;
-    size_t at, count_at; /* in tare__analysis; of a table inside of rows, the column says */
+    size_t through;      /* of a pointer in what the document is about to the struct that `at` is in, plus 1; 0: none */
+    size_t at, count_at; /* of a table inside of rows, the column says */
     bool (*present)(const void *row); /* of a single row: there is one */
 } tare__table;
 
-const tare__table *tare__schema_table(size_t index); /* those of a report, in their order; NULL: past the last */
+/* What a command writes: its tables, in their order. */
+typedef struct tare__document {
+    const char *name; /* "tare-report"; NULL: it does not say */
+    unsigned version, minor;
+    const tare__table *const *tables;
+    size_t n_tables;
+} tare__document;
+
+extern const tare__document tare__document_report; /* of a tare__analysis */
+
+const tare__table *tare__schema_table(size_t index); /* those of a report; NULL: past the last */
 const tare__table *tare__schema_find(const char *name, size_t length);
 const tare__schema_column *tare__schema_find_column(const tare__table *table, const char *name, size_t length);
 
@@ -135,10 +160,11 @@ tare__type tare__schema_type(const tare__schema_column *column);
 const tare__schema_column *tare__table_label(const tare__table *table);
 
 /* ---- reading ----------------------------------------------------------------------------------- */
-void tare__cells_begin(tare__cells *cells, const tare__analysis *of);
-/* Rows of a table of the report; of a single one 1, or 0 when it is not there. */
-size_t tare__table_rows(const tare__analysis *of, const tare__table *table);
-const void *tare__table_row(const tare__analysis *of, const tare__table *table, size_t index);
+bool tare__table_is_single(const tare__table *table);
+void tare__cells_begin(tare__cells *cells, const void *of);
+/* Rows of a table of the document; of a single one 1, or 0 when it is not there. */
+size_t tare__table_rows(const void *of, const tare__table *table);
+const void *tare__table_row(const void *of, const tare__table *table, size_t index);
 /* Texts and rows that were made are valid until the next one is asked for. */
 tare__value tare__schema_cell(tare__cells *cells, const tare__schema_column *column, const void *row, size_t index);
 /* Why there is no value. NULL: it is not said. */
@@ -148,14 +174,17 @@ tare__metric_unit tare__schema_unit(const tare__schema_column *column, const voi
 
 /* ---- flat: for formats whose rows hold single values ---------------------------------------------- */
 /* A column of a table or of its parts, whose names are joined: p50_interval_low_ns. */
+#define TARE__FLAT_DEPTH 4u
 typedef struct tare__flat {
     char name[64];
     const tare__schema_column *column;
-    size_t at; /* of the part in the row */
+    const tare__schema_column *parts[TARE__FLAT_DEPTH]; /* the column is in, from the outside; NULL after the last */
 } tare__flat;
-#define TARE__FLAT_MAX 64u
+#define TARE__FLAT_MAX 160u
 /* How many there are; those of type ROWS are tables of their own. */
 size_t tare__flat_columns(const tare__table *table, tare__flat columns[TARE__FLAT_MAX]);
+/* The row that the column is read from, inside of the table's row; NULL: a part is absent. */
+const void *tare__flat_row(tare__cells *cells, const tare__flat *flat, const void *row, size_t index);
 
 /* For machines: "bytes", "seconds", "per_s"; NULL: no unit. */
 const char *tare__unit_word(tare__metric_unit unit);

@@ -1,19 +1,14 @@
-/* json: every table as strict JSON, a walk over the schema (analyze/schema/schema.h); docs/JSON.md is made from the
+/* json: a document as strict JSON, a walk over its schema (analyze/schema/schema.h); docs/JSON.md is made from the
  * same. Owned by the calling thread.
  * Must not know how the tables were made, nor where the bytes go. */
-#include "analyze/analyze.h"
-#include "emit/flush.h"
-
-#define SCHEMA_NAME    "tare-report"
-#define SCHEMA_VERSION 1
-#define SCHEMA_MINOR   5 /* grows when keys are added */
+#include "flush.h"
 
 typedef struct writer {
     tare__json json;
     tare__text text;
     tare__cells cells;
     bool all; /* rows that are bulky, too */
-    const tare__emit_sink *sink;
+    const tare__emit_sink *sink; /* NULL: all of it stays in `text` */
     tare__error *error;
     int status; /* the first failure; what comes after it is not written */
 } writer;
@@ -38,15 +33,19 @@ static void put_row(writer *to, const tare__table *table, const void *row, size_
     }
 }
 
-/* Handed on in pieces. */
+/* Handed on in pieces. A line for each of a thousand numbers helps nobody. */
 static void put_rows(writer *to, const tare__table *table, const char *rows, size_t n)
 {
+    bool pretty = to->json.pretty;
+    to->json.pretty &= table->shape != TARE__SHAPE_VALUES || tare__schema_type(table->columns) == TARE__TYPE_TEXT;
     tare__json_array(&to->json);
     for (size_t i = 0; i < n && !to->status; i++) {
         put_row(to, table, rows + i * table->row_bytes, i);
-        to->status = tare__emit_flush_piece(&to->text, to->sink, to->error);
+        if (to->sink)
+            to->status = tare__emit_flush_piece(&to->text, to->sink, to->error);
     }
     tare__json_end_array(&to->json);
+    to->json.pretty = pretty;
 }
 
 static void put_value(writer *to, const tare__schema_column *column, const void *row, size_t index)
@@ -69,6 +68,12 @@ static void put_value(writer *to, const tare__schema_column *column, const void 
             tare__json_string(json, value.texts[i]);
         tare__json_end_array(json);
         break;
+    case TARE__TYPE_NUMBERS:
+        tare__json_array(json);
+        for (uint64_t i = 0; i < value.count; i++)
+            tare__json_double(json, value.numbers[i]);
+        tare__json_end_array(json);
+        break;
     case TARE__TYPE_PART: put_row(to, column->table, value.rows, 0); break;
     case TARE__TYPE_ROWS: put_rows(to, column->table, value.rows, value.count); break;
     }
@@ -82,9 +87,14 @@ static void put_columns(writer *to, const tare__table *table, const void *row, s
     }
 }
 
-/* Why values of a single row are null. */
+/* Why values of a single row are null, where its columns say so. */
 static void put_reasons(writer *to, const tare__table *table, const void *row)
 {
+    bool told = false;
+    for (size_t i = 0; i < table->n_columns; i++)
+        told |= table->columns[i].absent || table->columns[i].absent_at;
+    if (!told)
+        return;
     tare__json_key(&to->json, "reasons");
     tare__json_object(&to->json);
     for (size_t i = 0; i < table->n_columns; i++) {
@@ -98,49 +108,69 @@ static void put_reasons(writer *to, const tare__table *table, const void *row)
 
 static void put_table(writer *to, const tare__table *table)
 {
-    const tare__analysis *of = to->cells.of;
+    const void *of = to->cells.of;
     size_t n = tare__table_rows(of, table);
-    tare__json_key(&to->json, table->name);
-    if (table->shape != TARE__SHAPE_SINGLE) {
-        put_rows(to, table, n ? tare__table_row(of, table, 0) : NULL, n);
-    } else if (n == 0) {
+    const void *row = n ? tare__table_row(of, table, 0) : NULL;
+    bool top = table->shape == TARE__SHAPE_TOP;
+    if (!top)
+        tare__json_key(&to->json, table->name);
+    if (!tare__table_is_single(table)) {
+        put_rows(to, table, row, n);
+    } else if (!row) {
         tare__json_null(&to->json);
     } else {
-        const void *row = tare__table_row(of, table, 0);
-        tare__json_object(&to->json);
+        if (!top)
+            tare__json_object(&to->json);
         put_columns(to, table, row, 0);
         put_reasons(to, table, row);
-        tare__json_end_object(&to->json);
+        if (!top)
+            tare__json_end_object(&to->json);
     }
 }
 
-static void put_schema(writer *to)
+static void put_document(writer *to, const tare__document *document)
 {
-    tare__json_key(&to->json, "schema");
     tare__json_object(&to->json);
-    tare__json_put_string(&to->json, "name", SCHEMA_NAME);
-    tare__json_put_unsigned(&to->json, "version", SCHEMA_VERSION);
-    tare__json_put_unsigned(&to->json, "minor", SCHEMA_MINOR);
+    if (document->name) {
+        tare__json_key(&to->json, "schema");
+        tare__json_object(&to->json);
+        tare__json_put_string(&to->json, "name", document->name);
+        tare__json_put_unsigned(&to->json, "version", document->version);
+        tare__json_put_unsigned(&to->json, "minor", document->minor);
+        tare__json_end_object(&to->json);
+    }
+    for (size_t i = 0; i < document->n_tables && !to->status; i++)
+        put_table(to, document->tables[i]);
     tare__json_end_object(&to->json);
+    tare__text_string(&to->text, "\n");
+}
+
+int tare__emit_document(const tare__document *document, const void *of, const tare__emit_options *options,
+                        const tare__emit_sink *sink, tare__error *error)
+{
+    writer to = {.all = options->all, .sink = sink, .error = error};
+    tare__cells_begin(&to.cells, of);
+    tare__json_begin(&to.json, &to.text, options->pretty);
+    put_document(&to, document);
+    if (!to.status)
+        to.status = tare__emit_flush(&to.text, sink, error);
+    tare__text_free(&to.text);
+    return to.status;
+}
+
+void tare__put_document(tare__text *out, const tare__document *document, const void *of, bool pretty)
+{
+    writer to = {.all = true, .text = *out};
+    tare__cells_begin(&to.cells, of);
+    tare__json_begin(&to.json, &to.text, pretty);
+    put_document(&to, document);
+    *out = to.text;
 }
 
 static int emit_json(const tare__emit_input *input, const tare__emit_options *options,
                      const tare__emit_sink *sink, tare__error *error)
 {
-    const tare__table *table;
-    writer to = {.all = options->all, .sink = sink, .error = error};
-    tare__cells_begin(&to.cells, input->analysis);
-    tare__json_begin(&to.json, &to.text, options->pretty);
-    tare__json_object(&to.json);
-    put_schema(&to);
-    for (size_t i = 0; (table = tare__schema_table(i)) && !to.status; i++)
-        put_table(&to, table);
-    tare__json_end_object(&to.json);
-    tare__text_string(&to.text, "\n");
-    if (!to.status)
-        to.status = tare__emit_flush(&to.text, sink, error);
-    tare__text_free(&to.text);
-    return to.status;
+    return tare__emit_document(&tare__document_report, input->analysis, options, sink, error);
 }
 
 const tare__emitter tare__emit_json = {
