@@ -150,7 +150,7 @@ class OnnxRunner(Runner):
             made = {name: numpy.frombuffer(data, kind).reshape(shape) for name, kind, shape, data in tensors}
         except (TypeError, ValueError, MemoryError) as error:
             raise TypeError(f"no input can be generated: {error}; pass input_data") from None
-        self.generated = {one["name"]: one["generated"]["text"] for one in told["inputs"]}
+        self.generated = {one["name"]: one["fill"]["text"] for one in told["inputs"]}
         return made
 
     # ---- running ----------------------------------------------------------------------------------------------

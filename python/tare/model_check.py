@@ -224,7 +224,7 @@ def _regression(row: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str
         told = f"{100 * row['low']:+.1f} to {100 * row['high']:+.1f} % at 95 %, " + told
     change = math.inf if row["change"] is None else 100 * row["change"]
     p = Missing("it is exact" if new.get("exact") else row["reason"]) if row["p"] is None else row["p"]
-    return Regression(row["name"], row["baseline"], row["value"], row["unit"], change, p, told)
+    return Regression(row["name"], row["baseline"], row["candidate"], row["unit"], change, p, told)
 
 
 # ---- the past -----------------------------------------------------------------------------------------------------

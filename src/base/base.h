@@ -106,7 +106,6 @@ void tare__json_null(tare__json *json);
 /* Members: a key and its value. */
 void tare__json_put_string(tare__json *json, const char *key, const char *value);
 void tare__json_put_double(tare__json *json, const char *key, double value);
-void tare__json_put_rounded(tare__json *json, const char *key, double value);
 void tare__json_put_unsigned(tare__json *json, const char *key, uint64_t value);
 void tare__json_put_bool(tare__json *json, const char *key, bool value);
 
@@ -279,7 +278,6 @@ const char *tare__peak_level_name(size_t level); /* "L1", "L2", "L3", "memory" *
 /* In words, to be kept in a file: "f32 1.38e+11 … L1 65536 4.1e+11 … memory 1.9e+10". What is unknown is not there. */
 void tare__peaks_write(const tare__peaks *peaks, tare__text *to);
 void tare__peaks_read(tare__peaks *peaks, const char *text);
-void tare__peaks_json(const tare__peaks *peaks, tare__json *json); /* an object; null: nothing was measured */
 /* The least time in seconds in which bytes can be moved, when as much of them as caches hold is in caches. NaN: not
  * known. */
 double tare__peaks_move_s(const tare__peaks *peaks, double bytes);

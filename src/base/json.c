@@ -215,12 +215,6 @@ void tare__json_put_double(tare__json *json, const char *key, double value)
     tare__json_double(json, value);
 }
 
-void tare__json_put_rounded(tare__json *json, const char *key, double value)
-{
-    tare__json_key(json, key);
-    tare__json_rounded(json, value);
-}
-
 void tare__json_put_unsigned(tare__json *json, const char *key, uint64_t value)
 {
     tare__json_key(json, key);

@@ -100,30 +100,6 @@ const char *tare__peak_level_name(size_t level)
     return level < TARE__PEAK_LEVELS ? levels[level] : NULL;
 }
 
-void tare__peaks_json(const tare__peaks *peaks, tare__json *json)
-{
-    if (!(peaks->flops[TARE__PEAK_F32] > 0) && !(peaks->level_per_s[MEMORY] > 0)) {
-        tare__json_null(json);
-        return;
-    }
-    tare__json_object(json);
-    for (int i = 0; i < TARE__PEAK_TYPES; i++)
-        tare__json_put_double(json, types[i].names[0], peaks->flops[i] > 0 ? peaks->flops[i] : NAN);
-    tare__json_key(json, "levels");
-    tare__json_array(json);
-    for (int i = 0; i < TARE__PEAK_LEVELS; i++) {
-        if (!(peaks->level_per_s[i] > 0))
-            continue;
-        tare__json_object(json);
-        tare__json_put_string(json, "name", levels[i]);
-        tare__json_put_double(json, "bytes", i == MEMORY ? NAN : peaks->level_bytes[i]);
-        tare__json_put_double(json, "bytes_per_second", peaks->level_per_s[i]);
-        tare__json_end_object(json);
-    }
-    tare__json_end_array(json);
-    tare__json_end_object(json);
-}
-
 double tare__peaks_move_s(const tare__peaks *peaks, double bytes)
 {
     double seconds = 0;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "emit/emit.h"
 #include "inputs.h"
 #include "tare.h"
 
@@ -53,11 +54,8 @@ static int read_settings(int argc, char **argv, baseline_settings *settings, tar
 static int save(const tare__figures *figures, const char *path, tare__error *error)
 {
     tare__text text = {0};
-    tare__json json;
     tare__cli_output output;
-    tare__json_begin(&json, &text, true);
-    tare__figures_write_json(&json, figures);
-    tare__text_string(&text, "\n");
+    tare__put_document(&text, &tare__document_baseline, figures, true);
     int status = text.failed ? tare__fail(error, TARE_E_MEMORY, "out of memory")
                              : tare__cli_output_open(&output, path, error);
     if (!status) {

@@ -21,7 +21,7 @@ typedef struct tare__cli_ab_options {
 /* What the rounds came to. `ab` and the two lists are the caller's to show and free. */
 typedef struct tare__cli_ab_result {
     tare__figures *sides[2]; /* NULL: not a single round was finished */
-    tare__emit_ab ab;
+    tare__compare_ab ab;
     tare__decision decision; /* of the figure that decides */
     char answer[512];
 } tare__cli_ab_result;

@@ -186,7 +186,7 @@ static double min_change(const rounds *all)
 
 static void look(rounds *all, tare__cli_ab_result *result)
 {
-    tare__emit_ab *ab = &result->ab;
+    tare__compare_ab *ab = &result->ab;
     const tare__question question = {.better = TARE__LOWER,
                                      .cannot = TARE__WHY_FEW,
                                      .gate = {.share = min_change(all), .floor = tare__decide_floor("ns")}};
@@ -202,7 +202,7 @@ static void look(rounds *all, tare__cli_ab_result *result)
 
 static void answer(const rounds *all, tare__cli_ab_result *result)
 {
-    tare__emit_ab *ab = &result->ab;
+    tare__compare_ab *ab = &result->ab;
     char change[TARE__UNIT_BYTES], interval[TARE__COMPARED_BYTES], least[TARE__UNIT_BYTES];
     const char *after = ab->rounds == 1 ? "round" : "rounds", *why = ab->interrupted ? " (interrupted)" : "";
     tare__unit_change(change, ab->change);

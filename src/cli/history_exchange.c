@@ -136,7 +136,7 @@ static tare__json_token take_field(line *from)
     } key = is_key(from, "id")           ? ID
             : is_key(from, "when_ns")    ? WHEN
             : is_key(from, "dirty")      ? DIRTY
-            : is_key(from, "status")     ? STATUS
+            : is_key(from, "exit_status") ? STATUS
             : is_key(from, "signal")     ? SIGNAL
             : is_key(from, "elapsed_ns") ? ELAPSED
             : is_key(from, "tags")       ? TAGS

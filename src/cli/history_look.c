@@ -74,7 +74,7 @@ int tare__history_do_show(tare__history_call *history, tare__error *error)
 typedef struct trending {
     const tare__history_emitter *emitter;
     tare__kept_trend rows[TRENDS_MAX];
-    tare__history_trends trends;
+    tare__kept_trends trends;
 } trending;
 
 static int show_trends(void *context, const tare__emit_options *options, const tare__emit_sink *sink,

@@ -1,9 +1,7 @@
 /* csv: one file a table, for spreadsheets and data frames: RFC 4180, UTF-8, units in the columns' names; a walk over
  * the schema (analyze/schema/schema.h).
- * Owned by the calling thread; writes in pieces. docs/EXPORT.md tells the columns.
+ * Owned by the calling thread; writes in pieces. docs/EXPORT.md lists the columns.
  * Must not know how the tables were made, nor where the files are. */
-#include "csv.h"
-
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,6 +11,14 @@
 #include "analyze/analyze.h"
 #include "flush.h"
 #include "tare.h"
+
+typedef struct csv {
+    tare__text text;
+    const tare__emit_sink *sink;
+    tare__error *error;
+    unsigned cells; /* in this row */
+    int status;
+} csv;
 
 /* ---- cells --------------------------------------------------------------------------------------------- */
 static void separate(csv *to)
@@ -27,7 +33,8 @@ static bool looks_like_formula(const char *text)
     return *text && strchr("=+-@\t\r", *text);
 }
 
-void tare__csv_text(csv *to, const char *text)
+/* The next cell of the row; an absent value is an empty one (NULL, "", NaN). */
+static void csv_text(csv *to, const char *text)
 {
     separate(to);
     if (!text || !*text)
@@ -49,7 +56,7 @@ void tare__csv_text(csv *to, const char *text)
         tare__text_append(&to->text, "\"", 1);
 }
 
-void tare__csv_double(csv *to, double value)
+static void csv_double(csv *to, double value)
 {
     separate(to);
     if (!isfinite(value))
@@ -59,42 +66,24 @@ void tare__csv_double(csv *to, double value)
     tare__json_double(&json, value);
 }
 
-void tare__csv_count(csv *to, uint64_t value)
+static void csv_count(csv *to, uint64_t value)
 {
     separate(to);
     tare__text_format(&to->text, "%" PRIu64, value);
 }
 
-void tare__csv_signed(csv *to, int64_t value)
+static void csv_signed(csv *to, int64_t value)
 {
     separate(to);
     tare__text_format(&to->text, "%" PRId64, value);
 }
 
-void tare__csv_absent(csv *to)
+static void csv_absent(csv *to)
 {
     separate(to);
 }
 
-void tare__csv_ns(csv *to, double ns)
-{
-    tare__csv_double(to, fabs(ns) < 1e12 ? round(ns * 1000) / 1000 : ns);
-}
-
-void tare__csv_known(csv *to, int64_t value)
-{
-    if (value)
-        tare__csv_signed(to, value);
-    else
-        tare__csv_absent(to);
-}
-
-void tare__csv_flag(csv *to, bool value)
-{
-    tare__csv_text(to, value ? "true" : "false");
-}
-
-void tare__csv_end_row(csv *to)
+static void csv_end_row(csv *to)
 {
     tare__text_append(&to->text, "\r\n", 2);
     to->cells = 0;
@@ -120,22 +109,22 @@ static void put_list(csv *to, const tare__value *value, const char *between)
             tare__json_double(&number, value->numbers[i]);
     }
     to->text.failed |= joined.failed;
-    tare__csv_text(to, joined.data);
+    csv_text(to, joined.data);
     tare__text_free(&joined);
 }
 
 static void put_cell(csv *to, const tare__schema_column *column, const tare__value *value)
 {
     switch (value->type) {
-    case TARE__TYPE_TEXT: tare__csv_text(to, value->text); break;
-    case TARE__TYPE_NUMBER: tare__csv_double(to, value->number); break;
-    case TARE__TYPE_SIGNED: tare__csv_signed(to, value->whole); break;
+    case TARE__TYPE_TEXT: csv_text(to, value->text); break;
+    case TARE__TYPE_NUMBER: csv_double(to, value->number); break;
+    case TARE__TYPE_SIGNED: csv_signed(to, value->whole); break;
     case TARE__TYPE_COUNT:
-    case TARE__TYPE_ROW: tare__csv_count(to, value->count); break;
-    case TARE__TYPE_FLAG: tare__csv_text(to, value->flag ? "true" : "false"); break;
+    case TARE__TYPE_ROW: csv_count(to, value->count); break;
+    case TARE__TYPE_FLAG: csv_text(to, value->flag ? "true" : "false"); break;
     case TARE__TYPE_TEXTS:
     case TARE__TYPE_NUMBERS: put_list(to, value, column->between); break;
-    default: tare__csv_absent(to);
+    default: csv_absent(to);
     }
 }
 
@@ -184,29 +173,30 @@ static void put_head(sheet *to)
     const level *last = &to->levels[to->last];
     char name[128];
     if (to->last == 0)
-        tare__csv_text(&to->csv, "row");
+        csv_text(&to->csv, "row");
     for (size_t k = 0; k < to->last; k++) {
         const level *from = &to->levels[k];
         if (!tare__table_is_single(from->table)) {
             snprintf(name, sizeof name, "%s_row", from->one);
-            tare__csv_text(&to->csv, name);
+            csv_text(&to->csv, name);
         }
         for (size_t i = 0; i < from->n_columns; i++) {
             bool both = has_column(last, from->columns[i].name);
             if (!is_beside(from, &from->columns[i]))
                 continue;
             snprintf(name, sizeof name, "%s%s%s", both ? from->one : "", both ? "_" : "", from->columns[i].name);
-            tare__csv_text(&to->csv, name);
+            csv_text(&to->csv, name);
         }
     }
     for (size_t i = 0; i < last->n_columns; i++)
         if (!is_rows(&last->columns[i]))
-            tare__csv_text(&to->csv, last->columns[i].name);
-    tare__csv_end_row(&to->csv);
+            csv_text(&to->csv, last->columns[i].name);
+    csv_end_row(&to->csv);
 }
 
 static tare__value cell_of(sheet *to, const level *from, const tare__flat *flat)
 {
+    to->cells.parent = from == to->levels ? NULL : from[-1].row;
     const void *row = tare__flat_row(&to->cells, flat, from->row, from->index);
     return row ? tare__schema_cell(&to->cells, flat->column, row, from->index)
                : (tare__value){.type = TARE__TYPE_ABSENT};
@@ -218,7 +208,7 @@ static void put_line(sheet *to)
         const level *from = &to->levels[k];
         bool beside = k < to->last;
         if (k == 0 ? !tare__table_is_single(from->table) : beside)
-            tare__csv_count(&to->csv, from->index);
+            csv_count(&to->csv, from->index);
         for (size_t i = 0; i < from->n_columns; i++) {
             if (beside ? !is_beside(from, &from->columns[i]) : is_rows(&from->columns[i]))
                 continue;
@@ -226,7 +216,7 @@ static void put_line(sheet *to)
             put_cell(&to->csv, from->columns[i].column, &value);
         }
     }
-    tare__csv_end_row(&to->csv);
+    csv_end_row(&to->csv);
 }
 
 /* Rows of a level: lines of the last one, else each with the rows inside it. */
@@ -251,7 +241,7 @@ static void put_single(sheet *to)
 {
     level *at = &to->levels[0];
     tare__text_string(&to->csv.text, "key,value,unit,absent");
-    tare__csv_end_row(&to->csv);
+    csv_end_row(&to->csv);
     at->row = tare__table_row(to->cells.of, at->table, 0);
     at->index = 0;
     for (size_t i = 0; i < at->n_columns && !to->csv.status; i++) {
@@ -260,12 +250,12 @@ static void put_single(sheet *to)
             continue;
         tare__value value = cell_of(to, at, flat);
         const void *row = tare__flat_row(&to->cells, flat, at->row, 0);
-        tare__csv_text(&to->csv, flat->name);
+        csv_text(&to->csv, flat->name);
         put_cell(&to->csv, flat->column, &value);
-        tare__csv_text(&to->csv, tare__unit_word(row ? tare__schema_unit(flat->column, row) : flat->column->unit));
-        tare__csv_text(&to->csv,
-                       row && value.type == TARE__TYPE_ABSENT ? tare__schema_absent(flat->column, row) : NULL);
-        tare__csv_end_row(&to->csv);
+        csv_text(&to->csv, tare__unit_word(row ? tare__schema_unit(flat->column, row) : flat->column->unit));
+        const char *why = row ? tare__schema_absent(flat->column, row) : flat->column->absent;
+        csv_text(&to->csv, value.type == TARE__TYPE_ABSENT ? why : NULL);
+        csv_end_row(&to->csv);
     }
 }
 

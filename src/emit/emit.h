@@ -11,8 +11,6 @@
 #include "base/base.h"
 
 struct tare__trace;
-struct tare__model_report;
-struct tare__model_measured;
 
 typedef struct tare__emit_sink {
     int (*write)(void *context, const void *data, size_t bytes); /* 0; else the emitter stops */
@@ -62,7 +60,7 @@ typedef struct tare__emit_files {
     int (*close)(void *context); /* the file opened last; 0, else the emitter stops */
     void *context;
 } tare__emit_files;
-/* ---- documents: walks over their schema, of what the document is about -------------------------------------------- */
+/* ---- documents: walks over their schema, of what the document is about ------------------------------------------- */
 /* As JSON; as an emitter's `emit`. */
 int tare__emit_document(const tare__document *document, const void *of, const tare__emit_options *options,
                         const tare__emit_sink *sink, tare__error *error);
@@ -81,11 +79,6 @@ int tare__emit_csv_table(const tare__document *document, const void *of, const c
 int tare__emit_tensorboard(struct tare__trace *trace, const tare__emit_files *files, tare__error *error);
 
 /* ---- a model instead of a run ---------------------------------------------------------------------------------- */
-typedef struct tare__model_view {
-    const struct tare__model_report *report;
-    const struct tare__model_measured *measured; /* NULL: it was not run */
-    const tare__figures *figures;                /* of both, for JSON; NULL: none */
-} tare__model_view;
 /* As an emitter's `emit`, and as tare__emit_csv. */
 int tare__emit_model_text(const tare__model_view *view, const tare__emit_options *options,
                           const tare__emit_sink *sink, tare__error *error);

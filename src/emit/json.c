@@ -75,7 +75,13 @@ static void put_value(writer *to, const tare__schema_column *column, const void 
         tare__json_end_array(json);
         break;
     case TARE__TYPE_PART: put_row(to, column->table, value.rows, 0); break;
-    case TARE__TYPE_ROWS: put_rows(to, column->table, value.rows, value.count); break;
+    case TARE__TYPE_ROWS: {
+        const void *parent = to->cells.parent;
+        to->cells.parent = row;
+        put_rows(to, column->table, value.rows, value.count);
+        to->cells.parent = parent;
+        break;
+    }
     }
 }
 
@@ -112,6 +118,8 @@ static void put_table(writer *to, const tare__table *table)
     size_t n = tare__table_rows(of, table);
     const void *row = n ? tare__table_row(of, table, 0) : NULL;
     bool top = table->shape == TARE__SHAPE_TOP;
+    if (top && !row)
+        return;
     if (!top)
         tare__json_key(&to->json, table->name);
     if (!tare__table_is_single(table)) {

@@ -29,11 +29,8 @@ int tare_engine_figures(const char *json, size_t bytes, const char *name, tare_e
     tare__figures *figures = NULL;
     tare__text text = {0};
     int status = tare__figures_read_json(json, bytes, name, &figures, &why);
-    if (!status) {
-        tare__json made;
-        tare__json_begin(&made, &text, false);
-        tare__figures_write_json(&made, figures);
-    }
+    if (!status)
+        tare__put_document(&text, &tare__document_baseline, figures, false);
     tare__figures_free(figures);
     return finish(status, &why, &text, write, context, error);
 }

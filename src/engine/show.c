@@ -86,7 +86,7 @@ int tare_engine_emit_files(const tare_engine_report *report, const char *format,
     tare__trace *trace = NULL;
     int status;
     if (strcmp(format, "csv") == 0) {
-        status = tare__emit_csv(report->analysis, &made, &why);
+        status = tare__emit_csv(&tare__document_report, report->analysis, &made, &why);
     } else if (strcmp(format, "tensorboard") == 0) {
         status = tare__trace_open(report->path, &trace, &why);
         if (!status)

@@ -10,6 +10,7 @@
 
 #define IDS_UNKNOWN 100 /* ids are below it where nobody knows how many there are: every vocabulary has as many */
 #define SAMPLE_RATE 16000
+#define FEW_VALUES  8 /* that are named */
 
 static bool has(const char *name, const char *part)
 {
@@ -259,4 +260,31 @@ tare__model_fill tare__input_fill(const tare__input *all, size_t n, size_t at)
     else if (is_whole(input->type))
         fill = (tare__model_fill){.kind = TARE__FILL_WHOLE, .high = 2};
     return fill;
+}
+
+/* ---- words ---------------------------------------------------------------------------------- */
+const char *tare__model_fill_name(tare__fill_kind kind)
+{
+    static const char *const names[] = {
+        [TARE__FILL_NORMAL] = "normal", [TARE__FILL_UNIFORM] = "uniform", [TARE__FILL_WHOLE] = "integers",
+        [TARE__FILL_RANGE] = "range",   [TARE__FILL_VALUES] = "values",   [TARE__FILL_FILE] = "file"};
+    return names[kind];
+}
+
+void tare__model_put_fill(tare__text *out, const tare__model_fill *fill)
+{
+    switch (fill->kind) {
+    case TARE__FILL_NORMAL: tare__text_string(out, "random, normal"); break;
+    case TARE__FILL_UNIFORM: tare__text_format(out, "random, %g to %g", fill->low, fill->high); break;
+    case TARE__FILL_WHOLE: tare__text_format(out, "random, 0 to %.0f", fill->high - 1); break;
+    case TARE__FILL_RANGE: tare__text_string(out, "0, 1, 2, …"); break;
+    case TARE__FILL_FILE: tare__text_format(out, "from %s", fill->what); return;
+    case TARE__FILL_VALUES:
+        for (size_t i = 0; i < fill->n_values && i < FEW_VALUES; i++)
+            tare__text_format(out, "%s%.10g", i ? ", " : "", fill->values[i]);
+        tare__text_string(out, fill->n_values > FEW_VALUES ? ", …" : "");
+        break;
+    }
+    if (fill->what && !fill->given)
+        tare__text_format(out, " (%s)", fill->what);
 }

@@ -72,6 +72,10 @@ typedef struct tare__model_fill {
     bool given;        /* by the user; else generated */
 } tare__model_fill;
 
+/* "16000 (sample rate)"; "integers" */
+void tare__model_put_fill(tare__text *out, const tare__model_fill *fill);
+const char *tare__model_fill_name(tare__fill_kind kind);
+
 /* Whether and how an operator's cost was counted. */
 typedef enum tare__model_state {
     TARE__MODEL_COUNTED,

@@ -73,7 +73,7 @@ def test_real_runs(bench):
     assert bench.tare("baseline", "save", "0.tare", "-q", "-o", "one.json").err == ""
     answer = check(bench, *traces, "-b", "five.json", "-t", "step:1h")
     assert answer["by_name"]["step"]["reason"] == "equal" and answer["other_machine"] is False
-    assert answer["by_name"]["step"]["baseline_samples"] == answer["by_name"]["step"]["samples"] == 5
+    assert answer["by_name"]["step"]["baseline_samples"] == answer["by_name"]["step"]["candidate_samples"] == 5
     for i in range(5):
         (bench.folder / "folder").mkdir(exist_ok=True)
         (bench.folder / f"{i}.tare").rename(bench.folder / "folder" / f"{i}.tare")
@@ -82,7 +82,7 @@ def test_real_runs(bench):
     (bench.folder / "folder" / "0.tare").rename(bench.folder / "0.tare")
     answer = check(bench, "0.tare", "-b", "one.json", "-t", "step:1ns", status=1)
     assert answer["by_name"]["step"]["outcome"] == "failed" and answer["by_name"]["step"]["limit"] == 1
-    assert answer["by_name"]["step"]["samples"] == 20
+    assert answer["by_name"]["step"]["candidate_samples"] == 20
     answer = check(bench, "0.tare", "-t", "step:1h", "-t", "run.elapsed:1ns", status=1)  # no baseline
     assert [row["name"] for row in answer["figures"] if row["outcome"] == "failed"] == ["run.elapsed"]
     assert answer["baseline"] is None
@@ -93,7 +93,7 @@ def test_regression(bench):
     row = answer["by_name"]["step"]
     assert row["outcome"] == "failed" and row["reason"] == "significant" and row["p"] < 1e-6
     assert 0.17 < row["change"] < 0.23 and row["low"] < row["change"] < row["high"]
-    assert row["cliffs_delta"] == 1 and row["gate"] == 0.05
+    assert row["effect"] == 1 and row["gate"] == 0.05
     done = bench.tare("check", "head.json", "--baseline", "base.json")
     assert done.status == 1
     assert re.search(r"^FAILED +step +10\.\d ms +1[12]\.\d ms +\+\d\d\.\d % +5 % +<0\.001$", done.out, re.M), done.out
@@ -183,7 +183,7 @@ def test_load_that_explains_a_change_fails_nothing(bench):
     assert answer["by_name"]["step"]["verdict"] == "inconclusive" and "makes it 25 % slower" in answer["warnings"][0]
     assert "kept this run from the CPUs more than the baseline" in answer["warnings"][0]
     compared = json.loads(bench.tare("compare", "base.json", "head.json", "--json").out)
-    assert "kept head from the CPUs" in compared["warnings"][0] and compared["worse"] == 0
+    assert "kept head from the CPUs" in compared["warnings"][0] and compared["counts"]["worse"] == 0
     write(bench, "head.json", run(5e7, 1.8e7, 2), runs=1, kind="run")  # more than load explains
     check(bench, "head.json", "-b", "base.json", status=1)
     write(bench, "loaded.json", run(5e7, 1e7, 1), runs=1, kind="run")  # the baseline had the load
@@ -203,7 +203,7 @@ def test_load_that_explains_a_change_fails_nothing(bench):
         assert done.status == 0
     answer = check(bench, "beside.tare", "-b", "alone.tare")
     assert answer["by_name"]["step"]["verdict"] in ("same", "inconclusive"), answer["by_name"]["step"]
-    elapsed, cpu, wait = (answer["by_name"]["run." + name]["value"] for name in ("elapsed", "cpu", "cpu_wait"))
+    elapsed, cpu, wait = (answer["by_name"]["run." + name]["candidate"] for name in ("elapsed", "cpu", "cpu_wait"))
     assert wait == pytest.approx(elapsed - cpu, rel=0.2)  # its one thread is always ready to run
 
 
@@ -257,8 +257,8 @@ def test_recent_runs_are_the_default(bench):
     keep(bench, 2, level=lambda i: 5e7, dirty=True, start=2000)
     answer = check(bench, "head.json")
     row = answer["by_name"]["step"]
-    assert (row["baseline_samples"], row["samples"], row["verdict"]) == (10, 3, "same")
-    assert answer["baseline"]["file"] == "the last 10 revisions of the default branch in the history"
+    assert (row["baseline_samples"], row["candidate_samples"], row["verdict"]) == (10, 3, "same")
+    assert answer["baseline"]["name"] == "the last 10 revisions of the default branch in the history"
     head(1.2e7)
     assert check(bench, "head.json", status=1)["by_name"]["step"]["verdict"] == "worse"
     assert check(bench, "head.json", "--window", "4")["by_name"]["step"]["verdict"] == "inconclusive"
@@ -508,7 +508,7 @@ def test_rerun_of_several(bench):
     (bench.folder / "fast.json").write_text(json.dumps(saved))
     assert check(bench, "0.tare", "-b", "fast.json")["by_name"]["step"]["outcome"] == "inconclusive"
     answer = check(bench, "0.tare", "-b", "fast.json", "--rerun", command, status=1)
-    assert answer["by_name"]["step"]["outcome"] == "failed" and answer["by_name"]["step"]["samples"] == 5
+    assert answer["by_name"]["step"]["outcome"] == "failed" and answer["by_name"]["step"]["candidate_samples"] == 5
 
 
 def steps_of(example):

@@ -49,7 +49,7 @@ def test_runs_of_a_model_are_no_runs_of_a_program(bench, tmp_path):
         return baseline(tmp_path / name, [figure("model.latency", noisy(value, 400), per="run")], kind="model")
     _, by_name = rows(bench, report("a.json", 1e6), report("b.json", 1.3e6))
     latency = by_name["model.latency"]
-    assert (latency["per"], latency["base_tested"], latency["verdict"]) == ("call", 20, "worse")
+    assert (latency["per"], latency["baseline_samples"], latency["verdict"]) == ("call", 20, "worse")
     several = [report(f"{i}.json", 1e6) for i in range(5)]
     told, by_name = rows(bench, "--base", *several, "--head", tmp_path / "b.json")
     assert by_name["model.latency"]["verdict"] == "inconclusive" and by_name["model.latency"]["effect"] == 1
@@ -73,12 +73,12 @@ def test_a_run_and_itself_do_not_differ(bench, trace):
     assert "one run per side" in text
     check_page(text)
     told, by_name = rows(bench, trace, trace)
-    assert told["schema"] == {"name": "tare-compare", "version": 1, "minor": 0}
-    assert told["worse"] == told["better"] == told["different"] == 0
+    assert told["schema"] == {"name": "tare-compare", "version": 1, "minor": 1}
+    assert told["counts"]["worse"] == told["counts"]["better"] == told["counts"]["different"] == 0
     assert "step" in by_name and any(name.startswith("span:") for name in by_name)
     assert by_name["step"]["verdict"] == "same" and by_name["step"]["change"] == 0
     assert by_name["run.elapsed"]["verdict"] == "inconclusive"  # one value a side
-    assert not told["only_base"] and not told["only_head"]
+    assert not told["only_baseline"] and not told["only_candidate"]
 
 
 def test_a_change_is_found_with_its_size(bench, tmp_path):
@@ -92,8 +92,8 @@ def test_a_change_is_found_with_its_size(bench, tmp_path):
     assert by_name["step"]["low"] < 0.3 < by_name["step"]["high"] and by_name["step"]["p_adjusted"] < 0.001
     assert by_name["span:a/b"]["verdict"] == "better" and by_name["span:a/b"]["cost"] < 0
     assert by_name["span:c"]["verdict"] == "same"
-    assert [row["name"] for row in told["only_base"]] == ["span:old"]
-    assert [row["name"] for row in told["only_head"]] == ["span:new"]
+    assert [row["name"] for row in told["only_baseline"]] == ["span:old"]
+    assert [row["name"] for row in told["only_candidate"]] == ["span:new"]
     assert any("different revisions" in warning for warning in told["warnings"])
     text = compare(bench, base, head).out
     check_page(text)
@@ -107,7 +107,7 @@ def test_several_runs_a_side_are_one_value_each(bench, tmp_path):
         for i in range(6):
             baseline(tmp_path / side / f"{i}.json", [figure("step", noisy(level + i / 10))], machine="m")
     told, by_name = rows(bench, tmp_path / "base", tmp_path / "head")
-    assert told["base"]["runs"] == 6 and by_name["step"]["base_tested"] == 6 and by_name["step"]["per"] == "run"
+    assert told["baseline"]["runs"] == 6 and by_name["step"]["baseline_samples"] == 6 and by_name["step"]["per"] == "run"
     assert by_name["step"]["verdict"] == "worse"
     assert not any("one run per side" in warning for warning in told["warnings"])
     files = sorted(str(path) for path in (tmp_path / "base").iterdir())
@@ -123,7 +123,7 @@ def test_a_report_of_a_model_and_exact_figures(bench, tmp_path):
                  "n": 1}]}}))
         return path
     told, by_name = rows(bench, report(tmp_path / "a.json", 4089184256), report(tmp_path / "b.json", 4089184257))
-    assert told["base"]["kind"] == "model"
+    assert told["baseline"]["kind"] == "model"
     assert by_name["model.flops"]["verdict"] == "worse" and by_name["model.flops"]["exact"]
 
 
@@ -193,7 +193,7 @@ def test_two_commands_until_the_answer_is_clear(bench):
     assert told["ab"]["clear"] and 8 <= told["ab"]["rounds"] <= 40
     assert told["ab"]["low"] > 0 and told["ab"]["p"] < 0.05 and "slower" in told["ab"]["answer"]
     assert by_name["run.elapsed"]["verdict"] == "worse"
-    assert by_name["run.elapsed"]["base_tested"] == told["ab"]["rounds"]
+    assert by_name["run.elapsed"]["baseline_samples"] == told["ab"]["rounds"]
     assert set(by_name) == {"run.elapsed", "run.cpu", "run.peak_rss"}
     assert not any("different commands" in warning for warning in told["warnings"])
     # Looking after every round is allowed for in one answer only, and that is said.
@@ -205,9 +205,9 @@ def test_recorded_commands_have_their_spans(bench):
     program = f"{VICTIMS / 'phased'} 5"
     told, by_name = rows(bench, "--ab", program, program, "--rounds", "2", "--warmup", "0", "--keep", "kept")
     assert told["ab"]["rounds"] == 2 and not told["ab"]["clear"] and "too few rounds for a test" in told["ab"]["answer"]
-    assert "step" in by_name and by_name["step"]["base_tested"] == 2  # too few to be tested, and shown all the same
+    assert "step" in by_name and by_name["step"]["baseline_samples"] == 2  # too few to be tested, and shown all the same
     assert by_name["step"]["verdict"] == "inconclusive" and by_name["step"]["per"] == "run"
-    assert told["base"]["command"] == program
+    assert told["baseline"]["command"] == program
     assert sorted(path.name for path in (bench.folder / "kept").iterdir()) == [
         "base.001.tare", "base.002.tare", "head.001.tare", "head.002.tare"]
     assert "already contains traces" in compare(bench, "--ab", program, program, "--keep", "kept", status=2).err

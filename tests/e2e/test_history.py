@@ -92,8 +92,8 @@ def test_runs_are_kept_with_what_they_did(history):
     history.run("sh", "-c", "exit 3", status=3)
     history.run("sh", "-c", "kill -9 $$", status=137)
     killed, failed, good = history.runs()
-    assert (good["command"], good["status"], good["signal"], good["tags"]) == ("true", 0, None, ["one", "two"])
-    assert (failed["status"], killed["signal"]) == (3, 9)
+    assert (good["command"], good["exit_status"], good["signal"], good["tags"]) == ("true", 0, None, ["one", "two"])
+    assert (failed["exit_status"], killed["signal"]) == (3, 9)
     assert good["elapsed_ns"] > 0 and good["machine"] and good["host"]
     assert good["directory"] == str(history.bench.folder)
     assert pathlib.Path(good["trace"]).exists()
@@ -185,7 +185,7 @@ def test_a_session_of_a_program_is_kept(local):
     local.bench.call(VICTIMS / "own", "twice", env={"TARE_STORE": local.store, "TARE_HELPER": str(TARE)})
     wait_for(lambda: (local.bench.folder / "history" / "history.db").exists() and len(local.runs()) == 2)
     for run in local.runs():
-        assert run["command"].endswith("own twice") and run["status"] is None and run["trace"].endswith(".tare")
+        assert run["command"].endswith("own twice") and run["exit_status"] is None and run["trace"].endswith(".tare")
 
 
 def wait_for(condition):
@@ -202,7 +202,7 @@ def made_up(count, store):
         value = 1e6 * (1.3 if i >= count // 2 else 1) * (1 + 0.01 * ((i * 7919) % 13 - 6) / 6)
         run = {"id": f"{i:08x}" + "0" * 24, "kind": "run", "when_ns": 1700000000000000000 + i * 3600 * 10**9,
                "command": "python3 train.py" if i % 4 else "./serve <b>&amp;", "directory": "/w", "host": f"h{i % 2}",
-               "machine": "m", "cpu_model": "c", "revision": f"{i:012x} on main", "dirty": False, "status": 0,
+               "machine": "m", "cpu_model": "c", "revision": f"{i:012x} on main", "dirty": False, "exit_status": 0,
                "signal": None, "elapsed_ns": int(value), "trace": "/w/t.tare", "tags": ["x"] if i % 10 == 0 else []}
         figures = {"tare_baseline": 1, "kind": "run", "figures": [
             {"name": "step", "unit": "ns", "better": "lower", "exact": False, "value": value, "total": None, "n": 1}]}
@@ -248,7 +248,7 @@ def test_trends_have_change_points(history):
     page = history("trend", "step", "--command", "serve", "--html").out
     assert page.count("<circle") == 15 and "<script" not in page
     rows = list(csv.DictReader(io.StringIO(history("trend", "step", "--command", "train", "--csv").out)))
-    assert len(rows) == 45 and sum(bool(row["level_after"]) for row in rows) == 1
+    assert len(rows) == 45 and sum(bool(row["after"]) for row in rows) == 1
 
 
 def series(values, revision_of):
@@ -257,7 +257,7 @@ def series(values, revision_of):
     for i, value in enumerate(values):
         run = {"id": f"{i:08x}" + "1" * 24, "kind": "run", "when_ns": 1700000000000000000 + i * 60 * 10**9, "command": "train",
                "directory": "/w", "host": "h", "machine": "m", "cpu_model": "c", "revision": revision_of(i), "dirty": False,
-               "status": 0, "signal": None, "elapsed_ns": int(value), "trace": "/w/t.tare", "tags": []}
+               "exit_status": 0, "signal": None, "elapsed_ns": int(value), "trace": "/w/t.tare", "tags": []}
         figures = {"tare_baseline": 1, "kind": "run", "figures": [
             {"name": "step", "unit": "ns", "better": "lower", "exact": False, "value": value, "total": None, "n": 1}]}
         lines.append(json.dumps({"schema": {"name": "tare-history", "version": 1}, "run": run, "figures": figures}))
@@ -285,7 +285,7 @@ def test_repeated_runs_of_a_commit_are_one_group(bench):
         assert all(change["at"] % 6 == 0 for change in found["changes"])
         median = sorted(values[:6])[2:4]
         assert found["revisions"][0]["value"] == pytest.approx(sum(median) / 2)
-        assert (found["revisions"][0]["least"], found["revisions"][0]["most"]) == pytest.approx((min(values[:6]), max(values[:6])))
+        assert (found["revisions"][0]["min"], found["revisions"][0]["max"]) == pytest.approx((min(values[:6]), max(values[:6])))
         false += len(found["changes"])
     assert false <= 1
 
@@ -352,9 +352,9 @@ def test_compare(history):
     history.run("true")
     assert "run.elapsed" in history("compare").out
     found = json.loads(history("compare", "last", "--json").out)
-    assert found["base"]["runs"] == 3 and found["base"]["command"] == "true"
+    assert found["baseline"]["runs"] == 3 and found["baseline"]["command"] == "true"
     two = json.loads(history("compare", "last~1", "last", "--json").out)
-    assert (two["base"]["command"], two["head"]["command"]) == ("false", "true")
+    assert (two["baseline"]["command"], two["candidate"]["command"]) == ("false", "true")
     assert found["answer"].startswith("One run against 3: inconclusive.")
     assert {row["name"]: row["effect"] for row in found["figures"]}["run.elapsed"] is not None
     assert "no earlier successful run" in history("compare", "last~4", status=2).err

@@ -199,8 +199,8 @@ def test_what_is_not_counted_is_named(bench, models):
     page = bench.tare("model", "--static", "--html", models / "unknown_operator.onnx").out
     assert "at least 56 MACs" in page and "exactly 56 MACs" not in page
     bench.tare("model", "--static", "--csv", bench.folder / "tables", models / "unknown_operator.onnx")
-    rows = (bench.folder / "tables" / "model.csv").read_text().splitlines()
-    assert "macs_at_least,56," in rows and not any(row.startswith("macs,") for row in rows)
+    rows = (bench.folder / "tables" / "total.csv").read_text().splitlines()
+    assert "macs,56,count," in rows and "at_least,true,," in rows
 
 
 def test_loops_and_branches_are_told(bench, models):
@@ -281,9 +281,9 @@ def test_csv_and_html(bench, models):
     folder = bench.folder / "tables"
     assert bench.tare("model", "--static", "--csv", folder, models / "resnet50.onnx").status == 0
     tables = {path.name: list(csv.DictReader(path.open(newline=""))) for path in folder.iterdir()}
-    assert {"model.csv", "operators.csv", "layers.csv", "tensors.csv", "weights.csv"} <= set(tables)
+    assert {"model.csv", "total.csv", "operators.csv", "layers.csv", "inputs.csv", "outputs.csv", "weights_by_type.csv"} <= set(tables)
     assert sum(int(row["macs"]) for row in tables["layers.csv"]) == 4_089_184_256
-    assert {row["key"]: row["value"] for row in tables["model.csv"]}["parameters"] == "25557032"
+    assert {row["key"]: row["value"] for row in tables["total.csv"]}["parameters"] == "25557032"
     page = bench.folder / "page.html"
     assert bench.tare("model", "--static", "--html", "-o", page, models / "resnet50.onnx").status == 0
     text = page.read_text()

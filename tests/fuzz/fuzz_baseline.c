@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "analyze/analyze.h"
+#include "emit/emit.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
@@ -15,9 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     if (tare__figures_read_json((const char *)data, bytes, "fuzz", &figures, &error))
         return 0;
     tare__text text = {0};
-    tare__json json;
-    tare__json_begin(&json, &text, bytes & 1);
-    tare__figures_write_json(&json, figures);
+    tare__put_document(&text, &tare__document_baseline, figures, bytes & 1);
     if (text.failed || tare__figures_read_json(text.data, text.length, "fuzz", &again, &error) ||
         again->n != figures->n)
         abort();

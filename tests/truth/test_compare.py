@@ -16,14 +16,14 @@ BY_PAIRS = "all pairs of the samples in the input files"
 SIDES = "arithmetic on the input files"
 
 FIGURES = [
-    Figure("compare:figures[].base", "value of a figure before: the median", "numpy.median", relative(1e-12)),
-    Figure("compare:figures[].head", "value of a figure after: the median", "numpy.median", relative(1e-12)),
-    Figure("compare:figures[].base_total", "its total before; of several runs their mean", SIDES, relative(1e-12)),
-    Figure("compare:figures[].head_total", "its total after; of several runs their mean", SIDES, relative(1e-12)),
-    Figure("compare:figures[].base_n", "calls behind it before, of all runs", SIDES, exact),
-    Figure("compare:figures[].head_n", "calls behind it after, of all runs", SIDES, exact),
-    Figure("compare:figures[].base_tested", "values of base that were tested", SIDES, exact),
-    Figure("compare:figures[].head_tested", "values of head that were tested", SIDES, exact),
+    Figure("compare:figures[].baseline", "value of a figure before: the median", "numpy.median", relative(1e-12)),
+    Figure("compare:figures[].candidate", "value of a figure after: the median", "numpy.median", relative(1e-12)),
+    Figure("compare:figures[].baseline_total", "its total before; of several runs their mean", SIDES, relative(1e-12)),
+    Figure("compare:figures[].candidate_total", "its total after; of several runs their mean", SIDES, relative(1e-12)),
+    Figure("compare:figures[].baseline_n", "calls behind it before, of all runs", SIDES, exact),
+    Figure("compare:figures[].candidate_n", "calls behind it after, of all runs", SIDES, exact),
+    Figure("compare:figures[].baseline_samples", "values of base that were tested", SIDES, exact),
+    Figure("compare:figures[].candidate_samples", "values of head that were tested", SIDES, exact),
     Figure("compare:figures[].cost", "what the change adds to the run", SIDES, relative(1e-9)),
     Figure("compare:figures[].change", "head over base, less 1; of pairs their Hodges-Lehmann ratio", SIDES, DIGITS),
     Figure("compare:figures[].low", "lower end of the 95 % interval of the change", "ratios that the test does not reject",
@@ -33,13 +33,13 @@ FIGURES = [
     Figure("compare:figures[].p", "p of Mann-Whitney's test; of pairs Wilcoxon's", "all orders, all signs; SciPy", DIGITS),
     Figure("compare:figures[].p_adjusted", "p corrected for testing many", "Benjamini-Hochberg's definition; SciPy", DIGITS),
     Figure("compare:figures[].effect", "Cliff's delta; of one run among several its place", BY_PAIRS, DIGITS),
-    Figure("compare:only_base[].value", "value of a figure that only base has", SIDES, exact),
-    Figure("compare:only_base[].total", "its total", SIDES, exact),
-    Figure("compare:only_base[].n", "calls behind it", SIDES, exact),
-    Figure("compare:only_head[].value", "value of a figure that only head has", SIDES, exact),
-    Figure("compare:only_head[].total", "its total", SIDES, exact),
-    Figure("compare:only_head[].n", "calls behind it", SIDES, exact),
-    *[Figure("compare:" + word, f"figures with the verdict {word}", "the rule of docs/CHECK.md on the values above", exact)
+    Figure("compare:only_baseline[].value", "value of a figure that only base has", SIDES, exact),
+    Figure("compare:only_baseline[].total", "its total", SIDES, exact),
+    Figure("compare:only_baseline[].n", "calls behind it", SIDES, exact),
+    Figure("compare:only_candidate[].value", "value of a figure that only head has", SIDES, exact),
+    Figure("compare:only_candidate[].total", "its total", SIDES, exact),
+    Figure("compare:only_candidate[].n", "calls behind it", SIDES, exact),
+    *[Figure("compare:counts." + word, f"figures with the verdict {word}", "the rule of docs/CHECK.md on the values above", exact)
       for word in ("worse", "better", "different", "inconclusive", "same")],
     Figure("compare:ab.rounds", "rounds made", "traces in the folder of --keep", exact),
     Figure("compare:ab.rounds_max", "rounds at most", "--rounds", exact),
@@ -50,7 +50,7 @@ FIGURES = [
     Figure("compare:ab.p_needed", "what p has to reach after this round", "Lan-DeMets spending, integrated on a grid",
            relative(1e-3)),
     Figure("check:figures[].baseline", "value of a figure in the baseline", "numpy.median", relative(1e-12)),
-    Figure("check:figures[].value", "value of a figure now", "numpy.median", relative(1e-12)),
+    Figure("check:figures[].candidate", "value of a figure now", "numpy.median", relative(1e-12)),
     Figure("check:figures[].change", "now over baseline, less 1", SIDES, DIGITS),
     Figure("check:figures[].low", "lower end of the 95 % interval of the change", "ratios that the test does not reject",
            DIGITS),
@@ -58,9 +58,9 @@ FIGURES = [
            DIGITS),
     Figure("check:figures[].p", "p of Mann-Whitney's test", "all orders; SciPy", DIGITS),
     Figure("check:figures[].p_adjusted", "p corrected for testing many", "Benjamini-Hochberg's definition; SciPy", DIGITS),
-    Figure("check:figures[].cliffs_delta", "how often now is above baseline, less how often below", BY_PAIRS, DIGITS),
+    Figure("check:figures[].effect", "how often now is above baseline, less how often below", BY_PAIRS, DIGITS),
     Figure("check:figures[].baseline_samples", "values of the baseline that were tested", SIDES, exact),
-    Figure("check:figures[].samples", "values of now that were tested", SIDES, exact),
+    Figure("check:figures[].candidate_samples", "values of now that were tested", SIDES, exact),
     *[Figure("check:counts." + word, f"figures with the outcome {word}", "the rule of docs/CHECK.md on the values above",
              exact)
       for word in ("failed", "inconclusive", "cleared", "changed", "improved", "passed", "absent")],
@@ -174,7 +174,7 @@ def floor_of(row):
 
 def verdict(base, head, row, gate):
     """The rule of docs/CHECK.md."""
-    n, m = row["base_tested"], row["head_tested"]
+    n, m = row["baseline_samples"], row["candidate_samples"]
     change = row["change"]
     if base["unit"] != head["unit"] or change is None:
         return "inconclusive"
@@ -208,8 +208,8 @@ def expected(base, head, gate, named=()):
         if name not in head:
             continue
         one, other = aligned(base[name], head[name])
-        row = {"base": base[name]["value"], "head": head[name]["value"], "base_tested": len(one),
-               "head_tested": len(other), "change": change_of(base[name], head[name]),
+        row = {"baseline": base[name]["value"], "candidate": head[name]["value"], "baseline_samples": len(one),
+               "candidate_samples": len(other), "change": change_of(base[name], head[name]),
                "low": None, "high": None, "p": None, "effect": None}
         if one:
             row["p"], row["effect"] = reference.mann_whitney(one, other), reference.cliffs_delta(one, other)
@@ -245,11 +245,10 @@ def hold(truth, prefix, shown, row, names):
             truth.check(f"{prefix}:figures[].{key}", shown=shown[key], true=row[of])
 
 
-COMPARED = {key: key for key in ("base", "head", "base_tested", "head_tested", "change", "low", "high", "p", "p_adjusted",
-                                 "effect", "base_n", "head_n", "base_total", "head_total", "cost")}
-CHECKED = {"baseline": "base", "value": "head", "change": "change", "low": "low", "high": "high", "p": "p",
-           "p_adjusted": "p_adjusted", "cliffs_delta": "effect", "baseline_samples": "base_tested",
-           "samples": "head_tested"}
+COMPARED = {key: key for key in ("baseline", "candidate", "baseline_samples", "candidate_samples", "change", "low", "high", "p", "p_adjusted",
+                                 "effect", "baseline_n", "candidate_n", "baseline_total", "candidate_total", "cost")}
+CHECKED = {key: key for key in ("baseline", "candidate", "change", "low", "high", "p", "p_adjusted", "effect",
+                                "baseline_samples", "candidate_samples")}
 
 
 def hold_comparison(truth, done, base, head, rows):
@@ -262,12 +261,12 @@ def hold_comparison(truth, done, base, head, rows):
             cost = (other["value"] - one["value"]) * len(one["samples"]) * one["each"]
         else:
             cost = None if one["total"] is None or other["total"] is None else other["total"] - one["total"]
-        row = {**row, "base_n": one["n"], "head_n": other["n"], "base_total": one["total"], "head_total": other["total"],
+        row = {**row, "baseline_n": one["n"], "candidate_n": other["n"], "baseline_total": one["total"], "candidate_total": other["total"],
                "cost": cost}
         hold(truth, "compare", shown[name], row, COMPARED)
         assert shown[name]["verdict"] == row["verdict"], (name, row)
     for word in ("worse", "better", "different", "inconclusive", "same"):
-        truth.check("compare:" + word, shown=done[word], true=sum(row["verdict"] == word for row in rows.values()))
+        truth.check("compare:counts." + word, shown=done["counts"][word], true=sum(row["verdict"] == word for row in rows.values()))
 
 
 @pytest.fixture
@@ -294,7 +293,7 @@ def test_several_runs(bench, truth, runs):
     assert set(words) == {"worse", "better", "different", "same", "inconclusive"}, "the inputs have all kinds"
     assert any(row["p"] <= 0.02 < row["p_adjusted"] for row in rows.values() if row["p"] is not None)
     hold_comparison(truth, done, base, head, rows)
-    for side, mine, other in (("only_base", base, head), ("only_head", head, base)):
+    for side, mine, other in (("only_baseline", base, head), ("only_candidate", head, base)):
         assert {row["name"] for row in done[side]} == set(mine) - set(other) and done[side]
         for row in done[side]:
             for key in ("value", "total", "n"):
@@ -321,7 +320,7 @@ def test_one_run_a_side(bench, truth):
     done = compare(bench, write(bench, "before.json", before), write(bench, "after.json", after))
     base, head = alone(before), alone(after)
     rows = expected(base, head, 0.10)
-    assert rows["step"]["base_tested"] == rows["step"]["head_tested"] == 20
+    assert rows["step"]["baseline_samples"] == rows["step"]["candidate_samples"] == 20
     hold_comparison(truth, done, base, head, rows)
 
 
@@ -336,8 +335,8 @@ def test_one_run_among_several(bench, truth):
             one, many = alone(after)[row["name"]]["value"], base[row["name"]]["samples"]
             truth.check("compare:figures[].effect", shown=row["effect"],
                         true=(sum(value < one for value in many) - sum(value > one for value in many)) / len(many))
-            truth.check("compare:figures[].base_tested", shown=row["base_tested"], true=6)
-            truth.check("compare:figures[].head_tested", shown=row["head_tested"], true=1)
+            truth.check("compare:figures[].baseline_samples", shown=row["baseline_samples"], true=6)
+            truth.check("compare:figures[].candidate_samples", shown=row["candidate_samples"], true=1)
             assert row["p"] is None and row["verdict"] == "inconclusive"
 
 
@@ -376,7 +375,7 @@ def hold_pairs(bench, truth, done, folder, most):
         truth.check("compare:figures[].low", shown=row["low"], true=interval[0])
         truth.check("compare:figures[].high", shown=row["high"], true=interval[1])
         truth.check("compare:figures[].effect", shown=row["effect"], true=reference.cliffs_delta(one, other))
-        truth.check("compare:figures[].base", shown=row["base"], true=base[row["name"]]["value"])
+        truth.check("compare:figures[].baseline", shown=row["baseline"], true=base[row["name"]]["value"])
     return p, needed
 
 

@@ -51,17 +51,17 @@ NO_FIGURES = {
         processes[].dropped_others threads[].dropped_others threads[].lost_blocks threads[].lost_ends
         threads[].skipped_slots threads[].unmatched_ends spans[].end_lost
     """,
-    "compare": "schema.* base.runs head.runs base.when_ns head.when_ns confidence min_change",
-    "check": "schema.* baseline.runs head.runs gate figures[].gate figures[].floor figures[].limit",
+    "compare": "schema.* baseline.runs candidate.runs baseline.when_ns candidate.when_ns confidence min_change",
+    "check": "schema.* baseline.runs candidate.runs baseline.when_ns candidate.when_ns gate figures[].gate figures[].floor figures[].limit",
     "history": """
-        schema.* runs[].status runs[].signal runs[].when_ns trends[].points[].when_ns
-        run.status run.signal run.when_ns figures.tare_baseline figures.when_ns figures.runs figures.figures[].each
+        schema.* runs[].exit_status runs[].signal runs[].when_ns trends[].points[].when_ns
+        run.exit_status run.signal run.when_ns figures.tare_baseline figures.when_ns figures.runs figures.figures[].each
     """,
     "doctor": "schema.*",
     "model": """
-        tare_model ir_version opsets[].version dimensions[].value inputs[].shape[] figures.tare_baseline figures.when_ns
+        schema.* ir_version opsets[].version dimensions[].value inputs[].shape[] figures.tare_baseline figures.when_ns
         figures.runs figures.figures[].each measured.configurations[].batch measured.configurations[].threads
-        measured.configurations[].latency.*.confidence measured.configurations[].latency.*.needed_runs
+        measured.configurations[].latency.*.confidence measured.configurations[].latency.*.needed
         measured.thresholds[].limit
     """,
 }

@@ -23,8 +23,8 @@ FIGURES = [
     Figure("history:trends[].revisions[].at", "first point of a revision", "order of the imported runs", exact),
     Figure("history:trends[].revisions[].runs", "runs of a revision", FILE, exact),
     Figure("history:trends[].revisions[].value", "their median", "numpy.median", relative(1e-12)),
-    Figure("history:trends[].revisions[].least", "the least of them", FILE, exact),
-    Figure("history:trends[].revisions[].most", "the most of them", FILE, exact),
+    Figure("history:trends[].revisions[].min", "the least of them", FILE, exact),
+    Figure("history:trends[].revisions[].max", "the most of them", FILE, exact),
     Figure("history:trends[].changes[].at", "first point on a new level", "where the values were made to change", exact),
     Figure("history:trends[].changes[].before", "median of the revisions on the level before", "numpy.median",
            relative(1e-12)),
@@ -45,7 +45,7 @@ def line(number, figures, revision=None, dirty=False, elapsed=None):
             "revision": revision, "when_ns": when}
     return json.dumps({
         "schema": {"name": "tare-history", "version": 1},
-        "run": {"id": "%032x" % (number + 1), "kind": "run", "directory": "/x", "dirty": dirty, "status": 0,
+        "run": {"id": "%032x" % (number + 1), "kind": "run", "directory": "/x", "dirty": dirty, "exit_status": 0,
                 "elapsed_ns": elapsed, "tags": [], **head},
         "figures": {"tare_baseline": 1, "kind": "run", "runs": 1, "notes": [], "figures": figures, **head}})
 
@@ -103,7 +103,7 @@ def hold_trend(truth, trend, groups, changes):
     truth.check("history:trends[].points[].value", shown=[row["value"] for row in trend["points"]],
                 true=[value for group in groups for value in group])
     for key, true in (("at", first), ("runs", [len(group) for group in groups]), ("value", middle),
-                      ("least", [min(group) for group in groups]), ("most", [max(group) for group in groups])):
+                      ("min", [min(group) for group in groups]), ("max", [max(group) for group in groups])):
         truth.check(f"history:trends[].revisions[].{key}", shown=[row[key] for row in trend["revisions"]], true=true)
     truth.check("history:trends[].changes[].at", shown=[row["at"] for row in trend["changes"]],
                 true=[first[at] for at in changes])

@@ -19,11 +19,11 @@ BY_NUMPY = "NumPy over samples_ns"
 ROW = "model:measured.configurations[]."
 LAYER = "model:measured.layers."
 FIGURES = [
-    Figure(ROW + "latency.p50.value_ns", "median time of a run", BY_HAND, bracketed(1.0)),
-    Figure(ROW + "latency.p95.value_ns", "95th percentile", BY_NUMPY, relative(1e-6)),
-    Figure(ROW + "latency.p99.value_ns", "99th percentile", BY_NUMPY, relative(1e-6)),
-    Figure(ROW + "latency.p50.low_ns", "interval of the median", BY_NUMPY, at_most),
-    Figure(ROW + "latency.p50.high_ns", "interval of the median", BY_NUMPY, at_least),
+    Figure(ROW + "latency.p50_ns", "median time of a run", BY_HAND, bracketed(1.0)),
+    Figure(ROW + "latency.p95_ns", "95th percentile", BY_NUMPY, relative(1e-6)),
+    Figure(ROW + "latency.p99_ns", "99th percentile", BY_NUMPY, relative(1e-6)),
+    Figure(ROW + "latency.p50_interval.low_ns", "interval of the median", BY_NUMPY, at_most),
+    Figure(ROW + "latency.p50_interval.high_ns", "interval of the median", BY_NUMPY, at_least),
     Figure(ROW + "latency.min_ns", "shortest run", BY_NUMPY, exact),
     Figure(ROW + "latency.max_ns", "longest run", BY_NUMPY, exact),
     Figure(ROW + "latency.mean_ns", "mean of the runs", BY_NUMPY, relative(1e-6)),
@@ -52,7 +52,7 @@ FIGURES = [
            bracketed(2.0)),
     Figure(LAYER + "profile_slowdown", "profiled time of all layers over the latency without profiling",
            "total_ns over the p50 of samples_ns by NumPy", relative(1e-6)),
-    Figure("model:inputs[].generated (as it arrives)", "what the model got",
+    Figure("model:inputs[].fill (as it arrives)", "what the model got",
            "an Identity of the input, read by --post", exact),
 ]
 WIDE, TRIPS = 768, 20
@@ -136,10 +136,10 @@ def test_latency_memory_and_load(truth, bench):
         row = found["measured"]["configurations"][0]
         between = [(min(one), max(one)) for one in zip(before, after)]
         if all(low / 2 <= shown <= 2 * high for shown, (low, high) in
-               zip((row["latency"]["p50"]["value_ns"], row["load_ns"]), between)):
+               zip((row["latency"]["p50_ns"], row["load_ns"]), between)):
             break
     latency, memory = row["latency"], row["memory"]
-    truth.check(ROW + "latency.p50.value_ns", latency["p50"]["value_ns"], between[0])
+    truth.check(ROW + "latency.p50_ns", latency["p50_ns"], between[0])
     truth.check(ROW + "load_ns", row["load_ns"], between[1])
     samples = numpy.array(latency["samples_ns"])
     truth.check(ROW + "latency.runs", latency["runs"], 120)
@@ -149,9 +149,9 @@ def test_latency_memory_and_load(truth, bench):
     truth.check(ROW + "latency.mean_ns", latency["mean_ns"], float(samples.mean()))
     truth.check(ROW + "latency.deviation_ns", latency["deviation_ns"], float(samples.std(ddof=1)))
     for name, share in (("p95", 95), ("p99", 99)):
-        truth.check(ROW + f"latency.{name}.value_ns", latency[name]["value_ns"], float(numpy.percentile(samples, share)))
-    truth.check(ROW + "latency.p50.low_ns", latency["p50"]["low_ns"], float(numpy.median(samples)))
-    truth.check(ROW + "latency.p50.high_ns", latency["p50"]["high_ns"], float(numpy.median(samples)))
+        truth.check(ROW + f"latency.{name}_ns", latency[f"{name}_ns"], float(numpy.percentile(samples, share)))
+    truth.check(ROW + "latency.p50_interval.low_ns", latency["p50_interval"]["low_ns"], float(numpy.median(samples)))
+    truth.check(ROW + "latency.p50_interval.high_ns", latency["p50_interval"]["high_ns"], float(numpy.median(samples)))
     rate = next(one for one in row["throughput"] if one["unit"] == "samples/s")
     count = len(rate["windows"])
     busy = [samples[i * 120 // count:(i + 1) * 120 // count] for i in range(count)]
@@ -266,5 +266,5 @@ def test_generated_inputs_arrive(truth, bench):
         shown = json.loads(seen.read_text())
         shown["scales"] = [round(one, 6) for one in shown["scales"]]
         for name, value in {**wanted, **changed}.items():
-            truth.check("model:inputs[].generated (as it arrives)", json.dumps(shown[name]), json.dumps(value))
+            truth.check("model:inputs[].fill (as it arrives)", json.dumps(shown[name]), json.dumps(value))
         assert len(shown["audio"][0]) == 16000 and 0.5 < numpy.std(shown["audio"][0]) < 2

@@ -47,7 +47,7 @@ FIGURES = [
     Figure("model:weights_by_type[].elements", "elements of a type", BY_FILE, exact),
     Figure("model:weights_by_type[].bytes", "bytes of a type", BY_FILE, exact),
     Figure("model:inputs[].bytes", "bytes of an input", BY_HAND, exact),
-    Figure("model:inputs[].generated.values[]", "values that are generated", BY_HAND, exact),
+    Figure("model:inputs[].fill.values[]", "values that are generated", BY_HAND, exact),
     Figure("model:dimensions[].value", "what an open dimension is assumed to be", BY_HAND, exact),
 ]
 
@@ -370,11 +370,11 @@ def test_generated_values_and_sizes(truth, bench):
     shown = {one["name"]: one for one in found["inputs"]}
     for name, (_, _, values) in inputs.items():
         if values is not None:
-            truth.check("model:inputs[].generated.values[]", shown[name]["generated"]["values"], values)
-    assert shown["text"]["generated"]["kind"] == "integers" and shown["image"]["generated"]["kind"] == "uniform"
+            truth.check("model:inputs[].fill.values[]", shown[name]["fill"]["values"], values)
+    assert shown["text"]["fill"]["kind"] == "integers" and shown["image"]["fill"]["kind"] == "uniform"
     wanted = {"batch": 1, "phonemes": 128, "w": 320, "high": 224, "wide": 224, "samples": 512, "n": 1}  # with a state: a step of a voice detector
     for one in found["dimensions"]:
         truth.check("model:dimensions[].value", one["value"], wanted[one["name"]])
     assert all(one["assumed"] for one in found["dimensions"])
     given = {one["name"]: one for one in told(bench, path, "-i", "sr=8000", "-i", "text=1,2,3")["inputs"]}
-    assert given["sr"]["given"]["values"] == [8000] and given["text"]["shape"] == [1, 3]
+    assert given["sr"]["fill"]["values"] == [8000] and given["text"]["shape"] == [1, 3]

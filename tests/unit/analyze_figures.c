@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "analyze_helper.h"
+#include "emit/emit.h"
 
 enum { MM = 20, LAYER, FORWARD, LONG };
 
@@ -331,10 +332,8 @@ static void a_baseline_reads_back(void **state)
     assert_int_equal(tare__figures_add(figures, &exact), 0);
     for (int pretty = 0; pretty < 2; pretty++) {
         tare__text text = {0};
-        tare__json json;
         tare__error error = {""};
-        tare__json_begin(&json, &text, pretty);
-        tare__figures_write_json(&json, figures);
+        tare__put_document(&text, &tare__document_baseline, figures, pretty);
         assert_int_equal(tare__figures_read_json(text.data, text.length, "x", &again, &error), 0);
         expect_same(figures, again);
         tare__figures_free(again);
@@ -343,7 +342,7 @@ static void a_baseline_reads_back(void **state)
         assert_int_equal(tare__figures_read_json(report.data, report.length, "x", &again, &error), 0);
         expect_same(figures, again);
         tare__figures_free(again);
-        for (size_t cut = 0; cut < text.length; cut += 7) /* a torn file is never a baseline */
+        for (size_t cut = 0; cut < text.length - 1; cut += 7) /* a torn file is never a baseline */
             assert_int_equal(tare__figures_read_json(text.data, cut, "x", &again, &error), TARE_E_INPUT);
         tare__text_free(&report);
         tare__text_free(&text);

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "analyze_helper.h"
+#include "emit/emit.h"
 #include "base_failing.h"
 
 enum { MODULE = 20, ADDMM, ADDMM_B, CONTINUES, CONTINUED, SWAP };
@@ -69,12 +70,10 @@ static int make_figures(const tare__analysis *analysis, tare__error *error)
 {
     tare__figures *figures, *again = NULL, *joined = NULL;
     tare__text text = {0};
-    tare__json json;
     int status = tare__figures_of_analysis(analysis, &figures);
     if (status)
         return tare__fail(error, status, "out of memory");
-    tare__json_begin(&json, &text, true);
-    tare__figures_write_json(&json, figures);
+    tare__put_document(&text, &tare__document_baseline, figures, true);
     status = text.failed ? tare__fail(error, TARE_E_MEMORY, "out of memory")
                          : tare__figures_read_json(text.data, text.length, "it", &again, error);
     if (!status)

@@ -123,7 +123,7 @@ static void text_is_as_it_was(void **state)
 static void commands_in_turn_have_their_answer(void **state)
 {
     (void)state;
-    tare__emit_ab ab = {.commands = {"a", "b"},
+    tare__compare_ab ab = {.commands = {"a", "b"},
                         .figure = "run.elapsed",
                         .rounds = 9,
                         .wanted = 40,
@@ -179,8 +179,8 @@ static void json_is_whole(void **state)
         if (!pretty) {
             assert_non_null(strstr(
                 text.data, "{\"name\":\"step\",\"section\":\"whole\",\"unit\":\"ns\","
-                           "\"better\":\"lower\",\"exact\":false,\"verdict\":\"worse\",\"why\":\"significant\","));
-            assert_non_null(strstr(text.data, "\"why\":\"too few samples for a significance test\""));
+                           "\"better\":\"lower\",\"exact\":false,\"verdict\":\"worse\",\"reason\":\"significant\","));
+            assert_non_null(strstr(text.data, "\"reason\":\"too few samples for a significance test\""));
             assert_non_null(strstr(text.data, "\"low\":null"));
         }
         tare__text_free(&text);

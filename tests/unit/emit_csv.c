@@ -10,6 +10,7 @@
 
 #include "base_failing.h"
 #include "emit_golden.h"
+#include "model/model.h"
 #include "emit_sample.h"
 #include "tare.h"
 
@@ -17,7 +18,7 @@
 #define FILES_MAX 32
 typedef struct folder {
     struct {
-        char name[32];
+        char name[64];
         kept kept;
     } files[FILES_MAX];
     size_t n;
@@ -353,6 +354,67 @@ static void out_of_memory_is_said(void **state)
     assert_true(failures > 3);
 }
 
+/* ---- docs/EXPORT.md ---------------------------------------------------------------------------------------- */
+static void tell_file(tare__text *to, const char *name, const char *head)
+{
+    tare__text_format(to, "| `%s` | ", name);
+    for (const char *at = head; *at != '\r'; at += strcspn(at, "\r,") + (at[strcspn(at, "\r,")] == ','))
+        tare__text_format(to, "%s`%.*s`", at == head ? "" : ", ", (int)strcspn(at, "\r,"), at);
+    tare__text_string(to, " |\n");
+}
+
+static void tell_files(const char *name, const tare__document *document, const void *of)
+{
+    tare__error error = {""};
+    folder *all = calloc(1, sizeof *all);
+    tare__text part = {0};
+    assert_non_null(all);
+    assert_int_equal(tare__emit_csv(document, of, &(tare__emit_files){open_file, close_file, all}, &error), 0);
+    tare__text_string(&part, "| file | columns |\n|---|---|\n");
+    for (size_t i = 0; i < all->n; i++)
+        tell_file(&part, all->files[i].name, all->files[i].kept.text.data);
+    assert_part_of_document("EXPORT.md", name, "emit_csv", &part);
+    tare__text_free(&part);
+    free_folder(all);
+    free(all);
+}
+
+static void the_documentation_lists_files_and_columns(void **state)
+{
+    (void)state;
+    static const tare__model_report report;
+    static const tare__model_measured measured;
+    static const tare__figures figures;
+    tare__analysis whole = train;
+    whole.phases.steady.how = "all of it";
+    tell_files("report", &tare__document_report, &whole);
+    tell_files("model", &tare__document_model,
+               &(tare__model_view){.report = &report, .measured = &measured, .figures = &figures});
+    static const struct {
+        const char *command, *table;
+        const tare__document *document;
+    } commands[] = {{"tare history list", "runs", &tare__document_history_list},
+                    {"tare history show", "figures", &tare__document_baseline},
+                    {"tare history trend", "trends_points", &tare__document_history_trend}};
+    static const union {
+        tare__kept_list list;
+        tare__figures figures;
+        tare__kept_trends trends;
+    } nothing;
+    tare__text part = {0};
+    tare__text_string(&part, "| command | columns |\n|---|---|\n");
+    for (size_t i = 0; i < TARE__COUNT_OF(commands); i++) {
+        kept got = {0};
+        tare__error error = {""};
+        tare__emit_sink sink = sink_of(&got);
+        assert_int_equal(tare__emit_csv_table(commands[i].document, &nothing, commands[i].table, &sink, &error), 0);
+        tell_file(&part, commands[i].command, got.text.data);
+        tare__text_free(&got.text);
+    }
+    assert_part_of_document("EXPORT.md", "history", "emit_csv", &part);
+    tare__text_free(&part);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -362,6 +424,7 @@ int main(void)
         cmocka_unit_test(odd_names_are_quoted),
         cmocka_unit_test(metrics_findings_and_usage),
         cmocka_unit_test(refusing_files_end_it),
+        cmocka_unit_test(the_documentation_lists_files_and_columns),
         cmocka_unit_test(out_of_memory_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

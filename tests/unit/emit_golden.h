@@ -75,4 +75,23 @@ static inline void assert_golden(const char *name, const tare__text *got)
     tare__text_free(&wanted);
 }
 
+/* Compares what is between two marks of a file in docs/ with what the schema says. */
+static inline void assert_part_of_document(const char *file, const char *name, const char *test, const tare__text *part)
+{
+    char first[128], path[64];
+    tare__text doc = {0}, wanted = {0};
+    snprintf(path, sizeof path, "../../docs/%s", file);
+    snprintf(first, sizeof first, "<!-- %s: made from src/analyze/schema by the unit test %s -->\n", name, test);
+    read_golden(path, &doc);
+    const char *from = strstr(doc.data, first), *to = from ? strstr(from, "<!-- end -->\n") : NULL;
+    if (!to)
+        fail_msg("docs/%s does not have the marks of: %s", file, name);
+    tare__text_append(&wanted, doc.data, (size_t)(from - doc.data) + strlen(first));
+    tare__text_append(&wanted, part->data, part->length);
+    tare__text_string(&wanted, to);
+    assert_golden(path, &wanted);
+    tare__text_free(&doc);
+    tare__text_free(&wanted);
+}
+
 #endif

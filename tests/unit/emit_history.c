@@ -68,7 +68,7 @@ static tare__kept_trend trend_rows[] = {
      .n = 1,
      .id_digits = 7},
 };
-static const tare__history_trends trends = {
+static const tare__kept_trends trends = {
     .rows = trend_rows, .n = 2, .command = "python3 <train>.py", .machine = "5b8916a9"};
 
 static int set_up(void **state)

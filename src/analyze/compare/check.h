@@ -55,6 +55,12 @@ typedef struct tare__check {
     tare__arena *arena; /* private */
 } tare__check;
 
+/* What is shown of a check. */
+typedef struct tare__check_view {
+    const tare__check *check;
+    tare__side baseline, candidate;
+} tare__check_view;
+
 /* 0; TARE_E_MEMORY; TARE_E_USAGE with a sentence: a threshold in a unit that its figure does not have. */
 int tare__check_figures(const tare__figures *base, const tare__figures *head, const tare__check_options *options,
                         tare__check **check, tare__error *error);

@@ -48,6 +48,25 @@ typedef struct tare__comparison {
     tare__arena *arena; /* private */
 } tare__comparison;
 
+/* What an interleaved comparison of two commands came to; NULL where there was none. */
+typedef struct tare__compare_ab {
+    const char *commands[2];
+    const char *figure;   /* that decided: "run.elapsed" */
+    size_t rounds, wanted; /* made; at most */
+    double change, low, high; /* of that figure; NaN: not known yet */
+    double p, level;      /* p, and what it has to be at most after this round; 0: too early */
+    bool clear, interrupted;
+    const char *answer;   /* a sentence */
+} tare__compare_ab;
+
+/* What is shown of a comparison. */
+typedef struct tare__compare_view {
+    const tare__comparison *comparison;
+    tare__side baseline, candidate;
+    const tare__compare_ab *ab; /* NULL: runs were compared, not commands */
+    const char *answer;
+} tare__compare_view;
+
 /* 0 or TARE_E_MEMORY. */
 int tare__compare(const tare__figures *base, const tare__figures *head, const tare__compare_options *options,
                   tare__comparison **comparison);

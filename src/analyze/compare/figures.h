@@ -51,6 +51,21 @@ typedef struct tare__figures {
     size_t room, notes_room;
 } tare__figures;
 
+/* What is shown of a model. */
+typedef struct tare__model_view {
+    const struct tare__model_report *report;
+    const struct tare__model_measured *measured; /* NULL: it was not run */
+    const tare__figures *figures;                /* of both, for JSON; NULL: none */
+    const struct tare__model_layer **not_counted; /* private to JSON and CSV, as the following */
+    size_t n_not_counted;
+} tare__model_view;
+
+/* One side of a comparison or a check. */
+typedef struct tare__side {
+    const char *name; /* as the user gave it */
+    const tare__figures *figures; /* NULL: there is none */
+} tare__side;
+
 /* ---- making ---------------------------------------------------------------------------------------- */
 tare__figures *tare__figures_new(const char *kind); /* NULL: no memory */
 void tare__figures_free(tare__figures *figures);    /* NULL is fine */
@@ -89,8 +104,6 @@ bool tare__figures_align(const tare__figure *a, const tare__figure *b, double *b
 
 /* ---- the baseline file: JSON, "tare_baseline": 1 ----------------------------------------------------- */
 #define TARE__BASELINE_VERSION 1
-/* One object, where a value is due: the whole of a file, or what stands under "figures" in a model's report. */
-void tare__figures_write_json(tare__json *json, const tare__figures *figures);
 /* Reads a baseline, or a report that has one under its key "figures"; `name` is for sentences. 0; TARE_E_INPUT
  * (no baseline, or broken), TARE_E_VERSION or TARE_E_MEMORY with a sentence. */
 int tare__figures_read_json(const char *text, size_t length, const char *name, tare__figures **figures,

@@ -1,6 +1,6 @@
-/* figures_json: lists of figures written as JSON and read back: the baseline file. Trusts nothing it reads.
+/* figures_json: reads lists of figures: the baseline file, or a report that has one in it. Trusts nothing it reads.
  * Owned by the calling thread.
- * Must not know where the text comes from or goes. */
+ * Must not know where the text comes from. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,64 +12,6 @@
 #define NAME_MAX_BYTES ((size_t)4096)
 #define NOTES_MAX ((size_t)1000)
 
-/* ---- writing ---------------------------------------------------------------------------------- */
-static void put_figure(tare__json *json, const tare__figure *figure)
-{
-    tare__json_object(json);
-    tare__json_put_string(json, "name", figure->name);
-    tare__json_put_string(json, "unit", figure->unit);
-    tare__json_put_string(json, "better", tare__better_word(figure->better));
-    tare__json_put_bool(json, "exact", figure->exact);
-    if (figure->at_least)
-        tare__json_put_bool(json, "at_least", true);
-    tare__json_put_double(json, "value", figure->value);
-    tare__json_put_double(json, "total", figure->total);
-    tare__json_put_unsigned(json, "n", figure->n);
-    if (figure->n_samples) {
-        tare__json_put_string(json, "per", figure->per);
-        tare__json_put_unsigned(json, "each", figure->each);
-        tare__json_key(json, "samples");
-        bool pretty = json->pretty; /* a thousand lines for a thousand numbers help nobody */
-        json->pretty = false;
-        tare__json_array(json);
-        for (size_t i = 0; i < figure->n_samples; i++)
-            tare__json_double(json, figure->samples[i]);
-        tare__json_end_array(json);
-        json->pretty = pretty;
-    }
-    tare__json_end_object(json);
-}
-
-void tare__figures_write_json(tare__json *json, const tare__figures *figures)
-{
-    tare__json_object(json);
-    tare__json_put_unsigned(json, "tare_baseline", TARE__BASELINE_VERSION);
-    tare__json_put_string(json, "kind", figures->kind);
-    tare__json_put_string(json, "command", figures->command);
-    tare__json_put_string(json, "host", figures->host);
-    tare__json_put_string(json, "cpu_model", figures->cpu_model);
-    tare__json_put_string(json, "revision", figures->revision);
-    tare__json_put_string(json, "machine", figures->machine);
-    tare__json_key(json, "when_ns");
-    if (figures->when_ns)
-        tare__json_unsigned(json, figures->when_ns);
-    else
-        tare__json_null(json);
-    tare__json_put_unsigned(json, "runs", figures->runs);
-    tare__json_key(json, "notes");
-    tare__json_array(json);
-    for (size_t i = 0; i < figures->n_notes; i++)
-        tare__json_string(json, figures->notes[i]);
-    tare__json_end_array(json);
-    tare__json_key(json, "figures");
-    tare__json_array(json);
-    for (size_t i = 0; i < figures->n; i++)
-        put_figure(json, &figures->rows[i]);
-    tare__json_end_array(json);
-    tare__json_end_object(json);
-}
-
-/* ---- reading ---------------------------------------------------------------------------------- */
 typedef struct source {
     const char *text;
     size_t length, at;
@@ -225,31 +167,29 @@ static int take_samples(parser *parser, tare__figure *figure)
     return 0;
 }
 
+/* The value of a column that lies plainly in the row; what is made has its own way. Any other key is skipped. */
+static int take_column(parser *parser, const tare__table *table, void *row)
+{
+    const tare__schema_column *column =
+        tare__schema_find_column(table, parser->key.data ? parser->key.data : "", parser->key.length);
+    void *at = (char *)row + (column ? column->at : 0);
+    switch (column ? (int)column->stored : -1) {
+    case TARE__STORED_TEXT: return take_text(parser, at);
+    case TARE__STORED_DOUBLE: return take_number(parser, at);
+    case TARE__STORED_U64:
+    case TARE__STORED_U64_OR_0: return take_count(parser, at);
+    case TARE__STORED_BOOL: return take_bool(parser, at);
+    default: return skip(parser, tare__json_next(&parser->json));
+    }
+}
+
 static int take_figure_key(parser *parser, tare__figure *figure)
 {
-    if (key_is(parser, "name"))
-        return take_text(parser, &figure->name);
-    if (key_is(parser, "unit"))
-        return take_text(parser, &figure->unit);
-    if (key_is(parser, "per"))
-        return take_text(parser, &figure->per);
     if (key_is(parser, "better"))
         return take_better(parser, &figure->better);
-    if (key_is(parser, "exact"))
-        return take_bool(parser, &figure->exact);
-    if (key_is(parser, "at_least"))
-        return take_bool(parser, &figure->at_least);
-    if (key_is(parser, "value"))
-        return take_number(parser, &figure->value);
-    if (key_is(parser, "total"))
-        return take_number(parser, &figure->total);
-    if (key_is(parser, "n"))
-        return take_count(parser, &figure->n);
-    if (key_is(parser, "each"))
-        return take_count(parser, &figure->each);
     if (key_is(parser, "samples"))
         return take_samples(parser, figure);
-    return skip(parser, tare__json_next(&parser->json));
+    return take_column(parser, &tare__table_figures, figure);
 }
 
 static int check_figure(parser *parser, const tare__figure *figure)
@@ -340,28 +280,15 @@ static int take_version(parser *parser)
 /* Keys of the object that has the figures. In a report the same words may mean something else, at the top. */
 static int take_key(parser *parser, bool inner)
 {
-    tare__figures *into = parser->into;
-    const struct {
-        const char *key;
-        const char **text;
-    } texts[] = {{"kind", &into->kind}, {"command", &into->command}, {"host", &into->host},
-                 {"cpu_model", &into->cpu_model}, {"revision", &into->revision}, {"machine", &into->machine}};
     if (key_is(parser, "tare_baseline"))
         return take_version(parser);
     if (key_is(parser, "figures"))
         return take_figures(parser, inner);
     if (isnan(parser->version)) /* it comes first in what is one */
         return skip(parser, tare__json_next(&parser->json));
-    for (size_t i = 0; i < TARE__COUNT_OF(texts); i++)
-        if (key_is(parser, texts[i].key))
-            return take_text(parser, texts[i].text);
-    if (key_is(parser, "when_ns"))
-        return take_count(parser, &into->when_ns);
-    if (key_is(parser, "runs"))
-        return take_count(parser, &into->runs);
     if (key_is(parser, "notes"))
         return take_notes(parser);
-    return skip(parser, tare__json_next(&parser->json));
+    return take_column(parser, tare__document_baseline.tables[0], parser->into);
 }
 
 static int take_object(parser *parser, bool inner)

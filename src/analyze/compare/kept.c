@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "figures.h"
 #include "tare.h"
 
 #define CHANGES_MAX 64u
@@ -112,4 +114,22 @@ void tare__kept_make_id(const char *host, const char *command, const char *direc
     }
     snprintf(id, TARE__KEPT_ID_DIGITS + 1, "%016llx%016llx", (unsigned long long)halves[0],
              (unsigned long long)halves[1]);
+}
+
+const char *tare__kept_iso(char out[TARE__KEPT_WORD], uint64_t ns)
+{
+    time_t at = (time_t)(ns / 1000000000u);
+    struct tm parts;
+    if (ns == 0 || !gmtime_r(&at, &parts))
+        return NULL;
+    size_t length = strftime(out, TARE__KEPT_WORD, "%Y-%m-%dT%H:%M:%S", &parts);
+    snprintf(out + length, TARE__KEPT_WORD - length, ".%09lluZ", (unsigned long long)(ns % 1000000000u));
+    return out;
+}
+
+const char *tare__kept_verdict(int better, double before, double after)
+{
+    if (better == TARE__NEITHER || after == before)
+        return "";
+    return (after < before) == (better == TARE__LOWER) ? "better" : "worse";
 }

@@ -66,6 +66,25 @@ typedef struct tare__kept_trend {
     tare__arena *arena;
 } tare__kept_trend;
 
+/* What a trend is of, in words. */
+typedef struct tare__kept_trends {
+    const tare__kept_trend *rows;
+    size_t n;
+    const char *command, *machine; /* that all runs share; NULL: they may differ */
+} tare__kept_trends;
+
+/* What is shown of one run. */
+typedef struct tare__kept_run {
+    const tare__kept *run;
+    const struct tare__figures *figures;
+} tare__kept_run;
+
+#define TARE__KEPT_WORD 64
+/* "2026-11-15T12:39:50.123456789Z"; NULL: not known */
+const char *tare__kept_iso(char out[TARE__KEPT_WORD], uint64_t ns);
+/* "worse", "better", or "" where neither is; `better` is a tare__better. */
+const char *tare__kept_verdict(int better, double before, double after);
+
 /* Puts runs of one revision together, in order of their first one, and finds the changes between revisions. 0 or
  * TARE_E_MEMORY. */
 int tare__kept_find_changes(tare__kept_trend *trend);

@@ -15,6 +15,11 @@
     X(marks) X(facts) X(tracks) X(threads) X(processes) X(metrics)
 #define TARE__DECLARE_TABLE(name) extern const tare__table tare__table_##name;
 TARE__REPORT_TABLES(TARE__DECLARE_TABLE)
+/* Tables inside of tables of several documents. */
+extern const tare__schema_column tare__sentence_columns[1]; /* of a const char * */
+#define TARE__BASELINE_COLUMNS 11u
+extern const tare__schema_column tare__baseline_columns[TARE__BASELINE_COLUMNS]; /* of tare__figures */
+extern const tare__table tare__table_sentences, tare__table_peaks, tare__table_measured;
 
 /* ---- values that are made -------------------------------------------------------------------------- */
 #define MADE(name, row_type, expression)                                     \
@@ -48,9 +53,23 @@ static inline const char *tare__word(const char *const *words, size_t n, size_t 
         named, TARE__STORED_##how, TARE__SHOW_NOTHING, .at = AT(member), .count_at = AT(counted), .table = &of, \
                                                        .meaning = __VA_ARGS__                                   \
     }
+/* In the struct that a pointer in the row leads to. */
+#define T(named, pointer, type, member, how, in, ...)                                                      \
+    {                                                                                                      \
+        named, TARE__STORED_##how, TARE__SHOW_##in, .through = AT(pointer) + 1, .at = offsetof(type, member), \
+                                                    .meaning = __VA_ARGS__                                 \
+    }
 #define TABLE(named, of_shape, columns_of, row, what) \
     {.name = named, .shape = TARE__SHAPE_##of_shape, .meaning = what, .columns = columns_of, \
      .n_columns = TARE__COUNT_OF(columns_of), .row_bytes = sizeof(row)}
+/* … of a document that is about `of`. */
+#define ROWS_IN(named, columns_of, row, of, member, counted, what) \
+    {.name = named, .shape = TARE__SHAPE_ROWS, .meaning = what, .columns = columns_of, \
+     .n_columns = TARE__COUNT_OF(columns_of), .row_bytes = sizeof(row), .at = offsetof(of, member), \
+     .count_at = offsetof(of, counted)}
+#define DOCUMENT(document, named, is_version, is_minor, list) \
+    const tare__document tare__document_##document = {named, is_version, is_minor, list, TARE__COUNT_OF(list)}
+
 /* … of the report itself. */
 #define ROWS_OF(named, columns_of, row, what) \
     {.name = #named, .shape = TARE__SHAPE_ROWS, .meaning = what, .columns = columns_of, \

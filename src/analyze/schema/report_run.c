@@ -46,7 +46,7 @@ static const tare__schema_column peak_columns[] = {
      .meaning = "bandwidth of caches and memory"},
 };
 #undef R
-static const tare__table peaks = {.name = "peaks",
+const tare__table tare__table_peaks = {.name = "peaks",
                                   .shape = TARE__SHAPE_SINGLE,
                                   .meaning = "measured peaks of the machine",
                                   .columns = peak_columns,
@@ -90,7 +90,7 @@ static const tare__schema_column run_columns[] = {
       "measured peak of the machine in single precision (`--shapes`)", .absent = NO_PEAKS),
     M("peak_bytes_per_second", NUMBER, BYTES_PER_S, run_peak_bytes, "measured peak bandwidth of memory (`--shapes`)",
       .absent = NO_PEAKS),
-    {"peaks", TARE__STORED_PART, TARE__SHOW_NOTHING, .at = AT(peaks), .table = &peaks,
+    {"peaks", TARE__STORED_PART, TARE__SHOW_NOTHING, .at = AT(peaks), .table = &tare__table_peaks,
      .meaning =
          "operations per second by data type, and bandwidth by level of the memory hierarchy; null: not measured"},
     C(gpus, TEXT, NOTHING, "GPUs and driver", .absent = "none is known"),
@@ -130,19 +130,14 @@ static const tare__schema_column run_columns[] = {
 const tare__table tare__table_run = SINGLE("run", run, run_columns, "what ran");
 
 /* ---- notes -------------------------------------------------------------------------------------------- */
-static tare__value note_text(tare__cells *cells, const void *at, size_t index)
-{
-    (void)cells;
-    (void)index;
-    return tare__value_text(*(const char *const *)at);
-}
-
-static const tare__schema_column note_columns[] = {
-    M("note", TEXT, NOTHING, note_text, "a sentence"),
+const tare__schema_column tare__sentence_columns[1] = {
+    {"note", TARE__STORED_TEXT, TARE__SHOW_NOTHING, .meaning = "a sentence"},
 };
+const tare__table tare__table_sentences =
+    TABLE("notes", VALUES, tare__sentence_columns, const char *, "a sentence");
 const tare__table tare__table_notes = {.name = "notes",
                                   .shape = TARE__SHAPE_VALUES,
-                                  .columns = note_columns,
+                                  .columns = tare__sentence_columns,
                                   .n_columns = 1,
                                   .row_bytes = sizeof(const char *),
                                   .meaning = "contradictory, missing or merged data, the most important first",

@@ -33,6 +33,7 @@ tare__type tare__schema_type(const tare__schema_column *column)
     case TARE__STORED_MADE_TEXTS: return TARE__TYPE_TEXTS;
     case TARE__STORED_MADE_NUMBERS: return TARE__TYPE_NUMBERS;
     case TARE__STORED_NS:
+    case TARE__STORED_WHOLE:
     case TARE__STORED_I64_OR_0:
     case TARE__STORED_INT_OR_0:
     case TARE__STORED_INT_OR_LESS:
@@ -74,7 +75,8 @@ tare__value tare__schema_cell(tare__cells *cells, const tare__schema_column *col
     case TARE__STORED_TEXT: return tare__value_text(*(const char *const *)at);
     case TARE__STORED_DOUBLE: return tare__value_number(*(const double *)at);
     case TARE__STORED_DOUBLE_OR_0: return tare__value_number(*(const double *)at > 0 ? *(const double *)at : NAN);
-    case TARE__STORED_NS: return ns(*(const double *)at);
+    case TARE__STORED_NS:
+    case TARE__STORED_WHOLE: return ns(*(const double *)at);
     case TARE__STORED_U64: return tare__value_count(*(const uint64_t *)at, true);
     case TARE__STORED_U64_OR_0: return tare__value_count(*(const uint64_t *)at, *(const uint64_t *)at != 0);
     case TARE__STORED_U32: return tare__value_count(*(const uint32_t *)at, true);
@@ -129,6 +131,7 @@ bool tare__table_is_single(const tare__table *table)
 void tare__cells_begin(tare__cells *cells, const void *of)
 {
     cells->of = of;
+    cells->parent = NULL;
     cells->self_ns = NAN;
 }
 

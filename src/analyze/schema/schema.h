@@ -71,6 +71,7 @@ typedef enum tare__stored {
     TARE__STORED_DOUBLE,      /* NaN is absent */
     TARE__STORED_DOUBLE_OR_0, /* … and so is 0 */
     TARE__STORED_NS,          /* a double in nanoseconds, whole in every output */
+    TARE__STORED_WHOLE,       /* … in another unit */
     TARE__STORED_U64, TARE__STORED_U64_OR_0, TARE__STORED_U32, TARE__STORED_U32_OR_0, TARE__STORED_I64_OR_0,
     TARE__STORED_INT_OR_0, TARE__STORED_INT_OR_LESS, TARE__STORED_I64_OR_LESS, /* below 0: not known */
     TARE__STORED_BOOL,
@@ -96,10 +97,11 @@ typedef struct tare__peak_level {
 /* What values are made from beside their row, and space for those that have to be put together. */
 typedef struct tare__cells {
     const void *of; /* what the document is about: of a report, the tare__analysis */
+    const void *parent; /* of a row inside of rows: the row around it */
     double self_ns; /* of all spans; NaN: not added up yet */
     const char *texts[TARE__TEXTS_MAX];
     double numbers[TARE__NUMBERS_MAX];
-    char text[256];
+    char text[1024];
     tare__peak_level levels[TARE__PEAK_LEVELS];
 } tare__cells;
 
@@ -150,6 +152,14 @@ typedef struct tare__document {
 } tare__document;
 
 extern const tare__document tare__document_report; /* of a tare__analysis */
+extern const tare__document tare__document_baseline; /* of tare__figures */
+extern const tare__table tare__table_figures;        /* a figure of these */
+extern const tare__document tare__document_model;    /* of a tare__model_view */
+extern const tare__document tare__document_compare; /* of a tare__compare_view */
+extern const tare__document tare__document_check; /* of a tare__check_view */
+extern const tare__document tare__document_history_list; /* of a tare__kept_list */
+extern const tare__document tare__document_history_show; /* of a tare__kept_run */
+extern const tare__document tare__document_history_trend; /* of tare__kept_trends */
 
 const tare__table *tare__schema_table(size_t index); /* those of a report; NULL: past the last */
 const tare__table *tare__schema_find(const char *name, size_t length);

@@ -3,21 +3,10 @@
 #ifndef TARE_EMIT_COMPARISON_H
 #define TARE_EMIT_COMPARISON_H
 
-/* What an interleaved comparison of two commands came to; NULL where there was none. */
-typedef struct tare__emit_ab {
-    const char *commands[2];
-    const char *figure;   /* that decided: "run.elapsed" */
-    size_t rounds, wanted; /* made; at most */
-    double change, low, high; /* of that figure; NaN: not known yet */
-    double p, level;      /* p, and what it has to be at most after this round; 0: too early */
-    bool clear, interrupted;
-    const char *answer;   /* a sentence */
-} tare__emit_ab;
-
 typedef struct tare__emit_comparison {
     const tare__comparison *comparison;
     const char *base_name, *head_name; /* as the user gave them */
-    const tare__emit_ab *ab;
+    const tare__compare_ab *ab;
 } tare__emit_comparison;
 
 /* Each 0; TARE_E_SYSTEM when the sink refused, TARE_E_MEMORY with a sentence. */

@@ -3,13 +3,6 @@
 #ifndef TARE_EMIT_HISTORY_H
 #define TARE_EMIT_HISTORY_H
 
-/* What a trend is of, in words. */
-typedef struct tare__history_trends {
-    const tare__kept_trend *rows;
-    size_t n;
-    const char *command, *machine; /* that all runs share; NULL: they may differ */
-} tare__history_trends;
-
 /* A format shows what it has a function for. Each 0; TARE_E_SYSTEM when the sink refused, TARE_E_MEMORY. */
 typedef struct tare__history_emitter {
     const char *name;
@@ -17,7 +10,7 @@ typedef struct tare__history_emitter {
                 tare__error *error);
     int (*show)(const tare__kept *run, const tare__figures *figures, const tare__emit_options *options,
                 const tare__emit_sink *sink, tare__error *error);
-    int (*trend)(const tare__history_trends *trends, const tare__emit_options *options,
+    int (*trend)(const tare__kept_trends *trends, const tare__emit_options *options,
                  const tare__emit_sink *sink, tare__error *error);
 } tare__history_emitter;
 

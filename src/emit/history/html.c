@@ -170,7 +170,7 @@ static unsigned put_sizes(tare__chart *chart, const course *of)
     unsigned rows = 0;
     for (size_t i = 0; i < trend->n_changes; i++) {
         const tare__kept_change *change = &trend->changes[i];
-        const char *verdict = tare__history_verdict(trend->better, change->before, change->after);
+        const char *verdict = tare__kept_verdict(trend->better, change->before, change->after);
         double x = across(of, (double)change->at - 0.5);
         char kind[32], word[TARE__HISTORY_WORD];
         unsigned row = 0;
@@ -255,7 +255,7 @@ static void put_cell(tare__text *out, const char *of, const char *text)
 static void put_change(tare__text *out, const tare__kept_trend *trend, const tare__kept_change *change)
 {
     const tare__kept_point *point = &trend->points[change->at];
-    const char *verdict = tare__history_verdict(trend->better, change->before, change->after);
+    const char *verdict = tare__kept_verdict(trend->better, change->before, change->after);
     char word[TARE__HISTORY_WORD];
     snprintf(word, sizeof word, "%.*s", (int)trend->id_digits, point->id);
     tare__text_format(out, "<tr><td class=\"name\">%s</td><td class=\"%s\" data-of=\"change\">",
@@ -322,7 +322,7 @@ static void put_trend(tare__text *out, const tare__kept_trend *trend, size_t num
 }
 
 /* ---- the page --------------------------------------------------------------------------------------- */
-static void put_head(tare__text *out, const tare__history_trends *trends)
+static void put_head(tare__text *out, const tare__kept_trends *trends)
 {
     size_t changed = 0;
     char lead[128], title[160];
@@ -344,7 +344,7 @@ static void put_head(tare__text *out, const tare__history_trends *trends)
 }
 
 /* All figures at a glance, each with the way to its chart. */
-static void put_overview(tare__text *out, const tare__history_trends *trends)
+static void put_overview(tare__text *out, const tare__kept_trends *trends)
 {
     char word[TARE__HISTORY_WORD], count[TARE__UNIT_BYTES];
     if (trends->n < 2)
@@ -365,13 +365,13 @@ static void put_overview(tare__text *out, const tare__history_trends *trends)
         put_cell(out, "last run", tare__unit_value(word, trend->unit, trend->points[trend->n - 1].value));
         tare__text_format(
             out, "<td class=\"%s\" data-of=\"last change\">%s</td><td data-of=\"changes\">%zu</td></tr>\n",
-            change ? tare__history_verdict(trend->better, change->before, change->after) : "muted",
+            change ? tare__kept_verdict(trend->better, change->before, change->after) : "muted",
             change ? tare__history_change(word, change->before, change->after) : "none", trend->n_changes);
     }
     tare__text_string(out, "</tbody></table></div></section>\n");
 }
 
-static int trend(const tare__history_trends *trends, const tare__emit_options *options,
+static int trend(const tare__kept_trends *trends, const tare__emit_options *options,
                  const tare__emit_sink *sink, tare__error *error)
 {
     tare__text out = {0};

@@ -233,7 +233,7 @@ static void put_changes(tare__text *out, const tare__kept_trend *trend)
         const tare__kept_point *point = &trend->points[change->at];
         char share[TARE__UNIT_BYTES], when[TARE__HISTORY_WORD], from[TARE__VALUE_BYTES],
             to[TARE__VALUE_BYTES], revision[TARE__HISTORY_WORD];
-        const char *verdict = tare__history_verdict(trend->better, change->before, change->after);
+        const char *verdict = tare__kept_verdict(trend->better, change->before, change->after);
         tare__text_format(out, "  %9s  %-6s  %s  %.*s  %-8s  ",
                           tare__history_change(share, change->before, change->after), verdict,
                           tare__history_when(when, point->when_ns, false), (int)trend->id_digits, point->id,
@@ -244,7 +244,7 @@ static void put_changes(tare__text *out, const tare__kept_trend *trend)
     }
 }
 
-static int trend(const tare__history_trends *trends, const tare__emit_options *options,
+static int trend(const tare__kept_trends *trends, const tare__emit_options *options,
                  const tare__emit_sink *sink, tare__error *error)
 {
     static const char *const better[] = {"", ", lower is better", ", higher is better"};

@@ -27,17 +27,6 @@ const char *tare__history_when(char out[TARE__HISTORY_WORD], uint64_t ns, bool s
     return out;
 }
 
-const char *tare__history_iso(char out[TARE__HISTORY_WORD], uint64_t ns)
-{
-    time_t at = (time_t)(ns / 1000000000u);
-    struct tm parts;
-    if (ns == 0 || !gmtime_r(&at, &parts))
-        return NULL;
-    size_t length = strftime(out, TARE__HISTORY_WORD, "%Y-%m-%dT%H:%M:%S", &parts);
-    snprintf(out + length, TARE__HISTORY_WORD - length, ".%09lluZ", (unsigned long long)(ns % 1000000000u));
-    return out;
-}
-
 const char *tare__history_revision(char out[TARE__HISTORY_WORD], const char *revision, int dirty)
 {
     int length = revision ? (int)strcspn(revision, " ") : 0;
@@ -49,11 +38,4 @@ const char *tare__history_revision(char out[TARE__HISTORY_WORD], const char *rev
 const char *tare__history_change(char out[TARE__UNIT_BYTES], double before, double after)
 {
     return tare__unit_change(out, after == before ? 0 : (after - before) / fabs(before));
-}
-
-const char *tare__history_verdict(int better, double before, double after)
-{
-    if (better == TARE__NEITHER || after == before)
-        return "";
-    return (after < before) == (better == TARE__LOWER) ? "better" : "worse";
 }

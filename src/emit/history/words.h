@@ -9,13 +9,9 @@
 
 /* "2026-11-15 12:39" where the reader is; with seconds where asked for; "not known". */
 const char *tare__history_when(char out[TARE__HISTORY_WORD], uint64_t ns, bool seconds);
-/* "2026-11-15T12:39:50.123456789Z" */
-const char *tare__history_iso(char out[TARE__HISTORY_WORD], uint64_t ns);
 /* "f41d3fb*": the commit, and whether files differed from it; "". */
 const char *tare__history_revision(char out[TARE__HISTORY_WORD], const char *revision, int dirty);
 /* "+12.3 %" of a level that changed. */
 const char *tare__history_change(char out[TARE__UNIT_BYTES], double before, double after);
-/* "worse", "better", or "" where neither is. */
-const char *tare__history_verdict(int better, double before, double after);
 
 #endif

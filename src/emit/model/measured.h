@@ -4,19 +4,14 @@
 #ifndef TARE_EMIT_MODEL_MEASURED_H
 #define TARE_EMIT_MODEL_MEASURED_H
 
-#include "emit/csv.h"
 #include "emit/emit.h"
 #include "model/model.h"
 #include "emit/layout.h"
 
 /* Tables of text, after the static ones. */
 void tare__measured_text(tare__page *page, const tare__model_measured *measured);
-/* The value of the key "measured"; null when it is NULL. */
-void tare__measured_json(tare__json *json, const tare__model_measured *measured);
 /* Sections of a page; every name is escaped. */
 void tare__measured_html(tare__text *out, const tare__model_measured *measured);
-/* measured.csv, runs.csv, measured_layers.csv, thresholds.csv. 0, or as tare__emit_csv. */
-int tare__measured_csv(const tare__model_measured *measured, const tare__emit_files *files, tare__error *error);
 
 /* The sentence on profiling that made layers longer than they are, so that they have no rates. False: it did not. */
 bool tare__measured_slowdown(const tare__model_measured *measured, char *out, size_t room);

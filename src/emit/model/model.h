@@ -9,16 +9,11 @@
 
 /* "[batch=1, 3, 224, 224]"; "?" for what is not known. */
 void tare__model_put_shape(tare__text *out, const tare__model_tensor *tensor);
-/* What an input is filled with: "16000 (sample rate)". */
-void tare__model_put_fill(tare__text *out, const tare__model_fill *fill);
-const char *tare__model_fill_name(tare__fill_kind kind);
 const char *tare__model_at_least(bool at_least); /* "at least ", or nothing */
 double tare__model_share(uint64_t part, uint64_t whole); /* NaN of nothing */
 /* "Conv", "com.microsoft.Attention" */
 const char *tare__model_operator_name(char out[128], const char *op, const char *domain);
 /* Layers, the heaviest first; the caller frees the list. NULL: no memory. */
 const tare__model_layer **tare__model_heaviest(const tare__model_report *report);
-/* "counted", "no rule", "no shape" */
-const char *tare__model_state_name(tare__model_state state);
 
 #endif

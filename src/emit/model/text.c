@@ -17,7 +17,6 @@
 #define FEW_LAYERS    10
 #define FEW_NOTES     6
 #define FEW_NAMES     3
-#define FEW_VALUES    8
 
 /* ---- words --------------------------------------------------------------------------------------------------- */
 void tare__model_put_shape(tare__text *out, const tare__model_tensor *tensor)
@@ -38,32 +37,6 @@ void tare__model_put_shape(tare__text *out, const tare__model_tensor *tensor)
             tare__text_format(out, "%" PRId64, tensor->dims[i]);
     }
     tare__text_string(out, "]");
-}
-
-const char *tare__model_fill_name(tare__fill_kind kind)
-{
-    static const char *const names[] = {
-        [TARE__FILL_NORMAL] = "normal", [TARE__FILL_UNIFORM] = "uniform", [TARE__FILL_WHOLE] = "integers",
-        [TARE__FILL_RANGE] = "range",   [TARE__FILL_VALUES] = "values",   [TARE__FILL_FILE] = "file"};
-    return names[kind];
-}
-
-void tare__model_put_fill(tare__text *out, const tare__model_fill *fill)
-{
-    switch (fill->kind) {
-    case TARE__FILL_NORMAL: tare__text_string(out, "random, normal"); break;
-    case TARE__FILL_UNIFORM: tare__text_format(out, "random, %g to %g", fill->low, fill->high); break;
-    case TARE__FILL_WHOLE: tare__text_format(out, "random, 0 to %.0f", fill->high - 1); break;
-    case TARE__FILL_RANGE: tare__text_string(out, "0, 1, 2, …"); break;
-    case TARE__FILL_FILE: tare__text_format(out, "from %s", fill->what); return;
-    case TARE__FILL_VALUES:
-        for (size_t i = 0; i < fill->n_values && i < FEW_VALUES; i++)
-            tare__text_format(out, "%s%.10g", i ? ", " : "", fill->values[i]);
-        tare__text_string(out, fill->n_values > FEW_VALUES ? ", …" : "");
-        break;
-    }
-    if (fill->what && !fill->given)
-        tare__text_format(out, " (%s)", fill->what);
 }
 
 double tare__model_share(uint64_t part, uint64_t whole)
