@@ -68,23 +68,6 @@ static given *take_inputs(PyObject *list, tare_engine_input **inputs, size_t *n)
 }
 
 /* ---- what a model costs --------------------------------------------------------------------------------- */
-static int add_piece(void *list, const void *data, size_t bytes)
-{
-    PyObject *piece = PyBytes_FromStringAndSize(data, (Py_ssize_t)bytes);
-    int failed = !piece || PyList_Append(list, piece) != 0;
-    Py_XDECREF(piece);
-    return failed ? RAISED : 0;
-}
-
-static PyObject *joined(PyObject *pieces)
-{
-    PyObject *empty = PyBytes_FromStringAndSize(NULL, 0);
-    PyObject *whole = empty ? PyObject_CallMethod(empty, "join", "O", pieces) : NULL;
-    Py_XDECREF(empty);
-    Py_DECREF(pieces);
-    return whole;
-}
-
 static PyObject *model_json(PyObject *module, PyObject *arguments)
 {
     PyObject *path, *list, *pieces;
@@ -100,14 +83,14 @@ static PyObject *model_json(PyObject *module, PyObject *arguments)
     options.inputs = inputs;
     pieces = all ? PyList_New(0) : NULL;
     if (pieces)
-        pieces = finish(tare_engine_model_json(PyBytes_AS_STRING(path), &options, add_piece, pieces, error), error,
-                        pieces);
+        pieces = finish(tare_engine_model_json(PyBytes_AS_STRING(path), &options, tare__py_add_piece, pieces, error),
+                        error, pieces);
     if (all) {
         PyMem_Free(all);
         PyMem_Free(inputs);
     }
     Py_DECREF(path);
-    return pieces ? joined(pieces) : NULL;
+    return pieces ? tare__py_joined(pieces) : NULL;
 }
 
 /* ---- its inputs ----------------------------------------------------------------------------------------- */

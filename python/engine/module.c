@@ -420,7 +420,7 @@ PyMODINIT_FUNC PyInit__engine(void)
 {
     PyObject *module = PyModule_Create(&definition), *type = module ? PyType_FromSpec(&spec) : NULL;
     if (!type || PyObject_SetAttrString(module, "Reading", type) != 0 || add_names(module) != 0 ||
-        tare__py_add_models(module) != 0)
+        tare__py_add_models(module) != 0 || tare__py_add_page(module) != 0)
         Py_CLEAR(module);
     Py_XDECREF(type);
     return module;

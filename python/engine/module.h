@@ -11,6 +11,11 @@
 
 /* NULL, with the exception of a status and its sentence. */
 PyObject *tare__py_raise_for(int status, const char *sentence);
-int tare__py_add_models(PyObject *module); /* 0, or -1 with an exception */
+/* A tare_engine_write that appends to a list; and its pieces as one, which takes the list. */
+int tare__py_add_piece(void *list, const void *data, size_t bytes);
+PyObject *tare__py_joined(PyObject *pieces);
+/* 0, or -1 with an exception. */
+int tare__py_add_models(PyObject *module);
+int tare__py_add_page(PyObject *module);
 
 #endif

@@ -88,6 +88,28 @@ int tare__emit_model_html(const tare__model_view *view, const tare__emit_options
                           const tare__emit_sink *sink, tare__error *error);
 int tare__emit_model_csv(const tare__model_view *view, const tare__emit_files *files, tare__error *error);
 
+/* A page of sections in a caller's words, without a script. Every text is escaped. */
+typedef enum tare__page_kind {
+    TARE__PAGE_TILES,        /* rows of three texts: what, value, more */
+    TARE__PAGE_TABLE,        /* rows of as many texts as it has columns */
+    TARE__PAGE_NOTES,        /* rows of one text, to be seen first */
+    TARE__PAGE_LIST,         /* rows of one text, numbered */
+    TARE__PAGE_DISTRIBUTION, /* y: latencies in ns; x: p50, p95 */
+    TARE__PAGE_COURSE,       /* x, y; columns: the unit; three texts below it */
+    TARE__PAGE_TRADE_OFF     /* x: latencies in ns, y: rates, z: 1 for the best; a text each; columns: the unit */
+} tare__page_kind;
+typedef struct tare__page_section {
+    tare__page_kind kind;
+    const char *title, *note; /* "": none */
+    const char *columns;      /* '|' between; '#' before one of figures, '%' before one of percentages, with bars */
+    const char *const *cells; /* row by row */
+    size_t n_cells;
+    const double *x, *y, *z;
+    size_t n_x, n_y, n_z;
+} tare__page_section;
+int tare__emit_sections(const char *title, const char *lead, const tare__page_section *sections, size_t n,
+                        const tare__emit_sink *sink, tare__error *error);
+
 /* In order of the table; NULL past its end. */
 const tare__emitter *tare__emit_at(size_t index);
 const tare__emitter *tare__emit_find(const char *name); /* NULL: no such format */

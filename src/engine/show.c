@@ -98,6 +98,39 @@ int tare_engine_emit_files(const tare_engine_report *report, const char *format,
     return status ? tare__engine_fail(status, why.text, error) : 0;
 }
 
+/* ---- pages --------------------------------------------------------------------------------------------- */
+static bool take_section(const tare_engine_section *from, tare__page_section *to)
+{
+    static const char *const kinds[] = {
+        [TARE__PAGE_TILES] = "tiles",   [TARE__PAGE_TABLE] = "table",   [TARE__PAGE_NOTES] = "notes",
+        [TARE__PAGE_LIST] = "list",     [TARE__PAGE_DISTRIBUTION] = "distribution",
+        [TARE__PAGE_COURSE] = "course", [TARE__PAGE_TRADE_OFF] = "trade-off"};
+    size_t kind = 0;
+    while (kind < TARE__COUNT_OF(kinds) && strcmp(kinds[kind], from->kind) != 0)
+        kind++;
+    *to = (tare__page_section){.kind = (tare__page_kind)kind, .title = from->title, .note = from->note,
+                               .columns = from->columns, .cells = from->cells, .n_cells = from->n_cells,
+                               .x = from->x, .y = from->y, .z = from->z,
+                               .n_x = from->n_x, .n_y = from->n_y, .n_z = from->n_z};
+    return kind < TARE__COUNT_OF(kinds);
+}
+
+int tare_engine_page(const char *title, const char *lead, const tare_engine_section *sections, size_t n,
+                     tare_engine_write *write, void *context, char error[TARE_ENGINE_ERROR])
+{
+    const tare__emit_sink sink = {.write = write, .context = context};
+    tare__error why = {""};
+    tare__page_section *made = calloc(n + 1, sizeof *made);
+    int status = made ? 0 : TARE_E_MEMORY;
+    for (size_t i = 0; i < n && !status; i++)
+        if (!take_section(&sections[i], &made[i]))
+            status = tare__fail(&why, TARE_E_USAGE, "a page has no section '%.64s'", sections[i].kind);
+    if (!status)
+        status = tare__emit_sections(title, lead, made, n, &sink, &why);
+    free(made);
+    return status ? tare__engine_fail(status, why.text, error) : 0;
+}
+
 /* ---- other profilers' traces --------------------------------------------------------------------------- */
 int tare_engine_import(const char *input, const char *output, char error[TARE_ENGINE_ERROR])
 {

@@ -127,6 +127,24 @@ TARE_ENGINE_API int tare_engine_check(const char *baseline, size_t baseline_byte
                                       double share, const tare_engine_gate *gates, size_t n_gates,
                                       tare_engine_write *write, void *context, char error[TARE_ENGINE_ERROR]);
 
+/* ---- pages --------------------------------------------------------------------------------------------- */
+/* A section of a page in the caller's words; all of it is escaped. */
+typedef struct tare_engine_section {
+    const char *kind; /* "tiles": rows of what, value, more; "table"; "notes", "list": rows of one text;
+                       * "distribution": y are latencies in ns, x their p50 and p95; "course": values y at places x, in
+                       * the unit `columns`, with three texts; "trade-off": latencies x in ns, rates y in the unit
+                       * `columns`, z 1 for the best, a text each */
+    const char *title, *note; /* "": none */
+    const char *columns;      /* of a table: '|' between; '#' before one of figures, '%' of percentages, with bars */
+    const char *const *cells; /* row by row */
+    size_t n_cells;
+    const double *x, *y, *z;
+    size_t n_x, n_y, n_z;
+} tare_engine_section;
+/* An HTML page without a script that needs nothing else. */
+TARE_ENGINE_API int tare_engine_page(const char *title, const char *lead, const tare_engine_section *sections, size_t n,
+                                     tare_engine_write *write, void *context, char error[TARE_ENGINE_ERROR]);
+
 #ifdef __cplusplus
 }
 #endif

@@ -84,8 +84,8 @@ static void doctor_rapl(const char *root, tare__sample_check_sink *sink, void *c
                             tare__machine_virtual(root) ? "" : "sudo modprobe intel_rapl_msr", "%s",
                             why_none(seen, why));
     else if (denied)
-        tare__machine_check(sink, context, "power", "RAPL", read ? TARE__SAMPLE_PARTLY : TARE__SAMPLE_FAILS, TARE__POWER_FIX,
-                            "energy counters need root since Linux 5.10");
+        tare__machine_check(sink, context, "power", "RAPL", read ? TARE__SAMPLE_PARTLY : TARE__SAMPLE_FAILS,
+                            TARE__POWER_FIX, "energy counters need root since Linux 5.10");
     else
         tare__machine_check(sink, context, "power", "RAPL", read == seen ? TARE__SAMPLE_WORKS : TARE__SAMPLE_PARTLY,
                             "", "energy of %d of %d packages and memories", read, seen);

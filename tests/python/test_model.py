@@ -266,9 +266,10 @@ def test_on_a_gpu_kernels_and_copies_are_told_apart(monkeypatch):
     copy, fill = _model_gpu._copies(found)
     assert copy == {"name": "Memcpy HtoD", "calls": 1, "total_ms": 0.5, "bytes": 1_000_000, "gb_per_second": 2.0}
     assert isinstance(fill["bytes"], tare.Missing) and isinstance(fill["gb_per_second"], tare.Missing)
-    from tare import _model_html
-    page = _model_html._kernels({"available": True, "device_ms": 3.25, "run_ms": 5.0, "note": "one run",
-                                 "kernels": _model_gpu._kernels(found), "memory_transfers": [copy, fill]})
+    from tare import _engine, _model_html
+    section, = _model_html._kernels({"available": True, "device_ms": 3.25, "run_ms": 5.0, "note": "one run",
+                                     "kernels": _model_gpu._kernels(found), "memory_transfers": [copy, fill]})
+    page = _engine.page("gpu", "", [section]).decode()
     assert "50 %" in page and "2 GB/s" in page and "Busy for 3.25 ms of 5.00 ms" in page and "n/a" not in page
     runner = profiler.runner
     ranges = _model_gpu._ranges(runner, runner.call(profiler._take(images())), runner.settle())

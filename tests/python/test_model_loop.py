@@ -319,11 +319,30 @@ def test_a_page_escapes_and_leaves_out_what_is_not_wanted(tmp_path):
     style = re.search("<style>(.*)</style>", whole, re.S).group(1)
     allowed = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     assert f"style-src 'sha256-{allowed}'" in whole and " style=" not in whole
-    assert whole.count("<path class=course") == 1 and whole.count("<rect class=bin") > 0
+    assert whole.count('<path class="course"') == 1 and whole.count('<rect class="bin"') > 0
     assert re.search(r"d=\"M[^\"]*\"", whole).group().count("L") == 9  # ten runs
     profiler.generate_html_report(tmp_path / "less.html", include_graphs=False, include_details=False)
     less = (tmp_path / "less.html").read_text()
     assert "<svg" not in less and "All figures" not in less and "latency, p50" in less
+
+
+def test_a_page_of_sections():
+    from tare import _engine
+    none = ([], [], [])
+    made = _engine.page("<a>", "b & c", [
+        ("table", "T \"q\"", "note", "Name|#n|%Share", ["x<", "1", "50.0 %", "y", "2", "n/a"], *none),
+        ("distribution", "d", "", "", [], [2.0, 4.0], [1.0, 2.0, 3.0, 4.0], []),
+        ("course", "m", "", "bytes", ["0", "", "9"], [0.0, 1.0, 9.0], [1024.0, 4096.0, 0.0], []),
+        ("trade-off", "", "", "samples/s", ["one", "two"], [1e6, 2e6], [10.0, 20.0], [1, 0]),
+        ("list", "do", "", "", ["this"], *none)]).decode()
+    assert "<title>&lt;a&gt;</title>" in made and "b &amp; c" in made and "x&lt;" in made and "T \"" not in made
+    assert made.count('class="share"') == 1 and made.count("<circle") == 2 and made.count("<figure") == 3
+    path = re.search(r'class="course"[^>]* d="M([^"]*)"', made).group(1)
+    assert path.count("L") == 4  # three values as steps
+    for wrong in (("pie", "", "", "", [], *none), ("course", "", "", "ns", [], [1.0], [], []),
+                  ("trade-off", "", "", "", [], [1.0], [1.0], [1.0])):
+        with pytest.raises(ValueError):
+            _engine.page("t", "", [wrong])
 
 
 def test_a_report_that_cannot_be_written_leaves_nothing(profiled, tmp_path):

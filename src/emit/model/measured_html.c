@@ -1,6 +1,7 @@
 /* model measured_html: what a model did when it was run, as sections of a page: configurations, distribution of the
  * latencies, layers, thresholds. No script. Owned by the calling thread.
  * Must not know how anything was measured. */
+#include "charts.h"
 #include "measured.h"
 
 #include <math.h>
@@ -8,15 +9,8 @@
 #include <string.h>
 
 #include "emit/plain.h"
-#include "emit/plain_chart.h"
 
 #define LAYERS_MAX 200u
-#define BINS_MAX   40u
-#define PLOT       220.0 /* pixels of a chart's height */
-#define LABELS_MAX 12u   /* of dots in a chart */
-#define LETTER     0.026
-#define GAP        0.05 /* from a dot to its words, and behind them */
-#define LINE       14.0 /* pixels */
 
 static void put_cell(tare__text *out, const char *text)
 {
@@ -121,81 +115,13 @@ static void put_results(tare__text *out, const tare__model_measured *measured)
 }
 
 /* ---- charts --------------------------------------------------------------------------------------------------- */
-static const char *show_count(char out[TARE__CHART_WORD], const char *unit, double value)
-{
-    char number[TARE__UNIT_BYTES];
-    snprintf(out, TARE__CHART_WORD, "%s%s%.24s", tare__unit_count(number, value), *unit ? " " : "", unit);
-    return out;
-}
-
-static double clamped(double share)
-{
-    return share < 0 ? 0 : share > 1 ? 1 : share;
-}
-
-static void put_mark(tare__chart *chart, const char *word, double x, unsigned row)
-{
-    if (x < 0 || x > 1)
-        return;
-    tare__chart_upright(chart, "at", x);
-    tare__chart_words(chart, "size",
-                      x > 0.9    ? "end"
-                      : x < 0.05 ? "start"
-                                 : "middle",
-                      x, 0, chart->top - 6 - 15 * row, word);
-}
-
-/* From the shortest run to where nearly all are; the few far beyond that are counted in words. */
 static void put_distribution(tare__text *out, const tare__runner_result *result)
 {
-    unsigned bins[BINS_MAX] = {0}, most = 4; /* a scale of runs has whole steps */
-    size_t beyond = 0;
-    char name[96], word[TARE__UNIT_BYTES];
+    char name[96];
     const tare__runner_times *times = &result->latency;
-    double from = times->min_ns, p50 = times->quantile_ns[TARE__RUNNER_P50],
-           p95 = times->quantile_ns[TARE__RUNNER_P95];
-    double to = fmin(times->max_ns, fmax(p50 + 2 * (p50 - from), p95 + (p95 - from) * 0.25));
-    unsigned n = times->n / 3 > BINS_MAX ? BINS_MAX : times->n < 15 ? 5 : (unsigned)(times->n / 3);
-    if (!result->ran || times->n < 2 || !(to > from))
-        return;
-    for (size_t i = 0; i < times->n; i++) {
-        double place = (times->samples_ns[i] - from) / (to - from) * n;
-        unsigned bin = place >= n ? n - 1 : place < 0 ? 0 : (unsigned)place;
-        if (times->samples_ns[i] > to)
-            beyond++;
-        else
-            most = ++bins[bin] > most ? bins[bin] : most;
-    }
-    tare__chart chart = {.out = out, .unit = "", .show = show_count, .top = 36, .height = PLOT};
-    tare__chart_scale(&chart, 0, most);
-    tare__text_string(out, "<figure class=\"plot\"><figcaption><strong>");
-    tare__plain_text(out, tare__measured_name(result, name, sizeof name));
-    char runs[TARE__COUNTED_BYTES];
-    tare__text_format(out, "</strong>: %s by latency", tare__unit_counted(runs, (double)times->n, "run", NULL));
-    if (beyond)
-        tare__text_format(out, "; %zu beyond the chart, up to %s", beyond,
-                          tare__unit_time(word, times->max_ns));
-    tare__text_string(out, "</figcaption>");
-    tare__chart_open(&chart, "distribution of latencies");
-    for (unsigned i = 0; i < n; i++) {
-        if (!bins[i])
-            continue;
-        double y = tare__chart_up(&chart, bins[i]);
-        tare__text_string(out, "<rect class=\"bin\"");
-        tare__chart_share(out, "x", (i + 0.05) / n);
-        tare__chart_share(out, "width", 0.9 / n);
-        tare__chart_number(out, "y", y);
-        tare__chart_number(out, "height", fmax(1, tare__chart_up(&chart, 0) - y));
-        tare__text_string(out, "/>");
-    }
-    double at50 = (p50 - from) / (to - from), at95 = (p95 - from) / (to - from);
-    put_mark(&chart, "p50", at50, 0);
-    put_mark(&chart, "p95", at95, at95 - at50 < 0.14);
-    tare__chart_under(&chart, "", "start", 0, tare__unit_time(word, from));
-    tare__chart_under(&chart, "roomy", "middle", 0.5, tare__unit_time(word, (from + to) / 2));
-    tare__chart_under(&chart, "", "end", 1, tare__unit_time(word, to));
-    tare__chart_close(&chart);
-    tare__text_string(out, "</figure>\n");
+    if (result->ran)
+        tare__model_distribution(out, tare__measured_name(result, name, sizeof name), times->samples_ns, times->n,
+                                 times->quantile_ns[TARE__RUNNER_P50], times->quantile_ns[TARE__RUNNER_P95]);
 }
 
 static bool has_rate(const tare__runner_result *result)
@@ -203,91 +129,24 @@ static bool has_rate(const tare__runner_result *result)
     return result->ran && result->n_rates && isfinite(result->rates[0].value);
 }
 
-/* Words beside dots, as shares of a phone's width: what fits there fits everywhere. */
-typedef struct labels {
-    struct {
-        double from, to, y;
-    } taken[LABELS_MAX];
-    size_t n;
-} labels;
-
-static bool take(labels *all, double from, double to, double y)
-{
-    if (all->n == LABELS_MAX || from < 0 || to > 1)
-        return false;
-    for (size_t i = 0; i < all->n; i++)
-        if (fabs(all->taken[i].y - y) < LINE && from < all->taken[i].to && to > all->taken[i].from)
-            return false;
-    all->taken[all->n].from = from;
-    all->taken[all->n].to = to;
-    all->taken[all->n++].y = y;
-    return true;
-}
-
-/* At the right of its dot, or at the left; where neither is free the table has it. */
-static void put_label(tare__chart *chart, labels *all, double x, double y, const char *name)
-{
-    double wide = GAP + LETTER * (double)tare__text_columns(name, strlen(name));
-    if (take(all, x, x + wide, y))
-        tare__chart_words(chart, "label", "start", x, 9, y + 4, name);
-    else if (take(all, x - wide, x, y))
-        tare__chart_words(chart, "label", "end", x, -9, y + 4, name);
-}
-
-static void put_dots(tare__chart *chart, const tare__model_measured *measured, double widest)
-{
-    labels all = {.n = 0};
-    for (int best = 1; best >= 0; best--) /* the ones worth choosing have their words first */
-        for (size_t i = 0; i < measured->n_results; i++) {
-            const tare__runner_result *result = &measured->results[i];
-            char name[96];
-            if (!has_rate(result) || result->best != (best == 1))
-                continue;
-            double x = clamped(result->latency.quantile_ns[TARE__RUNNER_P50] / widest);
-            double y = tare__chart_up(chart, result->rates[0].value);
-            tare__measured_name(result, name, sizeof name);
-            tare__text_format(chart->out, "<circle class=\"%s\" r=\"5\"", best ? "dot" : "other");
-            tare__chart_share(chart->out, "cx", x);
-            tare__chart_number(chart->out, "cy", y);
-            tare__text_string(chart->out, "><title>");
-            tare__plain_text(chart->out, name);
-            tare__text_string(chart->out, "</title></circle>");
-            put_label(chart, &all, x, y, name);
-        }
-}
-
 static void put_trade_off(tare__text *out, const tare__model_measured *measured)
 {
-    double widest = 0, most = 0;
+    tare__model_dot dots[TARE__MODEL_DOTS_MAX];
+    char names[TARE__MODEL_DOTS_MAX][96];
     const char *unit = NULL;
-    char word[TARE__UNIT_BYTES];
     size_t n = 0;
-    for (size_t i = 0; i < measured->n_results; i++) {
+    for (size_t i = 0; i < measured->n_results && n < TARE__MODEL_DOTS_MAX; i++) {
         const tare__runner_result *result = &measured->results[i];
         if (!has_rate(result))
             continue;
-        widest = fmax(widest, result->latency.quantile_ns[TARE__RUNNER_P50] * 1.08);
-        most = fmax(most, result->rates[0].value);
+        dots[n] = (tare__model_dot){.latency_ns = result->latency.quantile_ns[TARE__RUNNER_P50],
+                                    .rate = result->rates[0].value,
+                                    .best = result->best,
+                                    .name = tare__measured_name(result, names[n], sizeof names[n])};
         unit = result->rates[0].unit;
         n++;
     }
-    if (n < 2)
-        return;
-    tare__chart chart = {.out = out, .unit = "", .show = show_count, .top = 12, .height = PLOT};
-    tare__chart_scale(&chart, 0, most);
-    tare__text_string(out, "<figure class=\"plot\"><figcaption><strong>Throughput</strong> (");
-    tare__plain_text(out, unit);
-    tare__text_string(
-        out,
-        ", up) against <strong>latency</strong> (p50, across): upper left is best, the best trade-offs in "
-        "colour</figcaption>");
-    tare__chart_open(&chart, "throughput against latency of each configuration");
-    put_dots(&chart, measured, widest);
-    tare__chart_under(&chart, "", "start", 0, "0");
-    tare__chart_under(&chart, "", "middle", 0.5, tare__unit_time(word, widest / 2));
-    tare__chart_under(&chart, "", "end", 1, tare__unit_time(word, widest));
-    tare__chart_close(&chart);
-    tare__text_string(out, "</figure>\n");
+    tare__model_trade_off(out, unit, dots, n);
 }
 
 /* ---- layers and limits ---------------------------------------------------------------------------------------- */
