@@ -58,6 +58,36 @@ for i in range(30):
     times.append(time.monotonic())
 print((times[-1] - times[8]) / (len(times) - 9))  # what was loaded before the loop began is used up
 """
+# A program that evaluates has two loaders, and whoever gives workers to one gives them to both.
+EVALUATED = """
+import sys, time, torch
+from torch.utils.data import DataLoader, Dataset
+torch.set_num_threads(1)
+
+class Samples(Dataset):
+    def __len__(self): return 24
+    def __getitem__(self, index):
+        time.sleep(0.02)
+        return torch.ones(16)
+
+workers = int(sys.argv[1])
+train, test = (DataLoader(Samples(), batch_size=2, num_workers=workers, persistent_workers=workers > 0) for _ in range(2))
+model = torch.nn.Linear(16, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+times = []
+for epoch in range(6):
+    model.train()
+    for batch in train:
+        optimizer.zero_grad()
+        model(batch).sum().backward()
+        optimizer.step()
+    model.eval()
+    with torch.no_grad():
+        for batch in test:
+            model(batch)
+    times.append(time.monotonic())
+print((times[-1] - times[0]) / (len(times) - 1))
+"""
 STEPS = """
 import sys, time, tare
 times = []
@@ -173,6 +203,7 @@ if __name__ == "__main__":
 @pytest.mark.parametrize("finding, code, flawed, fixed", [
     ("loader-bound", LOADER, ("0", "0.05"), ("2", "0.05")),  # loading and compute: two workers hide all of it
     ("loader-bound", LOADER, ("0", "0.002"), ("2", "0.002")),  # almost only loading: two workers halve it
+    ("loader-bound", EVALUATED, ("0",), ("2",)),
     ("data-loading", SPANS, ("now",), ("ahead",)),
     ("data-loading", RANKS, ("now",), ("ahead",)),  # one of two ranks loads slowly, and the other waits for it
     ("outside-model", TORCH_RANKS, ("slow",), ("none",)),
@@ -181,7 +212,7 @@ if __name__ == "__main__":
     ("straggler", UNEVEN, ("more",), ("same",)),
     ("step-variance", STEPS, ("slow",), ("even",)),
     ("operation", OPERATION, ("each",), ("none",)),
-], ids=["loader", "only-loading", "spans", "ranks", "torch-ranks", "turns", "straggler", "uneven", "steps", "operation"])
+], ids=["loader", "only-loading", "evaluated", "spans", "ranks", "torch-ranks", "turns", "straggler", "uneven", "steps", "operation"])
 def test_gains_hold_when_the_advice_is_followed(truth, bench, finding, code, flawed, fixed):
     if "torch" in code:
         pytest.importorskip("torch", reason="torch is not installed for this Python")

@@ -98,6 +98,15 @@ static void say_workers(findings *out, tare__finding *finding, const loading *by
         tare__finding_say(out, &finding->evidence, "Other processes took CPU time that the job could have used.");
 }
 
+/* Who gives workers to a loader gives them to those of evaluations, too. These compute for no longer than all that is
+ * neither a step nor such waiting. */
+static double saved_aside(const tare__analysis *rank, const training *sum, const loading *by)
+{
+    double rest_ns = fmax(0, rank->run.elapsed_ns - sum->steps_ns - sum->aside_ns);
+    bool known = by->then && by->workers == 0; /* all of the loading is waited for */
+    return known ? tare__saved_by_workers(sum->aside_ns, rest_ns, sum->aside_ns, by->then) : sum->aside_ns;
+}
+
 /* The gain of more workers, where their number limits: else that of no waiting at all. */
 static double gain_of_workers(const tare__analysis *rank, const void *context)
 {
@@ -107,6 +116,7 @@ static double gain_of_workers(const tare__analysis *rank, const void *context)
     double saved = by->then ? tare__saved_by_workers(sum.data_ns, sum.steps_ns - sum.data_ns,
                                                      loading_of(rank, &sum).load_ns, by->then)
                             : sum.data_ns;
+    saved += saved_aside(rank, &sum, by);
     return tare__beside_gpu(rank, tare__of_steady(rank, &sum, saved));
 }
 
@@ -117,9 +127,9 @@ static void predict_workers(findings *out, tare__finding *finding, const tare__a
     if (by->then)
         snprintf(how, sizeof how,
                  "with num_workers=%d a step takes the longer of its compute (%s) and of its loading divided by the "
-                 "workers, "
-                 "if loading does not compete with the training process for CPUs",
-                 by->then, tare__show_time((sum->steps_ns - sum->data_ns) / sum->steps).text);
+                 "workers%s, if loading does not compete with the training process for CPUs",
+                 by->then, tare__show_time((sum->steps_ns - sum->data_ns) / sum->steps).text,
+                 sum->aside_ns > 0 ? ", evaluations likewise" : "");
     tare__finding_gain(out, finding, of, gain_of_workers, by, how);
 }
 

@@ -107,15 +107,18 @@ bool tare__training_of(const tare__analysis *of, training *sum)
             continue;
         if (inside)
             add_phase(sum, row);
-        else if (strcmp(row->name, "data") == 0 && tare__span_is_in(of, row, TARE_KIND_EPOCH)) {
-            between_ns += row->total_ns;
-            between += (double)row->calls;
+        else if (strcmp(row->name, "data") == 0) {
+            bool in_epoch = tare__span_is_in(of, row, TARE_KIND_EPOCH);
+            sum->aside_ns += row->total_ns;
+            between_ns += in_epoch ? row->total_ns : 0;
+            between += in_epoch ? (double)row->calls : 0;
         }
     }
     if (sum->data_ns == 0) { /* steps that the program marks behind the loader; else it is an evaluation's */
         sum->data_ns = between_ns;
         sum->batches = between;
         sum->steps_ns += between_ns;
+        sum->aside_ns -= between_ns;
     }
     return sum->steps >= limit(LIMIT_FEWEST_STEPS) && sum->steps_ns > 0;
 }
