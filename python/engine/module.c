@@ -341,6 +341,15 @@ static PyObject *read_figures(PyObject *module, PyObject *arguments)
     return take_output(tare_engine_figures(json, (size_t)bytes, name, write_output, &to, error), error, &to);
 }
 
+static PyObject *read_machine(PyObject *module, PyObject *none)
+{
+    (void)module;
+    (void)none;
+    char error[TARE_ENGINE_ERROR] = "";
+    output to = {0};
+    return take_output(tare_engine_machine(write_output, &to, error), error, &to);
+}
+
 /* Names and shares of a dictionary; they live as long as it does. False with an exception. */
 static int read_gates(PyObject *given, tare_engine_gate **gates)
 {
@@ -387,6 +396,7 @@ static PyObject *check_figures(PyObject *module, PyObject *arguments)
 }
 
 static PyMethodDef functions[] = {
+    {"machine", read_machine, METH_NOARGS, "This machine, its fingerprint, and the revision worked on, as JSON."},
     {"figures", read_figures, METH_VARARGS, "A baseline, as JSON, of the JSON of one or of a report that has one."},
     {"check", check_figures, METH_VARARGS,
      "Figures against a baseline, both as JSON, with a gate for all (NaN: the default) and gates by name: what\n"

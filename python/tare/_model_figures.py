@@ -1,66 +1,18 @@
 """Results as figures: names, units, samples, and the machine they are of. The same file as `tare baseline` writes."""
-import os
-import subprocess
+import json
 import time
 from typing import Any, Dict, List, Mapping, Optional
 
-from ._core import Missing, find_program
+from ._core import Missing
 
 VERSION = 1
 SAMPLES_MOST = 1000
-_MASK = (1 << 64) - 1
-
-
-def _cpu_model() -> Optional[str]:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
-            for line in file:
-                name, _, value = line.partition(":")
-                if name.strip() == "model name":
-                    return value.strip()
-    except OSError:
-        pass
-    return None
-
-
-def _memory_bytes() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
-def _mix(value: int, text: Optional[str]) -> int:
-    for byte in (text or "").encode():
-        value = ((value ^ byte) * 0x100000001B3) & _MASK  # FNV-1a
-    return ((value ^ 0xFF) * 0x100000001B3) & _MASK
 
 
 def machine() -> Dict[str, Any]:
-    """This machine, and a fingerprint of it, made as the tare command makes it."""
-    system = os.uname()
-    host, model, kernel = system.nodename, _cpu_model(), f"{system.sysname} {system.release}"
-    cpus, memory = os.sysconf("SC_NPROCESSORS_ONLN"), _memory_bytes()
-    value = 0xCBF29CE484222325
-    for text in (host, model, kernel, f"{cpus} {memory / 2 ** 30:.0f}"):
-        value = _mix(value, text)
-    return {"host": host, "cpu_model": model, "kernel": kernel, "cpus": cpus, "memory_bytes": memory,
-            "fingerprint": f"{value:016x}"}
-
-
-def revision() -> Optional[str]:
-    """The commit of the folder we are in; None: it has none."""
-    git = find_program("git")
-    if git is None:
-        return None
-    try:
-        # The repository's own settings name programs: none of them runs.
-        done = subprocess.run([git, "--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null",
-                               "-c", "protocol.allow=never", "-c", "core.sshCommand=false", "rev-parse", "HEAD"],
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.DEVNULL, timeout=5, text=True,
-                              env={"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "", "GIT_SSH_COMMAND": "false",
-                                   **{name: value for name, value in os.environ.items() if name[:4] != "GIT_"}})
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.strip() or None if done.returncode == 0 else None
+    """This machine with a fingerprint of it, and the revision of the folder that we are in, as the command tells them."""
+    from . import _engine
+    return json.loads(_engine.machine())
 
 
 def _figure(name: str, unit: str, better: str, value: Any, samples: Any = None, exact: bool = False,

@@ -151,7 +151,7 @@ class ModelProfiler:
         memory["activation_source"] = ("by the shapes and the order in the file: an estimate"
                                        if runner.kind == "ONNX file" else "torch's count of its tensors")
         memory["per_sample"] = _per_sample(memory, units.get("samples"))
-        facts = runner.facts()
+        facts, where = runner.facts(), _model_figures.machine()
         if getattr(runner, "note", None):
             notes.append(runner.note)
         results = ProfileResults(
@@ -166,8 +166,8 @@ class ModelProfiler:
                    "arrays": _model_load.shapes_in(runner.named(inputs)), "made_up": self._made_up,
                    "generated": dict(getattr(runner, "generated", {})) if self._made_up else {}},
             latency=taken, end_to_end=whole, throughput=rate, memory=memory, cpu=used["cpu"], gpu=used["gpu"],
-            io=used["io"], warmup=warmed, machine=_model_figures.machine(), when_ns=_model_figures.now_ns(),
-            revision=_model_figures.revision(), notes=notes)
+            io=used["io"], warmup=warmed, machine=where, when_ns=_model_figures.now_ns(),
+            revision=where.pop("revision"), notes=notes)
         results["compute"] = _compute(results)
         return results
 

@@ -11,8 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "collect/collect.h"
-#include "format/format.h"
+#include "engine/engine.h"
 #include "model_limits.h"
 #include "tare.h"
 
@@ -213,46 +212,6 @@ int tare__measure_run(tare__cli_measure *settings, const char *path, const int64
 }
 
 /* ---- figures -------------------------------------------------------------------------------------------------- */
-typedef struct machine {
-    char host[256], kernel[256], cpu_model[256], revision[256];
-    uint32_t cpus;
-    double memory_bytes;
-} machine;
-
-static void take_field(machine *of, uint32_t tag, const uint8_t *data, size_t bytes)
-{
-    char *const texts[] = {tag == TARE__FIELD_HOST ? of->host : NULL, tag == TARE__FIELD_KERNEL ? of->kernel : NULL,
-                           tag == TARE__FIELD_CPU_MODEL ? of->cpu_model : NULL,
-                           tag == TARE__FIELD_REVISION ? of->revision : NULL};
-    for (size_t i = 0; i < TARE__COUNT_OF(texts); i++)
-        if (texts[i])
-            snprintf(texts[i], 256, "%.*s", (int)(bytes < 255 ? bytes : 255), (const char *)data);
-    if (tag == TARE__FIELD_CPUS)
-        of->cpus = (uint32_t)tare__field_value(data, bytes);
-    if (tag == TARE__FIELD_MEMORY)
-        of->memory_bytes = (double)tare__field_value(data, bytes);
-}
-
-static machine find_machine(void)
-{
-    machine found = {0};
-    tare__text fields = {0};
-    uint32_t tag;
-    const uint8_t *data;
-    size_t bytes;
-    tare__tell_environment(&fields);
-    tare__reader reader = {.at = (const uint8_t *)fields.data, .end = (const uint8_t *)fields.data + fields.length};
-    while (!fields.failed && fields.data && tare__field_next(&reader, &tag, &data, &bytes))
-        take_field(&found, tag, data, bytes);
-    tare__text_free(&fields);
-    return found;
-}
-
-static const char *known(tare__figures *figures, const char *text)
-{
-    return *text ? tare__figures_text(figures, text) : NULL;
-}
-
 /* What makes it another measurement: figures tell batch, precision and threads by themselves, but not the rest. */
 static void put_command(tare__text *command, const char *path, const tare__model_options *weighed)
 {
@@ -276,17 +235,12 @@ int tare__measure_figures(const char *path, const tare__model_options *weighed, 
     int status = tare__figures_of_model(report, measured, figures);
     if (status)
         return status;
-    machine here = find_machine();
     clock_gettime(CLOCK_REALTIME, &now);
     put_command(&command, path, weighed);
     (*figures)->when_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
     (*figures)->command = command.failed ? NULL : tare__figures_text(*figures, command.data);
-    (*figures)->host = known(*figures, here.host);
-    (*figures)->cpu_model = known(*figures, here.cpu_model);
-    (*figures)->revision = known(*figures, here.revision);
     tare__text_free(&command);
-    return tare__figures_set_machine(*figures, *here.host ? here.host : NULL, *here.cpu_model ? here.cpu_model : NULL,
-                                     here.cpus, here.memory_bytes, *here.kernel ? here.kernel : NULL);
+    return tare__engine_describe(*figures);
 }
 
 /* ---- the end -------------------------------------------------------------------------------------------------- */

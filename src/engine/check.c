@@ -10,18 +10,6 @@
 #include "engine.h"
 #include "tare.h"
 
-/* The end of a call: a text that was made, or what went wrong. */
-static int finish(int status, const tare__error *why, tare__text *text, tare_engine_write *write, void *context,
-                  char error[TARE_ENGINE_ERROR])
-{
-    if (!status && text->failed)
-        status = TARE_E_MEMORY;
-    if (!status && write(context, text->data, text->length))
-        status = TARE_E_SYSTEM;
-    tare__text_free(text);
-    return status ? tare__engine_fail(status, why->text, error) : 0;
-}
-
 int tare_engine_figures(const char *json, size_t bytes, const char *name, tare_engine_write *write, void *context,
                         char error[TARE_ENGINE_ERROR])
 {
@@ -32,7 +20,7 @@ int tare_engine_figures(const char *json, size_t bytes, const char *name, tare_e
     if (!status)
         tare__put_document(&text, &tare__document_baseline, figures, false);
     tare__figures_free(figures);
-    return finish(status, &why, &text, write, context, error);
+    return tare__engine_finish(status, why.text, &text, write, context, error);
 }
 
 static int make_thresholds(const tare_engine_gate *gates, size_t n, tare__threshold **made, tare__error *why)
@@ -75,5 +63,5 @@ int tare_engine_check(const char *baseline, size_t baseline_bytes, const char *h
     free(thresholds);
     tare__figures_free(before);
     tare__figures_free(after);
-    return finish(status, &why, &text, write, context, error);
+    return tare__engine_finish(status, why.text, &text, write, context, error);
 }

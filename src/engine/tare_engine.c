@@ -16,6 +16,17 @@ int tare__engine_fail(int status, const char *sentence, char error[TARE_ENGINE_E
     return status;
 }
 
+int tare__engine_finish(int status, const char *sentence, tare__text *text, tare_engine_write *write, void *context,
+                        char error[TARE_ENGINE_ERROR])
+{
+    if (!status && text->failed)
+        status = TARE_E_MEMORY;
+    if (!status && write(context, text->data, text->length))
+        status = TARE_E_SYSTEM;
+    tare__text_free(text);
+    return status ? tare__engine_fail(status, sentence, error) : 0;
+}
+
 int tare_engine_open(const char *path, const char *rules_path, tare_engine_notice *notice, void *context,
                      tare_engine_report **report, char error[TARE_ENGINE_ERROR])
 {

@@ -111,6 +111,11 @@ typedef int tare_engine_node_sink(void *context, const tare_engine_node *node);
 TARE_ENGINE_API int tare_engine_runtime_profile(const char *path, tare_engine_node_sink *sink, void *context,
                                                 char error[TARE_ENGINE_ERROR]);
 
+/* ---- this machine ------------------------------------------------------------------------------------- */
+/* Writes a JSON object: host, cpu_model, kernel, cpus, memory_bytes, fingerprint, and the revision of the folder that
+ * the process is in. */
+TARE_ENGINE_API int tare_engine_machine(tare_engine_write *write, void *context, char error[TARE_ENGINE_ERROR]);
+
 /* ---- figures ------------------------------------------------------------------------------------------ */
 /* Reads the JSON of a baseline, or of a report that has one, and writes the baseline; `name` is for sentences. */
 TARE_ENGINE_API int tare_engine_figures(const char *json, size_t bytes, const char *name, tare_engine_write *write,
