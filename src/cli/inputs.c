@@ -88,7 +88,7 @@ static int load_no_json(const char *path, tare__figures **figures, tare__error *
     int status = load_trace(path, figures, error);
     if (status == TARE_E_INPUT && ends_with(path, ".onnx"))
         return tare__fail(error, status,
-                          "'%.200s' is not a trace; of models, compare reports: tare model --json %.200s -o REPORT.json",
+                          "'%.200s' is not a trace; compare reports of models: tare model --json %.200s -o FILE.json",
                           path, path);
     return status;
 }

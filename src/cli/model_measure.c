@@ -149,7 +149,8 @@ int tare__measure_take(tare__cli_measure *settings, int key, const char *argumen
     case TARE__MEASURE_RUNTIME: return tare__cli_take_text("runtime", argument, &options->runtime, error);
     case TARE__MEASURE_PRE: return tare__cli_take_text("pre", argument, &options->pre, error);
     case TARE__MEASURE_POST: return tare__cli_take_text("post", argument, &options->post, error);
-    case TARE__MEASURE_RUNS: return tare__cli_take_count("runs", argument, 1, TARE__RUNNER_RUNS_MAX, &options->runs, error);
+    case TARE__MEASURE_RUNS:
+        return tare__cli_take_count("runs", argument, 1, TARE__RUNNER_RUNS_MAX, &options->runs, error);
     case TARE__MEASURE_SEED: return tare__cli_take_count("seed", argument, 0, UINT64_MAX, &options->seed, error);
     case TARE__MEASURE_WARMUP:
         options->warmup_is_fixed = true;

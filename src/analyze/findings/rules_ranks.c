@@ -178,8 +178,8 @@ static double backward_like(const tare__analysis *slowest, const tare__analysis 
            (own > theirs ? theirs / own : 1);
 }
 
-/* A step of the job takes at least this once the slowest rank is as fast as the other: phases are as fast as the fastest
- * one seen, since nobody is waited for and caches are warm. */
+/* A step of the job takes at least this once the slowest rank is as fast as the other: phases are as fast as the
+ * fastest one seen, since nobody is waited for and caches are warm. */
 static double fastest_step_ns(const tare__analysis *slowest, const tare__analysis *other)
 {
     passes all = passes_of(other, NULL), backward = passes_of(other, "backward");

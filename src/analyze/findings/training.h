@@ -20,7 +20,8 @@ named tare__sum_named(const tare__analysis *of, const char *name, bool in_steps)
 
 /* Of training: inside of steps, and of waiting for batches also between them. */
 typedef struct training {
-    double steps_ns, data_ns, aside_ns /* waiting for batches of evaluations */, copy_ns, forward_ns, backward_ns, optimizer_ns;
+    double steps_ns, data_ns, copy_ns, forward_ns, backward_ns, optimizer_ns;
+    double aside_ns; /* waiting for batches of evaluations */
     double copied, unpinned; /* bytes */
     double steps, fastest_ns, batches, backwards;
 } training;
