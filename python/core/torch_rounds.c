@@ -4,6 +4,7 @@
 #include "torch.h"
 
 #define OPTIMIZERS_MAX 16u
+#define SELDOM 8u   /* more steps than that of another between two of an optimizer: its own are no rounds */
 #define PATIENCE 4u /* times as many steps as in the rounds before: then the one that closed them does so no more */
 
 static struct {
@@ -16,13 +17,14 @@ static struct {
     unsigned run, run_before; /* how often they stepped in a row */
     const void *closer;
     unsigned cycle; /* steps of the other between two of the closer */
+    const void *seldom; /* steps now and then, once */
 } rounds;
 
 void tare__torch_optimizers_exist(unsigned n)
 {
     rounds.exist = n;
     rounds.any &= n > 0; /* the next loop may have none */
-    rounds.closer = rounds.last = rounds.before = NULL;
+    rounds.closer = rounds.last = rounds.before = rounds.seldom = NULL;
 }
 
 void tare__torch_round_begins(void)
@@ -62,7 +64,9 @@ static void follow(const void *optimizer)
         rounds.run++;
         return;
     }
-    if (!rounds.closer && optimizer == rounds.before && rounds.run == 1 && rounds.run_before > 1) {
+    if (!rounds.closer && optimizer == rounds.before && rounds.run == 1 && rounds.run_before > SELDOM) {
+        rounds.seldom = rounds.last;
+    } else if (!rounds.closer && optimizer == rounds.before && rounds.run == 1 && rounds.run_before > 1) {
         rounds.closer = rounds.last;
         rounds.cycle = rounds.run_before;
     }
@@ -75,6 +79,13 @@ static void follow(const void *optimizer)
 bool tare__torch_round_stepped(const void *optimizer, bool fed)
 {
     rounds.any = true;
+    if (!fed && optimizer == rounds.seldom && !rounds.n_stepped) {
+        if (optimizer != rounds.last) { /* it belongs to the round that the other one closes next */
+            follow(optimizer);
+            return false;
+        }
+        rounds.seldom = NULL; /* it steps several times now */
+    }
     bool repeated = again(optimizer);
     if (fed)
         return tare__torch_round_is_full();

@@ -150,6 +150,17 @@ LOOPS = """
             other.step()
 
     @loop
+    def an_optimizer_that_steps_now_and_then():
+        model, other = net(), net()
+        often, seldom = torch.optim.SGD(model.parameters(), lr=0.1), torch.optim.SGD(other.parameters(), lr=0.1)
+        for index in range(40):
+            model(torch.randn(8, 8)).sum().backward()
+            often.step()
+            if index % 10 == 9:
+                other(torch.randn(8, 8)).sum().backward()
+                seldom.step()
+
+    @loop
     def one_optimizer_after_the_other():
         models = [net(), net()]
         opts = [torch.optim.SGD(model.parameters(), lr=0.1) for model in models]
@@ -330,6 +341,8 @@ EXPECTED = {  # loop: (steps, epochs)
     "fewer_steps_than_epochs": (2, 6),
     "updated_by_hand": (12, 3),
     "a_critic_that_trains_more_often": (24, 0),  # five of the first round, until its pattern is known
+    # Two in the first, since the second optimizer might have stepped too; one for the first time that it does.
+    "an_optimizer_that_steps_now_and_then": (40, 0),
     "one_optimizer_after_the_other": (29, 0),  # two in the first: the second optimizer might have stepped too
     "gan": (4, 1),
     "gan_without_a_loader": (6, 0),
