@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "sample/files.h"
+#include "sample/cgroup.h"
 
 #define TEXT_MAX 32768
 
@@ -186,4 +186,16 @@ void tare__py_machine_recent(tare__py_machine *machine, uint32_t what)
         asked = what;
     }
     *machine = recent;
+}
+
+/* ---- what this process may use ------------------------------------------------------------------------------ */
+
+int tare__py_cpus(void)
+{
+    tare__cgroups groups;
+    tare__cgroup_limit quota;
+    tare__cgroup_find("", 0, &groups);
+    tare__cgroup_cpu_limit("", &groups, &quota);
+    int cpus = tare__cgroup_cpus("", 0, &groups, 0), most = quota.value < 0 ? cpus : (int)((quota.value + 999) / 1000);
+    return most < cpus ? most : cpus;
 }

@@ -39,4 +39,7 @@ tare__py_usage tare__py_machine_between(const tare__py_machine *from, const tare
 /* A reading not older than 5 ms, shared by all who ask; attached to the interpreter. */
 void tare__py_machine_recent(tare__py_machine *machine, uint32_t what);
 
+/* CPUs that this process may use, by its affinity, its cpuset and the quotas of its control groups. */
+int tare__py_cpus(void);
+
 #endif

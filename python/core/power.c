@@ -1,11 +1,13 @@
-/* power: temperature and energy of the CPU. Which files tell them is found once, by the rules of the samplers; a block
- * reads these at its ends, when a sampler's interval would be too coarse.
+/* power: temperature and energy of the CPU, and how many CPUs this process may use. Which files tell temperature and
+ * energy is found once, by the rules of the samplers; a block reads these at its ends, when a sampler's interval would
+ * be too coarse.
  * Attached to the interpreter. Must not know who asks. */
 #include "core.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "machine.h"
 #include "sample/files.h"
 
 #define FILES_MAX 64
@@ -94,7 +96,15 @@ static PyObject *energy_joules(PyObject *module, PyObject *counters)
     return list;
 }
 
+PyDoc_STRVAR(cpus_doc, "cpus()\n--\n\nCPUs that this process may use, by its affinity and its control groups.");
+static PyObject *cpus(PyObject *module, PyObject *nothing)
+{
+    (void)module, (void)nothing;
+    return PyLong_FromLong(tare__py_cpus());
+}
+
 static PyMethodDef functions[] = {
+    {"cpus", cpus, METH_NOARGS, cpus_doc},
     {"cpu_sensors", cpu_sensors, METH_VARARGS, cpu_sensors_doc},
     {"cpu_celsius", cpu_celsius, METH_O, cpu_celsius_doc},
     {"energy_counters", energy_counters, METH_VARARGS, energy_counters_doc},

@@ -7,7 +7,6 @@ import ctypes
 import itertools
 import math
 import multiprocessing.sharedctypes
-import os
 import statistics
 import sys
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
@@ -408,17 +407,8 @@ def cuda_there() -> bool:
 
 
 def cpus() -> int:
-    """How many CPUs this process may use: by its affinity, and by its cgroup's quota."""
-    try:
-        count = len(os.sched_getaffinity(0))
-    except (AttributeError, OSError):
-        count = os.cpu_count() or 1
-    try:
-        with open("/sys/fs/cgroup/cpu.max", encoding="ascii") as file:
-            quota, period = file.read().split()
-        return max(1, min(count, math.ceil(int(quota) / int(period))))
-    except (OSError, ValueError):  # no cgroup v2, or "max"
-        return count
+    """How many CPUs this process may use: by its affinity, and by the quotas of its cgroups."""
+    return max(1, _core.cpus())
 
 
 def _workers_wanted(stats: Mapping[str, Any], now: int) -> Optional[int]:

@@ -4,24 +4,16 @@
     print(profile["execution_time"], profile["memory_delta"])
 """
 import _thread
-import os
 from typing import Any, Callable, Dict, List, Optional, Set, TextIO, Tuple
 
 from . import _core
 
 __all__ = ["FunctionProfile", "FunctionProfiler", "FunctionTable", "profile_function"]
 
-_PAGE_MB = os.sysconf("SC_PAGE_SIZE") / 1048576
-
 
 def _resident_mb() -> float:
     """This process's resident memory in MB, or an absent value that says why."""
-    try:
-        with open("/proc/self/statm", "rb", buffering=0) as file:
-            return int(file.read(128).split()[1]) * _PAGE_MB
-    except (OSError, IndexError, ValueError) as error:
-        from . import Missing
-        return Missing(f"resident memory cannot be read: {error}")
+    return _core.rss() / 1048576
 
 
 class FunctionTable(List[Dict[str, Any]]):

@@ -202,3 +202,15 @@ def test_a_rebuilt_loader_gives_the_same_batches():
     for loader in (labelled(drop_last=True, count=44), labelled(batch=None),
                    DataLoader(Slow(8), batch_sampler=[[0, 3], [5, 1]])):
         assert [str(one) for one in rebuilt(loader, {"num_workers": 1})] == [str(one) for one in loader]
+
+
+def test_cpus_of_this_process(bench):
+    done = bench.python("""
+        import os
+        from tare import dataloading
+        all_of_them = os.sched_getaffinity(0)
+        print(1 <= dataloading.cpus() <= len(all_of_them))
+        os.sched_setaffinity(0, {min(all_of_them)})
+        print(dataloading.cpus())
+    """)
+    assert done.out.split() == ["True", "1"]
