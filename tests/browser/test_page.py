@@ -583,6 +583,23 @@ def test_a_million_spans_make_a_small_page(show, pages, name):
     assert range_of(page).startswith("0 – ")
 
 
+def test_tables_have_every_column_that_the_schema_shows(show):
+    """Those that the script names, and those that it has never heard of."""
+    page = show("phased")
+    data = data_of(page)
+    tables = [name for name, table in data.items() if isinstance(table, dict) and table.get("about") and table["rows"]]
+    assert {"spans", "steps", "threads", "processes"} <= set(tables)
+    for name in tables:
+        page.locator("#tab-" + name).click()
+        heads = page.locator("#panel-%s thead th" % name)
+        assert heads.count() >= len(data[name]["about"]), (name, heads.all_text_contents())
+        assert set(data[name]["about"]) <= set(data[name]["columns"])
+    page = show("rich")
+    page.locator("#tab-epochs").click()
+    heads = [head.strip() for head in page.locator("#panel-epochs thead th").all_text_contents()]
+    assert heads[-2:] == ["per second", "rest p50"]  # the script does not name them
+
+
 def test_no_span_is_lost_by_merging(show):
     page = show("million")
     data = data_of(page)

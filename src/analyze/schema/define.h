@@ -79,8 +79,12 @@ static inline const char *tare__word(const char *const *words, size_t n, size_t 
     {.name = named, .shape = TARE__SHAPE_SINGLE, .meaning = what, .columns = columns_of, \
      .n_columns = TARE__COUNT_OF(columns_of), .at = offsetof(tare__analysis, member)}
 
+/* On the page of a run: in its data, not in its tables; not there at all. */
+#define HIDDEN      .page = TARE__PAGE_HIDDEN
+#define NOT_IN_PAGE .page = TARE__PAGE_NOT
+
 #define DURATIONS                                                  \
-    N("min_ns", each.min_ns, NS, NS, "shortest call"),             \
+    N("min_ns", each.min_ns, NS, NS, "shortest call", HIDDEN),     \
         N("mean_ns", each.mean_ns, NS, NS, "mean of a call"),      \
         N("max_ns", each.max_ns, NS, NS, "longest call"),          \
         N("p50_ns", each.p50_ns, NS, NS, "median call"),           \
@@ -89,6 +93,6 @@ static inline const char *tare__word(const char *const *words, size_t n, size_t 
 
 #define PLACE                                                                    \
     C(file, TEXT, NOTHING, "source file of the call site"),                      \
-        M("line", COUNT, NOTHING, place_line, "line in `file`")
+        M("line", COUNT, NOTHING, place_line, "line in `file`", HIDDEN)
 
 #endif

@@ -71,25 +71,26 @@ static const tare__schema_column span_columns[] = {
     C(calls, U64, COUNT, "calls"),
     C(total_ns, NS, NS, "time between begin and end"),
     C(self_ns, NS, NS, "total minus the spans directly inside, minus the recording overhead; never below 0"),
-    C(raw_self_ns, NS, NS, "total minus the spans directly inside"),
+    C(raw_self_ns, NS, NS, "total minus the spans directly inside", NOT_IN_PAGE),
     DURATIONS,
     C(share, DOUBLE, SHARE, "`total_ns` of the total of all top-level rows"),
-    M("self_share", NUMBER, SHARE, span_self_share, "`self_ns` of the self time of all rows"),
-    M("run_share", NUMBER, SHARE, span_run_share, "`total_ns` of the duration of the run"),
-    C(depth, U32, COUNT, "0 for a top-level row"),
-    C(parent, ROW, NOTHING, "the row around it; null for a top-level row", .table = &tare__table_spans),
-    M("path", TEXTS, NOTHING, span_path, "names from the top to this row; null below depth 255", .between = "/"),
-    C(group, ROW, NOTHING, "its group (`--by`)", .table = &tare__table_groups),
+    M("self_share", NUMBER, SHARE, span_self_share, "`self_ns` of the self time of all rows", NOT_IN_PAGE),
+    M("run_share", NUMBER, SHARE, span_run_share, "`total_ns` of the duration of the run", NOT_IN_PAGE),
+    C(depth, U32, COUNT, "0 for a top-level row", HIDDEN),
+    C(parent, ROW, NOTHING, "the row around it; null for a top-level row", .table = &tare__table_spans, HIDDEN),
+    M("path", TEXTS, NOTHING, span_path,
+      "names from the top to this row; null below depth 255", .between = "/", NOT_IN_PAGE),
+    C(group, ROW, NOTHING, "its group (`--by`)", .table = &tare__table_groups, NOT_IN_PAGE),
     PLACE,
-    C(still_open, U64, COUNT, "of the calls: open at the end of the run, counted up to there"),
-    C(end_lost, U64, COUNT, "of the calls: the end is missing, counted up to where that was detected"),
-    C(left_open, U64, COUNT, "of the calls: closed by the end of an enclosing span"),
+    C(still_open, U64, COUNT, "of the calls: open at the end of the run, counted up to there", HIDDEN),
+    C(end_lost, U64, COUNT, "of the calls: the end is missing, counted up to where that was detected", HIDDEN),
+    C(left_open, U64, COUNT, "of the calls: closed by the end of an enclosing span", HIDDEN),
     C(continued, U64, COUNT,
       "parts of calls that began elsewhere: a span that a suspended generator holds open is recorded in parts. Such a "
       "call is "
       "counted once, where it began; its durations and numbers are of the whole call, `total_ns` is the time of the "
-      "parts in this row"),
-    L("numbers", ROWS, numbers, n_numbers, numbers, "numbers attached to its calls"),
+      "parts in this row", HIDDEN),
+    L("numbers", ROWS, numbers, n_numbers, numbers, "numbers attached to its calls", NOT_IN_PAGE),
 };
 #undef place_line
 #undef R
@@ -126,20 +127,21 @@ static const tare__schema_column slow_columns[] = {
 static const tare__table slowest = TABLE("slowest", ROWS, slow_columns, tare__slow_step, "one of the five slowest");
 
 #define R tare__step_row
-#define INTERVAL(named, member, what) \
-    {named, TARE__STORED_PART, TARE__SHOW_NOTHING, .at = AT(member), .table = &interval, .meaning = what}
+#define INTERVAL(named, member, ...) \
+    {named, TARE__STORED_PART, TARE__SHOW_NOTHING, .at = AT(member), .table = &interval, .meaning = __VA_ARGS__}
 static const tare__schema_column step_columns[] = {
     C(name, TEXT, NOTHING, "name", .key = true),
-    C(group, ROW, NOTHING, "its group (`--by`)", .table = &tare__table_groups),
+    C(group, ROW, NOTHING, "its group (`--by`)", .table = &tare__table_groups, NOT_IN_PAGE),
     C(count, U64, COUNT, "finished ones: the figures are of these"),
-    C(job_count, U64, COUNT, "as `count`, but a step that all ranks of a distributed job run together counts once"),
-    C(ranks, U64, COUNT, "ranks that ran them; 0: none is known"),
+    C(job_count, U64, COUNT,
+      "as `count`, but a step that all ranks of a distributed job run together counts once", NOT_IN_PAGE),
+    C(ranks, U64, COUNT, "ranks that ran them; 0: none is known", NOT_IN_PAGE),
     C(unfinished, U64, COUNT, "open at the end, or the end is missing"),
     C(total_ns, NS, NS, "time in them"),
     DURATIONS,
-    C(exact, BOOL, NOTHING, "quantiles are of all durations; false: of a histogram, within 0.4 %"),
-    INTERVAL("p50_interval", p50, "confidence interval of the median"),
-    INTERVAL("p95_interval", p95, "confidence interval of the 95th percentile"),
+    C(exact, BOOL, NOTHING, "quantiles are of all durations; false: of a histogram, within 0.4 %", NOT_IN_PAGE),
+    INTERVAL("p50_interval", p50, "confidence interval of the median", NOT_IN_PAGE),
+    INTERVAL("p95_interval", p95, "confidence interval of the 95th percentile", NOT_IN_PAGE),
     C(per_second, DOUBLE, PER_S,
       "`job_count` over the time in them. Steps that ran at the same time on several threads, processes or ranks count "
       "their time "
@@ -166,8 +168,8 @@ static const tare__schema_column aggregate_columns[] = {
     C(name, TEXT, NOTHING, "name", .key = true),
     C(calls, U64, COUNT, "calls"),
     C(timed, U64, COUNT, "of these: timed"),
-    C(every, U32, COUNT, "one call in this many is timed"),
-    C(estimated, BOOL, NOTHING, "`total_ns` is the mean of the timed calls times `calls`"),
+    C(every, U32, COUNT, "one call in this many is timed", HIDDEN),
+    C(estimated, BOOL, NOTHING, "`total_ns` is the mean of the timed calls times `calls`", HIDDEN),
     C(total_ns, NS, NS, "time in it; null: no call was timed"),
     DURATIONS,
     PLACE,
@@ -234,10 +236,10 @@ static const tare__schema_column track_columns[] = {
     C(name, TEXT, NOTHING, "name of the span", .key = true),
     C(calls, U64, COUNT, "calls"),
     C(total_ns, NS, NS, "time in it"),
-    C(self_ns, NS, NS, "the same: complete spans do not nest"),
+    C(self_ns, NS, NS, "the same: complete spans do not nest", HIDDEN),
     DURATIONS,
-    C(flows, U64, COUNT, "of the calls: part of a flow"),
-    C(children, U64, COUNT, "of the calls: with a parent"),
+    C(flows, U64, COUNT, "of the calls: part of a flow", HIDDEN),
+    C(children, U64, COUNT, "of the calls: with a parent", HIDDEN),
 };
 #undef R
 const tare__table tare__table_tracks =

@@ -105,6 +105,9 @@ typedef struct tare__cells {
     tare__peak_level levels[TARE__PEAK_LEVELS];
 } tare__cells;
 
+/* Of a column, on the page of a run. */
+typedef enum tare__on_page { TARE__PAGE_SHOWN, TARE__PAGE_HIDDEN, TARE__PAGE_NOT } tare__on_page;
+
 struct tare__table;
 typedef struct tare__schema_column {
     const char *name; /* in every output; ends with the unit where there is one: total_ns, memory_bytes */
@@ -121,6 +124,7 @@ typedef struct tare__schema_column {
     bool key;                        /* tells which row it is: shown beside the rows inside it in flat formats */
     const char *between;             /* several texts in one cell of a flat format */
     bool (*bulky)(const void *row);  /* rows that are left out of JSON unless everything was asked for */
+    tare__on_page page;
 } tare__schema_column;
 
 typedef enum tare__shape {
@@ -161,6 +165,10 @@ extern const tare__document tare__document_history_list; /* of a tare__kept_list
 extern const tare__document tare__document_history_show; /* of a tare__kept_run */
 extern const tare__document tare__document_history_trend; /* of tare__kept_trends */
 
+/* Tables of a report that the page has its own way with. */
+extern const tare__table tare__table_spans, tare__table_steps, tare__table_epochs, tare__table_operators,
+    tare__table_modules, tare__table_aggregates, tare__table_counters, tare__table_marks, tare__table_tracks,
+    tare__table_threads, tare__table_processes, tare__table_usage;
 const tare__table *tare__schema_table(size_t index); /* those of a report; NULL: past the last */
 const tare__table *tare__schema_find(const char *name, size_t length);
 const tare__schema_column *tare__schema_find_column(const tare__table *table, const char *name, size_t length);

@@ -91,14 +91,6 @@ void tare__html_known(tare__html *page, int64_t value)
         tare__json_signed(&page->json, value);
 }
 
-void tare__html_row(tare__html *page, uint32_t row)
-{
-    if (row == TARE__NO_ROW)
-        tare__json_null(&page->json);
-    else
-        tare__json_unsigned(&page->json, row);
-}
-
 void tare__html_figure(tare__html *page, double value)
 {
     if (isfinite(value) && value == floor(value) && fabs(value) < 9e15) {
@@ -135,30 +127,6 @@ void tare__html_key_unsigned(tare__html *page, const char *key, uint64_t value)
 void tare__html_key_bool(tare__html *page, const char *key, bool value)
 {
     tare__json_put_bool(&page->json, key, value);
-}
-
-void tare__html_durations(tare__html *page, const tare__durations *each)
-{
-    tare__html_ns(page, each->min_ns);
-    tare__html_ns(page, each->mean_ns);
-    tare__html_ns(page, each->p50_ns);
-    tare__html_ns(page, each->p95_ns);
-    tare__html_ns(page, each->p99_ns);
-    tare__html_ns(page, each->max_ns);
-}
-
-void tare__html_numbers(tare__html *page, const tare__number_row *rows, size_t n)
-{
-    tare__json_array(&page->json);
-    for (size_t i = 0; i < n; i++) {
-        tare__json_array(&page->json);
-        tare__json_string(&page->json, rows[i].name);
-        tare__html_figure(page, rows[i].sum);
-        tare__html_figure(page, rows[i].rate);
-        tare__json_bool(&page->json, rows[i].estimated);
-        tare__json_end_array(&page->json);
-    }
-    tare__json_end_array(&page->json);
 }
 
 /* ---- tables ------------------------------------------------------------------------------------- */
@@ -223,7 +191,6 @@ static void put_data(tare__html *page)
     tare__html_run(page);
     tare__html_spans(page);
     tare__html_tables(page);
-    tare__html_operators(page);
     tare__html_metrics(page);
     tare__html_heat(page);
     tare__html_timeline(page);
@@ -236,6 +203,7 @@ int tare__html_write(const tare__analysis *analysis, const tare__timeline *timel
 {
     tare__html page = {
         .analysis = analysis, .timeline = timeline, .limits = limits, .sink = sink, .error = error};
+    tare__cells_begin(&page.cells, analysis);
     put_part(&page, tare__html_before_data, tare__html_before_data_bytes);
     put_data(&page);
     put_part(&page, tare__html_after_data, tare__html_after_data_bytes);

@@ -20,6 +20,7 @@ typedef struct tare__html {
     tare__text text; /* JSON on its way */
     tare__text safe; /* the same, fit to stand inside <script> */
     const tare__analysis *analysis;
+    tare__cells cells;
     const tare__timeline *timeline;
     const tare__html_limits *limits;
     const tare__emit_sink *sink;
@@ -35,7 +36,8 @@ int tare__html_write(const tare__analysis *analysis, const tare__timeline *timel
 void tare__html_run(tare__html *page);
 void tare__html_tables(tare__html *page);
 void tare__html_spans(tare__html *page);
-void tare__html_operators(tare__html *page); /* and modules */
+/* Keys and values of one row. */
+void tare__html_columns(tare__html *page, const tare__table *table, const void *row);
 void tare__html_metrics(tare__html *page);
 void tare__html_heat(tare__html *page);
 void tare__html_timeline(tare__html *page);
@@ -43,7 +45,6 @@ void tare__html_timeline(tare__html *page);
 /* ---- values ------------------------------------------------------------------------------------- */
 void tare__html_ns(tare__html *page, double ns);        /* whole nanoseconds, null when not known */
 void tare__html_known(tare__html *page, int64_t value); /* null for 0, which stands for "not known" */
-void tare__html_row(tare__html *page, uint32_t row);    /* null for TARE__NO_ROW */
 void tare__html_figure(tare__html *page,
                        double value); /* nine digits: enough for anything that was measured */
 void tare__html_key_ns(tare__html *page, const char *key, double ns);
@@ -51,10 +52,6 @@ void tare__html_key_figure(tare__html *page, const char *key, double value);
 void tare__html_key_string(tare__html *page, const char *key, const char *value);
 void tare__html_key_unsigned(tare__html *page, const char *key, uint64_t value);
 void tare__html_key_bool(tare__html *page, const char *key, bool value);
-void tare__html_durations(tare__html *page, const tare__durations *each); /* six values of a row */
-
-void tare__html_numbers(tare__html *page, const tare__number_row *rows, size_t n); /* a list of name, sum, rate */
-
 const char *tare__html_unit(tare__metric_unit unit); /* "bytes/s" */
 
 /* A table: {"columns":["name",…],"rows":[[…],…],"left_out":n}. `columns` is separated by blanks; `put` writes

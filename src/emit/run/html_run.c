@@ -80,43 +80,9 @@ static void put_run(tare__html *page)
 static void put_usage(tare__html *page)
 {
     const tare__usage_table *usage = &page->analysis->usage;
-    const struct {
-        const char *key;
-        double value;
-    } figures[] = {
-        {"cpu_seconds", usage->cpu_seconds},
-        {"user_seconds", usage->user_seconds},
-        {"system_seconds", usage->system_seconds},
-        {"cores_mean", usage->cores_mean},
-        {"cores_max", usage->cores_max},
-        {"cores_allowed", usage->cores_allowed},
-        {"rss_peak_bytes", usage->rss_peak_bytes},
-        {"tree_rss_max_bytes", usage->tree_rss_max_bytes},
-        {"memory_allowed_bytes", usage->memory_allowed_bytes},
-        {"io_read_bytes", usage->io_read_bytes},
-        {"io_write_bytes", usage->io_write_bytes},
-        {"disk_read_bytes", usage->disk_read_bytes},
-        {"disk_write_bytes", usage->disk_write_bytes},
-        {"net_received_bytes", usage->net_received_bytes},
-        {"net_sent_bytes", usage->net_sent_bytes},
-        {"faults_major", usage->faults_major},
-        {"switches_voluntary", usage->switches_voluntary},
-        {"switches_forced", usage->switches_forced},
-        {"threads_max", usage->threads_max},
-        {"processes_max", usage->processes_max},
-        {"energy_joules", usage->energy_joules},
-        {"carbon_grams", usage->carbon_grams},
-        {"carbon_intensity", usage->carbon_intensity},
-        {"gpu_busy_mean", usage->gpu_busy_mean},
-        {"gpu_memory_max_bytes", usage->gpu_memory_max_bytes},
-    };
     tare__json_key(&page->json, "usage");
     tare__json_object(&page->json);
-    for (size_t i = 0; i < TARE__COUNT_OF(figures); i++)
-        tare__html_key_figure(page, figures[i].key, figures[i].value);
-    tare__html_key_bool(page, "rss_peak_at_least", usage->rss_peak_at_least);
-    tare__html_key_string(page, "rss_peak_process", usage->rss_peak_process);
-    tare__html_key_ns(page, "rss_peak_at", usage->rss_peak_at_ns);
+    tare__html_columns(page, &tare__table_usage, usage);
     tare__html_key_string(page, "absent_cpu", usage->absent_cpu);
     tare__html_key_string(page, "absent_memory", usage->absent_memory);
     tare__html_key_string(page, "absent_disk", usage->absent_disk);

@@ -1,28 +1,12 @@
-/* html_tables: steps, epochs, aggregates, counters, marks, tracks, threads, processes: a row a line.
+/* html_tables: tables of the schema as the page's data: the names of their columns, what the page shows of them, rows.
  * Owned by the calling thread.
  * Must not know how the tables were made. */
 #include "html.h"
 
 #include <math.h>
+#include <stdlib.h>
 
-/* ---- steps -------------------------------------------------------------------------------------- */
-static void put_slowest(tare__html *page, const tare__step_row *row)
-{
-    tare__json_array(&page->json);
-    for (size_t i = 0; i < row->n_slowest; i++) {
-        const tare__slow_step *slow = &row->slowest[i];
-        tare__json_array(&page->json);
-        if (slow->has_index)
-            tare__json_unsigned(&page->json, slow->index);
-        else
-            tare__json_null(&page->json);
-        tare__html_ns(page, slow->duration_ns);
-        tare__html_ns(page, slow->start_at_ns);
-        tare__json_end_array(&page->json);
-    }
-    tare__json_end_array(&page->json);
-}
-
+/* ---- steps: what the page draws of them and no other output has -------------------------------------------------- */
 /* From where, how wide, how many beyond the last, and the counts. */
 static void put_bins(tare__html *page, const tare__step_bins *bins)
 {
@@ -79,145 +63,173 @@ static void put_course(tare__html *page, const tare__step_row *row)
     tare__json_end_array(&page->json);
 }
 
-static void put_step_row(tare__html *page, const tare__step_row *row)
+static const char *const step_drawn[2] = {"bins", "course"};
+static void put_step_drawn(tare__html *page, const void *row)
 {
-    tare__json_string(&page->json, row->name);
-    tare__json_unsigned(&page->json, row->count);
-    tare__json_unsigned(&page->json, row->unfinished);
-    tare__html_ns(page, row->total_ns);
-    tare__html_durations(page, &row->each);
-    tare__html_figure(page, row->per_second);
-    tare__html_ns(page, row->first_ns);
-    tare__html_ns(page, row->rest_p50_ns);
-    tare__html_ns(page, row->p50.low_ns);
-    tare__html_ns(page, row->p50.high_ns);
-    tare__html_ns(page, row->p95.low_ns);
-    tare__html_ns(page, row->p95.high_ns);
-    put_slowest(page, row);
-    put_bins(page, &row->bins);
-    tare__html_numbers(page, row->numbers, row->n_numbers);
-    put_course(page, row);
+    const tare__step_row *step = row;
+    put_bins(page, &step->bins);
+    put_course(page, step);
 }
 
-static void put_step(tare__html *page, size_t index)
+/* ---- any table ---------------------------------------------------------------------------------- */
+static bool is_rows(const tare__schema_column *column)
 {
-    put_step_row(page, &page->analysis->steps[index]);
+    return tare__schema_type(column) == TARE__TYPE_ROWS;
 }
 
-static void put_epoch(tare__html *page, size_t index)
+static void put_value(tare__html *page, const tare__schema_column *column, const void *row, size_t index)
 {
-    put_step_row(page, &page->analysis->epochs[index]);
+    tare__json *json = &page->json;
+    tare__value value = tare__schema_cell(&page->cells, column, row, index);
+    switch (value.type) {
+    case TARE__TYPE_TEXT: tare__json_string(json, value.text); break;
+    case TARE__TYPE_NUMBER: tare__html_figure(page, value.number); break;
+    case TARE__TYPE_SIGNED: tare__json_signed(json, value.whole); break;
+    case TARE__TYPE_COUNT:
+    case TARE__TYPE_ROW: tare__json_unsigned(json, value.count); break;
+    case TARE__TYPE_FLAG: tare__json_bool(json, value.flag); break;
+    case TARE__TYPE_ROWS:
+        tare__json_array(json);
+        for (uint64_t i = 0; i < value.count; i++) {
+            tare__json_array(json);
+            for (size_t k = 0; k < column->table->n_columns; k++)
+                put_value(page, &column->table->columns[k],
+                          (const char *)value.rows + i * column->table->row_bytes, i);
+            tare__json_end_array(json);
+        }
+        tare__json_end_array(json);
+        break;
+    default: tare__json_null(json);
+    }
 }
 
-/* ---- the rest ----------------------------------------------------------------------------------- */
-static void put_aggregate(tare__html *page, size_t index)
+void tare__html_columns(tare__html *page, const tare__table *table, const void *row)
 {
-    const tare__aggregate_row *row = &page->analysis->aggregates[index];
-    tare__json_string(&page->json, row->name);
-    tare__json_unsigned(&page->json, row->calls);
-    tare__json_unsigned(&page->json, row->timed);
-    tare__json_bool(&page->json, row->estimated);
-    tare__html_ns(page, row->total_ns);
-    tare__html_durations(page, &row->each);
-    tare__json_string(&page->json, row->file);
-    tare__json_unsigned(&page->json, row->line);
+    for (size_t i = 0; i < table->n_columns; i++) {
+        tare__json_key(&page->json, table->columns[i].name);
+        put_value(page, &table->columns[i], row, 0);
+    }
 }
 
-static void put_counter(tare__html *page, size_t index)
+/* Unit and meaning of each column that the page's table shows. */
+static void put_about(tare__html *page, const tare__table *table)
 {
-    const tare__counter_row *row = &page->analysis->counters[index];
-    tare__json_string(&page->json, row->name);
-    tare__json_unsigned(&page->json, row->n);
-    tare__html_figure(page, row->first);
-    tare__html_figure(page, row->last);
-    tare__html_figure(page, row->min);
-    tare__html_figure(page, row->mean);
-    tare__html_figure(page, row->max);
-    tare__html_ns(page, row->first_at_ns);
-    tare__html_ns(page, row->last_at_ns);
+    tare__json_key(&page->json, "about");
+    tare__json_object(&page->json);
+    for (size_t i = 0; i < table->n_columns; i++) {
+        const tare__schema_column *column = &table->columns[i];
+        if (column->page != TARE__PAGE_SHOWN || is_rows(column))
+            continue;
+        tare__json_key(&page->json, column->name);
+        tare__json_array(&page->json);
+        tare__json_string(&page->json, tare__unit_word(column->unit));
+        tare__json_string(&page->json, column->meaning);
+        tare__json_end_array(&page->json);
+    }
+    tare__json_end_object(&page->json);
 }
 
-static void put_mark(tare__html *page, size_t index)
+static void open_table(tare__html *page, const tare__table *table, const char *const drawn[2])
 {
-    const tare__mark_row *row = &page->analysis->marks[index];
-    tare__json_string(&page->json, row->name);
-    tare__json_unsigned(&page->json, row->n);
-    tare__html_ns(page, row->first_at_ns);
-    tare__html_ns(page, row->last_at_ns);
+    tare__json_key(&page->json, table->name);
+    tare__json_object(&page->json);
+    tare__json_key(&page->json, "columns");
+    tare__json_array(&page->json);
+    for (size_t i = 0; i < table->n_columns; i++)
+        if (table->columns[i].page != TARE__PAGE_NOT)
+            tare__json_string(&page->json, table->columns[i].name);
+    for (size_t i = 0; drawn && i < 2; i++)
+        tare__json_string(&page->json, drawn[i]);
+    tare__json_end_array(&page->json);
+    put_about(page, table);
+    tare__json_key(&page->json, "rows");
+    tare__json_array(&page->json);
 }
 
-static void put_track(tare__html *page, size_t index)
+static void put_row(tare__html *page, const tare__table *table, const void *row, size_t index,
+                    void (*put_drawn)(tare__html *, const void *))
 {
-    static const char *const kinds[] = {"thread", "task", "GPU", "request", "other"};
-    const tare__track_row *row = &page->analysis->tracks[index];
-    tare__json_string(&page->json, row->track_kind ? row->track : "(recording thread)");
-    tare__json_string(&page->json,
-                      row->track_kind < TARE__COUNT_OF(kinds) ? kinds[row->track_kind] : "other");
-    tare__json_string(&page->json, row->name);
-    tare__json_unsigned(&page->json, row->calls);
-    tare__html_ns(page, row->total_ns);
-    tare__html_durations(page, &row->each);
+    tare__html_open_row(page);
+    for (size_t i = 0; i < table->n_columns; i++)
+        if (table->columns[i].page != TARE__PAGE_NOT)
+            put_value(page, &table->columns[i], row, index);
+    if (put_drawn)
+        put_drawn(page, row);
+    tare__html_close_row(page);
 }
-
-static void put_thread(tare__html *page, size_t index)
-{
-    const tare__thread_row *row = &page->analysis->threads[index];
-    tare__json_string(&page->json, row->name);
-    tare__html_known(page, row->tid);
-    tare__html_row(page, row->process);
-    tare__json_unsigned(&page->json, row->spans);
-    tare__html_ns(page, row->busy_ns);
-    tare__html_ns(page, row->first_at_ns);
-    tare__html_ns(page, row->last_at_ns);
-    tare__json_unsigned(&page->json, row->dropped_spans);
-}
-
-static void put_process(tare__html *page, size_t index)
-{
-    const tare__process_row *row = &page->analysis->processes[index];
-    tare__html_known(page, row->pid);
-    tare__html_known(page, row->parent_pid);
-    tare__json_string(&page->json, row->label);
-    tare__json_bool(&page->json, row->joined);
-    tare__json_string(&page->json, row->joined ? row->unreadable : row->not_joined);
-    tare__html_ns(page, row->joined_at_ns);
-    tare__html_ns(page, row->left_at_ns);
-    if (row->has_exit_status)
-        tare__json_signed(&page->json, row->exit_status);
-    else
-        tare__json_null(&page->json);
-    tare__json_unsigned(&page->json, row->threads);
-    tare__json_unsigned(&page->json, row->spans);
-    tare__html_ns(page, row->busy_ns);
-    tare__json_unsigned(&page->json, row->dropped_spans);
-}
-
-#define STEP_COLUMNS                                                                                   \
-    "name count unfinished total min mean p50 p95 p99 max per_second first rest_p50 p50_low p50_high " \
-    "p95_low "                                                                                         \
-    "p95_high slowest bins numbers course"
 
 void tare__html_tables(tare__html *page)
 {
-    const tare__analysis *analysis = page->analysis;
-    const struct {
-        const char *key, *columns;
-        size_t n;
-        tare__html_put_row *put;
+    static const struct {
+        const tare__table *table;
+        const char *const *drawn;
+        void (*put_drawn)(tare__html *, const void *);
     } tables[] = {
-        {"steps", STEP_COLUMNS, analysis->n_steps, put_step},
-        {"epochs", STEP_COLUMNS, analysis->n_epochs, put_epoch},
-        {"aggregates", "name calls timed estimated total min mean p50 p95 p99 max file line",
-         analysis->n_aggregates, put_aggregate},
-        {"counters", "name n first last min mean max first_at last_at", analysis->n_counters, put_counter},
-        {"marks", "name n first_at last_at", analysis->n_marks, put_mark},
-        {"tracks", "track kind name calls total min mean p50 p95 p99 max", analysis->n_tracks, put_track},
-        {"threads", "name tid process spans busy first_at last_at dropped", analysis->n_threads, put_thread},
-        {"processes", "pid parent_pid command joined why from to wait_status threads spans busy dropped",
-         analysis->n_processes, put_process},
+        {&tare__table_steps, step_drawn, put_step_drawn}, {&tare__table_epochs, step_drawn, put_step_drawn},
+        {&tare__table_operators, NULL, NULL},             {&tare__table_modules, NULL, NULL},
+        {&tare__table_aggregates, NULL, NULL},            {&tare__table_counters, NULL, NULL},
+        {&tare__table_marks, NULL, NULL},                 {&tare__table_tracks, NULL, NULL},
+        {&tare__table_threads, NULL, NULL},               {&tare__table_processes, NULL, NULL},
     };
     for (size_t i = 0; i < TARE__COUNT_OF(tables); i++) {
-        size_t n = tables[i].n < page->limits->rows ? tables[i].n : page->limits->rows;
-        tare__html_table(page, tables[i].key, tables[i].columns, n, tables[i].n - n, tables[i].put);
+        const tare__table *table = tables[i].table;
+        size_t all = tare__table_rows(page->analysis, table);
+        size_t n = all < page->limits->rows ? all : page->limits->rows;
+        open_table(page, table, tables[i].drawn);
+        for (size_t k = 0; k < n && !page->status; k++)
+            put_row(page, table, tare__table_row(page->analysis, table, k), k, tables[i].put_drawn);
+        tare__html_close_table(page, all - n);
     }
+}
+
+/* ---- spans: the largest rows when there are too many ------------------------------------------------------------- */
+static int by_total_descending(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+    return (a < b) - (a > b);
+}
+
+/* Rows with less than this are left out; -1 keeps all. */
+static double least_total(tare__html *page)
+{
+    const tare__analysis *analysis = page->analysis;
+    size_t n = analysis->n_spans;
+    if (n <= page->limits->spans)
+        return -1;
+    double *totals = malloc(n * sizeof *totals);
+    if (!totals) {
+        page->text.failed = true;
+        return INFINITY;
+    }
+    for (size_t i = 0; i < n; i++)
+        totals[i] = analysis->spans[i].total_ns;
+    qsort(totals, n, sizeof *totals, by_total_descending);
+    double least = totals[page->limits->spans];
+    free(totals);
+    return least;
+}
+
+/* A row is kept with all above it: a total is never larger than the one around it but for rounding, and where
+ * it is, the row goes with its parent. */
+void tare__html_spans(tare__html *page)
+{
+    const tare__analysis *analysis = page->analysis;
+    const tare__table *table = &tare__table_spans;
+    double least = least_total(page);
+    uint32_t *place = calloc(analysis->n_spans + 1, sizeof *place), kept = 0;
+    if (!place)
+        page->text.failed = true;
+    open_table(page, table, NULL);
+    for (size_t i = 0; place && i < analysis->n_spans && !page->status; i++) {
+        tare__span_row row = analysis->spans[i];
+        uint32_t parent = row.parent == TARE__NO_ROW ? TARE__NO_ROW : place[row.parent];
+        place[i] = TARE__NO_ROW;
+        if (!(row.total_ns > least) || (row.parent != TARE__NO_ROW && parent == TARE__NO_ROW))
+            continue;
+        row.parent = parent;
+        put_row(page, table, &row, i, NULL);
+        place[i] = kept++;
+    }
+    tare__html_close_table(page, analysis->n_spans - kept);
+    free(place);
 }

@@ -3,11 +3,13 @@ const byId = (id) => document.getElementById(id);
 const DATA = JSON.parse(byId("data").textContent);
 
 // ---- tables of the data: rows as objects --------------------------------------------------------
+const nameOf = (column) => column.replace(/_ns$/, "");  // times are nanoseconds, all of them
 function rowsOf(table) {
+  const names = table.columns.map(nameOf);
   return table.rows.map((row) => {
     const made = {};
-    table.columns.forEach((column, at) => {
-      made[column] = row[at] === undefined ? null : row[at];
+    names.forEach((name, at) => {
+      made[name] = row[at] === undefined ? null : row[at];
     });
     return made;
   });
@@ -112,6 +114,9 @@ const UNITS = {
   "bits": (v) => "0x" + Math.round(v).toString(16),
   "bytes/s": (v) => bytes(v) + "/s",
   "1/s": (v) => count(v) + "/s",
+  "bytes_per_s": (v) => bytes(v) + "/s",
+  "per_s": (v) => count(v) + "/s",
+  "ns": time,
   "time": time,
 };
 const show = (value, unit) => (UNITS[unit] || count)(value);

@@ -19,9 +19,9 @@ TABLES.splice(3, 0,
         reason: (row) => row.modules > 1 ? row.modules + " modules: see the table of modules" : "no module is known"
       }),
       text("pair", "paired with", {reason: (row) => row.unpaired || "it has no counterpart"}),
-      col("flops_per_s", "FLOP/s", perSecond(""), {reason: noRate}),
-      col("of_peak", "of peak", percent, {reason: noShare, title: "of what this machine can do in its type"}),
-      col("bytes_per_s", "≈ bytes/s", perSecond("B/s"), {reason: noShapes, title: "an estimate: sizes of its tensors"}),
+      col("flops_per_second", "FLOP/s", perSecond(""), {reason: noRate}),
+      col("of_peak_flops", "of peak", percent, {reason: noShare, title: "of what this machine can do in its type"}),
+      col("bytes_per_second_estimate", "≈ bytes/s", perSecond("B/s"), {reason: noShapes, title: "an estimate: sizes of its tensors"}),
       col("of_peak_bytes", "of peak", percent, {
         reason: noShare, title: "of what caches and memory can feed at this size"
       }),
@@ -34,7 +34,7 @@ TABLES.splice(3, 0,
     rows: () => rowsOf(DATA.modules),
     tree: true,
     columns: [
-      text("name", "Module"), col("calls", "calls", NUMBER), col("total", "total", TIME),
+      text("path", "Module"), col("calls", "calls", NUMBER), col("total", "total", TIME),
       col("share", "share", percent, {bar: true}),
       col("self", "self", TIME, {title: "total less the modules inside it"}),
       col("operators", "operators", TIME, {title: "of self: in operators"}),

@@ -73,12 +73,12 @@ function putSlowest(row) {
 function putStepHead(row) {
   const pair = (name, value) => el("span", {class: "pair"}, name, el("b", null, value));
   const times = ["p50", "p95", "p99", "max"].filter((key) => known(row[key])).map((key) => pair(key, time(row[key])));
-  const rates = (row.numbers || []).filter((number) => known(number[2])).slice(0, 3);
+  const rates = (row.numbers || []).filter((number) => known(number[3])).slice(0, 3);
   const slow = known(row.first) && known(row.rest_p50) && row.first > 2 * row.rest_p50;
   return el("div", {class: "step-head"}, el("h3", null, row.name),
     pair("steps", exactly(row.count) + (row.unfinished ? " and " + row.unfinished + " unfinished" : "")), times,
     known(row.per_second) && pair("per second", count(row.per_second)),
-    rates.map((number) => pair(number[0] + "/s", (number[3] ? "≈ " : "") + count(number[2]))),
+    rates.map((number) => pair(number[0] + "/s", (number[4] ? "≈ " : "") + count(number[3]))),
     slow && pair("first", time(row.first) + ", " + digits(row.first / row.rest_p50) + "× the median of the others"));
 }
 function putStep(row) {

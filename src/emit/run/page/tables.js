@@ -58,7 +58,8 @@ const TABLES = [
     label: "Tracks",
     rows: () => rowsOf(DATA.tracks),
     columns: [
-      text("name", "Span"), text("track", "track"), text("kind", "kind"), col("calls", "calls", NUMBER),
+      text("name", "Span"), text("track", "track", {reason: "the recording thread"}), text("track_kind", "kind"),
+      col("calls", "calls", NUMBER),
       col("total", "total", TIME), col("mean", "mean", TIME), ...EACH
     ]
   },
@@ -67,7 +68,7 @@ const TABLES = [
     label: "Counters",
     rows: () => rowsOf(DATA.counters),
     columns: [
-      text("name", "Counter"), col("n", "values", NUMBER),
+      text("name", "Counter"), col("count", "values", NUMBER),
       ...["first", "last", "min", "mean", "max"].map((key) => col(key, key, count)), col("first_at", "from", TIME),
       col("last_at", "to", TIME)
     ]
@@ -77,7 +78,7 @@ const TABLES = [
     label: "Marks",
     rows: () => rowsOf(DATA.marks),
     columns: [
-      text("name", "Mark"), col("n", "times", NUMBER), col("first_at", "first at", TIME),
+      text("name", "Mark"), col("count", "times", NUMBER), col("first_at", "first at", TIME),
       col("last_at", "last at", TIME)
     ]
   },
@@ -89,7 +90,7 @@ const TABLES = [
       text("name", "Thread", {reason: "the thread had no name"}), col("tid", "id", String),
       text("process", "process", {value: processOf}), col("spans", "spans", NUMBER), col("busy", "in spans", TIME),
       col("first_at", "from", TIME, {reason: "nothing of it was read"}),
-      col("last_at", "to", TIME, {reason: "nothing of it was read"}), col("dropped", "dropped", NUMBER)
+      col("last_at", "to", TIME, {reason: "nothing of it was read"}), col("dropped_spans", "dropped", NUMBER)
     ]
   },
   {
@@ -97,11 +98,11 @@ const TABLES = [
     label: "Processes",
     rows: () => PROCESSES,
     columns: [
-      text("command", "Process"), col("pid", "pid", String), col("parent_pid", "parent", String),
+      text("label", "Process"), col("pid", "pid", String), col("parent_pid", "parent", String),
       col("cpu", "CPU", TIME, {reason: unsampled}), col("memory", "peak memory", bytes, {reason: unsampled}),
       col("read", "disk read", bytes, {reason: unsampled}), col("written", "written", bytes, {reason: unsampled}),
       col("threads", "threads", NUMBER, {reason: seen}), col("spans", "spans", NUMBER, {reason: seen}),
-      col("busy", "in spans", TIME, {reason: seen}), col("from", "from", TIME), col("to", "to", TIME),
+      col("busy", "in spans", TIME, {reason: seen}), col("joined_at", "from", TIME), col("left_at", "to", TIME),
       col("wait_status", "ended", waited, {reason: "how it ended was not seen"}),
       text("why", "note", {reason: "nothing to say", blank: true})
     ]
@@ -123,6 +124,7 @@ const PROCESSES = rowsOf(DATA.processes);
 PROCESSES.forEach((row) => {
   const used = processes.get(row.pid) || {}, total = (metric) => used[metric] && used[metric].total,
         most = used["memory.rss_peak"] || used["memory.rss"];
+  row.why = row.joined ? row.unreadable : row.not_joined;
   if (!row.joined) row.threads = row.spans = row.busy = null;
   row.cpu =
     known(total("cpu.user")) && known(total("cpu.system")) ? (total("cpu.user") + total("cpu.system")) * 1e9 : null;
@@ -133,7 +135,7 @@ PROCESSES.forEach((row) => {
 function unsampled(row) { return "it was sampled once at most" + (row.pid ? "" : ", its id is not known"); }
 function processOf(row) {
   const one = row.process === null ? null : PROCESSES[row.process];
-  return one ? (one.command || "process") + " (" + (one.pid || "?") + ")" : null;
+  return one ? (one.label || "process") + " (" + (one.pid || "?") + ")" : null;
 }
 function whose(row) {
   const label = row.label && row.label !== row.subject ? " " + row.label : "";
@@ -254,9 +256,20 @@ function choose(table, focus) {
   buildTable(table);
   if (focus) table.tab.focus();
 }
+// Columns that the table does not name come after those that it does, as the schema describes them.
+function addColumns(table) {
+  const named = new Set(table.columns.map((column) => column.key));
+  Object.entries(DATA[table.id].about || {}).forEach(([column, [unit, meaning]]) => {
+    const key = nameOf(column), label = key.replaceAll("_", " "), title = meaning.replaceAll("`", "");
+    if (named.has(key)) return;
+    table.columns.push(
+      unit === null ? text(key, label, {title}) : col(key, label, (value) => show(value, unit), {title}));
+  });
+}
 function putTables() {
   TABLES.forEach((table) => {
     table.all = table.rows();
+    addColumns(table);
   });
   const some = TABLES.filter((table) => table.all.length > 0);
   byId("tables").hidden = some.length === 0;
