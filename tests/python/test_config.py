@@ -115,11 +115,11 @@ def test_bad_variables(environment, words):
 @pytest.mark.parametrize("text, words", [
     ("use_compil = true", "unknown setting 'use_compil'; did you mean 'use_compile'"),
     ("use_compile = 3", "use_compile is true or false, not 3"),
-    ("\nuse_compile = [1]", 'tare.toml:2: a value is a "string", a number, true or false'),
+    ("\nuse_compile = [1]", "tare.toml:2: a value must be a string, a number, true or false"),
     ("output_dir = 'a", "tare.toml:1: unterminated string"),
     ("what is this", "tare.toml:1: expected = and a value after the name"),
     ("use_compile = true\nuse-compile = true", "tare.toml:2: use-compile is set twice"),
-    ("memory_monitor_batches = " + "9" * 5000, "tare.toml:1: a value is"),
+    ("memory_monitor_batches = " + "9" * 5000, "tare.toml:1: a value must be"),
     ("memory_monitor_batches = 1.5", "tare.toml:1: memory_monitor_batches is a whole number of 0 or more, not 1.5"),
 ])
 def test_bad_files(elsewhere, text, words):
