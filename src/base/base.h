@@ -36,6 +36,43 @@ size_t tare__arena_bytes(const tare__arena *arena);               /* taken from 
 /* ---- arrays that grow: `array` is the address of the pointer. False: no memory, and nothing changed. -- */
 bool tare__array_fit(void *array, size_t *room, size_t needed, size_t element_bytes);
 
+/* ---- index: rows of an array that is the caller's own, found by hash ---------------------------- */
+typedef struct tare__index_slot {
+    uint32_t hash;
+    uint32_t row_plus1; /* 0: empty */
+} tare__index_slot;
+
+typedef struct tare__index { /* zeroed: empty */
+    tare__index_slot *slots;
+    uint32_t mask, used;
+} tare__index;
+
+#define TARE__INDEX_NONE UINT32_MAX
+/* Whether the row is that of the key; `rows` is whatever the caller of find passes. */
+typedef bool tare__index_is(const void *rows, uint32_t row, const void *key);
+
+/* Inline, so that `is` is inlined, too. */
+static inline uint32_t tare__index_find(const tare__index *index, uint32_t hash, tare__index_is *is, const void *rows,
+                                        const void *key)
+{
+    for (uint32_t at = hash & index->mask; index->slots && index->slots[at].row_plus1; at = (at + 1) & index->mask)
+        if (index->slots[at].hash == hash && is(rows, index->slots[at].row_plus1 - 1, key))
+            return index->slots[at].row_plus1 - 1;
+    return TARE__INDEX_NONE;
+}
+
+bool tare__index_add(tare__index *index, uint32_t hash, uint32_t row); /* one that is not there; false: no memory */
+void tare__index_move(tare__index *index, uint32_t hash, uint32_t from, uint32_t to); /* what row `from` was is `to` */
+void tare__index_clear(tare__index *index);
+void tare__index_free(tare__index *index);
+
+/* The hash of a number, or of several: each with the hash of those before it. */
+static inline uint64_t tare__hash_mix(uint64_t hash, uint64_t number)
+{
+    hash = (hash ^ number) * UINT64_C(0x9E3779B97F4A7C15);
+    return hash ^ hash >> 32;
+}
+
 /* ---- intern: text to a dense id, 0, 1, 2, … in order of first sight ---------------------------- */
 typedef struct tare__intern tare__intern;
 #define TARE__INTERN_NONE UINT32_MAX

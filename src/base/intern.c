@@ -1,4 +1,4 @@
-/* intern: one dense id a distinct text. Open addressing over the ids, the text itself in an arena.
+/* intern: one dense id a distinct text. An index over the ids, the text itself in an arena.
  * Owned by the calling thread; a table nobody adds to may be read by many.
  * Must not know what the texts name. */
 #include "base.h"
@@ -6,25 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_SLOTS ((size_t)64)
 #define FIRST_ENTRIES ((size_t)32)
-
-typedef struct slot {
-    uint32_t tag;      /* upper half of the hash: most misses end here, without touching the text */
-    uint32_t id_plus1; /* 0: empty */
-} slot;
 
 typedef struct entry {
     const char *text;
     size_t length;
-    uint64_t hash; /* kept so that growing does not read every text again */
 } entry;
 
 struct tare__intern {
     tare__arena *arena;
-    slot *slots;
+    tare__index index;
     entry *entries;
-    size_t slot_mask; /* slots - 1; a power of two, at most 3/4 full */
     size_t entries_room;
     uint32_t count;
     uint64_t seed;
@@ -51,7 +43,7 @@ static uint64_t load4(const char *at)
     return word;
 }
 
-static uint64_t hash_text(uint64_t seed, const char *text, size_t length)
+static uint32_t hash_text(uint64_t seed, const char *text, size_t length)
 {
     const uint64_t k1 = UINT64_C(0x9e3779b97f4a7c15), k2 = UINT64_C(0xd6e8feb86659fd93);
     uint64_t hash = seed ^ fold(length ^ k1, k2), low = 0, high = 0;
@@ -70,7 +62,7 @@ static uint64_t hash_text(uint64_t seed, const char *text, size_t length)
               (unsigned char)text[left - 1];
     }
     hash = fold(low ^ k2, high ^ hash);
-    return fold(hash ^ k1, k2);
+    return (uint32_t)fold(hash ^ k1, k2);
 }
 
 /* ---- table --------------------------------------------------------------------------------------- */
@@ -80,13 +72,11 @@ tare__intern *tare__intern_new(void)
     if (!table)
         return NULL;
     table->arena = tare__arena_new();
-    table->slots = calloc(FIRST_SLOTS, sizeof *table->slots);
     table->entries = malloc(FIRST_ENTRIES * sizeof *table->entries);
-    if (!table->arena || !table->slots || !table->entries) {
+    if (!table->arena || !table->entries) {
         tare__intern_free(table);
         return NULL;
     }
-    table->slot_mask = FIRST_SLOTS - 1;
     table->entries_room = FIRST_ENTRIES;
     /* The address differs from run to run: a file cannot be made whose names all collide. Ids go by
      * order of sight, so no output depends on it. */
@@ -99,44 +89,21 @@ void tare__intern_free(tare__intern *table)
     if (!table)
         return;
     tare__arena_free(table->arena);
-    free(table->slots);
+    tare__index_free(&table->index);
     free(table->entries);
     free(table);
 }
 
-/* The slot that holds this text, or the empty one where it belongs. */
-static slot *seek(const tare__intern *table, uint64_t hash, const char *text, size_t length)
+static bool is_text(const void *rows, uint32_t id, const void *key)
 {
-    uint32_t tag = (uint32_t)(hash >> 32);
-    for (size_t at = hash & table->slot_mask;; at = (at + 1) & table->slot_mask) {
-        slot *seen = &table->slots[at];
-        if (seen->id_plus1 == 0)
-            return seen;
-        if (seen->tag != tag)
-            continue;
-        const entry *known = &table->entries[seen->id_plus1 - 1];
-        if (known->length == length && (length == 0 || memcmp(known->text, text, length) == 0))
-            return seen;
-    }
+    const entry *known = &((const entry *)rows)[id], *wanted = key;
+    return known->length == wanted->length &&
+           (wanted->length == 0 || memcmp(known->text, wanted->text, wanted->length) == 0);
 }
 
-static bool grow_slots(tare__intern *table)
+static uint32_t find(const tare__intern *table, uint32_t hash, const char *text, size_t length)
 {
-    size_t slots = (table->slot_mask + 1) * 2;
-    slot *fresh = calloc(slots, sizeof *fresh);
-    if (!fresh)
-        return false;
-    for (uint32_t id = 0; id < table->count; id++) {
-        uint64_t hash = table->entries[id].hash;
-        size_t at = hash & (slots - 1);
-        while (fresh[at].id_plus1)
-            at = (at + 1) & (slots - 1);
-        fresh[at] = (slot){.tag = (uint32_t)(hash >> 32), .id_plus1 = id + 1};
-    }
-    free(table->slots);
-    table->slots = fresh;
-    table->slot_mask = slots - 1;
-    return true;
+    return tare__index_find(&table->index, hash, is_text, table->entries, &(entry){text, length});
 }
 
 static bool grow_entries(tare__intern *table)
@@ -154,34 +121,21 @@ static bool grow_entries(tare__intern *table)
 
 uint32_t tare__intern_add(tare__intern *table, const char *text, size_t length)
 {
-    uint64_t hash = hash_text(table->seed, text, length);
-    slot *place = seek(table, hash, text, length);
-    if (place->id_plus1)
-        return place->id_plus1 - 1;
-
-    if (table->count >= TARE__INTERN_NONE - 1)
+    uint32_t hash = hash_text(table->seed, text, length), known = find(table, hash, text, length);
+    if (known != TARE__INDEX_NONE)
+        return known;
+    if (table->count >= TARE__INTERN_NONE - 1 || (table->count >= table->entries_room && !grow_entries(table)))
         return TARE__INTERN_NONE;
-    if (table->count >= table->entries_room && !grow_entries(table))
-        return TARE__INTERN_NONE;
-    size_t slots = table->slot_mask + 1;
-    if (table->count >= slots - slots / 4) {
-        if (!grow_slots(table))
-            return TARE__INTERN_NONE;
-        place = seek(table, hash, text, length);
-    }
     const char *copy = tare__arena_copy(table->arena, text, length);
-    if (!copy)
+    if (!copy || !tare__index_add(&table->index, hash, table->count))
         return TARE__INTERN_NONE;
-    uint32_t id = table->count++;
-    table->entries[id] = (entry){.text = copy, .length = length, .hash = hash};
-    *place = (slot){.tag = (uint32_t)(hash >> 32), .id_plus1 = id + 1};
-    return id;
+    table->entries[table->count] = (entry){.text = copy, .length = length};
+    return table->count++;
 }
 
 uint32_t tare__intern_find(const tare__intern *table, const char *text, size_t length)
 {
-    const slot *place = seek(table, hash_text(table->seed, text, length), text, length);
-    return place->id_plus1 ? place->id_plus1 - 1 : TARE__INTERN_NONE;
+    return find(table, hash_text(table->seed, text, length), text, length);
 }
 
 const char *tare__intern_text(const tare__intern *table, uint32_t id, size_t *length)

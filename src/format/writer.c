@@ -336,27 +336,28 @@ static bool can_be_replaced(uint16_t kind)
     return kind == TARE__BLOCK_PROCESS || kind == TARE__BLOCK_STREAM || kind == TARE__BLOCK_AGGREGATES;
 }
 
+static bool is_of(const void *entries, uint32_t at, const void *wanted)
+{
+    const tare__block_entry *entry = &((const tare__block_entry *)entries)[at], *key = wanted;
+    return entry->kind == key->kind && entry->key == key->key;
+}
+
 /* Marks blocks that a later one of the same kind and key replaces: from the end, by what was seen already.
- * Without memory for that nothing is marked, and only the file is longer. */
+ * Without memory for that fewer are marked, and only the file is longer. */
 static bool *find_replaced(const tare__writer *writer)
 {
-    size_t room = 64;
-    while (room < 2 * writer->entry_count)
-        room *= 2;
-    uint64_t *seen = calloc(room, sizeof *seen);
+    tare__index seen = {0};
     bool *replaced = calloc(writer->entry_count + 1, sizeof *replaced);
-    for (size_t i = writer->entry_count; i-- > 0 && seen && replaced;) {
+    for (size_t i = writer->entry_count; i-- > 0 && replaced;) {
         const tare__block_entry *entry = &writer->entries[i];
         if (!can_be_replaced(entry->kind))
             continue;
-        uint64_t key = (uint64_t)entry->kind << 32 | entry->key;
-        size_t at = (size_t)(key * 0x9E3779B97F4A7C15u >> 32) & (room - 1);
-        while (seen[at] && seen[at] != key)
-            at = (at + 1) & (room - 1);
-        replaced[i] = seen[at] == key;
-        seen[at] = key;
+        uint32_t hash = (uint32_t)tare__hash_mix(entry->kind, entry->key);
+        replaced[i] = tare__index_find(&seen, hash, is_of, writer->entries, entry) != TARE__INDEX_NONE;
+        if (!replaced[i] && !tare__index_add(&seen, hash, (uint32_t)i))
+            break;
     }
-    free(seen);
+    tare__index_free(&seen);
     return replaced;
 }
 

@@ -1,4 +1,4 @@
-/* slices: a table from names to numbers, open addressing.
+/* slices: a table from names to numbers.
  * Owned by the calling thread.
  * Must not know what is named. */
 #include "slices.h"
@@ -7,7 +7,7 @@
 
 struct tare__slices_entry {
     tare__slice name;
-    uint32_t hash, number; /* number TARE__SLICES_NONE: empty */
+    uint32_t number;
 };
 
 static uint32_t hash_of(tare__slice name)
@@ -18,51 +18,39 @@ static uint32_t hash_of(tare__slice name)
     return (uint32_t)(hash ^ hash >> 32);
 }
 
-static struct tare__slices_entry *place_of(const tare__slices *table, tare__slice name, uint32_t hash)
+static bool has_name(const void *entries, uint32_t at, const void *name)
 {
-    size_t at = hash & (table->room - 1);
-    for (;; at = (at + 1) & (table->room - 1)) {
-        struct tare__slices_entry *entry = &table->entries[at];
-        if (entry->number == TARE__SLICES_NONE || (entry->hash == hash && tare__slice_equal(entry->name, name)))
-            return entry;
-    }
+    return tare__slice_equal(((const struct tare__slices_entry *)entries)[at].name, *(const tare__slice *)name);
 }
 
-static bool widen(tare__slices *table)
+static uint32_t row_of(const tare__slices *table, tare__slice name, uint32_t hash)
 {
-    tare__slices wider = {.room = table->room ? 2 * table->room : 16, .n = table->n};
-    wider.entries = malloc(wider.room * sizeof *wider.entries);
-    if (!wider.entries)
-        return false;
-    for (size_t i = 0; i < wider.room; i++)
-        wider.entries[i].number = TARE__SLICES_NONE;
-    for (size_t i = 0; i < table->room; i++) {
-        if (table->entries[i].number != TARE__SLICES_NONE)
-            *place_of(&wider, table->entries[i].name, table->entries[i].hash) = table->entries[i];
-    }
-    free(table->entries);
-    *table = wider;
-    return true;
+    return tare__index_find(&table->index, hash, has_name, table->entries, &name);
 }
 
 bool tare__slices_add(tare__slices *table, tare__slice name, uint32_t number)
 {
-    if (4 * (table->n + 1) > 3 * table->room && !widen(table))
+    uint32_t hash = hash_of(name), row = row_of(table, name, hash);
+    if (row != TARE__INDEX_NONE) {
+        table->entries[row].number = number;
+        return true;
+    }
+    if (!tare__array_fit(&table->entries, &table->room, table->n + 1, sizeof *table->entries) ||
+        !tare__index_add(&table->index, hash, (uint32_t)table->n))
         return false;
-    uint32_t hash = hash_of(name);
-    struct tare__slices_entry *entry = place_of(table, name, hash);
-    table->n += entry->number == TARE__SLICES_NONE;
-    *entry = (struct tare__slices_entry){name, hash, number};
+    table->entries[table->n++] = (struct tare__slices_entry){name, number};
     return true;
 }
 
 uint32_t tare__slices_find(const tare__slices *table, tare__slice name)
 {
-    return table->n ? place_of(table, name, hash_of(name))->number : TARE__SLICES_NONE;
+    uint32_t row = row_of(table, name, hash_of(name));
+    return row == TARE__INDEX_NONE ? TARE__SLICES_NONE : table->entries[row].number;
 }
 
 void tare__slices_free(tare__slices *table)
 {
     free(table->entries);
+    tare__index_free(&table->index);
     *table = (tare__slices){0};
 }

@@ -4,13 +4,15 @@
 #ifndef TARE_MODEL_SLICES_H
 #define TARE_MODEL_SLICES_H
 
+#include "base/base.h"
 #include "onnx_wire.h"
 
 #define TARE__SLICES_NONE UINT32_MAX
 
 typedef struct tare__slices {
-    struct tare__slices_entry *entries; /* a power of two */
+    struct tare__slices_entry *entries;
     size_t room, n;
+    tare__index index;
 } tare__slices;
 
 /* Adds, or changes the number of a name that is there. False: no memory. */

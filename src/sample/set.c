@@ -37,8 +37,7 @@ struct tare__sample_set {
     uint32_t interval_series;
     series_entry *series; /* by id - 1 */
     size_t series_count, series_room;
-    uint32_t *slots; /* hash table of ids; 0: free */
-    size_t slot_count;
+    tare__index index; /* of series */
     tare__intern *texts; /* labels and reasons; 0 is "" */
     tare__sampled_process *processes;
     size_t process_count, process_room;
@@ -53,48 +52,18 @@ static bool label_identifies(tare__subject_kind kind)
            kind == TARE__SUBJECT_CONTAINER;
 }
 
-static uint64_t mix(uint64_t hash, uint64_t value)
+static uint32_t hash_of(const series_entry *entry)
 {
-    hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
-    return hash ^ hash >> 32;
+    uint64_t hash = tare__hash_mix((uint64_t)entry->metric << 16 | entry->subject, entry->key);
+    hash = tare__hash_mix(hash, entry->owner);
+    return (uint32_t)(label_identifies((tare__subject_kind)entry->subject) ? tare__hash_mix(hash, entry->label) : hash);
 }
 
-static uint64_t hash_of(const series_entry *entry)
+static bool is_same(const void *rows, uint32_t row, const void *key)
 {
-    uint64_t hash = mix((uint64_t)entry->metric << 16 | entry->subject, entry->key);
-    hash = mix(hash, entry->owner);
-    return label_identifies((tare__subject_kind)entry->subject) ? mix(hash, entry->label) : hash;
-}
-
-static bool is_same(const series_entry *a, const series_entry *b)
-{
+    const series_entry *a = &((const series_entry *)rows)[row], *b = key;
     return a->metric == b->metric && a->subject == b->subject && a->key == b->key && a->owner == b->owner &&
            (a->label == b->label || !label_identifies((tare__subject_kind)a->subject));
-}
-
-/* Where this series is, or where it would go. */
-static uint32_t *slot_of(tare__sample_set *set, const series_entry *entry)
-{
-    size_t at = hash_of(entry) & (set->slot_count - 1);
-    while (set->slots[at] && !is_same(&set->series[set->slots[at] - 1], entry))
-        at = (at + 1) & (set->slot_count - 1);
-    return &set->slots[at];
-}
-
-static bool make_slots(tare__sample_set *set)
-{
-    if (set->slots && set->series_count * 2 < set->slot_count)
-        return true;
-    size_t count = set->slot_count ? set->slot_count * 2 : 256;
-    uint32_t *slots = calloc(count, sizeof *slots);
-    if (!slots)
-        return false;
-    free(set->slots);
-    set->slots = slots;
-    set->slot_count = count;
-    for (size_t i = 0; i < set->series_count; i++)
-        *slot_of(set, &set->series[i]) = (uint32_t)(i + 1);
-    return true;
 }
 
 static const char *text_of(const tare__sample_set *set, uint32_t text, uint32_t *bytes)
@@ -138,21 +107,21 @@ uint32_t tare__sample_series_of(tare__sample_set *set, tare__metric metric, cons
     series_entry entry = {.key = subject->key, .owner = subject->owner, .metric = (uint16_t)metric,
                           .subject = (uint16_t)subject->kind,
                           .label = tare__intern_add(set->texts, label, strlen(label))};
-    if (entry.label == TARE__INTERN_NONE || !make_slots(set))
+    if (entry.label == TARE__INTERN_NONE)
         return 0;
-    uint32_t *slot = slot_of(set, &entry);
-    if (*slot) {
+    uint32_t hash = hash_of(&entry), row = tare__index_find(&set->index, hash, is_same, set->series, &entry);
+    if (row != TARE__INDEX_NONE) {
         if (subject->label)
-            relabel(set, *slot, entry.label);
-        return *slot;
+            relabel(set, row + 1, entry.label);
+        return row + 1;
     }
     if (set->series_count >= room_for(subject->kind) ||
-        !tare__array_fit(&set->series, &set->series_room, set->series_count + 1, sizeof *set->series))
+        !tare__array_fit(&set->series, &set->series_room, set->series_count + 1, sizeof *set->series) ||
+        !tare__index_add(&set->index, hash, (uint32_t)set->series_count))
         return 0;
     set->series[set->series_count++] = entry;
-    *slot = (uint32_t)set->series_count;
-    tell(set, *slot);
-    return *slot;
+    tell(set, (uint32_t)set->series_count);
+    return (uint32_t)set->series_count;
 }
 
 static void give_reason(tare__sample_set *set, uint32_t id, uint32_t reason)
@@ -334,7 +303,7 @@ void tare__sample_close(tare__sample_set *set)
     }
     free(set->processes);
     free(set->series);
-    free(set->slots);
+    tare__index_free(&set->index);
     tare__intern_free(set->texts);
     free(set->root);
     free(set);

@@ -76,19 +76,20 @@ static bool cpu_clock(const tare__watch *watch, pid_t pid, uint64_t *ns)
 
 /* ---- those that are known ---------------------------------------------------------------------------------- */
 
-/* Where this pid is in the hash table, or would go. */
-static uint32_t *slot_of(tare__watch *watch, pid_t pid)
+static uint32_t hash_of(pid_t pid)
 {
-    size_t at = ((uint32_t)pid * 0x9E3779B9u >> 7) & (watch->slot_count - 1);
-    while (watch->slots[at] && watch->processes[watch->slots[at] - 1].pid != pid)
-        at = (at + 1) & (watch->slot_count - 1);
-    return &watch->slots[at];
+    return (uint32_t)tare__hash_mix(0, (uint32_t)pid);
+}
+
+static bool has_pid(const void *processes, uint32_t at, const void *pid)
+{
+    return ((const tare__watched *)processes)[at].pid == *(const pid_t *)pid;
 }
 
 tare__watched *tare__watch_find(tare__watch *watch, pid_t pid)
 {
-    uint32_t index = watch->slot_count ? *slot_of(watch, pid) : 0;
-    return index ? &watch->processes[index - 1] : NULL;
+    uint32_t at = tare__index_find(&watch->index, hash_of(pid), has_pid, watch->processes, &pid);
+    return at == TARE__INDEX_NONE ? NULL : &watch->processes[at];
 }
 
 static tare__watched *find(tare__watch *watch, pid_t pid)
@@ -97,31 +98,22 @@ static tare__watched *find(tare__watch *watch, pid_t pid)
     return found && !found->gone ? found : NULL;
 }
 
-static bool fit_slots(tare__watch *watch, size_t count)
+/* A pid that comes again is that of the later one. */
+static bool put_index(tare__watch *watch, pid_t pid, size_t at)
 {
-    if (watch->slot_count >= 2 * count)
-        return true;
-    size_t wanted = watch->slot_count ? watch->slot_count : 64;
-    while (wanted < 2 * count)
-        wanted *= 2;
-    uint32_t *slots = calloc(wanted, sizeof *slots);
-    if (!slots)
-        return false;
-    free(watch->slots);
-    watch->slots = slots;
-    watch->slot_count = wanted;
-    for (size_t i = 0; i < watch->count; i++)
-        *slot_of(watch, watch->processes[i].pid) = (uint32_t)(i + 1);
+    const tare__watched *before = tare__watch_find(watch, pid);
+    if (!before)
+        return tare__index_add(&watch->index, hash_of(pid), (uint32_t)at);
+    tare__index_move(&watch->index, hash_of(pid), (uint32_t)(before - watch->processes), (uint32_t)at);
     return true;
 }
 
-/* After some have left: a table of open addresses cannot lose single entries. */
-static void fill_slots(tare__watch *watch)
+/* After some have left: an index cannot lose single entries. Those that stay fit. */
+static void fill_index(tare__watch *watch)
 {
-    if (watch->slot_count)
-        memset(watch->slots, 0, watch->slot_count * sizeof *watch->slots);
+    tare__index_clear(&watch->index);
     for (size_t i = 0; i < watch->count; i++)
-        *slot_of(watch, watch->processes[i].pid) = (uint32_t)(i + 1);
+        put_index(watch, watch->processes[i].pid, i);
 }
 
 static void release(tare__watch *watch, tare__watched *process)
@@ -161,7 +153,7 @@ void tare__watch_forget(tare__sample_set *set, tare__watch *watch)
     if (kept == watch->count)
         return;
     watch->count = kept;
-    fill_slots(watch);
+    fill_index(watch);
     /* The list tells of those that were, too, until it gets long. */
     size_t n;
     tare__sampled_process *list = tare__sample_process_list(set, &n);
@@ -178,12 +170,14 @@ void tare__watch_forget(tare__sample_set *set, tare__watch *watch)
 /* A new one; NULL: no room, or it is gone already. */
 static tare__watched *add(tare__sample_set *set, tare__watch *watch, pid_t pid, const tare__proc_stat *stat)
 {
-    if (!fit_slots(watch, watch->count + 1) ||
-        !tare__array_fit(&watch->processes, &watch->room, watch->count + 1, sizeof *watch->processes))
+    if (!tare__array_fit(&watch->processes, &watch->room, watch->count + 1, sizeof *watch->processes) ||
+        !put_index(watch, pid, watch->count))
         return NULL;
     tare__sampled_process *listed = tare__sample_process_add(set);
-    if (!listed)
+    if (!listed) {
+        fill_index(watch);
         return NULL;
+    }
     listed->rss_peak = -1;
     tare__watched *process = &watch->processes[watch->count++];
     memset(process, 0, sizeof *process);
@@ -194,7 +188,6 @@ static tare__watched *add(tare__sample_set *set, tare__watch *watch, pid_t pid, 
     size_t n;
     tare__sample_process_list(set, &n);
     process->listed = n - 1;
-    *slot_of(watch, pid) = (uint32_t)watch->count;
     for (int i = 0; i < TARE__W_COUNT; i++)
         process->value[i] = TARE__NO_VALUE;
     tell_list(set, process);
@@ -436,6 +429,6 @@ void tare__watch_close(tare__watch *watch)
     tare__watch_close_fd(watch, &watch->fd_children);
     free(watch->processes);
     free(watch->strangers);
-    free(watch->slots);
+    tare__index_free(&watch->index);
     memset(watch, 0, sizeof *watch);
 }

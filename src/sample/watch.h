@@ -111,8 +111,7 @@ typedef struct tare__watched {
 typedef struct tare__watch {
     tare__watched *processes; /* in the order in which they were found */
     size_t count, room;
-    uint32_t *slots; /* hash table: pid to place + 1 */
-    size_t slot_count;
+    tare__index index; /* of processes, by pid */
     const char *root;
     pid_t target, self;
     uint64_t target_start;

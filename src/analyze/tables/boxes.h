@@ -70,8 +70,7 @@ typedef struct timeline {
     boxes boxes;
     lane *lanes;
     size_t n_lanes, lanes_room;
-    uint32_t *lane_of; /* of process and track: hash table, lane + 1 */
-    size_t lane_slots;
+    tare__index lane_of; /* of process and track */
     line **lines;
     uint32_t *line_of; /* canon: line + 1 */
     size_t n_lines, n_canons;

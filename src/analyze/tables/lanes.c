@@ -12,13 +12,10 @@ int tare__lanes_init(timeline *timeline, const work *work, size_t boxes_max)
 {
     const tare__trace_run *run = tare__trace_run_of(work->trace);
     int status = tare__boxes_init(&timeline->boxes, boxes_max);
-    for (timeline->lane_slots = 64; timeline->lane_slots < 2 * (size_t)timeline->boxes.levels_max;)
-        timeline->lane_slots *= 2;
-    timeline->lane_of = calloc(timeline->lane_slots, sizeof *timeline->lane_of);
     timeline->lines = calloc(LINES_MAX, sizeof *timeline->lines);
     timeline->line_of = calloc(work->names.n + 1, sizeof *timeline->line_of);
     timeline->start = run->start_ticks;
-    bool all = timeline->lane_of && timeline->lines && timeline->line_of;
+    bool all = timeline->lines && timeline->line_of;
     return status || !all ? TARE_E_MEMORY : 0;
 }
 
@@ -30,7 +27,7 @@ void tare__lanes_free(timeline *timeline)
     for (size_t i = 0; i < timeline->n_lines; i++)
         free(timeline->lines[i]);
     free(timeline->lanes);
-    free(timeline->lane_of);
+    tare__index_free(&timeline->lane_of);
     free(timeline->lines);
     free(timeline->line_of);
 }
@@ -98,25 +95,22 @@ int tare__analyze_draw(work *work, stream *stream, uint32_t depth, uint32_t name
 }
 
 /* ---- complete spans ------------------------------------------------------------------------------ */
-static bool is_lane(const lane *lane, const struct lane *key)
+static bool is_lane(const void *lanes, uint32_t at, const void *wanted)
 {
+    const lane *lane = &((const struct lane *)lanes)[at], *key = wanted;
     return lane->process == key->process && lane->track == key->track && lane->stream == key->stream;
 }
 
 static int lane_of_track(timeline *timeline, const lane *key, uint32_t *at)
 {
-    uint64_t hash = ((uint64_t)key->process << 32 | key->track) * UINT64_C(0x9E3779B97F4A7C15) ^
-                    key->stream * UINT64_C(0xC2B2AE3D27D4EB4F);
-    size_t slot = (size_t)(hash ^ hash >> 32) & (timeline->lane_slots - 1);
-    while (timeline->lane_of[slot]) {
-        *at = timeline->lane_of[slot] - 1;
-        if (is_lane(&timeline->lanes[*at], key))
-            return 0;
-        slot = (slot + 1) & (timeline->lane_slots - 1);
-    }
+    uint32_t hash =
+        (uint32_t)tare__hash_mix(tare__hash_mix(0, (uint64_t)key->process << 32 | key->track), key->stream);
+    *at = tare__index_find(&timeline->lane_of, hash, is_lane, timeline->lanes, key);
+    if (*at != TARE__INDEX_NONE)
+        return 0;
     int status = new_lane(timeline, key, at);
-    if (!status && *at != UINT32_MAX)
-        timeline->lane_of[slot] = *at + 1;
+    if (!status && *at != UINT32_MAX && !tare__index_add(&timeline->lane_of, hash, *at))
+        status = TARE_E_MEMORY;
     return status;
 }
 

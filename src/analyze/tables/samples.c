@@ -33,8 +33,7 @@ typedef struct tally_row {
 struct tally {
     tally_row *rows;
     size_t n, room;
-    uint32_t *slots; /* row + 1; 0: empty */
-    uint32_t mask;
+    tare__index index; /* of rows, by subject */
 };
 
 struct samples {
@@ -64,7 +63,7 @@ void tare__analyze_free_tally(struct tally *tally)
     if (!tally)
         return;
     free(tally->rows);
-    free(tally->slots);
+    tare__index_free(&tally->index);
     free(tally);
 }
 
@@ -189,41 +188,24 @@ static uint32_t *place_of(struct samples *all, const node *node)
 }
 
 /* ---- steps that are open ---------------------------------------------------------------------- */
-static bool grow_tally(struct tally *tally)
+static bool is_subject(const void *rows, uint32_t row, const void *subject)
 {
-    uint32_t slots = tally->slots ? (tally->mask + 1) * 2 : 64;
-    uint32_t *made = calloc(slots, sizeof *made);
-    if (!made)
-        return false;
-    free(tally->slots);
-    tally->slots = made;
-    tally->mask = slots - 1;
-    for (size_t i = 0; i < tally->n; i++) {
-        uint32_t at = tally->rows[i].subject * 0x9E3779B1u & tally->mask;
-        while (made[at])
-            at = (at + 1) & tally->mask;
-        made[at] = (uint32_t)i + 1;
-    }
-    return true;
+    return ((const tally_row *)rows)[row].subject == *(const uint32_t *)subject;
 }
 
 static int add_to_tally(struct tally *tally, uint32_t subject, uint64_t ticks)
 {
-    if ((!tally->slots || tally->n * 2 > tally->mask) && !grow_tally(tally))
-        return TARE_E_MEMORY;
-    uint32_t at = subject * 0x9E3779B1u & tally->mask;
-    for (; tally->slots[at]; at = (at + 1) & tally->mask) {
-        tally_row *row = &tally->rows[tally->slots[at] - 1];
-        if (row->subject == subject) {
-            row->ticks += ticks;
-            row->calls++;
-            return 0;
-        }
+    uint32_t hash = (uint32_t)tare__hash_mix(0, subject);
+    uint32_t at = tare__index_find(&tally->index, hash, is_subject, tally->rows, &subject);
+    if (at != TARE__INDEX_NONE) {
+        tally->rows[at].ticks += ticks;
+        tally->rows[at].calls++;
+        return 0;
     }
-    if (!tare__array_fit(&tally->rows, &tally->room, tally->n + 1, sizeof *tally->rows))
+    if (!tare__array_fit(&tally->rows, &tally->room, tally->n + 1, sizeof *tally->rows) ||
+        !tare__index_add(&tally->index, hash, (uint32_t)tally->n))
         return TARE_E_MEMORY;
     tally->rows[tally->n++] = (tally_row){subject, ticks, 1};
-    tally->slots[at] = (uint32_t)tally->n;
     return 0;
 }
 
@@ -242,7 +224,7 @@ static int take_tally(work *work, stream *stream, how_ended how, bool none)
         work->samples->rows[tally->rows[i].subject].total -= (double)tally->rows[i].ticks;
     }
     tally->n = 0;
-    memset(tally->slots, 0, ((size_t)tally->mask + 1) * sizeof *tally->slots);
+    tare__index_clear(&tally->index);
     return status;
 }
 
