@@ -158,26 +158,29 @@ static void put_row(tare__html *page, const tare__table *table, const void *row,
     tare__html_close_row(page);
 }
 
+/* Whether other files write it, or nobody does. */
+static bool is_elsewhere(const tare__table *table)
+{
+    static const tare__table *const elsewhere[] = {&tare__table_spans, &tare__table_metrics, &tare__table_findings,
+                                                   &tare__table_groups, &tare__table_facts};
+    for (size_t i = 0; i < TARE__COUNT_OF(elsewhere); i++)
+        if (elsewhere[i] == table)
+            return true;
+    return table->shape != TARE__SHAPE_ROWS;
+}
+
 void tare__html_tables(tare__html *page)
 {
-    static const struct {
-        const tare__table *table;
-        const char *const *drawn;
-        void (*put_drawn)(tare__html *, const void *);
-    } tables[] = {
-        {&tare__table_steps, step_drawn, put_step_drawn}, {&tare__table_epochs, step_drawn, put_step_drawn},
-        {&tare__table_operators, NULL, NULL},             {&tare__table_modules, NULL, NULL},
-        {&tare__table_aggregates, NULL, NULL},            {&tare__table_counters, NULL, NULL},
-        {&tare__table_marks, NULL, NULL},                 {&tare__table_tracks, NULL, NULL},
-        {&tare__table_threads, NULL, NULL},               {&tare__table_processes, NULL, NULL},
-    };
-    for (size_t i = 0; i < TARE__COUNT_OF(tables); i++) {
-        const tare__table *table = tables[i].table;
+    const tare__table *table;
+    for (size_t i = 0; (table = tare__schema_table(i)); i++) {
+        bool steps = table == &tare__table_steps || table == &tare__table_epochs;
         size_t all = tare__table_rows(page->analysis, table);
         size_t n = all < page->limits->rows ? all : page->limits->rows;
-        open_table(page, table, tables[i].drawn);
+        if (is_elsewhere(table))
+            continue;
+        open_table(page, table, steps ? step_drawn : NULL);
         for (size_t k = 0; k < n && !page->status; k++)
-            put_row(page, table, tare__table_row(page->analysis, table, k), k, tables[i].put_drawn);
+            put_row(page, table, tare__table_row(page->analysis, table, k), k, steps ? put_step_drawn : NULL);
         tare__html_close_table(page, all - n);
     }
 }

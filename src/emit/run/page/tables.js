@@ -266,7 +266,14 @@ function addColumns(table) {
       unit === null ? text(key, label, {title}) : col(key, label, (value) => show(value, unit), {title}));
   });
 }
+// Tables that no list above names.
+function addTables() {
+  const named = new Set(TABLES.map((table) => table.id));
+  Object.keys(DATA).filter((id) => DATA[id] && DATA[id].about && !named.has(id)).forEach((id) => TABLES.push(
+    {id, label: id[0].toUpperCase() + id.slice(1).replaceAll("_", " "), rows: () => rowsOf(DATA[id]), columns: []}));
+}
 function putTables() {
+  addTables();
   TABLES.forEach((table) => {
     table.all = table.rows();
     addColumns(table);
