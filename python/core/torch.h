@@ -84,6 +84,9 @@ bool tare__torch_gradients(void);
 bool tare__torch_has_parameters(PyObject *module);
 Py_ssize_t tare__torch_number(PyObject *object, const char *name); /* an integer that it holds; -1: it does not */
 
+/* ---- what exists (torch_alive.c) ---------------------------------------------------------------------------- */
+void tare__torch_optimizer_stepped(const void *optimizer);
+
 /* ---- rounds of the loop, by its optimizers (torch_rounds.c) ----------------------------------------------- */
 void tare__torch_optimizers_exist(unsigned n);
 void tare__torch_round_begins(void);

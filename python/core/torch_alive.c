@@ -6,6 +6,24 @@
 /* Address of a weak reference: (that reference, addresses of a model's parts or None). */
 static PyObject *optimizers, *models;
 
+#define STEPPED_MAX 16u
+static const void *stepped[STEPPED_MAX]; /* optimizers, since one of them last went */
+static unsigned n_stepped;
+
+static bool has_stepped(const void *optimizer)
+{
+    for (unsigned i = 0; i < n_stepped; i++)
+        if (stepped[i] == optimizer)
+            return true;
+    return false;
+}
+
+void tare__torch_optimizer_stepped(const void *optimizer)
+{
+    if (n_stepped < STEPPED_MAX && !has_stepped(optimizer))
+        stepped[n_stepped++] = optimizer;
+}
+
 static PyObject *key_of(PyObject *reference)
 {
     return PyLong_FromVoidPtr(reference);
@@ -15,6 +33,7 @@ static PyObject *optimizer_gone(PyObject *self, PyObject *reference)
 {
     (void)self;
     PyObject *key = key_of(reference);
+    n_stepped = 0; /* another one may get its address; those that go on stepping are noted again */
     if (key && PyDict_DelItem(optimizers, key) == 0)
         tare__torch_optimizers_exist((unsigned)PyDict_Size(optimizers));
     Py_XDECREF(key);
@@ -66,13 +85,13 @@ static PyObject *optimizer_made(PyObject *self, PyObject *optimizer)
     Py_RETURN_NONE;
 }
 
-static PyObject *optimizers_alive(PyObject *self, PyObject *nothing)
+static PyObject *optimizers_stepped(PyObject *self, PyObject *nothing)
 {
     (void)self, (void)nothing;
     PyObject *list = PyList_New(0), *all = PyDict_Values(optimizers);
     for (Py_ssize_t i = 0; list && all && i < PyList_GET_SIZE(all); i++) {
         PyObject *optimizer = PyObject_CallNoArgs(PyTuple_GET_ITEM(PyList_GET_ITEM(all, i), 0));
-        if (!optimizer || (optimizer != Py_None && PyList_Append(list, optimizer)))
+        if (!optimizer || (has_stepped(optimizer) && PyList_Append(list, optimizer)))
             Py_CLEAR(list);
         Py_XDECREF(optimizer);
     }
@@ -95,8 +114,8 @@ static PyObject *model_named(PyObject *self, PyObject *arguments)
 static PyMethodDef functions[] = {
     {"torch_optimizer_made", optimizer_made, METH_O,
      "torch_optimizer_made(optimizer)\n--\n\nIt counts until it is no more."},
-    {"torch_optimizers_alive", optimizers_alive, METH_NOARGS,
-     "torch_optimizers_alive()\n--\n\nThose that exist, as a list."},
+    {"torch_optimizers_stepped", optimizers_stepped, METH_NOARGS,
+     "torch_optimizers_stepped()\n--\n\nThose that exist and have stepped, as a list."},
     {"torch_model_named", model_named, METH_VARARGS,
      "torch_model_named(model, parts)\n--\n\nThe names of the parts at these addresses hold until it is no more."},
     {NULL, NULL, 0, NULL},

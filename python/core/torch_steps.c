@@ -628,6 +628,7 @@ static bool has_no_loader(void)
  * begins there: a step is a whole round of the loop, loading by hand included. */
 void tare__torch_optimizer_ended(const void *optimizer)
 {
+    tare__torch_optimizer_stepped(optimizer);
     if (!ours() || !loop.step_open)
         return;
     if (!tare__torch_round_stepped(optimizer, loop.fetched) || (loop.fetched && !loop.exhausted))

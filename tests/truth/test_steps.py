@@ -695,3 +695,29 @@ def test_a_closure_is_no_time_of_the_optimizer(truth, bench):
     assert optimizer["total_ns"] <= row["total_ns"] - closed
     assert sum(one["total_ns"] for of in phases.values() for one in of) <= row["total_ns"]
     assert not [one for one in done.json["findings"] if one["id"] == "unfused-optimizer"]
+
+
+IDLE = """
+import sys, torch
+torch.set_num_threads(1)
+model = torch.nn.Sequential(*[torch.nn.Linear(32, 32) for _ in range(8)])
+one_by_one = torch.optim.Adam(model.parameters(), lr=0.001)
+opt = torch.optim.LBFGS(model.parameters(), max_iter=2) if sys.argv[1] == "idle" else one_by_one
+
+def closure():
+    opt.zero_grad()
+    loss = model(torch.ones(4, 32)).square().sum()
+    loss.backward()
+    return loss
+
+for _ in range(60):
+    opt.step(closure)
+"""
+
+
+@pytest.mark.parametrize("way", ["idle", "used"])
+def test_an_optimizer_that_never_steps_takes_no_time(bench, way):
+    pytest.importorskip("torch", reason="torch is not installed for this Python")
+    done = bench.measured(IDLE, way)
+    found = [one for one in done.json["findings"] if one["id"] == "unfused-optimizer"]
+    assert len(found) == (way == "used")

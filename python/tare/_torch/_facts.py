@@ -24,8 +24,8 @@ def _tell_precision(torch, loss):
         _say("torch.fp32", "cpu")  # bfloat16 units (AMX) are not used
 
 
-def _tell_optimizers(alive):
-    for optimizer in alive:
+def _tell_optimizers(stepped):
+    for optimizer in stepped:
         held = _core.torch_dict_of(optimizer) or {}
         settings, groups = held.get("defaults", {}), held.get("param_groups", ())
         if "fused" not in settings:
@@ -41,7 +41,7 @@ def _tell_optimizers(alive):
 def tell(loss):
     torch = sys.modules["torch"]
     for part, argument in ((lambda one: _tell_precision(torch, one), loss),
-                           (_tell_optimizers, _core.torch_optimizers_alive())):
+                           (_tell_optimizers, _core.torch_optimizers_stepped())):
         try:
             part(argument)
         except Exception:  # another version of torch: this one is not told
