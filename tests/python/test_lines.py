@@ -756,7 +756,7 @@ def test_run_lines_of_a_program_that_fails(run_script, tare_command, tmp_path):
 def test_run_lines_with_a_slip(run_script, tare_command, slip):
     done = run_script(SCRIPT, before=[tare_command, "run", "--lines", slip, "--"])
     assert done.returncode == 2 and done.stdout == ""
-    assert "names no function" in done.stderr
+    assert "is not a function name" in done.stderr
 
 
 # ---- lines of findings, by samples -----------------------------------------------------------------------------------
