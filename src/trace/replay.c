@@ -112,7 +112,7 @@ static int end_of(replay *replay, stream *stream, const tare__event *event)
     while (depth && stream->spans[depth - 1].name != event->name)
         depth--;
     if (!depth) {
-        stream->beyond -= stream->beyond > 0;
+        tare__replay_is_unmatched(&stream->beyond);
         return 0;
     }
     stream->beyond = 0;
@@ -123,10 +123,7 @@ static int end_of(replay *replay, stream *stream, const tare__event *event)
 static int lost_ends(replay *replay, stream *stream, const tare__event *event)
 {
     uint64_t lost = (uint64_t)event->value; /* the codec has seen to it that this is a whole number */
-    uint64_t unseen = lost < stream->beyond ? lost : stream->beyond;
-    stream->beyond -= unseen;
-    lost -= unseen;
-    uint32_t depth = lost < stream->depth ? stream->depth - (uint32_t)lost : 0;
+    uint32_t depth = tare__replay_depth_left(stream->depth, &stream->beyond, lost);
     return end_above(replay, stream, depth, event->ticks, TARE__REPLAY_END_LOST);
 }
 
@@ -163,16 +160,6 @@ static int take_event(replay *replay, stream *stream, const tare__event *event)
 }
 
 /* ---- blocks ---------------------------------------------------------------------------------------- */
-/* When the block begins. One with nothing but numbers has no time: it follows on what was before. */
-static uint64_t first_ticks_of(const replay *replay, const stream *stream, const tare__block_header *header)
-{
-    const tare__span_stack *open = &replay->decoder.open;
-    if (header->last_ticks)
-        return header->first_ticks;
-    uint64_t begin = open->depth ? open->spans[open->depth - 1].begin : 0;
-    return begin > stream->last ? begin : stream->last;
-}
-
 /* Blocks are missing before this one. What stayed open is known by name and begin; what was open and is not any
  * more ended at a time nobody knows. */
 static int rebuild_stack(replay *replay, stream *stream, uint64_t first)
@@ -186,10 +173,8 @@ static int rebuild_stack(replay *replay, stream *stream, uint64_t first)
     int status = end_above(replay, stream, same, stream->last, TARE__REPLAY_END_LOST);
     uint64_t earliest = stream->depth ? stream->spans[stream->depth - 1].begin : 0;
     for (uint32_t i = same; i < open->depth && !status; i++) {
-        uint64_t begin = open->spans[i].begin;
-        begin = begin < earliest ? earliest : begin > first ? first : begin;
-        earliest = begin;
-        status = begin_span(replay, stream, open->spans[i].name, begin, true);
+        earliest = tare__replay_listed_begin(open->spans[i].begin, earliest, first);
+        status = begin_span(replay, stream, open->spans[i].name, earliest, true);
     }
     stream->beyond += replay->decoder.unlisted;
     return status;
@@ -205,7 +190,7 @@ static void clamp_stack(stream *stream, uint64_t first)
 
 static int enter_block(replay *replay, stream *stream, const tare__block_header *header)
 {
-    uint64_t first = first_ticks_of(replay, stream, header);
+    uint64_t first = tare__replay_first_ticks(&replay->decoder, header, stream->last);
     int status = 0;
     if (!stream->seen || header->ordinal != stream->ordinal)
         status = rebuild_stack(replay, stream, first);

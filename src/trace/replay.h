@@ -51,4 +51,42 @@ int tare__trace_replay(struct tare__trace *trace, const tare__replay_visitor *vi
  * process; of another thread nobody knows when it ended, only that it was still there then. */
 uint64_t tare__trace_open_until(const struct tare__trace *trace, uint32_t stream, uint64_t last);
 
+/* ---- rules on what is open, for this pass and for the one that makes the tables ------------------------------
+ * The tables have a pass of their own since its frames hold nodes, and it is inlined: a call for each event would cost
+ * as much as the event. What both decide is here. `beyond`: open spans inside of those that are kept, known by number
+ * only. */
+
+/* When a block begins. One with nothing but numbers has no time: it follows on what was before. */
+static inline uint64_t tare__replay_first_ticks(const tare__events_decoder *decoder, const tare__block_header *header,
+                                                uint64_t last)
+{
+    if (header->last_ticks)
+        return header->first_ticks;
+    uint64_t begin = decoder->open.depth ? decoder->open.spans[decoder->open.depth - 1].begin : 0;
+    return begin > last ? begin : last;
+}
+
+/* The begin of a span that a block lists as open: not before the one around it, nor behind the block's own begin. */
+static inline uint64_t tare__replay_listed_begin(uint64_t begin, uint64_t around, uint64_t first)
+{
+    return begin < around ? around : begin > first ? first : begin;
+}
+
+/* An end whose begin is not among the spans that are kept: true where it is nobody's. */
+static inline bool tare__replay_is_unmatched(uint64_t *beyond)
+{
+    bool unmatched = *beyond == 0;
+    *beyond -= !unmatched;
+    return unmatched;
+}
+
+/* How many of the spans that are kept stay open where the ends of so many innermost ones were lost. */
+static inline uint32_t tare__replay_depth_left(uint32_t depth, uint64_t *beyond, uint64_t lost)
+{
+    uint64_t unseen = lost < *beyond ? lost : *beyond;
+    *beyond -= unseen;
+    lost -= unseen;
+    return lost < depth ? depth - (uint32_t)lost : 0;
+}
+
 #endif

@@ -228,8 +228,7 @@ static int rebuild_stack(work *work, stream *stream, uint64_t first_ticks)
         return status;
     for (uint32_t i = same; i < open->depth; i++) {
         frame *below = &work->frames[i];
-        uint64_t begin = open->spans[i].begin;
-        begin = begin < below->begin ? below->begin : begin > first_ticks ? first_ticks : begin;
+        uint64_t begin = tare__replay_listed_begin(open->spans[i].begin, below->begin, first_ticks);
         uint32_t name = open->spans[i].name;
         node *node = find_child(&work->nodes, &work->names, below->node, canon_of(&work->names, name));
         if (!node)
@@ -261,16 +260,6 @@ static void note_missing_blocks(const work *work, stream *stream, uint32_t ordin
         stream->lost_blocks += ordinal - stream->ordinal;
 }
 
-/* When the block begins. One with nothing but numbers has no time: it follows on what was before. */
-static uint64_t first_ticks_of(const work *work, const stream *stream, const tare__block_header *header)
-{
-    const tare__span_stack *open = &work->decoder.open;
-    if (header->last_ticks)
-        return header->first_ticks;
-    uint64_t begin = open->depth ? open->spans[open->depth - 1].begin : 0;
-    return begin > stream->last ? begin : stream->last;
-}
-
 static int load_stack(work *work, stream *stream, uint32_t events)
 {
     uint32_t listed = work->decoder.open.depth;
@@ -287,7 +276,7 @@ static int load_stack(work *work, stream *stream, uint32_t events)
 
 static int enter_block(work *work, stream *stream, const tare__block_header *header)
 {
-    uint64_t first = first_ticks_of(work, stream, header);
+    uint64_t first = tare__replay_first_ticks(&work->decoder, header, stream->last);
     int status = load_stack(work, stream, header->count);
     if (!status && (!stream->seen || header->ordinal != stream->ordinal)) {
         note_missing_blocks(work, stream, header->ordinal);
@@ -348,12 +337,10 @@ static RARE int end_of(work *work, stream *stream, const tare__event *event)
     uint32_t depth = stream->depth;
     while (depth && work->frames[depth].name != event->name)
         depth--;
-    if (!depth && stream->beyond)
-        stream->beyond--;
-    else if (!depth)
-        stream->unmatched++;
-    if (!depth)
+    if (!depth) {
+        stream->unmatched += tare__replay_is_unmatched(&stream->beyond);
         return 0;
+    }
     int status = 0;
     stream->beyond = 0;
     for (; stream->depth >= depth && !status; stream->depth--) {
@@ -374,10 +361,7 @@ static int lost_ends(work *work, stream *stream, const tare__event *event)
 {
     uint64_t lost = (uint64_t)event->value; /* the codec has seen to it that this is a whole number */
     stream->lost_ends += lost;
-    uint64_t unseen = lost < stream->beyond ? lost : stream->beyond;
-    stream->beyond -= unseen;
-    lost -= unseen;
-    return lose_ends(work, stream, lost < stream->depth ? stream->depth - (uint32_t)lost : 0, event->ticks);
+    return lose_ends(work, stream, tare__replay_depth_left(stream->depth, &stream->beyond, lost), event->ticks);
 }
 
 /* The index of a step that turns out to be one. A range of the program that ended meanwhile may have taken the span of
