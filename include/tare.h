@@ -48,7 +48,7 @@ extern "C" {
  * A call that can fail returns 0 or one of these. */
 #define TARE_STATUS_LIST(X)                                                                            \
     X(MEMORY, -1, "out of memory")                                                                     \
-    X(USAGE, -2, "wrong usage")                                                                        \
+    X(USAGE, -2, "invalid usage")                                                                        \
     X(INPUT, -3, "unreadable or damaged input")                                                        \
     X(SYSTEM, -4, "a system call failed")                                                              \
     X(VERSION, -5, "written by another version that this one cannot read")                             \
@@ -98,8 +98,8 @@ typedef struct tare_site {
 #define TARE_SITE(name) TARE_SITE_OF(name, TARE_KIND_SPAN, 1)
 
 /* ---- tracks and complete spans --------------------------------------------------------------------
- * A track is a line of its own in the views: a task, a GPU stream, a request. Spans on it are given
- * whole, may overlap, and may arrive late and in any order. */
+ * A track is a separate line in the views: a task, a GPU stream, a request. Spans on it are recorded
+ * complete, may overlap, and may arrive late and in any order. */
 typedef enum tare_track_kind {
     TARE_TRACK_TASK = 1,
     TARE_TRACK_GPU = 2,
@@ -120,15 +120,15 @@ typedef struct tare_options {
     uint32_t size;           /* sizeof(tare_options): fields beyond it take their defaults, so the struct can grow */
     uint32_t reserved;
     const char *output;      /* the trace; NULL: NAME.tare after the program. Never overwrites. */
-    const char *helper;      /* path of the tare program; NULL: found by itself */
-    uint64_t max_bytes;      /* the newest that fits is kept; 0: no limit */
-    uint64_t last_ns;        /* only this much of the end is kept; 0: all */
+    const char *helper;      /* path of the tare program; NULL: search for it */
+    uint64_t max_bytes;      /* maximum size of the trace, the oldest events are dropped; 0: no limit */
+    uint64_t last_ns;        /* keep only the last events; 0: all */
 } tare_options;
 
 #ifndef TARE_DISABLE
 
-/* ---- private: what the inline functions below stand on ---------------------------------------------
- * 0: no session; 1: recording; 2: a session that needs the long way (paused, no usable TSC, …). */
+/* ---- private: used by the inline functions below ---------------------------------------------
+ * 0: no session; 1: recording; 2: a session that needs the slow path (paused, no usable TSC, …). */
 extern TARE_API int tare__gate;
 TARE_API void tare__end_last(void);
 TARE_API void tare__begin_slow(tare_site *site);
@@ -164,7 +164,7 @@ static inline uint64_t tare__tsc(void)
     __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
     return ticks;
 #else
-    return 0; /* never asked: the gate is 2 where there is no counter */
+    return 0; /* never called: the gate is 2 where there is no counter */
 #endif
 }
 
@@ -212,7 +212,7 @@ static inline uint64_t tare__record_site(tare_site *site, uint64_t added, void (
     return 0;
 }
 
-/* The site's word, or 0 when it went the slow way. */
+/* The site's word, or 0 if it took the slow path. */
 static inline uint64_t tare__begin(tare_site *site) { return tare__record_site(site, 0x00, tare__begin_slow); }
 static inline void tare__end(tare_site *site) { tare__record_site(site, 0x10, tare__end_slow); }
 static inline void tare__end_of(tare_site *site, uint64_t word)
@@ -379,18 +379,18 @@ static inline void tare_complete_name(const char *name, const tare_complete_span
 /* The calling thread's name in the views (up to 63 bytes; else the one the system knows). */
 TARE_API void tare_thread_name(const char *name);
 
-/* Records this process without `tare run`: a helper process writes the trace and looks at process and machine,
- * with the settings of TARE_* variables and ./tare.toml. Children made by fork
- * join; programs it executes do not. Under `tare run` it resumes that session. 0 or a status. */
+/* Records this process without `tare run`: a helper process writes the trace and samples process and machine,
+ * with the settings of TARE_* variables and ./tare.toml. Children created by fork join; executed programs do
+ * not. Under `tare run` it resumes that session. 0 or a status. */
 TARE_API int tare_start(const tare_options *options); /* NULL: defaults */
-/* What was wrong at the last tare_start, a sentence; "" when its status says it all. Valid until the next one. */
-TARE_API const char *tare_start_trouble(void);
-/* Ends the session; when it returns, the trace is whole. Under `tare run` it pauses. 0 or a status. */
+/* Details on the last failed tare_start; "" if the status has none. Valid until the next call. */
+TARE_API const char *tare_start_error(void);
+/* Ends the session; when it returns, the trace is complete. Under `tare run` it pauses. 0 or a status. */
 TARE_API int tare_stop(void);
 /* Between the two nothing is recorded but the ends of spans begun before. Process-wide. */
 TARE_API void tare_pause(void);
 TARE_API void tare_resume(void);
-TARE_API int tare_recording(void); /* 1 while events are being kept */
+TARE_API int tare_recording(void); /* 1 while events are recorded */
 TARE_API const char *tare_output(void); /* path of the trace of this process's session; "" when none */
 
 /* ---- scopes: ended when the block is left, however it is left ------------------------------------------ */
@@ -557,7 +557,7 @@ static inline void tare_complete(tare_site *site, const tare_complete_span *span
 static inline void tare_complete_name(const char *name, const tare_complete_span *span) { (void)name, (void)span; }
 static inline void tare_thread_name(const char *name) { (void)name; }
 static inline int tare_start(const tare_options *options) { return (void)options, TARE_E_DISABLED; }
-static inline const char *tare_start_trouble(void) { return ""; }
+static inline const char *tare_start_error(void) { return ""; }
 static inline int tare_stop(void) { return TARE_E_DISABLED; }
 static inline void tare_pause(void) {}
 static inline void tare_resume(void) {}

@@ -1,4 +1,4 @@
-/* sampler: reads the machine, this process's memory and (asked through Python) the GPU's, once or in a beat, in a
+/* sampler: reads the machine, this process's memory and (asked through Python) the GPU's, once or at an interval, in a
  * thread of its own. Without a GPU to ask about it never takes the interpreter's lock: a program that holds it for
  * minutes is sampled all the same. The lock here guards the readings; the methods run attached to the interpreter.
  * Must not know blocks, nor how it is shown. */
@@ -60,7 +60,7 @@ static void take(state *self, double gpu)
     tare__py_points_add(&self->points, &one);
     self->last_ns = now.at_ns;
     if (first || now.at_ns - self->before.at_ns >= TARE__PY_SHORTEST_NS)
-        self->before = now; /* a beat that is faster than the ticks is compared with an older one */
+        self->before = now; /* an interval shorter than the ticks is compared with an older one */
 }
 
 /* With the interpreter's lock, and without ours: who has the one may wait for the other. */
@@ -103,7 +103,7 @@ static void free_state(state *self)
     free(self);
 }
 
-static void beat(state *self)
+static void tick(state *self)
 {
     double gpu = ask_gpu_from_outside(self);
     if (self->wanted && !self->ending)
@@ -122,7 +122,7 @@ static void *work(void *argument)
         uint64_t next = self->last_ns + self->interval_ns;
         struct timespec until = {(time_t)(next / 1000000000u), (long)(next % 1000000000u)};
         if (pthread_cond_timedwait(&self->changed, &self->lock, &until) == ETIMEDOUT && self->wanted)
-            beat(self);
+            tick(self);
         tare__py_note_own_waits();
     }
     bool orphaned = self->orphaned;
@@ -184,7 +184,7 @@ static bool in_own_thread(const state *self)
 }
 
 PyDoc_STRVAR(acquire_doc, "acquire()\n--\n\n"
-                          "Reads in a beat until there was a release() for each acquire(). Takes one at once.");
+                          "Reads at an interval until there was a release() for each acquire(). Takes one at once.");
 static PyObject *acquire(PyObject *object, PyObject *nothing)
 {
     (void)nothing;

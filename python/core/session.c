@@ -148,9 +148,9 @@ static PyObject *start(PyObject *module, PyObject *arguments, PyObject *named)
     Py_BEGIN_ALLOW_THREADS
     status = tare_start(&options);
     Py_END_ALLOW_THREADS
-    if (status && status != TARE_E_MEMORY && *tare_start_trouble())
+    if (status && status != TARE_E_MEMORY && *tare_start_error())
         return PyErr_Format(status == TARE_E_USAGE ? PyExc_ValueError : PyExc_RuntimeError, "tare.start: %s",
-                            tare_start_trouble());
+                            tare_start_error());
     if (status)
         return raise_status(status, "tare.start");
     tare__py_introduce();

@@ -179,7 +179,7 @@ def usage(runner: Any, call: Callable[[], Any], settle: Any, typical_s: float) -
             "io": {**io, "network_received_bytes": seen.received, "network_sent_bytes": seen.sent,
                    "iowait_percent": seen.iowait_percent,
                    "note": "disk and calls are this process's, the network is the machine's"},
-            "gpu": {"utilization_percent": Missing("the model does not run on a GPU") if cuda is None
+            "gpu": {"utilization_percent": Missing("the model cannot be run on a GPU") if cuda is None
                     else _core.gpu_load(cuda, begun)}}
 
 

@@ -90,7 +90,7 @@ class Energy:
 
 
 class Sampled:
-    """A beat of samples while blocks are open."""
+    """Samples at an interval while blocks are open."""
 
     def __init__(self, interval: float, what: int) -> None:
         self.sampler = _core.Sampler(interval, what)

@@ -44,8 +44,8 @@ def _steps(report: Any) -> str:
 
 def _weight(report: Any) -> str:
     own = report.tare
-    return (f'<p><small>tare: {unit(own.own_ns, "ns")} of recording inside the program ({unit(own.share, "share")}), '
-            f'taken off self times; trace {escape(report.path)}</small></p>')
+    return (f'<p><small>tare: {unit(own.own_ns, "ns")} of overhead in the program ({unit(own.share, "share")}), '
+            f'subtracted from self times; trace {escape(report.path)}</small></p>')
 
 
 def page(report: Any) -> str:

@@ -319,7 +319,7 @@ class ProductionProfiler:
 
 def diagnose_performance_issues(metrics: Any, *, ram_mb: float = 16000, cpu_percent: float = 95,
                                 gpu_percent: float = 70, io_wait_percent: float = 20) -> List[str]:
-    """What stands out in the metrics of a block, a sentence each. A value that is missing raises no issue.
+    """Findings in the metrics of a block, a sentence each. A value that is missing raises no issue.
 
         for issue in tare.diagnose_performance_issues(profiler.get_metrics()):
             print(issue)

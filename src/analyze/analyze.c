@@ -140,7 +140,7 @@ static int tell_contradictions(tare__analysis *analysis)
     snprintf(text, sizeof text, "%zu %s: %s; %s", found.n,
              found.n == 1 ? "figure contradicts another" : "figures contradict others", found.first,
              run->damaged_blocks ? "the file is damaged"
-                                 : "this is a defect of Tare or of what wrote the file, please report it");
+                                 : "this is a bug in Tare or in the program that wrote the file; please report it");
     const char *kept = tare__arena_copy(analysis->arena, text, strlen(text));
     if (!notes || !kept)
         return TARE_E_MEMORY;

@@ -107,7 +107,7 @@ typedef struct tare__span_row {
     uint32_t n_rows;   /* rows below it, all levels: the next sibling is at index + 1 + n_rows */
     uint64_t calls;
     uint64_t still_open; /* of the calls: open at the end, counted up to there */
-    uint64_t end_lost;   /* … whose end is not known, counted up to where it was noticed */
+    uint64_t end_lost;   /* … whose end is not known, counted up to where it was detected */
     uint64_t left_open;  /* … closed by the end of a span around them */
     uint64_t continued;  /* spans here that go on with a call: it is counted where it began, as a whole */
     double calls_ns;     /* of the calls counted here; more or less than the total where some are in parts */
@@ -258,7 +258,7 @@ typedef struct tare__process_row { /* in order of appearance */
     bool has_exit_status;
     int exit_status;          /* as of wait() */
     uint32_t threads;
-    uint64_t spans, dropped_spans, dropped_others; /* dropped: by its threads and homeless ones */
+    uint64_t spans, dropped_spans, dropped_others; /* dropped: by its threads and unattributed ones */
     double busy_ns;
     uint64_t steps;           /* that ended */
     double steps_ns;          /* their time, … */
@@ -272,7 +272,7 @@ typedef struct tare__thread_row { /* by process, then in order of appearance */
     const char *name;      /* NULL when not known */
     uint64_t spans, events;
     double busy_ns;        /* its top-level spans */
-    double first_at_ns, last_at_ns; /* NaN when nothing of it was read */
+    double first_at_ns, last_at_ns; /* NaN when no events were read */
     uint64_t dropped_spans, dropped_others;
     uint64_t unmatched_ends; /* ends of spans that were not open */
     uint64_t lost_ends;      /* ends that found no room */

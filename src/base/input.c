@@ -78,7 +78,7 @@ static int open_with_sentence(const char *path, bool streams, int *fd, tare__err
         return 0;
     if (is)
         return tare__fail(error, TARE_E_INPUT, "cannot read '%.200s': it is %s, not a regular file%s", path, is,
-                          streams && strcmp(is, "a pipe") == 0 ? "; redirect it to standard input and name /dev/stdin"
+                          streams && strcmp(is, "a pipe") == 0 ? "; redirect it to standard input and pass /dev/stdin"
                                                                : "");
     return tare__fail(error, *fd == -EACCES || *fd == -EPERM ? TARE_E_PERMISSION : TARE_E_INPUT,
                       "cannot read '%.200s': %s", path, strerror(-*fd));

@@ -73,7 +73,7 @@ static tare__json_token broken(tare__json_reader *reader, const char *wrong)
 {
     reader->offset = reader->base + reader->at;
     reader->ended = reader->at == reader->end && reader->drained;
-    reader->wrong = reader->ended ? "it ends there" : wrong;
+    reader->wrong = reader->ended ? "unexpected end of input" : wrong;
     reader->text = "";
     reader->length = 0;
     return TARE__JSON_BROKEN;
@@ -225,7 +225,7 @@ static const char *read_long_string(tare__json_reader *reader)
     reader->length = 0;
     for (;;) {
         if (!has(reader, 1))
-            return "a string has no end";
+            return "unterminated string";
         const char *at = reader->window + reader->at;
         const char *stop = plain_end(at, reader->window + reader->end);
         keep(reader, at, (size_t)(stop - at));
@@ -238,7 +238,7 @@ static const char *read_long_string(tare__json_reader *reader)
             return NULL;
         }
         if (!read_escape(reader))
-            return "a backslash with nothing known behind it";
+            return "invalid escape sequence";
     }
 }
 
@@ -320,7 +320,7 @@ static tare__json_token read_word(tare__json_reader *reader)
             return words[i].token;
         }
     }
-    return broken(reader, "what stands there is no value");
+    return broken(reader, "expected a value");
 }
 
 static tare__json_token read_scalar(tare__json_reader *reader)
@@ -331,7 +331,7 @@ static tare__json_token read_scalar(tare__json_reader *reader)
     if (!length)
         return read_word(reader);
     if (at + length < end && !ends_word(at[length]))
-        return broken(reader, "what stands there is no number");
+        return broken(reader, "invalid number");
     reader->text = at;
     reader->length = length;
     reader->at += length;
@@ -347,7 +347,7 @@ static void value_done(tare__json_reader *reader)
 static tare__json_token open_scope(tare__json_reader *reader, bool object)
 {
     if (reader->depth == TARE__JSON_DEPTH_MAX)
-        return broken(reader, "it is nested too deeply");
+        return broken(reader, "nested too deeply");
     reader->at++;
     reader->is_object[reader->depth++] = object;
     reader->expect = object ? EXPECT_KEY_OR_END : EXPECT_VALUE_OR_END;
@@ -382,7 +382,7 @@ static tare__json_token read_value(tare__json_reader *reader, int byte)
 static tare__json_token read_key(tare__json_reader *reader, int byte)
 {
     if (byte != '"')
-        return broken(reader, "a name in quotes is missing");
+        return broken(reader, "expected a quoted name");
     const char *wrong = read_string(reader);
     if (wrong)
         return broken(reader, wrong);
@@ -394,7 +394,7 @@ static tare__json_token read_key(tare__json_reader *reader, int byte)
     const char *text = reader->text;
     size_t length = reader->length;
     if (peek(reader) != ':')
-        return broken(reader, "a colon is missing");
+        return broken(reader, "expected a colon");
     reader->at++;
     reader->text = text;
     reader->length = length;
@@ -415,21 +415,21 @@ tare__json_token tare__json_next(tare__json_reader *reader)
     reader->offset = reader->base + reader->at;
     if (reader->expect == EXPECT_NOTHING)
         return byte < 0 && !reader->failed ? TARE__JSON_END
-                                           : broken(reader, "something follows behind its end");
+                                           : broken(reader, "unexpected data after the end");
     if (byte < 0)
-        return broken(reader, "it ends there");
+        return broken(reader, "unexpected end of input");
     bool in_object = reader->depth && reader->is_object[reader->depth - 1];
     if (reader->expect == EXPECT_COMMA_OR_END) {
         if (byte == (in_object ? '}' : ']'))
             return close_scope(reader);
         if (byte != ',')
-            return broken(reader, "a comma is missing");
+            return broken(reader, "expected a comma");
         reader->at++;
         reader->expect = in_object ? EXPECT_KEY : EXPECT_VALUE;
         byte = peek(reader);
         reader->offset = reader->base + reader->at;
         if (byte < 0)
-            return broken(reader, "it ends there");
+            return broken(reader, "unexpected end of input");
     }
     if ((reader->expect == EXPECT_KEY_OR_END && byte == '}') ||
         (reader->expect == EXPECT_VALUE_OR_END && byte == ']'))

@@ -40,9 +40,9 @@ static const char *wrong_with(const struct stat *about, bool is_last)
     if (S_ISDIR(about->st_mode) && (about->st_mode & S_ISVTX) && !is_last)
         return NULL;
     if (about->st_mode & S_IWOTH)
-        return "can be written by others";
+        return "is writable by others";
     if ((about->st_mode & S_IWGRP) && about->st_gid != 0 && !is_private(about->st_gid))
-        return "can be written by another group";
+        return "is writable by another group";
     return NULL;
 }
 
@@ -68,7 +68,7 @@ bool tare__trust_real(const char *path, char real[PATH_MAX], tare__error *error)
     for (bool is_last = true;; is_last = false) {
         const char *wrong = lstat(whole, &about) != 0 ? "cannot be examined" : wrong_with(&about, is_last);
         if (wrong) {
-            tare__fail(error, -1, "%.300s is not used: %.300s %s", path, whole, wrong);
+            tare__fail(error, -1, "ignoring %.300s: %.300s %s", path, whole, wrong);
             return false;
         }
         char *slash = strrchr(whole, '/');
@@ -125,7 +125,8 @@ static int look_in(const char *folder, const char *name, int depth, char real[PA
     if (snprintf(path, sizeof path, "%s/%s", folder, name) < (int)sizeof path && access(path, F_OK) == 0) {
         if (folder[0] != '/' || tare__in_current_folder(name))
             return tare__fail(error, TARE_E_PERMISSION,
-                              "%s in the current folder is not loaded: LD_LIBRARY_PATH has an empty or relative entry",
+                              "%s in the current directory is not loaded: LD_LIBRARY_PATH has an empty or relative "
+                              "entry",
                               name);
         if (!tare__trust_real(path, found, error))
             return TARE_E_PERMISSION;

@@ -357,9 +357,9 @@ int tare__parse_bytes(const char *string, const char *what, uint64_t *bytes, tar
     if (read_quantity(string, byte_units, TARE__COUNT_OF(byte_units), bytes, &too_large))
         return 0;
     if (too_large)
-        return tare__fail(error, TARE_E_USAGE, "%s: '%.64s' is too large; the most is 16777215T", what,
+        return tare__fail(error, TARE_E_USAGE, "%s: '%.64s' is too large; the maximum is 16777215T", what,
                           string);
-    return tare__fail(error, TARE_E_USAGE, "%s: '%.64s' is not a size; write it as 512, 64K, 100MB or 2GiB",
+    return tare__fail(error, TARE_E_USAGE, "%s: '%.64s' is not a size; use 512, 64K, 100MB or 2GiB",
                       what, string);
 }
 
@@ -369,7 +369,7 @@ int tare__parse_duration(const char *string, const char *what, uint64_t *ns, tar
     if (read_quantity(string, duration_units, TARE__COUNT_OF(duration_units), ns, &too_large))
         return 0;
     if (too_large)
-        return tare__fail(error, TARE_E_USAGE, "%s: '%.64s' is too long; the most is 213503d", what, string);
-    return tare__fail(error, TARE_E_USAGE, "%s: '%.64s' is not a duration; write it as 500ms, 60s, 5m or 2h",
+        return tare__fail(error, TARE_E_USAGE, "%s: '%.64s' is too long; the maximum is 213503d", what, string);
+    return tare__fail(error, TARE_E_USAGE, "%s: '%.64s' is not a duration; use 500ms, 60s, 5m or 2h",
                       what, string);
 }

@@ -89,10 +89,10 @@ static int read_settings(int argc, char **argv, attach_settings *settings, tare_
     return status ? status : tare__cli_recording_check(&settings->recording, error);
 }
 
-static void on_beat(void *context, const tare__run_beat *beat)
+static void on_progress(void *context, const tare__run_progress *progress)
 {
     attach_settings *settings = context;
-    tare__cli_live_beat(&settings->recording.live, beat);
+    tare__cli_live_update(&settings->recording.live, progress);
 }
 
 static int exit_status_of(int status)
@@ -121,7 +121,7 @@ static int attach_main(int argc, char **argv)
         return tare__cli_usage(ME, &error);
     if (words.help)
         return tare__cli_print_help(&tare__cli_attach);
-    settings.attach.on_beat = on_beat;
+    settings.attach.on_progress = on_progress;
     settings.attach.context = &settings;
     static tare__run_result result; /* large: not on the stack */
     result = (tare__run_result){0};

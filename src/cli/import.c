@@ -149,7 +149,7 @@ static void put_unknown(tare__json *json, const tare__import_report *report)
 
 static void put_broken(tare__json *json, const tare__import_report *report)
 {
-    tare__json_key(json, "broken");
+    tare__json_key(json, "damaged");
     if (!report->broken) {
         tare__json_null(json);
         return;
@@ -157,8 +157,8 @@ static void put_broken(tare__json *json, const tare__import_report *report)
     tare__json_object(json);
     tare__json_put_unsigned(json, "places", report->broken);
     tare__json_put_unsigned(json, "first_byte", report->broken_offset);
-    tare__json_put_string(json, "what", report->broken_text);
-    tare__json_put_bool(json, "torn", report->torn);
+    tare__json_put_string(json, "reason", report->broken_text);
+    tare__json_put_bool(json, "truncated", report->torn);
     tare__json_end_object(json);
 }
 
@@ -179,14 +179,14 @@ static int print_json(const tare__import_report *report)
         {"processes", report->processes},
         {"threads", report->threads},
         {"tracks", report->tracks},
-        {"arrows_left_out", report->arrows},
-        {"own_left_out", report->own},
-        {"senseless_left_out", report->senseless},
-        {"unbegun_left_out", report->unbegun},
-        {"crowded_left_out", report->crowded},
-        {"cut", report->cut},
+        {"dropped_flows", report->arrows},
+        {"dropped_profiler_events", report->own},
+        {"dropped_invalid", report->senseless},
+        {"dropped_unmatched_ends", report->unbegun},
+        {"dropped_over_limit", report->crowded},
+        {"truncated_spans", report->cut},
         {"overlapping", report->overlapping},
-        {"unended", report->unended},
+        {"unfinished", report->unended},
         {"renamed", report->renamed},
     };
     tare__text text = {0};

@@ -26,41 +26,41 @@ static unsigned columns(void)
 }
 
 /* Steps since the line was written last: what it does now, not on average. */
-static double step_rate(tare__cli_live *live, const tare__run_beat *beat)
+static double step_rate(tare__cli_live *live, const tare__run_progress *progress)
 {
-    double seconds = (double)(beat->elapsed_ns - live->at_ns) / 1e9;
-    double rate = (double)(beat->steps - live->steps) / seconds;
-    live->steps = beat->steps;
-    return beat->steps > 0 && seconds > 0 ? rate : NAN;
+    double seconds = (double)(progress->elapsed_ns - live->at_ns) / 1e9;
+    double rate = (double)(progress->steps - live->steps) / seconds;
+    live->steps = progress->steps;
+    return progress->steps > 0 && seconds > 0 ? rate : NAN;
 }
 
-void tare__cli_live_words(tare__cli_live *live, const tare__run_beat *beat, tare__text *out)
+void tare__cli_live_words(tare__cli_live *live, const tare__run_progress *progress, tare__text *out)
 {
     char elapsed[TARE__UNIT_BYTES], value[TARE__UNIT_BYTES];
-    double rate = step_rate(live, beat);
-    tare__text_format(out, "tare: %s", tare__unit_time(elapsed, (double)beat->elapsed_ns));
+    double rate = step_rate(live, progress);
+    tare__text_format(out, "tare: %s", tare__unit_time(elapsed, (double)progress->elapsed_ns));
     if (isfinite(rate))
         tare__text_format(out, " · %s steps/s", tare__unit_count(value, rate));
-    if (isfinite(beat->now.tree_cores))
-        tare__text_format(out, " · CPU %s core%s", tare__unit_count(value, beat->now.tree_cores),
-                          beat->now.tree_cores == 1 ? "" : "s");
-    if (isfinite(beat->now.tree_rss_bytes))
-        tare__text_format(out, " · memory %s", tare__unit_bytes(value, beat->now.tree_rss_bytes));
-    if (isfinite(beat->now.gpu_busy))
-        tare__text_format(out, " · GPU %s", tare__unit_percent(value, beat->now.gpu_busy));
-    if (isfinite(beat->now.gpu_memory_bytes))
-        tare__text_format(out, " · GPU memory %s", tare__unit_bytes(value, beat->now.gpu_memory_bytes));
+    if (isfinite(progress->now.tree_cores))
+        tare__text_format(out, " · CPU %s core%s", tare__unit_count(value, progress->now.tree_cores),
+                          progress->now.tree_cores == 1 ? "" : "s");
+    if (isfinite(progress->now.tree_rss_bytes))
+        tare__text_format(out, " · memory %s", tare__unit_bytes(value, progress->now.tree_rss_bytes));
+    if (isfinite(progress->now.gpu_busy))
+        tare__text_format(out, " · GPU %s", tare__unit_percent(value, progress->now.gpu_busy));
+    if (isfinite(progress->now.gpu_memory_bytes))
+        tare__text_format(out, " · GPU memory %s", tare__unit_bytes(value, progress->now.gpu_memory_bytes));
 }
 
-void tare__cli_live_beat(tare__cli_live *live, const tare__run_beat *beat)
+void tare__cli_live_update(tare__cli_live *live, const tare__run_progress *progress)
 {
     bool first = !live->shown && live->at_ns == 0;
-    if (!live->on || (!first && beat->elapsed_ns < live->at_ns + EVERY_NS) || !takes_text())
+    if (!live->on || (!first && progress->elapsed_ns < live->at_ns + EVERY_NS) || !takes_text())
         return;
     tare__text words = {0};
     char fitted[1024];
-    tare__cli_live_words(live, beat, &words);
-    live->at_ns = beat->elapsed_ns;
+    tare__cli_live_words(live, progress, &words);
+    live->at_ns = progress->elapsed_ns;
     if (!words.failed) {
         tare__text_fit(fitted, sizeof fitted, words.data, columns());
         dprintf(STDERR_FILENO, "\r%s\x1b[K", fitted);

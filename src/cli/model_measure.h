@@ -85,7 +85,7 @@ int tare__measure_run(tare__cli_measure *settings, const char *path, const int64
 int tare__measure_figures(const char *path, const tare__model_options *weighed, const tare__model_report *report,
                           const tare__model_measured *measured, tare__figures **figures);
 /* What the command returns for what was measured, and says on standard error: 0; 1: a threshold is broken, or there is
- * no runtime and it was asked for; 3: the model does not run. */
+ * no runtime and it was asked for; 3: the model cannot be run. */
 int tare__measure_exit(const tare__cli_measure *settings, const tare__model_measured *measured);
 
 #endif

@@ -302,7 +302,7 @@ void tare__cli_recording_end(tare__cli_recording *recording, const char *me, tar
     bool look = !recording->quiet || wants_views(recording);
     if (whole && result->moved[0])
         tare__cli_say("tare", "%s", result->moved);
-    uint64_t bytes = !whole ? 0 : result->lost ? result->trace_bytes : tare__cli_add_theirs(recording, me, result);
+    uint64_t bytes = !whole ? 0 : result->lost ? result->trace_bytes : tare__cli_import_profiler(recording, me, result);
     if (whole && (look || tare__cli_keeps(&recording->keeping)))
         show(recording, me, result, look);
     if (whole && !result->lost)

@@ -75,8 +75,8 @@ typedef struct tare__cli_live {
 } tare__cli_live;
 
 void tare__cli_live_begin(tare__cli_live *live, bool wanted); /* nothing is shown where there is no terminal */
-void tare__cli_live_beat(tare__cli_live *live, const tare__run_beat *beat);
-void tare__cli_live_words(tare__cli_live *live, const tare__run_beat *beat, tare__text *out);
+void tare__cli_live_update(tare__cli_live *live, const tare__run_progress *progress);
+void tare__cli_live_words(tare__cli_live *live, const tare__run_progress *progress, tare__text *out);
 void tare__cli_live_end(tare__cli_live *live); /* the line goes away */
 
 /* ---- the whole -------------------------------------------------------------------------------------- */
@@ -105,7 +105,7 @@ void tare__cli_recording_end(tare__cli_recording *recording, const char *me, tar
 
 /* ---- the program's own profiler ------------------------------------------------------------------------- */
 /* What it wrote while the run was recorded is added to the trace, before that is shown. Returns the trace's bytes. */
-uint64_t tare__cli_add_theirs(const tare__cli_recording *recording, const char *me,
+uint64_t tare__cli_import_profiler(const tare__cli_recording *recording, const char *me,
                               const tare__run_result *result);
 
 #endif

@@ -194,10 +194,10 @@ static void on_waiting(void *context, unsigned still_recording)
                   still_recording, " (--no-wait to disable)");
 }
 
-static void on_beat(void *context, const tare__run_beat *beat)
+static void on_progress(void *context, const tare__run_progress *progress)
 {
     run_settings *settings = context;
-    tare__cli_live_beat(&settings->recording.live, beat);
+    tare__cli_live_update(&settings->recording.live, progress);
 }
 
 static int run_main(int argc, char **argv)
@@ -211,7 +211,7 @@ static int run_main(int argc, char **argv)
     if (words.help)
         return tare__cli_print_help(&tare__cli_run);
     settings.run.on_waiting = on_waiting;
-    settings.run.on_beat = on_beat;
+    settings.run.on_progress = on_progress;
     settings.run.context = &settings;
     static tare__run_result result; /* large: not on the stack */
     result = (tare__run_result){0};

@@ -30,17 +30,17 @@ static int find_process(attached *at, tare__error *error)
     if (pid <= 0)
         return tare__fail(error, TARE_E_USAGE, "%d is not a process id", (int)pid);
     if (pid == getpid())
-        return tare__fail(error, TARE_E_USAGE, "%d is this very command", (int)pid);
+        return tare__fail(error, TARE_E_USAGE, "%d is this command itself", (int)pid);
     snprintf(path, sizeof path, "/proc/%d", (int)pid);
     if (kill(pid, 0) != 0 && errno == ESRCH)
-        return tare__fail(error, TARE_E_INPUT, "there is no process %d", (int)pid);
+        return tare__fail(error, TARE_E_INPUT, "no process %d", (int)pid);
     if (stat(path, &about) != 0)
         return tare__fail(error, TARE_E_PERMISSION,
-                          "process %d cannot be seen: run as its user or as root, or mount /proc without hidepid",
+                          "cannot read process %d: run as its user or as root, or mount /proc without hidepid",
                           (int)pid);
     snprintf(path, sizeof path, "/proc/%d/task/%d", (int)pid, (int)pid);
     if (stat(path, &about) != 0)
-        return tare__fail(error, TARE_E_INPUT, "there is no process %d", (int)pid);
+        return tare__fail(error, TARE_E_INPUT, "no process %d", (int)pid);
     at->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     return 0;
 }
@@ -93,7 +93,7 @@ static int hold_signals(attached *at, sigset_t *before, tare__error *error)
     return 0;
 }
 
-static void wait_a_beat(attached *at)
+static void wait_for_tick(attached *at)
 {
     struct pollfd events[] = {{.fd = at->signals, .events = POLLIN}, {.fd = at->pidfd, .events = POLLIN}};
     tare__collector_pause(at->collector, events, TARE__COUNT_OF(events));
@@ -113,12 +113,12 @@ static void attend(attached *at)
 {
     tare__collector *collector = at->collector;
     while (!at->ended && !at->asked && !time_is_up(at)) {
-        wait_a_beat(at);
-        tare__collector_beat(collector);
-        if (tare__sampling_beat(collector, false))
-            tare__run_tell_beat(collector, at->options->on_beat, at->options->context, at->since_ns);
+        wait_for_tick(at);
+        tare__collector_tick(collector);
+        if (tare__sampling_tick(collector, false))
+            tare__run_tell_progress(collector, at->options->on_progress, at->options->context, at->since_ns);
     }
-    tare__sampling_beat(collector, true);
+    tare__sampling_tick(collector, true);
 }
 
 int tare__attach(const tare__attach_options *options, tare__run_result *result, tare__error *error)

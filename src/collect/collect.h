@@ -15,12 +15,12 @@
 #include "sample/sample.h"
 
 /* What a status line shows, at each tick of the samplers. */
-typedef struct tare__run_beat {
+typedef struct tare__run_progress {
     uint64_t elapsed_ns;  /* since the launch, or since Tare looks on */
     uint64_t steps;       /* begun so far, of all threads; 0: none known */
     tare__sample_now now; /* NaN: absent */
-} tare__run_beat;
-typedef void tare__run_on_beat(void *context, const tare__run_beat *beat);
+} tare__run_progress;
+typedef void tare__run_on_progress(void *context, const tare__run_progress *sync);
 
 #define TARE__RUN_NO_SAMPLES UINT64_MAX /* as interval_ns */
 
@@ -37,7 +37,7 @@ typedef struct tare__run_options {
     uint32_t samplers_left_out; /* bits, by their place in the table of samplers */
     double carbon_g_per_kwh; /* of the power used, as configured; 0: not said */
     bool roofline;           /* measure what the machine can do before anything runs */
-    tare__run_on_beat *on_beat; /* NULL: nobody looks on */
+    tare__run_on_progress *on_progress; /* NULL: nobody looks on */
     /* Called (if set) when the direct child has ended and others still record. */
     void (*on_waiting)(void *context, unsigned still_recording);
     void *context;
@@ -86,8 +86,8 @@ typedef struct tare__attach_options {
     uint64_t interval_ns;    /* 0: the default */
     uint32_t samplers_left_out;
     double carbon_g_per_kwh;
-    tare__run_on_beat *on_beat;
-    void *context;           /* of on_beat */
+    tare__run_on_progress *on_progress;
+    void *context;           /* of on_progress */
 } tare__attach_options;
 
 /* Looks at a process that runs already, and at its children, until it ends or SIGINT, SIGTERM or SIGHUP comes.

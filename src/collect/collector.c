@@ -1,4 +1,4 @@
-/* collector: one round after the other over all rings, the clock beats, and the first and last words.
+/* collector: one round after the other over all rings, the clock syncs, and the first and last words.
  * One thread. Must not know how the program was launched. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -14,9 +14,9 @@
 #define ACTIVE_FOR_NS 100000000u
 #define MOVING_FOR_NS 1000000000u
 #define START_UP_NS 20000000u /* most that record do so by then */
-#define ACTIVE_CHUNKS 4u /* in a beat: a program that fills its pool within 100 ms or so */
-#define FIRST_BEAT_GAP_NS 5000000u
-#define BEAT_GAP_NS 1000000000u
+#define ACTIVE_CHUNKS 4u /* in a tick: a program that fills its pool within 100 ms or so */
+#define FIRST_SYNC_GAP_NS 5000000u
+#define SYNC_GAP_NS 1000000000u
 #define ROTATE_CHECK_NS 250000000u
 
 int tare__collector_open(tare__collector *collector, tare__error *error)
@@ -57,33 +57,33 @@ void tare__collector_free(tare__collector *collector)
     tare__writer_close(&collector->writer);
 }
 
-/* ---- clock beats ------------------------------------------------------------------------------------------- */
+/* ---- clock syncs ------------------------------------------------------------------------------------------- */
 
-static void write_beats(tare__collector *collector, const tare__clock_beat *beats, uint32_t n)
+static void write_syncs(tare__collector *collector, const tare__clock_sync *syncs, uint32_t n)
 {
     tare__text_clear(&collector->block);
-    tare__clock_seal(beats, n, &collector->block);
+    tare__clock_seal(syncs, n, &collector->block);
     tare__writer_append(&collector->writer, &collector->block);
 }
 
-void tare__collector_write_beat(tare__collector *collector, const tare__clock_beat *beat)
+void tare__collector_write_sync(tare__collector *collector, const tare__clock_sync *sync)
 {
-    write_beats(collector, beat, 1);
+    write_syncs(collector, sync, 1);
 }
 
 /* Soon after the start and then ever less often, so that even a run killed early has two to go by. */
-static void beat_clock(tare__collector *collector, bool now_in_any_case)
+static void sync_clock(tare__collector *collector, bool now_in_any_case)
 {
     uint64_t now = tare__monotonic_ns();
-    if (!now_in_any_case && collector->beat_ns && now - collector->beat_ns < collector->beat_gap_ns)
+    if (!now_in_any_case && collector->sync_ns && now - collector->sync_ns < collector->sync_gap_ns)
         return;
-    tare__clock_beat beat;
-    tare__folder_beat(&collector->folder, &beat);
-    write_beats(collector, &beat, 1);
-    collector->beat_ns = now;
-    collector->beat_gap_ns = collector->beat_gap_ns ? collector->beat_gap_ns * 2 : FIRST_BEAT_GAP_NS;
-    if (collector->beat_gap_ns > BEAT_GAP_NS)
-        collector->beat_gap_ns = BEAT_GAP_NS;
+    tare__clock_sync sync;
+    tare__folder_sync(&collector->folder, &sync);
+    write_syncs(collector, &sync, 1);
+    collector->sync_ns = now;
+    collector->sync_gap_ns = collector->sync_gap_ns ? collector->sync_gap_ns * 2 : FIRST_SYNC_GAP_NS;
+    if (collector->sync_gap_ns > SYNC_GAP_NS)
+        collector->sync_gap_ns = SYNC_GAP_NS;
 }
 
 /* ---- the first words --------------------------------------------------------------------------------------- */
@@ -104,16 +104,16 @@ int tare__collector_head(tare__collector *collector, const tare__run_about *abou
     tare__text words = {0};
     for (char *const *word = about->command; word && *word; word++)
         tare__text_append(&words, *word, strlen(*word) + 1);
-    tare__clock_beat beat;
-    tare__folder_beat(&collector->folder, &beat);
-    collector->started_ticks = beat.ticks;
-    collector->started_ns = beat.monotonic_ns;
-    collector->active_ns = collector->moving_ns = beat.monotonic_ns; /* programs begin busily */
+    tare__clock_sync sync;
+    tare__folder_sync(&collector->folder, &sync);
+    collector->started_ticks = sync.ticks;
+    collector->started_ns = sync.monotonic_ns;
+    collector->active_ns = collector->moving_ns = sync.monotonic_ns; /* programs begin busily */
     tare__text_clear(fields);
     tare__field_bytes(fields, TARE__FIELD_SESSION_ID, page->id, TARE__ID_BYTES);
     tare__field_bytes(fields, TARE__FIELD_COMMAND, words.data ? words.data : "", words.length);
-    tare__field_number(fields, TARE__FIELD_START_REALTIME, beat.realtime_ns);
-    tare__field_number(fields, TARE__FIELD_START_TICKS, beat.ticks);
+    tare__field_number(fields, TARE__FIELD_START_REALTIME, sync.realtime_ns);
+    tare__field_number(fields, TARE__FIELD_START_TICKS, sync.ticks);
     tare__field_number(fields, TARE__FIELD_CLOCK_KIND, page->clock);
     tare__field_string(fields, TARE__FIELD_WRITER, "tare " TARE_VERSION);
     tare__field_string(fields, TARE__FIELD_FOLDER, collector->folder.path);
@@ -131,9 +131,9 @@ int tare__collector_head(tare__collector *collector, const tare__run_about *abou
     int status = tare__writer_append(&collector->writer, &collector->block);
     if (status)
         return status;
-    write_beats(collector, &beat, 1);
-    collector->beat_ns = beat.monotonic_ns;
-    collector->beat_gap_ns = FIRST_BEAT_GAP_NS;
+    write_syncs(collector, &sync, 1);
+    collector->sync_ns = sync.monotonic_ns;
+    collector->sync_gap_ns = FIRST_SYNC_GAP_NS;
     /* The whole path: a later salvage may start from any folder. */
     const char *temporary = collector->writer.temporary, *trace = collector->writer.path;
     char ending[TARE__ENDING_BYTES] = ""; /* the name it will have is shorter by ".XXXXXX" */
@@ -181,7 +181,7 @@ static void end_source(tare__collector *collector, uint32_t index)
         note_last_event(collector, source);
     else if (!source->left_ticks)
         source->left_ticks = tare__clock_ticks(collector->folder.page->clock);
-    collector->homeless_spans += atomic_load(&source->ring->homeless_spans);
+    collector->unattributed_spans += atomic_load(&source->ring->unattributed_spans);
     tare__tell_process(collector, source, -1);
     if (!collector->salvaging) {
         tare__source_done(collector, source);
@@ -211,10 +211,10 @@ static void rotate(tare__collector *collector, bool final)
     if (!collector->last_ns || (!final && now - collector->rotate_check_ns < ROTATE_CHECK_NS))
         return;
     collector->rotate_check_ns = now;
-    tare__clock_beat beat;
-    tare__folder_beat(&collector->folder, &beat);
-    double ticks = (double)(beat.ticks - collector->started_ticks);
-    double window = (double)collector->last_ns * ticks / (double)(beat.monotonic_ns - collector->started_ns + 1);
+    tare__clock_sync sync;
+    tare__folder_sync(&collector->folder, &sync);
+    double ticks = (double)(sync.ticks - collector->started_ticks);
+    double window = (double)collector->last_ns * ticks / (double)(sync.monotonic_ns - collector->started_ns + 1);
     if (ticks <= window)
         return;
     uint64_t newest = newest_of(writer, false), event = newest_of(writer, true), stale = 0, fresh = 0;
@@ -227,7 +227,7 @@ static void rotate(tare__collector *collector, bool final)
         tare__writer_compact(writer, before, 0);
 }
 
-void tare__collector_beat(tare__collector *collector)
+void tare__collector_tick(tare__collector *collector)
 {
     uint64_t given_back = collector->given_back;
     uint32_t joined = collector->joined;
@@ -244,7 +244,7 @@ void tare__collector_beat(tare__collector *collector)
         tare__source_drain(collector, source, false);
         i++;
     }
-    beat_clock(collector, false);
+    sync_clock(collector, false);
     rotate(collector, false);
     tare__move_aside(collector);
     if (collector->given_back != given_back)
@@ -256,14 +256,14 @@ void tare__collector_beat(tare__collector *collector)
 static uint64_t pause_ns(const tare__collector *collector, bool *heed_hello)
 {
     uint64_t now = tare__monotonic_ns(), due = tare__sampling_due_ns(collector);
-    uint64_t pause = TARE__BEAT_IDLE_NS;
+    uint64_t pause = TARE__TICK_IDLE_NS;
     if (now - collector->active_ns < (collector->joined ? ACTIVE_FOR_NS : START_UP_NS)) {
-        pause = TARE__BEAT_ACTIVE_NS;
+        pause = TARE__TICK_ACTIVE_NS;
     } else if (collector->source_count == 0 && collector->folder.socket >= 0) {
-        pause = TARE__BEAT_ALONE_NS;
+        pause = TARE__TICK_ALONE_NS;
         *heed_hello = true;
     } else if (now - collector->moving_ns < MOVING_FOR_NS) {
-        pause = TARE__BEAT_CALM_NS;
+        pause = TARE__TICK_CALM_NS;
     }
     if (due < now + pause)
         return due > now ? due - now : 0;
@@ -374,10 +374,10 @@ static void tell_run_again(tare__collector *collector)
     tare__fields_seal(TARE__BLOCK_RUN, 0, &collector->run_fields, &collector->block);
 }
 
-/* Now; when salvaging, the last moment of which anything is known, by the beats. */
+/* Now; when salvaging, the last moment of which anything is known, by the syncs. */
 static void tell_when(const tare__collector *collector, tare__text *fields)
 {
-    const tare__clock_beat *first = &collector->first_beat, *last = &collector->last_beat;
+    const tare__clock_sync *first = &collector->first_sync, *last = &collector->last_sync;
     struct timespec real;
     clock_gettime(CLOCK_REALTIME, &real);
     uint64_t realtime = (uint64_t)real.tv_sec * 1000000000u + (uint64_t)real.tv_nsec;
@@ -487,7 +487,7 @@ void tare__collector_finish(tare__collector *collector, int exit_status, int sig
         tare__sources_find(collector);
     }
     if (!collector->salvaging)
-        beat_clock(collector, true);
+        sync_clock(collector, true);
     tare__sampling_flush(collector);
     tare__tree_tell(collector);
     rotate(collector, true);

@@ -14,10 +14,10 @@
 #include "collect.h"
 #include "record/record.h"
 
-#define TARE__BEAT_ACTIVE_NS 1000000u
-#define TARE__BEAT_CALM_NS 4000000u /* chunks come back now and then */
-#define TARE__BEAT_IDLE_NS 8000000u /* none in a second */
-#define TARE__BEAT_ALONE_NS 100000000u /* nobody records: a hello will wake us */
+#define TARE__TICK_ACTIVE_NS 1000000u
+#define TARE__TICK_CALM_NS 4000000u /* chunks come back now and then */
+#define TARE__TICK_IDLE_NS 8000000u /* none in a second */
+#define TARE__TICK_ALONE_NS 100000000u /* nobody records: a hello will wake us */
 #define TARE__POOL_BYTES ((uint64_t)8 << 20)       /* of a process */
 #define TARE__BUSY_POOL_BYTES ((uint64_t)32 << 20) /* of one that records a lot */
 #define TARE__SEAL_NS 1000000000u       /* a block seals when full or after this */
@@ -38,7 +38,7 @@ int tare__folder_create(tare__folder *folder, uint64_t pool_bytes, tare__error *
 /* Reads a folder whose collector is gone; changes nothing in it. 0; TARE_E_BUSY: it is alive; or another status. */
 void tare__folder_named(tare__folder *folder); /* the trace has the name that the page says */
 int tare__folder_take(tare__folder *folder, const char *path, tare__error *error);
-void tare__folder_beat(tare__folder *folder, tare__clock_beat *beat); /* reads the clocks, keeps them there */
+void tare__folder_sync(tare__folder *folder, tare__clock_sync *sync); /* reads the clocks, keeps them there */
 bool tare__folder_remove(tare__folder *folder); /* false: something is left */
 void tare__folder_close(tare__folder *folder);
 /* own.c */
@@ -163,7 +163,7 @@ typedef struct tare__source {
     char reason[128];
     uint32_t process; /* number in the file */
     uint32_t taken_seen;
-    uint32_t most_waiting; /* chunks found at a beat, at most so far */
+    uint32_t most_waiting; /* chunks found at a tick, maximum so far */
     uint64_t scanned_ns;
     uint64_t asked_ns; /* whether it is alive, by its pid */
     uint64_t liveness_ns;
@@ -210,10 +210,10 @@ typedef struct tare__collector {
     size_t process_room;
     uint32_t joined;
     uint32_t stream_count;
-    uint64_t beat_ns, beat_gap_ns;
+    uint64_t sync_ns, sync_gap_ns;
     uint64_t started_ns, started_ticks;
     uint64_t last_ns, folder_scan_ns, active_ns, moving_ns;
-    uint64_t dropped_spans, homeless_spans;
+    uint64_t dropped_spans, unattributed_spans;
     uint64_t rotate_check_ns;
     uint64_t place_ns;   /* when we last looked where to run */
     cpu_set_t busy_cpus; /* chunks came from there since */
@@ -224,7 +224,7 @@ typedef struct tare__collector {
     uint32_t unread_rings;   /* salvaging: files that are no rings any more, or could not be opened */
     uint32_t broken_rings;   /* and those that turned out to make no sense */
     uint64_t last_ticks;     /* salvaging: the last thing known, in the file or in the rings */
-    tare__clock_beat first_beat, last_beat; /* salvaging: in the file; ticks 0: none */
+    tare__clock_sync first_sync, last_sync; /* salvaging: in the file; ticks 0: none */
     uint32_t *entry_of;  /* place in the samplers' list to place in `processes` + 1 */
     size_t entry_of_room;
     tare__sampling sampling;
@@ -239,7 +239,7 @@ typedef struct tare__collector {
     int unread_error; /* errno at the last ring that could not be opened; 0 */
     tare__program programs[TARE__PROGRAMS_MAX]; /* that recorded */
     uint32_t program_count;
-    bool program_missed; /* one ended before it could be looked at: any may be of its kind */
+    bool program_missed; /* one ended before it could be sampled: any may be of its kind */
     tare__text notes; /* lines for the END block */
     tare__text ended; /* salvaging: the END fields of a collector that was not killed; empty: it was */
     uint64_t steps; /* begun */
@@ -258,13 +258,13 @@ typedef struct tare__run_about {
 } tare__run_about;
 int tare__collector_head(tare__collector *collector, const tare__run_about *about);
 /* One round over all rings. `final`: everything, holes and all, of rings whose process is gone. */
-void tare__collector_beat(tare__collector *collector);
+void tare__collector_tick(tare__collector *collector);
 /* Everything that is left, the names again, and the END block. */
 void tare__collector_finish(tare__collector *collector, int exit_status, int signal, uint32_t left_running);
 uint32_t tare__collector_recording(const tare__collector *collector); /* joined processes still alive */
-void tare__collector_write_beat(tare__collector *collector, const tare__clock_beat *beat);
+void tare__collector_write_sync(tare__collector *collector, const tare__clock_sync *sync);
 /* How long the caller may sleep. */
-/* Sleeps until the next beat is due, or until there is something to read from `fds` (n of them, revents set). */
+/* Sleeps until the next tick is due, or until there is something to read from `fds` (n of them, revents set). */
 #define TARE__PAUSE_FDS 3
 void tare__collector_pause(const tare__collector *collector, struct pollfd *fds, nfds_t n);
 
@@ -307,7 +307,7 @@ void tare__sampling_open(tare__collector *collector, const tare__sampling_option
 uint64_t tare__sampling_interval_ns(uint64_t asked_ns); /* 0: no samples */
 uint64_t tare__sampling_due_ns(const tare__collector *collector); /* UINT64_MAX: never */
 /* Ticks when it is due; `last`: in any case, everything. True: it did. */
-bool tare__sampling_beat(tare__collector *collector, bool last);
+bool tare__sampling_tick(tare__collector *collector, bool last);
 void tare__sampling_flush(tare__collector *collector); /* into blocks what is gathered */
 bool tare__sampling_oom(const tare__collector *collector, bool killed); /* killed: by SIGKILL */
 void tare__sampling_free(tare__collector *collector);

@@ -118,11 +118,11 @@ void tare__tell_process(tare__collector *collector, tare__source *source, int ex
     tare__field_number(fields, TARE__FIELD_COST_AGGREGATE, ring->cost.aggregate);
     if (source->left_ticks)
         tare__field_number(fields, TARE__FIELD_LEFT_TICKS, source->left_ticks);
-    uint64_t homeless = atomic_load(&ring->homeless_spans), others = atomic_load(&ring->homeless_others);
-    if (homeless)
-        tare__field_number(fields, TARE__FIELD_HOMELESS_SPANS, homeless);
+    uint64_t unattributed = atomic_load(&ring->unattributed_spans), others = atomic_load(&ring->unattributed_others);
+    if (unattributed)
+        tare__field_number(fields, TARE__FIELD_UNATTRIBUTED_SPANS, unattributed);
     if (others)
-        tare__field_number(fields, TARE__FIELD_HOMELESS_OTHERS, others);
+        tare__field_number(fields, TARE__FIELD_UNATTRIBUTED_OTHERS, others);
     if (atomic_load(&ring->names_refused))
         tare__field_number(fields, TARE__FIELD_NAMES_REFUSED, atomic_load(&ring->names_refused));
     if (source->reason[0])

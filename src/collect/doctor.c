@@ -62,13 +62,12 @@ static void check_clock(tare__sample_check_sink *sink, void *context)
     bool monotonic = forced && strcmp(forced, "monotonic") == 0;
     tare__sample_check check = {.sampler = "recording", .source = "clock", .state = TARE__SAMPLE_WORKS};
     if (!monotonic && tare__clock_choose() == TARE__CLOCK_TSC) {
-        snprintf(check.detail, sizeof check.detail, "the processor's counter, at a constant rate");
+        snprintf(check.detail, sizeof check.detail, "invariant TSC");
     } else {
         check.state = TARE__SAMPLE_PARTLY;
         snprintf(check.detail, sizeof check.detail,
-                 monotonic ? "clock_gettime, as TARE_CLOCK asks: a span costs more to record"
-                           : "clock_gettime, since the processor's counter has no constant rate: a span costs more "
-                             "to record");
+                 monotonic ? "clock_gettime, set by TARE_CLOCK: spans have more overhead"
+                           : "clock_gettime, because the TSC is not invariant: spans have more overhead");
         snprintf(check.fix, sizeof check.fix, "%s", monotonic ? "unset TARE_CLOCK" : "");
     }
     sink(context, &check);

@@ -1,5 +1,5 @@
 /* drain: from slots in shared memory to blocks in the file. A chunk goes back to its process only when
- * the block made of it is written. Reads in beats and never chases a thread's head.
+ * the block made of it is written. Reads at intervals and never chases a thread's head.
  * One thread. Must not know what the records will be used for. */
 #define _GNU_SOURCE
 #include <stdatomic.h>

@@ -151,7 +151,7 @@ bool tare__git_revision(const char *folder, char *out, size_t room)
     if (!git_folder(folder, git) || !read_word(git, "HEAD", head, sizeof head))
         return false;
     if (is_revision(head)) {
-        snprintf(out, room, "%.*s, on no branch", REVISION_SHOWN, head);
+        snprintf(out, room, "%.*s, detached", REVISION_SHOWN, head);
         return true;
     }
     if (strncmp(head, "ref: ", 5) != 0)

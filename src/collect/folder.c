@@ -71,7 +71,7 @@ static int make_page(tare__folder *folder, uint64_t pool_bytes, uint64_t budget,
     page->abi = TARE__RING_ABI;
     page->bytes = sizeof *page;
     if (getrandom(page->id, sizeof page->id, 0) != sizeof page->id)
-        return tare__fail(error, TARE_E_SYSTEM, "no random numbers: %s", strerror(errno));
+        return tare__fail(error, TARE_E_SYSTEM, "cannot get random numbers: %s", strerror(errno));
     const char *forced = getenv("TARE_CLOCK");
     page->clock = forced && strcmp(forced, "monotonic") == 0 ? TARE__CLOCK_MONOTONIC : tare__clock_choose();
     page->pool_bytes = pool_bytes;
@@ -135,8 +135,8 @@ int tare__folder_create(tare__folder *folder, uint64_t pool_bytes, tare__error *
     }
     if (folder->path[0] == '\0')
         return tare__fail(error, TARE_E_SPACE,
-                          "no place for %llu MiB of shared memory: /dev/shm, TMPDIR and /tmp are full, not "
-                          "writable or on a network; set TMPDIR to a local folder or pass a smaller --buffer-size",
+                          "no space for %llu MiB of shared memory: /dev/shm, TMPDIR and /tmp are full, not writable "
+                          "or on a network; set TMPDIR to a local directory or use a smaller --buffer-size",
                           (unsigned long long)(need >> 20));
     int status = make_page(folder, pool_bytes, budget < SESSION_BYTES ? budget : SESSION_BYTES, error);
     if (status == 0)
@@ -174,10 +174,10 @@ static int take_page(tare__folder *folder, int dir, tare__error *error)
     struct stat about;
     folder->lock = openat(dir, TARE__SESSION_FILE, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (folder->lock < 0 || fstat(folder->lock, &about) != 0)
-        return tare__fail(error, TARE_E_INPUT, "%s is not the folder of a session of Tare: %s", folder->path,
+        return tare__fail(error, TARE_E_INPUT, "%s is not a session folder of Tare: %s", folder->path,
                           strerror(errno));
     if (!S_ISREG(about.st_mode) || about.st_uid != geteuid())
-        return tare__fail(error, TARE_E_PERMISSION, "%s: the session file is not this user's", folder->path);
+        return tare__fail(error, TARE_E_PERMISSION, "%s: the session file belongs to another user", folder->path);
     void *map = about.st_size < (off_t)sizeof(tare__session_page)
                     ? MAP_FAILED
                     : mmap(NULL, sizeof(tare__session_page), PROT_READ | PROT_WRITE, MAP_PRIVATE, folder->lock, 0);
@@ -213,7 +213,7 @@ int tare__folder_take(tare__folder *folder, const char *path, tare__error *error
 }
 
 /* The counter between two readings of the clock: the middle of the closest of three tries. */
-void tare__folder_beat(tare__folder *folder, tare__clock_beat *beat)
+void tare__folder_sync(tare__folder *folder, tare__clock_sync *sync)
 {
     tare__session_page *page = folder->page;
     uint64_t closest = UINT64_MAX;
@@ -226,15 +226,15 @@ void tare__folder_beat(tare__folder *folder, tare__clock_beat *beat)
             continue;
         closest = after - before;
         clock_gettime(CLOCK_REALTIME, &real);
-        beat->ticks = page->clock == TARE__CLOCK_MONOTONIC ? monotonic : before + closest / 2;
-        beat->monotonic_ns = monotonic;
-        beat->realtime_ns = (uint64_t)real.tv_sec * 1000000000u + (uint64_t)real.tv_nsec;
+        sync->ticks = page->clock == TARE__CLOCK_MONOTONIC ? monotonic : before + closest / 2;
+        sync->monotonic_ns = monotonic;
+        sync->realtime_ns = (uint64_t)real.tv_sec * 1000000000u + (uint64_t)real.tv_nsec;
     }
-    uint32_t n = atomic_load(&page->beat_count);
+    uint32_t n = atomic_load(&page->sync_count);
     /* The first stays: it anchors everything that follows. */
-    uint32_t at = n < TARE__SESSION_BEATS ? n : 1 + (n - 1) % (TARE__SESSION_BEATS - 1);
-    page->beats[at] = *beat;
-    atomic_store(&page->beat_count, n + 1);
+    uint32_t at = n < TARE__SESSION_SYNCS ? n : 1 + (n - 1) % (TARE__SESSION_SYNCS - 1);
+    page->syncs[at] = *sync;
+    atomic_store(&page->sync_count, n + 1);
 }
 
 bool tare__folder_remove(tare__folder *folder)

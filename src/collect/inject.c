@@ -52,10 +52,10 @@ static bool set(const char *variable, const char *library, tare__error *why)
     char path[TARE__PATH_BYTES];
     const char *before = getenv(variable);
     if (before && *before && !is_ours(before, library))
-        tare__fail(why, TARE_E_BUSY, "%s is set to %.200s already and is left so: what it would tell goes there",
+        tare__fail(why, TARE_E_BUSY, "%s is already set to %.200s; operators are reported there",
                    variable, before);
     else if (!find(library, path))
-        tare__fail(why, TARE_E_SYSTEM, "%s is not beside this program", library);
+        tare__fail(why, TARE_E_SYSTEM, "%s not found next to this program", library);
     else if (setenv(variable, path, 1) == 0)
         return true;
     return false;

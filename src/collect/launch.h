@@ -37,7 +37,7 @@ char *tare__python_path(const char *hook);
 size_t tare__arguments_of(pid_t pid, char *text, size_t room, char **words, size_t word_room);
 
 /* run.c: what run and attach have in common. */
-void tare__run_tell_beat(const tare__collector *collector, tare__run_on_beat *on_beat, void *context,
+void tare__run_tell_progress(const tare__collector *collector, tare__run_on_progress *on_progress, void *context,
                          uint64_t since_ns);
 void tare__run_fill_totals(const tare__collector *collector, tare__run_result *result);
 void tare__run_hand_over(tare__collector *collector, tare__run_result *result); /* the open trace and its name */

@@ -244,7 +244,7 @@ int tare__leftover_save(tare__leftover *leftover, tare__error *error)
     bool marked = tare__saved_in(dir, leftover->trace);
     close(dir);
     if (!marked)
-        return tare__fail(error, TARE_E_SYSTEM, "no note of what was saved can be written into it");
+        return tare__fail(error, TARE_E_SYSTEM, "cannot record in the folder that it was saved");
     leftover->state = TARE__LEFTOVER_SAVED;
     return 0;
 }

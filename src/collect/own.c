@@ -20,12 +20,12 @@ int tare__folder_open(const char *path, tare__error *error)
         tare__fail(error, TARE_E_PERMISSION, "%.400s cannot be opened: %s; is it another user's?", path,
                    strerror(errno));
     } else if (dir < 0 || fstat(dir, &about) != 0) {
-        tare__fail(error, TARE_E_INPUT, "%.400s is not the folder of a session of Tare: %s", path,
-                   errno == ELOOP || errno == ENOTDIR ? "it is a link or a file" : strerror(errno));
+        tare__fail(error, TARE_E_INPUT, "%.400s is not a session folder of Tare: %s", path,
+                   errno == ELOOP || errno == ENOTDIR ? "it is a symbolic link or a file" : strerror(errno));
     } else if (about.st_uid != geteuid()) {
         tare__fail(error, TARE_E_PERMISSION, "%.400s belongs to another user: run this command as that user", path);
     } else if (about.st_mode & 022) {
-        tare__fail(error, TARE_E_PERMISSION, "%.400s can be written by others: nothing in it is trusted", path);
+        tare__fail(error, TARE_E_PERMISSION, "%.400s is writable by others and not trusted", path);
     } else {
         return dir;
     }

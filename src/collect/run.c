@@ -110,7 +110,7 @@ static void reap(running *run)
         struct rusage usage;
         bool child = info.si_pid == run->child.pid;
         if (child)
-            tare__sampling_beat(run->collector, true);
+            tare__sampling_tick(run->collector, true);
         if (wait4(info.si_pid, &status, WNOHANG, &usage) == info.si_pid && child) {
             run->ended = true;
             run->status = status;
@@ -120,7 +120,7 @@ static void reap(running *run)
     }
 }
 
-static void wait_a_beat(running *run)
+static void wait_for_tick(running *run)
 {
     struct pollfd signals = {.fd = run->signals, .events = POLLIN};
     tare__collector_pause(run->collector, &signals, 1);
@@ -133,14 +133,14 @@ static void wait_a_beat(running *run)
     reap(run); /* the end of a child is a signal, too */
 }
 
-void tare__run_tell_beat(const tare__collector *collector, tare__run_on_beat *on_beat, void *context,
+void tare__run_tell_progress(const tare__collector *collector, tare__run_on_progress *on_progress, void *context,
                          uint64_t since_ns)
 {
-    if (!on_beat || !collector->sampling.set)
+    if (!on_progress || !collector->sampling.set)
         return;
-    tare__run_beat beat = {.elapsed_ns = tare__monotonic_ns() - since_ns, .steps = collector->steps,
+    tare__run_progress progress = {.elapsed_ns = tare__monotonic_ns() - since_ns, .steps = collector->steps,
                            .now = tare__sample_now_of(collector->sampling.set)};
-    on_beat(context, &beat);
+    on_progress(context, &progress);
 }
 
 /* To the end of the child, and of those below it that record. */
@@ -148,10 +148,10 @@ static void attend(running *run)
 {
     bool told = false;
     for (;;) {
-        wait_a_beat(run);
-        tare__collector_beat(run->collector);
-        if (tare__sampling_beat(run->collector, false))
-            tare__run_tell_beat(run->collector, run->options->on_beat, run->options->context, run->since_ns);
+        wait_for_tick(run);
+        tare__collector_tick(run->collector);
+        if (tare__sampling_tick(run->collector, false))
+            tare__run_tell_progress(run->collector, run->options->on_progress, run->options->context, run->since_ns);
         if (!run->ended)
             continue;
         unsigned still = tare__collector_recording(run->collector);
@@ -172,9 +172,9 @@ static int could_not_launch(const running *run, tare__run_result *result, tare__
         return tare__fail(error, 0, strchr(program, '/') ? "%s: no such program" : "%s: not found in PATH", program);
     struct stat about;
     if (failed == EACCES && stat(program, &about) == 0 && S_ISDIR(about.st_mode))
-        return tare__fail(error, 0, "%s is a folder", program);
+        return tare__fail(error, 0, "%s is a directory", program);
     if (failed == EACCES)
-        return tare__fail(error, 0, "%s: not executable (chmod +x would make it so)", program);
+        return tare__fail(error, 0, "%s: not executable (try chmod +x)", program);
     return tare__fail(error, 0, "%s: %s", program, strerror(failed));
 }
 
@@ -209,7 +209,7 @@ void tare__run_fill_totals(const tare__collector *collector, tare__run_result *r
     result->oom_killed = collector->oom_killed;
     result->trace_bytes = collector->writer.bytes;
     result->spans = collector->writer.spans;
-    result->dropped_spans = collector->dropped_spans + collector->homeless_spans;
+    result->dropped_spans = collector->dropped_spans + collector->unattributed_spans;
     result->processes = collector->joined;
     strcpy(result->trouble, collector->writer.trouble);
 }
@@ -236,7 +236,7 @@ static int have_descriptors(tare__error *error)
     for (size_t i = 0; i < TARE__COUNT_OF(fds); i++)
         if (fds[i] >= 0)
             close(fds[i]);
-    return failed ? tare__fail(error, TARE_E_SYSTEM, "cannot record with so few file descriptors (ulimit -n): %s",
+    return failed ? tare__fail(error, TARE_E_SYSTEM, "not enough file descriptors (ulimit -n): %s",
                                strerror(failed))
                   : 0;
 }

@@ -184,20 +184,20 @@ static void take_end(salvaging *state, const tare__block_header *header, const u
         tare__text_clear(kept);
 }
 
-static void take_beats(salvaging *state, const tare__block_header *header, const uint8_t *payload)
+static void take_syncs(salvaging *state, const tare__block_header *header, const uint8_t *payload)
 {
     tare__collector *collector = state->collector;
-    tare__clock_beat beats[64];
+    tare__clock_sync syncs[64];
     uint32_t n = 0;
-    if (header->count > TARE__COUNT_OF(beats) ||
-        tare__clock_read(header, payload, beats, TARE__COUNT_OF(beats), &n) != 0)
+    if (header->count > TARE__COUNT_OF(syncs) ||
+        tare__clock_read(header, payload, syncs, TARE__COUNT_OF(syncs), &n) != 0)
         return;
     for (uint32_t i = 0; i < n; i++) {
-        if (!collector->first_beat.ticks)
-            collector->first_beat = beats[i];
-        if (beats[i].ticks > collector->last_beat.ticks)
-            collector->last_beat = beats[i];
-        note_ticks(collector, beats[i].ticks);
+        if (!collector->first_sync.ticks)
+            collector->first_sync = syncs[i];
+        if (syncs[i].ticks > collector->last_sync.ticks)
+            collector->last_sync = syncs[i];
+        note_ticks(collector, syncs[i].ticks);
     }
 }
 
@@ -277,7 +277,7 @@ static void take_block(salvaging *state, const tare__block_header *header, const
         take_run(state, header, payload);
         break;
     case TARE__BLOCK_CLOCK:
-        take_beats(state, header, payload);
+        take_syncs(state, header, payload);
         break;
     case TARE__BLOCK_END:
         take_end(state, header, payload);
@@ -328,10 +328,10 @@ static int read_trace(salvaging *state, tare__salvaged *result, tare__error *err
     if (state->failed)
         return tare__fail(error, TARE_E_MEMORY, "%s: out of memory", writer->path);
     if (!state->has_run)
-        return tare__fail(error, TARE_E_INPUT, "%s does not say which session it is of: nothing is written to it",
+        return tare__fail(error, TARE_E_INPUT, "%s has no session id: nothing is written to it",
                           writer->path);
     if (!state->is_ours)
-        return tare__fail(error, TARE_E_INPUT, "%s is the trace of another run than %s: nothing is written to it",
+        return tare__fail(error, TARE_E_INPUT, "%s is not the trace of %s: nothing is written to it",
                           writer->path, state->collector->folder.path);
     return 0;
 }
@@ -389,46 +389,46 @@ static int open_trace(tare__collector *collector, const char *path, tare__error 
     writer->fd = open(writer->path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (path ? 0 : O_NOFOLLOW));
     if (writer->fd < 0 || fstat(writer->fd, &about) != 0)
         return tare__fail(error, TARE_E_INPUT,
-                          "the trace of this session cannot be written on: %s: %s%s", writer->path, strerror(errno),
+                          "cannot append to the trace of this session: %s: %s%s", writer->path, strerror(errno),
                           !path && errno == ENOENT ? "; if it was renamed, tare report NEWNAME.tare finishes it" : "");
     if (!S_ISREG(about.st_mode) || about.st_uid != geteuid())
-        return tare__fail(error, TARE_E_PERMISSION, "%s is not a file of this user: nothing is written to it",
+        return tare__fail(error, TARE_E_PERMISSION, "%s belongs to another user: nothing is written to it",
                           writer->path);
     while (flock(writer->fd, LOCK_EX) != 0) /* another command may be at it */
         if (errno != EINTR)
             break;
     if (tare__pread_all(writer->fd, &header, sizeof header, 0, &got) != 0 || got != sizeof header ||
         memcmp(header.magic, expected.magic, sizeof header.magic) != 0 || header.major != expected.major)
-        return tare__fail(error, TARE_E_INPUT, "%s is not a trace that this version of Tare writes on",
+        return tare__fail(error, TARE_E_INPUT, "%s is not a trace that this version of Tare can append to",
                           writer->path);
     return 0;
 }
 
-/* The length of a tick needs two beats. Those of the session's page, where the file lost its own; one of now, where
+/* The length of a tick needs two syncs. Those of the session's page, where the file lost its own; one of now, where
  * there was no time for a second and the machine was not started anew since. */
-static void save_beats(tare__collector *collector)
+static void save_syncs(tare__collector *collector)
 {
     tare__session_page *page = collector->folder.page;
-    uint32_t n = atomic_load(&page->beat_count);
-    for (uint32_t i = 0; i < n && i < TARE__SESSION_BEATS; i++) {
-        const tare__clock_beat *beat = &page->beats[i];
-        if (beat->ticks > collector->last_beat.ticks && beat->monotonic_ns > collector->last_beat.monotonic_ns) {
-            collector->last_beat = *beat;
-            if (!collector->first_beat.ticks)
-                collector->first_beat = *beat;
-            note_ticks(collector, beat->ticks);
-            tare__collector_write_beat(collector, beat);
+    uint32_t n = atomic_load(&page->sync_count);
+    for (uint32_t i = 0; i < n && i < TARE__SESSION_SYNCS; i++) {
+        const tare__clock_sync *sync = &page->syncs[i];
+        if (sync->ticks > collector->last_sync.ticks && sync->monotonic_ns > collector->last_sync.monotonic_ns) {
+            collector->last_sync = *sync;
+            if (!collector->first_sync.ticks)
+                collector->first_sync = *sync;
+            note_ticks(collector, sync->ticks);
+            tare__collector_write_sync(collector, sync);
         }
     }
-    tare__clock_beat now, first = collector->first_beat;
-    if (!first.ticks || collector->last_beat.ticks > first.ticks)
+    tare__clock_sync now, first = collector->first_sync;
+    if (!first.ticks || collector->last_sync.ticks > first.ticks)
         return;
-    tare__folder_beat(&collector->folder, &now);
+    tare__folder_sync(&collector->folder, &now);
     int64_t apart = (int64_t)(now.realtime_ns - first.realtime_ns) - (int64_t)(now.monotonic_ns - first.monotonic_ns);
     if (now.ticks > first.ticks && now.monotonic_ns > first.monotonic_ns && apart < SAME_BOOT_NS &&
         apart > -SAME_BOOT_NS) {
-        collector->last_beat = now;
-        tare__collector_write_beat(collector, &now);
+        collector->last_sync = now;
+        tare__collector_write_sync(collector, &now);
     }
 }
 
@@ -453,7 +453,7 @@ static void save(salvaging *state, tare__salvaged *result)
                  collector->writer.path);
         return;
     }
-    save_beats(collector);
+    save_syncs(collector);
     tare__collector_finish(collector, -1, 0, result->alive);
     result->spans = collector->writer.spans;
     result->unread_rings = collector->unread_rings + collector->broken_rings;

@@ -1,6 +1,6 @@
 /* samples: ticks the samplers, and puts what they say into blocks of the trace.
  * One thread. A block at least every second, so that a kill loses no more.
- * Must not know what is measured, but for processes killed for want of memory. */
+ * Must not know what is measured, but for processes killed by the OOM killer. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,7 +105,7 @@ void tare__sampling_flush(tare__collector *collector)
     sampling->sealed_ns = tare__monotonic_ns();
 }
 
-/* ---- beats ------------------------------------------------------------------------------------------------- */
+/* ---- ticks ------------------------------------------------------------------------------------------------- */
 
 uint64_t tare__sampling_due_ns(const tare__collector *collector)
 {
@@ -134,7 +134,7 @@ static bool look_was_late(const tare__sampling *sampling, uint64_t took_ns)
     return !sampling->late && took_ns > (bound > LATE_NS ? bound : LATE_NS);
 }
 
-bool tare__sampling_beat(tare__collector *collector, bool last)
+bool tare__sampling_tick(tare__collector *collector, bool last)
 {
     tare__sampling *sampling = &collector->sampling;
     uint64_t now = tare__monotonic_ns();
@@ -155,7 +155,7 @@ bool tare__sampling_beat(tare__collector *collector, bool last)
     return true;
 }
 
-/* ---- processes killed for want of memory ------------------------------------------------------------------- */
+/* ---- processes killed by the OOM killer ------------------------------------------------------------------- */
 
 static int64_t killed_on_machine(void)
 {
@@ -216,7 +216,7 @@ void tare__sampling_open(tare__collector *collector, const tare__sampling_option
     }
     sampling->set = tare__sample_open(&wanted, &sink);
     sampling->sealed_ns = tare__monotonic_ns();
-    tare__sampling_beat(collector, true);
+    tare__sampling_tick(collector, true);
 }
 
 void tare__sampling_free(tare__collector *collector)

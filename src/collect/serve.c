@@ -87,8 +87,8 @@ static bool attend(tare__collector *collector, int socket, pid_t pid)
     for (;;) {
         struct pollfd events[1] = {{.fd = connected ? socket : -1, .events = POLLIN}};
         tare__collector_pause(collector, events, 1);
-        tare__collector_beat(collector);
-        tare__sampling_beat(collector, false);
+        tare__collector_tick(collector);
+        tare__sampling_tick(collector, false);
         if (connected && events[0].revents) {
             tare__serve_request request;
             ssize_t got = recv(socket, &request, sizeof request, MSG_DONTWAIT);
@@ -108,7 +108,7 @@ static bool watch(tare__collector *collector, int socket, pid_t pid, const tare_
     tare__sampling_options sampling = {pid, options->interval_ns, options->samplers_left_out};
     tare__sampling_open(collector, &sampling);
     bool asked = attend(collector, socket, pid);
-    tare__sampling_beat(collector, true);
+    tare__sampling_tick(collector, true);
     collector->oom_killed = !asked && tare__sampling_oom(collector, false);
     return asked;
 }
@@ -125,7 +125,7 @@ int tare__serve_process(int socket, const tare__serve_options *options, char tra
     fcntl(socket, F_SETFD, FD_CLOEXEC);
     if (recv(socket, &request, sizeof request, 0) != (ssize_t)sizeof request || request.abi != TARE__RING_ABI ||
         request.kind != TARE__SERVE_START)
-        return tare__fail(error, TARE_E_VERSION, "the program at the other end speaks another version");
+        return tare__fail(error, TARE_E_VERSION, "the program uses another protocol version");
     request.output[sizeof request.output - 1] = '\0';
     int status = open_session(&collector, &request, options, error);
     if (status) {
@@ -134,7 +134,7 @@ int tare__serve_process(int socket, const tare__serve_options *options, char tra
         reply(socket, status, &collector);
         be_quiet();
         bool asked = watch(&collector, socket, request.pid, options);
-        tare__collector_beat(&collector);
+        tare__collector_tick(&collector);
         uint32_t left = asked ? tare__collector_recording(&collector) : 0; /* children that record on */
         tare__collector_finish(&collector, -1, 0, left);
         tare__writer *writer = &collector.writer;

@@ -429,7 +429,7 @@ tare__stream *tare__source_stream(tare__collector *collector, tare__source *sour
 }
 
 /* How much memory this process's events should have: the pool, and for one that records a lot, so much that
- * what waits at a beat is an eighth of it. A collector that is kept from its CPU then has time to come back. */
+ * what waits at a tick is an eighth of it. A collector that is kept from its CPU then has time to come back. */
 static uint64_t wanted_bytes(const tare__collector *collector, const tare__source *source)
 {
     uint64_t busy = (uint64_t)source->most_waiting * 8 * TARE__CHUNK_BYTES, pool = collector->folder.page->pool_bytes;

@@ -227,7 +227,7 @@ static void look_at_ended(tare__collector *collector, tare__process_entry *entry
     if (entry->command_bytes || entry->joined)
         return;
     take_command(collector, entry, name, strlen(name) + 1);
-    snprintf(entry->reason, sizeof entry->reason, "ended before it could be looked at");
+    snprintf(entry->reason, sizeof entry->reason, "ended before it could be sampled");
 }
 
 static tare__process_entry *entry_of(tare__collector *collector, size_t index, const tare__sampled_process *process)

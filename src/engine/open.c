@@ -39,7 +39,7 @@ static void say_salvaged(const listener *to, const tare__salvaged *saved, const 
 {
     char spans[TARE__COUNTED_BYTES];
     if (saved->still_recording) {
-        tell(to, "still being recorded: this is what is in the file so far");
+        tell(to, "still being recorded; showing the file so far");
         return;
     }
     if (saved->finished)
@@ -48,19 +48,19 @@ static void say_salvaged(const listener *to, const tare__salvaged *saved, const 
          tare__unit_counted(spans, (double)saved->spans, "span that was", "spans that were"),
          saved->spans == 1 ? "is" : "are", saved->trace);
     if (saved->damaged_blocks)
-        tell(to, "%s of the file (%llu bytes) stepped over and left as found",
+        tell(to, "%s of the file (%llu bytes) skipped",
              tare__unit_counted(spans, (double)saved->damaged_blocks, "damaged block", NULL),
              (unsigned long long)saved->damaged_bytes);
     if (saved->unread_rings)
         tell(to, "%s of recorded processes could not be read; kept in %s",
              tare__unit_counted(spans, (double)saved->unread_rings, "file", NULL), folder);
     if (saved->alive)
-        tell(to, "a recorded process is still running; run this command again for what it records from now on");
+        tell(to, "a recorded process is still running; run this command again for later events");
     else if (saved->noted)
         tell(to, "`tare clean` removes the session folder, %s", folder);
     else if (!saved->unread_rings)
-        tell(to, "the session folder stays: %s; `tare clean --all %s` removes it",
-             saved->damaged_blocks ? "the file is damaged" : "it names another file than this", folder);
+        tell(to, "the session folder was kept: %s; `tare clean --all %s` removes it",
+             saved->damaged_blocks ? "the file is damaged" : "it belongs to another file", folder);
 }
 
 /* A trace may come from anywhere: where it names a folder that is not there, there is nothing to say beyond what the
@@ -88,7 +88,7 @@ static bool finish_trace(const listener *to, tare__trace *trace)
     if (!more || !run->present || !is_there(run->folder))
         return false;
     if (tare__salvage(run->folder, tare__trace_path(trace), &saved, &error)) {
-        tell(to, "what was still in memory could not be saved: %s", error.text);
+        tell(to, "events in memory could not be saved: %s", error.text);
         return false;
     }
     say_salvaged(to, &saved, run->folder);

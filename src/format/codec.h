@@ -411,11 +411,11 @@ typedef void tare__samples_sink(void *context, uint32_t series, const uint64_t *
 int tare__samples_read(const tare__block_header *header, const uint8_t *payload, tare__squeezer *squeezer,
                        tare__samples_sink *sink, void *context);
 
-/* ---- clock beats, fields ----------------------------------------------------------------------------- */
-struct tare__clock_beat;
-int tare__clock_seal(const struct tare__clock_beat *beats, uint32_t n, tare__text *out);
-/* Reads up to `room` beats; 0 or TARE_E_INPUT. */
-int tare__clock_read(const tare__block_header *header, const uint8_t *payload, struct tare__clock_beat *beats,
+/* ---- clock syncs, fields ----------------------------------------------------------------------------- */
+struct tare__clock_sync;
+int tare__clock_seal(const struct tare__clock_sync *syncs, uint32_t n, tare__text *out);
+/* Reads up to `room` syncs; 0 or TARE_E_INPUT. */
+int tare__clock_read(const tare__block_header *header, const uint8_t *payload, struct tare__clock_sync *syncs,
                      uint32_t room, uint32_t *n);
 
 void tare__field_number(tare__text *fields, tare__field tag, uint64_t value);

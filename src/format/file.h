@@ -24,7 +24,7 @@ typedef enum tare__block_kind {
     TARE__BLOCK_NAMES = 2,      /* names as they come up; repeated whole at the end */
     TARE__BLOCK_PROCESS = 3,    /* fields: one process; a later one replaces an earlier one */
     TARE__BLOCK_STREAM = 4,     /* fields: one stream (thread); a later one replaces an earlier one */
-    TARE__BLOCK_CLOCK = 5,      /* beats */
+    TARE__BLOCK_CLOCK = 5,      /* syncs */
     TARE__BLOCK_EVENTS = 6,     /* nested spans, marks, counters, numbers of one stream */
     TARE__BLOCK_COMPLETE = 7,   /* complete spans recorded by one stream */
     TARE__BLOCK_AGGREGATES = 8, /* one stream's aggregate spans; a later one replaces an earlier one */
@@ -101,8 +101,8 @@ typedef enum tare__field {
     TARE__FIELD_COST_INNER = 30,
     TARE__FIELD_COST_NEXT = 31,
     TARE__FIELD_COST_AGGREGATE = 32,
-    TARE__FIELD_HOMELESS_SPANS = 33,
-    TARE__FIELD_HOMELESS_OTHERS = 34,
+    TARE__FIELD_UNATTRIBUTED_SPANS = 33,
+    TARE__FIELD_UNATTRIBUTED_OTHERS = 34,
     TARE__FIELD_NAMES_REFUSED = 35,
     TARE__FIELD_INNER_PID = 36,   /* as it sees itself, where that differs */
     TARE__FIELD_UNREADABLE = 37,  /* a sentence: why its ring could not be read (on) */

@@ -1,4 +1,4 @@
-/* meta: names, aggregate cells and clock beats as blocks and back.
+/* meta: names, aggregate cells and clock syncs as blocks and back.
  * Owned by the calling thread.
  * Must not know how names are found or clocks are read. */
 #include <string.h>
@@ -301,20 +301,20 @@ static void put_difference(tare__text *out, uint64_t value, uint64_t before)
     tare__varint_put(out, tare__zigzag((int64_t)(value - before)));
 }
 
-int tare__clock_seal(const tare__clock_beat *beats, uint32_t n, tare__text *out)
+int tare__clock_seal(const tare__clock_sync *syncs, uint32_t n, tare__text *out)
 {
     tare__block_header header = {.kind = TARE__BLOCK_CLOCK, .count = n};
-    tare__clock_beat before = {0};
+    tare__clock_sync before = {0};
     size_t at = tare__block_begin(out);
     for (uint32_t i = 0; i < n; i++) {
-        put_difference(out, beats[i].ticks, before.ticks);
-        put_difference(out, beats[i].monotonic_ns, before.monotonic_ns);
-        put_difference(out, beats[i].realtime_ns, before.realtime_ns);
-        before = beats[i];
+        put_difference(out, syncs[i].ticks, before.ticks);
+        put_difference(out, syncs[i].monotonic_ns, before.monotonic_ns);
+        put_difference(out, syncs[i].realtime_ns, before.realtime_ns);
+        before = syncs[i];
     }
     if (n) {
-        header.first_ticks = beats[0].ticks;
-        header.last_ticks = beats[n - 1].ticks;
+        header.first_ticks = syncs[0].ticks;
+        header.last_ticks = syncs[n - 1].ticks;
     }
     return tare__block_end(out, at, &header, 0);
 }
@@ -324,22 +324,22 @@ static void read_difference(tare__reader *reader, uint64_t *value)
     *value += (uint64_t)tare__unzigzag(tare__read_varint(reader));
 }
 
-int tare__clock_read(const tare__block_header *header, const uint8_t *payload, tare__clock_beat *beats,
+int tare__clock_read(const tare__block_header *header, const uint8_t *payload, tare__clock_sync *syncs,
                      uint32_t room, uint32_t *n)
 {
     tare__reader reader = {payload, payload + header->payload_bytes, false};
-    tare__clock_beat beat = {0};
+    tare__clock_sync sync = {0};
     *n = 0;
     if (header->kind != TARE__BLOCK_CLOCK || header->flags)
         return TARE_E_INPUT;
     for (uint32_t i = 0; i < header->count; i++) {
-        read_difference(&reader, &beat.ticks);
-        read_difference(&reader, &beat.monotonic_ns);
-        read_difference(&reader, &beat.realtime_ns);
+        read_difference(&reader, &sync.ticks);
+        read_difference(&reader, &sync.monotonic_ns);
+        read_difference(&reader, &sync.realtime_ns);
         if (reader.failed)
             return TARE_E_INPUT;
         if (i < room)
-            beats[i] = beat;
+            syncs[i] = sync;
     }
     *n = header->count < room ? header->count : room;
     return 0;

@@ -34,11 +34,11 @@ typedef enum tare__clock_kind {
 } tare__clock_kind;
 
 /* The same instant on three clocks. */
-typedef struct tare__clock_beat {
+typedef struct tare__clock_sync {
     uint64_t ticks;
     uint64_t monotonic_ns;
     uint64_t realtime_ns;
-} tare__clock_beat;
+} tare__clock_sync;
 
 /* Why a process could not join; counted in the session page. */
 typedef enum tare__refusal {
@@ -59,7 +59,7 @@ typedef enum tare__session_state {
     TARE__SESSION_ENDED = 2 /* no new process joins */
 } tare__session_state;
 
-#define TARE__SESSION_BEATS 64
+#define TARE__SESSION_SYNCS 64
 
 typedef struct tare__session_page {
     char magic[8];
@@ -72,9 +72,9 @@ typedef struct tare__session_page {
     uint64_t max_pool_bytes;       /* and may grow to, for many threads */
     _Atomic int64_t bytes_left;    /* what all processes together may still take */
     _Atomic uint32_t refused[TARE__REFUSALS];
-    _Atomic uint32_t beat_count;   /* beats[(beat_count - 1) % TARE__SESSION_BEATS] is the newest */
+    _Atomic uint32_t sync_count;   /* syncs[(sync_count - 1) % TARE__SESSION_SYNCS] is the newest */
     int32_t collector_pid;
-    tare__clock_beat beats[TARE__SESSION_BEATS];
+    tare__clock_sync syncs[TARE__SESSION_SYNCS];
     char fallback[TARE__PATH_BYTES]; /* folder for rings when there is no room beside this page; "" none */
     /* The file that is being written. Behind its end, until the program runs and the file has that name: what its name
      * ends with till then (".XXXXXX"). */
@@ -261,8 +261,8 @@ typedef struct tare__ring {
     _Atomic uint32_t growing;     /* 1: one side is at it (the collector, or a thread at its first event) */
     _Atomic uint32_t next_stream;
     _Atomic uint32_t names_refused;
-    _Atomic uint64_t homeless_spans;   /* dropped by threads that never got a chunk */
-    _Atomic uint64_t homeless_others;
+    _Atomic uint64_t unattributed_spans;   /* dropped by threads that never got a chunk */
+    _Atomic uint64_t unattributed_others;
     _Atomic uint32_t taken;       /* chunks handed out so far: tells the collector there is work */
     _Atomic uint32_t given_back;  /* and given back: tells a thread without one that looking is worth it */
     _Atomic uint32_t closed;      /* the process left the session by itself */

@@ -70,7 +70,7 @@ static int check_taken(tare__half *half)
             made |= tare__slices_find(&half->renamed, graph->nodes[i].outputs[k]) == INPUT;
         }
     if (made)
-        return tare__half_refuse(half, "one of its nodes makes what is an input");
+        return tare__half_refuse(half, "one of its nodes produces an input");
     return taken ? tare__half_refuse(half, "it has names that end in _tare_half") : 0;
 }
 

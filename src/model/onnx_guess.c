@@ -1,4 +1,4 @@
-/* onnx_guess: what a file is that is no ONNX model, and what to do about that.
+/* onnx_guess: what a file is that is not an ONNX model, and what to do about that.
  * Pure; any thread.
  * Must not know protobuf beyond its first level. */
 #include "onnx.h"
@@ -23,7 +23,7 @@ static const struct {
     {0, "\x28\xb5\x2f\xfd", 4, "compressed: unzstd it first"},
     {0, "\xfd" "7zXZ", 5, "compressed: unxz it first"},
     {0, "version https://git-lfs", 23, "a pointer of Git LFS: `git lfs pull` fetches the model"},
-    {0, "<", 1, "a page or XML, as a download that failed leaves it"},
+    {0, "<", 1, "HTML or XML (failed download?)"},
     {0, "{", 1, "JSON"},
 };
 
@@ -40,7 +40,7 @@ static bool is_cut_off(const tare__onnx *model)
 const char *tare__onnx_guess(const tare__onnx *model)
 {
     if (is_cut_off(model))
-        return "cut off inside of its graph, as a download that broke off leaves it";
+        return "truncated inside its graph (incomplete download?)";
     for (size_t i = 0; i < TARE__COUNT_OF(kinds); i++)
         if (model->bytes >= kinds[i].at + kinds[i].n &&
             memcmp(model->data + kinds[i].at, kinds[i].bytes, kinds[i].n) == 0)

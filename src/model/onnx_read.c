@@ -22,7 +22,7 @@ static int no_memory(const tare__onnx *model)
 
 int tare__onnx_broken(const tare__onnx *model, const uint8_t *at, const char *wrong)
 {
-    return tare__fail(model->error, TARE_E_INPUT, "'%.200s' is no ONNX model, or damaged: %s, at byte %zu",
+    return tare__fail(model->error, TARE_E_INPUT, "'%.200s' is not an ONNX model or is damaged: %s, at byte %zu",
                       model->path, wrong, (size_t)(at - model->data));
 }
 
@@ -151,7 +151,7 @@ static int read_dims(tare__onnx *model, tare__onnx_tensor *tensor)
     int rank = 0;
     for (uint64_t value; tare__wire_number(&numbers, &value); rank++) {
         if (rank == TARE__MODEL_RANK_MAX || value > INT64_MAX)
-            return tare__fail(model->error, TARE_E_INPUT, "'%.200s': the tensor '%.*s' has no possible shape",
+            return tare__fail(model->error, TARE_E_INPUT, "'%.200s': the tensor '%.*s' has an invalid shape",
                               model->path, (int)(tensor->name.length < 100 ? tensor->name.length : 100),
                               (const char *)tensor->name.data);
         dims[rank] = (int64_t)value;
@@ -178,7 +178,7 @@ static int check_sizes(tare__onnx *model, tare__onnx_tensor *tensor, const exter
     const char *name = (const char *)tensor->name.data;
     if (!tare__onnx_elements_of(tensor->rank, tensor->dims, &tensor->elements) ||
         !tare__onnx_bytes_of(tensor->type, tensor->elements, &tensor->bytes))
-        return tare__fail(model->error, TARE_E_INPUT, "'%.200s': the tensor '%.*s' is larger than can be counted",
+        return tare__fail(model->error, TARE_E_INPUT, "'%.200s': the tensor '%.*s' is too large",
                           model->path, columns, name);
     if (!tensor->external && tensor->raw.data && tare__onnx_type_bits(tensor->type) &&
         tensor->raw.length != tensor->bytes)
@@ -189,7 +189,7 @@ static int check_sizes(tare__onnx *model, tare__onnx_tensor *tensor, const exter
         return 0;
     if (!decimal(outside->offset, &offset) || !decimal(outside->length, &length) || outside->location.length == 0)
         return tare__fail(model->error, TARE_E_INPUT,
-                          "'%.200s': it is not said where the data of the tensor '%.*s' is", model->path, columns,
+                          "'%.200s': the location of the data of the tensor '%.*s' is missing", model->path, columns,
                           name);
     if (outside->length.length && tare__onnx_type_bits(tensor->type) && length < tensor->bytes)
         return tare__fail(model->error, TARE_E_INPUT,
@@ -457,7 +457,7 @@ int tare__onnx_read(tare__onnx *model)
         return status;
     /* Almost any bytes are some protobuf; a model has a version and a graph. */
     if (!graph.data || model->ir_version <= 0)
-        return tare__fail(model->error, TARE_E_INPUT, "'%.200s' is no ONNX model: there is no %s in it", model->path,
+        return tare__fail(model->error, TARE_E_INPUT, "'%.200s' is not an ONNX model: it has no %s", model->path,
                           graph.data ? "version" : "graph");
     return tare__onnx_read_graph(model, graph, &model->graph);
 }

@@ -71,7 +71,7 @@ static int sort_nodes(tare__onnx *model, tare__onnx_node *nodes, size_t n, sorti
         if (on_circle == TARE__SLICES_NONE)
             continue;
         tare__slice name = nodes[on_circle].outputs[0];
-        status = tare__fail(model->error, TARE_E_INPUT, "'%.200s': the graph goes in a circle: '%.*s' needs itself",
+        status = tare__fail(model->error, TARE_E_INPUT, "'%.200s': the graph has a cycle: '%.*s' depends on itself",
                             model->path, (int)(name.length < 100 ? name.length : 100), (const char *)name.data);
     }
     for (size_t i = 0; i < n && !status; i++)
@@ -94,7 +94,7 @@ static int find_makers(tare__onnx *model, const tare__onnx_node *nodes, size_t n
             if (name.length == 0)
                 continue;
             if (tare__slices_find(makers, name) != TARE__SLICES_NONE)
-                return tare__fail(model->error, TARE_E_INPUT, "'%.200s': in '%.*s' two nodes make '%.*s'",
+                return tare__fail(model->error, TARE_E_INPUT, "'%.200s': in '%.*s' two nodes produce '%.*s'",
                                   model->path, (int)(what.length < 100 ? what.length : 100), (const char *)what.data,
                                   (int)(name.length < 100 ? name.length : 100), (const char *)name.data);
             if (!tare__slices_add(makers, name, i))
@@ -108,7 +108,7 @@ int tare__onnx_sort(tare__onnx *model, tare__onnx_node *nodes, size_t n, tare__s
 {
     sorting sort = {0};
     if (n >= TARE__SLICES_NONE)
-        return tare__fail(model->error, TARE_E_INPUT, "'%.200s' has more nodes than can be counted", model->path);
+        return tare__fail(model->error, TARE_E_INPUT, "'%.200s' has too many nodes", model->path);
     int status = find_makers(model, nodes, n, &sort.makers, what);
     if (!status && !is_sorted(nodes, n, &sort.makers))
         status = sort_nodes(model, nodes, n, &sort);

@@ -55,7 +55,7 @@ static bool read_bytes(tare__wire *wire, tare__slice *bytes)
     if (!read_varint(wire, &length))
         return false;
     if (length > (uint64_t)(wire->end - wire->at))
-        return broken(wire, "a part is longer than what holds it");
+        return broken(wire, "a field is longer than its message");
     *bytes = (tare__slice){wire->at, (size_t)length};
     wire->at += length;
     return true;

@@ -68,7 +68,7 @@ static void stop(helper *one)
 
 static int gone(const helper *one, tare__error *error)
 {
-    return tare__fail(error, TARE_E_INPUT, "%s '%.100s' ended before it answered", one->said, one->command);
+    return tare__fail(error, TARE_E_INPUT, "%s '%.100s' exited before it answered", one->said, one->command);
 }
 
 static int take(const helper *one, void *into, size_t bytes, tare__error *error)
@@ -101,14 +101,14 @@ static int take_tensor(const helper *one, tare__ort_tensor *tensor, tare__error 
     int status = take(one, header, 12, error);
     size_t length = header[8] | (size_t)header[9] << 8, whole = length + (header[6] == 1 ? 10 : 12);
     if (!status && (memcmp(header, "\x93NUMPY", 6) != 0 || whole < 12 || whole > HEADER_MAX))
-        return tare__fail(error, TARE_E_INPUT, "%s '%.100s' answered with what is no .npy", one->said, one->command);
+        return tare__fail(error, TARE_E_INPUT, "%s '%.100s' did not answer with .npy data", one->said, one->command);
     if (!status)
         status = take(one, header + 12, whole - 12, error);
     if (!status)
         status = tare__npy_parse(header, whole, one->said, &given, &offset, error);
     if (!status && (given.type != tensor->type || given.rank != tensor->rank ||
                     memcmp(given.dims, tensor->dims, given.rank * sizeof *given.dims) != 0))
-        return tare__fail(error, TARE_E_INPUT, "%s '%.100s' answered with a tensor that does not fit input '%.100s'",
+        return tare__fail(error, TARE_E_INPUT, "%s '%.100s' answered with a tensor that does not match input '%.100s'",
                           one->said, one->command, tensor->name);
     return status ? status : take(one, tensor->data, tensor->bytes, error);
 }
@@ -148,7 +148,7 @@ static int give_output(const helper *one, tare__ort_session *session, size_t at,
         return status;
     size_t bytes = tensor.rank <= TARE__ORT_RANK_MAX ? tare__npy_header(&tensor, header) : 0;
     if (!bytes)
-        return tare__fail(error, TARE_E_INPUT, "%s: output '%.100s' is of a type that .npy does not have", one->said,
+        return tare__fail(error, TARE_E_INPUT, "%s: output '%.100s' has a type that .npy does not support", one->said,
                           tensor.name);
     tensor.bytes = (size_t)tare__ort_elements(tensor.dims, tensor.rank) * tare__ort_type_bytes(tensor.type);
     status = give(one, header, bytes, error);

@@ -136,7 +136,7 @@ int tare__child_run(const tare__job *job, tare__board *board, tare__child_seen *
     pid_t self = getpid(), pid = fork();
     if (pid == 0)
         child(job, board, words, self);
-    int status = pid < 0 ? tare__fail(error, TARE_E_SYSTEM, "no process can be started: %s", strerror(errno)) : 0;
+    int status = pid < 0 ? tare__fail(error, TARE_E_SYSTEM, "cannot start a process: %s", strerror(errno)) : 0;
     if (!status)
         say_death(wait_for(pid, board, seen), board, seen);
     if (words >= 0 && (seen->death[0] || board->phase == TARE__BOARD_BESIDE))

@@ -53,11 +53,11 @@ static int find_named(const char *name, const char *said, tare__text *path, tare
             tare__text_string(path, name);
             return 0;
         }
-        return tare__fail(error, TARE_E_INPUT, "%s: there is no '%.300s': %s", said, name, strerror(errno));
+        return tare__fail(error, TARE_E_INPUT, "%s: '%.300s': %s", said, name, strerror(errno));
     }
     if (S_ISDIR(info.st_mode))
         return find_in(name, path) ? 0
-                                   : tare__fail(error, TARE_E_INPUT, "%s: there is no libonnxruntime.so in '%.300s'",
+                                   : tare__fail(error, TARE_E_INPUT, "%s: no libonnxruntime.so in '%.300s'",
                                                 said, name);
     if (!strchr(name, '/'))
         tare__text_string(path, "./");

@@ -188,7 +188,7 @@ int tare__ort_generate(tare__ort_tensor *tensor, const tare__model_fill *fill, u
     if (!size || tensor->type == C64 || tensor->type == C128) {
         const char *name = tare__ort_type_name(tensor->type);
         return tare__fail(error, TARE_E_USAGE, "input '%.100s' is of type %s, for which no values can be generated",
-                          tensor->name, name ? name : "not known here");
+                          tensor->name, name ? name : "unknown");
     }
     tensor->bytes = (size_t)elements * size;
     tensor->data = tare__arena_alloc(arena, tensor->bytes ? tensor->bytes : 1);

@@ -229,7 +229,7 @@ static const char *find_roof(tare__runner_layer *layer, const tare__peaks *peaks
     int type = type_of(layer);
     double peak = type < 0 ? NAN : peaks->flops[type];
     if (!(peaks->level_per_s[TARE__PEAK_LEVELS - 1] > 0))
-        return "the peaks of the machine could not be measured";
+        return "the peak performance of the machine could not be measured";
     if (!(peak > 0))
         return "no peak is measured for its type";
     if (layer->time_ns < LEAST_CALL_NS * fmax(layer->calls, 1))

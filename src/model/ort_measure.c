@@ -74,7 +74,7 @@ static void make_half(tare__measuring *measuring)
     if (measuring->half[0] || measuring->no_half)
         return;
     if (!tare__ort_folder_make(&measuring->folder)) {
-        measuring->no_half = "there is no folder for the model in fp16";
+        measuring->no_half = "no temporary directory for the fp16 model";
         return;
     }
     snprintf(measuring->half, sizeof measuring->half, "%s/model.onnx", measuring->folder.path);
@@ -100,7 +100,8 @@ static bool refuse_precision(tare__measuring *measuring, tare__runner_result *re
         *model = measuring->half;
         return measuring->no_half != NULL;
     }
-    snprintf(text, sizeof text, "the model is stored as %s and is not converted: export it as %s and weigh that file",
+    snprintf(text, sizeof text, "the model is stored as %s and cannot be converted; export it as %s and analyze "
+                                "that file",
              stored ? stored : "something else", result->precision);
     result->failure = tare__measuring_text(measuring, text);
     return true;
@@ -207,7 +208,7 @@ static int profile_job(tare__measuring *measuring, tare__job *job, const tare__m
     char prefix[sizeof folder.path + 8];
     tare__child_seen seen;
     if (!tare__ort_folder_make(&folder)) {
-        result->executed_reason = "there is no folder for the runtime's profile";
+        result->executed_reason = "no temporary directory for the runtime's profile";
         return 0;
     }
     snprintf(prefix, sizeof prefix, "%s/run", folder.path);
@@ -412,7 +413,7 @@ static int measure(tare__measuring *measuring)
         return status;
     tare__results_mark_best(measured->results, measured->n_results);
     if (measuring->options->no_layers)
-        measured->layers_absent = "not asked for (--no-layers)";
+        measured->layers_absent = "disabled (--no-layers)";
     else
         status = profile_all(measuring);
     return status;

@@ -56,20 +56,20 @@ static int parse_header(const char *header, const char *path, tare__ort_tensor *
 {
     const char *descr = value_of(header, "descr"), *order = value_of(header, "fortran_order");
     if (!descr || *descr != '\'' || strlen(descr) < 5 || !order)
-        return tare__fail(error, TARE_E_INPUT, "'%.200s' is a broken .npy: its header has no plain type", path);
+        return tare__fail(error, TARE_E_INPUT, "'%.200s' is a damaged .npy file: its header has no simple type", path);
     if (strncmp(order, "True", 4) == 0)
         return tare__fail(error, TARE_E_INPUT, "'%.200s' is in Fortran order; save numpy.ascontiguousarray of it",
                           path);
     if (descr[1] == '>')
-        return tare__fail(error, TARE_E_INPUT, "'%.200s' has its bytes in the order of another machine", path);
+        return tare__fail(error, TARE_E_INPUT, "'%.200s' has a different byte order", path);
     tensor->type = 0;
     for (size_t i = 0; i < TARE__COUNT_OF(codes); i++)
         if (strncmp(descr + 2, codes[i].code, 2) == 0 && descr[4] == '\'')
             tensor->type = codes[i].type;
     if (!tensor->type)
-        return tare__fail(error, TARE_E_INPUT, "'%.200s' is of type %.20s, which no model takes", path, descr);
+        return tare__fail(error, TARE_E_INPUT, "'%.200s' is of type %.20s, which models do not support", path, descr);
     if (!parse_shape(value_of(header, "shape"), tensor))
-        return tare__fail(error, TARE_E_INPUT, "'%.200s' is a broken .npy: its shape cannot be read", path);
+        return tare__fail(error, TARE_E_INPUT, "'%.200s' is a damaged .npy file: its shape cannot be read", path);
     return 0;
 }
 
@@ -78,7 +78,7 @@ int tare__npy_parse(const unsigned char *bytes, size_t length, const char *path,
 {
     size_t before, header;
     if (length < 12 || memcmp(bytes, "\x93NUMPY", 6) != 0)
-        return tare__fail(error, TARE_E_INPUT, "'%.200s' is no .npy file", path);
+        return tare__fail(error, TARE_E_INPUT, "'%.200s' is not a .npy file", path);
     if (bytes[6] == 1) {
         before = 10;
         header = bytes[8] | (size_t)bytes[9] << 8;
@@ -87,7 +87,7 @@ int tare__npy_parse(const unsigned char *bytes, size_t length, const char *path,
         header = bytes[8] | (size_t)bytes[9] << 8 | (size_t)bytes[10] << 16 | (size_t)bytes[11] << 24;
     }
     if (header > HEADER_MAX || before + header > length)
-        return tare__fail(error, TARE_E_INPUT, "'%.200s' is a broken .npy: it ends inside of its header", path);
+        return tare__fail(error, TARE_E_INPUT, "'%.200s' is a damaged .npy file: it ends inside its header", path);
     char *text = malloc(header + 1);
     if (!text)
         return tare__fail(error, TARE_E_MEMORY, "out of memory");
@@ -131,7 +131,7 @@ static int read_whole(const char *path, tare__arena *arena, unsigned char **byte
     if (status)
         return status;
     if (fstat(fd, &info) != 0 || info.st_size > FILE_MAX)
-        status = tare__fail(error, TARE_E_INPUT, "'%.200s' is no file of a tensor", path);
+        status = tare__fail(error, TARE_E_INPUT, "'%.200s' is not a tensor file", path);
     *length = status ? 0 : (size_t)info.st_size;
     *bytes = status ? NULL : tare__arena_alloc(arena, *length + 1);
     if (!status && !*bytes)
@@ -140,7 +140,7 @@ static int read_whole(const char *path, tare__arena *arena, unsigned char **byte
     int failure = status ? 0 : tare__pread_all(fd, *bytes, *length, 0, &got);
     if (failure || (!status && got != *length))
         status = tare__fail(error, TARE_E_INPUT, "cannot read '%.200s': %s", path,
-                            failure ? strerror(-failure) : "it got shorter");
+                            failure ? strerror(-failure) : "it was truncated");
     close(fd);
     return status;
 }
@@ -171,7 +171,7 @@ static int fit_batch(tare__ort_tensor *tensor, int64_t batch, tare__arena *arena
     if (batch <= 0 || rows == batch || !tensor->rank)
         return 0;
     if (rows == 0)
-        return tare__fail(error, TARE_E_INPUT, "the file of input '%.100s' has no sample", tensor->name);
+        return tare__fail(error, TARE_E_INPUT, "the file for input '%.100s' has no samples", tensor->name);
     size_t row = tensor->bytes / (size_t)rows;
     char *data = row > SIZE_MAX / (size_t)batch ? NULL : tare__arena_alloc(arena, row * (size_t)batch + 1);
     if (!data)
@@ -197,7 +197,7 @@ static int read_npy(tare__ort_tensor *tensor, unsigned char *bytes, size_t lengt
                           tare__ort_type_name(wanted) ? tare__ort_type_name(wanted) : "of another type");
     size_t needed = (size_t)tare__ort_elements(tensor->dims, tensor->rank) * tare__ort_type_bytes(tensor->type);
     if (length - offset < needed)
-        return tare__fail(error, TARE_E_INPUT, "'%.200s' is cut short: %zu bytes of values, and its shape has %zu",
+        return tare__fail(error, TARE_E_INPUT, "'%.200s' is truncated: %zu bytes of values, its shape requires %zu",
                           path, length - offset, needed);
     tensor->data = memmove(bytes, bytes + offset, needed); /* aligned, whatever the header's length */
     tensor->bytes = needed;

@@ -69,7 +69,7 @@ int tare__ort_open(tare__ort *ort, const char *path, tare__error *error)
     snprintf(ort->version, sizeof ort->version, "%s", version ? version : "?");
     const char *table = base && base->get_api ? base->get_api(TARE__ORT_API) : NULL;
     if (!table) {
-        status = tare__fail(error, TARE_E_VERSION, "ONNX Runtime %s in '%.300s' is too old; 1.%d or newer is needed",
+        status = tare__fail(error, TARE_E_VERSION, "ONNX Runtime %s in '%.300s' is too old; 1.%d or newer is required",
                             ort->version, ort->dl.path, TARE__ORT_API);
         tare__dl_close(&ort->dl);
         return status;
@@ -90,7 +90,7 @@ int tare__ort_check(const tare__ort *ort, void *status, const char *what, tare__
         return 0;
     const char *words = ort->error_message(status);
     int code =
-        tare__fail(error, TARE_E_INPUT, "%s: %.400s", what, words && *words ? words : "the runtime does not say why");
+        tare__fail(error, TARE_E_INPUT, "%s: %.400s", what, words && *words ? words : "no reason given by the runtime");
     ort->release_status(status);
     return code;
 }

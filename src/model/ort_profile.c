@@ -292,7 +292,7 @@ static int read_events(state *state, tare__error *error)
     tare__json_reader *reader = &state->reader;
     tare__json_token token = tare__json_next(reader);
     if (token != TARE__JSON_ARRAY)
-        return tare__fail(error, TARE_E_INPUT, "the runtime's profile is no array of events");
+        return tare__fail(error, TARE_E_INPUT, "the runtime's profile is not an array of events");
     while ((token = tare__json_next(reader)) == TARE__JSON_OBJECT) {
         read_event(state);
         if (reader->wrong)
@@ -305,10 +305,10 @@ static int read_events(state *state, tare__error *error)
             state->run++; /* a run's event comes after those of its nodes */
     }
     if (reader->wrong)
-        return tare__fail(error, TARE_E_INPUT, "the runtime's profile is broken at byte %llu: %s",
+        return tare__fail(error, TARE_E_INPUT, "the runtime's profile is damaged at byte %llu: %s",
                           (unsigned long long)reader->offset, reader->wrong);
     if (!state->run || !state->profile->n_nodes)
-        return tare__fail(error, TARE_E_INPUT, "the runtime's profile has no run in it");
+        return tare__fail(error, TARE_E_INPUT, "the runtime's profile contains no run");
     leave_first_out(state->profile, state->run);
     return 0;
 }

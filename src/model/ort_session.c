@@ -94,7 +94,7 @@ int tare__ort_load(tare__ort_session *session, const tare__ort *ort, const char 
         status = make_options(session, threads, profile, error);
     if (!status)
         status = tare__ort_check(ort, ort->create_session(session->env, model, session->options, &session->session),
-                                 "ONNX Runtime does not load the model", error);
+                                 "ONNX Runtime cannot load the model", error);
     return status ? status : read_ends(session, error);
 }
 
@@ -131,7 +131,8 @@ static int check_tensor(tare__ort_session *session, size_t at, const tare__ort_t
         return status;
     status = tare__ort_check(ort, ort->tensor_info(type, &info), tensor->name, error);
     if (!status && !info)
-        status = tare__fail(error, TARE_E_INPUT, "input '%.100s' is no tensor; such models are not run", tensor->name);
+        status = tare__fail(error, TARE_E_INPUT, "input '%.100s' is not a tensor; such models are not supported",
+                            tensor->name);
     if (!status)
         status = tare__ort_check(ort, ort->element_type(info, &element), tensor->name, error);
     if (!status)
@@ -166,7 +167,8 @@ int tare__ort_feed(tare__ort_session *session, tare__ort_tensor *tensors, size_t
     for (size_t i = 0; i < session->n_inputs; i++) {
         tare__ort_tensor *tensor = find_tensor(tensors, n, session->input_names[i]);
         if (!tensor)
-            return tare__fail(error, TARE_E_INPUT, "the model wants an input '%.100s' that the file does not name",
+            return tare__fail(error, TARE_E_INPUT, "the model requires an input '%.100s' that the file does not "
+                                                   "contain",
                               session->input_names[i]);
         int status = check_tensor(session, i, tensor, error);
         if (!status)
@@ -200,7 +202,7 @@ void tare__ort_drop_outputs(tare__ort_session *session)
 
 int tare__ort_run_once(tare__ort_session *session, tare__error *error)
 {
-    return tare__ort_check(session->ort, run(session), "the model does not run", error);
+    return tare__ort_check(session->ort, run(session), "the model cannot be run", error);
 }
 
 int tare__ort_loop(tare__ort_session *session, size_t runs, size_t least, uint64_t until_ns, double *begin_ns,
@@ -214,7 +216,7 @@ int tare__ort_loop(tare__ort_session *session, size_t runs, size_t least, uint64
         uint64_t to = tare__monotonic_ns();
         tare__ort_drop_outputs(session);
         if (TARE__UNLIKELY(status != NULL))
-            return tare__ort_check(session->ort, status, "the model does not run", error);
+            return tare__ort_check(session->ort, status, "the model cannot be run", error);
         begin_ns[i] = (double)from;
         took_ns[i] = (double)(to - from);
         __atomic_store_n(done, i + 1, __ATOMIC_RELEASE);
@@ -226,7 +228,7 @@ int tare__ort_profile_end(tare__ort_session *session, tare__text *path, tare__er
 {
     char *name = NULL;
     int status = tare__ort_check(session->ort, session->ort->end_profiling(session->session, session->allocator, &name),
-                                 "there is no profile", error);
+                                 "no profile", error);
     if (status)
         return status;
     tare__text_string(path, name);

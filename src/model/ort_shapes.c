@@ -37,7 +37,8 @@ static int take_shape(const tare__model_tensor *input, tare__ort_tensor *tensor,
         return tare__fail(error, TARE_E_USAGE, "input '%.100s' is of type %s, for which no values can be generated",
                           input->name, input->type);
     if ((input->rank < 0 && !from_file) || input->rank > (int)TARE__ORT_RANK_MAX)
-        return tare__fail(error, TARE_E_USAGE, "the shape of input '%.100s' is not known: --shape '%.100s=N,N' says it",
+        return tare__fail(error, TARE_E_USAGE, "the shape of input '%.100s' is unknown; set it with --shape "
+                                               "'%.100s=N,N'",
                           input->name, input->name);
     tensor->rank = input->rank < 0 ? 0 : (size_t)input->rank;
     for (size_t i = 0; i < tensor->rank; i++)

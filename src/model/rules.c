@@ -279,7 +279,7 @@ void tare__set_content(tare__step *step, size_t i, const double *values, size_t 
 void tare__misfit(tare__step *step)
 {
     step->walk->misfits++;
-    step->reason = "the shapes of its inputs do not fit together";
+    step->reason = "the shapes of its inputs do not match";
     step->state = TARE__MODEL_NO_SHAPE;
 }
 

@@ -7,7 +7,7 @@ static void cost_by_length(tare__step *step)
 {
     step->state = TARE__MODEL_NO_RULE;
     step->other_at_least = true;
-    step->reason = "what it costs depends on how long the texts are";
+    step->reason = "its cost depends on the lengths of the texts";
 }
 
 static void shape_join(tare__step *step)

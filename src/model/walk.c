@@ -296,7 +296,7 @@ static void apply_rule(tare__step *step)
     }
     if (!rule) {
         step->state = TARE__MODEL_NO_RULE;
-        step->reason = "there is no rule for this operator";
+        step->reason = "no rule for this operator";
         step->macs_at_least = step->other_at_least = true;
     } else if (!walk->status && !settle_constant(step)) {
         rule->cost(step);

@@ -180,9 +180,9 @@ static void tell_branch(tare__step *step, bool second, const weight *counted, co
     step->other_at_least = counted->other != left->other || left->other_at_least;
     if (!step->macs_at_least && !step->other_at_least)
         return;
-    step->reason = "which branch is taken is known only when the model runs; the cheaper one is counted";
+    step->reason = "the branch is known only at run time; the cheaper one is counted";
     tare__walk_note(step->walk,
-                    "'%.*s': which branch is taken is known only when the model runs; %s is counted, the cheaper one; "
+                    "'%.*s': the branch is known only at run time; %s, the cheaper one, is counted; "
                     "%s costs %s%llu MACs more",
                     (int)(name.length < 100 ? name.length : 100), (const char *)name.data,
                     second ? "else_branch" : "then_branch", second ? "then_branch" : "else_branch",
@@ -534,7 +534,7 @@ static int return_values(tare__walk *walk, const tare__frame *from, tare__frame 
         if (node->outputs[i].length == 0)
             continue;
         if (number == TARE__SLICES_NONE)
-            return tare__walk_wrong(walk, node->outputs[i], "the function does not make");
+            return tare__walk_wrong(walk, node->outputs[i], "the function does not produce");
         if (!tare__slices_add(&to->names, node->outputs[i], number))
             tare__walk_no_memory(walk);
     }

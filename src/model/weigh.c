@@ -23,7 +23,7 @@ static int read_model(tare__onnx *model)
 {
     int status = tare__onnx_read(model);
     const char *what = status == TARE_E_INPUT ? tare__onnx_guess(model) : NULL;
-    return what ? tare__fail(model->error, status, "'%.200s' is no ONNX model that can be read: it is %s", model->path,
+    return what ? tare__fail(model->error, status, "'%.200s' is not a readable ONNX model: it is %s", model->path,
                              what)
                 : status;
 }
@@ -112,7 +112,7 @@ static int map_file(tare__onnx *model, int fd)
     if (fstat(fd, &about) != 0)
         return tare__fail(model->error, TARE_E_INPUT, "cannot read '%.200s': %s", model->path, strerror(errno));
     if (about.st_size == 0)
-        return tare__fail(model->error, TARE_E_INPUT, "'%.200s' is no ONNX model: it is empty", model->path);
+        return tare__fail(model->error, TARE_E_INPUT, "'%.200s' is not an ONNX model: it is empty", model->path);
     model->bytes = (size_t)about.st_size;
     void *data = mmap(NULL, model->bytes, PROT_READ, MAP_PRIVATE, fd, 0);
     if (data == MAP_FAILED)

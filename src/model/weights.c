@@ -294,7 +294,8 @@ static int look_at(tare__walk *walk, places *files, const tare__onnx_tensor *ten
         if (size != UINT64_MAX)
             report->external_bytes += size;
         else
-            tare__walk_note(walk, "the file '%.*s' with weights is not there: their bytes follow from their shapes",
+            tare__walk_note(walk, "the file '%.*s' with weights does not exist: their size is computed from their "
+                                  "shapes",
                             (int)(tensor->location.length < 200 ? tensor->location.length : 200),
                             (const char *)tensor->location.data);
     }

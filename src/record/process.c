@@ -288,12 +288,12 @@ static int make_ring(void)
 
 static _Atomic uint64_t early_spans, early_others; /* before there was a ring to count them in */
 
-void tare__count_homeless(bool span)
+void tare__count_unattributed(bool span)
 {
     tare__process *here = tare__here;
     tare__ring *ring = here ? here->ring : NULL;
     if (ring)
-        atomic_fetch_add(span ? &ring->homeless_spans : &ring->homeless_others, 1);
+        atomic_fetch_add(span ? &ring->unattributed_spans : &ring->unattributed_others, 1);
     else if (tare__in_session())
         atomic_fetch_add(span ? &early_spans : &early_others, 1);
 }
@@ -321,8 +321,8 @@ tare__ring *tare__process_join(void)
         atomic_store(&here->joiner, me);
         int failed = make_ring();
         if (!failed) {
-            atomic_fetch_add(&here->ring->homeless_spans, atomic_exchange(&early_spans, 0));
-            atomic_fetch_add(&here->ring->homeless_others, atomic_exchange(&early_others, 0));
+            atomic_fetch_add(&here->ring->unattributed_spans, atomic_exchange(&early_spans, 0));
+            atomic_fetch_add(&here->ring->unattributed_others, atomic_exchange(&early_others, 0));
         } else {
             refuse(failed);
             tare__modes_set(0, TARE__MODE_SESSION);

@@ -97,7 +97,7 @@ void tare__thread_leave_slow(tare__thread *self); /* in_slow ends here */
 /* A handler's record that met the slow way below it, or found no thread state (NULL). */
 void tare__thread_drop_nested(tare__thread *self, bool span);
 bool tare__threads_prepare(void); /* once a process, before any thread records */
-void tare__count_homeless(bool span); /* a record that found no thread state; before the ring is there, too */
+void tare__count_unattributed(bool span); /* a record that found no thread state; before the ring is there, too */
 void tare__threads_forget(void); /* every thread joins anew at its next event (a new session starts) */
 tare__cell *tare__thread_cell(tare__thread *self, uint64_t slot, uint32_t name, uint32_t every);
 

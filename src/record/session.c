@@ -52,19 +52,19 @@ void tare__modes_set(uint32_t set, uint32_t clear)
     } while (atomic_load(&tare__modes) != after);
 }
 
-/* The session's ticks, where this process may not read the counter: by the beats in which the collector reads both
+/* The session's ticks, where this process may not read the counter: by the syncs in which the collector reads both
  * clocks, the first and the latest. */
-static uint64_t ticks_by_beats(const tare__session_page *page)
+static uint64_t ticks_by_syncs(const tare__session_page *page)
 {
     static _Atomic uint64_t latest;
-    const tare__clock_beat *first = &page->beats[0], *last;
+    const tare__clock_sync *first = &page->syncs[0], *last;
     uint64_t since = tare__monotonic_ns();
     for (;;) {
-        uint32_t n = atomic_load_explicit(&page->beat_count, memory_order_acquire);
-        last = &page->beats[n <= TARE__SESSION_BEATS ? n - !!n : 1 + (n - 2) % (TARE__SESSION_BEATS - 1)];
+        uint32_t n = atomic_load_explicit(&page->sync_count, memory_order_acquire);
+        last = &page->syncs[n <= TARE__SESSION_SYNCS ? n - !!n : 1 + (n - 2) % (TARE__SESSION_SYNCS - 1)];
         if (last->monotonic_ns > first->monotonic_ns || tare__monotonic_ns() - since > 100000000u)
             break;
-        usleep(1000); /* the second beat comes within 5 ms of the session's start */
+        usleep(1000); /* the second sync comes within 5 ms of the session's start */
     }
     uint64_t now = tare__monotonic_ns();
     double rate = last->monotonic_ns > first->monotonic_ns
@@ -83,7 +83,7 @@ uint64_t tare__ticks(void)
     if (TARE__LIKELY(!(modes & TARE__MODE_NO_TSC)))
         return tare__tsc();
     const tare__session_page *page = atomic_load_explicit(&tare__session, memory_order_relaxed);
-    return page && page->clock == TARE__CLOCK_TSC ? ticks_by_beats(page) : tare__monotonic_ns();
+    return page && page->clock == TARE__CLOCK_TSC ? ticks_by_syncs(page) : tare__monotonic_ns();
 }
 
 /* ---- attaching ------------------------------------------------------------------------------------------------- */
@@ -268,7 +268,7 @@ static int ask_helper(int socket, int pid, const tare__serve_request *request, t
     return reply->abi == TARE__RING_ABI ? reply->status : TARE_E_VERSION;
 }
 
-static char start_trouble[TARE__PATH_BYTES];
+static char start_error[TARE__PATH_BYTES];
 
 /* A program that was compiled with an older header has a shorter struct: what is missing takes its default. One with a
  * newer header has a longer one, and gets what it asks for only if it asks for nothing that is not known here. */
@@ -278,7 +278,7 @@ static int take_options(const tare_options *given, tare_options *options)
     if (!given)
         return 0;
     if (given->size < offsetof(tare_options, output) || given->size % sizeof(uint64_t) || given->size > OPTIONS_MOST) {
-        snprintf(start_trouble, sizeof start_trouble,
+        snprintf(start_error, sizeof start_error,
                  "tare_options.size is %u: set it to sizeof(tare_options), %zu in this version", (unsigned)given->size,
                  sizeof *options);
         return TARE_E_USAGE;
@@ -286,7 +286,7 @@ static int take_options(const tare_options *given, tare_options *options)
     const unsigned char *bytes = (const unsigned char *)given;
     for (size_t i = sizeof *options; i < given->size; i++)
         if (bytes[i]) {
-            snprintf(start_trouble, sizeof start_trouble,
+            snprintf(start_error, sizeof start_error,
                      "tare_options has a field at byte %zu that libtare " TARE_VERSION
                      " does not know: leave it 0, or use a newer libtare",
                      i / sizeof(uint64_t) * sizeof(uint64_t));
@@ -319,7 +319,7 @@ static int start_own(const tare_options *options)
     if (status == 0)
         status = ask_helper(sockets[0], pid, &request, &reply, HELPER_ANSWER_MS);
     if (status)
-        memcpy(start_trouble, reply.trace, sizeof start_trouble - 1);
+        memcpy(start_error, reply.trace, sizeof start_error - 1);
     if (status == 0)
         status = tare__session_attach(reply.folder);
     if (status) {
@@ -349,7 +349,7 @@ TARE_API int tare_start(const tare_options *options)
     if (!atomic_compare_exchange_strong(&starting, &idle, 1))
         return TARE_E_BUSY;
     int saved_errno = errno;
-    start_trouble[0] = '\0';
+    start_error[0] = '\0';
     tare_options own;
     int status = take_options(options, &own);
     if (!status)
@@ -359,9 +359,9 @@ TARE_API int tare_start(const tare_options *options)
     return status;
 }
 
-TARE_API const char *tare_start_trouble(void)
+TARE_API const char *tare_start_error(void)
 {
-    return start_trouble;
+    return start_error;
 }
 
 TARE_API int tare_stop(void)

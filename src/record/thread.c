@@ -47,8 +47,8 @@ void tare__thread_count_drops(tare__thread *self)
     if (!chunk) { /* nowhere to keep them for the thread: they are the process's */
         tare__ring *ring = tare__here->ring;
         if (ring && self->dropped_spans + self->dropped_others) {
-            atomic_fetch_add_explicit(&ring->homeless_spans, self->dropped_spans, memory_order_relaxed);
-            atomic_fetch_add_explicit(&ring->homeless_others, self->dropped_others, memory_order_relaxed);
+            atomic_fetch_add_explicit(&ring->unattributed_spans, self->dropped_spans, memory_order_relaxed);
+            atomic_fetch_add_explicit(&ring->unattributed_others, self->dropped_others, memory_order_relaxed);
             self->dropped_spans = self->dropped_others = 0;
         }
         return;
@@ -334,7 +334,7 @@ tare__thread *tare__thread_join(void)
 void tare__thread_drop_nested(tare__thread *self, bool span)
 {
     if (!self || !self->chunk) {
-        tare__count_homeless(span);
+        tare__count_unattributed(span);
         return;
     }
     tare__add(span ? &self->nested_spans : &self->nested_others, 1);

@@ -163,7 +163,7 @@ static void tick_clock(tare__sample_set *set, void *state, uint64_t now_ns)
     if (hertz > 0)
         tare__sample_put(set, part->frequency, hertz);
     else
-        tare__sample_absent(set, part->frequency, "neither cpufreq nor /proc/cpuinfo tells the clock here");
+        tare__sample_absent(set, part->frequency, "clock unavailable in cpufreq and /proc/cpuinfo");
     for (size_t i = 0; i < part->n_heats; i++) {
         int failure;
         heat *heat = &part->heats[i];
@@ -197,20 +197,20 @@ static void doctor_clock(const char *root, tare__sample_check_sink *sink, void *
                             "clock", (double)hertz / 1e9);
     else
         tare__machine_check(sink, context, "power", "cpufreq", TARE__SAMPLE_FAILS, "",
-                            "neither cpufreq nor /proc/cpuinfo tells the clock here");
+                            "clock unavailable in cpufreq and /proc/cpuinfo");
     if (part.n_heats)
         tare__machine_check(sink, context, "power", "thermal_throttle", TARE__SAMPLE_WORKS, "", "%zu counter%s",
                             part.n_heats, part.n_heats == 1 ? "" : "s");
     else
         tare__machine_check(sink, context, "power", "thermal_throttle", TARE__SAMPLE_FAILS, "",
-                            "the kernel does not count it here: a virtual machine or another CPU than Intel's");
+                            "not counted by the kernel: a virtual machine, or not an Intel CPU");
     close_clock(&part);
 }
 
 const tare__sampler tare__part_clock = {
     .name = "clock",
-    .what = "clock of the CPUs, slowed down for heat",
-    .beats = 10,
+    .what = "CPU clock, thermal throttling",
+    .every = 10,
     .state_bytes = sizeof(clock_part),
     .open = open_clock,
     .tick = tick_clock,

@@ -131,11 +131,11 @@ static void put_limits(tare__sample_set *set, const container *container)
     if (cpu > 0)
         tare__sample_put(set, container->cpu_limit, cpu);
     else
-        tare__sample_absent(set, container->cpu_limit, "the number of CPUs is not to be had here");
+        tare__sample_absent(set, container->cpu_limit, "the number of CPUs is unavailable");
     if (memory >= 0)
         tare__sample_put(set, container->memory_limit, memory);
     else
-        tare__sample_absent(set, container->memory_limit, "/proc/meminfo holds no such figure");
+        tare__sample_absent(set, container->memory_limit, "/proc/meminfo has no such value");
 }
 
 /* ---- series and files of a group --------------------------------------------------------------------- */
@@ -168,9 +168,9 @@ static void tell_figure(tare__sample_set *set, container *container, size_t i)
     if (version == 0)
         tare__sample_absent(set, container->series[i], container->groups.why);
     else if (!file)
-        tare__sample_absent(set, container->series[i], "control groups of version 1 do not count it");
+        tare__sample_absent(set, container->series[i], "not counted by cgroup v1");
     else if (counted_elsewhere(container, figure))
-        tare__sample_absent(set, container->series[i], "it is counted in another control group than the limited one");
+        tare__sample_absent(set, container->series[i], "counted in another control group than the limited one");
     else
         snprintf(container->path[i], sizeof container->path[i], "%s/%s", folder_of(container, figure), file);
 }
@@ -191,7 +191,7 @@ static void tell_pressure(tare__sample_set *set, container *container, const tar
     bool any = of[TARE__CGROUP_MEMORY].version + of[TARE__CGROUP_CPU].version > 0;
     for (size_t i = 0; i < TARE__PRESSURES && !container->pressed; i++)
         tare__sample_absent(set, container->pressure.series[i],
-                            any ? "only control groups of version 2 tell of pressure, and the limits are version 1's"
+                            any ? "pressure requires cgroup v2; the limits are in cgroup v1"
                                 : container->groups.why);
 }
 
@@ -249,8 +249,11 @@ static const char *why_not(const container *container, size_t i, int failure, ch
     if (failure == -ENODEV)
         return "the control group was removed";
     if (group->version == 2 && (failure == -ENOENT || failure == 0))
-        snprintf(out, 256, top ? "the top control group has no %s" : "the control group has no %s: its controller is "
-                 "not switched on there, or the kernel is older", file);
+        snprintf(out, 256,
+                 top ? "the top control group has no %s"
+                     : "the control group has no %s: its controller "
+                       "is not enabled there, or the kernel is older",
+                 file);
     else
         tare__machine_why(failure, path, out);
     return out;
@@ -393,7 +396,7 @@ static void check_memory(const container *container, const char *root, tare__sam
     else
         tare__machine_check(sink, context, "container", file, TARE__SAMPLE_PARTLY, fix,
                             top ? "the top control group has no %s"
-                                : "the control group has no %s: its controller is not switched on there", file);
+                                : "the control group has no %s: its controller is not enabled there", file);
 }
 
 static void check_pressure(const container *container, const char *root, tare__sample_check_sink *sink, void *context)
@@ -407,8 +410,8 @@ static void check_pressure(const container *container, const char *root, tare__s
                             "time the group lost waiting for CPU, memory and disks");
     else
         tare__machine_check(sink, context, "container", "pressure", TARE__SAMPLE_FAILS, "",
-                            own ? "the kernel keeps no pressure of groups (see /proc/pressure)"
-                                : "only control groups of version 2 have it, and the limits are version 1's");
+                            own ? "no pressure of control groups in this kernel (see /proc/pressure)"
+                                : "requires cgroup v2; the limits are in cgroup v1");
 }
 
 static void doctor_container(const char *root, tare__sample_check_sink *sink, void *context)
@@ -427,8 +430,8 @@ static void doctor_container(const char *root, tare__sample_check_sink *sink, vo
 
 const tare__sampler tare__sampler_container = {
     .name = "container",
-    .what = "limits of the job's control group, what it used of them, how often it was held back",
-    .beats = 1,
+    .what = "limits, usage and throttling of the job's control group",
+    .every = 1,
     .state_bytes = sizeof(container),
     .open = open_container,
     .tick = tick_container,

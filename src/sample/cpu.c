@@ -77,7 +77,7 @@ static void put_line(tare__sample_set *set, cpu_line *line, const int64_t column
         if (fits)
             tare__counter_hold(set, &line->counters[i], sum);
         else
-            tare__sample_absent(set, line->counters[i].series, "/proc/stat holds no such figure");
+            tare__sample_absent(set, line->counters[i].series, "/proc/stat has no such value");
     }
 }
 
@@ -187,7 +187,7 @@ static void doctor_cpu(const char *root, tare__sample_check_sink *sink, void *co
 const tare__sampler tare__part_cpu = {
     .name = "cpu",
     .what = "CPU times and load",
-    .beats = 1,
+    .every = 1,
     .state_bytes = sizeof(cpu_part),
     .open = open_cpu,
     .tick = tick_cpu,

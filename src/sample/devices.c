@@ -71,7 +71,7 @@ void tare__devices_sweep(tare__sample_set *set, tare__devices *devices, const ch
         tare__device *device = &devices->all[i];
         if (device->told && !device->seen)
             for (size_t j = 0; j < devices->n_metrics; j++)
-                tare__sample_absent(set, device->counters[j].series, "it is no longer there");
+                tare__sample_absent(set, device->counters[j].series, "the device was removed");
         device->seen = false;
     }
     devices->next = 0;

@@ -69,7 +69,7 @@ static void tick_disk(tare__sample_set *set, void *state, uint64_t now_ns)
     }
     char why[256];
     tare__devices_sweep(set, &part->disks,
-                        got < 0 ? tare__machine_why(got, "/proc/diskstats", why) : "no disk is to be seen here");
+                        got < 0 ? tare__machine_why(got, "/proc/diskstats", why) : "no disks found");
 }
 
 static void close_disk(void *state)
@@ -103,7 +103,7 @@ static void doctor_disk(const char *root, tare__sample_check_sink *sink, void *c
         tare__machine_check(sink, context, "system", "/proc/diskstats", TARE__SAMPLE_WORKS, "", "%s", names.data);
     else
         tare__machine_check(sink, context, "system", "/proc/diskstats", TARE__SAMPLE_FAILS, "", "%s",
-                            got < 0 ? tare__machine_why(got, "/proc/diskstats", why) : "no disk is to be seen here");
+                            got < 0 ? tare__machine_why(got, "/proc/diskstats", why) : "no disks found");
     tare__text_free(&names);
     free(text);
 }
@@ -111,7 +111,7 @@ static void doctor_disk(const char *root, tare__sample_check_sink *sink, void *c
 const tare__sampler tare__part_disk = {
     .name = "disk",
     .what = "bytes, requests and queues of disks",
-    .beats = 1,
+    .every = 1,
     .state_bytes = sizeof(disk_part),
     .open = open_disk,
     .tick = tick_disk,

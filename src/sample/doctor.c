@@ -25,9 +25,9 @@ static const source sources[] = {
      "/proc is not mounted", TARE__SAMPLE_FAILS},
     {"/proc/PID/io", "/proc/self/io", "bytes read and written", "the kernel does not count them "
      "(CONFIG_TASK_IO_ACCOUNTING)", TARE__SAMPLE_FAILS},
-    {"/proc/PID/smaps_rollup", "/proc/self/smaps_rollup", "memory with what is shared counted in shares",
+    {"/proc/PID/smaps_rollup", "/proc/self/smaps_rollup", "proportional set size (PSS)",
      "the kernel has no such file (before 4.14)", TARE__SAMPLE_FAILS},
-    {"/proc/PID/task/TID/children", "/proc/thread-self/children", "children, as soon as they are there",
+    {"/proc/PID/task/TID/children", "/proc/thread-self/children", "child processes without delay",
      "the kernel has no such file (CONFIG_PROC_CHILDREN): all of /proc is searched once a second",
      TARE__SAMPLE_PARTLY},
 };
@@ -59,7 +59,7 @@ static void check_others(const char *root, tare__sample_check *out)
     bool seen = tare__sample_read(root, "/proc/1/stat", text, sizeof text) > 0;
     if (!seen) {
         out->state = TARE__SAMPLE_FAILS;
-        snprintf(out->detail, sizeof out->detail, "they are hidden (/proc is mounted with hidepid)");
+        snprintf(out->detail, sizeof out->detail, "hidden (/proc is mounted with hidepid)");
         snprintf(out->fix, sizeof out->fix, "sudo mount -o remount,hidepid=0 /proc");
     } else if (geteuid() != 0) {
         out->state = TARE__SAMPLE_PARTLY;
@@ -69,7 +69,7 @@ static void check_others(const char *root, tare__sample_check *out)
         snprintf(out->fix, sizeof out->fix, "run tare as root, or as the user whose processes these are");
     } else {
         out->state = TARE__SAMPLE_WORKS;
-        snprintf(out->detail, sizeof out->detail, "all is seen as root");
+        snprintf(out->detail, sizeof out->detail, "root can read all processes");
     }
 }
 
@@ -83,7 +83,7 @@ static void check_clock(tare__sample_check *out)
         snprintf(out->detail, sizeof out->detail, "CPU time in nanoseconds");
     } else {
         out->state = TARE__SAMPLE_PARTLY;
-        snprintf(out->detail, sizeof out->detail, "not to be read: CPU time comes in steps of %ld ms",
+        snprintf(out->detail, sizeof out->detail, "unavailable: resolution of CPU time is %ld ms",
                  1000 / sysconf(_SC_CLK_TCK));
     }
 }

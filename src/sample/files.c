@@ -36,7 +36,7 @@ const char *tare__machine_why(int failure, const char *path, char out[256])
 {
     if (failure)
         return tare__sample_why(failure, path, out);
-    snprintf(out, 256, "%.180s holds no such figure", path);
+    snprintf(out, 256, "%.180s has no such value", path);
     return out;
 }
 

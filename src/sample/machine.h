@@ -7,7 +7,7 @@
 #include "sample.h"
 
 /* ---- parts: samplers behind a sampler -------------------------------------------------------------------
- * A part that is expensive (/proc/stat of 256 CPUs, a sensor behind a slow bus) must not take the beat from the
+ * A part that is expensive (/proc/stat of 256 CPUs, a sensor behind a slow bus) must not delay the
  * others: each is looked at so seldom that it takes at most this share of the time. */
 #define TARE__PART_SHARE 500 /* one of so many */
 #define TARE__PARTS_MAX 8

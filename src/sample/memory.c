@@ -129,7 +129,7 @@ static void doctor_memory(const char *root, tare__sample_check_sink *sink, void 
 const tare__sampler tare__part_memory = {
     .name = "memory",
     .what = "memory and swap",
-    .beats = 1,
+    .every = 1,
     .state_bytes = sizeof(memory_part),
     .open = open_memory,
     .tick = tick_memory,

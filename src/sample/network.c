@@ -66,7 +66,7 @@ static void tick_network(tare__sample_set *set, void *state, uint64_t now_ns)
     }
     char why[256];
     tare__devices_sweep(set, &part->interfaces, got < 0 ? tare__machine_why(got, "/proc/net/dev", why)
-                                                        : "no network interface is in use here");
+                                                        : "no active network interfaces");
 }
 
 static void close_network(void *state)
@@ -95,7 +95,7 @@ static void doctor_network(const char *root, tare__sample_check_sink *sink, void
         tare__machine_check(sink, context, "system", "/proc/net/dev",
                             got < 0 ? TARE__SAMPLE_FAILS : TARE__SAMPLE_PARTLY, "", "%s",
                             got < 0 ? tare__machine_why(got, "/proc/net/dev", why)
-                                    : "no network interface is in use here");
+                                    : "no active network interfaces");
     tare__text_free(&names);
     free(text);
 }
@@ -103,7 +103,7 @@ static void doctor_network(const char *root, tare__sample_check_sink *sink, void
 const tare__sampler tare__part_network = {
     .name = "network",
     .what = "bytes through network interfaces",
-    .beats = 1,
+    .every = 1,
     .state_bytes = sizeof(network_part),
     .open = open_network,
     .tick = tick_network,

@@ -134,7 +134,7 @@ typedef struct nvml_state {
 } nvml_state;
 
 /* One machine, one answer: see tare__nvml_describe. Written by the thread of a set. */
-static char described[256] = "n/a: the run was too short to look at GPUs";
+static char described[256] = "n/a: the run was too short to sample GPUs";
 
 const char *tare__nvml_describe(char out[256])
 {
@@ -221,14 +221,14 @@ static void nvml_open(tare__sample_set *set, void *context)
         give_up(set, state, error.text);
         return;
     }
-    tare__sample_absent(set, state->why_series, "the run was too short to look at GPUs");
+    tare__sample_absent(set, state->why_series, "the run was too short to sample GPUs");
 }
 
 static void begin_opening(tare__sample_set *set, nvml_state *state)
 {
     state->opening = calloc(1, sizeof *state->opening);
     if (!state->opening || !start_thread(state))
-        give_up(set, state, "no memory or no thread to open NVML with");
+        give_up(set, state, "not enough memory or threads to open NVML");
     else
         state->phase = OPENING;
 }
@@ -285,7 +285,7 @@ static void leave_to_instances(tare__sample_set *set, gpu_state *of)
 {
     of->gone[MEMORY] = true;
     for (uint8_t m = 0; m < readers[MEMORY].metrics; m++)
-        tare__sample_absent(set, of->series[MEMORY][m], "its MIG instances tell, each for itself");
+        tare__sample_absent(set, of->series[MEMORY][m], "reported by its MIG instances");
 }
 
 static void lose(tare__sample_set *set, const tare__nvml *nvml, gpu_state *of, int result)
@@ -347,14 +347,14 @@ static void fail_reader(tare__sample_set *set, const tare__nvml *nvml, const tar
     of->gone[r] = is_final(result);
     tare__nvml_words(nvml, result, reason);
     if (r == UTILIZATION && result == TARE__NVML_NOT_SUPPORTED && (gpu->divided || gpu->parent >= 0))
-        snprintf(reason, sizeof reason, "NVML does not measure how busy a GPU is that MIG divides");
+        snprintf(reason, sizeof reason, "NVML does not report utilization of a GPU with MIG enabled");
     for (uint8_t m = 0; m < readers[r].metrics; m++)
         tare__sample_absent(set, of->series[r][m], reason);
     if (r == POWER)
         tare__sample_absent(set, of->energy, reason);
 }
 
-/* NVML's own counter takes 4 ms to read: power over time is the same, as exact as the beat is short. */
+/* NVML's own counter takes 4 ms to read: power over time is the same, as exact as the interval is short. */
 static void add_energy(tare__sample_set *set, gpu_state *of, int64_t milliwatts, uint64_t now_ns)
 {
     if (of->power_at_ns && now_ns > of->power_at_ns) {
@@ -497,7 +497,7 @@ static void nvml_close(void *context)
 const tare__sampler tare__sampler_nvml = {
     .name = "nvml",
     .what = "NVIDIA GPUs",
-    .beats = 1,
+    .every = 1,
     .state_bytes = sizeof(nvml_state),
     .open = nvml_open,
     .tick = nvml_tick,

@@ -246,7 +246,7 @@ static void probe_gpu(const tare__nvml *nvml, const tare__nvml_gpu *gpu, tare__s
     if (gpu->divided)
         append(check->detail, sizeof check->detail, "%s", ", divided by MIG");
     if (missing[0])
-        append(check->detail, sizeof check->detail, "; not to be had: %s", missing);
+        append(check->detail, sizeof check->detail, "; unavailable: %s", missing);
     check->state = works == 0 ? TARE__SAMPLE_FAILS : works < asked ? TARE__SAMPLE_PARTLY : TARE__SAMPLE_WORKS;
 }
 
@@ -272,7 +272,7 @@ static void tell_missing(const char *names, tare__sample_check *check)
     unsigned n = 1;
     for (const char *at = names; (at = strchr(at, ',')) != NULL; at++)
         n++;
-    snprintf(check->detail + used, sizeof check->detail - used, "; an old one, without %u newer calls (%.*s%s)", n,
+    snprintf(check->detail + used, sizeof check->detail - used, "; old version without %u functions (%.*s%s)", n,
              (int)strcspn(names, ","), names, n > 1 ? ", …" : "");
 }
 

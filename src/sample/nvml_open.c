@@ -53,13 +53,13 @@ static const struct {
 } words[] = {
     {TARE__NVML_UNINITIALIZED, "NVML is not initialised"},
     {TARE__NVML_NOT_SUPPORTED, "this GPU does not report it"},
-    {TARE__NVML_NO_PERMISSION, "this user may not read it"},
+    {TARE__NVML_NO_PERMISSION, "permission denied"},
     {TARE__NVML_INSUFFICIENT_POWER, "the power cables of a GPU are not attached"},
     {TARE__NVML_DRIVER_NOT_LOADED, "the NVIDIA driver is not loaded"},
     {TARE__NVML_TIMEOUT, "the NVIDIA driver did not answer in time"},
-    {TARE__NVML_IRQ_ISSUE, "the kernel has trouble with the interrupts of a GPU"},
-    {TARE__NVML_LIBRARY_NOT_FOUND, "the NVIDIA driver lacks one of its own libraries"},
-    {TARE__NVML_FUNCTION_NOT_FOUND, "the NVIDIA driver is too old for it"},
+    {TARE__NVML_IRQ_ISSUE, "the kernel reports an interrupt problem of a GPU"},
+    {TARE__NVML_LIBRARY_NOT_FOUND, "a library of the NVIDIA driver is missing"},
+    {TARE__NVML_FUNCTION_NOT_FOUND, "not supported by this NVIDIA driver"},
     {TARE__NVML_CORRUPTED_INFOROM, "the GPU's infoROM is damaged"},
     {TARE__NVML_GPU_IS_LOST, "the GPU was lost: it fell off the bus or cannot be reached"},
     {TARE__NVML_RESET_REQUIRED, "the GPU must be reset before it can be used again"},
@@ -196,7 +196,7 @@ int tare__nvml_open(tare__nvml *nvml, tare__error *error)
     if (result)
         return refused(nvml, result, error);
     if (count == 0)
-        return tare__fail(error, TARE_E_SYSTEM, "the NVIDIA driver is there, but no GPU that this user may see");
+        return tare__fail(error, TARE_E_SYSTEM, "the NVIDIA driver is loaded, but no GPU is accessible to this user");
     find_gpus(nvml, count);
     for (uint32_t i = 0; i < nvml->physical; i++)
         if (nvml->gpus[i].divided)

@@ -1,6 +1,6 @@
 /* nvml_users: GPU memory by process: those of the run's tree that NVML lists, and why none can be told apart.
  * The set's thread.
- * Must not know beats. */
+ * Must not know intervals. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <string.h>
@@ -85,7 +85,7 @@ static void tell_unnamed(tare__sample_set *set, const tare__nvml_gpu *gpu, int64
         if (is_here(root, list[i].pid))
             return;
     if (n > 0)
-        tell_why(set, gpu, "NVML numbers processes as they are outside of this container");
+        tell_why(set, gpu, "NVML reports process ids of the host, not of this container");
     else if (used >= UNNAMED_BYTES && in_container(root))
         tell_why(set, gpu, "NVML does not name the processes of this container");
 }
@@ -99,7 +99,7 @@ static void put_user(tare__sample_set *set, const tare__nvml_gpu *gpu, tare__nvm
         return;
     user->there = true;
     if (listed->used == TARE__NVML_NOT_AVAILABLE)
-        tare__sample_absent(set, user->series, "the driver does not tell the memory of single processes");
+        tare__sample_absent(set, user->series, "the driver does not report memory by process");
     else
         tare__sample_put(set, user->series, (int64_t)listed->used);
 }

@@ -1,6 +1,6 @@
 /* nvml_values: one value of one GPU, by the best call that the driver has for it. No state of its own.
  * The thread that holds the handle. Never the calls that take milliseconds: total energy, PCIe throughput.
- * Must not know series, nor beats. */
+ * Must not know series, nor intervals. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -126,6 +126,6 @@ const char *tare__power_why(int failure, const char *path, char out[256])
 {
     if (failure != -EACCES && failure != -EPERM)
         return tare__machine_why(failure, path, out);
-    snprintf(out, 256, "energy counters need root since Linux 5.10: as root, or %s", TARE__POWER_FIX);
+    snprintf(out, 256, "RAPL counters require root since Linux 5.10: run as root, or %s", TARE__POWER_FIX);
     return out;
 }

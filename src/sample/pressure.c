@@ -23,8 +23,7 @@ static const char *why_not(int failure, const char *path, char out[256])
 {
     if (failure != -ENOENT && failure != -EOPNOTSUPP && failure != -ENOTDIR)
         return tare__machine_why(failure, path, out);
-    snprintf(out, 256, "%.120s is not there: pressure is not built into this kernel, or switched off "
-             "(psi=1 on the kernel's command line)", path);
+    snprintf(out, 256, "%.120s does not exist: PSI is not built into this kernel or disabled (boot with psi=1)", path);
     return out;
 }
 
@@ -119,7 +118,7 @@ static void doctor_pressure(const char *root, tare__sample_check_sink *sink, voi
         tare__machine_check(sink, context, "system", "/proc/pressure", TARE__SAMPLE_FAILS,
                             got == -ENOENT || got == -EOPNOTSUPP
                                 ? "sudo grubby --update-kernel=ALL --args=psi=1 (or psi=1 in /etc/default/grub), "
-                                  "then start the machine anew"
+                                  "then reboot"
                                 : "",
                             "%s", why_not(got < 0 ? got : 0, "/proc/pressure/cpu", why));
 }
@@ -127,7 +126,7 @@ static void doctor_pressure(const char *root, tare__sample_check_sink *sink, voi
 const tare__sampler tare__part_pressure = {
     .name = "pressure",
     .what = "time lost waiting for CPU, memory and disks",
-    .beats = 1,
+    .every = 1,
     .state_bytes = sizeof(tare__pressure),
     .open = open_pressure,
     .tick = tick_pressure,

@@ -1,5 +1,5 @@
 /* process: the sampler of processes: what each uses, when it is looked at, and that it ended.
- * One thread: the set's. Dear values have slower beats, and parts of the budget that they keep to.
+ * One thread: the set's. Expensive values have longer intervals, and parts of the budget that they keep to.
  * Must not know how samples are stored or shown. */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -48,7 +48,7 @@ static const struct {
 
 typedef struct process_state {
     tare__watch watch;
-    tare__thread_beat threads;
+    tare__thread_pace threads;
     uint64_t thorough_ns; /* when the next is due */
     uint64_t pss_ns;
     bool sizes_count_files; /* the size of /proc/PID/fd is how many it holds (Linux 6.2) */
@@ -426,7 +426,7 @@ static void close_process(void *context)
 const tare__sampler tare__sampler_process = {
     .name = "process",
     .what = "CPU, memory, I/O of the program's processes and threads",
-    .beats = 1,
+    .every = 1,
     .state_bytes = sizeof(process_state),
     .open = open_process,
     .tick = tick_process,

@@ -25,8 +25,7 @@ static const char *why_none(int failure, char out[256])
 {
     if (failure == -EACCES || failure == -EPERM)
         return tare__machine_why(failure, FOLDER, out);
-    return "no energy counters (RAPL) are to be seen here: a virtual machine has none, a kernel may lack the module "
-           "intel_rapl_msr";
+    return "RAPL counters unavailable: virtual machine, or kernel module intel_rapl_msr not loaded";
 }
 
 static void open_rapl(tare__sample_set *set, void *state)
@@ -85,7 +84,7 @@ static void doctor_rapl(const char *root, tare__sample_check_sink *sink, void *c
                             why_none(seen, why));
     else if (denied)
         tare__machine_check(sink, context, "power", "RAPL", read ? TARE__SAMPLE_PARTLY : TARE__SAMPLE_FAILS,
-                            TARE__POWER_FIX, "energy counters need root since Linux 5.10");
+                            TARE__POWER_FIX, "RAPL counters require root since Linux 5.10");
     else
         tare__machine_check(sink, context, "power", "RAPL", read == seen ? TARE__SAMPLE_WORKS : TARE__SAMPLE_PARTLY,
                             "", "energy of %d of %d packages and memories", read, seen);
@@ -94,7 +93,7 @@ static void doctor_rapl(const char *root, tare__sample_check_sink *sink, void *c
 const tare__sampler tare__part_rapl = {
     .name = "rapl",
     .what = "energy of CPU packages and memory",
-    .beats = 10,
+    .every = 10,
     .state_bytes = sizeof(rapl_part),
     .open = open_rapl,
     .tick = tick_rapl,

@@ -80,10 +80,10 @@ static const struct {
     int failure;
     const char *words;
 } reasons[] = {
-    {ENOENT, "%s is not there"},
-    {ENOTDIR, "%s is not there"},
-    {EACCES, "%s may not be read by this user"},
-    {EPERM, "%s may not be read by this user"},
+    {ENOENT, "%s does not exist"},
+    {ENOTDIR, "%s does not exist"},
+    {EACCES, "%s: permission denied"},
+    {EPERM, "%s: permission denied"},
     {ESRCH, "ended"},
     {EMFILE, "%s: too many files are open"},
     {ENFILE, "%s: too many files are open on this machine"},

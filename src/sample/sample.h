@@ -44,9 +44,9 @@ typedef struct tare__sample_set tare__sample_set;
 tare__sample_set *tare__sample_open(const tare__sample_options *options, const tare__sample_sink *sink);
 /* When the next tick is due, on the monotonic clock. */
 uint64_t tare__sample_due_ns(const tare__sample_set *set);
-/* One tick of every sampler whose beat has come. `now_ns` is the monotonic clock. */
+/* One tick of every sampler that is due. `now_ns` is the monotonic clock. */
 void tare__sample_tick(tare__sample_set *set, uint64_t now_ns);
-/* All samplers, whatever their beats: the first and the last look. */
+/* All samplers, whatever their intervals: the first and the last sample. */
 void tare__sample_tick_all(tare__sample_set *set, uint64_t now_ns);
 void tare__sample_close(tare__sample_set *set); /* NULL is fine */
 
@@ -102,7 +102,7 @@ const char *tare__nvml_describe(char out[256]);
 typedef struct tare__sampler {
     const char *name; /* also of --no-NAME */
     const char *what; /* half a line, for doctor and help */
-    unsigned beats;   /* ticks only every so many ticks of the set: 1, or 10 for what changes slowly */
+    unsigned every;   /* ticks only every so many ticks of the set: 1, or 10 for what changes slowly */
     size_t state_bytes; /* of its own state, zeroed; given to the calls below */
     void (*open)(tare__sample_set *set, void *state);
     void (*tick)(tare__sample_set *set, void *state, uint64_t now_ns);

@@ -22,9 +22,9 @@ typedef struct kind {
 } kind;
 static const kind kinds[] = {
     {TARE__M_TEMPERATURE, "temp", "_input", -50000, 150000, 1,
-     "no temperature sensor is to be seen here: a virtual machine has none"},
-    {TARE__M_POWER, "power", "_average", 0, 100000000000, 1000, "no power sensor is to be seen here"},
-    {TARE__M_POWER, "power", "_input", 0, 100000000000, 1000, "no power sensor is to be seen here"},
+     "no temperature sensors found (virtual machine?)"},
+    {TARE__M_POWER, "power", "_average", 0, 100000000000, 1000, "no power sensors found"},
+    {TARE__M_POWER, "power", "_input", 0, 100000000000, 1000, "no power sensors found"},
 };
 
 typedef struct sensor {
@@ -191,7 +191,7 @@ static void tick_one(tare__sample_set *set, sensor *sensor)
     if (value == TARE__SCAN_NONE)
         tare__sample_absent(set, sensor->series, tare__machine_why(failure, sensor->path, why));
     else if (value < sensor->kind->least || value > sensor->kind->most)
-        tare__sample_absent(set, sensor->series, "the sensor tells nonsense");
+        tare__sample_absent(set, sensor->series, "the sensor reports implausible values");
     else
         tare__sample_put(set, sensor->series, value / sensor->kind->divisor);
 }
@@ -237,13 +237,13 @@ static void doctor_sensor(const char *root, tare__sample_check_sink *sink, void 
                             n == 1 ? "" : "s");
     else
         tare__machine_check(sink, context, "power", THERMAL, TARE__SAMPLE_FAILS, "",
-                            "no thermal zone is to be seen here");
+                            "no thermal zones found");
 }
 
 const tare__sampler tare__part_sensor = {
     .name = "sensor",
     .what = "temperatures and power",
-    .beats = 10,
+    .every = 10,
     .state_bytes = sizeof(sensor_part),
     .open = open_sensor,
     .tick = tick_sensor,

@@ -1,4 +1,4 @@
-/* set: all samplers over one target: their series, their beats, and what they cost.
+/* set: all samplers over one target: their series, their intervals, and what they cost.
  * One thread owns a set.
  * Must not know what any sampler measures, nor where values go. */
 #define _GNU_SOURCE
@@ -202,7 +202,7 @@ static uint64_t tick(tare__sample_set *set, uint64_t now_ns, bool all)
     for (size_t i = 0; i < SAMPLERS_MAX && (sampler = tare__sampler_at(i)) != NULL; i++) {
         if (!set->states[i])
             continue;
-        if (!all && ++set->waited[i] < sampler->beats)
+        if (!all && ++set->waited[i] < sampler->every)
             continue;
         set->waited[i] = 0;
         if (sampler->tick)
@@ -267,7 +267,7 @@ static bool open_samplers(tare__sample_set *set)
         set->states[i] = calloc(1, sampler->state_bytes ? sampler->state_bytes : 1);
         if (!set->states[i])
             return false;
-        set->waited[i] = sampler->beats; /* the first tick is everybody's */
+        set->waited[i] = sampler->every; /* the first tick is everybody's */
         uint64_t before = tare__sample_cost_clock(set);
         if (sampler->open)
             sampler->open(set, set->states[i]);

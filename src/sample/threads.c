@@ -1,5 +1,5 @@
 /* threads: CPU time and state of each thread of the processes watched.
- * One thread: the set's. The first to wait when samples get dear: its beat keeps to a part of the budget.
+ * One thread: the set's. The first to wait when samples get dear: its pace keeps to a part of the budget.
  * Must not know which processes there are, nor why. */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -203,7 +203,7 @@ static void look_at_only(tare__sample_set *set, tare__watched *process)
     put_thread(set, process, thread);
 }
 
-/* ---- beats ------------------------------------------------------------------------------------------------- */
+/* ---- paces ------------------------------------------------------------------------------------------------- */
 
 static void take_threads(tare__sample_set *set, tare__watch *watch, bool due, bool thorough)
 {
@@ -223,20 +223,20 @@ static void take_threads(tare__sample_set *set, tare__watch *watch, bool due, bo
     }
 }
 
-void tare__threads_look(tare__sample_set *set, tare__watch *watch, tare__thread_beat *beat, bool thorough)
+void tare__threads_look(tare__sample_set *set, tare__watch *watch, tare__thread_pace *pace, bool thorough)
 {
-    beat->thorough = beat->thorough || thorough;
-    bool due = ++beat->waited >= beat->gap;
+    pace->thorough = pace->thorough || thorough;
+    bool due = ++pace->waited >= pace->gap;
     uint64_t before = tare__sample_cost_clock(set);
-    take_threads(set, watch, due, beat->thorough);
+    take_threads(set, watch, due, pace->thorough);
     if (!due)
         return;
     double spent = (double)(tare__sample_cost_clock(set) - before);
     double ticks = spent / (THREAD_SHARE * (double)tare__sample_tick_budget_ns(set));
-    beat->cost += (ticks - beat->cost) / 4;
-    beat->gap = beat->cost > GAP_MAX ? GAP_MAX : (unsigned)(beat->cost + 0.999);
-    beat->waited = 0;
-    beat->thorough = false;
+    pace->cost += (ticks - pace->cost) / 4;
+    pace->gap = pace->cost > GAP_MAX ? GAP_MAX : (unsigned)(pace->cost + 0.999);
+    pace->waited = 0;
+    pace->thorough = false;
 }
 
 void tare__threads_end(tare__sample_set *set, tare__watched *process)

@@ -32,7 +32,7 @@ static void why_unknown(const tare__watched *process, int which, char out[256])
 {
     char words[256];
     const char *reason = tare__watch_reason(process, which, words);
-    snprintf(out, 256, "not known of %.40s: %.200s", process->stat.name, reason ? reason : "it could not be read");
+    snprintf(out, 256, "unavailable for %.40s: %.190s", process->stat.name, reason ? reason : "cannot be read");
 }
 
 /* What one that has gone used lives on in the figures of whoever waited for it. Where these have not grown
@@ -88,7 +88,7 @@ static void add_up(const tare__totals *totals, const tare__watch *watch, tree_su
             if (process->value[i] != TARE__NO_VALUE)
                 sum->value[i] = tare__watch_add(sum->value[i], process->value[i]);
             else if (process->many_threads)
-                sum->skip[i] = true; /* not their beat */
+                sum->skip[i] = true; /* not due */
         }
         sum->pss_known = sum->pss_known && process->value[TARE__W_PSS] != TARE__NO_VALUE;
         if (process->value[TARE__W_PSS] != TARE__NO_VALUE)
@@ -118,7 +118,7 @@ static void put_no_tree(tare__sample_set *set, tare__totals *totals)
 {
     for (int i = 0; i < TARE__W_IN_TREE; i++)
         tare__sample_absent(set, series_of(set, &totals->series[i], tare__watch_metric(i)),
-                            "the program ended before the first look");
+                            "the program ended before the first sample");
 }
 
 void tare__totals_put(tare__sample_set *set, tare__totals *totals, const tare__watch *watch, uint64_t now_ns,

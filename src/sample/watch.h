@@ -161,13 +161,13 @@ void tare__totals_put(tare__sample_set *set, tare__totals *totals, const tare__w
                       bool pss);
 
 /* ---- threads.c --------------------------------------------------------------------------------------------- */
-typedef struct tare__thread_beat {
+typedef struct tare__thread_pace {
     unsigned gap, waited; /* ticks between looks at threads, and since the last */
     bool thorough;        /* the next is to be */
     double cost;          /* of a look, in ticks' shares */
-} tare__thread_beat;
-/* Reads and puts the threads of all, when their beat has come; that keeps to a part of the budget. */
-void tare__threads_look(tare__sample_set *set, tare__watch *watch, tare__thread_beat *beat, bool thorough);
+} tare__thread_pace;
+/* Reads and puts the threads of all, when they are due; that keeps to a part of the budget. */
+void tare__threads_look(tare__sample_set *set, tare__watch *watch, tare__thread_pace *pace, bool thorough);
 void tare__threads_end(tare__sample_set *set, tare__watched *process);
 
 /* ---- doctor.c ---------------------------------------------------------------------------------------------- */

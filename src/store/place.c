@@ -37,10 +37,10 @@ static int default_place(char *out, size_t room, tare__error *error)
         length = snprintf(out, room, "%s/.local/share/tare/" FILE_NAME, home);
     else
         return tare__fail(error, TARE_E_USAGE,
-                          "no place for the history: neither XDG_DATA_HOME nor HOME is set");
+                          "no location for the history: neither XDG_DATA_HOME nor HOME is set");
     return length < (int)room
                ? 0
-               : tare__fail(error, TARE_E_USAGE, "the name of the history's place is too long");
+               : tare__fail(error, TARE_E_USAGE, "the path of the history is too long");
 }
 
 /* An address that is none, or the words of a connection string: not to be taken for a folder, whose name would be the
@@ -77,17 +77,17 @@ int tare__store_place(const char *setting, char out[TARE__STORE_PLACE_BYTES], bo
     tare__store_shown(setting, shown, sizeof shown);
     if (strstr(setting, "://") && !tare__store_postgres.suits(setting))
         return tare__fail(error, TARE_E_USAGE,
-                          "'%.200s' is no place for the history; a folder, a file or postgres://… is",
+                          "'%.200s' is not a valid history; use a directory, a file or a postgres:// URL",
                           shown);
     if (!strstr(setting, "://") && may_have_password(setting))
         return tare__fail(error, TARE_E_USAGE,
-                          "the place of the history looks like an address with a password, but is not written as "
-                          "postgres://USER:PASSWORD@HOST/NAME; it is not shown");
+                          "the history looks like a URL with a password, but is not of the form "
+                          "postgres://USER:PASSWORD@HOST/NAME (not shown)");
     const char *format = strstr(setting, "://") || is_file(setting) ? "%s"
                          : ends_with(setting, "/")                  ? "%s" FILE_NAME
                                                                     : "%s/" FILE_NAME;
     if (snprintf(out, TARE__STORE_PLACE_BYTES, format, setting) >= TARE__STORE_PLACE_BYTES)
-        return tare__fail(error, TARE_E_USAGE, "the name of the history's place is too long");
+        return tare__fail(error, TARE_E_USAGE, "the path of the history is too long");
     return 0;
 }
 

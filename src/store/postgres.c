@@ -422,7 +422,7 @@ static int load(tare__error *error)
     if (library.handle)
         return 0;
     int status = tare__dl_open(&library, "libpq.so.5", symbols, TARE__COUNT_OF(symbols), &api, &why);
-    return status ? tare__fail(error, TARE_E_SYSTEM, "a history in PostgreSQL needs libpq: %.300s", why.text)
+    return status ? tare__fail(error, TARE_E_SYSTEM, "a history in PostgreSQL requires libpq: %.300s", why.text)
                   : 0;
 }
 

@@ -333,7 +333,7 @@ static int find_last(tare__store *store, const char *word, tare__kept_list *list
     if (word[4] == '~') {
         filter.skip = strtoull(word + 5, &end, 10);
         if (end == word + 5 || *end || word[5] == '-')
-            return tare__fail(error, TARE_E_USAGE, "'%.64s' is no run; last~1 is the one before the last",
+            return tare__fail(error, TARE_E_USAGE, "'%.64s' is not a run; last~1 is the one before the last",
                               word);
     }
     if (filter.skip > INT64_MAX) /* no database counts further */
@@ -341,7 +341,7 @@ static int find_last(tare__store *store, const char *word, tare__kept_list *list
     int status = tare__store_list(store, &filter, list, error);
     if (!status && list->n == 0) {
         tare__store_list_free(list);
-        return tare__fail(error, TARE_E_USAGE, "there is no run '%.64s': fewer are kept", word);
+        return tare__fail(error, TARE_E_USAGE, "there is no run '%.64s': the history has fewer runs", word);
     }
     return status;
 }
@@ -354,7 +354,7 @@ static int ambiguous(const char *word, tare__kept_list *list, tare__error *error
         used += (size_t)snprintf(some + used, sizeof some - used, "%s%.12s", i ? ", " : "", list->rows[i].id);
     bool more = list->n > 4;
     tare__store_list_free(list);
-    return tare__fail(error, TARE_E_USAGE, "'%.40s' begins more than one id: %s%s", word, some,
+    return tare__fail(error, TARE_E_USAGE, "'%.40s' is ambiguous: %s%s", word, some,
                       more ? ", …" : "");
 }
 
@@ -366,7 +366,7 @@ int tare__store_find(tare__store *store, const char *word, tare__kept_list *list
         return find_last(store, word, list, error);
     if (length == 0 || length > TARE__KEPT_ID_DIGITS || strspn(word, "0123456789abcdefABCDEF") != length)
         return tare__fail(error, TARE_E_USAGE,
-                          "'%.64s' is no id of a run; `tare history` lists them, and last is the newest",
+                          "'%.64s' is not a run id; `tare history` lists them, and last is the newest",
                           word);
     for (size_t i = 0; i <= length; i++)
         id[i] = (char)(word[i] >= 'A' && word[i] <= 'F' ? word[i] + 32 : word[i]);

@@ -97,16 +97,16 @@ static int failed(const database *db, int code, tare__error *error)
     const char *path = db->path;
     int system = db->handle && api.system_errno ? api.system_errno(db->handle) : 0;
     switch (code & 0xff) {
-    case SQLITE_NOTADB: return tare__fail(error, TARE_E_INPUT, "'%.300s' is no SQLite database", path);
+    case SQLITE_NOTADB: return tare__fail(error, TARE_E_INPUT, "'%.300s' is not an SQLite database", path);
     case SQLITE_CORRUPT:
         return tare__fail(error, TARE_E_INPUT,
-                          "the history in '%.300s' is damaged; move that file away and a new one begins",
+                          "the history in '%.300s' is damaged; move the file away to start a new one",
                           path);
     case SQLITE_FULL:
         return tare__fail(error, TARE_E_SPACE, "no space left for the history in '%.300s'", path);
     case SQLITE_READONLY:
     case SQLITE_PERM:
-        return tare__fail(error, TARE_E_PERMISSION, "the history in '%.300s' may not be written", path);
+        return tare__fail(error, TARE_E_PERMISSION, "no permission to write the history in '%.300s'", path);
     case SQLITE_CANTOPEN:
         return tare__fail(error, system == EACCES ? TARE_E_PERMISSION : TARE_E_SYSTEM,
                           "cannot open the history in '%.300s': %s", path,
@@ -116,7 +116,7 @@ static int failed(const database *db, int code, tare__error *error)
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
         return tare__fail(error, TARE_E_SYSTEM,
-                          "another program has had the history in '%.300s' locked for too long", path);
+                          "timeout: another program has locked the history in '%.300s'", path);
     case SQLITE_NOMEM: return tare__fail(error, TARE_E_MEMORY, "out of memory");
     case SQLITE_IOERR:
         return tare__fail(
@@ -253,7 +253,7 @@ static int load(tare__error *error)
     if (library.handle)
         return 0;
     int status = tare__dl_open(&library, "libsqlite3.so.0", symbols, TARE__COUNT_OF(symbols), &api, &why);
-    return status ? tare__fail(error, TARE_E_SYSTEM, "SQLite cannot be had: %.300s", why.text) : 0;
+    return status ? tare__fail(error, TARE_E_SYSTEM, "SQLite is not available: %.300s", why.text) : 0;
 }
 
 /* All folders above the file, as mkdir -p does; private, as the commands of a user are nobody else's. */
@@ -268,7 +268,7 @@ static int make_folders(const char *path, tare__error *error)
             int failure = errno;
             return tare__fail(
                 error, failure == EACCES || failure == EROFS ? TARE_E_PERMISSION : TARE_E_SYSTEM,
-                "cannot make the folder '%.300s' for the history: %s", folder, strerror(failure));
+                "cannot create the directory '%.300s' for the history: %s", folder, strerror(failure));
         }
         *slash = '/';
     }
@@ -324,7 +324,7 @@ static int check_owner(database *db, tare__error *error)
     if (!status)
         status = ask(db, "PRAGMA application_id", &application, error);
     if (!status && application != APPLICATION_ID && (tables > 0 || application != 0))
-        return tare__fail(error, TARE_E_INPUT, "'%.300s' is the database of something else", db->path);
+        return tare__fail(error, TARE_E_INPUT, "'%.300s' is a database of another application", db->path);
     return status;
 }
 

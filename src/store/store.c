@@ -98,7 +98,8 @@ static int check_version(const tare__store *store, int version, tare__error *err
         return 0;
     tare__store_shown(store->place, shown, sizeof shown);
     return tare__fail(error, TARE_E_VERSION,
-                      "the history in '%s' is a newer tare's (schema %d; this one knows up to %d)", shown,
+                      "the history in '%s' was written by a newer version of tare (schema %d; this one supports up "
+                      "to %d)", shown,
                       version, store->backend->n_migrations);
 }
 
@@ -134,7 +135,7 @@ int tare__store_open(const char *place, const tare__store_options *options, tare
     for (size_t i = 0; i < TARE__COUNT_OF(backends) && !store->backend; i++)
         store->backend = backends[i]->suits(place) ? backends[i] : NULL;
     status = store->backend ? store->backend->open(place, options, &store->db, error)
-                            : tare__fail(error, TARE_E_USAGE, "'%.64s' is no place for the history", place);
+                            : tare__fail(error, TARE_E_USAGE, "'%.64s' is not a valid history", place);
     if (!status)
         status = store->backend->version(store->db, &version, error);
     if (!status)
@@ -143,8 +144,8 @@ int tare__store_open(const char *place, const tare__store_options *options, tare
         status = options->writes ? migrate(store, error)
                  : version == 0  ? TARE__STORE_NONE
                                  : tare__fail(error, TARE_E_VERSION,
-                                              "the history is an older tare's; any command that "
-                                               "writes to it brings it up to date");
+                                              "the history was written by an older version of tare; any command "
+                                              "that writes to it upgrades it");
     if (status) {
         tare__store_close(store);
         return status;

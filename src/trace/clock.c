@@ -1,4 +1,4 @@
-/* clock: ticks to nanoseconds since the start of the run, by the beats the collector wrote.
+/* clock: ticks to nanoseconds since the start of the run, by the syncs the collector wrote.
  * Owned by the thread that opened the trace.
  * Must not know events. */
 #include <stdlib.h>
@@ -6,49 +6,49 @@
 #include "inner.h"
 #include "tare.h"
 
-#define BEATS_A_BLOCK_MAX 65536u
+#define SYNCS_A_BLOCK_MAX 65536u
 
-/* Any file keeps to the same memory: when the room is full every other beat goes, and from then on only every
- * second, fourth, … is kept, so that they stay evenly apart. A long file has its beats minutes apart, where
+/* Any file keeps to the same memory: when the room is full every other sync goes, and from then on only every
+ * second, fourth, … is kept, so that they stay evenly apart. A long file has its syncs minutes apart, where
  * the clocks' drift is still a straight line. */
-static void thin_beats(tare__trace *trace)
+static void thin_syncs(tare__trace *trace)
 {
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < trace->n_beats; i += 2)
-        trace->beats[kept++] = trace->beats[i];
-    trace->n_beats = kept;
-    trace->beat_stride *= 2;
+    for (uint32_t i = 0; i < trace->n_syncs; i += 2)
+        trace->syncs[kept++] = trace->syncs[i];
+    trace->n_syncs = kept;
+    trace->sync_stride *= 2;
 }
 
-/* Beats that do not go forward are old ones told again, or nonsense. The newest is always there, if only
+/* Syncs that do not go forward are old ones told again, or nonsense. The newest is always there, if only
  * until the next one comes. */
-static void add_beat(tare__trace *trace, const tare__clock_beat *beat)
+static void add_sync(tare__trace *trace, const tare__clock_sync *sync)
 {
-    if (trace->n_beats) {
-        const tare__clock_beat *last = &trace->beats[trace->n_beats - 1];
-        if (beat->ticks <= last->ticks || beat->monotonic_ns <= last->monotonic_ns)
+    if (trace->n_syncs) {
+        const tare__clock_sync *last = &trace->syncs[trace->n_syncs - 1];
+        if (sync->ticks <= last->ticks || sync->monotonic_ns <= last->monotonic_ns)
             return;
-        if (!trace->last_beat_stays)
-            trace->n_beats--;
+        if (!trace->last_sync_stays)
+            trace->n_syncs--;
     }
-    if (trace->n_beats == TARE__BEATS_MAX)
-        thin_beats(trace);
-    trace->last_beat_stays = trace->beats_seen++ % trace->beat_stride == 0;
-    trace->beats[trace->n_beats++] = *beat;
+    if (trace->n_syncs == TARE__SYNCS_MAX)
+        thin_syncs(trace);
+    trace->last_sync_stays = trace->syncs_seen++ % trace->sync_stride == 0;
+    trace->syncs[trace->n_syncs++] = *sync;
 }
 
-int tare__trace_add_beats(tare__trace *trace, const tare__trace_block *block)
+int tare__trace_add_syncs(tare__trace *trace, const tare__trace_block *block)
 {
     uint32_t n, room = block->header.count;
-    if (room > block->header.payload_bytes || room > BEATS_A_BLOCK_MAX)
+    if (room > block->header.payload_bytes || room > SYNCS_A_BLOCK_MAX)
         return TARE_E_INPUT;
-    tare__clock_beat *beats = malloc((room + 1) * sizeof *beats);
-    if (!beats)
+    tare__clock_sync *syncs = malloc((room + 1) * sizeof *syncs);
+    if (!syncs)
         return TARE_E_MEMORY;
-    int status = tare__clock_read(&block->header, block->payload, beats, room, &n);
+    int status = tare__clock_read(&block->header, block->payload, syncs, room, &n);
     for (uint32_t i = 0; !status && i < n; i++)
-        add_beat(trace, &beats[i]);
-    free(beats);
+        add_sync(trace, &syncs[i]);
+    free(syncs);
     return status;
 }
 
@@ -59,25 +59,25 @@ static double slope(uint64_t ticks0, uint64_t ns0, uint64_t ticks1, uint64_t ns1
     return (double)(ns1 - ns0) / (double)(ticks1 - ticks0);
 }
 
-/* With fewer than two beats the wall clock of start and end must do. */
+/* With fewer than two syncs the wall clock of start and end must do. */
 static double slope_of_realtime(const tare__trace *trace)
 {
     uint64_t ticks0 = trace->run.start_ticks, ns0 = trace->run.start_realtime_ns;
     if (ticks0 && ns0 && trace->end.ticks && trace->end.realtime_ns)
         return slope(ticks0, ns0, trace->end.ticks, trace->end.realtime_ns);
-    if (ticks0 && ns0 && trace->n_beats)
-        return slope(ticks0, ns0, trace->beats[0].ticks, trace->beats[0].realtime_ns);
+    if (ticks0 && ns0 && trace->n_syncs)
+        return slope(ticks0, ns0, trace->syncs[0].ticks, trace->syncs[0].realtime_ns);
     return 0;
 }
 
-/* 0 when the file does not tell. */
+/* 0 if not recorded in the file. */
 static double known_slope(const tare__trace *trace)
 {
     if (trace->run.clock == TARE__CLOCK_MONOTONIC)
         return 1;
-    if (trace->n_beats < 2)
+    if (trace->n_syncs < 2)
         return slope_of_realtime(trace);
-    const tare__clock_beat *first = trace->beats, *last = &trace->beats[trace->n_beats - 1];
+    const tare__clock_sync *first = trace->syncs, *last = &trace->syncs[trace->n_syncs - 1];
     return slope(first->ticks, first->monotonic_ns, last->ticks, last->monotonic_ns);
 }
 
@@ -97,13 +97,13 @@ static double distance(uint64_t from, uint64_t to)
     return to >= from ? (double)(to - from) : -(double)(from - to);
 }
 
-/* The last beat at or before `ticks`; there are two or more. */
-static uint32_t beat_before(const tare__trace *trace, uint64_t ticks)
+/* The last sync at or before `ticks`; there are two or more. */
+static uint32_t sync_before(const tare__trace *trace, uint64_t ticks)
 {
-    uint32_t low = 0, high = trace->n_beats;
+    uint32_t low = 0, high = trace->n_syncs;
     while (high - low > 1) {
         uint32_t middle = low + (high - low) / 2;
-        if (trace->beats[middle].ticks <= ticks)
+        if (trace->syncs[middle].ticks <= ticks)
             low = middle;
         else
             high = middle;
@@ -111,18 +111,18 @@ static uint32_t beat_before(const tare__trace *trace, uint64_t ticks)
     return low;
 }
 
-/* Nanoseconds since the first beat; outside of the beats by the average rate. */
-static double since_first_beat(const tare__trace *trace, uint64_t ticks)
+/* Nanoseconds since the first sync; outside of the syncs by the average rate. */
+static double since_first_sync(const tare__trace *trace, uint64_t ticks)
 {
-    const tare__clock_beat *first = trace->beats;
-    uint32_t at = beat_before(trace, ticks);
-    const tare__clock_beat *beat = &trace->beats[at];
+    const tare__clock_sync *first = trace->syncs;
+    uint32_t at = sync_before(trace, ticks);
+    const tare__clock_sync *sync = &trace->syncs[at];
     double rate;
-    if (at + 1 == trace->n_beats || ticks < first->ticks)
+    if (at + 1 == trace->n_syncs || ticks < first->ticks)
         rate = tare__trace_tick_ns(trace);
     else
-        rate = slope(beat->ticks, beat->monotonic_ns, beat[1].ticks, beat[1].monotonic_ns);
-    return (double)(beat->monotonic_ns - first->monotonic_ns) + distance(beat->ticks, ticks) * rate;
+        rate = slope(sync->ticks, sync->monotonic_ns, sync[1].ticks, sync[1].monotonic_ns);
+    return (double)(sync->monotonic_ns - first->monotonic_ns) + distance(sync->ticks, ticks) * rate;
 }
 
 /* Where the run's own start is lost, the earliest thing known stands for it. */
@@ -130,15 +130,15 @@ static uint64_t start_ticks(const tare__trace *trace)
 {
     if (trace->run.start_ticks)
         return trace->run.start_ticks;
-    if (trace->n_beats)
-        return trace->beats[0].ticks;
+    if (trace->n_syncs)
+        return trace->syncs[0].ticks;
     return trace->first_ticks == UINT64_MAX ? 0 : trace->first_ticks;
 }
 
 double tare__trace_ns(const tare__trace *trace, uint64_t ticks)
 {
     uint64_t start = start_ticks(trace);
-    if (trace->run.clock == TARE__CLOCK_MONOTONIC || trace->n_beats < 2)
+    if (trace->run.clock == TARE__CLOCK_MONOTONIC || trace->n_syncs < 2)
         return distance(start, ticks) * tare__trace_tick_ns(trace);
-    return since_first_beat(trace, ticks) - since_first_beat(trace, start);
+    return since_first_sync(trace, ticks) - since_first_sync(trace, start);
 }

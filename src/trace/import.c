@@ -21,7 +21,7 @@ static void note_broken(tare__importer *importer)
     if (report->broken++ == 0) {
         report->broken_offset = reader->offset;
         snprintf(report->broken_text, sizeof report->broken_text, "%s",
-                 reader->failed ? "what follows cannot be read or inflated" : reader->wrong);
+                 reader->failed ? "the rest cannot be read or decompressed" : reader->wrong);
     }
     report->torn |= reader->ended;
 }
@@ -149,7 +149,7 @@ static int read_object(tare__importer *importer)
     if (!has_events && !importer->report->broken)
         return tare__fail(
             importer->error, TARE_E_INPUT,
-            "'%.200s' is JSON without \"traceEvents\": no trace of Kineto, Chrome or ONNX Runtime",
+            "'%.200s' is JSON without \"traceEvents\": not a Kineto, Chrome or ONNX Runtime trace",
             importer->options->input_name);
     return 0;
 }
@@ -159,11 +159,11 @@ static int refuse(tare__importer *importer)
     const tare__json_reader *reader = &importer->reader;
     if (reader->ended && !reader->failed && reader->offset == 0)
         return tare__fail(importer->error, TARE_E_INPUT, "'%.200s' is empty", importer->options->input_name);
-    return tare__fail(importer->error, TARE_E_INPUT, "'%.200s' is no JSON trace: byte %llu: %s",
+    return tare__fail(importer->error, TARE_E_INPUT, "'%.200s' is not a JSON trace: byte %llu: %s",
                       importer->options->input_name, (unsigned long long)reader->offset,
-                      reader->failed  ? "it cannot be read or inflated"
+                      reader->failed  ? "it cannot be read or decompressed"
                       : reader->wrong ? reader->wrong
-                                      : "neither an object nor a list is there");
+                                      : "expected an object or a list");
 }
 
 static int read_document(tare__importer *importer)
@@ -188,9 +188,9 @@ static int nothing_in_it(const tare__importer *importer)
     const char *name = importer->options->input_name;
     if (report->broken)
         return tare__fail(importer->error, TARE_E_INPUT,
-                          "'%.200s' is broken at byte %llu (%s), and nothing before it is of use", name,
+                          "'%.200s' is damaged at byte %llu (%s), and nothing before it is usable", name,
                           (unsigned long long)report->broken_offset, report->broken_text);
-    return tare__fail(importer->error, TARE_E_INPUT, "'%.200s' has no span, mark or counter in it", name);
+    return tare__fail(importer->error, TARE_E_INPUT, "'%.200s' contains no spans, marks or counters", name);
 }
 
 static int convert(tare__importer *importer)

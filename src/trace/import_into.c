@@ -40,7 +40,8 @@ static int read_clock(tare__import_base *base, tare__error *error)
     base->end_realtime_ns = end->realtime_ns;
     base->end_offset = end->offset;
     if (!end->present || !base->start_ticks || !base->start_realtime_ns || !tare__trace_clock_known(base->trace))
-        return tare__fail(error, TARE_E_INPUT, "%s has no end or no clock: nothing can be added to it", base->path);
+        return tare__fail(error, TARE_E_INPUT, "%s is unfinished or has no clock: nothing can be added to it",
+                          base->path);
     return 0;
 }
 
@@ -67,7 +68,7 @@ static int read_end(tare__import_base *base, tare__error *error)
     if (file)
         fclose(file);
     if (!read)
-        return tare__fail(error, TARE_E_INPUT, "%s does not end as a whole trace does", base->path);
+        return tare__fail(error, TARE_E_INPUT, "%s is not a complete trace", base->path);
     tare__text_append(&base->end, piece, got);
     return base->end.failed ? tare__fail(error, TARE_E_MEMORY, "out of memory") : 0;
 }
@@ -110,7 +111,7 @@ int tare__import_base_check(const tare__importer *importer)
     int64_t first = realtime_of(importer, importer->first_ns), last = realtime_of(importer, importer->last_ns);
     if (first < (int64_t)(base->start_realtime_ns - SLACK_NS) ||
         (base->end_realtime_ns && last > (int64_t)(base->end_realtime_ns + SLACK_NS)))
-        return tare__fail(importer->error, TARE_E_INPUT, "'%.200s' has times that are not of this run",
+        return tare__fail(importer->error, TARE_E_INPUT, "the times in '%.200s' are not from this run",
                           importer->options->input_name);
     return 0;
 }

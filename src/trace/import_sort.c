@@ -38,7 +38,7 @@ int tare__sorter_open(tare__import_sorter *sorter, uint32_t records_max, const c
 static int trouble(int failure, tare__error *error)
 {
     return tare__fail(error, failure == ENOSPC || failure == EDQUOT ? TARE_E_SPACE : TARE_E_SYSTEM,
-                      "cannot keep what does not fit into memory on the disk: %s", strerror(failure));
+                      "cannot write temporary data to disk: %s", strerror(failure));
 }
 
 /* Beside the output, which needs room there as well; the temporary folder may be memory. Gone with its descriptor. */

@@ -442,7 +442,7 @@ static void write_end(pen *pen)
     tare__field_number(&pen->fields, TARE__FIELD_END_TICKS, ticks_of(pen, importer->last_ns));
     if (report->broken) {
         tare__text missing = {0};
-        tare__text_format(&missing, "the JSON it was imported from is broken at byte %llu: %s",
+        tare__text_format(&missing, "the imported JSON is damaged at byte %llu: %s",
                           (unsigned long long)report->broken_offset, report->broken_text);
         tare__field_string(&pen->fields, TARE__FIELD_WRITE_ERROR, missing.failed ? "" : missing.data);
         tare__text_free(&missing);

@@ -27,7 +27,7 @@ typedef struct tare__stream_row {
     uint64_t aggregates_at;
 } tare__stream_row;
 
-#define TARE__BEATS_MAX 4096u
+#define TARE__SYNCS_MAX 4096u
 
 struct tare__trace {
     int fd;
@@ -62,10 +62,10 @@ struct tare__trace {
     tare__intern *series_texts;
     size_t series_text_bytes;
 
-    tare__clock_beat *beats;
-    uint32_t n_beats;
-    uint64_t beats_seen, beat_stride; /* every so many is kept */
-    bool last_beat_stays;
+    tare__clock_sync *syncs;
+    uint32_t n_syncs;
+    uint64_t syncs_seen, sync_stride; /* every so many is kept */
+    bool last_sync_stays;
 };
 
 /* ---- window (open.c) ----------------------------------------------------------------------------- */
@@ -84,6 +84,6 @@ void tare__trace_free_tables(tare__trace *trace);
 int tare__trace_take_names(tare__trace *trace, const tare__trace_block *block);
 int tare__trace_take_series(tare__trace *trace, const tare__trace_block *block);
 int tare__trace_take_facts(tare__trace *trace, const tare__trace_block *block);
-int tare__trace_add_beats(tare__trace *trace, const tare__trace_block *block);
+int tare__trace_add_syncs(tare__trace *trace, const tare__trace_block *block);
 
 #endif

@@ -84,7 +84,7 @@ static int judge_damaged_head(tare__trace *trace, bool has_magic, tare__error *e
     }
     if (has_magic)
         return tare__fail(error, TARE_E_INPUT,
-                          "%s: the header at byte 0 is damaged and no block follows it: nothing to report",
+                          "%s: the header at byte 0 is damaged and no block follows it",
                           trace->path);
     return tare__fail(error, TARE_E_INPUT, "%s is not a trace: there is no trace header at byte 0", trace->path);
 }
@@ -157,10 +157,10 @@ int tare__trace_open_at(int fd, const char *path, tare__trace **result, tare__er
     trace->files = tare__intern_new();
     trace->series_texts = tare__intern_new();
     trace->fact_keys = tare__intern_new();
-    trace->beats = malloc(TARE__BEATS_MAX * sizeof *trace->beats);
+    trace->syncs = malloc(TARE__SYNCS_MAX * sizeof *trace->syncs);
     int status = widen_window(trace, WINDOW_BYTES);
     if (!trace->path || !trace->squeezer || !trace->name_texts || !trace->files || !trace->series_texts ||
-        !trace->fact_keys || !trace->beats || status) {
+        !trace->fact_keys || !trace->syncs || status) {
         tare__trace_close(trace);
         return tare__fail(error, TARE_E_MEMORY, "out of memory while opening %s", path);
     }
@@ -192,7 +192,7 @@ void tare__trace_close(tare__trace *trace)
     tare__intern_free(trace->files);
     tare__intern_free(trace->series_texts);
     tare__intern_free(trace->fact_keys);
-    free(trace->beats);
+    free(trace->syncs);
     free(trace->buffer);
     free(trace->path);
     free(trace);

@@ -69,7 +69,7 @@ void tare__trace_init_tables(tare__trace *trace)
     trace->series = (tare__trace_table){.row_bytes = sizeof(tare__trace_series), .limit = SERIES_MAX};
     trace->facts = (tare__trace_table){.row_bytes = sizeof(tare__trace_fact), .limit = FACTS_MAX};
     trace->first_ticks = UINT64_MAX;
-    trace->beat_stride = 1;
+    trace->sync_stride = 1;
 }
 
 /* ---- fields into structs ------------------------------------------------------------------------- */
@@ -155,8 +155,8 @@ static const field_rule process_rules[] = {
     {TARE__FIELD_COST_INNER, NUMBER32, AT(cost.inner), 0},
     {TARE__FIELD_COST_NEXT, NUMBER32, AT(cost.next), 0},
     {TARE__FIELD_COST_AGGREGATE, NUMBER32, AT(cost.aggregate), 0},
-    {TARE__FIELD_HOMELESS_SPANS, NUMBER64, AT(homeless_spans), 0},
-    {TARE__FIELD_HOMELESS_OTHERS, NUMBER64, AT(homeless_others), 0},
+    {TARE__FIELD_UNATTRIBUTED_SPANS, NUMBER64, AT(unattributed_spans), 0},
+    {TARE__FIELD_UNATTRIBUTED_OTHERS, NUMBER64, AT(unattributed_others), 0},
     {TARE__FIELD_NAMES_REFUSED, NUMBER64, AT(names_refused), 0},
     {TARE__FIELD_INNER_PID, NUMBER64, AT(inner_pid), 0},
     {TARE__FIELD_UNREADABLE, TEXT, AT(unreadable), 0},
@@ -334,7 +334,7 @@ typedef int digest_function(tare__trace *trace, const tare__trace_block *block);
 static digest_function *const digest_of[] = {
     [TARE__BLOCK_RUN] = digest_run,         [TARE__BLOCK_NAMES] = tare__trace_take_names,
     [TARE__BLOCK_PROCESS] = digest_process, [TARE__BLOCK_STREAM] = digest_stream,
-    [TARE__BLOCK_CLOCK] = tare__trace_add_beats, [TARE__BLOCK_AGGREGATES] = digest_aggregates,
+    [TARE__BLOCK_CLOCK] = tare__trace_add_syncs, [TARE__BLOCK_AGGREGATES] = digest_aggregates,
     [TARE__BLOCK_END] = digest_end,         [TARE__BLOCK_SERIES] = tare__trace_take_series,
     [TARE__BLOCK_FACTS] = tare__trace_take_facts,
 };

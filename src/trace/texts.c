@@ -27,7 +27,7 @@ static const char *keep_text(tare__trace *trace, const tare__trace_name *row, co
         return row->text;
     trace->name_text_bytes += name->text_bytes + 1;
     if (trace->name_text_bytes > NAME_TEXTS_MAX)
-        return "(name too many)";
+        return "(too many names)";
     return tare__arena_copy(trace->name_texts, name->text, name->text_bytes);
 }
 
@@ -68,7 +68,7 @@ static const char *keep_series_text(tare__trace *trace, const char *text, uint32
     uint32_t id = tare__intern_find(trace->series_texts, text, bytes);
     if (id == TARE__INTERN_NONE) {
         if (trace->series_text_bytes + bytes > SERIES_TEXTS_MAX)
-            return "(text too many)";
+            return "(too many texts)";
         trace->series_text_bytes += bytes + 1;
         id = tare__intern_add(trace->series_texts, text, bytes);
     }

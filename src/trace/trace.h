@@ -112,7 +112,7 @@ typedef struct tare__trace_process {
     const char *not_joined, *unreadable;
     const char *imports; /* lines, as of TARE__FIELD_IMPORTS; NULL: not known */
     tare__own_cost cost; /* 1/256 ticks */
-    uint64_t homeless_spans, homeless_others, names_refused;
+    uint64_t unattributed_spans, unattributed_others, names_refused;
     int64_t exit_status; /* as of wait() */
     uint64_t rank; /* of a distributed job */
 } tare__trace_process;
@@ -162,7 +162,7 @@ const tare__trace_series *tare__trace_series_at(const tare__trace *trace, uint32
 const tare__trace_fact *tare__trace_facts(const tare__trace *trace, size_t *n);
 const char *tare__trace_fact_text(const tare__trace *trace, uint32_t id); /* NULL: none, or no text of a fact */
 bool tare__trace_fact_is(const tare__trace *trace, const tare__trace_fact *fact, const char *key);
-/* By number or id; NULL when the file does not tell of it. */
+/* By number or id; NULL if not recorded in the file. */
 const tare__trace_process *tare__trace_process_at(const tare__trace *trace, uint32_t number);
 const tare__trace_stream *tare__trace_stream_at(const tare__trace *trace, uint32_t id);
 const tare__trace_name *tare__trace_name_at(const tare__trace *trace, uint32_t id);
@@ -173,7 +173,7 @@ uint64_t tare__trace_aggregates_at(const tare__trace *trace, uint32_t stream);
 #define TARE__TRACE_IDS_MAX (1u << 20)
 
 /* ---- clock --------------------------------------------------------------------------------------- */
-/* Nanoseconds since the start of the run; negative before it. Piecewise linear between beats. */
+/* Nanoseconds since the start of the run; negative before it. Piecewise linear between syncs. */
 double tare__trace_ns(const tare__trace *trace, uint64_t ticks);
 /* Nanoseconds a tick, on average over the run: for durations and sums. */
 double tare__trace_tick_ns(const tare__trace *trace);

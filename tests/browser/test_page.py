@@ -47,10 +47,10 @@ def test_it_opens_and_every_part_is_there(show, name):
     page = show(name)
     assert page.evaluate("performance.getEntriesByName('tare-ready').length") == 1
     headings = page.locator("h2:visible").all_text_contents()
-    assert headings[:2] == ["Findings", "What it used"]
+    assert headings[:2] == ["Findings", "Resource usage"]
     assert headings[-1] == "Environment"
     assert page.locator("#nav a").all_text_contents()[0] == "Findings"
-    assert page.locator("#own-line").text_content().startswith("Tare itself: ")
+    assert page.locator("#own-line").text_content().startswith("Tare overhead: ")
 
 
 def test_a_run_is_told(show):
@@ -453,11 +453,11 @@ def test_dark_and_light(show):
     page = show("rich", color_scheme="dark")
     ground = "getComputedStyle(document.body).backgroundColor"
     dark = page.evaluate(ground)
-    page.get_by_role("button", name="Use light colours").click()
+    page.get_by_role("button", name="Use light colors").click()
     light = page.evaluate(ground)
     assert light != dark
-    assert page.get_by_role("button", name="Use dark colours").get_attribute("aria-pressed") == "false"
-    page.get_by_role("button", name="Use dark colours").click()
+    assert page.get_by_role("button", name="Use dark colors").get_attribute("aria-pressed") == "false"
+    page.get_by_role("button", name="Use dark colors").click()
     assert page.evaluate(ground) == dark
     assert show("rich").evaluate(ground) == light
 

@@ -58,7 +58,7 @@ def test_a_program_that_knows_nothing_of_tare_gets_a_summary(bench):
     done = bench.tare("run", "-o", "t.tare", "--", sys.executable, "-c", BUSY.format(0.4) + "print('mine')")
     assert done.status == 0 and done.out == "mine\n"
     check_page(done.err)
-    for word in ("What it used", "CPU ", "Memory ", "What stands out", "CPU by process", "tare: ", "next: ",
+    for word in ("Resource usage", "CPU ", "Memory ", "Findings", "CPU by process", "tare: ", "next: ",
                  "exit status 0", "tare: wrote t.tare"):
         assert word in done.err, word
     assert "\x1b" not in done.err
@@ -89,7 +89,7 @@ def test_colours_on_a_terminal_only(bench):
     status, seen = in_terminal(bench, TARE, "run", "-o", "t.tare", "--", "true")
     assert status == 0 and "\x1b[1m" in seen
     status, seen = in_terminal(bench, TARE, "report", "t.tare", env={"NO_COLOR": "1"})
-    assert status == 0 and "\x1b" not in seen and "What it used" in seen
+    assert status == 0 and "\x1b" not in seen and "Resource usage" in seen
 
 
 # ---- views ------------------------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ def test_attach_until_interrupted(bench):
         target.kill()
         target.communicate()
     check_page(err)
-    assert out == "" and f"attached to {target.pid}" in err and "What it used" in err
+    assert out == "" and f"attached to {target.pid}" in err and "Resource usage" in err
     report = json.loads((bench.folder / "a.json").read_text())
     assert report["run"]["attached"] == target.pid and report["usage"]["cpu_seconds"] > 0
 
@@ -183,7 +183,7 @@ def test_attach_to_nothing(bench):
     target = bench.start("true")
     target.communicate()
     done = bench.tare("attach", target.pid)
-    assert done.status == 3 and f"there is no process {target.pid}" in done.err
+    assert done.status == 3 and f"no process {target.pid}" in done.err
     assert not list(bench.folder.glob("*.tare"))
     assert bench.tare("attach", "train").status == 2
     assert bench.tare("attach").status == 2

@@ -75,7 +75,7 @@ def check_outcome(done):
 
 
 def timeless(text):
-    """Events without their times, which the last clock beat of a trace still refines."""
+    """Events without their times, which the last clock sync of a trace still refines."""
     return [(event.kind, event.name, {key: value for key, value in event.extras.items() if key != "dur_ns"})
             for event in parse_events(text)]
 

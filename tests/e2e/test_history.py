@@ -225,9 +225,9 @@ def test_lists_filters_and_ids(history):
     rows = list(csv.DictReader(io.StringIO(history("--csv", "-n", "2").out)))
     assert [row["id"][:8] for row in rows] == ["0000003b", "0000003a"]
     assert all(len(line) <= 80 for line in history("--width", "80").out.splitlines())
-    assert "begins more than one id" in history("show", "0000", status=2).err
+    assert "is ambiguous" in history("show", "0000", status=2).err
     assert "there is no run" in history("show", "abc", status=2).err
-    assert "is no id" in history("show", "train", status=2).err
+    assert "is not a run id" in history("show", "train", status=2).err
     assert json.loads(history("show", "0000003B", "--json").out)["run"]["id"].startswith("0000003b")
     history("tag", "0000003b", "kept", "again")
     assert [run["id"][:8] for run in history.runs("--tag", "kept", "--tag", "again")] == ["0000003b"]
@@ -450,12 +450,12 @@ def said_once(done, *words):
 
 
 def test_places_that_cannot_be_written_cost_a_line(bench):
-    for place, word in (("/proc/nowhere", "cannot make the folder"), ("/dev/null", "is a device, not an SQLite database"),
+    for place, word in (("/proc/nowhere", "cannot create the directory"), ("/dev/null", "is a device, not an SQLite database"),
                         ("mysql://x/y", "no place for the history")):
         said_once(History(bench, place).run("sh", "-c", "exit 7", status=7), word)
     (bench.folder / "text.db").write_text("this is no database, and it is long enough to be taken for one " * 20)
-    said_once(History(bench, "text.db").run("true"), "is no SQLite database")
-    assert "is no SQLite database" in History(bench, "text.db")(status=3).err
+    said_once(History(bench, "text.db").run("true"), "is not an SQLite database")
+    assert "is not an SQLite database" in History(bench, "text.db")(status=3).err
     db = sqlite3.connect(bench.folder / "mine.db")
     db.execute("CREATE TABLE mine (a)")
     db.commit()
@@ -483,8 +483,8 @@ def test_a_newer_history_is_left_alone(local):
     path = local.bench.folder / "history" / "history.db"
     with sqlite3.connect(path) as db:
         db.execute("PRAGMA user_version=99")
-    said_once(local.run("true"), "newer tare's", "schema 99")
-    assert "newer tare's" in local(status=3).err
+    said_once(local.run("true"), "newer version of tare", "schema 99")
+    assert "newer version of tare" in local(status=3).err
 
 
 def test_a_locked_history_is_not_waited_for_for_ever(local):
@@ -599,7 +599,7 @@ def test_a_newer_schema_in_postgres(bench, server):
     history.run("true")
     assert len(history.runs()) == 1
     psql(url, "UPDATE tare_schema SET version = 99")
-    said_once(history.run("true"), "newer tare's")
+    said_once(history.run("true"), "newer version of tare")
 
 
 def test_the_file_is_private(local):

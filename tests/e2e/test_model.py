@@ -188,10 +188,10 @@ def test_what_is_not_counted_is_named(bench, models):
     assert figures == ["some.where", 1, 1, None]
     assert "no rule" in strange["reason"] and found["total"]["nodes_not_counted"] == 1
     text = bench.tare("model", "--static", models / "unknown_operator.onnx").out
-    assert "not counted: 1 of 1 some.where.Strange: there is no rule for this operator" in text
+    assert "not counted: 1 of 1 some.where.Strange: no rule for this operator" in text
     assert "at least 56 MACs, 112 FLOPs" in text and found["total"]["at_least"] and found["total"]["other_at_least"]
     assert [(row["op"], row["reason"]) for row in found["not_counted"]] == [
-        ("Strange", "there is no rule for this operator")]
+        ("Strange", "no rule for this operator")]
     after = weigh(bench, models / "data_dependent.onnx")
     layer = next(row for row in after["layers"] if row["name"] == "after")
     assert layer["macs"] is None and layer["state"] == "no shape" and not after["total"]["activations_known"]
@@ -333,14 +333,14 @@ def test_files_of_other_kinds_are_recognized(bench, start):
     path = bench.folder / "model"
     path.write_bytes(start + bytes(64))
     done = bench.tare("model", path)
-    assert done.status == 3 and done.out == "" and OTHERS[start] in done.err and "is no ONNX model" in done.err, done.err
+    assert done.status == 3 and done.out == "" and OTHERS[start] in done.err and "is not an ONNX model" in done.err, done.err
 
 
 def test_a_model_that_is_cut_off(bench, models):
     path = bench.folder / "cut.onnx"
     path.write_bytes((models / "quantized.onnx").read_bytes()[:900])
     done = bench.tare("model", path)
-    assert done.status == 3 and "cut off inside of its graph" in done.err
+    assert done.status == 3 and "truncated inside its graph" in done.err
 
 
 def test_no_model_or_two(bench, models):
@@ -380,7 +380,7 @@ def test_no_models(bench):
     (bench.folder / "text").write_text("import torch\n" * 100)
     (bench.folder / "noise").write_bytes(random.Random(6).randbytes(5000))
     os.mkfifo(bench.folder / "pipe")
-    for name, sentence in (("empty", "it is empty"), ("text", "is no ONNX model"), ("noise", "is no ONNX model"),
+    for name, sentence in (("empty", "it is empty"), ("text", "is not an ONNX model"), ("noise", "is not an ONNX model"),
                            ("nowhere", "No such file"), (".", "a folder"), ("pipe", "a pipe, not a regular file"),
                            ("/dev/null", "a device, not a regular file")):
         done = bench.tare("model", "--static", name)

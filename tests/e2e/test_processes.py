@@ -136,7 +136,7 @@ def test_own_session_is_looked_at_from_outside(bench):
     assert usage["rss_peak_bytes"] > 64 << 20
     assert {"memory.rss", "cpu.user"} <= {metric["metric"] for metric in report["metrics"]}
     assert report["tare"]["interval_ns"] == 100_000_000
-    assert "What it used" in bench.report(bench.folder / "busy.tare").out
+    assert "Resource usage" in bench.report(bench.folder / "busy.tare").out
 
 
 def test_own_session_takes_the_settings_of_sampling(bench):

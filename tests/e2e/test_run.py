@@ -41,7 +41,7 @@ def test_the_programs_status_comes_through(bench, status):
     (["--", "./none"], 127, "./none"),
     (["--", "no-such-program-anywhere"], 127, "PATH"),
     (["--", "./plain.txt"], 126, "not executable"),
-    (["--", "."], 126, "folder"),
+    (["--", "."], 126, "directory"),
 ])
 def test_wrong_usage_and_missing_programs(bench, words, status, said):
     (bench.folder / "plain.txt").write_text("no program\n")

@@ -254,7 +254,7 @@ def test_the_revision_of_the_working_directory(bench):
     git(bench, "worktree", "add", "-q", "--detach", "tree")
     done = bench.tare("run", "-q", "-o", "t.tare", "--", "true", cwd=bench.folder / "tree")
     assert done.status == 0
-    assert Samples(bench, bench.folder / "tree" / "t.tare").facts["revision"] == revision[:12] + ", on no branch"
+    assert Samples(bench, bench.folder / "tree" / "t.tare").facts["revision"] == revision[:12] + ", detached"
 
 
 def test_no_repository_no_revision(bench):

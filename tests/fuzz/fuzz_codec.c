@@ -88,9 +88,9 @@ static void take_samples(void *context, uint32_t series, const uint64_t *ticks, 
 
 static void read_clock(const tare__block_header *header, const uint8_t *payload)
 {
-    tare__clock_beat beats[16];
+    tare__clock_sync syncs[16];
     uint32_t n;
-    if (tare__clock_read(header, payload, beats, 16, &n) == 0)
+    if (tare__clock_read(header, payload, syncs, 16, &n) == 0)
         must(n == (header->count < 16 ? header->count : 16));
 }
 

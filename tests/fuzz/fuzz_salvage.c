@@ -67,8 +67,8 @@ static void make_ring(void)
 static void make_page(void)
 {
     page = (tare__session_page){.magic = TARE__SESSION_MAGIC, .abi = TARE__RING_ABI, .bytes = sizeof page,
-                                .clock = TARE__CLOCK_MONOTONIC, .beat_count = 2,
-                                .beats = {{1000, 1000, 1000000}, {2000, 2000, 1001000}}};
+                                .clock = TARE__CLOCK_MONOTONIC, .sync_count = 2,
+                                .syncs = {{1000, 1000, 1000000}, {2000, 2000, 1001000}}};
     memset(page.id, 9, sizeof page.id);
     snprintf(page.trace, sizeof page.trace, "%s", trace_path);
 }
@@ -83,7 +83,7 @@ static void make_trace(void)
     tare__field_number(&fields, TARE__FIELD_START_TICKS, 1000);
     tare__field_number(&fields, TARE__FIELD_CLOCK_KIND, TARE__CLOCK_MONOTONIC);
     tare__fields_seal(TARE__BLOCK_RUN, 0, &fields, &file);
-    tare__clock_seal(page.beats, 2, &file);
+    tare__clock_seal(page.syncs, 2, &file);
     trace_length = file.length < TRACE_MAX ? file.length : TRACE_MAX;
     memcpy(trace_bytes, file.data, trace_length);
     tare__text_free(&fields);

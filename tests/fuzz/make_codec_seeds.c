@@ -133,10 +133,10 @@ static void save_samples(tare__squeezer *squeezer, const char *name, uint32_t n_
 
 static void save_plain(void)
 {
-    const tare__clock_beat beats[2] = {{1000, 500000, 1700000000000000000},
+    const tare__clock_sync syncs[2] = {{1000, 500000, 1700000000000000000},
                                        {2300001000, 1000500000, 1700000001000000000}};
     tare__text out = {0}, fields = {0};
-    check(tare__clock_seal(beats, 2, &out));
+    check(tare__clock_seal(syncs, 2, &out));
     save("clock", &out);
     tare__text_clear(&out);
     tare__field_string(&fields, TARE__FIELD_WRITER, "tare");

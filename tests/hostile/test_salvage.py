@@ -88,7 +88,7 @@ def test_a_renamed_trace_is_finished_and_the_run_that_took_its_name_is_not_touch
     bench.tare("run", "-q", "-o", killed.trace, "--", VICTIMS / "ticker", bench.folder / "other.ledger", 1000, 20)
     finished = killed.trace.read_bytes()
     told = bench.report(renamed).err
-    assert f"it names another file than this; `tare clean --all {killed.session}` removes it" in told, told
+    assert f"it belongs to another file; `tare clean --all {killed.session}` removes it" in told, told
     assert killed.has_all(killed.counted(renamed))
     assert killed.trace.read_bytes() == finished
     assert f"kept {killed.session}" in bench.tare("clean", killed.session).out

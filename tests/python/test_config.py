@@ -166,7 +166,7 @@ def test_what_stands_in_other_tables_and_texts_is_not_ours(elsewhere):
 def test_settings_that_others_can_write_are_not_used(elsewhere):
     (elsewhere / "tare.toml").write_text("use_compile = true\n")
     (elsewhere / "tare.toml").chmod(0o666)
-    with pytest.warns(UserWarning, match="tare.toml is not used: it can be written by others"):
+    with pytest.warns(UserWarning, match="tare.toml is not used: it is writable by others"):
         assert tare.load_settings() == {}
 
 

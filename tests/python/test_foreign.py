@@ -35,7 +35,7 @@ def test_a_library_of_others_is_not_loaded(bench, library, how):
     env, words = {"LD_LIBRARY_PATH": str(library.parent)}, ""
     if how == "world writable":
         library.parent.chmod(0o777)
-        words = "can be written by others"
+        words = "is writable by others"
     elif how == "a stranger's":
         if os.geteuid() != 0:
             pytest.skip("needs root to give a file away")

@@ -25,7 +25,7 @@ def test_a_session_of_its_own_has_samples_of_the_machine(bench):
     assert 0.4 < report.usage.cpu_seconds < cpu + 0.2
     assert report.usage.rss_peak_bytes > 96 << 20
     assert {"memory.rss", "cpu.user", "memory.available"} <= {row.metric for row in report.metrics}
-    assert "What it used" in str(report)
+    assert "Resource usage" in str(report)
     assert "memory.rss" in (bench.folder / report.html(bench.folder / "own.html")).read_text()
 
 

@@ -150,7 +150,7 @@ def test_report_to_pandas(trace):
     frame = tare.report(trace).to_pandas("spans")
     assert list(frame[frame["name"] == "forward <b>"]["calls"]) == [4]
     with pytest.raises(ValueError, match="there is no table"):
-        tare.report(trace).to_pandas("nonsense")
+        tare.report(trace).to_pandas("implausible")
 
 
 def test_pandas_missing_gets_a_sentence(trace, monkeypatch):

@@ -229,7 +229,7 @@ def test_a_script_without_tare_run_writes_its_own_trace(bench):
 def test_python_dash_m_is_the_command(bench):
     done = bench.call(sys.executable, "-m", "tare", "--version")
     assert done.out == bench.call(bench.command, "--version").out
-    assert bench.call(sys.executable, "-m", "tare", "nonsense", status=2).err
+    assert bench.call(sys.executable, "-m", "tare", "implausible", status=2).err
 
 
 def test_site_is_where_it_should_be():

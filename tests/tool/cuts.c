@@ -15,7 +15,7 @@
 
 static char path[64]; /* of the copy that is cut */
 
-/* ---- events without their times, which the last clock beat of a trace still refines ------------------------ */
+/* ---- events without their times, which the last clock sync of a trace still refines ------------------------ */
 static int keep(void *context, const void *data, size_t bytes)
 {
     tare__text_append(context, data, bytes);

@@ -15,7 +15,7 @@ from truth import Figure, absolute, at_most, bracketed, exact, relative
 FIGURES = [
     Figure(PROFILER + "timing.device_time_s", "time on the GPU's clock", "a stand-in of torch.cuda whose clock the test sets",
            relative(1e-9)),
-    Figure(PROFILER + "memory.peak_ram_mb", "most resident memory in the block", MADE, absolute(4, "MB")),
+    Figure(PROFILER + "memory.peak_ram_mb", "peak resident memory in the block", MADE, absolute(4, "MB")),
     Figure(PROFILER + "memory.ram_before_mb", "resident memory at its begin", STATM, absolute(2, "MB")),
     Figure(PROFILER + "memory.ram_after_mb", "resident memory at its end", STATM, absolute(2, "MB")),
     Figure(PROFILER + "memory.growth_mb", "what it grew by", MADE, absolute(2, "MB")),

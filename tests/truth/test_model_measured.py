@@ -41,7 +41,7 @@ FIGURES = [
     Figure(ROW + "runtime_load_ns", "start of the runtime", "its library has to be loaded: 1 ms", at_least),
     Figure(ROW + "memory.loaded_bytes", "resident memory with the model loaded", "that before, and the weights", at_least),
     Figure(ROW + "memory.before_bytes", "resident memory before the model", "that with the model loaded", at_most),
-    Figure(ROW + "memory.peak_bytes", "most resident memory while running", "that with the model loaded, and one output",
+    Figure(ROW + "memory.peak_bytes", "peak resident memory while running", "that with the model loaded, and one output",
            at_least),
     Figure(LAYER + "rows[].share", "shares of all layers, their sum", "1", relative(1e-9)),
     Figure(LAYER + "rows[].calls", "calls in a run", "trips of the loop that the model has", exact),

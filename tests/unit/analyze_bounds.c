@@ -71,7 +71,7 @@ static void spans_never_ended_are_counted(void **state)
         calls += a->spans[i].calls;
     assert_int_equal(calls, SPANS + 2 * (SPANS / 1000));
     NEAR(a->spans[0].total_ns, (double)(t - 2010) / 2);
-    assert_true(has_note(a, "more spans were open at once"));
+    assert_true(has_note(a, "too many spans were open at once"));
     done(b, a);
 }
 
@@ -178,7 +178,7 @@ static void histograms_get_coarser_when_many(void **state)
     }
     build_seal(b);
     tare__analysis *a = analyze(b);
-    assert_true(has_note(a, "percentiles are off by up to"));
+    assert_true(has_note(a, "percentiles are accurate to"));
     assert_int_equal(a->n_spans, NAMES + NAMES * NAMES);
     for (size_t i = 0; i < a->n_spans; i++)
         if (a->spans[i].depth == 1) {

@@ -60,7 +60,7 @@ static void what_ended_badly_is_told(void **state)
     (void)state;
     builder *b = build_start();
     build_process_fields(b, 1, 77);
-    build_number(b, TARE__FIELD_HOMELESS_SPANS, 30);
+    build_number(b, TARE__FIELD_UNATTRIBUTED_SPANS, 30);
     build_number(b, TARE__FIELD_NAMES_REFUSED, 2);
     build_fields(b, TARE__BLOCK_PROCESS, 0);
     build_number(b, TARE__FIELD_STREAM, 1);
@@ -87,7 +87,7 @@ static void what_ended_badly_is_told(void **state)
     assert_true(a->run.salvaged);
     NEAR(a->run.rotated_before_at_ns, 2000);
     assert_true(has_note(a, "34 spans and 1 other event were dropped"));
-    assert_true(has_note(a, "5,000 spans were taken out"));
+    assert_true(has_note(a, "5,000 spans were dropped because of --max-size or --last"));
     assert_true(has_note(a, "2 processes could not join and were not recorded (2: no space)"));
     assert_true(has_note(a, "killed"));
     assert_true(has_note(a, "1 process was still running"));
@@ -130,8 +130,8 @@ static void no_clock_and_no_run_are_told(void **state)
     tare__analysis *a = analyze(b);
     assert_false(a->run.clock_known);
     assert_null(a->run.command);
-    assert_true(has_note(a, "clock tick"));
-    assert_true(has_note(a, "what ran"));
+    assert_true(has_note(a, "the clock frequency is unknown"));
+    assert_true(has_note(a, "command, host and start time"));
     NEAR(a->spans[0].total_ns, 1000);
     done(b, a);
 }
@@ -277,7 +277,7 @@ static void refused_events_are_damage(void **state)
     assert_int_equal(a->run.damaged_blocks, 1);
     assert_int_equal(a->run.damaged_spans, 7);
     assert_true(has_note(a, "1 damaged block (first at byte"));
-    assert_true(has_note(a, "was left out: 7 spans"));
+    assert_true(has_note(a, "was dropped: 7 spans"));
     assert_int_equal(span_at(a, "outer")->calls, 1);
     done(b, a);
 }

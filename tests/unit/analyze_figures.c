@@ -358,7 +358,7 @@ static void bad_baselines_get_a_sentence(void **state)
         const char *text, *sentence;
         int status;
     } wrong[] = {
-        {"", "it ends there", TARE_E_INPUT},
+        {"", "unexpected end of input", TARE_E_INPUT},
         {"[1]", "a baseline is an object", TARE_E_INPUT},
         {"{}", "no figures in it", TARE_E_INPUT},
         {"{\"figures\": []}", "no figures in it", TARE_E_INPUT},

@@ -142,7 +142,7 @@ static void a_total_that_shrinks_starts_anew(void **state)
     NEAR(row->max, 300);
     NEAR(row->mean, 250);
     assert_int_equal(row->n_points, 2);
-    assert_true(has_note(a, "sampled totals went back 1 time"));
+    assert_true(has_note(a, "sampled totals decreased 1 time"));
     tare__analysis_free(a);
     build_samples(b, 4, AT(4000), 1000 * MS, bytes + 4, 2);
     a = analyze(b);
@@ -180,7 +180,7 @@ static void a_gap_is_no_value(void **state)
 
 /* Every tenth time, or less often to keep to the budget, is no gap. */
 /* Such as PSS, which is read every five seconds: of two samples neither tells how long it held; with a third one the
- * beat is known. */
+ * interval is known. */
 static void samples_far_apart_have_a_mean(void **state)
 {
     (void)state;
@@ -197,7 +197,7 @@ static void samples_far_apart_have_a_mean(void **state)
     done(b, a);
 }
 
-static void slow_beats_are_no_gaps(void **state)
+static void long_intervals_are_no_gaps(void **state)
 {
     (void)state;
     static const int64_t pss[] = {10, 20, 30, 40, 50, 60};
@@ -241,13 +241,13 @@ static void what_is_absent_says_why(void **state)
     const tare__metric_row *power = row_of(a, TARE__M_POWER, TARE__SUBJECT_GPU);
     assert_string_equal(power->absent, "no NVIDIA driver");
     assert_true(power->n == 0 && isnan(power->min) && isnan(power->mean) && isnan(power->last) && !power->points);
-    assert_string_equal(row_of(a, TARE__M_LOAD, TARE__SUBJECT_SYSTEM)->absent, "no sample was taken");
+    assert_string_equal(row_of(a, TARE__M_LOAD, TARE__SUBJECT_SYSTEM)->absent, "not sampled");
     const tare__metric_row *rss = row_of(a, TARE__M_RSS, TARE__SUBJECT_PROCESS);
     assert_string_equal(rss->absent, "it ended");
     NEAR(rss->last, 6);
     assert_null(tare__metric_row_of(a, TARE__M_RSS, TARE__SUBJECT_TREE, ALL));
     assert_null(tare__metric_row_of(a, TARE__M_RSS, TARE__SUBJECT_PROCESS, 6));
-    assert_true(has_note(a, "2 samples were left out"));
+    assert_true(has_note(a, "2 samples were dropped"));
     done(b, a);
 }
 
@@ -409,7 +409,7 @@ static void samples_out_of_order_are_told(void **state)
     const tare__metric_row *row = row_of(a, TARE__M_RSS, TARE__SUBJECT_TREE);
     assert_int_equal(row->n, 4);
     NEAR(row->max, 90);
-    assert_true(has_note(a, "4 samples were left out: not in order of time"));
+    assert_true(has_note(a, "4 samples were dropped: not in order of time"));
     done(b, a);
 }
 
@@ -439,7 +439,7 @@ int main(void)
         cmocka_unit_test(a_total_that_shrinks_starts_anew),
         cmocka_unit_test(a_gap_is_no_value),
         cmocka_unit_test(samples_far_apart_have_a_mean),
-        cmocka_unit_test(slow_beats_are_no_gaps),
+        cmocka_unit_test(long_intervals_are_no_gaps),
         cmocka_unit_test(a_peak_is_seen_when_it_first_shows),
         cmocka_unit_test(what_is_absent_says_why),
         cmocka_unit_test(units_are_those_of_people),

@@ -132,7 +132,7 @@ static void an_end_that_is_not_told(void **state)
     tare__analysis *a = analyze(b);
     NEAR(a->phases.steady.to_ns, 10e9);
     assert_true(isnan(a->phases.shutdown.from_ns));
-    assert_non_null(strstr(a->phases.shutdown.how, "not known"));
+    assert_non_null(strstr(a->phases.shutdown.how, "unknown"));
     done(b, a);
 }
 

@@ -80,11 +80,11 @@ static void without_samples_all_is_absent_with_a_reason(void **state)
     NEAR(u->cores_allowed, 2);
     assert_false(u->rss_peak_at_least);
     assert_null(u->rss_peak_process);
-    assert_string_equal(u->absent_cpu, "nothing was sampled");
-    assert_string_equal(u->absent_memory, "nothing was sampled");
-    assert_string_equal(u->absent_disk, "nothing was sampled");
-    assert_string_equal(u->absent_energy, "nothing was sampled");
-    assert_string_equal(u->absent_gpu, "nothing was sampled");
+    assert_string_equal(u->absent_cpu, "not sampled");
+    assert_string_equal(u->absent_memory, "not sampled");
+    assert_string_equal(u->absent_disk, "not sampled");
+    assert_string_equal(u->absent_energy, "not sampled");
+    assert_string_equal(u->absent_gpu, "not sampled");
     assert_true(isnan(a->own.sampler_cpu_ns) && isnan(a->own.interval_ns) && isnan(a->own.longest_interval_ns));
     assert_true(isnan(a->run.memory_bytes));
     assert_int_equal(a->run.n_notes, 0);
@@ -329,8 +329,8 @@ static void what_is_assumed_or_left_out_of_energy_is_told(void **state)
     tare__analysis *a = analyze(b);
     NEAR(a->usage.energy_joules, 36);
     NEAR(a->usage.carbon_intensity, 475);
-    assert_true(has_note(a, "energy is that of GPUs only"));
-    assert_true(has_note(a, "475 g/kWh, an assumed intensity"));
+    assert_true(has_note(a, "energy covers GPUs only"));
+    assert_true(has_note(a, "carbon intensity of 475 g/kWh"));
     done(b, a);
 }
 
@@ -347,7 +347,7 @@ static void reasons_are_those_of_the_samplers(void **state)
     assert_string_equal(a->usage.absent_energy, "needs root");
     assert_string_equal(a->usage.absent_disk, "another user's");
     assert_string_equal(a->usage.absent_gpu, "no NVIDIA driver");
-    assert_string_equal(a->usage.absent_cpu, "no sample was taken");
+    assert_string_equal(a->usage.absent_cpu, "not sampled");
     assert_string_equal(a->run.gpus, "n/a: no NVIDIA driver");
     done(b, a);
 }
@@ -368,7 +368,7 @@ static void stretched_samples_are_told(void **state)
         NEAR(a->own.sampler_cpu_ns, 4e6);
         NEAR(a->own.interval_ns, 1e8);
         NEAR(a->own.longest_interval_ns, stretched ? 2.5e8 : 1.14e8);
-        assert_int_equal(has_note(a, "samples are 250 ms apart at the longest, not 100 ms as asked"), stretched);
+        assert_int_equal(has_note(a, "sampling interval up to 250 ms instead of 100 ms"), stretched);
         assert_int_equal(a->run.n_notes, stretched);
         assert_string_equal(a->run.kernel, "Linux 6.1");
         assert_string_equal(a->run.revision, "4f2a9c1 on main");

@@ -333,9 +333,9 @@ static void options_may_be_of_another_version(void **state)
     assert_int_equal(start_with(&options, sizeof options), TARE_E_USAGE);
     char place[32];
     snprintf(place, sizeof place, "at byte %zu", sizeof options - sizeof(uint64_t));
-    assert_non_null(strstr(tare_start_trouble(), place));
+    assert_non_null(strstr(tare_start_error(), place));
     assert_int_equal(start_with(&options, sizeof(tare_options)), TARE_E_NO_HELPER); /* it is not looked at */
-    assert_string_equal(tare_start_trouble(), "");
+    assert_string_equal(tare_start_error(), "");
 
     /* Of fields beyond the size the defaults hold: no output, and the helper of the environment. */
     options.known.output = endless;
@@ -347,7 +347,7 @@ static void options_may_be_of_another_version(void **state)
     const size_t wrong[] = {0, 4, sizeof(tare_options) - 1, 12, UINT32_MAX - 7};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_int_equal(start_with(&options, wrong[i]), TARE_E_USAGE);
-        assert_non_null(strstr(tare_start_trouble(), "set it to sizeof(tare_options)"));
+        assert_non_null(strstr(tare_start_error(), "set it to sizeof(tare_options)"));
     }
 }
 

@@ -73,7 +73,7 @@ static const char snippet[] =
     "    T(tare_epoch_begin(1); tare_epoch_next(2); tare_epoch_end(); tare_pause(); tare_resume();)\n"
     "    sum += work(V(tare_start(0), -11)) + work(V(tare_stop(), -11)) + work(V(tare_recording(), 0));\n"
     "    sum += work((int)V(tare_now(), 0)) + work((int)V(tare_track(\"r\", TARE_TRACK_REQUEST), 0));\n"
-    "    return sum + V(*tare_output(), 0) + V(*tare_start_trouble(), 0) + V(*tare_status_text(0), 'd');\n"
+    "    return sum + V(*tare_output(), 0) + V(*tare_start_error(), 0) + V(*tare_status_text(0), 'd');\n"
     "}\n"
     "#endif\n";
 
@@ -294,7 +294,7 @@ static void calls_say_that_they_are_disabled(void **state)
     assert_int_equal(tare_recording(), 0);
     assert_int_equal(tare_track("r", TARE_TRACK_TASK), 0);
     assert_string_equal(tare_output(), "");
-    assert_string_equal(tare_start_trouble(), "");
+    assert_string_equal(tare_start_error(), "");
     assert_string_equal(tare_status_text(TARE_E_DISABLED), "compiled with TARE_DISABLE");
 }
 

@@ -28,11 +28,11 @@ int tare__attach(const tare__attach_options *options, tare__run_result *result, 
     asked = *options;
     attached++;
     if (answer_status)
-        return tare__fail(error, answer_status, "there is no process %d", (int)options->pid);
+        return tare__fail(error, answer_status, "no process %d", (int)options->pid);
     *result = (tare__run_result){.trace_bytes = 2048, .still_running = true};
     strcpy(result->trace, trace);
-    tare__run_beat beat = {.elapsed_ns = 1000};
-    options->on_beat(options->context, &beat); /* standard error is no terminal: nothing is shown */
+    tare__run_progress progress = {.elapsed_ns = 1000};
+    options->on_progress(options->context, &progress); /* standard error is no terminal: nothing is shown */
     return 0;
 }
 
@@ -71,7 +71,7 @@ static void the_summary_is_shown(void **state)
     (void)state;
     assert_int_equal(ATTACH("1"), 0);
     assert_string_equal(printed, "");
-    assert_non_null(strstr(said, "\nWhere the time went "));
+    assert_non_null(strstr(said, "\nWhere time is spent "));
     assert_non_null(strstr(said, "\ntare: wrote "));
 }
 
@@ -80,7 +80,7 @@ static void exit_statuses_are_as_promised(void **state)
     (void)state;
     answer_status = TARE_E_INPUT;
     assert_int_equal(ATTACH("2000000007"), 3);
-    assert_string_equal(said, "tare attach: there is no process 2000000007\n");
+    assert_string_equal(said, "tare attach: no process 2000000007\n");
     answer_status = TARE_E_PERMISSION;
     assert_int_equal(ATTACH("2000000007"), 1);
     answer_status = TARE_E_USAGE;
@@ -98,7 +98,7 @@ static void wrong_usage_attaches_to_nothing(void **state)
         {{"0"}, "'0' is not a process id"},
         {{"12x"}, "'12x' is not a process id"},
         {{"1", "2"}, "only one process id is allowed; its child processes are included"},
-        {{"--duration", "ever", "1"}, "--duration: 'ever' is not a duration; write it as 500ms, 60s, 5m or 2h"},
+        {{"--duration", "ever", "1"}, "--duration: 'ever' is not a duration; use 500ms, 60s, 5m or 2h"},
     };
     for (size_t i = 0; i < TARE__COUNT_OF(wrong); i++) {
         char expected[512], *words[5] = {"attach"};
@@ -118,13 +118,13 @@ static void the_line_tells_what_is_known(void **state)
     (void)state;
     tare__text words = {0};
     tare__cli_live live = {.on = true, .at_ns = 1000000000u, .steps = 100};
-    tare__run_beat beat = {.elapsed_ns = 3000000000u, .steps = 150, .now = {1.5, 2147483648.0, 0.62, NAN}};
-    tare__cli_live_words(&live, &beat, &words);
+    tare__run_progress progress = {.elapsed_ns = 3000000000u, .steps = 150, .now = {1.5, 2147483648.0, 0.62, NAN}};
+    tare__cli_live_words(&live, &progress, &words);
     assert_string_equal(words.data, "tare: 3.00 s · 25 steps/s · CPU 1.50 cores · memory 2.00 GiB · GPU 62.0 %");
     tare__text_clear(&words);
     live = (tare__cli_live){.on = true};
-    beat = (tare__run_beat){.elapsed_ns = 100000000u, .now = {NAN, NAN, NAN, NAN}};
-    tare__cli_live_words(&live, &beat, &words);
+    progress = (tare__run_progress){.elapsed_ns = 100000000u, .now = {NAN, NAN, NAN, NAN}};
+    tare__cli_live_words(&live, &progress, &words);
     assert_string_equal(words.data, "tare: 100 ms");
     tare__text_free(&words);
 }

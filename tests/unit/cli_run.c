@@ -143,7 +143,7 @@ static void the_summary_goes_to_standard_error(void **state)
     assert_null(asked.output);
     assert_string_equal(printed, "");
     assert_ptr_equal(strstr(said, "\n./prog\n"), said);
-    assert_non_null(strstr(said, "\nWhere the time went "));
+    assert_non_null(strstr(said, "\nWhere time is spent "));
     assert_non_null(strstr(said, "\nwork "));
     assert_non_null(strstr(said, "\nnext: tare report --html train.tare "));
     static const char last[] = "\ntare: wrote train.tare (2.00 KiB)\n";
@@ -286,7 +286,7 @@ static void wrong_usage_runs_nothing(void **state)
         {{"--"}, "missing command: tare run -- COMMAND"},
         {{NULL}, "missing command: tare run -- COMMAND"},
         {{"--max-size", "huge", "--", "x"},
-         "--max-size: 'huge' is not a size; write it as 512, 64K, 100MB or 2GiB"},
+         "--max-size: 'huge' is not a size; use 512, 64K, 100MB or 2GiB"},
         {{"--quite", "--", "x"}, "unknown option --quite; did you mean --quiet?"},
         {{"-f", "--", "x"}, "--force requires --output"},
         {{"-o", "", "--", "x"}, "--output: the value is empty"},

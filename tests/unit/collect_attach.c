@@ -24,9 +24,9 @@
 #define MS UINT64_C(1000000)
 
 static char folder[] = "/tmp/tare-attach-XXXXXX", output[64];
-static unsigned beats;
+static unsigned updates;
 static double most_cores, rss;
-static pid_t interrupt;    /* who looks on sends it SIGINT at the third beat */
+static pid_t interrupt;    /* who looks on sends it SIGINT at the third update */
 static int end_spinner = -1; /* … or ends the spinner */
 
 /* Spins until the other end of the pipe is closed. */
@@ -47,19 +47,19 @@ static pid_t start_spinner(int *end)
     return pid;
 }
 
-static void on_beat(void *context, const tare__run_beat *beat)
+static void on_progress(void *context, const tare__run_progress *progress)
 {
-    assert_ptr_equal(context, &beats);
-    beats++;
-    assert_true(beat->elapsed_ns > 0);
-    assert_int_equal(beat->steps, 0);
-    if (beat->now.tree_cores > most_cores)
-        most_cores = beat->now.tree_cores;
-    if (beat->now.tree_rss_bytes > rss)
-        rss = beat->now.tree_rss_bytes;
-    if (interrupt && beats == 3)
+    assert_ptr_equal(context, &updates);
+    updates++;
+    assert_true(progress->elapsed_ns > 0);
+    assert_int_equal(progress->steps, 0);
+    if (progress->now.tree_cores > most_cores)
+        most_cores = progress->now.tree_cores;
+    if (progress->now.tree_rss_bytes > rss)
+        rss = progress->now.tree_rss_bytes;
+    if (interrupt && updates == 3)
         kill(interrupt, SIGINT);
-    if (end_spinner >= 0 && beats == 3) {
+    if (end_spinner >= 0 && updates == 3) {
         close(end_spinner);
         end_spinner = -1;
     }
@@ -116,9 +116,9 @@ static int attach_to(pid_t pid, uint64_t for_ns, tare__run_result *result)
 {
     tare__error error = {""};
     tare__attach_options options = {.pid = pid, .output = output, .overwrite = true, .interval_ns = 20 * MS,
-                                    .for_ns = for_ns, .on_beat = on_beat, .context = &beats,
+                                    .for_ns = for_ns, .on_progress = on_progress, .context = &updates,
                                     .carbon_g_per_kwh = 381.5};
-    beats = 0;
+    updates = 0;
     most_cores = 0;
     int status = tare__attach(&options, result, &error);
     assert_true(status == 0 || error.text[0]);
@@ -135,7 +135,7 @@ static void test_until_it_ends(void **state)
     assert_int_equal(wait4(pid, NULL, 0, &usage), pid);
     assert_true(result.launched);
     assert_false(result.still_running);
-    assert_true(beats >= 3);
+    assert_true(updates >= 3);
     assert_true(most_cores > 0 && rss > 0);
     tare__trace *trace = open_trace(result.trace);
     assert_int_equal(tare__trace_run_of(trace)->attached, pid);
@@ -168,7 +168,7 @@ static void test_until_it_is_enough(void **state)
     assert_int_equal(attach_to(pid, 0, &result), 0);
     interrupt = 0;
     assert_true(result.still_running);
-    assert_true(beats >= 3); /* nothing else would have ended it; a beat may have been due with the signal */
+    assert_true(updates >= 3); /* nothing else would have ended it; an update may have been due with the signal */
     close(end);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
     tare__trace *trace = open_trace(result.trace);

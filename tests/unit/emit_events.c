@@ -113,7 +113,7 @@ static void add_every_kind(void)
     event(TARE__OP_NEXT, LOAD, 90);
     event(TARE__OP_BEGIN, LOAD, 95);
     value(TARE__OP_LOST_ENDS, 0, 95, 5);
-    event(TARE__OP_BEGIN, 99, 100); /* a name the file does not tell */
+    event(TARE__OP_BEGIN, 99, 100); /* a name that the file does not describe */
     seal(1, 1, NULL);
 }
 

@@ -137,7 +137,7 @@ static void two_processes(builder *b)
     }
 }
 
-/* A stream and a name the file does not tell of. */
+/* A stream and a name that the file does not describe. */
 static void unknown_people(builder *b)
 {
     b->stream = 5;

@@ -101,7 +101,7 @@ static void what_was_not_counted_is_told(void **state)
     assert_int_equal(show(1, -1, &error), 0);
     assert_non_null(strstr(got.text, "\"macs\":null"));
     assert_int_equal(show(2, -1, &error), 0);
-    assert_non_null(strstr(got.text, "there is no rule for this operator"));
+    assert_non_null(strstr(got.text, "no rule for this operator"));
     assert_int_equal(show(3, -1, &error), 0);
     assert_non_null(strstr(got.text, "some.where"));
 }

@@ -476,16 +476,17 @@ static const tare__analysis train = {
     .n_findings = COUNT(train_findings),
 };
 
-#define NO_USAGE                                                                                               \
-    {.cpu_seconds = NAN, .user_seconds = NAN, .system_seconds = NAN, .cores_mean = NAN, .cores_max = NAN,      \
-     .cores_allowed = NAN, .rss_peak_bytes = NAN, .rss_peak_at_ns = NAN, .tree_rss_max_bytes = NAN,            \
-     .memory_allowed_bytes = NAN, .io_read_bytes = NAN, .io_write_bytes = NAN, .disk_read_bytes = NAN,         \
-     .disk_write_bytes = NAN, .net_received_bytes = NAN, .net_sent_bytes = NAN, .faults_major = NAN,           \
-     .switches_voluntary = NAN, .switches_forced = NAN, .threads_max = NAN, .processes_max = NAN,              \
-     .energy_joules = NAN, .carbon_grams = NAN, .carbon_intensity = NAN, .gpu_busy_mean = NAN,                 \
-     .gpu_memory_max_bytes = NAN, .absent_cpu = "nothing was sampled", .absent_memory = "nothing was sampled", \
-     .absent_disk = "nothing was sampled", .absent_energy = "nothing was sampled",                             \
-     .absent_gpu = "nothing was sampled"}
+#define NO_USAGE                                                                                             \
+    {                                                                                                        \
+        .cpu_seconds = NAN, .user_seconds = NAN, .system_seconds = NAN, .cores_mean = NAN, .cores_max = NAN, \
+        .cores_allowed = NAN, .rss_peak_bytes = NAN, .rss_peak_at_ns = NAN, .tree_rss_max_bytes = NAN,       \
+        .memory_allowed_bytes = NAN, .io_read_bytes = NAN, .io_write_bytes = NAN, .disk_read_bytes = NAN,    \
+        .disk_write_bytes = NAN, .net_received_bytes = NAN, .net_sent_bytes = NAN, .faults_major = NAN,      \
+        .switches_voluntary = NAN, .switches_forced = NAN, .threads_max = NAN, .processes_max = NAN,         \
+        .energy_joules = NAN, .carbon_grams = NAN, .carbon_intensity = NAN, .gpu_busy_mean = NAN,            \
+        .gpu_memory_max_bytes = NAN, .absent_cpu = "not sampled", .absent_memory = "not sampled",            \
+        .absent_disk = "not sampled", .absent_energy = "not sampled", .absent_gpu = "not sampled"            \
+    }
 
 /* ---- nothing is known ---------------------------------------------------------------------------- */
 static const char *const damaged_notes[] = {

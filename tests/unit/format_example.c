@@ -58,17 +58,17 @@ static void put_run(tare__text *out)
     tare__text_free(&fields);
 }
 
-static void put_names_and_beats(tare__squeezer *squeezer, tare__text *out)
+static void put_names_and_syncs(tare__squeezer *squeezer, tare__text *out)
 {
     const tare__file_name names[] = {
         {.id = 1, .kind = 2, .line = 7, .text = "step", .text_bytes = 4, .file = "t.c", .file_bytes = 3},
         {.id = 2, .kind = 1, .line = 8, .text = "load", .text_bytes = 4, .file = "t.c", .file_bytes = 3},
         {.id = 3, .kind = 7, .text = "samples", .text_bytes = 7},
     };
-    const tare__clock_beat beats[] = {{1000, 500000, 1700000000000000000},
+    const tare__clock_sync syncs[] = {{1000, 500000, 1700000000000000000},
                                       {2300001000, 1000500000, 1700000001000000000}};
     assert_int_equal(tare__names_seal(names, 3, squeezer, out), 0);
-    assert_int_equal(tare__clock_seal(beats, 2, out), 0);
+    assert_int_equal(tare__clock_seal(syncs, 2, out), 0);
 }
 
 static void put_events(tare__squeezer *squeezer, tare__text *out)
@@ -93,7 +93,7 @@ static void the_example_is_what_is_written(void **state)
     tare__squeezer *squeezer = tare__squeezer_new();
     assert_non_null(squeezer);
     put_run(&out);
-    put_names_and_beats(squeezer, &out);
+    put_names_and_syncs(squeezer, &out);
     put_events(squeezer, &out);
     tare__field_number(&fields, TARE__FIELD_END_TICKS, 3000);
     assert_int_equal(tare__fields_seal(TARE__BLOCK_END, 0, &fields, &out), 0);

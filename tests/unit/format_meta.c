@@ -1,4 +1,4 @@
-/* Tests of src/format/meta.c: names, aggregates and clock beats: round trips, damage, no memory.
+/* Tests of src/format/meta.c: names, aggregates and clock syncs: round trips, damage, no memory.
  * One thread.
  * Must not know the other rooms. */
 #include <setjmp.h>
@@ -304,32 +304,32 @@ static void wrong_aggregates_are_refused(void **state)
 }
 
 /* ---- clock ---------------------------------------------------------------------------------------- */
-static const tare__clock_beat beats[] = {
+static const tare__clock_sync syncs[] = {
     {1000, 77777777, 1700000000000000000}, {2300001000, 1077777777, 1700000001000000000},
     {4600001000, 2077777777, 1699999999000000000}, /* someone set the clock */
     {UINT64_MAX, UINT64_MAX, 0},
 };
-enum { BEATS = TARE__COUNT_OF(beats) };
+enum { SYNCS = TARE__COUNT_OF(syncs) };
 
-static void beats_come_back(void **state)
+static void syncs_come_back(void **state)
 {
     (void)state;
     tare__text out = {0};
     tare__block_header header;
     const uint8_t *payload;
-    tare__clock_beat got[BEATS];
+    tare__clock_sync got[SYNCS];
     uint32_t n;
-    assert_int_equal(tare__clock_seal(beats, BEATS, &out), 0);
+    assert_int_equal(tare__clock_seal(syncs, SYNCS, &out), 0);
     assert_int_equal(block_at(&out, 0, &header, &payload), out.length);
     assert_int_equal(header.kind, TARE__BLOCK_CLOCK);
     assert_true(header.first_ticks == 1000 && header.last_ticks == UINT64_MAX);
-    assert_int_equal(tare__clock_read(&header, payload, got, BEATS, &n), 0);
-    assert_int_equal(n, BEATS);
-    assert_memory_equal(got, beats, sizeof beats);
+    assert_int_equal(tare__clock_read(&header, payload, got, SYNCS, &n), 0);
+    assert_int_equal(n, SYNCS);
+    assert_memory_equal(got, syncs, sizeof syncs);
     memset(got, 0, sizeof got);
     assert_int_equal(tare__clock_read(&header, payload, got, 2, &n), 0);
     assert_int_equal(n, 2);
-    assert_memory_equal(got, beats, 2 * sizeof *beats);
+    assert_memory_equal(got, syncs, 2 * sizeof *syncs);
     assert_int_equal(got[2].ticks, 0);
     tare__text_free(&out);
 }
@@ -337,20 +337,20 @@ static void beats_come_back(void **state)
 static int read_clock(tare__squeezer *squeezer, const tare__block_header *header, const uint8_t *bytes)
 {
     (void)squeezer;
-    tare__clock_beat got[BEATS];
+    tare__clock_sync got[SYNCS];
     uint32_t n;
     uint8_t *copy = malloc(header->payload_bytes ? header->payload_bytes : 1);
     memcpy(copy, bytes, header->payload_bytes);
-    int status = tare__clock_read(header, copy, got, BEATS, &n);
+    int status = tare__clock_read(header, copy, got, SYNCS, &n);
     assert_int_equal(n, status ? 0 : header->count);
     free(copy);
     return status;
 }
 
-static void damaged_beats(void **state)
+static void damaged_syncs(void **state)
 {
     tare__text out = {0};
-    assert_int_equal(tare__clock_seal(beats, BEATS, &out), 0);
+    assert_int_equal(tare__clock_seal(syncs, SYNCS, &out), 0);
     damage(&out, *state, read_clock);
     tare__text_free(&out);
 }
@@ -370,7 +370,7 @@ static void no_memory_is_said(void **state)
             allocations_left = left;
             status = kind == 0   ? tare__names_seal(names, 100, squeezer, &out)
                      : kind == 1 ? tare__aggregates_seal(aggregates, AGGREGATES, squeezer, &header, &out)
-                                 : tare__clock_seal(beats, BEATS, &out);
+                                 : tare__clock_seal(syncs, SYNCS, &out);
             allocations_left = -1;
             assert_true(status == 0 || (status == TARE_E_MEMORY && out.length == 0));
             assert_true(status == 0 ? left >= 1 : left < 20);
@@ -394,8 +394,8 @@ int main(void)
         WITH_FIXTURE(damaged_aggregates),
         WITH_FIXTURE(too_many_aggregates_are_refused),
         WITH_FIXTURE(wrong_aggregates_are_refused),
-        WITH_FIXTURE(beats_come_back),
-        WITH_FIXTURE(damaged_beats),
+        WITH_FIXTURE(syncs_come_back),
+        WITH_FIXTURE(damaged_syncs),
         WITH_FIXTURE(no_memory_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

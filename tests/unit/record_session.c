@@ -83,7 +83,7 @@ static void threads_while_draining(void **state)
         pthread_join(threads[i], NULL);
     rig_stop_draining(&rig);
     rig_totals totals = rig_close(&rig);
-    assert_int_equal(totals.begins + totals.dropped_spans + totals.homeless_spans, 2ull * THREADS * EACH);
+    assert_int_equal(totals.begins + totals.dropped_spans + totals.unattributed_spans, 2ull * THREADS * EACH);
     assert_int_equal(totals.begins, totals.ends + totals.lost_ends);
     assert_int_equal(totals.unmatched, 0);
     assert_int_equal(totals.left_open, 0);
@@ -115,7 +115,7 @@ static void threads_come_and_go(void **state)
     rig_stop_draining(&rig);
     rig_totals totals = rig_close(&rig);
     /* A span and an aggregate each; an aggregate without a cell counts as dropped too. */
-    uint64_t lost = totals.dropped_spans + totals.homeless_spans;
+    uint64_t lost = totals.dropped_spans + totals.unattributed_spans;
     assert_int_equal(totals.begins + totals.aggregate_calls + lost, 4000);
     assert_true(totals.begins > 1000);
     assert_int_equal(totals.left_open, 0);
@@ -163,7 +163,7 @@ static void a_ring_that_never_stops_growing(void **state)
     pthread_join(thread, NULL);
     atomic_store(&tare__here->ring->growing, 0);
     rig_totals totals = rig_close(&rig);
-    assert_int_equal(totals.begins + totals.dropped_spans + totals.homeless_spans, 100000 + 2 * EACH);
+    assert_int_equal(totals.begins + totals.dropped_spans + totals.unattributed_spans, 100000 + 2 * EACH);
     assert_int_equal(totals.begins, totals.ends);
 }
 
@@ -177,9 +177,9 @@ static void deep_nesting_in_a_full_pool(void **state)
         tare_begin(&span_site);
     for (int depth = 0; depth < 100000; depth++)
         tare_end(&span_site);
-    tare__collector_beat(&rig.collector); /* now there is room again */
+    tare__collector_tick(&rig.collector); /* now there is room again */
     usleep(150000);
-    tare__collector_beat(&rig.collector);
+    tare__collector_tick(&rig.collector);
     tare_begin(&inner_site);
     tare_end(&inner_site);
     rig_totals totals = rig_close(&rig);

@@ -198,8 +198,8 @@ static void version_1(void **state)
     IN(label, RSS_ANON, 400);
     IN(label, SWAPPED, 500);
     IN(label, OOM_KILLS, 6);
-    NOT_IN(label, OOM, "version 1");
-    NOT_IN(label, PRESSURE_CPU, "version 2");
+    NOT_IN(label, OOM, "cgroup v1");
+    NOT_IN(label, PRESSURE_CPU, "cgroup v2");
     fake_close(set);
 }
 
@@ -239,7 +239,7 @@ static void counted_in_another_group(void **state)
     IN("/limited", CPU_LIMIT, 500);
     IN("/limited", CPU_PERIODS, 3);
     NOT_IN("/limited", CPU_USAGE, "another control group");
-    NOT_IN("/limited", PRESSURE_CPU, "version 2");
+    NOT_IN("/limited", PRESSURE_CPU, "cgroup v2");
     fake_close(set);
 }
 
@@ -301,8 +301,8 @@ static void no_control_group_at_all(void **state)
     tare__sample_set *set = look();
     IN("no limit", CPU_LIMIT, 8000);
     IN("no limit", MEMORY_LIMIT, 16384 * MIB);
-    NOT_IN("no limit", CPU_USAGE, "/proc/77/cgroup is not there");
-    NOT_IN("no limit", MEMORY_USED, "/proc/77/cgroup is not there");
+    NOT_IN("no limit", CPU_USAGE, "/proc/77/cgroup does not exist");
+    NOT_IN("no limit", MEMORY_USED, "/proc/77/cgroup does not exist");
     const tare__sample_check *check = check_of(&tare__sampler_container, "control groups");
     assert_int_equal(check->state, TARE__SAMPLE_FAILS);
     assert_non_null(strstr(check->fix, "mount"));
@@ -412,7 +412,7 @@ static void controller_not_switched_on(void **state)
     make_v2();
     remove_file(V2 "/pod/job/memory.current");
     tare__sample_set *set = look();
-    NOT_IN("/pod/job", MEMORY_USED, "controller is not switched on");
+    NOT_IN("/pod/job", MEMORY_USED, "controller is not enabled");
     const tare__sample_check *check = check_of(&tare__sampler_container, "memory.current");
     assert_int_equal(check->state, TARE__SAMPLE_PARTLY);
     assert_non_null(strstr(check->fix, "+memory"));

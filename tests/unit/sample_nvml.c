@@ -240,7 +240,7 @@ static void dear_calls_are_never_made(void **unused)
     assert_int_equal(fake->calls.power, 0); /* the field is there and costs a twentieth */
 }
 
-static void groups_keep_their_beats(void **unused)
+static void groups_keep_their_intervals(void **unused)
 {
     (void)unused;
     start();
@@ -294,7 +294,7 @@ static void a_short_run_never_opens_the_library(void **unused)
     tare__sampler_nvml.tick(&set, state, now_ns);
     tick_for(100 * MS);
     assert_int_equal(fake->calls.init, 0);
-    assert_absent(gpu(TARE__M_GPU_BUSY, 0), "the run was too short to look at GPUs");
+    assert_absent(gpu(TARE__M_GPU_BUSY, 0), "the run was too short to sample GPUs");
 }
 
 static void a_slow_driver_holds_nothing_up(void **unused)
@@ -327,8 +327,8 @@ static void an_old_driver_gives_what_it_has(void **unused)
     assert_value(gpu(TARE__M_POWER, 0), 300000);
     assert_value(user((uint64_t)getpid(), 0), 123);
     assert_null(user(1, 0)); /* not of the tree */
-    assert_absent(gpu(TARE__M_GPU_THROTTLE, 0), "the NVIDIA driver is too old for it");
-    assert_absent(gpu(TARE__M_GPU_ECC, 0), "the NVIDIA driver is too old for it");
+    assert_absent(gpu(TARE__M_GPU_THROTTLE, 0), "not supported by this NVIDIA driver");
+    assert_absent(gpu(TARE__M_GPU_ECC, 0), "not supported by this NVIDIA driver");
     assert_int_equal(gpu(TARE__M_GPU_ECC, 0)->reasons, 1); /* and is not tried again */
 }
 
@@ -362,12 +362,12 @@ static void every_error_of_init_has_its_words(void **unused)
         const char *words;
     } all[] = {
         {2, "NVML: Some Error (2)"},
-        {4, "this user may not read it"},
+        {4, "permission denied"},
         {8, "the power cables of a GPU are not attached"},
         {9, "the NVIDIA driver is not loaded"},
         {10, "the NVIDIA driver did not answer in time"},
-        {11, "the kernel has trouble with the interrupts of a GPU"},
-        {12, "the NVIDIA driver lacks one of its own libraries"},
+        {11, "the kernel reports an interrupt problem of a GPU"},
+        {12, "a library of the NVIDIA driver is missing"},
         {15, "the GPU was lost: it fell off the bus or cannot be reached"},
         {17, "the operating system blocks the GPU's driver"},
         {18, "libnvidia-ml.so.1 and the loaded NVIDIA driver are of different versions"},
@@ -420,7 +420,7 @@ static void no_gpu_is_said(void **unused)
     (void)unused;
     fake->gpus = 0;
     start();
-    assert_absent(gpu(TARE__M_GPU_BUSY, 0), "the NVIDIA driver is there, but no GPU that this user may see");
+    assert_absent(gpu(TARE__M_GPU_BUSY, 0), "the NVIDIA driver is loaded, but no GPU is accessible to this user");
     assert_int_equal(fake->calls.shutdown, 0);
     tare__sampler_nvml.close(state);
     assert_int_equal(fake->calls.shutdown, 1);
@@ -464,7 +464,7 @@ static void a_gpu_without_a_handle_says_why(void **unused)
     fake->handle = TARE__NVML_NO_PERMISSION;
     start();
     assert_value(gpu(TARE__M_POWER, 0), 310000);
-    assert_absent(gpu(TARE__M_POWER, 1), "this user may not read it");
+    assert_absent(gpu(TARE__M_POWER, 1), "permission denied");
 }
 
 static void a_passing_failure_is_tried_again(void **unused)
@@ -484,7 +484,7 @@ static void a_passing_failure_is_tried_again(void **unused)
 static void a_divided_gpu_has_instances(void **unused)
 {
     (void)unused;
-    static const char words[] = "NVML does not measure how busy a GPU is that MIG divides";
+    static const char words[] = "NVML does not report utilization of a GPU with MIG enabled";
     fake->gpus = 2;
     fake->mig = 2;
     start();
@@ -492,7 +492,7 @@ static void a_divided_gpu_has_instances(void **unused)
     assert_value(gpu(TARE__M_GPU_BUSY, 0), 800);
     assert_absent(gpu(TARE__M_GPU_BUSY, 1), words);
     assert_value(gpu(TARE__M_POWER, 1), 310000);
-    assert_absent(gpu(TARE__M_MEMORY_USED, 1), "its MIG instances tell, each for itself");
+    assert_absent(gpu(TARE__M_MEMORY_USED, 1), "reported by its MIG instances");
     for (unsigned i = 2; i < 4; i++) { /* its two instances, numbered after the GPUs */
         assert_value(gpu(TARE__M_MEMORY_TOTAL, i), ((int64_t)150 << 30) / 7);
         assert_string_equal(gpu(TARE__M_MEMORY_TOTAL, i)->label, "NVIDIA H200 MIG 1g.18gb");
@@ -518,7 +518,7 @@ static void processes_of_the_tree_have_their_memory(void **unused)
     start();
     assert_value(user((uint64_t)getpid(), 0), 100); /* in both lists, counted once */
     assert_string_equal(user((uint64_t)getpid(), 0)->label, "train");
-    assert_absent(user(4000000, 0), "the driver does not tell the memory of single processes");
+    assert_absent(user(4000000, 0), "the driver does not report memory by process");
     assert_null(user(4000001, 0));
     fake->process_count = 0;
     tick_for(500 * MS);
@@ -534,7 +534,7 @@ static void numbers_from_outside_are_not_believed(void **unused)
     fake->processes[0] = (fake_process){.pid = 4123456, .used = 100}; /* beyond any pid_max */
     fake->process_count = 1;
     start();
-    assert_absent(user((uint64_t)getpid(), 0), "NVML numbers processes as they are outside of this container");
+    assert_absent(user((uint64_t)getpid(), 0), "NVML reports process ids of the host, not of this container");
     /* But where others use the GPU and the tree does not, nothing is wrong. */
     set.count = 0;
     tare__sampler_nvml.close(state);
@@ -618,9 +618,9 @@ static void doctor_tells_of_each_gpu(void **unused)
     assert_ptr_equal(strstr(checks[0].detail, "driver 580.65.06, /"), checks[0].detail);
     assert_string_equal(checks[1].source, "GPU 0");
     assert_int_equal(checks[1].state, TARE__SAMPLE_PARTLY);
-    assert_string_equal(checks[1].detail, "NVIDIA H200; not to be had: ECC errors");
+    assert_string_equal(checks[1].detail, "NVIDIA H200; unavailable: ECC errors");
     assert_int_equal(checks[2].state, TARE__SAMPLE_FAILS);
-    assert_string_equal(checks[2].detail, "this user may not read it");
+    assert_string_equal(checks[2].detail, "permission denied");
     assert_true(checks[2].fix[0]);
     assert_int_equal(fake->calls.init, 1);
     assert_int_equal(fake->calls.shutdown, 1);
@@ -633,10 +633,10 @@ static void doctor_tells_an_old_driver(void **unused)
     use_fake("nvml_old");
     examine("/nonexistent");
     assert_int_equal(check_count, 2);
-    assert_non_null(strstr(checks[0].detail, "nvml_old.so; an old one, without "));
-    assert_non_null(strstr(checks[0].detail, " newer calls (nvmlDeviceGetSamples, …)"));
+    assert_non_null(strstr(checks[0].detail, "nvml_old.so; old version without "));
+    assert_non_null(strstr(checks[0].detail, " functions (nvmlDeviceGetSamples, …)"));
     assert_int_equal(checks[1].state, TARE__SAMPLE_PARTLY);
-    assert_non_null(strstr(checks[1].detail, "throttling (the NVIDIA driver is too old for it)"));
+    assert_non_null(strstr(checks[1].detail, "throttling (not supported by this NVIDIA driver)"));
 }
 
 static void doctor_knows_what_would_help(void **unused)
@@ -708,7 +708,7 @@ int main(void)
         TEST(every_value_has_its_unit),
         TEST(energy_is_power_over_time),
         TEST(dear_calls_are_never_made),
-        TEST(groups_keep_their_beats),
+        TEST(groups_keep_their_intervals),
         TEST(a_dear_driver_is_asked_less),
         TEST(a_run_within_the_window_has_no_utilization),
         TEST(a_short_run_never_opens_the_library),

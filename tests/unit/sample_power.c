@@ -88,8 +88,8 @@ static void nonsense_is_absent(void **state)
     make_chip("hwmon0", "nct6775\n", "temp3_input", "hot\n");
     make_chip("hwmon0", "nct6775\n", "temp4_input", "42000\n");
     tare__sample_set *set = look();
-    ABSENT(SENSOR, 0, "nct6775 temp1", TEMPERATURE, "nonsense");
-    ABSENT(SENSOR, 0, "nct6775 temp2", TEMPERATURE, "nonsense");
+    ABSENT(SENSOR, 0, "nct6775 temp1", TEMPERATURE, "implausible");
+    ABSENT(SENSOR, 0, "nct6775 temp2", TEMPERATURE, "implausible");
     ABSENT(SENSOR, 0, "nct6775 temp3", TEMPERATURE, "temp3_input");
     VALUE(SENSOR, 0, "nct6775 temp4", TEMPERATURE, 42000);
     fake_close(set);
@@ -178,7 +178,7 @@ static void energy_that_only_root_may_read(void **state)
     if (was_root)
         assert_int_equal(seteuid(65534), 0);
     tare__sample_set *set = look();
-    ABSENT(SENSOR, 0, "package-0", ENERGY, "need root since Linux 5.10");
+    ABSENT(SENSOR, 0, "package-0", ENERGY, "require root since Linux 5.10");
     const tare__sample_check *check = check_of(&tare__sampler_power, "RAPL");
     assert_int_equal(check->state, TARE__SAMPLE_FAILS);
     assert_non_null(strstr(check->fix, "chmod a+r"));

@@ -176,8 +176,8 @@ static void test_reasons(void **state)
 {
     (void)state;
     char out[256];
-    assert_string_equal(tare__sample_why(-ENOENT, "/proc/1/io", out), "/proc/1/io is not there");
-    assert_string_equal(tare__sample_why(EACCES, "/proc/1/io", out), "/proc/1/io may not be read by this user");
+    assert_string_equal(tare__sample_why(-ENOENT, "/proc/1/io", out), "/proc/1/io does not exist");
+    assert_string_equal(tare__sample_why(EACCES, "/proc/1/io", out), "/proc/1/io: permission denied");
     assert_string_equal(tare__sample_why(-ESRCH, "/proc/1/io", out), "ended");
     assert_non_null(strstr(tare__sample_why(-EIO, "/x", out), "/x: "));
 }

@@ -291,7 +291,7 @@ static void test_one_process(void **state)
     tare__sample_close(set);
 }
 
-static void test_dear_values_have_slower_beats(void **state)
+static void test_expensive_values_have_longer_intervals(void **state)
 {
     (void)state;
     make(&target);
@@ -671,7 +671,7 @@ static void test_no_permission(void **state)
     PROCESS(1001, "cpu.user", ns(4));
     ABSENT(1001, "io.read", "/proc/1001/io");
     PROCESS(TARGET, "io.read", 500);
-    absent_is("io.read", TARE__SUBJECT_TREE, 0, "not known of sudo: /proc/1001/io", __LINE__);
+    absent_is("io.read", TARE__SUBJECT_TREE, 0, "unavailable for sudo: /proc/1001/io", __LINE__);
     TREE("cpu.user", ns(104));
     tare__sample_close(set);
     unlink(path);
@@ -682,7 +682,7 @@ static void test_nothing_to_look_at(void **state)
     (void)state;
     tare__sample_set *set = open_set();
     tick(set, 0);
-    absent_is("cpu.user", TARE__SUBJECT_TREE, 0, "ended before the first look", __LINE__);
+    absent_is("cpu.user", TARE__SUBJECT_TREE, 0, "ended before the first sample", __LINE__);
     tick(set, 1);
     tare__sample_close(set);
 }
@@ -802,7 +802,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_one_process),
-        TEST(test_dear_values_have_slower_beats),
+        TEST(test_expensive_values_have_longer_intervals),
         TEST(test_the_peak_outlives_another_program),
         TEST(test_huge_counters),
         TEST(test_children_come_and_go),

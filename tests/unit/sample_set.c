@@ -1,4 +1,4 @@
-/* sample_set: series, beats and the budget of a set, over samplers made for it.
+/* sample_set: series, intervals and the budget of a set, over samplers made for it.
  * One thread. Defines the table of samplers itself, in place of the real one.
  * Must not know the real samplers. */
 #include <math.h>
@@ -190,9 +190,9 @@ static void test_the_number_of_series_is_bounded(void **state)
     tare__sample_close(set);
 }
 
-/* ---- beats ------------------------------------------------------------------------------------------------- */
+/* ---- intervals ------------------------------------------------------------------------------------------------- */
 
-static void test_beats(void **state)
+static void test_intervals(void **state)
 {
     (void)state;
     tare__sample_set *set = open_set((tare__sample_options){0});
@@ -357,7 +357,7 @@ int main(void)
         cmocka_unit_test(test_a_label_names_a_disk_and_only_describes_a_process),
         cmocka_unit_test(test_a_reason_is_told_once_and_a_value_takes_it_back),
         cmocka_unit_test(test_the_number_of_series_is_bounded),
-        cmocka_unit_test(test_beats),
+        cmocka_unit_test(test_intervals),
         cmocka_unit_test(test_a_late_tick_does_not_hurry_those_after_it),
         cmocka_unit_test(test_a_sampler_left_out),
         cmocka_unit_test(test_intervals_have_a_least),

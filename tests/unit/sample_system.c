@@ -206,7 +206,7 @@ static void disks_come_and_go(void **state)
     fake_tick(set, 2 * SECOND);
     VALUE(DISK, 0, "sda", DISK_READS, 5);
     VALUE(DISK, 0, "loop0", DISK_READS, 1);
-    ABSENT(DISK, 0, "nvme0n1", DISK_READS, "no longer there");
+    ABSENT(DISK, 0, "nvme0n1", DISK_READS, "was removed");
     write_file("/proc/diskstats", "8 0 sda 2 0 20 0 0 0 0 0 0 1 1\n259 0 nvme0n1 3 0 8 0 0 0 0 0 0 1 1\n");
     fake_tick(set, 3 * SECOND);
     VALUE(DISK, 0, "sda", DISK_READS, 7);        /* another disk of that name: it counts on */
@@ -280,12 +280,12 @@ static void nothing_at_all(void **state)
     remove_file("/proc");
     remove_file("/sys");
     tare__sample_set *set = look();
-    NO_SYSTEM(CPU_USER, "/proc/stat is not there");
-    NO_SYSTEM(LOAD, "/proc/loadavg is not there");
-    NO_SYSTEM(MEMORY_TOTAL, "/proc/meminfo is not there");
-    NO_SYSTEM(SWAP_IN, "/proc/vmstat is not there");
-    ABSENT(DISK, 0, "", DISK_READ, "/proc/diskstats is not there");
-    ABSENT(NETWORK, 0, "", NET_SENT, "/proc/net/dev is not there");
+    NO_SYSTEM(CPU_USER, "/proc/stat does not exist");
+    NO_SYSTEM(LOAD, "/proc/loadavg does not exist");
+    NO_SYSTEM(MEMORY_TOTAL, "/proc/meminfo does not exist");
+    NO_SYSTEM(SWAP_IN, "/proc/vmstat does not exist");
+    ABSENT(DISK, 0, "", DISK_READ, "/proc/diskstats does not exist");
+    ABSENT(NETWORK, 0, "", NET_SENT, "/proc/net/dev does not exist");
     for (size_t i = 0; i < set->n; i++)
         assert_int_equal(set->series[i].puts, 0);
     check_of(&tare__sampler_system, "/proc/stat");

@@ -30,7 +30,7 @@ typedef struct rig {
 typedef struct rig_totals {
     uint64_t begins, ends, nexts, marks, counters, numbers, complete, lost_ends, unmatched;
     uint64_t aggregate_calls, aggregate_timed;
-    uint64_t dropped_spans, dropped_others, homeless_spans;
+    uint64_t dropped_spans, dropped_others, unattributed_spans;
     uint32_t streams, deepest, left_open;
     double value_sum;
     bool times_retreat;
@@ -59,7 +59,7 @@ static void *rig_drain(void *argument)
 {
     rig *rig = argument;
     while (!atomic_load(&rig->stop)) {
-        tare__collector_beat(&rig->collector);
+        tare__collector_tick(&rig->collector);
         usleep(1000);
     }
     return NULL;
@@ -204,10 +204,10 @@ static inline rig_totals rig_close(rig *rig)
 {
     tare__session_detach();
     tare__collector_finish(&rig->collector, 0, 0, 0);
-    uint64_t homeless = rig->collector.homeless_spans;
+    uint64_t unattributed = rig->collector.unattributed_spans;
     tare__writer_close(&rig->collector.writer);
     rig_totals totals = rig_read(rig->path);
-    totals.homeless_spans = homeless;
+    totals.unattributed_spans = unattributed;
     assert_true(tare__folder_remove(&rig->collector.folder));
     tare__collector_free(&rig->collector);
     unlink(rig->path);

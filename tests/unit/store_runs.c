@@ -286,12 +286,12 @@ static void ids_are_found_as_git_does(void **state)
         {"000B0", 11, NULL},
         {"last", 11, NULL},
         {"last~3", 8, NULL},
-        {"00", -1, "more than one id: 000b"},
+        {"00", -1, "is ambiguous: 000b"},
         {"dead", -1, "there is no run 'dead'"},
-        {"xyz", -1, "is no id"},
-        {"", -1, "is no id"},
-        {"last~12", -1, "fewer are kept"},
-        {"last~x", -1, "is no run"},
+        {"xyz", -1, "is not a run id"},
+        {"", -1, "is not a run id"},
+        {"last~12", -1, "the history has fewer runs"},
+        {"last~x", -1, "is not a run"},
     };
     for (size_t i = 0; i < TARE__COUNT_OF(tries); i++) {
         tare__kept_list runs;
@@ -440,12 +440,12 @@ static void places_that_are_no_history(void **state)
         path,
         "these are my notes, and they are longer than the head of a database, I should think, by far......\n",
         98);
-    expect(path, &writing, TARE_E_INPUT, "is no SQLite database");
-    expect(path, &reading, TARE_E_INPUT, "is no SQLite database");
+    expect(path, &writing, TARE_E_INPUT, "is not an SQLite database");
+    expect(path, &reading, TARE_E_INPUT, "is not an SQLite database");
     snprintf(path, sizeof path, "%s/notes.db/history.db", folder);
-    expect(path, &writing, TARE_E_SYSTEM, "cannot make the folder");
+    expect(path, &writing, TARE_E_SYSTEM, "cannot create the directory");
     expect(folder, &writing, TARE_E_SYSTEM, "cannot open the history");
-    expect("/proc/nowhere/history.db", &writing, TARE_E_SYSTEM, "cannot make the folder");
+    expect("/proc/nowhere/history.db", &writing, TARE_E_SYSTEM, "cannot create the directory");
 }
 
 static void others_databases_are_left_alone(void **state)
@@ -455,7 +455,7 @@ static void others_databases_are_left_alone(void **state)
     assert_int_equal(tare__store_run(store, "PRAGMA application_id=12345", NULL, 0, NULL, NULL, NULL, &error),
                      0);
     tare__store_close(store);
-    expect(place, &writing, TARE_E_INPUT, "is the database of something else");
+    expect(place, &writing, TARE_E_INPUT, "is a database of another application");
 }
 
 static void a_newer_schema_is_refused(void **state)
@@ -465,8 +465,8 @@ static void a_newer_schema_is_refused(void **state)
     put_runs(store, 1);
     assert_int_equal(tare__store_run(store, "PRAGMA user_version=99", NULL, 0, NULL, NULL, NULL, &error), 0);
     tare__store_close(store);
-    expect(place, &writing, TARE_E_VERSION, "schema 99; this one knows up to 1");
-    expect(place, &reading, TARE_E_VERSION, "is a newer tare's");
+    expect(place, &writing, TARE_E_VERSION, "schema 99; this one supports up to 1");
+    expect(place, &reading, TARE_E_VERSION, "was written by a newer version");
 }
 
 /* Damage anywhere: whatever is done, a status comes back, never a crash, and a sentence on one line. */

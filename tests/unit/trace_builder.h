@@ -106,15 +106,15 @@ static inline void build_run(builder *builder)
     build_fields(builder, TARE__BLOCK_RUN, 0);
 }
 
-static inline void build_beats(builder *builder, const tare__clock_beat *beats, uint32_t n)
+static inline void build_syncs(builder *builder, const tare__clock_sync *syncs, uint32_t n)
 {
-    builder_check(tare__clock_seal(beats, n, &builder->file));
+    builder_check(tare__clock_seal(syncs, n, &builder->file));
 }
 
 static inline void build_clock(builder *builder)
 {
-    const tare__clock_beat beats[] = {{1000, 5000, 9000}, {2001000, 1005000, 1009000}};
-    build_beats(builder, beats, 2);
+    const tare__clock_sync syncs[] = {{1000, 5000, 9000}, {2001000, 1005000, 1009000}};
+    build_syncs(builder, syncs, 2);
 }
 
 static inline void build_process_fields(builder *builder, uint32_t number, int pid)

@@ -202,8 +202,8 @@ static void ticks_become_time_piece_by_piece(void **state)
     (void)state;
     builder *b = builder_new();
     build_run(b); /* starts at tick 1,000 */
-    const tare__clock_beat beats[] = {{1000, 5000, 0}, {3000, 6000, 0}, {5000, 10000, 0}};
-    build_beats(b, beats, 3);
+    const tare__clock_sync syncs[] = {{1000, 5000, 0}, {3000, 6000, 0}, {5000, 10000, 0}};
+    build_syncs(b, syncs, 3);
     tare__trace *trace = open_scanned(b);
     assert_true(tare__trace_clock_known(trace));
     expect_near(tare__trace_tick_ns(trace), 1.25, 1e-12);
@@ -211,21 +211,21 @@ static void ticks_become_time_piece_by_piece(void **state)
     expect_near(tare__trace_ns(trace, 2000), 500, 1e-9);
     expect_near(tare__trace_ns(trace, 3000), 1000, 1e-9);
     expect_near(tare__trace_ns(trace, 4000), 3000, 1e-9);
-    expect_near(tare__trace_ns(trace, 7000), 7500, 1e-9); /* after the last beat: the average */
+    expect_near(tare__trace_ns(trace, 7000), 7500, 1e-9); /* after the last sync: the average */
     expect_near(tare__trace_ns(trace, 0), -1250, 1e-9);   /* before the first */
     tare__trace_close(trace);
     builder_free(b);
 }
 
-static void beats_that_go_backwards_are_left_out(void **state)
+static void syncs_that_go_backwards_are_left_out(void **state)
 {
     (void)state;
     builder *b = builder_new();
     build_run(b);
-    const tare__clock_beat beats[] = {{1000, 5000, 0}, {3000, 6000, 0}, {2000, 5500, 0}, {4000, 5999, 0},
+    const tare__clock_sync syncs[] = {{1000, 5000, 0}, {3000, 6000, 0}, {2000, 5500, 0}, {4000, 5999, 0},
                                       {5000, 7000, 0}};
-    build_beats(b, beats, 5);
-    build_beats(b, beats, 5);
+    build_syncs(b, syncs, 5);
+    build_syncs(b, syncs, 5);
     tare__trace *trace = open_scanned(b);
     expect_near(tare__trace_tick_ns(trace), 0.5, 1e-12);
     expect_near(tare__trace_ns(trace, 4000), 1500, 1e-9);
@@ -233,18 +233,18 @@ static void beats_that_go_backwards_are_left_out(void **state)
     builder_free(b);
 }
 
-/* A clock whose rate doubles half-way, in far more beats than are kept. */
-static void many_beats_are_thinned_not_lost(void **state)
+/* A clock whose rate doubles half-way, in far more syncs than are kept. */
+static void many_syncs_are_thinned_not_lost(void **state)
 {
     (void)state;
-    enum { BEATS = 40000 };
+    enum { SYNCS = 40000 };
     builder *b = builder_new();
     build_run(b);
-    tare__clock_beat beat = {1000, 1, 0};
-    for (int i = 0; i < BEATS; i++) {
-        build_beats(b, &beat, 1);
-        beat.ticks += 1000;
-        beat.monotonic_ns += i < BEATS / 2 ? 1000 : 2000;
+    tare__clock_sync sync = {1000, 1, 0};
+    for (int i = 0; i < SYNCS; i++) {
+        build_syncs(b, &sync, 1);
+        sync.ticks += 1000;
+        sync.monotonic_ns += i < SYNCS / 2 ? 1000 : 2000;
     }
     tare__trace *trace = open_scanned(b);
     expect_near(tare__trace_ns(trace, 1000 + 10000000), 10000000, 1);
@@ -255,7 +255,7 @@ static void many_beats_are_thinned_not_lost(void **state)
     builder_free(b);
 }
 
-static void a_clock_of_nanoseconds_needs_no_beats(void **state)
+static void a_clock_of_nanoseconds_needs_no_syncs(void **state)
 {
     (void)state;
     builder *b = builder_new();
@@ -269,7 +269,7 @@ static void a_clock_of_nanoseconds_needs_no_beats(void **state)
     builder_free(b);
 }
 
-static void without_beats_the_wall_clock_does(void **state)
+static void without_syncs_the_wall_clock_does(void **state)
 {
     (void)state;
     builder *b = builder_new();
@@ -298,10 +298,10 @@ int main(void)
         cmocka_unit_test(absurd_numbers_are_refused),
         cmocka_unit_test(the_newest_aggregates_of_a_stream_are_found),
         cmocka_unit_test(ticks_become_time_piece_by_piece),
-        cmocka_unit_test(beats_that_go_backwards_are_left_out),
-        cmocka_unit_test(many_beats_are_thinned_not_lost),
-        cmocka_unit_test(a_clock_of_nanoseconds_needs_no_beats),
-        cmocka_unit_test(without_beats_the_wall_clock_does),
+        cmocka_unit_test(syncs_that_go_backwards_are_left_out),
+        cmocka_unit_test(many_syncs_are_thinned_not_lost),
+        cmocka_unit_test(a_clock_of_nanoseconds_needs_no_syncs),
+        cmocka_unit_test(without_syncs_the_wall_clock_does),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,7 +40,7 @@ static double *logs_of(const tare__measured *side)
     return logs;
 }
 
-/* Hodges and Lehmann's shift of logarithms: its interval belongs to the test whose p stands beside it. It is of all
+/* Hodges and Lehmann's shift of logarithms: its interval belongs to the test whose p is shown with it. It is of all
  * ratios and the change is of the medians: where they are so skewed that it lies outside, the interval is wider. */
 static void find_interval(tare__decision *decision, const tare__measured *base, const tare__measured *head)
 {

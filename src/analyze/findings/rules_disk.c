@@ -243,6 +243,6 @@ void tare__rule_iowait(findings *out, const tare__analysis *of)
         out, &finding->advice,
         "Read ahead in larger blocks, from faster or local storage; cache in memory what is read again.");
     tare__finding_say(out, &finding->gain_how,
-                      "not predicted: iowait counts idle CPUs of the whole machine, not time of the job");
+                      "not predicted: iowait counts idle CPUs whole machine, not time of the job");
     tare__finding_figure(out, finding, "iowait", share, TARE__SHOW_SHARE);
 }

@@ -146,7 +146,7 @@ const tare__table tare__table_notes = {.name = "notes",
 
 /* ---- Tare's own overhead -------------------------------------------------------------------------------- */
 #define R tare__own_table
-#define NOT_CALIBRATED "the cost of an event was not calibrated in this run"
+#define NOT_CALIBRATED "not calibrated in this run"
 static const tare__schema_column own_columns[] = {
     C(own_ns, NS, NS, "time that recording took inside the program: events times their cost", .absent = NOT_CALIBRATED),
     C(taken_off_ns, NS, NS, "of `own_ns`: subtracted from self times", .absent = NOT_CALIBRATED),
@@ -157,8 +157,8 @@ static const tare__schema_column own_columns[] = {
       .absent = "the trace has no end block"),
     C(sampler_cpu_ns, NS, NS, "of `collector_cpu_ns`: spent sampling",
       .absent = "nothing was sampled, or the trace has no end block"),
-    C(interval_ns, NS, NS, "sampling interval as configured", .absent = "nothing was sampled"),
-    C(longest_interval_ns, NS, NS, "longest interval between two samples", .absent = "nothing was sampled"),
+    C(interval_ns, NS, NS, "sampling interval as configured", .absent = "not sampled"),
+    C(longest_interval_ns, NS, NS, "longest interval between two samples", .absent = "not sampled"),
     C(pair_ns, DOUBLE, NS, "calibrated cost of a begin and an end", .absent = NOT_CALIBRATED),
     C(inner_ns, DOUBLE, NS, "the part of `pair_ns` that lies inside the span", .absent = NOT_CALIBRATED),
     C(next_ns, DOUBLE, NS, "calibrated cost of a chained span", .absent = NOT_CALIBRATED),

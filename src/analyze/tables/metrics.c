@@ -14,7 +14,7 @@
  * times the distance before, is a gap. */
 #define GAP_INTERVALS 12.0
 #define GAP_STEPS 4.0
-#define INTERVAL_NS 1e8 /* where the file does not tell */
+#define INTERVAL_NS 1e8 /* if not recorded in the file */
 /* The kernel counts the machine's CPU time in ticks of 10 ms: over a shorter while rates are of one tick or none. */
 #define COARSE_NS 5e7
 
@@ -219,7 +219,7 @@ static int add_sample(work *work, metric *metric, const tare__trace_series *seri
         } else {
             status = add_gauge(metric, now_ns, gap);
         }
-        if (!gap || metric->n == 1) /* two samples far apart may be its beat */
+        if (!gap || metric->n == 1) /* two samples far apart may be its interval */
             metric->step_ns = step;
     }
     metric->n++;
@@ -327,7 +327,7 @@ static int fill_row(work *work, tare__arena *arena, const tare__trace_series *se
     if (!row->metric || !row->label || (series->absent && !row->absent))
         return TARE_E_MEMORY;
     if (!metric->n) {
-        row->absent = row->absent ? row->absent : "no sample was taken";
+        row->absent = row->absent ? row->absent : "not sampled";
         return 0;
     }
     int status = total ? 0 : close_gauge(metric);

@@ -237,7 +237,7 @@ static const char *why_unpaired(const operators *all, const operator_sum *sum, t
         return NULL;
     const unpaired *missed = pairs->missed ? &pairs->missed[sum->name] : NULL;
     if (!missed || !missed->calls)
-        snprintf(words, sizeof words, "calls of it are in several phases and cannot be told apart");
+        snprintf(words, sizeof words, "its calls are in several phases and cannot be distinguished");
     else if (!missed->forward)
         snprintf(words, sizeof words, "%llu of its calls may belong to more than one forward call",
                  (unsigned long long)missed->calls);

@@ -109,14 +109,14 @@ int tare__operators_take_shapes(operators *all)
 static const char *why_absent(const operators *all, const operator_sum *sum, char words[256])
 {
     if (!all->looked)
-        return all->refused ? all->refused : "they were not asked for (tare run --shapes)";
+        return all->refused ? all->refused : "not recorded (tare run --shapes)";
     if (!sum->looked_at)
-        return "the step that was looked at has no call of its own: those inside it have theirs";
+        return "the inspected step has no call of it outside other operators";
     char times[TARE__COUNTED_BYTES];
     if (sum->calls % sum->looked_at == 0)
         return NULL;
     snprintf(words, 256,
-             "it is called %s, which is no multiple of the %" PRIu64 " calls in the step looked at",
+             "it is called %s, not a multiple of the %" PRIu64 " calls in the inspected step",
              tare__unit_counted(times, (double)sum->calls, "time", NULL), sum->looked_at);
     return words;
 }

@@ -281,11 +281,11 @@ static int find_limits(const work *work, tare__analysis *analysis, const imports
     double elapsed = analysis->run.elapsed_ns;
     bounds steps = bounds_by_steps(work, analysis), spans = bounds_by_spans(work, elapsed);
     double chain = chain_end(imported);
-    phases->shutdown.how = "not known: nothing marks where the work ends";
+    phases->shutdown.how = "unknown: nothing marks the end of the work";
     if (analysis->run.rotated_spans) {
         *found = (limits){analysis->run.rotated_before_at_ns, elapsed, 0, 0, NAN, false};
-        phases->startup.how = "not known: the events of startup were rotated out";
-        phases->steady.how = "all events that were kept";
+        phases->startup.how = "unknown: the events of startup were dropped (--max-size, --last)";
+        phases->steady.how = "all remaining events";
     } else if (steps.to) {
         *found = (limits){tare__trace_ns(work->trace, steps.from), tare__trace_ns(work->trace, steps.to), steps.from,
                           steps.to, steps.warm_up_steps ? tare__trace_ns(work->trace, steps.warm_up_from) : NAN, true};
@@ -321,8 +321,8 @@ static int find_limits(const work *work, tare__analysis *analysis, const imports
             phases->shutdown.how = "from the end of the program on: the interpreter shuts down";
     } else {
         *found = (limits){0, elapsed, 0, 0, NAN, false};
-        phases->startup.how = "not known: no steps, spans or imports were recorded";
-        phases->steady.how = "the whole run: nothing tells its phases apart";
+        phases->startup.how = "unknown: no steps, spans or imports were recorded";
+        phases->steady.how = "the whole run: its phases are unknown";
     }
     if (analysis->run.attached && !analysis->run.rotated_spans) {
         phases->startup.how = "before Tare attached to the process";

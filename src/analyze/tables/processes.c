@@ -123,8 +123,8 @@ static int fill_process(const work *work, tare__arena *arena, const tare__trace_
         .left_at_ns = instant(work, from->left_ticks),
         .has_exit_status = from->has_exit_status,
         .exit_status = (int)from->exit_status,
-        .dropped_spans = from->homeless_spans,
-        .dropped_others = from->homeless_others,
+        .dropped_spans = from->unattributed_spans,
+        .dropped_others = from->unattributed_others,
     };
     if (from->arguments) {
         row->command = tare__analyze_command(arena, from->arguments, from->arguments_bytes);

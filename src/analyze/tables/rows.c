@@ -316,7 +316,7 @@ static const char *group_name(const work *work, const group *group, tare__arena 
         return copy_text(arena, told->name);
     if (work->by == TARE__BY_PROCESS && process && process->arguments)
         return tare__analyze_label(work, arena, process);
-    return copy_text(arena, work->by == TARE__BY_THREAD ? "(thread not told of)" : "(process not told of)");
+    return copy_text(arena, work->by == TARE__BY_THREAD ? "(unknown thread)" : "(unknown process)");
 }
 
 static int make_groups(row_maker *maker, tare__analysis *analysis)

@@ -52,25 +52,25 @@ static void note_end(note_list *list, const work *work, const tare__run_table *r
     double last_ns = damage->last_ticks ? tare__trace_ns(work->trace, damage->last_ticks) : 0;
     tare__unit_time(time, last_ns > 0 ? last_ns : 0);
     if (damage->torn)
-        note(list, "the file ends inside a block at byte %llu: what was recorded after %s is missing",
+        note(list, "the file ends inside a block at byte %llu: events after %s are missing",
              (unsigned long long)damage->torn_offset, time);
     else if (!run->finished)
         note(list,
-             "the file is unfinished: its recording still went on or was killed; the last event is at %s",
+             "the file is unfinished: its recording is still running or was killed; the last event is at %s",
              time);
     if (!run->finished && run->folder && access(run->folder, F_OK) == 0)
-        note(list, "more may be saved by `tare report %s`", run->folder);
+        note(list, "`tare report %s` may recover more events", run->folder);
     else if (!run->finished && run->folder)
-        note(list, "its session folder, %s, is no longer there%s%s: what was still in memory is lost", run->folder,
+        note(list, "its session folder %s no longer exists%s%s: events that were still in memory are lost", run->folder,
              run->host ? ", or is on " : "", run->host ? run->host : "");
     if (run->salvaged)
-        note(list, "the recording was killed; a later command finished the file from what it left behind");
+        note(list, "the recording was killed; a later command recovered its remaining events");
     if (tare__trace_end_of(work->trace)->folder_gone)
         note(list, "the session folder was removed during the run: processes that were not read yet, or started after "
                    "that, are missing");
     uint64_t unread = tare__trace_end_of(work->trace)->unread_rings;
     if (unread)
-        note(list, "%s memory could not be read: what was recorded there last is missing",
+        note(list, "%s memory could not be read: its last events are missing",
              count(unread, "process's", "processes'").text);
 }
 
@@ -78,20 +78,20 @@ static void note_damage(note_list *list, const work *work)
 {
     const tare__trace_damage *damage = tare__trace_damage_of(work->trace);
     if (damage->file_header)
-        note(list, "the file's header (byte 0 to 15) is damaged; the blocks after it are read all the same");
+        note(list, "the file's header (byte 0 to 15) is damaged; the blocks after it were read");
     if (damage->blocks) {
         counted blocks = count(damage->blocks, "damaged block", "damaged blocks");
         counted spans = count(damage->spans, "span", "spans");
-        note(list, "%s (first at byte %llu) %s left out: %s%s", blocks.text,
+        note(list, "%s (first at byte %llu) %s dropped: %s%s", blocks.text,
              (unsigned long long)damage->first_offset, damage->blocks == 1 ? "was" : "were",
              damage->headless ? "at least " : "", spans.text);
     }
     if (damage->unknown)
-        note(list, "%s of a newer version left out", count(damage->unknown, "block", "blocks").text);
+        note(list, "%s of a newer version skipped", count(damage->unknown, "block", "blocks").text);
     if (!tare__trace_run_of(work->trace)->present)
-        note(list, "what ran, where and when is lost: the block that says so is damaged or missing");
+        note(list, "command, host and start time are unavailable: their block is damaged or missing");
     if (!tare__trace_clock_known(work->trace))
-        note(list, "the length of a clock tick is not known: all times are in ticks, not nanoseconds");
+        note(list, "the clock frequency is unknown: all times are in ticks, not nanoseconds");
 }
 
 static void note_refusals(note_list *list, const tare__run_table *run)
@@ -137,7 +137,7 @@ static void note_losses(note_list *list, const tare__run_table *run)
              count(run->dropped_others, "other event", "other events").text);
     if (run->rotated_spans)
         note(list,
-             "%s taken out to keep to the size or time asked for: what lies before %s is not complete",
+             "%s dropped because of --max-size or --last: data before %s is incomplete",
              count(run->rotated_spans, "span was", "spans were").text,
              tare__unit_time(time, run->rotated_before_at_ns));
     note_refusals(list, run);
@@ -145,30 +145,29 @@ static void note_losses(note_list *list, const tare__run_table *run)
         note(list, "%s still running when the recording ended",
              count(run->left_running, "process was", "processes were").text);
     if (run->names_refused)
-        note(list, "%s found no room in a process's table and are not told apart",
+        note(list, "%s exceeded a process's name table and are merged",
              count(run->names_refused, "name", "names").text);
 }
 
 static void note_folding(note_list *list, const work *work)
 {
     if (work->nodes.folded_deep)
-        note(list, "spans nested deeper than %u levels are counted with the one at that level", DEPTH_MAX);
+        note(list, "spans nested deeper than %u levels are merged with the one at that level", DEPTH_MAX);
     if (work->too_deep)
-        note(list, "more spans were open at once than are kept apart: the innermost are counted, not timed");
+        note(list, "too many spans were open at once: the innermost are counted, not timed");
     if (work->nodes.folded_many)
-        note(list, "there are more than %u different paths of spans: later ones are counted as \"(others)\"",
+        note(list, "more than %u different span paths: the rest is merged into \"(others)\"",
              NODES_MAX);
     if (work->has_strays)
         note(list,
-             "there are more threads than are kept apart: later ones share one row, and those of their spans "
-             "that lasted over several blocks have too large a self time");
+             "too many threads: the rest shares one row, and the self time of their long spans is overestimated");
     if (work->nodes.numbers_refused)
-        note(list, "%s on spans were left out: too many different ones",
+        note(list, "%s on spans were dropped: too many different names",
              count(work->nodes.numbers_refused, "number", "numbers").text);
     if (work->steps_refused)
-        note(list, "there are too many kinds of steps: later ones have no row of their own");
+        note(list, "too many kinds of steps: the rest has no rows");
     if (work->nodes.hist_bits < 5)
-        note(list, "so many different durations are kept apart that percentiles are off by up to %.0f %%",
+        note(list, "too many distinct durations: percentiles are accurate to %.0f %%",
              100.0 / (double)(2u << work->nodes.hist_bits));
 }
 
@@ -180,24 +179,24 @@ static void note_samples(note_list *list, const work *work, const tare__analysis
     /* A little is no news; the tare line has the figures. */
     if (own->longest_interval_ns >= 1.5 * own->interval_ns)
         note(list,
-             "samples are %s apart at the longest, not %s as asked: looking more often would have taken more of a "
-             "CPU than Tare allows itself",
+             "sampling interval up to %s instead of %s: more frequent sampling would have exceeded the CPU limit "
+             "for samplers",
              tare__unit_time(longest, own->longest_interval_ns), tare__unit_time(asked, own->interval_ns));
     if (metrics->restarts)
         note(list,
-             "sampled totals went back %s (first %s of a %s), which they never should: what they grew by is counted "
+             "sampled totals decreased %s (first %s of a %s), which they never should: only increases are counted "
              "from "
              "there on",
              count(metrics->restarts, "time", "times").text, metrics->restarted, metrics->restarted_of);
     if (metrics->late)
-        note(list, "%s left out: not in order of time", count(metrics->late, "sample was", "samples were").text);
+        note(list, "%s dropped: not in order of time", count(metrics->late, "sample was", "samples were").text);
     if (metrics->strangers)
-        note(list, "%s left out: the block that tells of what they are is damaged or missing",
+        note(list, "%s dropped: the block that describes them is damaged or missing",
              count(metrics->strangers, "sample was", "samples were").text);
     if (work->energy_of)
-        note(list, "the energy is that of %s only: no other could be measured", work->energy_of);
+        note(list, "energy covers %s only: other sources are unavailable", work->energy_of);
     if (work->carbon_assumed)
-        note(list, "the CO2 is an estimate at %.0f g/kWh, an assumed intensity: none was configured",
+        note(list, "CO2 is estimated with an assumed carbon intensity of %.0f g/kWh (set --carbon)",
              analysis->usage.carbon_intensity);
 }
 
@@ -273,8 +272,8 @@ static void fill_from_people(const work *work, const tare__analysis *analysis, t
     size_t n;
     const tare__trace_process *processes = tare__trace_processes(work->trace, &n);
     for (size_t i = 0; i < n; i++) {
-        run->dropped_spans += processes[i].homeless_spans;
-        run->dropped_others += processes[i].homeless_others;
+        run->dropped_spans += processes[i].unattributed_spans;
+        run->dropped_others += processes[i].unattributed_others;
         run->names_refused += processes[i].names_refused;
     }
     for (size_t i = 0; i < analysis->n_threads; i++) {
@@ -325,8 +324,7 @@ int tare__analyze_run_table(work *work, tare__analysis *analysis)
     if (tare__steps_only_queue(analysis))
         note(
             &list,
-            "durations and rates of steps are host time: most steps end without waiting for the GPU, which may do what "
-            "they queued later");
+            "durations and rates of steps are host time: most steps end without waiting for the GPU");
     const char **notes = tare__arena_alloc(arena, (list.n + 1) * sizeof *notes);
     if (failed || list.failed || !notes)
         return TARE_E_MEMORY;

@@ -21,7 +21,7 @@ static bool add_group(work *work, uint32_t process, uint32_t stream_id, uint32_t
     return true;
 }
 
-/* Processes the file does not tell of share number 0. */
+/* Processes not described in the file share number 0. */
 static bool group_by_process(work *work, uint32_t process, uint32_t *at)
 {
     if (!tare__trace_process_at(work->trace, process))

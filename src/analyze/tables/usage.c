@@ -153,8 +153,8 @@ static const char *reason_of(const view *view, tare__metric id, tare__subject_ki
         if (sampled.row->absent)
             return sampled.row->absent;
     if (!tare__trace_run_of(view->work->trace)->interval_ns)
-        return "nothing was sampled";
-    return "no sample was taken";
+        return "not sampled";
+    return "not sampled";
 }
 
 /* ---- CPU ----------------------------------------------------------------------------------------- */

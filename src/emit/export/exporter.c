@@ -9,7 +9,7 @@
 
 #include "tare.h"
 
-#define ORDER_LAST INT32_MAX /* of who the file does not tell of */
+#define ORDER_LAST INT32_MAX /* of what is not described in the file */
 
 const char *tare__export_category(uint32_t category)
 {

@@ -48,7 +48,7 @@ int64_t tare__lanes_lane_tid(uint32_t lane);
 /* The process a sampled pid belongs to: of several with that pid the first; NULL: none recorded. */
 const tare__trace_process *tare__lanes_process_of_pid(const tare__lanes *lanes, int64_t pid);
 
-/* True the first time that something of this stream comes which the file does not tell of: the stream or its
+/* True the first time that something of this stream comes which the file does not describe: the stream or its
  * process. Its name must be written then. */
 bool tare__lanes_is_stray(tare__lanes *lanes, uint32_t stream);
 /* Its command, shortened; "process 3" where none is known. */

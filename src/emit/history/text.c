@@ -73,7 +73,7 @@ static void put_run(tare__text *out, const tare__kept *run, unsigned digits, siz
     out->failed = out->failed || tags.failed;
     size_t for_tags = tags.failed || !tags.length ? 0 : tare__text_columns(tags.data, tags.length) + 1;
     for_tags = for_tags > left / 2 ? left / 2 : for_tags;
-    put_fitted(out, run->command ? run->command : "(command not known)", left - for_tags);
+    put_fitted(out, run->command ? run->command : "(command unknown)", left - for_tags);
     if (for_tags > 2) {
         tare__text_string(out, " ");
         put_fitted(out, tags.data, for_tags - 1);

@@ -227,7 +227,7 @@ static int emit_html(const tare__emit_input *input, const tare__emit_options *op
 
 const tare__emitter tare__emit_html = {
     .name = "html",
-    .description = "a page for a browser: findings, timeline, flame graph, charts, tables; one file",
+    .description = "interactive HTML report: findings, timeline, flame graph, charts, tables",
     .needs = TARE__EMIT_BOTH,
     .emit = emit_html,
 };

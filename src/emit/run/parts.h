@@ -8,13 +8,13 @@
 
 /* What the run used, and what is not known of it. */
 void tare__part_usage(tare__page *page, const tare__analysis *analysis);
-/* What stands out, worst first. */
+/* Findings, worst first. */
 void tare__part_findings(tare__page *page, const tare__analysis *analysis);
 /* Processes as seen from outside, with the CPU time of their threads. */
 void tare__part_sampled(tare__page *page, const tare__analysis *analysis);
 /* Sets the columns of names, for all tables alike; the columns of the tree's bars. */
 unsigned tare__part_lay_out(tare__page *page, const tare__analysis *analysis);
-/* Where the time went: the span tree, or one for each process or thread. */
+/* Where time is spent: the span tree, or one for each process or thread. */
 void tare__part_tree(tare__page *page, const tare__analysis *analysis);
 /* Operators by self time, and the modules they belong to. */
 void tare__part_operators(tare__page *page, const tare__analysis *analysis);

@@ -17,7 +17,7 @@
 static void put_command(tare__page *page, const tare__run_table *run)
 {
     char shown[4 * TARE__EMIT_WIDTH_MAX];
-    tare__text_fit(shown, sizeof shown, run->command ? run->command : "(command not known)",
+    tare__text_fit(shown, sizeof shown, run->command ? run->command : "(command unknown)",
                    page->options->width);
     tare__page_style_on(page, TARE__PAGE_STRONG);
     tare__text_string(page->out, shown);
@@ -141,7 +141,7 @@ static void put_note_of_calls(tare__page *page, uint64_t calls, const char *what
     char count[TARE__UNIT_BYTES], sentence[160];
     if (calls == 0)
         return;
-    snprintf(sentence, sizeof sentence, "%s call%s %s, counted up to there: marked (%s)",
+    snprintf(sentence, sizeof sentence, "%s call%s %s, counted up to there; marked (%s)",
              tare__unit_count(count, (double)calls), calls == 1 ? "" : "s", what, mark);
     put_note(page, sentence);
 }
@@ -179,23 +179,23 @@ static void put_own_cost(tare__text *out, const tare__analysis *analysis, bool r
     char share[TARE__UNIT_BYTES];
     uint64_t n = count_events(own);
     if (n == 0 && analysis->n_threads == 0 && analysis->n_spans == 0) {
-        tare__text_string(out, "nothing was recorded in the program");
+        tare__text_string(out, "no events were recorded in the program");
         return;
     }
     if (!isfinite(own->own_ns)) {
-        tare__text_string(out, "the cost of recording is n/a, it was not calibrated in this run");
+        tare__text_string(out, "recording overhead n/a: not calibrated in this run");
         return;
     }
-    tare__text_format(out, "%s of recording", tare__unit_time(cost, own->own_ns));
+    tare__text_format(out, "overhead %s", tare__unit_time(cost, own->own_ns));
     if (n > 0)
         tare__text_format(out, " (%s x %s)", tare__unit_counted(events, (double)n, "event", NULL),
                           tare__unit_time(each, own->own_ns / (double)n));
     if (isfinite(own->share))
         tare__text_format(out, ", %s of the time", tare__unit_percent(share, own->share));
     if (raw)
-        tare__text_string(out, "; nothing taken off (--raw)");
+        tare__text_string(out, "; not subtracted (--raw)");
     else if (isfinite(own->taken_off_ns))
-        tare__text_format(out, "; %s taken off self times", tare__unit_time(off, own->taken_off_ns));
+        tare__text_format(out, "; %s subtracted from self times", tare__unit_time(off, own->taken_off_ns));
 }
 
 static void put_collector_cost(tare__text *out, const tare__own_table *own)
@@ -209,7 +209,7 @@ static void put_collector_cost(tare__text *out, const tare__own_table *own)
     if (isfinite(own->interval_ns))
         tare__text_format(out, " every %s", tare__unit_time(every, own->interval_ns));
     if (own->longest_interval_ns > own->interval_ns)
-        tare__text_format(out, " (%s at the longest)", tare__unit_time(longest, own->longest_interval_ns));
+        tare__text_format(out, " (up to %s)", tare__unit_time(longest, own->longest_interval_ns));
 }
 
 static void put_tare_line(tare__page *page, const tare__analysis *analysis)
@@ -273,8 +273,8 @@ static void put_next(tare__page *page, const tare__analysis *analysis)
     put_word(&word, page->options->trace);
     if (!word.failed) {
         tare__text_fit(shown, sizeof shown, word.data, TARE__EMIT_WIDTH_MAX);
-        put_next_line(page, "next:", "--html", shown, "a page with timeline and charts");
-        put_next_line(page, "", "--all", shown, "every row of every table");
+        put_next_line(page, "next:", "--html", shown, "interactive HTML report");
+        put_next_line(page, "", "--all", shown, "all rows of all tables");
     }
     page->out->failed = page->out->failed || word.failed;
     tare__text_free(&word);
@@ -416,7 +416,7 @@ static int emit_text(const tare__emit_input *input, const tare__emit_options *as
 
 const tare__emitter tare__emit_text = {
     .name = "text",
-    .description = "for people: what ran, what it used, what stands out and where the time went, on one page",
+    .description = "text summary: command, resource usage, findings, where time is spent",
     .needs = TARE__EMIT_TABLES,
     .emit = emit_text,
 };

@@ -169,7 +169,7 @@ static void put_heading(tare__page *page)
 {
     tare__page_line_end(page);
     tare__page_style_on(page, TARE__PAGE_STRONG);
-    tare__text_string(page->out, "What stands out");
+    tare__text_string(page->out, "Findings");
     tare__page_style_off(page);
     tare__page_line_end(page);
 }
@@ -182,7 +182,7 @@ void tare__part_findings(tare__page *page, const tare__analysis *analysis)
         return; /* nobody looked */
     put_heading(page);
     if (analysis->n_findings == 0)
-        tare__text_string(page->out, "Nothing: no rule found anything to say of this run.\n");
+        tare__text_string(page->out, "None.\n");
     else if (page->options->all)
         put_findings(page, analysis, shown, &whole);
     else

@@ -87,7 +87,8 @@ void tare__part_roofline(tare__page *page, const tare__analysis *analysis)
     tare__page_more(page, n - shown, "operators");
     double f32 = run->peaks.flops[TARE__PEAK_F32], memory = run->peaks.level_per_s[TARE__PEAK_LEVELS - 1];
     if (f32 > 0 && memory > 0)
-        tare__text_format(page->out, "peak: %sFLOP/s in single precision, %sB/s from memory; bytes are an estimate\n",
+        tare__text_format(page->out, "peak: %sFLOP/s in single precision, %sB/s memory bandwidth; bytes are "
+                                     "estimated\n",
                           tare__unit_count(flops, f32), tare__unit_count(bytes, memory));
 }
 

@@ -139,14 +139,14 @@ static void put_interval(tare__text *out, const tare__step_row *row)
 {
     char low[TARE__UNIT_BYTES], high[TARE__UNIT_BYTES];
     if (row->p50.needed > 0)
-        tare__text_format(out, "too few for an interval of the median (%" PRIu64 " needed)", row->p50.needed);
+        tare__text_format(out, "too few for a confidence interval of the median (%" PRIu64 " needed)", row->p50.needed);
     else if (isfinite(row->p50.low_ns))
         tare__text_format(out, "median within %s and %s (95 %%)", tare__unit_time(low, row->p50.low_ns),
                           tare__unit_time(high, row->p50.high_ns));
     else
-        tare__text_string(out, "too many for an interval; quantiles are within 0.4 %");
+        tare__text_string(out, "too many for a confidence interval; quantiles are accurate to 0.4 %");
     if (row->unfinished > 0)
-        tare__text_format(out, "; %" PRIu64 " unfinished, not in these figures", row->unfinished);
+        tare__text_format(out, "; %" PRIu64 " unfinished, not included", row->unfinished);
 }
 
 static void put_slow_step(tare__text *out, const tare__slow_step *slow)

@@ -42,7 +42,7 @@ void tare__part_aggregates(tare__page *page, const tare__analysis *analysis)
     }
     tare__page_more(page, n - shown, "aggregates");
     if (estimated)
-        tare__text_string(page->out, "~ is an estimate: the mean of the timed calls, times all calls\n");
+        tare__text_string(page->out, "~ estimated: mean of the timed calls times all calls\n");
 }
 
 /* ---- tracks -------------------------------------------------------------------------------------- */

@@ -125,7 +125,7 @@ static void put_pid(tare__page *page, const tare__process_row *row)
     char label[192], pid[32] = "pid n/a";
     if (row->pid)
         snprintf(pid, sizeof pid, "%" PRId64, row->pid);
-    snprintf(label, sizeof label, "%s %s", pid, row->label ? row->label : "(command not known)");
+    snprintf(label, sizeof label, "%s %s", pid, row->label ? row->label : "(command unknown)");
     tare__page_name(page, 0, label, 0);
 }
 
@@ -158,12 +158,12 @@ static void put_process(tare__page *page, const tare__process_row *row)
     } else {
         tare__page_style_on(page, TARE__PAGE_FAINT);
         tare__text_string(page->out, "  not recorded: ");
-        tare__page_sentence(page, page->name_columns + 4, row->not_joined ? row->not_joined : "reason not known");
+        tare__page_sentence(page, page->name_columns + 4, row->not_joined ? row->not_joined : "reason unknown");
         tare__page_style_off(page);
     }
     tare__page_line_end(page);
     if (row->unreadable)
-        put_reason(page, "not all of it could be read", row->unreadable);
+        put_reason(page, "not completely readable", row->unreadable);
 }
 
 /* Whether there is more to tell than what was seen from outside, or is said above the tables. */

@@ -269,7 +269,7 @@ void tare__part_tree(tare__page *page, const tare__analysis *analysis)
     tree.few = rows_in(page->lines, OTHER_LINES);
     if (analysis->n_spans == 0)
         return;
-    tare__page_title(page, "Where the time went",
+    tare__page_title(page, "Where time is spent",
                      page->options->raw ? "calls|total|raw self|p50|p95|share"
                                         : "calls|total|self|p50|p95|share");
     if (analysis->n_groups > 0)

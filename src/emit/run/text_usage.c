@@ -167,7 +167,7 @@ static void tell_disk(used *used, const tare__usage_table *usage)
         add_words(used, "read %s, wrote %s", tare__unit_bytes(read, usage->disk_read_bytes),
                   tare__unit_bytes(wrote, usage->disk_write_bytes));
     if (asked >= TOLD_BYTES && !(asked < 2 * really))
-        add_words(used, "%sasked for %s and %s", isfinite(really) ? "; " : "",
+        add_words(used, "%srequested %s and %s", isfinite(really) ? "; " : "",
                   tare__unit_bytes(read, usage->io_read_bytes), tare__unit_bytes(wrote, usage->io_write_bytes));
 }
 
@@ -175,7 +175,7 @@ static void tell_network(used *used, const tare__usage_table *usage)
 {
     char received[TARE__UNIT_BYTES], sent[TARE__UNIT_BYTES];
     if (usage->net_received_bytes + usage->net_sent_bytes >= TOLD_BYTES)
-        add_words(used, "received %s, sent %s by the whole machine",
+        add_words(used, "received %s, sent %s (whole machine)",
                   tare__unit_bytes(received, usage->net_received_bytes),
                   tare__unit_bytes(sent, usage->net_sent_bytes));
 }
@@ -200,7 +200,7 @@ static void tell_gpu(used *used, const tare__usage_table *usage)
     if (isfinite(usage->gpu_busy_mean))
         add_words(used, "%s busy", tare__unit_percent(busy, usage->gpu_busy_mean));
     if (isfinite(usage->gpu_memory_max_bytes))
-        add_words(used, "%s%s of memory at most", used->words[0] ? " · " : "",
+        add_words(used, "%smemory up to %s", used->words[0] ? " · " : "",
                   tare__unit_bytes(memory, usage->gpu_memory_max_bytes));
 }
 
@@ -333,7 +333,7 @@ void tare__part_usage(tare__page *page, const tare__analysis *analysis)
     if (lines.length > 0) {
         tare__page_line_end(page);
         tare__page_style_on(page, TARE__PAGE_STRONG);
-        tare__text_string(page->out, "What it used");
+        tare__text_string(page->out, "Resource usage");
         tare__page_style_off(page);
         tare__page_line_end(page);
         tare__text_append(page->out, lines.data, lines.length);

@@ -49,7 +49,7 @@ function fill(element, attributes, children) {
 const el = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
 const svg = (tag, attributes, ...children) =>
   fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
-const na = (reason) => el("span", {class: "na", title: reason || "not known of this run"}, "n/a");
+const na = (reason) => el("span", {class: "na", title: reason || "not available for this run"}, "n/a");
 const known = (value) => value !== null && value !== undefined && Number.isFinite(value);
 
 // ---- numbers for people -------------------------------------------------------------------------

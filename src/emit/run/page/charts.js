@@ -21,14 +21,14 @@ const CHARTS = [
     unit: "cores",
     of: [
       ["cpu.user", "machine", "user"], ["cpu.system", "machine", "system"],
-      ["cpu.iowait", "machine", "waiting for disks"], ["cpu.steal", "machine", "taken by others"]
+      ["cpu.iowait", "machine", "waiting for disks"], ["cpu.steal", "machine", "stolen by the hypervisor"]
     ]
   },
   {title: "CPU by process", unit: "cores", of: [["cpu", "process"]], least: 2},
   {
-    title: "Held back by the CPU limit",
+    title: "Throttled by the CPU limit",
     unit: "cores",
-    of: [["cpu.throttled", "container", "held back"]],
+    of: [["cpu.throttled", "container", "throttled"]],
     silent: true
   },
   {
@@ -43,7 +43,7 @@ const CHARTS = [
     title: "Resident memory of the program",
     unit: "bytes",
     of: [
-      ["memory.rss", "program", "resident"], ["memory.pss", "program", "shared counted in shares"],
+      ["memory.rss", "program", "resident"], ["memory.pss", "program", "proportional (PSS)"],
       ["memory.swapped", "program", "swapped out"]
     ],
     limit: "memory_allowed_bytes"
@@ -53,7 +53,7 @@ const CHARTS = [
     title: "Memory of the machine",
     unit: "bytes",
     of: [
-      ["memory.used", "machine", "in use"], ["memory.cached", "machine", "caches files"],
+      ["memory.used", "machine", "in use"], ["memory.cached", "machine", "file cache"],
       ["swap.used", "machine", "swap"]
     ]
   },
@@ -229,7 +229,7 @@ function drawLimit(scale, limit, spec) {
   const y = scale.y(limit), right = CHART.width - CHART.right;
   return [
     svg("line", {class: "limit", x1: CHART.left, x2: right, y1: y, y2: y}),
-    svg("text", {x: right, y: y + 13, "text-anchor": "end"}, "may use " + trimmed(limit, spec.unit))
+    svg("text", {x: right, y: y + 13, "text-anchor": "end"}, "limit " + trimmed(limit, spec.unit))
   ];
 }
 function drawLines(picture, scale, lines) {

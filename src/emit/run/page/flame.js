@@ -138,11 +138,11 @@ function putFlame() {
     const button = event.target.closest("button");
     return button && flame.shown[Number(button.dataset.at)][0];
   };
-  byId("flame-lead").textContent = "All threads together: " + time(flame.rootTotal) +
-    " in spans. A box is as wide as the time in it; what it called lies below. " +
-    "Click or Enter zooms, Escape goes back." +
+  byId("flame-lead").textContent = "All threads: " + time(flame.rootTotal) +
+    " in spans. The width of a box is its time; callees are below. " +
+    "Click or press Enter to zoom in, Escape to zoom out." +
     (DATA.spans.left_out > 0 ?
-        " " + plural(DATA.spans.left_out, "small row is", "small rows are") + " left out of this page." :
+        " " + plural(DATA.spans.left_out, "small row is", "small rows are") + " omitted from this page." :
         "");
   graph.addEventListener("click", (event) => {
     const row = rowOf(event);

@@ -296,12 +296,12 @@ function putTimelineLead() {
   parts.push(
     plural(line.spans, "span") + " of " + plural(boxes.lanes.length, "thread or track", "threads and tracks") + ".");
   if (line.merged > 0)
-    parts.push(exactly(line.merged) + " of them are shorter than the page can show and are merged into " +
+    parts.push(exactly(line.merged) + " of them are too short to display and are merged into " +
       exactly(boxes.calls.filter((n) => n > 1).length) + " boxes that keep their number and total time.");
   if (line.left_out > 0)
-    parts.push(exactly(line.left_out) + " more are nested too deep or on too many threads to be shown.");
+    parts.push(exactly(line.left_out) + " more are omitted: nested too deeply or on too many threads.");
   byId("timeline-lead").textContent =
-    line.spans > 0 ? parts.join(" ") : "No spans were recorded in this run; the charts show what was sampled.";
+    line.spans > 0 ? parts.join(" ") : "No spans were recorded in this run; the charts show the sampled metrics.";
 }
 function putTimeline() {
   const holder = byId("lanes"), text = byId("timeline-search");

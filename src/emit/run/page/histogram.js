@@ -52,5 +52,5 @@ function putHistogram(row) {
     svg("line", {class: "axis", x1: HISTOGRAM.left, x2: right, y1: HISTOGRAM_FLOOR, y2: HISTOGRAM_FLOOR}),
     drawQuantiles(row, bins), svg("text", {x: HISTOGRAM.left, y}, time(from)),
     svg("text", {x: right, y, "text-anchor": "end"}, time(bins.end) + beyond));
-  return el("figure", null, el("h4", null, "How long steps take"), picture);
+  return el("figure", null, el("h4", null, "Distribution of step times"), picture);
 }

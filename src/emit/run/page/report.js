@@ -8,11 +8,11 @@ const SEVERITIES = {
 
 function endOfRun() {
   if (RUN.oom_killed) return el("span", {class: "badge bad"}, "killed: out of memory");
-  if (RUN.signal) return el("span", {class: "badge bad"}, "ended by signal " + RUN.signal);
+  if (RUN.signal) return el("span", {class: "badge bad"}, "killed by signal " + RUN.signal);
   if (RUN.status === null)
     return RUN.attached ?
       el("span", {class: "badge"}, "attached to process " + RUN.attached) :
-      el("span", {class: "badge", title: RUN.finished ? "the file does not tell" : "the trace has no end"},
+      el("span", {class: "badge", title: RUN.finished ? "not recorded in the file" : "unfinished trace"},
         "exit status n/a");
   return el("span", {class: "badge " + (RUN.status === 0 ? "good" : "bad")}, "exit status " + RUN.status);
 }
@@ -27,7 +27,7 @@ function shortCommand() {
   return cut > 0 && RUN.command.startsWith(program) ? RUN.command.slice(cut) : RUN.command;
 }
 function putHeader() {
-  const command = RUN.command ? shortCommand() : "command not known";
+  const command = RUN.command ? shortCommand() : "command unknown";
   document.title = command + " · Tare";
   byId("command").textContent = command;
   byId("command").title = RUN.command || "";
@@ -36,14 +36,14 @@ function putHeader() {
   fill(byId("facts"), null, [
     fact(endOfRun()),
     fact(
-      "ran ", known(RUN.elapsed) ? el("b", null, time(RUN.elapsed)) : na("the trace does not tell how long it ran")),
-    fact("on ", RUN.host ? el("b", null, RUN.host) : na("the trace does not tell the host")),
+      "ran ", known(RUN.elapsed) ? el("b", null, time(RUN.elapsed)) : na("duration not recorded")),
+    fact("on ", RUN.host ? el("b", null, RUN.host) : na("host not recorded")),
     fact("started ",
       when ? el("time", {datetime: when.toISOString(), title: when.toISOString()}, dateOf(when)) :
-             na("the trace does not tell the time of day")),
+             na("start time not recorded")),
     fact(plural(RUN.spans, "span")),
     RUN.dropped_spans > 0 && fact(el("span", {class: "badge bad"}, exactly(RUN.dropped_spans) + " spans dropped")),
-    !RUN.finished && fact(el("span", {class: "badge bad"}, "the trace has no end"))
+    !RUN.finished && fact(el("span", {class: "badge bad"}, "unfinished trace"))
   ]);
 }
 
@@ -81,7 +81,7 @@ function putFinding(row) {
 function putFindings() {
   const rows = rowsOf(DATA.findings), list = byId("findings-list");
   if (rows.length === 0) {
-    list.append(el("p", {class: "calm"}, "No trouble found. What was not measured was not judged."));
+    list.append(el("p", {class: "calm"}, "No findings. Unavailable metrics were not checked."));
     return;
   }
   rows.forEach((row) => list.append(putFinding(row)));
@@ -94,7 +94,7 @@ function tile(name, value, reason, subs, share) {
   return el("div", null, el("dt", null, name), el("dd", {class: "big"}, value === null ? na(reason) : value),
     (value === null ? [reason] : subs).filter(Boolean).map((text) => el("dd", {class: "sub"}, text)), meter);
 }
-const absent = "nothing of it was sampled in this run";
+const absent = "not sampled in this run";
 
 function memoryTile() {
   const peak = USED.rss_peak_bytes, allowed = USED.memory_allowed_bytes;
@@ -103,7 +103,7 @@ function memoryTile() {
     [
       USED.rss_peak_process,
       known(USED.tree_rss_max_bytes) && bytes(USED.tree_rss_max_bytes) + " of all processes together",
-      known(allowed) && known(peak) && percent(peak / allowed) + " of the " + bytes(allowed) + " it may use"
+      known(allowed) && known(peak) && percent(peak / allowed) + " of the " + bytes(allowed) + " limit"
     ],
     known(allowed) && known(peak) ? peak / allowed : null);
 }
@@ -128,7 +128,7 @@ function putTiles() {
   const either = (a, b, unit) =>
     known(a) || known(b) ? [known(a) ? show(a, unit) : "n/a", known(b) ? show(b, unit) : "n/a"].join(" / ") : null;
   byId("tiles").append(
-    tile("Elapsed", known(RUN.elapsed) ? time(RUN.elapsed) : null, "the trace does not tell how long it ran", []),
+    tile("Elapsed", known(RUN.elapsed) ? time(RUN.elapsed) : null, "duration not recorded", []),
     ...[phasesTile()].filter(Boolean),
     tile("CPU time", known(USED.cpu_seconds) ? time(USED.cpu_seconds * 1e9) : null, USED.absent_cpu || absent,
       [
@@ -141,12 +141,12 @@ function putTiles() {
     memoryTile(),
     tile("Disk, read / written", either(USED.disk_read_bytes, USED.disk_write_bytes, "bytes"),
       USED.absent_disk || absent, [known(USED.io_read_bytes) && known(USED.io_write_bytes) &&
-        bytes(USED.io_read_bytes) + " / " + bytes(USED.io_write_bytes) + " asked for"]),
+        bytes(USED.io_read_bytes) + " / " + bytes(USED.io_write_bytes) + " requested"]),
     tile("Network, in / out", either(USED.net_received_bytes, USED.net_sent_bytes, "bytes"), absent,
-      ["of the whole machine"]),
-    tile("Threads / processes", either(USED.threads_max, USED.processes_max, "count"), absent, ["at most at a time"]),
+      ["whole machine"]),
+    tile("Threads / processes", either(USED.threads_max, USED.processes_max, "count"), absent, ["maximum at the same time"]),
     tile("GPU busy", known(USED.gpu_busy_mean) ? percent(USED.gpu_busy_mean) : null, USED.absent_gpu || absent,
-      [known(USED.gpu_memory_max_bytes) && bytes(USED.gpu_memory_max_bytes) + " of its memory at most"],
+      [known(USED.gpu_memory_max_bytes) && bytes(USED.gpu_memory_max_bytes) + " of its memory (peak)"],
       USED.gpu_busy_mean),
     tile("Energy", known(USED.energy_joules) ? show(USED.energy_joules, "joules") : null,
       USED.absent_energy || absent, [known(USED.carbon_grams) && known(USED.carbon_intensity) &&
@@ -163,10 +163,10 @@ function putEnvironment() {
     known(USED.cores_allowed) && digits(USED.cores_allowed).replace(/\.0+$/, "") + " cores",
     known(USED.memory_allowed_bytes) && bytes(USED.memory_allowed_bytes) + " of memory"
   ].filter(Boolean).join(", ");
-  const untold = "the trace does not tell";
+  const untold = "not recorded";
   put("Command", RUN.command, untold);
   put("Directory", RUN.directory, untold);
-  put("Revision", RUN.revision, "the directory is not under git, or git could not tell");
+  put("Revision", RUN.revision, "not a git repository, or git failed");
   put("Host", RUN.host, untold);
   put("System", [RUN.system, RUN.kernel].filter(Boolean).join(", ") || null, untold);
   put("CPU",
@@ -174,11 +174,11 @@ function putEnvironment() {
                                 null,
     untold);
   put("Memory", known(RUN.memory_bytes) ? bytes(RUN.memory_bytes) : null, untold);
-  put("May use", limits || null, "no limits were sampled");
-  put("GPU", RUN.gpus || null, USED.absent_gpu || "none was found");
+  put("Limits", limits || null, "limits not sampled");
+  put("GPU", RUN.gpus || null, USED.absent_gpu || "none found");
   put("Recorded by", RUN.writer, untold);
   if (DATA.notes.length > 0) {
-    byId("notes").append(el("h3", null, "What is missing or was folded"),
+    byId("notes").append(el("h3", null, "Missing or truncated data"),
       el("ul", null, DATA.notes.map((note) => el("li", null, note))));
   }
 }
@@ -187,19 +187,19 @@ function putOwn() {
   const line = byId("own-line"), parts = [];
   const said = (value, reason) => known(value) ? el("b", null, time(value)) : na(reason);
   if (OWN.spans === 0 && !known(OWN.own))
-    parts.push("Tare itself: nothing in the program, where nothing was recorded");
+    parts.push("Tare overhead: none in the program, nothing was recorded");
   else
     parts.push(
-      "Tare itself: ", said(OWN.own, "the cost of an event was not calibrated in this run"), " in the program");
+      "Tare overhead: ", said(OWN.own, "not calibrated in this run"), " in the program");
   if (known(OWN.share))
     parts.push(" (" + percent(OWN.share) + " of the recorded time" +
-      (known(OWN.pair) ? ", " + digits(OWN.pair) + " ns a span" : "") + ")");
-  if (known(OWN.taken_off)) parts.push(", of which ", said(OWN.taken_off), " are taken off the times shown");
-  parts.push(". Outside it: ", said(OWN.collector_cpu, "the trace has no end, which tells it"), " of CPU");
+      (known(OWN.pair) ? ", " + digits(OWN.pair) + " ns per span" : "") + ")");
+  if (known(OWN.taken_off)) parts.push(", of which ", said(OWN.taken_off), " is subtracted from the times shown");
+  parts.push(". Collector: ", said(OWN.collector_cpu, "unfinished trace"), " of CPU");
   if (known(OWN.sampler_cpu) && OWN.interval > 0)
     parts.push(", ", said(OWN.sampler_cpu), " of that for sampling every " + time(OWN.interval));
   if (known(OWN.longest_interval) && known(OWN.interval) && OWN.longest_interval > OWN.interval * 1.5)
-    parts.push(" (at the longest " + time(OWN.longest_interval) + ")");
+    parts.push(" (up to " + time(OWN.longest_interval) + ")");
   line.append(...parts, ".");
 }
 
@@ -212,7 +212,7 @@ function putTheme() {
   const button = byId("theme");
   const tell = () => {
     button.textContent = isDark() ? "Light" : "Dark";
-    button.setAttribute("aria-label", isDark() ? "Use light colours" : "Use dark colours");
+    button.setAttribute("aria-label", isDark() ? "Use light colors" : "Use dark colors");
     button.setAttribute("aria-pressed", String(isDark()));
     themed.forEach((draw) => draw());
   };

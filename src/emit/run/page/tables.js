@@ -5,7 +5,7 @@ const col = (key, label, format, more) => ({key, label, format, number: true, ..
 const text = (key, label, more) => ({key, label, format: (value) => String(value), number: false, ...more});
 const EACH = [col("p50", "p50", TIME), col("p95", "p95", TIME), col("p99", "p99", TIME), col("max", "max", TIME)];
 const place = (row) => row.file ? row.file + (row.line ? ":" + row.line : "") : null;
-const noPlace = "the call site was not recorded";
+const noPlace = "call site not recorded";
 const metricUnit = (value, row) => show(value, row.unit);
 
 const TABLES = [
@@ -16,7 +16,7 @@ const TABLES = [
     tree: true,
     columns: [
       text("name", "Span"), col("calls", "calls", NUMBER), col("total", "total", TIME),
-      col("self", "self", TIME, {title: "total less what it called, less the recorder's own cost"}),
+      col("self", "self", TIME, {title: "total without callees and recording overhead"}),
       col("share", "share", percent, {bar: true}), col("mean", "mean", TIME), ...EACH, text("kind", "kind"),
       text("file", "where", {value: place, reason: noPlace})
     ]
@@ -28,7 +28,7 @@ const TABLES = [
     columns: [
       text("name", "Step"), col("count", "finished", NUMBER), col("unfinished", "unfinished", NUMBER),
       col("total", "total", TIME), col("mean", "mean", TIME), ...EACH,
-      col("per_second", "per second", count, {reason: "too few to tell"}), col("first", "first", TIME),
+      col("per_second", "per second", count, {reason: "too few"}), col("first", "first", TIME),
       col("rest_p50", "p50 of the others", TIME, {reason: "there is only one"})
     ]
   },
@@ -89,8 +89,8 @@ const TABLES = [
     columns: [
       text("name", "Thread", {reason: "the thread had no name"}), col("tid", "id", String),
       text("process", "process", {value: processOf}), col("spans", "spans", NUMBER), col("busy", "in spans", TIME),
-      col("first_at", "from", TIME, {reason: "nothing of it was read"}),
-      col("last_at", "to", TIME, {reason: "nothing of it was read"}), col("dropped_spans", "dropped", NUMBER)
+      col("first_at", "from", TIME, {reason: "no events were read"}),
+      col("last_at", "to", TIME, {reason: "no events were read"}), col("dropped_spans", "dropped", NUMBER)
     ]
   },
   {
@@ -103,8 +103,8 @@ const TABLES = [
       col("read", "disk read", bytes, {reason: unsampled}), col("written", "written", bytes, {reason: unsampled}),
       col("threads", "threads", NUMBER, {reason: seen}), col("spans", "spans", NUMBER, {reason: seen}),
       col("busy", "in spans", TIME, {reason: seen}), col("joined_at", "from", TIME), col("left_at", "to", TIME),
-      col("wait_status", "ended", waited, {reason: "how it ended was not seen"}),
-      text("why", "note", {reason: "nothing to say", blank: true})
+      col("wait_status", "ended", waited, {reason: "exit status not observed"}),
+      text("why", "note", {reason: "no note", blank: true})
     ]
   },
   {
@@ -115,7 +115,7 @@ const TABLES = [
       text("metric", "Metric", {title: "what was sampled"}), text("subject", "of", {value: whose}),
       ...["min", "mean", "max"].map((key) => col(key, key, metricUnit, {reason: whyAbsent})),
       col("max_at", "max at", TIME, {reason: whyAbsent}),
-      col("total", "total", (value, row) => show(value, row.total_unit), {reason: "only totals have one"}),
+      col("total", "total", (value, row) => show(value, row.total_unit), {reason: "only for totals"}),
       col("n", "samples", NUMBER)
     ]
   },
@@ -132,7 +132,7 @@ PROCESSES.forEach((row) => {
   row.read = total("disk.read");
   row.written = total("disk.write");
 });
-function unsampled(row) { return "it was sampled once at most" + (row.pid ? "" : ", its id is not known"); }
+function unsampled(row) { return "sampled at most once" + (row.pid ? "" : ", its id is unknown"); }
 function processOf(row) {
   const one = row.process === null ? null : PROCESSES[row.process];
   return one ? (one.label || "process") + " (" + (one.pid || "?") + ")" : null;
@@ -142,7 +142,7 @@ function whose(row) {
   if (row.subject === "process" || row.subject === "thread") return row.subject + label + " (" + row.key + ")";
   return row.subject + (row.subject === "gpu" || row.subject === "cpu" ? " " + row.key : "") + label;
 }
-function seen(row) { return row.why || "it was seen, not recorded"; }
+function seen(row) { return row.why || "seen, not recorded"; }
 function whyAbsent(row) { return row.absent || "no sample"; }
 function waited(status) { return (status & 127) === 0 ? "status " + (status >> 8) : "signal " + (status & 127); }
 
@@ -167,7 +167,7 @@ function cell(column, row, first, table) {
 }
 function flawOf(row) {
   if (row.still_open) return el("span", {class: "muted", title: "counted up to the end of the run"}, " (open)");
-  if (row.end_lost) return el("span", {class: "muted", title: "counted up to where it was noticed"}, " (end lost)");
+  if (row.end_lost) return el("span", {class: "muted", title: "counted up to where it was detected"}, " (end lost)");
   if (row.continued && !row.calls)
     return el("span", {class: "muted", title: "parts of calls that are counted where they began"}, " (continued)");
   return null;
@@ -207,7 +207,7 @@ function putRows(table) {
                         table.sorted === table.columns[at] ? (table.down ? "descending" : "ascending") : "none"));
   const part = rows.length === table.all.length ? "" : exactly(rows.length) + " of ";
   const told = part + plural(table.all.length, "row");
-  table.status.textContent = told + (left > 0 ? ", and " + exactly(left) + " small ones left out of this page" : "");
+  table.status.textContent = told + (left > 0 ? ", and " + exactly(left) + " small ones omitted from this page" : "");
   table.more.replaceChildren();
   if (some.length < rows.length) table.more.append(moreButton(table, rows.length));
 }

@@ -1,4 +1,4 @@
-/* history_look: the verbs that show: list, show, trend. One thread.
+/* history_show: the subcommands that show runs: list, show, trend. One thread.
  * Must not know how runs are stored or laid out. */
 #include "history.h"
 

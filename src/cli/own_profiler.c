@@ -1,4 +1,4 @@
-/* theirs: what the program's own torch.profiler wrote is added to the trace of the run that it was written in.
+/* own_profiler: what the program's own torch.profiler wrote is added to the trace of the run that it was written in.
  * One thread. Everything said here goes to standard error.
  * Must not know what is in these files. */
 #include <string.h>
@@ -68,7 +68,7 @@ static int find_paths(const char *path, tare__text *paths)
     return status;
 }
 
-uint64_t tare__cli_add_theirs(const tare__cli_recording *recording, const char *me,
+uint64_t tare__cli_import_profiler(const tare__cli_recording *recording, const char *me,
                               const tare__run_result *result)
 {
     tare__text paths = {0};
