@@ -36,12 +36,17 @@ static passes passes_of(const tare__analysis *rank, const char *phase)
     return sum;
 }
 
-/* Time in backward passes beyond as many of the fastest: it may be waiting for other ranks, which ends with what keeps
- * those. */
+/* Time in passes beyond as many of the fastest: in the backward pass it may be waiting for other ranks, which ends with
+ * what keeps those; the others are slower after a wait, with cold caches. */
 static double waiting_ns(const tare__analysis *rank)
 {
-    passes backward = passes_of(rank, "backward");
-    return backward.total_ns - backward.least_ns;
+    static const char *const phases[] = {"forward", "backward", "optimizer"};
+    double sum = 0;
+    for (size_t i = 0; i < TARE__COUNT_OF(phases); i++) {
+        passes one = passes_of(rank, phases[i]);
+        sum += one.total_ns - one.least_ns;
+    }
+    return sum;
 }
 
 static double waiting_share(const tare__analysis *rank)
