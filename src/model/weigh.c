@@ -23,7 +23,7 @@ static int read_model(tare__onnx *model)
 {
     int status = tare__onnx_read(model);
     const char *what = status == TARE_E_INPUT ? tare__onnx_guess(model) : NULL;
-    return what ? tare__fail(model->error, status, "'%.200s' is not a readable ONNX model: it is %s", model->path,
+    return what ? tare__fail(model->error, status, "'%.200s' is not an ONNX model: it is %s", model->path,
                              what)
                 : status;
 }

@@ -18,7 +18,7 @@ def measure(history, path, *options, status=0, runs=20):
 def test_a_model_is_kept_with_its_figures(history, models):
     report = measure(history, models / "plain.onnx", "--tag", "one", "--tag", "two")
     (row,) = history.runs("--kind", "model")
-    assert (row["kind"], row["status"], row["tags"]) == ("model", 0, ["one", "two"])
+    assert (row["kind"], row["exit_status"], row["tags"]) == ("model", 0, ["one", "two"])
     assert row["command"] == f"tare model {models / 'plain.onnx'}" and row["trace"] == str(models / "plain.onnx")
     assert row["machine"] and row["host"] and row["elapsed_ns"] is None
     shown = json.loads(history("show", row["id"][:8], "--json").out)["figures"]["figures"]
@@ -52,7 +52,7 @@ def test_models_that_failed_are_kept_with_their_status(local, models):
     measure(local, models / "crash-load.onnx", status=3)
     measure(local, models / "plain.onnx", "--threshold", "latency:1ns", status=1)
     broken, crashed = local.runs()
-    assert (crashed["status"], broken["status"]) == (3, 1)
+    assert (crashed["exit_status"], broken["exit_status"]) == (3, 1)
     names = {row["name"] for row in json.loads(local("show", crashed["id"], "--json").out)["figures"]["figures"]}
     assert "model.macs" in names and "model.latency" not in names  # weighed, and not run
 
@@ -61,7 +61,7 @@ def test_the_course_of_a_model(history, models):
     for _ in range(4):
         measure(history, models / "plain.onnx", "--no-layers")
     (trend,) = json.loads(history("trend", "model.latency", "--json").out)["trends"]
-    assert trend["figure"] == "model.latency" and trend["better"] == "lower" and len(trend["points"]) == 4
+    assert trend["name"] == "model.latency" and trend["better"] == "lower" and len(trend["points"]) == 4
     values = [point["value"] for point in trend["points"]]
     shown = [json.loads(history("show", f"last~{i}", "--json").out)["figures"]["figures"] for i in range(4)]
     latest = [next(row["value"] for row in rows if row["name"] == "model.latency") for rows in reversed(shown)]
@@ -76,7 +76,7 @@ def test_models_are_compared(history, models):
     assert "different things" not in done.out and "the 2 runs before" in done.out
     rows = {row["name"]: row for row in json.loads(history("compare", "last", "--json").out)["figures"]}
     assert rows["model.macs"]["verdict"] == rows["model.parameters"]["verdict"] == "same"
-    assert rows["model.latency"]["base"] > 0 and rows["model.latency"]["head"] > 0
+    assert rows["model.latency"]["baseline"] > 0 and rows["model.latency"]["candidate"] > 0
     two = history("compare", "last~2", "last").out
     assert "different" not in two and "model.latency" in two
 

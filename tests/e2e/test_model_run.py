@@ -206,7 +206,7 @@ def test_inputs_from_files(bench, models):
                                  ("other=ids.npy", "has no input 'other'"), ("ids.npy", "say --input NAME=ids.npy"))):
         done = bench.tare("model", "--runtime", runtime(), *QUICK, *both, "-i", given, *words)
         assert done.status == 3 and sentence in done.err, (given, done.status, done.err)
-    for given, sentence in some((("input_ids=wide.npy", "is ?x?, not 1x3x4"), ("input_ids=beyond.npy", "does not run"))):
+    for given, sentence in some((("input_ids=wide.npy", "is ?x?, not 1x3x4"), ("input_ids=beyond.npy", "cannot be run"))):
         done = bench.tare("model", "--runtime", runtime(), *QUICK, *both, "-i", given, *words)
         assert done.status == 3 and sentence in done.err, (given, done.status, done.err)
 
@@ -348,7 +348,7 @@ def test_wrong_usage(bench, words):
 
 
 def test_models_that_do_not_run(bench, models):
-    for model, sentence in (("fails.onnx", "the model cannot be run"), ("unknown.onnx", "does not load the model")):
+    for model, sentence in (("fails.onnx", "the model cannot be run"), ("unknown.onnx", "cannot load the model")):
         done = bench.tare("model", "--runtime", runtime(), *QUICK, models / model)
         assert done.status == 3 and sentence in done.err, (model, done.status, done.err)
         assert "compute " in done.out and sentence.split()[-1] in done.out  # the file is weighed all the same
@@ -372,7 +372,7 @@ def test_dimensions_that_only_the_weights_tell(bench, models):
     assert report["measured"]["configurations"][0]["failure"] is None
     # Who says otherwise is taken at their word.
     done = bench.tare("model", "--static", "--dim", "channels=4", models / "open.onnx")
-    assert done.status == 0 and "channels=4" in done.out and "do not fit together" in done.out
+    assert done.status == 0 and "channels=4" in done.out and "do not match" in done.out
 
 
 @pytest.mark.parametrize("name", ["sequence", "optional", "string"])
@@ -453,7 +453,7 @@ def test_where_the_runtime_is_looked_for(bench, models):
 
 def test_runtimes_of_no_use(bench, models):
     for library, sentence in ((FAKES / "ort_old.so", "ONNX Runtime 1.2.0"), (FAKES / "nvml.so", "has no OrtGetApiBase"),
-                              (models, "there is no libonnxruntime.so"), ("/nowhere/ort.so", "there is no '/nowhere")):
+                              (models, "no libonnxruntime.so in"), ("/nowhere/ort.so", "'/nowhere/ort.so': No such file")):
         done = bench.tare("model", "--runtime", library, models / "images.onnx")
         assert done.status == 1 and sentence in done.err and "compute " in done.out, (library, done.err)
 

@@ -341,7 +341,7 @@ def test_every_step_and_every_sample_of_a_loader(truth, bench):
     assert samples["per_second"] == pytest.approx(8 * row["per_second"], rel=1e-9)
     compared = json.loads(bench.call(bench.command, "compare", "--json", done.trace, done.trace).out)
     [rate] = [one for one in compared["figures"] if one["name"] == "step.samples/s"]
-    assert rate["base"] == pytest.approx(samples["per_second"], rel=1e-9)
+    assert rate["baseline"] == pytest.approx(samples["per_second"], rel=1e-9)
     # The tree has the steps that there were, and nothing of the batches that were only looked at.
     rows = [one for one in done.json["spans"] if one["kind"] in ("step", "epoch")]
     assert sorted((one["name"], one["calls"]) for one in rows) == [("epoch", 10), ("step", 80)]
@@ -697,7 +697,7 @@ def test_a_closure_is_no_time_of_the_optimizer(truth, bench):
     assert not [one for one in done.json["findings"] if one["id"] == "unfused-optimizer"]
 
 
-IDLE = """
+NEVER_STEPS = """
 import sys, torch
 torch.set_num_threads(1)
 model = torch.nn.Sequential(*[torch.nn.Linear(32, 32) for _ in range(8)])
@@ -718,6 +718,6 @@ for _ in range(60):
 @pytest.mark.parametrize("way", ["idle", "used"])
 def test_an_optimizer_that_never_steps_takes_no_time(bench, way):
     pytest.importorskip("torch", reason="torch is not installed for this Python")
-    done = bench.measured(IDLE, way)
+    done = bench.measured(NEVER_STEPS, way)
     found = [one for one in done.json["findings"] if one["id"] == "unfused-optimizer"]
     assert len(found) == (way == "used")
