@@ -375,11 +375,11 @@ def test_usage(local):
                         (["show"], "tare history show ID"), (["show", "a", "b"], "unexpected argument"),
                         (["--since", "tomorrow"], "is not a time"), (["-n", "x"], "not a whole number"),
                         (["trend", "--json", "--csv"], "are mutually exclusive"), (["tag", "last", "a b"], "is not a valid tag"),
-                        (["show", "last~99999999999999999999999"], "fewer are kept"),
+                        (["show", "last~99999999999999999999999"], "the history has fewer runs"),
                         (["compare", "last", "last", "--last", "5"], "--last requires exactly one run"),
                         (["trend", *["step"] * 65], "more than 64 figures"),
                         (["list", "x"], "unexpected argument 'x': tare history list\n"),
-                        (["--store", "mysql://x"], "no place for the history")):
+                        (["--store", "mysql://x"], "is not a valid history")):
         assert says in local(*words, status=2).err
 
 
@@ -451,7 +451,7 @@ def said_once(done, *words):
 
 def test_places_that_cannot_be_written_cost_a_line(bench):
     for place, word in (("/proc/nowhere", "cannot create the directory"), ("/dev/null", "is a device, not an SQLite database"),
-                        ("mysql://x/y", "no place for the history")):
+                        ("mysql://x/y", "is not a valid history")):
         said_once(History(bench, place).run("sh", "-c", "exit 7", status=7), word)
     (bench.folder / "text.db").write_text("this is no database, and it is long enough to be taken for one " * 20)
     said_once(History(bench, "text.db").run("true"), "is not an SQLite database")
@@ -460,7 +460,7 @@ def test_places_that_cannot_be_written_cost_a_line(bench):
     db.execute("CREATE TABLE mine (a)")
     db.commit()
     db.close()
-    said_once(History(bench, "mine.db").run("true"), "the database of something else")
+    said_once(History(bench, "mine.db").run("true"), "a database of another application")
     assert sqlite3.connect(bench.folder / "mine.db").execute("SELECT name FROM sqlite_master").fetchall() == [("mine",)]
 
 
@@ -491,7 +491,7 @@ def test_a_locked_history_is_not_waited_for_for_ever(local):
     local.run("true")
     db = sqlite3.connect(local.bench.folder / "history" / "history.db", isolation_level=None)
     db.execute("BEGIN IMMEDIATE")
-    said_once(local.run("true"), "locked for too long")
+    said_once(local.run("true"), "another program has locked the history")
     db.execute("COMMIT")
     assert local.run("true").err == ""
 
@@ -544,7 +544,7 @@ def test_a_folder_that_may_only_be_read(local):
             pytest.skip("another user may not run this build")
         done = subprocess.run([TARE, "run", "-q", "--", "true"], **nobody)
         assert done.returncode == 0
-        said_once(type("Said", (), {"err": done.stderr}), "may not be written")
+        said_once(type("Said", (), {"err": done.stderr}), "no permission to write")
         done = subprocess.run([TARE, "history"], **nobody)  # but read
         assert done.returncode == 0 and "true" in done.stdout, done.stderr
     finally:

@@ -93,7 +93,7 @@ def test_a_renamed_trace_is_finished_and_the_run_that_took_its_name_is_not_touch
     assert killed.trace.read_bytes() == finished
     assert f"kept {killed.session}" in bench.tare("clean", killed.session).out
     done = bench.report(killed.session, status=3)  # the session names a file that is another run's by now
-    assert "another run" in done.err and killed.trace.read_bytes() == finished
+    assert "is not the trace of" in done.err and killed.trace.read_bytes() == finished
 
 
 def test_a_folder_of_another_session_is_not_mixed_in(bench):
@@ -107,7 +107,7 @@ def test_a_folder_of_another_session_is_not_mixed_in(bench):
     swapped.write_bytes(data[:at] + head + data[at + traces.HEADER.size + len(payload):])
     before = swapped.read_bytes()
     done = bench.report(swapped)
-    assert "another run" in done.err and swapped.read_bytes() == before
+    assert "is not the trace of" in done.err and swapped.read_bytes() == before
     assert second.has_all(second.counted())
 
 

@@ -43,9 +43,9 @@ def test_a_library_of_others_is_not_loaded(bench, library, how):
         words = "belongs to another user"
     elif how == "in the current folder":
         library.rename(bench.folder / library.name)
-        env["LD_LIBRARY_PATH"], words = "/nonexistent:", "in the current folder is not loaded"
+        env["LD_LIBRARY_PATH"], words = "/nonexistent:", "in the current directory is not loaded"
     else:
-        env["LD_LIBRARY_PATH"], words = "lib", "in the current folder is not loaded"
+        env["LD_LIBRARY_PATH"], words = "lib", "in the current directory is not loaded"
     done = bench.python(ASK, env=env)
     assert not bench.evidence.exists() and words in done.out, (done.out, done.err)
 

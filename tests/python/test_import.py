@@ -81,4 +81,4 @@ def test_cut_gzip(bench):
     whole = gzip.decompress(path.read_bytes())
     path.write_bytes(gzip.compress(whole)[:-100])
     done = bench.call(bench.command, "import", "-o", "out.tare", path)
-    assert "broken at byte" in done.err and "events before it are in the trace" in done.err
+    assert "is damaged at byte" in done.err and "events before it are in the trace" in done.err

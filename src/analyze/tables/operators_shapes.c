@@ -111,7 +111,7 @@ static const char *why_absent(const operators *all, const operator_sum *sum, cha
     if (!all->looked)
         return all->refused ? all->refused : "not recorded (tare run --shapes)";
     if (!sum->looked_at)
-        return "the inspected step has no call of it outside other operators";
+        return "not measured in the inspected step; the operators it calls have their own figures";
     char times[TARE__COUNTED_BYTES];
     if (sum->calls % sum->looked_at == 0)
         return NULL;
