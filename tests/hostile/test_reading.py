@@ -149,5 +149,5 @@ def test_an_unprivileged_user_reads_a_foreign_trace_and_nothing_is_written(bench
 def test_a_session_folder_that_is_gone_has_its_sentence(bench):
     trace = unfinished(bench, f"/dev/shm/tare-{os.geteuid()}-gone12")
     done = bench.report(trace)
-    assert "was removed" in done.out, done.out[-1500:]
+    assert "no longer exists" in done.out, done.out[-1500:]
     assert "may be saved by" not in done.out
