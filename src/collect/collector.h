@@ -87,6 +87,8 @@ typedef struct tare__stream {
     uint64_t last_ticks;
     uint64_t sealed_ns;
     uint64_t hole_since_ns;
+    uint64_t gap_since_ns; /* chunk gap_sequence was missing in a scan that saw later ones; 0: none is */
+    uint32_t gap_sequence;
     uint64_t aggregates_ns;
     uint64_t dropped_spans, dropped_others, skipped;
     bool told; /* its STREAM block says all of the above */

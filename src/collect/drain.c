@@ -421,6 +421,17 @@ static bool hole_is_left(const tare__stream *stream, const found_chunk *last, ui
     return now - stream->hole_since_ns >= (went_on ? TARE__HOLE_PASSED_NS : TARE__HOLE_NS);
 }
 
+/* A chunk that was taken behind the back of the scan: the next scan sees it, however long this one was interrupted. One
+ * that is missing for as long as a hole may stay is lost. */
+static bool gap_is_left(tare__stream *stream, uint32_t sequence, uint64_t now)
+{
+    if (!stream->gap_since_ns || stream->gap_sequence != sequence) {
+        stream->gap_since_ns = now;
+        stream->gap_sequence = sequence;
+    }
+    return now - stream->gap_since_ns >= TARE__HOLE_NS;
+}
+
 /* Chunks found[0..n) of one stream. Retired ones are read to their end and given back; the live one is read
  * when its second is up. */
 static void drain_stream(tare__collector *collector, tare__source *source, tare__stream *stream,
@@ -443,11 +454,8 @@ static void drain_stream(tare__collector *collector, tare__source *source, tare_
             continue;
         }
         if (found[at].sequence > sequence) {
-            /* The one in between was taken behind the back of the scan; the next scan sees it. */
-            if (!give_up) {
-                note_hole(stream, now);
+            if (!final && !gap_is_left(stream, sequence, now))
                 break;
-            }
             stream->position = TARE__POSITION(found[at].sequence, 0);
         }
         stop_reason stop = read_chunk(collector, source, stream, &found[at], give_up);
