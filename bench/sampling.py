@@ -104,7 +104,7 @@ def share(figure, recorder, threads, seconds, times):
             raise Void("the report does not say what sampling cost")
         asked, longest = own["interval_ns"] / 1e6, own["longest_interval_ns"] / 1e6
         figure.add(100 * own["sampler_cpu_ns"] / found["run"]["elapsed_ns"],
-                   f"every {asked:.0f} ms, at the longest {longest:.0f} ms")
+                   f"every {asked:.0f} ms, longest interval {longest:.0f} ms")
 
 
 def page(pages, recorder, spans, times):

@@ -10,7 +10,7 @@
 
 #include "sample/nvml_api.h"
 
-#define HIDDEN (-1)  /* our own: CUDA does not see so many devices */
+#define HIDDEN (-1)  /* not an index of CUDA: the device is hidden from it */
 #define NO_GPU (-1L) /* the number of device="cpu" */
 
 static tare__nvml nvml;

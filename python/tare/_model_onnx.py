@@ -249,7 +249,7 @@ class OnnxRunner(Runner):
     # ---- ONNX Runtime's own profile -----------------------------------------------------------------------------
 
     def profile_runs(self, inputs: Any, runs: int) -> List[Dict[str, Any]]:
-        """Nodes with their time in each of so many runs, after one that does not count."""
+        """Nodes with their time in each run, after one warm-up run."""
         with tempfile.TemporaryDirectory(prefix="tare-") as folder:
             session = self.open(os.path.join(folder, "profile"))
             for _ in range(runs + 1):
