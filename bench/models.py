@@ -1,4 +1,4 @@
-# models: weighing ONNX files: how long and with how much memory, against onnx-tool.
+# models: analyzing ONNX files: time and memory, against onnx-tool.
 # One process. Must not know how tare works inside: it runs programs.
 """Figures of `tare model --static`."""
 import os
@@ -29,11 +29,11 @@ ACCEPTED = {"mobilenetv2": ("image", "float32", 1, 3, 224, 224), "resnet50": ("i
 
 def figures(figure, recorder, quick):
     """(figures, what measures them), in order."""
-    large = [figure("weighing an ONNX file of 500 MB, warm", "ms", 50),
+    large = [figure("analyzing an ONNX file of 500 MB, warm", "ms", 50),
              figure("  most resident memory", "MiB", 32 << 20)]
     made = [(large, lambda: large_file(*large, recorder.folder, 3 if quick else 20))]
     for name in ("mobilenetv2",) if quick else ACCEPTED:
-        mine = [figure(f"weighing {name}, faster than onnx-tool", "x", 50, at_least=True)]
+        mine = [figure(f"analyzing {name}, faster than onnx-tool", "x", 50, at_least=True)]
         made.append((mine, lambda mine=mine, name=name: against_onnx_tool(*mine, recorder.folder, name,
                                                                           1 if quick else 3)))
     return made
@@ -104,8 +104,8 @@ def against_onnx_tool(faster, folder, name, rounds):
         if not lines:
             raise Void("onnx-tool could not count it")
         theirs = float(lines[0][1])
-        faster.add(theirs / ours, f"{ours * 1e3:.1f} ms against {theirs * 1e3:.0f} ms, either without its start; "
-                                  f"{theirs / whole:.0f}x with ours")
+        faster.add(theirs / ours, f"{ours * 1e3:.1f} ms against {theirs * 1e3:.0f} ms, both without startup; "
+                                  f"{theirs / whole:.0f}x including ours")
 
 
 if __name__ == "__main__":
