@@ -1,11 +1,11 @@
-/* mlp: trains a small neural network in plain C and shows each way of marking a program up with tare.h.
- * Loader threads draw batches of noisy digits; the main thread owns the network and trains it.
- * Must not know whether anyone is recording: it computes the same, to the last bit, with and without.
+/* mlp: trains a small neural network in plain C and shows each way to instrument a program with tare.h.
+ * Loader threads generate batches of noisy digits; the main thread owns the network and trains it.
+ * Must not depend on whether it is recorded: the results are identical, to the last bit.
  *
  *     cc -O2 mlp.c -o mlp -ltare -lm -pthread
  *     tare run -- ./mlp && tare report mlp.tare
  *
- * All that begins with TARE_ or tare_ is for the profiler; take it out and the program is whole. */
+ * Everything that begins with TARE_ or tare_ is for the profiler; the program also works without it. */
 #include <math.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -30,7 +30,7 @@ static void *allocate(size_t count, size_t bytes)
     return memory;
 }
 
-/* ---- random numbers: each batch has a state of its own, so results do not depend on threads ---------- */
+/* ---- random numbers: each batch has its own state, so results do not depend on threads --------------- */
 #define RANDOM_STATE(seed) (((uint64_t)(seed) + 1) * 0x9e3779b97f4a7c15u)
 
 static uint32_t random_bits(uint64_t *state)
@@ -49,14 +49,14 @@ static float random_normal(uint64_t *state)
     return sqrtf(-2 * logf(u)) * cosf(6.2831853f * v);
 }
 
-/* ---- data: digits of 5 by 7 dots, moved about in 8 by 8 pixels, under noise -------------------------- */
+/* ---- data: digits of 5 by 7 dots, shifted within 8 by 8 pixels, with noise --------------------------- */
 struct batch {
     size_t count;
     float *pixels;  /* [count][PIXELS] */
     uint8_t *digit; /* [count] */
 };
 
-static const uint8_t font[DIGITS][7] = { /* a row a byte, its five lowest bits */
+static const uint8_t font[DIGITS][7] = { /* one byte per row, its five lowest bits */
     {14, 17, 19, 21, 25, 17, 14}, {4, 12, 4, 4, 4, 4, 14},      {14, 17, 1, 2, 4, 8, 31},
     {31, 2, 4, 2, 1, 17, 14},     {2, 6, 10, 18, 31, 2, 2},     {31, 16, 30, 1, 1, 17, 14},
     {6, 8, 16, 30, 17, 17, 14},   {31, 1, 2, 4, 8, 8, 8},       {14, 17, 17, 14, 17, 17, 14},
@@ -94,7 +94,7 @@ static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct batch slot[QUEUE];
-    long number[QUEUE]; /* which batch is in the slot; -1 for none yet */
+    long number[QUEUE]; /* number of the batch in the slot; -1: none yet */
     long taken, total;
 } feed = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
@@ -105,7 +105,7 @@ static void *loader_main(void *index)
     snprintf(name, sizeof(name), "loader %ld", first);
     tare_thread_name(name);
     for (long n = first; n < feed.total; n += LOADERS) {
-        TARE_BEGIN("wait for room"); /* explicit begin and end, where no block fits */
+        TARE_BEGIN("wait for room"); /* explicit begin and end, where there is no suitable block */
         pthread_mutex_lock(&feed.lock);
         while (n >= feed.taken + QUEUE)
             pthread_cond_wait(&feed.changed, &feed.lock);
@@ -170,7 +170,7 @@ static void network_open(size_t hidden, size_t images)
 
 static void layer_forward(struct layer *layer, const float *x, size_t count, int relu)
 {
-    TARE_SPAN_NAME(layer->name); /* a name made at run time */
+    TARE_SPAN_NAME(layer->name); /* a name created at run time */
     float *y = layer->y;
     for (size_t n = 0; n < count; n++, x += layer->in, y += layer->out) {
         memcpy(y, layer->weight + layer->in * layer->out, layer->out * sizeof(*y));
@@ -193,7 +193,7 @@ static const float *forward(const float *pixels, size_t count)
 /* Cross-entropy of one image; its gradient goes to dy. */
 static float softmax_loss(const float *y, float *dy, int digit)
 {
-    TARE_AGGREGATE("softmax_loss"); /* once an image: count, total and histogram, no event for each call */
+    TARE_AGGREGATE("softmax_loss"); /* once per image: count, total and histogram, no event per call */
     float top = y[0], sum = 0;
     for (int o = 1; o < DIGITS; o++)
         top = y[o] > top ? y[o] : top;
@@ -204,7 +204,7 @@ static float softmax_loss(const float *y, float *dy, int digit)
     return logf(sum) + top - y[digit];
 }
 
-/* From layer->dy to layer->gradient and to `dx`, the dy of the layer before (NULL: there is none). */
+/* From layer->dy to layer->gradient and to `dx`, the dy of the previous layer (NULL: none). */
 static void layer_backward(struct layer *layer, const float *x, float *dx, size_t count)
 {
     TARE_SPAN_NAME(layer->name);
@@ -212,7 +212,7 @@ static void layer_backward(struct layer *layer, const float *x, float *dx, size_
     memset(layer->gradient, 0, layer->weights * sizeof(float));
     for (size_t n = 0; n < count; n++, x += layer->in, dy += layer->out) {
         for (size_t i = 0; i <= layer->in; i++) {
-            float input = i < layer->in ? x[i] : 1; /* the bias sees a constant */
+            float input = i < layer->in ? x[i] : 1; /* the input of the bias is constant */
             for (size_t o = 0; o < layer->out; o++)
                 layer->gradient[i * layer->out + o] += input * dy[o];
         }
@@ -253,7 +253,7 @@ static void optimize(size_t count)
 static float train_step(long step)
 {
     TARE_STEP(step);    /* one iteration of the training loop, until this function returns */
-    TARE_BEGIN("load"); /* phases in a chain: one timestamp ends a phase and begins the next */
+    TARE_BEGIN("load"); /* chained phases: one timestamp ends a phase and begins the next */
     const struct batch *batch = feed_take();
     TARE_NEXT("forward");
     forward(batch->pixels, batch->count);
@@ -262,7 +262,7 @@ static float train_step(long step)
     TARE_NEXT("optimizer");
     optimize(batch->count);
     TARE_END();
-    TARE_SAMPLES(batch->count); /* the phases have ended: this number is on the step */
+    TARE_SAMPLES(batch->count); /* the phases have ended, so this number belongs to the step */
     TARE_COUNTER("loss", loss);
     feed_give_back();
     return loss;
@@ -294,13 +294,13 @@ static void train(long epochs, const struct batch *test)
         double accuracy = evaluate(test);
         printf("epoch %2ld  loss %.4f  accuracy %.1f %%\n", epoch + 1, loss / STEPS, 100 * accuracy);
         if (accuracy > best)
-            TARE_MARK("best accuracy so far"); /* a moment */
+            TARE_MARK("best accuracy so far"); /* a point in time */
         best = accuracy > best ? accuracy : best;
     }
 }
 
-/* Requests that arrive together and are answered in turn. They overlap, so they cannot nest on a thread:
- * each is given whole, once it is done, to a track of their own. */
+/* Requests that arrive together and are answered one by one. They overlap, so they cannot be nested on a thread:
+ * each is recorded on a separate track when it is complete. */
 static void serve(const struct batch *test)
 {
     static tare_site request = TARE_SITE("request"), infer = TARE_SITE("infer");
@@ -318,7 +318,7 @@ static void serve(const struct batch *test)
 
 static void run(long epochs, size_t hidden, size_t images)
 {
-    static struct batch test; /* memory lives until the process ends; so do `feed` and `net` */
+    static struct batch test; /* never freed; neither are `feed` and `net` */
     pthread_t loader[LOADERS];
     int index[LOADERS];
     batch_open(&test, TEST_IMAGES);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Six ways to watch a program's time and memory, on a small regression that needs nothing but Python.
+"""Six ways to measure the time and memory of a program, on a small regression that needs only Python.
 
     python examples/performance_monitoring_examples.py            all of them
     python examples/performance_monitoring_examples.py 1 5        some of them
@@ -12,17 +12,17 @@ import sys
 import tare
 
 
-# ---- something to measure ----------------------------------------------------------------------------------
+# ---- program to measure ------------------------------------------------------------------------------------
 
 def load(rows=4000, seed=0):
-    """Points around a plane."""
+    """Random points near a plane."""
     chance = random.Random(seed)
     points = [[chance.random() for _ in range(8)] for _ in range(rows)]
     return points, [sum(point) + chance.gauss(0, 0.01) for point in points]
 
 
 def scale(points):
-    """Each column from 0 to 1."""
+    """Scales each column to the range 0 to 1."""
     low = [min(column) for column in zip(*points)]
     high = [max(column) for column in zip(*points)]
     return [[(value - a) / (b - a) for value, a, b in zip(point, low, high)] for point in points]
@@ -64,7 +64,7 @@ class TorchPlane:
             self.optimizer.zero_grad()
             loss.backward()
             self.optimizer.step()
-        return loss  # a tensor: it is read only where it is printed
+        return loss  # a tensor, whose value is read only when it is printed
 
 
 class PlainPlane:

@@ -1,4 +1,4 @@
-"""Hides one problem: losses are kept for a plot as they are, and each keeps the whole graph that made it."""
+"""One performance problem: losses are stored for a plot without detach(), so each retains its autograd graph."""
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset

@@ -1,4 +1,4 @@
-"""Hides one problem: somebody once set a number of threads for a large machine, and on this one they stand in line."""
+"""One performance problem: the number of threads was set for a larger machine, and they compete for the cores."""
 import os
 
 import torch

@@ -1,4 +1,4 @@
-"""Hides one problem: each sample comes from a store that answers slowly, and the training loop waits for it."""
+"""One performance problem: each sample comes from slow storage, and the training loop waits for it."""
 import time
 
 import torch
@@ -7,7 +7,7 @@ from torch.utils.data import DataLoader, Dataset
 
 
 class Remote(Dataset):
-    """Samples that lie on another machine."""
+    """Samples stored on another machine."""
 
     def __init__(self, count):
         torch.manual_seed(0)
@@ -18,7 +18,7 @@ class Remote(Dataset):
         return len(self.inputs)
 
     def fetch(self, index):
-        time.sleep(0.005)  # a round trip to the store
+        time.sleep(0.005)  # a round trip to the storage
         return self.inputs[index], self.labels[index]
 
     def __getitem__(self, index):

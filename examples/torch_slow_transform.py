@@ -1,4 +1,4 @@
-"""Hides one problem: of three transforms one is written pixel by pixel in Python, and the workers cannot keep up."""
+"""One performance problem: one of three transforms works pixel by pixel in Python, and the workers cannot keep up."""
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset

@@ -1,4 +1,4 @@
-"""Hides one problem: a recurrence written one feature at a time, so that each operator computes next to nothing."""
+"""One performance problem: a recurrence is computed one feature at a time, so that each operator is very small."""
 import torch
 from torch import nn
 
