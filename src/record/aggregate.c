@@ -17,7 +17,7 @@ static inline unsigned bucket_of(uint64_t ticks)
            (unsigned)(ticks >> (octave - TARE__CELL_BITS) & ((1u << TARE__CELL_BITS) - 1));
 }
 
-/* Rare, so the full compare-and-swap is no matter; a handler's smaller one in between is not lost. */
+/* Rare, so the cost of a compare-and-swap does not matter; a smaller value set by a handler in between is not lost. */
 static __attribute__((noinline)) void keep_extreme(uint64_t *at, uint64_t value, bool smallest)
 {
     uint64_t seen = __atomic_load_n(at, __ATOMIC_RELAXED);
@@ -42,7 +42,7 @@ static inline void add_time(tare__cell *cell, uint64_t ticks)
         keep_extreme(&cell->max, ticks, false);
 }
 
-/* The calling thread's cell for a site, made at first use; NULL: no room, counted. */
+/* The calling thread's cell for a site, allocated at first use; NULL: no space, counted. */
 static __attribute__((cold, noinline)) tare__cell *find_cell(tare_site *site)
 {
     tare__thread *self = tare__self;
@@ -112,7 +112,7 @@ TARE_API void tare__aggregate_end(tare_site *site, uint64_t start)
     add_time(cell, now > start ? now - start : 0);
 }
 
-/* The gap to the next timed call is drawn evenly from 1 .. 2n - 1, n on average: a fixed gap would see only
+/* The gap to the next timed call is drawn uniformly from 1 .. 2n - 1, n on average: a fixed gap would sample only
  * one phase of a loop whose length divides it. */
 static __attribute__((noinline)) void draw_countdown(tare__cell *cell)
 {

@@ -1,5 +1,5 @@
-/* calibrate: what recording costs in this very process, measured when its ring is made (some 30 µs).
- * Runs in the thread that makes the ring, with signals held off.
+/* calibrate: measures the cost of recording in this process when its ring is created (about 30 µs).
+ * Runs in the thread that creates the ring, with signals blocked.
  * Must not know who uses the figures. */
 #include <pthread.h>
 #include <signal.h>
@@ -37,7 +37,7 @@ static void aggregates(void)
         tare_aggregate_end(&cell_site, tare_aggregate_begin());
 }
 
-/* The quickest round: anything above it is somebody else's doing. */
+/* The fastest round: anything above it is interference. */
 static uint32_t quickest(measured *work, tare__thread *scratch, uint64_t start)
 {
     uint64_t best = UINT64_MAX;
@@ -72,14 +72,14 @@ void tare__calibrate(tare__ring *ring, uint8_t *chunk)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     tare__thread *self = tare__self;
     tare__ring *shown = tare__here->ring;
-    tare__here->ring = ring; /* the slow way (no TSC) looks for it */
+    tare__here->ring = ring; /* the slow path (no TSC) searches for it */
     memset(&scratch, 0, sizeof scratch);
     memset(&cell, 0, sizeof cell);
     cell.min = UINT64_MAX;
     scratch.stream = 1;
     scratch.cells[1] = &cell;
     tare__self_set(&scratch);
-    /* A generation that no user of the chunk gets: all of it is stale afterwards. */
+    /* A generation that no user of the chunk gets, so that all of its content is stale afterwards. */
     uint64_t start = (uint64_t)(uintptr_t)(chunk + TARE__CHUNK_MAIN);
     ring->cost.next = quickest(nexts, &scratch, start);
     ring->cost.pair = quickest(pairs, &scratch, start);

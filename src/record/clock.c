@@ -1,4 +1,4 @@
-/* clock: which clock, and reading it. Pure but for the kernel's files; any thread.
+/* clock: selects and reads the clock. Depends only on files of the kernel; any thread.
  * Must not know sessions. */
 #include <fcntl.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 
 #include "record.h"
 
-/* A virtual machine may hide the bit; that the kernel keeps its own time by the counter is as good. */
+/* A virtual machine may hide the bit; it is sufficient that the kernel itself uses the counter as clock source. */
 static bool kernel_trusts_tsc(void)
 {
     char name[16] = "";

@@ -1,5 +1,5 @@
-/* copies: one home for the state. A process may load the library twice (linked statically, and again under
- * a plugin); the first copy keeps the state, later ones of the same ABI call it, others stand back.
+/* copies: one owner of the state. A process may load the library twice (linked statically, and again by
+ * a plugin); the first copy owns the state, later ones of the same ABI call it, others do not record.
  * Runs once, when a copy is loaded. Must not know what is recorded. */
 #define _GNU_SOURCE
 #include <elf.h>
@@ -29,7 +29,7 @@ static void home_sampled_end(tare_site *site, uint64_t start)
     tare_sampled_end(site, start);
 }
 
-/* Named in the note below, from where other copies find it. */
+/* Referenced by the note below, through which other copies find it. */
 __attribute__((visibility("hidden"), used)) tare__home tare__this_home = {
     .abi = TARE__RING_ABI,
     .bytes = sizeof(tare__home),

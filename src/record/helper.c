@@ -1,4 +1,4 @@
-/* helper: finds the tare program and starts it beside this process. Called by tare_start only.
+/* helper: finds the tare program and starts it. Called by tare_start only.
  * Must not know what the helper does. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -30,7 +30,8 @@ static bool beside_library(char path[TARE__PATH_BYTES])
         return false;
     const char *slash = strrchr(about.dli_fname, '/');
     int folder = slash ? (int)(slash - about.dli_fname) : 0;
-    /* As make and pip --target install it; in a build; as pip installs it, from lib/python3.x/site-packages/tare. */
+    /* As installed by make and pip --target; in a build; as installed by pip, relative to
+     * lib/python3.x/site-packages/tare. */
     static const char *const places[] = {"../bin/tare", "tare", "../../../../bin/tare"};
     for (size_t i = 0; i < TARE__COUNT_OF(places); i++)
         if (slash && snprintf(path, TARE__PATH_BYTES, "%.*s/%s", folder, about.dli_fname, places[i]) <
@@ -68,14 +69,15 @@ typedef struct spawn_request {
     sigset_t mask;
     volatile int failed;
     volatile int helper; /* its pid */
-    char *stack; /* of the second one */
+    char *stack; /* of the second process */
 } spawn_request;
 
-/* Runs on memory it shares with this process, which waits: system calls only. */
+/* Runs on memory shared with this process, which waits: system calls only. */
 static int helper_process(void *argument)
 {
     spawn_request *request = argument;
-    setsid(); /* an interrupt at the terminal is for the program; the helper writes the rest of its trace */
+    setsid(); /* an interrupt at the terminal is meant for the program; the helper must still write the rest of the
+               * trace */
     fcntl(request->socket, F_SETFD, 0);
     for (int signal = 1; signal < 32; signal++) {
         struct sigaction action = {.sa_handler = SIG_DFL};
@@ -98,8 +100,8 @@ static int go_between(void *argument)
     return 0;
 }
 
-/* Two steps, so that the program's own wait() never meets a child it does not know: the go-between has no
- * exit signal, which hides it from wait(), and the helper is then nobody's child here. */
+/* Two steps, so that the program's own wait() never returns a child it does not know: the intermediate process has
+ * no exit signal, which hides it from wait(), and the helper is then not a child of this process. */
 int tare__helper_spawn(const char *path, int socket, int *helper)
 {
     char number[16];

@@ -1,5 +1,5 @@
-/* names: text to id, for good. Private master copy, so that a forked child and the next session have every
- * id that sites already carry; each ring gets a copy. Lock-free: any thread, any handler.
+/* names: maps text to a permanent id. A private master copy ensures that a forked child and the next session have
+ * every id that sites already carry; each ring gets a copy. Lock-free: any thread, any handler.
  * Must not know what is named. */
 #include <stdatomic.h>
 #include <string.h>
@@ -58,13 +58,13 @@ static void copy_to(tare__ring *ring, uint32_t id)
     tare__name *entry = entry_of((uint8_t *)ring + ring->names_offset, id);
     uint64_t *to = (uint64_t *)(void *)entry;
     size_t words = entry_of(master.bytes, id)->units * (TARE__NAME_UNIT / 8);
-    /* Two threads may copy the same entry: the same words, each stored whole. `ready` is in the first. */
+    /* Two threads may copy the same entry: both store the same words atomically. `ready` is in the first. */
     for (size_t i = words; i-- > 0;)
         __atomic_store_n(&to[i], from[i], __ATOMIC_RELEASE);
 }
 
-/* The ring may be made at this very moment. Here: the name goes into the table, then a look for the ring;
- * its maker shows the ring, then looks through the table. One of the two copies the name, perhaps both. */
+/* The ring may be created concurrently. This thread adds the name to the table and then checks for the ring; the
+ * creator publishes the ring and then copies the table. At least one of them copies the name. */
 static void publish(uint32_t id)
 {
     tare__process *here = tare__here;
@@ -90,7 +90,7 @@ void tare__names_publish(tare__ring *ring)
 static uint32_t add(const char *text, size_t bytes, int kind, const char *file, uint32_t line)
 {
     size_t file_bytes = file ? strlen(file) : 0;
-    if (file_bytes > 512) { /* the end of a path says more than its beginning */
+    if (file_bytes > 512) { /* the end of a path is more informative than its beginning */
         file += file_bytes - 512;
         file_bytes = 512;
     }
@@ -113,7 +113,7 @@ static uint32_t add(const char *text, size_t bytes, int kind, const char *file, 
     return id;
 }
 
-/* The table is full. Names beyond it share one, for which room was kept at the end. */
+/* The table is full. Further names share one, for which space is reserved at the end. */
 static uint32_t refuse(int kind)
 {
     static const char more[] = "(more names)";
@@ -147,14 +147,14 @@ uint32_t tare__name_intern(const char *text, int kind, const char *file, uint32_
             if (fresh == TARE__NAME_NONE)
                 return refuse(kind);
             uint64_t before;
-            tare__signals_hold(&before); /* in the table is in the ring */
+            tare__signals_hold(&before); /* a name in the table is in the ring */
             bool first = atomic_compare_exchange_strong(&buckets[at], &id, fresh);
             if (first)
                 publish(fresh);
             tare__signals_release(&before);
             if (first)
                 return fresh;
-            /* Another was quicker: its name may be ours, and then our entry stays unused. */
+            /* Another thread was faster: if it added the same name, this entry stays unused. */
         }
         if (same(entry_of(master.bytes, id), text, bytes, kind))
             return id;
@@ -168,7 +168,7 @@ uint64_t tare__site_register(tare_site *site)
     if (site->kind == TARE_KIND_AGGREGATE && __atomic_load_n(&site->slot, __ATOMIC_RELAXED) == 0) {
         uint64_t slot = atomic_fetch_add(&next_slot, 1), none = 0;
         if (slot >= TARE__CELLS_MAX)
-            slot = TARE__CELLS_MAX - 1; /* the last cell is everybody's */
+            slot = TARE__CELLS_MAX - 1; /* the last cell is shared */
         __atomic_compare_exchange_n(&site->slot, &none, slot, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     }
     if (site->slot == TARE__CELLS_MAX - 1)

@@ -88,7 +88,7 @@ TARE_API void tare__fact_tell(const char *key, const char *file, uint32_t line, 
         return;
     }
     size_t length = file ? strlen(file) : 0;
-    if (length > TARE__NAME_TEXT_MAX) /* the end of a path says more than its beginning */
+    if (length > TARE__NAME_TEXT_MAX) /* the end of a path is more informative than its beginning */
         file += length - TARE__NAME_TEXT_MAX;
     tare__slot slots[TARE__FACT_SLOTS] = {
         {0, TARE__WORD(TARE__RECORD_FACT, fact_name(key))},

@@ -1,5 +1,5 @@
-/* process: this process's ring file: made at the first event, grown for many threads, given up.
- * One thread makes it, others wait; a handler that meets its own thread making it does without.
+/* process: the ring file of this process: created at the first event, extended for many threads, released.
+ * One thread creates it, others wait; a handler that interrupts its own thread while it does so drops its record.
  * Must not know what the records mean. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -24,11 +24,11 @@
 #define CHUNKS_OFFSET \
     ((NAMES_OFFSET + TARE__NAMES_BYTES + TARE__CHUNK_BYTES - 1) & ~(uint64_t)(TARE__CHUNK_BYTES - 1))
 #define POOL_BYTES_MIN (4u * TARE__CHUNK_BYTES)
-/* To zero and map 8 MiB takes 5 ms, which the first event should not wait for: it gets this much, and the
- * collector adds the rest while the program runs. */
+/* Zeroing and mapping 8 MiB takes 5 ms, which would delay the first event: it gets this much, and the collector adds
+ * the rest while the program runs. */
 #define POOL_BYTES_AT_ONCE (36u * TARE__CHUNK_BYTES)
-/* Of these, mapped before the first event ends: what a thread fills within a millisecond. The others are mapped page by
- * page, 128 spans each. */
+/* Mapped before the first event ends: what a thread fills within a millisecond. The rest is mapped page by page, 128
+ * spans each. */
 #define MAPPED_BYTES_AT_ONCE (24u * TARE__CHUNK_BYTES)
 #define GROW_CHUNKS 8u
 #define TMPFS_MAGIC 0x01021994
@@ -37,11 +37,11 @@ tare__process *tare__here;
 _Atomic(tare__session_page *) tare__session;
 char tare__session_folder[TARE__PATH_BYTES];
 
-/* Address space for the largest ring, reserved once and never given back: a thread that was stopped half
- * way through writing a slot may finish it at any later time, and must find memory there. */
+/* Address space for the largest ring, reserved once and never released: a thread that was stopped while it wrote a
+ * slot may finish it at any later time, and must find memory there. */
 static uint8_t *region;
 static size_t region_bytes;
-static uint8_t last_id[TARE__ID_BYTES]; /* survives fork: the child's parent */
+static uint8_t last_id[TARE__ID_BYTES]; /* kept across fork: the parent of the child */
 
 int tare__thread_id(void)
 {
@@ -56,7 +56,7 @@ static void make_id(uint8_t id[TARE__ID_BYTES])
     memcpy(id, mix, TARE__ID_BYTES);
 }
 
-/* Memory that is really there, and mapped: nothing is left for the first store to do. */
+/* Memory that is allocated and mapped, so that the first store causes no page fault. */
 static void fault_in(uint8_t *from, uint64_t bytes)
 {
 #ifdef MADV_POPULATE_WRITE
@@ -73,7 +73,7 @@ static bool reserve_region(void)
         return true;
     size_t want = CHUNKS_OFFSET + (size_t)tare__session->max_pool_bytes;
     struct rlimit limit;
-    /* Where address space is limited, the program needs it more than we do. */
+    /* If address space is limited, the program has priority. */
     if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur / 16 < want)
         want = limit.rlim_cur / 16 & ~(size_t)(TARE__CHUNK_BYTES - 1);
     if (want < CHUNKS_OFFSET + 2 * POOL_BYTES_MIN)
@@ -96,7 +96,7 @@ uint32_t tare__process_chunk_room(void)
     return (uint32_t)((region_bytes - CHUNKS_OFFSET) / TARE__CHUNK_BYTES);
 }
 
-/* Takes up to `want` bytes from what the session may use, in whole chunks; 0: nothing left. */
+/* Takes up to `want` bytes from the session's limit, in whole chunks; 0: nothing left. */
 static uint64_t take_budget(uint64_t want, uint64_t least)
 {
     for (; want >= least; want = want / 2 & ~(uint64_t)(TARE__CHUNK_BYTES - 1)) {
@@ -108,7 +108,7 @@ static uint64_t take_budget(uint64_t want, uint64_t least)
     return 0;
 }
 
-/* Shared memory is the machine's memory: a ring takes at most an eighth of what is free there. */
+/* Shared memory uses the machine's memory: a ring takes at most an eighth of what is free there. */
 static bool fits(int fd, uint64_t bytes)
 {
     struct statfs fs;
@@ -117,8 +117,8 @@ static bool fits(int fd, uint64_t bytes)
     return bytes <= (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize / 8;
 }
 
-/* Really there, up to the end of these bytes. Beyond the process's limit on file sizes the kernel would not only
- * refuse but send SIGXFSZ, which ends a program. */
+/* Allocates the file up to the end of these bytes. Beyond the process's limit on file sizes, the kernel would not
+ * only fail but send SIGXFSZ, which kills the program. */
 static bool allocate(int fd, uint64_t from, uint64_t bytes)
 {
     struct rlimit limit;
@@ -133,8 +133,8 @@ static bool allocate(int fd, uint64_t from, uint64_t bytes)
     return fallocate(fd, 0, (off_t)from, (off_t)bytes) == 0;
 }
 
-/* Opens a new ring file of `bytes`, all of it really there: a full file system is an error now, never a
- * SIGBUS later. Returns the descriptor or -1 (errno says why). */
+/* Opens a new ring file of `bytes`, fully allocated: a full file system is an error now, not a SIGBUS later. Returns
+ * the descriptor or -1 (errno has the reason). */
 static int create_in(const char *folder, const char *name, uint64_t bytes, char path[TARE__PATH_BYTES])
 {
     if (snprintf(path, TARE__PATH_BYTES, "%s/%s", folder, name) >= TARE__PATH_BYTES) {
@@ -146,7 +146,7 @@ static int create_in(const char *folder, const char *name, uint64_t bytes, char 
         return -1;
     if (allocate(fd, 0, bytes))
         return fd;
-    /* posix_fallocate would fill in for file systems that cannot reserve; writing zeros is what it does. */
+    /* posix_fallocate falls back to this on file systems that cannot reserve space: writing zeros. */
     int failed = errno == EOPNOTSUPP ? posix_fallocate(fd, 0, (off_t)bytes) : errno;
     if (failed == 0)
         return fd;
@@ -176,7 +176,7 @@ static void say_hello(const tare__ring *ring)
         return;
     tare__hello hello = {.abi = TARE__RING_ABI, .pid = getpid()};
     memcpy(hello.id, ring->id, TARE__ID_BYTES);
-    /* Lost when the collector is behind; it finds the file by itself and then lacks only the outer pid. */
+    /* Lost if the collector is behind; it then finds the file by itself and lacks only the outer pid. */
     sendto(fd, &hello, sizeof hello, MSG_NOSIGNAL, (struct sockaddr *)&to, sizeof to);
     close(fd);
 }
@@ -194,7 +194,7 @@ static void fill_in(tare__ring *ring, const uint8_t id[TARE__ID_BYTES], uint64_t
     ring->ppid = getppid();
     read_command(ring->command);
     atomic_store(&ring->chunk_count, (uint32_t)(pool / TARE__CHUNK_BYTES));
-    /* Generations start at random, so that a straggler from another ring at this address is stale here. */
+    /* Generations start at random, so that a late write for another ring at this address is stale here. */
     for (uint32_t i = 0; i < pool / TARE__CHUNK_BYTES; i++)
         ((tare__chunk *)(void *)((uint8_t *)ring + CHUNKS_OFFSET + (size_t)i * TARE__CHUNK_BYTES))->generation =
             id[0] % 15u + 1;
@@ -202,7 +202,7 @@ static void fill_in(tare__ring *ring, const uint8_t id[TARE__ID_BYTES], uint64_t
     ring->joined = tare__ticks();
     uint64_t magic;
     memcpy(&magic, TARE__RING_MAGIC, sizeof magic);
-    __atomic_store_n((uint64_t *)(void *)ring->magic, magic, __ATOMIC_RELEASE); /* now it is whole */
+    __atomic_store_n((uint64_t *)(void *)ring->magic, magic, __ATOMIC_RELEASE); /* now it is complete */
 }
 
 /* Why there is no ring, as the session counts it. */
@@ -221,7 +221,7 @@ static tare__refusal refusal_of(int error)
     return TARE__REFUSED_SYSTEM;
 }
 
-/* In the session's folder, or where that has no room beside it. */
+/* In the session's folder, or in the fallback folder if there is no space. */
 static int create_ring(const char *name, uint64_t bytes, char path[TARE__PATH_BYTES])
 {
     int fd = create_in(tare__session_folder, name, bytes, path);
@@ -267,7 +267,7 @@ static int make_ring(void)
         atomic_fetch_add(&session->bytes_left, (int64_t)pool);
         return failed;
     }
-    /* All of the region, far beyond the file's end: whoever makes the file longer, it is mapped already. */
+    /* The whole region, far beyond the end of the file, so that a file that is extended is already mapped. */
     void *map = mmap(region, region_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0);
     close(fd);
     if (map == MAP_FAILED) {
@@ -331,7 +331,7 @@ tare__ring *tare__process_join(void)
                               memory_order_release);
         return failed ? NULL : here->ring;
     }
-    /* Some milliseconds at most. A handler on the joining thread itself would wait for ever. */
+    /* A few milliseconds at most. A handler on the joining thread itself would wait forever. */
     while ((state = atomic_load_explicit(&here->state, memory_order_acquire)) == TARE__PROCESS_JOINING) {
         if (atomic_load(&here->joiner) == me)
             return NULL;
@@ -340,10 +340,10 @@ tare__ring *tare__process_join(void)
     return state == TARE__PROCESS_JOINED ? here->ring : NULL;
 }
 
-static _Atomic bool growth_given_up; /* the ring is said to grow, and did not for a while */
+static _Atomic bool growth_given_up; /* the ring is marked as growing, and did not grow for some time */
 
-/* Whoever grows it (another thread, the collector) needs a millisecond or two. A collector that was killed meanwhile is
- * waited for once, not at every event that finds no space. */
+/* The thread or the collector that extends it needs a millisecond or two. If the collector was killed in the
+ * meantime, wait once, not at every event that finds no space. */
 static tare__growth wait_for_growth(tare__ring *ring)
 {
     if (atomic_load(&growth_given_up))
@@ -394,6 +394,6 @@ void tare__process_leave(void)
         return;
     atomic_store(&here->ring->closed, 1);
     atomic_store(&here->state, TARE__PROCESS_FRESH);
-    /* Private memory in its place: whoever is still there, on the slow way too, finds no chunk and harms nobody. */
+    /* Private memory replaces it: threads that still use it, also on the slow path, find no chunk and do no harm. */
     mmap(region, region_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
 }

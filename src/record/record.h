@@ -1,6 +1,6 @@
-/* record: inside the target. Clock, names, per-thread cursors into shared chunks, birth and death of
+/* record: inside the target. Clock, names, per-thread cursors into shared chunks, start and end of
  * threads and processes, sessions. Everything here may run in any thread, in a signal handler, after fork.
- * Must not know what the records will mean, nor anything about files but the ring. */
+ * Must not know what the records will mean, nor any file but the ring. */
 #ifndef TARE_RECORD_H
 #define TARE_RECORD_H
 
@@ -15,52 +15,52 @@
 #include "format/format.h"
 
 /* ---- clock ----------------------------------------------------------------------------------------- */
-/* Whether the time-stamp counter of this machine can be trusted as a clock. */
+/* Whether the time-stamp counter of this machine is reliable as a clock. */
 tare__clock_kind tare__clock_choose(void);
-bool tare__clock_tsc_forbidden(void); /* to this thread, by PR_SET_TSC: reading it would be a SIGSEGV */
+bool tare__clock_tsc_forbidden(void); /* for this thread, by PR_SET_TSC: reading it would raise SIGSEGV */
 uint64_t tare__clock_ticks(tare__clock_kind kind);
 
 /* ---- signals ------------------------------------------------------------------------------------------- */
-void tare__signals_hold(uint64_t *before); /* until released: no handler runs in this thread */
+void tare__signals_hold(uint64_t *before); /* until released, no handler runs in this thread */
 void tare__signals_release(const uint64_t *before);
-/* The function with this stack frame has been left for good, by siglongjmp: seen from a frame of the same thread. */
+/* The function with this stack frame was left by siglongjmp, as seen from a frame of the same thread. */
 bool tare__signals_frame_left(uintptr_t frame, uintptr_t here);
 size_t tare__signals_stack_left(void); /* bytes left of the alternate stack; SIZE_MAX: not on one */
 
 /* ---- threads --------------------------------------------------------------------------------------------
- * A thread's state lies on private pages that fork wipes (MADV_WIPEONFORK), so that a child finds zeros and
- * joins anew, whichever way it was made: atfork handlers do not run for _Fork or clone. */
+ * The state of a thread is on private pages that fork wipes (MADV_WIPEONFORK), so that a child finds zeros and
+ * joins again, however it was created: atfork handlers do not run for _Fork or clone. */
 #define TARE__SKIP_LEVELS 512
 #define TARE__CELLS_MAX 384
 #define TARE__CELL_CHUNKS_MAX (TARE__CELLS_MAX / TARE__CELLS_PER_CHUNK + 1)
 
 typedef struct tare__thread {
-    /* Next free slot: its address, with the chunk's generation in the low four bits. Advanced by one
-     * instruction before the slot is filled, so that a signal handler in between gets the next slot. Bits
-     * 12..15 zero: no slot there, go the slow way (end of the chunk, wiped by fork, parked at 0). */
+    /* Next free slot: its address, with the chunk's generation in the low four bits. Advanced by one instruction
+     * before the slot is filled, so that a signal handler in between gets the next slot. Bits 12..15 zero: no slot
+     * there, use the slow path (end of the chunk, wiped by fork, parked at 0). */
     uint64_t cursor;
     uint64_t saved;        /* the cursor while it is parked at 0; 0: the chunk is full or there is none */
-    volatile uint32_t in_slow; /* the slow way is running: a handler must not enter it again */
-    uint32_t held;         /* signals are held back: in_slow is surely true */
-    uint32_t met;          /* records in a row that met in_slow */
+    volatile uint32_t in_slow; /* the slow path is running: a handler must not enter it again */
+    uint32_t held;         /* signals are blocked: in_slow is certainly true */
+    uint32_t met;          /* consecutive records that found in_slow set */
     uintptr_t slow_frame;  /* of the function that set in_slow */
     uint32_t stream;       /* 0: not joined */
     uint32_t chunk;        /* index + 1; 0: none */
     uint32_t sequence;     /* of the next chunk */
     uint32_t reserve_used;
-    uint32_t looked;       /* ring->given_back when no chunk was free, + 1; 0: has not looked in vain */
+    uint32_t looked;       /* ring->given_back when no chunk was free, + 1; 0: no unsuccessful search */
     int32_t tid;
-    /* While a span was dropped or skipped and is still open, its end must be left out too: one bit a level
-     * from there on, 1 for left out. Everything goes the slow way until the stack is empty again. */
+    /* If a span was dropped or skipped and is still open, its end must be skipped too: one bit per level from there
+     * on, 1 for skipped. The slow path is used until the stack is empty again. */
     uint32_t skip_depth;
-    uint32_t skip_count;   /* bits that are 1: at 0 the stack is of no more use */
-    uint32_t skip_over;    /* levels beyond the bits; left out, all of them */
+    uint32_t skip_count;   /* bits that are 1: at 0 the stack is no longer needed */
+    uint32_t skip_over;    /* levels beyond the bits; all of them are skipped */
     uint64_t skip_bits[TARE__SKIP_LEVELS / 64];
     uint64_t dropped_spans, dropped_others, lost_ends;
-    uint64_t nested_spans, nested_others; /* dropped by handlers that met in_slow */
+    uint64_t nested_spans, nested_others; /* dropped by handlers that found in_slow set */
     uint64_t nested_told; /* their sum when it was last published */
     uint32_t steps_open, epochs_open;
-    uint32_t cell_chunks[TARE__CELL_CHUNKS_MAX]; /* index + 1; the last one has room */
+    uint32_t cell_chunks[TARE__CELL_CHUNKS_MAX]; /* index + 1; the last one has space */
     uint32_t cell_chunk_count, cells_used;
     _Atomic uint32_t used; /* the state belongs to a thread */
     char name[TARE__THREAD_NAME_BYTES];
@@ -74,31 +74,31 @@ static inline void tare__self_set(tare__thread *self)
     tare__cursor = self ? &self->cursor : NULL;
 }
 
-/* What the inline hot path of tare.h has written out as numbers. */
+/* Constants that the inline hot path of tare.h contains as numbers. */
 _Static_assert(sizeof(tare__slot) == 16 && TARE__CHUNK_MAIN_BITS == 0xF000 && TARE__WORD_GENERATION == 15 &&
                    TARE__WORD(TARE__RECORD_END - TARE__RECORD_BEGIN, 0) == 0x10 &&
                    TARE__WORD(TARE__RECORD_NEXT - TARE__RECORD_BEGIN, 0) == 0x20,
                "tare.h and ring.h agree");
 
-/* The calling thread's state, joined to the process's ring; NULL when there is no room or no session (the
- * gate is then closed if it will stay so). Slow, keeps errno. */
+/* The calling thread's state, joined to the process's ring; NULL if there is no space or no session (if this is
+ * permanent, the gate is closed). Slow, preserves errno. */
 tare__thread *tare__thread_join(void);
-/* Makes a (possibly wiped) state part of the ring; false: no session. */
+/* Adds a (possibly wiped) state to the ring; false: no session. */
 bool tare__thread_enlist(tare__thread *self);
-/* Moves the thread to a fresh chunk and retires the old one. False: none is free, nothing changed. */
+/* Moves the thread to a new chunk and retires the old one. False: none is free, nothing changed. */
 bool tare__thread_next_chunk(tare__thread *self, bool may_grow);
 void tare__thread_count_drops(tare__thread *self); /* publishes its drop counts */
-/* Sets in_slow for the function with this frame; false: it is set already, by one that still runs. */
+/* Sets in_slow for the function with this frame; false: it is already set, by one that is still running. */
 bool tare__thread_enter_slow(tare__thread *self, uintptr_t frame);
-/* Within it: signals wait, as this must be completed. */
+/* Within it: signals are blocked, since this must be completed. */
 void tare__thread_hold(tare__thread *self, uint64_t *before);
 void tare__thread_release(tare__thread *self, const uint64_t *before);
 void tare__thread_leave_slow(tare__thread *self); /* in_slow ends here */
-/* A handler's record that met the slow way below it, or found no thread state (NULL). */
+/* A record of a handler that interrupted the slow path, or found no thread state (NULL). */
 void tare__thread_drop_nested(tare__thread *self, bool span);
-bool tare__threads_prepare(void); /* once a process, before any thread records */
-void tare__count_unattributed(bool span); /* a record that found no thread state; before the ring is there, too */
-void tare__threads_forget(void); /* every thread joins anew at its next event (a new session starts) */
+bool tare__threads_prepare(void); /* once per process, before any thread records */
+void tare__count_unattributed(bool span); /* a record that found no thread state; also before the ring exists */
+void tare__threads_forget(void); /* every thread joins again at its next event (a new session starts) */
 tare__cell *tare__thread_cell(tare__thread *self, uint64_t slot, uint32_t name, uint32_t every);
 
 /* ---- process ---------------------------------------------------------------------------------------------- */
@@ -119,16 +119,16 @@ typedef struct tare__process {
 } tare__process;
 
 extern tare__process *tare__here;          /* on a page that fork wipes; NULL: never had a session */
-extern _Atomic(tare__session_page *) tare__session; /* of the session, or of the last one: others may be looking at
-                                                     * it */
-extern char tare__session_folder[TARE__PATH_BYTES]; /* kept over fork, for the child to join by */
-extern _Atomic uint32_t tare__modes;       /* TARE__MODE_ bits; the gate follows from them */
+extern _Atomic(tare__session_page *) tare__session; /* of the session, or of the last one: other threads may still
+                                                     * use it */
+extern char tare__session_folder[TARE__PATH_BYTES]; /* kept across fork, so that the child can join */
+extern _Atomic uint32_t tare__modes;       /* TARE__MODE_ bits; they determine the gate */
 
 enum {
     TARE__MODE_SESSION = 1,
     TARE__MODE_PAUSED = 2,
     TARE__MODE_NO_TSC = 4,
-    TARE__MODE_FORWARD = 8 /* another copy of the library is the home of the state */
+    TARE__MODE_FORWARD = 8 /* another copy of the library owns the state */
 };
 void tare__modes_set(uint32_t set, uint32_t clear);
 
@@ -137,30 +137,30 @@ static inline bool tare__in_session(void)
     return atomic_load_explicit(&tare__modes, memory_order_acquire) & TARE__MODE_SESSION;
 }
 
-/* True when there is something to record to. The gate starts at 2, so that events before any constructor
- * has run find out by themselves. */
+/* True if events can be recorded. The gate starts at 2, so that events before any constructor detect the session
+ * themselves. */
 bool tare__find_out(void);
 static inline bool tare__on(void)
 {
     return TARE__LIKELY(tare__gate_now() == 1) || tare__find_out();
 }
 
-/* Starts the helper program with `socket` as its only business; not this process's child as far as wait()
- * can see. 0 or a status. */
+/* Starts the helper program with `socket` as its only connection; wait() does not see it as a child of this process.
+ * 0 or a status. */
 int tare__helper_spawn(const char *path, int socket, int *pid);
-/* Where the helper is; false: nowhere. */
+/* Finds the helper; false: not found. */
 bool tare__helper_find(const char *wanted, char path[TARE__PATH_BYTES]);
 
-/* The process's ring, made at first need; NULL: none. */
+/* The process's ring, created at first use; NULL: none. */
 tare__ring *tare__process_join(void);
 typedef enum tare__growth {
-    TARE__GROWN,     /* look again */
-    TARE__GROWS_NOW, /* somebody is at it, for longer than can be waited for */
+    TARE__GROWN,     /* try again */
+    TARE__GROWS_NOW, /* another thread is extending it, for longer than this one can wait */
     TARE__FULL_GROWN
 } tare__growth;
 tare__growth tare__process_grow(void); /* more chunks, for many threads; system calls */
 uint32_t tare__process_chunk_room(void); /* chunks that are mapped here: the collector may add more */
-void tare__process_leave(void); /* gives the ring up at the end of a session; stragglers stay harmless */
+void tare__process_leave(void); /* releases the ring at the end of a session; late writes remain harmless */
 uint64_t tare__ticks(void);
 void tare__calibrate(tare__ring *ring, uint8_t *chunk);
 int tare__thread_id(void);
@@ -172,12 +172,12 @@ void tare__session_detach(void);
 /* ---- names ----------------------------------------------------------------------------------------------- */
 /* Id of a name, the same for the same text and kind. Lock-free, no system call. */
 uint32_t tare__name_intern(const char *text, int kind, const char *file, uint32_t line);
-void tare__names_publish(tare__ring *ring); /* copies all names so far into a new ring */
+void tare__names_publish(tare__ring *ring); /* copies all existing names into a new ring */
 /* Makes site->word (and site->slot of aggregates). Returns the word. */
 uint64_t tare__site_register(tare_site *site);
 
 /* ---- writing records ------------------------------------------------------------------------------------- */
-/* One instruction, so that nothing on this thread can come in between; as tare__reserve of tare.h. */
+/* One instruction, so that a handler on this thread cannot interrupt it; like tare__reserve of tare.h. */
 static inline void tare__add(uint64_t *at, uint64_t value)
 {
 #if defined(__x86_64__)
@@ -192,7 +192,7 @@ static inline tare__slot *tare__slot_of(uint64_t cursor)
     return (tare__slot *)(uintptr_t)(cursor & ~TARE__WORD_GENERATION);
 }
 
-/* The word last and with release: the collector takes a slot by its word. */
+/* The word is stored last, with release: the collector takes a slot by its word. */
 static inline void tare__slot_write(uint64_t cursor, uint64_t value, uint64_t word)
 {
     tare__slot *slot = tare__slot_of(cursor);
@@ -200,15 +200,15 @@ static inline void tare__slot_write(uint64_t cursor, uint64_t value, uint64_t wo
     __atomic_store_n(&slot->word, word | (cursor & TARE__WORD_GENERATION), __ATOMIC_RELEASE);
 }
 
-/* Records `n` slots (words without generation) the slow way. `reserved` is what tare__reserve gave. Times of 0 in
- * slots[0] are filled in. */
+/* Records `n` slots (words without generation) on the slow path. `reserved` is the result of tare__reserve. Times of
+ * 0 in slots[0] are filled in. */
 #define TARE__NOT_RESERVED UINT64_MAX
 void tare__record_slow(tare__slot *slots, unsigned n, uint64_t reserved) __attribute__((cold));
-/* The same, trying the fast way first. */
+/* The same, trying the fast path first. */
 void tare__record(tare__slot *slots, unsigned n);
 
 /* ---- other copies of this library in the process ------------------------------------------------------------ */
-/* Every entry of tare.h that records, as the first copy's functions: a later copy calls these. */
+/* Every recording function of tare.h, as functions of the first copy: later copies call these. */
 #define TARE__HOME_LIST(X)                                                                             \
     X(void, begin, (tare_site * site), (site))                                                         \
     X(void, end, (tare_site * site), (site))                                                           \
@@ -245,8 +245,8 @@ typedef struct tare__home {
 #undef TARE__HOME_MEMBER
 } tare__home;
 
-extern const tare__home *tare__forward; /* the first copy, when this is not it; NULL */
-/* Finds out which copy is the home. True: this one. */
+extern const tare__home *tare__forward; /* the first copy, if this is not it; NULL */
+/* Determines which copy owns the state. True: this one. */
 bool tare__home_claim(void);
 
 #endif

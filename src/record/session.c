@@ -1,5 +1,5 @@
-/* session: is there one, which, and its beginning and end. The gate that every inline function tests is set
- * here. Start and stop are for one thread at a time; the rest may be called from any.
+/* session: detects, starts and ends sessions, and sets the gate that every inline function tests.
+ * Start and stop are for one thread at a time; the rest may be called from any.
  * Must not know who writes the trace, or how. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,17 +18,17 @@
 #include "record.h"
 
 #define HELPER_ANSWER_MS 10000
-#define OPTIONS_MOST 4096u /* bytes: a size beyond is one that was never set */
+#define OPTIONS_MOST 4096u /* bytes: a larger size was never initialized */
 #define HELPER_FINISH_MS 600000 /* the rest of the trace may be large, and its disk slow */
 #define HELPER_LOOK_MS 250
 
 TARE_API int tare__gate = 2;
 _Atomic uint32_t tare__modes;
 
-static _Atomic uint32_t found_out; /* 0: not yet, 1: being found out, 2: known */
-static int helper_socket = -1;     /* of a session of our own */
+static _Atomic uint32_t found_out; /* 0: not yet, 1: in progress, 2: known */
+static int helper_socket = -1;     /* of a session started by this process */
 static int helper_pid;
-static int helper_owner;           /* the process that started it: children made by fork share the socket only */
+static int helper_owner;           /* the process that started it: children created by fork only share the socket */
 static char own_trace[TARE__PATH_BYTES];
 
 static int gate_for(uint32_t modes)
@@ -46,14 +46,14 @@ void tare__modes_set(uint32_t set, uint32_t clear)
     do
         after = (before | set) & ~clear;
     while (!atomic_compare_exchange_weak(&tare__modes, &before, after));
-    do { /* another thread may have changed them meanwhile: the last one to look sets it right */
+    do { /* another thread may have changed them in the meantime: the last one corrects the gate */
         after = atomic_load(&tare__modes);
         __atomic_store_n(&tare__gate, gate_for(after), __ATOMIC_SEQ_CST);
     } while (atomic_load(&tare__modes) != after);
 }
 
-/* The session's ticks, where this process may not read the counter: by the syncs in which the collector reads both
- * clocks, the first and the latest. */
+/* The session's ticks if this process may not read the counter: from the first and the latest sync, in which the
+ * collector reads both clocks. */
 static uint64_t ticks_by_syncs(const tare__session_page *page)
 {
     static _Atomic uint64_t latest;
@@ -64,7 +64,7 @@ static uint64_t ticks_by_syncs(const tare__session_page *page)
         last = &page->syncs[n <= TARE__SESSION_SYNCS ? n - !!n : 1 + (n - 2) % (TARE__SESSION_SYNCS - 1)];
         if (last->monotonic_ns > first->monotonic_ns || tare__monotonic_ns() - since > 100000000u)
             break;
-        usleep(1000); /* the second sync comes within 5 ms of the session's start */
+        usleep(1000); /* the second sync follows within 5 ms of the session's start */
     }
     uint64_t now = tare__monotonic_ns();
     double rate = last->monotonic_ns > first->monotonic_ns
@@ -74,7 +74,7 @@ static uint64_t ticks_by_syncs(const tare__session_page *page)
     uint64_t before = atomic_load(&latest);
     while (ticks > before && !atomic_compare_exchange_weak(&latest, &before, ticks))
         ;
-    return ticks > before ? ticks : before; /* a better rate never turns time back */
+    return ticks > before ? ticks : before; /* a corrected rate must not move time backwards */
 }
 
 uint64_t tare__ticks(void)
@@ -88,7 +88,7 @@ uint64_t tare__ticks(void)
 
 /* ---- attaching ------------------------------------------------------------------------------------------------- */
 
-/* The folder must be a real one of ours that nobody else can enter: what is in it is believed. */
+/* The folder must be a directory of this user that no other user can enter, since its content is trusted. */
 static int open_session(const char *folder, tare__session_page **page)
 {
     int dir = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -158,7 +158,7 @@ void tare__session_detach(void)
     tare__process_leave();
 }
 
-/* A program of a session whose libtare is of another ABI is not recorded, and the session is told. */
+/* A program whose libtare has another ABI than the session is not recorded, and the session is notified. */
 static void stand_back(const char *folder, tare__refusal why)
 {
     tare__session_page *page = NULL;
@@ -168,7 +168,7 @@ static void stand_back(const char *folder, tare__refusal why)
     }
 }
 
-/* What runs before libc's own start-up (DT_PREINIT_ARRAY) finds no environment yet; the kernel has it. */
+/* Code that runs before libc's startup (DT_PREINIT_ARRAY) has no environment yet; the kernel has it. */
 static const char *session_of_environment(char found[TARE__PATH_BYTES])
 {
     if (environ || getauxval(AT_SECURE))
@@ -197,7 +197,7 @@ bool tare__find_out(void)
     tare__signals_hold(&before);
     if (!atomic_compare_exchange_strong(&found_out, &not_yet, 1)) {
         tare__signals_release(&before);
-        return false; /* somebody is at it */
+        return false; /* another thread is doing it */
     }
     char room[TARE__PATH_BYTES];
     const char *folder = session_of_environment(room);
@@ -223,9 +223,9 @@ __attribute__((constructor(101))) static void library_loaded(void)
     tare__find_out();
 }
 
-/* ---- a session of our own ------------------------------------------------------------------------------------- */
+/* ---- a session started by this process ------------------------------------------------------------------------ */
 
-/* The state letter of the kernel's account of a process; 0: not known. */
+/* The state letter of a process in /proc; 0: unknown. */
 static char state_of(int pid)
 {
     char path[32], text[256];
@@ -239,8 +239,8 @@ static char state_of(int pid)
     return name_ends && name_ends[1] == ' ' ? name_ends[2] : 0;
 }
 
-/* True: there is an answer. A helper that somebody has stopped is not waited for longer than one that does not start;
- * one that works may take its time. */
+/* True: there is a response. A stopped helper is waited for no longer than one that does not start; a working one
+ * may take its time. */
 static bool wait_for_helper(int socket, int pid, int wait_ms)
 {
     uint64_t from = tare__monotonic_ns(), moved = from;
@@ -270,8 +270,8 @@ static int ask_helper(int socket, int pid, const tare__serve_request *request, t
 
 static char start_error[TARE__PATH_BYTES];
 
-/* A program that was compiled with an older header has a shorter struct: what is missing takes its default. One with a
- * newer header has a longer one, and gets what it asks for only if it asks for nothing that is not known here. */
+/* A program compiled with an older header has a shorter struct: missing fields have their defaults. A longer struct
+ * of a newer header is accepted only if it sets no field that is unknown here. */
 static int take_options(const tare_options *given, tare_options *options)
 {
     *options = (tare_options){.size = sizeof *options};
@@ -371,7 +371,7 @@ TARE_API int tare_stop(void)
         return tare__forward->stop();
     if (!(atomic_load(&tare__modes) & TARE__MODE_SESSION) && helper_socket < 0)
         return TARE_E_NO_SESSION;
-    if (helper_socket < 0 || helper_owner != getpid()) { /* another process's session: it ends that */
+    if (helper_socket < 0 || helper_owner != getpid()) { /* the session of another process, which ends it */
         tare_pause();
         return 0;
     }

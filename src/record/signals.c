@@ -1,5 +1,6 @@
-/* signals: holds signals back while a change must be completed: a handler may leave by siglongjmp and never return.
- * Runs in the recording thread; two system calls, so only where chunks, names and rings are made.
+/* signals: blocks signals while a change must be completed, since a handler may leave by siglongjmp and never
+ * return.
+ * Runs in the recording thread; two system calls, so only where chunks, names and rings are created.
  * Must not know what is changed. */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -9,13 +10,13 @@
 #include "record.h"
 
 #define BIT(number) (UINT64_C(1) << ((number) - 1))
-/* Faults and traps are not held: blocked, they would end the program instead of reaching its handler. Nor are the two
- * that libc keeps for itself. */
+/* Faults and traps are not blocked: if blocked, they would kill the program instead of reaching its handler. Neither
+ * are the two signals that libc reserves. */
 #define NOT_HELD                                                                                                    \
     (BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGFPE) | BIT(SIGILL) | BIT(SIGTRAP) | BIT(SIGSYS) | BIT(SIGABRT) | BIT(32) | \
      BIT(33))
 
-/* The kernel's own set of 8 bytes: libc's of 128 are too much for a handler on a small stack. */
+/* The kernel's set of 8 bytes: libc's 128 bytes are too much for a handler on a small stack. */
 void tare__signals_hold(uint64_t *before)
 {
     uint64_t held = ~NOT_HELD;
@@ -38,7 +39,7 @@ bool tare__signals_frame_left(uintptr_t frame, uintptr_t here)
     }
     bool frame_inside = frame >= bottom && frame < top, here_inside = here >= bottom && here < top;
     if (here_inside != frame_inside)
-        return frame_inside; /* a handler on the alternate stack was left; or is on top of what runs below */
+        return frame_inside; /* a handler on the alternate stack was left, or interrupts the code below */
     return here >= frame;
 }
 

@@ -1,6 +1,5 @@
-/* span: the way around the hot path (which is inline, in tare.h): a chunk ends, a session begins, a span must
- * be dropped.
- * Runs in the recording thread, or in a signal handler on top of it.
+/* span: the slow path beside the hot path (which is inline, in tare.h): a chunk ends, a session begins, a span must
+ * be dropped. Runs in the recording thread, or in a signal handler that interrupts it.
  * Must not know what names stand for. */
 #include <errno.h>
 #include <stdatomic.h>
@@ -8,7 +7,7 @@
 
 #include "record.h"
 
-/* The innermost open span, whatever it is. */
+/* The innermost open span of any kind. */
 TARE_API void tare__end_last(void)
 {
     static tare_site innermost = {TARE__WORD(TARE__RECORD_BEGIN, TARE__NAME_NONE), "", NULL, 0, TARE_KIND_SPAN, 1, 0};
@@ -18,7 +17,7 @@ TARE_API void tare__end_last(void)
         tare__end_slow(&innermost);
 }
 
-/* ---- the slow way ------------------------------------------------------------------------------------------ */
+/* ---- the slow path ----------------------------------------------------------------------------------------- */
 
 static void pad(uint64_t from)
 {
@@ -26,7 +25,7 @@ static void pad(uint64_t from)
         tare__slot_write(from, 0, TARE__WORD(TARE__RECORD_PAD, 0));
 }
 
-/* Room for n slots at self->saved, in a fresh chunk if need be. */
+/* Space for n slots at self->saved, in a new chunk if needed. */
 static bool make_room(tare__thread *self, unsigned n)
 {
     if (self->saved &&
@@ -53,7 +52,7 @@ static void place(tare__thread *self, const tare__slot *slots, unsigned n)
         self->saved = 0; /* the chunk is full */
 }
 
-/* The end of a recorded span always has room: in the chunk, or in the reserve at its head. */
+/* The end of a recorded span always has space: in the chunk, or in the reserve at its head. */
 static void place_end(tare__thread *self, const tare__slot *slot)
 {
     if (make_room(self, 1)) {
@@ -85,7 +84,7 @@ static void skip_push(tare__thread *self, bool left_out)
     self->skip_count += left_out;
 }
 
-static bool skip_pop(tare__thread *self) /* was it left out? */
+static bool skip_pop(tare__thread *self) /* was it skipped? */
 {
     if (self->skip_over) {
         self->skip_over--;
@@ -108,7 +107,7 @@ static void begin_or_skip(tare__thread *self, tare__slot *slot, bool was_skippin
     bool keep = !stopped && !(was_skipping && self->skip_depth == TARE__SKIP_LEVELS) && make_room(self, 1);
     if (keep) {
         if (slot->value == 0)
-            slot->value = tare__ticks(); /* as late as can be: what it took to get here is not the span's */
+            slot->value = tare__ticks(); /* as late as possible, so that the time to get here is not part of the span */
         place(self, slot, 1);
     } else if (!stopped) {
         self->dropped_spans++;
@@ -163,12 +162,12 @@ static void record_one(tare__thread *self, tare__slot *slots, unsigned n)
         record_other(self, slots, n);
     }
     if (self->skip_count == 0 && self->skip_over == 0)
-        self->skip_depth = 0; /* nothing open was left out: ends need no care any more */
+        self->skip_depth = 0; /* no open span was skipped: ends need no special handling any more */
     tare__thread_count_drops(self);
 }
 
-/* A record that finds no thread state or meets the slow way below it on the stack. Handlers begin and end
- * what they record, so both are left out together. */
+/* A record that finds no thread state or interrupts the slow path. Handlers begin and end their own spans, so both
+ * are dropped together. */
 static void drop_nested(tare__thread *self, const tare__slot *slot)
 {
     unsigned kind = TARE__WORD_KIND(slot->word);
@@ -178,25 +177,25 @@ static void drop_nested(tare__thread *self, const tare__slot *slot)
     tare__thread_drop_nested(self, span);
 }
 
-/* Parks the cursor at 0 and keeps where it stood. What is found there may not be what the caller saw: a
- * handler may have moved on to another chunk in between. */
+/* Parks the cursor at 0 and saves its position. It may differ from what the caller saw: a handler may have moved on
+ * to another chunk in between. */
 static void save(tare__thread *self, uint64_t cursor)
 {
     if (cursor & TARE__CHUNK_MAIN_BITS)
         self->saved = cursor;
     else if (cursor >= TARE__CHUNK_BYTES)
-        self->saved = 0; /* ran over the end of its chunk */
+        self->saved = 0; /* ran past the end of its chunk */
 }
 
 static void park(tare__thread *self)
 {
-    save(self, __atomic_load_n(&self->cursor, __ATOMIC_RELAXED)); /* should a handler never return here */
+    save(self, __atomic_load_n(&self->cursor, __ATOMIC_RELAXED)); /* in case a handler never returns here */
     atomic_signal_fence(memory_order_seq_cst);
     save(self, __atomic_exchange_n(&self->cursor, 0, __ATOMIC_RELAXED));
 }
 
-/* As if never asked. A parked cursor is put back to 0 rather than moved back: reservations that a siglongjmp left
- * behind would add up to an address. */
+/* Cancels the reservation. A parked cursor is set to 0 rather than moved back: reservations left behind by
+ * siglongjmp would add up to an address. */
 static void give_back(tare__thread *self, unsigned n)
 {
     if (__atomic_load_n(&self->cursor, __ATOMIC_RELAXED) < TARE__CHUNK_BYTES)
@@ -205,8 +204,8 @@ static void give_back(tare__thread *self, unsigned n)
         tare__reserve(&self->cursor, (uint64_t)0 - n * sizeof(tare__slot));
 }
 
-/* First the guard, then the cursor: a handler in between goes the slow way by itself and leaves a cursor
- * that is further on than ours, which the exchange then leaves alone. */
+/* First the guard, then the cursor: a handler in between uses the slow path by itself and leaves a cursor that is
+ * further on, which the exchange then does not change. */
 static void unpark(tare__thread *self)
 {
     uint64_t parked = 0, cursor = skipping(self) ? 0 : self->saved;
@@ -224,7 +223,7 @@ void tare__record_slow(tare__slot *slots, unsigned n, uint64_t reserved)
         slots[0].value = tare__ticks(); /* before anything that takes time */
     bool was_reserved = reserved != TARE__NOT_RESERVED;
     if (was_reserved && (reserved & TARE__CHUNK_MAIN_BITS))
-        pad(reserved); /* too few slots were left: nobody else will fill them */
+        pad(reserved); /* too few slots were left: no other record will fill them */
     if (!self)
         self = tare__thread_join();
     if (!self || !tare__thread_enter_slow(self, (uintptr_t)__builtin_frame_address(0))) {
@@ -236,7 +235,7 @@ void tare__record_slow(tare__slot *slots, unsigned n, uint64_t reserved)
     int saved_errno = errno;
     park(self);
     if (ends && slots[0].value == 0)
-        slots[0].value = tare__ticks(); /* which clock, joining has shown */
+        slots[0].value = tare__ticks(); /* joining has determined the clock */
     if (TARE__LIKELY(self->stream) || tare__thread_enlist(self))
         record_one(self, slots, n);
     errno = saved_errno;
@@ -246,7 +245,7 @@ void tare__record_slow(tare__slot *slots, unsigned n, uint64_t reserved)
 TARE_API void tare__record_at(uint64_t word, uint64_t at)
 {
     if (TARE__UNLIKELY(tare__gate_now() == 0)) { /* the end of a scope that outlived its session */
-        tare__reserve(tare__cursor, (uint64_t)0 - sizeof(tare__slot)); /* as if never asked */
+        tare__reserve(tare__cursor, (uint64_t)0 - sizeof(tare__slot)); /* cancels the reservation */
         return;
     }
     tare__record_slow(&(tare__slot){0, word}, 1, at);
@@ -272,7 +271,7 @@ void tare__record(tare__slot *slots, unsigned n)
     tare__record_slow(slots, n, at);
 }
 
-/* ---- the entries for when the gate says 2, and for first uses ------------------------------------------------- */
+/* ---- entry points for gate value 2 and for first uses ----------------------------------------------------------- */
 
 static uint64_t word_of(tare_site *site)
 {

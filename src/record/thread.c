@@ -1,5 +1,5 @@
-/* thread: birth, chunks and death of a recording thread. Each state belongs to its thread alone.
- * Chunks are taken by compare-and-swap; the collector gives them back.
+/* thread: start, chunks and end of a recording thread. Each state belongs to its thread alone.
+ * Chunks are taken by compare-and-swap; the collector returns them.
  * Must not know what the records mean. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -44,7 +44,7 @@ static uint64_t nested(const uint64_t *count)
 void tare__thread_count_drops(tare__thread *self)
 {
     tare__chunk *chunk = descriptor(self->chunk);
-    if (!chunk) { /* nowhere to keep them for the thread: they are the process's */
+    if (!chunk) { /* they cannot be stored for the thread, so they are counted for the process */
         tare__ring *ring = tare__here->ring;
         if (ring && self->dropped_spans + self->dropped_others) {
             atomic_fetch_add_explicit(&ring->unattributed_spans, self->dropped_spans, memory_order_relaxed);
@@ -59,10 +59,10 @@ void tare__thread_count_drops(tare__thread *self)
     self->nested_told = spans + others;
 }
 
-/* A handler that interrupts the slow way may leave it by siglongjmp: in_slow would stay set for ever. What calls from
- * the same place on the stack or above it shows that the function is gone. Deeper calls cannot know, but no handler
- * records so much while it keeps a thread in the few instructions that run with signals let through. What was half done
- * there is a slot or a level: spans left out so far are forgotten, chunks are never in between. */
+/* A handler that interrupts the slow path may leave it by siglongjmp, and in_slow would stay set forever. A call
+ * from the same stack position or above shows that the function is gone. Deeper calls cannot detect this, but no
+ * handler records that much while it interrupts the few instructions that run with signals enabled. At most a slot
+ * or a level is incomplete then: spans skipped so far are forgotten, chunks are never in an intermediate state. */
 #define MET_MAX 4096u
 bool tare__thread_enter_slow(tare__thread *self, uintptr_t frame)
 {
@@ -90,8 +90,8 @@ void tare__thread_release(tare__thread *self, const uint64_t *before)
     tare__signals_release(before);
 }
 
-/* Handlers that met the slow way were counted in the thread's state; the last of them may have come after
- * everything else was told. From here on none can add to it. */
+/* Handlers that found in_slow set were counted in the thread's state; the last of them may have come after
+ * everything else was published. From here on none can add to it. */
 void tare__thread_leave_slow(tare__thread *self)
 {
     atomic_signal_fence(memory_order_seq_cst);
@@ -101,8 +101,8 @@ void tare__thread_leave_slow(tare__thread *self)
         tare__thread_count_drops(self);
 }
 
-/* Index + 1 of a chunk that is now this thread's; 0: none is free. The first that is free, not the next in
- * turn: it was in use a moment ago and is still in the caches. */
+/* Index + 1 of a chunk that now belongs to this thread; 0: none is free. The first free chunk, not the next in
+ * order: it was used most recently and is still in the caches. */
 static uint32_t take_chunk(void)
 {
     tare__ring *ring = tare__here->ring;
@@ -122,7 +122,7 @@ static uint32_t take_chunk(void)
     return 0;
 }
 
-/* Names it as this thread's and hands it to the collector's sight. */
+/* Marks it as this thread's chunk and publishes it to the collector. */
 static void show_chunk(const tare__thread *self, uint32_t chunk, uint32_t sequence, tare__chunk_state state)
 {
     tare__ring *ring = tare__here->ring;
@@ -131,7 +131,7 @@ static void show_chunk(const tare__thread *self, uint32_t chunk, uint32_t sequen
     it->sequence = sequence;
     it->generation = tare__generation_after(it->generation);
     it->tid = self->tid;
-    it->cpu = sched_getcpu(); /* no system call where the kernel gives it by a page */
+    it->cpu = sched_getcpu(); /* no system call if the kernel provides it in a page */
     atomic_store_explicit(&it->main_used, 0, memory_order_relaxed);
     atomic_store_explicit(&it->reserve_used, 0, memory_order_relaxed);
     memcpy(it->thread_name, self->name, sizeof it->thread_name);
@@ -178,7 +178,7 @@ bool tare__thread_next_chunk(tare__thread *self, bool may_grow)
 {
     uint32_t given_back = atomic_load_explicit(&tare__here->ring->given_back, memory_order_acquire) + 1;
     if (self->looked == given_back)
-        return false; /* as full as the last time */
+        return false; /* still full */
     uint64_t before;
     tare__thread_hold(self, &before);
     bool moved = move_to_next_chunk(self, may_grow, given_back);
@@ -222,7 +222,7 @@ static void retire_cells(const tare__thread *self)
 static void thread_died(void *state)
 {
     tare__thread *self = state;
-    /* What destructors still to come record starts a new stream. */
+    /* Records of destructors that run later start a new stream. */
     tare__self_set(NULL);
     atomic_signal_fence(memory_order_seq_cst);
     if (self->stream && tare__here && tare__here->ring) {
@@ -244,8 +244,8 @@ bool tare__threads_prepare(void)
     return death_key_made;
 }
 
-/* States are never handed out again after a fork: blocks hang off a wiped page, and the forking thread goes
- * on in the state it has. */
+/* States are not reused after a fork: blocks are referenced from a wiped page, and the forking thread continues with
+ * its state. */
 static tare__thread *new_state(void)
 {
     tare__process *here = tare__here;
@@ -298,8 +298,8 @@ bool tare__thread_enlist(tare__thread *self)
     return done;
 }
 
-/* What making a ring needs, path names included. On a smaller alternate stack a handler does without: the thread joins
- * with its next record elsewhere. */
+/* Stack needed to create a ring, including path names. On a smaller alternate stack a handler does not record: the
+ * thread joins with its next record elsewhere. */
 #define JOIN_STACK_BYTES 12288u
 
 tare__thread *tare__thread_join(void)
@@ -315,7 +315,7 @@ tare__thread *tare__thread_join(void)
     uint64_t before;
     tare__signals_hold(&before);
     if (tare__process_join() && (self = new_state()) != NULL) {
-        tare__thread_enter_slow(self, (uintptr_t)__builtin_frame_address(0)); /* until it is whole */
+        tare__thread_enter_slow(self, (uintptr_t)__builtin_frame_address(0)); /* until it is complete */
         self->held++;
         tare__self_set(self);
         atomic_signal_fence(memory_order_seq_cst);
