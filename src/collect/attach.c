@@ -1,5 +1,5 @@
-/* attach: looks at a process that runs already, from outside, until it ends or we are asked to stop.
- * One thread. Nothing is done to the process: it is only read about.
+/* attach: samples a running process from outside, until it ends or this command is stopped.
+ * One thread. The process is only read, never changed.
  * Must not know what is measured. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -16,7 +16,7 @@
 typedef struct attached {
     tare__collector *collector;
     const tare__attach_options *options;
-    int pidfd; /* -1: the kernel has none, and its pid is asked for instead */
+    int pidfd; /* -1: not supported by the kernel, its pid is checked instead */
     int signals;
     uint64_t since_ns;
     bool ended, asked;
@@ -97,7 +97,7 @@ static void wait_for_tick(attached *at)
 {
     struct pollfd events[] = {{.fd = at->signals, .events = POLLIN}, {.fd = at->pidfd, .events = POLLIN}};
     tare__collector_pause(at->collector, events, TARE__COUNT_OF(events));
-    struct signalfd_siginfo info; /* taken, lest it comes again when signals are let through */
+    struct signalfd_siginfo info; /* consumed, so that it is not delivered again when signals are unblocked */
     while (read(at->signals, &info, sizeof info) == (ssize_t)sizeof info)
         at->asked = true;
     at->ended = at->ended || events[1].revents ||

@@ -1,6 +1,6 @@
-/* blocks: the blocks of a trace that is to be written on, in file order; damage is stepped over and counted.
+/* blocks: reads the blocks of a trace that is to be continued, in file order; damage is skipped and counted.
  * One thread. Changes nothing.
- * Must not know what the blocks say. */
+ * Must not know the content of the blocks. */
 #define _GNU_SOURCE /* memmem */
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +11,9 @@
 #define HEADER_BYTES sizeof(tare__block_header)
 #define SCAN_BYTES ((size_t)64 << 10)
 #define NOT_FOUND UINT64_MAX
-#define WASTE_FACTOR 4 /* of the file's size: past this much searching twice, lengths are believed */
+#define WASTE_FACTOR 4 /* multiple of the file's size: after this much repeated searching, lengths are trusted */
 
-/* What cannot be read is not damage: nothing is known of the rest. */
+/* A read error is not damage: nothing is known about the rest. */
 static bool read_at(tare__blocks *walk, void *into, size_t bytes, uint64_t at, size_t *got)
 {
     int failure = walk->failure ? walk->failure : tare__pread_all(walk->fd, into, bytes, at, got);
@@ -28,7 +28,7 @@ static bool header_at(tare__blocks *walk, uint64_t at, tare__block_header *heade
            !tare__block_header_check(header);
 }
 
-/* The first good header at or after `from`. */
+/* The first valid header at or after `from`. */
 static uint64_t find_header(tare__blocks *walk, uint64_t from)
 {
     static const uint32_t magic = TARE__BLOCK_MAGIC;
@@ -47,7 +47,7 @@ static uint64_t find_header(tare__blocks *walk, uint64_t from)
                 return from + (uint64_t)(at - walk->room);
             at++;
         }
-        from += got - (HEADER_BYTES - 1); /* a header may lie across the edge */
+        from += got - (HEADER_BYTES - 1); /* a header may cross the boundary */
     }
     return NOT_FOUND;
 }
@@ -65,7 +65,7 @@ static void skip_headless(tare__blocks *walk)
     skip(walk, found == NOT_FOUND ? walk->size : found);
 }
 
-/* A block that the file's end cuts off was being written when its writer was killed. */
+/* A block truncated by the end of the file was being written when its writer was killed. */
 static bool skip_too_long(tare__blocks *walk)
 {
     uint64_t found = find_header(walk, walk->at + HEADER_BYTES);

@@ -1,5 +1,5 @@
-/* bus: a session file or ring that somebody truncates is a fault (SIGBUS) at the next look at it: memory takes its
- * place, and the collector goes on. One thread; the handler runs in it.
+/* bus: if a session file or ring is truncated, the next access raises SIGBUS: private memory replaces
+ * it, and the collector continues. One thread; the handler runs in it.
  * Must not know what is recorded. */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -10,7 +10,7 @@
 #include "collector.h"
 
 static tare__collector *watched;
-static tare__session_page shadow; /* as it was at the start */
+static tare__session_page shadow; /* the original disposition */
 
 static bool is_in(const void *address, const void *from, uint64_t bytes)
 {
@@ -51,14 +51,14 @@ static void on_fault(int number, siginfo_t *info, void *context)
 {
     (void)context;
     if (!watched || !replace(info->si_addr))
-        signal(number, SIG_DFL); /* a fault of another kind: it comes again at once */
+        signal(number, SIG_DFL); /* a fault of another kind: it is raised again immediately */
 }
 
 void tare__bus_watch(tare__collector *collector)
 {
     struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO}, before;
     sigemptyset(&action.sa_mask);
-    /* A handler would become the default in the program that is launched. */
+    /* The launched program must not inherit a changed disposition: exec resets a handler to the default. */
     if (sigaction(SIGBUS, NULL, &before) != 0 || before.sa_handler == SIG_IGN)
         return;
     memcpy(&shadow, collector->folder.page, sizeof shadow);

@@ -1,4 +1,4 @@
-/* collector: one round after the other over all rings, the clock syncs, and the first and last words.
+/* collector: the loop over all rings, the clock syncs, and the first and last blocks.
  * One thread. Must not know how the program was launched. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -13,8 +13,8 @@
 
 #define ACTIVE_FOR_NS 100000000u
 #define MOVING_FOR_NS 1000000000u
-#define START_UP_NS 20000000u /* most that record do so by then */
-#define ACTIVE_CHUNKS 4u /* in a tick: a program that fills its pool within 100 ms or so */
+#define START_UP_NS 20000000u /* most programs that record do so by then */
+#define ACTIVE_CHUNKS 4u /* in one tick: a program that fills its buffer within about 100 ms */
 #define FIRST_SYNC_GAP_NS 5000000u
 #define SYNC_GAP_NS 1000000000u
 #define ROTATE_CHECK_NS 250000000u
@@ -71,7 +71,7 @@ void tare__collector_write_sync(tare__collector *collector, const tare__clock_sy
     write_syncs(collector, sync, 1);
 }
 
-/* Soon after the start and then ever less often, so that even a run killed early has two to go by. */
+/* Frequent at the start and then less often, so that even a run killed early has two. */
 static void sync_clock(tare__collector *collector, bool now_in_any_case)
 {
     uint64_t now = tare__monotonic_ns();
@@ -86,7 +86,7 @@ static void sync_clock(tare__collector *collector, bool now_in_any_case)
         collector->sync_gap_ns = SYNC_GAP_NS;
 }
 
-/* ---- the first words --------------------------------------------------------------------------------------- */
+/* ---- the first blocks -------------------------------------------------------------------------------------- */
 static void tell_peaks(tare__text *fields, const tare__peaks *peaks)
 {
     tare__text words = {0};
@@ -108,7 +108,7 @@ int tare__collector_head(tare__collector *collector, const tare__run_about *abou
     tare__folder_sync(&collector->folder, &sync);
     collector->started_ticks = sync.ticks;
     collector->started_ns = sync.monotonic_ns;
-    collector->active_ns = collector->moving_ns = sync.monotonic_ns; /* programs begin busily */
+    collector->active_ns = collector->moving_ns = sync.monotonic_ns; /* programs are often busy at the start */
     tare__text_clear(fields);
     tare__field_bytes(fields, TARE__FIELD_SESSION_ID, page->id, TARE__ID_BYTES);
     tare__field_bytes(fields, TARE__FIELD_COMMAND, words.data ? words.data : "", words.length);
@@ -134,9 +134,9 @@ int tare__collector_head(tare__collector *collector, const tare__run_about *abou
     write_syncs(collector, &sync, 1);
     collector->sync_ns = sync.monotonic_ns;
     collector->sync_gap_ns = FIRST_SYNC_GAP_NS;
-    /* The whole path: a later salvage may start from any folder. */
+    /* The absolute path: a later salvage may run in any directory. */
     const char *temporary = collector->writer.temporary, *trace = collector->writer.path;
-    char ending[TARE__ENDING_BYTES] = ""; /* the name it will have is shorter by ".XXXXXX" */
+    char ending[TARE__ENDING_BYTES] = ""; /* the final name is shorter by ".XXXXXX" */
     if (realpath(temporary ? temporary : trace, directory)) {
         trace = directory;
         if (temporary) {
@@ -157,7 +157,7 @@ int tare__collector_head(tare__collector *collector, const tare__run_about *abou
 
 /* ---- rounds ------------------------------------------------------------------------------------------------ */
 
-/* Salvaging: nobody was there to see when the process ended. Its last event is what is known. */
+/* When salvaging, the end of the process was not observed. Its last event is used. */
 static void note_last_event(tare__collector *collector, tare__source *source)
 {
     uint64_t last = source->ring->joined;
@@ -174,7 +174,7 @@ static void note_last_event(tare__collector *collector, tare__source *source)
 static void end_source(tare__collector *collector, uint32_t index)
 {
     tare__source *source = collector->sources[index];
-    source->gone = true; /* as far as this file goes */
+    source->gone = true; /* up to the end of this file */
     if (!source->broken)
         tare__source_drain(collector, source, true);
     if (collector->salvaging)
@@ -201,9 +201,9 @@ static uint64_t newest_of(const tare__writer *writer, bool events_only)
     return newest;
 }
 
-/* For --last: takes out what is older than the window, at the end exactly, before that when it pays. The window ends
- * with the newest block, not now: a collector that comes late to the end must not take all of it for old. Nor must its
- * last samples, made as late: at the end the window ends with the last event, unless that is a window away. */
+/* For --last: removes events older than the window, exactly at the end, before that when it is worthwhile. The
+ * window ends with the newest block, not now, so that a late collector does not treat everything as old. At the end
+ * the window ends with the last event, since the last samples are late too, unless that is more than a window ago. */
 static void rotate(tare__collector *collector, bool final)
 {
     tare__writer *writer = &collector->writer;
@@ -270,8 +270,8 @@ static uint64_t pause_ns(const tare__collector *collector, bool *heed_hello)
     return pause;
 }
 
-/* Woken by a hello only when it has slept for long: whoever is woken by a message runs where its sender runs,
- * and would push the program off its CPU just when it starts. */
+/* Woken by a hello only after a long sleep: a process woken by a message runs on the CPU of its sender, and would
+ * preempt the program just when it starts. */
 void tare__collector_pause(const tare__collector *collector, struct pollfd *fds, nfds_t n)
 {
     struct pollfd all[TARE__PAUSE_FDS + 1];
@@ -294,9 +294,9 @@ uint32_t tare__collector_recording(const tare__collector *collector)
     return n;
 }
 
-/* ---- the last words ---------------------------------------------------------------------------------------- */
+/* ---- the last blocks --------------------------------------------------------------------------------------- */
 
-/* The four that the file has numbers for; the others are system calls that failed, and have a sentence each. */
+/* The four reasons that have their own fields; the others are failed system calls, each with a message. */
 static void refusals(tare__collector *collector, tare__text *fields)
 {
     static const char *const why[TARE__REFUSALS] = {
@@ -326,12 +326,12 @@ static void tell_unread(tare__collector *collector)
     if (collector->page_cut)
         tare__text_format(&collector->notes, "the session file in %.300s was truncated during the run: processes that "
                           "started after that are not recorded\n", collector->folder.path);
-    if (collector->folder_gone && access(collector->folder.path, F_OK) == 0) /* else the END block says so */
+    if (collector->folder_gone && access(collector->folder.path, F_OK) == 0) /* otherwise the END block says so */
         tare__text_format(&collector->notes, "the session folder %.300s was removed during the run: processes that "
                           "recorded there and were not read yet are missing\n", collector->folder.fallback);
 }
 
-/* What the disk did not take, in the sentence about it. */
+/* Adds the number of lost spans to the message about the failed write. */
 static void tell_trouble(tare__writer *writer, tare__text *fields)
 {
     char detail[sizeof writer->trouble + 64];
@@ -364,7 +364,7 @@ static void tell_sampling(tare__collector *collector, tare__text *fields)
         tare__field_number(fields, TARE__FIELD_OOM_KILLED, 1);
 }
 
-/* What runs, once more, now that the GPUs have been looked at: that takes too long for the first block. */
+/* The RUN block once more, now that the GPUs are known: detecting them takes too long for the first block. */
 static void tell_run_again(tare__collector *collector)
 {
     char gpus[256];
@@ -374,7 +374,7 @@ static void tell_run_again(tare__collector *collector)
     tare__fields_seal(TARE__BLOCK_RUN, 0, &collector->run_fields, &collector->block);
 }
 
-/* Now; when salvaging, the last moment of which anything is known, by the syncs. */
+/* The current time; when salvaging, the last known time, from the syncs. */
 static void tell_when(const tare__collector *collector, tare__text *fields)
 {
     const tare__clock_sync *first = &collector->first_sync, *last = &collector->last_sync;
@@ -416,9 +416,9 @@ static void make_end(tare__collector *collector, int exit_status, int signal, ui
     tare__writer *writer = &collector->writer;
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
-    collector->block.failed = fields->failed = false; /* there may be memory again */
+    collector->block.failed = fields->failed = false; /* memory may be available again */
     tare__text_clear(fields);
-    if (collector->ended.length) { /* rings are added to a run that ended by itself */
+    if (collector->ended.length) { /* rings are added to a run that ended normally */
         tare__text_append(fields, collector->ended.data, collector->ended.length);
         if (collector->unread_rings + collector->broken_rings)
             tare__field_number(fields, TARE__FIELD_UNREAD_RINGS, collector->unread_rings + collector->broken_rings);
@@ -450,7 +450,7 @@ static void make_end(tare__collector *collector, int exit_status, int signal, ui
     tell_trouble(writer, fields);
     if (collector->notes.length && !collector->notes.failed)
         tare__field_string(fields, TARE__FIELD_NOTES, collector->notes.data);
-    collector->notes.length = notes; /* this may be made once more */
+    collector->notes.length = notes; /* this may be repeated */
     if (left_running)
         tare__field_number(fields, TARE__FIELD_LEFT_RUNNING, left_running);
     tell_sampling(collector, fields);
@@ -463,7 +463,7 @@ static void write_end(tare__collector *collector, int exit_status, int signal, u
     make_end(collector, exit_status, signal, left_running);
     writer->last_words = true;
     if (tare__writer_append(writer, &collector->block) != 0 && writer->last_block) {
-        /* A full disk. The last block of events makes room: an end that says so is worth more. */
+        /* The disk is full. Drop the last block of events: an END block that says so is more useful. */
         tare__writer_drop_last(writer);
         make_end(collector, exit_status, signal, left_running);
         tare__writer_append(writer, &collector->block);
@@ -473,7 +473,7 @@ static void write_end(tare__collector *collector, int exit_status, int signal, u
 void tare__collector_finish(tare__collector *collector, int exit_status, int signal, uint32_t left_running)
 {
     tare__reserve_lend(collector); /* for good */
-    if (!collector->salvaging) { /* else all that can be read was found, and taken up where the file stopped */
+    if (!collector->salvaging) { /* otherwise all readable rings were found and resumed where the file ended */
         tare__sources_find(collector);
         collector->folder_scan_ns = 0;
         tare__sources_find(collector);
@@ -483,7 +483,7 @@ void tare__collector_finish(tare__collector *collector, int exit_status, int sig
             end_source(collector, collector->source_count - 1);
         if (!collector->unread_error || collector->salvaging)
             break;
-        collector->folder_scan_ns = 0; /* descriptors and memory are free again */
+        collector->folder_scan_ns = 0; /* descriptors and memory are available again */
         tare__sources_find(collector);
     }
     if (!collector->salvaging)

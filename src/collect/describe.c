@@ -1,4 +1,4 @@
-/* describe: the blocks that say what the event blocks are about: names, streams, processes.
+/* describe: the blocks that describe the event blocks: names, streams, processes.
  * One thread. Must not know rings beyond their headers. */
 #define _GNU_SOURCE
 #include <stdatomic.h>
@@ -29,7 +29,7 @@ uint32_t tare__file_name_add(tare__collector *collector, uint32_t kind, uint32_t
                             .file_bytes = (uint32_t)file_bytes};
     name.text = tare__arena_copy(collector->name_arena, text, text_bytes);
     name.file = tare__arena_copy(collector->name_arena, file ? file : "", file_bytes);
-    if (!name.text || !name.file) { /* its number is given out: it needs an entry */
+    if (!name.text || !name.file) { /* its number is assigned, so it needs an entry */
         name.text = "(name lost)";
         name.file = "";
         name.text_bytes = (uint32_t)strlen(name.text);
@@ -63,7 +63,7 @@ uint32_t tare__file_name_of(tare__collector *collector, tare__source *source, ui
     return source->name_map[id] = tare__file_name_add(collector, kind, line, text, text_bytes, file, file_bytes);
 }
 
-/* Names that came up since the last time go before the block that uses them. */
+/* New names are written before the block that uses them. */
 void tare__flush_names(tare__collector *collector, tare__text *out)
 {
     if (collector->new_name_count == 0)

@@ -1,4 +1,4 @@
-/* doctor: whether recording itself works here: makes a session's folder as a run would, and looks at the clock.
+/* doctor: whether recording works on this machine: creates a session folder as a run would, and checks the clock.
  * One thread; leaves nothing behind.
  * Must not know how it is shown. */
 #define _GNU_SOURCE
@@ -17,7 +17,7 @@ static uint64_t free_in(const char *place)
     return statvfs(place, &about) == 0 ? (uint64_t)about.f_bavail * about.f_frsize : 0;
 }
 
-/* Memory is preferred: a folder on a disk is written out by the kernel, which costs some. */
+/* Memory is preferred: the kernel writes a folder on a disk back, which adds overhead. */
 static void judge_place(const tare__folder *folder, tare__sample_check *check)
 {
     char place[TARE__PATH_BYTES], bytes[TARE__UNIT_BYTES], pool[TARE__UNIT_BYTES];

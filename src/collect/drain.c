@@ -1,5 +1,5 @@
-/* drain: from slots in shared memory to blocks in the file. A chunk goes back to its process only when
- * the block made of it is written. Reads at intervals and never chases a thread's head.
+/* drain: converts slots in shared memory to blocks in the file. A chunk is returned to its process only when
+ * its block is written. Reads at intervals and never waits for a thread's newest slot.
  * One thread. Must not know what the records will be used for. */
 #define _GNU_SOURCE
 #include <stdatomic.h>
@@ -11,7 +11,7 @@
 
 #define LIVENESS_NS 1000000000u
 #define SCAN_NS 100000000u
-#define AHEAD 64u /* slots, of what is asked from memory in good time */
+#define AHEAD 64u /* slots, prefetched ahead of use */
 
 typedef struct found_chunk {
     uint32_t stream, sequence;
@@ -19,7 +19,7 @@ typedef struct found_chunk {
 } found_chunk;
 
 typedef enum stop_reason {
-    STOP_END,   /* all that is there was read */
+    STOP_END,   /* all available slots were read */
     STOP_HOLE,  /* a slot was reserved and is not filled yet */
     STOP_FULL   /* the block is full */
 } stop_reason;
@@ -80,9 +80,9 @@ static uint32_t name_of(reading *at, uint32_t id)
     return TARE__LIKELY(known) ? known : tare__file_name_of(at->collector, at->source, id);
 }
 
-/* Nearly all records are one slot, a span: as many of these as follow each other from slot i on, everything they
- * touch in registers. Stops where it is not sure: at a name or a depth not seen before, an end of another span, at
- * anything else. Returns the slot it stopped at. */
+/* Nearly all records are one slot, a span: handles a sequence of these from slot i on, with all state in registers.
+ * Stops at anything unusual: an unknown name or depth, an end of another span, any other record. Returns the slot it
+ * stopped at. */
 static uint32_t add_usual_spans(reading *at, uint32_t i)
 {
     tare__events_encoder *encoder = at->collector->encoder;
@@ -185,7 +185,7 @@ static void add_fact(reading *at, uint32_t i, uint32_t id)
                                                              .value = double_of(slot_value(at, i + 1))};
 }
 
-/* A step is begun and then numbered: its number is what is counted, since it comes this slow way anyhow. */
+/* A step is begun and then numbered: the number is counted, since it takes this slow path anyway. */
 static void count_step(reading *at, uint32_t i, uint32_t name)
 {
     const tare__collector *collector = at->collector;
@@ -201,7 +201,7 @@ static void count_step(reading *at, uint32_t i, uint32_t name)
         at->collector->steps++;
 }
 
-/* Any record, at slot i; how many slots it took, 0: not all of it is there. */
+/* Any record, at slot i; returns the number of slots it took, 0: incomplete. */
 static uint32_t add_record(reading *at, uint32_t i, uint64_t word)
 {
     tare__collector *collector = at->collector;
@@ -244,13 +244,13 @@ static uint32_t add_record(reading *at, uint32_t i, uint64_t word)
     case TARE__RECORD_FACT:
         add_fact(at, i, id);
         break;
-    default: /* padding; or a word that makes no sense, of a process that writes where it should not */
+    default: /* padding; or an invalid word of a process that writes out of bounds */
         break;
     }
     return slots;
 }
 
-/* Reads one part of a chunk from slot *i on. With `past_holes`, slots never filled are left out. */
+/* Reads one part of a chunk from slot *i on. With `past_holes`, slots never filled are skipped. */
 static stop_reason read_part(reading *at, uint32_t *i, uint32_t expected, bool past_holes)
 {
     tare__collector *collector = at->collector;
@@ -304,7 +304,7 @@ static stop_reason read_chunk(tare__collector *collector, tare__source *source, 
     }
     at.slots = (const void *)((uint8_t *)chunk + TARE__CHUNK_RESERVE);
     at.count = retired && reserve < TARE__CHUNK_RESERVE_SLOTS ? reserve : TARE__CHUNK_RESERVE_SLOTS;
-    /* The reserve is used once the main part is full. A live chunk may still be filled where we stopped. */
+    /* The reserve is used once the main part is full. A live chunk may still be filled at this position. */
     bool main_done = slots >= TARE__CHUNK_SLOTS || retired || (past_holes && slot_valid(&at, 0));
     if (main_done && stop == STOP_END) {
         if (slots < TARE__CHUNK_SLOTS)
@@ -317,8 +317,8 @@ static stop_reason read_chunk(tare__collector *collector, tare__source *source, 
     return stop;
 }
 
-/* Slots that this use left alone hold what earlier ones wrote: zeroed, so that no later use of the same
- * generation takes it for its own. */
+/* Slots that were not used this time contain old records: zeroed, so that a later use with the same generation does
+ * not treat them as its own. */
 static void release(tare__collector *collector, tare__source *source, uint32_t index)
 {
     tare__chunk *chunk = chunk_at(source, index);
@@ -338,8 +338,8 @@ static void release(tare__collector *collector, tare__source *source, uint32_t i
 
 static void start_block(tare__collector *collector, const tare__stream *stream)
 {
-    /* A handler that got the slot after the one it interrupted may have read the clock before it, and the block
-     * may end between the two: time does not run backwards from block to block either. */
+    /* A handler that got the slot after the one it interrupted may have read the clock earlier, and the block may
+     * end between the two: time must not decrease from block to block either. */
     tare__events_reset(collector->encoder, stream->last_ticks);
     collector->complete_count = 0;
     collector->fact_count = 0;
@@ -347,7 +347,7 @@ static void start_block(tare__collector *collector, const tare__stream *stream)
     for (uint32_t i = 0; i < stream->open.depth && i < TARE__STACK_LISTED; i++)
         tare__span_stack_push(&collector->before, stream->open.spans[i].name, stream->open.spans[i].begin);
     if (stream->open.depth > TARE__STACK_LISTED)
-        collector->before.depth = stream->open.depth; /* said, not listed */
+        collector->before.depth = stream->open.depth; /* counted, not listed */
 }
 
 static void write_block(tare__collector *collector, tare__source *source, tare__stream *stream)
@@ -402,17 +402,17 @@ static void flush_block(tare__collector *collector, tare__source *source, tare__
     start_block(collector, stream);
 }
 
-/* Something is missing that must come any moment; for how long is it by now? */
+/* Something is missing that should arrive soon; returns how long it has been missing. */
 static void note_hole(tare__stream *stream, uint64_t now)
 {
     if (!stream->hole_since_ns)
         stream->hole_since_ns = now;
 }
 
-/* A slot that was reserved and is not filled: its thread was stopped in between, or a handler runs on top of it and the
- * thread will fill it in; or the handler left by siglongjmp and nobody will. While a thread is stopped it fills no
- * further chunks, and handlers do not record that much: where the stream has gone on for two chunks, it is given up
- * sooner. Should it be filled after all, it costs the one record that is there then. */
+/* A slot that was reserved and is not filled: its thread was stopped in between, or is interrupted by a handler and
+ * will fill it later; or the handler left by siglongjmp and it will never be filled. A stopped thread fills no
+ * further chunks, and handlers do not record that much: if the stream has continued for two chunks, the slot is
+ * given up sooner. If it is filled after all, one record is lost. */
 static bool hole_is_left(const tare__stream *stream, const found_chunk *last, uint64_t now)
 {
     if (!stream->hole_since_ns)
@@ -421,8 +421,8 @@ static bool hole_is_left(const tare__stream *stream, const found_chunk *last, ui
     return now - stream->hole_since_ns >= (went_on ? TARE__HOLE_PASSED_NS : TARE__HOLE_NS);
 }
 
-/* A chunk that was taken behind the back of the scan: the next scan sees it, however long this one was interrupted. One
- * that is missing for as long as a hole may stay is lost. */
+/* A chunk that was taken during the scan: the next scan finds it, however long this one was interrupted. If it is
+ * missing for as long as an empty slot may be, it is lost. */
 static bool gap_is_left(tare__stream *stream, uint32_t sequence, uint64_t now)
 {
     if (!stream->gap_since_ns || stream->gap_sequence != sequence) {
@@ -432,8 +432,8 @@ static bool gap_is_left(tare__stream *stream, uint32_t sequence, uint64_t now)
     return now - stream->gap_since_ns >= TARE__HOLE_NS;
 }
 
-/* Chunks found[0..n) of one stream. Retired ones are read to their end and given back; the live one is read
- * when its second is up. */
+/* Chunks found[0..n) of one stream. Retired ones are read to their end and returned; the live one is read after a
+ * second. */
 static void drain_stream(tare__collector *collector, tare__source *source, tare__stream *stream,
                          const found_chunk *found, uint32_t n, bool final, uint64_t now)
 {
@@ -447,7 +447,7 @@ static void drain_stream(tare__collector *collector, tare__source *source, tare_
     for (uint32_t at = 0; at < n && (due || found[at].state == TARE__CHUNK_RETIRED);) {
         uint32_t sequence = TARE__POSITION_SEQUENCE(stream->position);
         bool retired = found[at].state == TARE__CHUNK_RETIRED;
-        if (found[at].sequence < sequence) { /* written before; only the word to give it back is missing */
+        if (found[at].sequence < sequence) { /* already written; only the mark that returns it is missing */
             if (retired)
                 release(collector, source, found[at].index);
             at++;
@@ -532,8 +532,8 @@ static void drain_cells(tare__collector *collector, tare__source *source, tare__
 
 /* ---- one process ------------------------------------------------------------------------------------------- */
 
-/* A thread that ended without its destructors (killed by exec, a raw system call) leaves its chunks; so does
- * one of another PID namespace, whose ids mean nothing here: those wait for their process. */
+/* A thread that ended without its destructors (killed by exec, a raw system call) leaves its chunks; so does one of
+ * another PID namespace, whose ids have no meaning here: those are kept until their process ends. */
 static bool thread_is_gone(const tare__source *source, int32_t tid)
 {
     char path[64];
@@ -571,10 +571,10 @@ static bool holds_cells(const found_chunk *chunk)
 static void drain_group(tare__collector *collector, tare__source *source, found_chunk *found, uint32_t n,
                         bool final, bool check_alive, uint64_t now)
 {
-    /* Whether its thread is gone is asked first: what it wrote last is then seen by all that follows. */
+    /* Checks first whether its thread is gone, so that everything after this sees its last records. */
     bool ended = !final && check_alive && thread_is_gone(source, chunk_at(source, found[0].index)->tid);
     tare__stream *stream = NULL;
-    for (uint32_t i = 0; i < n; i++) /* the newest has the newest counts and name */
+    for (uint32_t i = 0; i < n; i++) /* the newest has the current counts and name */
         stream = tare__source_stream(collector, source, chunk_at(source, found[i].index));
     if (!stream && final)
         tare__text_string(&collector->notes, "out of memory: what a thread recorded is not in this file\n");
@@ -600,9 +600,9 @@ static void drain_group(tare__collector *collector, tare__source *source, found_
         drain_cells(collector, source, stream, cells, cell_count, final || ended, now);
     for (uint32_t i = 0; i < n && ended; i++) {
         if (found[i].state == TARE__CHUNK_RETIRED)
-            continue; /* given back already, and perhaps another thread's by now */
+            continue; /* already returned, and possibly used by another thread */
         tare__chunk *chunk = chunk_at(source, found[i].index);
-        atomic_store(&chunk->main_used, 0); /* how far it got is not known: all of it */
+        atomic_store(&chunk->main_used, 0); /* its position is unknown: read all of it */
         atomic_store(&chunk->reserve_used, 1);
         release(collector, source, found[i].index);
     }
@@ -625,7 +625,7 @@ void tare__source_drain(tare__collector *collector, tare__source *source, bool f
     uint32_t n = tare__source_map_growth(source) ? find_chunks(source, found) : 0;
     if (n > source->most_waiting)
         source->most_waiting = n;
-    /* With half the pool waiting, speed matters more than bytes. */
+    /* If half of the buffer is waiting, speed matters more than compression. */
     tare__squeezer_level(collector->squeezer, busy && n > atomic_load(&source->ring->chunk_count) / 2 ? -5 : 1);
     for (uint32_t from = 0, to; from < n; from = to) {
         for (to = from + 1; to < n && found[to].stream == found[from].stream; to++)

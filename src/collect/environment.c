@@ -1,5 +1,5 @@
-/* environment: the machine, its system, and the revision of what is worked on, for the first block of a trace.
- * One thread. Reads files only: nothing is started for it.
+/* environment: machine, operating system and revision of the working directory, for the first block of a trace.
+ * One thread. Reads files only, starts no process.
  * Must not know how any of this is shown. */
 #define _GNU_SOURCE
 #include <limits.h>
@@ -30,7 +30,7 @@ static void line_after(char *text, const char *key, char *out, size_t room)
 
 static void cpu_model(char *out, size_t room)
 {
-    static char text[16384]; /* the first CPU tells for all */
+    static char text[16384]; /* the first CPU represents all */
     char line[256];
     out[0] = '\0';
     if (tare__sample_read("", "/proc/cpuinfo", text, sizeof text) <= 0)
@@ -92,7 +92,7 @@ static bool read_word(const char *folder, const char *file, char *out, size_t ro
     return out[0] != '\0';
 }
 
-/* A path as Git writes it: absolute, or seen from `base`. False: too long. */
+/* A path as Git writes it: absolute, or relative to `base`. False: too long. */
 static bool follow(const char *base, const char *path, char out[PATH_MAX])
 {
     int length = path[0] == '/' ? snprintf(out, PATH_MAX, "%s", path) : snprintf(out, PATH_MAX, "%s/%s", base, path);

@@ -1,4 +1,4 @@
-/* folder: the session's private folder: where it goes, who may enter, how it goes away.
+/* folder: the session's private folder: location, permissions, removal.
  * One thread. Must not know what is recorded. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,10 +19,10 @@
 #include "collector.h"
 
 #define TMPFS_MAGIC 0x01021994u
-#define MAX_POOL_BYTES ((uint64_t)256 << 20)  /* of a process: about 4,000 threads */
+#define MAX_POOL_BYTES ((uint64_t)256 << 20)  /* of one process: about 4,000 threads */
 #define SESSION_BYTES ((uint64_t)1 << 30)     /* of all processes together, at most */
 
-/* Pages of a shared mapping must stay where the kernel put them: nothing that talks to a server. */
+/* Pages of a shared mapping must be stable: no network file systems. */
 static bool is_network(uint32_t type)
 {
     static const uint32_t types[] = {0x6969 /* nfs */, 0xFF534D42 /* cifs */, 0xFE534D42 /* smb2 */,
@@ -51,7 +51,7 @@ static bool make_private(const char *place, char path[TARE__PATH_BYTES])
 {
     if (snprintf(path, TARE__PATH_BYTES, "%s/tare-%u-XXXXXX", place, (unsigned)geteuid()) >= TARE__PATH_BYTES - 64)
         return false;
-    return mkdtemp(path) != NULL; /* mode 0700, and it was not there before */
+    return mkdtemp(path) != NULL; /* mode 0700, and it did not exist before */
 }
 
 static int make_page(tare__folder *folder, uint64_t pool_bytes, uint64_t budget, tare__error *error)
@@ -110,7 +110,7 @@ int tare__folder_create(tare__folder *folder, uint64_t pool_bytes, tare__error *
 {
     folder->lock = folder->socket = -1;
     const char *own = getenv("TMPDIR");
-    /* Memory first, where it is plenty; a temporary folder on a disk is written to by the kernel at leisure. */
+    /* Memory is preferred if there is enough; the kernel writes a temporary folder on a disk back in the background. */
     const char *places[] = {"/dev/shm", own && own[0] == '/' ? own : "/tmp", "/tmp", "/var/tmp", "/run"};
     uint64_t need = pool_bytes + ((uint64_t)2 << 20), budget = 0;
     for (size_t i = 0; i < TARE__COUNT_OF(places); i++) {
@@ -153,7 +153,7 @@ void tare__folder_named(tare__folder *folder)
         *ending = '\0';
 }
 
-/* The collector was killed as the program began: the trace has its first name still. */
+/* The collector was killed when the program started: the trace still has its first name. */
 static void take_first_name(tare__session_page *page)
 {
     char first[sizeof page->trace];
@@ -168,7 +168,8 @@ static void take_first_name(tare__session_page *page)
         strcpy(page->trace, first);
 }
 
-/* Everything is read through private mappings: whatever salvaging does to the page and the rings, the files stay. */
+/* Everything is read through private mappings, so that salvaging does not change the files of the page and the
+ * rings. */
 static int take_page(tare__folder *folder, int dir, tare__error *error)
 {
     struct stat about;
@@ -189,7 +190,7 @@ static int take_page(tare__folder *folder, int dir, tare__error *error)
         return tare__fail(error, TARE_E_VERSION, "%s: %s", folder->path, wrong);
     folder->page->fallback[TARE__PATH_BYTES - 1] = folder->page->trace[TARE__PATH_BYTES - 1] = '\0';
     take_first_name(folder->page);
-    /* The collector holds it alone as long as it lives. */
+    /* The collector holds this lock while it lives. */
     return flock(folder->lock, LOCK_SH | LOCK_NB) != 0 ? TARE_E_BUSY : 0;
 }
 
@@ -212,7 +213,7 @@ int tare__folder_take(tare__folder *folder, const char *path, tare__error *error
     return status;
 }
 
-/* The counter between two readings of the clock: the middle of the closest of three tries. */
+/* The counter between two readings of the clock: the midpoint of the closest of three attempts. */
 void tare__folder_sync(tare__folder *folder, tare__clock_sync *sync)
 {
     tare__session_page *page = folder->page;
@@ -231,7 +232,7 @@ void tare__folder_sync(tare__folder *folder, tare__clock_sync *sync)
         sync->realtime_ns = (uint64_t)real.tv_sec * 1000000000u + (uint64_t)real.tv_nsec;
     }
     uint32_t n = atomic_load(&page->sync_count);
-    /* The first stays: it anchors everything that follows. */
+    /* The first is kept: all later times refer to it. */
     uint32_t at = n < TARE__SESSION_SYNCS ? n : 1 + (n - 1) % (TARE__SESSION_SYNCS - 1);
     page->syncs[at] = *sync;
     atomic_store(&page->sync_count, n + 1);

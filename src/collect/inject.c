@@ -1,4 +1,4 @@
-/* inject: finds the libraries that are loaded into a launched program, and names them in its environment.
+/* inject: finds the libraries that are loaded into a launched program, and sets them in its environment.
  * One thread, before the launch. Must not know what they record. */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "launch.h"
 #include "tare.h"
 
-/* The variable by which an interface finds its collector. */
+/* The variable through which an interface finds its library. */
 static const struct {
     const char *variable, *library;
 } injected[] = {
@@ -22,8 +22,8 @@ static bool there(const char *folder, const char *below, const char *library, ch
     return length > 0 && length < TARE__PATH_BYTES && access(out, R_OK) == 0;
 }
 
-/* Beside the Python package's libtare.so first: a program that loads one copy of it records the short way. Then
- * beside this program, as built or as installed. */
+/* First next to libtare.so of the Python package, since a program that loads only one copy uses the fast path. Then
+ * next to this program, as built or as installed. */
 static bool find(const char *library, char out[TARE__PATH_BYTES])
 {
     char folder[TARE__PATH_BYTES];

@@ -1,4 +1,4 @@
-/* keep: the name of a trace that is written, when somebody else took that name meanwhile.
+/* keep: the name of a written trace, if another process took that name in the meantime.
  * One thread. Must not know what is recorded. */
 #include "collect.h"
 

@@ -13,11 +13,11 @@
 
 /* ---- the trace's name -------------------------------------------------------------------------------------- */
 
-/* Programs that run another one, and which of their options take a word of their own. */
+/* Programs that run another one, and their options that take an argument. */
 static const struct {
     const char *name;
     const char *options_with_word;
-    int words; /* of their own before the command: timeout 10 …, taskset 3 … */
+    int words; /* arguments before the command: timeout 10 …, taskset 3 … */
 } wrappers[] = {
     {"env", "uSC", 0},      {"nice", "n", 0},     {"nohup", "", 0},    {"time", "fo", 0},  {"timeout", "ks", 1},
     {"taskset", "", 1},     {"numactl", "NmCpi", 0}, {"stdbuf", "ioe", 0}, {"setsid", "", 0}, {"ionice", "cnp", 0},
@@ -34,7 +34,7 @@ static const char *base_of(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* After an interpreter's name: its version, and which build it is (python3.14t, python3.14d, python3.14-dbg). */
+/* After an interpreter's name: version and build suffix (python3.14t, python3.14d, python3.14-dbg). */
 static bool is_version(const char *text)
 {
     static const char *const builds[] = {"", "d", "t", "td", "-dbg", "-debug", "-nogil"};
@@ -68,7 +68,7 @@ static bool is_script(const char *word)
     return false;
 }
 
-/* Past "env A=1", "timeout 10", "nice -n 5", … to the program that does the work. */
+/* Skips "env A=1", "timeout 10", "nice -n 5", … to the actual program. */
 static char *const *skip_wrappers(char *const *word)
 {
     for (bool again = true; again && word[0] && word[1];) {
@@ -153,7 +153,7 @@ size_t tare__arguments_of(pid_t pid, char *text, size_t room, char **words, size
 
 /* ---- launching --------------------------------------------------------------------------------------------- */
 
-/* Our own environment with `entry` ("NAME=…") in place of what is there by that name. */
+/* This process's environment with `entry` ("NAME=…") replacing a variable of that name. */
 static void replace(char **list, size_t *n, char *entry)
 {
     size_t name = (size_t)(strchr(entry, '=') - entry) + 1;
@@ -180,8 +180,8 @@ static char **environment_with(char *session, char *path)
     return list;
 }
 
-/* By vfork: copying this process's page tables would take longer than all the rest. The child runs on our memory
- * until it is another program, which is also how its errno gets here. */
+/* By vfork: copying this process's page tables would take longer than everything else. The child runs on this
+ * process's memory until exec, which is also how its errno is returned. */
 static pid_t start(char *const *command, char *const *environment, const tare__inherited *inherited,
                    volatile int *failed)
 {
@@ -190,7 +190,7 @@ static pid_t start(char *const *command, char *const *environment, const tare__i
     if (pid == 0) {
         sigaction(SIGCHLD, &inherited->child, NULL);
         setrlimit(RLIMIT_NOFILE, &inherited->files);
-        sigprocmask(SIG_SETMASK, &inherited->mask, NULL); /* no handler of this process does anything */
+        sigprocmask(SIG_SETMASK, &inherited->mask, NULL); /* no handler of this process has an effect */
         execvpe(command[0], command, environment);
         *failed = errno;
         _exit(127);
@@ -202,7 +202,7 @@ void tare__inherited_take(tare__inherited *inherited)
 {
     sigprocmask(SIG_SETMASK, NULL, &inherited->mask);
     sigaction(SIGCHLD, NULL, &inherited->child);
-    signal(SIGCHLD, SIG_DFL); /* ignored, the status of a child would be lost */
+    signal(SIGCHLD, SIG_DFL); /* if ignored, the status of a child would be lost */
     if (getrlimit(RLIMIT_NOFILE, &inherited->files) == 0) {
         struct rlimit all = {inherited->files.rlim_max, inherited->files.rlim_max};
         setrlimit(RLIMIT_NOFILE, &all);
@@ -215,7 +215,7 @@ int tare__launch(char *const *command, const char *folder, const tare__inherited
     snprintf(session, sizeof session, TARE__ENV_SESSION "=%s", folder);
     char *path = tare__python_hook(hook) ? tare__python_path(hook) : NULL;
     char **environment = environment_with(session, path);
-    /* Grandchildren whose parent ends become ours: the tree stays one. */
+    /* Orphaned grandchildren become children of this process, so that the tree stays connected. */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     volatile int failed = 0;
     int status = environment ? 0 : -ENOMEM;

@@ -13,30 +13,30 @@ typedef struct tare__launched {
     int error; /* errno of exec; 0: it runs */
 } tare__launched;
 
-/* What this command was started with and changes for itself; the program gets it back. */
+/* State of this command at its start that it changes for itself; the program gets the original. */
 typedef struct tare__inherited {
     sigset_t mask;
     struct sigaction child; /* SIGCHLD */
     struct rlimit files;    /* RLIMIT_NOFILE */
 } tare__inherited;
 
-/* Notes all of it, sees to it that children can be waited for, and takes as many descriptors as allowed. The mask is
- * the caller's to change. */
+/* Saves all of it, ensures that children can be waited for, and raises the descriptor limit. The caller changes the
+ * signal mask. */
 void tare__inherited_take(tare__inherited *inherited);
 
 /* Starts the command in the session of `folder`. 0 or -errno. */
 int tare__launch(char *const *command, const char *folder, const tare__inherited *inherited, tare__launched *launched);
 
-/* python.c: the folder with the start-up hook of Python interpreters; false: there is none, or it is not wanted
- * (TARE_PYTHON_HOOK names it, or is empty). Then: "PYTHONPATH=…" with it first, to be freed; NULL: it is there
- * already, or memory has run out. */
+/* python.c: the folder with the startup hook of Python interpreters; false: none, or it is disabled
+ * (TARE_PYTHON_HOOK names it, or is empty). Then: "PYTHONPATH=…" with it first, to be freed; NULL: already set, or
+ * out of memory. */
 bool tare__python_hook(char out[TARE__PATH_BYTES]);
 char *tare__python_path(const char *hook);
 
-/* The arguments of a process that runs, as the kernel knows them, NULL terminated; how many. */
+/* The arguments of a running process from the kernel, NULL terminated; returns their number. */
 size_t tare__arguments_of(pid_t pid, char *text, size_t room, char **words, size_t word_room);
 
-/* run.c: what run and attach have in common. */
+/* run.c: shared by run and attach. */
 void tare__run_tell_progress(const tare__collector *collector, tare__run_on_progress *on_progress, void *context,
                          uint64_t since_ns);
 void tare__run_fill_totals(const tare__collector *collector, tare__run_result *result);

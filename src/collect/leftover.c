@@ -1,5 +1,5 @@
-/* leftover: session folders that killed collectors of this user left behind: what became of them, which may go, and
- * when their memory is freed without being asked for. One thread. Looks only, but for save, remove and tidy.
+/* leftover: session folders left by killed collectors of this user: their state, which may be removed, and
+ * when their memory is freed automatically. One thread. Only save, remove and tidy change anything.
  * Must not know what is in a trace. */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -13,18 +13,20 @@
 
 #include "collector.h"
 
-#define YOUNG_SECONDS 5 /* one that is being made has no page and no lock for a moment; one just saved is looked at */
+#define YOUNG_SECONDS 5 /* a new folder has no page and no lock for a short time; one that was just saved may still
+                         * be read */
 #define MEMORY "/dev/shm"
-#define MEMORY_BYTES ((uint64_t)1 << 30) /* that may wait there to be saved, or a quarter of it where that is less */
-#define OLD_SECONDS (24 * 60 * 60)       /* later than this nobody waits for `tare report` */
-#define TIDY_NS 1000000000u              /* no more time than this; the next run goes on */
+#define MEMORY_BYTES ((uint64_t)1 << 30) /* limit for folders waiting to be saved, or a quarter of /dev/shm if that
+                                          * is less */
+#define OLD_SECONDS (24 * 60 * 60)       /* after this time `tare report` is not expected any more */
+#define TIDY_NS 1000000000u              /* time limit; the next run continues */
 
 static bool is_young(const tare__leftover *left)
 {
     return left->at + YOUNG_SECONDS > time(NULL);
 }
 
-/* Adds up what is in one folder; whether a ring in it is still written to. */
+/* Adds up the sizes in one folder; returns whether a ring in it is still written to. */
 static bool look_at(const char *path, uint64_t *bytes)
 {
     int dir = tare__folder_open(path, NULL);
@@ -50,7 +52,7 @@ static bool look_at(const char *path, uint64_t *bytes)
     return lives;
 }
 
-/* Fallback folders of sessions, dead or alive: they have no session page themselves. */
+/* Fallback folders of sessions, dead or alive: they have no session page. */
 typedef struct claims {
     char (*paths)[TARE__PATH_BYTES];
     size_t n, room;
@@ -62,7 +64,7 @@ static bool is_claimed(const claims *by, const char *path)
     for (size_t i = 0; i < by->n; i++)
         if (strcmp(by->paths[i], path) == 0)
             return true;
-    return by->failed; /* not known: left alone */
+    return by->failed; /* unknown: not touched */
 }
 
 static void claim(claims *to, const char *path)
@@ -83,7 +85,7 @@ static void read_claim(int place, const char *name, tare__leftover *left, void *
     tare__folder_close(&folder);
 }
 
-/* Nothing in the page is believed, but a collector that lives holds its lock, of whatever version it is. */
+/* Nothing in the page is trusted, but a living collector of any version holds its lock. */
 static bool read_damaged(tare__folder *folder, const claims *by, const tare__error *error, tare__leftover *left)
 {
     const char *why = error->text;
@@ -103,8 +105,8 @@ static bool read_damaged(tare__folder *folder, const claims *by, const tare__err
     return true;
 }
 
-/* A folder of ours whose collector, which holds a lock as long as it lives, is gone. `by` NULL: only those whose trace
- * exists, and are whole, are of interest. */
+/* A folder of this user whose collector, which holds a lock while it lives, is gone. `by` NULL: only those whose
+ * trace exists and that are complete. */
 static bool read_leftover(int place, const char *name, const claims *by, tare__leftover *left)
 {
     static tare__folder folder;
@@ -249,7 +251,7 @@ int tare__leftover_save(tare__leftover *leftover, tare__error *error)
     return 0;
 }
 
-/* ---- freeing memory without being asked for ---- */
+/* ---- freeing memory automatically ---- */
 
 typedef struct found {
     tare__leftover *list;
@@ -310,7 +312,7 @@ void tare__leftovers_tidy(bool memory_only, tare__leftover_sink *sink, void *con
         bool was_saved = one->state == TARE__LEFTOVER_SAVED, failed = one->state == TARE__LEFTOVER_NO_TRACE;
         if (should_save(one, held, limit) && tare__monotonic_ns() - begun < TIDY_NS)
             failed = tare__leftover_save(one, NULL) != 0;
-        /* somebody may be reading it */
+        /* it may still be in use by a reader */
         bool goes = one->state == TARE__LEFTOVER_SAVED && !(was_saved && is_young(one));
         if (goes && tare__leftover_remove(one)) {
             held -= !was_saved && in_memory(one) ? one->bytes : 0;

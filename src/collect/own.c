@@ -1,6 +1,6 @@
-/* own: which folders are session folders of this user, and how one is removed: by descriptor, and only files that a
- * session has. One thread.
- * Must not know what is recorded, nor follow a name that a file from elsewhere gave it. */
+/* own: which folders are session folders of this user, and how one is removed: by descriptor, and only session
+ * files. One thread.
+ * Must not know what is recorded, nor follow a name that a file from elsewhere contains. */
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <dirent.h>
@@ -34,7 +34,7 @@ int tare__folder_open(const char *path, tare__error *error)
     return -1;
 }
 
-/* tare-UID-XXXXXX, as mkdtemp makes it. */
+/* tare-UID-XXXXXX, as created by mkdtemp. */
 static bool is_session_name(const char *name)
 {
     char prefix[32];
@@ -62,7 +62,7 @@ static bool is_known_file(const char *name)
            strncmp(name, TARE__WORD_PREFIX, sizeof TARE__WORD_PREFIX - 1) == 0;
 }
 
-/* Whether every file is one that a session has: neither a folder nor a link among them. */
+/* Whether every entry is a session file: no directories, no links. */
 static bool holds_a_session_only(DIR *list)
 {
     struct dirent *entry;

@@ -1,5 +1,5 @@
 /* place: keeps the collector off the CPUs where the program records. The scheduler tends to put it there (its
- * timer fires where it last ran), and then both take turns: the program loses time and its pool fills up.
+ * timer fires where it last ran), and both then alternate: the program loses time and its buffer fills up.
  * One thread. Must not know what is recorded. */
 #define _GNU_SOURCE
 #include "collector.h"
@@ -23,7 +23,7 @@ void tare__move_aside(tare__collector *collector)
         return;
     cpu_set_t others;
     CPU_AND(&others, &collector->own_cpus, &collector->busy_cpus);
-    CPU_XOR(&others, &collector->own_cpus, &others); /* ours but the busy ones */
+    CPU_XOR(&others, &collector->own_cpus, &others); /* available CPUs except the busy ones */
     bool busy = CPU_COUNT(&collector->busy_cpus) > 0, better = CPU_COUNT(&others) > 0;
     if (busy && better)
         collector->aside = sched_setaffinity(0, sizeof others, &others) == 0;

@@ -1,4 +1,4 @@
-/* python: the folder that makes a Python interpreter load the package as it starts, for programs that are launched.
+/* python: the folder that makes a launched Python interpreter load the package at startup.
  * One thread. Must not know what the package does. */
 #define _GNU_SOURCE
 #include <glob.h>
@@ -10,7 +10,7 @@
 
 #define HOOK "tare/_hook"
 
-/* Seen from the folder of this program: as pip installs both (in a prefix, by --target), and beside a build whose
+/* Relative to the folder of this program: as installed by pip (in a prefix, by --target), and next to a build whose
  * tree has the extension. */
 static const char *const places[] = {
     "../lib/python3*/site-packages/" HOOK,
@@ -26,11 +26,11 @@ static bool holds_hook(const char *folder)
 {
     char file[TARE__PATH_BYTES];
     int length = snprintf(file, sizeof file, "%s/sitecustomize.py", folder);
-    /* A colon would make two folders of it in PYTHONPATH. */
+    /* A colon would split it into two entries of PYTHONPATH. */
     return length > 0 && (size_t)length < sizeof file && !strchr(folder, ':') && access(file, R_OK) == 0;
 }
 
-/* The first match of a pattern below `folder`; any will do: the hook itself looks for the interpreter's own. */
+/* The first match of a pattern below `folder`; any will do, since the hook itself finds the one for its interpreter. */
 static bool first_match(const char *folder, const char *pattern, char out[TARE__PATH_BYTES])
 {
     char whole[TARE__PATH_BYTES];
@@ -54,7 +54,7 @@ static bool own_folder(char out[TARE__PATH_BYTES])
     if (!slash)
         return false;
     *slash = '\0';
-    return !strpbrk(out, "*?[\\"); /* which glob would take for a pattern */
+    return !strpbrk(out, "*?[\\"); /* contains characters that glob would interpret */
 }
 
 bool tare__python_hook(char out[TARE__PATH_BYTES])
@@ -84,7 +84,7 @@ char *tare__python_path(const char *hook)
     size_t length = strlen(hook);
     if (before && strncmp(before, hook, length) == 0 && (before[length] == ':' || before[length] == '\0'))
         return NULL;
-    bool alone = !before || !before[0]; /* nothing after a colon would be the current folder */
+    bool alone = !before || !before[0]; /* an empty entry would be the current directory */
     char *set;
     return asprintf(&set, "PYTHONPATH=%s%s%s", hook, alone ? "" : ":", alone ? "" : before) < 0 ? NULL : set;
 }

@@ -1,4 +1,4 @@
-/* rank: which of the processes of a distributed job one is, as its launcher told it in its environment.
+/* rank: the rank of a process in a distributed job, as set by its launcher in the environment.
  * One thread. Must not know rings, nor what ranks do. */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -7,8 +7,8 @@
 
 #include "collector.h"
 
-/* What launchers set: the rank, and how many there are. torchrun and what follows it; Open MPI; MPICH and Intel's;
- * Slurm, which sets them for a single task, too. */
+/* Variables that launchers set: the rank, and the number of ranks. torchrun and compatible ones; Open MPI; MPICH and
+ * Intel MPI; Slurm, which sets them for a single task too. */
 static const struct {
     const char *rank, *size;
 } launchers[] = {
@@ -18,7 +18,7 @@ static const struct {
     {"SLURM_PROCID", "SLURM_NTASKS"},
 };
 
-/* A number that a variable is set to; -1: it is not there, or no number. */
+/* The number in a variable; -1: not set, or not a number. */
 static int64_t variable(const char *environment, size_t bytes, const char *name)
 {
     size_t length = strlen(name);
@@ -45,7 +45,7 @@ int64_t tare__rank_in(const char *environment, size_t bytes)
 
 int64_t tare__rank_of(pid_t pid)
 {
-    static char environment[1 << 17]; /* the kernel ends each variable by a NUL */
+    static char environment[1 << 17]; /* variables are terminated by NUL */
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
     int got = tare__sample_read("", path, environment, sizeof environment);

@@ -1,4 +1,4 @@
-/* run: a command from its launch to its end: signals go through to it, its status comes back.
+/* run: a command from its launch to its end: forwards signals, returns its status.
  * One thread. Must not know what is recorded. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -29,12 +29,12 @@ typedef struct running {
     tare__launched child;
     bool ended;
     bool stop_waiting;
-    bool ignores_stop; /* SIGTSTP was ignored when this began, by the program, too */
+    bool ignores_stop; /* SIGTSTP was ignored at the start, also in the program */
     uint64_t reaped_ns;
-    int status; /* of wait */
+    int status; /* as returned by wait */
     int signals;
     uint64_t since_ns;
-    uint64_t own_bytes; /* resident in ourselves as it was launched */
+    uint64_t own_bytes; /* resident memory of this process at the launch */
 } running;
 
 static int hold_signals(int *fd, tare__error *error)
@@ -42,7 +42,7 @@ static int hold_signals(int *fd, tare__error *error)
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
-    sigaddset(&set, SIGPIPE); /* ours to see as an error; the program gets its own, unblocked */
+    sigaddset(&set, SIGPIPE); /* treated as an error here; the program gets the default, unblocked */
     for (size_t i = 0; i < TARE__COUNT_OF(passed_on); i++)
         sigaddset(&set, passed_on[i]);
     *fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -52,9 +52,9 @@ static int hold_signals(int *fd, tare__error *error)
     return 0;
 }
 
-/* What the terminal sends goes to the whole foreground group, the program included; what a process sends to
- * us alone is meant for the program. When the terminal goes away, the leader of its session alone is told. An alarm was
- * set before this command began, for what it runs. */
+/* Signals from the terminal go to the whole foreground group, including the program; signals that a process sends to
+ * this one alone are meant for the program. When the terminal is closed, only its session leader is notified. An
+ * alarm was set before this command began, for the program. */
 static bool program_has_it(const struct signalfd_siginfo *info)
 {
     if (info->ssi_code != SI_KERNEL || info->ssi_signo == SIGALRM)
@@ -67,7 +67,7 @@ static void pass_on(running *run, const struct signalfd_siginfo *info)
     int number = (int)info->ssi_signo;
     if (number == SIGCHLD || number == SIGPIPE)
         return;
-    if (run->ended) { /* only waiting for others: they will do without us */
+    if (run->ended) { /* only waiting for others: they continue without this process */
         run->stop_waiting = run->stop_waiting || number == SIGINT || number == SIGTERM || number == SIGHUP ||
                             number == SIGQUIT;
         return;
@@ -90,7 +90,7 @@ static uint64_t ns_of(const struct timeval *time)
     return (uint64_t)time->tv_sec * 1000000000u + (uint64_t)time->tv_usec * 1000u;
 }
 
-/* A process begins with the peak of the one it was forked from: only above that it is its own. */
+/* A process begins with the peak of the process it was forked from: only values above that are its own. */
 static void take_usage(running *run, const struct rusage *usage)
 {
     tare__child_usage *child = &run->collector->child;
@@ -101,7 +101,7 @@ static void take_usage(running *run, const struct rusage *usage)
     child->peak_bytes = peak > run->own_bytes ? peak : 0;
 }
 
-/* The child is looked at once more before it is taken away: a zombie still says what it used. */
+/* The child is sampled once more before it is reaped: a zombie still has its usage. */
 static void reap(running *run)
 {
     siginfo_t info = {0};
@@ -130,7 +130,7 @@ static void wait_for_tick(running *run)
     if (!signals.revents && now - run->reaped_ns < REAP_NS)
         return;
     run->reaped_ns = now;
-    reap(run); /* the end of a child is a signal, too */
+    reap(run); /* the exit of a child is a signal, too */
 }
 
 void tare__run_tell_progress(const tare__collector *collector, tare__run_on_progress *on_progress, void *context,
@@ -143,7 +143,7 @@ void tare__run_tell_progress(const tare__collector *collector, tare__run_on_prog
     on_progress(context, &progress);
 }
 
-/* To the end of the child, and of those below it that record. */
+/* Until the child, and its descendants that record, have ended. */
 static void attend(running *run)
 {
     bool told = false;
@@ -189,7 +189,7 @@ static void fill_result(running *run, tare__run_result *result)
     }
     result->elapsed_ns = tare__monotonic_ns() - run->since_ns;
     result->left_running = tare__collector_recording(run->collector);
-    bool killed = result->exit_status == 128 + SIGKILL; /* a shell says so of the command it ran */
+    bool killed = result->exit_status == 128 + SIGKILL; /* a shell reports this for the command it ran */
     run->collector->oom_killed = tare__sampling_oom(run->collector, killed);
     result->child_user_ns = run->collector->child.user_ns;
     result->child_system_ns = run->collector->child.system_ns;
@@ -226,7 +226,8 @@ void tare__run_hand_over(tare__collector *collector, tare__run_result *result)
 }
 
 
-/* The trace, the session's page and socket, signals; a ring and its folder. Asked for before anything is made. */
+/* Descriptors for the trace, the session page and socket, signals; a ring and its folder. Checked before anything is
+ * created. */
 static int have_descriptors(tare__error *error)
 {
     int fds[6], failed = 0;
@@ -277,8 +278,8 @@ static int prepare(tare__collector *collector, const tare__run_options *options,
     return status;
 }
 
-/* Processes that were forked from one that records and have not recorded yet are not waited for, and what they record
- * later is nowhere. */
+/* Processes forked from one that records that have not recorded yet are not waited for, and their later events are
+ * not recorded. */
 static void tell_left_behind(running *run)
 {
     uint32_t n = 0;
@@ -354,7 +355,7 @@ int tare__run(const tare__run_options *options, tare__run_result *result, tare__
         tare__run_fill_totals(&collector, result);
         tare__run_hand_over(&collector, result);
         strcpy(result->folder, collector.folder.path);
-        if (!collector.unread_rings && tare__folder_remove(&collector.folder)) /* what could not be read stays */
+        if (!collector.unread_rings && tare__folder_remove(&collector.folder)) /* unreadable rings are kept */
             result->folder[0] = '\0';
     }
     close(run.signals);

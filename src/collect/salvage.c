@@ -1,5 +1,5 @@
-/* salvage: finishes the trace of a collector that was killed, from the rings it left behind. Nothing is removed, and
- * the rings stay as they are; the trace is written on only when it is this session's, behind everything that is in it.
+/* salvage: completes the trace of a killed collector from its rings. Nothing is removed, and the rings are
+ * not changed; the trace is only appended to, and only if it belongs to this session.
  * One thread. Must not know what the events mean beyond which spans they open and close. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -15,9 +15,9 @@
 
 #include "collector.h"
 
-#define IDS_MAX (1u << 20)       /* as many as a reader takes */
-#define ID_GAP_MAX (1u << 16)    /* names between two that are there */
-#define SAME_BOOT_NS 10000000000 /* two clocks that both went on are this far apart at most */
+#define IDS_MAX (1u << 20)       /* as many as a reader accepts */
+#define ID_GAP_MAX (1u << 16)    /* names between two existing ones */
+#define SAME_BOOT_NS 10000000000 /* maximum difference of two clocks that both kept running */
 
 typedef struct old_stream {
     uint32_t id, process, number;
@@ -40,12 +40,12 @@ typedef struct salvaging {
     old_process *processes;
     uint32_t process_count;
     size_t process_room;
-    uint32_t used_names;   /* numbers that events have, below this; whether the names are there or lost */
+    uint32_t used_names;   /* name ids used by events are below this, whether their names are present or lost */
     bool has_run, is_ours; /* a RUN block; of this session */
-    bool failed;           /* out of memory: what the file has is not known, and nothing may be added */
+    bool failed;           /* out of memory: the content of the file is unknown, and nothing may be added */
     bool ended;            /* an END block; `salvaged`: of an earlier salvage */
     bool salvaged;
-    uint64_t left_running, unread; /* as that one says */
+    uint64_t left_running, unread; /* as given in that block */
 } salvaging;
 
 static old_stream *stream_of(salvaging *state, uint32_t id)
@@ -114,7 +114,7 @@ static void take_process(salvaging *state, const tare__block_header *header, con
         state->collector->joined = process.number;
 }
 
-/* Names keep the numbers they have in the file: those of a damaged block leave a gap that nobody else may fill. */
+/* Names keep their ids in the file: those of a damaged block leave a gap that must not be reused. */
 static bool keep_numbers(tare__collector *collector, uint32_t below)
 {
     uint32_t count = tare__intern_count(collector->names);
@@ -137,7 +137,7 @@ static void take_name(void *context, const tare__file_name *name)
         return;
     uint32_t id = tare__file_name_add(collector, name->kind, name->line, name->text, name->text_bytes, name->file,
                                       name->file_bytes);
-    if (id > name->id && name->id <= count) /* told again, after a gap was filled in its place */
+    if (id > name->id && name->id <= count) /* repeated, after a gap was filled in its place */
         collector->all_names[name->id - 1] = (tare__file_name){
             .id = name->id, .kind = name->kind, .line = name->line, .text = collector->all_names[id - 1].text,
             .text_bytes = name->text_bytes, .file = collector->all_names[id - 1].file,
@@ -163,7 +163,7 @@ static void take_end(salvaging *state, const tare__block_header *header, const u
     uint32_t tag;
     const uint8_t *data;
     size_t bytes;
-    tare__text *kept = &state->collector->ended; /* that of the collector itself stays, whatever is added */
+    tare__text *kept = &state->collector->ended; /* that of the collector itself is kept */
     state->ended = true;
     state->salvaged = false;
     state->left_running = state->unread = 0;
@@ -207,7 +207,7 @@ static void note_name(salvaging *state, uint32_t name)
         state->used_names = name + 1;
 }
 
-/* What is open after a block: the same rules as the reader's. */
+/* Spans open after a block: the same rules as in the reader. */
 static void take_events(salvaging *state, const tare__block_header *header, const uint8_t *payload)
 {
     old_stream *stream = stream_of(state, header->stream);
@@ -306,7 +306,8 @@ static void take_block(salvaging *state, const tare__block_header *header, const
     }
 }
 
-/* Reads all of the trace. Only a block that the file's end cuts off goes: its events are in the rings still. */
+/* Reads the whole trace. Only a block truncated by the end of the file is removed: its events are still in the
+ * rings. */
 static int read_trace(salvaging *state, tare__salvaged *result, tare__error *error)
 {
     tare__writer *writer = &state->collector->writer;
@@ -316,7 +317,7 @@ static int read_trace(salvaging *state, tare__salvaged *result, tare__error *err
     if (status)
         return tare__fail(error, status, "%s: %s", writer->path, status == TARE_E_MEMORY ? "out of memory"
                                                                                          : strerror(errno));
-    /* The first RUN block says whose it is; of another session not a byte more is read. */
+    /* The first RUN block identifies the session; a file of another session is not read further. */
     while (tare__blocks_next(&walk, &header) && (!state->has_run || state->is_ours))
         take_block(state, &header, walk.room);
     tare__blocks_close(&walk);
@@ -336,7 +337,7 @@ static int read_trace(salvaging *state, tare__salvaged *result, tare__error *err
     return 0;
 }
 
-/* The rings go on under the numbers they had, where they were known already. */
+/* Rings continue with the ids they had, if they are known. */
 static void take_up(salvaging *state, tare__source *source)
 {
     uint32_t old = 0;
@@ -365,7 +366,7 @@ static void take_up(salvaging *state, tare__source *source)
     }
 }
 
-/* A zombie runs no more: its descriptor is readable. */
+/* A zombie is not running any more: its descriptor is readable. */
 bool tare__process_runs(pid_t pid)
 {
     int fd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -377,7 +378,7 @@ bool tare__process_runs(pid_t pid)
     return lives;
 }
 
-/* A file of this user: by the name the session has for it, or as the caller found it. */
+/* A file of this user: by the name stored in the session, or as given by the caller. */
 static int open_trace(tare__collector *collector, const char *path, tare__error *error)
 {
     tare__writer *writer = &collector->writer;
@@ -394,7 +395,7 @@ static int open_trace(tare__collector *collector, const char *path, tare__error 
     if (!S_ISREG(about.st_mode) || about.st_uid != geteuid())
         return tare__fail(error, TARE_E_PERMISSION, "%s belongs to another user: nothing is written to it",
                           writer->path);
-    while (flock(writer->fd, LOCK_EX) != 0) /* another command may be at it */
+    while (flock(writer->fd, LOCK_EX) != 0) /* another command may be using it */
         if (errno != EINTR)
             break;
     if (tare__pread_all(writer->fd, &header, sizeof header, 0, &got) != 0 || got != sizeof header ||
@@ -404,8 +405,8 @@ static int open_trace(tare__collector *collector, const char *path, tare__error 
     return 0;
 }
 
-/* The length of a tick needs two syncs. Those of the session's page, where the file lost its own; one of now, where
- * there was no time for a second and the machine was not started anew since. */
+/* The length of a tick requires two syncs: those of the session page, if the file lost them; a current one, if there
+ * was no second and the machine was not rebooted since. */
 static void save_syncs(tare__collector *collector)
 {
     tare__session_page *page = collector->folder.page;
@@ -436,7 +437,7 @@ static void save(salvaging *state, tare__salvaged *result)
 {
     tare__collector *collector = state->collector;
     uint64_t before = collector->writer.bytes;
-    /* What the end of the file cuts off, and what an earlier writer reserved behind it. */
+    /* A truncated block at the end of the file, and space that an earlier writer reserved after it. */
     if (ftruncate(collector->writer.fd, (off_t)collector->writer.bytes) != 0)
         snprintf(collector->writer.trouble, sizeof collector->writer.trouble, "%.400s: %s", collector->writer.path,
                  strerror(errno));
@@ -457,14 +458,14 @@ static void save(salvaging *state, tare__salvaged *result)
     tare__collector_finish(collector, -1, 0, result->alive);
     result->spans = collector->writer.spans;
     result->unread_rings = collector->unread_rings + collector->broken_rings;
-    /* Not all of it could be written: the next try has to find a file that does not say it is finished. Or tried again
-     * for a ring that cannot be read, in vain: the file stays as it was. */
+    /* If not everything could be written, the next attempt must find an unfinished file. If a repeated attempt could
+     * still not read a ring, the file is not changed. */
     if (collector->writer.trouble[0] || (state->ended && state->unread == result->unread_rings && !result->alive &&
                                          !collector->writer.last_block))
         tare__writer_cut(&collector->writer, before);
 }
 
-/* A copy may be gone tomorrow: only the trace that the session names is a reason to remove the session. */
+/* A copy may be deleted later: only the trace that the session names allows the session to be removed. */
 static bool is_named(const tare__collector *collector)
 {
     struct stat open_file, named;

@@ -1,6 +1,6 @@
-/* samples: ticks the samplers, and puts what they say into blocks of the trace.
+/* samples: runs the samplers and writes their values to blocks of the trace.
  * One thread. A block at least every second, so that a kill loses no more.
- * Must not know what is measured, but for processes killed by the OOM killer. */
+ * Must not know what is measured, except for processes killed by the OOM killer. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,9 +9,9 @@
 
 #include "collector.h"
 
-#define LIST_INTERVAL_NS 200000000u /* where only the list of processes is wanted */
-#define LATE_NS 5000000u             /* a look that took longer was interrupted */
-#define BUDGET_MAX 0.25             /* of one core, for who asks for very short intervals */
+#define LIST_INTERVAL_NS 200000000u /* if only the list of processes is used */
+#define LATE_NS 5000000u             /* a sample that took longer was interrupted */
+#define BUDGET_MAX 0.25             /* of one core, if very short intervals are requested */
 
 /* ---- from the samplers ------------------------------------------------------------------------------------- */
 
@@ -25,7 +25,7 @@ static void note_fresh(tare__sampling *sampling, uint32_t id)
 {
     for (size_t i = sampling->fresh_count; i > 0 && i + 8 > sampling->fresh_count; i--)
         if (sampling->fresh[i - 1] == id)
-            return; /* told twice in a row: the newest is what will be written */
+            return; /* changed twice in a row: the newest is written */
     if (tare__array_fit(&sampling->fresh, &sampling->fresh_room, sampling->fresh_count + 1, sizeof *sampling->fresh))
         sampling->fresh[sampling->fresh_count++] = id;
 }
@@ -83,7 +83,7 @@ static void seal_series(tare__collector *collector)
     tare__sampling *sampling = &collector->sampling;
     tare__series *told = sampling->fresh_count ? malloc(sampling->fresh_count * sizeof *told) : NULL;
     if (!told)
-        return; /* they wait; all are told once more at the end */
+        return; /* they wait; all are written again at the end */
     uint32_t n = 0;
     for (size_t i = 0; i < sampling->fresh_count; i++)
         told[n++] = sampling->series[sampling->fresh[i] - 1];
@@ -112,7 +112,7 @@ uint64_t tare__sampling_due_ns(const tare__collector *collector)
     return collector->sampling.set ? tare__sample_due_ns(collector->sampling.set) : UINT64_MAX;
 }
 
-/* A look's values all go into one block. */
+/* All values of one sample go into one block. */
 static void keep_look(tare__collector *collector, uint64_t ticks)
 {
     tare__sampling *sampling = &collector->sampling;
@@ -126,8 +126,8 @@ static void keep_look(tare__collector *collector, uint64_t ticks)
         tare__samples_put(sampling->samples, sampling->look[i].series, sampling->look[i].value);
 }
 
-/* Kept off its CPU in the middle of a look, the collector would put values of one instant down as those of
- * another, and a rate over a wrong while is a wrong rate. The next look makes good for it; not for two in a row. */
+/* If the collector is preempted during a sample, values of different times would be stored as simultaneous, and
+ * rates would be wrong. Such a sample is discarded, but not two in a row. */
 static bool look_was_late(const tare__sampling *sampling, uint64_t took_ns)
 {
     uint64_t bound = sampling->interval_ns / 8;
@@ -166,8 +166,8 @@ static int64_t killed_on_machine(void)
     return line ? strtoll(line + 10, NULL, 10) : -1;
 }
 
-/* Of the job's own control group there is no doubt. The machine's count may be of others: it counts only
- * together with a death by SIGKILL. */
+/* The count of the job's own control group is certain. The machine's count may include other processes: it is used
+ * only together with a death by SIGKILL. */
 bool tare__sampling_oom(const tare__collector *collector, bool killed)
 {
     const tare__sampling *sampling = &collector->sampling;
@@ -187,7 +187,7 @@ uint64_t tare__sampling_interval_ns(uint64_t asked_ns)
     return asked_ns < TARE__SAMPLE_INTERVAL_MIN_NS ? TARE__SAMPLE_INTERVAL_MIN_NS : asked_ns;
 }
 
-/* Who asks for samples more often than by default agrees to pay for them in proportion. */
+/* Shorter intervals than the default get a proportionally larger budget. */
 static double budget_for(uint64_t interval_ns)
 {
     double budget = TARE__SAMPLE_BUDGET;

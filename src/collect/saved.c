@@ -1,4 +1,5 @@
-/* saved: whether anybody still writes to a ring, and the word in a session folder that says which trace has it all.
+/* saved: whether a ring is still written to, and the mark in a session folder that names the trace with all its
+ * data.
  * One thread. Must not know what is in a trace. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -30,7 +31,7 @@ bool tare__ring_in_use(int fd)
     return lives;
 }
 
-/* The word that salvaging leaves when everything is in a trace: which file that was. It must still be there. */
+/* The mark that salvaging leaves when all data are in a trace: identifies that file, which must still exist. */
 bool tare__saved_in(int dir, char trace[TARE__PATH_BYTES])
 {
     char word[TARE__PATH_BYTES + 128] = "";
@@ -56,7 +57,7 @@ bool tare__mark_saved(const tare__folder *folder, int trace, const char *path)
     int dir = tare__folder_open(folder->path, NULL);
     if (dir < 0)
         return false;
-    unlinkat(dir, TARE__SAVED_FILE, 0); /* of an earlier time */
+    unlinkat(dir, TARE__SAVED_FILE, 0); /* from an earlier attempt */
     int fd = fstat(trace, &about) != 0 || !realpath(path, whole) || strlen(whole) >= TARE__PATH_BYTES
                  ? -1
                  : openat(dir, TARE__SAVED_FILE, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);

@@ -1,5 +1,5 @@
-/* serve: the helper beside a program that records itself with tare_start.
- * One thread, a process of its own. Must not know what is recorded. */
+/* serve: the helper process of a program that records itself with tare_start.
+ * One thread, in a separate process. Must not know what is recorded. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +32,7 @@ static void refuse(int socket, int status, const tare__error *error)
     send(socket, &answer, sizeof answer, MSG_NOSIGNAL);
 }
 
-/* The question is taken first: a socket closed with it unread would take the answer along. */
+/* Reads the request first: closing the socket with unread data would discard the response. */
 void tare__serve_refuse(int socket, int status, const tare__error *error)
 {
     tare__serve_request request;
@@ -79,7 +79,7 @@ static void be_quiet(void)
     signal(SIGPIPE, SIG_IGN);
 }
 
-/* Until it says stop, or it and every process that records with it is gone. Closing our socket alone means
+/* Until it requests a stop, or it and every process that records with it is gone. A closed socket alone means
  * nothing: a program may close every descriptor it did not open. */
 static bool attend(tare__collector *collector, int socket, pid_t pid)
 {
@@ -102,7 +102,7 @@ static bool attend(tare__collector *collector, int socket, pid_t pid)
     }
 }
 
-/* The program is looked at from here on: it has its answer and need not wait for the samplers to open. */
+/* Sampling starts here: the program already has its response and does not wait for the samplers to open. */
 static bool watch(tare__collector *collector, int socket, pid_t pid, const tare__serve_options *options)
 {
     tare__sampling_options sampling = {pid, options->interval_ns, options->samplers_left_out};
@@ -120,7 +120,7 @@ int tare__serve_process(int socket, const tare__serve_options *options, char tra
     collector.writer.fd = collector.folder.lock = collector.folder.socket = -1;
     tare__serve_request request;
     trace[0] = '\0';
-    tare__inherited inherited; /* nothing is started from here: it stays as it is now */
+    tare__inherited inherited; /* no process is started from here: it is not restored */
     tare__inherited_take(&inherited);
     fcntl(socket, F_SETFD, FD_CLOEXEC);
     if (recv(socket, &request, sizeof request, 0) != (ssize_t)sizeof request || request.abi != TARE__RING_ABI ||
@@ -135,7 +135,7 @@ int tare__serve_process(int socket, const tare__serve_options *options, char tra
         be_quiet();
         bool asked = watch(&collector, socket, request.pid, options);
         tare__collector_tick(&collector);
-        uint32_t left = asked ? tare__collector_recording(&collector) : 0; /* children that record on */
+        uint32_t left = asked ? tare__collector_recording(&collector) : 0; /* children that continue to record */
         tare__collector_finish(&collector, -1, 0, left);
         tare__writer *writer = &collector.writer;
         bool kept = tare__file_keep(&writer->fd, writer->path, writer->mode, writer->moved, sizeof writer->moved);

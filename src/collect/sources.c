@@ -1,4 +1,4 @@
-/* sources: the rings of recorded processes: found, opened, watched until their process is gone.
+/* sources: the rings of recorded processes: finds them, opens them, and monitors them until their process is gone.
  * One thread. Must not know what the records mean. */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -35,7 +35,7 @@ static tare__source *source_by_file(tare__collector *collector, const char *file
     return NULL;
 }
 
-/* A file that stays must not be read a second time. */
+/* A file that cannot be removed must not be read twice. */
 void tare__source_done(tare__collector *collector, const tare__source *source)
 {
     if (unlink(source->path) == 0 || errno == ENOENT ||
@@ -78,8 +78,8 @@ static void *map_ring(int fd, uint64_t bytes, bool shared)
     return map == MAP_FAILED ? NULL : map;
 }
 
-/* The mapping is as long as a ring can get, the file grows into it; where address space is limited, as long as the file
- * and made anew when that grows. `bytes` is how far the file goes by now. */
+/* The mapping has the maximum length of a ring, and the file grows into it; if address space is limited, it has the
+ * length of the file and is repeated when that grows. `bytes` is the current length of the file. */
 static bool map_all(tare__source *source, int fd, bool shared)
 {
     struct stat about;
@@ -102,7 +102,7 @@ static bool map_all(tare__source *source, int fd, bool shared)
     return true;
 }
 
-/* Half of the descriptors are for what needs one for a moment only. */
+/* Half of the descriptors are reserved for temporary use. */
 static bool is_scarce(int fd)
 {
     struct rlimit limit;
@@ -136,7 +136,7 @@ static void close_ring(const tare__source *source, int fd)
         close(fd);
 }
 
-/* State letter and start time, as the kernel has them; false: it cannot be asked. */
+/* State letter and start time from the kernel; false: unavailable. */
 static bool ask_proc(pid_t pid, char *state, uint64_t *start_time)
 {
     char path[64], text[1024];
@@ -153,7 +153,7 @@ static bool ask_proc(pid_t pid, char *state, uint64_t *start_time)
     return true;
 }
 
-/* Without a descriptor for the process. Its number may be another's by now. */
+/* Without a descriptor for the process. Its pid may have been reused. */
 static bool pid_ended(tare__source *source)
 {
     char state = 0;
@@ -176,7 +176,7 @@ static bool add_source(tare__collector *collector, tare__source *source)
     return true;
 }
 
-/* A process that became another program by exec keeps its pid and leaves its ring behind. */
+/* A process that calls exec keeps its pid and leaves its ring behind. */
 static void end_earlier(tare__collector *collector, const tare__source *newer)
 {
     for (uint32_t i = 0; i < collector->source_count; i++) {
@@ -232,13 +232,13 @@ static void set_pid(tare__collector *collector, tare__source *source, pid_t pid)
     }
     source->start_time = 0;
     if (source->pidfd < 0 && pid_ended(source))
-        source->gone = true; /* quicker than we were */
+        source->gone = true; /* it was faster */
     tare__program_note(collector, pid);
     end_earlier(collector, source);
     tare__process_joined(collector, pid);
 }
 
-/* NULL when the file is not (yet) a whole ring. */
+/* NULL if the file is not (yet) a complete ring. */
 static tare__source *open_source(tare__collector *collector, const char *folder, const char *file, pid_t pid)
 {
     tare__source *source = is_done(collector, file) ? NULL : calloc(1, sizeof *source);
@@ -247,14 +247,14 @@ static tare__source *open_source(tare__collector *collector, const char *folder,
     source->pidfd = -1;
     snprintf(source->file, sizeof source->file, "%s", file);
     snprintf(source->path, sizeof source->path, "%s/%s", folder, file);
-    /* Salvaging changes no ring: what it does to the chunks stays in its own memory. */
+    /* Salvaging does not change rings: its changes to the chunks stay in private memory. */
     bool shared = source->shared = !collector->salvaging;
     source->fd = open(source->path, (shared ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     struct stat about;
     bool there = source->fd >= 0 && fstat(source->fd, &about) == 0 && S_ISREG(about.st_mode) &&
                  (uint64_t)about.st_size >= sizeof(tare__ring);
     if ((source->fd < 0 && errno != ENOENT) || (there && !map_all(source, source->fd, shared))) {
-        collector->unread_error = errno; /* tried again with the next scan */
+        collector->unread_error = errno; /* retried with the next scan */
         there = false;
     }
     if (!there || __atomic_load_n((uint64_t *)(void *)source->ring->magic, __ATOMIC_ACQUIRE) == 0 ||
@@ -329,7 +329,7 @@ static void hear(tare__collector *collector)
     }
 }
 
-/* Its process was killed before it had written the first word: there is nothing in it. */
+/* Its process was killed before it wrote the first word: it is empty. */
 static bool is_unborn(int folder, const char *file)
 {
     char magic[8] = {0};
@@ -363,8 +363,7 @@ uint32_t tare__sources_unread(const tare__collector *collector)
     uint32_t n = 0;
     for (size_t i = 0; i < TARE__COUNT_OF(folders); i++) {
         DIR *list = folders[i][0] ? opendir(folders[i]) : NULL;
-        n += folders[i][0] && !list && errno != ENOENT; /* no memory, no descriptor: one at least, for all that is
-                                                         * known */
+        n += folders[i][0] && !list && errno != ENOENT; /* no memory, no descriptor: at least one, as far as is known */
         for (struct dirent *entry; list && (entry = readdir(list)) != NULL;)
             n += tare__ring_name(entry->d_name) && !is_done(collector, entry->d_name) &&
                  !is_unborn(dirfd(list), entry->d_name);
@@ -428,8 +427,8 @@ tare__stream *tare__source_stream(tare__collector *collector, tare__source *sour
     return stream;
 }
 
-/* How much memory this process's events should have: the pool, and for one that records a lot, so much that
- * what waits at a tick is an eighth of it. A collector that is kept from its CPU then has time to come back. */
+/* Target buffer size of this process: the default, and for one that records a lot, eight times what waits at a tick.
+ * This gives a preempted collector time to come back. */
 static uint64_t wanted_bytes(const tare__collector *collector, const tare__source *source)
 {
     uint64_t busy = (uint64_t)source->most_waiting * 8 * TARE__CHUNK_BYTES, pool = collector->folder.page->pool_bytes;
@@ -438,7 +437,7 @@ static uint64_t wanted_bytes(const tare__collector *collector, const tare__sourc
     return busy > pool ? busy : pool;
 }
 
-/* The rest of a process's pool, a little at a time: zeroed here, not in the program. */
+/* The rest of a process's buffer, in small steps: zeroed here, not in the program. */
 void tare__source_grow(tare__collector *collector, tare__source *source)
 {
     tare__ring *ring = source->ring;
@@ -449,7 +448,7 @@ void tare__source_grow(tare__collector *collector, tare__source *source)
         source->gone ||
         source->full_grown || !atomic_compare_exchange_strong(&ring->growing, &idle, 1))
         return;
-    uint32_t count = atomic_load(&ring->chunk_count); /* now nobody else changes it */
+    uint32_t count = atomic_load(&ring->chunk_count); /* from here on only this process changes it */
     uint64_t at = source->chunks_offset + (uint64_t)count * TARE__CHUNK_BYTES;
     int fd = open_ring(source);
     if (atomic_fetch_sub(&page->bytes_left, (int64_t)more) < (int64_t)more || fd < 0 ||
@@ -480,7 +479,7 @@ bool tare__source_map_growth(tare__source *source)
     if (!failed && !tare__ring_check(source->ring, source->bytes))
         return true;
     if (failed && !source->gone)
-        return false; /* no descriptor or no memory now: the next round tries again */
+        return false; /* no descriptor or no memory now: retried in the next round */
     source->broken = true;
     snprintf(source->reason, sizeof source->reason,
              failed ? "its ring could not be read: %s" : "its ring was overwritten", strerror(failed));

@@ -1,4 +1,4 @@
-/* tree: every process below the one that was launched, whether it records or not, by the samplers' list.
+/* tree: every descendant of the launched process, whether it records or not, from the samplers' list.
  * One thread. Must not know rings, nor how the list is made. */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -11,8 +11,8 @@
 
 #include "collector.h"
 
-#define KEPT_MAX 16384u /* processes, all told */
-#define LOOK_AGAIN 10u  /* looks; and at each of the first few, when it may still become another program */
+#define KEPT_MAX 16384u /* total number of processes */
+#define LOOK_AGAIN 10u  /* samples; and at each of the first few, when it may still call exec */
 
 static size_t read_of(pid_t pid, const char *file, char *out, size_t room)
 {
@@ -36,7 +36,7 @@ static tare__process_entry *add_entry(tare__collector *collector, pid_t pid, uin
     return entry;
 }
 
-/* One that joined is known by its pid only, until the list says when it started. */
+/* A process that joined is known by its pid only, until the list has its start time. */
 static tare__process_entry *find_entry(tare__collector *collector, pid_t pid, uint64_t start_time)
 {
     for (uint32_t i = collector->process_count; i > 0; i--) {
@@ -56,7 +56,7 @@ void tare__process_joined(tare__collector *collector, pid_t pid)
         entry->joined = true;
 }
 
-/* /proc/PID belongs to root where a process is not dumpable: its status has the user. */
+/* /proc/PID is owned by root if a process is not dumpable: its status file has the user. */
 static uid_t effective_user(pid_t pid)
 {
     char text[2048];
@@ -66,8 +66,7 @@ static uid_t effective_user(pid_t pid)
     return line && sscanf(line, "\nUid: %*u %u", &user) == 1 ? (uid_t)user : (uid_t)-1;
 }
 
-/* The session folder in the environment that it was started with; NULL: none, or it cannot be read. Until the next
- * call. */
+/* The session folder in its initial environment; NULL: none, or it cannot be read. Valid until the next call. */
 static const char *session_of(pid_t pid)
 {
     static char environment[1 << 17];
@@ -99,7 +98,7 @@ uint32_t tare__orphans_of(const tare__collector *collector, const tare__sampled_
     return n;
 }
 
-/* Why it has not joined (yet), from what can be seen of it now. */
+/* Why it has not joined (yet), from what is visible now. */
 static void find_reason(tare__process_entry *entry)
 {
     char path[64];
@@ -119,10 +118,10 @@ static void find_reason(tare__process_entry *entry)
         snprintf(entry->reason, sizeof entry->reason, "recorded nothing");
 }
 
-/* ---- word of a process ---------------------------------------------------------------------------------------- */
-/* The start-up hook of Python interpreters leaves word in the session's folder: in the first line why the process
- * cannot join, should it never do so; then what it imported. Of a process that joined before the sampler listed it the
- * start time is not known, and the file is looked for by its pid. */
+/* ---- reports of a process ------------------------------------------------------------------------------------- */
+/* The startup hook of Python interpreters writes a report to the session's folder: in the first line why the process
+ * cannot join, in case it never does; then what it imported. If a process joined before the sampler listed it, its
+ * start time is unknown, and the file is found by its pid. */
 static bool find_word(const tare__collector *collector, pid_t pid, char *path, size_t room)
 {
     char start[64];
@@ -137,7 +136,7 @@ static bool find_word(const tare__collector *collector, pid_t pid, char *path, s
     return found;
 }
 
-/* Bytes read, with a NUL behind them; 0: there is none. */
+/* Number of bytes read, followed by a NUL; 0: none. */
 static size_t read_word(const tare__collector *collector, pid_t pid, uint64_t start_time, char *out, size_t room)
 {
     char path[TARE__PATH_BYTES + 300];
@@ -169,7 +168,7 @@ static void take_word(const tare__collector *collector, tare__process_entry *ent
 #define WORD_BYTES ((size_t)65536)
 #define IMPORTS_BYTES 4000u /* of the field: a reader keeps no more */
 
-/* One line with its times turned into microseconds of the run; false: it makes no sense. */
+/* One line with its times converted to microseconds of the run; false: invalid. */
 static bool tell_line(tare__text *out, const char *line, uint64_t started_ns)
 {
     char kind[8], name[128] = "";
@@ -218,7 +217,7 @@ static void look_at(tare__collector *collector, tare__process_entry *entry)
     size_t bytes = read_of(entry->pid, "cmdline", command, sizeof command);
     if (bytes == 0 || (bytes == entry->command_bytes && memcmp(command, entry->command, bytes) == 0))
         return;
-    take_command(collector, entry, command, bytes); /* new, or it became another program */
+    take_command(collector, entry, command, bytes); /* new, or it called exec */
     find_reason(entry);
 }
 
@@ -267,7 +266,7 @@ void tare__tree_look(tare__collector *collector)
     }
 }
 
-/* They may not open the session: what they record is nowhere, and the report says so. */
+/* They may not open the session: their events are not recorded, and the report says so. */
 static void tell_others(tare__collector *collector)
 {
     uint32_t n = 0;
