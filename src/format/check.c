@@ -1,4 +1,4 @@
-/* check: headers made and doubted. Pure functions; any thread.
+/* check: creates and validates headers. Pure functions; any thread.
  * Must not know where the bytes come from. */
 #include <stddef.h>
 #include <string.h>

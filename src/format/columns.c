@@ -1,17 +1,17 @@
-/* columns: byte strings put together, each compressed by zstd where that helps.
+/* columns: combines byte strings, each compressed by zstd if that helps.
  * A squeezer belongs to one thread.
  * Must not know what is in the columns. */
 #include <stdlib.h>
 #include <string.h>
 
-#define ZSTD_STATIC_LINKING_ONLY /* for ZSTD_c_literalCompressionMode; done without where it is refused */
+#define ZSTD_STATIC_LINKING_ONLY /* for ZSTD_c_literalCompressionMode; not used if it is rejected */
 #include <zstd.h>
 #include <zstd_errors.h>
 
 #include "format.h"
 #include "tare.h"
 
-/* Below this a frame's own bytes eat what compression saves. */
+/* Below this size the overhead of a frame exceeds what compression saves. */
 #define COMPRESS_FROM 48u
 #define COLUMNS_MAX 32u
 
@@ -21,11 +21,11 @@ typedef struct buffer {
 } buffer;
 
 struct tare__squeezer {
-    ZSTD_CCtx *compress[2]; /* [scattered]; all made at first use: most squeezers only ever go one way */
+    ZSTD_CCtx *compress[2]; /* [scattered]; created at first use: most squeezers are used in one direction only */
     ZSTD_DCtx *expand;
     int level;
     buffer working;  /* the caller's, to build columns in */
-    buffer packed;   /* compressed columns on their way out */
+    buffer packed;   /* compressed columns to be written */
     buffer unpacked; /* decompressed columns, until the next set */
 };
 
@@ -50,8 +50,8 @@ void tare__squeezer_free(tare__squeezer *squeezer)
     free(squeezer);
 }
 
-/* Looking for repeats in a scattered column takes four times as long as the entropy coder's work, to no gain:
- * there zstd looks at few places (64 bytes apart and more), into a small table. */
+/* Searching for repeats in a scattered column takes four times as long as the entropy coder, without a gain: there
+ * zstd searches few positions (64 bytes apart or more), in a small table. */
 static void set_level(ZSTD_CCtx *context, int level, bool scattered)
 {
     ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, level);
@@ -59,7 +59,7 @@ static void set_level(ZSTD_CCtx *context, int level, bool scattered)
     if (!scattered || level >= 5)
         return;
     ZSTD_CCtx_setParameter(context, ZSTD_c_hashLog, 6);
-    /* The entropy coder alone is what is wanted; by default zstd leaves it out when in such haste. */
+    /* Only the entropy coder is useful here; by default zstd omits it at such levels. */
     if (!ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_literalCompressionMode, ZSTD_lcm_huffman)))
         ZSTD_CCtx_setParameter(context, ZSTD_c_targetLength, 64);
 }
@@ -74,7 +74,7 @@ void tare__squeezer_level(tare__squeezer *squeezer, int level)
             set_level(squeezer->compress[scattered], level, scattered);
 }
 
-/* Makes room; what was in the buffer is gone. */
+/* Makes space; the previous content is lost. */
 static uint8_t *make_room(buffer *buffer, size_t bytes)
 {
     if (buffer->data && bytes <= buffer->room)
@@ -108,8 +108,8 @@ static ZSTD_CCtx *compressor(tare__squeezer *squeezer, bool scattered)
     return squeezer->compress[scattered] = context;
 }
 
-/* Bytes written to `out`, or 0 when the column is better stored as it is. Want of memory is no reason to
- * lose it: it is then only larger. */
+/* Bytes written to `out`, or 0 if the column is better stored uncompressed. Running out of memory does not lose the
+ * column: it is only larger. */
 static size_t compress_column(tare__squeezer *squeezer, const tare__column *column, bool scattered, uint8_t *out)
 {
     ZSTD_CCtx *context = column->bytes < COMPRESS_FROM ? NULL : compressor(squeezer, scattered);
@@ -156,7 +156,7 @@ int tare__columns_put_scattered(tare__squeezer *squeezer, const tare__column *co
     return out->failed ? TARE_E_MEMORY : 0;
 }
 
-/* Reads the directory: `columns` get their raw, `stored` their stored bytes, 0 where that is the same. */
+/* Reads the directory: `columns` get their raw, `stored` their stored bytes, 0 if these are equal. */
 static int read_directory(tare__reader *reader, tare__column *columns, uint64_t *stored, size_t n,
                           size_t limit, size_t *packed_total)
 {

@@ -1,4 +1,4 @@
-/* complete: whole spans, given with start and end, as columns of varints and back.
+/* complete: encodes spans with start and end as columns of varints, and decodes them.
  * Owned by the calling thread.
  * Must not know what tracks, parents and flows mean. */
 #include "format.h"

@@ -143,7 +143,7 @@ static uint64_t sum_bytes(const tare__column *column)
     return sum;
 }
 
-/* The times add up to the block's: so no event's time can run over. */
+/* The times add up to the block's range, so no time can overflow. */
 static bool times_add_up(const tare__column *columns, const tare__block_header *header)
 {
     uint64_t total = 0;
@@ -190,7 +190,7 @@ static const uint8_t *next_zero(const uint8_t *from, const uint8_t *end)
     return found ? found : end;
 }
 
-/* No name is 0: looked at closely only where a low byte is. */
+/* No name is 0: checked in full only if a low byte is 0. */
 static bool names_are_good(const tare__column *columns)
 {
     const tare__column *low = &columns[TARE__COLUMN_NAME], *ops = &columns[TARE__COLUMN_OPS];

@@ -1,4 +1,4 @@
-/* events_encode: events of one stream gathered, and sealed into a block as planes of bytes.
+/* events_encode: collects the events of one stream and seals them into a block as planes of bytes.
  * An encoder belongs to one thread.
  * Must not know where events come from, or what a span means. */
 #include <stdlib.h>
@@ -11,7 +11,7 @@ enum { BEGINS = 0, ENDS = 1, WIDTHS = 9, SAMPLES = 512, STRIDE = 16 };
 
 tare__events_encoder *tare__events_encoder_new(void)
 {
-    tare__events_encoder *encoder = malloc(sizeof *encoder); /* not zeroed: pages come as they are used */
+    tare__events_encoder *encoder = malloc(sizeof *encoder); /* not zeroed: pages are allocated when used */
     if (encoder)
         tare__events_reset(encoder, 0);
     return encoder;
@@ -37,7 +37,7 @@ uint32_t tare__events_add_far(tare__events_encoder *encoder, unsigned ends, uint
     return TARE__TIME_FAR;
 }
 
-/* Every whole number of this size is a double, and -0 is not one of them. */
+/* Every integer of this size is a double, except -0. */
 #define WHOLE_MAX 9007199254740992.0 /* 2^53 */
 
 static uint8_t *write_value(uint8_t *at, double value)
@@ -58,7 +58,7 @@ void tare__events_add_value(tare__events_encoder *encoder, tare__op op, uint32_t
                             double value)
 {
     tare__events_add(encoder, op, name, op == TARE__OP_COUNTER ? ticks : 0);
-    if (op == TARE__OP_LOST_ENDS) /* of a target that may write anything */
+    if (op == TARE__OP_LOST_ENDS) /* from a program that may write anything */
         value = value >= 0 && value < UINT32_MAX ? (double)(uint32_t)value : UINT32_MAX;
     encoder->values_end = write_value(encoder->values_end, value);
 }
@@ -88,9 +88,9 @@ static unsigned name_class(unsigned width)
 
 static const uint8_t first_plane[2] = {TARE__COLUMN_BEGIN, TARE__COLUMN_END};
 
-/* How a block's values are written: nearly all at a common width, the few wider ones with a class of their
- * own. Even widths leave nothing to tell in the operations' bytes, and the reader's branches go one way;
- * high bytes of zero cost nothing once compressed. */
+/* How the values of a block are written: nearly all at a common width, the few wider ones with their own class.
+ * Equal widths make the operation bytes uniform, and the reader's branches predictable; high bytes of zero cost
+ * nothing once compressed. */
 typedef struct layout {
     unsigned time_width[2], name_width;
 } layout;
@@ -137,13 +137,13 @@ static inline unsigned count_members(set of, const uint8_t ops[8])
     return (unsigned)(members(of, ops) * EACH(1) >> 56);
 }
 
-/* What was added, one list a plane group. */
+/* The values added, one list per plane group. */
 typedef struct list {
     const uint32_t *values;
     uint32_t count;
     unsigned first_plane;
     set of;
-    const uint64_t *far; /* in place of TARE__TIME_FAR */
+    const uint64_t *far; /* replaced by TARE__TIME_FAR */
 } list;
 
 static list times_of(const tare__events_encoder *encoder, unsigned group)
@@ -158,7 +158,7 @@ static list names_of(const tare__events_encoder *encoder)
     return (list){encoder->names, (uint32_t)(encoder->tail.name - encoder->names), TARE__COLUMN_NAME, SET_NAMED, NULL};
 }
 
-/* Chooses by a sample: what it misjudges is only written less well. */
+/* Chooses by a sample: a wrong choice only compresses less well. */
 static unsigned sampled_width(const list *from)
 {
     uint32_t counts[WIDTHS] = {0}, step = from->count / SAMPLES + 1;
@@ -219,7 +219,7 @@ static bool any_above(const uint32_t *values, uint32_t limit)
     return above != 0;
 }
 
-/* The event that has value number `wanted` of a list; `event` and `number` are where the search before got to. */
+/* The event that has value number `wanted` of a list; `event` and `number` are the position of the previous search. */
 static uint32_t seek(const uint8_t *ops, set of, uint32_t wanted, uint32_t *event, uint32_t *number)
 {
     for (; *number + 8 <= wanted; *event += 8)
@@ -231,8 +231,8 @@ static uint32_t seek(const uint8_t *ops, set of, uint32_t wanted, uint32_t *even
     }
 }
 
-/* A value wider than the others: the bytes beyond the common width go to their planes, and its operation's byte
- * tells. */
+/* A value wider than the others: the bytes beyond the common width go to their planes, and its operation byte is set
+ * accordingly. */
 static void write_wide(const list *from, unsigned common, uint64_t value, uint8_t *code, uint8_t **planes)
 {
     unsigned width = from->far ? time_width(value) : name_width((uint32_t)value);
@@ -248,8 +248,7 @@ static bool is_wide(const list *from, uint32_t value, uint32_t limit)
     return value > limit || (value == TARE__TIME_FAR && from->far);
 }
 
-/* Fills a list's planes; each has room for all events. The far times' low bytes take the place of what stands for
- * them. */
+/* Fills the planes of a list; each has space for all events. The low bytes of far times replace their placeholders. */
 static void write_list(const list *from, unsigned width, const uint8_t *ops, uint8_t **planes)
 {
     uint8_t **own = planes + from->first_plane, *start[8];
@@ -275,7 +274,7 @@ static void write_list(const list *from, unsigned width, const uint8_t *ops, uin
     }
 }
 
-/* The first event with a time is where the block starts: its own is 0. */
+/* The block starts at the first event with a time: its own is 0. */
 static void take_first(tare__events_encoder *encoder)
 {
     for (const uint8_t *op = encoder->ops; op < encoder->tail.op; op++) {

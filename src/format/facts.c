@@ -1,4 +1,4 @@
-/* facts: what a library's hooks know of the program, as columns and back.
+/* facts: encodes what hooks into libraries know about the program as columns, and decodes it.
  * Owned by the calling thread.
  * Must not know what the keys mean. */
 #include <string.h>

@@ -132,7 +132,7 @@ bool tare__field_next(tare__reader *reader, uint32_t *tag, const uint8_t **data,
     const uint8_t *content = tare__read_bytes(reader, length);
     if (!content)
         return false;
-    /* No tag of ours is that large: a reader skips it as it skips any it does not know. */
+    /* No defined tag is that large: a reader skips it like any unknown tag. */
     *tag = number > UINT32_MAX ? UINT32_MAX : (uint32_t)number;
     *data = content;
     *bytes = (size_t)length;

@@ -8,9 +8,9 @@
 
 #include "base/base.h"
 
-#define TARE__FILE_MAGIC "\x89TARE\r\n\x1a" /* as PNG's: shows text-mode damage at once */
+#define TARE__FILE_MAGIC "\x89TARE\r\n\x1a" /* like PNG's: detects text-mode damage */
 #define TARE__FILE_MAJOR 1                  /* a reader refuses another major version */
-#define TARE__FILE_MINOR 2                  /* and reads any minor one, skipping what it does not know */
+#define TARE__FILE_MINOR 2                  /* and reads any minor one, skipping unknown parts */
 
 typedef struct tare__file_header {
     uint8_t magic[8];
@@ -21,17 +21,17 @@ typedef struct tare__file_header {
 
 typedef enum tare__block_kind {
     TARE__BLOCK_RUN = 1,        /* fields: what ran, where, when (first block of a file); a later one replaces it */
-    TARE__BLOCK_NAMES = 2,      /* names as they come up; repeated whole at the end */
+    TARE__BLOCK_NAMES = 2,      /* names as they are first used; all repeated at the end */
     TARE__BLOCK_PROCESS = 3,    /* fields: one process; a later one replaces an earlier one */
     TARE__BLOCK_STREAM = 4,     /* fields: one stream (thread); a later one replaces an earlier one */
     TARE__BLOCK_CLOCK = 5,      /* syncs */
     TARE__BLOCK_EVENTS = 6,     /* nested spans, marks, counters, numbers of one stream */
     TARE__BLOCK_COMPLETE = 7,   /* complete spans recorded by one stream */
     TARE__BLOCK_AGGREGATES = 8, /* one stream's aggregate spans; a later one replaces an earlier one */
-    TARE__BLOCK_END = 9,        /* fields: how it ended (last block of a file that was closed) */
-    TARE__BLOCK_SERIES = 10,    /* what is sampled, as it comes up; repeated whole at the end */
+    TARE__BLOCK_END = 9,        /* fields: how it ended (last block of a complete file) */
+    TARE__BLOCK_SERIES = 10,    /* sampled series as they appear; all repeated at the end */
     TARE__BLOCK_SAMPLES = 11,   /* values of series at some ticks */
-    TARE__BLOCK_FACTS = 12      /* what hooks into libraries know of the program, told by one stream */
+    TARE__BLOCK_FACTS = 12      /* what hooks into libraries know about the program, recorded by one stream */
 } tare__block_kind;
 
 #define TARE__BLOCK_MAGIC 0x4B4C4254u /* "TBLK" */
@@ -41,13 +41,13 @@ typedef struct tare__block_header {
     uint16_t kind;
     uint16_t flags;          /* 0 */
     uint32_t payload_bytes;  /* after this header */
-    uint32_t stream;         /* file-wide stream id; 0 where there is none */
+    uint32_t stream;         /* file-wide stream id; 0 for none */
     uint32_t count;          /* records */
     uint32_t spans;          /* EVENTS: spans begun in it; COMPLETE: all; else 0 */
-    uint64_t first_ticks;    /* time range; 0, 0 where there is none */
+    uint64_t first_ticks;    /* time range; 0, 0 for none */
     uint64_t last_ticks;
-    uint64_t position;       /* EVENTS, COMPLETE, FACTS: where reading of the stream's ring stood after this block */
-    uint32_t ordinal;        /* EVENTS: 0, 1, 2, … in its stream, so that a lost block is noticed */
+    uint64_t position;       /* EVENTS, COMPLETE, FACTS: read position in the stream's ring after this block */
+    uint32_t ordinal;        /* EVENTS: 0, 1, 2, … in its stream, so that a lost block is detected */
     uint32_t payload_crc;    /* CRC32C */
     uint32_t reserved;
     uint32_t header_crc;     /* CRC32C of the bytes before */
@@ -64,7 +64,7 @@ _Static_assert(sizeof(tare__block_header) == 64, "no padding");
 #define TARE__POSITION_SLOTS(position) ((uint32_t)((position)&0xFFFFu))
 
 /* ---- fields: (varint tag, varint length, bytes) in RUN, PROCESS, STREAM, END ---------------------------
- * Numbers are varints, signed ones zigzag. A reader skips tags it does not know. */
+ * Numbers are varints, signed ones zigzag. A reader skips unknown tags. */
 typedef enum tare__field {
     /* RUN */
     TARE__FIELD_SESSION_ID = 1,
@@ -81,12 +81,13 @@ typedef enum tare__field {
     TARE__FIELD_KERNEL = 12,      /* "Linux 6.1.0-13-amd64" */
     TARE__FIELD_SYSTEM = 13,      /* "Debian GNU/Linux 12 (bookworm)" */
     TARE__FIELD_REVISION = 14,    /* of the working directory: "4f2a9c1 on main, with changes" */
-    TARE__FIELD_INTERVAL = 15,    /* ns between samples as asked for; absent: nothing is sampled */
-    TARE__FIELD_ATTACHED = 16,    /* pid: it ran already when this began */
+    TARE__FIELD_INTERVAL = 15,    /* requested sampling interval in ns; absent: no sampling */
+    TARE__FIELD_ATTACHED = 16,    /* pid of the process attached to */
     TARE__FIELD_MEMORY = 17,      /* bytes of the machine */
     TARE__FIELD_GPUS = 18,        /* "2 x NVIDIA H200, driver 580.65.06"; or "n/a: " and why */
-    TARE__FIELD_CARBON = 19,      /* grams of CO2 a kilowatt-hour, times 1000, as configured */
-    TARE__FIELD_PEAKS = 92,       /* of the machine, measured as the run began, as tare__peaks_write has it */
+    TARE__FIELD_CARBON = 19,      /* grams of CO2 per kilowatt-hour, times 1000, as configured */
+    TARE__FIELD_PEAKS = 92,       /* of the machine, measured at the start of the run, as written by
+                                   * tare__peaks_write */
     /* PROCESS */
     TARE__FIELD_PROCESS = 20,     /* file-wide process number: 1, 2, … */
     TARE__FIELD_PROCESS_ID = 21,  /* 16 random bytes; absent: seen but not joined */
@@ -96,7 +97,7 @@ typedef enum tare__field {
     TARE__FIELD_PROCESS_COMMAND = 25,
     TARE__FIELD_JOINED_TICKS = 26,
     TARE__FIELD_LEFT_TICKS = 27,
-    TARE__FIELD_NOT_JOINED = 28,  /* a sentence: why it was only seen */
+    TARE__FIELD_NOT_JOINED = 28,  /* message: why it was only seen */
     TARE__FIELD_COST_PAIR = 29,   /* 1/256 ticks */
     TARE__FIELD_COST_INNER = 30,
     TARE__FIELD_COST_NEXT = 31,
@@ -104,13 +105,13 @@ typedef enum tare__field {
     TARE__FIELD_UNATTRIBUTED_SPANS = 33,
     TARE__FIELD_UNATTRIBUTED_OTHERS = 34,
     TARE__FIELD_NAMES_REFUSED = 35,
-    TARE__FIELD_INNER_PID = 36,   /* as it sees itself, where that differs */
-    TARE__FIELD_UNREADABLE = 37,  /* a sentence: why its ring could not be read (on) */
-    TARE__FIELD_EXIT_STATUS = 38, /* as of wait(); only the direct child's is known */
-    TARE__FIELD_RANK = 39,        /* of a distributed job's process, as its launcher told it */
+    TARE__FIELD_INNER_PID = 36,   /* in its own namespace, if different */
+    TARE__FIELD_UNREADABLE = 37,  /* message: why its ring could not be read, or not to the end */
+    TARE__FIELD_EXIT_STATUS = 38, /* as returned by wait(); known for the direct child only */
+    TARE__FIELD_RANK = 39,        /* of a process of a distributed job, as set by its launcher */
     TARE__FIELD_IMPORTS = 92,     /* lines: "python 31000" when a Python interpreter was ready, "import 40000 1810000
-                                     torch" for an import, "inside …" for one inside another, "exit 9100000" when the
-                                     program was done; µs from START_TICKS on */
+                                   * torch" for an import, "inside …" for one inside another, "exit 9100000" when the
+                                   * program ended; µs since START_TICKS */
     /* STREAM */
     TARE__FIELD_STREAM = 40,      /* file-wide stream id: 1, 2, … */
     TARE__FIELD_STREAM_PROCESS = 41,
@@ -123,36 +124,37 @@ typedef enum tare__field {
     /* END */
     TARE__FIELD_END_REALTIME = 60,
     TARE__FIELD_END_TICKS = 61,
-    TARE__FIELD_STATUS = 62,      /* exit status as tare run returned it; absent: not known */
-    TARE__FIELD_SIGNAL = 63,      /* that ended the program; absent: none */
+    TARE__FIELD_STATUS = 62,      /* exit status as returned by tare run; absent: unknown */
+    TARE__FIELD_SIGNAL = 63,      /* that killed the program; absent: none */
     TARE__FIELD_COLLECTOR_CPU = 64, /* ns of CPU time the collector used, user + system */
-    TARE__FIELD_ROTATED_SPANS = 65, /* spans of blocks taken out by --max-size or --last */
-    TARE__FIELD_ROTATED_BEFORE = 66, /* ticks: what lies before is not complete */
-    TARE__FIELD_SALVAGED = 67,    /* 1: finished by a later command after the collector was killed */
+    TARE__FIELD_ROTATED_SPANS = 65, /* spans in blocks removed by --max-size or --last */
+    TARE__FIELD_ROTATED_BEFORE = 66, /* ticks: events before this are incomplete */
+    TARE__FIELD_SALVAGED = 67,    /* 1: completed by a later command after the collector was killed */
     TARE__FIELD_REFUSED_SPACE = 68, /* processes that could not join, by reason */
     TARE__FIELD_REFUSED_ABI = 69,
     TARE__FIELD_REFUSED_SYSTEM = 70,
     TARE__FIELD_REFUSED_COPY = 71,
-    TARE__FIELD_WRITE_ERROR = 72, /* a sentence: the disk filled up, … and what is missing */
+    TARE__FIELD_WRITE_ERROR = 72, /* message: disk full, … and what is missing */
     TARE__FIELD_LEFT_RUNNING = 73, /* recorded processes still running when it ended */
     TARE__FIELD_SAMPLER_CPU = 74,  /* of COLLECTOR_CPU: ns spent sampling */
-    TARE__FIELD_STRETCHED = 75,    /* ns between samples at the longest, where the budget made it longer than asked */
-    TARE__FIELD_CHILD_USER = 76,   /* the direct child and what it waited for, by the kernel's account: ns of CPU */
+    TARE__FIELD_STRETCHED = 75,    /* longest sampling interval in ns, if it was increased to limit overhead */
+    TARE__FIELD_CHILD_USER = 76,   /* the direct child and the children it waited for, as reported by the kernel: ns
+                                    * of CPU */
     TARE__FIELD_CHILD_SYSTEM = 77,
-    TARE__FIELD_CHILD_PEAK = 78,   /* bytes: the largest resident set among these, exact */
-    TARE__FIELD_OOM_KILLED = 79,   /* 1: the kernel killed a process of the run for want of memory */
+    TARE__FIELD_CHILD_PEAK = 78,   /* bytes: largest resident set of one of these, exact */
+    TARE__FIELD_OOM_KILLED = 79,   /* 1: the kernel killed a process of the run: out of memory */
     TARE__FIELD_UNREAD_RINGS = 80, /* of processes, in the session folder, that could not be read */
-    TARE__FIELD_NOTES = 81,        /* lines, a sentence each: what was not recorded, and why */
-    TARE__FIELD_FOLDER_GONE = 82   /* 1: somebody removed the session folder while it was recorded */
+    TARE__FIELD_NOTES = 81,        /* one sentence per line: what was not recorded, and why */
+    TARE__FIELD_FOLDER_GONE = 82   /* 1: the session folder was removed during the recording */
 } tare__field;
 
 /* ---- checksums ------------------------------------------------------------------------------------------------ */
-/* CRC32C (Castagnoli), as iSCSI and ext4 use it. Start with 0; feed the result back to go on. */
+/* CRC32C (Castagnoli), as in iSCSI and ext4. Start with 0; pass the result to continue. */
 uint32_t tare__crc32c(uint32_t crc, const void *data, size_t bytes);
 
 void tare__file_header_make(tare__file_header *header);
 void tare__block_header_seal(tare__block_header *header, const void *payload); /* fills magic and both CRCs */
-/* NULL when magic and CRC of the header are right and the lengths are sane, else what is wrong. */
+/* NULL if magic and CRC of the header are correct and the lengths are valid, else what is wrong. */
 const char *tare__block_header_check(const tare__block_header *header);
 
 #endif

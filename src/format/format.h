@@ -1,4 +1,4 @@
-/* format: what a record in shared memory and a block in a file *are*: layouts, versions, codec.
+/* format: defines records in shared memory and blocks in a file: layouts, versions, codec.
  * Shared by the recording and the reading side; owns no state.
  * Must not know who writes and who reads. */
 #ifndef TARE_FORMAT_H

@@ -1,4 +1,4 @@
-/* meta: names, aggregate cells and clock syncs as blocks and back.
+/* meta: encodes names, aggregate cells and clock syncs as blocks, and decodes them.
  * Owned by the calling thread.
  * Must not know how names are found or clocks are read. */
 #include <string.h>
@@ -117,7 +117,7 @@ static bool read_name(tare__reader *readers, uint32_t before, tare__file_name *n
     return true;
 }
 
-/* Without a sink only checks. */
+/* Only checks if there is no sink. */
 static bool read_names(const tare__column *columns, uint32_t n, tare__name_sink *sink, void *context)
 {
     tare__reader readers[NAME_COLUMNS];
@@ -154,8 +154,8 @@ enum { CELL_BUCKETS = CELL_MAX + 1, CELL_COLUMNS };
 
 #define BUCKETS_BYTES_MAX (2 + TARE__CELL_BUCKETS * 7) /* a gap takes up to 2 bytes, a count 5 */
 
-/* Buckets not 0: how many, then for each the empty ones before it and what it holds. The target may count
- * on while we look, so each is looked at once. */
+/* Nonzero buckets: their number, then for each the number of empty buckets before it and its count. The program may
+ * continue to count meanwhile, so each bucket is read once. */
 static void put_buckets(tare__text *out, const uint32_t *live)
 {
     uint32_t buckets[TARE__CELL_BUCKETS];

@@ -1,18 +1,18 @@
-/* metrics: what can be sampled over time, and of what. The one list of metrics that this version knows; a file
- * carries their names, so that a reader need not know them.
+/* metrics: what can be sampled over time, and of which subjects. The list of metrics that this version knows; a file
+ * contains their names, so that a reader need not know them.
  * Must not know how anything is measured. */
 #ifndef TARE_FORMAT_METRICS_H
 #define TARE_FORMAT_METRICS_H
 
 #include <stdint.h>
 
-/* Values are whole numbers of these. */
+/* Values are integers in these units. */
 typedef enum tare__unit_kind {
     TARE__IN_NONE = 0,
     TARE__IN_COUNT = 1,
     TARE__IN_BYTE = 2,
     TARE__IN_NS = 3,
-    TARE__IN_PERMILLE = 4, /* thousandths of a whole: 1000 is 100 % */
+    TARE__IN_PERMILLE = 4, /* thousandths (share): 1000 is 100 % */
     TARE__IN_MILLICELSIUS = 5,
     TARE__IN_MILLIWATT = 6,
     TARE__IN_MICROJOULE = 7,
@@ -22,12 +22,12 @@ typedef enum tare__unit_kind {
 } tare__unit_kind;
 
 typedef enum tare__metric_kind {
-    TARE__METRIC_GAUGE = 1, /* holds until the next sample */
-    TARE__METRIC_TOTAL = 2, /* only grows; differences and their rates are what is shown */
-    TARE__METRIC_PEAK = 3   /* a high-water mark: the largest value so far, exact between samples, too */
+    TARE__METRIC_GAUGE = 1, /* valid until the next sample */
+    TARE__METRIC_TOTAL = 2, /* only grows; differences and rates are shown */
+    TARE__METRIC_PEAK = 3   /* a high-water mark: the largest value so far, exact also between samples */
 } tare__metric_kind;
 
-/* Whose value it is. */
+/* The subject of a value. */
 typedef enum tare__subject_kind {
     TARE__SUBJECT_SYSTEM = 1,      /* the machine */
     TARE__SUBJECT_CPU = 2,         /* key: its number */
@@ -43,7 +43,7 @@ typedef enum tare__subject_kind {
     TARE__SUBJECT_TARE = 12        /* Tare itself, outside of the program */
 } tare__subject_kind;
 
-/*      id, number in this process only; name in files; unit; kind; what it is, for people */
+/* id, number in this process only; name in files; unit; kind; description */
 #define TARE__METRICS(M)                                                                                            \
     /* processes, threads, the tree; CPU times also of machine, CPUs and container */                               \
     M(CPU_USER, "cpu.user", NS, TOTAL, "CPU time in user code")                                                     \
@@ -135,7 +135,7 @@ typedef struct tare__metric_about {
 } tare__metric_about;
 
 const tare__metric_about *tare__metric_of(tare__metric metric);
-/* TARE__METRIC_COUNT: not one of ours. */
+/* TARE__METRIC_COUNT: unknown metric. */
 tare__metric tare__metric_find(const char *name, uint32_t bytes);
 
 #endif

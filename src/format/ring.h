@@ -1,5 +1,5 @@
 /* ring: the shared memory between a recorded process and the collector: session page, ring file,
- * chunks, records. Written by the target, read (and chunks given back) by the collector.
+ * chunks, records. Written by the target, read (and chunks returned) by the collector.
  * Must not know how either side works. */
 #ifndef TARE_FORMAT_RING_H
 #define TARE_FORMAT_RING_H
@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Both sides must agree on every layout in this file: raise it on any change. */
+/* Both sides must agree on every layout in this file: increment it on any change. */
 #define TARE__RING_ABI 3u
 
 /* ---- the session folder -------------------------------------------------------------------------
@@ -33,7 +33,7 @@ typedef enum tare__clock_kind {
     TARE__CLOCK_MONOTONIC = 2  /* clock_gettime(CLOCK_MONOTONIC), nanoseconds */
 } tare__clock_kind;
 
-/* The same instant on three clocks. */
+/* Simultaneous readings of three clocks. */
 typedef struct tare__clock_sync {
     uint64_t ticks;
     uint64_t monotonic_ns;
@@ -42,12 +42,12 @@ typedef struct tare__clock_sync {
 
 /* Why a process could not join; counted in the session page. */
 typedef enum tare__refusal {
-    TARE__REFUSED_SPACE = 0,   /* no room for its ring */
-    TARE__REFUSED_ABI = 1,     /* its libtare speaks another ABI */
+    TARE__REFUSED_SPACE = 0,   /* no space for its ring */
+    TARE__REFUSED_ABI = 1,     /* its libtare has another ABI */
     TARE__REFUSED_SYSTEM = 2,  /* open, map, … failed */
     TARE__REFUSED_COPY = 3,    /* a second copy of the library that could not adopt the first */
     TARE__REFUSED_LIMIT = 4,   /* its limit on file sizes is too low */
-    TARE__REFUSED_GONE = 5,    /* the session's folder is no longer there */
+    TARE__REFUSED_GONE = 5,    /* the session's folder does not exist any more */
     TARE__REFUSED_DENIED = 6,  /* it may not write into the session's folder */
     TARE__REFUSED_FILES = 7,   /* no file descriptor was left */
     TARE__REFUSED_MEMORY = 8,  /* no memory, or no address space */
@@ -68,22 +68,22 @@ typedef struct tare__session_page {
     uint8_t id[TARE__ID_BYTES];
     uint32_t clock; /* tare__clock_kind */
     _Atomic uint32_t state;
-    uint64_t pool_bytes;           /* chunks a process gets; the collector sees to it, while it runs */
-    uint64_t max_pool_bytes;       /* and may grow to, for many threads */
-    _Atomic int64_t bytes_left;    /* what all processes together may still take */
+    uint64_t pool_bytes;           /* chunks a process gets; the collector adds them while it runs */
+    uint64_t max_pool_bytes;       /* maximum, for many threads */
+    _Atomic int64_t bytes_left;    /* what all processes together can still allocate */
     _Atomic uint32_t refused[TARE__REFUSALS];
     _Atomic uint32_t sync_count;   /* syncs[(sync_count - 1) % TARE__SESSION_SYNCS] is the newest */
     int32_t collector_pid;
     tare__clock_sync syncs[TARE__SESSION_SYNCS];
-    char fallback[TARE__PATH_BYTES]; /* folder for rings when there is no room beside this page; "" none */
-    /* The file that is being written. Behind its end, until the program runs and the file has that name: what its name
-     * ends with till then (".XXXXXX"). */
+    char fallback[TARE__PATH_BYTES]; /* folder for rings if there is no space next to this page; "" none */
+    /* The file that is being written. After its end, until the program runs and the file has that name: the
+     * temporary suffix (".XXXXXX"). */
     char trace[TARE__PATH_BYTES];
 } tare__session_page;
 
 typedef struct tare__hello {
     uint32_t abi;
-    int32_t pid; /* as the process itself sees it; the collector takes the sender's from the socket */
+    int32_t pid; /* in the process's own namespace; the collector takes the sender's pid from the socket */
     uint8_t id[TARE__ID_BYTES];
 } tare__hello;
 
@@ -106,20 +106,20 @@ typedef struct tare__serve_reply {
     uint32_t abi;
     int32_t status; /* 0 or negative */
     char folder[TARE__PATH_BYTES];
-    char trace[TARE__PATH_BYTES]; /* with a negative status: what is wrong, a sentence */
+    char trace[TARE__PATH_BYTES]; /* with a negative status: a message */
 } tare__serve_reply;
 
-/* ---- a record: one 16-byte slot, or several in a row -----------------------------------------------
- * A slot is valid when the generation in its word is its chunk's: stale slots of an earlier use differ.
+/* ---- a record: one 16-byte slot, or several consecutive ones -----------------------------------------
+ * A slot is valid if the generation in its word is that of its chunk: stale slots of an earlier use differ.
  * `word` is stored last, with release. */
 typedef struct tare__slot {
     uint64_t value; /* ticks; the continuation's payload */
     uint64_t word;  /* zero 63..48 | name id or payload 47..16 | zero 15..8 | kind 7..4 | generation 3..0 */
 } tare__slot;
 
-/* Sixteen generations are enough: 0 is memory that was never written, and what is left of earlier uses in a
- * chunk is one generation back, since a chunk is given back full or with its rest zeroed. Low bits, because a
- * slot's address has its low four bits free to carry it. */
+/* Sixteen generations are enough: 0 is memory that was never written, and old slots in a chunk are one generation
+ * back, since a chunk is returned full or with its rest zeroed. In the low bits, because the low four bits of a
+ * slot's address are free to carry it. */
 #define TARE__WORD_GENERATION UINT64_C(15)
 #define TARE__WORD_KIND_SHIFT 4
 #define TARE__WORD_ID_SHIFT 16
@@ -128,8 +128,8 @@ typedef struct tare__slot {
 #define TARE__WORD(kind, id) \
     ((uint64_t)(kind) << TARE__WORD_KIND_SHIFT | (uint64_t)(uint32_t)(id) << TARE__WORD_ID_SHIFT)
 
-/* BEGIN + 1 is END and BEGIN + 2 is NEXT: the hot path makes one from the other by adding
- * TARE__WORD(1, 0) or TARE__WORD(2, 0). */
+/* BEGIN + 1 is END and BEGIN + 2 is NEXT: the hot path derives one from the other by adding TARE__WORD(1, 0) or
+ * TARE__WORD(2, 0). */
 typedef enum tare__record_kind {
     TARE__RECORD_BEGIN = 1,     /* ticks; name */
     TARE__RECORD_END = 2,       /* ticks; name, 0: the innermost */
@@ -138,10 +138,10 @@ typedef enum tare__record_kind {
     TARE__RECORD_COUNTER = 5,   /* ticks; name | MORE: bits of a double */
     TARE__RECORD_NUMBER = 6,    /* bits of a double; name. Belongs to the innermost open span */
     TARE__RECORD_COMPLETE = 7,  /* start; name | MORE: end; track name | MORE: id | MORE: parent | MORE: flow */
-    TARE__RECORD_LOST_ENDS = 8, /* how many ends found no room since the last record; – */
+    TARE__RECORD_LOST_ENDS = 8, /* number of ends dropped since the last record; – */
     TARE__RECORD_FACT = 9,      /* ticks; key | MORE: bits of a double; file | MORE: line; text. All three are names */
     TARE__RECORD_MORE = 14,     /* continuation */
-    TARE__RECORD_PAD = 15       /* nothing: fills the tail of a chunk */
+    TARE__RECORD_PAD = 15       /* padding: fills the tail of a chunk */
 } tare__record_kind;
 
 #define TARE__COMPLETE_SLOTS 5
@@ -150,9 +150,9 @@ typedef enum tare__record_kind {
 
 /* ---- a chunk: 64 KiB, aligned to its size ----------------------------------------------------------
  * bytes 0..127        tare__chunk
- * bytes 128..4095     reserve: slots for the ends of open spans when no further chunk is to be had
- * bytes 4096..65535   slots, filled in order; the reserve follows them in the order of time
- * The layout makes the recorder's only test on its way: an address whose bits 12..15 are all zero is
+ * bytes 128..4095     reserve: slots for the ends of open spans if no further chunk is available
+ * bytes 4096..65535   slots, filled in order; the reserve follows them in time
+ * The layout determines the only test of the recorder's hot path: an address whose bits 12..15 are all zero is
  * not a slot of the main part, and neither is the zero of a page wiped by fork. */
 #define TARE__CHUNK_BYTES 65536u
 #define TARE__CHUNK_MAIN 4096u
@@ -164,7 +164,7 @@ typedef enum tare__record_kind {
 
 typedef enum tare__chunk_state {
     TARE__CHUNK_FREE = 0,
-    TARE__CHUNK_TAKEN = 1,      /* a thread got it and is filling in the descriptor */
+    TARE__CHUNK_TAKEN = 1,      /* taken by a thread that is filling in the descriptor */
     TARE__CHUNK_EVENTS = 2,     /* being filled with records */
     TARE__CHUNK_AGGREGATES = 3, /* holds aggregate cells, updated in place */
     TARE__CHUNK_RETIRED = 4,    /* full or abandoned: `main_used` and `reserve_used` are final */
@@ -172,11 +172,11 @@ typedef enum tare__chunk_state {
 } tare__chunk_state;
 
 typedef struct tare__chunk {
-    uint32_t stream;   /* of this process: 1, 2, … one a thread's life */
+    uint32_t stream;   /* of this process: 1, 2, … one per thread */
     uint32_t sequence; /* of this stream: 0, 1, … */
     uint32_t generation;
     int32_t tid;
-    int32_t cpu; /* where its thread ran when it took the chunk; -1: not known */
+    int32_t cpu; /* where its thread ran when it took the chunk; -1: unknown */
     _Atomic uint32_t main_used; /* slots, when retired */
     _Atomic uint32_t reserve_used;
     _Atomic uint64_t dropped_spans;  /* of the stream, since its start */
@@ -193,7 +193,7 @@ static inline uint32_t tare__generation_after(uint32_t generation)
 _Static_assert(sizeof(tare__chunk) <= TARE__CHUNK_RESERVE, "the descriptor fits below the reserve");
 
 /* ---- aggregate cells ----------------------------------------------------------------------------------
- * Histogram of ticks with 8 buckets an octave up to 2^48 ticks (more than a day). */
+ * Histogram of ticks with 8 buckets per octave up to 2^48 ticks (more than a day). */
 #define TARE__CELL_BITS 3
 #define TARE__CELL_BUCKETS ((48 - TARE__CELL_BITS + 1) << TARE__CELL_BITS)
 
@@ -216,7 +216,7 @@ typedef struct tare__cell {
 #define TARE__NAME_UNIT 16u
 #define TARE__NAME_TEXT_MAX 4000u
 
-/* Kinds 1..10 are tare_kind; a track's kind is added to TRACK. No call of the public API makes a FACT. */
+/* Kinds 1..10 are tare_kind; a track's kind is added to TRACK. No function of the public API creates a FACT. */
 #define TARE__NAME_FACT 11 /* a key, a file or a text of a fact */
 #define TARE__NAME_TRACK 16
 
@@ -230,17 +230,17 @@ typedef struct tare__name {
     char text[];    /* the name, then the file's name; no terminator */
 } tare__name;
 
-/* Ids that need no table. */
+/* Ids that are not in the table. */
 #define TARE__NAME_NONE 0u
 
 /* ---- the ring file ----------------------------------------------------------------------------------------- */
 #define TARE__RING_CHUNKS_MAX 8192u
 #define TARE__COMMAND_BYTES 2048
 
-/* The recorder's own cost in this process, in 1/256 ticks, measured when it joined. */
+/* The overhead of the recorder in this process, in 1/256 ticks, measured when it joined. */
 typedef struct tare__own_cost {
-    uint32_t pair;      /* begin + end of an empty span, everything */
-    uint32_t inner;     /* the part of it that lies between its two timestamps */
+    uint32_t pair;      /* begin + end of an empty span, total */
+    uint32_t inner;     /* the part of it between its two timestamps */
     uint32_t next;
     uint32_t aggregate; /* a pair */
 } tare__own_cost;
@@ -251,26 +251,26 @@ typedef struct tare__ring {
     uint32_t header_bytes;      /* of this struct */
     uint64_t names_offset;
     uint64_t chunks_offset;     /* a multiple of TARE__CHUNK_BYTES */
-    uint8_t id[TARE__ID_BYTES]; /* random; the process's identity */
+    uint8_t id[TARE__ID_BYTES]; /* random; identifies the process */
     uint8_t parent[TARE__ID_BYTES]; /* of the process it was forked from; zero: none or not joined */
-    int32_t pid;                /* as it sees itself */
+    int32_t pid;                /* in its own namespace */
     int32_t ppid;
     uint64_t joined;            /* ticks */
     tare__own_cost cost;
     _Atomic uint32_t chunk_count; /* in the file, and in memory; grows */
-    _Atomic uint32_t growing;     /* 1: one side is at it (the collector, or a thread at its first event) */
+    _Atomic uint32_t growing;     /* 1: the collector, or a thread at its first event, is extending it */
     _Atomic uint32_t next_stream;
     _Atomic uint32_t names_refused;
-    _Atomic uint64_t unattributed_spans;   /* dropped by threads that never got a chunk */
+    _Atomic uint64_t unattributed_spans;   /* dropped by threads that could not allocate a chunk */
     _Atomic uint64_t unattributed_others;
-    _Atomic uint32_t taken;       /* chunks handed out so far: tells the collector there is work */
-    _Atomic uint32_t given_back;  /* and given back: tells a thread without one that looking is worth it */
-    _Atomic uint32_t closed;      /* the process left the session by itself */
+    _Atomic uint32_t taken;       /* chunks taken so far: tells the collector that there is work */
+    _Atomic uint32_t given_back;  /* and returned: tells a thread without one that a search may succeed */
+    _Atomic uint32_t closed;      /* the process left the session */
     char command[TARE__COMMAND_BYTES]; /* arguments, each ended by NUL, then another NUL */
     _Atomic uint32_t chunk_state[TARE__RING_CHUNKS_MAX];
 } tare__ring;
 
-/* 0 when the header of a ring file of this size makes sense; else what does not, as a sentence. */
+/* 0 if the header of a ring file of this size is valid; else a message. */
 const char *tare__ring_check(const tare__ring *ring, uint64_t file_bytes);
 const char *tare__session_check(const tare__session_page *page, uint64_t file_bytes);
 

@@ -1,5 +1,5 @@
-/* samples: values gathered tick by tick, written series by series, since a series' values resemble each other;
- * and back. A gatherer belongs to one thread.
+/* samples: collects values tick by tick and writes them series by series, since values of a series are similar;
+ * and reads them. A collector belongs to one thread.
  * Must not know what the values mean. */
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "format.h"
 #include "tare.h"
 
-/* A run is a series' values at ticks that follow each other. */
+/* A run is the values of a series at consecutive ticks. */
 enum { TICKS, RUN_SERIES, RUN_FIRST, RUN_COUNT, VALUES, COLUMNS };
 
 #define NONE UINT32_MAX
@@ -26,7 +26,7 @@ typedef struct chain { /* of one series */
 struct tare__samples {
     uint64_t ticks[TARE__SAMPLES_TICKS_MAX];
     uint32_t n_ticks, n_entries, n_runs;
-    uint32_t tick_entries; /* when the tick under way began */
+    uint32_t tick_entries; /* when the current tick began */
     entry *entries;
     size_t entries_room;
     chain *chains; /* by series; first is NONE: none */
@@ -56,15 +56,15 @@ uint32_t tare__samples_values(const tare__samples *samples)
     return samples->n_entries;
 }
 
-/* ---- gathering ------------------------------------------------------------------------------------- */
+/* ---- collecting ------------------------------------------------------------------------------------ */
 bool tare__samples_tick(tare__samples *samples, uint64_t ticks)
 {
     uint32_t n = samples->n_ticks, before = samples->n_entries - samples->tick_entries;
-    /* As many values as last time are to be expected. */
+    /* Expects as many values as last time. */
     if (samples->n_entries && before > TARE__SAMPLES_VALUES_MAX - samples->n_entries)
         return false;
     if (n && !before)
-        n--; /* a tick without a value is no tick */
+        n--; /* a tick without a value is dropped */
     if (n == TARE__SAMPLES_TICKS_MAX)
         return false;
     if (n && ticks <= samples->ticks[n - 1]) {
@@ -98,7 +98,7 @@ bool tare__samples_put(tare__samples *samples, uint32_t series, int64_t value)
     uint32_t tick = samples->n_ticks - 1, at = samples->n_entries;
     bool fresh = chain->first == NONE;
     if (!fresh && samples->entries[chain->last].tick == tick) {
-        samples->entries[chain->last].value = value; /* told twice: the newer one counts */
+        samples->entries[chain->last].value = value; /* given twice: the newer one counts */
         return true;
     }
     if (at == TARE__SAMPLES_VALUES_MAX ||
@@ -126,7 +126,7 @@ static int by_number(const void *a, const void *b)
     return left < right ? -1 : left > right;
 }
 
-/* Samplers go through their series in the same order each time: as a rule they are sorted already. */
+/* Samplers use the same order of series each time: they are usually sorted already. */
 static void sort_used(tare__samples *samples)
 {
     for (uint32_t i = 1; i < samples->n_used; i++)

@@ -1,4 +1,4 @@
-/* series: what is sampled, as columns of numbers and texts and back.
+/* series: encodes sampled series as columns of numbers and texts, and decodes them.
  * Owned by the calling thread.
  * Must not know what metrics and subjects mean. */
 #include <string.h>
@@ -77,7 +77,7 @@ static int seal_some(const tare__series *series, uint32_t n, const size_t bytes[
     return tare__block_end(out, at, &header, tare__columns_put(squeezer, columns, COLUMNS, out));
 }
 
-/* Whether its texts go into the block, too; counts them in when they do. */
+/* Whether its texts still fit into the block; if so, counts them. */
 static bool add_texts(const tare__series *series, size_t bytes[TEXTS])
 {
     for (unsigned i = 0; i < TEXTS; i++)
@@ -135,7 +135,7 @@ static bool read_series(tare__reader *readers, tare__series *series)
            read_texts(readers, series);
 }
 
-/* Without a sink only checks. */
+/* Only checks if there is no sink. */
 static bool read_all(const tare__column *columns, uint32_t n, tare__series_sink *sink, void *context)
 {
     tare__reader readers[COLUMNS];

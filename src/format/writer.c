@@ -1,5 +1,5 @@
-/* writer: the trace file grows by whole blocks, is readable at every moment, and can lose its oldest part.
- * One thread. Must not know what is in the blocks but for their headers. */
+/* writer: a trace file that grows by whole blocks, is readable at any time, and can drop its oldest part.
+ * One thread. Must not know the content of blocks beyond their headers. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include "tare.h"
 
 #define RESERVE_BYTES ((uint64_t)256 << 10)
-#define RESERVE_LEAST ((uint64_t)64 << 10) /* no less than this */
+#define RESERVE_LEAST ((uint64_t)64 << 10) /* minimum */
 
 /* train.tare, train.2.tare, train.3.tare, … */
 static void numbered(const char *path, unsigned number, char out[TARE__PATH_BYTES])
@@ -23,7 +23,7 @@ static void numbered(const char *path, unsigned number, char out[TARE__PATH_BYTE
     snprintf(out, TARE__PATH_BYTES, "%.*s.%u%s", (int)stem, path, number, path + stem);
 }
 
-/* A name that nobody has yet, and the new file of that name; or -1 with errno. */
+/* A name that does not exist yet, and the new file of that name; or -1 with errno. */
 static int claim_name(const char *path, mode_t mode, char out[TARE__PATH_BYTES])
 {
     for (unsigned number = 1; number < 100000; number++) {
@@ -49,8 +49,8 @@ static int claim(tare__writer *writer, const char *path, tare__error *error)
                       strerror(errno));
 }
 
-/* A new file, beside what is there until tare__writer_settle puts it in its place: neither the old mode nor the old
- * owner stays, and a link is not followed. */
+/* A new file, next to an existing one until tare__writer_settle replaces it: neither mode nor owner of the old file
+ * is kept, and a link is not followed. */
 static int take_over(tare__writer *writer, const char *path, tare__error *error)
 {
     struct stat about;
@@ -98,7 +98,7 @@ void tare__writer_abandon(tare__writer *writer)
 
 /* ---- a file whose name was taken while it was written ------------------------------------------------------ */
 
-/* Where the open file is by now, when it was only renamed. */
+/* The current path of the open file, if it was only renamed. */
 static bool find_renamed(int fd, char path[TARE__PATH_BYTES])
 {
     char link[64], now[TARE__PATH_BYTES];
@@ -194,7 +194,7 @@ void tare__writer_cut(tare__writer *writer, uint64_t bytes)
 static void note_entry(tare__writer *writer, const tare__block_header *header, uint64_t offset)
 {
     if (!tare__array_fit(&writer->entries, &writer->entry_room, writer->entry_count + 1, sizeof *writer->entries))
-        return; /* the block stays in the file for good */
+        return; /* the block stays in the file permanently */
     writer->entries[writer->entry_count++] = (tare__block_entry){
         .offset = offset,
         .last_ticks = header->last_ticks,
@@ -210,7 +210,7 @@ static bool is_events(uint16_t kind)
     return kind == TARE__BLOCK_EVENTS || kind == TARE__BLOCK_COMPLETE;
 }
 
-/* What may go when it is old; all else is needed to read what stays. */
+/* Blocks that can be dropped when they are old; all others are needed to read the rest. */
 static bool can_go(uint16_t kind)
 {
     return is_events(kind) || kind == TARE__BLOCK_SAMPLES;
@@ -235,12 +235,13 @@ static void account(tare__writer *writer, const tare__text *blocks, bool written
     }
 }
 
-/* The file stays below its limit at every moment, the copy of what is kept included: it grows to two thirds
- * and is cut to one. */
+/* The file stays below its limit at all times, including the copy of what is kept: it grows to two thirds and is cut
+ * to one. */
 static void make_room(tare__writer *writer, size_t bytes)
 {
     if (writer->max_bytes && writer->bytes + bytes > writer->max_bytes / 3 * 2)
-        tare__writer_compact(writer, 0, writer->max_bytes / 3 - writer->max_bytes / 64); /* the rest: what cannot go */
+        tare__writer_compact(writer, 0, writer->max_bytes / 3 - writer->max_bytes / 64); /* the rest: what cannot be
+                                                                                          * dropped */
 }
 
 static bool any_can_go(const tare__text *blocks)
@@ -263,8 +264,8 @@ static bool reserve(tare__writer *writer, uint64_t bytes)
     return true;
 }
 
-/* Room for the last words is kept behind the end of the file, so that a disk that fills up cannot take them: events
- * and samples stop before it is touched. 0, or -ENOSPC or the like; where space cannot be reserved, nothing is. */
+/* Space for the last blocks is reserved after the end of the file, so that they can be written when the disk fills
+ * up: events and samples stop before it is used. 0, or -ENOSPC or the like; if space cannot be reserved, nothing is. */
 static int keep_reserve(tare__writer *writer, const tare__text *blocks)
 {
     if (writer->reserved >= writer->bytes + blocks->length + RESERVE_LEAST ||
@@ -286,7 +287,7 @@ int tare__writer_append(tare__writer *writer, const tare__text *blocks)
     if (!failed)
         failed = tare__pwrite_all(writer->fd, blocks->data, blocks->length, writer->bytes);
     if (failed) {
-        /* Half a block would be a torn tail. This gives up what is reserved, too. */
+        /* A partial block would be a damaged end. This also releases the reserved space. */
         if (touched && ftruncate(writer->fd, (off_t)writer->bytes) != 0)
             failed = -errno;
         account(writer, blocks, false);
@@ -312,7 +313,7 @@ void tare__writer_drop_last(tare__writer *writer)
     writer->spans -= header.spans < writer->spans ? header.spans : writer->spans;
 }
 
-/* ---- taking out the oldest --------------------------------------------------------------------------------- */
+/* ---- dropping the oldest ----------------------------------------------------------------------------------- */
 
 static int copy_block(tare__writer *writer, int to, const tare__block_entry *entry, uint64_t offset)
 {
@@ -342,8 +343,8 @@ static bool is_of(const void *entries, uint32_t at, const void *wanted)
     return entry->kind == key->kind && entry->key == key->key;
 }
 
-/* Marks blocks that a later one of the same kind and key replaces: from the end, by what was seen already.
- * Without memory for that fewer are marked, and only the file is longer. */
+/* Marks blocks that a later one of the same kind and key replaces: from the end, by those already seen. If memory
+ * for that is unavailable, fewer are marked, and the file is only longer. */
 static bool *find_replaced(const tare__writer *writer)
 {
     tare__index seen = {0};
@@ -389,7 +390,7 @@ int tare__writer_compact(tare__writer *writer, uint64_t before_ticks, uint64_t k
     char *name = NULL;
     if (writer->temporary ||
         !tare__file_keep(&writer->fd, writer->path, writer->mode, writer->moved, sizeof writer->moved))
-        return TARE_E_SYSTEM; /* nothing of another run is put away */
+        return TARE_E_SYSTEM; /* no file of another run is moved */
     int to = tare__file_make(writer->path, writer->mode, &name);
     if (to < 0)
         return TARE_E_SYSTEM;
@@ -445,7 +446,7 @@ void tare__writer_close(tare__writer *writer)
 {
     if (writer->fd >= 0) {
         if (writer->reserved && ftruncate(writer->fd, (off_t)writer->bytes) != 0)
-            writer->reserved = 0; /* the file only takes more room than it needs */
+            writer->reserved = 0; /* the file is only larger than needed */
         close(writer->fd);
     }
     writer->fd = -1;

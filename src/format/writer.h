@@ -1,6 +1,6 @@
-/* writer: a trace file that grows by whole blocks and is readable at every moment. Only outside of the target.
+/* writer: a trace file that grows by whole blocks and is readable at any time. Only outside of the target.
  * One thread owns a writer.
- * Must not know what is in the blocks but for their headers, nor who makes them. */
+ * Must not know the content of blocks beyond their headers, nor who makes them. */
 #ifndef TARE_FORMAT_WRITER_H
 #define TARE_FORMAT_WRITER_H
 
@@ -13,7 +13,7 @@
 #include "file.h"
 #include "ring.h"
 
-typedef struct tare__block_entry { /* kept when old blocks are to be taken out */
+typedef struct tare__block_entry { /* kept if old blocks are to be dropped */
     uint64_t offset;
     uint64_t last_ticks;
     uint32_t bytes;
@@ -30,10 +30,10 @@ typedef struct tare__writer {
     uint64_t last_block;     /* where the last event block starts */
     uint64_t spans;
     uint64_t lost_spans;     /* that could not be written */
-    uint64_t reserved;       /* the disk has room for the file up to here */
-    bool last_words;         /* what is written now may use that room up */
+    uint64_t reserved;       /* disk space is reserved up to here */
+    bool last_words;         /* the current write may use the reserved space */
     char trouble[512];
-    char moved[512];         /* a sentence: its name was taken, and where it is now; "" */
+    char moved[512];         /* message: its name was taken, and its new name; "" */
     mode_t mode;
     /* rotation */
     uint64_t max_bytes;
@@ -43,24 +43,24 @@ typedef struct tare__writer {
     uint64_t rotated_spans, rotated_before;
 } tare__writer;
 
-/* Claims a name that is not taken and writes the file's header; to overwrite, what has the name stays until
+/* Creates a file with an unused name and writes its header; to overwrite, the existing file is kept until
  * tare__writer_settle. 0 or a status. */
 int tare__writer_create(tare__writer *writer, const char *path, bool overwrite, bool readable, tare__error *error);
-/* Puts the new file in the place of the old one. 0, or a status with the trouble noted. */
+/* Replaces the old file by the new one. 0, or a status with the error recorded. */
 int tare__writer_settle(tare__writer *writer);
-void tare__writer_abandon(tare__writer *writer); /* removes the new file, and nothing that is not ours */
-/* Whether the open file still has this name. One that was renamed is found, one that was removed or replaced is saved
- * under a name that is not taken (*fd is the new file), and `note` is a sentence about it. False: it has no name. */
+void tare__writer_abandon(tare__writer *writer); /* removes the new file, and no other */
+/* Whether the open file still has this name. A renamed file is found, a removed or replaced one is saved under an
+ * unused name (*fd is the new file), and `note` has a message. False: it has no name. */
 bool tare__file_keep(int *fd, char path[TARE__PATH_BYTES], mode_t mode, char *note, size_t room);
-/* A file that is there, to be written on from its first `bytes` on. 0 or a status. */
+/* Opens an existing file to continue after its first `bytes`. 0 or a status. */
 int tare__writer_open(tare__writer *writer, const char *path, uint64_t bytes, tare__error *error);
-/* What comes behind the first `bytes` goes. */
+/* Removes everything after the first `bytes`. */
 void tare__writer_cut(tare__writer *writer, uint64_t bytes);
-/* Appends whole blocks; on failure the file is as before and the trouble is noted. 0 or a status. */
-/* Takes the last block of events out again, and all after it; its spans are lost_spans now. */
+/* Appends whole blocks; on failure the file is unchanged and the error is recorded. 0 or a status. */
+/* Removes the last block of events, and everything after it; its spans are added to lost_spans. */
 void tare__writer_drop_last(tare__writer *writer);
 int tare__writer_append(tare__writer *writer, const tare__text *blocks);
-/* Takes out events and samples that end before `before_ticks`, and the oldest down to `keep_bytes` (0: any size). */
+/* Drops events and samples that end before `before_ticks`, and the oldest down to `keep_bytes` (0: any size). */
 int tare__writer_compact(tare__writer *writer, uint64_t before_ticks, uint64_t keep_bytes);
 void tare__writer_close(tare__writer *writer);
 

@@ -1,4 +1,4 @@
-/* bootstrap: how far a statistic might be off, by drawing from the sample again and again (BCa).
+/* bootstrap: confidence intervals of a statistic by resampling (BCa).
  * Owned by the calling thread; scratch memory is freed before it returns.
  * Must not know what the values measure. */
 #include "inner.h"
@@ -10,7 +10,7 @@
 
 #define SAMPLES_MAX 2
 
-/* One or two samples, each resampled by itself, and what is made of them. */
+/* One or two samples, each resampled separately, and the statistic. */
 typedef struct problem {
     double *sorted[SAMPLES_MAX];
     size_t n[SAMPLES_MAX];
@@ -45,7 +45,7 @@ double tare__statistic_quantile(const double *sorted, size_t n, void *with)
     return tare__quantile_sorted(sorted, n, *(const double *)with);
 }
 
-/* Values drawn are counted and laid out in order: cheaper than sorting each resample. */
+/* Values drawn are counted and listed in order: cheaper than sorting each resample. */
 static void draw(const double *sorted, size_t n, tare__random *random, uint32_t *times, double *into)
 {
     memset(times, 0, n * sizeof(*times));
@@ -105,7 +105,7 @@ static double acceleration(const problem *problem, scratch *scratch)
     return squares > 0 ? cubes / (6 * squares * sqrt(squares)) : 0;
 }
 
-/* Where in the distribution of resamples the bound for `z` stands. */
+/* Position of the bound for `z` in the distribution of resamples. */
 static double moved(double bias, double accelerated, double z)
 {
     double sum = bias + z;
@@ -124,7 +124,7 @@ static void bound(const problem *problem, scratch *scratch, unsigned resamples, 
     double bias = tare__normal_quantile(below / resamples);
     double accelerated = acceleration(problem, scratch);
     double tail = tare__normal_quantile((1 - out->confidence) / 2);
-    if (isinf(bias)) /* all on one side: no correction is to be had, and none is made up */
+    if (isinf(bias)) /* all on one side: no correction is possible */
         bias = accelerated = 0;
     out->low = tare__quantile_sorted(results, resamples, moved(bias, accelerated, tail));
     out->high = tare__quantile_sorted(results, resamples, moved(bias, accelerated, -tail));

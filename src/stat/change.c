@@ -1,4 +1,4 @@
-/* change: the places in a series where its level changed for good.
+/* change: the positions in a series where its level changed permanently.
  * Owned by the calling thread; scratch memory is freed before it returns.
  * Must not know what the values measure. */
 #include "inner.h"
@@ -8,29 +8,29 @@
 
 #define DEFAULT_P       0.01
 #define DEFAULT_SEGMENT 3u
-/* A cut need not be as sure as a change that is kept: two changes may hide each other until both are cut; what is not
- * sure in the end is joined again. */
+/* A cut needs less significance than a reported change: two changes may hide each other until both are cut; cuts
+ * that are not significant in the end are joined again. */
 #define LAX 0.02
 #define CUTS_MAX 32u
 
-/* A run or two far off the others are no level, but their distances would outweigh a real one: they are brought nearer.
- * Five neighbours, since the shortest level of three is their majority. */
+/* One or two outliers are not a level, but their distances would dominate those of a real one: they are moved
+ * nearer. Five neighbors, since the shortest level of three is a majority of them. */
 #define NEIGHBOURS 5u
 #define FAR        5.0 /* deviations */
-/* A value is the median of itself and four others one time in five, and then 0 away from it: the median distance of the
+/* A value is the median of itself and four others one time in five, with a distance of 0: the median distance of the
  * other four fifths is at 0.2 + 0.8 / 2 of all. */
 #define TYPICAL    0.6
 
 typedef struct search {
     const double *given;
-    double *values; /* as given, but for those far off all their neighbours */
+    double *values; /* as given, except for outliers */
     size_t n;
     tare__change_options options;
     tare__random random;
     size_t *cuts; /* first values of segments, 0 among them, ascending; n follows */
     size_t count;
     double *scratch; /* n */
-    double p[CUTS_MAX + 1]; /* of the cuts, by the noise that was found */
+    double p[CUTS_MAX + 1]; /* of the cuts, according to the estimated noise */
 } search;
 
 static double median_of_neighbours(const double *values, size_t n, size_t at)
@@ -59,8 +59,8 @@ static void bring_near(search *search)
     }
 }
 
-/* The place where the energy distance between what lies left and right of it, weighted by their sizes, is largest:
- * each value goes from right to left in turn and takes its distances with it. */
+/* The position with the largest energy distance between the values to its left and right, weighted by their numbers:
+ * each value moves from right to left in turn with its distances. */
 static size_t best_cut(const double *values, size_t n, size_t segment, double *best)
 {
     double right = 0, left = 0, across = 0;
@@ -91,8 +91,8 @@ static size_t best_cut(const double *values, size_t n, size_t segment, double *b
     return at;
 }
 
-/* Student's t test. The noise of all values counts for both sides: three values that happen to be alike have none of
- * their own, and with Welch's test would be a level. */
+/* Student's t-test. The noise of all values is used for both sides: three values that happen to be equal have none,
+ * and Welch's test would treat them as a level. */
 static double student_p(const double *values, size_t n, size_t m)
 {
     tare__moments a = {0}, b = {0};
@@ -105,7 +105,7 @@ static double student_p(const double *values, size_t n, size_t m)
     return tare__student_two_sided((b.mean - a.mean) / sqrt(variance), degrees);
 }
 
-/* The share of shuffled series whose best cut is as good as the one found. */
+/* The share of shuffled series whose best cut is at least as good. */
 static double permutation_p(search *search, const double *values, size_t n, double found)
 {
     unsigned as_good = 0;
@@ -125,12 +125,12 @@ static double permutation_p(search *search, const double *values, size_t n, doub
 }
 
 /* ---- steps in noise that drifts ---------------------------------------------------------------------------
- * A level that wanders looks like steps to a test that takes neighbours for independent. So the noise is modelled: each
- * value is a level and an error, and the level takes a random step from value to value whose variance is a share of the
- * error's (the local level model; 0 is plain noise, a large share a random walk). For each share all steps are
- * estimated at once by generalized least squares, through the innovations of Kalman's filter; a step's p is the mean
- * of Student's over the shares, weighted by their restricted likelihood, since a short series does not say which one
- * holds. */
+ * A drifting level looks like steps to a test that assumes independent values. The noise is therefore modelled: each
+ * value is a level and an error, and the level takes a random step from value to value whose variance is a share of
+ * the error's (the local level model; 0 is plain noise, a large share a random walk). For each share all steps are
+ * estimated together by generalized least squares, from the innovations of a Kalman filter; the p of a step is the
+ * mean of Student's p over the shares, weighted by their restricted likelihood, since a short series does not
+ * determine the share. */
 static const double shares[] = {0, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 100};
 #define SHARES (sizeof shares / sizeof *shares)
 
@@ -163,7 +163,7 @@ static void filter(const search *search, double share, double scale, normal_equa
     }
 }
 
-/* Cholesky's root of the matrix, in place; the logarithm of its determinant. */
+/* Cholesky root of the matrix, in place; returns the logarithm of its determinant. */
 static double take_root(double matrix[][CUTS_MAX], size_t n)
 {
     double log_determinant = 0;
@@ -179,7 +179,7 @@ static double take_root(double matrix[][CUTS_MAX], size_t n)
     return log_determinant;
 }
 
-/* Of root root^T x = with. */
+/* Solves root root^T x = with. */
 static void solve(double root[][CUTS_MAX], size_t n, double *x)
 {
     for (size_t i = 0; i < n; i++) {
@@ -194,7 +194,7 @@ static void solve(double root[][CUTS_MAX], size_t n, double *x)
     }
 }
 
-/* p of each step with this share, and how likely the share is. */
+/* p of each step with this share, and the likelihood of the share. */
 static double estimate(const search *search, double share, double scale, double p[CUTS_MAX])
 {
     normal_equations equations;
@@ -206,7 +206,7 @@ static double estimate(const search *search, double share, double scale, double 
     solve(equations.matrix, steps, size);
     for (size_t i = 0; i < steps; i++)
         left -= size[i] * equations.with[i];
-    double variance = fmax(left, 1e-18 * (double)search->n) / degrees; /* no noise at all is not less than rounding */
+    double variance = fmax(left, 1e-18 * (double)search->n) / degrees; /* the noise is not below the rounding error */
     for (size_t i = 0; i < steps; i++) {
         double unit[CUTS_MAX] = {0};
         unit[i] = 1;
@@ -234,7 +234,7 @@ static void weigh_cuts(search *search)
         for (size_t i = 0; i + 1 < search->count; i++)
             search->p[i + 1] += weight * p[k][i];
     }
-    for (size_t i = 1; i < search->count; i++) /* the best place of n was chosen */
+    for (size_t i = 1; i < search->count; i++) /* the best of n positions was chosen */
         search->p[i] = fmin(1, search->p[i] / sum * (double)search->n);
 }
 
@@ -243,7 +243,7 @@ static size_t end_of(const search *search, size_t segment)
     return segment + 1 < search->count ? search->cuts[segment + 1] : search->n;
 }
 
-/* How sure the change is at the beginning of this segment. */
+/* Significance of the change at the beginning of this segment. */
 static double p_of_cut(search *search, size_t segment)
 {
     if (!search->options.permutations)
@@ -269,7 +269,7 @@ static double magnitude_of_cut(search *search, size_t segment)
     return fabs(after - before) / fabs(before);
 }
 
-/* Cuts the segment in two if its best cut is worth it; false leaves it whole. */
+/* Cuts the segment in two if its best cut is sufficient; false: not cut. */
 static bool cut(search *search, size_t segment)
 {
     size_t from = search->cuts[segment], to = end_of(search, segment);
@@ -289,7 +289,7 @@ static bool cut(search *search, size_t segment)
     return true;
 }
 
-/* Joins the segments between which the change is least sure, or too small, until all that are left count. */
+/* Joins the segments with the least significant or smallest change until all remaining changes count. */
 static void join(search *search)
 {
     while (search->count > 1) {

@@ -11,7 +11,7 @@ double tare__normal_above(double z)
     return erfc(z * SQRT_HALF) / 2;
 }
 
-/* The z with P(Z > z) = tail <= 1/2: Abramowitz and Stegun 26.2.23, mended by Halley's method. */
+/* The z with P(Z > z) = tail <= 1/2: Abramowitz and Stegun 26.2.23, refined by Halley's method. */
 static double upper_quantile(double tail)
 {
     double t = sqrt(-2 * log(tail));
@@ -43,7 +43,7 @@ static double log_gamma(double x)
     return lgamma_r(x, &sign);
 }
 
-/* I_x(a, b) without the cancellation of 1 - I on the wrong side of its middle. */
+/* I_x(a, b) without the cancellation of 1 - I on the other side of its middle. */
 static double incomplete_beta(double a, double b, double x, double rest)
 {
     if (x <= 0)

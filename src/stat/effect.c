@@ -1,4 +1,4 @@
-/* effect: how large a difference between two samples is: Hedges' g, Hodges-Lehmann's shift.
+/* effect: the size of a difference between two samples: Hedges' g, Hodges-Lehmann shift.
  * Owned by the calling thread; scratch memory is freed before it returns.
  * Must not know what the values measure. */
 #include "inner.h"
@@ -27,9 +27,9 @@ double tare__hedges_g(const double *base, size_t n, const double *head, size_t m
     return pooled > 0 ? (b.mean - a.mean) / pooled * small : NAN;
 }
 
-/* ---- Hodges-Lehmann: the k-th smallest of all differences, without making them ------------------------------
- * Doubles, read as integers, are in order once those of negative ones are turned round: halving over them finds
- * a value in 64 steps of n + m, and finds it exactly. */
+/* ---- Hodges-Lehmann: the k-th smallest of all differences, without computing them -----------------------------
+ * Doubles interpreted as integers are ordered once those of negative values are reversed: bisection over them finds
+ * a value exactly, in 64 steps of n + m. */
 static int64_t key_of(double value)
 {
     int64_t bits;
@@ -77,7 +77,7 @@ static double difference_at(const differences *of, double rank)
     return value_of(low);
 }
 
-/* How many of the smallest differences are left out below the interval; 0: no interval reaches the confidence. */
+/* Number of the smallest differences below the interval; 0: no interval reaches the confidence. */
 static double outside(size_t n, size_t m, double confidence)
 {
     double pairs = (double)n * (double)m;

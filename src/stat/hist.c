@@ -1,4 +1,4 @@
-/* hist: the log-linear histogram's slow side: bucket bounds, growth, merging, coarsening, quantiles.
+/* hist: the slow part of the log-linear histogram: bucket bounds, growth, merging, coarsening, quantiles.
  * Owned by the calling thread; a histogram is never shared.
  * Must not know what is counted in it. */
 #include "stat.h"
@@ -45,8 +45,8 @@ uint64_t tare__hist_high(uint32_t bucket, unsigned bits)
     return tare__hist_low(bucket, bits) + ((UINT64_C(1) << (group - 1)) - 1);
 }
 
-/* Makes the window hold first .. last. Only a side that has to move gets a margin, a sixteenth of the
- * window: durations that wander do not reallocate each time, and 100,000 windows stay small. */
+/* Makes the window contain first .. last. Only a side that has to move gets a margin, a sixteenth of the window:
+ * drifting durations do not reallocate each time, and 100,000 windows stay small. */
 static int cover(tare__hist *hist, uint32_t first, uint32_t last)
 {
     uint32_t old_first = hist->length ? hist->first : last + 1;
@@ -79,7 +79,7 @@ static int cover(tare__hist *hist, uint32_t first, uint32_t last)
 
 int tare__hist_grow(tare__hist *hist, uint32_t bucket)
 {
-    /* No value has such a bucket; a number out of a damaged file must not take gigabytes. */
+    /* No value has such a bucket; a number from a damaged file must not allocate gigabytes. */
     if (bucket >= bucket_count(hist->bits))
         return TARE_E_MEMORY;
     return cover(hist, bucket, bucket);
@@ -115,7 +115,7 @@ static void coarsen_to(tare__hist *hist, unsigned bits)
     uint32_t first = coarser_bucket(hist->first + begin, old_bits, bits);
     uint32_t length = 0;
     for (uint32_t i = begin; i < end; i++) {
-        /* The mapping is monotone and never runs ahead of i, so what is overwritten was read before. */
+        /* The mapping is monotone and never exceeds i, so overwritten values were already read. */
         uint32_t count = hist->counts[i];
         uint32_t to = coarser_bucket(hist->first + i, old_bits, bits) - first;
         if (to < length) {
@@ -144,7 +144,7 @@ int tare__hist_merge(tare__hist *into, const tare__hist *from)
     coarsen_to(into, from->bits);
     if (!touched(from, &begin, &end))
         return 0;
-    /* All memory first: a merge that fails has added nothing. */
+    /* Allocates all memory first: a merge that fails has added nothing. */
     int status = cover(into, coarser_bucket(from->first + begin, from->bits, into->bits),
                        coarser_bucket(from->first + end - 1, from->bits, into->bits));
     if (status)
@@ -157,7 +157,7 @@ int tare__hist_merge(tare__hist *into, const tare__hist *from)
     return 0;
 }
 
-/* What saturated buckets lost, an equal share each: exact for the usual case, one full bucket. */
+/* Distributes what saturated buckets lost equally: exact for the usual case of one full bucket. */
 static double lost_per_full_bucket(const tare__hist *hist)
 {
     uint64_t counted = 0;
@@ -174,7 +174,7 @@ double tare__hist_quantile(const tare__hist *hist, double q)
     uint32_t begin, end;
     if (!touched(hist, &begin, &end) || isnan(q))
         return NAN;
-    /* A hair less, or 0.55 of 100 values, 55.00000000000001 in binary, would ask for the 56th. */
+    /* Slightly less, since 0.55 of 100 values is 55.00000000000001 in binary and would give the 56th. */
     double rank = ceil(q * (double)hist->total * (1 - DBL_EPSILON));
     if (rank < 1)
         rank = 1;

@@ -5,8 +5,8 @@
 
 #include <float.h>
 
-/* How far a tail may pass its limit and still count as equal to it: above the rounding of upper_tail
- * at the small n where a limit is met exactly (11 / 1024), below anything that matters. */
+/* How far a tail may exceed its limit and still count as equal to it: above the rounding of upper_tail at the small
+ * n where a limit is met exactly (11 / 1024), below anything relevant. */
 #define TIE (1 + 1e-12)
 
 /* log(n!) less Stirling's formula. */
@@ -40,9 +40,9 @@ static double deviance(double x, double mean)
     }
 }
 
-/* P(B = k), 0 < k < n. Loader, "Fast and accurate computation of binomial probabilities" (2000):
- * differences of lgamma at n = 10 million would leave seven digits; this leaves the
- * ten that tare__stat_beta_fraction keeps there. */
+/* P(B = k), 0 < k < n. Loader, "Fast and accurate computation of binomial probabilities" (2000): differences of
+ * lgamma at n = 10 million would leave seven digits; this keeps the ten digits that tare__stat_beta_fraction has
+ * there. */
 static double binomial_point(double n, double k, double p, double rest)
 {
     double log_point = stirling_rest(n) - stirling_rest(k) - stirling_rest(n - k) - deviance(k, n * p) -
@@ -72,8 +72,8 @@ double tare__stat_beta_fraction(double a, double b, double x)
     return value;
 }
 
-/* P(B >= k) of B ~ Binomial(n, p), for k above the mean. `rest` is 1 - p, handed in because a small
- * one, computed from p, would have lost its digits. */
+/* P(B >= k) of B ~ Binomial(n, p), for k above the mean. `rest` is 1 - p, passed separately because a small value
+ * computed from p would lose digits. */
 static double upper_tail(size_t n, size_t k, double p, double rest)
 {
     if (k == n)
@@ -83,13 +83,13 @@ static double upper_tail(size_t n, size_t k, double p, double rest)
     return binomial_point((double)n, a, p, rest) * rest * tare__stat_beta_fraction(a, b, p);
 }
 
-/* The smallest k with P(B >= k) <= tail < 1/2; the caller knows that k = n is one. */
+/* The smallest k with P(B >= k) <= tail < 1/2; the caller ensures that k = n is one. */
 static size_t upper_rank(size_t n, double p, double rest, double tail, double *reached)
 {
     double mean = (double)n * p;
     size_t above = (size_t)mean; /* never below the limit: a binomial's median is its mean, rounded */
     size_t within = n;
-    /* Strides of a deviation first: the answer is a few of them off, not log2(n) halvings. */
+    /* Steps of a standard deviation first: the result is a few of them away, not log2(n) bisections. */
     for (size_t stride = (size_t)sqrt(mean * rest) + 1; n - above > stride; stride *= 2) {
         if (upper_tail(n, above + stride, p, rest) <= tail * TIE) {
             within = above + stride;
@@ -115,7 +115,7 @@ size_t tare__quantile_interval_needs(double q, double confidence)
     /* The outermost ranks, 1 and n, leave out (1 - q)^n and q^n. */
     double log_outside = q < 0.5 ? log1p(-q) : log(q);
     double n = ceil(log((1 - confidence) / 2) / log_outside * (1 - 4 * DBL_EPSILON));
-    if (n >= 9007199254740992.0) /* 2^53: from here on a double no longer counts */
+    if (n >= 9007199254740992.0) /* 2^53: from here on doubles do not represent every integer */
         return SIZE_MAX;
     return n < 2 ? 2 : (size_t)n;
 }
@@ -128,8 +128,8 @@ tare__interval tare__quantile_interval(const double *sorted, size_t n, double q,
         interval.needed = needed;
         return interval;
     }
-    /* The interval [X(l), X(u)] misses when fewer than l values lie below the quantile, or u or more do.
-     * Counting from the other end, the first is the second with 1 - q. */
+    /* The interval [X(l), X(u)] misses if fewer than l values lie below the quantile, or u or more do. Counted from
+     * the other end, the first is the second with 1 - q. */
     double missed_low, missed_high;
     double tail = (1 - confidence) / 2;
     interval.low_rank = n + 1 - upper_rank(n, 1 - q, q, tail, &missed_low);

@@ -1,4 +1,4 @@
-/* outlier: values far from the others get a label; nothing is dropped.
+/* outlier: labels values far from the others; nothing is dropped.
  * Owned by the calling thread; scratch memory is freed before it returns.
  * Must not know what the values measure. */
 #include "inner.h"
@@ -14,7 +14,7 @@
 
 typedef struct fences {
     double low, high; /* from where distance counts */
-    double scale;     /* what it is counted in; 0: nothing is far */
+    double scale;     /* unit of the distance; 0: nothing is far */
     double mild, severe;
 } fences;
 

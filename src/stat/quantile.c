@@ -1,4 +1,4 @@
-/* quantile: exact quantiles of values that are all at hand.
+/* quantile: exact quantiles of values in memory.
  * Owned by the calling thread; nothing is kept.
  * Must not know what the values measure. */
 #include "inner.h"
@@ -36,10 +36,10 @@ double tare__quantile_sorted(const double *sorted, size_t n, double q)
         return sorted[n - 1];
     double low = sorted[at];
     double high = sorted[at + 1];
-    /* Equal neighbours as they are: the difference of two infinities is no number. */
+    /* Equal neighbors are returned unchanged: the difference of two infinities is NaN. */
     if (part == 0 || low == high)
         return low;
-    /* From the nearer end, so that rounding never carries the result past a neighbour. */
+    /* From the nearer end, so that rounding never moves the result past a neighbor. */
     return part < 0.5 ? low + (high - low) * part : high - (high - low) * (1 - part);
 }
 

@@ -3,7 +3,7 @@
  * Must not know what they are drawn for. */
 #include "stat.h"
 
-/* splitmix64: what xoshiro's authors fill its state with. */
+/* splitmix64: recommended by the authors of xoshiro to initialize its state. */
 static uint64_t mix(uint64_t *state)
 {
     uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
@@ -42,7 +42,7 @@ uint64_t tare__random_below(tare__random *random, uint64_t bound)
 {
     if (!bound)
         return 0;
-    uint64_t surplus = -bound % bound; /* 2^64 mod bound: drawing these again leaves each as likely */
+    uint64_t surplus = -bound % bound; /* 2^64 mod bound: redrawing these makes all results equally likely */
     uint64_t drawn;
     do
         drawn = tare__random_next(random);
@@ -55,7 +55,7 @@ double tare__random_unit(tare__random *random)
     return (double)(tare__random_next(random) >> 11) * 0x1p-53;
 }
 
-/* Marsaglia's polar method; the second number of a pair is thrown away, so that there is no state to keep. */
+/* Marsaglia's polar method; the second number of a pair is discarded, so that there is no state to keep. */
 double tare__random_normal(tare__random *random)
 {
     double x, square;

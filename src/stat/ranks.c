@@ -17,7 +17,7 @@ static int by_value(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* False: a value is no number. */
+/* False: a value is NaN. */
 static bool gather(ranked *all, const double *values, size_t n, bool of_head)
 {
     for (size_t i = 0; i < n; i++) {
@@ -28,7 +28,7 @@ static bool gather(ranked *all, const double *values, size_t n, bool of_head)
     return true;
 }
 
-/* Sum of head's ranks, values that tie sharing the middle of theirs; *ties the sum of t^3 - t. */
+/* Sum of head's ranks, where tied values share their mean rank; *ties the sum of t^3 - t. */
 static double sum_of_ranks(const ranked *all, size_t n, double *ties)
 {
     double sum = 0;
@@ -45,7 +45,7 @@ static double sum_of_ranks(const ranked *all, size_t n, double *ties)
 }
 
 /* ---- the distribution of U without ties ------------------------------------------------------------------- */
-/* In how many ways two samples can lie among each other. */
+/* The number of ways to interleave two samples. */
 static double orders(size_t n, size_t m)
 {
     double product = 1;
@@ -54,7 +54,7 @@ static double orders(size_t n, size_t m)
     return product;
 }
 
-/* Counts of orders by U, as long as they are whole numbers that a double holds: the Gaussian binomial coefficient,
+/* Counts of orders by U, as long as they are integers that a double represents: the Gaussian binomial coefficient,
  * the product over i of (1 - q^(m + i)) / (1 - q^i), one factor at a time. */
 static void count_orders(size_t n, size_t m, size_t last, double *counts)
 {
@@ -69,8 +69,9 @@ static void count_orders(size_t n, size_t m, size_t last, double *counts)
     }
 }
 
-/* One row of probabilities a size of the second sample, brought from one size of the first to the next: the largest
- * value of all is of the first sample with i / (i + j), and then counts j. No subtraction, so no digits are lost. */
+/* One row of probabilities per size of the second sample, extended from one size of the first to the next: the
+ * largest value of all is in the first sample with probability i / (i + j), and then counts j. No subtraction, so no
+ * digits are lost. */
 static void next_size(double *rows, size_t i, size_t m, size_t last)
 {
     for (size_t j = 1; j <= m; j++) {
@@ -82,10 +83,10 @@ static void next_size(double *rows, size_t i, size_t m, size_t last)
     }
 }
 
-/* The same where the counts are too large; dearer. False: no memory. */
+/* The same if the counts are too large; slower. False: out of memory. */
 static bool weigh_orders(size_t n, size_t m, size_t last, double *chances)
 {
-    if (n < m) { /* U's distribution is the same either way; fewer rows are less memory */
+    if (n < m) { /* U's distribution is symmetric in n and m; fewer rows need less memory */
         size_t swap = n;
         n = m;
         m = swap;

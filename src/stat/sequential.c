@@ -1,4 +1,4 @@
-/* sequential: pairs, tested once or after every one of them with an error that stays what it is.
+/* sequential: tests of pairs, once or after every pair with a controlled error rate.
  * Owned by the calling thread; scratch memory is freed before it returns.
  * Must not know what is measured. */
 #include "inner.h"
@@ -13,7 +13,8 @@ static int by_size(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Of logs by size: twice the rank of each, ties sharing the middle of theirs, and twice the sum of those above 0. */
+/* For logs sorted by size: twice the rank of each, where ties share their mean rank, and twice the sum of those
+ * above 0. */
 static double rank_twice(const double *logs, size_t n, unsigned *ranks)
 {
     double above = 0;
@@ -28,7 +29,7 @@ static double rank_twice(const double *logs, size_t n, unsigned *ranks)
     return above;
 }
 
-/* P(sum <= last) when each rank counts or does not, each as likely. */
+/* P(sum <= last) if each rank counts or does not with equal probability. */
 static double sums_below(const unsigned *ranks, size_t n, size_t last)
 {
     double *chances = calloc(last + 1, sizeof *chances), sum = 0;
@@ -44,7 +45,7 @@ static double sums_below(const unsigned *ranks, size_t n, size_t last)
     return sum;
 }
 
-/* `logs` come in order of size, without zeros. */
+/* `logs` are sorted by size, without zeros. */
 static double signed_rank_p(const double *logs, size_t n)
 {
     unsigned *ranks = malloc((n + 1) * sizeof *ranks);
@@ -66,7 +67,7 @@ static double signed_rank_p(const double *logs, size_t n)
     return p;
 }
 
-/* How many of the averages lie below the interval; 0: no interval reaches the confidence. */
+/* Number of averages below the interval; 0: no interval reaches the confidence. */
 static size_t averages_outside(size_t n, double confidence)
 {
     double all = (double)n * ((double)n + 1) / 2, tail = (1 - confidence) / 2;
@@ -88,7 +89,7 @@ static size_t averages_outside(size_t n, double confidence)
     return count;
 }
 
-/* The averages of all pairs of logs, each with itself among them. */
+/* The averages of all pairs of logs, including each with itself. */
 static void estimate(const double *logs, size_t n, tare__estimate *ratio)
 {
     size_t all = n * (n + 1) / 2, made = 0, outside = averages_outside(n, ratio->confidence);
@@ -127,12 +128,12 @@ tare__sequential tare__paired_test(const double *base, const double *head, size_
     return out;
 }
 
-/* ---- how much each look may spend ---------------------------------------------------------------- */
+/* ---- how much error each interim test may spend -------------------------------------------------- */
 #define CELLS     240  /* even */
 #define LOOKS_MAX 60.0
 #define SPENT_BY(alpha, n, most) ((alpha) * pow((double)(n) / (double)(most), 3))
 
-/* The sum of what was measured, as long as no look has decided: where it may lie, and how likely. */
+/* The sum of the measurements, as long as no interim test has decided: its range and density. */
 typedef struct path {
     double from, step;
     double density[CELLS + 1];
@@ -143,7 +144,7 @@ static double weight_of(int i) /* Simpson's */
     return i == 0 || i == CELLS ? 1.0 / 3 : i % 2 ? 4.0 / 3 : 2.0 / 3;
 }
 
-/* How likely the next sum, `spread` away, lies beyond `limit` on either side. */
+/* Probability that the next sum, `spread` away, lies beyond `limit` on either side. */
 static double beyond(const path *at, double spread, double limit)
 {
     double sum = 0;
@@ -183,7 +184,7 @@ static void move(path *at, double spread, double limit)
     *at = next;
 }
 
-/* The first look: what it would take for all pairs on one side to count. */
+/* The first interim test: the number of pairs at which all on one side would be significant. */
 static size_t first_look(size_t most, double alpha)
 {
     size_t n = 1;

@@ -9,19 +9,19 @@
 #include <stdint.h>
 
 /* ---- histogram: mergeable, log-linear, bounded relative error -----------------------------------
- * Values below 2^bits have a bucket each (exact); above, each octave is cut into 2^bits buckets, so
+ * Values below 2^bits have one bucket each (exact); above, each octave is divided into 2^bits buckets, so
  * that a value reported by the middle of its bucket is off by at most 1 / 2^(bits + 1) of itself.
- * Memory: only the range of buckets that was touched. Starts empty (all zero but `bits`). */
+ * Memory: only the range of buckets in use. Starts empty (all zero but `bits`). */
 #define TARE__HIST_BITS_MAX 7
 typedef struct tare__hist {
     uint32_t *counts;  /* buckets first .. first + length - 1 */
     uint32_t first;
     uint32_t length;
     uint64_t total;    /* values added */
-    uint8_t bits;      /* sub-buckets an octave, as a power of two: 0..7 */
+    uint8_t bits;      /* sub-buckets per octave, as a power of two: 0..7 */
 } tare__hist;
 
-/* Bucket of a value, and the values a bucket stands for: [low, high]. Inline: on the hot paths. */
+/* Bucket of a value, and the values a bucket represents: [low, high]. Inline: on the hot paths. */
 static inline uint32_t tare__hist_bucket(uint64_t value, unsigned bits)
 {
     if (value < (UINT64_C(1) << bits))
@@ -32,7 +32,7 @@ static inline uint32_t tare__hist_bucket(uint64_t value, unsigned bits)
 uint64_t tare__hist_low(uint32_t bucket, unsigned bits);
 uint64_t tare__hist_high(uint32_t bucket, unsigned bits);
 
-/* Makes room for `bucket`; the slow part of add. 0, or TARE_E_MEMORY. */
+/* Makes space for `bucket`; the slow part of add. 0, or TARE_E_MEMORY. */
 int tare__hist_grow(tare__hist *hist, uint32_t bucket);
 
 /* Adds `times` values. A bucket's count saturates at UINT32_MAX (total does not). 0 or TARE_E_MEMORY. */
@@ -53,12 +53,12 @@ static inline int tare__hist_add(tare__hist *hist, uint64_t value, uint32_t time
 
 /* Adds every value of `from`. The result has the coarser resolution of the two. */
 int tare__hist_merge(tare__hist *into, const tare__hist *from);
-/* Halves the resolution once (bits - 1), in place, and gives memory back. Nothing at bits 0. */
+/* Halves the resolution once (bits - 1), in place, and releases memory. No effect at bits 0. */
 void tare__hist_coarsen(tare__hist *hist);
 /* The value at quantile q in [0, 1]: the middle of the bucket that holds the value of rank
  * ceil(q * total) (at least 1). NaN when empty. */
 double tare__hist_quantile(const tare__hist *hist, double q);
-size_t tare__hist_bytes(const tare__hist *hist); /* heap memory it holds */
+size_t tare__hist_bytes(const tare__hist *hist); /* heap memory in use */
 void tare__hist_free(tare__hist *hist);          /* leaves it empty, bits kept */
 
 /* ---- exact quantiles -------------------------------------------------------------------------- */
@@ -73,7 +73,7 @@ typedef struct tare__interval {
     double low, high;       /* NaN when there is none */
     size_t low_rank, high_rank; /* 1-based order statistics; 0 when there is none */
     double confidence;      /* what it really reaches (>= asked), NaN when there is none */
-    size_t needed;          /* when there is none: the smallest n that gives a two-sided bound */
+    size_t needed;          /* if there is none: the smallest n that gives a two-sided bound */
 } tare__interval;
 /* Exact binomial, two-sided with at most (1 - confidence) / 2 in each tail. Smallest n at 95 %: median 6,
  * p90 36, p95 72, p99 368, p99.9 3688. */
@@ -92,7 +92,7 @@ double tare__moments_deviation(const tare__moments *moments); /* sample standard
 /* ---- trend: a straight line through points --------------------------------------------------------- */
 #define TARE__TREND_MAX 64u /* points; the cost is their square */
 typedef struct tare__trend {
-    double slope;     /* Theil-Sen: the median over all pairs; one point in four may be anything */
+    double slope;     /* Theil-Sen: the median over all pairs; one point in four may be arbitrary */
     double low, high; /* 95 % interval of it by Kendall's tau (Sen 1968); NaN below 6 points */
     double fit;       /* R squared of the least-squares line; NaN when all values are equal */
     size_t n;
@@ -106,7 +106,7 @@ typedef struct tare__random {
 } tare__random;
 void tare__random_seed(tare__random *random, uint64_t seed);
 uint64_t tare__random_next(tare__random *random);
-uint64_t tare__random_below(tare__random *random, uint64_t bound); /* 0 .. bound - 1, each as likely; 0 for 0 */
+uint64_t tare__random_below(tare__random *random, uint64_t bound); /* 0 .. bound - 1, equally likely; 0 for 0 */
 double tare__random_unit(tare__random *random);                    /* 0 <= x < 1 */
 double tare__random_normal(tare__random *random);                  /* mean 0, deviation 1 */
 
@@ -115,22 +115,22 @@ double tare__normal_above(double z);                            /* P(Z > z) */
 double tare__normal_quantile(double p);                         /* NaN outside of 0 .. 1 */
 double tare__student_two_sided(double t, double degrees);       /* P(|T| > |t|) */
 
-/* ---- a value and what is known about it ------------------------------------------------------------- */
+/* ---- a value with its interval --------------------------------------------------------------------- */
 typedef struct tare__estimate {
     double value;      /* NaN when there is none */
     double low, high;  /* NaN when there are too few values for an interval */
-    double confidence; /* that was asked for */
-    size_t n;          /* values (or pairs) it rests on */
+    double confidence; /* as requested */
+    size_t n;          /* number of values (or pairs) */
 } tare__estimate;
 
 /* ---- bootstrap: BCa, Efron 1987 ----------------------------------------------------------------------
- * A statistic gets its sample ascending: medians and quantiles need no copy, and order means nothing here. */
+ * A statistic gets its sample sorted in ascending order: medians and quantiles need no copy. */
 typedef double tare__statistic(const double *sorted, size_t n, void *with);
 double tare__statistic_mean(const double *sorted, size_t n, void *with);
 double tare__statistic_median(const double *sorted, size_t n, void *with);
 double tare__statistic_quantile(const double *sorted, size_t n, void *with); /* with: a double, q */
 #define TARE__BOOTSTRAP_MIN  6u    /* values; fewer give no interval */
-#define TARE__BOOTSTRAP_GOOD 2000u /* resamples that two digits of a bound need */
+#define TARE__BOOTSTRAP_GOOD 2000u /* resamples needed for two digits of a bound */
 /* 0; TARE_E_MEMORY; TARE_E_USAGE: the confidence is not between 0 and 1, or there are no resamples. */
 int tare__bootstrap(const double *values, size_t n, tare__statistic *of, void *with, unsigned resamples,
                     double confidence, uint64_t seed, tare__estimate *out);
@@ -155,13 +155,13 @@ double tare__hedges_g(const double *base, size_t n, const double *head, size_t m
 tare__estimate tare__shift(const double *base, size_t n, const double *head, size_t m, double confidence);
 
 /* ---- steady state: where warm-up ends --------------------------------------------------------------------
- * Warm-up are the first values that are unlike the second half. Steady is what is left when it has
- * TARE__STEADY_MIN values and the medians of its thirds lie within a tenth of each other. */
+ * Warm-up is the first values that differ from the second half. The rest is steady if it has
+ * TARE__STEADY_MIN values and the medians of its thirds are within a tenth of each other. */
 #define TARE__STEADY_MIN 9u
 typedef struct tare__steady {
     bool reached;
-    size_t warmup; /* values to leave out; n when nothing can be said */
-    double cv;     /* of what is left: standard deviation over mean */
+    size_t warmup; /* values to skip; n if unknown */
+    double cv;     /* of the rest: standard deviation over mean */
 } tare__steady;
 tare__steady tare__steady_state(const double *values, size_t n);
 
@@ -173,11 +173,11 @@ typedef enum tare__outlier { TARE__OUTLIER_NONE, TARE__OUTLIER_MILD, TARE__OUTLI
 int tare__outliers_tukey(const double *values, size_t n, tare__outlier *labels, size_t *found);
 int tare__outliers_mad(const double *values, size_t n, tare__outlier *labels, size_t *found);
 
-/* ---- change points: places by E-divisive (Matteson and James 2014), tested against noise that may drift -------- */
+/* ---- change points: located by E-divisive (Matteson and James 2014), tested against noise that may drift --------- */
 typedef struct tare__change_options {
-    double p;             /* of a change, for all places it might have had; 0: 0.01 */
-    double magnitude;     /* and larger than this share of the level before; 0 takes any */
-    size_t segment;       /* fewest values between changes; 0: 3 */
+    double p;             /* of a change, over all possible positions; 0: 0.01 */
+    double magnitude;     /* minimum change as a share of the level before; 0: any */
+    size_t segment;       /* minimum number of values between changes; 0: 3 */
     unsigned permutations; /* p by permutations, as many as it can be resolved with, of values that are independent; 0:
                               by steps in a level that may wander */
     uint64_t seed;        /* of the permutations */
@@ -187,15 +187,17 @@ typedef struct tare__change {
     double before, after; /* medians of the levels */
     double p;
 } tare__change;
-#define TARE__CHANGE_MAX 4000u /* values; the cost is their square. Of more, the last ones are looked at */
-/* Changes in order of place, at most `room`; `options` may be NULL. How many were written; none without memory. */
+#define TARE__CHANGE_MAX 4000u /* values; the cost is quadratic. Of more, only the last ones are used */
+/* Changes in order of position, at most `room`; `options` may be NULL. Returns the number written; 0 if out of
+ * memory. */
 size_t tare__change_points(const double *values, size_t n, const tare__change_options *options, tare__change *out,
                            size_t room);
 
 /* ---- pairs: values measured one after the other, in random order ------------------------------------------------
- * Wilcoxon's signed-rank test of the logarithms of head[i] / base[i]: under no difference each is as likely above 0 as
- * below it. Its estimate is the median of the averages of all pairs of them (Hodges and Lehmann), and its interval
- * belongs to the test. Pairs with a value that is not above 0 are left out. */
+ * Wilcoxon signed-rank test of the logarithms of head[i] / base[i]: without a difference each is equally likely
+ * above
+ * and below 0. The estimate is the median of the averages of all pairs of them (Hodges-Lehmann), and its interval is
+ * consistent with the test. Pairs with a value that is not above 0 are ignored. */
 typedef struct tare__sequential {
     tare__estimate ratio; /* bounds NaN: too few pairs for this confidence */
     double p;             /* two-sided, exact up to TARE__EXACT_SIGNS pairs; NaN without pairs or memory */
@@ -203,18 +205,19 @@ typedef struct tare__sequential {
 #define TARE__EXACT_SIGNS 60u
 tare__sequential tare__paired_test(const double *base, const double *head, size_t n, double confidence);
 
-/* ---- tested after every pair: group-sequential --------------------------------------------------------------------
- * Of an error of `alpha` in all, alpha (n / most)^3 may be spent by the time n of at most `most` pairs are there (Lan
- * and DeMets 1983; Kim and DeMets 1987): strict at first, and at the end nearly what a single test would have. Which p
- * that leaves at each look is found by integration, look by look (Armitage, McPherson and Rowe 1969). */
+/* ---- tested after every pair: group-sequential
+ * --------------------------------------------------------------------
+ * Of a total error `alpha`, alpha (n / most)^3 may be spent by the time n of at most `most` pairs are measured (Lan
+ * and DeMets 1983; Kim and DeMets 1987): strict at first, and at the end close to a single test. The resulting p at
+ * each interim test is found by integration, test by test (Armitage, McPherson and Rowe 1969). */
 #define TARE__SEQUENTIAL_ALPHA 0.0125 /* false alarms stay below 2 % in practice; 8 pairs can reach 2 / 2^8 */
 #define TARE__SEQUENTIAL_MOST  1000u /* pairs */
 typedef struct tare__sequential_plan {
     size_t most;
-    double level[TARE__SEQUENTIAL_MOST + 1]; /* p that counts after so many pairs; 0: no look */
+    double level[TARE__SEQUENTIAL_MOST + 1]; /* p required after this many pairs; 0: no test */
 } tare__sequential_plan;
 void tare__sequential_make(tare__sequential_plan *plan, size_t most, double alpha);
-/* What p has to reach after n pairs; 0: nothing is decided yet. */
+/* The p required after n pairs; 0: no decision yet. */
 double tare__sequential_level(const tare__sequential_plan *plan, size_t n);
 
 #endif

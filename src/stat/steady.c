@@ -1,4 +1,4 @@
-/* steady: where warm-up ends and whether what follows is steady.
+/* steady: where warm-up ends and whether the values after it are steady.
  * Owned by the calling thread; scratch memory is freed before it returns.
  * Must not know what the values measure. */
 #include "inner.h"
@@ -6,10 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WINDOW     5 /* values whose median stands for where the series is: two spikes do not move it */
+#define WINDOW     5 /* values whose median represents the level: two spikes do not move it */
 #define DEVIATIONS 4.0
-#define NEAR       0.02 /* of the level: closer is no warm-up, however quiet the second half is */
-#define THIRDS     0.10 /* how far the medians of the thirds may lie apart: what perf_analyzer asks of windows */
+#define NEAR       0.02 /* of the level: smaller differences are not warm-up, however low the noise of the second
+                         * half is */
+#define THIRDS     0.10 /* maximum difference of the medians of the thirds: as perf_analyzer requires for windows */
 
 static double median_of(const double *values, size_t n, double *scratch)
 {
@@ -18,7 +19,7 @@ static double median_of(const double *values, size_t n, double *scratch)
     return tare__quantile_sorted(scratch, n, 0.5);
 }
 
-/* What a value may be off its level and belong to it, by the second half of the series. */
+/* How far a value may be from its level, according to the second half of the series. */
 static double band_of(const double *values, size_t n, double level, double *scratch)
 {
     for (size_t i = 0; i < n; i++)

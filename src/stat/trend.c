@@ -9,7 +9,7 @@
 static double fit_of(const double *x, const double *y, size_t n)
 {
     double mean_x = 0, mean_y = 0, xx = 0, xy = 0, yy = 0;
-    bool flat = true; /* asked of the values: their mean is rounded, and so are the distances from it */
+    bool flat = true; /* checked on the values: their mean and the distances from it are rounded */
     for (size_t i = 0; i < n; i++) {
         flat &= y[i] == y[0];
         mean_x += x[i] / (double)n;
