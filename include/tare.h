@@ -67,7 +67,7 @@ typedef enum tare_status {
 } tare_status;
 
 /* ---- call sites ---------------------------------------------------------------------------------
- * A site is a static object that names a place in the code. The macros make it; to make one by hand:
+ * A site is a static object that names a place in the code. The macros define it; to define one explicitly:
  *     static tare_site forward = TARE_SITE("forward");
  * The name (up to 4,000 bytes) may be freed or unloaded after the first use of the site. */
 typedef enum tare_kind {
@@ -78,7 +78,7 @@ typedef enum tare_kind {
     TARE_KIND_MARK = 5,
     TARE_KIND_COUNTER = 6,
     TARE_KIND_NUMBER = 7,
-    /* spans with a meaning that the views know: */
+    /* spans with a meaning that reports know: */
     TARE_KIND_OPERATOR = 8, /* of a framework: aten::mm */
     TARE_KIND_MODULE = 9,   /* a part of a model, by its path: encoder.layers.3 */
     TARE_KIND_PHASE = 10    /* of a step: "data", "copy", "forward", "backward", "optimizer" */
@@ -98,7 +98,7 @@ typedef struct tare_site {
 #define TARE_SITE(name) TARE_SITE_OF(name, TARE_KIND_SPAN, 1)
 
 /* ---- tracks and complete spans --------------------------------------------------------------------
- * A track is a separate line in the views: a task, a GPU stream, a request. Spans on it are recorded
+ * A track is a separate row in timelines: a task, a GPU stream, a request. Spans on it are recorded
  * complete, may overlap, and may arrive late and in any order. */
 typedef enum tare_track_kind {
     TARE_TRACK_TASK = 1,
@@ -111,13 +111,13 @@ typedef struct tare_complete_span {
     uint32_t track;  /* of tare_track; 0 is the calling thread */
     uint64_t start;  /* on the clock of tare_now */
     uint64_t end;
-    uint64_t id;     /* the span's own id, so that others can name it as parent; 0 for none */
+    uint64_t id;     /* the span's own id, for use as parent of other spans; 0 for none */
     uint64_t parent; /* id of the span it belongs to, on any track; 0 for none */
-    uint64_t flow;   /* spans with the same flow are one chain of cause and effect; 0 for none */
+    uint64_t flow;   /* spans with the same flow are causally connected; 0 for none */
 } tare_complete_span;
 
 typedef struct tare_options {
-    uint32_t size;           /* sizeof(tare_options): fields beyond it take their defaults, so the struct can grow */
+    uint32_t size;           /* sizeof(tare_options): fields beyond it have their defaults, so the struct can grow */
     uint32_t reserved;
     const char *output;      /* the trace; NULL: NAME.tare after the program. Never overwrites. */
     const char *helper;      /* path of the tare program; NULL: search for it */
@@ -144,7 +144,7 @@ TARE_API void tare__number(tare_site *site, double value);
 TARE_API void tare__indexed(tare_site *site, uint64_t index, int next);
 TARE_API void tare__complete(tare_site *site, const tare_complete_span *span);
 TARE_API tare_site *tare__dynamic(const char *name, int kind, tare_site *scratch);
-/* For Tare's own hooks into libraries: what they know of the program, which findings rest on. Key, file and text have
+/* For Tare's own hooks into libraries: facts about the program, on which findings are based. Key, file and text have
  * up to 4,000 bytes each (of a longer file its end is kept, of the others the beginning); file and text may be NULL,
  * line 0, the value NaN. */
 TARE_API void tare__fact_tell(const char *key, const char *file, uint32_t line, double value, const char *text);
@@ -164,15 +164,15 @@ static inline uint64_t tare__tsc(void)
     __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
     return ticks;
 #else
-    return 0; /* never called: the gate is 2 where there is no counter */
+    return 0; /* never called: the gate is 2 if there is no counter */
 #endif
 }
 
-/* The hot path itself, since a call and its return cost a tenth of it. What it knows of the recorder is part
- * of the library's binary interface: this thread's cursor points at its next free 16-byte slot, with a
- * generation in the low four bits; bits 12 to 15 all zero mean there is none. The slot is reserved by one
- * instruction (a signal handler then gets the next one), and its word is stored last. */
-#ifndef TARE__HOT_PATH_ELSEWHERE /* tests of this header bring their own */
+/* The hot path is inline, since a call and its return cost a tenth of it. It depends on these parts of the library's
+ * binary interface: this thread's cursor points at its next free 16-byte slot, with a generation in the low four
+ * bits; bits 12 to 15 all zero mean there is none. The slot is reserved by one instruction (a signal handler then
+ * gets the next one), and its word is stored last. */
+#ifndef TARE__HOT_PATH_ELSEWHERE /* tests of this header define their own */
 extern TARE_API __thread uint64_t *tare__cursor __attribute__((tls_model("initial-exec")));
 TARE_API void tare__record_at(uint64_t word, uint64_t at);
 
@@ -229,8 +229,8 @@ void tare__next(tare_site *site);
 #endif
 
 /* ---- nested spans ----------------------------------------------------------------------------------
- * Begin and end on one thread, properly nested to any depth. An end names its site: one without its
- * begin is counted and changes nothing; spans left open inside are closed with it. */
+ * Begin and end on one thread, properly nested to any depth. An end names its site: one without a matching
+ * begin is counted and has no effect; spans left open inside are closed with it. */
 static inline void tare_begin(tare_site *site)
 {
     int gate = tare__gate_now();
@@ -267,8 +267,8 @@ static inline void tare_next(tare_site *site)
         tare__next_slow(site);
 }
 
-/* The same with a name made at run time. It is looked up at each call (some 20 ns); a process keeps up
- * to about 20,000 distinct names, the rest is recorded as "(more names)". NULL is "(null)". */
+/* The same with a name created at run time. It is looked up at each call (about 20 ns); a process keeps up to about
+ * 20,000 distinct names, further ones are recorded as "(more names)". NULL is "(null)". */
 static inline void tare_begin_name(const char *name)
 {
     tare_site site;
@@ -284,8 +284,8 @@ static inline void tare_next_name(const char *name)
 }
 
 /* ---- aggregate and sampled spans ----------------------------------------------------------------
- * No event is kept: count, total, smallest, largest and a histogram are updated in place, so memory
- * and file stay small for ever. begin returns a start that end takes; 0 means nothing is recorded. */
+ * No event is kept: count, total, minimum, maximum and a histogram are updated in place, so memory use
+ * and file size stay constant. begin returns a start time that end takes; 0 means nothing is recorded. */
 static inline uint64_t tare_aggregate_begin(void)
 {
     int gate = tare__gate_now();
@@ -300,7 +300,7 @@ static inline void tare_aggregate_end(tare_site *site, uint64_t start)
         tare__aggregate_end(site, start);
 }
 
-/* Every call is counted, one in site->every is timed; the report's total is then an estimate. */
+/* Every call is counted, one in site->every is timed; the total in the report is then an estimate. */
 static inline uint64_t tare_sampled_begin(tare_site *site)
 {
     return TARE__OFF() ? 0 : tare__sampled_begin(site);
@@ -340,8 +340,8 @@ static inline void tare_counter_name(const char *name, double value)
         tare__counter(tare__dynamic(name, TARE_KIND_COUNTER, &site), value);
 }
 
-/* A number on the innermost open span of this thread: added up per span name, with a rate. The views
- * know "samples", "tokens", "bytes" and "flops"; any other name works too. */
+/* A number on the innermost open span of this thread: added up per span name, with a rate. Reports know "samples",
+ * "tokens", "bytes" and "flops"; any other name works too. */
 static inline void tare_number(tare_site *site, double value)
 {
     if (!TARE__OFF())
@@ -349,7 +349,7 @@ static inline void tare_number(tare_site *site, double value)
 }
 
 /* ---- steps and epochs -----------------------------------------------------------------------------
- * Spans that the views know as a training loop's iterations. `next` ends the open one, if any. */
+ * Spans that reports treat as the iterations of a training loop. `next` ends the open one, if any. */
 TARE_API void tare_step_begin(uint64_t index);
 TARE_API void tare_step_next(uint64_t index);
 TARE_API void tare_step_end(void);
@@ -358,8 +358,8 @@ TARE_API void tare_epoch_next(uint64_t index);
 TARE_API void tare_epoch_end(void);
 
 /* ---- complete spans ------------------------------------------------------------------------------- */
-TARE_API uint64_t tare_now(void); /* ticks of the session's clock, the one of complete spans */
-/* A track by name; the same name and kind give the same track. 0 when there is no session. */
+TARE_API uint64_t tare_now(void); /* ticks of the session's clock, as used by complete spans */
+/* A track by name; the same name and kind give the same track. 0 if there is no session. */
 TARE_API uint32_t tare_track(const char *name, tare_track_kind kind);
 
 static inline void tare_complete(tare_site *site, const tare_complete_span *span)
@@ -376,7 +376,7 @@ static inline void tare_complete_name(const char *name, const tare_complete_span
 }
 
 /* ---- thread, session -------------------------------------------------------------------------------- */
-/* The calling thread's name in the views (up to 63 bytes; else the one the system knows). */
+/* The calling thread's name in reports (up to 63 bytes; default: the name that the system has for it). */
 TARE_API void tare_thread_name(const char *name);
 
 /* Records this process without `tare run`: a helper process writes the trace and samples process and machine,
@@ -387,7 +387,7 @@ TARE_API int tare_start(const tare_options *options); /* NULL: defaults */
 TARE_API const char *tare_start_error(void);
 /* Ends the session; when it returns, the trace is complete. Under `tare run` it pauses. 0 or a status. */
 TARE_API int tare_stop(void);
-/* Between the two nothing is recorded but the ends of spans begun before. Process-wide. */
+/* Between the two nothing is recorded except the ends of spans begun before. Process-wide. */
 TARE_API void tare_pause(void);
 TARE_API void tare_resume(void);
 TARE_API int tare_recording(void); /* 1 while events are recorded */
@@ -413,8 +413,8 @@ static inline tare_scope tare_scope_begin(tare_site *site)
     return scope;
 }
 
-/* What began on the hot path may end on it without asking the gate again: a pause lets ends through, and a
- * session that has ended left this thread no cursor, or memory that nobody reads. */
+/* A span that began on the hot path may end on it without checking the gate again: ends are recorded during a pause,
+ * and after the end of a session this thread has no cursor, or memory that is not read any more. */
 static inline void tare_scope_end(tare_scope *scope)
 {
     if (scope->word)
@@ -490,7 +490,7 @@ static inline void tare_plain_scope_end(tare_plain_scope *scope)
 #define TARE__JOIN2(a, b) a##b
 #define TARE__JOIN(a, b) TARE__JOIN2(a, b)
 
-/* Two scopes on one line get names of their own by __COUNTER__. */
+/* Two scopes on one line get different names from __COUNTER__. */
 #define TARE__SCOPE(n, type, begin, end)                                                               \
     type TARE__JOIN(tare_scope_, n) __attribute__((cleanup(end), unused)) = begin
 #define TARE__SITE_SCOPE(n, name, kind, every, type, begin, end)                                       \
@@ -529,7 +529,7 @@ static inline void tare_plain_scope_end(tare_plain_scope *scope)
 #define TARE_NUMBER(name, value)                                                                       \
     TARE__WITH_SITE(name, TARE_KIND_NUMBER, tare_number(&tare__here, (double)(value)))
 
-#else /* TARE_DISABLE: nothing is left, and arguments are not evaluated */
+#else /* TARE_DISABLE: compiles to nothing, and arguments are not evaluated */
 
 static inline void tare_begin(tare_site *site) { (void)site; }
 static inline void tare_end(tare_site *site) { (void)site; }
@@ -584,7 +584,7 @@ static inline const char *tare_output(void) { return ""; }
 #define TARE_BYTES(n) TARE_NUMBER("bytes", n)
 #define TARE_FLOPS(n) TARE_NUMBER("flops", n)
 
-/* The sentence of a status code. */
+/* The message of a status code. */
 static inline const char *tare_status_text(int status)
 {
     switch (status) {

@@ -1,4 +1,4 @@
-/* arena: memory handed out from growing blocks and freed all at once.
+/* arena: memory allocated from growing blocks and freed all at once.
  * Owned by the calling thread; one arena, one thread at a time.
  * Must not know what is kept in it. */
 #include "base.h"
@@ -58,7 +58,7 @@ static block *add_block(tare__arena *arena, size_t bytes)
     return fresh;
 }
 
-/* A block of its own, so that the rest of the current one is not thrown away for it. */
+/* A separate block, so that the rest of the current one is not wasted. */
 static void *take_large(tare__arena *arena, size_t bytes)
 {
     if (bytes > SIZE_MAX - sizeof(block))
@@ -99,7 +99,7 @@ char *tare__arena_copy(tare__arena *arena, const char *text, size_t length)
         return NULL;
     char *copy = take(arena, length + 1, 1);
     if (copy && length)
-        memcpy(copy, text, length); /* blocks come zeroed, so the NUL is there */
+        memcpy(copy, text, length); /* blocks are zeroed, so the NUL is there */
     return copy;
 }
 

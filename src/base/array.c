@@ -1,4 +1,4 @@
-/* array: the one way in which arrays grow. Owned by the calling thread.
+/* array: growth of arrays. Owned by the calling thread.
  * Must not know what is in them. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* base: what every room may use. Status codes and their sentences, arena, text building, JSON
- * writing, units for people. Owned by the calling thread; nothing here is shared.
+/* base: what every module may use. Status codes and their messages, arena, text building, JSON
+ * writing, units for display. Owned by the calling thread; nothing here is shared.
  * Must not know that profiling exists. */
 #ifndef TARE_BASE_H
 #define TARE_BASE_H
@@ -15,28 +15,28 @@
 #define TARE__COUNT_OF(array) (sizeof(array) / sizeof(*(array)))
 #define TARE__PRINTF(format_at, args_at) __attribute__((format(printf, format_at, args_at)))
 
-/* ---- sentences ------------------------------------------------------------------------------
- * The failing place writes what was wrong, where, and what to do; the caller passes the status up. */
+/* ---- messages -------------------------------------------------------------------------------
+ * The place that fails writes what was wrong, where, and what to do; the caller returns the status. */
 typedef struct tare__error {
     char text[512];
 } tare__error;
 
-/* Writes the sentence and returns `status`, so that a failure is one line. `error` may be NULL. */
+/* Writes the message and returns `status`, so that a failure is one line. `error` may be NULL. */
 int tare__fail(tare__error *error, int status, const char *format, ...) TARE__PRINTF(3, 4);
 
 /* ---- arena: memory freed all at once ---------------------------------------------------------
- * Allocation returns NULL when memory is out; what was given before stays valid. */
+ * Allocation returns NULL if out of memory; earlier allocations stay valid. */
 typedef struct tare__arena tare__arena;
 tare__arena *tare__arena_new(void);
-void tare__arena_free(tare__arena *arena);                        /* NULL is fine */
+void tare__arena_free(tare__arena *arena);                        /* NULL is allowed */
 void *tare__arena_alloc(tare__arena *arena, size_t bytes);        /* zeroed, 16-byte aligned */
 char *tare__arena_copy(tare__arena *arena, const char *text, size_t length); /* NUL added */
 size_t tare__arena_bytes(const tare__arena *arena);               /* taken from the system */
 
-/* ---- arrays that grow: `array` is the address of the pointer. False: no memory, and nothing changed. -- */
+/* ---- arrays that grow: `array` is the address of the pointer. False: out of memory, and nothing changed. -- */
 bool tare__array_fit(void *array, size_t *room, size_t needed, size_t element_bytes);
 
-/* ---- index: rows of an array that is the caller's own, found by hash ---------------------------- */
+/* ---- index: finds rows of an array of the caller by hash ---------------------------------------- */
 typedef struct tare__index_slot {
     uint32_t hash;
     uint32_t row_plus1; /* 0: empty */
@@ -48,10 +48,10 @@ typedef struct tare__index { /* zeroed: empty */
 } tare__index;
 
 #define TARE__INDEX_NONE UINT32_MAX
-/* Whether the row is that of the key; `rows` is whatever the caller of find passes. */
+/* Whether the row has this key; `rows` is what the caller of find passes. */
 typedef bool tare__index_is(const void *rows, uint32_t row, const void *key);
 
-/* Inline, so that `is` is inlined, too. */
+/* Inline, so that `is` is inlined too. */
 static inline uint32_t tare__index_find(const tare__index *index, uint32_t hash, tare__index_is *is, const void *rows,
                                         const void *key)
 {
@@ -61,19 +61,19 @@ static inline uint32_t tare__index_find(const tare__index *index, uint32_t hash,
     return TARE__INDEX_NONE;
 }
 
-bool tare__index_add(tare__index *index, uint32_t hash, uint32_t row); /* one that is not there; false: no memory */
-void tare__index_move(tare__index *index, uint32_t hash, uint32_t from, uint32_t to); /* what row `from` was is `to` */
+bool tare__index_add(tare__index *index, uint32_t hash, uint32_t row); /* a new row; false: out of memory */
+void tare__index_move(tare__index *index, uint32_t hash, uint32_t from, uint32_t to); /* row `from` is now row `to` */
 void tare__index_clear(tare__index *index);
 void tare__index_free(tare__index *index);
 
-/* The hash of a number, or of several: each with the hash of those before it. */
+/* The hash of a number, or of several: each with the hash of the previous ones. */
 static inline uint64_t tare__hash_mix(uint64_t hash, uint64_t number)
 {
     hash = (hash ^ number) * UINT64_C(0x9E3779B97F4A7C15);
     return hash ^ hash >> 32;
 }
 
-/* ---- intern: text to a dense id, 0, 1, 2, … in order of first sight ---------------------------- */
+/* ---- intern: text to a dense id, 0, 1, 2, … in order of first use ------------------------------ */
 typedef struct tare__intern tare__intern;
 #define TARE__INTERN_NONE UINT32_MAX
 tare__intern *tare__intern_new(void);
@@ -83,7 +83,7 @@ uint32_t tare__intern_find(const tare__intern *table, const char *text, size_t l
 const char *tare__intern_text(const tare__intern *table, uint32_t id, size_t *length); /* NULL: unknown id */
 uint32_t tare__intern_count(const tare__intern *table);
 
-/* ---- text: a growing string. An allocation failure sticks in `failed`, later appends do nothing. - */
+/* ---- text: a growing string. After an allocation failure, `failed` stays set and appends do nothing. - */
 typedef struct tare__text {
     char *data; /* always NUL terminated once anything was appended; else NULL */
     size_t length;
@@ -93,31 +93,31 @@ typedef struct tare__text {
 void tare__text_append(tare__text *text, const char *bytes, size_t length);
 void tare__text_string(tare__text *text, const char *string);
 void tare__text_format(tare__text *text, const char *format, ...) TARE__PRINTF(2, 3);
-void tare__text_pad_to(tare__text *text, size_t column); /* blanks up to this display column of the line */
+void tare__text_pad_to(tare__text *text, size_t column); /* spaces up to this display column of the line */
 void tare__text_clear(tare__text *text);                 /* keeps the memory, and `failed` */
 void tare__text_free(tare__text *text);
 
-/* Display columns of UTF-8 text (wide and combining characters counted as a terminal would). Colour
- * sequences (ESC [ … m) take none; any other control character and any stray byte takes one. */
+/* Display columns of UTF-8 text (wide and combining characters counted as a terminal would). Color sequences (ESC [
+ * … m) take none; any other control character and any invalid byte takes one. */
 size_t tare__text_columns(const char *bytes, size_t length);
-/* Copies `string` into `out` shortened to `columns` display columns, with "…" in the middle where
- * it was cut; control characters and stray bytes become '?'. Never cuts inside a character. Always
- * NUL terminated when out_bytes is not 0. Returns bytes written, the NUL not counted. */
+/* Copies `string` into `out` shortened to `columns` display columns, with "…" in the middle if it was cut; control
+ * characters and invalid bytes become '?'. Never cuts inside a character. Always NUL terminated if out_bytes is not
+ * 0. Returns bytes written without the NUL. */
 size_t tare__text_fit(char *out, size_t out_bytes, const char *string, size_t columns);
 
-/* One double as snprintf's %.*f or %.*g (`style` 'f' or 'g'), but with '.' whatever LC_NUMERIC says;
- * the plain formats of tare__text_format follow the locale. `out` of 32 bytes holds any 'g'. */
+/* One double as snprintf's %.*f or %.*g (`style` 'f' or 'g'), but always with '.' regardless of LC_NUMERIC; the
+ * formats of tare__text_format follow the locale. `out` of 32 bytes holds any 'g'. */
 void tare__text_double(char *out, size_t out_bytes, char style, int digits, double value);
 
 /* ---- UTF-8 ------------------------------------------------------------------------------------- */
-/* Length in bytes (1..4) of the character at `bytes`, its code point in *code; 0 when what stands
- * there is not UTF-8 (overlong, surrogate, cut short, too large). `length` must not be 0. */
+/* Length in bytes (1..4) of the character at `bytes`, its code point in *code; 0 if this is not UTF-8 (overlong,
+ * surrogate, truncated, too large). `length` must not be 0. */
 size_t tare__utf8_decode(const char *bytes, size_t length, uint32_t *code);
 unsigned tare__utf8_columns(uint32_t code); /* 0, 1 or 2; control characters 1 */
-bool tare__utf8_control(uint32_t code);     /* would move the cursor or turn the writing direction */
+bool tare__utf8_control(uint32_t code);     /* moves the cursor or changes the writing direction */
 
 /* ---- JSON writer: strict JSON into a tare__text -------------------------------------------------
- * Commas and indentation are its own business; nothing is put between top-level values. Each byte
+ * It adds commas and indentation itself; nothing is put between top-level values. Each byte
  * that is not UTF-8 becomes U+FFFD; control characters are escaped; NaN and infinities become null. */
 typedef struct tare__json {
     tare__text *out;
@@ -136,8 +136,8 @@ void tare__json_string(tare__json *json, const char *string);  /* NULL becomes n
 void tare__json_text(tare__json *json, const char *bytes, size_t length);
 void tare__json_unsigned(tare__json *json, uint64_t value);
 void tare__json_signed(tare__json *json, int64_t value);
-void tare__json_double(tare__json *json, double value);        /* shortest text that reads back equal */
-void tare__json_rounded(tare__json *json, double value); /* six digits: what is estimated has no more */
+void tare__json_double(tare__json *json, double value);        /* shortest text that reads back as the same value */
+void tare__json_rounded(tare__json *json, double value); /* six digits, for estimates */
 void tare__json_bool(tare__json *json, bool value);
 void tare__json_null(tare__json *json);
 /* Members: a key and its value. */
@@ -148,7 +148,7 @@ void tare__json_put_bool(tare__json *json, const char *key, bool value);
 
 #include "json_reader.h"
 
-/* ---- units for people: at most 3-4 significant digits, fixed width friendly --------------------
+/* ---- units for display: at most 3-4 significant digits, suitable for columns --------------------
  * NaN and infinities are "n/a". The decimal point is '.' in every locale. */
 #define TARE__UNIT_BYTES 32
 /* 0 ns, 812 ns, 1.24 µs, 31.0 ms, 2.41 s, 12m 04s, 3h 07m, 2d 05h; negative with a sign. */
@@ -157,166 +157,166 @@ const char *tare__unit_time(char out[TARE__UNIT_BYTES], double ns);
 const char *tare__unit_bytes(char out[TARE__UNIT_BYTES], double bytes);
 /* 0, 812, 12,345 up to 99,999, then 123k, 1.24M, 31.0G; fractions as 0.25, 1.50, 12.3 */
 const char *tare__unit_count(char out[TARE__UNIT_BYTES], double count);
-/* The count with its noun: "1 step", "12,345 steps"; `many` NULL: the noun takes an s. A verb may stand with it:
+/* The count with its noun: "1 step", "12,345 steps"; `many` NULL: the noun takes an s. The noun may include a verb:
  * "process was", "processes were". */
 #define TARE__COUNTED_BYTES 96
 const char *tare__unit_counted(char out[TARE__COUNTED_BYTES], double count, const char *one, const char *many);
-/* 0.0 %, <0.1 %, 12.3 %, 100 % of a share in 0..1 */
+/* 0.0 %, <0.1 %, 12.3 %, 100 % for a share in 0..1 */
 const char *tare__unit_percent(char out[TARE__UNIT_BYTES], double share);
 
-/* Values of figures, which name their unit: "ns", "s", "bytes", "bytes/s" and "share" are written as above; any other
- * word stands behind its count: "31.0 ms", "2.41 GiB", "12.1 MiB/s", "43.0 %", "812 samples/s". */
+/* Values of figures with their unit: "ns", "s", "bytes", "bytes/s" and "share" are written as above; any other unit
+ * follows the count: "31.0 ms", "2.41 GiB", "12.1 MiB/s", "43.0 %", "812 samples/s". */
 #define TARE__VALUE_BYTES 64
 const char *tare__unit_value(char out[TARE__VALUE_BYTES], const char *unit, double value);
-/* The same without that word, for tables that have it elsewhere: "31.0 ms", "12.1 MiB", "812". */
+/* The same without that unit, for tables that show it elsewhere: "31.0 ms", "12.1 MiB", "812". */
 const char *tare__unit_number(char out[TARE__UNIT_BYTES], const char *unit, double value);
 bool tare__unit_is_said(const char *unit); /* by the number alone; of "" as well */
-/* +12.3 %, -0.4 %, x14.2 of a share by which something changed; "from 0" of what was 0; n/a of NaN */
+/* +12.3 %, -0.4 %, x14.2 for a relative change; "from 0" if it was 0; n/a for NaN */
 const char *tare__unit_change(char out[TARE__UNIT_BYTES], double share);
 /* The same as one end of an interval, without unit: +12.3 */
 const char *tare__unit_points(char out[TARE__UNIT_BYTES], double share);
 
-/* Reads "512", "64K", "64KiB", "100MB", "2G" (K, M, G, T and KiB.. are powers of 1024; KB, MB, GB
- * powers of 1000; case does not matter, a fraction is rounded down). Returns 0, or TARE_E_USAGE with
- * a sentence naming `what`; *bytes is then untouched. */
+/* Reads "512", "64K", "64KiB", "100MB", "2G" (K, M, G, T and KiB.. are powers of 1024; KB, MB, GB powers of 1000;
+ * case-insensitive, fractions are rounded down). Returns 0, or TARE_E_USAGE with a message naming `what`; *bytes is
+ * then unchanged. */
 int tare__parse_bytes(const char *string, const char *what, uint64_t *bytes, tare__error *error);
-/* Reads "500ms", "60s", "60", "5m", "2h", "1d", "1.5s": seconds when there is no unit. */
+/* Reads "500ms", "60s", "60", "5m", "2h", "1d", "1.5s": seconds if there is no unit. */
 int tare__parse_duration(const char *string, const char *what, uint64_t *ns, tare__error *error);
 
-/* ---- text of others (harmless.c; not in libtare) -------------------------------------------------------------- */
-/* Takes passwords out of a sentence: of addresses of any scheme, and behind password=. Rather too much than too
+/* ---- untrusted text (harmless.c; not in libtare) --------------------------------------------------------------- */
+/* Removes passwords from a message: in URLs of any scheme, and after password=. Prefers removing too much to too
  * little. */
 void tare__redact(char *text);
-/* Lines of a report for people: control characters become '?' (colours may stay), and no line is a command to GitHub
- * Actions or Azure Pipelines, whatever a span is called. Whole lines. */
+/* Lines of a text report: control characters become '?' (colors may be kept), and no line is a command to GitHub
+ * Actions or Azure Pipelines, whatever a span is named. Whole lines. */
 void tare__harmless_lines(const char *text, size_t bytes, bool colours, tare__text *out);
-/* Data for machines (CSV, JSON) that is shown on a terminal: control characters as \u001b, bytes that are no text as
- * \xff. The second says how many of these bytes do not end inside of a character. */
+/* Machine-readable data (CSV, JSON) shown on a terminal: control characters as \u001b, bytes that are not text as
+ * \xff. The second returns how many of these bytes do not end inside a character. */
 void tare__harmless_data(const char *text, size_t bytes, bool colours, tare__text *out);
 size_t tare__harmless_whole(const char *text, size_t bytes);
 
 /* ---- files ---------------------------------------------------------------------------------- */
-/* Writes or reads all of it, over short counts and EINTR. 0 or -errno; pread_all says in *got how much
- * came, also when it fails; the end of the file is not a failure. */
+/* Writes or reads all of it, despite short counts and EINTR. 0 or -errno; pread_all returns in *got how much was
+ * read, also on failure; the end of the file is not a failure. */
 int tare__write_all(int fd, const void *data, size_t bytes);
 int tare__pwrite_all(int fd, const void *data, size_t bytes, uint64_t offset);
 int tare__pread_all(int fd, void *data, size_t bytes, uint64_t offset, size_t *got);
 const char *tare__temporary_folder(void); /* TMPDIR, else /tmp */
-/* The one way to open a file that somebody named to be read (input.c; not in libtare). Only regular files: a FIFO would
- * be waited for, and a device may do anything. With `streams` also what is open already, by a name of its descriptor:
- * /dev/stdin, or what a shell's process substitution leads to. A descriptor or -errno; *is: what it is that is not a
- * regular file ("a pipe"), else NULL. */
+/* The only function that opens user-named files for reading (input.c; not in libtare). Only regular files: a FIFO
+ * would block, and opening a device may have effects. With `streams` also descriptors that are already open, by
+ * name: /dev/stdin, or a shell's process substitution. A descriptor or -errno; *is: what a file that is not regular
+ * is ("a pipe"), else NULL. */
 int tare__input_open(const char *path, bool streams, const char **is);
-/* The same with a sentence: 0, TARE_E_INPUT or TARE_E_PERMISSION. */
+/* The same with a message: 0, TARE_E_INPUT or TARE_E_PERMISSION. */
 int tare__input_file(const char *path, int *fd, tare__error *error);
 int tare__input_stream(const char *path, int *fd, tare__error *error);
 /* What a file of this mode is ("a folder"); NULL: a regular file. */
 const char *tare__not_a_file(unsigned mode);
-/* The descriptor that a path is a name of (/dev/stdin, /dev/fd/N, /proc/self/fd/N), open or not; -1: none. */
+/* The descriptor that a path names (/dev/stdin, /dev/fd/N, /proc/self/fd/N), open or not; -1: none. */
 int tare__descriptor_named(const char *path);
-/* The one way to make an output file: a new one beside `path`, under a random name, mode & ~umask. Its descriptor, with
- * *name the caller's to free; or -errno. */
+/* The only function that creates output files: a new one next to `path`, with a random name, mode & ~umask. Its
+ * descriptor, with *name to be freed by the caller; or -errno. */
 int tare__file_make(const char *path, unsigned mode, char **name);
-/* It takes the place of `path`, whatever was there: a link is replaced, not followed; nothing of an old file's owner
- * and mode is kept. `whole`: it is on the disk before. 0 or -errno; then it is removed. */
+/* Replaces `path`: a link is replaced, not followed; owner and mode of an existing file are not kept. `whole`: it is
+ * synced to disk first. 0 or -errno; then it is removed. */
 int tare__file_put(int fd, const char *name, const char *path, bool whole);
-/* The same in an open folder, whatever its name leads to meanwhile. */
+/* The same in an open directory, even if its name changes in the meantime. */
 int tare__file_make_at(int folder, const char *path, unsigned mode, char **name);
 int tare__file_put_at(int folder, int fd, const char *name, const char *path, bool whole);
 
-/* ---- whose files are trusted (trust.c; not in libtare) ------------------------------------------------------ */
-/* NULL when an open file is root's or ours and nobody else can write to it; else what is wrong, as "it …". */
+/* ---- which files are trusted (trust.c; not in libtare) ------------------------------------------------------ */
+/* NULL if an open file is owned by root or this user and no other user can write to it; else what is wrong, as "it
+ * …". */
 const char *tare__trust_file(int fd);
-/* The same of a file and of every folder above it. False: with a sentence. */
+/* The same for a file and every directory above it. False: with a message. */
 bool tare__trust_path(const char *path, tare__error *error);
 /* The same; `real` is the path that was checked, with links resolved. Use that one. */
 bool tare__trust_real(const char *path, char real[PATH_MAX], tare__error *error);
-/* On PATH, leaving out entries that are relative: the current folder is no place for programs. */
+/* On PATH, ignoring relative entries, since programs in the current directory are not trusted. */
 bool tare__find_program(const char *name, char *out, size_t room);
-/* Whether the loader would take a library of this name from the current folder, since LD_LIBRARY_PATH has an empty or
- * relative entry. */
+/* Whether the loader would load a library of this name from the current directory, because LD_LIBRARY_PATH has an
+ * empty or relative entry. */
 bool tare__in_current_folder(const char *library);
-/* What to pass to dlopen for the name of a library: the file that LD_LIBRARY_PATH leads to, if it and every folder
- * above it are absolute and belong to root or to us; without one, the name, for the loader's default folders. A path
- * is passed on unchecked. TARE_E_PERMISSION: it leads to a library of another user. */
+/* What to pass to dlopen for the name of a library: the file that LD_LIBRARY_PATH leads to, if it and every
+ * directory above it are absolute and owned by root or this user; without one, the name, for the loader's default
+ * directories. A path is passed on unchecked. TARE_E_PERMISSION: it leads to a library of another user. */
 int tare__library_find(const char *name, char out[PATH_MAX], tare__error *error);
 
 /* ---- settings in TOML (toml.c, toml_file.c; not in libtare) -------------------------------------------------- */
 typedef enum tare__toml_kind { TARE__TOML_STRING, TARE__TOML_NUMBER, TARE__TOML_SWITCH } tare__toml_kind;
 
 typedef struct tare__toml_pair {
-    const char *key, *value; /* NUL terminated, live during the call; of a switch "true" or "false" */
+    const char *key, *value; /* NUL terminated, valid during the call; for a switch "true" or "false" */
     tare__toml_kind kind;
     unsigned line;
 } tare__toml_pair;
 
-/* 0, or a status with a sentence. */
+/* 0, or a status with a message. */
 typedef int tare__toml_sink(void *context, const tare__toml_pair *pair, tare__error *error);
 
-/* Hands out the pairs of `table` ("tool.tare", "check"; "": those above all tables, where there must be none but those
- * of commands). What is in other tables is passed over, whatever it is; of those below `table` only a command's may
- * be. `file` is for sentences. 0; TARE_E_USAGE with file, line and what is not understood; what the sink returned. */
+/* Passes the pairs of `table` ("tool.tare", "check"; "": those before all tables, where only those of commands are
+ * allowed) to the sink. Other tables are ignored; of those below `table` only a command's are allowed. `file` is for
+ * messages. 0; TARE_E_USAGE with file, line and what is invalid; the sink's status. */
 int tare__toml_read(const char *text, size_t bytes, const char *file, const char *table, tare__toml_sink *sink,
                     void *context, tare__error *error);
 
-/* The whole of a settings file, for free(). 0, with text NULL where there is no file, or where it is not used since it
- * `refused` (a verb: "belongs to another user"); else a status with a sentence. */
+/* The content of a settings file, for free(). 0, with text NULL if there is no file, or if it is not used since it
+ * `refused` (a verb: "belongs to another user"); else a status with a message. */
 int tare__toml_file(const char *file, char **text, size_t *bytes, const char **refused, tare__error *error);
 
-/* ---- libraries that may be missing ------------------------------------------------------------------------
- * A table says which symbols fill which slots of a struct of function pointers. A slot may have several lines:
- * the first name that the library has is taken. Only outside of the target: dl.c is no part of libtare. */
+/* ---- optional libraries -----------------------------------------------------------------------------------
+ * A table defines which symbols fill which slots of a struct of function pointers. A slot may have several lines:
+ * the first name that the library has is used. Only outside of the target: dl.c is not part of libtare. */
 typedef struct tare__dl_symbol {
     const char *name;
     size_t slot;   /* offsetof the pointer */
-    bool required; /* without it the library is of no use; the same on each line of a slot */
+    bool required; /* the library is unusable without it; the same on each line of a slot */
 } tare__dl_symbol;
 
 typedef struct tare__dl {
     void *handle;    /* NULL: not open */
-    char path[4096]; /* where the loader found it; else the name asked for */
+    char path[4096]; /* where the loader found it; else the requested name */
 } tare__dl;
 
-/* Opens `name` (a path, or a name for the loader to search) and fills `slots`, NULL for what is not there. 0;
- * TARE_E_SYSTEM: it could not be loaded, the sentence is the loader's; TARE_E_VERSION: it lacks what is
- * required, the sentence names it. On a failure nothing stays open. */
+/* Opens `name` (a path, or a name for the loader to search) and fills `slots`, NULL for missing ones. 0;
+ * TARE_E_SYSTEM: it could not be loaded, with the loader's message; TARE_E_VERSION: it lacks a required symbol,
+ * which the message names. On a failure nothing stays open. */
 int tare__dl_open(tare__dl *dl, const char *name, const tare__dl_symbol *symbols, size_t n, void *slots,
                   tare__error *error);
-/* The names, with ", " between, of optional slots that stayed empty: the first name of each. */
+/* The names, separated by ", ", of optional slots that stayed empty: the first name of each. */
 void tare__dl_missing(const tare__dl_symbol *symbols, size_t n, const void *slots, tare__text *out);
-void tare__dl_close(tare__dl *dl); /* a dl that was never opened is fine when zeroed */
+void tare__dl_close(tare__dl *dl); /* a zeroed dl that was never opened is allowed */
 
 /* ---- time ------------------------------------------------------------------------------------------- */
 uint64_t tare__monotonic_ns(void);
-extern bool tare__time_by_system_call; /* clock_gettime may not read the counter here: it reads it in user space */
+extern bool tare__time_by_system_call; /* clock_gettime may not read the counter in user space here */
 
-/* ---- what the processor can do -------------------------------------------------------------------- */
+/* ---- processor features --------------------------------------------------------------------------- */
 bool tare__cpu_has_crc32(void);          /* the instruction for CRC-32C */
 bool tare__cpu_has_fma_256(void);        /* fused multiply-adds of 256 bits */
 bool tare__cpu_has_fma_512(void);
-bool tare__cpu_has_steady_counter(void); /* a time stamp counter that never changes its pace nor stops */
+bool tare__cpu_has_steady_counter(void); /* a time-stamp counter with a constant rate that never stops */
 
-/* ---- the roofline: what a machine can do at best ---------------------------------------------------- */
+/* ---- the roofline: peak performance of a machine ---------------------------------------------------- */
 typedef enum tare__peak { TARE__PEAK_F32, TARE__PEAK_F64, TARE__PEAK_F16, TARE__PEAK_BF16, TARE__PEAK_INT8,
                           TARE__PEAK_TYPES } tare__peak;
 enum { TARE__PEAK_LEVELS = 4 }; /* caches of level 1 to 3, of all cores together; then memory */
 
 typedef struct tare__peaks {
-    double flops[TARE__PEAK_TYPES];        /* operations a second; NaN: not measured */
-    double level_bytes[TARE__PEAK_LEVELS]; /* what it holds; 0: there is none. Of memory: without limit */
-    double level_per_s[TARE__PEAK_LEVELS]; /* bytes a second; NaN: not measured */
+    double flops[TARE__PEAK_TYPES];        /* operations per second; NaN: not measured */
+    double level_bytes[TARE__PEAK_LEVELS]; /* its size; 0: none. Of memory: unlimited */
+    double level_per_s[TARE__PEAK_LEVELS]; /* bytes per second; NaN: not measured */
 } tare__peaks;
 
 void tare__peaks_clear(tare__peaks *peaks); /* nothing is known */
-/* "f32", "f64", "f16", "bf16", "int8" of a peak; the other way round, "float32" and "i8" too. NULL, or -1: unknown. */
+/* "f32", "f64", "f16", "bf16", "int8" for a peak; the reverse accepts "float32" and "i8" too. NULL, or -1: unknown. */
 const char *tare__peak_name(tare__peak type);
 int tare__peak_find(const char *type, size_t length);
 const char *tare__peak_level_name(size_t level); /* "L1", "L2", "L3", "memory" */
-/* In words, to be kept in a file: "f32 1.38e+11 … L1 65536 4.1e+11 … memory 1.9e+10". What is unknown is not there. */
+/* As text, for a file: "f32 1.38e+11 … L1 65536 4.1e+11 … memory 1.9e+10". Unknown values are omitted. */
 void tare__peaks_write(const tare__peaks *peaks, tare__text *to);
 void tare__peaks_read(tare__peaks *peaks, const char *text);
-/* The least time in seconds in which bytes can be moved, when as much of them as caches hold is in caches. NaN: not
- * known. */
+/* The minimum time in seconds to move these bytes, if the caches are used as far as they reach. NaN: unknown. */
 double tare__peaks_move_s(const tare__peaks *peaks, double bytes);
 
 #endif

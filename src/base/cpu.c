@@ -1,5 +1,5 @@
-/* cpu: what the processor can do. The C library has asked it already; in a virtual machine each question of our own
- * would be a trap into its host, ten microseconds long. Any thread.
+/* cpu: processor features. The C library has queried them already; in a virtual machine each query
+ * would trap into the host and take ten microseconds. Any thread.
  * Must not know what it is asked for. */
 #include "base.h"
 
@@ -24,7 +24,7 @@ static bool invariant_tsc(void)
 #else
 #define CPU_FEATURE_ACTIVE(name) false
 #if defined(__aarch64__)
-#define CPU_FEATURE_PRESENT(name) true /* the counter of the architecture is steady by its definition */
+#define CPU_FEATURE_PRESENT(name) true /* the counter of the architecture has a constant rate by definition */
 #else
 #define CPU_FEATURE_PRESENT(name) false
 #endif

@@ -1,5 +1,5 @@
-/* dl: libraries that may be missing, or old: opens one and fills a table of function pointers, each required or
- * optional. Any thread; the loader has its own lock. Not in libtare: the target gets no libraries from us.
+/* dl: optional libraries: opens one and fills a table of function pointers, each required or
+ * optional. Any thread; the loader has its own lock. Not in libtare: it loads no libraries into the target.
  * Must not know what any library does. */
 #define _GNU_SOURCE
 #include "base/base.h"
@@ -18,7 +18,7 @@ static void *slot_of(const void *slots, const tare__dl_symbol *symbol)
     return found;
 }
 
-/* Whether no line before this one is of the same slot. */
+/* Whether this is the first line of its slot. */
 static bool is_first(const tare__dl_symbol *symbols, size_t i)
 {
     for (size_t j = 0; j < i; j++)
@@ -27,7 +27,7 @@ static bool is_first(const tare__dl_symbol *symbols, size_t i)
     return true;
 }
 
-/* Function pointers are stored as the bytes that dlsym returns: POSIX says they are the same. */
+/* Function pointers are stored as the bytes that dlsym returns: POSIX guarantees that they are the same. */
 static void fill(void *handle, const tare__dl_symbol *symbols, size_t n, void *slots)
 {
     for (size_t i = 0; i < n; i++) {

@@ -1,12 +1,12 @@
-/* error: writes the sentence of a failure where it happened. Owned by the calling thread.
- * Never allocates: it must work when memory is out.
- * Must not know who reads the sentence. */
+/* error: writes the message of a failure where it happened. Owned by the calling thread.
+ * Never allocates: it must work when memory is exhausted.
+ * Must not know who reads the message. */
 #include "base.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Ends a sentence that did not fit with "…", taking back a character that was cut in two. */
+/* Ends a message that did not fit with "…", without a partial character. */
 static void mark_cut(char *text, size_t bytes)
 {
     static const char mark[] = "…";

@@ -1,4 +1,4 @@
-/* file: reads and writes whole buffers over short counts and interruptions.
+/* file: reads and writes whole buffers despite short counts and interruptions.
  * Owned by the calling thread; the offsets are the caller's, the descriptor may be shared.
  * Must not know what is in the files. */
 #define _POSIX_C_SOURCE 200809L

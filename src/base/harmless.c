@@ -1,4 +1,4 @@
-/* harmless: passwords taken out of sentences, and lines that neither move a cursor nor command a CI system.
+/* harmless: removes passwords from messages, and makes lines safe for terminals and CI systems.
  * Owned by the calling thread; not in libtare.
  * Must not know where the text came from. */
 #define _GNU_SOURCE
@@ -24,7 +24,7 @@ static bool is_port(const char *at, size_t length)
                            (strchr("'\")];:.", at[digits]) && strspn(at + digits, "'\")];:.,") == length - digits));
 }
 
-/* ':' or the escape that stands for it. */
+/* ':' or its escape. */
 static char *first_colon(char *at, const char *end)
 {
     for (; at < end; at++)
@@ -33,9 +33,9 @@ static char *first_colon(char *at, const char *end)
     return NULL;
 }
 
-/* What follows "://": from the first ':' to the last '@' of all, since a blank or an '@' that should have been
- * escaped may be part of the password; hiding too much is the lesser harm. Without an '@' to the end of the word,
- * unless a port follows. What is behind '?' may name a password as well. */
+/* The part after "://": from the first ':' to the last '@' of all, since the password may contain an unescaped space
+ * or '@'; hiding too much is preferable. Without an '@' to the end of the word, unless a port follows. The part
+ * after '?' may contain a password as well. */
 static char *hide_in_address(char *at)
 {
     char *end = at + strcspn(at, " \t\r\n");
@@ -53,7 +53,7 @@ static char *hide_in_address(char *at)
     return at;
 }
 
-/* "user:password@host" in one word, without a scheme or with a damaged one. */
+/* "user:password@host" in one word, without a scheme or with a malformed one. */
 static void hide_in_words(char *text)
 {
     for (char *at = text; *at; at += strspn(at, " \t\r\n")) {
@@ -75,7 +75,7 @@ static bool is_word(char c)
     return isalnum((unsigned char)c) || c == '_';
 }
 
-/* password=…, sslpassword=…: all that follows. */
+/* password=…, sslpassword=…: everything after it. */
 static void hide_values(char *text)
 {
     static const char *const keys[] = {"password", "passwd", "pass", "pwd", "secret", "token"};
@@ -86,7 +86,7 @@ static void hide_values(char *text)
             char *value = at + strspn(at, " ");
             if (*value != '=' || is_word(*at))
                 continue;
-            value[1] = '\0'; /* where it ends is not known: blanks and quotes may be part of it */
+            value[1] = '\0'; /* its end is unknown: spaces and quotes may be part of it */
             break;
         }
     }
@@ -113,7 +113,7 @@ static size_t colour(const char *at, size_t left)
     return n < left && at[n] == 'm' ? n + 1 : 0;
 }
 
-/* A CI system takes lines that begin with "::", after blanks, for commands to it, and "##[" and "##vso[" anywhere. */
+/* CI systems interpret lines that begin with "::", after spaces, as commands, and "##[" and "##vso[" anywhere. */
 static bool is_command(const char *text, size_t left, bool only_blanks)
 {
     if (only_blanks && left >= 2 && text[0] == ':' && text[1] == ':')

@@ -1,5 +1,5 @@
-/* index: rows of somebody else's array, found by hash. Open addressing, a power of two, at most 3/4 full.
- * Owned by the calling thread; one that nobody adds to may be read by many.
+/* index: finds rows of an array of the caller by hash. Open addressing, a power of two, at most 3/4 full.
+ * Owned by the calling thread; one that is not changed may be read by many.
  * Must not know what the rows are. */
 #include "base.h"
 

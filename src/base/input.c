@@ -1,5 +1,5 @@
-/* input: opens files that somebody named to be read, and never waits for one or wakes a device: what is not a regular
- * file is refused before it is opened. Owned by the calling thread; not in libtare.
+/* input: opens user-named files for reading, without blocking or opening a device: a file that is not regular
+ * is refused before it is opened. Owned by the calling thread; not in libtare.
  * Must not know what is in the files. */
 #define _GNU_SOURCE
 #include "base.h"
@@ -44,7 +44,8 @@ static bool is_stream(int fd)
     return fstat(fd, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode);
 }
 
-/* Looked at first, since to open a device may do something to it; and again, since the name may lead elsewhere now. */
+/* Checked first, since opening a device may have effects; and again, since the name may refer to another file by
+ * then. */
 int tare__input_open(const char *path, bool streams, const char **is)
 {
     struct stat about;

@@ -1,5 +1,5 @@
-/* intern: one dense id a distinct text. An index over the ids, the text itself in an arena.
- * Owned by the calling thread; a table nobody adds to may be read by many.
+/* intern: one dense id per distinct text. An index over the ids, the text itself in an arena.
+ * Owned by the calling thread; a table that is not changed may be read by many.
  * Must not know what the texts name. */
 #include "base.h"
 
@@ -78,8 +78,8 @@ tare__intern *tare__intern_new(void)
         return NULL;
     }
     table->entries_room = FIRST_ENTRIES;
-    /* The address differs from run to run: a file cannot be made whose names all collide. Ids go by
-     * order of sight, so no output depends on it. */
+    /* The address differs from run to run, so that a file cannot be crafted to make all names collide. Ids follow
+     * the order of first use, so no output depends on it. */
     table->seed = (uint64_t)(uintptr_t)table;
     return table;
 }

@@ -26,7 +26,7 @@ static void break_line(tare__json *json)
     }
 }
 
-/* What stands between the previous member and the next one. */
+/* The separator between the previous member and the next one. */
 static void separate(tare__json *json)
 {
     if (json->depth == 0)
@@ -97,7 +97,7 @@ static void put_escape(tare__text *out, unsigned char byte)
 static void put_quoted(tare__text *out, const char *bytes, size_t length)
 {
     tare__text_append(out, "\"", 1);
-    size_t clean = 0; /* start of the run that needs no change */
+    size_t clean = 0; /* start of the part that needs no change */
     for (size_t at = 0; at < length;) {
         unsigned char byte = (unsigned char)bytes[at];
         uint32_t code;
@@ -153,7 +153,7 @@ void tare__json_signed(tare__json *json, int64_t value)
     tare__text_format(json->out, "%" PRId64, value);
 }
 
-/* 15 digits survive any decimal, 17 any double: between them lies the shortest that reads back. */
+/* 15 digits represent any decimal, 17 any double: the shortest that reads back is between them. */
 static int digits_needed(double value)
 {
     for (int digits = 15; digits < 17; digits++) {

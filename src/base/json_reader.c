@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define WINDOW_BYTES ((size_t)256 << 10)
-#define TOKEN_BYTES  ((size_t)128) /* words and numbers are shorter, and so always whole in the window */
+#define TOKEN_BYTES  ((size_t)128) /* words and numbers are shorter, and thus always completely in the window */
 
 /* What may come next. */
 enum {
@@ -41,7 +41,7 @@ void tare__json_reader_close(tare__json_reader *reader)
 }
 
 /* ---- the window ------------------------------------------------------------------------------------ */
-/* More bytes behind those not yet read; false: there are none. */
+/* Reads more bytes after the unread ones; false: there are none. */
 static bool refill(tare__json_reader *reader)
 {
     if (reader->drained)
@@ -84,7 +84,7 @@ static inline bool is_blank(char byte)
     return byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t';
 }
 
-/* The next byte that is not blank, or -1. */
+/* The next byte that is not whitespace, or -1. */
 static int peek(tare__json_reader *reader)
 {
     for (;;) {
@@ -140,7 +140,7 @@ static int hex_digit(char byte)
     return byte >= 'a' && byte <= 'f' ? byte - 'a' + 10 : -1;
 }
 
-/* Four digits at the cursor, which stays; -1: they are none. */
+/* Four digits at the cursor, which does not move; -1: invalid. */
 static int32_t hex_at(tare__json_reader *reader, size_t ahead)
 {
     int32_t code = 0;
@@ -180,7 +180,7 @@ static void keep_code(tare__json_reader *reader, uint32_t code)
         keep(reader, bytes, n);
 }
 
-/* After "\u". Half a surrogate pair is no character. */
+/* After "\u". Half of a surrogate pair is not a character. */
 static bool read_code(tare__json_reader *reader)
 {
     int32_t code = hex_at(reader, 0);
@@ -242,7 +242,7 @@ static const char *read_long_string(tare__json_reader *reader)
     }
 }
 
-/* Control characters are let through: programs forget to escape them, and nothing is unclear about them. */
+/* Control characters are accepted: programs forget to escape them, and they are unambiguous. */
 static const char *read_string(tare__json_reader *reader)
 {
     reader->at++;
@@ -266,7 +266,7 @@ static size_t digits(const char *at, const char *end)
     return (size_t)(at - from);
 }
 
-/* Length of the number at the cursor; 0: it is none. Leading zeros are let through. */
+/* Length of the number at the cursor; 0: not a number. Leading zeros are accepted. */
 static size_t number_length(const char *from, const char *end)
 {
     const char *at = from;
@@ -386,7 +386,7 @@ static tare__json_token read_key(tare__json_reader *reader, int byte)
     const char *wrong = read_string(reader);
     if (wrong)
         return broken(reader, wrong);
-    /* Looking for the colon must not move the window under the name. */
+    /* Searching for the colon must not move the window under the name. */
     if (reader->text != reader->scratch && (reader->at == reader->end || reader->window[reader->at] != ':')) {
         memcpy(reader->scratch, reader->text, reader->length);
         reader->text = reader->scratch;
@@ -474,7 +474,7 @@ bool tare__json_reader_resume(tare__json_reader *reader, uint32_t depth)
 }
 
 /* ---- values of numbers ------------------------------------------------------------------------------- */
-/* Of more digits than a double has, only strtod rounds as the writer means it; its point is the locale's. */
+/* For more digits than a double has, only strtod rounds correctly; its decimal point is the locale's. */
 static double rounded(const char *number)
 {
     char local[TOKEN_BYTES + 17];
@@ -506,7 +506,7 @@ double tare__json_double_of(const char *text, size_t length)
         digits += mantissa != 0;
         behind += after;
     }
-    /* Both are exact then, and so is their quotient but for one rounding: the usual case, and much cheaper. */
+    /* Both are exact then, and their quotient has one rounding: the usual case, and much cheaper. */
     if (*at || digits > 15 || behind >= TARE__COUNT_OF(tens))
         return rounded(copy);
     mantissa /= tens[behind];
@@ -547,7 +547,7 @@ int64_t tare__memory_read(void *source, void *into, size_t bytes)
     tare__memory_source *from = source;
     size_t n = from->left < bytes ? from->left : bytes;
     if (n == 0)
-        return 0; /* there may be no memory at all */
+        return 0; /* memory may be exhausted */
     memcpy(into, from->at, n);
     from->at = (const char *)from->at + n;
     from->left -= n;

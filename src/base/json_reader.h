@@ -9,14 +9,14 @@
 #include <stdint.h>
 
 #define TARE__JSON_DEPTH_MAX  256u
-#define TARE__JSON_STRING_MAX ((size_t)64 << 10) /* what is longer is cut there */
+#define TARE__JSON_STRING_MAX ((size_t)64 << 10) /* longer strings are truncated */
 
-/* Bytes for the reader: how many came, 0 at the end, negative when there is trouble. */
+/* Supplies bytes to the reader: their number, 0 at the end, negative on an error. */
 typedef int64_t tare__json_source(void *context, void *into, size_t bytes);
 
 typedef enum tare__json_token {
-    TARE__JSON_END,    /* the document is over */
-    TARE__JSON_BROKEN, /* see tare__json_reader.wrong; stays so until tare__json_reader_resume */
+    TARE__JSON_END,    /* end of the document */
+    TARE__JSON_BROKEN, /* see tare__json_reader.wrong; until tare__json_reader_resume */
     TARE__JSON_OBJECT,
     TARE__JSON_END_OBJECT,
     TARE__JSON_ARRAY,
@@ -26,18 +26,18 @@ typedef enum tare__json_token {
     TARE__JSON_NUMBER, /* text, as written */
     TARE__JSON_TRUE,
     TARE__JSON_FALSE,
-    TARE__JSON_NULL /* NaN and infinities, too: no JSON, but programs write them */
+    TARE__JSON_NULL /* NaN and infinities, too: not JSON, but programs write them */
 } tare__json_token;
 
 typedef struct tare__json_reader {
-    /* of the token read last */
+    /* of the last token */
     const char *text; /* until the next call; not NUL terminated */
     size_t length;
-    uint64_t offset;   /* of its first byte in the document; where it is broken */
+    uint64_t offset;   /* of its first byte in the document; of the damage */
     bool cut;          /* the string was longer */
-    const char *wrong; /* half a sentence; NULL: nothing is */
-    bool ended;        /* what is wrong is that the document ends */
-    bool failed;       /* the source had trouble: what is wrong is that there is no more */
+    const char *wrong; /* description; NULL: no error */
+    bool ended;        /* the error is that the document ends */
+    bool failed;       /* the source failed: the error is that there is no more */
     uint32_t depth;    /* objects and arrays open */
     /* private */
     tare__json_source *read;
@@ -55,18 +55,18 @@ typedef struct tare__json_reader {
 bool tare__json_reader_open(tare__json_reader *reader, tare__json_source *read, void *context);
 void tare__json_reader_close(tare__json_reader *reader);
 tare__json_token tare__json_next(tare__json_reader *reader);
-/* Past the value that `token` began: all of an object or array. The last token of it. */
+/* Skips the value that `token` began: a whole object or array. Returns its last token. */
 tare__json_token tare__json_skip(tare__json_reader *reader, tare__json_token token);
-/* After BROKEN inside of an array's objects: goes on with the next of them, found by "}, {" and a quote, as if OBJECT
- * had just been read. `depth` is that of the array's elements. False: there is none. */
+/* After BROKEN inside the objects of an array: continues with the next of them, found by "}, {" and a quote, as if
+ * OBJECT had just been read. `depth` is that of the array's elements. False: there is none. */
 bool tare__json_reader_resume(tare__json_reader *reader, uint32_t depth);
 
-/* A number's text times `scale`, rounded down to a whole number; false: it does not fit or is no number. Exact where
- * a double is not: 1790857026000000.123 microseconds are whole nanoseconds. */
+/* The text of a number times `scale`, rounded down to an integer; false: out of range or not a number. Exact where a
+ * double is not: 1790857026000000.123 microseconds are an integer number of nanoseconds. */
 bool tare__json_scaled(const char *text, size_t length, int64_t scale, int64_t *value);
-double tare__json_double_of(const char *text, size_t length); /* NaN: no number */
+double tare__json_double_of(const char *text, size_t length); /* NaN: not a number */
 
-/* A source of bytes in memory, for who reads a stream. */
+/* A source of bytes in memory, for stream readers. */
 typedef struct tare__memory_source {
     const void *at;
     size_t left;

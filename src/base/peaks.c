@@ -1,4 +1,4 @@
-/* peaks: what a machine can do at best, as numbers and as words; and how long bytes take at least.
+/* peaks: peak performance of a machine, as numbers and as text; and the minimum time to move bytes.
  * Any thread.
  * Must not know how peaks are measured, nor what is compared with them. */
 #include "base.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 
 static const struct {
-    const char *names[4]; /* the first is ours */
+    const char *names[4]; /* the first is the name that Tare writes */
 } types[TARE__PEAK_TYPES] = {
     [TARE__PEAK_F32] = {{"f32", "float32", "float"}},
     [TARE__PEAK_F64] = {{"f64", "float64", "double"}},
@@ -63,7 +63,7 @@ void tare__peaks_write(const tare__peaks *peaks, tare__text *to)
     }
 }
 
-/* A number that may be a peak, and what follows it. */
+/* A number that may be a peak, and the position after it. */
 static double take_number(const char **at)
 {
     char *end;
@@ -91,7 +91,7 @@ void tare__peaks_read(tare__peaks *peaks, const char *text)
             double bytes = level == MEMORY ? 0 : take_number(&text);
             peaks->level_per_s[level] = take_number(&text);
             peaks->level_bytes[level] = bytes > 0 ? bytes : 0;
-        } /* else of a later version: word by word until one is known */
+        } /* otherwise of a later version: skips words until one is known */
     }
 }
 

@@ -1,4 +1,4 @@
-/* put: makes output files and puts them in their place. Owned by the calling thread; not in libtare.
+/* put: creates output files and renames them to their final name. Owned by the calling thread; not in libtare.
  * Must not know what is in the files. */
 #define _GNU_SOURCE
 #include "base.h"
@@ -14,7 +14,7 @@
 
 #define NAMES_TRIED 100
 
-/* As mkostemp, in an open folder: it is O_EXCL that makes it safe, whatever the name. */
+/* Like mkostemp, in an open directory: O_EXCL makes it safe, whatever the name. */
 static int make_at(int folder, char *name)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";

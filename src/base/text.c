@@ -9,7 +9,7 @@
 
 #define FIRST_ROOM ((size_t)64)
 
-/* Makes room for `more` bytes and a NUL. */
+/* Makes space for `more` bytes and a NUL. */
 static bool reserve(tare__text *text, size_t more)
 {
     if (text->failed)
@@ -157,7 +157,7 @@ static void put(sink *to, const char *bytes, size_t length)
     to->at += length;
 }
 
-/* Copies characters while they stay within `columns`; marks that join the last one go with it. */
+/* Copies characters while they stay within `columns`; combining marks are kept with their character. */
 static void put_columns(sink *to, const char *at, const char *end, size_t columns)
 {
     while (at < end) {
@@ -181,7 +181,7 @@ static size_t shown_columns(const char *at, const char *end)
     return columns;
 }
 
-/* Where the longest ending of at most `columns` begins, not on a mark that joins the one before. */
+/* Start of the longest suffix of at most `columns`, not on a combining mark. */
 static const char *find_tail(const char *at, const char *end, size_t total, size_t columns)
 {
     while (at < end) {
@@ -220,7 +220,7 @@ void tare__text_double(char *out, size_t out_bytes, char style, int digits, doub
         snprintf(out, out_bytes, "%.*f", digits, value);
     else
         snprintf(out, out_bytes, "%.*g", digits, value);
-    /* The locale's decimal point may be several bytes; it is all that a number has beside these. */
+    /* The locale's decimal point may be several bytes; all other characters of a number are these. */
     size_t point = strspn(out, "+-0123456789eEinfaINFA");
     if (out[point] == '\0')
         return;

@@ -1,5 +1,5 @@
-/* time: the clock that everything but spans is timed by. Any thread, signal handlers too.
- * Must not know what it is asked for. */
+/* time: the clock for everything but spans. Any thread, signal handlers too.
+ * Must not know what it is used for. */
 #define _GNU_SOURCE
 #include <sys/syscall.h>
 #include <time.h>

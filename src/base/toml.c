@@ -1,4 +1,4 @@
-/* toml: the part of TOML that settings need: key = string, number or boolean, in one table; the rest is passed over.
+/* toml: the part of TOML that settings need: key = string, number or boolean, in one table; the rest is skipped.
  * One thread.
  * Must not know what the settings mean. */
 #include "base/base.h"
@@ -19,7 +19,7 @@ typedef struct reader {
     tare__error *error;
 } reader;
 
-/* ---- small things --------------------------------------------------------------------------------- */
+/* ---- helpers -------------------------------------------------------------------------------------- */
 static int wrong(const reader *from, const char *what)
 {
     return tare__fail(from->error, TARE_E_USAGE, "%.200s:%u: %s", from->file, from->line, what);
@@ -55,8 +55,8 @@ static bool starts(const reader *from, const char *word)
     return (size_t)(from->end - from->at) >= length && memcmp(from->at, word, length) == 0;
 }
 
-/* ---- passing over --------------------------------------------------------------------------------- */
-/* A string of any kind; what is in it may look like anything. */
+/* ---- skipping ------------------------------------------------------------------------------------- */
+/* A string of any kind, with any content. */
 static void skip_string(reader *from)
 {
     char quote = *from->at;
@@ -127,7 +127,7 @@ static bool put_code(buffer *to, uint32_t code)
            put(to, (char)(0x80 | (code >> 6 & 63))) && put(to, (char)(0x80 | (code & 63)));
 }
 
-/* \uXXXX or \UXXXXXXXX; `at` stands on the letter, and then behind the last digit. */
+/* \uXXXX or \UXXXXXXXX; `at` points to the letter, and then after the last digit. */
 static bool read_code(reader *from, buffer *to)
 {
     int digits = *from->at++ == 'u' ? 4 : 8;
@@ -191,7 +191,7 @@ static int read_key(reader *from, buffer *to)
     return to->used ? 0 : wrong(from, "expected name = value");
 }
 
-/* "[tool . "tare"]" as "tool.tare"; "" when it is nothing of ours that could be read. */
+/* "[tool . "tare"]" as "tool.tare"; "" if it is not a table for these settings. */
 static void read_header(reader *from, char name[NAME_BYTES])
 {
     buffer whole = {name, 0, NAME_BYTES};
@@ -216,7 +216,7 @@ static void read_header(reader *from, char name[NAME_BYTES])
 }
 
 /* ---- values --------------------------------------------------------------------------------------- */
-/* Digits, with "_" only between them; how many there were, 0 also for more than there is room for. */
+/* Digits, with "_" only between them; returns their number, 0 also if there are too many. */
 static size_t read_digits(reader *from, buffer *to)
 {
     size_t n = 0;
@@ -297,7 +297,7 @@ static int read_pair(reader *from, tare__toml_sink *sink, void *context)
     return status;
 }
 
-/* Tables beside the settings, which commands read for themselves. */
+/* Tables next to the settings, which commands read themselves. */
 static bool is_a_commands(const char *name)
 {
     static const char *const names[] = {"check", "history"};
@@ -307,7 +307,7 @@ static bool is_a_commands(const char *name)
     return false;
 }
 
-/* `from` stands at a '['. */
+/* `from` points to a '['. */
 static int enter_table(reader *from, const char *table, bool *ours)
 {
     char name[NAME_BYTES];

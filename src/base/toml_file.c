@@ -1,4 +1,4 @@
-/* toml_file: reads settings files whole, if they are to be trusted. Owned by the calling thread.
+/* toml_file: reads settings files, if they are trusted. Owned by the calling thread.
  * Must not know what is in them. */
 #define _GNU_SOURCE
 #include "base/base.h"

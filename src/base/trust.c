@@ -1,5 +1,5 @@
-/* trust: which files of this machine are taken for this user's or the system's own: programs that are started,
- * libraries that are loaded, settings that are heeded. Any thread; looks only.
+/* trust: which files are trusted as this user's or the system's own: programs that are started,
+ * libraries that are loaded, settings that are used. Any thread; changes nothing.
  * Must not know what any of them are for. */
 #define _GNU_SOURCE
 #include "base/base.h"
@@ -16,7 +16,7 @@
 
 #include "tare.h"
 
-/* A group that has no member but this user: many systems give everybody one, of their own name. */
+/* A group with this user as its only member: many systems create one per user, with the user's name. */
 static bool is_private(gid_t gid)
 {
     char of_user[4096], of_group[4096];
@@ -32,7 +32,8 @@ static bool is_private(gid_t gid)
     return true;
 }
 
-/* Root's or ours, and nobody else may write to it. In a sticky folder others cannot replace what is not theirs. */
+/* Owned by root or this user, and writable by no one else. In a sticky directory other users cannot replace files
+ * that they do not own. */
 static const char *wrong_with(const struct stat *about, bool is_last)
 {
     if (about->st_uid != 0 && about->st_uid != geteuid())
@@ -113,8 +114,8 @@ bool tare__in_current_folder(const char *library)
     return false;
 }
 
-/* A library of this name in a folder of LD_LIBRARY_PATH, or in those below it from which the loader takes variants for
- * this processor. 0; else one of them is not to be loaded. */
+/* Checks a library of this name in a directory of LD_LIBRARY_PATH, and in subdirectories from which the loader takes
+ * variants for this processor. 0; else one of them must not be loaded. */
 static int look_in(const char *folder, const char *name, int depth, char real[PATH_MAX], bool *variants,
                    tare__error *error)
 {
@@ -144,7 +145,7 @@ static int look_in(const char *folder, const char *name, int depth, char real[PA
     return 0;
 }
 
-/* Of the loader's own kind; it steps over others (32 bits, say), and so do we. */
+/* For the loader's architecture; like the loader, skips others (such as 32-bit). */
 static bool is_ours(const char *path)
 {
     unsigned char head[5] = {0};
@@ -163,9 +164,9 @@ int tare__library_find(const char *name, char out[PATH_MAX], tare__error *error)
         return tare__fail(error, TARE_E_INPUT, "the name of a library is too long");
     struct stat about;
     const char *is = strchr(name, '/') && stat(name, &about) == 0 ? tare__not_a_file(about.st_mode) : NULL;
-    if (is) /* the loader would wait for a writer */
+    if (is) /* the loader would block until there is a writer */
         return tare__fail(error, TARE_E_INPUT, "%.300s is %s, not a library", name, is);
-    while (list && *list) { /* an empty variable is none */
+    while (list && *list) { /* an empty variable counts as unset */
         char folder[PATH_MAX], real[PATH_MAX] = "";
         size_t length = strcspn(list, ":;");
         int status = 0;
@@ -178,7 +179,7 @@ int tare__library_find(const char *name, char out[PATH_MAX], tare__error *error)
             snprintf(out, PATH_MAX, "%s", real);
         }
         if (found && !variants)
-            return 0; /* the rest is not looked at by the loader either */
+            return 0; /* the loader ignores the rest too */
         if (!list[length])
             break;
         list += length + 1;
@@ -188,7 +189,7 @@ int tare__library_find(const char *name, char out[PATH_MAX], tare__error *error)
                 return status;
         }
     }
-    if (variants) /* all of them may be loaded: the loader knows which suits the processor */
+    if (variants) /* all of them may be loaded: the loader chooses the one for the processor */
         snprintf(out, PATH_MAX, "%s", name);
     return 0;
 }

@@ -1,4 +1,4 @@
-/* units: numbers as people read them, and sizes and durations as people write them.
+/* units: formats numbers for display, and parses sizes and durations.
  * Pure functions into the caller's buffer; any thread.
  * Must not know what is measured. */
 #include "base.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of values known to be small. By hand: the target must not get libm loaded for it. */
+/* For small values. Without libm, which must not be loaded into the target. */
 static bool is_whole(double value)
 {
     return value == (double)(int64_t)value;
@@ -21,7 +21,7 @@ static int64_t nearest(double value)
 
 /* ---- writing ---------------------------------------------------------------------------------------- */
 
-/* Three significant digits: 1.24, 31.0, 812. The borders are those of rounding: 9.995 shows as 10.0. */
+/* Three significant digits: 1.24, 31.0, 812. Limits are those of rounding: 9.995 is shown as 10.0. */
 static void put_three_digits(char out[TARE__UNIT_BYTES], double value)
 {
     double size = fabs(value);
@@ -35,7 +35,7 @@ static void put_unit(char out[TARE__UNIT_BYTES], const char *unit)
     snprintf(out + length, TARE__UNIT_BYTES - length, "%s%s", *unit ? " " : "", unit);
 }
 
-/* Whole numbers of the smallest unit have no decimals: 0 ns, 12 B. */
+/* Integers of the smallest unit have no decimals: 0 ns, 12 B. */
 static void put_smallest(char out[TARE__UNIT_BYTES], double value)
 {
     if (is_whole(value))
@@ -49,11 +49,11 @@ static const char *not_a_number(char out[TARE__UNIT_BYTES])
     return strcpy(out, "n/a");
 }
 
-/* A minute and more: two units side by side, the smaller one with two digits. */
+/* A minute and more: two units, the smaller one with two digits. */
 static void put_long_time(char out[TARE__UNIT_BYTES], bool negative, double seconds)
 {
     const char *sign = negative ? "-" : "";
-    if (seconds >= 86400e6) { /* a million days: nonsense, but shown */
+    if (seconds >= 86400e6) { /* a million days: not meaningful, but shown */
         tare__text_double(out, TARE__UNIT_BYTES, 'g', 3, (negative ? -seconds : seconds) / 86400);
         put_unit(out, "d");
         return;
@@ -133,7 +133,7 @@ const char *tare__unit_count(char out[TARE__UNIT_BYTES], double count)
         if (is_whole(count) || size >= 99.95)
             put_grouped(out, (int)nearest(count));
         else if (size < 0.00995)
-            tare__text_double(out, TARE__UNIT_BYTES, 'g', 3, count); /* 0.00 would hide it */
+            tare__text_double(out, TARE__UNIT_BYTES, 'g', 3, count); /* 0.00 would hide a value that is not 0 */
         else
             put_three_digits(out, count);
         return out;
@@ -183,10 +183,10 @@ typedef struct known_unit {
     const char *name;
     double scale;
     const char *(*write)(char out[TARE__UNIT_BYTES], double value);
-    const char *tail; /* what the number leaves out */
+    const char *tail; /* what the number does not include */
 } known_unit;
 
-#define WORD_COLUMNS 24 /* of a unit that is a user's own word */
+#define WORD_COLUMNS 24 /* for a user-defined unit */
 
 static const known_unit known_units[] = {
     {"ns", 1, tare__unit_time, ""},         {"s", 1e9, tare__unit_time, ""},
@@ -246,7 +246,7 @@ const char *tare__unit_change(char out[TARE__UNIT_BYTES], double share)
 {
     if (isinf(share))
         return strcpy(out, share > 0 ? "from 0" : "below 0");
-    if (share >= 9.995) { /* ten times and more is not read as a percentage */
+    if (share >= 9.995) { /* ten times and more is not readable as a percentage */
         bool huge = share >= 1e6;
         out[0] = 'x';
         tare__text_double(out + 1, TARE__UNIT_BYTES - 1, huge ? 'g' : 'f', huge ? 3 : share < 99, share + 1);
@@ -283,7 +283,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* ASCII only and in every locale the same; strcasecmp and strtod are neither. */
+/* ASCII only and independent of the locale; strcasecmp and strtod are neither. */
 static bool same_name(const char *a, const char *b)
 {
     for (; *a && *b; a++, b++) {
@@ -297,7 +297,7 @@ static bool same_name(const char *a, const char *b)
 
 __extension__ typedef unsigned __int128 uint128; /* no whole * scale overflows it */
 
-/* A decimal number as whole + fraction / fraction_scale; moves *at behind it. */
+/* A decimal number as whole + fraction / fraction_scale; moves *at past it. */
 typedef struct decimal {
     uint64_t whole, fraction, fraction_scale;
 } decimal;
@@ -327,7 +327,7 @@ static bool read_decimal(const char **at, decimal *number, bool *too_large)
     return *at > point + 1;
 }
 
-/* False when it is no such quantity, and with *too_large when it is one that does not fit. */
+/* False if it is not such a quantity, with *too_large if it is out of range. */
 static bool read_quantity(const char *string, const unit_name *units, size_t count, uint64_t *value,
                           bool *too_large)
 {

@@ -7,9 +7,9 @@ typedef struct range {
     uint32_t first, last;
 } range;
 
-/* Both tables follow Unicode 14; unassigned gaps inside a range are swallowed to keep them short. */
+/* Both tables follow Unicode 14; unassigned gaps inside a range are included to keep them short. */
 
-/* Categories Mn, Me and Cf (but the soft hyphen), and the Hangul vowels that join the one before. */
+/* Categories Mn, Me and Cf (except the soft hyphen), and the Hangul vowels that join the previous character. */
 static const range zero_columns[] = {
     {0x300, 0x36f}, {0x483, 0x489}, {0x591, 0x5bd}, {0x5bf, 0x5bf}, {0x5c1, 0x5c2}, {0x5c4, 0x5c5},
     {0x5c7, 0x5c7}, {0x600, 0x605}, {0x610, 0x61a}, {0x61c, 0x61c}, {0x64b, 0x65f}, {0x670, 0x670},

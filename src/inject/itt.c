@@ -1,12 +1,12 @@
 /* itt: a collector for Intel's ITT interface, which PyTorch, oneDNN and others call: tasks become spans.
- * Any thread of the target; __itt_api_init comes once for each static copy of the interface in the process.
+ * Any thread of the target; __itt_api_init is called once for each static copy of the interface in the process.
  * Must not know anything outside the target. */
 #include <pthread.h>
 #include <string.h>
 
 #include "inject.h"
 
-/* ---- the interface, as ittnotify's static part lays it out ----------------------------------------------- */
+/* ---- the interface, as laid out by ittnotify's static part -------------------------------------------------- */
 typedef struct itt_api {
     const char *name; /* NULL ends the list */
     void **function;
@@ -57,14 +57,15 @@ _Static_assert(sizeof(itt_string) <= sizeof(((tare__inject_name *)0)->own), "a h
 
 static itt_domain domains[DOMAINS_MAX], surplus;
 
-/* oneDNN has a task a primitive on every thread of its pool: more than the operators themselves, and no news. */
+/* oneDNN has a task per primitive on every thread of its pool: more than the operators themselves, without new
+ * information. */
 static void judge(itt_domain *domain, const char *name)
 {
     domain->flags = strncmp(name, "dnnl::", 6) != 0 && strcmp(name, "oneDNN") != 0;
     domain->extra1 = strcmp(name, "PyTorch") == 0 ? OPERATORS : 0;
 }
 
-/* A domain is taken by its name, whose address is the same for all; who meets another there writes the same. */
+/* A domain is identified by its name, whose address is the same for all; threads that race here write the same. */
 static itt_domain *create_domain(const char *text)
 {
     if (!text)
@@ -90,7 +91,7 @@ static itt_string *create_string(const char *text)
         text = "(null)";
     tare__inject_name *name = tare__inject_name_of(text, strlen(text));
     itt_string *handle = (itt_string *)(void *)name->own;
-    if (__atomic_load_n(&handle->extra2, __ATOMIC_ACQUIRE) != name) { /* threads that meet here write the same */
+    if (__atomic_load_n(&handle->extra2, __ATOMIC_ACQUIRE) != name) { /* threads that race here write the same */
         handle->text = name->as_span.name;
         __atomic_store_n(&handle->extra2, name, __ATOMIC_RELEASE);
     }
@@ -112,7 +113,7 @@ static void end_task(const itt_domain *domain)
     tare__inject_pop();
 }
 
-/* ---- the door --------------------------------------------------------------------------------------------- */
+/* ---- entry point ------------------------------------------------------------------------------------------ */
 static const struct {
     const char *name;
     void *function;
@@ -131,7 +132,7 @@ static void *function_of(const itt_api *api)
     return api->null;
 }
 
-/* What was made before we came keeps its address, and gets what we would have put there. */
+/* Objects created before this library was loaded keep their address, and get the same content as new ones. */
 static void adopt(itt_global *global)
 {
     for (itt_domain *domain = global->domains; domain; domain = domain->next)

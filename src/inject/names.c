@@ -1,5 +1,5 @@
 /* names: texts of an instrumented library as call sites, in a table that only grows.
- * Any thread; a text is made aside and put in by one compare-and-swap.
+ * Any thread; a text is created separately and added by one compare-and-swap.
  * Must not know which library asks. */
 #include <errno.h>
 #include <stdbool.h>
@@ -36,8 +36,8 @@ static uint64_t hash_of(const char *text, size_t length)
     return hash ? hash : 1;
 }
 
-/* Looked at before it is counted: names that find no room must not count up to a number that has come round. There
- * are fewer threads between the two than slots to spare. */
+/* Checked before it is counted: names without space must not make the counter wrap around. There are fewer threads
+ * between the two than spare slots. */
 static char *copy(const char *text, size_t length)
 {
     if (__atomic_load_n(&used, __ATOMIC_RELAXED) >= NAMES_MAX)
@@ -53,7 +53,7 @@ static char *copy(const char *text, size_t length)
     return made;
 }
 
-/* Another thread was first with the same text. */
+/* Another thread was faster with the same text. */
 static void give_back(char *made)
 {
     if (!made)
@@ -62,8 +62,7 @@ static void give_back(char *made)
     free(made);
 }
 
-/* Threads that meet here write the same. No file: a call site inside of somebody else's library tells the user
- * nothing. */
+/* Threads that race here write the same. No file: a call site inside another library is not useful to the user. */
 static void complete(tare__inject_name *slot, const char *text, uint64_t hash)
 {
     __atomic_store_n(&slot->as_operator.name, text, __ATOMIC_RELAXED);
@@ -79,7 +78,7 @@ static bool is(const char *mine, const char *text, size_t length)
     return strncmp(mine, text, length) == 0 && mine[length] == '\0';
 }
 
-/* A slot is taken by its text; it is found by its hash, which is there a moment later. */
+/* A slot is taken by its text; lookups use its hash, which is stored slightly later. */
 static tare__inject_name *look_further(const char *text, size_t length, uint64_t hash, size_t at)
 {
     char *made = NULL;
@@ -95,7 +94,7 @@ static tare__inject_name *look_further(const char *text, size_t length, uint64_t
             }
         }
         if (is(there, text, length)) {
-            complete(slot, there, hash); /* for a thread that was first and has not come to it */
+            complete(slot, there, hash); /* for a thread that was first and has not reached this yet */
             give_back(made);
             return slot;
         }

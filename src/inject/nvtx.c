@@ -1,12 +1,12 @@
 /* nvtx: a collector for NVIDIA's NVTX interface, which PyTorch's emit_nvtx and others call: ranges become spans.
- * Any thread of the target; InitializeInjectionNvtx2 comes once for each binary image that calls NVTX.
+ * Any thread of the target; InitializeInjectionNvtx2 is called once for each binary image that calls NVTX.
  * Must not know anything outside the target. */
 #include <stddef.h>
 #include <string.h>
 
 #include "inject.h"
 
-/* ---- the interface, as nvtx3's own headers lay it out ------------------------------------------------------ */
+/* ---- the interface, as laid out by nvtx3's headers ---------------------------------------------------------- */
 enum { EXPORT_CALLBACKS = 1 }; /* of the export tables */
 enum { MODULE_CORE = 1, MODULE_CORE2 = 5 };
 enum { CORE_PUSH_EX = 8, CORE_PUSH = 9, CORE_POP = 11 };
@@ -32,8 +32,8 @@ typedef struct nvtx_callbacks {
 typedef const void *nvtx_get_table(uint32_t id);
 
 /* ---- names -------------------------------------------------------------------------------------------------- */
-/* emit_nvtx appends what it knows of a call: "aten::mm, seq = 12, op_id = 7, sizes = [[..]]". A name with a number in
- * it would be another name for each call. */
+/* emit_nvtx appends details of a call: "aten::mm, seq = 12, op_id = 7, sizes = [[..]]". A name with a number in it
+ * would be a different name for each call. */
 static size_t length_of_name(const char *text, int *is_operator)
 {
     const char *rest = strstr(text, ", seq = ");
@@ -59,7 +59,7 @@ static const char *message_of(const nvtx_attributes *attributes)
         return NULL;
     if (attributes->message_type == MESSAGE_REGISTERED && attributes->message)
         return ((const tare__inject_name *)attributes->message)->as_span.name;
-    return attributes->message_type == MESSAGE_ASCII ? attributes->message : NULL; /* wide text is nobody's here */
+    return attributes->message_type == MESSAGE_ASCII ? attributes->message : NULL; /* wide text is not used here */
 }
 
 /* ---- functions ---------------------------------------------------------------------------------------------- */
@@ -107,7 +107,7 @@ static int pop_in_domain(const void *domain)
     return pop();
 }
 
-/* ---- the door ----------------------------------------------------------------------------------------------- */
+/* ---- entry point -------------------------------------------------------------------------------------------- */
 typedef void function(void);
 
 static const struct {
@@ -132,7 +132,7 @@ static void fill(function ***table, unsigned size, int module)
             *table[implemented[i].at] = implemented[i].ours;
 }
 
-/* 1: it listens; 0: it does not, and the caller goes on without. */
+/* 1: attached; 0: not attached, and the caller continues without. */
 TARE_API int InitializeInjectionNvtx2(nvtx_get_table *get_table);
 TARE_API int InitializeInjectionNvtx2(nvtx_get_table *get_table)
 {

@@ -24,7 +24,7 @@ int tare__inject_push(tare_site *site)
 int tare__inject_pop(void)
 {
     if (ranges.depth == 0)
-        return -1; /* pushed before we were there */
+        return -1; /* pushed before this library was loaded */
     int depth = --ranges.depth;
     if (depth < DEPTH_MAX && ranges.open[depth])
         tare_end(ranges.open[depth]);

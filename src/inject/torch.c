@@ -1,6 +1,6 @@
-/* torch: operators of a PyTorch that was loaded before anybody listened: torch's ITT interface is deaf for good then,
- * but what torch itself calls it through can be replaced. Once a process, by the thread that asks for operators;
- * what torch calls comes on any thread. Must not know anything outside the target. */
+/* torch: operators of a PyTorch that was loaded before this library: its ITT interface is then disabled permanently,
+ * but the functions through which torch calls it can be replaced. Once per process, by the thread that requests
+ * operators; torch's calls come on any thread. Must not know anything outside the target. */
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -8,8 +8,8 @@
 
 #include "inject.h"
 
-/* torch::profiler::impl::ProfilerStubs as the Itanium C++ ABI lays it out: a pointer to the table of its virtual
- * functions. The caller has checked against torch's own header that they are in this order. */
+/* torch::profiler::impl::ProfilerStubs as laid out by the Itanium C++ ABI: a pointer to the table of its virtual
+ * functions. The caller has checked against torch's header that they are in this order. */
 enum {
     MARK = 2,
     RANGE_PUSH = 3,
@@ -64,7 +64,7 @@ static void *symbol_of(const char *name)
     return found;
 }
 
-/* Returns 0, or TARE_E_SYSTEM where no torch with this interface is loaded. */
+/* Returns 0, or TARE_E_SYSTEM if no torch with this interface is loaded. */
 TARE_API int tare_inject_torch(void);
 TARE_API int tare_inject_torch(void)
 {

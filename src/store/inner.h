@@ -1,4 +1,4 @@
-/* inner: what a database is to the store: statements with values in, rows out. One backend a file.
+/* inner: the interface of a database to the store: statements with values in, rows out. One backend per file.
  * Owned by the store's thread.
  * Must not know runs. */
 #ifndef TARE_STORE_INNER_H
@@ -37,23 +37,23 @@ typedef int tare__sql_row(void *context, const tare__sql_value *columns, size_t 
 typedef struct tare__backend {
     const char *name;
     bool (*suits)(const char *place);
-    /* Statements whose words differ. */
-    const char *begin; /* to write: no other writer beside it while the schema changes or texts are removed */
+    /* Statements that differ between databases. */
+    const char *begin; /* for writing: excludes other writers while the schema changes or texts are removed */
     const char *begin_alone;
-    const char *like;              /* without regard to case */
-    const char *const *migrations; /* number i + 1 brings schema i to i + 1; statements with ; between */
+    const char *like;              /* case-insensitive */
+    const char *const *migrations; /* number i + 1 upgrades schema i to i + 1; statements separated by ; */
     int n_migrations;
     const char *set_version; /* printf format: %d */
-    /* *db is set as soon as there is something to close. 0, TARE__STORE_NONE or a status with a sentence. */
+    /* *db is set as soon as there is something to close. 0, TARE__STORE_NONE or a status with a message. */
     int (*open)(const char *place, const tare__store_options *options, void **db, tare__error *error);
     void (*close)(void *db);
     /* The schema of the database; 0: empty. */
     int (*version)(void *db, int *version, tare__error *error);
-    /* One statement with $1, $2, … once for each of `n_sets` sets of n values; rows go to `row` (NULL: none are
-     * wanted). *changed counts rows inserted, changed or removed (may be NULL). */
+    /* One statement with $1, $2, … once for each of `n_sets` sets of n values; rows go to `row` (NULL: discarded).
+     * *changed counts rows inserted, changed or removed (may be NULL). */
     int (*execute)(void *db, const char *sql, const tare__sql_value *values, size_t n, size_t n_sets,
                    tare__sql_row *row, void *context, int64_t *changed, tare__error *error);
-    /* After the last statement of a keeping: what must be done now and then. May be NULL. */
+    /* After the last statement of storing a run: periodic maintenance. May be NULL. */
     void (*tidy)(void *db);
 } tare__backend;
 
@@ -71,15 +71,15 @@ int tare__store_run(tare__store *store, const char *sql, const tare__sql_value *
                     tare__sql_row *row, void *context, int64_t *changed, tare__error *error);
 /* Begins a transaction unless one is open; `mine` tells whether leave has to end it. */
 int tare__store_enter(tare__store *store, bool alone, bool *mine, tare__error *error);
-/* Commits where status is 0, else rolls back; the first failure. */
+/* Commits if status is 0, else rolls back; returns the first failure. */
 int tare__store_leave(tare__store *store, bool mine, int status, tare__error *error);
 
 /* A column's text in an arena, NULL for NULL. */
 const char *tare__sql_copy(tare__arena *arena, const tare__sql_value *value);
 
-/* The tables, in the words of both. `serial`: a key that numbers itself; `bytes`, `real`: types; `plain`: text that
- * compares by its bytes; `keyed`: rows lie in the order of their key. Texts stand once, in a table of their own: rows
- * stay small, and a filter looks at each text once. */
+/* The tables, with the types of both databases. `serial`: an auto-incremented key; `bytes`, `real`: types; `plain`:
+ * text that compares by bytes; `keyed`: rows are stored in key order. Each text is stored once, in a separate table:
+ * rows stay small, and a filter checks each text once. */
 #define TARE__STORE_SCHEMA_1(serial, bytes, real, plain, keyed)                                            \
     "CREATE TABLE tare_text (id " serial ", text TEXT NOT NULL UNIQUE);"                                   \
     "CREATE TABLE tare_run (seq " serial ", id " plain " NOT NULL UNIQUE, started BIGINT NOT NULL,"        \

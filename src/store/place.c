@@ -1,5 +1,5 @@
-/* place: where the history is: a file, a server, or nowhere. Any thread.
- * Must not know what is kept there. */
+/* place: the location of the history: a file, a server, or disabled. Any thread.
+ * Must not know what is stored there. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static bool is_file(const char *path)
     return ends_with(path, ".db") || ends_with(path, ".sqlite") || ends_with(path, ".sqlite3");
 }
 
-/* The XDG Base Directory specification: a relative $XDG_DATA_HOME is not heeded. */
+/* The XDG Base Directory specification: a relative $XDG_DATA_HOME is ignored. */
 static int default_place(char *out, size_t room, tare__error *error)
 {
     const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
@@ -43,8 +43,7 @@ static int default_place(char *out, size_t room, tare__error *error)
                : tare__fail(error, TARE_E_USAGE, "the path of the history is too long");
 }
 
-/* An address that is none, or the words of a connection string: not to be taken for a folder, whose name would be the
- * password. */
+/* A malformed URL, or a connection string: must not be used as a directory, whose name would contain the password. */
 static bool may_have_password(const char *setting)
 {
     const char *at = setting;
@@ -95,7 +94,7 @@ void tare__store_shown(const char *place, char *out, size_t room)
 {
     char whole[2 * TARE__STORE_PLACE_BYTES];
     snprintf(whole, sizeof whole, "%s", place);
-    tare__redact(whole); /* before anything is cut off, which may be the end of a password */
+    tare__redact(whole); /* before truncation, which may remove part of a password */
     size_t length = strnlen(whole, room - 1);
     memcpy(out, whole, length);
     out[length] = '\0';

@@ -1,5 +1,7 @@
-/* postgres: the history in a PostgreSQL database, for a team. Every wait has an end: a server that does not answer
- * costs a moment, not the run. libpq is opened at run time: few have it, and loading it takes several milliseconds.
+/* postgres: the history in a PostgreSQL database, for a team. Every wait has a timeout: a server that does not
+ * respond
+ * delays the run only briefly. libpq is opened at run time: few users have it, and loading takes several
+ * milliseconds.
  * Owned by the store's thread. Must not know runs. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -16,7 +18,7 @@
 #define COLUMNS_MAX  24
 #define SETS_AT_ONCE 500u
 
-/* What of libpq-fe.h is used: its interface has been the same since 2003 (PostgreSQL 7.4), pipelines since 14. */
+/* The part of libpq-fe.h that is used: its interface is unchanged since 2003 (PostgreSQL 7.4), pipelines since 14. */
 typedef struct pg_conn PGconn;
 typedef struct pg_result PGresult;
 enum { CONNECTION_OK = 0, CONNECTION_BAD = 1 };
@@ -94,8 +96,8 @@ typedef struct database {
     PGconn *connection;
     char shown[300];
     unsigned patience_ms;
-    uint64_t deadline_ns; /* of the statement under way */
-    bool lost;            /* no use in asking it anything more */
+    uint64_t deadline_ns; /* of the current statement */
+    bool lost;            /* no further requests are possible */
 } database;
 
 static bool suits(const char *place)
@@ -104,7 +106,7 @@ static bool suits(const char *place)
 }
 
 /* ---- waiting ---------------------------------------------------------------------------------------- */
-/* Until the socket can be read (or written): false when the time is over. */
+/* Until the socket is readable (or writable): false on a timeout. */
 static bool wait_for(database *db, short events)
 {
     for (;;) {
@@ -113,14 +115,14 @@ static bool wait_for(database *db, short events)
             return false;
         struct pollfd socket = {.fd = api.socket(db->connection), .events = events};
         if (socket.fd < 0)
-            return true; /* libpq says what is wrong */
+            return true; /* libpq reports the error */
         int ready = poll(&socket, 1, (int)((db->deadline_ns - now) / 1000000u) + 1);
         if (ready > 0 || (ready < 0 && errno != EINTR))
             return true;
     }
 }
 
-/* What libpq quotes of an address that it could not make sense of may be part of a password. */
+/* The part of an invalid URL that libpq quotes may contain a password. */
 static void hide_quoted(const database *db, char *line)
 {
     for (char *at = strchr(line, '"'); at; at = strchr(at, '"')) {
@@ -177,7 +179,7 @@ static int broken(database *db, tare__error *error)
     return one_line(db, api.errorMessage(db->connection), TARE_E_SYSTEM, error);
 }
 
-/* All that was sent is on its way. */
+/* Everything was sent. */
 static int push_out(database *db, tare__error *error)
 {
     int left;
@@ -259,7 +261,7 @@ static unsigned nibble(char c)
     return (unsigned)(c <= '9' ? c - '0' : c - 'a' + 10) & 15u;
 }
 
-/* "\x0a0b…" in place: it only gets shorter. */
+/* "\x0a0b…" in place: the result is shorter. */
 static tare__sql_value bytes_of(char *text, size_t length)
 {
     size_t n = length >= 2 ? (length - 2) / 2 : 0;
@@ -317,7 +319,7 @@ typedef struct taking {
     tare__sql_row *row;
     void *context;
     int64_t *changed;
-    int status; /* the first trouble */
+    int status; /* the first error */
 } taking;
 
 static void take_result(database *db, PGresult *result, taking *to, tare__error *error)
@@ -346,7 +348,7 @@ static int take_results(database *db, taking *to, tare__error *error)
     }
 }
 
-/* Sends many sets before it reads the first answer: one way to the server and back for all of them. */
+/* Sends many sets before it reads the first response: one round trip for all of them. */
 static int execute_many(database *db, const char *sql, const tare__sql_value *values, size_t n, size_t n_sets,
                         bound *set, taking *to, tare__error *error)
 {
@@ -489,7 +491,7 @@ static int version(void *context, int *out, tare__error *error)
 {
     int there = 0;
     *out = 0;
-    /* Not to_regclass: inside of a transaction it may still believe what it found before another one ended. */
+    /* Not to_regclass: inside a transaction it may still use a result from before another one ended. */
     int status = execute(context,
                          "SELECT count(*) FROM pg_catalog.pg_class WHERE relname = 'tare_schema'"
                          " AND pg_catalog.pg_table_is_visible(oid)",
@@ -500,7 +502,7 @@ static int version(void *context, int *out, tare__error *error)
     return status;
 }
 
-/* Who adds runs holds the lock together with others; who changes tables or removes texts holds it alone. */
+/* Shared lock to add runs; exclusive lock to change tables or remove texts. */
 #define LOCK "1952540261" /* "tare" */
 
 static const char *const migrations[] = {

@@ -1,4 +1,4 @@
-/* prune: takes old runs out of a history, and the texts that none of the others has. One transaction.
+/* prune: removes old runs from a history, and texts that no other run uses. One transaction.
  * Owned by the calling thread.
  * Must not know what kind of database it is. */
 #include <stdint.h>
@@ -6,7 +6,7 @@
 #include "inner.h"
 #include "tare.h"
 
-/* What begins below this place in time goes: the bound itself, or the newest that is past the ones to keep. */
+/* Runs that begin before this time are removed: the given bound, or the newest run beyond those to keep. */
 static int take_time(void *context, const tare__sql_value *columns, size_t n)
 {
     (void)n;
@@ -14,7 +14,8 @@ static int take_time(void *context, const tare__sql_value *columns, size_t n)
     return 0;
 }
 
-/* Runs are counted in the order in which they are listed. The last one that stays is run `keep`; those after it go. */
+/* Runs are counted in the order in which they are listed. The last one that is kept is run `keep`; later ones are
+ * removed. */
 #define CHOSEN                                                                                               \
     " FROM tare_run WHERE (started < $1 OR seq IN (SELECT seq FROM tare_run ORDER BY started DESC, seq DESC" \
     " LIMIT " MOST " OFFSET $2))"

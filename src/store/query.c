@@ -1,4 +1,4 @@
-/* query: what is asked of a history: runs by a filter, their figures, a figure in the course of runs.
+/* query: queries of a history: runs by a filter, their figures, a figure over runs.
  * Owned by the calling thread.
  * Must not know how anything is shown, nor what kind of database it is. */
 #define _GNU_SOURCE
@@ -35,7 +35,7 @@ static void add_value(clause *to, const char *format, tare__sql_value value)
     tare__text_string(&to->sql, mark + 1);
 }
 
-/* `text` where % and _ mean themselves, with % after it, and before it too. */
+/* `text` with % and _ escaped, followed by %, and preceded by it too. */
 static tare__sql_value pattern(clause *to, const char *text, bool anywhere)
 {
     tare__text *out = &to->kept[to->n_kept++];
@@ -84,7 +84,7 @@ static void make_clause(clause *to, const tare__store *store, const tare__store_
 {
     *to = (clause){.n = 0};
     if (filter->id) {
-        /* As a range, which the index of ids answers: no id goes on with a 'g'. */
+        /* As a range, which uses the index of ids: no id continues with a 'g'. */
         tare__text *end = &to->kept[to->n_kept++];
         tare__text_format(end, "%sg", filter->id);
         add_value(to, "r.id >= @", tare__sql_text(filter->id));
@@ -108,7 +108,7 @@ static void free_clause(clause *clause)
         tare__text_free(&clause->kept[i]);
 }
 
-/* The newest first; runs of one moment in the order in which they came. */
+/* The newest first; runs of the same time in the order in which they were added. */
 static void add_order(clause *to, const tare__store_filter *filter)
 {
     tare__text_string(&to->sql, " ORDER BY r.started DESC, r.seq DESC");
@@ -247,7 +247,7 @@ static int take_number(void *context, const tare__sql_value *columns, size_t n)
     return 0;
 }
 
-/* As Git does it: twice the digits that count the runs, so that two of them are seldom alike. */
+/* As in Git: twice the digits needed to count the runs, so that collisions are rare. */
 static int find_digits(tare__store *store, unsigned *digits, tare__error *error)
 {
     int64_t last = 0;
@@ -467,7 +467,7 @@ static int take_point(void *context, const tare__sql_value *columns, size_t n)
                                 .dirty = whole_number(&columns[6], -1),
                                 .revision = tare__sql_copy(trend->arena, &columns[3])};
     copy_id(point->id, &columns[0]);
-    if (trend->n == 1) { /* the newest run's word on it */
+    if (trend->n == 1) { /* as in the newest run */
         const char *unit = tare__sql_copy(trend->arena, &columns[4]);
         trend->unit = unit ? unit : "";
         trend->better = whole_number(&columns[5], 0);

@@ -1,5 +1,5 @@
-/* sqlite: the history in a file of this user's, in write-ahead mode, so that readers and a writer need not wait for
- * each other. The library is opened at run time: loading it at each start would cost every command half a millisecond.
+/* sqlite: the history in a file of this user, in write-ahead mode, so that readers and a writer do not block
+ * each other. The library is opened at run time: loading it at startup would cost every command half a millisecond.
  * Owned by the store's thread. Must not know runs. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "tare.h"
 
 #define APPLICATION_ID 0x74617265 /* "tare" */
-/* The log is folded into the file beyond this: that waits for the disk, so not at every run; and a log this short is
+/* The log is checkpointed beyond this size: that waits for the disk, so not at every run; and a log this short is
  * read in less than a millisecond when the next command opens it. */
 #define LOG_BYTES_MAX (1u << 20)
 
@@ -91,7 +91,7 @@ static bool suits(const char *place)
 }
 
 /* ---- sentences -------------------------------------------------------------------------------------- */
-/* What the code means to who reads the sentence. */
+/* What the code means for the user. */
 static int failed(const database *db, int code, tare__error *error)
 {
     const char *path = db->path;
@@ -256,7 +256,7 @@ static int load(tare__error *error)
     return status ? tare__fail(error, TARE_E_SYSTEM, "SQLite is not available: %.300s", why.text) : 0;
 }
 
-/* All folders above the file, as mkdir -p does; private, as the commands of a user are nobody else's. */
+/* Creates all directories above the file, like mkdir -p; private, since a user's commands are private. */
 static int make_folders(const char *path, tare__error *error)
 {
     char folder[TARE__STORE_PLACE_BYTES];
@@ -275,7 +275,7 @@ static int make_folders(const char *path, tare__error *error)
     return 0;
 }
 
-/* A file in a folder that may not be written can be read where no log waits beside it. */
+/* A file in a read-only directory can be read if there is no log next to it. */
 static int open_unchanging(database *db, int code)
 {
     char name[TARE__STORE_PLACE_BYTES * 3 + 32], log[TARE__STORE_PLACE_BYTES + 8];
@@ -298,7 +298,7 @@ static int open_handle(database *db, const tare__store_options *options, tare__e
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (options->create ? SQLITE_OPEN_CREATE : 0);
     struct stat about;
     const char *is = stat(db->path, &about) == 0 ? tare__not_a_file(about.st_mode) : NULL;
-    if (is && !S_ISDIR(about.st_mode)) /* which SQLite has a sentence for */
+    if (is && !S_ISDIR(about.st_mode)) /* SQLite has a message for it */
         return tare__fail(error, TARE_E_INPUT, "'%.300s' is %s, not an SQLite database", db->path, is);
     mode_t mask = umask(077); /* commands and paths are private */
     int code = api.open_v2(db->path, &db->handle, flags, NULL);
@@ -315,11 +315,11 @@ static int open_handle(database *db, const tare__store_options *options, tare__e
     return code == SQLITE_OK ? ask(db, "PRAGMA schema_version", &ignored, error) : failed(db, code, error);
 }
 
-/* A file that others made is not ours to add tables to. */
+/* Tables are not added to a database that another program created. */
 static int check_owner(database *db, tare__error *error)
 {
     int64_t application = 0, tables = 0;
-    /* In this order: who made tables since has set the id with them. */
+    /* In this order: a process that created the tables since has set the id with them. */
     int status = ask(db, "SELECT count(*) FROM sqlite_master", &tables, error);
     if (!status)
         status = ask(db, "PRAGMA application_id", &application, error);
@@ -384,7 +384,7 @@ static void tidy(void *context)
     snprintf(log, sizeof log, "%s-wal", db->path);
     if (stat(log, &about) != 0 || about.st_size <= LOG_BYTES_MAX)
         return;
-    api.busy_timeout(db->handle, 0); /* who reads just now keeps the log: the next one folds it */
+    api.busy_timeout(db->handle, 0); /* a concurrent reader keeps the log: the next one checkpoints it */
     api.wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
 }
 

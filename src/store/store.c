@@ -10,7 +10,7 @@
 #include "inner.h"
 #include "tare.h"
 
-#define TEXT_BYTES_MAX 2000u /* PostgreSQL has no index over more than 2,700 */
+#define TEXT_BYTES_MAX 2000u /* PostgreSQL does not index more than 2,700 */
 
 static const tare__backend *const backends[] = {&tare__store_sqlite, &tare__store_postgres};
 
@@ -103,7 +103,7 @@ static int check_version(const tare__store *store, int version, tare__error *err
                       version, store->backend->n_migrations);
 }
 
-/* All that are due in one transaction; another process may have been quicker while this one waited for it. */
+/* All pending upgrades in one transaction; another process may have made them while this one waited. */
 static int migrate(tare__store *store, tare__error *error)
 {
     int version = 0;
@@ -163,9 +163,9 @@ void tare__store_close(tare__store *store)
     free(store);
 }
 
-/* ---- keeping ---------------------------------------------------------------------------------------- */
-/* Texts of one run, each once and in order: two writers that add the same ones take them in the same order, and do
- * not wait for each other in a circle. */
+/* ---- storing ---------------------------------------------------------------------------------------- */
+/* Texts of one run, each once and sorted: two writers that add the same ones lock them in the same order, and do not
+ * deadlock. */
 typedef struct texts {
     tare__arena *arena;
     const char **all;
@@ -173,7 +173,7 @@ typedef struct texts {
     bool failed;
 } texts;
 
-/* As a database takes it: UTF-8, and no longer than an index can hold. NULL of NULL. */
+/* As accepted by a database: UTF-8, and no longer than an index can hold. NULL for NULL. */
 static const char *clean(texts *to, const char *text)
 {
     if (!text)
@@ -254,7 +254,7 @@ static int clean_row(texts *to, const tare__kept *run, const tare__figures *figu
     }
     for (size_t i = 0; i < run->n_tags; i++)
         out->tags[i] = clean(to, run->tags[i]);
-    size_t kept = to->n; /* the trace's name is no text of the table: it is a run's own */
+    size_t kept = to->n; /* the name of the trace is not in the table of texts: it is unique to a run */
     out->run.trace = clean(to, run->trace);
     to->n = kept;
     return to->failed ? TARE_E_MEMORY : 0;
@@ -288,7 +288,7 @@ static int put_run(tare__store *store, const tare__kept *run, int64_t *added, ta
         values, TARE__COUNT_OF(values), NULL, NULL, added, error);
 }
 
-/* Means of neighbours until few enough are left; the last one may have fewer behind it and is left out. */
+/* Means of neighbors until few enough are left; an incomplete last group is dropped. */
 static size_t thin(const tare__figure *figure, double *out, uint64_t *each)
 {
     size_t n = figure->n_samples, group = 1;
@@ -304,7 +304,7 @@ static size_t thin(const tare__figure *figure, double *out, uint64_t *each)
     return n / group;
 }
 
-/* Doubles as this machine has them: little-endian, as every machine that Tare runs on. */
+/* Doubles of this machine: little-endian, like every machine that Tare supports. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "samples are stored as they lie in memory");
 
 static int put_figures(tare__store *store, const char *id, const row *from, tare__arena *arena,
