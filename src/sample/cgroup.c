@@ -135,8 +135,8 @@ static const char *below(const char *path, const char *root)
     return strcmp(path + bytes, "/") == 0 ? "" : path + bytes;
 }
 
-/* A container may see its own group as the top of the mount, whatever its path says: the mount itself is then the
- * best there is. A path that begins with ".." is outside of all that can be seen. */
+/* A container may see its own group as the root of the mount, whatever its path is: then the mount itself is used. A
+ * path that begins with ".." is outside of what is visible. */
 static void take_mount(const char *root, tare__cgroup *group, const mount *mount)
 {
     char folder[2 * TARE__PATH_BYTES];
@@ -171,7 +171,7 @@ static void take_mounts(const char *root, const char *text, int bytes, tare__cgr
     }
 }
 
-/* This process's own: its files are opened from here, also when the target sees other mounts. */
+/* This process's own mounts: files are opened from here, even if the target sees other mounts. */
 static char *read_mounts(const char *root, int *got)
 {
     char *text = NULL;
@@ -210,7 +210,7 @@ void tare__cgroup_find(const char *root, pid_t target, tare__cgroups *groups)
     snprintf(groups->why, sizeof groups->why, "no control group of this process is to be seen here");
 }
 
-/* One that ended and was not waited for yet has no memory. */
+/* A zombie has no memory. */
 static bool is_alive(const char *root, pid_t target)
 {
     char path[64], text[128];
@@ -220,7 +220,7 @@ static bool is_alive(const char *root, pid_t target)
     return tare__scan_number(&scan, &pages) && pages > 0;
 }
 
-/* On its way out a process is put into the top groups of version 1: that is no move. */
+/* A process that exits is moved to the top groups of version 1: this is not a move. */
 bool tare__cgroup_moved(const char *root, pid_t target, const tare__cgroups *groups)
 {
     char text[CGROUP_BYTES];

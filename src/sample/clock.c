@@ -1,6 +1,6 @@
-/* clock: how fast the CPUs run, and how often they were slowed down for heat.
+/* clock: CPU frequencies, and the number of thermal throttling events.
  * The set's thread owns it.
- * Must not know what they should run at. */
+ * Must not know nominal frequencies. */
 #define _GNU_SOURCE
 #include "machine.h"
 
@@ -9,11 +9,11 @@
 
 #define CPUS "/sys/devices/system/cpu"
 #define CPUS_MAX 512
-#define ASKED_MAX 64 /* CPUs whose clock is asked for; with more, evenly spread ones */
+#define ASKED_MAX 64 /* CPUs whose clock is read; if there are more, evenly spread ones */
 #define CPUINFO_BYTES 65536
-#define HEAT_MAX (INT64_C(1) << 40) /* more is nonsense */
+#define HEAT_MAX (INT64_C(1) << 40) /* larger values are invalid */
 
-/* A counter of heat: of a core, or of a whole package, which each of its CPUs repeats. */
+/* A counter of thermal throttling: of a core, or of a package, which each of its CPUs repeats. */
 typedef struct heat {
     char path[80];
     int64_t last;
@@ -31,7 +31,7 @@ typedef struct clock_part {
 
 /* ---- finding ----------------------------------------------------------------------------------------- */
 
-/* Numbers of the CPUs there are; the folder has "cpufreq" and "cpuidle", too. */
+/* Numbers of the existing CPUs; the folder also has "cpufreq" and "cpuidle". */
 static size_t list_cpus(const char *root, int *out)
 {
     tare__entry *entries = malloc(2 * CPUS_MAX * sizeof *entries);
@@ -73,7 +73,7 @@ static bool seen_before(const int64_t *ids, size_t n, int64_t id)
     return false;
 }
 
-/* CPUs of one core, and of one package, have one counter between them. */
+/* CPUs of one core, and of one package, share one counter. */
 static void find_heats(clock_part *part, const char *root, const int *cpus, size_t n)
 {
     int64_t packages[CPUS_MAX], cores[CPUS_MAX];
@@ -129,7 +129,7 @@ static int64_t mean_of_cpufreq(const clock_part *part, const char *root)
     return n ? sum / n : -1;
 }
 
-/* "cpu MHz\t\t: 2300.000" a CPU; of very many CPUs the first ones. */
+/* "cpu MHz\t\t: 2300.000" per CPU; with very many CPUs only the first ones. */
 static int64_t mean_of_cpuinfo(char *text, const char *root)
 {
     if (!text)
@@ -169,7 +169,7 @@ static void tick_clock(tare__sample_set *set, void *state, uint64_t now_ns)
         heat *heat = &part->heats[i];
         int64_t count = tare__machine_number(root, heat->path, NULL, &failure);
         if (count >= heat->last && count <= HEAT_MAX)
-            heat->last = count; /* of a CPU taken offline the last one stands */
+            heat->last = count; /* for an offline CPU the last value is kept */
         sum += heat->last;
     }
     if (part->n_heats)

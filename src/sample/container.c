@@ -1,6 +1,6 @@
-/* container: what the job may use (CPU and memory limits over its control groups, its CPUs), what its group did use,
- * and how often it was held back or killed for it. The set's thread owns it.
- * Must not know which program made the groups. */
+/* container: limits of the job (CPU and memory limits of its control groups, its CPUs), usage of its group,
+ * and how often it was throttled or killed. The set's thread owns it.
+ * Must not know which program created the groups. */
 #define _GNU_SOURCE
 #include "cgroup.h"
 
@@ -8,27 +8,27 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define SLOW_NS 1000000000u  /* limits and memberships change seldom */
-#define EARLY_NS 2000000000u /* … but a starter (systemd-run --scope) moves itself before it becomes the program */
-#define STAT_SHARE 500       /* memory.stat is made up anew by the kernel for each look: one of so many at most */
+#define SLOW_NS 1000000000u  /* limits and memberships rarely change */
+#define EARLY_NS 2000000000u /* … but a launcher (systemd-run --scope) moves itself before it executes the program */
+#define STAT_SHARE 500       /* the kernel computes memory.stat at each read: at most once in this many ticks */
 
-/* ---- what can be read, of either version ------------------------------------------------------------- */
+/* ---- files of both versions -------------------------------------------------------------------------- */
 typedef struct place {
-    const char *file; /* NULL: this version has none */
-    const char *key;  /* of a line in it; NULL: the file is one number */
+    const char *file; /* NULL: not in this version */
+    const char *key;  /* key of a line in it; NULL: the file is one number */
     int64_t times;
 } place;
 
 typedef struct figure {
     tare__metric metric;
-    tare__controller controller, v1; /* whose version counts; where version 1 has the file */
-    bool own;                        /* of the process's own group, also when one above has the limit */
+    tare__controller controller, v1; /* controller that determines the version; where version 1 has the file */
+    bool own;                        /* of the process's own group, even if one above has the limit */
     place places[3];                 /* by version */
 } figure;
 
 #define CPU TARE__CGROUP_CPU, TARE__CGROUP_CPU
 #define MEMORY TARE__CGROUP_MEMORY, TARE__CGROUP_MEMORY
-/* Figures of one file stand together: it is read once. Version 1 counts kills in the victim's own group. */
+/* Values of one file are adjacent: it is read once. Version 1 counts kills in the victim's own group. */
 static const figure figures[] = {
     {TARE__M_CPU_USAGE, TARE__CGROUP_CPU, TARE__CGROUP_CPUACCT, false,
      {{0}, {"cpuacct.usage", NULL, 1}, {"cpu.stat", "usage_usec", 1000}}},
@@ -50,7 +50,7 @@ enum { FIGURES = TARE__COUNT_OF(figures), FIRST_OF_STAT = FIGURES - 3 };
 
 typedef struct container {
     uint64_t first_ns, slow_due_ns, stat_due_ns;
-    uint64_t moves; /* each group it was in is a subject of its own */
+    uint64_t moves; /* each group it was in is a separate subject */
     tare__cgroups groups;
     tare__cgroup_limit cpu, memory;
     int64_t memory_total; /* of the machine; NONE: unknown */
@@ -58,7 +58,7 @@ typedef struct container {
     char label[TARE__PATH_BYTES];
     uint32_t cpu_limit, memory_limit;
     uint32_t series[FIGURES];
-    char path[FIGURES][TARE__PATH_BYTES + 64]; /* "": there is no such file */
+    char path[FIGURES][TARE__PATH_BYTES + 64]; /* "": no such file */
     int fd[FIGURES];
     bool found, pressed;
     tare__pressure pressure;
@@ -140,7 +140,7 @@ static void put_limits(tare__sample_set *set, const container *container)
 
 /* ---- series and files of a group --------------------------------------------------------------------- */
 
-/* Usage is looked at where the limit is, so that the two can be compared: a group above has it for all below. */
+/* Usage is read where the limit is, so that both can be compared: a group above has it for all below. */
 static const char *folder_of(const container *container, const figure *figure)
 {
     const tare__cgroup *of = container->groups.of, *group = &of[figure->controller];
@@ -175,7 +175,7 @@ static void tell_figure(tare__sample_set *set, container *container, size_t i)
         snprintf(container->path[i], sizeof container->path[i], "%s/%s", folder_of(container, figure), file);
 }
 
-/* Only version 2 has pressure; beside version 1 its group may be another one than that of the limits. */
+/* Only version 2 has pressure; in hybrid setups its group may differ from that of the limits. */
 static bool has_pressure(const tare__cgroup of[TARE__CONTROLLERS])
 {
     const tare__cgroup *unified = &of[TARE__CGROUP_UNIFIED];
@@ -240,7 +240,7 @@ static void leave(tare__sample_set *set, container *container)
 
 /* ---- ticks ------------------------------------------------------------------------------------------- */
 
-/* The top group of version 2 has no limits and so no files of them. */
+/* The top group of version 2 has no limits and therefore no files for them. */
 static const char *why_not(const container *container, size_t i, int failure, char out[256])
 {
     const tare__cgroup *group = &container->groups.of[figures[i].controller];
@@ -297,7 +297,7 @@ static void follow(tare__sample_set *set, container *container)
     put_limits(set, container);
 }
 
-/* A group that was removed has the limits it had. */
+/* A removed group keeps the last known limits. */
 static bool is_removed(tare__sample_set *set, const tare__cgroup *group)
 {
     return group->version > 0 && !tare__machine_exists(root_of(set), group->folder);

@@ -1,6 +1,6 @@
 /* cpu: CPU times of the machine and of each CPU (/proc/stat), load and runnable tasks (/proc/loadavg).
  * The set's thread owns it.
- * Must not know whose time it was. */
+ * Must not know which process used the time. */
 #define _GNU_SOURCE
 #include "machine.h"
 
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #define CPUS_MAX 512
-/* The lines of the CPUs come first; what follows (interrupts) is of no use here and may be cut off. */
+/* The lines of the CPUs come first; the rest (interrupts) is not used and may be truncated. */
 #define STAT_BYTES (CPUS_MAX * 128)
 
 enum { COLUMNS = TARE__CPU_COLUMNS, FIGURES = 5 };
@@ -81,7 +81,7 @@ static void put_line(tare__sample_set *set, cpu_line *line, const int64_t column
     }
 }
 
-/* "cpu" is the machine, "cpu7" a CPU; NULL: another line, or a CPU past the bound. */
+/* "cpu" is the machine, "cpu7" a CPU; NULL: another line, or a CPU beyond the limit. */
 static cpu_line *line_of(tare__sample_set *set, cpu_part *part, tare__scan word)
 {
     int64_t number;
@@ -122,7 +122,7 @@ static void tick_times(tare__sample_set *set, cpu_part *part, const char *root)
                                 tare__machine_why(got < 0 ? got : 0, "/proc/stat", why));
 }
 
-/* "0.52 0.58 0.59 3/602 81": the load of a minute, and tasks running or ready of all there are. */
+/* "0.52 0.58 0.59 3/602 81": the load of one minute, and runnable tasks of all tasks. */
 static bool read_load(tare__scan text, int64_t *load, int64_t *runnable)
 {
     int64_t whole, part;

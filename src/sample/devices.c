@@ -1,4 +1,4 @@
-/* devices: a table of named devices with counters each, of which some come and go while the program runs.
+/* devices: a table of named devices with counters, which may appear and disappear while the program runs.
  * The set's thread owns it.
  * Must not know what kind of device it is. */
 #define _GNU_SOURCE
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A name that is not one (binary rubbish) would not be found again. */
+/* An invalid name (binary data) would not be found again. */
 static bool is_name(tare__scan name)
 {
     for (const char *c = name.at; c < name.end; c++)

@@ -1,13 +1,13 @@
-/* disk: what disks read, wrote and how long they were busy (/proc/diskstats).
+/* disk: bytes read and written by disks, and how long they were busy (/proc/diskstats).
  * The set's thread owns it.
- * Must not know who asked the disks. */
+ * Must not know which process used the disks. */
 #define _GNU_SOURCE
 #include "machine.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#define SECTOR_BYTES 512 /* the unit of this file, whatever the disk's own is */
+#define SECTOR_BYTES 512 /* the unit of this file, independent of the disk */
 #define MS_NS 1000000
 #define TEXT_BYTES (256 * 1024)
 

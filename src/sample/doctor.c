@@ -1,6 +1,6 @@
-/* doctor: which files of /proc/PID can be read here, by reading our own.
+/* doctor: which files of /proc/PID are readable on this machine, tested on this process.
  * Any thread: no state.
- * Must not know how answers are shown. */
+ * Must not know how results are shown. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>
@@ -11,10 +11,10 @@
 #include "watch.h"
 
 typedef struct source {
-    const char *name;    /* as told */
-    const char *path;    /* of ours that is tried */
-    const char *gives;   /* when it works */
-    const char *without; /* when the kernel has no such file */
+    const char *name;    /* as shown */
+    const char *path;    /* file of this process that is tested */
+    const char *gives;   /* if it works */
+    const char *without; /* if the kernel has no such file */
     tare__sample_state missing;
 } source;
 
@@ -51,7 +51,7 @@ static void check(const char *root, const source *source, tare__sample_check *ou
     }
 }
 
-/* What belongs to others: root sees all, everybody else depends on how /proc is mounted. */
+/* Processes of other users: root sees all, otherwise it depends on how /proc is mounted. */
 static void check_others(const char *root, tare__sample_check *out)
 {
     char text[1024];

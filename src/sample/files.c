@@ -1,5 +1,5 @@
-/* files: files of one number or one line, folders of devices, disks that are whole.
- * Any thread: no state of its own.
+/* files: files of one number or one line, folders of devices, whole disks.
+ * Any thread: no state.
  * Must not know series. */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -27,7 +27,7 @@ void tare__machine_line(const char *root, const char *path, char *out, size_t ro
     while (length > 0 && tare__scan_blank(out[length - 1]))
         length--;
     out[length] = '\0';
-    for (size_t i = 0; i < length; i++) /* labels are shown to people */
+    for (size_t i = 0; i < length; i++) /* labels are displayed */
         if ((unsigned char)out[i] < ' ' || (unsigned char)out[i] > '~')
             out[i] = '?';
 }

@@ -1,6 +1,6 @@
-/* limits: what a process may use of the machine: quotas and limits over its control groups, the CPUs it may run on.
+/* limits: resource limits of a process: quotas and limits of its control groups, its available CPUs.
  * The set's thread owns it.
- * Must not know what it does use. */
+ * Must not know what it uses. */
 #define _GNU_SOURCE
 #include "cgroup.h"
 
@@ -48,7 +48,7 @@ static int64_t quota_v1(const char *root, const char *folder)
 
 static int64_t memory_v2(const char *root, const char *folder)
 {
-    int64_t bytes = number_in(root, folder, "memory.max"); /* "max" is no number */
+    int64_t bytes = number_in(root, folder, "memory.max"); /* "max" is not a number */
     return bytes >= 0 ? bytes : -1;
 }
 
@@ -58,7 +58,7 @@ static int64_t memory_v1(const char *root, const char *folder)
     return bytes >= 0 && bytes < INT64_MAX / 2 ? bytes : -1; /* "none" is INT64_MAX, rounded down to pages */
 }
 
-/* ---- over all groups above --------------------------------------------------------------------------- */
+/* ---- over all groups above the process's --------------------------------------------------------------- */
 
 static void smallest(const char *root, const tare__cgroup *group,
                      int64_t (*limit_of)(const char *root, const char *folder), tare__cgroup_limit *out)
@@ -84,7 +84,7 @@ void tare__cgroup_cpu_limit(const char *root, const tare__cgroups *groups, tare_
     smallest(root, group, group->version == 1 ? quota_v1 : quota_v2, out);
 }
 
-/* Version 1 also tells the limit over groups that cannot be seen from here. */
+/* Version 1 also reports the limit of groups that are not visible here. */
 static int64_t hierarchical_v1(const char *root, const tare__cgroup *group)
 {
     static const char *const key[1] = {"hierarchical_memory_limit"};
@@ -128,7 +128,7 @@ static int cpuset_of(const char *root, const tare__cgroup *group)
     return cpus;
 }
 
-/* "Cpus_allowed:\tffff,00000001", 32 CPUs a piece: the pieces, lowest first. How many; 0: not to be had. */
+/* "Cpus_allowed:\tffff,00000001", 32 CPUs per word: the words, lowest first. Their number; 0: unavailable. */
 #define PIECES 64
 static size_t allowed_in(const char *root, const char *status, uint32_t pieces[PIECES])
 {
@@ -166,8 +166,8 @@ static int count_of(const uint32_t pieces[PIECES])
     return count;
 }
 
-/* A program may bind its first thread to one CPU and others to others (OpenMP does): unless the
- * first one may run on as many CPUs as were told before, all threads count. */
+/* A program may bind its first thread to one CPU and others to others (OpenMP does): unless the first one may run on
+ * as many CPUs as before, all threads are checked. */
 static int affinity_of(const char *root, pid_t target, int before)
 {
     char path[128], folder[64];

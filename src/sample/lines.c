@@ -1,5 +1,5 @@
-/* lines: lines of /proc/stat, diskstats and net/dev, and which disks are whole ones.
- * Any thread: no state of its own.
+/* lines: parses lines of /proc/stat, diskstats and net/dev, and finds whole disks.
+ * Any thread: no state.
  * Must not know series. */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -28,12 +28,12 @@ bool tare__disk_is_whole(const char *root, const char *name)
     snprintf(file, sizeof file, "%s", name);
     for (char *c = file; *c; c++)
         if (*c == '/')
-            *c = '!'; /* as sysfs has cciss/c0d0 */
+            *c = '!'; /* sysfs writes cciss/c0d0 this way */
     snprintf(path, sizeof path, "/sys/block/%s", file);
     if (!tare__machine_exists(root, path))
         return false;
     snprintf(path, sizeof path, "/sys/block/%s/slaves", file);
-    tare__entry entries[3]; /* "." and ".." are in there, too */
+    tare__entry entries[3]; /* also excludes "." and ".." */
     int n = tare__machine_list(root, path, "", entries, 3);
     return n < 3;
 }
@@ -47,7 +47,7 @@ bool tare__disk_is_spare(const char *name)
     return false;
 }
 
-/* Old kernels leave no blank after the colon. */
+/* Old kernels have no space after the colon. */
 bool tare__line_network(tare__scan *line, tare__scan *name)
 {
     tare__scan_blanks(line);

@@ -1,5 +1,5 @@
-/* machine: what the samplers of machine, container and sensors share. The set's thread owns it all.
- * Must not know any file of the kernel's by name. */
+/* machine: shared by the samplers of machine, container and sensors. The set's thread owns it all.
+ * Must not know any file of the kernel by name. */
 #define _GNU_SOURCE
 #include "machine.h"
 

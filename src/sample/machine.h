@@ -1,18 +1,18 @@
-/* machine: what the samplers of machine, container and sensors share: groups of parts, series that only grow,
+/* machine: shared by the samplers of machine, container and sensors: groups of parts, increasing series,
  * files of one number. The set's thread owns it all.
- * Must not know the set's inside. */
+ * Must not know the internals of the set. */
 #ifndef TARE_SAMPLE_MACHINE_H
 #define TARE_SAMPLE_MACHINE_H
 
 #include "sample.h"
 
-/* ---- parts: samplers behind a sampler -------------------------------------------------------------------
- * A part that is expensive (/proc/stat of 256 CPUs, a sensor behind a slow bus) must not delay the
- * others: each is looked at so seldom that it takes at most this share of the time. */
-#define TARE__PART_SHARE 500 /* one of so many */
+/* ---- parts: samplers within a sampler -----------------------------------------------------------------------
+ * An expensive part (/proc/stat of 256 CPUs, a sensor on a slow bus) must not delay the others: each is
+ * read only as often as it takes at most this share of the time. */
+#define TARE__PART_SHARE 500 /* one in this many */
 #define TARE__PARTS_MAX 8
 typedef struct tare__parts {
-    void *state[TARE__PARTS_MAX]; /* NULL: no memory for it */
+    void *state[TARE__PARTS_MAX]; /* NULL: out of memory */
     uint64_t due_ns[TARE__PARTS_MAX];
 } tare__parts;
 void tare__parts_open(tare__sample_set *set, tare__parts *parts, const tare__sampler *const *table, size_t n);
@@ -24,7 +24,7 @@ extern const tare__sampler tare__part_cpu, tare__part_memory, tare__part_disk, t
     tare__part_pressure;/* of system */
 extern const tare__sampler tare__part_sensor, tare__part_rapl, tare__part_clock; /* of power */
 
-/* Parts of the machine are the machine's: no key, no label. */
+/* Values of the whole machine: no key, no label. */
 uint32_t tare__machine_series(tare__sample_set *set, tare__metric metric);
 
 /* ---- counters that only grow ------------------------------------------------------------------------- */
@@ -32,18 +32,18 @@ typedef struct tare__counter {
     uint32_t series;
     int64_t last, base;
 } tare__counter;
-/* The kernel's idle times may step back a little: hold. */
+/* The kernel's idle times may decrease slightly: keep the last value. */
 void tare__counter_hold(tare__sample_set *set, tare__counter *counter, int64_t value);
-/* A device came anew, or its counter wrapped: go on from where it was. `lap`: where it wraps; 0: unknown. */
+/* A device was replaced, or its counter wrapped: continue from the last value. `lap`: where it wraps; 0: unknown. */
 void tare__counter_count(tare__sample_set *set, tare__counter *counter, int64_t value, int64_t lap);
 
-/* ---- devices that come and go: disks, network interfaces --------------------------------------------- */
-#define TARE__DEVICES_MAX 2048u /* known by name, also those left out */
+/* ---- devices that may appear and disappear: disks, network interfaces -------------------------------- */
+#define TARE__DEVICES_MAX 2048u /* by name, including excluded ones */
 #define TARE__DEVICES_TOLD_MAX 256u
 #define TARE__DEVICE_FIGURES 6
 typedef struct tare__device {
     char name[64];
-    bool kept, told, seen; /* wanted; has series; in the text of this tick */
+    bool kept, told, seen; /* included; has series; present in this tick */
     tare__counter counters[TARE__DEVICE_FIGURES];
 } tare__device;
 typedef struct tare__devices {
@@ -52,13 +52,13 @@ typedef struct tare__devices {
     size_t n_metrics;
     tare__device *all;
     size_t n, room, next, told;
-    bool (*wanted)(const char *root, const char *name); /* asked once a name */
+    bool (*wanted)(const char *root, const char *name); /* called once per name */
     uint32_t none[TARE__DEVICE_FIGURES];                /* series without a name: why there is no device at all */
 } tare__devices;
-/* The device of this name; NULL: not wanted, or no room. Quick when asked in the same order each tick. */
+/* The device of this name; NULL: excluded, or no space. Fast if called in the same order each tick. */
 tare__device *tare__devices_find(tare__sample_set *set, tare__devices *devices, tare__scan name);
 void tare__devices_put(tare__sample_set *set, tare__devices *devices, tare__device *device, const int64_t *values);
-/* After a tick: those that were not found again are absent. */
+/* After a tick: devices that were not found are absent. */
 void tare__devices_sweep(tare__sample_set *set, tare__devices *devices, const char *none);
 void tare__devices_close(tare__devices *devices);
 

@@ -40,7 +40,7 @@ static int64_t less(int64_t from, int64_t what)
     return from < 0 || what < 0 || what > from ? TARE__SCAN_NONE : from - what;
 }
 
-/* Before Linux 3.14 there is no MemAvailable: free memory, buffers and caches are close to it, but not it. */
+/* Before Linux 3.14 there is no MemAvailable: free memory, buffers and caches are an approximation. */
 static int64_t used_of(const int64_t have[KEYS])
 {
     if (have[AVAILABLE] >= 0)
@@ -95,7 +95,7 @@ static void tick_memory(tare__sample_set *set, void *state, uint64_t now_ns)
         tick_vmstat(set, part, root);
         return;
     }
-    for (size_t i = 0; i < 2; i++) /* without swap they cannot have moved, and vmstat is long */
+    for (size_t i = 0; i < 2; i++) /* without swap they cannot have changed, and vmstat is long */
         tare__sample_put(set, part->swap[i].series, part->swap[i].last);
 }
 

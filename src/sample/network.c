@@ -1,6 +1,6 @@
-/* network: bytes through each network interface but the loop-back one (/proc/net/dev).
+/* network: bytes through each network interface except loopback (/proc/net/dev).
  * The set's thread owns it.
- * Must not know who talks to whom. */
+ * Must not know which process communicates. */
 #define _GNU_SOURCE
 #include "machine.h"
 
@@ -61,7 +61,7 @@ static void tick_network(tare__sample_set *set, void *state, uint64_t now_ns)
             continue;
         tare__device *interface = tare__devices_find(set, &part->interfaces, name);
         if (!interface || (!interface->told && values[0] == 0 && values[1] == 0))
-            continue; /* one that nobody uses */
+            continue; /* an unused one */
         tare__devices_put(set, &part->interfaces, interface, values);
     }
     char why[256];

@@ -1,6 +1,6 @@
-/* nvml: the sampler of NVIDIA GPUs. The library is opened late and by a thread of its own, since that takes 20 ms
- * and can take seconds; then the set's thread owns it. Dear values are asked for rarely.
- * Must not know how the calls look, nor how samples are shown. */
+/* nvml: the sampler of NVIDIA GPUs. The library is opened late and in a separate thread, since that takes 20 ms
+ * to several seconds; then the set's thread owns it. Expensive values are read rarely.
+ * Must not know the binary interface, nor how samples are shown. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <pthread.h>
@@ -14,26 +14,26 @@
 
 #include "nvml.h"
 
-#define OPEN_AFTER_NS 150000000u   /* a program's start is its own */
-#define CLOSE_WAIT_S 2             /* for a driver that is still waking its GPUs when the run ends */
+#define OPEN_AFTER_NS 150000000u   /* do not disturb the start of the program */
+#define CLOSE_WAIT_S 2             /* for a driver that is still initializing its GPUs when the run ends */
 
-/* ---- what is read, and how often ------------------------------------------------------------------- */
+/* ---- values and their intervals --------------------------------------------------------------------- */
 typedef enum group { FAST, MID, BUSY, SLOW, GROUPS } group;
 
-/* `share` is of the set's budget: what the group costs decides how often it can be had. */
+/* `share` is of the set's budget: the cost of the group determines its interval. */
 static const struct {
     uint64_t every_ns;
     double share;
 } groups[GROUPS] = {
     [FAST] = {0, 0.4},
     [MID] = {500000000u, 0.2},
-    [BUSY] = {0, 0.2}, /* NVML's own window */
+    [BUSY] = {0, 0.2}, /* NVML's own averaging window */
     [SLOW] = {10000000000u, 0.2},
 };
 
 typedef struct reader {
     group group;
-    bool of_instances; /* a MIG instance has it as well */
+    bool of_instances; /* also available for a MIG instance */
     uint8_t metrics;
     tare__metric metric[2];
     int (*read)(const tare__nvml *nvml, tare__nvml_device device, int64_t out[2]);
@@ -101,16 +101,16 @@ static const reader readers[READERS] = {
 /* ---- state ----------------------------------------------------------------------------------------- */
 typedef struct gpu_state {
     uint32_t series[READERS][2], energy;
-    bool gone[READERS]; /* will not come */
+    bool gone[READERS]; /* unavailable permanently */
     bool lost;
-    double busy;        /* share; NaN: not known */
-    int64_t used;       /* bytes; -1: not known */
-    uint64_t power_at_ns, energy_uj, energy_pj; /* pJ: what is left over below a µJ */
+    double busy;        /* share; NaN: unknown */
+    int64_t used;       /* bytes; -1: unknown */
+    uint64_t power_at_ns, energy_uj, energy_pj; /* pJ: remainder below a µJ */
     int64_t power_mw;
     tare__nvml_users users;
 } gpu_state;
 
-/* Handed from the opening thread to the set's by `done`. */
+/* Passed from the opening thread to the set's thread by `done`. */
 typedef struct opening {
     tare__nvml nvml;
     int status;
@@ -127,13 +127,13 @@ typedef struct nvml_state {
     bool started; /* the thread, not yet joined */
     opening *opening;
     uint64_t start_ns;
-    uint32_t why_series; /* gpu.busy of GPU 0: where it stands why there are no GPUs */
+    uint32_t why_series; /* gpu.busy of GPU 0, which carries the reason if there are no GPUs */
     uint64_t due_ns[GROUPS];
     double cost_ns[GROUPS];
     gpu_state *gpus;
 } nvml_state;
 
-/* One machine, one answer: see tare__nvml_describe. Written by the thread of a set. */
+/* One result per machine: see tare__nvml_describe. Written by the thread of a set. */
 static char described[256] = "n/a: the run was too short to sample GPUs";
 
 const char *tare__nvml_describe(char out[256])
@@ -181,7 +181,7 @@ static void *open_library(void *context)
     return NULL;
 }
 
-/* Signals are for the collector's own thread. */
+/* Signals are handled by the collector's main thread. */
 static bool start_thread(nvml_state *state)
 {
     sigset_t all, before;
@@ -260,7 +260,7 @@ static void make_series(tare__sample_set *set, const tare__nvml_gpu *gpu, gpu_st
     }
     if (!of->gone[POWER])
         of->energy = tare__sample_series_of(set, TARE__M_ENERGY, &subject);
-    of->users.gone = gpu->divided; /* its instances tell */
+    of->users.gone = gpu->divided; /* reported by its instances */
 }
 
 static void too_short(tare__sample_set *set, const nvml_state *state, const gpu_state *of)
@@ -327,7 +327,7 @@ static bool is_lost(int result)
            result == TARE__NVML_UNINITIALIZED || result == TARE__NVML_GPU_NOT_FOUND;
 }
 
-/* Asking again will not help. */
+/* Retrying does not help. */
 static bool is_final(int result)
 {
     return result == TARE__NVML_NOT_SUPPORTED || result == TARE__NVML_NO_PERMISSION ||
@@ -354,7 +354,7 @@ static void fail_reader(tare__sample_set *set, const tare__nvml *nvml, const tar
         tare__sample_absent(set, of->energy, reason);
 }
 
-/* NVML's own counter takes 4 ms to read: power over time is the same, as exact as the interval is short. */
+/* NVML's energy counter takes 4 ms to read: integrated power is equivalent, as exact as the interval is short. */
 static void add_energy(tare__sample_set *set, gpu_state *of, int64_t milliwatts, uint64_t now_ns)
 {
     if (of->power_at_ns && now_ns > of->power_at_ns) {
@@ -411,7 +411,7 @@ static void read_group(tare__sample_set *set, nvml_state *state, group group, ui
     }
 }
 
-/* A tick that comes a little early is as good: ticks are not exact. */
+/* Slightly early is acceptable: ticks are not exact. */
 static bool is_due(const tare__sample_set *set, const nvml_state *state, group group, uint64_t now_ns)
 {
     if (group == BUSY && now_ns - state->start_ns < state->opening->window_ns)
@@ -472,7 +472,7 @@ static void nvml_tick(tare__sample_set *set, void *context, uint64_t now_ns)
         tick_gpus(set, state, now_ns);
 }
 
-/* False: the driver is still waking up its GPUs. Then the thread and its memory are left to the process's end. */
+/* False: the driver is still initializing its GPUs. Then the thread and its memory are kept until the process exits. */
 static bool thread_ended(nvml_state *state)
 {
     struct timespec until;

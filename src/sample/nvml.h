@@ -1,4 +1,4 @@
-/* nvml: what the files of the NVML sampler share beside the library itself: who uses a GPU, and the doctor's look.
+/* nvml: shared by the files of the NVML sampler in addition to the library: processes on a GPU, and the doctor.
  * The set's thread.
  * Must not know other samplers. */
 #ifndef TARE_SAMPLE_NVML_H
@@ -17,13 +17,13 @@ typedef struct tare__nvml_user {
 
 /* Processes of the tree on one GPU. */
 typedef struct tare__nvml_users {
-    bool gone; /* will not come */
+    bool gone; /* unavailable permanently */
     unsigned count;
     tare__nvml_user users[TARE__NVML_USERS_MAX];
 } tare__nvml_users;
 
-/* Puts the memory of each process of the tree on this GPU, of which `used` bytes are in use (-1: not known). 0, or
- * NVML's result, told as the reason. */
+/* Puts the memory of each process of the tree on this GPU, of which `used` bytes are in use (-1: unknown). 0, or
+ * NVML's result, set as the reason. */
 int tare__nvml_read_users(tare__sample_set *set, const tare__nvml *nvml, const tare__nvml_gpu *gpu, int64_t used,
                           tare__nvml_users *users);
 void tare__nvml_users_absent(tare__sample_set *set, const tare__nvml_users *users, const char *reason);

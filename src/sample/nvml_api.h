@@ -1,5 +1,5 @@
-/* nvml_api: the part of NVIDIA's management library that Tare calls, by its documented binary interface, and the
- * library opened with its GPUs. A handle belongs to one thread at a time.
+/* nvml_api: the part of NVIDIA's management library that Tare calls, by its documented binary interface, and
+ * opening it with its GPUs. A handle belongs to one thread at a time.
  * Must not know samplers, nor series. */
 #ifndef TARE_SAMPLE_NVML_API_H
 #define TARE_SAMPLE_NVML_API_H
@@ -41,7 +41,7 @@ typedef struct tare__nvml_utilization {
 } tare__nvml_utilization;
 
 typedef struct tare__nvml_memory {
-    unsigned long long total, free, used; /* used has what the driver keeps for itself */
+    unsigned long long total, free, used; /* used includes memory reserved by the driver */
 } tare__nvml_memory;
 
 typedef struct tare__nvml_memory_v2 {
@@ -98,7 +98,7 @@ _Static_assert(sizeof(tare__nvml_memory_v2) == 40 && sizeof(tare__nvml_process_v
 
 typedef int tare__nvml_processes_call(tare__nvml_device device, unsigned *n, void *processes);
 
-/* Every slot is NULL where the driver has no such call. */
+/* Every slot is NULL if the driver has no such function. */
 typedef struct tare__nvml_api {
     int (*init)(void);
     int (*shutdown)(void);
@@ -116,7 +116,8 @@ typedef struct tare__nvml_api {
     tare__nvml_processes_call *compute, *compute_v1, *graphics, *graphics_v1;
     int (*fields)(tare__nvml_device device, int n, tare__nvml_field *values);
     int (*power)(tare__nvml_device device, unsigned *milliwatts);
-    int (*energy)(tare__nvml_device device, unsigned long long *millijoules); /* takes milliseconds: no sampler asks */
+    int (*energy)(tare__nvml_device device, unsigned long long *millijoules); /* takes milliseconds: not used by
+                                                                               * samplers */
     int (*temperature)(tare__nvml_device device, unsigned sensor, unsigned *celsius);
     int (*clock)(tare__nvml_device device, unsigned which, unsigned *megahertz);
     int (*reasons)(tare__nvml_device device, unsigned long long *bits);
@@ -131,38 +132,38 @@ typedef struct tare__nvml_api {
 
 typedef struct tare__nvml_gpu {
     tare__nvml_device device;
-    uint32_t index;    /* GPUs from 0 as NVML has them; MIG instances after the last GPU */
-    int32_t parent;    /* of a MIG instance: the place of its GPU in the array; else -1 */
-    bool divided;      /* MIG is on: its instances are what is used */
-    int trouble;       /* why there is no handle: a result; 0 */
+    uint32_t index;    /* GPUs from 0 as in NVML; MIG instances after the last GPU */
+    int32_t parent;    /* for a MIG instance: index of its GPU in the array; else -1 */
+    bool divided;      /* MIG is enabled: its instances are used */
+    int trouble;       /* why there is no handle: an NVML result; 0 */
     char name[TARE__NVML_NAME_BYTES];
 } tare__nvml_gpu;
 
 typedef struct tare__nvml {
     tare__dl library;
     tare__nvml_api api;
-    bool ready;        /* init was done and is to be undone */
-    int result;        /* of init or count, when that is what failed; 0 */
+    bool ready;        /* init succeeded and must be undone */
+    int result;        /* result of init or count if that failed; 0 */
     char driver[96];   /* "580.65.06"; "" */
     uint32_t gpu_count;
     uint32_t physical; /* … of which are whole GPUs */
     tare__nvml_gpu gpus[TARE__NVML_GPUS_MAX];
 } tare__nvml;
 
-/* Opens the library that TARE_NVML names, or the loader's libnvidia-ml.so.1, initialises it and finds the GPUs.
- * Takes 20 ms and up to seconds. 0, or a status with the reason; close it in any case. */
+/* Opens the library that TARE_NVML names, or the loader's libnvidia-ml.so.1, initializes it and finds the GPUs.
+ * Takes 20 ms to several seconds. 0, or a status with the reason; close it in any case. */
 int tare__nvml_open(tare__nvml *nvml, tare__error *error);
 void tare__nvml_close(tare__nvml *nvml);
-/* Only whether the library is there: a fraction of a millisecond when not. */
+/* Only checks whether the library exists: a fraction of a millisecond if not. */
 bool tare__nvml_present(tare__error *error);
-/* The result in words, a sentence without full stop. */
+/* The result as text, a sentence without full stop. */
 const char *tare__nvml_words(const tare__nvml *nvml, int result, char out[256]);
-/* The names of the optional calls that this driver lacks. */
+/* The names of the optional functions that this driver lacks. */
 void tare__nvml_missing(const tare__nvml *nvml, tare__text *out);
 
-/* ---- values: each 0 or a result; FUNCTION_NOT_FOUND where the driver has no call for it ------------------- */
+/* ---- values: each 0 or a result; FUNCTION_NOT_FOUND if the driver has no such function -------------------- */
 int tare__nvml_busy(const tare__nvml *nvml, tare__nvml_device device, tare__nvml_utilization *out);
-/* How long NVML averages for that: 1/6 s to 1 s, 1 s where it does not tell. */
+/* NVML's averaging window for this: 1/6 s to 1 s, 1 s if unknown. */
 uint64_t tare__nvml_window_ns(const tare__nvml *nvml, tare__nvml_device device);
 int tare__nvml_memory_of(const tare__nvml *nvml, tare__nvml_device device, int64_t *used, int64_t *total);
 int tare__nvml_power_mw(const tare__nvml *nvml, tare__nvml_device device, int64_t *milliwatts);
@@ -172,7 +173,7 @@ int tare__nvml_reasons(const tare__nvml *nvml, tare__nvml_device device, int64_t
 int tare__nvml_ecc(const tare__nvml *nvml, tare__nvml_device device, int64_t *errors);
 
 #define TARE__NVML_PROCESSES_MAX 256u
-/* Who uses the GPU, each pid once. More of them than MAX: INSUFFICIENT_SIZE. `used` may be NOT_AVAILABLE. */
+/* Processes on the GPU, each pid once. More of them than MAX: INSUFFICIENT_SIZE. `used` may be NOT_AVAILABLE. */
 int tare__nvml_processes(const tare__nvml *nvml, tare__nvml_device device, tare__nvml_process *out, unsigned *n);
 
 #endif

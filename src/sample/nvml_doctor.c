@@ -1,5 +1,5 @@
-/* nvml_doctor: what NVML gives on this machine, GPU by GPU; where there is none, why, and what would mend it.
- * Any thread; opens the library for itself.
+/* nvml_doctor: what NVML provides on this machine, GPU by GPU; if nothing, the reason and a fix.
+ * Any thread; opens the library itself.
  * Must not know sets. */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -23,7 +23,7 @@ static void tell(const look *look, tare__sample_check *check)
     look->sink(look->context, check);
 }
 
-/* ---- the bus: which GPUs are there, driver or not ---------------------------------------------------- */
+/* ---- the bus: existing GPUs, with or without a driver ------------------------------------------------ */
 #define VENDOR_NVIDIA 0x10deu
 #define VENDOR_AMD 0x1002u
 
@@ -75,7 +75,7 @@ static bool in_container(const char *root)
     return is_there(root, "/.dockerenv") || is_there(root, "/run/.containerenv");
 }
 
-/* ---- no library, or it refuses --------------------------------------------------------------------- */
+/* ---- no library, or it fails ------------------------------------------------------------------------- */
 static const struct {
     int result;
     const char *fix;
@@ -225,7 +225,7 @@ static void append(char *out, size_t room, const char *format, const char *text)
 #pragma GCC diagnostic pop
 }
 
-/* What is there, then what is not, with the reason where it is not the usual one. */
+/* Available values, then unavailable ones, with the reason if it is not the usual one. */
 static void probe_gpu(const tare__nvml *nvml, const tare__nvml_gpu *gpu, tare__sample_check *check)
 {
     char missing[160] = "", words[256];
@@ -265,7 +265,7 @@ static void tell_gpu(const look *look, const tare__nvml *nvml, const tare__nvml_
     tell(look, &check);
 }
 
-/* What it comes to is said GPU by GPU; here only that there is something. */
+/* Details are listed GPU by GPU; here only that something is missing. */
 static void tell_missing(const char *names, tare__sample_check *check)
 {
     size_t used = strlen(check->detail);

@@ -1,4 +1,4 @@
-/* nvml_open: finds NVIDIA's management library, initialises it and lists the GPUs and their MIG instances.
+/* nvml_open: finds NVIDIA's management library, initializes it and lists the GPUs and their MIG instances.
  * The thread that holds the handle; may block for as long as the driver does.
  * Must not know what is sampled. */
 #include <stdio.h>
@@ -46,7 +46,7 @@ static const tare__dl_symbol symbols[] = {
     {"nvmlDeviceGetMigDeviceHandleByIndex", SLOT(mig_device), false},
 };
 
-/* The library's own words are short of what to make of it. */
+/* The library's own messages do not say what to do. */
 static const struct {
     int result;
     const char *words;
@@ -111,7 +111,7 @@ static int load(tare__nvml *nvml, tare__error *error)
     int status = tare__dl_open(&nvml->library, library_name(), symbols, TARE__COUNT_OF(symbols), &nvml->api, &why);
     if (status == TARE_E_VERSION)
         return tare__fail(error, status, "the NVIDIA driver is too old for Tare (%.300s)", why.text);
-    /* It is there, but the loader refuses it (of another architecture, say): then its words matter. */
+    /* It exists, but the loader refuses it (for example, wrong architecture): then its message is useful. */
     if (status && !strstr(why.text, "No such file"))
         return tare__fail(error, status, "the NVIDIA driver's library cannot be loaded (%.300s)", why.text);
     return status ? not_found(library_name(), error) : 0;
@@ -159,7 +159,7 @@ static void find_gpus(tare__nvml *nvml, unsigned count)
     nvml->physical = nvml->gpu_count;
 }
 
-/* The numbers of instances have gaps: each is asked for. */
+/* Instance numbers have gaps: each is tried. */
 static void find_instances(tare__nvml *nvml, uint32_t parent)
 {
     unsigned most = 0;

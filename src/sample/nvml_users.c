@@ -1,4 +1,5 @@
-/* nvml_users: GPU memory by process: those of the run's tree that NVML lists, and why none can be told apart.
+/* nvml_users: GPU memory by process: processes of the run's tree that NVML lists, and the reason if they are
+ * unknown.
  * The set's thread.
  * Must not know intervals. */
 #define _GNU_SOURCE
@@ -8,7 +9,7 @@
 
 #include "nvml.h"
 
-#define UNNAMED_BYTES (64ll << 20) /* so much in use, and nobody named: somebody is hidden */
+#define UNNAMED_BYTES (64ll << 20) /* this much in use, and no process listed: processes are hidden */
 
 static const tare__sampled_process *in_tree(tare__sample_set *set, unsigned pid)
 {
@@ -41,7 +42,7 @@ static tare__nvml_user *user_of(tare__sample_set *set, const tare__nvml_gpu *gpu
     return user;
 }
 
-/* Who is no longer listed has given its memory back: that is a measured 0. */
+/* A process that is no longer listed has released its memory: a measured 0. */
 static void forget_gone(tare__sample_set *set, tare__nvml_users *users)
 {
     for (unsigned i = 0; i < users->count;) {
@@ -61,7 +62,7 @@ static bool is_here(const char *root, unsigned pid)
     return access(path, F_OK) == 0;
 }
 
-/* The number of the first PID namespace is fixed in the kernel. */
+/* The number of the initial PID namespace is fixed in the kernel. */
 static bool in_container(const char *root)
 {
     char path[4096], link[64] = "";
@@ -76,7 +77,7 @@ static void tell_why(tare__sample_set *set, const tare__nvml_gpu *gpu, const cha
         tare__sample_absent(set, series_of(set, gpu, (unsigned)target, NULL), reason);
 }
 
-/* In a container NVML may name processes by the numbers they have outside, or not at all. */
+/* In a container NVML may list processes by their outer pids, or not at all. */
 static void tell_unnamed(tare__sample_set *set, const tare__nvml_gpu *gpu, int64_t used,
                          const tare__nvml_process *list, unsigned n)
 {

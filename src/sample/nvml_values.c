@@ -1,4 +1,4 @@
-/* nvml_values: one value of one GPU, by the best call that the driver has for it. No state of its own.
+/* nvml_values: one value of one GPU, by the best function that the driver has for it. No state.
  * The thread that holds the handle. Never the calls that take milliseconds: total energy, PCIe throughput.
  * Must not know series, nor intervals. */
 #include <stdio.h>
@@ -16,7 +16,7 @@ int tare__nvml_busy(const tare__nvml *nvml, tare__nvml_device device, tare__nvml
 }
 
 /* ---- the window ---------------------------------------------------------------------------------- */
-/* The documentation has 1/6 s to 1 s, by product. NVML's own buffer of samples shows which. */
+/* Documented as 1/6 s to 1 s, depending on the product. NVML's own buffer of samples shows which. */
 static uint64_t window_of(const tare__nvml_sample *samples, unsigned n)
 {
     uint64_t span_us = n ? samples[n - 1].timestamp_us - samples[0].timestamp_us : 0;
@@ -44,7 +44,7 @@ uint64_t tare__nvml_window_ns(const tare__nvml *nvml, tare__nvml_device device)
 }
 
 /* ---- memory, power, temperature, clocks ------------------------------------------------------------ */
-/* The newer call leaves out of `used` what the driver keeps for itself. */
+/* The newer function excludes memory reserved by the driver from `used`. */
 int tare__nvml_memory_of(const tare__nvml *nvml, tare__nvml_device device, int64_t *used, int64_t *total)
 {
     tare__nvml_memory_v2 newer = {.version = TARE__NVML_MEMORY_V2};
@@ -82,7 +82,7 @@ static bool power_now(const tare__nvml *nvml, tare__nvml_device device, int64_t 
     }
 }
 
-/* The older call is a mean of the last second on recent GPUs, and takes twenty times as long. */
+/* The older function returns a mean of the last second on recent GPUs, and takes twenty times as long. */
 int tare__nvml_power_mw(const tare__nvml *nvml, tare__nvml_device device, int64_t *milliwatts)
 {
     unsigned value;
@@ -131,7 +131,7 @@ int tare__nvml_ecc(const tare__nvml *nvml, tare__nvml_device device, int64_t *er
 }
 
 /* ---- processes ------------------------------------------------------------------------------------ */
-/* Drivers 535.43 to 535.97 give the newest call a larger record than the ones before and after them. */
+/* Drivers 535.43 to 535.97 use a larger record in the newest function than earlier and later ones. */
 static bool has_odd_records(const tare__nvml *nvml)
 {
     unsigned major = 0, minor = 0;
@@ -142,7 +142,7 @@ static void add_process(tare__nvml_process *out, unsigned *n, unsigned pid, unsi
 {
     for (unsigned i = 0; i < *n; i++)
         if (out[i].pid == pid) {
-            /* One that computes and draws is listed twice with the same figure; one with several compute
+            /* A process that computes and draws is listed twice with the same value; one with several compute
              * instances has a line for each. The larger is never too much. */
             if (out[i].used == TARE__NVML_NOT_AVAILABLE || (used != TARE__NVML_NOT_AVAILABLE && used > out[i].used))
                 out[i].used = used;
@@ -161,7 +161,7 @@ static int list(tare__nvml_device device, tare__nvml_processes_call *call, size_
     if (result)
         return result;
     for (unsigned i = 0; i < count && i < TARE__NVML_PROCESSES_MAX; i++) {
-        tare__nvml_process_v1 one; /* how both records begin */
+        tare__nvml_process_v1 one; /* common beginning of both records */
         memcpy(&one, (const char *)room + i * record_bytes, sizeof one);
         add_process(out, n, one.pid, one.used);
     }

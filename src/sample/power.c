@@ -1,5 +1,5 @@
-/* power: heat and energy: temperatures, power, energy, clocks; each a part with a file of its own. What the CPUs'
- * clocks do belongs here since it changes as slowly, and heat and power are what changes it.
+/* power: temperatures, power, energy, clocks; each part in a separate file. CPU clocks
+ * are included since they change as slowly, and depend on temperature and power.
  * The set's thread owns it. Must not know what any part reads. */
 #include "machine.h"
 

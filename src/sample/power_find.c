@@ -1,5 +1,5 @@
-/* power_find: which files tell the CPU's temperature and energy.
- * Any thread: no state of its own.
+/* power_find: finds the files with the CPU's temperature and energy.
+ * Any thread: no state.
  * Must not know series. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -87,7 +87,7 @@ size_t tare__power_temperatures(const char *root, tare__power_file *files, size_
 }
 
 /* ---- energy ------------------------------------------------------------------------------------------------ */
-/* "package-0"; of a zone inside another, intel-rapl:0:1, "package-0 dram". False: not one to count. */
+/* "package-0"; for a zone inside another, intel-rapl:0:1, "package-0 dram". False: not counted. */
 static bool label_of(const char *root, const char *entry, char out[64])
 {
     char outer[48], name[24], above[32] = "";

@@ -1,5 +1,5 @@
-/* proc: files of /proc/PID as numbers. Pure; any thread.
- * Their shapes: proc(5). Lines and fields that are not known are skipped.
+/* proc: parses files of /proc/PID. Pure; any thread.
+ * Formats: proc(5). Unknown lines and fields are skipped.
  * Must not know where the text comes from. */
 #define _GNU_SOURCE
 #include <string.h>
@@ -16,7 +16,7 @@ static const char *skip_blanks(const char *at)
     return at;
 }
 
-/* A number, negative ones as they are; *at moves behind it. False: there is none. */
+/* A number, which may be negative; *at moves past it. False: not a number. */
 static bool number(const char **at, int64_t *out)
 {
     const char *from = skip_blanks(*at);
@@ -55,7 +55,7 @@ int64_t tare__proc_ticks_ns(int64_t ticks)
 
 /* ---- stat -------------------------------------------------------------------------------------------------- */
 
-/* pid (comm) state ppid …: the name may hold blanks and parentheses, what follows it does not. */
+/* pid (comm) state ppid …: the name may contain spaces and parentheses, the rest does not. */
 bool tare__proc_stat_parse(const char *text, tare__proc_stat *out)
 {
     const char *open = strchr(text, '('), *close = strrchr(text, ')');

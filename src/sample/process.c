@@ -1,5 +1,5 @@
-/* process: the sampler of processes: what each uses, when it is looked at, and that it ended.
- * One thread: the set's. Expensive values have longer intervals, and parts of the budget that they keep to.
+/* process: the sampler of processes: their usage, the intervals of reading it, and their end.
+ * One thread: the set's. Expensive values have longer intervals and separate parts of the budget.
  * Must not know how samples are stored or shown. */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -11,17 +11,17 @@
 
 #include "watch.h"
 
-#define THOROUGH_NS 1000000000u   /* between looks at what is idle, at open files, at children of all threads */
+#define THOROUGH_NS 1000000000u   /* interval for idle processes, open files, children of all threads */
 #define THOROUGH_SHARE 0.3        /* of the budget */
 #define PSS_FIRST_NS 1000000000u  /* not while it starts */
 #define PSS_NS 5000000000u
 #define PSS_SHARE 0.2             /* of the budget */
-#define SETTLED_LOOKS 2u          /* what is there for the second time gets all its series */
+#define SETTLED_LOOKS 2u          /* a process seen for the second time gets all its series */
 
 /* In the order of the enumeration in watch.h. */
 static const struct {
     tare__metric metric;
-    bool at_once; /* told even of a process that is seen but once */
+    bool at_once; /* reported even for a process that is seen only once */
 } values[TARE__W_COUNT] = {
     [TARE__W_USER] = {TARE__M_CPU_USER, true},
     [TARE__W_SYSTEM] = {TARE__M_CPU_SYSTEM, true},
@@ -51,21 +51,21 @@ typedef struct process_state {
     tare__thread_pace threads;
     uint64_t thorough_ns; /* when the next is due */
     uint64_t pss_ns;
-    bool sizes_count_files; /* the size of /proc/PID/fd is how many it holds (Linux 6.2) */
+    bool sizes_count_files; /* the size of /proc/PID/fd is the number of descriptors (Linux 6.2) */
     tare__totals totals;
-    uint32_t own_series[3]; /* of ourselves */
+    uint32_t own_series[3]; /* of this process */
     int own_fd;
 } process_state;
 
 /* ---- one process ------------------------------------------------------------------------------------------- */
 
-/* The exact sum shared out as the kernel does it (cputime_adjust): in the ratio of its ticks, and neither part
- * ever shrinks. */
+/* The exact sum divided as the kernel does (cputime_adjust): in the ratio of its ticks, and neither part ever
+ * decreases. */
 static void split_cpu(tare__watched *process)
 {
     int64_t *user = &process->value[TARE__W_USER], *system = &process->value[TARE__W_SYSTEM];
     const tare__proc_stat *stat = &process->stat;
-    if (process->cpu_ns == 0) { /* of a zombie only the coarser ticks are left */
+    if (process->cpu_ns == 0) { /* for a zombie only the coarser ticks are available */
         int64_t ticks_user = tare__proc_ticks_ns(stat->user), ticks_system = tare__proc_ticks_ns(stat->system);
         *user = ticks_user > *user ? ticks_user : *user;
         *system = ticks_system > *system ? ticks_system : *system;
@@ -106,14 +106,14 @@ static void take_status(tare__sample_set *set, tare__watch *watch, tare__watched
         return;
     tare__proc_status_parse(text, &status);
     int64_t *value = process->value;
-    if (status.rss == TARE__NO_VALUE) /* between its end and its zombie, or a thread of the kernel */
+    if (status.rss == TARE__NO_VALUE) /* between its exit and its zombie state, or a kernel thread */
         return;
     value[TARE__W_RSS] = status.rss;
     value[TARE__W_ANON] = status.anon;
     value[TARE__W_FILE] = status.file;
     value[TARE__W_SHARED] = status.shared;
     value[TARE__W_SWAPPED] = status.swapped;
-    if (status.rss_peak > value[TARE__W_RSS_PEAK]) /* it starts anew when the process becomes another program */
+    if (status.rss_peak > value[TARE__W_RSS_PEAK]) /* it is reset by exec */
         value[TARE__W_RSS_PEAK] = status.rss_peak;
     if (!process->many_threads) {
         value[TARE__W_VOLUNTARY] = status.switches_voluntary;
@@ -124,8 +124,9 @@ static void take_status(tare__sample_set *set, tare__watch *watch, tare__watched
         value[TARE__W_RSS_PEAK] == TARE__NO_VALUE ? -1 : value[TARE__W_RSS_PEAK];
 }
 
-/* The kernel adds to a process's bytes those of each child that it waits for, and of each thread that ended. What its
- * only thread did is its own. With several threads, children's bytes are known as far as these were seen (totals.c). */
+/* The kernel adds the bytes of each child that a process waits for, and of each thread that ended, to its own. With
+ * one thread, all of this is known exactly. With several threads, children's bytes are known as far as the children
+ * were seen (totals.c). */
 static void take_inherited(tare__watch *watch, tare__watched *process, const tare__proc_io *io)
 {
     char text[1024], path[64];
@@ -150,7 +151,7 @@ static void take_io(tare__watch *watch, tare__watched *process)
     tare__proc_io io;
     int got = tare__watch_read(watch, process->pid, "io", &process->fd_io, text, sizeof text);
     if (got < 0 && process->ended)
-        return; /* what was read last stands */
+        return; /* the last value is kept */
     process->io_failure = got < 0 ? -got : 0;
     if (got <= 0 || !tare__proc_io_parse(text, &io))
         return;
@@ -168,7 +169,7 @@ static void take_files(const process_state *state, tare__watched *process)
     snprintf(path, sizeof path, "%s/proc/%d/fd", state->watch.root, (int)process->pid);
     process->files_failure = 0;
     if (state->sizes_count_files) {
-        /* Its size is known to everybody; whether one may look inside is not asked here. */
+        /* Its size is readable by everyone; permission to read its content is not checked here. */
         if (stat(path, &about) == 0)
             process->value[TARE__W_FILES] = about.st_size;
         else
@@ -196,8 +197,8 @@ static void take_pss(tare__watch *watch, tare__watched *process)
     process->value[TARE__W_PSS] = got > 0 ? tare__proc_pss_parse(text) : TARE__NO_VALUE;
 }
 
-/* What it adds to the tree: its own, and what the children it waited for have used. /proc/PID/io has these in its
- * figures already. */
+/* What it adds to the tree: its own usage, and that of the children it waited for. /proc/PID/io already includes
+ * these. */
 static void take_lasting(tare__watched *process)
 {
     int64_t now[TARE__W_LASTING];
@@ -234,7 +235,7 @@ tare__metric tare__watch_metric(int which)
     return values[which].metric;
 }
 
-/* ---- telling of it ----------------------------------------------------------------------------------------- */
+/* ---- series of a process ------------------------------------------------------------------------------------- */
 
 const char *tare__watch_reason(const tare__watched *process, int which, char out[256])
 {
@@ -254,7 +255,7 @@ const char *tare__watch_reason(const tare__watched *process, int which, char out
     return NULL;
 }
 
-/* Without what it has from others; it never shrinks. */
+/* Without the part of other processes; never decreases. */
 static int64_t own_value(tare__watched *process, int which)
 {
     int64_t own = process->value[which];
@@ -284,7 +285,7 @@ static void put_value(tare__sample_set *set, tare__watched *process, int which)
         tare__sample_put(set, process->series[which], own_value(process, which));
 }
 
-/* It became another program: its series are told under the new name. */
+/* It called exec: its series get the new name. */
 static void rename_series(tare__sample_set *set, tare__watched *process)
 {
     if (strcmp(process->told_name, process->stat.name) == 0)
@@ -323,7 +324,7 @@ static void put_process(tare__sample_set *set, process_state *state, tare__watch
         end_series(set, process);
 }
 
-/* ---- ourselves --------------------------------------------------------------------------------------------- */
+/* ---- this process itself -------------------------------------------------------------------------------------- */
 
 static void put_own(tare__sample_set *set, process_state *state)
 {
@@ -368,7 +369,7 @@ static void tick_process(tare__sample_set *set, void *context, uint64_t now_ns)
     if (watch->target <= 0)
         return;
     const tare__sample_options *options = tare__sample_options_of(set);
-    bool only_list = options->only_list || options->left_out & 1; /* its own bit: it is the table's first */
+    bool only_list = options->only_list || options->left_out & 1; /* its own bit: it is the first in the table */
     bool thorough = only_list || now_ns >= state->thorough_ns;
     uint64_t before = tare__sample_cost_clock(set);
     tare__watch_look(set, watch, now_ns, thorough);
@@ -401,7 +402,7 @@ static bool sizes_count_files(const char *root)
     struct stat before, after;
     if (root[0] || stat("/proc/self/fd", &before) != 0)
         return false;
-    int fd = dup(2); /* any descriptor more or less shows */
+    int fd = dup(2); /* shows a change by a single descriptor */
     bool grew = fd >= 0 && stat("/proc/self/fd", &after) == 0 && after.st_size == before.st_size + 1;
     if (fd >= 0)
         close(fd);

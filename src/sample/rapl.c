@@ -1,4 +1,4 @@
-/* rapl: energy of CPU packages and their memory, as the CPU counts it (/sys/class/powercap).
+/* rapl: energy of CPU packages and their memory, as counted by the CPU (/sys/class/powercap).
  * The set's thread owns it.
  * Must not know what energy costs. */
 #define _GNU_SOURCE

@@ -1,5 +1,5 @@
-/* read: small files of /proc and /sys, whole, opened or on a kept descriptor; and why one cannot be read.
- * Any thread: no state of its own.
+/* read: reads small files of /proc and /sys, by path or with a cached descriptor; and explains failures.
+ * Any thread: no state.
  * Must not know what is in the files. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -11,8 +11,8 @@
 #include "sample.h"
 
 #define PATH_BYTES 4096
-/* The kernel hands out such files page by page and ends a piece only where the next line would not fit: a piece
- * this short is all there is, and the read that would say so can be saved. */
+/* The kernel returns such files page by page and ends a piece only where the next line would not fit: a piece this
+ * short is complete, and the read that would confirm it can be saved. */
 #define SHORT_BYTES 1024
 
 static int open_below(const char *root, const char *path)

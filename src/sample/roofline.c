@@ -1,6 +1,6 @@
-/* roofline: what this machine can do at best: multiply-adds of each type on all cores, and bytes from and to caches and
- * memory. By CPU time, the best of several rounds: what else runs on the machine does not lower it. A fifth of a second
- * or so, in a process that is gone when it returns. Must not know what it is compared with. */
+/* roofline: peak performance of this machine: multiply-adds of each type on all cores, and bandwidth of caches and
+ * memory. By CPU time, the best of several rounds, so that other load does not lower it. About 0.2 s, in a
+ * separate process that has exited when it returns. Must not know what it is compared with. */
 #define _GNU_SOURCE
 #include "roofline.h"
 
@@ -20,10 +20,10 @@
 #define ROUNDS        6
 #define CACHE_ROUNDS  3
 #define MEMORY_ROUNDS 8
-#define CACHE_MOVED   ((size_t)8 << 20)   /* bytes of a thread in a round */
-#define MEMORY_LEAST  ((size_t)96 << 20)  /* of all threads: more than caches hold, mostly; … */
-#define MEMORY_TIMES  3                   /* … and so many times what they hold; … */
-#define MEMORY_MOST   ((size_t)512 << 20) /* … but no more than this: with very large caches the peak is some of
+#define CACHE_MOVED   ((size_t)8 << 20)   /* bytes of a thread per round */
+#define MEMORY_LEAST  ((size_t)96 << 20)  /* of all threads: usually more than the caches hold; … */
+#define MEMORY_TIMES  3                   /* … and this many times their size; … */
+#define MEMORY_MOST   ((size_t)512 << 20) /* … but no more than this: with very large caches the peak is partly
                                            * theirs */
 #define STEP          ((size_t)4096)
 #define HUGE          ((size_t)2 << 20)
@@ -31,9 +31,9 @@
 /* ---- threads -------------------------------------------------------------------------------------------------- */
 typedef struct crowd {
     pthread_barrier_t gate;
-    int state; /* 0: wait until all are there; 1: go; -1: one could not be started */
+    int state; /* 0: wait until all have started; 1: go; -1: one could not be started */
     unsigned n;
-    bool pinned; /* one thread to each CPU */
+    bool pinned; /* one thread per CPU */
     cpu_set_t cpus;
     size_t area[TARE__PEAK_LEVELS]; /* bytes of each of a thread's two areas; 0: not measured */
     tare__peaks *found;             /* written by the first thread */
@@ -54,7 +54,7 @@ static double cpu_seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* All begin at once; each has the rate of its own CPU time, and the machine's is their sum. */
+/* All begin at the same time; each has the rate of its own CPU time, and the machine's is their sum. */
 static double all_of_round(const member *self, double amount, double seconds)
 {
     crowd *crowd = self->crowd;
@@ -63,7 +63,7 @@ static double all_of_round(const member *self, double amount, double seconds)
     pthread_barrier_wait(&crowd->gate);
     for (unsigned i = 0; i < crowd->n; i++)
         sum += crowd->rates[i];
-    pthread_barrier_wait(&crowd->gate); /* nobody writes the next round's while one still adds these */
+    pthread_barrier_wait(&crowd->gate); /* no thread may write the next round's values while another still adds these */
     return sum;
 }
 
@@ -102,7 +102,7 @@ static void measure_caches(const member *self, int level)
             raise_to(self, &self->crowd->found->level_per_s[level], move_round(self, &kernels[i], area, times));
 }
 
-/* Every way once, then the fastest again: all threads see the same sums, and choose the same. */
+/* Every variant once, then the fastest again: all threads see the same sums, and choose the same. */
 static void measure_memory(const member *self)
 {
     int level = TARE__PEAK_LEVELS - 1;
@@ -156,7 +156,7 @@ static void *take_part(void *context)
     return NULL;
 }
 
-/* The barrier counts all of them: only once all have started may any of them come to it. */
+/* The barrier counts all threads: none may reach it before all have started. */
 static bool run_all(crowd *crowd, member *members)
 {
     unsigned started = 1; /* this thread is one of them */
@@ -170,7 +170,7 @@ static bool run_all(crowd *crowd, member *members)
 }
 
 /* ---- caches --------------------------------------------------------------------------------------------------- */
-/* How many CPUs a list like "0-3,8" names. */
+/* The number of CPUs in a list like "0-3,8". */
 static unsigned count_cpus(const char *list)
 {
     unsigned n = 0;
@@ -199,7 +199,7 @@ static bool read_cache(unsigned cpu, unsigned index, const char *what, char out[
     return tare__sample_read("", path, out, 256) > 0;
 }
 
-/* What the caches of the cores hold that the threads can run on, and what a thread may use of them. */
+/* Cache sizes of the cores that the threads can run on, and what one thread may use of them. */
 static void find_caches(crowd *crowd, unsigned allowed)
 {
     unsigned cpu = 0;
@@ -218,7 +218,7 @@ static void find_caches(crowd *crowd, unsigned allowed)
         instances = instances > crowd->n ? crowd->n : instances;
         crowd->found->level_bytes[level - 1] = (double)bytes * instances;
         size_t each = bytes * instances / crowd->n;
-        crowd->area[level - 1] = each / 4 / 512 * 512; /* two of them are half of it */
+        crowd->area[level - 1] = each / 4 / 512 * 512; /* two areas are half of it */
     }
 }
 
@@ -240,7 +240,7 @@ static void find_areas(crowd *crowd, unsigned allowed)
     crowd->area[TARE__PEAK_LEVELS - 1] = each < STEP ? STEP : each;
 }
 
-/* Pages as large as there are: the time of small ones is not the memory's. */
+/* The largest available pages, so that TLB misses are not measured. */
 static char *take_area(size_t bytes)
 {
     char *area = mmap(NULL, bytes + HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -250,7 +250,7 @@ static char *take_area(size_t bytes)
     return area + (HUGE - (uintptr_t)area % HUGE);
 }
 
-/* ---- in a process of its own ---------------------------------------------------------------------------------- */
+/* ---- in a separate process ------------------------------------------------------------------------------------ */
 static void measure(unsigned threads, tare__peaks *found)
 {
     static double rates[THREADS_MAX];
@@ -259,7 +259,7 @@ static void measure(unsigned threads, tare__peaks *found)
     unsigned allowed = sched_getaffinity(0, sizeof crowd.cpus, &crowd.cpus) == 0 ? (unsigned)CPU_COUNT(&crowd.cpus) : 1;
     crowd.n = threads && threads < allowed ? threads : allowed;
     crowd.n = crowd.n < 1 ? 1 : crowd.n > THREADS_MAX ? THREADS_MAX : crowd.n;
-    /* Fewer threads than CPUs: where they run is the scheduler's choice, as it is for those of a program. */
+    /* Fewer threads than CPUs: the scheduler places them, as it does for a program. */
     crowd.pinned = crowd.n == allowed;
     find_areas(&crowd, allowed);
     if (pthread_barrier_init(&crowd.gate, NULL, crowd.n) != 0)
@@ -273,8 +273,8 @@ static void measure(unsigned threads, tare__peaks *found)
     run_all(&crowd, members);
 }
 
-/* Narrower types are widened where a processor has no instructions for them; a smaller cache is not slower than a
- * larger one, whatever else used it meanwhile. */
+/* Narrower types are widened if a processor has no instructions for them; a smaller cache is not slower than a
+ * larger one, whatever interfered. */
 static void complete(tare__peaks *peaks)
 {
 #if defined(__x86_64__)

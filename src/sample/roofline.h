@@ -1,4 +1,4 @@
-/* roofline.h: the loops that the roofline is measured with.
+/* roofline.h: the loops used to measure the roofline.
  * Belongs to roofline.c and roofline_kernels.c.
  * Must not know how they are timed, nor what they are compared with. */
 #ifndef TARE_ROOFLINE_H
@@ -17,10 +17,10 @@ typedef struct tare__compute_kernel {
 
 typedef struct tare__move_kernel {
     bool (*available)(void);
-    void (*run)(char *at, size_t bytes, size_t further); /* over `bytes`, a multiple of 512, and what lies `further`
+    void (*run)(char *at, size_t bytes, size_t further); /* over `bytes`, a multiple of 512, and the area `further`
                                                           * on */
-    unsigned moved, areas; /* times `bytes`: what is counted, and what it walks over */
-    bool cached;           /* for what caches hold, too */
+    unsigned moved, areas; /* times `bytes`: bytes counted, and bytes passed over */
+    bool cached;           /* also suitable for data in caches */
 } tare__move_kernel;
 
 const tare__compute_kernel *tare__compute_kernels(size_t *n);

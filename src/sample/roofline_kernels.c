@@ -1,5 +1,5 @@
-/* roofline_kernels: loops that do nothing but multiply and add, and loops that do nothing but move bytes, in assembler:
- * no compiler may put an accumulator into memory or leave a load out. Any thread; at most 16 vector registers.
+/* roofline_kernels: loops of multiply-adds, and loops that move bytes, in assembler, so that no
+ * compiler spills an accumulator or removes a load. Any thread; at most 16 vector registers.
  * Must not know how they are timed. */
 #define _GNU_SOURCE
 #include "roofline.h"
@@ -39,7 +39,7 @@ static const unsigned char factors[64] __attribute__((aligned(64))) = {EIGHT, EI
                          : ALL_XMM, "cc", "memory");                                                         \
     }
 
-/* Without wide registers; in a virtual machine that hides them, too. */
+/* Without wide registers; also for virtual machines that hide them. */
 #define CLEAR_SSE(i, w) "xorps %%xmm" i ",%%xmm" i "\n\t"
 #define MUL_ADD_SSE_F32(i, w) "movaps %%xmm12,%%xmm14\n\tmulps %%xmm13,%%xmm14\n\taddps %%xmm14,%%xmm" i "\n\t"
 #define MUL_ADD_SSE_F64(i, w) "movaps %%xmm12,%%xmm14\n\tmulpd %%xmm13,%%xmm14\n\taddpd %%xmm14,%%xmm" i "\n\t"
@@ -128,8 +128,8 @@ HAS(avx512bw) { return __builtin_cpu_supports("avx512bw"); }
 HAS(avx512vnni) { return __builtin_cpu_supports("avx512vnni"); }
 #ifdef NEWER_INSTRUCTIONS
 #include <cpuid.h>
-/* Leaf 7: not every compiler's runtime knows these names. Registers wider than 128 bits are the operating system's
- * permission, which the names above ask for. */
+/* Leaf 7: not every compiler's runtime knows these names. Registers wider than 128 bits require support by the
+ * operating system, which the names above check. */
 static unsigned leaf_7(unsigned subleaf, unsigned index)
 {
     unsigned r[4];
@@ -138,7 +138,7 @@ static unsigned leaf_7(unsigned subleaf, unsigned index)
 HAS(avxvnni) { return has_avx2() && leaf_7(1, 0) & 1u << 4; }
 HAS(avx512bf16) { return has_avx512() && leaf_7(1, 0) & 1u << 5; }
 HAS(avx512fp16) { return has_avx512() && leaf_7(0, 3) & 1u << 23; }
-/* The kernel keeps tiles from a process until it asks: ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA. */
+/* The kernel grants tiles to a process only on request: ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA. */
 static bool tiles_allowed(void) { return syscall(SYS_arch_prctl, 0x1023, 18) == 0; }
 HAS(amx_int8) { return leaf_7(0, 3) & 1u << 24 && leaf_7(0, 3) & 1u << 25 && tiles_allowed(); }
 HAS(amx_bf16) { return leaf_7(0, 3) & 1u << 24 && leaf_7(0, 3) & 1u << 22 && tiles_allowed(); }
@@ -161,16 +161,16 @@ static const tare__compute_kernel compute_kernels[] = {
     {TARE__PEAK_INT8, "AVX-VNNI", has_avxvnni, int8_vnni, STEPS * 64, 200000},
     {TARE__PEAK_BF16, "AVX-512 BF16", has_avx512bf16, bf16_512, STEPS * 64, 200000},
     {TARE__PEAK_F16, "AVX-512 FP16", has_avx512fp16, f16_512, STEPS * 64, 200000},
-    /* Last: where a virtual machine has them without allowing them, the process ends here, with what is known by
-     * then. */
+    /* Last: if a virtual machine advertises but forbids them, the process is killed here, and earlier results are
+     * kept. */
     {TARE__PEAK_BF16, "AMX", has_amx_bf16, bf16_tiles, 6.0 * 16384, 30000},
     {TARE__PEAK_INT8, "AMX", has_amx_int8, int8_tiles, 6.0 * 32768, 30000},
 #endif
 };
 
 /* ---- bytes ---------------------------------------------------------------------------------------------------- */
-/* Each walks over `bytes` of `at` (and of what lies `bytes` further), a multiple of 512. Streaming stores do not read
- * what they overwrite; they are for what no cache holds. */
+/* Each passes over `bytes` of `at` (and of the area `bytes` further on), a multiple of 512. Streaming stores do not
+ * read what they overwrite; they are for data that no cache holds. */
 #define LOAD(n, size, w) "vmovups " #n "*" size "(%0),%%" w "mm" #n "\n\t"
 #define STORE(n, size, w) "vmovups %%" w "mm" #n "," #n "*" size "(%0,%2)\n\t"
 #define STREAM(n, size, w) "vmovntps %%" w "mm" #n "," #n "*" size "(%0,%2)\n\t"
@@ -242,7 +242,7 @@ static const tare__compute_kernel compute_kernels[] = {
 static const tare__compute_kernel compute_kernels[] = {{0}};
 #endif
 
-/* ---- bytes, as every compiler has them ------------------------------------------------------------------------ */
+/* ---- bytes, portable ------------------------------------------------------------------------------------------ */
 static bool anywhere(void)
 {
     return true;
@@ -267,8 +267,7 @@ static void read_plain(char *at, size_t bytes, size_t further)
     __asm__ volatile("" ::"r"(sums[0] + sums[1] + sums[2] + sums[3]));
 }
 
-/* Bytes that are moved and areas that are walked over, in multiples of the length; whether it is for what caches
- * hold. */
+/* Bytes moved and areas passed over, in multiples of the length; whether it is suitable for data in caches. */
 static const tare__move_kernel move_kernels[] = {
 #if defined(__x86_64__)
     {has_avx1, read_256, 1, 1, true},

@@ -1,5 +1,5 @@
-/* scan: the longer ones of the scanning functions. Pure; any thread.
- * Must not know what the texts tell. */
+/* scan: the longer scanning functions. Pure; any thread.
+ * Must not know what the texts mean. */
 #include "scan.h"
 
 void tare__scan_keys(const char *text, int bytes, const char *const *keys, size_t n, int64_t *values)

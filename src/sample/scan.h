@@ -1,6 +1,6 @@
-/* scan: numbers and words out of the kernel's texts, by hand: sscanf costs more than the reading itself.
- * Pure functions; any thread. What makes no sense (cut short, too large, not a number) is false, never a guess.
- * Must not know what the texts tell. */
+/* scan: parses numbers and words in texts of the kernel, without sscanf, which costs more than reading the file.
+ * Pure functions; any thread. Invalid input (truncated, too large, not a number) is false, never a guess.
+ * Must not know what the texts mean. */
 #ifndef TARE_SAMPLE_SCAN_H
 #define TARE_SAMPLE_SCAN_H
 
@@ -18,7 +18,7 @@ static inline tare__scan tare__scan_of(const char *text, int bytes)
     return (tare__scan){text, text + (bytes > 0 ? bytes : 0)};
 }
 
-/* The next whole line, its end not included. What follows the last line's end was cut short: it is left out. */
+/* The next complete line, without its newline. A last line without a newline was truncated and is ignored. */
 static inline bool tare__scan_line(tare__scan *text, tare__scan *line)
 {
     const char *end = text->at < text->end ? memchr(text->at, '\n', (size_t)(text->end - text->at)) : NULL;
@@ -40,7 +40,7 @@ static inline void tare__scan_blanks(tare__scan *text)
         text->at++;
 }
 
-/* Skips `word` where it stands next. */
+/* Skips `word` if it comes next. */
 static inline bool tare__scan_skip(tare__scan *text, const char *word)
 {
     size_t bytes = strlen(word);
@@ -50,7 +50,7 @@ static inline bool tare__scan_skip(tare__scan *text, const char *word)
     return true;
 }
 
-/* The next word, up to a blank; empty at the end. */
+/* The next word, up to a space; empty at the end. */
 static inline tare__scan tare__scan_word(tare__scan *text)
 {
     tare__scan_blanks(text);
@@ -66,7 +66,7 @@ static inline bool tare__scan_is(tare__scan word, const char *text)
     return (size_t)(word.end - word.at) == strlen(text) && memcmp(word.at, text, strlen(text)) == 0;
 }
 
-/* The next number, after blanks; stops at what is not a digit. Over INT64_MAX there is none. */
+/* The next number, after spaces; stops at the first non-digit. Over INT64_MAX it fails. */
 static inline bool tare__scan_number(tare__scan *text, int64_t *number)
 {
     tare__scan_blanks(text);
@@ -85,14 +85,14 @@ static inline bool tare__scan_number(tare__scan *text, int64_t *number)
     return true;
 }
 
-/* value * by; false when that is too large, or the value negative. */
+/* value * by; false if that overflows, or the value is negative. */
 static inline bool tare__scan_times(int64_t value, int64_t by, int64_t *out)
 {
     return value >= 0 && !__builtin_mul_overflow(value, by, out);
 }
 
 #define TARE__SCAN_NONE INT64_MIN
-/* A text that is one number, such as most files of sysfs; NONE when it is not. */
+/* A text that is one number, as most files of sysfs; NONE if it is not. */
 static inline int64_t tare__scan_only(const char *text, int bytes)
 {
     tare__scan scan = tare__scan_of(text, bytes);
@@ -103,10 +103,10 @@ static inline int64_t tare__scan_only(const char *text, int bytes)
     return scan.at == scan.end ? value : TARE__SCAN_NONE;
 }
 
-/* Lines of a key and a number ("MemTotal:  8 kB", "usage_usec 12"): the values of the keys asked for, NONE for
- * those that are not there. */
+/* Lines of a key and a number ("MemTotal:  8 kB", "usage_usec 12"): the values of the requested keys, NONE for
+ * missing ones. */
 void tare__scan_keys(const char *text, int bytes, const char *const *keys, size_t n, int64_t *values);
-/* How many CPUs a list as "0-3,8" has; -1: not a list. */
+/* The number of CPUs in a list like "0-3,8"; -1: not a list. */
 int tare__scan_cpus(const char *text, int bytes);
 
 #endif

@@ -1,6 +1,6 @@
-/* sensor: temperatures and power as chips tell them (hwmon), thermal zones.
+/* sensor: temperatures and power from hardware monitoring chips (hwmon) and thermal zones.
  * The set's thread owns it.
- * Must not know what is too hot. */
+ * Must not know which temperature is too high. */
 #define _GNU_SOURCE
 #include "machine.h"
 
@@ -10,13 +10,13 @@
 #define THERMAL "/sys/class/thermal"
 #define CHIPS_MAX 128
 #define SENSORS_MAX 32
-#define SLOW_TIMES 100 /* a sensor behind a slow bus is asked so much more seldom than it takes to answer */
+#define SLOW_TIMES 100 /* a sensor on a slow bus is read at intervals of this many times its response time */
 
-/* What chips tell, as files of theirs; the first that a number has is taken. */
+/* Files of a chip; the first that has a number is used. */
 typedef struct kind {
     tare__metric metric;
     const char *prefix, *suffix;
-    int64_t least, most; /* of what makes sense, as the file has it */
+    int64_t least, most; /* valid range, in the unit of the file */
     int64_t divisor;
     const char *no; /* why there is none */
 } kind;
@@ -63,7 +63,7 @@ static void list_chips(const char *root, chips *chips)
     }
 }
 
-/* Two sensors of one label and kind (two such disks) are told apart by a number. */
+/* Two sensors of one label and kind (two identical disks) are distinguished by a number. */
 static uint64_t same_before(const sensor_part *part, const sensor *sensor)
 {
     uint64_t n = 0;
@@ -126,7 +126,7 @@ static void add_chips(tare__sample_set *set, sensor_part *part, const chips *chi
                 add_inputs(set, part, chips->all[i].entry, chips->all[i].name, &kinds[j]);
 }
 
-/* Many a zone has a chip of the same name (with - as _): the same sensor twice. */
+/* A zone often duplicates a chip of the same name (with - as _): the same sensor twice. */
 static bool is_chip(const chips *chips, const char *type)
 {
     char name[32];

@@ -1,4 +1,4 @@
-/* set: all samplers over one target: their series, their intervals, and what they cost.
+/* set: all samplers of one target: their series, their intervals, and their cost.
  * One thread owns a set.
  * Must not know what any sampler measures, nor where values go. */
 #define _GNU_SOURCE
@@ -10,10 +10,10 @@
 #include "sample.h"
 
 #define SAMPLERS_MAX 32u
-#define LIST_AT 0u /* the first sampler of the table knows who is in the tree; others go by its list */
-#define STRETCH_MAX_NS 10000000000u /* the longest between ticks, however dear they are */
+#define LIST_AT 0u /* the first sampler of the table determines the processes of the tree; others use its list */
+#define STRETCH_MAX_NS 10000000000u /* longest interval, however expensive ticks are */
 
-/* Subjects that come and go must not take the room of those that stay. */
+/* Temporary subjects must not take the space of permanent ones. */
 #define SERIES_MAX 20000u
 #define SERIES_OF_PROCESSES_MAX 19000u
 #define SERIES_OF_THREADS_MAX 16000u
@@ -31,7 +31,7 @@ struct tare__sample_set {
     void *states[SAMPLERS_MAX];
     unsigned waited[SAMPLERS_MAX]; /* ticks since its last */
     uint64_t due_ns, interval_ns;
-    double tick_cost_ns; /* of late */
+    double tick_cost_ns; /* recent */
     tare__sample_cost cost;
     tare__sample_now now;
     uint32_t interval_series;
@@ -45,7 +45,7 @@ struct tare__sample_set {
 
 /* ---- series ------------------------------------------------------------------------------------------------ */
 
-/* What has no number of its own is told apart by its label. */
+/* Subjects without a number are distinguished by their label. */
 static bool label_identifies(tare__subject_kind kind)
 {
     return kind == TARE__SUBJECT_DISK || kind == TARE__SUBJECT_NETWORK || kind == TARE__SUBJECT_SENSOR ||
@@ -166,8 +166,8 @@ uint64_t tare__sample_tick_budget_ns(const tare__sample_set *set)
     return (uint64_t)(set->options.budget * (double)set->options.interval_ns);
 }
 
-/* One dear tick (a process was found and looked into) is no reason to slow down; many are. What is cheap again
- * comes back at once, but for small changes, which would only make the interval flicker. */
+/* One expensive tick (a new process was found and read) is no reason to slow down; many are. When ticks become cheap
+ * again the interval decreases immediately, except for small changes, which would make it fluctuate. */
 static void keep_to_budget(tare__sample_set *set, uint64_t spent_ns)
 {
     set->tick_cost_ns += ((double)spent_ns - set->tick_cost_ns) / 8;
@@ -267,7 +267,7 @@ static bool open_samplers(tare__sample_set *set)
         set->states[i] = calloc(1, sampler->state_bytes ? sampler->state_bytes : 1);
         if (!set->states[i])
             return false;
-        set->waited[i] = sampler->every; /* the first tick is everybody's */
+        set->waited[i] = sampler->every; /* the first tick runs all samplers */
         uint64_t before = tare__sample_cost_clock(set);
         if (sampler->open)
             sampler->open(set, set->states[i]);
@@ -309,7 +309,7 @@ void tare__sample_close(tare__sample_set *set)
     free(set);
 }
 
-/* ---- what samplers and the collector look up --------------------------------------------------------------- */
+/* ---- queries by samplers and the collector ------------------------------------------------------------------ */
 
 const tare__sample_options *tare__sample_options_of(const tare__sample_set *set)
 {

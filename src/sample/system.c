@@ -1,4 +1,4 @@
-/* system: the whole machine: CPUs, memory, disks, network, pressure; each a part with a file of its own.
+/* system: the whole machine: CPUs, memory, disks, network, pressure; each part in a separate file.
  * The set's thread owns it.
  * Must not know what any part reads. */
 #include "machine.h"

@@ -1,10 +1,10 @@
-/* table: the samplers there are, in the order in which they tick and are told of. Constant; any thread.
- * A new sampler is its file and its line here.
+/* table: the samplers, in the order in which they run and are listed. Constant; any thread.
+ * A new sampler is its file and a line here.
  * Must not know how anything is measured. */
 #include "sample.h"
 
 static const tare__sampler *const samplers[] = {
-    &tare__sampler_process, /* the first: it says who is in the tree */
+    &tare__sampler_process, /* the first: it determines the processes of the tree */
     &tare__sampler_system,
     &tare__sampler_container,
     &tare__sampler_power,

@@ -1,5 +1,5 @@
-/* threads: CPU time and state of each thread of the processes watched.
- * One thread: the set's. The first to wait when samples get dear: its pace keeps to a part of the budget.
+/* threads: CPU time and state of each thread of the sampled processes.
+ * One thread: the set's. The first to be delayed when samples become expensive: it has its own part of the budget.
  * Must not know which processes there are, nor why. */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -9,11 +9,11 @@
 
 #include "watch.h"
 
-#define THREAD_SHARE 0.4 /* of what a tick may cost */
+#define THREAD_SHARE 0.4 /* of the cost allowed per tick */
 #define GAP_MAX 100u     /* ticks */
 #define SETTLED_LOOKS 2u
 
-/* ---- who is there ------------------------------------------------------------------------------------------ */
+/* ---- list of threads ------------------------------------------------------------------------------------------ */
 
 static tare__watched_thread *find_thread(tare__watched *process, pid_t tid)
 {
@@ -54,7 +54,7 @@ static void remove_thread(tare__sample_set *set, tare__watch *watch, tare__watch
     *thread = process->threads[--process->thread_count];
 }
 
-/* The list is in order of age, mostly: a thread is found where it was the last time. */
+/* The list is mostly in order of age: a thread is usually found at its previous position. */
 static tare__watched_thread *expect_thread(tare__watched *process, size_t at, pid_t tid)
 {
     if (at < process->thread_count && process->threads[at].tid == tid)
@@ -89,7 +89,7 @@ static void list_threads(tare__sample_set *set, tare__watch *watch, tare__watche
     }
 }
 
-/* ---- what they do ------------------------------------------------------------------------------------------ */
+/* ---- values of threads ---------------------------------------------------------------------------------------- */
 
 static bool read_thread(tare__watch *watch, const tare__watched *process, tare__watched_thread *thread)
 {
@@ -99,7 +99,7 @@ static bool read_thread(tare__watch *watch, const tare__watched *process, tare__
     if (tare__watch_read(watch, process->pid, file, &thread->fd, text, sizeof text) <= 0 ||
         !tare__proc_stat_parse(text, &stat))
         return false;
-    /* While it was the only one its values were the process's, which are finer than these ticks. */
+    /* While it was the only thread its values were those of the process, which are finer than these ticks. */
     int64_t user = tare__proc_ticks_ns(stat.user), system = tare__proc_ticks_ns(stat.system);
     thread->user = user > thread->user ? user : thread->user;
     thread->system = system > thread->system ? system : thread->system;
@@ -153,7 +153,7 @@ static void sum_switches(tare__watched *process)
     process->value[TARE__W_FORCED] = forced;
 }
 
-/* A thread that Tare's library runs inside the program. */
+/* A thread of Tare's library inside the program. */
 static bool is_own(const tare__watched_thread *thread)
 {
     return strncmp(thread->name, "tare-", 5) == 0;
@@ -189,7 +189,7 @@ static void look_at(tare__sample_set *set, tare__watch *watch, tare__watched *pr
         sum_switches(process);
 }
 
-/* A process that never had a second thread: its values are its thread's, and need no other file. */
+/* A process that never had a second thread: its values are those of its thread, and no other file is needed. */
 static void look_at_only(tare__sample_set *set, tare__watched *process)
 {
     tare__watched_thread *thread = find_thread(process, process->pid);
@@ -203,7 +203,7 @@ static void look_at_only(tare__sample_set *set, tare__watched *process)
     put_thread(set, process, thread);
 }
 
-/* ---- paces ------------------------------------------------------------------------------------------------- */
+/* ---- intervals ------------------------------------------------------------------------------------------------ */
 
 static void take_threads(tare__sample_set *set, tare__watch *watch, bool due, bool thorough)
 {
@@ -218,7 +218,7 @@ static void take_threads(tare__sample_set *set, tare__watch *watch, bool due, bo
         process->value[TARE__W_VOLUNTARY] = process->value[TARE__W_FORCED] = TARE__NO_VALUE;
         if (due)
             look_at(set, watch, process, thorough);
-        else /* not known at this tick */
+        else /* unknown at this tick */
             process->value[TARE__W_RUNNING] = process->value[TARE__W_DISK_WAIT] = TARE__NO_VALUE;
     }
 }

@@ -1,4 +1,4 @@
-/* totals: what all processes of the tree use together; what ended ones used stays in it.
+/* totals: total usage of all processes of the tree, including ended ones.
  * One thread: the set's.
  * Must not know how a process is read. */
 #include <math.h>
@@ -7,7 +7,7 @@
 
 #include "watch.h"
 
-#define CPU_SLACK_NS 20000000 /* the kernel rounds times of waited-for children down to its ticks */
+#define CPU_SLACK_NS 20000000 /* the kernel rounds times of reaped children down to its ticks */
 
 int64_t tare__watch_add(int64_t a, int64_t b)
 {
@@ -15,7 +15,7 @@ int64_t tare__watch_add(int64_t a, int64_t b)
     return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
-/* Who may have waited for it: the nearest above it that is still there. */
+/* The process that may have waited for it: the nearest ancestor that still exists. */
 static tare__watched *heir_of(tare__watch *watch, const tare__watched *process)
 {
     pid_t parent = process->stat.parent;
@@ -35,8 +35,8 @@ static void why_unknown(const tare__watched *process, int which, char out[256])
     snprintf(out, 256, "unavailable for %.40s: %.190s", process->stat.name, reason ? reason : "cannot be read");
 }
 
-/* What one that has gone used lives on in the figures of whoever waited for it. Where these have not grown
- * enough, nobody did (an orphan, or a parent that ignores SIGCHLD), and it is kept here. */
+/* The usage of an ended process is included in that of the process that waited for it. If that has not grown enough,
+ * no process waited for it (an orphan, or a parent that ignores SIGCHLD), and it is kept here. */
 void tare__totals_keep_ended(tare__totals *totals, tare__watch *watch)
 {
     for (size_t k = 0; k < watch->count; k++) {
@@ -61,7 +61,7 @@ void tare__totals_keep_ended(tare__totals *totals, tare__watch *watch)
 
 typedef struct tree_sum {
     int64_t value[TARE__W_IN_TREE];
-    const tare__watched *unknown[TARE__W_IN_TREE]; /* one whose value is not known */
+    const tare__watched *unknown[TARE__W_IN_TREE]; /* one whose value is unknown */
     bool skip[TARE__W_IN_TREE];
     int64_t processes, pss;
     bool pss_known;
@@ -134,7 +134,7 @@ void tare__totals_put(tare__sample_set *set, tare__totals *totals, const tare__w
         uint32_t series = series_of(set, &totals->series[i], tare__watch_metric(i));
         char reason[256];
         if (sum.skip[i] || (sum.processes == 0 && i >= TARE__W_LASTING))
-            continue; /* of nobody there is nothing to say, not even 0 */
+            continue; /* without processes there is no value, not even 0 */
         bool io_unknown = totals->io_unknown[0] && i >= TARE__W_IO_READ && i < TARE__W_LASTING;
         if (sum.unknown[i] || io_unknown) {
             if (sum.unknown[i])
@@ -142,7 +142,7 @@ void tare__totals_put(tare__sample_set *set, tare__totals *totals, const tare__w
             tare__sample_absent(set, series, sum.unknown[i] ? reason : totals->io_unknown);
             continue;
         }
-        if (i < TARE__W_LASTING) { /* it never shrinks, whatever was taken for waited-for */
+        if (i < TARE__W_LASTING) { /* it never decreases, whatever was attributed to reaped children */
             if (sum.value[i] < totals->told[i])
                 sum.value[i] = totals->told[i];
             totals->told[i] = sum.value[i];

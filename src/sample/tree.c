@@ -1,6 +1,6 @@
-/* tree: which processes belong to the target: itself, those below it, and orphans of these.
- * One thread: the set's. A process is its pid and its start time; once known it stays known until it ends.
- * Must not know what is told of a process. */
+/* tree: the processes of the target: itself, its descendants, and orphans of these.
+ * One thread: the set's. A process is identified by pid and start time, and stays known until it ends.
+ * Must not know what is reported of a process. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -13,11 +13,11 @@
 
 #include "watch.h"
 
-#define KNOWN_MAX 8192u            /* processes; more only when that many are alive */
-#define KEPT_FILES_MAX 1024        /* descriptors; fewer where the limit on open files is low */
-#define SCAN_NS 1000000000u        /* between looks at all of /proc */
-#define SCAN_SHARE 0.2             /* of the budget that these may take */
-#define FEW_THREADS 16             /* whose children are asked for at each look */
+#define KNOWN_MAX 8192u            /* processes; more only if that many are alive */
+#define KEPT_FILES_MAX 1024        /* descriptors; fewer if the limit on open files is low */
+#define SCAN_NS 1000000000u        /* interval of scans of all of /proc */
+#define SCAN_SHARE 0.2             /* part of the budget for these */
+#define FEW_THREADS 16             /* number of processes whose children are read in each sample */
 
 /* ---- files -------------------------------------------------------------------------------------------------- */
 
@@ -74,7 +74,7 @@ static bool cpu_clock(const tare__watch *watch, pid_t pid, uint64_t *ns)
     return true;
 }
 
-/* ---- those that are known ---------------------------------------------------------------------------------- */
+/* ---- known processes -------------------------------------------------------------------------------------- */
 
 static uint32_t hash_of(pid_t pid)
 {
@@ -98,7 +98,7 @@ static tare__watched *find(tare__watch *watch, pid_t pid)
     return found && !found->gone ? found : NULL;
 }
 
-/* A pid that comes again is that of the later one. */
+/* A reused pid refers to the later process. */
 static bool put_index(tare__watch *watch, pid_t pid, size_t at)
 {
     const tare__watched *before = tare__watch_find(watch, pid);
@@ -108,7 +108,7 @@ static bool put_index(tare__watch *watch, pid_t pid, size_t at)
     return true;
 }
 
-/* After some have left: an index cannot lose single entries. Those that stay fit. */
+/* After some were removed: an index cannot remove single entries. The remaining ones fit. */
 static void fill_index(tare__watch *watch)
 {
     tare__index_clear(&watch->index);
@@ -154,7 +154,7 @@ void tare__watch_forget(tare__sample_set *set, tare__watch *watch)
         return;
     watch->count = kept;
     fill_index(watch);
-    /* The list tells of those that were, too, until it gets long. */
+    /* The list includes ended ones until it becomes long. */
     size_t n;
     tare__sampled_process *list = tare__sample_process_list(set, &n);
     for (size_t i = n; i > 0 && n > KNOWN_MAX; i--)
@@ -167,7 +167,7 @@ void tare__watch_forget(tare__sample_set *set, tare__watch *watch)
         }
 }
 
-/* A new one; NULL: no room, or it is gone already. */
+/* A new one; NULL: no space, or it is already gone. */
 static tare__watched *add(tare__sample_set *set, tare__watch *watch, pid_t pid, const tare__proc_stat *stat)
 {
     if (!tare__array_fit(&watch->processes, &watch->room, watch->count + 1, sizeof *watch->processes) ||
@@ -194,7 +194,7 @@ static tare__watched *add(tare__sample_set *set, tare__watch *watch, pid_t pid, 
     return process;
 }
 
-/* ---- one process read again -------------------------------------------------------------------------------- */
+/* ---- reading a process again --------------------------------------------------------------------------------- */
 
 static void mark_gone(tare__watched *process)
 {
@@ -202,7 +202,7 @@ static void mark_gone(tare__watched *process)
     process->idle = false;
 }
 
-/* A process whose first thread has ended is a zombie to look at, and runs on with its others. */
+/* A process whose first thread has ended looks like a zombie, and continues to run with its other threads. */
 static bool is_over(const tare__proc_stat *stat)
 {
     return (stat->state == 'Z' && stat->threads <= 1) || stat->state == 'X';
@@ -230,7 +230,7 @@ static void refresh(tare__sample_set *set, tare__watch *watch, tare__watched *pr
     tell_list(set, process);
 }
 
-/* ---- looking for more -------------------------------------------------------------------------------------- */
+/* ---- finding new processes ------------------------------------------------------------------------------------ */
 
 static void meet(tare__sample_set *set, tare__watch *watch, pid_t pid)
 {
@@ -251,7 +251,7 @@ static void meet_all(tare__sample_set *set, tare__watch *watch, const char *chil
 
 static char *children_room(void)
 {
-    static char text[1 << 16]; /* some 9,000 children; the rest at a later look, when some have ended */
+    static char text[1 << 16]; /* about 9,000 children; the rest in a later sample, when some have ended */
     return text;
 }
 
@@ -285,7 +285,7 @@ static void meet_children_of_others(tare__sample_set *set, tare__watch *watch, s
         closedir(threads);
 }
 
-/* Orphans of a program that we launched are given to us: we said so before the launch. */
+/* Orphans of a launched program become children of this process: it is set as subreaper before the launch. */
 static void meet_own_children(tare__sample_set *set, tare__watch *watch)
 {
     char file[64], text[4096], *end;
@@ -309,7 +309,7 @@ static int by_pid(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Below one of ours; or in our session without a parent, and not older than the target. */
+/* A descendant of a known process; or in this session without a parent, and not older than the target. */
 static bool belongs(tare__watch *watch, const tare__proc_stat *stat)
 {
     if (find(watch, stat->parent))
@@ -318,7 +318,7 @@ static bool belongs(tare__watch *watch, const tare__proc_stat *stat)
            stat->start_time >= watch->target_start;
 }
 
-/* All of /proc. A pid that was a stranger's stays one for as long as it is there at each scan. */
+/* All of /proc. A pid that was not part of the tree is skipped as long as it is present at each scan. */
 static void scan(tare__sample_set *set, tare__watch *watch)
 {
     DIR *folder = open_folder(watch, "/proc");
@@ -360,7 +360,7 @@ static void scan_when_due(tare__sample_set *set, tare__watch *watch, uint64_t no
     watch->scan_due_ns = now_ns + (uint64_t)(gap > SCAN_NS ? gap : SCAN_NS);
 }
 
-/* ---- a look ------------------------------------------------------------------------------------------------ */
+/* ---- one sample ------------------------------------------------------------------------------------------------ */
 
 static void find_target(tare__sample_set *set, tare__watch *watch)
 {
@@ -375,7 +375,7 @@ static void find_target(tare__sample_set *set, tare__watch *watch)
     watch->launched = target->stat.parent == watch->self && watch->self > 0;
 }
 
-/* Who did not run since cannot have started anybody. */
+/* A process that did not run since cannot have started another. */
 static bool may_have_children(const tare__watched *process)
 {
     return !process->ended && !process->idle;
@@ -385,7 +385,7 @@ void tare__watch_look(tare__sample_set *set, tare__watch *watch, uint64_t now_ns
 {
     find_target(set, watch);
     size_t known = watch->count;
-    for (size_t i = 0; i < watch->count; i++) { /* it grows meanwhile */
+    for (size_t i = 0; i < watch->count; i++) { /* it grows in the loop */
         if (watch->processes[i].gone)
             continue;
         refresh(set, watch, &watch->processes[i], thorough);
@@ -399,7 +399,7 @@ void tare__watch_look(tare__sample_set *set, tare__watch *watch, uint64_t now_ns
     known = watch->count;
     if (watch->launched && watch->target_start)
         meet_own_children(set, watch);
-    /* What we launched ourselves cannot lose anybody, while the kernel lists children. */
+    /* No descendant of a launched program can be lost, if the kernel lists children. */
     if (watch->target_start && (watch->no_children || !watch->launched))
         scan_when_due(set, watch, now_ns);
     for (size_t i = known; i < watch->count; i++)

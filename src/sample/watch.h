@@ -1,4 +1,4 @@
-/* watch: what the files of the process sampler share: parts of /proc/PID as numbers, and the processes watched. */
+/* watch: shared by the files of the process sampler: files of /proc/PID as numbers, and the sampled processes. */
 #ifndef TARE_SAMPLE_WATCH_H
 #define TARE_SAMPLE_WATCH_H
 
@@ -13,7 +13,7 @@ typedef struct tare__proc_stat {
     pid_t parent, session;
     int64_t faults_minor, faults_major;
     int64_t user, system, waited_user, waited_system; /* clock ticks */
-    int64_t waited_faults; /* 0: it has waited for no child yet */
+    int64_t waited_faults; /* 0: it has not waited for a child yet */
     int64_t threads;
     uint64_t start_time; /* clock ticks since boot */
     int64_t rss_pages;
@@ -25,21 +25,21 @@ typedef struct tare__proc_status { /* TARE__NO_VALUE: not in the file */
 } tare__proc_status;
 
 typedef struct tare__proc_io {
-    int64_t read, write, disk_read, disk_write; /* bytes; with those of children that were waited for */
+    int64_t read, write, disk_read, disk_write; /* bytes; including those of reaped children */
 } tare__proc_io;
 
-/* False: this is not such a file. Numbers beyond 63 bits stay at the largest. */
+/* False: invalid file. Numbers beyond 63 bits become the largest value. */
 bool tare__proc_stat_parse(const char *text, tare__proc_stat *out);
 void tare__proc_status_parse(const char *text, tare__proc_status *out);
 bool tare__proc_io_parse(const char *text, tare__proc_io *out);
 int64_t tare__proc_pss_parse(const char *text); /* bytes, of smaps_rollup; TARE__NO_VALUE */
 int64_t tare__proc_ticks_ns(int64_t ticks);
 
-/* ---- the processes watched --------------------------------------------------------------------------------- */
+/* ---- the sampled processes -------------------------------------------------------------------------------------- */
 typedef struct tare__watched_thread {
     pid_t tid;
     int fd; /* of its stat */
-    bool seen; /* in the list that is being read */
+    bool seen; /* present in the list that is being read */
     unsigned looks;
     uint32_t series[2]; /* user, system; 0: none yet */
     int64_t user, system; /* ns */
@@ -48,7 +48,7 @@ typedef struct tare__watched_thread {
     char name[64], told_name[64];
 } tare__watched_thread;
 
-/* What is told of a process; the table in process.c has the same order. */
+/* Values of a process; the table in process.c has the same order. */
 enum {
     TARE__W_USER,
     TARE__W_SYSTEM,
@@ -80,30 +80,30 @@ enum {
 typedef struct tare__watched {
     pid_t pid;
     uint64_t start_time;
-    size_t listed;   /* its place in the set's list */
-    bool gone;       /* not in /proc any more, or another one under its pid */
-    bool ended;      /* a zombie, or gone: told so */
-    bool idle;       /* did not run since the last look */
+    size_t listed;   /* its index in the set's list */
+    bool gone;       /* not in /proc any more, or its pid was reused */
+    bool ended;      /* a zombie, or gone; reported */
+    bool idle;       /* did not run since the last sample */
     unsigned looks;
     int fd_stat, fd_status, fd_io, fd_children;
     tare__proc_stat stat;
-    uint64_t cpu_ns; /* by its CPU clock; 0: no such clock */
+    uint64_t cpu_ns; /* from its CPU clock; 0: no such clock */
     int io_failure, pss_failure, files_failure; /* errno; 0: none */
     int64_t value[TARE__W_COUNT];
     uint32_t series[TARE__W_COUNT];
-    /* With what children it waited for have used: what it adds to the tree, and by how much that grew for their
-     * sake since the last look. */
+    /* Including the usage of reaped children: what it adds to the tree, and how much that grew because of them since
+     * the last sample. */
     int64_t lasting[TARE__W_LASTING], waited[TARE__W_LASTING];
     int64_t waited_cpu[2];
-    int64_t inherited[TARE__W_LASTING]; /* of its bytes: those of children that it waited for, as far as known */
+    int64_t inherited[TARE__W_LASTING]; /* part of its bytes from reaped children, as far as known */
     bool inherits_exactly;              /* … which is all of them */
-    int64_t told_own[TARE__W_LASTING];  /* bytes without those, as told last */
+    int64_t told_own[TARE__W_LASTING];  /* bytes without those, as last reported */
     bool told_end;
     char told_name[64];
     int64_t switches_of_ended[2];
     bool many_threads; /* has, or had */
-    int64_t own_threads; /* of its threads: Tare's, which it would not have without */
-    bool list_again;   /* a thread was not there any more */
+    int64_t own_threads; /* number of its threads that belong to Tare */
+    bool list_again;   /* a thread did not exist any more */
     tare__watched_thread *threads;
     size_t thread_count, thread_room;
 } tare__watched;
@@ -116,27 +116,28 @@ typedef struct tare__watch {
     pid_t target, self;
     uint64_t target_start;
     pid_t session;
-    bool launched;      /* by us: orphans become our children */
-    int fd_children;    /* of our own */
+    bool launched;      /* by this process: orphans become its children */
+    int fd_children;    /* of this process */
     bool clocks;        /* CPU clocks of other processes can be read */
     bool no_children;   /* the kernel has no children files */
-    int fds_left;       /* descriptors that may still be kept */
+    int fds_left;       /* descriptors that can still be kept open */
     uint64_t scan_due_ns; /* of all of /proc */
-    pid_t *strangers;   /* pids found there that are none of ours, sorted */
+    pid_t *strangers;   /* pids found there that are not part of the tree, sorted */
     size_t stranger_count, stranger_room;
 } tare__watch;
 
 /* tree.c */
 void tare__watch_open(tare__sample_set *set, tare__watch *watch);
 void tare__watch_close(tare__watch *watch);
-/* Reads each known one again, and finds new ones. `thorough`: also children of other threads, idle ones, orphans. */
+/* Reads each known process again, and finds new ones. `thorough`: also children of other threads, idle ones,
+ * orphans. */
 void tare__watch_look(tare__sample_set *set, tare__watch *watch, uint64_t now_ns, bool thorough);
-/* Those that ended and were told so leave, for good. */
+/* Removes processes whose end was reported. */
 void tare__watch_forget(tare__sample_set *set, tare__watch *watch);
-/* Reads a file of a process on a descriptor that is kept while there is room for one. */
+/* Reads a file of a process, with a cached descriptor if possible. */
 int tare__watch_read(tare__watch *watch, pid_t pid, const char *file, int *fd, char *out, size_t room);
 void tare__watch_close_fd(tare__watch *watch, int *fd);
-/* NULL: not known. One that was found to be gone at this look is still known. */
+/* NULL: unknown. One that was found to be gone in this sample is still known. */
 tare__watched *tare__watch_find(tare__watch *watch, pid_t pid);
 pid_t tare__watch_as_pid(const char *name); /* 0: not a number */
 
@@ -148,25 +149,25 @@ const char *tare__watch_reason(const tare__watched *process, int which, char out
 /* ---- totals.c -------------------------------------------------------------------------------------------------- */
 typedef struct tare__totals {
     uint32_t series[TARE__W_IN_TREE], processes_series, pss_series;
-    int64_t ended[TARE__W_LASTING]; /* of those that ended and that nobody waited for */
+    int64_t ended[TARE__W_LASTING]; /* of ended processes that no process waited for */
     int64_t told[TARE__W_LASTING];
-    char io_unknown[256]; /* why the bytes of one that ended are not in these; "" */
+    char io_unknown[256]; /* why the bytes of an ended process are not included; "" */
     int64_t last_cpu_ns;
     uint64_t last_ns;
 } tare__totals;
-int64_t tare__watch_add(int64_t a, int64_t b); /* stays at INT64_MAX */
-/* What those that have gone used, unless somebody waited for them. Before they are forgotten. */
+int64_t tare__watch_add(int64_t a, int64_t b); /* saturates at INT64_MAX */
+/* Adds the usage of ended processes, unless a process waited for them. Before they are removed. */
 void tare__totals_keep_ended(tare__totals *totals, tare__watch *watch);
 void tare__totals_put(tare__sample_set *set, tare__totals *totals, const tare__watch *watch, uint64_t now_ns,
                       bool pss);
 
 /* ---- threads.c --------------------------------------------------------------------------------------------- */
 typedef struct tare__thread_pace {
-    unsigned gap, waited; /* ticks between looks at threads, and since the last */
-    bool thorough;        /* the next is to be */
-    double cost;          /* of a look, in ticks' shares */
+    unsigned gap, waited; /* ticks between samples of threads, and since the last */
+    bool thorough;        /* whether the next is thorough */
+    double cost;          /* of a sample, relative to a tick */
 } tare__thread_pace;
-/* Reads and puts the threads of all, when they are due; that keeps to a part of the budget. */
+/* Reads and puts the threads of all processes, if due; limited to a part of the budget. */
 void tare__threads_look(tare__sample_set *set, tare__watch *watch, tare__thread_pace *pace, bool thorough);
 void tare__threads_end(tare__sample_set *set, tare__watched *process);
 
