@@ -1,4 +1,4 @@
-/* fold: the values of small tensors, so that shapes that a model computes are known before it runs.
+/* fold: evaluates small tensors, so that shapes that a model computes are known before it runs.
  * Owned by the calling thread.
  * Must not know what anything costs. */
 #include "fold.h"
@@ -40,7 +40,7 @@ static double less(double a, double b) { return isnan(a) || isnan(b) ? NAN : a <
 static double at_most(double a, double b) { return isnan(a) || isnan(b) ? NAN : a <= b; }
 static double greater(double a, double b) { return less(b, a); }
 static double at_least(double a, double b) { return at_most(b, a); }
-/* The sign is the divisor's, as Python's; fmod's is the dividend's. */
+/* The sign is the divisor's, as in Python; fmod uses the dividend's. */
 static double modulo(double a, double b) { return b == 0 ? NAN : a - b * floor(a / b); }
 static double negative(double a) { return -a; }
 static double inverse(double a) { return isnan(a) ? NAN : !a; }
@@ -68,7 +68,7 @@ static const struct {
                {"Sign", sign}, {"Round", even}, {"Reciprocal", reciprocal}, {"Relu", positive}, {"Exp", exp},
                {"Log", log}};
 
-/* Where element `i` of the output comes from in an input that is broadcast. */
+/* The element of a broadcast input that element `i` of the output comes from. */
 static size_t place_in(const tare__value *value, const tare__value *out, size_t i)
 {
     size_t place = 0, stride = 1;

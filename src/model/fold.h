@@ -1,4 +1,4 @@
-/* fold: what the files that follow the values of small tensors share.
+/* fold: shared by the files that evaluate small tensors.
  * Owned by the calling thread.
  * Must not know what anything costs. */
 #ifndef TARE_MODEL_FOLD_H
@@ -6,11 +6,11 @@
 
 #include "rules.h"
 
-/* All elements of the first output, if they are few and its shape is known; else UNKNOWN. */
+/* Number of elements of the first output, if small and its shape is known; else UNKNOWN. */
 int64_t tare__fold_count(const tare__step *step);
 /* Whether all dimensions are known, and there is a value, or NaN, for every element. */
 bool tare__folds(const tare__value *value);
-/* Operators that move, join, cut, pick or sum up elements, of any rank. */
+/* Operators that move, join, slice, select or sum elements, of any rank. */
 void tare__fold_moved(tare__step *step);
 
 #endif

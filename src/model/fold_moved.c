@@ -1,4 +1,4 @@
-/* fold_moved: the values of small tensors that are moved, joined, cut, picked or summed up, of any rank.
+/* fold_moved: evaluates small tensors that are moved, joined, sliced, selected or summed, of any rank.
  * Owned by the calling thread.
  * Must not know what anything costs. */
 #include "fold.h"
@@ -7,7 +7,7 @@
 #define RANK_MAX ((int)TARE__MODEL_RANK_MAX)
 
 /* ---- places -------------------------------------------------------------------------------------------------- */
-/* The indices of element `i`. No dimension may be 0, which holds where there is an element. */
+/* The indices of element `i`. No dimension may be 0, which holds if there is an element. */
 static void indices_of(const tare__value *value, int64_t i, int64_t *at)
 {
     for (int d = value->rank - 1; d >= 0; d--) {
@@ -34,7 +34,7 @@ static double value_at(const tare__value *value, const int64_t *at)
     return place >= 0 && place < (int64_t)value->n_content ? value->content[place] : NAN;
 }
 
-/* An index counted from the end where it is negative; UNKNOWN: not known, or outside. */
+/* An index, counted from the end if negative; UNKNOWN: unknown, or outside. */
 static int64_t index_in(const tare__value *indices, size_t i, int64_t length)
 {
     int64_t index;
@@ -45,7 +45,7 @@ static int64_t index_in(const tare__value *indices, size_t i, int64_t length)
 }
 
 /* ---- moved --------------------------------------------------------------------------------------------------- */
-/* Turns indices of the output into those of the input; false: that is not known. */
+/* Converts indices of the output to those of the input; false: unknown. */
 typedef bool mapping(const tare__step *step, const int64_t *to, int64_t *from);
 
 static void fold_mapped(tare__step *step, mapping *map)
@@ -178,7 +178,7 @@ static void fold_gather(tare__step *step) { fold_mapped(step, map_gather); }
 static void fold_gather_elements(tare__step *step) { fold_mapped(step, map_gather_elements); }
 static void fold_gather_nd(tare__step *step) { fold_mapped(step, map_gather_nd); }
 
-/* Where an index beyond an edge points to; UNKNOWN: to what is filled in. */
+/* The position that an index beyond an edge refers to; UNKNOWN: to the fill value. */
 static int64_t beyond(int64_t at, int64_t length, tare__slice mode)
 {
     if (at >= 0 && at < length)
@@ -224,7 +224,7 @@ static void fold_pad(tare__step *step)
 }
 
 /* ---- joined and cut ------------------------------------------------------------------------------------------ */
-/* Parts whose values are not known leave theirs open. */
+/* Parts with unknown values are unknown in the result. */
 static void fold_concat(tare__step *step)
 {
     double values[MAX];
@@ -275,7 +275,7 @@ static void fold_split(tare__step *step)
 }
 
 /* ---- picked and put ------------------------------------------------------------------------------------------ */
-/* Found where the values differ from 0: that is known where all of them are. */
+/* Positions of nonzero values: known if all values are known. */
 static void fold_non_zero(tare__step *step)
 {
     double values[MAX];
@@ -326,7 +326,7 @@ static bool no_reduction(const tare__step *step)
     return !reduction.data || tare__slice_is(reduction, "none");
 }
 
-/* How torch writes `shape[i] = n`, and pads by index. */
+/* Used by torch for `shape[i] = n`, and for padding by index. */
 static void fold_scatter_nd(tare__step *step)
 {
     double values[MAX];
@@ -398,7 +398,7 @@ static double multiply(double a, double b) { return a * b; }
 static double larger(double a, double b) { return isnan(a) || isnan(b) ? NAN : a > b ? a : b; }
 static double smaller(double a, double b) { return isnan(a) || isnan(b) ? NAN : a < b ? a : b; }
 
-/* Which axes go, as bits; false: not known. */
+/* The axes that are removed, as bits; false: unknown. */
 static bool reduced_axes(const tare__step *step, int rank, uint64_t *set)
 {
     int64_t axes[RANK_MAX];

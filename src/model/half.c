@@ -1,6 +1,6 @@
 /* half: rewrites a model's graph for half precision, field by field: weights and constants are converted, casts to
  * single precision become casts to half, and inputs and outputs get a cast. Owned by the calling thread.
- * Must not know the runtime, which says itself what it cannot run. */
+ * Must not know the runtime, which reports itself what it cannot run. */
 #define _GNU_SOURCE
 #include "half.h"
 
@@ -44,7 +44,7 @@ static void put_name(tare__half *half, tare__text *out, uint32_t field, tare__sl
 /* ---- attributes ----------------------------------------------------------------------------------------------- */
 typedef struct attribute {
     tare__slice name;
-    bool single_type; /* i is ONNX's number of single precision */
+    bool single_type; /* i is ONNX's number for single precision */
     bool has_graph;
     tare__slice tensor;
     float one;
@@ -61,7 +61,7 @@ static float float_of(uint64_t bits)
     return value;
 }
 
-/* Of a field that comes again the last one counts. */
+/* If a field is repeated, the last one counts. */
 static void read_attribute(tare__slice message, attribute *found)
 {
     tare__wire wire = tare__wire_of(message);
@@ -149,7 +149,7 @@ static int put_attribute(tare__half *half, tare__slice op, tare__slice message, 
 typedef struct head {
     tare__slice op;
     size_t n_attributes;
-    bool kept; /* it makes what must stay as it is */
+    bool kept; /* its output must not be converted */
 } head;
 
 static head head_of(const tare__half *half, tare__slice message)
@@ -281,14 +281,14 @@ static int put_graph(tare__half *half, tare__slice message)
             status = put_node(half, field.bytes);
         else if (field.number == GRAPH_INITIALIZER)
             status = put_initializer(half, field.bytes);
-        else if (field.number != GRAPH_INFO) /* types inside are others now */
+        else if (field.number != GRAPH_INFO) /* types inside have changed */
             tare__half_put_field(&half->out, &field);
     }
     put_casts(half, half->model.graph.outputs, half->model.graph.n_outputs, false);
     return !status && half->out.failed ? no_memory(half) : status;
 }
 
-/* Of a graph that comes again the last one counts, as for who reads it. */
+/* If a graph is repeated, the last one counts, as in any reader. */
 static tare__slice last_graph(tare__slice model)
 {
     tare__wire wire = tare__wire_of(model);
@@ -300,7 +300,7 @@ static tare__slice last_graph(tare__slice model)
     return graph;
 }
 
-/* All but the graph, which stays by itself: a second copy of it would be as large as the file. */
+/* Everything but the graph, which stays separate: a second copy of it would be as large as the file. */
 static int put_model(tare__half *half, tare__text *file)
 {
     tare__slice whole = {half->model.data, half->model.bytes};

@@ -1,4 +1,4 @@
-/* half_names: which tensors get another name in half precision, and which must stay as they are.
+/* half_names: which tensors get another name in half precision, and which must not be converted.
  * Owned by the calling thread.
  * Must not know how anything is written. */
 #include "half.h"
@@ -47,7 +47,7 @@ static int find_renamed(tare__half *half, const tare__slices *made)
     return status;
 }
 
-/* Whether it is what a tensor with another name is called from now on. */
+/* Whether it is the new name of a renamed tensor. */
 static bool is_taken(const tare__half *half, tare__slice name)
 {
     const tare__slice inside = TARE__HALF_INSIDE;
@@ -75,12 +75,12 @@ static int check_taken(tare__half *half)
 }
 
 /* ---- what stays ----------------------------------------------------------------------------------------------- */
-/* Inputs that ONNX wants in single precision whatever the others are; and those that say how large something is: half
- * precision has whole numbers up to 2,048 only, and shapes would be others. */
+/* Inputs that ONNX requires in single precision; and those that determine sizes: half precision represents integers
+ * exactly only up to 2,048, and shapes would change. */
 static const struct {
     const char *op;
     unsigned from, to;
-    bool always; /* also where the model computes it from data */
+    bool always; /* also if the model computes it from data */
 } singles[] = {
     {"Resize", 1, 2, true},           {"Upsample", 1, 1, true},  {"QuantizeLinear", 1, 1, true},
     {"DequantizeLinear", 1, 1, true}, {"Resize", 3, 3, false},   {"Reshape", 1, 1, false},
@@ -91,7 +91,7 @@ static const struct {
     {"NonZero", 0, 0, false},         {"CenterCropPad", 1, 1, false}, {"AffineGrid", 1, 1, false},
 };
 
-/* What sizes are computed with. */
+/* Operators used to compute sizes. */
 static const char *const followed[] = {
     "Abs",    "Add",      "And",   "Cast",    "CastLike",   "Ceil",      "Concat",    "ConstantOfShape", "CumSum",
     "Div",    "Dropout",  "Equal", "Expand",  "Flatten",    "Floor",     "Gather",    "Greater",  "GreaterOrEqual",
@@ -109,7 +109,7 @@ static bool is_followed(tare__slice op)
     return false;
 }
 
-/* Made of weights and of shapes alone: the same in every run. */
+/* Computed from weights and shapes alone: the same in every run. */
 static bool is_fixed(const tare__onnx_node *node, const tare__slices *fixed)
 {
     if (tare__slice_is(node->op, "Shape") || tare__slice_is(node->op, "Size") || tare__slice_is(node->op, "Constant"))
@@ -153,7 +153,7 @@ static int keep_of(tare__half *half, const tare__onnx_node *node, const tare__sl
     return status;
 }
 
-/* Nodes stand in an order in which they can run: forwards what is fixed, backwards what sizes are made of. */
+/* Nodes are in execution order: propagates fixed values forwards, size computations backwards. */
 static int find_kept(tare__half *half, tare__slices *fixed)
 {
     const tare__onnx_graph *graph = &half->model.graph;

@@ -1,4 +1,4 @@
-/* half_tensor: tensors of single precision made into half precision, and protobuf's wire being written.
+/* half_tensor: converts tensors of single precision to half precision, and writes protobuf.
  * Owned by the calling thread.
  * Must not know graphs. */
 #define _GNU_SOURCE
@@ -91,7 +91,7 @@ void tare__half_put_field(tare__text *out, const tare__wire_field *field)
         tare__half_put_bytes(out, field->number, field->bytes.data, field->bytes.length);
     } else {
         put_varint(out, (uint64_t)field->number << 3 | field->type);
-        tare__text_append(out, (const char *)&field->value, fixed); /* little-endian, as this machine */
+        tare__text_append(out, (const char *)&field->value, fixed); /* little-endian, like this machine */
     }
 }
 
@@ -131,7 +131,7 @@ static int put_listed(tare__half *half, const tare__onnx_tensor *tensor, tare__t
     return status;
 }
 
-/* Beside the model; that it stays there was seen to when it was weighed. */
+/* External; the static analysis has checked that it is inside the model's directory. */
 static int put_external(tare__half *half, const tare__onnx_tensor *tensor, tare__text *out)
 {
     const char *slash = strrchr(half->model.path, '/');

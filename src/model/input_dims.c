@@ -1,6 +1,6 @@
-/* input_dims: how large a dimension is taken that the file leaves open and nobody gives a number: by names and types.
+/* input_dims: default sizes of dimensions that neither the file nor the user sets: by names and types.
  * Pure; any thread.
- * Must not know what users say of a model. */
+ * Must not know the user's options. */
 #define _GNU_SOURCE
 #include "inputs.h"
 
@@ -8,11 +8,11 @@
 #include <string.h>
 #include <strings.h>
 
-#define SAMPLES      16000 /* a second of sound */
-#define SAMPLES_STEP 512   /* what a detector of voice that keeps a state takes at once */
+#define SAMPLES      16000 /* a second of audio */
+#define SAMPLES_STEP 512   /* input size of a stateful voice detector */
 #define PAST         128
 #define FRAMES       16
-#define LINE_HEIGHT  64  /* images that are not higher hold a line of text … */
+#define LINE_HEIGHT  64  /* images that are not higher contain a line of text … */
 #define LINE_WIDTH   320 /* … of this width */
 
 /* The usual one first. */
@@ -68,7 +68,7 @@ static bool has_input(const tare__onnx_graph *graph, const char *const *names, s
     return false;
 }
 
-/* A step of a decoder: one token at a time, and a past before it. */
+/* A step of a decoder: one token at a time, with a past. */
 static int64_t past_of(const tare__onnx_graph *graph)
 {
     for (size_t i = 0; i < graph->n_inputs; i++) {

@@ -1,5 +1,5 @@
-/* input_fill: what is generated for an input: values by its name, type and shape that make the model compute what it
- * is for. Pure; any thread.
+/* input_fill: generates values for an input by its name, type and shape, so that the model computes something
+ * realistic. Pure; any thread.
  * Must not know the runtime. */
 #define _GNU_SOURCE
 #include "inputs.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-#define IDS_UNKNOWN 100 /* ids are below it where nobody knows how many there are: every vocabulary has as many */
+#define IDS_UNKNOWN 100 /* limit of ids if the vocabulary size is unknown: every vocabulary is at least this large */
 #define SAMPLE_RATE 16000
 #define FEW_VALUES  8 /* that are named */
 
@@ -42,7 +42,7 @@ static tare__model_fill all_of(double value, const char *what)
 }
 
 /* ---- by name alone ----------------------------------------------------------------------------------------------- */
-/* The first that fits counts. `whole`: the whole name must be this; `real`: numbers that are no whole ones only. */
+/* The first match counts. `whole`: the whole name must match; `real`: floating point only. */
 static const struct {
     const char *name;
     bool whole, real;
@@ -87,7 +87,7 @@ static const struct {
     {"c", true, true, 0, "state"},
     {"h0", true, true, 0, "state"},
     {"c0", true, true, 0, "state"},
-    {"hidden_states", false, true, NAN, NULL}, /* of an encoder: activations, no state */
+    {"hidden_states", false, true, NAN, NULL}, /* of an encoder: activations, not a state */
     {"state", false, true, 0, "state"},
 };
 
@@ -97,7 +97,7 @@ static bool by_name(const tare__input *input, tare__model_fill *fill)
         bool fits = named[i].whole ? strcasecmp(input->name, named[i].name) == 0 : has(input->name, named[i].name);
         if (!fits || (named[i].real && !is_real(input->type)) || input->type == TARE__ONNX_BOOL)
             continue;
-        /* A speaker or a language may be a vector of its own: then it is no number. */
+        /* A speaker or a language may be an embedding: then it is not an id. */
         if (strcmp(named[i].what ? named[i].what : "", "speaker") == 0 && is_real(input->type))
             continue;
         *fill = all_of(named[i].value, named[i].what);
@@ -120,7 +120,7 @@ bool tare__input_is_length(const char *name)
     return has(name, "length") || ends || has(name, "num_frames") || has(name, "n_frames") || has(name, "seqlen");
 }
 
-/* How long what this input holds is: the dimension that the file leaves open, or that is likeliest. */
+/* The length of the data of this input: the dimension that the file leaves open, or the most likely one. */
 static int64_t length_of(const tare__input *input)
 {
     int at = input->rank - 1;
@@ -159,7 +159,7 @@ static const tare__input *measured_by(const tare__input *all, size_t n, size_t a
     return NULL;
 }
 
-/* What was before: keys and values of [samples, heads, length, depth]. */
+/* Length of the past: keys and values of [samples, heads, length, depth]. */
 static int64_t past_length(const tare__input *all, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -193,7 +193,7 @@ static bool is_image(const tare__input *input)
     return false;
 }
 
-/* Height and width of the image beside it. */
+/* Height and width of the accompanying image. */
 static bool by_size(const tare__input *all, size_t n, size_t at, tare__model_fill *fill)
 {
     static const char *const names[] = {"im_shape",    "im_size",    "orig_size", "original_size", "target_size",
@@ -218,7 +218,7 @@ static bool by_meaning(const tare__input *input, tare__model_fill *fill)
     bool whole = is_whole(input->type), flag = input->type == TARE__ONNX_BOOL;
     bool single = elements(input) == 1 && !(input->rank >= 2 && input->open);
     if (has(input->name, "mask")) {
-        /* One that is added to scores, or that marks padding, masks nothing when it is 0. */
+        /* A mask that is added to scores, or that marks padding, masks nothing if it is 0. */
         bool added = is_real(input->type) && input->rank == 4 && has(input->name, "att");
         bool padding = flag && has(input->name, "pad");
         *fill = all_of(added || padding ? 0 : 1, "mask: nothing is masked");

@@ -1,12 +1,12 @@
-/* input_rows: how many ids a model knows: the rows of the table that an input is looked up in, so that generated ids
+/* input_rows: the number of valid ids of a model: the rows of the table that an input indexes, so that generated ids
  * exist. Pure; any thread.
  * Must not know how inputs are filled. */
 #include "inputs.h"
 
-#define STEPS  8   /* casts and reshapes between the input and the look-up, or between a weight and the table */
-#define VISITS 200 /* of the whole graph: a damaged file could ask for more than anyone can wait for */
+#define STEPS  8   /* casts and reshapes between the input and the lookup, or between a weight and the table */
+#define VISITS 200 /* of the whole graph: limits the time for a damaged file */
 
-/* What these give has the same ids, or as many rows, as what they take. */
+/* The output of these has the same ids, or as many rows, as the input. */
 static bool passes_on(const tare__onnx_node *node, bool table)
 {
     static const char *const ids[] = {"Cast",    "Identity", "Reshape",   "Unsqueeze",
@@ -37,7 +37,7 @@ static int64_t rows_of(const tare__onnx_graph *graph, tare__slice table)
     return 0;
 }
 
-/* Which input of these is the table, which the ids. */
+/* The inputs that are the table and the ids. */
 static const struct {
     const char *op;
     uint32_t table, ids;

@@ -1,6 +1,6 @@
-/* onnx: a model as the file has it: graphs, nodes, attributes, tensors. Names and data stay in the file.
- * Owned by the calling thread; lives in the arena of the report.
- * Must not know shapes that are not written there, nor what anything costs. */
+/* onnx: a model as in the file: graphs, nodes, attributes, tensors. Names and data stay in the file.
+ * Owned by the calling thread; stored in the arena of the report.
+ * Must not know shapes that are not in the file, nor what anything costs. */
 #ifndef TARE_MODEL_ONNX_H
 #define TARE_MODEL_ONNX_H
 
@@ -9,13 +9,13 @@
 
 typedef struct tare__onnx_attribute {
     tare__slice name;
-    tare__slice refers;  /* inside of a function: the call's attribute that it stands for */
-    tare__slice message; /* the values, read when asked for */
+    tare__slice refers;  /* in a function: the attribute of the call that it refers to */
+    tare__slice message; /* the values, read on demand */
 } tare__onnx_attribute;
 
 typedef struct tare__onnx_node {
     tare__slice op, domain, name;
-    tare__slice module; /* the exporter's, from its metadata */
+    tare__slice module; /* from the exporter's metadata */
     tare__slice *inputs, *outputs;
     uint32_t n_inputs, n_outputs, n_attributes;
     tare__onnx_attribute *attributes;
@@ -26,11 +26,11 @@ typedef struct tare__onnx_tensor {
     int type;
     int rank;
     int64_t *dims;
-    uint64_t elements, bytes; /* as shape and type say */
+    uint64_t elements, bytes; /* according to shape and type */
     bool external;
     tare__slice location; /* of external data */
     uint64_t offset;
-    tare__slice message; /* values, read when asked for */
+    tare__slice message; /* values, read on demand */
     tare__slice raw;
 } tare__onnx_tensor;
 
@@ -42,15 +42,15 @@ typedef struct tare__onnx_dim {
 
 typedef struct tare__onnx_info {
     tare__slice name;
-    int type; /* 0: no tensor, or not said */
-    const char *container; /* "sequence", "map", …; NULL: a tensor, or not said */
+    int type; /* 0: not a tensor, or unknown */
+    const char *container; /* "sequence", "map", …; NULL: a tensor, or unknown */
     int rank; /* TARE__MODEL_UNKNOWN */
     tare__onnx_dim *dims;
 } tare__onnx_info;
 
 typedef struct tare__onnx_graph {
     tare__slice name;
-    tare__onnx_node *nodes; /* in an order in which they can run */
+    tare__onnx_node *nodes; /* in execution order */
     tare__onnx_tensor *initializers;
     tare__onnx_info *inputs, *outputs, *infos;
     size_t n_nodes, n_initializers, n_inputs, n_outputs, n_infos;
@@ -73,8 +73,8 @@ typedef struct tare__onnx {
     const uint8_t *data;
     size_t bytes;
     bool mapped;
-    bool beside; /* external files are looked for */
-    size_t depth; /* of sub-graphs being read */
+    bool beside; /* external files are searched for */
+    size_t depth; /* of subgraphs being read */
 
     int64_t ir_version;
     tare__slice producer, producer_version;
@@ -89,16 +89,16 @@ typedef struct tare__onnx {
 
 /* ---- reading: 0 or a status with a sentence ------------------------------------------------------------------- */
 int tare__onnx_read(tare__onnx *model);
-/* A graph that an attribute holds. */
+/* A graph in an attribute. */
 int tare__onnx_read_graph(tare__onnx *model, tare__slice message, tare__onnx_graph *graph);
 int tare__onnx_read_tensor(tare__onnx *model, tare__slice message, tare__onnx_tensor *tensor);
-/* Puts nodes into an order in which they can run. `what` names the graph in the sentence of a failure. */
+/* Sorts nodes into execution order. `what` names the graph in the message of a failure. */
 int tare__onnx_sort(tare__onnx *model, tare__onnx_node *nodes, size_t n, tare__slice what);
-/* What a file is that could not be read, half a sentence; NULL: nobody knows. */
+/* What kind of file could not be read, as part of a sentence; NULL: unknown. */
 const char *tare__onnx_guess(const tare__onnx *model);
-/* The sentence of a file that is broken at `at`. */
+/* The message for a file that is damaged at `at`. */
 int tare__onnx_broken(const tare__onnx *model, const uint8_t *at, const char *wrong);
-/* One more element of `bytes` at the end of an array in the arena, zeroed; NULL: no memory. */
+/* Appends an element of `bytes` to an array in the arena, zeroed; NULL: out of memory. */
 void *tare__onnx_grow(tare__onnx *model, void *array, size_t n, size_t bytes);
 
 /* ---- types of elements ------------------------------------------------------------------------------------- */
@@ -118,9 +118,9 @@ unsigned tare__onnx_type_bits(int type);    /* 0: unknown, or of no fixed size *
 bool tare__onnx_type_is_float(int type);
 /* Elements times their size, rounded up to bytes; false: more than 63 bits. */
 bool tare__onnx_bytes_of(int type, uint64_t elements, uint64_t *bytes);
-/* False: more than 63 bits. A dimension that is not known must not be among them. */
+/* False: more than 63 bits. All dimensions must be known. */
 bool tare__onnx_elements_of(int rank, const int64_t *dims, uint64_t *elements);
-/* The values of a small tensor as doubles; false: they are not in the file, too many, or of another type. */
+/* The values of a small tensor as doubles; false: not in the file, too many, or of another type. */
 bool tare__onnx_tensor_values(const tare__onnx_tensor *tensor, double *values, size_t n);
 
 #endif

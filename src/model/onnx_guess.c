@@ -1,4 +1,4 @@
-/* onnx_guess: what a file is that is not an ONNX model, and what to do about that.
+/* onnx_guess: identifies a file that is not an ONNX model, and says what to do.
  * Pure; any thread.
  * Must not know protobuf beyond its first level. */
 #include "onnx.h"
@@ -27,7 +27,7 @@ static const struct {
     {0, "{", 1, "JSON"},
 };
 
-/* A download that broke off: the version is there, and the graph goes on behind the end. */
+/* An incomplete download: the version is there, and the graph extends beyond the end. */
 static bool is_cut_off(const tare__onnx *model)
 {
     tare__wire wire = tare__wire_of((tare__slice){model->data, model->bytes});

@@ -1,4 +1,4 @@
-/* onnx_read: the messages of an ONNX file made into graphs, nodes, tensors. Data of weights is stepped over.
+/* onnx_read: converts the messages of an ONNX file to graphs, nodes, tensors. Data of weights is skipped.
  * Owned by the calling thread.
  * Must not know what operators do. */
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "onnx.h"
 #include "tare.h"
 
-/* What the kernel mapped around the ends of a weight that is stepped over is given back from here on. */
+/* Pages that the kernel mapped around the ends of a skipped weight are released from this size on. */
 #define LARGE_BYTES (128u << 10)
 
 #define GROW(model, array, n) ((array) = tare__onnx_grow(model, array, n, sizeof *(array)))
@@ -28,7 +28,7 @@ int tare__onnx_broken(const tare__onnx *model, const uint8_t *at, const char *wr
 
 void *tare__onnx_grow(tare__onnx *model, void *array, size_t n, size_t bytes)
 {
-    if (n & (n - 1) || (n == 0 && array)) /* there is room up to the next power of two */
+    if (n & (n - 1) || (n == 0 && array)) /* there is space up to the next power of two */
         return array;
     char *larger = tare__arena_alloc(model->arena, (n ? 2 * n : 1) * bytes);
     if (larger && n)
@@ -36,7 +36,7 @@ void *tare__onnx_grow(tare__onnx *model, void *array, size_t n, size_t bytes)
     return larger;
 }
 
-/* Hands each field of a message to `read`. */
+/* Passes each field of a message to `read`. */
 static int read_message(tare__onnx *model, tare__slice message, read_part *read, void *into)
 {
     tare__wire wire = tare__wire_of(message);
@@ -47,7 +47,7 @@ static int read_message(tare__onnx *model, tare__slice message, read_part *read,
     return status ? status : wire.wrong ? tare__onnx_broken(model, wire.at, wire.wrong) : 0;
 }
 
-/* Of a field that should be a message or a text; protobuf's readers step over one of another kind, and so do we. */
+/* For a field that should be a message or a text; like protobuf, skips one of another type. */
 static bool is_bytes(const tare__wire_field *field, uint32_t number)
 {
     return field->number == number && field->type == TARE__WIRE_BYTES;
@@ -68,7 +68,7 @@ static int add_slice(tare__onnx *model, tare__slice **list, size_t n, tare__slic
 }
 
 /* ---- tensors ------------------------------------------------------------------------------------------------- */
-/* Pages around the ends of a weight come with those that are read; they would make the process look large. */
+/* Pages around the ends of a weight are mapped with those that are read; they would increase the resident size. */
 static void give_back(const tare__onnx *model, tare__slice data)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -307,7 +307,7 @@ static int add_attribute(tare__onnx *model, tare__onnx_attribute **list, size_t 
     return read_message(model, message, read_attribute, &(*list)[n]);
 }
 
-/* torch's exporter tells of each node which module it came from. */
+/* torch's exporter records the module of each node. */
 static int read_metadata(tare__onnx *model, tare__slice message, tare__onnx_node *node)
 {
     external entry = {0};
@@ -455,7 +455,7 @@ int tare__onnx_read(tare__onnx *model)
     int status = read_message(model, whole, read_model_field, &graph);
     if (status)
         return status;
-    /* Almost any bytes are some protobuf; a model has a version and a graph. */
+    /* Almost any bytes are valid protobuf; a model has a version and a graph. */
     if (!graph.data || model->ir_version <= 0)
         return tare__fail(model->error, TARE_E_INPUT, "'%.200s' is not an ONNX model: it has no %s", model->path,
                           graph.data ? "version" : "graph");

@@ -1,4 +1,4 @@
-/* onnx_sort: nodes in an order in which they can run: the file's own where that is one, as the format asks.
+/* onnx_sort: sorts nodes into execution order: the file's own order if it is valid, as the format requires.
  * Owned by the calling thread.
  * Must not know what operators do. */
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 typedef struct sorting {
     const tare__onnx_node *nodes;
     tare__slices makers; /* an output's name to the node */
-    uint8_t *colours;    /* 0 not seen, 1 under way, 2 done */
+    uint8_t *colours;    /* 0 not visited, 1 in progress, 2 done */
     uint32_t *order;
     size_t n_ordered;
     struct step {
@@ -30,7 +30,7 @@ static bool is_sorted(const tare__onnx_node *nodes, size_t n, const tare__slices
     return true;
 }
 
-/* Depth first, without recursion: a chain may be as long as the file. The node on a circle; TARE__SLICES_NONE. */
+/* Depth first, without recursion: a chain may be as long as the file. The node on a cycle; TARE__SLICES_NONE. */
 static uint32_t visit(sorting *sort, uint32_t from)
 {
     size_t depth = 0;

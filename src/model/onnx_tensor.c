@@ -75,7 +75,7 @@ static double half_of(uint16_t bits)
     return bits >> 15 ? -value : value;
 }
 
-/* An element from its bytes, which stand anywhere. NaN: of a type that nobody computes shapes with. */
+/* An element from its bytes, unaligned. NaN: of a type that is not used for shapes. */
 static double element_of(int type, const uint8_t *at)
 {
     union {
@@ -108,7 +108,7 @@ static double element_of(int type, const uint8_t *at)
     }
 }
 
-/* Which field has values of this type, how they are laid out there. */
+/* The field that has values of this type, and their layout. */
 static bool typed_field(int type, uint32_t *number, tare__wire_type *element)
 {
     *element = TARE__WIRE_VARINT;

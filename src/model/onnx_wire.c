@@ -1,4 +1,4 @@
-/* onnx_wire: protobuf's wire, field by field, straight from the mapped file.
+/* onnx_wire: reads the protobuf wire format, field by field, directly from the mapped file.
  * A reader belongs to one thread. Trusts nothing it reads.
  * Must not know what the fields mean. */
 #include "onnx_wire.h"

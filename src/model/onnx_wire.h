@@ -1,4 +1,4 @@
-/* onnx_wire: protobuf's wire, field by field, straight from the mapped file. Nothing is copied.
+/* onnx_wire: reads the protobuf wire format, field by field, directly from the mapped file. Nothing is copied.
  * A reader belongs to one thread. Trusts nothing it reads.
  * Must not know what the fields mean. */
 #ifndef TARE_MODEL_ONNX_WIRE_H
@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* A piece of the file; a name, a message, data. Not NUL terminated. */
+/* A part of the file: a name, a message, data. Not NUL terminated. */
 typedef struct tare__slice {
     const uint8_t *data;
     size_t length;
@@ -24,7 +24,7 @@ typedef enum tare__wire_type {
 
 typedef struct tare__wire {
     const uint8_t *at, *end;
-    const char *wrong; /* half a sentence; NULL: nothing is. `at` is then where. */
+    const char *wrong; /* part of a sentence; NULL: no error. `at` is then its position. */
 } tare__wire;
 
 typedef struct tare__wire_field {
@@ -36,19 +36,19 @@ typedef struct tare__wire_field {
 
 static inline tare__wire tare__wire_of(tare__slice message)
 {
-    /* Of a message that is not there nothing is read; to add even 0 to NULL is not defined. */
+    /* A missing message is empty; adding even 0 to NULL is undefined. */
     return (tare__wire){.at = message.data, .end = message.length ? message.data + message.length : message.data};
 }
 
-/* False at the end of the message, and where it is broken. */
+/* False at the end of the message, and if it is damaged. */
 bool tare__wire_next(tare__wire *wire, tare__wire_field *field);
 
-/* A repeated number, packed or not: one after the other. `element` is how each is laid out. */
+/* A repeated number, packed or not, one by one. `element` is its layout. */
 typedef struct tare__wire_numbers {
     tare__wire wire; /* over the message */
     uint32_t number;
     tare__wire_type element;
-    tare__wire packed; /* over the run under way */
+    tare__wire packed; /* over the current packed run */
 } tare__wire_numbers;
 tare__wire_numbers tare__wire_numbers_of(tare__slice message, uint32_t number, tare__wire_type element);
 bool tare__wire_number(tare__wire_numbers *numbers, uint64_t *value);

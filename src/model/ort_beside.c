@@ -1,5 +1,5 @@
-/* ort_beside: end-to-end latency: a command that makes the model's inputs for each request, one that takes its outputs,
- * and the model between them. Both are started once and answer over pipes. In the child that measures.
+/* ort_beside: end-to-end latency: a command that produces the model's inputs for each request, one that consumes its
+ * outputs, and the model between them. Both are started once and answer over pipes. In the measuring child.
  * Must not know what the commands do. */
 #define _GNU_SOURCE
 #include "ort_child.h"
@@ -51,7 +51,7 @@ static int start(helper *one, tare__error *error)
     return failure ? tare__fail(error, TARE_E_SYSTEM, "%s: %s", one->said, strerror(failure)) : 0;
 }
 
-/* Its input ends; one that does not care for that is ended. */
+/* Closes its input; a command that does not exit is killed. */
 static void stop(helper *one)
 {
     const struct timespec pause = {.tv_nsec = 10000000};
@@ -195,7 +195,7 @@ int tare__beside_measure(const tare__job *job, tare__ort_session *session, tare_
     if (!status && job->post)
         status = start(&post, error);
     if (!status)
-        status = request(job, session, &pre, &post, 0, times, error); /* the commands' own start is not counted */
+        status = request(job, session, &pre, &post, 0, times, error); /* the startup of the commands is not counted */
     for (size_t i = 0; !status && i < runs; i++) {
         status = request(job, session, &pre, &post, i + 1, times, error);
         if (status)

@@ -1,5 +1,5 @@
-/* ort_child: forks the process that measures, looks at its memory while it runs, and tells how it ended.
- * The calling thread, which must be the only one; the child shares nothing with it but the board.
+/* ort_child: forks the process that measures, samples its memory while it runs, and reports how it ended.
+ * The calling thread, which must be the only one; the child shares only the board with it.
  * Must not know what is measured. */
 #define _GNU_SOURCE
 #include "ort_child.h"
@@ -46,7 +46,7 @@ void tare__board_free(tare__board *board)
 }
 
 /* ---- the child ------------------------------------------------------------------------------------------------ */
-/* Standard output is the report's; what the runtime says on standard error is kept for when it dies. */
+/* Standard output is for the report; the runtime's output on standard error is kept in case it dies. */
 static void child(const tare__job *job, tare__board *board, int words, pid_t parent)
 {
     static const int deadly[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGINT, SIGTERM};
@@ -58,9 +58,9 @@ static void child(const tare__job *job, tare__board *board, int words, pid_t par
     dup2(nothing, STDIN_FILENO);
     dup2(nothing, STDOUT_FILENO);
     dup2(words >= 0 ? words : nothing, STDERR_FILENO);
-    setrlimit(RLIMIT_CORE, &none); /* a crash here is a row of a table, no case for a core file */
+    setrlimit(RLIMIT_CORE, &none); /* a crash here is reported in the table, no core file is needed */
     for (size_t i = 0; i < TARE__COUNT_OF(deadly); i++)
-        signal(deadly[i], SIG_DFL); /* whatever the parent does about them, a crash is to be seen as one */
+        signal(deadly[i], SIG_DFL); /* restore the default, so that a crash is detected as one */
     signal(SIGPIPE, SIG_IGN);
     tare__job_do(job, board);
     _exit(0);

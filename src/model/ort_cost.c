@@ -1,5 +1,5 @@
 /* ort_cost: multiply-accumulates of a node that ONNX Runtime ran, by the shapes in its profile: for nodes that the
- * runtime made itself, which the model's file does not know. Pure.
+ * runtime created itself, which are not in the model's file. Pure.
  * Must not know the model's file. */
 #define _GNU_SOURCE
 #include "ort_profile.h"
@@ -25,7 +25,7 @@ static bool convolution(const tare__profile_node *node, uint64_t *macs)
     return !__builtin_mul_overflow(output, filter / (uint64_t)node->inputs[1].dims[0], macs);
 }
 
-/* The length of the sums is what the first factor has for each row of the product. */
+/* The length of the sums is the size of the first factor per row of the product. */
 static bool product(const tare__profile_node *node, uint64_t *macs)
 {
     uint64_t output, left;
@@ -40,7 +40,7 @@ static bool product(const tare__profile_node *node, uint64_t *macs)
 
 static const struct {
     const char *op;
-    size_t needs; /* inputs: weights that were packed are not told of any more */
+    size_t needs; /* inputs: packed weights are not listed any more */
     bool (*count)(const tare__profile_node *, uint64_t *);
 } rules[] = {
     {"Conv", 2, convolution}, {"FusedConv", 2, convolution}, {"NhwcFusedConv", 2, convolution},

@@ -1,6 +1,6 @@
-/* ort_doctor: whether models can be run here: which ONNX Runtime is found, or why none. It is opened in a process of
- * its own. One thread.
- * Must not know how the answer is shown. */
+/* ort_doctor: whether models can be run on this machine: which ONNX Runtime is found, or why none. It is opened in a
+ * separate process. One thread.
+ * Must not know how the result is shown. */
 #include "ort_child.h"
 
 #include <stdio.h>

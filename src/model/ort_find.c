@@ -1,5 +1,5 @@
-/* ort_find: where ONNX Runtime's library is on this machine: named by the user, in the wheel of a Python, or where the
- * loader looks. Any thread; python3 is asked in a process of its own, and only where nothing else said it.
+/* ort_find: finds ONNX Runtime's library on this machine: named by the user, in the wheel of a Python, or in the
+ * loader's search path. Any thread; python3 is run in a separate process, and only if nothing else was found.
  * Must not know what the library does. */
 #define _GNU_SOURCE
 #include "ort.h"
@@ -19,7 +19,7 @@
 
 extern char **environ;
 
-/* The first file that a pattern finds. */
+/* The first file that matches a pattern. */
 static bool find_one(const char *folder, const char *pattern, tare__text *path)
 {
     tare__text whole = {0};
@@ -65,7 +65,7 @@ static int find_named(const char *name, const char *said, tare__text *path, tare
     return 0;
 }
 
-/* What a command prints, up to its first line end; false: it failed or printed nothing. */
+/* The first line of a command's output; false: it failed or printed nothing. */
 static bool first_line(char *const *command, char *out, size_t room)
 {
     int ends[2];
@@ -121,13 +121,13 @@ int tare__runner_find(const char *asked, tare__text *path, tare__error *error)
     if (!found)
         found = find_by_python(path);
     if (found && !path->failed) {
-        char real[PATH_MAX]; /* what was looked at is what is loaded */
+        char real[PATH_MAX]; /* the file that was checked is the one that is loaded */
         if (!realpath(path->data, real) || !tare__trust_path(real, error))
             return TARE_E_PERMISSION;
         path->length = 0;
         tare__text_string(path, real);
     }
     if (!found)
-        tare__text_string(path, "libonnxruntime.so.1"); /* the loader may know it */
+        tare__text_string(path, "libonnxruntime.so.1"); /* the loader may find it */
     return path->failed ? tare__fail(error, TARE_E_MEMORY, "out of memory") : 0;
 }

@@ -1,4 +1,5 @@
-/* ort_folder: a folder for the runtime's profile and for a converted model, and those of processes that were killed.
+/* ort_folder: a folder for the runtime's profile and for a converted model, and cleanup of those of killed
+ * processes.
  * The calling thread.
  * Must not know what is in it. */
 #define _GNU_SOURCE
@@ -16,10 +17,10 @@
 #include <unistd.h>
 
 #define PREFIX       "tare-model-"
-#define SWEPT_MAX    1000 /* a place full of them must not keep anyone waiting */
+#define SWEPT_MAX    1000 /* limits the time spent if there are very many */
 #define RANDOM_CHARS 6
 
-/* Files only: neither of us makes folders in there, and what a link leads to is nobody's business. */
+/* Files only: no folders are created in there, and links are not followed. */
 static void empty(int folder)
 {
     int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -44,7 +45,7 @@ bool tare__ort_folder_make(tare__ort_folder *folder)
     }
     folder->lock = open(folder->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (folder->lock >= 0)
-        flock(folder->lock, LOCK_EX | LOCK_NB); /* where there are no locks the number of the process is left */
+        flock(folder->lock, LOCK_EX | LOCK_NB); /* if locks are unavailable, the pid is checked */
     return true;
 }
 
@@ -61,7 +62,7 @@ void tare__ort_folder_remove(tare__ort_folder *folder)
 }
 
 /* ---- those of others ------------------------------------------------------------------------------------------ */
-/* The process that its name tells; 0: it is no name of ours. */
+/* The pid in its name; 0: not a name of this kind. */
 static pid_t maker_of(const char *name)
 {
     char *end;
@@ -76,8 +77,8 @@ static pid_t maker_of(const char *name)
     return ours ? (pid_t)pid : 0;
 }
 
-/* The number may be of another PID namespace that sees the same folder: only who gets the lock knows that nobody
- * lives. */
+/* The pid may be of another PID namespace that shares the folder: only a successful lock shows that the process is
+ * gone. */
 static bool is_left(int folder)
 {
     struct stat about;

@@ -1,4 +1,4 @@
-/* ort_inner: what the files that measure share: one measurement under way. One thread.
+/* ort_inner: shared by the files that measure: the current measurement. One thread.
  * Must not know how anything is shown. */
 #ifndef TARE_MODEL_ORT_INNER_H
 #define TARE_MODEL_ORT_INNER_H
@@ -7,16 +7,16 @@
 #include "ort_child.h"
 #include "ort_profile.h"
 
-/* A folder for what the runtime writes and reads, in the place of temporary files. It is locked as long as the
- * process that made it, or one that this forked, lives. */
+/* A folder for files of the runtime, in the directory for temporary files. It is locked while the process that
+ * created it, or one that it forked, lives. */
 typedef struct tare__ort_folder {
-    char path[512]; /* "": there is none */
+    char path[512]; /* "": none */
     int lock;
 } tare__ort_folder;
 
 bool tare__ort_folder_make(tare__ort_folder *folder);
-void tare__ort_folder_remove(tare__ort_folder *folder); /* with the files in it; one that is not there is fine */
-void tare__ort_folder_sweep(void);                      /* those that killed processes of this user left */
+void tare__ort_folder_remove(tare__ort_folder *folder); /* with the files in it; a missing one is allowed */
+void tare__ort_folder_sweep(void);                      /* those left by killed processes of this user */
 
 typedef struct tare__measuring {
     const tare__model_report *report;      /* of the first batch */
@@ -26,23 +26,22 @@ typedef struct tare__measuring {
     const char *library;                   /* for the loader */
     tare__ort_folder folder;               /* of the model in half precision */
     char half[540];                        /* … its path */
-    const char *no_half;                   /* why there is none; NULL: not tried, or it is there */
+    const char *no_half;                   /* why there is none; NULL: not tried, or it exists */
     tare__error *error;
 } tare__measuring;
 
-/* A copy that lives as long as what was measured; NULL: no memory. */
+/* A copy that lives as long as the measurements; NULL: out of memory. */
 const char *tare__measuring_text(tare__measuring *measuring, const char *text);
-void tare__measuring_note(tare__measuring *measuring, const char *format, ...) TARE__PRINTF(2, 3); /* each once */
+void tare__measuring_note(tare__measuring *measuring, const char *format, ...) TARE__PRINTF(2, 3); /* each note once */
 
-/* Inputs of one configuration in an arena of their own. 0; TARE_E_USAGE: this batch, or values of an input, cannot be
- * had, with a sentence; else what is wrong with a file. *batch becomes what a run has; 0: nothing is known of
- * samples. */
+/* Inputs of one configuration in a separate arena. 0; TARE_E_USAGE: this batch, or values of an input, are not
+ * possible, with a message; else the error of a file. *batch becomes the samples per run; 0: unknown. */
 int tare__inputs_make(tare__measuring *measuring, const tare__model_report *report, int64_t asked, tare__arena *arena,
                       tare__ort_tensor **tensors, size_t *n, int64_t *batch, tare__error *error);
 
-/* Quantiles and what goes with them, of times in order. 0 or TARE_E_MEMORY. */
+/* Quantiles and related figures of sorted times. 0 or TARE_E_MEMORY. */
 int tare__times_of(const double *samples, size_t n, tare__arena *arena, tare__runner_times *times);
-/* What a board says, into the result. */
+/* Copies the values of a board to the result. */
 int tare__result_fill(tare__runner_result *result, const tare__board *board, const tare__child_seen *seen,
                       const tare__ort_tensor *tensors, size_t n_tensors, tare__arena *arena);
 void tare__results_mark_best(tare__runner_result *results, size_t n);

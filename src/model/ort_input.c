@@ -1,4 +1,4 @@
-/* ort_input: tensors generated for a model's inputs.
+/* ort_input: generates tensors for a model's inputs.
  * Pure but for the arena; the same seed gives the same values on every machine.
  * Must not know the runtime. */
 #define _GNU_SOURCE
@@ -103,7 +103,7 @@ uint64_t tare__ort_tokens(const tare__ort_tensor *tensors, size_t n)
     }
     if (!ids)
         return 0;
-    /* A mask that covers a past as well is longer than the ids: then its ones are not this run's. */
+    /* A mask that includes the past is longer than the ids: then its ones are not those of this run. */
     bool same = mask && mask->dims[0] == ids->dims[0] && mask->dims[1] == ids->dims[1] && mask->data;
     return same ? count_ones(mask) : (uint64_t)tare__ort_elements(ids->dims, ids->rank);
 }
@@ -170,7 +170,7 @@ static void put_all(tare__ort_tensor *tensor, const tare__model_fill *fill, int6
 
 static uint64_t hash_of(const char *name)
 {
-    uint64_t hash = 14695981039346656037u; /* FNV-1a: inputs of one type are not to be alike */
+    uint64_t hash = 14695981039346656037u; /* FNV-1a: inputs of one type must not be equal */
     for (; *name; name++)
         hash = (hash ^ (unsigned char)*name) * 1099511628211u;
     return hash;

@@ -1,5 +1,5 @@
-/* ort_job: what the child does: loads the runtime and the model, warms up until runs are steady, times them.
- * The child's only thread of ours; the runtime has its own.
+/* ort_job: what the child does: loads the runtime and the model, warms up until runs are stable, times them.
+ * The only thread of Tare in the child; the runtime has its own.
  * Must not know who reads the board. */
 #define _GNU_SOURCE
 #include "ort_child.h"
@@ -11,8 +11,8 @@
 #include "tare.h"
 
 #define WARM_SECONDS  10.0
-#define WARM_FIRST    10u /* runs before the first look at whether they are steady */
-#define PATIENCE      10.0 /* times the seconds that were given */
+#define WARM_FIRST    10u /* runs before the first check for stability */
+#define PATIENCE      10.0 /* multiple of the given seconds */
 #define RUNS_LEAST    3u
 #define PROFILED_RUNS 11u /* the first of them is not counted */
 
@@ -90,7 +90,7 @@ static int warm(const tare__job *job, tare__ort_session *session, tare__board *b
 }
 
 /* ---- the timed runs ------------------------------------------------------------------------------------------- */
-/* Where the time decides, a model whose runs take seconds is not run for many minutes. */
+/* If time is the limit, a model whose runs take seconds is not run for many minutes. */
 static size_t least_runs(const tare__job *job, const tare__board *board)
 {
     double last_ns = board->warm_done ? board->warm_ns[board->warm_done - 1] : 0, most = PATIENCE * job->seconds * 1e9;
@@ -150,5 +150,5 @@ void tare__job_do(const tare__job *job, tare__board *board)
     board->status = status;
     if (!status)
         enter(board, TARE__BOARD_DONE);
-    /* Nothing is released: the process ends here, and some runtimes crash only then. */
+    /* Nothing is released: the process exits here, and some runtimes crash on release. */
 }

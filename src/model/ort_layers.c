@@ -1,5 +1,5 @@
-/* ort_layers: a model's layers as the runtime ran them: time against multiply-accumulates, against what this machine
- * can do; and the types that were really computed with. One thread.
+/* ort_layers: a model's layers as executed by the runtime: time relative to multiply-accumulates and the machine's
+ * peak performance; and the types actually used. One thread.
  * Must not know how a profile is written. */
 #define _GNU_SOURCE
 #include "ort_inner.h"
@@ -19,13 +19,13 @@ static double median_of(const double *values, size_t n)
     return tare__quantile_sorted(sorted, n, 0.5);
 }
 
-/* A node that the runtime made of the file's keeps its name and, but for what was fused into it, its kind. */
+/* A node that the runtime derives from one of the file keeps its name and, except for fused operators, its kind. */
 static bool same_kind(const char *file, const char *ran)
 {
     return strcmp(file, ran) == 0 || strstr(ran, file) || (strcmp(file, "MatMul") == 0 && strstr(ran, "Gemm"));
 }
 
-/* The file's layers by the names of nodes, and of what they make. */
+/* The file's layers by the names of nodes and of their outputs. */
 typedef struct file_layers {
     const tare__model_report *report;
     tare__intern *nodes, *outputs;
@@ -45,7 +45,8 @@ static tare__intern *names_of(const tare__model_report *report, bool outputs)
         const char *name = outputs ? made_by(&report->layers[i]) : report->layers[i].node;
         size_t length = name ? strlen(name) : 0;
         uint32_t id = length ? tare__intern_add(names, name, length) : TARE__INTERN_NONE;
-        /* One entry a layer, so that ids are places: a name seen before, or none, gets one that nobody asks for. */
+        /* One entry per layer, so that ids are indices: a repeated or missing name gets a unique one that is never
+         * looked up. */
         if (length && id == (uint32_t)i)
             continue;
         unnamed[0] = '\1';
@@ -79,11 +80,11 @@ static const tare__model_layer *layer_of(const file_layers *file, const tare__in
     return at == TARE__INTERN_NONE ? NULL : &file->report->layers[at];
 }
 
-/* Channels in blocks, the last of them filled up with zeros: such a node has the name of what it makes and an ending,
- * and its shapes are larger than the model's. */
+/* Channels in blocks, the last of them padded with zeros: such a node is named after its output with a suffix, and
+ * its shapes are larger than the model's. */
 #define IN_BLOCKS "_nchwc"
 #define MOST_CHANNELS_ADDED 15
-#define MOST_FUSED 4 /* nodes after a convolution, one behind the other */
+#define MOST_FUSED 4 /* consecutive nodes after a convolution */
 
 static size_t in_blocks(const tare__profile_node *node)
 {
@@ -104,7 +105,7 @@ static bool fits_in_blocks(const tare__model_layer *layer, const tare__profile_n
     return true;
 }
 
-/* The one layer of this kind from which what multiplies nothing leads to `layer`; *n: how many there are. */
+/* The layer of this kind that leads to `layer` through layers without multiplications; *n: how many there are. */
 static const tare__model_layer *before(const file_layers *file, const tare__model_layer *layer,
                                        const tare__profile_node *node, unsigned depth, unsigned *n)
 {
@@ -126,8 +127,8 @@ static const tare__model_layer *before(const file_layers *file, const tare__mode
     return found;
 }
 
-/* What it makes, under the file's name: without what the runtime, where it has no kernel of half precision, and
- * Tare's own conversion put around that. */
+/* Its output under the file's name: without the suffixes of casts that the runtime, if it has no half-precision
+ * kernel, and Tare's own conversion add. */
 static const tare__model_layer *maker_of(const file_layers *file, const char *name, size_t length)
 {
     static const char cast[] = "InsertedPrecisionFreeCast_", half[] = "_tare_half";
@@ -142,7 +143,7 @@ static const tare__model_layer *maker_of(const file_layers *file, const char *na
     return layer;
 }
 
-/* `fused`: whether to look before what was fused into it. First all others, which then are taken. */
+/* `fused`: whether to search before the operators fused into it. First all others, which are then taken. */
 static const tare__model_layer *find_layer(const file_layers *file, const tare__profile_node *node, bool fused)
 {
     size_t blocks = in_blocks(node);
@@ -184,8 +185,8 @@ static void count(tare__runner_layer *layer, const tare__profile_node *node, con
     }
 }
 
-/* Layers cannot multiply more than the model: where they would, those that are only known by the runtime's shapes are
- * not counted. False: the file's own are more. */
+/* Layers cannot multiply more than the model: if they would, those known only by the runtime's shapes are not
+ * counted. False: the file's own are more. */
 static bool keep_below_whole(tare__runner_layer *layers, size_t n, const bool *from_file,
                              const tare__model_report *report)
 {
@@ -210,10 +211,10 @@ static const char *types_of(const tare__profile_node *node)
     return in ? in : out ? out : "";
 }
 
-/* Shorter ones are mostly the rounding of a clock that shows whole microseconds. */
+/* Shorter times are mostly rounding of a clock with a resolution of 1 µs. */
 #define LEAST_CALL_NS 5000.0
 
-/* What is stored in one type and multiplied in another has the peak of the other. */
+/* If storage and multiplication have different types, the peak of the latter applies. */
 static int type_of(const tare__runner_layer *layer)
 {
     const char *const in_int8[] = {"Quant", "Integer", "QLinear", "QGemm", "NBits", "QAttention"};
@@ -274,7 +275,7 @@ static int longest_first(const void *a, const void *b)
     return (of_a->time_ns < of_b->time_ns) - (of_a->time_ns > of_b->time_ns);
 }
 
-/* Which layer of the file each node is. False: no memory. */
+/* The layer of the file for each node. False: out of memory. */
 static bool find_layers(const tare__model_report *report, const tare__profile *profile, const tare__model_layer **found)
 {
     file_layers file;
@@ -364,7 +365,7 @@ static int most_first(const void *a, const void *b)
     return (of_a->ns < of_b->ns) - (of_a->ns > of_b->ns);
 }
 
-/* Types of numbers that are computed with, by the time they took; shapes and indices are not among them. */
+/* Numeric types used for computation, by their time; shapes and indices are excluded. */
 void tare__executed_of(tare__measuring *measuring, const tare__profile *profile, tare__runner_result *result)
 {
     tally tallies[] = {{"float32", 0}, {"float16", 0}, {"bfloat16", 0}, {"float64", 0}, {"int8", 0}, {"uint8", 0}};
@@ -373,7 +374,7 @@ void tare__executed_of(tare__measuring *measuring, const tare__profile *profile,
     result->casts = 0;
     for (size_t i = 0; i < profile->n_nodes; i++) {
         const tare__profile_node *node = profile->nodes[i];
-        /* At least a thousandth of what the clock of a profile shows, so that quick models are not without a type. */
+        /* At least a thousandth of the profile clock's resolution, so that fast models have a type. */
         double ns = median_of(node->run_ns, profile->runs) + 1;
         all += ns;
         if (tare__profile_cast(node)) {

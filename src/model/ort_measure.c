@@ -1,5 +1,5 @@
-/* ort_measure: measures a model in every configuration asked for, each in a process of its own, and once more with the
- * runtime's profile for its layers. One thread.
+/* ort_measure: measures a model in every requested configuration, each in a separate process, and once more with the
+ * runtime's profiler for its layers. One thread.
  * Must not know how anything is shown. */
 #define _GNU_SOURCE
 #include "half.h"
@@ -39,7 +39,7 @@ void tare__measuring_note(tare__measuring *measuring, const char *format, ...)
     const char **notes = tare__arena_alloc(measured->arena, (measured->n_notes + 1) * sizeof *notes);
     const char *copy = tare__measuring_text(measuring, text);
     if (!notes || !copy)
-        return; /* a note less */
+        return; /* one note less */
     if (measured->n_notes)
         memcpy(notes, measured->notes, measured->n_notes * sizeof *notes);
     notes[measured->n_notes++] = copy;
@@ -58,7 +58,7 @@ static const char *precision_of(const char *type)
     return NULL;
 }
 
-/* Of the weights that take the most room; of a model without any, of its first input. */
+/* Of the weights that take the most space; for a model without weights, of its first input. */
 static const char *stored_precision(const tare__model_report *report)
 {
     for (size_t i = 0; i < report->n_types; i++)
@@ -85,7 +85,7 @@ static void make_half(tare__measuring *measuring)
     measuring->no_half = why ? why : "out of memory";
 }
 
-/* Whether the result cannot be had in the precision asked for; else *model is the file to run. */
+/* Whether the result is unavailable in the requested precision; else *model is the file to run. */
 static bool refuse_precision(tare__measuring *measuring, tare__runner_result *result, const char **model)
 {
     const char *stored = measuring->measured->stored_precision;
@@ -316,7 +316,7 @@ static int measure_all(tare__measuring *measuring)
     return status;
 }
 
-/* The first of each precision that ran; what was computed with is the same for the others. */
+/* The first of each precision that ran; the executed types are the same for the others. */
 static int profile_all(tare__measuring *measuring)
 {
     tare__model_measured *measured = measuring->measured;
@@ -363,7 +363,7 @@ static int find_runtime(tare__measuring *measuring)
     return measuring->library || measuring->measured->absent ? 0 : TARE_E_MEMORY;
 }
 
-/* Before anything is said of the model: without a runtime there is nothing to say. */
+/* First of all: without a runtime there is nothing to report about the model. */
 static int try_runtime(tare__measuring *measuring)
 {
     tare__model_measured *measured = measuring->measured;
@@ -383,7 +383,7 @@ static int try_runtime(tare__measuring *measuring)
     return status;
 }
 
-/* The loader's words alone do not help who never installed it. */
+/* The loader's message alone does not help if it was never installed. */
 static void say_how_to_get_it(tare__measuring *measuring)
 {
     tare__model_measured *measured = measuring->measured;

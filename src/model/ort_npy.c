@@ -1,4 +1,4 @@
-/* ort_npy: tensors from files: NumPy's .npy, or bare bytes; and the header of an .npy for who reads outputs.
+/* ort_npy: tensors from files: NumPy's .npy, or raw bytes; and the header of an .npy for readers of outputs.
  * Owned by the calling thread. Trusts nothing it reads.
  * Must not know the runtime. */
 #define _GNU_SOURCE
@@ -18,13 +18,13 @@
 #define FILE_MAX   ((int64_t)1 << 36)
 
 static const struct {
-    const char *code; /* less its byte order */
+    const char *code; /* without its byte order */
     int type;
 } codes[] = {{"f4", 1}, {"u1", 2}, {"i1", 3}, {"u2", 4}, {"i2", 5}, {"i4", 6}, {"i8", 7}, {"b1", 9},
              {"f2", 10}, {"f8", 11}, {"u4", 12}, {"u8", 13}};
 
 /* ---- .npy ----------------------------------------------------------------------------------------------------- */
-/* What follows 'key': in the header, a Python dictionary of three entries. */
+/* The value of 'key': in the header, a Python dictionary of three entries. */
 static const char *value_of(const char *header, const char *key)
 {
     char quoted[32];
@@ -164,7 +164,7 @@ void tare__runner_file_shape(tare__runner_file *file)
     close(fd);
 }
 
-/* Samples one after the other, from the first again where the file has fewer. */
+/* Samples one after the other, repeated from the first if the file has fewer. */
 static int fit_batch(tare__ort_tensor *tensor, int64_t batch, tare__arena *arena, tare__error *error)
 {
     int64_t rows = tensor->rank ? tensor->dims[0] : 0;

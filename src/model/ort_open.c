@@ -1,5 +1,5 @@
-/* ort_open: loads ONNX Runtime and takes the functions it needs out of the runtime's table, by their slots.
- * Any thread. No header of the runtime is needed: the table only ever grows at its end.
+/* ort_open: loads ONNX Runtime and reads the functions it needs from the runtime's table, by their slots.
+ * Any thread. No header of the runtime is needed: the table only grows at its end.
  * Must not know models. */
 #include "ort.h"
 

@@ -1,6 +1,6 @@
-/* ort_parts: parts of the runner for who runs a model otherwise: generated inputs, nodes of a profile.
+/* ort_parts: parts of the runner for other users of a model: generated inputs, nodes of a profile.
  * Owned by the calling thread.
- * Must not know who that is. */
+ * Must not know the caller. */
 #include <string.h>
 
 #include "model.h"

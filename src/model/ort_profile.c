@@ -37,9 +37,9 @@ typedef struct state {
     tare__arena *arena;
     tare__intern *index;
     size_t room;
-    size_t run;        /* the one under way; the first is 0 */
-    bool memory;       /* there is none left */
-    span *spans;       /* nodes of the run under way that are not inside of another one, as far as is known */
+    size_t run;        /* the current run; the first is 0 */
+    bool memory;       /* out of memory */
+    span *spans;       /* top-level nodes of the current run, as far as known */
     size_t n_spans, spans_room;
     event event;
 } state;
@@ -57,7 +57,7 @@ static void copy(const tare__json_reader *reader, char *out, size_t room)
     out[length] = '\0';
 }
 
-/* The runtime's words for types, as this project has them. */
+/* The runtime's type names and Tare's. */
 static const char *type_of(const tare__json_reader *reader)
 {
     static const char *const words[][2] = {
@@ -240,8 +240,7 @@ static bool holds_graph(const event *event)
     return false;
 }
 
-/* Its time without that of the nodes inside of it, which are nodes of their own. They come before it, and began
- * later. */
+/* Its time without that of the nodes inside it, which have separate entries. They precede it, and began later. */
 static double own_time(state *state)
 {
     const event *event = &state->event;
@@ -255,7 +254,7 @@ static double own_time(state *state)
     return own > 0 ? own : 0;
 }
 
-/* Places are those of runs, the first included: it is taken off at the end. */
+/* Indices are those of runs, including the first, which is removed at the end. */
 static bool take_node(state *state)
 {
     const event *event = &state->event;

@@ -1,4 +1,4 @@
-/* ort_result: figures of one configuration from what its process wrote down: quantiles, rates, memory; and which
+/* ort_result: figures of one configuration from the data of its process: quantiles, rates, memory; and which
  * configurations are the best trade-offs. Pure but for the arena.
  * Must not know how anything was run. */
 #define _GNU_SOURCE
@@ -53,8 +53,8 @@ int tare__times_of(const double *samples, size_t n, tare__arena *arena, tare__ru
 }
 
 /* ---- rates ---------------------------------------------------------------------------------------------------- */
-/* Over windows of the whole time, what lies between runs included: no rate is one over a latency. The value is the
- * median window's, which the interval is of: a pause of the machine is in one window. */
+/* Over windows of the whole time, including the time between runs: not the inverse of a latency. The value is that
+ * of the median window, to which the interval refers: a pause of the machine affects one window. */
 static int fill_rate(tare__runner_rate *rate, const char *unit, double each, const tare__board *board,
                      tare__arena *arena)
 {
@@ -157,7 +157,7 @@ int tare__result_fill(tare__runner_result *result, const tare__board *board, con
 }
 
 /* ---- the best of several -------------------------------------------------------------------------------------- */
-/* In steps of 2 %: what two measurements of the same would differ by is no trade-off. */
+/* In steps of 2 %: smaller differences are within the measurement error. */
 static double step_of(double value)
 {
     return value > 0 ? floor(log(value) / log(1.02) + 0.5) : INFINITY;

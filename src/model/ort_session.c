@@ -1,5 +1,5 @@
 /* ort_session: a model loaded into ONNX Runtime, its inputs, and runs of it.
- * One thread a session; the runtime has threads of its own.
+ * One thread per session; the runtime has its own threads.
  * Must not know why it is run. */
 #define _GNU_SOURCE
 #include "ort.h"
@@ -10,7 +10,7 @@
 
 #include "tare.h"
 
-#define SEVERITY_FATAL 4 /* its warnings would stand between the lines of a report */
+#define SEVERITY_FATAL 4 /* its warnings would appear between the lines of a report */
 
 static int read_names(tare__ort_session *session, bool outputs, size_t n, char ***names, tare__error *error)
 {
@@ -72,7 +72,8 @@ static const unsigned char smallest[] = {
 void tare__ort_start(const tare__ort *ort)
 {
     void *env = NULL, *options = NULL, *session = NULL;
-    void *status = ort->create_env(SEVERITY_FATAL, "tare", &env); /* stays: all sessions of a process share one */
+    void *status = ort->create_env(SEVERITY_FATAL, "tare", &env); /* never released: all sessions of a process share
+                                                                   * it */
     if (!status)
         status = ort->create_options(&options);
     if (!status)
@@ -116,7 +117,7 @@ static bool shapes_fit(const int64_t *wanted, size_t wanted_rank, const tare__or
     return fit;
 }
 
-/* What the session says of an input goes before what the tensor was made for. */
+/* The session's information on an input takes precedence over that of the tensor. */
 static int check_tensor(tare__ort_session *session, size_t at, const tare__ort_tensor *tensor, tare__error *error)
 {
     const tare__ort *ort = session->ort;

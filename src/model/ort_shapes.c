@@ -1,4 +1,4 @@
-/* ort_shapes: a configuration's inputs: shapes as the file was weighed, values from files or generated.
+/* ort_shapes: inputs of a configuration: shapes as in the static analysis, values from files or generated.
  * One thread.
  * Must not know the runtime, nor how values are made. */
 #define _GNU_SOURCE
@@ -9,7 +9,7 @@
 #include "onnx.h"
 #include "tare.h"
 
-/* An input whose first dimension may be the batch's. */
+/* An input whose first dimension may be the batch size. */
 static bool has_batch(const tare__model_tensor *input)
 {
     return input->rank >= 2 || (input->rank == 1 && input->symbols && input->symbols[0]);

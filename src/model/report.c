@@ -1,4 +1,4 @@
-/* report: what a walk found, as tables: layers, operators, the peak of what is live at once.
+/* report: converts the result of a walk to tables: layers, operators, the peak of live tensors.
  * Owned by the calling thread.
  * Must not know operators, nor how the report is shown. */
 #include <stdlib.h>
@@ -38,7 +38,7 @@ static const tare__onnx_info *info_of(const tare__onnx_info *infos, size_t n, ta
     return NULL;
 }
 
-/* The name of a symbol that has a number; what exporters call the dimensions of their own nodes says nothing. */
+/* The name of a symbol that has a number; names that exporters generate for dimensions are ignored. */
 static const char *bound_name(const tare__walk *walk, tare__slice symbol)
 {
     for (size_t i = 0; i < walk->n_dimensions && symbol.length; i++) {
@@ -70,7 +70,7 @@ static const tare__model_tensor *tensors_of(tare__walk *walk, tare__value *const
         return NULL;
     }
     for (size_t i = 0; i < n; i++) {
-        /* What a function or branch made has its own name inside: outputs go by the graph's. */
+        /* Outputs of a function or branch have another name inside: outputs use the graph's names. */
         const tare__onnx_info *info = n_infos == n ? &infos[i] : info_of(infos, n_infos, values[i]->name);
         tensor_of(walk, values[i], &tensors[i]);
         if (info)
@@ -103,7 +103,7 @@ static int by_weight(const void *left, const void *right)
     return order ? order : strcmp(a->domain, b->domain);
 }
 
-/* The row of an operator, by name and domain; a new one where there is none. */
+/* The row of an operator, by name and domain; a new one if there is none. */
 static tare__model_operator *operator_of(tare__walk *walk, tare__slices *names, tare__model_operator **rows,
                                          size_t *n, const tare__model_layer *layer)
 {
@@ -178,7 +178,7 @@ static int fill_layers(tare__walk *walk, tare__model_report *report)
 }
 
 /* ---- the peak of what is live at once ---------------------------------------------------------------------------- */
-/* Changes of what is live, by time; false: more than can be counted. */
+/* Changes of live memory, by time; false: too many to count. */
 static bool add_changes(const tare__walk *walk, uint64_t *born, uint64_t *gone, bool *known)
 {
     for (size_t i = 0; i < walk->n_values; i++) {
@@ -209,7 +209,7 @@ static const char *layer_at(const tare__walk *walk, uint32_t time)
     return NULL;
 }
 
-/* What the peak is of, the model's inputs among them. */
+/* The tensors of the peak, including the model's inputs. */
 static void add_up(const tare__walk *walk, tare__model_report *report)
 {
     report->activation_sum_bytes = report->total.output_bytes;

@@ -1,4 +1,4 @@
-/* rules: finds an operator's rule, and what rules share: attributes, outputs, costs by elements.
+/* rules: finds the rule of an operator; shared functions of rules: attributes, outputs, costs by elements.
  * Owned by the calling thread.
  * Must not know any operator. */
 #include "rules.h"
@@ -119,7 +119,7 @@ static const tare__onnx_attribute *find_in(const tare__onnx_attribute *list, siz
     return NULL;
 }
 
-/* What a function's attribute stands for is looked up in the call, which may itself be in a function. */
+/* A reference of a function's attribute is looked up in the call, which may itself be in a function. */
 bool tare__attribute_find(const tare__step *step, const char *name, tare__slice *message)
 {
     const tare__frame *frame = step->frame;
@@ -291,7 +291,7 @@ bool tare__broadcast_dim(int64_t a, int64_t b, int64_t *both)
     else if (a == 1)
         *both = b;
     else
-        *both = a < 0 ? b : a; /* one that is not known must become the other, unless that is 1 */
+        *both = a < 0 ? b : a; /* an unknown one must equal the other, unless that is 1 */
     return fit;
 }
 

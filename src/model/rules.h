@@ -1,4 +1,4 @@
-/* rules: what the files of rules share: a step's inputs, attributes and outputs, costs by elements.
+/* rules: shared by the files of rules: a step's inputs, attributes and outputs, costs by elements.
  * Owned by the calling thread; used by the files of rules only.
  * Must not know any operator. */
 #ifndef TARE_MODEL_RULES_H
@@ -31,7 +31,7 @@ static inline bool has_rank(const tare__value *value, int rank)
     return value && value->rank == rank;
 }
 
-/* A dimension, counted from the end where `i` is negative; UNKNOWN also where there is none. */
+/* A dimension, counted from the end if `i` is negative; UNKNOWN also if there is none. */
 static inline int64_t dim(const tare__value *value, int i)
 {
     if (!is_ranked(value))
@@ -47,21 +47,21 @@ static inline int type_of(const tare__value *value)
 
 /* Its number of elements; UNKNOWN. */
 int64_t tare__elements(const tare__value *value);
-/* The product of some dimensions; UNKNOWN when one is. Too large a product fails the walk. */
+/* The product of some dimensions; UNKNOWN if one is. An overflow fails the walk. */
 int64_t tare__product_of(tare__step *step, int n, const int64_t *dims);
-/* A whole number that an input holds at `i`; false: not known. */
+/* The integer at `i` of an input; false: unknown. */
 bool tare__content(const tare__value *value, size_t i, int64_t *number);
 
 /* ---- attributes: the node's, or what it stands for in the call of the function ----------------------------------- */
 bool tare__attribute_find(const tare__step *step, const char *name, tare__slice *message);
 int64_t tare__attribute_int(const tare__step *step, const char *name, int64_t otherwise);
 double tare__attribute_float(const tare__step *step, const char *name, double otherwise);
-tare__slice tare__attribute_text(const tare__step *step, const char *name); /* no data: not there */
-/* How many there are; those beyond `room` are not stored. UNKNOWN: not there. */
+tare__slice tare__attribute_text(const tare__step *step, const char *name); /* no data: absent */
+/* Their number; those beyond `room` are not stored. UNKNOWN: absent. */
 int tare__attribute_ints(const tare__step *step, const char *name, int64_t *values, int room);
 bool tare__attribute_is(const tare__step *step, const char *name, const char *text);
 
-/* Whole numbers from an attribute (older operators) or else from an input. UNKNOWN: neither, or not known; *there tells
+/* Integers from an attribute (older operators) or else from an input. UNKNOWN: neither, or unknown; *there tells
  * which. */
 int tare__numbers(const tare__step *step, const char *attribute, size_t at, int64_t *values, int room, bool *there);
 /* An axis made positive; UNKNOWN: out of range. */
@@ -72,26 +72,26 @@ static inline int axis_of(int64_t axis, int rank)
 }
 
 /* ---- outputs ------------------------------------------------------------------------------------------------- */
-/* Rank UNKNOWN: only the type is. */
+/* Rank UNKNOWN: only the type is known. */
 void tare__set(tare__step *step, size_t i, int type, int rank, const int64_t *dims);
 void tare__set_like(tare__step *step, size_t i, const tare__value *like);
 void tare__set_type(tare__step *step, size_t i, int type);
-/* The output is the input's memory under another shape. */
+/* The output shares the input's memory with another shape. */
 void tare__set_view(tare__step *step, size_t i, tare__value *of);
-/* `n` values, which are copied. Nothing happens where they are too many. */
+/* `n` values, which are copied. No effect if there are too many. */
 void tare__set_content(tare__step *step, size_t i, const double *values, size_t n);
-/* The shapes contradict each other or the operator: nothing is known of what comes out. */
+/* The shapes contradict each other or the operator: the outputs are unknown. */
 void tare__misfit(tare__step *step);
-/* The shape of all inputs from `from` on, broadcast; false: not known. */
+/* The shape of all inputs from `from` on, broadcast; false: unknown. */
 bool tare__broadcast(tare__step *step, size_t from, int *rank, int64_t *dims);
-/* Two dimensions of which one may be 1; false: they do not fit. */
+/* Two dimensions of which one may be 1; false: they do not match. */
 bool tare__broadcast_dim(int64_t a, int64_t b, int64_t *both);
 
 /* ---- costs --------------------------------------------------------------------------------------------------- */
 void tare__cost_none(tare__step *step);
-void tare__cost_output(tare__step *step); /* the factor for each element of the first output */
+void tare__cost_output(tare__step *step); /* the factor per element of the first output */
 void tare__cost_input(tare__step *step);  /* of the first input */
-/* Adds a product of `n` factors to the MACs; one that is UNKNOWN leaves the step uncounted. */
+/* Adds a product of `n` factors to the MACs; if one is UNKNOWN, the step is not counted. */
 void tare__add_macs(tare__step *step, int n, const int64_t *factors);
 void tare__add_other(tare__step *step, int n, const int64_t *factors);
 
@@ -104,10 +104,10 @@ void tare__add_other(tare__step *step, int n, const int64_t *factors);
               (const int64_t[]){__VA_ARGS__})
 
 /* ---- values of small tensors --------------------------------------------------------------------------------- */
-void tare__fold(tare__step *step); /* what the outputs hold, where the inputs tell */
+void tare__fold(tare__step *step); /* values of the outputs, if the inputs are known */
 
-/* Shapes that more than one file of rules needs. */
-void tare__shape_like_first(tare__step *step); /* the first output is as the first input */
+/* Shapes used by several files of rules. */
+void tare__shape_like_first(tare__step *step); /* the first output is like the first input */
 void tare__shape_broadcast(tare__step *step);
 void tare__shape_matmul(tare__step *step);
 bool tare__matmul_shape(tare__step *step, const tare__value *a, const tare__value *b, bool turn_a, bool turn_b,

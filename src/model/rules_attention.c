@@ -1,11 +1,11 @@
-/* rules_attention: attention in its fused forms: B·H·Sq·Sk·(Dqk + Dv), and the projections where those are inside.
+/* rules_attention: fused attention: B·H·Sq·Sk·(Dqk + Dv), and the projections if they are included.
  * Pure but for the step; any thread.
  * Must not know what calls them. */
 #include "rules.h"
 
-/* What all forms come down to; UNKNOWN where it is not known. */
+/* The common parameters of all forms; UNKNOWN if unknown. */
 typedef struct attention {
-    int64_t samples, query, keys; /* lengths; `keys` with what came before */
+    int64_t samples, query, keys; /* lengths; `keys` including the past */
     int64_t heads, key_heads;
     int64_t depth, value_depth; /* of a head */
     int64_t past;               /* of `keys` */
@@ -73,7 +73,7 @@ static void cost_standard(tare__step *step)
 }
 
 /* ---- com.microsoft: Attention, with its projections inside ------------------------------------------------------ */
-/* `past` is where the past of both stands, [2, B, H, S, D]. */
+/* `past` is the input with the past of both, [2, B, H, S, D]. */
 static attention read_projected(const tare__step *step, size_t past_at, int64_t *widths)
 {
     const tare__value *x = input(step, 0), *w = input(step, 1), *past = input(step, past_at);
@@ -139,7 +139,7 @@ static attention read_many_heads(const tare__step *step)
         if (has_rank(k, 5)) { /* keys and values packed */
             of.keys = dim(k, 1);
             of.value_depth = dim(k, 4);
-        } else if (has_rank(k, 4)) { /* B, N, L, D: what a decoder keeps of its encoder */
+        } else if (has_rank(k, 4)) { /* B, N, L, D: the part of the encoder that a decoder keeps */
             of.keys = dim(k, 2);
             of.value_depth = dim(v, 3);
         } else {
@@ -178,7 +178,7 @@ static attention read_group_query(const tare__step *step)
     int64_t all = k ? of.heads : added(of.heads, multiplied(2, of.key_heads)), total;
     of.depth = of.value_depth = divided(dim(q, 2), all);
     of.keys = added(of.query, of.past);
-    /* The past may be a buffer of the longest: then this says how much of it is filled. */
+    /* The past may be a buffer of maximum length: then this gives the used part. */
     if (tare__content(input(step, 6), 0, &total) && total > 0)
         of.keys = total;
     return of;

@@ -1,4 +1,5 @@
-/* rules_classic: ai.onnx.ml: linear models, support vectors, trees, and what prepares their inputs. Their weights are
+/* rules_classic: ai.onnx.ml: linear models, support vectors, trees, and preprocessing of their inputs. Their weights
+ * are
  * attributes. Owned by the calling thread.
  * Must not know how anything is run. */
 #include "rules.h"
@@ -8,7 +9,7 @@
 #define STRINGS 9
 
 /* ---- attributes ---------------------------------------------------------------------------------------------- */
-/* How many values a list has; 0: it is not there. */
+/* The number of values in a list; 0: absent. */
 static int64_t length_of(const tare__step *step, const char *name, uint32_t field)
 {
     tare__slice message;
@@ -29,7 +30,7 @@ static int64_t length_of(const tare__step *step, const char *name, uint32_t fiel
     return n;
 }
 
-/* Classes are told by their labels, which are called so or so. */
+/* Classes are given by their labels, in one of two attributes. */
 static int64_t classes_of(const tare__step *step, int *type)
 {
     static const char *const numbered[] = {"classlabels_ints", "classlabels_int64s"};
@@ -90,7 +91,7 @@ static void cost_linear(tare__step *step)
 }
 
 /* ---- support vectors ----------------------------------------------------------------------------------------- */
-/* Without probabilities more than two classes are told by a score for each pair of them. */
+/* Without probabilities, more than two classes have a score for each pair of them. */
 static void shape_vector_classifier(tare__step *step)
 {
     int type;
@@ -105,7 +106,7 @@ static void shape_vector_regressor(tare__step *step)
     SET(step, 0, TARE__ONNX_FLOAT, samples_of(step), 1);
 }
 
-/* Each sample against each vector, and the sums by the coefficients. A kernel takes 3 more for each vector. */
+/* Each sample with each vector, and the sums by the coefficients. A kernel takes 3 more per vector. */
 static void cost_vectors(tare__step *step)
 {
     const tare__value *x = input(step, 0);
@@ -149,7 +150,7 @@ static void shape_as_float(tare__step *step)
     tare__set_type(step, 0, TARE__ONNX_FLOAT);
 }
 
-/* What stands behind the labels tells the type. */
+/* The attribute of the labels determines the type. */
 static void shape_labels(tare__step *step)
 {
     static const struct {
@@ -160,7 +161,7 @@ static void shape_labels(tare__step *step)
     tare__slice message;
     tare__shape_like_first(step);
     for (size_t i = 0; i < TARE__COUNT_OF(kinds); i++) {
-        bool turned = kinds[i].type == 0; /* older ones: the other type than what goes in */
+        bool turned = kinds[i].type == 0; /* older versions: the type that the input does not have */
         int type = turned && type_of(input(step, 0)) == TARE__ONNX_STRING ? TARE__ONNX_INT64 : TARE__ONNX_STRING;
         if (!tare__attribute_find(step, kinds[i].name, &message))
             continue;
@@ -190,7 +191,7 @@ static void shape_extract(tare__step *step)
     tare__set_type(step, 0, type_of(x));
     if (!is_ranked(x) || x->rank == 0)
         return;
-    if (x->rank == 1) { /* a list comes out as a row */
+    if (x->rank == 1) { /* a list becomes a row */
         SET(step, 0, x->type, 1, tare__elements(input(step, 1)));
         return;
     }
@@ -210,7 +211,7 @@ static void shape_features(tare__step *step)
     SET(step, 0, TARE__ONNX_FLOAT, dim(input(step, 0), 0), width);
 }
 
-/* Sequences and maps: nothing that has a size. */
+/* Sequences and maps: without a size. */
 static void shape_map(tare__step *step)
 {
     for (size_t i = 0; i < step->n_out; i++)
@@ -218,7 +219,7 @@ static void shape_map(tare__step *step)
             step->out[i]->optional = true;
 }
 
-/* Keys that a sample does not have are only known when it is there; the vocabulary is. */
+/* The keys of a sample are known only at run time; the vocabulary is known. */
 static void shape_vocabulary(tare__step *step)
 {
     int64_t n = length_of(step, "string_vocabulary", STRINGS) + length_of(step, "int64_vocabulary", INTS);

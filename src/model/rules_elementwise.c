@@ -1,4 +1,4 @@
-/* rules_elementwise: operators that make each element of the output from elements at the same place.
+/* rules_elementwise: operators that compute each element of the output from elements at the same position.
  * Pure but for the step; any thread.
  * Must not know what calls them. */
 #include "rules.h"
@@ -56,7 +56,7 @@ static void shape_random_like(tare__step *step)
 static void shape_dropout(tare__step *step)
 {
     tare__shape_like_first(step);
-    tare__set_view(step, 0, input(step, 0)); /* nothing is dropped when a model runs */
+    tare__set_view(step, 0, input(step, 0)); /* dropout has no effect at inference */
     tare__set_like(step, 1, input(step, 0));
     tare__set_type(step, 1, TARE__ONNX_BOOL);
 }
@@ -69,7 +69,7 @@ static void shape_batch_normalization(tare__step *step)
         tare__set_like(step, i, input(step, 3));
 }
 
-/* Mean and inverse deviation of what is normalized, with 1 in place of its dimensions. */
+/* Mean and inverse deviation of the normalized input, with 1 in place of its dimensions. */
 static void set_moments(tare__step *step, size_t from, int64_t axis)
 {
     const tare__value *x = input(step, 0);
@@ -87,7 +87,7 @@ static void shape_layer_normalization(tare__step *step)
     set_moments(step, 1, tare__attribute_int(step, "axis", -1));
 }
 
-/* The sum that is normalized comes out, too. */
+/* The sum that is normalized is an output, too. */
 static void shape_skip_normalization(tare__step *step)
 {
     tare__shape_like_first(step);

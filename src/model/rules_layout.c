@@ -1,4 +1,4 @@
-/* rules_layout: operators that move, join, cut, pick or count elements, and those that make constants.
+/* rules_layout: operators that move, join, slice, select or count elements, and those that create constants.
  * Pure but for the step; any thread.
  * Must not know what calls them. */
 #include "rules.h"
@@ -21,7 +21,7 @@ static void shape_identity(tare__step *step)
         output(step, 0)->source = from->source ? from->source : from;
 }
 
-/* The one dimension that is not given follows from how many elements there are. */
+/* The one dimension that is not given follows from the number of elements. */
 static void complete(tare__step *step, const tare__value *x, int rank, int64_t *dims)
 {
     int64_t whole = tare__elements(x), given = 1;
@@ -115,7 +115,7 @@ static void shape_squeeze(tare__step *step)
     }
     for (int i = 0; i < x->rank; i++) {
         bool gone = there ? axes >> i & 1 : x->dims[i] == 1;
-        if (!there && x->dims[i] < 0) { /* whether it is 1 decides about the rank */
+        if (!there && x->dims[i] < 0) { /* whether it is 1 determines the rank */
             view(step, UNKNOWN, NULL);
             return;
         }
@@ -245,7 +245,7 @@ static void shape_split(tare__step *step)
     }
 }
 
-/* How many elements from `start` to before `end`. */
+/* The number of elements from `start` to before `end`. */
 static int64_t slice_length(int64_t length, int64_t start, int64_t end, int64_t by)
 {
     if (by == 0 || length < 0)
@@ -289,7 +289,7 @@ static void shape_slice(tare__step *step)
             tare__misfit(step);
             continue;
         }
-        /* An end that is not known leaves the length open, but for a start and an end that are. */
+        /* An unknown end leaves the length open, except for a known start and end. */
         bool known = i < n && i < m && (!has_steps || i < n_steps);
         dims[axis] = known ? slice_length(dims[axis], starts[i], ends[i], has_steps ? steps[i] : 1) : UNKNOWN;
     }
@@ -374,7 +374,7 @@ void tare__shape_gather(tare__step *step)
     }
     for (size_t i = 0; i < at->n_content && at->content && x->dims[axis] >= 0; i++)
         if (at->content[i] >= (double)x->dims[axis] || at->content[i] < -(double)x->dims[axis]) {
-            tare__misfit(step); /* positions beyond the table's end */
+            tare__misfit(step); /* positions beyond the end of the table */
             break;
         }
     for (int i = 0; i < axis; i++)
@@ -540,7 +540,7 @@ static void shape_size(tare__step *step)
         tare__set_content(step, 0, &(double){(double)elements}, 1);
 }
 
-/* The shape that an input holds. */
+/* The shape in an input. */
 static void shape_from(tare__step *step, size_t at, int type)
 {
     const tare__value *to = input(step, at);
@@ -595,7 +595,7 @@ static void shape_constant_of_shape(tare__step *step)
     tare__set_content(step, 0, values, (size_t)n);
 }
 
-/* A list is a weight as a tensor is; where its values lie nobody asks. */
+/* A list is a weight like a tensor; the position of its values is not needed. */
 static void constant_numbers(tare__step *step, tare__onnx_tensor *tensor)
 {
     int64_t numbers[TARE__CONTENT_MAX];
@@ -668,7 +668,7 @@ static void shape_range(tare__step *step)
         of[i] = value && value->content && value->n_content ? value->content[0] : NAN;
     }
     double count = ceil((of[1] - of[0]) / of[2]);
-    if (!(count < 4e18)) { /* not known, or no step */
+    if (!(count < 4e18)) { /* unknown, or zero step */
         SET(step, 0, type, UNKNOWN);
         return;
     }
@@ -700,7 +700,7 @@ static void shape_window(tare__step *step)
         tare__content(input(step, 0), 0, &size) ? size : UNKNOWN);
 }
 
-/* Sequences, maps and what may be there or not: nothing that has a size. */
+/* Sequences, maps and optionals: without a size. */
 static void shape_none(tare__step *step)
 {
     for (size_t i = 0; i < step->n_out; i++) {

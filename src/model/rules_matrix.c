@@ -81,7 +81,7 @@ static void cost_gemm(tare__step *step)
         ADD_OTHER(step, tare__elements(output(step, 0)));
 }
 
-/* transBatchA and transBatchB bring the first dimension to the place before the last: seldom, and not followed. */
+/* transBatchA and transBatchB move the first dimension before the last: rare, and not supported. */
 static void shape_fused_matmul(tare__step *step)
 {
     if (tare__attribute_int(step, "transBatchA", 0) || tare__attribute_int(step, "transBatchB", 0))
@@ -98,7 +98,7 @@ static void cost_fused_matmul(tare__step *step)
              moved ? UNKNOWN : dim(input(step, 0), tare__attribute_int(step, "transA", 0) ? -2 : -1));
 }
 
-/* The weight is packed: its shape says nothing, the attributes do. */
+/* The weight is packed: the attributes have its shape. */
 static void shape_packed_matmul(tare__step *step)
 {
     const tare__value *a = input(step, 0);
@@ -119,7 +119,7 @@ static void cost_packed_matmul(tare__step *step)
 
 /* ---- Einsum -------------------------------------------------------------------------------------------------- */
 typedef struct einsum {
-    int64_t sizes[52 + TARE__MODEL_RANK_MAX]; /* of letters, then of what "..." stands for */
+    int64_t sizes[52 + TARE__MODEL_RANK_MAX]; /* of letters, then of the dimensions of "..." */
     bool seen[52 + TARE__MODEL_RANK_MAX], out[52 + TARE__MODEL_RANK_MAX];
     unsigned times[52];
     int n_dots;
@@ -141,7 +141,7 @@ static bool take_size(einsum *sum, int label, int64_t size)
     return tare__broadcast_dim(known, size, &sum->sizes[label]);
 }
 
-/* One operand's labels: what each dimension is called. */
+/* One operand's labels: the name of each dimension. */
 static bool take_operand(einsum *sum, const char *text, size_t length, const tare__value *value)
 {
     int letters = 0, at = 0;
@@ -181,7 +181,7 @@ static void put_dots(einsum *sum)
         put_label(sum, 52 + RANK_MAX - sum->n_dots + d);
 }
 
-/* Without "->" the output has the letters that stand once, in order of the alphabet. */
+/* Without "->" the output has the letters that occur once, in alphabetical order. */
 static void take_output(einsum *sum, const char *text, size_t length, bool told)
 {
     if (!told) {
@@ -235,7 +235,7 @@ static void shape_einsum(tare__step *step)
     tare__set(step, 0, type_of(input(step, 0)), sum.rank, dims);
 }
 
-/* All operands at once: the product of all that is called differently. One operand alone is not multiplied. */
+/* All operands at once: the product of the sizes of all distinct labels. A single operand is not multiplied. */
 static void cost_einsum(tare__step *step)
 {
     einsum sum = {.rank = 0};
@@ -275,7 +275,7 @@ static void shape_recurrent(tare__step *step)
     }
 }
 
-/* Its matrices are stored the other way round, and what comes out is as the input is. */
+/* Its matrices are stored transposed, and the output has the layout of the input. */
 static void shape_quantized_recurrent(tare__step *step)
 {
     const tare__value *x = input(step, 0), *r = input(step, 2);
@@ -285,7 +285,7 @@ static void shape_quantized_recurrent(tare__step *step)
         SET(step, i, type_of(x), dim(r, 0), dim(x, 1), width);
 }
 
-/* Each weight once a sample and step; W and R have both directions in them. */
+/* Each weight once per sample and step; W and R include both directions. */
 static void cost_recurrent(tare__step *step)
 {
     const tare__value *x = input(step, 0);
@@ -294,7 +294,7 @@ static void cost_recurrent(tare__step *step)
 }
 
 
-/* The determinant takes a third of the cube. */
+/* The determinant takes a third of n cubed. */
 static void shape_determinant(tare__step *step)
 {
     const tare__value *x = input(step, 0);

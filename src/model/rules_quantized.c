@@ -1,4 +1,4 @@
-/* rules_quantized: operators on quantized tensors whose scales and zero points stand among the inputs.
+/* rules_quantized: operators on quantized tensors whose scales and zero points are inputs.
  * Pure but for the step; any thread.
  * Must not know what calls them. */
 #include "rules.h"
@@ -39,7 +39,7 @@ static void cost_gemm(tare__step *step)
     tare__cost_matmul_of(step, input(step, 0), tare__attribute_int(step, "transA", 0));
 }
 
-/* Quantized when it runs, and back. */
+/* Quantized at run time, and back. */
 static void shape_to_float(tare__step *step)
 {
     tare__matmul_shape(step, input(step, 0), input(step, 1), false, false, TARE__ONNX_FLOAT);
@@ -76,7 +76,7 @@ static void shape_concat(tare__step *step)
 static void shape_reduce(tare__step *step)
 {
     size_t n = step->n_in;
-    step->n_in = n > 1 ? 1 : n; /* what follows are scales, not axes */
+    step->n_in = n > 1 ? 1 : n; /* scales follow, not axes */
     tare__shape_reduce(step);
     step->n_in = n;
 }
@@ -97,7 +97,7 @@ static void shape_gather_blocks(tare__step *step)
     int64_t bits = tare__attribute_int(step, "bits", 4), last = dim(data, -1);
     tare__shape_gather(step);
     tare__set_type(step, 0, type_of(input(step, 2)));
-    /* Bytes hold several elements; the types of four bits say so themselves. */
+    /* Bytes contain several elements; four-bit types are explicit. */
     tare__value *out = output(step, 0);
     bool packed = type_of(data) == TARE__ONNX_UINT8 && bits >= 1 && bits < 8;
     if (packed && is_ranked(out) && out->rank > 0 && last >= 0 && last < INT32_MAX)

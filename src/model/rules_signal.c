@@ -1,4 +1,4 @@
-/* rules_signal: Fourier transforms, and the losses that exported training graphs end in.
+/* rules_signal: Fourier transforms, and the losses of exported training graphs.
  * Owned by the calling thread.
  * Must not know how anything is run. */
 #include "rules.h"
@@ -16,7 +16,7 @@ static int64_t transform_cost(int64_t n, bool real)
 }
 
 typedef struct transform {
-    int axis; /* UNKNOWN: not known, or out of range */
+    int axis; /* UNKNOWN: unknown, or out of range */
     int64_t length; /* of the transform */
     bool real, onesided, inverse;
 } transform;
@@ -30,7 +30,7 @@ static bool is_old(const tare__step *step)
     return false;
 }
 
-/* The axis was an attribute up to opset 19, and the second where it was not told; then the last before the parts. */
+/* The axis was an attribute up to opset 19, by default the second; then the last before the parts. */
 static transform read_transform(const tare__step *step)
 {
     const tare__value *x = input(step, 0);
@@ -40,7 +40,7 @@ static transform read_transform(const tare__step *step)
     bool told = !input(step, 2) || tare__content(input(step, 2), 0, &axis);
     of.axis = told && is_ranked(x) ? axis_of(axis, x->rank) : UNKNOWN;
     of.length = of.axis == UNKNOWN ? UNKNOWN : x->dims[of.axis];
-    if (of.onesided && of.inverse && of.length > 0 && of.length < INT32_MAX) /* both ends stand for one */
+    if (of.onesided && of.inverse && of.length > 0 && of.length < INT32_MAX) /* both ends are the same */
         of.length = 2 * (of.length - 1);
     if (input(step, 1) && !tare__content(input(step, 1), 0, &of.length))
         of.length = UNKNOWN;
@@ -123,7 +123,7 @@ static void shape_mel(tare__step *step)
 }
 
 /* ---- losses -------------------------------------------------------------------------------------------------- */
-/* A number for each label, or one for all. */
+/* A number per label, or one for all. */
 static void shape_loss(tare__step *step)
 {
     const tare__value *scores = input(step, 0), *labels = input(step, 1);
@@ -132,7 +132,7 @@ static void shape_loss(tare__step *step)
                   is_ranked(labels) ? labels->dims : NULL);
     else
         tare__set(step, 0, type_of(scores), 0, NULL);
-    tare__set_like(step, 1, scores); /* the logarithms, where they are asked for */
+    tare__set_like(step, 1, scores); /* the logarithms, if requested */
 }
 
 static void cost_loss(tare__step *step)

@@ -1,4 +1,4 @@
-/* rules_text: operators on texts: their shapes. What they cost depends on how long the texts are.
+/* rules_text: shapes of string operators. Their cost depends on the length of the strings.
  * Owned by the calling thread.
  * Must not know how anything is run. */
 #include "rules.h"
@@ -22,7 +22,7 @@ static void shape_match(tare__step *step)
     tare__set_type(step, 0, TARE__ONNX_BOOL);
 }
 
-/* Words that are left out are known when the texts are. */
+/* The words that are removed are known only at run time. */
 static void shape_normalize(tare__step *step)
 {
     const tare__value *x = input(step, 0);
@@ -52,7 +52,7 @@ static void shape_split(tare__step *step)
     tare__set_type(step, 1, TARE__ONNX_INT64);
 }
 
-/* A column for each number that a sequence of words is told to have. */
+/* A column for each number that is assigned to a sequence of words. */
 static void shape_frequencies(tare__step *step)
 {
     const tare__value *x = input(step, 0);

@@ -10,7 +10,7 @@ typedef struct window {
     int n; /* spatial dimensions */
     int64_t kernel[SPATIAL_MAX], strides[SPATIAL_MAX], dilations[SPATIAL_MAX], before[SPATIAL_MAX],
         after[SPATIAL_MAX];
-    bool same, same_lower, valid, up; /* up: the last window may hang over */
+    bool same, same_lower, valid, up; /* up: the last window may extend beyond the input */
 } window;
 
 static void fill(int64_t *list, int n, int got, int64_t otherwise)
@@ -19,7 +19,7 @@ static void fill(int64_t *list, int n, int got, int64_t otherwise)
         list[i] = i < got ? list[i] : otherwise;
 }
 
-/* False: no window can be. */
+/* False: no window is possible. */
 static bool read_window(const tare__step *step, int n, const tare__value *weight, window *of)
 {
     int64_t pads[2 * SPATIAL_MAX];
@@ -41,7 +41,7 @@ static bool read_window(const tare__step *step, int n, const tare__value *weight
     of->valid = tare__attribute_is(step, "auto_pad", "VALID");
     of->up = tare__attribute_int(step, "ceil_mode", 0);
     for (int i = 0; i < n; i++) {
-        /* Far beyond anything, and products of them stay in 64 bits. */
+        /* Far beyond any real value, and products of them fit in 64 bits. */
         if (of->strides[i] < 1 || of->dilations[i] < 1 || of->strides[i] > INT32_MAX ||
             of->dilations[i] > INT32_MAX || of->kernel[i] > INT32_MAX ||
             (of->kernel[i] < 1 && of->kernel[i] != UNKNOWN) || of->before[i] > INT32_MAX ||
@@ -51,7 +51,7 @@ static bool read_window(const tare__step *step, int n, const tare__value *weight
     return true;
 }
 
-/* How often the window fits; UNKNOWN; -2: not once. */
+/* How often the window fits; UNKNOWN; -2: never. */
 static int64_t slides(const window *of, int i, int64_t length)
 {
     if (length < 0 || length > INT64_MAX / 4 || of->kernel[i] == UNKNOWN)
@@ -63,7 +63,7 @@ static int64_t slides(const window *of, int i, int64_t length)
     if (room < 0)
         return -2;
     int64_t many = (of->up ? room + of->strides[i] - 1 : room) / of->strides[i] + 1;
-    /* The last window must begin inside of the input or what is padded before it. */
+    /* The last window must begin inside the input or the padding before it. */
     return of->up && (many - 1) * of->strides[i] >= length + before ? many - 1 : many;
 }
 
@@ -99,7 +99,7 @@ void tare__shape_conv_of(tare__step *step, const tare__value *x, const tare__val
         set_windows(step, 0, x, &of, dim(w, 0), type);
 }
 
-/* Each weight once a sample and place of the output: Cout · Cin/group · kernel is how many weights there are. */
+/* Each weight once per sample and output position: Cout · Cin/group · kernel is the number of weights. */
 void tare__cost_conv_of(tare__step *step, const tare__value *w)
 {
     const tare__value *y = output(step, 0);
@@ -161,7 +161,7 @@ static void shape_conv_transpose(tare__step *step)
     tare__set(step, 0, x->type, x->rank, dims);
 }
 
-/* Each weight once a sample and place of the input. */
+/* Each weight once per sample and input position. */
 static void cost_conv_transpose(tare__step *step)
 {
     const tare__value *x = input(step, 0);
@@ -236,7 +236,7 @@ static void shape_regions(tare__step *step)
 }
 
 /* ---- resampled ----------------------------------------------------------------------------------------------- */
-/* The input that holds sizes, that which holds scales: they moved between versions. */
+/* The inputs with sizes and with scales: they moved between versions. */
 static const tare__value *scales_of(const tare__step *step)
 {
     bool old = step->n_in <= 2;
@@ -298,7 +298,7 @@ static void shape_resize(tare__step *step)
     tare__set(step, 0, x->type, x->rank, dims);
 }
 
-/* So many elements of the input go into one of the output, in each dimension that changes. */
+/* This many elements of the input contribute to one of the output, in each dimension that changes. */
 static void cost_resize(tare__step *step)
 {
     const tare__value *x = input(step, 0), *y = output(step, 0);

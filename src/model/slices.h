@@ -15,7 +15,7 @@ typedef struct tare__slices {
     tare__index index;
 } tare__slices;
 
-/* Adds, or changes the number of a name that is there. False: no memory. */
+/* Adds a name, or changes the number of an existing one. False: out of memory. */
 bool tare__slices_add(tare__slices *table, tare__slice name, uint32_t number);
 uint32_t tare__slices_find(const tare__slices *table, tare__slice name); /* TARE__SLICES_NONE */
 void tare__slices_free(tare__slices *table);

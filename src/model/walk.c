@@ -1,4 +1,4 @@
-/* walk: the graph walked in the order of execution: names to values, a layer for each node.
+/* walk: walks the graph in execution order: names to values, a layer for each node.
  * Owned by the calling thread.
  * Must not know any operator but by its rule. */
 #include "walk.h"
@@ -35,7 +35,7 @@ void tare__walk_note(tare__walk *walk, const char *format, ...)
         if (strcmp(walk->notes[i], text) == 0)
             return;
     }
-    if (walk->n_notes >= 100) /* a damaged file could fill the page */
+    if (walk->n_notes >= 100) /* limits the output for a damaged file */
         return;
     const char **notes = tare__onnx_grow(walk->model, walk->notes, walk->n_notes, sizeof *notes);
     const char *kept = tare__walk_copy(walk, (tare__slice){(const uint8_t *)text, strlen(text)});
@@ -121,7 +121,7 @@ int tare__walk_open(tare__walk *walk, tare__frame *frame, const tare__onnx_node 
 }
 
 /* ---- layers -------------------------------------------------------------------------------------------------- */
-/* A node without a name goes by its operator and what it makes. */
+/* A node without a name is named after its operator and its output. */
 static const char *layer_name(tare__step *step)
 {
     const tare__onnx_node *node = step->node;
@@ -174,7 +174,7 @@ static uint64_t bytes_made(const tare__step *step)
         const tare__value *value = step->out[i];
         int64_t elements = value && !value->shares && value->activation ? tare__elements(value) : 0;
         if (elements > 0 && tare__onnx_bytes_of(value->type, (uint64_t)elements, &bytes))
-            sum += bytes; /* each is below 2^63: those of one node cannot run over before the total does */
+            sum += bytes; /* each is below 2^63: those of one node cannot overflow before the total does */
     }
     return sum;
 }
@@ -233,7 +233,7 @@ void tare__walk_drop(tare__walk *walk, size_t from, size_t to)
     walk->n_claims = kept;
 }
 
-/* What the file itself says of a value, where the rules could not tell. */
+/* Information of the file on a value, if the rules could not determine it. */
 static void fill_from_file(tare__walk *walk, const tare__frame *frame, tare__value *value)
 {
     uint32_t number = frame->graph ? tare__slices_find(&frame->infos, value->name) : TARE__SLICES_NONE;
@@ -264,7 +264,7 @@ static void fill_from_file(tare__walk *walk, const tare__frame *frame, tare__val
         tare__set(&step, 0, value->type, info->rank, dims);
 }
 
-/* What is made of weights alone is made once, when a model is loaded: it costs nothing when it runs. */
+/* Values computed from weights alone are computed once, when a model is loaded: they cost nothing at run time. */
 static bool settle_constant(tare__step *step)
 {
     bool constant = false;

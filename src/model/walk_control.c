@@ -1,4 +1,4 @@
-/* walk_control: nodes that hold graphs (If, Loop, Scan), and calls of the model's own functions.
+/* walk_control: nodes with subgraphs (If, Loop, Scan), and calls of the model's own functions.
  * Owned by the calling thread.
  * Must not know what other operators do. */
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include "rules.h"
 #include "tare.h"
 
-#define TRIPS_MAX 1000000000 /* more than that stands for "until the condition says so" */
+#define TRIPS_MAX 1000000000 /* a larger number means "until the condition is false" */
 
 /* ---- frames -------------------------------------------------------------------------------------------------- */
 static const char *prefix_of(tare__walk *walk, const tare__frame *frame, const tare__onnx_node *node,
@@ -28,8 +28,8 @@ static int too_deep(tare__walk *walk, const tare__onnx_node *node)
     return tare__walk_wrong(walk, node->op, "graphs or functions are nested too deep, or call themselves, at");
 }
 
-/* The graph that an attribute holds, walked. Its outputs' indices go to `outputs`, as many as there is room for;
- * how many it has, or UNKNOWN when the walk failed. */
+/* Walks the subgraph in an attribute. Its outputs' indices go to `outputs`, as many as there is space for; returns
+ * their number, or UNKNOWN if the walk failed. */
 typedef struct body {
     tare__onnx_graph graph;
     tare__frame frame;
@@ -87,7 +87,7 @@ static tare__value *body_output(tare__walk *walk, const body *body, size_t i)
     return NULL;
 }
 
-/* What was walked since, as if it had not been. */
+/* Undoes the walk since this point. */
 typedef struct mark {
     size_t layers, values;
     uint32_t time;
@@ -130,7 +130,7 @@ static weight weight_of(const tare__walk *walk, size_t from, size_t to)
     return sum;
 }
 
-/* The dimensions in which what goes in and what comes out agree. True: all of them. */
+/* Keeps the dimensions in which input and output agree. True: all of them. */
 static bool agree(tare__walk *walk, tare__value *in, const tare__value *out)
 {
     if (in->rank < 0 || in->rank != out->rank) {
@@ -172,7 +172,7 @@ static int run_branch(tare__step *step, const char *name, body *body)
     return status ? status : run_body(step->walk, body);
 }
 
-/* What the branch that is not counted may cost beyond the other one. */
+/* The additional cost of the branch that is not counted. */
 static void tell_branch(tare__step *step, bool second, const weight *counted, const weight *left)
 {
     tare__slice name = step->node->name.length ? step->node->name : step->node->op;
@@ -195,7 +195,7 @@ static bool is_cheaper(const weight *a, const weight *b)
     return a->macs != b->macs ? a->macs < b->macs : a->other < b->other;
 }
 
-/* Where nobody knows which branch runs, only what both agree in is known of the outputs. */
+/* If the branch is unknown, only common properties of both are known for the outputs. */
 static void bind_both(tare__step *step, const body *chosen, const body *other)
 {
     for (size_t i = 0; i < step->node->n_outputs && !step->walk->status; i++) {
@@ -213,7 +213,7 @@ static void bind_both(tare__step *step, const body *chosen, const body *other)
     }
 }
 
-/* Both are walked, since both have weights; one is counted. Where nobody knows which one runs, it is the cheaper one,
+/* Both are walked, since both have weights; one is counted. If it is unknown which one runs, it is the cheaper one,
  * and the figures are lower bounds. */
 static void walk_if(tare__step *step)
 {
@@ -246,22 +246,22 @@ static void walk_if(tare__step *step)
 }
 
 /* ---- Loop and Scan ------------------------------------------------------------------------------------------- */
-/* What goes around: from a value outside to an input of the body, from an output of the body to one of the node. */
+/* Loop-carried values: from a value outside to an input of the body, from an output of the body to one of the node. */
 typedef struct turn {
     tare__step *step;
     body body;
-    size_t n_first;   /* inputs of the node and of the body before those that are carried */
+    size_t n_first;   /* inputs of the node and of the body before the carried ones */
     size_t n_carried; /* from input n_first on; outputs of the body from n_ahead on */
     size_t n_ahead;
     int64_t trips; /* UNKNOWN */
-    tare__value *shapes; /* of what is carried, as it enters the body */
+    tare__value *shapes; /* of carried values at the start of the body */
 } turn;
 
 static tare__value *add_body_input(turn *turn, size_t i, const tare__value *like)
 {
     tare__walk *walk = turn->step->walk;
     if (i >= turn->body.graph.n_inputs)
-        return NULL; /* a damaged file: what uses it says so */
+        return NULL; /* a damaged file: reported where it is used */
     const tare__onnx_info *info = &turn->body.graph.inputs[i];
     tare__value *value = tare__walk_add(walk, &turn->body.frame, info->name);
     if (!value)
@@ -281,7 +281,7 @@ static uint64_t times_of(const turn *turn)
     return __builtin_mul_overflow(turn->step->frame->times, trips, &times) ? UINT64_MAX : times;
 }
 
-/* What a loop needs from outside it needs until it is done. */
+/* Outer values that a loop uses are live until it ends. */
 static void hold_outer(tare__walk *walk, mark start)
 {
     for (size_t i = 0; i < start.values; i++) {
@@ -314,7 +314,7 @@ static bool pass(turn *turn, const char *attribute, fill_body *fill)
     return settled;
 }
 
-/* As if its body had not been walked. */
+/* Undoes the walk of its body. */
 static void leave(turn *turn, mark start)
 {
     tare__walk *walk = turn->step->walk;
@@ -325,7 +325,7 @@ static void leave(turn *turn, mark start)
     turn->body = (body){0};
 }
 
-/* Walked again while what comes out has another shape than what went in: after that the dimension is not known. */
+/* Walked again if a carried value changes its shape: then the dimension is unknown. */
 static void walk_body(turn *turn, const char *attribute, fill_body *fill)
 {
     tare__walk *walk = turn->step->walk;
@@ -356,7 +356,7 @@ static void set_carried(turn *turn)
         tare__set_like(turn->step, i, &turn->shapes[i]);
 }
 
-/* What each turn makes, one after the other along a new axis. */
+/* Outputs of each iteration, concatenated along a new axis. */
 static void set_stacked(turn *turn, size_t output_at, const tare__value *one, int64_t axis)
 {
     int64_t dims[TARE__MODEL_RANK_MAX + 1];
@@ -421,7 +421,7 @@ static void walk_loop(tare__step *step)
     const tare__value *condition = step->walk->status ? NULL : body_output(step->walk, &turn.body, 0);
     bool to_the_end = turn.trips == 0 || turn.trips == 1 || (tare__content(condition, 0, &on) && on);
     if (!step->walk->status && turn.trips != UNKNOWN && !to_the_end) {
-        /* It may end early: what is sure is the first. */
+        /* It may end early: only the first iteration is certain. */
         leave(&turn, start);
         turn.trips = UNKNOWN;
         walk_body(&turn, "body", fill_loop);
@@ -442,7 +442,7 @@ static int64_t scan_axis(const turn *turn, const char *attribute, size_t i)
     return n > (int)i && i < 64 ? axes[i] : 0;
 }
 
-/* The inputs that are scanned come after those carried; each turn sees one slice. */
+/* The scanned inputs follow the carried ones; each iteration gets one slice. */
 static void fill_scan(turn *turn)
 {
     const tare__step *step = turn->step;
@@ -499,7 +499,7 @@ static const tare__onnx_function *find_function(const tare__onnx *model, const t
     return NULL;
 }
 
-/* An argument that was left out is a value that is NULL. */
+/* An omitted argument is a NULL value. */
 static int add_absent(tare__walk *walk, tare__frame *frame, tare__slice name)
 {
     if (!tare__array_fit(&walk->values, &walk->values_room, walk->n_values + 1, sizeof *walk->values) ||
@@ -560,7 +560,7 @@ static void walk_function(tare__walk *walk, tare__frame *frame, const tare__onnx
 static const struct {
     const char *op;
     void (*walk)(tare__step *step);
-    bool makes; /* values of its own; else its outputs are those of a branch */
+    bool makes; /* its own values; else its outputs are those of a branch */
 } controls[] = {{"If", walk_if, false}, {"Loop", walk_loop, true}, {"Scan", walk_scan, true}};
 
 static void walk_with(tare__walk *walk, tare__frame *frame, const tare__onnx_node *node, size_t which)
@@ -572,7 +572,7 @@ static void walk_with(tare__walk *walk, tare__frame *frame, const tare__onnx_nod
         return;
     step.node = node;
     if (controls[which].makes) {
-        /* Made before its body is walked, alive from when that is over. */
+        /* Created before its body is walked, live from its end. */
         step.out = tare__arena_alloc(walk->model->arena, (node->n_outputs + 1) * sizeof *step.out);
         step.n_out = step.out ? node->n_outputs : 0;
         if (!step.out)

@@ -1,9 +1,9 @@
-/* walk_hints: dimensions of inputs that the file leaves open, and that the weights they meet leave no choice about.
+/* walk_hints: open dimensions of inputs that follow from the weights they are combined with.
  * Owned by the calling thread.
- * Must not know what users say of a model. */
+ * Must not know the user's options. */
 #include "rules.h"
 
-/* Which dimension of the first input, from the end where negative, is which one of the second. */
+/* Which dimension of the first input, from the end if negative, equals which one of the second. */
 static const struct {
     const char *op;
     int of_input, of_weight;
@@ -12,7 +12,7 @@ static const struct {
     {"LSTM", 2, 2},   {"GRU", 2, 2},           {"RNN", 2, 2},      {"BatchNormalization", 1, 0},
 };
 
-/* What a node says of a dimension of its first input; UNKNOWN: nothing. */
+/* What a node implies for a dimension of its first input; UNKNOWN: nothing. */
 static int64_t told_by(tare__walk *walk, const tare__onnx_node *node, const tare__onnx_tensor *weight, int rank,
                        int *at)
 {
@@ -34,7 +34,7 @@ static int64_t told_by(tare__walk *walk, const tare__onnx_node *node, const tare
     return UNKNOWN;
 }
 
-/* What has the shape of its first input, and mostly stands right behind the model's. */
+/* Operators that preserve the shape of their first input, and often follow the model's inputs. */
 static bool keeps_shape(const tare__onnx_node *node)
 {
     static const char *const ops[] = {"Cast", "Identity", "QuantizeLinear", "DequantizeLinear"};

@@ -1,4 +1,4 @@
-/* walk_inputs: the model's own graph: its inputs with what the user says of them, its weights, its outputs.
+/* walk_inputs: the main graph of the model: its inputs with the user's options, its weights, its outputs.
  * Owned by the calling thread.
  * Must not know any operator. */
 #include <stdio.h>
@@ -44,7 +44,7 @@ static bool is_weight(const tare__slices *weights, tare__slice name)
     return tare__slices_find(weights, name) != TARE__SLICES_NONE;
 }
 
-/* Values that the user gives; the name may be left out where there is one input. */
+/* Values given by the user; the name may be omitted if there is one input. */
 static const tare__runner_file *given_values(const tare__walk *walk, tare__slice name)
 {
     for (size_t i = 0; i < walk->options->n_files; i++) {
@@ -55,7 +55,7 @@ static const tare__runner_file *given_values(const tare__walk *walk, tare__slice
     return NULL;
 }
 
-/* --shape, or what a file of values says. */
+/* --shape, or the shape in a file of values. */
 static bool given_shape(tare__walk *walk, const tare__onnx_info *info, tare__model_shape *shape)
 {
     for (size_t i = 0; i < walk->options->n_shapes; i++) {
@@ -73,12 +73,12 @@ static bool given_shape(tare__walk *walk, const tare__onnx_info *info, tare__mod
     }
     memcpy(dims, file->dims, (size_t)file->rank * sizeof *dims);
     if (file->rank >= 2 && walk->options->batch > 0)
-        dims[0] = walk->options->batch; /* a file's samples are repeated or cut */
+        dims[0] = walk->options->batch; /* the samples of a file are repeated or truncated */
     *shape = (tare__model_shape){.rank = (size_t)file->rank, .dims = dims};
     return true;
 }
 
-/* The number that --dim gives a symbol; UNKNOWN. */
+/* The value of a symbol set by --dim; UNKNOWN. */
 static int64_t given_symbol(const tare__walk *walk, tare__slice symbol)
 {
     int64_t value = UNKNOWN;
@@ -88,8 +88,7 @@ static int64_t given_symbol(const tare__walk *walk, tare__slice symbol)
     return value;
 }
 
-/* A sum as exporters write it, "past_sequence_length + 1": of numbers and symbols that have one. UNKNOWN: it is
- * none. */
+/* A sum as exporters write it, "past_sequence_length + 1": of numbers and known symbols. UNKNOWN: not a sum. */
 static int64_t sum_in(const tare__walk *walk, tare__slice symbol)
 {
     int64_t sum = 0;
@@ -119,7 +118,7 @@ static int64_t sum_in(const tare__walk *walk, tare__slice symbol)
     return plus && sum <= INT32_MAX ? sum : UNKNOWN;
 }
 
-/* What is written in a row is as long as there are values. */
+/* The length of a list is its number of values. */
 static void take_values(tare__walk *walk, const tare__onnx_info *info)
 {
     const tare__runner_file *given = given_values(walk, info->name);
@@ -135,13 +134,13 @@ static void take_values(tare__walk *walk, const tare__onnx_info *info)
         last->value = (int64_t)given->n_values;
 }
 
-/* What nobody gives a number: what is usual for an input of this name and type. */
+/* The default size for an input of this name and type. */
 static int64_t usual(tare__walk *walk, const tare__onnx_graph *graph, size_t input, int dimension)
 {
     return tare__input_dimension(graph, input, dimension, walk->sizes, &walk->sized_sequence, &walk->sized_side);
 }
 
-/* Shapes of whole inputs tell what their symbols stand for, everywhere. */
+/* Shapes of whole inputs determine their symbols, everywhere. */
 static int take_shape(tare__walk *walk, const tare__onnx_info *info, const tare__model_shape *shape)
 {
     if (info->rank >= 0 && (size_t)info->rank != shape->rank)
@@ -180,12 +179,12 @@ static int check_options(tare__walk *walk, const tare__slices *inputs)
     return 0;
 }
 
-/* Symbols of one input: those that are sums of others in a second turn. */
+/* Symbols of one input: sums of others in a second pass. */
 static void bind_input(tare__walk *walk, const tare__onnx_graph *graph, size_t i, bool sums)
 {
     const tare__onnx_info *info = &graph->inputs[i];
     int64_t batch = walk->options->batch;
-    for (int turn = 0; turn < 2; turn++) /* what is given first: the size of one tells of another */
+    for (int turn = 0; turn < 2; turn++) /* given sizes first: they may determine others */
         for (int d = 0; d < info->rank && !walk->status; d++) {
             tare__onnx_dim *dim = &info->dims[d];
             if (!dim->symbol.length || (!sums && memchr(dim->symbol.data, '+', dim->symbol.length)))
@@ -202,12 +201,11 @@ static void bind_input(tare__walk *walk, const tare__onnx_graph *graph, size_t i
             if (!found || given >= 0)
                 found = tare__walk_symbol(walk, dim->symbol, value, assumed);
             if (found && !found->assumed)
-                dim->value = value; /* what is known of one dimension tells of others */
+                dim->value = value; /* a known dimension may determine others */
         }
 }
 
-/* Every symbol of the inputs gets a number: given, by the weights, by --batch where it comes first, or the usual
- * one. */
+/* Every symbol of the inputs gets a value: given, from the weights, from --batch if it comes first, or the default. */
 static int bind_symbols(tare__walk *walk, const tare__onnx_graph *graph, const tare__slices *weights,
                         tare__slices *inputs)
 {
@@ -245,7 +243,7 @@ static int bind_symbols(tare__walk *walk, const tare__onnx_graph *graph, const t
 }
 
 /* ---- inputs -------------------------------------------------------------------------------------------------- */
-/* A dimension with neither number nor name is like a symbol of its own. */
+/* A dimension with neither number nor name is treated as a separate symbol. */
 static int64_t dimension_of(tare__walk *walk, const tare__onnx_info *info, int i)
 {
     const tare__onnx_graph *graph = &walk->model->graph;
@@ -253,7 +251,7 @@ static int64_t dimension_of(tare__walk *walk, const tare__onnx_info *info, int i
     const tare__model_dimension *symbol = dim->symbol.length ? find_symbol(walk, dim->symbol) : NULL;
     if (symbol)
         return symbol->value;
-    /* Some exporters write 0 for what is not known. */
+    /* Some exporters write 0 for unknown. */
     if (dim->value > 0 || (dim->value == 0 && i > 0))
         return dim->value;
     if (i == 0 && walk->options->batch > 0)
@@ -292,7 +290,7 @@ static int add_inputs(tare__walk *walk, tare__frame *frame, const tare__onnx_gra
                       const tare__slices *weights)
 {
     for (size_t i = 0; i < graph->n_inputs && !walk->status; i++) {
-        /* Up to IR 3 weights stand among the inputs. */
+        /* Up to IR 3 weights are listed among the inputs. */
         if (is_weight(weights, graph->inputs[i].name))
             continue;
         if (tare__slices_find(&frame->names, graph->inputs[i].name) != TARE__SLICES_NONE)
@@ -314,7 +312,7 @@ static int index_names(tare__walk *walk, const tare__onnx_graph *graph, tare__sl
     return sound ? 0 : tare__walk_no_memory(walk);
 }
 
-/* What the caller holds is live to the end. */
+/* Values held by the caller are live to the end. */
 static tare__value *hold(tare__value *value)
 {
     value->last = UINT32_MAX;
@@ -348,13 +346,13 @@ static tare__model_fill given_fill(const tare__runner_file *given)
     return fill;
 }
 
-/* Shapes may be computed from them, and branches taken. */
+/* Shapes may be computed from them, and branches selected. */
 static void know_values(tare__walk *walk, tare__value *value, const tare__model_fill *fill)
 {
     double values[TARE__CONTENT_MAX];
     int64_t n = tare__elements(value), row = value->rank > 0 ? value->dims[value->rank - 1] : 1;
     bool known = fill->kind == TARE__FILL_RANGE || (fill->kind == TARE__FILL_VALUES && fill->n_values);
-    known = known && (fill->given || fill->kind == TARE__FILL_RANGE || fill->what); /* else it is a guess */
+    known = known && (fill->given || fill->kind == TARE__FILL_RANGE || fill->what); /* otherwise it is a default */
     if (!known || n < 0 || n > (int64_t)TARE__CONTENT_MAX || value->type == TARE__ONNX_STRING)
         return;
     for (int64_t i = 0; i < n; i++)
@@ -411,7 +409,7 @@ int tare__walk_model(tare__walk *walk)
     tare__frame frame = {.graph = graph, .prefix = "", .times = 1};
     tare__slices weights = {0}, inputs = {0};
     walk->infos_hold = true;
-    walk->time = 1; /* inputs are there before the first node */
+    walk->time = 1; /* inputs exist before the first node */
     walk->inputs = tare__arena_alloc(walk->model->arena, (graph->n_inputs + 1) * sizeof *walk->inputs);
     if (!walk->inputs)
         return tare__walk_no_memory(walk);

@@ -1,4 +1,4 @@
-/* weigh: opens a model, has it read and walked, and gives the report.
+/* weigh: opens a model, has it read and walked, and returns the report.
  * Owned by the calling thread.
  * Must not know the format, nor operators. */
 #define _GNU_SOURCE
@@ -12,13 +12,13 @@
 #include "tare.h"
 #include "walk.h"
 
-/* What a report points into is freed with it. */
+/* Memory that a report refers to is freed with it. */
 typedef struct owned {
     tare__model_report report;
     tare__arena *arena;
 } owned;
 
-/* What it is helps more than at which byte it is not ONNX. */
+/* The kind of the file is more helpful than the byte at which it is not ONNX. */
 static int read_model(tare__onnx *model)
 {
     int status = tare__onnx_read(model);
@@ -28,10 +28,10 @@ static int read_model(tare__onnx *model)
                 : status;
 }
 
-/* One walk, with these sizes of what is left open. */
+/* One walk, with these default sizes. */
 typedef struct tried {
     tare__model_report *report;
-    size_t misfits; /* nodes whose inputs do not fit together */
+    size_t misfits; /* nodes whose inputs do not match */
     bool sequence, side; /* sizes that were used */
 } tried;
 
@@ -59,7 +59,7 @@ static int weigh_once(tare__onnx *model, const tare__model_options *options, tar
     return 0;
 }
 
-/* Again with other sizes; the better one is kept. Only want of memory is a failure. */
+/* Again with other sizes; the better one is kept. Only running out of memory is a failure. */
 static int try_sizes(const tare__onnx *fresh, const tare__model_options *options, tare__input_sizes sizes, tried *best)
 {
     tare__error error = {""};
@@ -76,8 +76,7 @@ static int try_sizes(const tare__onnx *fresh, const tare__model_options *options
     return 0;
 }
 
-/* Tables of positions and of windows are of one length only, or end: where the usual sizes do not fit, others are
- * tried. */
+/* Position tables and windows have a limited or fixed length: if the default sizes do not match, others are tried. */
 static int weigh(tare__onnx *model, const tare__model_options *options, tare__model_report **report)
 {
     const tare__onnx fresh = *model;
@@ -119,7 +118,7 @@ static int map_file(tare__onnx *model, int fd)
         return tare__fail(model->error, TARE_E_INPUT, "cannot read '%.200s': %s", model->path, strerror(errno));
     model->data = data;
     model->mapped = true;
-    madvise(data, model->bytes, MADV_RANDOM); /* weights are stepped over: nothing must be read ahead */
+    madvise(data, model->bytes, MADV_RANDOM); /* weights are skipped: no read-ahead */
     return 0;
 }
 

@@ -1,5 +1,5 @@
-/* weights: tensors of the file: what each is used for, how many parameters they are, how many bytes, where those lie.
- * Owned by the calling thread. Data is not read but for the few values that shapes are computed from.
+/* weights: tensors of the file: their use, number of parameters, bytes, and location.
+ * Owned by the calling thread. Data is not read except for the few values from which shapes are computed.
  * Must not know how anything is run. */
 #include <limits.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "tare.h"
 
 #define ZEROS_BYTES ((size_t)1 << 20)
-#define FLOATS_MAX  16u /* values of floats that are followed: scales of a resampling; more would read weights */
+#define FLOATS_MAX  16u /* floating-point values that are tracked: scales of a resampling; more would read weights */
 
 void tare__weight_set(tare__walk *walk, const tare__onnx_tensor *tensor, tare__value *value)
 {
@@ -49,8 +49,8 @@ int tare__walk_weights(tare__walk *walk, tare__frame *frame, const tare__onnx_gr
 }
 
 /* ---- what they are used for ---------------------------------------------------------------------------------- */
-/* By input: p parameter, s statistic, q quantization, c constant, z constant where it is zeros, '.' as its type
- * says. */
+/* By input: p parameter, s statistic, q quantization, c constant, z constant if it is zeros, '.' according to its
+ * type. */
 static const struct {
     const char *op, *uses;
 } uses[] = {
@@ -101,7 +101,7 @@ static const char *uses_of(const tare__step *step)
     return "";
 }
 
-/* What recurrent layers begin with is mostly zeros, and nothing trained. What is longer is not read. */
+/* Initial states of recurrent layers are mostly zeros, and not trained. Longer ones are not read. */
 static bool is_zeros(const tare__onnx_tensor *tensor)
 {
     tare__wire_numbers floats = tare__wire_numbers_of(tensor->message, 4, TARE__WIRE_FIXED32);
@@ -118,7 +118,7 @@ static bool is_zeros(const tare__onnx_tensor *tensor)
     return bits == 0 && n == tensor->elements;
 }
 
-/* One number, however often: what a program fills a tensor with. What is longer is not read. */
+/* One repeated number: a tensor filled by a program. Longer ones are not read. */
 static bool is_one_number(const tare__onnx_tensor *tensor)
 {
     tare__wire_numbers floats = tare__wire_numbers_of(tensor->message, 4, TARE__WIRE_FIXED32);
@@ -138,7 +138,8 @@ static bool is_one_number(const tare__onnx_tensor *tensor)
     return n == tensor->elements;
 }
 
-/* Names that torch's exporters give to what is no attribute of a module: of the function that made it, and a number. */
+/* Names that torch's exporters generate for values that are not attributes of a module: the creating function, and a
+ * number. */
 static bool is_made_up(tare__slice name)
 {
     static const char *const makers[] = {"val",       "clone",         "full",       "full_like",       "new_full",
@@ -155,7 +156,7 @@ static bool is_made_up(tare__slice name)
     return name.length > 6 && memcmp(name.data, "onnx::", 6) == 0;
 }
 
-/* Operators whose inputs are as often numbers of the program as weights. */
+/* Operators whose inputs are often constants of the program rather than weights. */
 static bool is_arithmetic(tare__slice op)
 {
     static const char *const all[] = {"Add", "Sub", "Mul", "Div", "Where", "Max", "Min", "Mod", "Sum",
@@ -166,7 +167,7 @@ static bool is_arithmetic(tare__slice op)
     return false;
 }
 
-/* Weights are of floating point and have a dimension; single numbers and whole ones are part of the computation. */
+/* Weights are floating point with at least one dimension; scalars and integers are part of the computation. */
 static tare__role role_by_type(const tare__value *value, tare__slice op)
 {
     bool weight = tare__onnx_type_is_float(value->type) && value->rank > 0;
@@ -189,7 +190,7 @@ static tare__role role_of(const tare__value *value, char use, tare__slice op)
     }
 }
 
-/* How many parameters a packed weight holds. */
+/* The number of parameters in a packed weight. */
 static uint64_t packed_parameters(const tare__step *step, size_t at, const tare__value *value)
 {
     int64_t k = tare__attribute_int(step, "K", 0), n = tare__attribute_int(step, "N", 0), product;
@@ -243,7 +244,7 @@ static int wrong_place(tare__walk *walk, const tare__onnx_tensor *tensor, const 
                (const char *)tensor->location.data, what);
 }
 
-/* A file may not make us look at any other place than its own folder. */
+/* Only files in the model's own directory are accessed. */
 static bool stays_inside(tare__slice location)
 {
     const char *text = (const char *)location.data;
@@ -259,7 +260,7 @@ static bool stays_inside(tare__slice location)
     return true;
 }
 
-/* Bytes of the file; UINT64_MAX: it is not there. */
+/* Bytes of the file; UINT64_MAX: it does not exist. */
 static uint64_t size_of(tare__walk *walk, tare__slice location)
 {
     char whole[PATH_MAX];
@@ -323,7 +324,7 @@ static int by_place(const void *left, const void *right)
     return (a->bytes > b->bytes) - (a->bytes < b->bytes);
 }
 
-/* One stretch of a file may have several names: tied weights. */
+/* One range of a file may have several names: tied weights. */
 static void mark_duplicates(outside *all, size_t n)
 {
     qsort(all, n, sizeof *all, by_place);
@@ -406,7 +407,7 @@ int tare__weights_count(tare__walk *walk, tare__model_report *report)
     tare__model_weights *rows = tare__arena_alloc(walk->model->arena, TARE__ROLES * sizeof *rows);
     if (!types || !rows)
         return tare__walk_no_memory(walk);
-    for (size_t i = 0; i < walk->n_outputs; i++) { /* a weight that is handed out is used */
+    for (size_t i = 0; i < walk->n_outputs; i++) { /* a weight that is an output is used */
         tare__value *value = walk->outputs[i];
         if (value->tensor && value->role == TARE__ROLE_UNUSED)
             value->role = role_by_type(value, (tare__slice){0});
