@@ -14,7 +14,7 @@ static const struct {
     {0, "\x80\2", 2, "a pickle, as older torch.save wrote it: export the model with torch.onnx.export"},
     {0, "\x80\4", 2, "a pickle: export the model to ONNX"},
     {0, "\x80\5", 2, "a pickle: export the model to ONNX"},
-    {4, "ORTM", 4, "ONNX Runtime's own format: weigh the .onnx file that it was made of"},
+    {4, "ORTM", 4, "ONNX Runtime's own format: use the .onnx file that it was created from"},
     {4, "TFL3", 4, "a TensorFlow Lite model: tf2onnx --tflite converts it"},
     {0, "\x89HDF", 4, "HDF5, as Keras writes it: tf2onnx converts it"},
     {0, "GGUF", 4, "GGUF: weights without a graph"},

@@ -25,7 +25,7 @@ static void look(tare__sample_check *check)
                           : board         ? board->error.text
                                           : "out of memory";
         bool none = strstr(why, "cannot open shared object") != NULL;
-        snprintf(check->detail, sizeof check->detail, "%.200s; models are weighed only", none ? "there is none" : why);
+        snprintf(check->detail, sizeof check->detail, "%.200s; no models can be run", none ? "not found" : why);
         snprintf(check->fix, sizeof check->fix, "pip install onnxruntime");
     }
     tare__text_free(&path);
