@@ -31,6 +31,7 @@ static int (*const parts[])(PyObject *module) = {
     tare__py_add_lines,
     tare__py_add_call,
     tare__py_add_torch_steps,
+    tare__py_add_torch_rounds,
     tare__py_add_torch_around,
     tare__py_add_torch_lines,
     tare__py_add_torch_graph,

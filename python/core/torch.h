@@ -48,6 +48,7 @@ uint64_t tare__torch_steps(void); /* so many have ended */
 bool tare__torch_has_trained(PyObject *module);
 bool tare__torch_keep_model(PyObject *module);      /* it trains; false: no reference to it can be kept */
 bool tare__torch_any_model_trained(void);           /* … and lives */
+PyObject *tare__torch_model_in_training(void);      /* a new reference to the last of them; NULL: none lives */
 bool tare__torch_trained_last(PyObject *module);    /* it is the one that was last seen to train */
 bool tare__torch_will_train(void);                  /* a batch asked for now will be trained on, by that model */
 void tare__torch_models_step_begins(void);
@@ -93,7 +94,8 @@ void tare__torch_round_begins(void);
 bool tare__torch_round_stepped(const void *optimizer, bool fed); /* fed: by a loader. Whether the round is over */
 bool tare__torch_round_updated(void);                            /* an optimizer has stepped in it */
 bool tare__torch_round_is_full(void);                            /* all have */
-bool tare__torch_rounds_without_optimizer(void);                 /* no optimizer exists, and none has stepped */
+bool tare__torch_rounds_without_optimizer(void);                 /* no optimizer steps: the program updates by hand */
+void tare__torch_round_computes(void);                           /* a backward pass begins */
 
 /* ---- names of a model's parts (torch_modules.c) ---------------------------------------------------------- */
 void tare__torch_module_forget(PyObject *address); /* no exception is left */
@@ -140,6 +142,7 @@ PyObject *tare__torch_held(PyObject *object, const char *name); /* its own, or e
 
 /* Each adds one file's types and functions to the module. 0, or -1 with an exception. */
 int tare__py_add_torch_steps(PyObject *module);
+int tare__py_add_torch_rounds(PyObject *module);
 int tare__py_add_torch_around(PyObject *module);
 int tare__py_add_torch_lines(PyObject *module);
 int tare__py_add_torch_graph(PyObject *module);

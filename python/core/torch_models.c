@@ -41,6 +41,11 @@ bool tare__torch_keep_model(PyObject *module)
     return true;
 }
 
+PyObject *tare__torch_model_in_training(void)
+{
+    return tare__torch_alive(last);
+}
+
 bool tare__torch_any_model_trained(void)
 {
     PyObject *trained = tare__torch_alive(last);

@@ -261,7 +261,6 @@ uint64_t tare__torch_steps(void)
     return loop.steps;
 }
 
-/* ---- what is asked of Python -------------------------------------------------------------------------- */
 static bool ours(void)
 {
     return loop.set_up && !loop.handed_over && (!loop.thread || loop.thread == PyThread_get_thread_ident());
@@ -457,8 +456,7 @@ void tare__torch_fetch_end(torch_fetch *fetch, bool got_batch)
 /* ---- compute ------------------------------------------------------------------------------------------ */
 static void tell_training(void)
 {
-    PyObject *told = loop.on_training ? PyObject_CallNoArgs(loop.on_training) : NULL;
-    Py_XDECREF(told);
+    Py_XDECREF(PyObject_CallNoArgs(loop.on_training));
     PyErr_Clear();
     Py_CLEAR(loop.on_training);
 }
@@ -600,6 +598,8 @@ static bool training_goes_on(void)
 
 void tare__torch_backward_begins(void)
 {
+    if (ours())
+        tare__torch_round_computes();
     if (!training_goes_on())
         return;
     tare__torch_batches_compute(loop.backwards++);

@@ -8,8 +8,8 @@ import sys
 
 from .. import _core
 
-_PARTS = ("_loader", "_forward", "_modules", "_backward", "_graph", "_optimizer", "_compile", "_device", "_threads",
-          "_save", "_profilers", "_operators")
+_PARTS = ("_loader", "_forward", "_modules", "_backward", "_graph", "_optimizer", "_loops", "_compile", "_device",
+          "_threads", "_save", "_profilers", "_operators")
 
 
 def _complain(what):

@@ -160,6 +160,73 @@ LOOPS = """
                 other(torch.randn(8, 8)).sum().backward()
                 seldom.step()
 
+    def update(model, opt):
+        model(torch.randn(8, 8)).sum().backward()
+        opt.step()
+
+    @loop
+    def a_policy_that_is_updated_every_other_time():
+        models = [net(), net(), net()]
+        opts = [torch.optim.Adam(model.parameters()) for model in models]
+        for index in range(40):
+            update(models[0], opts[0])
+            if index % 2:
+                update(models[1], opts[1])
+                update(models[2], opts[2])
+
+    @loop
+    def a_maker_that_trains_every_fifth_time():
+        maker, judge = net(), nn.Linear(8, 1)
+        one, other = torch.optim.SGD(judge.parameters(), lr=0.1), torch.optim.Adam(maker.parameters())
+        for index in range(40):
+            if index % 5 == 0:
+                update(maker, other)
+            update(judge, one)
+
+    @loop
+    def a_critic_in_a_function():
+        maker, judge = net(), nn.Linear(8, 1)
+        one, other = torch.optim.SGD(judge.parameters(), lr=0.1), torch.optim.Adam(maker.parameters())
+
+        def judge_it(left):
+            while left:
+                update(judge, one)
+                left -= 1
+
+        for _ in range(20):
+            judge_it(3)
+            update(maker, other)
+
+    @loop
+    def twice_and_once():
+        maker, judge = net(), nn.Linear(8, 1)
+        one, other = torch.optim.SGD(judge.parameters(), lr=0.1), torch.optim.Adam(maker.parameters())
+        for _ in range(20):
+            update(judge, one)
+            update(judge, one)
+            update(maker, other)
+
+    @loop
+    def updated_by_hand_beside_an_optimizer():
+        model = net()
+        idle = torch.optim.SGD(model.parameters(), lr=0.1)
+        for index in range(20):
+            model(torch.randn(8, 8)).sum().backward()
+            with torch.no_grad():
+                for p in model.parameters():
+                    p -= 0.1 * p.grad
+                    p.grad.zero_()
+
+    @loop
+    def accumulated_beside_an_idle_optimizer():
+        model = net()
+        opt, idle = (torch.optim.SGD(model.parameters(), lr=0.1) for _ in range(2))
+        for index in range(20):
+            for _ in range(8):
+                model(torch.randn(8, 8)).sum().backward()
+            opt.step()
+            opt.zero_grad()
+
     @loop
     def one_optimizer_after_the_other():
         models = [net(), net()]
@@ -341,8 +408,14 @@ EXPECTED = {  # loop: (steps, epochs)
     "fewer_steps_than_epochs": (2, 6),
     "updated_by_hand": (12, 3),
     "a_critic_that_trains_more_often": (24, 0),  # five of the first round, until its pattern is known
-    # Two in the first, since the second optimizer might have stepped too; one for the first time that it does.
-    "an_optimizer_that_steps_now_and_then": (40, 0),
+    # Two in the first, since the second optimizer might have stepped too.
+    "an_optimizer_that_steps_now_and_then": (39, 0),
+    "a_policy_that_is_updated_every_other_time": (39, 0),
+    "a_maker_that_trains_every_fifth_time": (39, 0),
+    "a_critic_in_a_function": (22, 0),
+    "twice_and_once": (21, 0),
+    "updated_by_hand_beside_an_optimizer": (19, 0),  # two in the first
+    "accumulated_beside_an_idle_optimizer": (19, 0),
     "one_optimizer_after_the_other": (29, 0),  # two in the first: the second optimizer might have stepped too
     "gan": (4, 1),
     "gan_without_a_loader": (6, 0),

@@ -1,0 +1,97 @@
+"""Loops of the program in which optimizers step, from its byte code: several steps of one optimizer for each of another
+are an inner loop, or iterations of the same loop in which the other one steps now and then."""
+import sys
+import weakref
+
+from .. import _core
+
+_DEPTH = 64
+_PARAMETERS = 64
+_SAME, _OUTER, _INNER, _APART = range(4)  # as in core/torch_rounds.c
+
+_loops_of = {}
+_seen = (lambda: None, ())  # weak reference to a model, versions of its parameters
+
+
+def _lines(place):
+    return [call[:2] for call in place]
+
+
+def _where(last):
+    """Code, line and position of each call that is under way, the outermost first; last itself where it is the same
+    place. (The position of one call may vary by an instruction: interpreters specialize what runs often.)"""
+    frame, calls = sys._getframe(1), []
+    while frame is not None and len(calls) < _DEPTH:
+        calls.append((frame.f_code, frame.f_lineno, frame.f_lasti))
+        frame = frame.f_back
+    calls.reverse()
+    return last if last is not None and _lines(last) == _lines(calls) else tuple(calls)
+
+
+def _jumps(code):
+    """(from, to) of all jumps that are not made for an exception: what handles one may be laid out behind the loop that
+    it goes back to."""
+    import dis
+    instructions = list(dis.get_instructions(code))
+    index = {one.offset: i for i, one in enumerate(instructions)}
+    jumping = set(dis.hasjrel) | set(dis.hasjabs)
+    jumps, reached, pending = [], set(), [0]
+    while pending:
+        i = pending.pop()
+        if i in reached or i >= len(instructions):
+            continue
+        reached.add(i)
+        one = instructions[i]
+        if one.opcode in jumping and not one.opname.startswith("SETUP_"):
+            pending.append(index[one.argval])
+            jumps.append(one)
+        if not one.opname.startswith(("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_ABSOLUTE", "RETURN_", "RAISE_", "RERAISE")):
+            pending.append(i + 1)
+    # One back without a check for signals waits for another coroutine.
+    return [(one.offset, one.argval) for one in jumps if "NO_INTERRUPT" not in one.opname]
+
+
+def _loops(code):
+    """(first, last) position of each loop."""
+    if code not in _loops_of:
+        last = {}
+        for offset, target in _jumps(code):
+            if target < offset:
+                last[target] = max(offset, last.get(target, 0))
+        _loops_of[code] = list(last.items())
+    return _loops_of[code]
+
+
+def _around(call):
+    code, _, position = call
+    return {loop for loop in _loops(code) if loop[0] <= position <= loop[1]}
+
+
+def _compare(often, now):
+    """How the loops of the second place lie to those of the first, at which a step is made more often."""
+    same = 0
+    while same < min(len(often), len(now)) and often[same][:2] == now[same][:2]:
+        same += 1
+    often, now = often[same:], now[same:]
+    while min(len(often), len(now)) > 1 and often[-1][:2] == now[-1][:2]:  # the calls that led from the step to here
+        often, now = often[:-1], now[:-1]
+    if not often or not now:  # at one place, in turns
+        return _APART
+    common = _around(often[0]) & _around(now[0]) if often[0][0] is now[0][0] else set()
+    inner, outer = (sum(len(_around(call)) for call in calls) - len(common) for calls in (often, now))
+    return _APART if inner and outer else _OUTER if inner else _INNER if outer else _SAME
+
+
+def _changed(model):
+    """1: parameters or their gradients were replaced since this was last asked, and no optimizer did it."""
+    global _seen
+    held = [p for _, p in zip(range(_PARAMETERS), model.parameters()) if p.requires_grad]
+    versions = tuple(p._version for p in held)
+    (known, before), _seen = _seen, (weakref.ref(model), versions)
+    if known() is not model or not held:
+        return 0
+    return int(before != versions or all(p.grad is None for p in held))
+
+
+def attach(torch):
+    _core.torch_loops(_where, _compare, _changed)
