@@ -415,6 +415,13 @@ static PyObject *call_save(around *self, PyObject *const *words, size_t n, PyObj
     return call_at_line(self, "checkpoint", site, words, n, names);
 }
 
+/* Workers of a loader are started, or ended. */
+static PyObject *call_workers(around *self, PyObject *const *words, size_t n, PyObject *names)
+{
+    tare_site *site = tare_recording() ? line_site("workers", "DataLoader") : NULL;
+    return call_at_line(self, "workers", site, words, n, names);
+}
+
 static tare_site bytes_site = {0, "bytes", NULL, 0, TARE_KIND_NUMBER, 1, 0};
 static tare_site unpinned_site = {0, "unpinned bytes", NULL, 0, TARE_KIND_NUMBER, 1, 0};
 
@@ -516,7 +523,7 @@ static const struct {
 } roles[] = {
     {"data", call_data}, {"load", call_load}, {"backward", call_backward}, {"scaler", call_scaler},
     {"to", call_copy},   {"cuda", call_copy}, {"copy_", call_copy},       {"told", call_told},
-    {"save", call_save}, {"index", call_index}, {"closure", call_closure},
+    {"save", call_save}, {"index", call_index}, {"closure", call_closure}, {"workers", call_workers},
 };
 
 static PyObject *vectorcall(PyObject *object, PyObject *const *words, size_t n, PyObject *names)

@@ -24,8 +24,7 @@ typedef struct optimizer {
     const void *address;
     bool stepped;    /* in this round */
     bool is_outer;   /* it was found to step outside of another one's loop */
-    unsigned rare;   /* it steps in some iterations only and closes no round, unless more often than this in a row; 0: it
-                      * does */
+    unsigned rare;   /* it steps in some iterations only, at most this many times in a row, and closes no round */
     bool moves;      /* it steps at several places */
     unsigned steps;
     unsigned seen[OPTIMIZERS_MAX]; /* steps of the others when it last stepped */
@@ -241,8 +240,8 @@ static PyObject *use(PyObject *module, PyObject *arguments)
 
 static PyMethodDef functions[] = {
     {"torch_loops", use, METH_VARARGS,
-     "torch_loops(where, compare, changed)\n--\n\nHow places in the program are found and compared, and whether a model "
-     "changes (tare/_torch/_loops.py)."},
+     "torch_loops(where, compare, changed)\n--\n\nHow places in the program are found and compared, and whether a "
+     "model changes (tare/_torch/_loops.py)."},
     {NULL, NULL, 0, NULL},
 };
 

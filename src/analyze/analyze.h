@@ -127,6 +127,7 @@ typedef struct tare__slow_step {
     double start_at_ns;
     uint64_t index;
     bool has_index;
+    bool partial;    /* its begin was not recorded */
     uint32_t thread; /* row in threads */
 } tare__slow_step;
 
@@ -158,7 +159,12 @@ typedef struct tare__course_bin {
     const double *parts_ns; /* as `parts`; what is left of total is in none */
 } tare__course_bin;
 
-#define TARE__SYNC "sync: " /* names of spans in which the host waits for a GPU begin with it */
+/* How names of spans begin in which the host waits for a GPU, a checkpoint is written, workers of a loader are started
+ * or ended. */
+#define TARE__SYNC       "sync: "
+#define TARE__CHECKPOINT "checkpoint: "
+#define TARE__WORKERS    "workers: "
+bool tare__span_is_told(const char *name); /* one of the last two: rules of their own tell of them */
 
 typedef struct tare__step_course {
     const char *const *parts; /* names, by total descending; NULL: those of further names */
@@ -175,13 +181,17 @@ typedef struct tare__step_row {
     uint64_t job_count;  /* the same, but what all ranks of a job do together counts once */
     uint64_t ranks;      /* that ran them; 0: none is known */
     uint64_t unfinished; /* open at the end, or end lost */
+    uint64_t partial;    /* of `count`: their begin was not recorded */
     double total_ns;
+    uint64_t timed;      /* of `count`: those that durations are of, the whole ones; all where none is whole … */
+    double timed_ns;     /* … and their total */
     tare__durations each;
     bool exact;          /* quantiles of all durations; else of a histogram, off by at most 0.4 % */
     tare__step_interval p50, p95;
     double per_second;   /* job_count over the time in them, those that ran at once counted once; NaN when that is 0 */
     double first_ns;     /* the earliest step … */
-    double rest_p50_ns;  /* … and the median of all others; NaN when there are none */
+    bool first_timed;    /* … is one of `timed` … */
+    double rest_p50_ns;  /* … and the median of the other timed ones; NaN when there are none */
     double from_first_ns;  /* from the first step's begin to the last one's end, of all threads that ran any … */
     double between_ns;     /* … of it: in none of them … */
     double between_forward_ns, between_told_ns; /* … in which models computed; in loaders and checkpoints … */

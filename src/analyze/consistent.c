@@ -99,7 +99,10 @@ static void check_steps(checked *c, const tare__step_row *rows, size_t n, const 
         const tare__step_row *row = &rows[i];
         if (!row->count)
             continue;
-        check_durations(c, &row->each, row->total_ns, (double)row->count, table, row->name);
+        check_durations(c, &row->each, row->timed_ns, (double)row->timed, table, row->name);
+        expect(c, row->timed <= row->count && row->partial <= row->count, "%s \"%.60s\": more are timed than there are",
+               table, row->name);
+        check_part(c, row->timed_ns, row->total_ns, table, row->name, "its timed ones exceed its total");
         check_part(c, row->total_ns, time_of_all(c->of), table, row->name, "its total exceeds the time of all threads");
         check_positive(c, row->per_second, table, row->name, "its rate");
         expect(c, fits(row->p50.low_ns, row->each.p50_ns, 1) && fits(row->each.p50_ns, row->p50.high_ns, 1),

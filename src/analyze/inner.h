@@ -316,7 +316,7 @@ typedef struct step_number {
 typedef struct slow_step {
     uint64_t duration, begin, index;
     const stream *stream;
-    bool has_index;
+    bool has_index, partial;
 } slow_step;
 
 /* The course of steps (step_course.c). */
@@ -339,9 +339,11 @@ typedef struct course {
 
 typedef struct steps {
     uint32_t name, group;
-    uint64_t count, unfinished, total, min, max;
+    uint64_t count, unfinished, total;
+    uint64_t timed, timed_total, min, max; /* of those whose durations count: whole ones, or all where none is whole */
     uint64_t outermost; /* of the total: in no other one of the name */
     uint64_t first_begin, first_duration;
+    bool first_partial;
     uint64_t *exact; /* durations, while there are few */
     size_t n_exact, exact_room;
     bool coarse; /* … too many */
@@ -608,7 +610,6 @@ bool tare__analyze_is_inspection(const char *name);
 /* The rank of a process in a distributed job, from its launcher or as it told itself. False: none is known. */
 bool tare__analyze_rank(const work *work, uint32_t process, uint64_t *rank);
 /* A part of a step ended: the innermost frame. 0 or TARE_E_MEMORY. */
-bool tare__analyze_is_checkpoint(const char *name); /* a span that writes one */
 int tare__analyze_part(work *work, stream *stream, const frame *top, uint64_t now);
 /* The step at this depth ended: its parts go into the course of `steps`; NULL: nowhere. 0 or TARE_E_MEMORY. */
 int tare__analyze_take_parts(work *work, stream *stream, uint32_t depth, steps *steps, const slow_step *step);

@@ -58,6 +58,18 @@ class Place:
                 "files": files}
 
 
+# gloo's threads abort a process now and then when a group is destroyed on a busy machine, with and without Tare.
+ABORTS = "terminate called without an active exception"
+
+
+def outcome_of(place, program, *words):
+    for _ in range(4):
+        outcome = place.outcome(program, *words)
+        if ABORTS not in outcome["stderr"]:
+            break
+    return outcome
+
+
 @pytest.fixture
 def place(tmp_path, bench):
     return Place(tmp_path / "here", bench)
@@ -73,12 +85,12 @@ def test_program(place, bench, tmp_path, name):
     for needed in program.needs:
         if not installed(needed):
             pytest.skip("%s is not installed" % needed)
-    without = place.outcome(program)
+    without = outcome_of(place, program)
     for text in (program.expect, *program.joined):
         assert text in without["stdout"] + without["stderr"], without
     assert without["status"] == program.status, without
     for options in program.modes_at(list(PROGRAMS).index(name)):
-        assert place.outcome(program, under(bench, tmp_path, *options)) == without, options
+        assert outcome_of(place, program, under(bench, tmp_path, *options)) == without, options
         assert (tmp_path / "trace.tare").stat().st_size > 0
         os.remove(tmp_path / "trace.tare")
 

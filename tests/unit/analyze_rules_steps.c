@@ -75,7 +75,7 @@ static void one_slow_step_saves_no_more_than_itself(void **state)
     row->bins = (tare__step_bins){.from_ns = 0, .width_ns = 0.035 * SECOND / 47};
     row->bins.counts[0] = 19;
     row->bins.counts[47] = 1;
-    row->total_ns = (19 * 0.0001 + 0.035) * SECOND;
+    row->total_ns = row->timed_ns = (19 * 0.0001 + 0.035) * SECOND;
     w->of.run.elapsed_ns = row->total_ns;
     look(w);
     ABOUT(must_find(w, "step-variance")->gain, 0.0349 / 0.0369); /* and not all of it */
@@ -103,10 +103,41 @@ static void slow_steps_at_equal_distances(void **state)
     world *w = world_new();
     tare__step_row *row = add_steps(w, 400, 0.01, 0.01, 0.6);
     for (size_t i = 0; i < 4; i++)
-        row->slowest[i] = (tare__slow_step){0.6 * SECOND, (double)i * SECOND, 100 * (4 - i), true, 0};
+        row->slowest[i] = (tare__slow_step){0.6 * SECOND, (double)i * SECOND, 100 * (4 - i), true, false, 0};
     row->n_slowest = 4;
     look(w);
     assert_non_null(strstr(must_find(w, "step-variance")->evidence, "every 100 steps"));
+    world_free(w);
+}
+
+/* Of two ranks, and with common distances by chance. */
+static void slow_steps_at_no_distances(void **state)
+{
+    (void)state;
+    static const uint64_t indexes[][4] = {{64, 16, 64, 16}, {51, 51, 13, 13}, {120, 84, 12, 12}};
+    for (size_t k = 0; k < TARE__COUNT_OF(indexes); k++) {
+        world *w = world_new();
+        tare__step_row *row = add_steps(w, 400, 0.01, 0.01, 0.6);
+        for (size_t i = 0; i < 4; i++)
+            row->slowest[i] = (tare__slow_step){0.6 * SECOND, (double)i * SECOND, indexes[k][i], true, false, 0};
+        row->n_slowest = 4;
+        look(w);
+        assert_null(strstr(must_find(w, "step-variance")->evidence, "The slow ones come every"));
+        world_free(w);
+    }
+}
+
+/* The first ones of models and ranks began behind their loading: slow by warm-up, or fast without loading. */
+static void partial_steps_are_not_compared(void **state)
+{
+    (void)state;
+    world *w = world_new();
+    tare__step_row *row = add_steps(w, 20, 0.1, 0.1, 0.6);
+    row->partial = 2;
+    row->timed = 18;
+    row->slowest[0].partial = true;
+    look(w);
+    must_not_find(w, "step-variance");
     world_free(w);
 }
 
@@ -162,6 +193,8 @@ int main(void)
         cmocka_unit_test(one_slow_step_saves_no_more_than_itself),
         cmocka_unit_test(the_first_step_is_not_the_fastest),
         cmocka_unit_test(slow_steps_at_equal_distances),
+        cmocka_unit_test(slow_steps_at_no_distances),
+        cmocka_unit_test(partial_steps_are_not_compared),
         cmocka_unit_test(equal_steps_and_one_hiccup_in_many),
         cmocka_unit_test(a_slow_first_step),
     };

@@ -34,6 +34,9 @@ def attach(torch):
     base.__next__ = _core.TorchAround(base.__next__, "data")
     base._next_index = _core.TorchAround(base._next_index, "index")
     base.__init__ = _core.TorchAround(base.__init__, "told", None, _tell_loader)
+    several = dataloader._MultiProcessingDataLoaderIter
+    several.__init__ = _core.TorchAround(several.__init__, "workers")
+    several._shutdown_workers = _core.TorchAround(several._shutdown_workers, "workers")
 
     def in_worker(words, named):
         if os.getpid() != _process or torch.utils.data.get_worker_info() is not None:

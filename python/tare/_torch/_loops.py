@@ -7,6 +7,7 @@ from .. import _core
 
 _DEPTH = 64
 _PARAMETERS = 64
+_GO_ON_ELSEWHERE = ("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_ABSOLUTE", "RETURN_", "RAISE_", "RERAISE")
 _SAME, _OUTER, _INNER, _APART = range(4)  # as in core/torch_rounds.c
 
 _loops_of = {}
@@ -45,7 +46,7 @@ def _jumps(code):
         if one.opcode in jumping and not one.opname.startswith("SETUP_"):
             pending.append(index[one.argval])
             jumps.append(one)
-        if not one.opname.startswith(("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_ABSOLUTE", "RETURN_", "RAISE_", "RERAISE")):
+        if not one.opname.startswith(_GO_ON_ELSEWHERE):
             pending.append(i + 1)
     # One back without a check for signals waits for another coroutine.
     return [(one.offset, one.argval) for one in jumps if "NO_INTERRUPT" not in one.opname]

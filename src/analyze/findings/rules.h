@@ -105,6 +105,7 @@
     L(STRAGGLER, 1.25)         /* a rank's own time over the median of the others' */                             \
     L(STRAGGLER_LOST, 0.05)    /* of its step: what it takes longer */                                            \
     L(CHECKPOINTS, 0.05)       /* of steady state */                                                              \
+    L(WORKER_RESTARTS, 0.05)   /* of steady state */                                                              \
     L(GRAPH_GROWTH, 2)         /* times its first size */
 
 typedef enum rule_limit {
@@ -224,6 +225,7 @@ void tare__rule_fp32(findings *out, const tare__analysis *of);
 void tare__rule_outside_model(findings *out, const tare__analysis *of);
 void tare__rule_straggler(findings *out, const tare__analysis *of);
 void tare__rule_own_profiler(findings *out, const tare__analysis *of);
+void tare__rule_worker_restarts(findings *out, const tare__analysis *of);
 void tare__rule_checkpoints(findings *out, const tare__analysis *of);
 void tare__rule_recompiles(findings *out, const tare__analysis *of);
 void tare__rule_unfused(findings *out, const tare__analysis *of);

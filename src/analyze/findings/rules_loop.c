@@ -10,15 +10,13 @@ typedef struct sums {
     double all_ns, named_ns, steps;
 } sums;
 
-#define CHECKPOINT "checkpoint: "
-
 /* Inside of a step, and of no phase of it: what is in a phase counts there. */
 static bool is_beside_phases(const tare__analysis *of, const tare__span_row *row)
 {
     for (uint32_t at = row->parent; at != TARE__NO_ROW; at = of->spans[at].parent) {
         if (of->spans[at].kind == TARE_KIND_STEP)
             return true;
-        if (of->spans[at].kind == TARE_KIND_PHASE || strncmp(of->spans[at].name, CHECKPOINT, strlen(CHECKPOINT)) == 0)
+        if (of->spans[at].kind == TARE_KIND_PHASE || tare__span_is_told(of->spans[at].name))
             return false;
     }
     return false;
@@ -28,8 +26,8 @@ static bool is_beside_phases(const tare__analysis *of, const tare__span_row *row
 static bool sums_of(const tare__analysis *of, sums *sum)
 {
     *sum = (sums){0};
-    for (size_t i = 0; i < of->n_spans; i++) /* they have a rule of their own */
-        if (strncmp(of->spans[i].name, CHECKPOINT, strlen(CHECKPOINT)) == 0 && is_beside_phases(of, &of->spans[i]))
+    for (size_t i = 0; i < of->n_spans; i++)
+        if (tare__span_is_told(of->spans[i].name) && is_beside_phases(of, &of->spans[i]))
             sum->named_ns += of->spans[i].total_ns;
     for (size_t i = 0; i < of->n_steps; i++) {
         const tare__step_course *course = &of->steps[i].course;

@@ -148,6 +148,15 @@ static bool long_enough(const tare__analysis *of)
     return of->run.clock_known && of->run.elapsed_ns >= limit(LIMIT_SHORTEST_SPANS);
 }
 
+/* Of a loop too short to have a steady state, the first iterations have the cost of startup. */
+static bool has_few_steps(const tare__analysis *of)
+{
+    double steps = 0;
+    for (size_t i = 0; i < of->n_steps; i++)
+        steps += (double)of->steps[i].count;
+    return of->n_steps && steps < limit(LIMIT_FEWEST_STEPS);
+}
+
 static bool has_steps(const tare__analysis *of)
 {
     for (size_t i = 0; i < of->n_steps; i++)
@@ -334,6 +343,8 @@ static bool told_elsewhere(const findings *out, const tare__analysis *of, const 
                 {FORWARD, "forward"}, {BACKWARD, "backward"}};
     if (strncmp(name, TARE__SYNC, strlen(TARE__SYNC)) == 0)
         return true; /* waiting is no work: sync-points says what it is worth */
+    if (strncmp(name, TARE__WORKERS, strlen(TARE__WORKERS)) == 0)
+        return tare__finding_has(out, "loader-bound") || tare__finding_has(out, "worker-restarts");
     if (kind == TARE_KIND_STEP) /* its own time is that outside the model */
         return tare__finding_has(out, "outside-model");
     if (kind == TARE_KIND_EPOCH) /* … and that of an epoch between its steps */
@@ -400,7 +411,7 @@ static void tell_operation(findings *out, const tare__analysis *of, const operat
 void tare__rule_operations(findings *out, const tare__analysis *of)
 {
     operations all;
-    if (!long_enough(of) || of->n_spans < 2)
+    if (!long_enough(of) || of->n_spans < 2 || has_few_steps(of))
         return;
     if (!add_up(of, &all))
         out->failed = true;

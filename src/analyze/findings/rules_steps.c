@@ -20,7 +20,7 @@ static void tell_first(findings *out, const tare__analysis *of, const tare__step
     tare__finding_say(
         out, &finding->evidence,
         "The first took %s; the median of the other %s is %s. It cost %s more.",
-        tare__show_time(row->first_ns).text, tare__show((double)row->count - 1, TARE__SHOW_COUNT).text,
+        tare__show_time(row->first_ns).text, tare__show((double)row->timed - row->first_timed, TARE__SHOW_COUNT).text,
         tare__show_time(row->rest_p50_ns).text, tare__show_time(cost).text);
     for (size_t i = 0; i < row->n_slowest; i++) {
         if (row->slowest[i].duration_ns != row->first_ns)
@@ -60,16 +60,16 @@ typedef struct slow {
     double excess_ns; /* beyond the median */
 } slow;
 
-/* The slowest without the first of all. */
+/* The slowest without the first of all, and without the first of each rank, model or trial. */
 static slow slow_ones(const tare__step_row *row)
 {
     slow found = {.n = 0};
     bool first_seen = false;
     for (size_t i = 0; i < row->n_slowest; i++) {
-        if (!first_seen && row->slowest[i].duration_ns == row->first_ns) {
-            first_seen = true;
+        bool first = !first_seen && row->slowest[i].duration_ns == row->first_ns;
+        first_seen |= first;
+        if (first || row->slowest[i].partial)
             continue;
-        }
         found.steps[found.n++] = row->slowest[i];
         found.excess_ns += fmax(0, row->slowest[i].duration_ns - row->rest_p50_ns);
     }
@@ -82,6 +82,12 @@ static double fastest_of(const tare__step_row *row)
     return row->rest_min_ns > 0 ? row->rest_min_ns : row->each.min_ns;
 }
 
+/* Timed ones but the first of all. */
+static double rest_of(const tare__step_row *row)
+{
+    return (double)row->timed - row->first_timed;
+}
+
 static uint64_t common_divisor(uint64_t a, uint64_t b)
 {
     while (b) {
@@ -92,21 +98,30 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-/* Slow ones that come at equal distances point at something done every so many steps. 0: they do not. */
-static uint64_t distance_of(const slow *slow, double median_ns)
+/* Slow ones that come at equal distances point at something done every so many steps. 0: they do not. Three random ones
+ * have a common distance often enough: either there are no more than these in all steps at that distance, or as many
+ * as are kept have it. A step of several ranks counts once. */
+static uint64_t distance_of(const slow *slow, const tare__step_row *row)
 {
-    uint64_t divisor = 0;
+    uint64_t divisor = 0, known[TARE__SLOWEST];
     size_t n = 0;
     if (slow->n < 3)
         return 0;
-    double least = (median_ns + slow->steps[2].duration_ns) / 2; /* below, it is jitter */
-    for (size_t i = 0; i < slow->n && slow->steps[i].duration_ns > least; i++, n++) {
+    double least = (row->rest_p50_ns + slow->steps[2].duration_ns) / 2; /* below, it is jitter */
+    for (size_t i = 0; i < slow->n && slow->steps[i].duration_ns > least; i++) {
+        uint64_t index = slow->steps[i].index;
+        size_t at = 0;
+        while (at < n && known[at] != index)
+            at++;
         if (!slow->steps[i].has_index)
             return 0;
-        uint64_t a = slow->steps[i].index, b = slow->steps[0].index;
-        divisor = common_divisor(divisor, a > b ? a - b : b - a);
+        if (at < n)
+            continue;
+        known[n++] = index;
+        divisor = common_divisor(divisor, index > known[0] ? index - known[0] : known[0] - index);
     }
-    return n >= 3 && divisor >= 5 ? divisor : 0;
+    bool all = n >= 3 && divisor && row->job_count / divisor <= n + 1;
+    return divisor >= 5 && (all || n >= TARE__SLOWEST - 1) ? divisor : 0;
 }
 
 static void say_slow_ones(findings *out, tare__finding *finding, const slow *slow, double median_ns)
@@ -140,10 +155,10 @@ static double excess_of(const tare__step_row *row, double lost_ns)
         stays += (double)bins->counts[i] * fmin(fmax(low, fastest), median);
         n += bins->counts[i];
     }
-    if (n != row->count || !(bins->width_ns > 0))
+    if (n != row->timed || !(bins->width_ns > 0))
         return lost_ns;
     stays = fmax(stays + (double)bins->over * median, floor((double)n / 2) * (median + fastest));
-    double excess = fmax(0, row->total_ns - stays);
+    double excess = fmax(0, row->timed_ns - stays);
     return fmax(lost_ns, bins->over ? excess : fmin(excess, high_excess));
 }
 
@@ -155,7 +170,7 @@ static double gain_of_variance(const tare__analysis *rank, const void *name)
         const tare__step_row *row = &rank->steps[i];
         if (strcmp(row->name, name) != 0)
             continue;
-        double rest = (double)row->count - 1, mean = (row->total_ns - row->first_ns) / rest;
+        double rest = rest_of(row), mean = (row->timed_ns - (row->first_timed ? row->first_ns : 0)) / rest;
         saved += rest > 0 ? excess_of(row, fmax(0, mean - row->rest_p50_ns) * rest) : 0;
         all += row->total_ns;
     }
@@ -165,9 +180,9 @@ static double gain_of_variance(const tare__analysis *rank, const void *name)
 static void tell_variance(findings *out, const tare__analysis *of, const tare__step_row *row,
                           const slow *slow)
 {
-    double rest = (double)row->count - 1, fastest = fastest_of(row), ratio = slow->steps[0].duration_ns / fastest;
+    double rest = rest_of(row), fastest = fastest_of(row), ratio = slow->steps[0].duration_ns / fastest;
     double tail = row->each.p95_ns / row->each.p50_ns;
-    uint64_t distance = distance_of(slow, row->rest_p50_ns);
+    uint64_t distance = distance_of(slow, row);
     double taken = tare__cores_taken(of);
     bool runnable = tare__kept_off_cpu(of) >= limit(LIMIT_PREEMPTED), preempted = runnable || taken > 0;
     tare__finding *finding =

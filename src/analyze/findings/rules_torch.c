@@ -37,6 +37,8 @@ typedef struct loading {
     double workers;  /* 0: the training process loads */
     double load_ns;  /* of one worker; measured where there are workers, else all of the waiting */
     double busy;     /* share of their time in which the workers load; NaN: not known */
+    double loaders;  /* that are asked for a batch of one step, each with workers of its own */
+    double starts_ns; /* in which workers are started and ended; none where they persist */
     bool contended;  /* other processes take CPUs that the job could use */
     int then;        /* workers to try; 0: their number is not what limits */
 } loading;
@@ -62,12 +64,30 @@ static int workers_to_try(const loading *of, double compute_ns, double cores)
     return (int)fmin(fmax(enough, fmax(2, of->workers + 1)), most);
 }
 
+/* Waiting for workers to start and to end; what of it is inside waiting for a batch counts there. */
+static double starts_of(const tare__analysis *of, double *calls)
+{
+    double ns = 0;
+    *calls = 0;
+    for (size_t i = 0; i < of->n_spans; i++) {
+        const tare__span_row *row = &of->spans[i];
+        if (strncmp(row->name, TARE__WORKERS, strlen(TARE__WORKERS)) != 0)
+            continue;
+        ns += tare__span_is_in(of, row, TARE_KIND_PHASE) ? 0 : row->total_ns;
+        *calls += (double)row->calls;
+    }
+    return ns;
+}
+
 static loading loading_of(const tare__analysis *of, const training *sum)
 {
     tare__fact_row told;
     bool known = tare__fact_sum(of, "torch.loader.workers", &told);
     double cores = of->usage.cores_allowed > 0 ? of->usage.cores_allowed : 1;
     loading found = {.known = known, .workers = known ? told.max : 0, .load_ns = sum->data_ns, .busy = NAN};
+    /* Batches of one backward pass: those of several are accumulated gradients. */
+    found.loaders = fmax(1, round(sum->batches / fmax(1, fmax(sum->steps, sum->backwards))));
+    found.starts_ns = starts_of(of, &(double){0});
     found.contended = tare__kept_off_cpu(of) >= limit(LIMIT_WAITING_FOR_CPU);
     if (found.workers >= 1) {
         double measured = measured_load(of, sum);
@@ -94,6 +114,9 @@ static void say_workers(findings *out, tare__finding *finding, const loading *by
                           "num_workers is %s; the %s loading batches of these steps for %s in total, %s of %s time.",
                           count(by->workers).text, few, tare__show_time(by->load_ns).text, percent(by->busy).text,
                           by->workers == 1 ? "its" : "their");
+    if (by->starts_ns > 0)
+        tare__finding_say(out, &finding->evidence, "Starting and ending workers took %s.",
+                          tare__show_time(by->starts_ns).text);
     if (by->contended)
         tare__finding_say(out, &finding->evidence, "Other processes took CPU time that the job could have used.");
 }
@@ -107,16 +130,30 @@ static double saved_aside(const tare__analysis *rank, const training *sum, const
     return known ? tare__saved_by_workers(sum->aside_ns, rest_ns, sum->aside_ns, by->then) : sum->aside_ns;
 }
 
+/* Workers load while the program does something else between steps, until two batches of each are ready
+ * (prefetch_factor). */
+static double loaded_between(const tare__analysis *rank, const training *sum, double load_ns)
+{
+    double between_ns = 0, gaps = 0;
+    for (size_t i = 0; i < rank->n_steps; i++) {
+        between_ns += rank->steps[i].between_ns;
+        gaps += (double)rank->steps[i].gaps;
+    }
+    return sum->batches > 0 ? fmin(between_ns, gaps * 2 * load_ns / sum->batches) : 0;
+}
+
 /* The gain of more workers, where their number limits: else that of no waiting at all. */
 static double gain_of_workers(const tare__analysis *rank, const void *context)
 {
     const loading *by = context;
     training sum;
     tare__training_of(rank, &sum);
-    double saved = by->then ? tare__saved_by_workers(sum.data_ns, sum.steps_ns - sum.data_ns,
-                                                     loading_of(rank, &sum).load_ns, by->then)
+    loading own = loading_of(rank, &sum);
+    double besides_ns = sum.steps_ns - sum.data_ns + loaded_between(rank, &sum, own.load_ns);
+    double saved = by->then ? fmin(sum.data_ns, tare__saved_by_workers(sum.data_ns, besides_ns, own.load_ns,
+                                                                       by->then * own.loaders))
                             : sum.data_ns;
-    saved += saved_aside(rank, &sum, by);
+    saved += saved_aside(rank, &sum, by) + own.starts_ns;
     return tare__beside_gpu(rank, tare__of_steady(rank, &sum, saved));
 }
 
@@ -126,9 +163,10 @@ static void predict_workers(findings *out, tare__finding *finding, const tare__a
     char how[320] = "all of the waiting; the number of workers is not what limits it";
     if (by->then)
         snprintf(how, sizeof how,
-                 "with num_workers=%d a step takes the longer of its compute (%s) and of its loading divided by the "
+                 "with num_workers=%d%s a step takes the longer of its compute (%s) and of its loading divided by the "
                  "workers%s, if loading does not compete with the training process for CPUs",
-                 by->then, tare__show_time((sum->steps_ns - sum->data_ns) / sum->steps).text,
+                 by->then, by->loaders > 1 ? " in each loader" : "",
+                 tare__show_time((sum->steps_ns - sum->data_ns) / sum->steps).text,
                  sum->aside_ns > 0 ? ", evaluations likewise" : "");
     tare__finding_gain(out, finding, of, gain_of_workers, by, how);
 }
@@ -214,6 +252,32 @@ void tare__rule_loader_bound(findings *out, const tare__analysis *of)
     tare__finding_figure(out, finding, "workers", by.known ? by.workers : NAN, TARE__SHOW_COUNT);
     tare__finding_figure(out, finding, "workers_busy", by.busy, TARE__SHOW_SHARE);
     tare__finding_figure(out, finding, "workers_to_try", by.then ? by.then : NAN, TARE__SHOW_COUNT);
+}
+
+static double gain_of_restarts(const tare__analysis *rank, const void *context)
+{
+    (void)context;
+    return tare__beside_gpu(rank, starts_of(rank, &(double){0}) / rank->run.elapsed_ns);
+}
+
+void tare__rule_worker_restarts(findings *out, const tare__analysis *of)
+{
+    training sum;
+    double calls, share = tare__gain_of_ranks(of, gain_of_restarts, NULL, &(const tare__analysis *){NULL});
+    double ns = starts_of(of, &calls);
+    if (tare__finding_has(out, "loader-bound") || !tare__training_of(of, &sum) || calls < 4 ||
+        !(share > limit(LIMIT_WORKER_RESTARTS)))
+        return;
+    tare__finding *finding = tare__finding_add(out, TARE__WARNING);
+    tare__finding_say(out, &finding->title, "Starting and ending DataLoader workers takes %s of steady-state time",
+                      percent(share).text);
+    tare__finding_say(out, &finding->evidence, "Training waited for it for %s (starts and ends: %s).",
+                      tare__show_time(ns).text, count(calls).text);
+    tare__finding_say(out, &finding->advice,
+                      "Set DataLoader(persistent_workers=True), so that workers are not started for each epoch anew.");
+    tare__finding_gain(out, finding, of, gain_of_restarts, NULL, "all of that time (Amdahl's law)");
+    tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
+    tare__finding_figure(out, finding, "starting", ns / 1e9, TARE__SHOW_SECONDS);
 }
 
 void tare__rule_single_worker(findings *out, const tare__analysis *of)
@@ -314,8 +378,6 @@ void tare__rule_sync_points(findings *out, const tare__analysis *of)
 }
 
 /* ---- checkpoints ----------------------------------------------------------------------------- */
-#define CHECKPOINT "checkpoint: "
-
 /* Where each rank saves, they do so at once: the longest of them counts. */
 static double gain_of_named(const tare__analysis *rank, const void *name)
 {
@@ -327,10 +389,10 @@ void tare__rule_checkpoints(findings *out, const tare__analysis *of)
     training sum;
     if (!tare__training_of(of, &sum))
         return;
-    named saves = tare__sum_named(of, CHECKPOINT, false);
+    named saves = tare__sum_named(of, TARE__CHECKPOINT, false);
     double all = saves.total_ns, calls = saves.calls;
     const tare__span_row *most = saves.most;
-    double share = tare__gain_of_ranks(of, gain_of_named, CHECKPOINT, &(const tare__analysis *){NULL});
+    double share = tare__gain_of_ranks(of, gain_of_named, TARE__CHECKPOINT, &(const tare__analysis *){NULL});
     if (!most || !(share > limit(LIMIT_CHECKPOINTS)))
         return;
     const char *slash = most->file ? strrchr(most->file, '/') : NULL;
@@ -344,7 +406,8 @@ void tare__rule_checkpoints(findings *out, const tare__analysis *of)
     tare__finding_say(out, &finding->advice,
                       "Save less often, save only what is needed, or write in the background: copy the state to host "
                       "memory, and let a thread or torch.distributed.checkpoint.async_save write it.");
-    tare__finding_gain(out, finding, of, gain_of_named, CHECKPOINT, "all of the time in torch.save (Amdahl's law)");
+    tare__finding_gain(out, finding, of, gain_of_named, TARE__CHECKPOINT,
+                       "all of the time in torch.save (Amdahl's law)");
     tare__finding_figure(out, finding, "saving", all / 1e9, TARE__SHOW_SECONDS);
     tare__finding_figure(out, finding, "saves", calls, TARE__SHOW_COUNT);
     tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);

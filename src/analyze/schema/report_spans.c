@@ -137,6 +137,10 @@ static const tare__schema_column step_columns[] = {
       "as `count`, but a step that all ranks of a distributed job run together counts once", NOT_IN_PAGE),
     C(ranks, U64, COUNT, "ranks that ran them; 0: none is known", NOT_IN_PAGE),
     C(unfinished, U64, COUNT, "open at the end, or the end is missing"),
+    C(partial, U64, COUNT,
+      "of `count`: their begin was not recorded (loading by hand before the first step of a program or a model). "
+      "Durations and rates are those of the others, if there are any",
+      NOT_IN_PAGE),
     C(total_ns, NS, NS, "time in them"),
     DURATIONS,
     C(exact, BOOL, NOTHING, "quantiles are of all durations; false: of a histogram, within 0.4 %", NOT_IN_PAGE),

@@ -37,9 +37,10 @@ static open_part *row_of(open_parts *parts, uint32_t depth, uint32_t name, part_
     return &parts->rows[parts->n++];
 }
 
-bool tare__analyze_is_checkpoint(const char *name)
+bool tare__span_is_told(const char *name)
 {
-    return strncmp(name, "checkpoint: ", strlen("checkpoint: ")) == 0;
+    return strncmp(name, TARE__CHECKPOINT, strlen(TARE__CHECKPOINT)) == 0 ||
+           strncmp(name, TARE__WORKERS, strlen(TARE__WORKERS)) == 0;
 }
 
 static void add_aside(const work *work, stream *stream, uint32_t name, uint64_t ticks)
@@ -47,7 +48,7 @@ static void add_aside(const work *work, stream *stream, uint32_t name, uint64_t 
     const char *text = work->names.rows[name].text;
     if (strcmp(text, "forward") == 0)
         stream->since_step.forward += ticks;
-    else if (strcmp(text, "data") == 0 || tare__analyze_is_checkpoint(text))
+    else if (strcmp(text, "data") == 0 || tare__span_is_told(text))
         stream->since_step.told += ticks;
 }
 

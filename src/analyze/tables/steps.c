@@ -110,16 +110,35 @@ void tare__analyze_step_index(stream *stream, uint32_t depth, double value)
     stream->indexes[stream->n_indexes++] = (open_index){taken_back ? 0 : (uint64_t)value, depth, taken_back};
 }
 
-/* Between the step before and this one; of one that is partial nobody knows when it began. */
-static void add_gap(step_use *use, const slow_step *step, uint64_t ticks, bool partial, const aside *in)
+/* Between the step before and this one: of one that is partial, also what of it was not recorded. */
+static void add_gap(step_use *use, const slow_step *step, uint64_t ticks, const aside *in)
 {
-    uint64_t gap = use->count && !partial && step->begin > use->last_end ? step->begin - use->last_end : 0;
+    uint64_t gap = use->count && step->begin > use->last_end ? step->begin - use->last_end : 0;
     use->in_steps += ticks;
     use->between += gap;
     use->between_in.forward += gap ? in->forward : 0;
     use->between_in.told += gap ? in->told : 0;
     use->gaps += gap > 0;
     use->longest_gap = gap > use->longest_gap ? gap : use->longest_gap;
+}
+
+/* Durations are of whole steps. Those of partial ones are kept until there is a whole one. */
+static int take_duration(work *work, steps *steps, const slow_step *step)
+{
+    uint64_t whole = steps->count - steps->partial; /* this one counts already */
+    if (step->partial && whole)
+        return 0;
+    if (!step->partial && whole == 1 && !steps->coarse) {
+        work->exact_values -= steps->n_exact;
+        steps->n_exact = 0;
+        steps->timed = steps->timed_total = steps->max = 0;
+        steps->min = UINT64_MAX;
+    }
+    steps->timed++;
+    steps->timed_total += step->duration;
+    steps->min = step->duration < steps->min ? step->duration : steps->min;
+    steps->max = step->duration > steps->max ? step->duration : steps->max;
+    return keep_duration(work, steps, step->duration);
 }
 
 int tare__analyze_step(work *work, stream *stream, const frame *frame, uint32_t depth, uint64_t now,
@@ -155,25 +174,25 @@ int tare__analyze_step(work *work, stream *stream, const frame *frame, uint32_t 
     step_use *use = tare__analyze_step_use(stream, (size_t)(steps - work->steps));
     if (!use)
         return TARE_E_MEMORY;
+    step.partial = steps->partial > partial;
     if (steps->outermost > outermost)
-        add_gap(use, &step, steps->outermost - outermost, steps->partial > partial, &stream->since_step);
+        add_gap(use, &step, steps->outermost - outermost, &stream->since_step);
     stream->since_step = (aside){0};
     use->count++;
-    uint64_t begin = steps->partial > partial ? now : step.begin; /* how long it took is not known */
+    uint64_t begin = step.partial ? now : step.begin; /* how long it took is not known */
     use->first_begin = begin < use->first_begin ? begin : use->first_begin;
     use->last_end = now > use->last_end ? now : use->last_end;
     use->inspected |= steps->inspected > inspected;
     use->left_out += steps->left_out > left_out;
     steps->count++;
     steps->total += step.duration;
-    steps->min = step.duration < steps->min ? step.duration : steps->min;
-    steps->max = step.duration > steps->max ? step.duration : steps->max;
     if (step.begin < steps->first_begin) {
         steps->first_begin = step.begin;
         steps->first_duration = step.duration;
+        steps->first_partial = step.partial;
     }
     keep_if_slow(steps, &step);
-    return keep_duration(work, steps, step.duration);
+    return take_duration(work, steps, &step);
 }
 
 /* ---- table --------------------------------------------------------------------------------------- */
@@ -208,10 +227,12 @@ static int exact_figures(const steps *steps, double tick_ns, tare__step_row *row
     row->each.p99_ns = tare__quantile_sorted(sorted, n, 0.99);
     row->p50 = interval_of(sorted, n, 0.5);
     row->p95 = interval_of(sorted, n, 0.95);
-    if (n > 1) {
+    if (!row->first_timed)
+        row->rest_p50_ns = row->each.p50_ns;
+    else if (n > 1)
         row->rest_p50_ns = median_without(sorted, n, (double)steps->first_duration * tick_ns);
+    if (!isnan(row->rest_p50_ns))
         row->rest_min_ns = sorted[0];
-    }
     free(sorted);
     return 0;
 }
@@ -226,6 +247,7 @@ static void slowest_of(const work *work, const steps *steps, double tick_ns, tar
             .start_at_ns = tare__trace_ns(work->trace, slow->begin),
             .index = slow->index,
             .has_index = slow->has_index,
+            .partial = slow->partial,
             .thread = slow->stream->row,
         };
     }
@@ -303,9 +325,13 @@ static int fill_row(work *work, const steps *steps, tare__analysis *analysis, ta
         .job_count = job.count,
         .ranks = job.ranks,
         .unfinished = steps->unfinished,
+        .partial = steps->partial,
         .total_ns = (double)steps->total * tick_ns,
-        .each = tare__analyze_durations(work, &steps->hist, steps->min, steps->max, (double)steps->total,
-                                        steps->count),
+        .timed = steps->timed,
+        .timed_ns = (double)steps->timed_total * tick_ns,
+        .first_timed = steps->count && (!steps->first_partial || steps->partial == steps->count),
+        .each = tare__analyze_durations(work, &steps->hist, steps->min, steps->max, (double)steps->timed_total,
+                                        steps->timed),
         .p50 = {NAN, NAN, 0},
         .p95 = {NAN, NAN, 0},
         .per_second = NAN,
