@@ -509,6 +509,33 @@ static void checkpoints_in_steps_and_outside(void **state)
     }
 }
 
+/* ---- workers that are started for each epoch anew ---- */
+static void workers_that_start_anew(void **state)
+{
+    (void)state;
+    for (int waits = 0; waits < 2; waits++) {
+        torch_world *t = loop_of(waits ? 4 : 0, 3, 4, 0.5);
+        uint32_t data = TARE__NO_ROW;
+        for (uint32_t i = 0; i < t->w->of.n_spans; i++)
+            data = strcmp(t->w->of.spans[i].name, "data") == 0 ? i : data;
+        add_fact(t, "torch.loader.workers", 2, NULL, NULL, 0);
+        add_span(t->w, "workers: DataLoader at train.py:9", TARE_KIND_SPAN, TARE__NO_ROW, 2, 2)->calls = 8;
+        if (waits) /* what is inside of waiting counts there */
+            add_span(t->w, "workers: DataLoader at train.py:9", TARE_KIND_SPAN, data, 1, 1);
+        look(t->w);
+        if (waits) {
+            must_not_find(t->w, "worker-restarts");
+            assert_non_null(strstr(must_find(t->w, "loader-bound")->evidence, "Starting and ending workers took 2.00 s"));
+        } else {
+            const tare__finding *finding = must_find(t->w, "worker-restarts");
+            ABOUT(figure_of(finding, "starting"), 2);
+            ABOUT(finding->gain, 2 * SECOND / t->w->of.run.elapsed_ns);
+            assert_non_null(strstr(finding->advice, "persistent_workers=True"));
+        }
+        loop_free(t);
+    }
+}
+
 /* ---- between steps ---- */
 static void a_loop_that_is_mostly_outside_its_steps(void **state)
 {
@@ -713,6 +740,7 @@ int main(void)
         cmocka_unit_test(losses_that_are_summed_up),
         cmocka_unit_test(steps_that_are_spent_outside_the_model),
         cmocka_unit_test(loading_is_done_elsewhere_already),
+        cmocka_unit_test(workers_that_start_anew),
         cmocka_unit_test(a_loop_that_is_mostly_outside_its_steps),
         cmocka_unit_test(a_rank_that_keeps_others_waiting),
         cmocka_unit_test(losses_that_are_kept),
