@@ -91,8 +91,10 @@ typedef struct tare__stream {
     uint64_t gap_since_ns; /* chunk gap_sequence was missing in a scan that found later ones; 0: none */
     uint32_t gap_sequence;
     uint64_t aggregates_ns;
+    uint64_t calls_told; /* by the last block of aggregates */
     uint64_t dropped_spans, dropped_others, skipped;
-    bool told; /* its STREAM block contains all of the above */
+    bool gone; /* its thread has ended: the next scan sees the last it wrote */
+    bool told; /* its STREAM block says all of the above */
     tare__span_stack open;
 } tare__stream;
 

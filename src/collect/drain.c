@@ -12,6 +12,7 @@
 #define LIVENESS_NS 1000000000u
 #define SCAN_NS 100000000u
 #define AHEAD 64u /* slots, prefetched ahead of use */
+#define LAST_SCANS 8u /* of a process, while they miss chunks */
 
 typedef struct found_chunk {
     uint32_t stream, sequence;
@@ -24,16 +25,39 @@ typedef enum stop_reason {
     STOP_FULL   /* the block is full */
 } stop_reason;
 
+typedef enum reach_kind {
+    REACH_KNOWN,    /* what is missing may still come */
+    REACH_END,      /* the thread is gone, or this is the end of the run: empty slots stay empty */
+    REACH_OVER_GAPS /* and chunks that are missing stay missing */
+} reach_kind;
+
 static tare__chunk *chunk_at(tare__source *source, uint32_t index)
 {
     return (void *)((uint8_t *)source->ring + source->chunks_offset + (uint64_t)index * TARE__CHUNK_BYTES);
 }
 
+static uint32_t chunks_to_scan(const tare__source *source)
+{
+    uint32_t count = atomic_load(&source->ring->chunk_count);
+    uint64_t fits = (source->bytes - source->chunks_offset) / TARE__CHUNK_BYTES;
+    if (count > fits)
+        count = (uint32_t)fits;
+    return count > TARE__RING_CHUNKS_MAX ? TARE__RING_CHUNKS_MAX : count;
+}
+
+static bool holds_cells(uint32_t state)
+{
+    return state == TARE__CHUNK_AGGREGATES || state == TARE__CHUNK_AGGREGATES_RETIRED;
+}
+
+/* By stream, in each the chunks of cells first. */
 static int by_stream(const void *a, const void *b)
 {
     const found_chunk *x = a, *y = b;
     if (x->stream != y->stream)
         return x->stream < y->stream ? -1 : 1;
+    if (holds_cells(x->state) != holds_cells(y->state))
+        return holds_cells(x->state) ? -1 : 1;
     return x->sequence < y->sequence ? -1 : x->sequence > y->sequence;
 }
 
@@ -250,6 +274,12 @@ static uint32_t add_record(reading *at, uint32_t i, uint64_t word)
     return slots;
 }
 
+static void count_skipped(tare__stream *stream, uint64_t slots)
+{
+    stream->skipped += slots;
+    stream->told = stream->told && slots == 0;
+}
+
 /* Reads one part of a chunk from slot *i on. With `past_holes`, slots never filled are skipped. */
 static stop_reason read_part(reading *at, uint32_t *i, uint32_t expected, bool past_holes)
 {
@@ -275,8 +305,7 @@ static stop_reason read_part(reading *at, uint32_t *i, uint32_t expected, bool p
                 more = slot_valid(at, k);
             if (!more && *i >= expected)
                 return STOP_END;
-            at->stream->skipped++;
-            at->stream->told = false;
+            count_skipped(at->stream, 1);
             took = 1;
         }
         *i += took;
@@ -307,8 +336,10 @@ static stop_reason read_chunk(tare__collector *collector, tare__source *source, 
     /* The reserve is used once the main part is full. A live chunk may still be filled at this position. */
     bool main_done = slots >= TARE__CHUNK_SLOTS || retired || (past_holes && slot_valid(&at, 0));
     if (main_done && stop == STOP_END) {
-        if (slots < TARE__CHUNK_SLOTS)
+        if (slots < TARE__CHUNK_SLOTS) {
+            count_skipped(stream, retired ? 0 : TARE__CHUNK_SLOTS - slots);
             slots = TARE__CHUNK_SLOTS;
+        }
         uint32_t i = slots - TARE__CHUNK_SLOTS;
         stop = read_part(&at, &i, retired ? at.count : 0, past_holes);
         slots = TARE__CHUNK_SLOTS + i;
@@ -421,25 +452,38 @@ static bool hole_is_left(const tare__stream *stream, const found_chunk *last, ui
     return now - stream->hole_since_ns >= (went_on ? TARE__HOLE_PASSED_NS : TARE__HOLE_NS);
 }
 
-/* A chunk that was taken during the scan: the next scan finds it, however long this one was interrupted. If it is
- * missing for as long as an empty slot may be, it is lost. */
-static bool gap_is_left(tare__stream *stream, uint32_t sequence, uint64_t now)
+/* A chunk that was taken during the scan: the next scan finds it, however long this one was interrupted. One that is
+ * missing for as long as an empty slot may be is lost; at the end, one that the previous scan missed, too. */
+static bool gap_is_left(tare__stream *stream, uint32_t sequence, reach_kind reach, uint64_t now)
 {
     if (!stream->gap_since_ns || stream->gap_sequence != sequence) {
         stream->gap_since_ns = now;
         stream->gap_sequence = sequence;
+        return reach == REACH_OVER_GAPS;
     }
-    return now - stream->gap_since_ns >= TARE__HOLE_NS;
+    return reach != REACH_KNOWN || now - stream->gap_since_ns >= TARE__HOLE_NS;
 }
 
-/* Chunks found[0..n) of one stream. Retired ones are read to their end and returned; the live one is read after a
- * second. */
-static void drain_stream(tare__collector *collector, tare__source *source, tare__stream *stream,
-                         const found_chunk *found, uint32_t n, bool final, uint64_t now)
+/* What was in the chunks before this one is not known. A salvage also gets here where --last or --max-size removed the
+ * blocks that say how far the stream was read. */
+static void pass_gap(const tare__collector *collector, tare__stream *stream, uint32_t sequence)
 {
+    uint64_t read = TARE__POSITION_SLOTS(stream->position);
+    uint64_t missing = (uint64_t)(sequence - TARE__POSITION_SEQUENCE(stream->position)) * TARE__CHUNK_SLOTS;
+    count_skipped(stream, collector->salvaging ? 0 : missing - (read < TARE__CHUNK_SLOTS ? read : TARE__CHUNK_SLOTS));
+    stream->position = TARE__POSITION(sequence, 0);
+}
+
+/* Chunks found[0..n) of one stream, all that the scan saw. Retired ones are read to their end and given back; the live
+ * one is read when its second is up, and a slot that is missing there is about to be filled. False: a chunk is missing,
+ * the next scan must look for it. */
+static bool drain_stream(tare__collector *collector, tare__source *source, tare__stream *stream,
+                         const found_chunk *found, uint32_t n, reach_kind reach, uint64_t now)
+{
+    bool final = reach != REACH_KNOWN, whole = true;
     bool due = final || now - stream->sealed_ns >= TARE__SEAL_NS;
     if (!due && found[0].state != TARE__CHUNK_RETIRED)
-        return;
+        return true;
     bool give_up = final || hole_is_left(stream, &found[n - 1], now);
     uint32_t done[GIVEN_BACK_MAX];
     uint32_t done_count = 0;
@@ -454,11 +498,13 @@ static void drain_stream(tare__collector *collector, tare__source *source, tare_
             continue;
         }
         if (found[at].sequence > sequence) {
-            if (!final && !gap_is_left(stream, sequence, now))
+            if (!gap_is_left(stream, sequence, reach, now)) {
+                whole = false;
                 break;
-            stream->position = TARE__POSITION(found[at].sequence, 0);
+            }
+            pass_gap(collector, stream, found[at].sequence);
         }
-        stop_reason stop = read_chunk(collector, source, stream, &found[at], give_up);
+        stop_reason stop = read_chunk(collector, source, stream, &found[at], final || (give_up && retired));
         if (stop == STOP_HOLE) {
             note_hole(stream, now);
             break;
@@ -479,6 +525,7 @@ static void drain_stream(tare__collector *collector, tare__source *source, tare_
     flush_block(collector, source, stream, done, &done_count);
     if (due)
         stream->sealed_ns = now;
+    return whole;
 }
 
 /* ---- aggregates -------------------------------------------------------------------------------------------- */
@@ -508,50 +555,78 @@ static uint32_t collect_cells(tare__collector *collector, tare__source *source, 
     return count;
 }
 
+/* A block replaces the one before it, so all chunks must be in the last one: the scan may have missed one that the
+ * thread took at its end. And a thread that is still retiring its chunks must find them in place. */
+static bool cells_are_final(tare__source *source, const found_chunk *found, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (found[i].state != TARE__CHUNK_AGGREGATES_RETIRED)
+            return false;
+    uint32_t count = chunks_to_scan(source), in_ring = 0;
+    for (uint32_t i = 0; i < count; i++)
+        in_ring += holds_cells(atomic_load_explicit(&source->ring->chunk_state[i], memory_order_acquire)) &&
+                   chunk_at(source, i)->stream == found[0].stream;
+    return in_ring == n;
+}
+
+static uint64_t calls_in(const tare__aggregate *cells, uint32_t n)
+{
+    uint64_t calls = 0;
+    for (uint32_t i = 0; i < n; i++)
+        calls += cells[i].count;
+    return calls;
+}
+
 static void drain_cells(tare__collector *collector, tare__source *source, tare__stream *stream,
                         const found_chunk *found, uint32_t n, bool final, uint64_t now)
 {
-    bool retired = found[0].state == TARE__CHUNK_AGGREGATES_RETIRED;
+    bool retired = !final && cells_are_final(source, found, n);
     if (!final && !retired && now - stream->aggregates_ns < TARE__AGGREGATES_NS)
         return;
     static tare__aggregate cells[TARE__CELLS_MAX];
     uint32_t count = collect_cells(collector, source, found, n, cells, TARE__CELLS_MAX);
+    uint64_t calls = calls_in(cells, count);
+    bool written = true;
     if (count) {
         tare__tell_stream(collector, source, stream);
         tare__text *block = &collector->block;
         tare__text_clear(block);
         tare__flush_names(collector, block);
         tare__block_header header = {.stream = stream->id};
-        tare__aggregates_seal(cells, count, collector->squeezer, &header, block);
-        tare__writer_append(&collector->writer, block);
+        int failed = tare__aggregates_seal(cells, count, collector->squeezer, &header, block);
+        written = tare__writer_append(&collector->writer, block) == 0 && !failed;
+        block->failed = false; /* that was this one */
     }
+    if (!written && (final || retired) && calls > stream->calls_told)
+        collector->writer.lost_spans += calls - stream->calls_told;
+    if (written || final || retired)
+        stream->calls_told = calls;
     stream->aggregates_ns = now;
-    for (uint32_t i = 0; i < n && retired && !final; i++)
+    for (uint32_t i = 0; i < n && retired; i++)
         release(collector, source, found[i].index);
 }
 
 /* ---- one process ------------------------------------------------------------------------------------------- */
 
-/* A thread that ended without its destructors (killed by exec, a raw system call) leaves its chunks; so does one of
- * another PID namespace, whose ids have no meaning here: those are kept until their process ends. */
+/* A thread that ended without its destructors (killed by exec, a raw system call) leaves its chunks; so does
+ * one of another PID namespace, whose ids have no meaning here: those are kept until their process ends. If /proc does not
+ * show the process, nothing is known. */
 static bool thread_is_gone(const tare__source *source, int32_t tid)
 {
     char path[64];
     if (source->ring->pid != source->pid)
         return false;
     snprintf(path, sizeof path, "/proc/%d/task/%d", (int)source->pid, (int)tid);
-    return access(path, F_OK) != 0;
+    if (access(path, F_OK) == 0)
+        return false;
+    snprintf(path, sizeof path, "/proc/%d/task/%d", (int)source->pid, (int)source->pid);
+    return access(path, F_OK) == 0;
 }
 
 static uint32_t find_chunks(tare__source *source, found_chunk *found)
 {
     tare__ring *ring = source->ring;
-    uint32_t count = atomic_load(&ring->chunk_count), n = 0;
-    uint64_t fits = (source->bytes - source->chunks_offset) / TARE__CHUNK_BYTES;
-    if (count > fits)
-        count = (uint32_t)fits;
-    if (count > TARE__RING_CHUNKS_MAX)
-        count = TARE__RING_CHUNKS_MAX;
+    uint32_t count = chunks_to_scan(source), n = 0;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t state = atomic_load_explicit(&ring->chunk_state[i], memory_order_acquire);
         if (state < TARE__CHUNK_EVENTS || state > TARE__CHUNK_AGGREGATES_RETIRED)
@@ -563,42 +638,30 @@ static uint32_t find_chunks(tare__source *source, found_chunk *found)
     return n;
 }
 
-static bool holds_cells(const found_chunk *chunk)
+/* Chunks found[0..n) of one stream. False: one is missing. */
+static bool drain_group(tare__collector *collector, tare__source *source, const found_chunk *found, uint32_t n,
+                        reach_kind reach, bool check_alive, uint64_t now)
 {
-    return chunk->state == TARE__CHUNK_AGGREGATES || chunk->state == TARE__CHUNK_AGGREGATES_RETIRED;
-}
-
-static void drain_group(tare__collector *collector, tare__source *source, found_chunk *found, uint32_t n,
-                        bool final, bool check_alive, uint64_t now)
-{
-    /* Checks first whether its thread is gone, so that everything after this sees its last records. */
-    bool ended = !final && check_alive && thread_is_gone(source, chunk_at(source, found[0].index)->tid);
     tare__stream *stream = NULL;
     for (uint32_t i = 0; i < n; i++) /* the newest has the current counts and name */
         stream = tare__source_stream(collector, source, chunk_at(source, found[i].index));
-    if (!stream && final)
+    if (!stream && reach != REACH_KNOWN)
         tare__text_string(&collector->notes, "out of memory: what a thread recorded is not in this file\n");
     if (!stream)
-        return;
-    found_chunk events[64], cells[16];
-    uint32_t event_count = 0, cell_count = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        if (holds_cells(&found[i])) {
-            if (cell_count < TARE__COUNT_OF(cells))
-                cells[cell_count++] = found[i];
-            continue;
-        }
-        events[event_count++] = found[i];
-        if (event_count == TARE__COUNT_OF(events)) {
-            drain_stream(collector, source, stream, events, event_count, final, now);
-            event_count = 0;
-        }
-    }
-    if (event_count)
-        drain_stream(collector, source, stream, events, event_count, final || ended, now);
-    if (cell_count)
-        drain_cells(collector, source, stream, cells, cell_count, final || ended, now);
-    for (uint32_t i = 0; i < n && ended; i++) {
+        return true;
+    /* A thread that was gone before this scan began has written nothing since: the scan saw all of it. */
+    bool ended = stream->gone && reach == REACH_KNOWN;
+    if (check_alive && reach == REACH_KNOWN && !stream->gone)
+        stream->gone = thread_is_gone(source, chunk_at(source, found[0].index)->tid);
+    if (ended)
+        reach = REACH_END;
+    uint32_t cells = 0;
+    while (cells < n && holds_cells(found[cells].state))
+        cells++;
+    bool whole = cells == n || drain_stream(collector, source, stream, found + cells, n - cells, reach, now);
+    if (cells)
+        drain_cells(collector, source, stream, found, cells, reach != REACH_KNOWN, now);
+    for (uint32_t i = 0; i < n && ended && whole; i++) {
         if (found[i].state == TARE__CHUNK_RETIRED)
             continue; /* already returned, and possibly used by another thread */
         tare__chunk *chunk = chunk_at(source, found[i].index);
@@ -607,11 +670,29 @@ static void drain_group(tare__collector *collector, tare__source *source, found_
         release(collector, source, found[i].index);
     }
     tare__tell_stream(collector, source, stream);
+    return whole;
+}
+
+static bool scan_and_drain(tare__collector *collector, tare__source *source, reach_kind reach, bool busy,
+                           bool check_alive, uint64_t now)
+{
+    static found_chunk found[TARE__RING_CHUNKS_MAX];
+    bool whole = true;
+    uint32_t n = tare__source_map_growth(source) ? find_chunks(source, found) : 0;
+    if (n > source->most_waiting)
+        source->most_waiting = n;
+    /* With half the pool waiting, speed matters more than bytes. */
+    tare__squeezer_level(collector->squeezer, busy && n > atomic_load(&source->ring->chunk_count) / 2 ? -5 : 1);
+    for (uint32_t from = 0, to; from < n; from = to) {
+        for (to = from + 1; to < n && found[to].stream == found[from].stream; to++)
+            ;
+        whole &= drain_group(collector, source, &found[from], to - from, reach, check_alive, now);
+    }
+    return whole;
 }
 
 void tare__source_drain(tare__collector *collector, tare__source *source, bool final)
 {
-    static found_chunk found[TARE__RING_CHUNKS_MAX];
     uint64_t now = tare__monotonic_ns();
     uint32_t taken = atomic_load_explicit(&source->ring->taken, memory_order_relaxed);
     if (!final && taken == source->taken_seen && now - source->scanned_ns < SCAN_NS)
@@ -622,14 +703,11 @@ void tare__source_drain(tare__collector *collector, tare__source *source, bool f
     bool busy = taken - source->taken_seen > 16;
     source->taken_seen = taken;
     source->scanned_ns = now;
-    uint32_t n = tare__source_map_growth(source) ? find_chunks(source, found) : 0;
-    if (n > source->most_waiting)
-        source->most_waiting = n;
-    /* If half of the buffer is waiting, speed matters more than compression. */
-    tare__squeezer_level(collector->squeezer, busy && n > atomic_load(&source->ring->chunk_count) / 2 ? -5 : 1);
-    for (uint32_t from = 0, to; from < n; from = to) {
-        for (to = from + 1; to < n && found[to].stream == found[from].stream; to++)
-            ;
-        drain_group(collector, source, &found[from], to - from, final, check_alive, now);
-    }
+    /* A process that runs on takes chunks during its last scan, too. */
+    reach_kind reach = final ? REACH_END : REACH_KNOWN;
+    bool whole = scan_and_drain(collector, source, reach, busy, check_alive, now);
+    if (!whole)
+        source->scanned_ns = 0; /* with the next tick */
+    for (unsigned i = 1; i < LAST_SCANS && final && !whole; i++)
+        whole = scan_and_drain(collector, source, i + 1 < LAST_SCANS ? REACH_END : REACH_OVER_GAPS, busy, false, now);
 }

@@ -28,9 +28,9 @@ typedef struct rig {
 } rig;
 
 typedef struct rig_totals {
-    uint64_t begins, ends, nexts, marks, counters, numbers, complete, lost_ends, unmatched;
+    uint64_t begins, ends, nexts, marks, counters, numbers, complete, facts, lost_ends, unmatched;
     uint64_t aggregate_calls, aggregate_timed;
-    uint64_t dropped_spans, dropped_others, unattributed_spans;
+    uint64_t dropped_spans, dropped_others, unattributed_spans, skipped_slots;
     uint32_t streams, deepest, left_open;
     double value_sum;
     bool times_retreat;
@@ -80,7 +80,7 @@ typedef struct rig_stream {
     tare__span_stack open;
     uint64_t calls, timed; /* of aggregates */
     uint64_t last;
-    uint64_t dropped_spans, dropped_others;
+    uint64_t dropped_spans, dropped_others, skipped_slots;
 } rig_stream;
 
 static void rig_cell(void *context, const tare__aggregate *cell)
@@ -143,11 +143,15 @@ static inline void rig_stream_fields(rig_stream *stream, const tare__block_heade
     uint32_t tag;
     const uint8_t *data;
     size_t bytes;
+    /* A later block replaces an earlier one. */
+    stream->dropped_spans = stream->dropped_others = stream->skipped_slots = 0;
     while (tare__field_next(&reader, &tag, &data, &bytes)) {
         if (tag == TARE__FIELD_DROPPED_SPANS)
             stream->dropped_spans = tare__field_value(data, bytes);
         if (tag == TARE__FIELD_DROPPED_OTHERS)
             stream->dropped_others = tare__field_value(data, bytes);
+        if (tag == TARE__FIELD_SKIPPED_SLOTS)
+            stream->skipped_slots = tare__field_value(data, bytes);
     }
 }
 
@@ -176,6 +180,8 @@ static inline rig_totals rig_read(const char *path)
             rig_stream_fields(stream, &header, payload);
         else if (header.kind == TARE__BLOCK_COMPLETE)
             totals.complete += header.count;
+        else if (header.kind == TARE__BLOCK_FACTS)
+            totals.facts += header.count;
         else if (header.kind == TARE__BLOCK_AGGREGATES) { /* a later one replaces an earlier one */
             stream->calls = stream->timed = 0;
             assert_int_equal(tare__aggregates_read(&header, payload, squeezer, rig_cell, stream), 0);
@@ -189,6 +195,7 @@ static inline rig_totals rig_read(const char *path)
         totals.left_open += streams[i].open.depth;
         totals.dropped_spans += streams[i].dropped_spans;
         totals.dropped_others += streams[i].dropped_others;
+        totals.skipped_slots += streams[i].skipped_slots;
         totals.aggregate_calls += streams[i].calls;
         totals.aggregate_timed += streams[i].timed;
         tare__span_stack_free(&streams[i].open);
