@@ -390,14 +390,19 @@ static void write_block(tare__collector *collector, tare__source *source, tare__
     uint64_t sealed = 0;
     tare__text_clear(block);
     tare__flush_names(collector, block);
+    /* Blocks before the last one have no position: where the file ends between them, a salvage removes them and reads
+     * their records from the ring again. */
+    bool events = tare__events_count(collector->encoder) > 0;
     if (collector->fact_count) {
-        tare__block_header header = {.stream = stream->id, .position = stream->position};
+        tare__block_header header = {.stream = stream->id};
+        if (!events && !collector->complete_count)
+            header.position = stream->position;
         tare__facts_seal(collector->facts, collector->fact_count, collector->squeezer, &header, block);
         if (header.last_ticks > collector->last_ticks)
             collector->last_ticks = header.last_ticks;
     }
     if (collector->complete_count) {
-        tare__block_header header = {.stream = stream->id, .position = stream->position};
+        tare__block_header header = {.stream = stream->id, .position = events ? 0 : stream->position};
         if (tare__complete_seal(collector->complete, collector->complete_count, collector->squeezer, &header, block))
             collector->writer.lost_spans += collector->complete_count;
         else
@@ -405,7 +410,7 @@ static void write_block(tare__collector *collector, tare__source *source, tare__
         if (header.last_ticks > collector->last_ticks)
             collector->last_ticks = header.last_ticks;
     }
-    if (tare__events_count(collector->encoder)) {
+    if (events) {
         tare__block_header header = {.stream = stream->id, .position = stream->position,
                                      .ordinal = stream->ordinal++};
         if (tare__events_seal(collector->encoder, collector->squeezer, &collector->before, &header, block))

@@ -22,6 +22,7 @@
 typedef struct old_stream {
     uint32_t id, process, number;
     uint64_t position, last_ticks;
+    uint64_t dropped_spans, dropped_others, skipped;
     uint32_t ordinal;
     tare__span_stack open;
 } old_stream;
@@ -82,6 +83,12 @@ static void take_stream(salvaging *state, const tare__block_header *header, cons
             stream->process = (uint32_t)tare__field_value(data, bytes);
         if (tag == TARE__FIELD_STREAM_NUMBER)
             stream->number = (uint32_t)tare__field_value(data, bytes);
+        if (tag == TARE__FIELD_DROPPED_SPANS)
+            stream->dropped_spans = tare__field_value(data, bytes);
+        if (tag == TARE__FIELD_DROPPED_OTHERS)
+            stream->dropped_others = tare__field_value(data, bytes);
+        if (tag == TARE__FIELD_SKIPPED_SLOTS)
+            stream->skipped = tare__field_value(data, bytes);
     }
     if (stream && header->stream > state->collector->stream_count)
         state->collector->stream_count = header->stream;
@@ -306,8 +313,14 @@ static void take_block(salvaging *state, const tare__block_header *header, const
     }
 }
 
-/* Reads the whole trace. Only a block truncated by the end of the file is removed: its events are still in the
- * rings. */
+/* Facts and complete spans without a position are written together with the block that follows them. */
+static bool is_first_part(const tare__block_header *header)
+{
+    return (header->kind == TARE__BLOCK_FACTS || header->kind == TARE__BLOCK_COMPLETE) && header->position == 0;
+}
+
+/* Reads the whole trace. Only what the end of the file truncates is removed, a block or the last of several that were
+ * written together: its events are still in the rings. */
 static int read_trace(salvaging *state, tare__salvaged *result, tare__error *error)
 {
     tare__writer *writer = &state->collector->writer;
@@ -318,12 +331,21 @@ static int read_trace(salvaging *state, tare__salvaged *result, tare__error *err
         return tare__fail(error, status, "%s: %s", writer->path, status == TARE_E_MEMORY ? "out of memory"
                                                                                          : strerror(errno));
     /* The first RUN block identifies the session; a file of another session is not read further. */
-    while (tare__blocks_next(&walk, &header) && (!state->has_run || state->is_ours))
+    uint64_t first_part = 0, damaged = 0;
+    while (tare__blocks_next(&walk, &header) && (!state->has_run || state->is_ours)) {
+        if (!is_first_part(&header))
+            first_part = 0;
+        else if (!first_part)
+            first_part = walk.at - sizeof header - header.payload_bytes;
+        damaged = walk.damaged_blocks;
         take_block(state, &header, walk.room);
+    }
     tare__blocks_close(&walk);
     result->damaged_blocks = walk.damaged_blocks;
     result->damaged_bytes = walk.damaged_bytes;
     writer->bytes = walk.at < walk.size ? walk.at : walk.size;
+    if (first_part && damaged == walk.damaged_blocks)
+        writer->bytes = first_part;
     if (walk.failure)
         return tare__fail(error, TARE_E_SYSTEM, "%s cannot be read: %s", writer->path, strerror(-walk.failure));
     if (state->failed)
@@ -361,6 +383,9 @@ static void take_up(salvaging *state, tare__source *source)
         to->position = from->position;
         to->last_ticks = from->last_ticks;
         to->ordinal = from->ordinal;
+        to->dropped_spans = from->dropped_spans; /* its next block replaces the one that says so */
+        to->dropped_others = from->dropped_others;
+        to->skipped = from->skipped;
         to->open = from->open;
         memset(&from->open, 0, sizeof from->open);
     }

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "record/record.h"
 
@@ -563,6 +564,8 @@ static void hole_before_the_reserve(void **state)
 
 /* ---- aggregates ---------------------------------------------------------------------------------------------- */
 
+#define KERNELS 10
+
 static tare_site cell_sites[CELLS];
 static char cell_names[CELLS][16];
 
@@ -646,6 +649,75 @@ static void cells_that_the_disk_does_not_take(void **state)
     assert_int_equal(finish().aggregate_calls, 0);
 }
 
+/* ---- a collector that is killed ------------------------------------------------------------------------------ */
+
+/* `cut`: bytes of its last write that are not in the file. */
+static rig_totals salvage(off_t cut)
+{
+    char folder[TARE__PATH_BYTES];
+    struct stat about;
+    tare__salvaged result;
+    tare__error error = {""};
+    now.open = false;
+    tare__session_detach();
+    strcpy(folder, now.rig.collector.folder.path);
+    tare__folder_close(&now.rig.collector.folder);
+    tare__collector_free(&now.rig.collector);
+    assert_int_equal(stat(now.rig.path, &about), 0);
+    assert_int_equal(truncate(now.rig.path, about.st_size - cut), 0);
+    assert_int_equal(tare__salvage(folder, NULL, &result, &error), 0);
+    assert_true(result.killed);
+    rig_totals totals = rig_read(now.rig.path);
+    assert_true(tare__folder_delete(folder));
+    unlink(now.rig.path);
+    return totals;
+}
+
+static void counts_of_a_collector_that_was_killed(void **state)
+{
+    (void)state;
+    start(POOL);
+    leave_slot_empty();
+    fill_chunks(3);
+    scan();
+    make_old(TARE__HOLE_PASSED_NS);
+    scan();
+    assert_int_equal(stream()->skipped, 1);
+    atomic_store(&chunk_at(index_of(3))->dropped_spans, 7); /* told, and then there is a chunk that does not say so */
+    scan();
+    atomic_store(&chunk_at(index_of(3))->dropped_spans, 0);
+    rig_totals totals = salvage(0);
+    assert_int_equal(totals.begins + totals.ends + totals.skipped_slots, now.slots);
+    assert_int_equal(totals.dropped_spans, 7);
+}
+
+/* Facts, complete spans and events of one write: the file ends before, in and after each of their blocks. */
+static void collector_killed_while_it_writes(void **state)
+{
+    (void)state;
+    off_t bytes = 0, step = 1;
+    for (off_t cut = 0; cut <= bytes; cut += step) {
+        start(1u << 20);
+        uint64_t before = now.rig.collector.writer.bytes;
+        for (int i = 0; i < KERNELS; i++) {
+            tare_complete_span span = {.start = tare_now(), .end = tare_now()};
+            tare_complete_name("kernel", &span);
+            record_span();
+        }
+        tare__fact_tell("key", NULL, 0, 1, "text");
+        stream()->sealed_ns = 0;
+        scan();
+        bytes = (off_t)(now.rig.collector.writer.bytes - before);
+        assert_true(bytes > 3 * (off_t)sizeof(tare__block_header));
+        step = bytes / 40;
+        rig_totals totals = salvage(cut);
+        assert_int_equal(totals.begins + totals.ends, now.slots);
+        assert_int_equal(totals.complete, KERNELS);
+        assert_int_equal(totals.facts, 1);
+        assert_int_equal(totals.unmatched, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -672,6 +744,8 @@ int main(void)
         cmocka_unit_test_teardown(thread_ends_between_its_cells, stop),
         cmocka_unit_test_teardown(scan_misses_cells, stop),
         cmocka_unit_test_teardown(cells_that_the_disk_does_not_take, stop),
+        cmocka_unit_test_teardown(counts_of_a_collector_that_was_killed, stop),
+        cmocka_unit_test_teardown(collector_killed_while_it_writes, stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
