@@ -136,8 +136,8 @@ static void close_ring(const tare__source *source, int fd)
         close(fd);
 }
 
-/* State letter and start time from the kernel; false: unavailable. */
-static bool ask_proc(pid_t pid, char *state, uint64_t *start_time)
+/* State letter, threads and start time, as the kernel has them; false: it cannot be asked. */
+static bool ask_proc(pid_t pid, char *state, int *threads, uint64_t *start_time)
 {
     char path[64], text[1024];
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
@@ -146,8 +146,8 @@ static bool ask_proc(pid_t pid, char *state, uint64_t *start_time)
     const char *name_ends = strrchr(text, ')');
     unsigned long long started = 0;
     if (!name_ends ||
-        sscanf(name_ends + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", state,
-               &started) != 2)
+        sscanf(name_ends + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %d %*d %llu", state,
+               threads, &started) != 3)
         return false;
     *start_time = started;
     return true;
@@ -157,14 +157,16 @@ static bool ask_proc(pid_t pid, char *state, uint64_t *start_time)
 static bool pid_ended(tare__source *source)
 {
     char state = 0;
+    int threads = 0;
     uint64_t started = 0;
     if (source->pid <= 0 || (kill(source->pid, 0) != 0 && errno == ESRCH))
         return true;
-    if (!ask_proc(source->pid, &state, &started))
+    if (!ask_proc(source->pid, &state, &threads, &started))
         return false;
     if (source->start_time == 0)
         source->start_time = started;
-    return state == 'Z' || state == 'X' || started != source->start_time;
+    /* With other threads, only the first one has ended. */
+    return (state == 'Z' && threads <= 1) || state == 'X' || started != source->start_time;
 }
 
 static bool add_source(tare__collector *collector, tare__source *source)

@@ -7,6 +7,8 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include "record/record.h"
 
@@ -529,6 +531,66 @@ static void threads_of_a_process_that_proc_does_not_show(void **state)
     account(0);
 }
 
+#define FIRST_THREAD_ENDS "first-thread-ends" /* the argument that makes this program end so */
+
+static void *wait_for_input_to_end(void *argument)
+{
+    char byte;
+    while (read(0, &byte, 1) > 0)
+        ;
+    _exit(0);
+    return argument;
+}
+
+static void end_first_thread(void)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, wait_for_input_to_end, NULL) == 0)
+        syscall(SYS_exit, 0);
+    _exit(1);
+}
+
+/* Without a descriptor for the process, /proc says whether it runs: its first thread may end before the others. */
+static void first_thread_of_a_process_has_ended(void **state)
+{
+    (void)state;
+    int ends[2];
+    start(POOL);
+    assert_int_equal(pipe(ends), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        dup2(ends[0], 0);
+        close(ends[1]);
+        execl("/proc/self/exe", "collect_drain", FIRST_THREAD_ENDS, NULL);
+        _exit(1);
+    }
+    close(ends[0]);
+    siginfo_t ended;
+    tare__source source = *now.source;
+    source.pid = pid;
+    source.pidfd = -1;
+    source.start_time = 0;
+    char path[64], text[512] = "";
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    do { /* until its first thread is a zombie */
+        FILE *file = fopen(path, "r");
+        assert_non_null(file);
+        assert_non_null(fgets(text, sizeof text, file));
+        fclose(file);
+        usleep(1000);
+    } while (!strstr(text, ") Z "));
+    source.asked_ns = 0;
+    tare__source_check_alive(&now.rig.collector, &source);
+    assert_false(source.gone);
+    close(ends[1]);
+    assert_int_equal(waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOWAIT), 0);
+    source.asked_ns = 0;
+    tare__source_check_alive(&now.rig.collector, &source);
+    assert_true(source.gone);
+    waitpid(pid, NULL, 0);
+    account(0);
+}
+
 /* ---- the reserve --------------------------------------------------------------------------------------------- */
 
 static bool any_free(void)
@@ -718,8 +780,10 @@ static void collector_killed_while_it_writes(void **state)
     }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc == 2 && strcmp(argv[1], FIRST_THREAD_ENDS) == 0)
+        end_first_thread();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(gap_while_a_hole_is_given_up, stop),
         cmocka_unit_test_teardown(gap_without_a_hole, stop),
@@ -740,6 +804,7 @@ int main(void)
         cmocka_unit_test_teardown(hole_in_a_chunk_that_was_missed, stop),
         cmocka_unit_test_teardown(hole_before_many_chunks, stop),
         cmocka_unit_test_teardown(threads_of_a_process_that_proc_does_not_show, stop),
+        cmocka_unit_test_teardown(first_thread_of_a_process_has_ended, stop),
         cmocka_unit_test_teardown(hole_before_the_reserve, stop),
         cmocka_unit_test_teardown(thread_ends_between_its_cells, stop),
         cmocka_unit_test_teardown(scan_misses_cells, stop),
