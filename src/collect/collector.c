@@ -164,7 +164,6 @@ static void note_last_event(tare__collector *collector, tare__source *source)
     for (size_t i = 0; i < source->stream_room; i++)
         if (source->streams[i] && source->streams[i]->last_ticks > last)
             last = source->streams[i]->last_ticks;
-    collector->broken_rings += source->broken;
     if (!source->lives)
         source->left_ticks = last;
     if (last > collector->last_ticks)
@@ -177,6 +176,7 @@ static void end_source(tare__collector *collector, uint32_t index)
     source->gone = true; /* up to the end of this file */
     if (!source->broken)
         tare__source_drain(collector, source, true);
+    collector->broken_rings += source->broken;
     if (collector->salvaging)
         note_last_event(collector, source);
     else if (!source->left_ticks)
@@ -472,7 +472,7 @@ static void write_end(tare__collector *collector, int exit_status, int signal, u
 
 void tare__collector_finish(tare__collector *collector, int exit_status, int signal, uint32_t left_running)
 {
-    tare__reserve_lend(collector); /* for good */
+    tare__reserve_give_up(collector);
     if (!collector->salvaging) { /* otherwise all readable rings were found and resumed where the file ended */
         tare__sources_find(collector);
         collector->folder_scan_ns = 0;

@@ -227,15 +227,16 @@ typedef struct tare__collector {
     uint64_t given_back; /* chunks so far, as a measure of its activity */
     bool salvaging;
     uint32_t unread_rings;   /* salvaging: files that are not rings any more, or could not be opened */
-    uint32_t broken_rings;   /* and those that turned out to be invalid */
+    uint32_t broken_rings;   /* opened, and not read to their end: invalid, or a system call failed */
     uint64_t last_ticks;     /* salvaging: the last known time, in the file or in the rings */
-    tare__clock_sync first_sync, last_sync; /* salvaging: from the file; ticks 0: none */
+    tare__clock_sync first_sync, last_sync; /* salvaging: in the file; ticks 0: none */
     uint32_t *entry_of;  /* index in the samplers' list to index in `processes` + 1 */
     size_t entry_of_room;
     tare__sampling sampling;
     tare__child_usage child;
     bool oom_killed;
-    int reserve[TARE__RESERVE_FDS]; /* descriptors + 1 reserved against use by samplers; 0: released, or none */
+    int reserve[TARE__RESERVE_FDS]; /* descriptors + 1 that samplers cannot take; 0: lent, or none */
+    bool keeps_reserve;
     tare__ring_file *done; /* read to their end but not removable */
     uint32_t done_count;
     size_t done_room;
@@ -280,8 +281,8 @@ void tare__move_aside(tare__collector *collector); /* moves the collector off th
 
 /* sources.c */
 void tare__sources_find(tare__collector *collector); /* hellos and new ring files */
-void tare__reserve_lend(tare__collector *collector); /* for rings and the folder */
-void tare__reserve_take(tare__collector *collector);
+void tare__reserve_take(tare__collector *collector); /* from here on it is lent to rings and the folder only */
+void tare__reserve_give_up(tare__collector *collector);
 void tare__source_done(tare__collector *collector, const tare__source *source); /* removes its file */
 uint32_t tare__sources_unread(const tare__collector *collector); /* complete ring files in the folder that are not
                                                                   * open */
@@ -293,7 +294,8 @@ bool tare__runs_recorded_program(const tare__collector *collector, pid_t pid);
 void tare__source_free(tare__source *source);
 tare__stream *tare__source_stream(tare__collector *collector, tare__source *source, const tare__chunk *chunk);
 void tare__source_grow(tare__collector *collector, tare__source *source);
-bool tare__source_map_growth(tare__source *source); /* false: the ring is not valid any more */
+/* False: the ring is not valid any more, or cannot be opened now. */
+bool tare__source_map_growth(tare__collector *collector, tare__source *source);
 void tare__source_check_alive(tare__collector *collector, tare__source *source);
 /* drain.c */
 void tare__source_drain(tare__collector *collector, tare__source *source, bool final);

@@ -683,7 +683,7 @@ static bool scan_and_drain(tare__collector *collector, tare__source *source, rea
 {
     static found_chunk found[TARE__RING_CHUNKS_MAX];
     bool whole = true;
-    uint32_t n = tare__source_map_growth(source) ? find_chunks(source, found) : 0;
+    uint32_t n = tare__source_map_growth(collector, source) ? find_chunks(source, found) : 0;
     if (n > source->most_waiting)
         source->most_waiting = n;
     /* With half the pool waiting, speed matters more than bytes. */

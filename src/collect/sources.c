@@ -109,7 +109,7 @@ static bool is_scarce(int fd)
     return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && (rlim_t)fd >= limit.rlim_cur / 2;
 }
 
-void tare__reserve_lend(tare__collector *collector)
+static void lend_reserve(tare__collector *collector)
 {
     for (size_t i = 0; i < TARE__RESERVE_FDS; i++) {
         if (collector->reserve[i])
@@ -118,22 +118,41 @@ void tare__reserve_lend(tare__collector *collector)
     }
 }
 
-void tare__reserve_take(tare__collector *collector)
+static void take_reserve_back(tare__collector *collector)
 {
-    for (size_t i = 0; i < TARE__RESERVE_FDS; i++)
+    for (size_t i = 0; i < TARE__RESERVE_FDS && collector->keeps_reserve; i++)
         if (!collector->reserve[i])
             collector->reserve[i] = fcntl(collector->folder.lock, F_DUPFD_CLOEXEC, 0) + 1;
 }
 
-static int open_ring(const tare__source *source)
+void tare__reserve_take(tare__collector *collector)
 {
-    return source->fd >= 0 ? source->fd : open(source->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    collector->keeps_reserve = true;
+    take_reserve_back(collector);
 }
 
-static void close_ring(const tare__source *source, int fd)
+void tare__reserve_give_up(tare__collector *collector)
 {
-    if (fd >= 0 && fd != source->fd)
+    collector->keeps_reserve = false;
+    lend_reserve(collector);
+}
+
+/* The descriptor that is kept, or one until close_ring. Samplers may hold all that the reserve leaves. */
+static int open_ring(tare__collector *collector, const tare__source *source)
+{
+    if (source->fd >= 0)
+        return source->fd;
+    lend_reserve(collector);
+    return open(source->path, (source->shared ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static void close_ring(tare__collector *collector, const tare__source *source, int fd)
+{
+    if (source->fd >= 0)
+        return;
+    if (fd >= 0)
         close(fd);
+    take_reserve_back(collector);
 }
 
 /* State letter, threads and start time, as the kernel has them; false: it cannot be asked. */
@@ -321,12 +340,10 @@ static void hear(tare__collector *collector)
             if (source->pid != sender.pid)
                 set_pid(collector, source, sender.pid);
         } else {
-            bool keeps = collector->reserve[0];
-            tare__reserve_lend(collector);
+            lend_reserve(collector);
             if (!open_source(collector, collector->folder.path, file, sender.pid) && collector->folder.fallback[0])
                 open_source(collector, collector->folder.fallback, file, sender.pid);
-            if (keeps)
-                tare__reserve_take(collector);
+            take_reserve_back(collector);
         }
     }
 }
@@ -384,12 +401,10 @@ void tare__sources_find(tare__collector *collector)
         return;
     collector->folder_scan_ns = now;
     collector->unread_rings = 0;
-    bool keeps = collector->reserve[0];
-    tare__reserve_lend(collector);
+    lend_reserve(collector);
     scan(collector, collector->folder.path);
     scan(collector, collector->folder.fallback);
-    if (keeps)
-        tare__reserve_take(collector);
+    take_reserve_back(collector);
 }
 
 tare__stream *tare__source_stream(tare__collector *collector, tare__source *source, const tare__chunk *chunk)
@@ -452,7 +467,7 @@ void tare__source_grow(tare__collector *collector, tare__source *source)
         return;
     uint32_t count = atomic_load(&ring->chunk_count); /* from here on only this process changes it */
     uint64_t at = source->chunks_offset + (uint64_t)count * TARE__CHUNK_BYTES;
-    int fd = open_ring(source);
+    int fd = open_ring(collector, source);
     if (atomic_fetch_sub(&page->bytes_left, (int64_t)more) < (int64_t)more || fd < 0 ||
         fallocate(fd, 0, (off_t)at, (off_t)more) != 0 || !map_all(source, fd, source->shared)) {
         atomic_fetch_add(&page->bytes_left, (int64_t)more);
@@ -464,20 +479,20 @@ void tare__source_grow(tare__collector *collector, tare__source *source)
         atomic_store_explicit(&ring->chunk_count, count + GROW_CHUNKS, memory_order_release);
         atomic_fetch_add(&ring->given_back, GROW_CHUNKS);
     }
-    close_ring(source, fd);
+    close_ring(collector, source, fd);
     atomic_store(&ring->growing, 0);
 }
 
-bool tare__source_map_growth(tare__source *source)
+bool tare__source_map_growth(tare__collector *collector, tare__source *source)
 {
     uint32_t count = atomic_load_explicit(&source->ring->chunk_count, memory_order_acquire);
     if (count <= TARE__RING_CHUNKS_MAX &&
         source->chunks_offset + (uint64_t)count * TARE__CHUNK_BYTES <= source->bytes)
         return true;
-    int fd = open_ring(source), failed = fd < 0 ? errno : 0;
+    int fd = open_ring(collector, source), failed = fd < 0 ? errno : 0;
     if (fd >= 0 && !map_all(source, fd, source->shared))
         failed = errno;
-    close_ring(source, fd);
+    close_ring(collector, source, fd);
     if (!failed && !tare__ring_check(source->ring, source->bytes))
         return true;
     if (failed && !source->gone)

@@ -8,9 +8,10 @@
 
 /* Reads root + path into out, NUL terminated. Bytes, or a negative errno. */
 int tare__sample_read(const char *root, const char *path, char *out, size_t room);
-/* The same with a cached descriptor, from its start; opens it if *fd is -1. A failed open is not retried: *fd is
- * then below -1, and each call returns the same errno. */
+/* The same with a cached descriptor, from its start; opens it if *fd is -1, and keeps none of the last few below the
+ * process's limit. A failed open is not retried: *fd is then below -1, and each call returns the same errno. */
 int tare__sample_pread(const char *root, const char *path, int *fd, char *out, size_t room);
+bool tare__sample_failed_here(int got); /* for lack of descriptors or memory: it says nothing about the file */
 const char *tare__sample_why(int failure, const char *path, char out[256]); /* the reason as text */
 
 #define TARE__PATH_BYTES 1024

@@ -102,7 +102,9 @@ static void take_status(tare__sample_set *set, tare__watch *watch, tare__watched
 {
     char text[4096];
     tare__proc_status status;
-    if (tare__watch_read(watch, process->pid, "status", &process->fd_status, text, sizeof text) <= 0)
+    int got = tare__watch_read(watch, process->pid, "status", &process->fd_status, text, sizeof text);
+    process->unread = process->unread || tare__sample_failed_here(got);
+    if (got <= 0)
         return;
     tare__proc_status_parse(text, &status);
     int64_t *value = process->value;
@@ -135,7 +137,9 @@ static void take_inherited(tare__watch *watch, tare__watched *process, const tar
     if (process->many_threads || process->stat.waited_faults == 0)
         return;
     snprintf(path, sizeof path, "/proc/%d/task/%d/io", (int)process->pid, (int)process->pid);
-    if (tare__sample_read(watch->root, path, text, sizeof text) <= 0 || !tare__proc_io_parse(text, &own))
+    int got = tare__sample_read(watch->root, path, text, sizeof text);
+    process->unread = process->unread || tare__sample_failed_here(got);
+    if (got <= 0 || !tare__proc_io_parse(text, &own))
         return;
     int64_t *inherited = process->inherited;
     inherited[TARE__W_IO_READ] = io->read - own.read;
@@ -150,7 +154,8 @@ static void take_io(tare__watch *watch, tare__watched *process)
     char text[1024];
     tare__proc_io io;
     int got = tare__watch_read(watch, process->pid, "io", &process->fd_io, text, sizeof text);
-    if (got < 0 && process->ended)
+    process->unread = process->unread || (tare__sample_failed_here(got) && !process->ended);
+    if (got < 0 && (process->ended || process->unread))
         return; /* the last value is kept */
     process->io_failure = got < 0 ? -got : 0;
     if (got <= 0 || !tare__proc_io_parse(text, &io))
@@ -219,15 +224,15 @@ static void take_lasting(tare__watched *process)
 
 static void read_process(tare__sample_set *set, process_state *state, tare__watched *process)
 {
-    if (process->gone || process->idle) {
-        memset(process->waited, 0, sizeof process->waited);
+    memset(process->waited, 0, sizeof process->waited);
+    if (process->gone || process->idle || process->unread)
         return;
-    }
     take_stat(process);
     if (!process->ended)
         take_status(set, &state->watch, process);
     take_io(&state->watch, process);
-    take_lasting(process);
+    if (!process->unread)
+        take_lasting(process);
 }
 
 tare__metric tare__watch_metric(int which)
@@ -307,7 +312,7 @@ static void end_series(tare__sample_set *set, tare__watched *process)
 
 static void put_process(tare__sample_set *set, process_state *state, tare__watched *process, bool files, bool pss)
 {
-    if (process->told_end)
+    if (process->told_end || process->unread)
         return;
     bool settled = process->looks >= SETTLED_LOOKS || process->pid == state->watch.target;
     if (!process->gone) {
@@ -373,22 +378,26 @@ static void tick_process(tare__sample_set *set, void *context, uint64_t now_ns)
     bool thorough = only_list || now_ns >= state->thorough_ns;
     uint64_t before = tare__sample_cost_clock(set);
     tare__watch_look(set, watch, now_ns, thorough);
+    bool all = true; /* were read; else it shows later who waited for those that have gone */
     if (!only_list) {
         for (size_t i = 0; i < watch->count; i++) {
             read_process(set, state, &watch->processes[i]);
-            if (thorough && !watch->processes[i].ended)
+            all = all && !watch->processes[i].unread;
+            if (thorough && !watch->processes[i].ended && !watch->processes[i].unread)
                 take_files(state, &watch->processes[i]);
         }
         tare__threads_look(set, watch, &state->threads, thorough);
         bool pss = take_all_pss(set, state, now_ns);
-        tare__totals_keep_ended(&state->totals, watch);
+        if (all)
+            tare__totals_keep_ended(&state->totals, watch);
         for (size_t i = 0; i < watch->count; i++)
             put_process(set, state, &watch->processes[i], thorough, pss);
         tare__totals_put(set, &state->totals, watch, now_ns, pss);
         if (thorough)
             put_own(set, state);
     }
-    tare__watch_forget(set, watch);
+    if (all)
+        tare__watch_forget(set, watch);
     if (!thorough)
         return;
     double gap = (double)(tare__sample_cost_clock(set) - before) / (options->budget * THOROUGH_SHARE);

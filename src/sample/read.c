@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "sample.h"
@@ -14,6 +15,7 @@
 /* The kernel returns such files page by page and ends a piece only where the next line would not fit: a piece this
  * short is complete, and the read that would confirm it can be saved. */
 #define SHORT_BYTES 1024
+#define NOT_KEPT 4 /* descriptors: for folders, and files that are open for a moment only */
 
 static int open_below(const char *root, const char *path)
 {
@@ -59,6 +61,18 @@ int tare__sample_read(const char *root, const char *path, char *out, size_t room
     return got;
 }
 
+bool tare__sample_failed_here(int got)
+{
+    return got == -EMFILE || got == -ENFILE || got == -ENOMEM || got == -EINTR;
+}
+
+static bool is_one_of_the_last(int fd)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+           (rlim_t)fd + NOT_KEPT >= limit.rlim_cur;
+}
+
 int tare__sample_pread(const char *root, const char *path, int *fd, char *out, size_t room)
 {
     out[0] = '\0';
@@ -67,9 +81,14 @@ int tare__sample_pread(const char *root, const char *path, int *fd, char *out, s
     if (*fd == -1) {
         int opened = open_below(root, path);
         if (opened < 0) {
-            if (opened != -EMFILE && opened != -ENFILE && opened != -ENOMEM && opened != -EINTR)
+            if (!tare__sample_failed_here(opened))
                 *fd = opened - 2;
             return opened;
+        }
+        if (is_one_of_the_last(opened)) {
+            int got = read_all(opened, out, room);
+            close(opened);
+            return got;
         }
         *fd = opened;
     }

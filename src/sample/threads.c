@@ -62,13 +62,14 @@ static tare__watched_thread *expect_thread(tare__watched *process, size_t at, pi
     return find_thread(process, tid);
 }
 
-static void list_threads(tare__sample_set *set, tare__watch *watch, tare__watched *process)
+/* False: the list cannot be read now. */
+static bool list_threads(tare__sample_set *set, tare__watch *watch, tare__watched *process)
 {
     char path[4200];
     snprintf(path, sizeof path, "%s/proc/%d/task", watch->root, (int)process->pid);
     DIR *folder = opendir(path);
     if (!folder)
-        return;
+        return false;
     size_t at = 0;
     for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {
         pid_t tid = tare__watch_as_pid(entry->d_name);
@@ -87,18 +88,27 @@ static void list_threads(tare__sample_set *set, tare__watch *watch, tare__watche
         else
             process->threads[i - 1].seen = false;
     }
+    return true;
 }
 
 /* ---- values of threads ---------------------------------------------------------------------------------------- */
 
-static bool read_thread(tare__watch *watch, const tare__watched *process, tare__watched_thread *thread)
+typedef enum reading {
+    READ,
+    NOT_NOW, /* descriptors or memory ran out */
+    NOT_THERE
+} reading;
+
+static reading read_thread(tare__watch *watch, const tare__watched *process, tare__watched_thread *thread)
 {
     char file[64], text[1024];
     tare__proc_stat stat;
     snprintf(file, sizeof file, "task/%d/stat", (int)thread->tid);
-    if (tare__watch_read(watch, process->pid, file, &thread->fd, text, sizeof text) <= 0 ||
-        !tare__proc_stat_parse(text, &stat))
-        return false;
+    int got = tare__watch_read(watch, process->pid, file, &thread->fd, text, sizeof text);
+    if (tare__sample_failed_here(got))
+        return NOT_NOW;
+    if (got <= 0 || !tare__proc_stat_parse(text, &stat))
+        return NOT_THERE;
     /* While it was the only thread its values were those of the process, which are finer than these ticks. */
     int64_t user = tare__proc_ticks_ns(stat.user), system = tare__proc_ticks_ns(stat.system);
     thread->user = user > thread->user ? user : thread->user;
@@ -106,21 +116,25 @@ static bool read_thread(tare__watch *watch, const tare__watched *process, tare__
     thread->state = stat.state;
     memcpy(thread->name, stat.name, sizeof thread->name);
     thread->looks++;
-    return true;
+    return READ;
 }
 
-static void read_switches(tare__watch *watch, const tare__watched *process, tare__watched_thread *thread)
+static reading read_switches(tare__watch *watch, const tare__watched *process, tare__watched_thread *thread)
 {
     char path[64], text[4096];
     tare__proc_status status;
     snprintf(path, sizeof path, "/proc/%d/task/%d/status", (int)process->pid, (int)thread->tid);
-    if (tare__sample_read(watch->root, path, text, sizeof text) <= 0)
-        return;
+    int got = tare__sample_read(watch->root, path, text, sizeof text);
+    if (tare__sample_failed_here(got))
+        return NOT_NOW;
+    if (got <= 0)
+        return NOT_THERE;
     tare__proc_status_parse(text, &status);
     if (status.switches_voluntary == TARE__NO_VALUE || status.switches_forced == TARE__NO_VALUE)
-        return;
+        return NOT_THERE;
     thread->voluntary = status.switches_voluntary;
     thread->forced = status.switches_forced;
+    return READ;
 }
 
 static void put_thread(tare__sample_set *set, const tare__watched *process, tare__watched_thread *thread)
@@ -162,30 +176,36 @@ static bool is_own(const tare__watched_thread *thread)
 static void look_at(tare__sample_set *set, tare__watch *watch, tare__watched *process, bool thorough)
 {
     bool others = process->list_again || process->stat.threads != (int64_t)process->thread_count;
+    bool all = true, all_switches = true; /* were read */
     if (!process->idle && (thorough || others))
-        list_threads(set, watch, process);
-    process->list_again = false;
+        all = list_threads(set, watch, process);
+    process->list_again = !all;
     int64_t running = 0, waiting = 0, own = 0;
     for (size_t i = process->thread_count; i > 0; i--) {
         tare__watched_thread *thread = &process->threads[i - 1];
-        if (!process->idle && !read_thread(watch, process, thread)) {
+        reading got = process->idle ? READ : read_thread(watch, process, thread);
+        if (got == NOT_THERE) {
             process->list_again = true;
             remove_thread(set, watch, process, i - 1);
             continue;
         }
         own += is_own(thread);
+        if (thorough && !process->idle)
+            all_switches = read_switches(watch, process, thread) != NOT_NOW && all_switches;
+        if (got == NOT_NOW) {
+            all = false;
+            continue;
+        }
         running += thread->state == 'R' && !is_own(thread);
         waiting += thread->state == 'D' && !is_own(thread);
-        if (thorough && !process->idle)
-            read_switches(watch, process, thread);
         put_thread(set, process, thread);
     }
     if (own != process->own_threads)
         process->value[TARE__W_THREADS] = process->stat.threads > own ? process->stat.threads - own : 1;
     process->own_threads = own;
-    process->value[TARE__W_RUNNING] = running;
-    process->value[TARE__W_DISK_WAIT] = waiting;
-    if (thorough && !process->idle)
+    process->value[TARE__W_RUNNING] = all ? running : TARE__NO_VALUE;
+    process->value[TARE__W_DISK_WAIT] = all ? waiting : TARE__NO_VALUE;
+    if (thorough && !process->idle && all && all_switches)
         sum_switches(process);
 }
 
@@ -198,6 +218,10 @@ static void look_at_only(tare__sample_set *set, tare__watched *process)
     thread->user = process->value[TARE__W_USER];
     thread->system = process->value[TARE__W_SYSTEM];
     thread->state = process->stat.state;
+    if (process->value[TARE__W_VOLUNTARY] != TARE__NO_VALUE && process->value[TARE__W_FORCED] != TARE__NO_VALUE) {
+        thread->voluntary = process->value[TARE__W_VOLUNTARY];
+        thread->forced = process->value[TARE__W_FORCED];
+    }
     memcpy(thread->name, process->stat.name, sizeof thread->name);
     thread->looks++;
     put_thread(set, process, thread);
@@ -209,7 +233,7 @@ static void take_threads(tare__sample_set *set, tare__watch *watch, bool due, bo
 {
     for (size_t i = 0; i < watch->count; i++) {
         tare__watched *process = &watch->processes[i];
-        if (process->ended)
+        if (process->ended || process->unread)
             continue;
         if (!process->many_threads) {
             look_at_only(set, process);

@@ -84,6 +84,10 @@ static void add_up(const tare__totals *totals, const tare__watch *watch, tree_su
         if (process->ended)
             continue;
         sum->processes++;
+        if (process->unread) {
+            memset(sum->skip, true, sizeof sum->skip);
+            continue;
+        }
         for (int i = TARE__W_LASTING; i < TARE__W_IN_TREE; i++) {
             if (process->value[i] != TARE__NO_VALUE)
                 sum->value[i] = tare__watch_add(sum->value[i], process->value[i]);
@@ -152,5 +156,6 @@ void tare__totals_put(tare__sample_set *set, tare__totals *totals, const tare__w
     tare__sample_put(set, series_of(set, &totals->processes_series, TARE__M_PROCESSES), sum.processes);
     if (pss && sum.pss_known && sum.processes)
         tare__sample_put(set, series_of(set, &totals->pss_series, TARE__M_PSS), sum.pss);
-    put_now(set, totals, &sum, now_ns);
+    if (!sum.skip[TARE__W_USER])
+        put_now(set, totals, &sum, now_ns);
 }

@@ -199,7 +199,7 @@ static tare__watched *add(tare__sample_set *set, tare__watch *watch, pid_t pid, 
 static void mark_gone(tare__watched *process)
 {
     process->gone = process->ended = true;
-    process->idle = false;
+    process->idle = process->unread = false;
 }
 
 /* A process whose first thread has ended looks like a zombie, and continues to run with its other threads. */
@@ -213,12 +213,17 @@ static void refresh(tare__sample_set *set, tare__watch *watch, tare__watched *pr
     uint64_t cpu_ns = 0;
     bool has_clock = cpu_clock(watch, process->pid, &cpu_ns);
     process->idle = has_clock && process->looks > 1 && cpu_ns == process->cpu_ns && !process->ended && !thorough;
+    process->unread = false;
     process->looks++;
     if (process->idle)
         return;
     char text[1024];
     tare__proc_stat stat;
     int got = tare__watch_read(watch, process->pid, "stat", &process->fd_stat, text, sizeof text);
+    if (tare__sample_failed_here(got)) {
+        process->unread = true;
+        return;
+    }
     if (got <= 0 || !tare__proc_stat_parse(text, &stat) || stat.start_time != process->start_time) {
         mark_gone(process);
         tell_list(set, process);
@@ -378,7 +383,7 @@ static void find_target(tare__sample_set *set, tare__watch *watch)
 /* A process that did not run since cannot have started another. */
 static bool may_have_children(const tare__watched *process)
 {
-    return !process->ended && !process->idle;
+    return !process->ended && !process->idle && !process->unread;
 }
 
 void tare__watch_look(tare__sample_set *set, tare__watch *watch, uint64_t now_ns, bool thorough)

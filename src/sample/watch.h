@@ -43,7 +43,7 @@ typedef struct tare__watched_thread {
     unsigned looks;
     uint32_t series[2]; /* user, system; 0: none yet */
     int64_t user, system; /* ns */
-    int64_t voluntary, forced;
+    int64_t voluntary, forced; /* as read last */
     char state;
     char name[64], told_name[64];
 } tare__watched_thread;
@@ -84,6 +84,7 @@ typedef struct tare__watched {
     bool gone;       /* not in /proc any more, or its pid was reused */
     bool ended;      /* a zombie, or gone; reported */
     bool idle;       /* did not run since the last sample */
+    bool unread;     /* descriptors or memory ran out at this sample: it is left out */
     unsigned looks;
     int fd_stat, fd_status, fd_io, fd_children;
     tare__proc_stat stat;

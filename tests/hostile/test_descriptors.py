@@ -58,3 +58,12 @@ def test_a_process_without_descriptors_has_its_reason_in_the_report(bench):
     done = bench.run("rough", "no-files", options=["-q"])
     notes = " ".join(bench.json(done.trace)["notes"])
     assert "ulimit -n" in notes and "no space" not in notes
+
+
+@pytest.mark.parametrize("n", [12, 13, 14, 15, 16, 18, 20, 24])
+def test_a_ring_that_grows_is_read_with_few_descriptors(bench, n):
+    """The collector keeps no descriptor of it, and has to open it once more."""
+    done = bench.tare("run", "-q", "--no-history", "-o", "trace.tare", "--", VICTIMS / "unheard", scaled(400000),
+                      preexec_fn=descriptors(n), timeout=120)
+    report = bench.json(bench.folder / "trace.tare")
+    assert report["run"]["spans"] + report["run"]["dropped_spans"] == done.fact("made"), report["processes"]

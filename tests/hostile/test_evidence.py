@@ -149,5 +149,7 @@ def test_a_truncated_ring_does_not_end_the_run(bench):
                       f"'{VICTIMS}/ticker' '{bench.folder}/ledger' 1000 60000 & sleep 0.5; "
                       "truncate -s 0 \"$TARE_SESSION\"/*.ring; sleep 0.5; kill -9 $!; echo done; exit 7")
     assert done.status == 7 and "done" in done.out, done.err
-    rows = bench.json(bench.folder / "t.tare")["processes"]
+    report = bench.json(bench.folder / "t.tare")
+    rows, notes = report["processes"], " ".join(report["notes"])
     assert any("truncated" in (row["unreadable"] or "") for row in rows), rows
+    assert "1 process's memory could not be read" in notes, notes

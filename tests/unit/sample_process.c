@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -723,6 +724,100 @@ static void test_threads(void **state)
     tare__sample_close(set);
 }
 
+/* ---- descriptors run out ----------------------------------------------------------------------------------- */
+
+static struct rlimit usual_files;
+
+static void leave_files(rlim_t n)
+{
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual_files), 0);
+    int next = dup(2);
+    assert_true(next >= 0);
+    close(next);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &(struct rlimit){(rlim_t)next + n, usual_files.rlim_max}), 0);
+}
+
+static int restore_files(void **state)
+{
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual_files), 0);
+    return remove_root(state);
+}
+
+static int make_root_and_know_files(void **state)
+{
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual_files), 0);
+    return make_root(state);
+}
+
+static bool has_value(const char *metric, uint32_t subject, uint64_t key)
+{
+    int at = place_of(metric, subject, key, 0);
+    return at >= 0 && told[at].has;
+}
+
+static void test_threads_that_cannot_be_read_now(void **state)
+{
+    (void)state;
+    made_up p = target;
+    make(&p);
+    write_file("voluntary_ctxt_switches: 5\nnonvoluntary_ctxt_switches: 6\n", "/proc/1000/task/1000/status");
+    tare__sample_set *set = open_set();
+    tick(set, 0);
+    PROCESS(TARGET, "switches.forced", 6); /* of its only thread */
+    p.threads = 2;
+    make(&p);
+    write_thread(&p, 1002, 'R', 30);
+    write_file("voluntary_ctxt_switches: 100\nnonvoluntary_ctxt_switches: 10\n", "/proc/1000/task/1002/status");
+    leave_files(0);
+    tick(set, 12);
+    assert_false(has_value("switches.forced", TARE__SUBJECT_PROCESS, TARGET));
+    assert_false(has_value("threads.running", TARE__SUBJECT_PROCESS, TARGET));
+    PROCESS(TARGET, "cpu.user", ns(100)); /* on a descriptor that is kept */
+    setrlimit(RLIMIT_NOFILE, &usual_files);
+    tick(set, 24);
+    PROCESS(TARGET, "switches.forced", 16);
+    PROCESS(TARGET, "threads.running", 1);
+    for (uint64_t i = 36; i < 60; i += 12) { /* one that cannot be read has not ended, and is not counted twice */
+        leave_files(0);
+        tick(set, i);
+        setrlimit(RLIMIT_NOFILE, &usual_files);
+    }
+    tick(set, 60);
+    PROCESS(TARGET, "switches.forced", 16);
+    tare__sample_close(set);
+}
+
+static void test_a_process_that_cannot_be_read_now(void **state)
+{
+    (void)state;
+    made_up p = target, child = {.pid = 1001, .parent = TARGET, .name = "worker", .start = 2000, .user = 70};
+    p.children = "1001 ";
+    make(&p);
+    make(&child);
+    leave_files(4); /* none of which is kept */
+    tare__sample_set *set = open_set();
+    tick(set, 0);
+    tick(set, 1);
+    PROCESS(TARGET, "cpu.user", ns(100));
+    PROCESS(1001, "cpu.user", ns(70));
+    leave_files(0);
+    tick(set, 2);
+    assert_false(has_value("cpu.user", TARE__SUBJECT_PROCESS, TARGET));
+    assert_false(has_value("cpu.user", TARE__SUBJECT_TREE, 0));
+    assert_true(listed(set, TARGET, 1000)->alive && listed(set, 1001, 2000)->alive);
+    leave_files(4);
+    p.children = "";
+    p.waited = 70;
+    make(&p);
+    end(1001);
+    tick(set, 3);
+    PROCESS(TARGET, "cpu.user", ns(100));
+    TREE("cpu.user", ns(170));
+    TREE("memory.rss", 4000 << 10);
+    ABSENT(1001, "cpu.user", "ended");
+    tare__sample_close(set);
+}
+
 /* Those that Tare runs inside the program are none of the program's. */
 static void test_own_threads(void **state)
 {
@@ -822,6 +917,9 @@ int main(void)
         TEST(test_nothing_to_look_at),
         TEST(test_threads), TEST(test_own_threads),
         TEST(test_threads_wait_first_when_it_gets_dear),
+        cmocka_unit_test_setup_teardown(test_threads_that_cannot_be_read_now, make_root_and_know_files, restore_files),
+        cmocka_unit_test_setup_teardown(test_a_process_that_cannot_be_read_now, make_root_and_know_files,
+                                        restore_files),
         TEST(test_doctor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
