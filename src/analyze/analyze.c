@@ -16,8 +16,7 @@ int tare__analyze_start_work(work *work)
     work->counters.row_bytes = sizeof(counter);
     work->marks.row_bytes = sizeof(mark);
     work->cells.row_bytes = sizeof(cell);
-    work->squeezer = tare__squeezer_new();
-    int status = work->squeezer ? tare__analyze_init_nodes(&work->nodes) : TARE_E_MEMORY;
+    int status = tare__analyze_init_nodes(&work->nodes);
     if (!status)
         status = tare__analyze_load_names(&work->names, work->trace);
     if (status)
@@ -48,59 +47,20 @@ void tare__analyze_free_work(work *work)
     free_by_name(&work->counters);
     free_by_name(&work->marks);
     free_by_name(&work->cells);
-    free(work->complete);
-    free(work->frames);
     tare__analyze_free_metrics(work);
     tare__analyze_free_samples(work);
     tare__analyze_free_streams(work);
     tare__analyze_free_nodes(&work->nodes);
     tare__analyze_free_pairs(work);
     tare__analyze_free_names(&work->names);
-    tare__events_close(&work->decoder);
-    tare__squeezer_free(work->squeezer);
-}
-
-/* ---- reading ------------------------------------------------------------------------------------- */
-static int take_block(work *work, const tare__trace_block *block)
-{
-    switch (block->header.kind) {
-    case TARE__BLOCK_EVENTS:
-        return tare__analyze_events(work, block);
-    case TARE__BLOCK_COMPLETE:
-        return tare__analyze_complete(work, block);
-    case TARE__BLOCK_AGGREGATES:
-        return tare__analyze_aggregates(work, block);
-    case TARE__BLOCK_SAMPLES:
-        return tare__analyze_samples(work, block);
-    default:
-        return 0; /* in the trace's own tables already */
-    }
-}
-
-int tare__analyze_read_all(work *work, tare__error *error)
-{
-    tare__trace_block block;
-    for (;;) {
-        int status = tare__trace_next(work->trace, &block, error);
-        if (status <= 0)
-            return status;
-        status = take_block(work, &block);
-        if (status == TARE_E_INPUT)
-            tare__trace_refuse(work->trace, &block);
-        else if (status)
-            return tare__fail(error, status, "out of memory while analyzing %s",
-                              tare__trace_path(work->trace));
-    }
 }
 
 /* ---- tables -------------------------------------------------------------------------------------- */
 /* In this order: spans refer to threads and take off the recorder's cost; steps refer to sorted groups. */
 static int make_tables(work *work, tare__analysis *analysis)
 {
-    int status = tare__analyze_close_streams(work);
     tare__analyze_free_slots(&work->nodes);
-    if (!status)
-        status = tare__analyze_process_tables(work, analysis);
+    int status = tare__analyze_process_tables(work, analysis);
     tare__analyze_own_table(work, analysis);
     if (!status)
         status = tare__analyze_operators_table(work, analysis);
@@ -159,10 +119,9 @@ static int analyze_part(struct tare__trace *trace, tare__by by, const window *pa
                         tare__analysis *made, tare__error *error)
 {
     work work = {.trace = trace, .by = by, .window = *part};
-    tare__trace_rewind(trace);
     int status = tare__analyze_start_work(&work);
     if (!status)
-        status = tare__analyze_read_all(&work, error);
+        status = tare__analyze_read(&work, error);
     if (!status)
         status = make_tables(&work, made);
     tare__analyze_free_work(&work);
@@ -200,7 +159,6 @@ int tare__analyze(struct tare__trace *trace, const tare__analyze_options *option
     int status = tare__trace_prescan(trace, error);
     if (status)
         return status;
-    tare__trace_rewind(trace);
     work work = {.trace = trace, .by = options ? options->by : TARE__BY_RUN};
     tare__analysis *made = new_analysis();
     status = made ? tare__analyze_start_work(&work) : TARE_E_MEMORY;
@@ -211,7 +169,7 @@ int tare__analyze(struct tare__trace *trace, const tare__analyze_options *option
     if (status)
         tare__fail(error, status, "out of memory while analyzing %s", tare__trace_path(trace));
     else
-        status = tare__analyze_read_all(&work, error);
+        status = tare__analyze_read(&work, error);
     window part = {0};
     if (!status)
         status = make_tables(&work, made);

@@ -199,12 +199,10 @@ static inline int count_call(nodes *all, node *node, uint64_t duration)
 }
 
 /* ---- streams (streams.c) ------------------------------------------------------------------------- */
-typedef struct frame {
+typedef struct frame { /* an open span */
+    tare__replay_span span; /* its bits: of its node's cells those that this call carries; FRAME_SPLIT */
     node *node;
-    uint64_t begin;
     uint64_t child; /* ticks of direct children that ended */
-    uint32_t name;  /* file name id: an END_OF names it */
-    uint32_t numbers; /* bits of its node's cells: those that this call carries; FRAME_SPLIT */
 } frame;
 
 /* A call whose span is not all of it, or is another call's: it is counted where it began, as a whole. */
@@ -244,14 +242,12 @@ typedef struct aside {
 
 typedef struct stream {
     uint32_t id, process;
-    uint32_t ordinal; /* of the block that should come next */
     uint32_t group;
     uint32_t row;     /* in the table of threads, once made */
     uint32_t lane;    /* of a timeline, + 1; 0: none yet; UINT32_MAX: none to be had */
-    bool seen;
+    bool inner_open;  /* a span inside the one that ends with the file was open as well */
     node *root;       /* of its group */
-    frame *frames;    /* open spans between blocks */
-    uint32_t depth;
+    uint32_t depth;   /* open spans, in a call about a number */
     uint32_t n_indexes;
     open_index *indexes;
     struct open_parts *parts; /* of its open steps; NULL: none yet */
@@ -263,10 +259,9 @@ typedef struct stream {
     uint64_t continued;       /* of its spans: go on with a call */
     struct unsure *unsure;    /* steps that may be none (unsure.c); NULL: there was none */
     bool is_unsure;           /* … one is open */
-    uint64_t beyond; /* open spans deeper than the stack that is kept */
     uint64_t busy;   /* ticks of top-level spans */
     uint64_t first, last;
-    uint64_t events, begun, chained, marks, counters, numbers, complete, aggregate_calls, aggregate_timed;
+    uint64_t events, spans, chained, marks, counters, numbers, complete, aggregate_calls, aggregate_timed;
     uint64_t unmatched, lost_ends, lost_blocks;
     uint64_t steps, step_ticks, backward_ticks; /* of steps that ended; the phase backward in them */
     aside since_step; /* since the last one */
@@ -480,15 +475,11 @@ typedef struct cost { /* ticks; the recorder's own */
 typedef struct work {
     tare__trace *trace;
     tare__by by;
-    tare__squeezer *squeezer;
-    tare__events_decoder decoder;
     canons names;
     nodes nodes;
     node *run_root, *tracks;
 
-    frame *frames; /* of the stream whose block is read; [0] stands for what is outside of all spans */
-    uint32_t frames_room;
-    size_t saved_frames;
+    frame *frames; /* the replay's, of the stream whose block is read; [0] stands for what is outside of all spans */
     bool too_deep; /* spans were open deeper than the stack that is kept */
 
     stream **streams; /* in order of appearance */
@@ -506,7 +497,6 @@ typedef struct work {
     bool steps_refused;
     cost average; /* of all processes */
     by_name counters, marks, cells;
-    tare__complete_span *complete;
     metrics metrics;
     pairs pairs;
     struct timeline *timeline; /* NULL: none is made */
@@ -518,23 +508,22 @@ typedef struct work {
 } work;
 
 int tare__analyze_start_work(work *work); /* after prescan; 0 or TARE_E_MEMORY */
-int tare__analyze_read_all(work *work, tare__error *error);
+/* The trace into state, with all spans ended. 0, or as tare__trace_replay. */
+int tare__analyze_read(work *work, tare__error *error);
 void tare__analyze_free_work(work *work);
 
 stream *tare__analyze_stream(work *work, uint32_t id); /* NULL: no memory */
 int tare__analyze_load_streams(work *work);
 void tare__analyze_free_streams(work *work);
 
-/* Blocks into state: 0, TARE_E_INPUT when the codec refuses the block, TARE_E_MEMORY. */
-int tare__analyze_events(work *work, const tare__trace_block *block);
-int tare__analyze_complete(work *work, const tare__trace_block *block);
-int tare__analyze_aggregates(work *work, const tare__trace_block *block);
+/* What the replay tells, as of tare__replay_visitor: 0 or TARE_E_MEMORY. The context is the work. */
+int tare__analyze_complete(void *context, uint32_t stream, tare__complete_span *spans, uint32_t n);
+int tare__analyze_aggregate(void *context, uint32_t stream, const tare__aggregate *cell);
+int tare__analyze_samples(void *context, uint32_t series, const uint64_t *ticks, const int64_t *values, uint32_t n);
 int tare__analyze_counter(work *work, uint32_t name, uint64_t ticks, double value);
 int tare__analyze_mark(work *work, uint32_t name, uint64_t ticks);
 int tare__analyze_start_metrics(work *work); /* after prescan */
-int tare__analyze_samples(work *work, const tare__trace_block *block);
 void tare__analyze_free_metrics(work *work);
-int tare__analyze_close_streams(work *work); /* ends what is open when all is read */
 
 /* For a timeline (lanes.c): a nested span that ended, complete ones, a counter's value. Names are canons. */
 int tare__analyze_draw(work *work, stream *stream, uint32_t depth, uint32_t name, uint64_t begin, uint64_t end);

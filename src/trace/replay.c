@@ -2,200 +2,304 @@
  * Owned by the thread that reads.
  * Must not know what is made of the spans. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "inner.h"
 #include "tare.h"
 
 /* A few bytes of a crafted file can open very many spans. */
-#define DEPTH_KEPT        131072u
-#define DEPTH_KEPT_SCARCE 64u
-#define SPANS_KEPT_MAX    ((size_t)400000)
+#define DEPTH_KEPT        131072u         /* open spans of a stream between two blocks … */
+#define DEPTH_KEPT_SCARCE 1024u           /* … and when all streams together have … */
+#define SPANS_KEPT_MAX    ((size_t)400000) /* … so many */
 #define STREAMS_MAX       ((size_t)100000)
 
-typedef struct stream {
-    tare__replay_span *spans; /* open ones */
-    uint32_t id;
-    uint32_t depth, room;
-    uint32_t ordinal; /* of the block that should come next */
-    bool seen;
-    uint64_t beyond; /* open inside of `spans`: known by number only */
-    uint64_t last;   /* ticks */
-} stream;
-
-typedef struct replay {
-    tare__trace *trace;
-    const tare__replay_visitor *visitor;
-    tare__squeezer *squeezer;
-    tare__events_decoder decoder;
-    tare__complete_span *complete; /* room for a block's */
-    tare__trace_table streams;
-    stream stray; /* of streams that are too many to be kept */
-    size_t open;  /* spans, of all streams */
-    int sampled;  /* what the visitor said of samples */
-} replay;
-
-/* ---- spans ----------------------------------------------------------------------------------------- */
-static int end_top(replay *replay, stream *stream, uint64_t ticks, tare__replay_how how)
+static tare__replay_span *span_at(const tare__replay *replay, size_t depth)
 {
-    tare__replay_span *top = &stream->spans[--stream->depth];
-    replay->open--;
-    top->end = ticks > top->begin ? ticks : top->begin;
-    top->how = how;
-    return replay->visitor->end ? replay->visitor->end(replay->visitor->context, stream->id, top) : 0;
+    return (tare__replay_span *)(void *)(replay->spans + depth * replay->span_bytes);
 }
 
-static int end_above(replay *replay, stream *stream, uint32_t depth, uint64_t ticks, tare__replay_how how)
+/* ---- spans ----------------------------------------------------------------------------------------- */
+static int tell_end(const tare__replay *replay, tare__replay_span *span, uint64_t ticks, tare__replay_how how)
+{
+    const tare__replay_visitor *visitor = replay->visitor;
+    if (!visitor->end)
+        return 0;
+    return visitor->end(visitor->context, replay->stream, span, ticks > span->begin ? ticks : span->begin, how);
+}
+
+static int end_top(tare__replay *replay, uint64_t ticks, tare__replay_how how)
+{
+    return tell_end(replay, span_at(replay, replay->stream->depth--), ticks, how);
+}
+
+static int end_above(tare__replay *replay, uint32_t depth, uint64_t ticks, tare__replay_how how)
 {
     int status = 0;
-    while (stream->depth > depth && !status)
-        status = end_top(replay, stream, ticks, how);
+    while (replay->stream->depth > depth && !status)
+        status = end_top(replay, ticks, how);
     return status;
 }
 
-static int begin_untimed(replay *replay, stream *stream, uint32_t name, uint64_t ticks)
+static int begin_span(tare__replay *replay, uint32_t name, uint64_t ticks, tare__replay_begin how)
 {
     const tare__replay_visitor *visitor = replay->visitor;
-    tare__replay_span span = {.begin = ticks, .end = ticks, .name = name, .how = TARE__REPLAY_UNTIMED};
-    int status = visitor->begin ? visitor->begin(visitor->context, stream->id, &span) : 0;
-    stream->beyond++;
-    return status || !visitor->end ? status : visitor->end(visitor->context, stream->id, &span);
+    tare__replay_stream *stream = replay->stream;
+    tare__replay_span *span = span_at(replay, stream->depth + 1);
+    bool untimed = stream->beyond;
+    memset(span, 0, replay->span_bytes);
+    *span = (tare__replay_span){.begin = ticks, .name = name};
+    stream->beyond += untimed;
+    stream->depth += !untimed;
+    int status = visitor->begin ? visitor->begin(visitor->context, stream, span, how) : 0;
+    return status || !untimed ? status : tell_end(replay, span, ticks, TARE__REPLAY_UNTIMED);
 }
 
-static bool may_keep(const replay *replay, const stream *stream)
+/* ---- events: what an end ends ------------------------------------------------------------------------ */
+static bool is_unlisted_on_top(const tare__replay_stream *stream)
 {
-    return !stream->beyond &&
-           stream->depth < (replay->open < SPANS_KEPT_MAX ? DEPTH_KEPT : DEPTH_KEPT_SCARCE);
+    return stream->unlisted && stream->depth <= stream->unlisted_at;
 }
 
-static bool room_for_span(stream *stream)
-{
-    if (stream->depth < stream->room)
-        return true;
-    uint32_t room = stream->room ? stream->room * 2 : 16;
-    tare__replay_span *grown = realloc(stream->spans, room * sizeof *grown);
-    if (!grown)
-        return false;
-    stream->spans = grown;
-    stream->room = room;
-    return true;
-}
-
-static int begin_span(replay *replay, stream *stream, uint32_t name, uint64_t ticks, bool restored)
+static int tell_unknown(const tare__replay *replay, uint32_t name, uint64_t ticks, bool unmatched)
 {
     const tare__replay_visitor *visitor = replay->visitor;
-    if (!may_keep(replay, stream)) {
-        stream->beyond += restored;
-        return restored ? 0 : begin_untimed(replay, stream, name, ticks);
-    }
-    if (!room_for_span(stream))
-        return TARE_E_MEMORY;
-    tare__replay_span *top = &stream->spans[stream->depth++];
-    replay->open++;
-    *top = (tare__replay_span){.begin = ticks, .name = name, .restored = restored};
-    return visitor->begin ? visitor->begin(visitor->context, stream->id, top) : 0;
+    const tare__replay_unknown end = {name, unmatched, ticks};
+    return visitor->unknown_end ? visitor->unknown_end(visitor->context, replay->stream, &end) : 0;
 }
 
-/* ---- events ---------------------------------------------------------------------------------------- */
-/* The innermost; one that is not open is nobody's. */
-static int end_innermost(replay *replay, stream *stream, uint64_t ticks)
+/* The innermost; one that is not open is nobody's, and NEXT ends none then. */
+static int end_innermost(tare__replay *replay, uint64_t ticks, tare__replay_how how)
 {
-    if (stream->beyond) {
-        stream->beyond--;
-        return 0;
-    }
-    return stream->depth ? end_top(replay, stream, ticks, TARE__REPLAY_ENDED) : 0;
+    tare__replay_stream *stream = replay->stream;
+    bool unlisted = !stream->beyond && is_unlisted_on_top(stream), known = !stream->beyond && !unlisted;
+    if (known && stream->depth)
+        return end_top(replay, ticks, how);
+    stream->beyond -= stream->beyond > 0;
+    stream->unlisted -= unlisted;
+    return how == TARE__REPLAY_ENDED ? tell_unknown(replay, 0, ticks, known) : 0;
 }
 
-static int end_of(replay *replay, stream *stream, const tare__event *event)
+/* The innermost of that name, and what was left open inside it. One that is not known may be among those of which only
+ * the number is. */
+static int end_of(tare__replay *replay, const tare__event *event)
 {
+    tare__replay_stream *stream = replay->stream;
     uint32_t depth = stream->depth;
-    while (depth && stream->spans[depth - 1].name != event->name)
+    while (depth && span_at(replay, depth)->name != event->name)
         depth--;
+    int status = 0;
+    if (!depth && !stream->beyond && stream->unlisted) {
+        status = end_above(replay, stream->unlisted_at, event->ticks, TARE__REPLAY_WITH_OUTER);
+        stream->unlisted--;
+        return status ? status : tell_unknown(replay, event->name, event->ticks, false);
+    }
     if (!depth) {
-        tare__replay_is_unmatched(&stream->beyond);
-        return 0;
+        bool unmatched = !stream->beyond;
+        stream->beyond -= !unmatched;
+        return tell_unknown(replay, event->name, event->ticks, unmatched);
     }
     stream->beyond = 0;
-    int status = end_above(replay, stream, depth, event->ticks, TARE__REPLAY_WITH_OUTER);
-    return status ? status : end_top(replay, stream, event->ticks, TARE__REPLAY_ENDED);
+    if (depth <= stream->unlisted_at)
+        stream->unlisted = 0; /* they were inside of it */
+    status = end_above(replay, depth, event->ticks, TARE__REPLAY_WITH_OUTER);
+    return status ? status : end_top(replay, event->ticks, TARE__REPLAY_ENDED);
 }
 
-static int lost_ends(replay *replay, stream *stream, const tare__event *event)
+/* The ends of so many innermost spans. */
+static int lost_ends(tare__replay *replay, const tare__event *event)
 {
+    const tare__replay_visitor *visitor = replay->visitor;
+    tare__replay_stream *stream = replay->stream;
     uint64_t lost = (uint64_t)event->value; /* the codec has seen to it that this is a whole number */
-    uint32_t depth = tare__replay_depth_left(stream->depth, &stream->beyond, lost);
-    return end_above(replay, stream, depth, event->ticks, TARE__REPLAY_END_LOST);
+    uint64_t left = lost, unseen = left < stream->beyond ? left : stream->beyond;
+    stream->beyond -= unseen;
+    left -= unseen;
+    uint32_t above = stream->unlisted ? stream->depth - stream->unlisted_at : stream->depth;
+    uint32_t now = left < above ? (uint32_t)left : above;
+    int status = end_above(replay, stream->depth - now, event->ticks, TARE__REPLAY_END_LOST);
+    left -= now;
+    unseen = left < stream->unlisted ? left : stream->unlisted;
+    stream->unlisted -= (uint32_t)unseen;
+    left -= unseen;
+    now = left < stream->depth ? (uint32_t)left : stream->depth;
+    if (!status && now)
+        status = end_above(replay, stream->depth - now, event->ticks, TARE__REPLAY_END_LOST);
+    if (status || !visitor->lost_ends)
+        return status;
+    return visitor->lost_ends(visitor->context, stream, event->ticks, lost);
 }
 
-static int number(replay *replay, stream *stream, const tare__event *event)
+int tare__replay_event(tare__replay *replay, const tare__event *event)
 {
     const tare__replay_visitor *visitor = replay->visitor;
-    bool known = stream->depth && !stream->beyond;
-    if (!visitor->number)
-        return 0;
-    return visitor->number(visitor->context, stream->id, known ? &stream->spans[stream->depth - 1] : NULL,
-                           event->name, event->value);
-}
-
-static int take_event(replay *replay, stream *stream, const tare__event *event)
-{
-    const tare__replay_visitor *visitor = replay->visitor;
+    tare__replay_stream *stream = replay->stream;
+    bool known = stream->depth && !stream->beyond && !is_unlisted_on_top(stream);
     int status = 0;
     switch (event->op) {
-    case TARE__OP_BEGIN: return begin_span(replay, stream, event->name, event->ticks, false);
-    case TARE__OP_END: return end_innermost(replay, stream, event->ticks);
+    case TARE__OP_BEGIN: return begin_span(replay, event->name, event->ticks, TARE__REPLAY_BEGAN);
+    case TARE__OP_END: return end_innermost(replay, event->ticks, TARE__REPLAY_ENDED);
     case TARE__OP_NEXT:
-        status = end_innermost(replay, stream, event->ticks);
-        return status ? status : begin_span(replay, stream, event->name, event->ticks, false);
-    case TARE__OP_END_OF: return end_of(replay, stream, event);
+        status = end_innermost(replay, event->ticks, TARE__REPLAY_ENDED_BY_NEXT);
+        return status ? status : begin_span(replay, event->name, event->ticks, TARE__REPLAY_NEXT);
+    case TARE__OP_END_OF: return end_of(replay, event);
     case TARE__OP_MARK:
-        return visitor->mark ? visitor->mark(visitor->context, stream->id, event->name, event->ticks) : 0;
+        return visitor->mark ? visitor->mark(visitor->context, stream, event->name, event->ticks) : 0;
     case TARE__OP_COUNTER:
         return visitor->counter
-                   ? visitor->counter(visitor->context, stream->id, event->name, event->ticks, event->value)
+                   ? visitor->counter(visitor->context, stream, event->name, event->ticks, event->value)
                    : 0;
-    case TARE__OP_NUMBER: return number(replay, stream, event);
-    default: return lost_ends(replay, stream, event);
+    case TARE__OP_NUMBER:
+        return visitor->number ? visitor->number(visitor->context, stream, known ? span_at(replay, stream->depth) : NULL,
+                                                 event->name, event->ticks, event->value)
+                               : 0;
+    default: return lost_ends(replay, event);
     }
+}
+
+/* ---- the stack between blocks -------------------------------------------------------------------------- */
+static int load_stack(tare__replay *replay, size_t events)
+{
+    tare__replay_stream *stream = replay->stream;
+    size_t listed = replay->decoder.open.depth, each = replay->span_bytes;
+    size_t room = (stream->depth > listed ? stream->depth : listed) + events + 2;
+    if (room > replay->spans_room) {
+        char *grown = realloc(replay->spans, room * each);
+        if (!grown)
+            return TARE_E_MEMORY;
+        replay->spans = grown;
+        replay->spans_room = room;
+    }
+    memset(replay->spans, 0, each);
+    if (stream->depth)
+        memcpy(replay->spans + each, stream->saved, stream->depth * each);
+    replay->saved -= stream->depth;
+    return 0;
+}
+
+/* Spans above what is kept are told without a duration. */
+static int cut_stack(tare__replay *replay)
+{
+    tare__replay_stream *stream = replay->stream;
+    size_t left = replay->saved < SPANS_KEPT_MAX ? SPANS_KEPT_MAX - replay->saved : 0;
+    uint32_t kept = left < DEPTH_KEPT ? (uint32_t)left : DEPTH_KEPT;
+    int status = 0;
+    kept = kept < DEPTH_KEPT_SCARCE ? DEPTH_KEPT_SCARCE : kept;
+    while (stream->depth > kept && !status) {
+        status = end_top(replay, 0, TARE__REPLAY_UNTIMED);
+        stream->beyond++;
+    }
+    if (stream->unlisted && stream->unlisted_at > kept) {
+        stream->beyond += stream->unlisted;
+        stream->unlisted = 0;
+    }
+    return status;
+}
+
+static int save_stack(tare__replay *replay)
+{
+    tare__replay_stream *stream = replay->stream;
+    size_t bytes = stream->depth * replay->span_bytes;
+    void *saved = bytes ? realloc(stream->saved, bytes) : NULL;
+    if (bytes && !saved)
+        return TARE_E_MEMORY;
+    if (bytes)
+        memcpy(saved, replay->spans + replay->span_bytes, bytes);
+    else
+        free(stream->saved);
+    stream->saved = saved;
+    replay->saved += stream->depth;
+    return 0;
+}
+
+static void drop_stack(tare__replay *replay)
+{
+    const tare__replay_visitor *visitor = replay->visitor;
+    for (; replay->stream->depth; replay->stream->depth--)
+        if (visitor->drop)
+            visitor->drop(visitor->context, span_at(replay, replay->stream->depth));
+}
+
+static int leave_stream(tare__replay *replay, int status)
+{
+    const tare__replay_visitor *visitor = replay->visitor;
+    if (!status)
+        status = cut_stack(replay);
+    if (!status && visitor->leave)
+        visitor->leave(visitor->context, replay->stream, span_at(replay, 0));
+    if (!status)
+        status = save_stack(replay);
+    if (status)
+        drop_stack(replay);
+    return status;
 }
 
 /* ---- blocks ---------------------------------------------------------------------------------------- */
-/* Blocks are missing before this one. What stayed open is known by name and begin; what was open and is not any
- * more ended at a time nobody knows. */
-static int rebuild_stack(replay *replay, stream *stream, uint64_t first)
+/* When a block begins. One with nothing but numbers has no time: it follows on what was before. */
+static uint64_t first_ticks(const tare__events_decoder *decoder, const tare__block_header *header, uint64_t last)
+{
+    if (header->last_ticks)
+        return header->first_ticks;
+    uint64_t begin = decoder->open.depth ? decoder->open.spans[decoder->open.depth - 1].begin : 0;
+    return begin > last ? begin : last;
+}
+
+/* Blocks are missing before this one. What stayed open is known by name and begin, which is not before the one around
+ * it, nor behind the block's own begin; what was open and is not any more ended at a time nobody knows. */
+static int rebuild_stack(tare__replay *replay, uint64_t first)
 {
     const tare__span_stack *open = &replay->decoder.open;
+    tare__replay_stream *stream = replay->stream;
     uint32_t same = 0;
-    while (same < stream->depth && same < open->depth && stream->spans[same].name == open->spans[same].name &&
-           stream->spans[same].begin == open->spans[same].begin)
+    while (same < stream->depth && same < open->depth && span_at(replay, same + 1)->name == open->spans[same].name &&
+           span_at(replay, same + 1)->begin == open->spans[same].begin)
         same++;
     stream->beyond = 0;
-    int status = end_above(replay, stream, same, stream->last, TARE__REPLAY_END_LOST);
-    uint64_t earliest = stream->depth ? stream->spans[stream->depth - 1].begin : 0;
+    int status = end_above(replay, same, stream->last, TARE__REPLAY_END_LOST);
+    uint64_t earliest = span_at(replay, stream->depth)->begin;
     for (uint32_t i = same; i < open->depth && !status; i++) {
-        earliest = tare__replay_listed_begin(open->spans[i].begin, earliest, first);
-        status = begin_span(replay, stream, open->spans[i].name, earliest, true);
+        uint64_t begin = open->spans[i].begin;
+        earliest = begin < earliest ? earliest : begin > first ? first : begin;
+        status = begin_span(replay, open->spans[i].name, earliest, TARE__REPLAY_RESTORED);
     }
-    stream->beyond += replay->decoder.unlisted;
+    stream->unlisted = replay->decoder.unlisted;
+    stream->unlisted_at = open->depth;
     return status;
 }
 
-/* A stream's time never runs backwards unless the file is wrong. */
-static void clamp_stack(stream *stream, uint64_t first)
+/* A stream's time never runs backwards unless the file is wrong; durations must stay sane even then. */
+static void clamp_stack(const tare__replay *replay, uint64_t first)
 {
-    for (uint32_t i = 0; i < stream->depth; i++)
-        if (stream->spans[i].begin > first)
-            stream->spans[i].begin = first;
+    const tare__replay_visitor *visitor = replay->visitor;
+    for (uint32_t i = 1; i <= replay->stream->depth; i++) {
+        tare__replay_span *span = span_at(replay, i);
+        span->begin = span->begin > first ? first : span->begin;
+        if (visitor->set_back)
+            visitor->set_back(visitor->context, span, first);
+    }
 }
 
-static int enter_block(replay *replay, stream *stream, const tare__block_header *header)
+/* Blocks missing at a stream's start may have been rotated out, which is no loss. */
+static uint32_t missing_blocks(const tare__replay *replay, uint32_t ordinal)
 {
-    uint64_t first = tare__replay_first_ticks(&replay->decoder, header, stream->last);
+    const tare__replay_stream *stream = replay->stream;
+    bool lost = stream->seen || tare__trace_damage_of(replay->trace)->blocks > 0;
+    return lost && ordinal > stream->ordinal && stream != &replay->stray ? ordinal - stream->ordinal : 0;
+}
+
+static int enter_block(tare__replay *replay, const tare__block_header *header)
+{
+    const tare__replay_visitor *visitor = replay->visitor;
+    tare__replay_stream *stream = replay->stream;
+    uint64_t first = first_ticks(&replay->decoder, header, stream->last);
     int status = 0;
-    if (!stream->seen || header->ordinal != stream->ordinal)
-        status = rebuild_stack(replay, stream, first);
+    if (visitor->enter)
+        status = visitor->enter(visitor->context, stream, span_at(replay, 0), header,
+                                missing_blocks(replay, header->ordinal));
+    if (!status && (!stream->seen || header->ordinal != stream->ordinal))
+        status = rebuild_stack(replay, first);
     if (first < stream->last)
-        clamp_stack(stream, first);
+        clamp_stack(replay, first);
+    stream->first = stream->seen && stream->first < first ? stream->first : first;
     stream->seen = true;
     stream->ordinal = header->ordinal + 1;
     stream->last = header->last_ticks > first ? header->last_ticks : first;
@@ -204,10 +308,10 @@ static int enter_block(replay *replay, stream *stream, const tare__block_header 
 }
 
 /* Each block lists what is open before it: that much of a stack is known without the blocks before. */
-static stream *find_stream(replay *replay, uint32_t id)
+static tare__replay_stream *find_stream(tare__replay *replay, uint32_t id)
 {
     bool refused = false;
-    stream *stream = id ? tare__trace_make_row(&replay->streams, id, &refused) : &replay->stray;
+    tare__replay_stream *stream = id ? tare__trace_make_row(replay->streams, id, &refused) : &replay->stray;
     if (refused)
         stream = &replay->stray;
     if (stream == &replay->stray)
@@ -217,88 +321,137 @@ static stream *find_stream(replay *replay, uint32_t id)
     return stream;
 }
 
-static int take_events(replay *replay, const tare__trace_block *block)
+static int take_events(tare__replay *replay, const tare__trace_block *block)
 {
+    const tare__replay_visitor *visitor = replay->visitor;
     int status = tare__events_open(&replay->decoder, replay->squeezer, &block->header, block->payload);
     if (status)
         return status;
-    stream *stream = find_stream(replay, block->header.stream);
-    if (!stream)
+    tare__replay_stream *stream = replay->stream = find_stream(replay, block->header.stream);
+    if (!stream || load_stack(replay, block->header.count))
         return TARE_E_MEMORY;
-    status = enter_block(replay, stream, &block->header);
+    status = enter_block(replay, &block->header);
     tare__event event = {0};
-    while (!status && tare__events_next(&replay->decoder, &event))
-        status = take_event(replay, stream, &event);
+    while (!status && (!visitor->fast || stream->beyond || stream->unlisted) &&
+           tare__events_next(&replay->decoder, &event))
+        status = tare__replay_event(replay, &event);
+    if (!status && visitor->fast)
+        status = visitor->fast(replay);
     if (!status && stream == &replay->stray)
-        status = end_above(replay, stream, 0, stream->last, TARE__REPLAY_END_LOST);
-    return status;
+        status = end_above(replay, 0, stream->last, TARE__REPLAY_END_LOST);
+    return leave_stream(replay, status);
 }
 
-static int take_complete(replay *replay, const tare__trace_block *block)
+static uint32_t known_stream(const tare__trace_block *block)
+{
+    return block->header.stream > TARE__TRACE_IDS_MAX ? 0 : block->header.stream;
+}
+
+static int take_complete(tare__replay *replay, const tare__trace_block *block)
 {
     const tare__replay_visitor *visitor = replay->visitor;
     if (block->header.count > TARE__EVENTS_MAX)
         return TARE_E_INPUT;
     int status = tare__complete_read(&block->header, block->payload, replay->squeezer, replay->complete);
-    if (status)
-        return status;
-    uint32_t id = block->header.stream > TARE__TRACE_IDS_MAX ? 0 : block->header.stream;
-    return visitor->complete(visitor->context, id, replay->complete, block->header.count);
+    return status ? status
+                  : visitor->complete(visitor->context, known_stream(block), replay->complete, block->header.count);
 }
 
-static void take_run(void *context, uint32_t series, const uint64_t *ticks, const int64_t *values, uint32_t n)
+typedef struct telling {
+    const tare__replay_visitor *visitor;
+    uint32_t stream;
+    int status;
+} telling;
+
+static void tell_cell(void *context, const tare__aggregate *cell)
 {
-    replay *replay = context;
-    if (!replay->sampled)
-        replay->sampled = replay->visitor->samples(replay->visitor->context, series, ticks, values, n);
+    telling *to = context;
+    if (!to->status)
+        to->status = to->visitor->aggregate(to->visitor->context, to->stream, cell);
 }
 
-static int take_samples(replay *replay, const tare__trace_block *block)
+/* Cells are told as they stand: of each stream only the newest block counts. */
+static int take_aggregates(tare__replay *replay, const tare__trace_block *block)
 {
-    int status = tare__samples_read(&block->header, block->payload, replay->squeezer, take_run, replay);
-    return status ? status : replay->sampled;
+    if (tare__trace_aggregates_at(replay->trace, block->header.stream) != block->offset)
+        return 0;
+    telling to = {replay->visitor, known_stream(block), 0};
+    int status = tare__aggregates_read(&block->header, block->payload, replay->squeezer, tell_cell, &to);
+    return status ? status : to.status;
 }
 
-static int take_block(replay *replay, const tare__trace_block *block)
+static void tell_samples(void *context, uint32_t series, const uint64_t *ticks, const int64_t *values, uint32_t n)
+{
+    telling *to = context;
+    if (!to->status)
+        to->status = to->visitor->samples(to->visitor->context, series, ticks, values, n);
+}
+
+static int take_samples(tare__replay *replay, const tare__trace_block *block)
+{
+    telling to = {replay->visitor, 0, 0};
+    int status = tare__samples_read(&block->header, block->payload, replay->squeezer, tell_samples, &to);
+    return status ? status : to.status;
+}
+
+static int take_block(tare__replay *replay, const tare__trace_block *block)
 {
     const tare__replay_visitor *visitor = replay->visitor;
-    bool events = visitor->begin || visitor->end || visitor->mark || visitor->counter || visitor->number;
-    if (block->header.kind == TARE__BLOCK_EVENTS)
-        return events ? take_events(replay, block) : 0;
-    if (block->header.kind == TARE__BLOCK_COMPLETE)
-        return visitor->complete ? take_complete(replay, block) : 0;
-    if (block->header.kind == TARE__BLOCK_SAMPLES)
-        return visitor->samples ? take_samples(replay, block) : 0;
-    return 0; /* in the trace's own tables already */
+    switch (block->header.kind) {
+    case TARE__BLOCK_EVENTS:
+        return visitor->enter || visitor->begin || visitor->end || visitor->mark || visitor->counter || visitor->number
+                   ? take_events(replay, block)
+                   : 0;
+    case TARE__BLOCK_COMPLETE: return visitor->complete ? take_complete(replay, block) : 0;
+    case TARE__BLOCK_AGGREGATES: return visitor->aggregate ? take_aggregates(replay, block) : 0;
+    case TARE__BLOCK_SAMPLES: return visitor->samples ? take_samples(replay, block) : 0;
+    default: return 0; /* in the trace's own tables already */
+    }
 }
 
 /* ---- the whole ------------------------------------------------------------------------------------- */
-uint64_t tare__trace_open_until(const tare__trace *trace, uint32_t stream, uint64_t last)
+/* Until when spans lasted that are open at the end: a main thread ends with its process; of another thread nobody knows
+ * when it ended, only that it was still there at its last event. */
+static uint64_t open_until(const tare__trace *trace, const tare__replay_stream *stream)
 {
-    const tare__trace_stream *told = tare__trace_stream_at(trace, stream);
+    const tare__trace_stream *told = tare__trace_stream_at(trace, stream->id);
     const tare__trace_process *process = told ? tare__trace_process_at(trace, told->process) : NULL;
     if (!process || (told->tid != process->pid && told->tid != process->inner_pid))
-        return last;
-    return process->left_ticks > last ? process->left_ticks : last;
+        return stream->last;
+    return process->left_ticks > stream->last ? process->left_ticks : stream->last;
 }
 
-static stream *stream_row(const replay *replay, size_t row)
+static tare__replay_stream *stream_row(const tare__replay *replay, size_t row)
 {
-    return (stream *)(void *)(replay->streams.rows + row * replay->streams.row_bytes);
+    return (tare__replay_stream *)(void *)(replay->streams->rows + row * replay->streams->row_bytes);
 }
 
-static int close_streams(replay *replay)
+static int close_stream(tare__replay *replay)
+{
+    const tare__replay_visitor *visitor = replay->visitor;
+    tare__replay_stream *stream = replay->stream;
+    replay->decoder.open.depth = 0;
+    int status = load_stack(replay, 0);
+    if (status)
+        return status;
+    if (visitor->enter)
+        status = visitor->enter(visitor->context, stream, span_at(replay, 0), NULL, 0);
+    if (!status)
+        status = end_above(replay, 0, open_until(replay->trace, stream), TARE__REPLAY_STILL_OPEN);
+    return leave_stream(replay, status);
+}
+
+static int close_streams(tare__replay *replay)
 {
     int status = 0;
-    for (size_t i = 0; i < replay->streams.n && !status; i++) {
-        stream *stream = stream_row(replay, i);
-        uint64_t until = tare__trace_open_until(replay->trace, stream->id, stream->last);
-        status = end_above(replay, stream, 0, until, TARE__REPLAY_STILL_OPEN);
+    for (size_t i = 0; i < replay->streams->n && !status; i++) {
+        replay->stream = stream_row(replay, i);
+        status = replay->stream->depth ? close_stream(replay) : 0;
     }
     return status;
 }
 
-static int read_all(replay *replay, tare__error *error)
+static int read_all(tare__replay *replay, tare__error *error)
 {
     tare__trace_block block;
     int more, status = 0;
@@ -312,21 +465,18 @@ static int read_all(replay *replay, tare__error *error)
     return more < 0 ? more : close_streams(replay);
 }
 
-static void free_stream(const replay *replay, stream *stream)
+static void free_replay(tare__replay *replay)
 {
-    for (uint32_t i = 0; i < stream->depth; i++)
-        if (stream->spans[i].own && replay->visitor->drop)
-            replay->visitor->drop(stream->spans[i].own);
-    free(stream->spans);
-}
-
-static void free_replay(replay *replay)
-{
-    for (size_t i = 0; i < replay->streams.n; i++)
-        free_stream(replay, stream_row(replay, i));
-    free_stream(replay, &replay->stray);
-    free(replay->streams.rows);
-    free(replay->streams.row_of);
+    replay->decoder.open.depth = 0;
+    for (size_t i = 0; i < replay->streams->n; i++) {
+        replay->stream = stream_row(replay, i);
+        if (replay->stream->depth && !load_stack(replay, 0))
+            drop_stack(replay);
+        free(replay->stream->saved);
+    }
+    free(replay->spans);
+    free(replay->streams->rows);
+    free(replay->streams->row_of);
     free(replay->complete);
     tare__events_close(&replay->decoder);
     tare__squeezer_free(replay->squeezer);
@@ -338,11 +488,13 @@ int tare__trace_replay(tare__trace *trace, const tare__replay_visitor *visitor, 
     if (status)
         return status;
     tare__trace_rewind(trace);
-    replay replay = {.trace = trace,
-                     .visitor = visitor,
-                     .squeezer = tare__squeezer_new(),
-                     .complete = malloc(TARE__EVENTS_MAX * sizeof(tare__complete_span)),
-                     .streams = {.row_bytes = sizeof(stream), .limit = STREAMS_MAX}};
+    tare__trace_table streams = {.row_bytes = sizeof(tare__replay_stream), .limit = STREAMS_MAX};
+    tare__replay replay = {.trace = trace,
+                           .visitor = visitor,
+                           .squeezer = tare__squeezer_new(),
+                           .complete = malloc(TARE__EVENTS_MAX * sizeof(tare__complete_span)),
+                           .streams = &streams,
+                           .span_bytes = visitor->span_bytes ? visitor->span_bytes : sizeof(tare__replay_span)};
     tare__error own = {""};
     status = replay.squeezer && replay.complete ? read_all(&replay, &own) : TARE_E_MEMORY;
     if (own.text[0])

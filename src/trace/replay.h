@@ -1,4 +1,5 @@
-/* replay: a trace's blocks as finished spans, marks, counters and samples, one call each, for who shows every one.
+/* replay: a trace's blocks as spans that begin and end, marks, counters and samples, one call each, for everyone who
+ * reads events. The only place that tracks which spans are open, and that decides what an end means.
  * Owned by the thread that reads; memory grows with threads and open spans, not with the file.
  * Must not know what is made of them. */
 #ifndef TARE_TRACE_REPLAY_H
@@ -11,82 +12,145 @@
 #include "format/format.h"
 
 struct tare__trace;
+struct tare__trace_table;
+struct tare__replay;
+
+typedef enum tare__replay_begin {
+    TARE__REPLAY_BEGAN,
+    TARE__REPLAY_NEXT,    /* where the one before it ended, with one timestamp for both */
+    TARE__REPLAY_RESTORED /* its begin lies in a block that is missing: it is not among the run's spans */
+} tare__replay_begin;
 
 typedef enum tare__replay_how {
     TARE__REPLAY_ENDED,
-    TARE__REPLAY_WITH_OUTER, /* left open, and closed by the end of a span around it */
-    TARE__REPLAY_END_LOST,   /* closed where that was noticed */
-    TARE__REPLAY_STILL_OPEN, /* at the end of the file; closed where its thread was last seen */
-    TARE__REPLAY_UNTIMED     /* more are open than are kept: its begin stands for its end */
+    TARE__REPLAY_ENDED_BY_NEXT, /* another begins where it ends */
+    TARE__REPLAY_WITH_OUTER,    /* left open, and closed by the end of a span around it */
+    TARE__REPLAY_END_LOST,      /* closed where that was noticed */
+    TARE__REPLAY_STILL_OPEN,    /* at the end of the file; closed where its thread was last seen */
+    TARE__REPLAY_UNTIMED        /* more are open than are kept: its begin stands for its end */
 } tare__replay_how;
 
+/* An open span. A visitor may keep more of it in a struct that starts with this one (span_bytes). */
 typedef struct tare__replay_span {
-    uint64_t begin, end; /* ticks; `end` once it ended */
-    uint32_t name;       /* file name id */
-    bool restored; /* its begin lies in a block that is not there any more: it is not among the run's spans */
-    tare__replay_how how;
-    void *own; /* the visitor's; NULL when it begins */
+    uint64_t begin; /* ticks */
+    uint32_t name;  /* file name id */
+    uint32_t bits;  /* the visitor's; 0 when it begins */
 } tare__replay_span;
 
-/* Each returns 0, or a status that ends the replay. NULL: not wanted. A span's begin comes before its numbers,
- * these before its end; spans of a stream that are inside others end before them. */
+typedef struct tare__replay_stream {
+    uint32_t id;      /* 0: of streams that are too many to be kept apart */
+    uint32_t depth;   /* open spans that are kept */
+    uint32_t ordinal; /* of the block that should come next */
+    uint32_t unlisted, unlisted_at; /* after a gap: so many are open on those that a block lists, below any that begins
+                                       later; nothing else is known of them */
+    bool seen;
+    uint64_t beyond;      /* open inside of all others: too many to be kept */
+    uint64_t first, last; /* ticks of its events */
+    void *saved;          /* its open spans between blocks */
+    void *own;            /* the visitor's, from `enter` on */
+} tare__replay_stream;
+
+/* Of an end that ends no span which is kept: `name` 0: the innermost, else that of the name. `unmatched`: nothing is open
+ * that it can be of. */
+typedef struct tare__replay_unknown {
+    uint32_t name;
+    bool unmatched;
+    uint64_t ticks;
+} tare__replay_unknown;
+
+/* Each returns 0, or a status that ends the replay. NULL: not wanted. A span's begin comes before its numbers, these
+ * before its end; spans of a stream that are inside others end before them. `span` points into an array: the span
+ * around it lies before it, and the first is `outside` of all spans. */
 typedef struct tare__replay_visitor {
     void *context;
-    int (*begin)(void *context, uint32_t stream, tare__replay_span *span);
-    int (*end)(void *context, uint32_t stream, tare__replay_span *span);
-    int (*mark)(void *context, uint32_t stream, uint32_t name, uint64_t ticks);
-    int (*counter)(void *context, uint32_t stream, uint32_t name, uint64_t ticks, double value);
-    int (*number)(void *context, uint32_t stream, tare__replay_span *innermost, uint32_t name, double value);
+    size_t span_bytes; /* of what is kept of an open span; 0: a tare__replay_span */
+    /* Before the events of a block, and of each stream before its open spans end with the file (header NULL): `outside`
+     * is zero. `missing`: so many of its blocks lie before this one and cannot be read. */
+    int (*enter)(void *context, tare__replay_stream *stream, tare__replay_span *outside,
+                 const tare__block_header *header, uint32_t missing);
+    int (*begin)(void *context, tare__replay_stream *stream, tare__replay_span *span, tare__replay_begin how);
+    int (*end)(void *context, tare__replay_stream *stream, tare__replay_span *span, uint64_t ticks,
+               tare__replay_how how);
+    int (*unknown_end)(void *context, tare__replay_stream *stream, const tare__replay_unknown *end);
+    /* After the spans that ended with it: ends of so many innermost spans were lost. */
+    int (*lost_ends)(void *context, tare__replay_stream *stream, uint64_t ticks, uint64_t lost);
+    void (*set_back)(void *context, tare__replay_span *span, uint64_t ticks); /* the file's time ran backwards */
+    int (*mark)(void *context, tare__replay_stream *stream, uint32_t name, uint64_t ticks);
+    int (*counter)(void *context, tare__replay_stream *stream, uint32_t name, uint64_t ticks, double value);
+    int (*number)(void *context, tare__replay_stream *stream, tare__replay_span *innermost, uint32_t name,
+                  uint64_t ticks, double value); /* innermost NULL: none, or not kept */
+    void (*leave)(void *context, tare__replay_stream *stream, const tare__replay_span *outside);
     int (*complete)(void *context, uint32_t stream, tare__complete_span *spans, uint32_t n);
+    int (*aggregate)(void *context, uint32_t stream, const tare__aggregate *cell);
     int (*samples)(void *context, uint32_t series, const uint64_t *ticks, const int64_t *values, uint32_t n);
-    void (*drop)(void *own); /* what a span has that never ended, because the replay did */
+    void (*drop)(void *context, tare__replay_span *span); /* one that never ended, because the replay did */
+    /* tare__replay_fast with the functions as constants, for a visitor that needs the speed. NULL: it does not. */
+    int (*fast)(struct tare__replay *replay);
 } tare__replay_visitor;
 
-/* Prescans, then reads the whole trace from its start. Spans that begin in it (not `restored`) and complete ones
- * are together as many as the span table counts. 0; what a visitor returned; TARE_E_SYSTEM or TARE_E_MEMORY with
- * a sentence. Damaged blocks are told by tare__trace_damage_of. */
+/* Prescans, then reads the whole trace from its start. Spans that begin in it (not restored) and complete ones are
+ * together as many as the span table counts. 0; what a visitor returned; TARE_E_SYSTEM or TARE_E_MEMORY with a
+ * sentence. Damaged blocks are told by tare__trace_damage_of. */
 int tare__trace_replay(struct tare__trace *trace, const tare__replay_visitor *visitor, tare__error *error);
 
-/* Until when spans lasted that were open on a stream whose last event was at `last`: a main thread ends with its
- * process; of another thread nobody knows when it ended, only that it was still there then. */
-uint64_t tare__trace_open_until(const struct tare__trace *trace, uint32_t stream, uint64_t last);
-
-/* ---- rules on what is open, for this pass and for the one that makes the tables ------------------------------
- * The tables have a pass of their own since its frames hold nodes, and it is inlined: a call for each event would cost
- * as much as the event. What both decide is here. `beyond`: open spans inside of those that are kept, known by number
- * only. */
-
-/* When a block begins. One with nothing but numbers has no time: it follows on what was before. */
-static inline uint64_t tare__replay_first_ticks(const tare__events_decoder *decoder, const tare__block_header *header,
-                                                uint64_t last)
+/* How many spans are open on a stream, in a call of a visitor without `fast`: an `end` does not count its span any
+ * more, a `begin` counts it already. */
+static inline uint64_t tare__replay_open(const tare__replay_stream *stream)
 {
-    if (header->last_ticks)
-        return header->first_ticks;
-    uint64_t begin = decoder->open.depth ? decoder->open.spans[decoder->open.depth - 1].begin : 0;
-    return begin > last ? begin : last;
+    return stream->depth + stream->beyond + stream->unlisted;
 }
 
-/* The begin of a span that a block lists as open: not before the one around it, nor behind the block's own begin. */
-static inline uint64_t tare__replay_listed_begin(uint64_t begin, uint64_t around, uint64_t first)
-{
-    return begin < around ? around : begin > first ? first : begin;
-}
+/* ---- the hot loop of reading: inlined, since a call for each event would cost as much as the event -------------- */
+typedef struct tare__replay {
+    struct tare__trace *trace;
+    const tare__replay_visitor *visitor;
+    tare__squeezer *squeezer;
+    tare__events_decoder decoder;
+    tare__complete_span *complete; /* room for a block's */
+    struct tare__trace_table *streams;
+    tare__replay_stream stray; /* of streams that are too many to be kept */
+    /* the stream whose block is read */
+    tare__replay_stream *stream;
+    char *spans; /* [0] is outside of all; there is room for as many as the block has events */
+    size_t spans_room, span_bytes;
+    size_t saved; /* spans, of all streams */
+} tare__replay;
 
-/* An end whose begin is not among the spans that are kept: true where it is nobody's. */
-static inline bool tare__replay_is_unmatched(uint64_t *beyond)
-{
-    bool unmatched = *beyond == 0;
-    *beyond -= !unmatched;
-    return unmatched;
-}
+/* What any event does. */
+int tare__replay_event(tare__replay *replay, const tare__event *event);
 
-/* How many of the spans that are kept stay open where the ends of so many innermost ones were lost. */
-static inline uint32_t tare__replay_depth_left(uint32_t depth, uint64_t *beyond, uint64_t lost)
+/* The rest of a block of a stream on which every open span is kept. The same as tare__replay_event for each event. */
+static inline __attribute__((always_inline)) int tare__replay_fast(tare__replay *replay,
+                                                                   const tare__replay_visitor *visitor)
 {
-    uint64_t unseen = lost < *beyond ? lost : *beyond;
-    *beyond -= unseen;
-    lost -= unseen;
-    return lost < depth ? depth - (uint32_t)lost : 0;
+    tare__events_decoder decoder = replay->decoder; /* the compiler sees that nobody else changes a copy */
+    tare__replay_stream *stream = replay->stream;
+    void *const context = replay->visitor->context;
+    const size_t each = visitor->span_bytes;
+    char *const outside = replay->spans, *top = outside + stream->depth * each;
+    tare__event event;
+    int status = 0;
+    while (!status && tare__events_next(&decoder, &event)) {
+        if (__builtin_expect(event.op > TARE__OP_NEXT || (event.op == TARE__OP_END && top == outside), 0)) {
+            stream->depth = (uint32_t)((size_t)(top - outside) / each);
+            status = tare__replay_event(replay, &event);
+            top = outside + stream->depth * each;
+            continue;
+        }
+        if (event.op != TARE__OP_BEGIN && __builtin_expect(top > outside, 1)) {
+            status = visitor->end(context, stream, (tare__replay_span *)(void *)top, event.ticks,
+                                  event.op == TARE__OP_NEXT ? TARE__REPLAY_ENDED_BY_NEXT : TARE__REPLAY_ENDED);
+            top -= each;
+        }
+        if (event.op != TARE__OP_END && __builtin_expect(!status, 1)) {
+            tare__replay_span *span = (tare__replay_span *)(void *)(top += each);
+            *span = (tare__replay_span){.begin = event.ticks, .name = event.name};
+            status = visitor->begin(context, stream, span,
+                                    event.op == TARE__OP_NEXT ? TARE__REPLAY_NEXT : TARE__REPLAY_BEGAN);
+        }
+    }
+    stream->depth = (uint32_t)((size_t)(top - outside) / each);
+    return status;
 }
 
 #endif

@@ -21,46 +21,65 @@ static int tell(told *to)
     return ++to->calls == to->stop_at ? TARE_E_SYSTEM : 0;
 }
 
-static int begin(void *context, uint32_t stream, tare__replay_span *span)
+static int begin(void *context, tare__replay_stream *stream, tare__replay_span *span, tare__replay_begin how)
 {
+    static const char *const words[] = {"", " next", " restored"};
     told *to = context;
     to->begun++;
-    tare__text_format(&to->lines, "%u begin %u at %llu%s\n", stream, span->name,
-                      (unsigned long long)span->begin, span->restored ? " restored" : "");
-    span->own = to;
+    tare__text_format(&to->lines, "%u begin %u at %llu%s\n", stream->id, span->name,
+                      (unsigned long long)span->begin, words[how]);
     return tell(to);
 }
 
-static int end(void *context, uint32_t stream, tare__replay_span *span)
+static int end(void *context, tare__replay_stream *stream, tare__replay_span *span, uint64_t ticks,
+               tare__replay_how how)
 {
-    static const char *const how[] = {"", " with outer", " lost", " still open", " untimed"};
+    static const char *const words[] = {"", " by next", " with outer", " lost", " still open", " untimed"};
     told *to = context;
     to->ended++;
-    to->untimed += span->how == TARE__REPLAY_UNTIMED;
-    tare__text_format(&to->lines, "%u end %u at %llu%s\n", stream, span->name, (unsigned long long)span->end,
-                      how[span->how]);
+    to->untimed += how == TARE__REPLAY_UNTIMED;
+    tare__text_format(&to->lines, "%u end %u at %llu%s\n", stream->id, span->name, (unsigned long long)ticks,
+                      words[how]);
     return tell(to);
 }
 
-static int mark(void *context, uint32_t stream, uint32_t name, uint64_t ticks)
+static int unknown_end(void *context, tare__replay_stream *stream, const tare__replay_unknown *end)
 {
     told *to = context;
-    tare__text_format(&to->lines, "%u mark %u at %llu\n", stream, name, (unsigned long long)ticks);
+    tare__text_format(&to->lines, "%u end of %u at %llu%s\n", stream->id, end->name, (unsigned long long)end->ticks,
+                      end->unmatched ? " unmatched" : "");
     return tell(to);
 }
 
-static int counter(void *context, uint32_t stream, uint32_t name, uint64_t ticks, double value)
+static int lost_ends(void *context, tare__replay_stream *stream, uint64_t ticks, uint64_t lost)
 {
     told *to = context;
-    tare__text_format(&to->lines, "%u counter %u at %llu is %g\n", stream, name, (unsigned long long)ticks,
+    tare__text_format(&to->lines, "%u lost %llu ends at %llu\n", stream->id, (unsigned long long)lost,
+                      (unsigned long long)ticks);
+    return tell(to);
+}
+
+static int mark(void *context, tare__replay_stream *stream, uint32_t name, uint64_t ticks)
+{
+    told *to = context;
+    tare__text_format(&to->lines, "%u mark %u at %llu\n", stream->id, name, (unsigned long long)ticks);
+    return tell(to);
+}
+
+static int counter(void *context, tare__replay_stream *stream, uint32_t name, uint64_t ticks, double value)
+{
+    told *to = context;
+    tare__text_format(&to->lines, "%u counter %u at %llu is %g\n", stream->id, name, (unsigned long long)ticks,
                       value);
     return tell(to);
 }
 
-static int number(void *context, uint32_t stream, tare__replay_span *innermost, uint32_t name, double value)
+static int number(void *context, tare__replay_stream *stream, tare__replay_span *innermost, uint32_t name,
+                  uint64_t ticks, double value)
 {
     told *to = context;
-    tare__text_format(&to->lines, "%u number %u of %u is %g\n", stream, name, innermost ? innermost->name : 0,
+    (void)ticks;
+    tare__text_format(&to->lines, "%u number %u of %u is %g\n", stream->id, name, innermost ? innermost->name : 0,
                       value);
     return tell(to);
 }
@@ -80,14 +99,34 @@ static int samples(void *context, uint32_t series, const uint64_t *ticks, const 
     return tell(to);
 }
 
-static void drop(void *own)
+static int aggregate(void *context, uint32_t stream, const tare__aggregate *cell)
 {
-    ((told *)own)->dropped++;
+    told *to = context;
+    tare__text_format(&to->lines, "%u aggregate %u of %llu calls\n", stream, cell->name,
+                      (unsigned long long)cell->count);
+    return tell(to);
+}
+
+static void drop(void *context, tare__replay_span *span)
+{
+    (void)span;
+    ((told *)context)->dropped++;
 }
 
 static int replay(builder *b, told *to)
 {
-    const tare__replay_visitor visitor = {to, begin, end, mark, counter, number, complete, samples, drop};
+    const tare__replay_visitor visitor = {.context = to,
+                                          .begin = begin,
+                                          .end = end,
+                                          .unknown_end = unknown_end,
+                                          .lost_ends = lost_ends,
+                                          .mark = mark,
+                                          .counter = counter,
+                                          .number = number,
+                                          .complete = complete,
+                                          .aggregate = aggregate,
+                                          .samples = samples,
+                                          .drop = drop};
     tare__trace *trace;
     tare__error error = {""};
     assert_int_equal(tare__trace_open(build_file(b), &trace, &error), 0);
@@ -129,8 +168,8 @@ static void everything_is_told_in_order(void **state)
     assert_string_equal(to.lines.data, "1 begin 1 at 2000\n"
                                        "1 number 7 of 1 is 3\n"
                                        "1 begin 2 at 2010\n"
-                                       "1 end 2 at 2020\n"
-                                       "1 begin 3 at 2020\n"
+                                       "1 end 2 at 2020 by next\n"
+                                       "1 begin 3 at 2020 next\n"
                                        "1 mark 9 at 2030\n"
                                        "1 counter 8 at 2040 is 0.5\n"
                                        "1 begin 2 at 2050\n"
@@ -138,10 +177,13 @@ static void everything_is_told_in_order(void **state)
                                        "1 end 3 at 2060 with outer\n"
                                        "1 end 1 at 2060\n"
                                        "1 number 7 of 0 is 4\n"
+                                       "1 end of 0 at 2070 unmatched\n"
                                        "1 begin 4 at 2080\n"
                                        "1 end 4 at 2080 lost\n"
+                                       "1 lost 1 ends at 2080\n"
                                        "1 begin 5 at 2090\n"
                                        "1 complete 1, the first 2\n"
+                                       "1 aggregate 3 of 1 calls\n"
                                        "series 1: 2 values, the last at 2010 is 7\n"
                                        "1 end 5 at 2090 still open\n");
     assert_int_equal(to.dropped, 0);

@@ -230,34 +230,22 @@ static int add_sample(work *work, metric *metric, const tare__trace_series *seri
     return status;
 }
 
-typedef struct taker {
-    work *work;
-    int status;
-} taker;
-
-static void take_samples(void *context, uint32_t id, const uint64_t *ticks, const int64_t *values, uint32_t n)
+int tare__analyze_samples(void *context, uint32_t id, const uint64_t *ticks, const int64_t *values, uint32_t n)
 {
-    taker *taker = context;
-    work *work = taker->work;
+    work *work = context;
     size_t rows;
     const tare__trace_series *all = tare__trace_series_rows(work->trace, &rows);
     const tare__trace_series *series = tare__trace_series_at(work->trace, id);
-    if (!series || taker->status) {
-        work->metrics.strangers += series ? 0 : n;
-        return;
+    if (!series) {
+        work->metrics.strangers += n;
+        return 0;
     }
     metric *metric = &work->metrics.rows[series - all];
-    for (uint32_t i = 0; i < n && !taker->status; i++)
-        taker->status = add_sample(work, metric, series, ticks[i], values[i]);
+    int status = 0;
+    for (uint32_t i = 0; i < n && !status; i++)
+        status = add_sample(work, metric, series, ticks[i], values[i]);
+    return status;
 }
-
-int tare__analyze_samples(work *work, const tare__trace_block *block)
-{
-    taker taker = {work, 0};
-    int status = tare__samples_read(&block->header, block->payload, work->squeezer, take_samples, &taker);
-    return status ? status : taker.status;
-}
-
 
 /* ---- table --------------------------------------------------------------------------------------- */
 /* The value of a gauge's last sample holds for no time that is known. */

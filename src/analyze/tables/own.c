@@ -33,7 +33,7 @@ static cost average_cost(const work *work)
         if (!process || !process->has_cost)
             continue;
         cost one = cost_of(&process->cost);
-        double weight = (double)(stream->begun + stream->chained) + 1;
+        double weight = (double)stream->spans + 1;
         add_weighted(&sum, &one, weight);
         weights += weight;
     }
@@ -58,14 +58,14 @@ static double own_ticks(const work *work, const stream *stream)
 {
     cost cost = tare__analyze_cost(work, stream->process);
     double others = (double)(stream->marks + stream->counters + stream->numbers + stream->complete);
-    return (double)stream->begun * cost.pair + ((double)stream->chained + others) * cost.next +
+    return (double)(stream->spans - stream->chained) * cost.pair + ((double)stream->chained + others) * cost.next +
            (double)stream->aggregate_timed * cost.aggregate;
 }
 
 static void add_stream(const work *work, const stream *stream, tare__own_table *own)
 {
     double tick_ns = tare__trace_tick_ns(work->trace);
-    own->spans += stream->begun;
+    own->spans += stream->spans - stream->chained;
     own->chained_spans += stream->chained;
     own->marks += stream->marks;
     own->counters += stream->counters;

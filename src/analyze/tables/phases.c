@@ -38,7 +38,7 @@ int tare__analyze_phase_step(work *work, stream *stream, const frame *frame, uin
         first->all += first->n == FIRST_STEPS;
         return 0;
     }
-    first->begins[first->n] = frame->begin;
+    first->begins[first->n] = frame->span.begin;
     first->ends[first->n] = now;
     first->names[first->n++] = frame->node->name;
     first->all++;

@@ -257,7 +257,7 @@ int tare__analyze_sample(work *work, stream *stream, const frame *top, uint64_t 
         *place = subject + 1;
     }
     int status = 0;
-    uint64_t ticks = now - top->begin;
+    uint64_t ticks = now - top->span.begin;
     bool folded = node->flags & NODE_FOLDS && top[-1].node == node; /* … and what is inside counts with what is around
                                                                      * it */
     if (how == ENDED && *place != NONE && !folded)

@@ -61,13 +61,13 @@ static split_call *make_open(work *work, stream *stream, uint32_t depth)
 {
     split_calls *split = &stream->split;
     frame *frame = &work->frames[depth];
-    if (frame->numbers & FRAME_SPLIT)
+    if (frame->span.bits & FRAME_SPLIT)
         return &split->open[depth];
     if (!tare__array_fit(&split->open, &split->open_room, (size_t)depth + 1, sizeof *split->open))
         return NULL;
     split->open[depth] = (split_call){
-        .depth = depth, .begin = frame->begin, .node = frame->node, .numbers = frame->numbers, .index = NAN};
-    frame->numbers |= FRAME_SPLIT;
+        .depth = depth, .begin = frame->span.begin, .node = frame->node, .numbers = frame->span.bits, .index = NAN};
+    frame->span.bits |= FRAME_SPLIT;
     return &split->open[depth];
 }
 
@@ -104,7 +104,7 @@ static int continued(work *work, stream *stream, double value)
     size_t at = split->n_waiting, least = at > SEARCHED_MAX ? at - SEARCHED_MAX : 0;
     while (at > least && split->waiting[at - 1].id != (uint64_t)value)
         at--;
-    if (at == least || top->numbers & FRAME_SPLIT || split->waiting[at - 1].node->name != top->node->name)
+    if (at == least || top->span.bits & FRAME_SPLIT || split->waiting[at - 1].node->name != top->node->name)
         return 0; /* the part before is not in the trace */
     split_call *call = make_open(work, stream, stream->depth);
     split_node *node = call ? tare__analyze_split_node(&work->nodes, top->node) : NULL;
@@ -145,7 +145,7 @@ static int change_places(work *work, stream *stream, double value)
 
 int tare__analyze_split_number(work *work, stream *stream, uint32_t name, double value)
 {
-    if (!stream->depth || stream->beyond || !(value >= 1 && value < 0x1p63))
+    if (!(value >= 1 && value < 0x1p63))
         return 0;
     if (name == work->names.swap)
         return change_places(work, stream, value);
@@ -188,7 +188,7 @@ int tare__analyze_split_move(work *work, stream *stream, uint32_t depth, const n
 {
     int status = 0;
     for (uint32_t i = 1; i <= depth && !status; i++)
-        if (work->frames[i].numbers & FRAME_SPLIT)
+        if (work->frames[i].span.bits & FRAME_SPLIT)
             status = move(work, &stream->split.open[i], none, beside);
     for (size_t i = 0; i < stream->split.n_waiting && !status; i++)
         status = move(work, &stream->split.waiting[i], none, beside);

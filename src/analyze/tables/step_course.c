@@ -60,7 +60,7 @@ int tare__analyze_part(work *work, stream *stream, const frame *top, uint64_t no
     if (top[-1].node == top->node) /* a node that folds holds what is inside it, too */
         return 0;
     if (step == work->frames) {
-        add_aside(work, stream, top->node->name, now - top->begin);
+        add_aside(work, stream, top->node->name, now - top->span.begin);
         return 0;
     }
     if (!stream->parts)
@@ -70,7 +70,7 @@ int tare__analyze_part(work *work, stream *stream, const frame *top, uint64_t no
     part_kind kind = top->node->flags & NODE_PHASE ? PART_PHASE : top - 1 == step ? PART_DIRECT : PART_WAIT;
     open_part *row = row_of(stream->parts, (uint32_t)(step - work->frames), top->node->name, kind);
     if (row)
-        row->ticks += now - top->begin;
+        row->ticks += now - top->span.begin;
     return 0;
 }
 

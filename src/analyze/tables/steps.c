@@ -144,7 +144,7 @@ static int take_duration(work *work, steps *steps, const slow_step *step)
 int tare__analyze_step(work *work, stream *stream, const frame *frame, uint32_t depth, uint64_t now,
                        how_ended how)
 {
-    slow_step step = {.duration = now - frame->begin, .begin = frame->begin, .stream = stream};
+    slow_step step = {.duration = now - frame->span.begin, .begin = frame->span.begin, .stream = stream};
     open_index index = {0};
     step.has_index = take_index(stream, depth, &index);
     step.index = index.index;

@@ -98,8 +98,6 @@ static stream *stray_stream(work *work, uint32_t id)
             return NULL;
         work->has_strays = true;
     }
-    /* Each block lists what is open before it: that much of the stack is known without the blocks before. */
-    stray->seen = false;
     return stray;
 }
 
@@ -107,7 +105,7 @@ stream *tare__analyze_stream(work *work, uint32_t id)
 {
     if (id < work->stream_ids && work->stream_of[id])
         return work->streams[work->stream_of[id] - 1];
-    if (work->n_streams >= STREAMS_MAX || id > TARE__TRACE_IDS_MAX)
+    if (!id || work->n_streams >= STREAMS_MAX || id > TARE__TRACE_IDS_MAX)
         return stray_stream(work, id);
     stream *made = room_for_stream(work, id) ? calloc(1, sizeof *made) : NULL;
     if (!made)
@@ -127,29 +125,25 @@ int tare__analyze_load_streams(work *work)
     return 0;
 }
 
+static void free_stream(stream *stream)
+{
+    free(stream->indexes);
+    free(stream->parts);
+    free(stream->uses);
+    tare__analyze_free_open_numbers(stream->open_numbers);
+    free(stream->first_steps);
+    tare__analyze_free_tally(stream->tally);
+    tare__analyze_free_unsure(stream->unsure);
+    tare__analyze_free_split(&stream->split);
+}
+
 void tare__analyze_free_streams(work *work)
 {
     for (size_t i = 0; i < work->n_streams; i++) {
-        free(work->streams[i]->frames);
-        free(work->streams[i]->indexes);
-        free(work->streams[i]->parts);
-        free(work->streams[i]->uses);
-        tare__analyze_free_open_numbers(work->streams[i]->open_numbers);
-        free(work->streams[i]->first_steps);
-        tare__analyze_free_tally(work->streams[i]->tally);
-        tare__analyze_free_unsure(work->streams[i]->unsure);
-        tare__analyze_free_split(&work->streams[i]->split);
+        free_stream(work->streams[i]);
         free(work->streams[i]);
     }
-    free(work->stray.frames);
-    free(work->stray.indexes);
-    free(work->stray.parts);
-    free(work->stray.uses);
-    tare__analyze_free_open_numbers(work->stray.open_numbers);
-    free(work->stray.first_steps);
-    tare__analyze_free_tally(work->stray.tally);
-    tare__analyze_free_unsure(work->stray.unsure);
-    tare__analyze_free_split(&work->stray.split);
+    free_stream(&work->stray);
     free(work->streams);
     free(work->stream_of);
     free(work->groups);

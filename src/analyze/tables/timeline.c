@@ -220,9 +220,9 @@ static int make_lines(const maker *maker)
 
 static uint64_t all_spans(const work *work)
 {
-    uint64_t spans = work->stray.begun + work->stray.chained + work->stray.complete;
+    uint64_t spans = work->stray.spans + work->stray.complete;
     for (size_t i = 0; i < work->n_streams; i++)
-        spans += work->streams[i]->begun + work->streams[i]->chained + work->streams[i]->complete;
+        spans += work->streams[i]->spans + work->streams[i]->complete;
     return spans;
 }
 
@@ -272,7 +272,6 @@ int tare__analyze_timeline(struct tare__trace *trace, size_t boxes_max, tare__ti
     int status = tare__trace_prescan(trace, error);
     if (status)
         return status;
-    tare__trace_rewind(trace);
     timeline state = {.n_lanes = 0};
     work work = {.trace = trace, .timeline = &state, .watched = true};
     tare__timeline *made = new_timeline();
@@ -281,11 +280,9 @@ int tare__analyze_timeline(struct tare__trace *trace, size_t boxes_max, tare__ti
         status = tare__lanes_init(&state, &work, boxes_max);
     bool told = false;
     if (!status) {
-        status = tare__analyze_read_all(&work, error);
+        status = tare__analyze_read(&work, error);
         told = status != 0;
     }
-    if (!status)
-        status = tare__analyze_close_streams(&work);
     if (!status)
         status = make_result(&work, &state, made);
     if (status && !told)

@@ -82,7 +82,7 @@ static int add(stream *stream, const noted *row)
 int tare__analyze_unsure_call(stream *stream, node *node, const frame *frame, uint64_t duration)
 {
     return add(stream, &(noted){.node = node, .duration = duration, .child = frame->child, .min = node->min,
-                                .max = node->max, .numbers = frame->numbers});
+                                .max = node->max, .numbers = frame->span.bits});
 }
 
 int tare__analyze_unsure_part(stream *stream, node *node, const frame *frame, uint64_t duration)

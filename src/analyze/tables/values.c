@@ -68,12 +68,6 @@ int tare__analyze_mark(work *work, uint32_t name, uint64_t ticks)
 }
 
 /* ---- aggregates ---------------------------------------------------------------------------------- */
-typedef struct cell_taker {
-    work *work;
-    stream *stream;
-    int status;
-} cell_taker;
-
 static int add_buckets(tare__hist *hist, const uint32_t *buckets)
 {
     int status = 0;
@@ -83,19 +77,15 @@ static int add_buckets(tare__hist *hist, const uint32_t *buckets)
     return status;
 }
 
-static void take_cell(void *context, const tare__aggregate *from)
+int tare__analyze_aggregate(void *context, uint32_t id, const tare__aggregate *from)
 {
-    cell_taker *taker = context;
+    work *work = context;
     bool fresh;
-    if (taker->status)
-        return;
-    work *work = taker->work;
     uint32_t name = canon_of(&work->names, from->name);
     cell *cell = tare__analyze_row(&work->cells, &work->names, name, &fresh);
-    if (!cell) {
-        taker->status = TARE_E_MEMORY;
-        return;
-    }
+    stream *stream = tare__analyze_stream(work, id);
+    if (!cell || !stream)
+        return TARE_E_MEMORY;
     if (fresh)
         *cell = (struct cell){.name = name, .min = UINT64_MAX, .hist = {.bits = TARE__CELL_BITS}};
     cell->every = from->every > cell->every ? from->every : cell->every;
@@ -106,22 +96,9 @@ static void take_cell(void *context, const tare__aggregate *from)
         cell->min = from->min < cell->min ? from->min : cell->min;
         cell->max = from->max > cell->max ? from->max : cell->max;
     }
-    taker->stream->aggregate_calls += from->count;
-    taker->stream->aggregate_timed += from->timed;
-    taker->status = add_buckets(&cell->hist, from->buckets);
-}
-
-int tare__analyze_aggregates(work *work, const tare__trace_block *block)
-{
-    /* Cells are told as they stand: of each stream only the newest block counts. */
-    if (tare__trace_aggregates_at(work->trace, block->header.stream) != block->offset)
-        return 0;
-    cell_taker taker = {work, tare__analyze_stream(work, block->header.stream), 0};
-    if (!taker.stream)
-        return TARE_E_MEMORY;
-    int status =
-        tare__aggregates_read(&block->header, block->payload, work->squeezer, take_cell, &taker);
-    return status ? status : taker.status;
+    stream->aggregate_calls += from->count;
+    stream->aggregate_timed += from->timed;
+    return add_buckets(&cell->hist, from->buckets);
 }
 
 /* ---- complete spans ------------------------------------------------------------------------------ */
@@ -147,22 +124,18 @@ static int add_complete(work *work, const tare__complete_span *span)
     return status;
 }
 
-int tare__analyze_complete(work *work, const tare__trace_block *block)
+int tare__analyze_complete(void *context, uint32_t id, tare__complete_span *spans, uint32_t n)
 {
-    const tare__block_header *header = &block->header;
-    if (!work->complete)
-        work->complete = malloc(TARE__EVENTS_MAX * sizeof *work->complete);
-    stream *stream = tare__analyze_stream(work, header->stream);
-    if (!work->complete || !stream)
-        return TARE_E_MEMORY;
-    int status = tare__complete_read(header, block->payload, work->squeezer, work->complete);
-    for (uint32_t i = 0; i < header->count && !status; i++)
-        status = add_complete(work, &work->complete[i]);
+    work *work = context;
+    stream *stream = tare__analyze_stream(work, id);
+    int status = stream ? 0 : TARE_E_MEMORY;
+    for (uint32_t i = 0; i < n && !status; i++)
+        status = add_complete(work, &spans[i]);
     if (!status && work->timeline)
-        status = tare__analyze_draw_complete(work, stream, work->complete, header->count);
+        status = tare__analyze_draw_complete(work, stream, spans, n);
     if (!status) {
-        stream->events += header->count;
-        stream->complete += header->count;
+        stream->events += n;
+        stream->complete += n;
     }
     return status;
 }

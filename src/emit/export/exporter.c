@@ -140,49 +140,70 @@ static void find_index(const tare__exporter *out, tare__export_span *span)
     }
 }
 
-static tare__export_span nested(const tare__exporter *out, const tare__replay_span *span, uint64_t end)
+typedef struct open_span {
+    tare__replay_span span; /* its bits: RESTORED */
+    void *numbers;          /* tare__attached; NULL: none */
+    uint32_t own[2];        /* the format's */
+} open_span;
+
+#define RESTORED 1u
+
+static tare__export_span nested(const tare__exporter *out, tare__replay_span *span, uint64_t end)
 {
+    open_span *open = (open_span *)span;
     return (tare__export_span){
         .place = out->here,
         .begin = span->begin,
-        .end = end > span->begin ? end : span->begin,
+        .end = end,
         .name = span->name,
-        .category = span->restored ? TARE__EXPORT_RESTORED : kind_of(out, span->name),
+        .category = span->bits & RESTORED ? TARE__EXPORT_RESTORED : kind_of(out, span->name),
+        .own = open->own,
+        .around = open[-1].own,
     };
 }
 
-static int begin_span(void *context, uint32_t stream, tare__replay_span *span)
+static int begin_span(void *context, tare__replay_stream *stream, tare__replay_span *span, tare__replay_begin how)
 {
     tare__exporter *out = context;
-    int status = go_to(out, stream);
+    int status = go_to(out, stream->id);
+    span->bits = how == TARE__REPLAY_RESTORED ? RESTORED : 0;
     if (status || !out->format->begin)
         return status;
     tare__export_span made = nested(out, span, span->begin);
     return out->format->begin(out->to, &made);
 }
 
-static int end_span(void *context, uint32_t stream, tare__replay_span *span)
+static void drop_span(void *context, tare__replay_span *span)
+{
+    open_span *open = (open_span *)span;
+    (void)context;
+    free(open->numbers);
+    open->numbers = NULL;
+}
+
+static int end_span(void *context, tare__replay_stream *stream, tare__replay_span *span, uint64_t ticks,
+                    tare__replay_how how)
 {
     tare__exporter *out = context;
-    int status = go_to(out, stream);
-    tare__export_span made = nested(out, span, span->end);
-    made.how = tare__lanes_how_ended(span->how);
-    made.numbers = span->own;
+    int status = go_to(out, stream->id);
+    tare__export_span made = nested(out, span, ticks);
+    made.how = tare__lanes_how_ended(how);
+    made.numbers = ((open_span *)span)->numbers;
     find_index(out, &made);
-    *(span->restored ? &out->restored : &out->spans) += 1;
+    *(span->bits & RESTORED ? &out->restored : &out->spans) += 1;
     if (!status)
         status = out->format->end(out->to, &made);
-    free(span->own);
-    span->own = NULL;
+    drop_span(context, span);
     return status;
 }
 
-static int take_number(void *context, uint32_t stream, tare__replay_span *innermost, uint32_t name,
-                       double value)
+static int take_number(void *context, tare__replay_stream *stream, tare__replay_span *innermost, uint32_t name,
+                       uint64_t ticks, double value)
 {
     const tare__exporter *out = context;
     (void)stream;
-    return innermost ? tare__emit_attach(out->trace, &innermost->own, name, value) : 0;
+    (void)ticks;
+    return innermost ? tare__emit_attach(out->trace, &((open_span *)innermost)->numbers, name, value) : 0;
 }
 
 /* ---- complete spans: on lanes, so that no two overlap ---------------------------------------------------- */
@@ -224,21 +245,21 @@ static int put_completes(void *context, uint32_t stream, tare__complete_span *sp
 }
 
 /* ---- marks, counters, samples -------------------------------------------------------------------------- */
-static int put_mark(void *context, uint32_t stream, uint32_t name, uint64_t ticks)
+static int put_mark(void *context, tare__replay_stream *stream, uint32_t name, uint64_t ticks)
 {
     tare__exporter *out = context;
-    int status = go_to(out, stream);
+    int status = go_to(out, stream->id);
     return status ? status : out->format->mark(out->to, &out->here, name, ticks);
 }
 
-static int put_counter(void *context, uint32_t stream, uint32_t name, uint64_t ticks, double value)
+static int put_counter(void *context, tare__replay_stream *stream, uint32_t name, uint64_t ticks, double value)
 {
     tare__exporter *out = context;
     if (!isfinite(value)) { /* nothing can be drawn */
         out->values_left_out++;
         return 0;
     }
-    int status = go_to(out, stream);
+    int status = go_to(out, stream->id);
     return status ? status : out->format->counter(out->to, &out->here, name, ticks, value);
 }
 
@@ -283,6 +304,7 @@ static int put_events(tare__exporter *out)
 {
     const tare__export_format *format = out->format;
     const tare__replay_visitor visitor = {.context = out,
+                                          .span_bytes = sizeof(open_span),
                                           .begin = begin_span,
                                           .end = end_span,
                                           .mark = format->mark ? put_mark : NULL,
@@ -290,7 +312,7 @@ static int put_events(tare__exporter *out)
                                           .number = take_number,
                                           .complete = format->complete ? put_completes : NULL,
                                           .samples = format->sample ? put_samples : NULL,
-                                          .drop = free};
+                                          .drop = drop_span};
     return tare__trace_replay(out->trace, &visitor, out->error);
 }
 

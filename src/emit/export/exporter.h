@@ -30,6 +30,8 @@ typedef struct tare__export_span {
     const char *how;                     /* it ended, where not as it should; else NULL */
     const tare__attached *numbers;       /* NULL: none */
     const tare__complete_span *complete; /* NULL: it is a nested one */
+    uint32_t *own;          /* two numbers that the format keeps of a nested span while it is open; 0 when it begins */
+    const uint32_t *around; /* the same of the span around it; 0 where there is none */
     bool has_index;
     uint64_t index; /* of a step or an epoch, known at its end */
 } tare__export_span;

@@ -112,7 +112,8 @@ static void put_span_name(kineto *to, const tare__export_span *span)
 static int begin_span(void *context, const tare__export_span *span)
 {
     kineto *to = context;
-    return tare__kineto_ids_begin(to->ids, span->place.stream, span->category);
+    tare__kineto_ids_begin(to->ids, span->category, span->around, span->own);
+    return 0;
 }
 
 static const char *category_of(const kineto *to, const tare__export_span *span, uint64_t flow)
@@ -125,20 +126,19 @@ static const char *category_of(const kineto *to, const tare__export_span *span, 
 }
 
 /* A module is told from others by its name. */
-static void put_module(kineto *to, uint32_t name, tare__kineto_id id, tare__kineto_id outer)
+static void put_module(kineto *to, const tare__export_span *span)
 {
-    put_argument(to, false, "Python id", id.of_module);
-    if (outer.of_module)
-        put_argument(to, false, "Python parent id", outer.of_module);
+    put_argument(to, false, "Python id", span->own[TARE__KINETO_MODULE]);
+    if (span->around[TARE__KINETO_MODULE])
+        put_argument(to, false, "Python parent id", span->around[TARE__KINETO_MODULE]);
     else
         PUT(&to->json, ",\"Python parent id\":null");
-    put_argument(to, false, "Python module id", name);
+    put_argument(to, false, "Python module id", span->name);
 }
 
 static int end_span(void *context, const tare__export_span *span)
 {
     kineto *to = context;
-    tare__kineto_id outer, id = tare__kineto_ids_end(to->ids, span->place.stream, &outer);
     uint64_t flow = flow_of(to, span);
     if (!is_ours(to, span->place.stream))
         return 0;
@@ -146,11 +146,11 @@ static int end_span(void *context, const tare__export_span *span)
     put_span_name(to, span);
     put_times(to, span->begin, span->end);
     tare__chrome_put_place(&to->json, span->place.pid, span->place.tid);
-    put_argument(to, true, "External id", id.of_operator);
+    put_argument(to, true, "External id", span->own[TARE__KINETO_OPERATOR]);
     if (flow)
         put_argument(to, false, "correlation", flow);
     if (span->category == TARE_KIND_MODULE)
-        put_module(to, span->name, id, outer);
+        put_module(to, span);
     PUT(&to->json, "}");
     return tare__chrome_end_event(&to->json);
 }

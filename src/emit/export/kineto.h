@@ -7,21 +7,11 @@
 #include "chrome.h"
 
 /* Kineto numbers operators; what is launched inside one, and the work on the GPU, carry its number. Both passes over
- * the trace count alike. */
-typedef struct tare__kineto_id { /* of an open span */
-    uint32_t of_operator;        /* the innermost, itself included; 0: none */
-    uint32_t of_module;          /* the same */
-} tare__kineto_id;
-
-typedef struct tare__kineto_opened { /* of a stream */
-    tare__kineto_id *ids;
-    size_t depth, room;
-} tare__kineto_opened;
+ * the trace count alike. The two numbers of an open span: of the innermost of each, itself included; 0: none. */
+enum { TARE__KINETO_OPERATOR, TARE__KINETO_MODULE, TARE__KINETO_NUMBERS };
 
 typedef struct tare__kineto_ids {
-    tare__kineto_opened *streams; /* by id */
-    size_t streams_room;
-    tare__kineto_id last; /* given out */
+    uint32_t last[TARE__KINETO_NUMBERS]; /* given out */
     tare__intern *flows;  /* flow: its index is that of `of_flow` */
     uint32_t *of_flow;
     size_t flows_room;
@@ -35,10 +25,8 @@ int tare__kineto_ids_read(tare__kineto_ids *ids, struct tare__trace *trace, tare
 void tare__kineto_ids_free(tare__kineto_ids *ids);
 /* Phases go as operators, as torch's own once did: TensorBoard's plugin looks for loading nowhere else. */
 bool tare__kineto_is_operator(uint32_t kind);
-/* A span of this kind begins. 0 or TARE_E_MEMORY. */
-int tare__kineto_ids_begin(tare__kineto_ids *ids, uint32_t stream, uint32_t kind);
-/* It ends: its own numbers, and in *outer those of the span around it. */
-tare__kineto_id tare__kineto_ids_end(tare__kineto_ids *ids, uint32_t stream, tare__kineto_id *outer);
+/* A span of this kind begins: its own numbers, from those of the span around it. */
+void tare__kineto_ids_begin(tare__kineto_ids *ids, uint32_t kind, const uint32_t *around, uint32_t *own);
 void tare__kineto_ids_rewind(tare__kineto_ids *ids);
 uint32_t tare__kineto_id_of_flow(const tare__kineto_ids *ids, uint64_t flow); /* 0: not known */
 

@@ -12,62 +12,27 @@
 #define FLOWS_MAX (1u << 20) /* so many are joined */
 
 /* ---- numbers of operators -------------------------------------------------------------------------------- */
-static tare__kineto_opened *opened_of(tare__kineto_ids *ids, uint32_t stream)
-{
-    size_t before = ids->streams_room;
-    if (stream > TARE__TRACE_IDS_MAX ||
-        !tare__array_fit(&ids->streams, &ids->streams_room, (size_t)stream + 1, sizeof *ids->streams))
-        return NULL;
-    memset(ids->streams + before, 0, (ids->streams_room - before) * sizeof *ids->streams);
-    return &ids->streams[stream];
-}
-
 bool tare__kineto_is_operator(uint32_t kind)
 {
     return kind == TARE_KIND_OPERATOR || kind == TARE_KIND_PHASE;
 }
 
-static tare__kineto_id numbers_of(const tare__kineto_opened *opened)
+void tare__kineto_ids_begin(tare__kineto_ids *ids, uint32_t kind, const uint32_t *around, uint32_t *own)
 {
-    return opened && opened->depth ? opened->ids[opened->depth - 1] : (tare__kineto_id){0, 0};
-}
-
-int tare__kineto_ids_begin(tare__kineto_ids *ids, uint32_t stream, uint32_t kind)
-{
-    tare__kineto_opened *opened = opened_of(ids, stream);
-    if (!opened || !tare__array_fit(&opened->ids, &opened->room, opened->depth + 1, sizeof *opened->ids))
-        return TARE_E_MEMORY;
-    tare__kineto_id id = numbers_of(opened);
+    memcpy(own, around, TARE__KINETO_NUMBERS * sizeof *own);
     if (tare__kineto_is_operator(kind))
-        id.of_operator = ++ids->last.of_operator;
+        own[TARE__KINETO_OPERATOR] = ++ids->last[TARE__KINETO_OPERATOR];
     if (kind == TARE_KIND_MODULE)
-        id.of_module = ++ids->last.of_module;
-    opened->ids[opened->depth++] = id;
-    return 0;
-}
-
-tare__kineto_id tare__kineto_ids_end(tare__kineto_ids *ids, uint32_t stream, tare__kineto_id *outer)
-{
-    tare__kineto_opened *opened = opened_of(ids, stream);
-    tare__kineto_id own = numbers_of(opened);
-    if (opened && opened->depth)
-        opened->depth--;
-    *outer = numbers_of(opened);
-    return own;
+        own[TARE__KINETO_MODULE] = ++ids->last[TARE__KINETO_MODULE];
 }
 
 void tare__kineto_ids_rewind(tare__kineto_ids *ids)
 {
-    ids->last = (tare__kineto_id){0, 0};
-    for (size_t i = 0; i < ids->streams_room; i++)
-        ids->streams[i].depth = 0;
+    memset(ids->last, 0, sizeof ids->last);
 }
 
 void tare__kineto_ids_free(tare__kineto_ids *ids)
 {
-    for (size_t i = 0; i < ids->streams_room; i++)
-        free(ids->streams[i].ids);
-    free(ids->streams);
     if (ids->flows)
         tare__intern_free(ids->flows);
     free(ids->of_flow);
@@ -92,39 +57,37 @@ static int note_process(reading *read, uint32_t stream)
     return 0;
 }
 
-static int begin_span(void *context, uint32_t stream, tare__replay_span *span)
+typedef struct open_span {
+    tare__replay_span span;
+    uint32_t own[TARE__KINETO_NUMBERS];
+} open_span;
+
+static int begin_span(void *context, tare__replay_stream *stream, tare__replay_span *span, tare__replay_begin how)
 {
     reading *read = context;
+    open_span *open = (open_span *)span;
     const tare__trace_name *name = tare__trace_name_at(read->trace, span->name);
-    uint32_t kind = name && !span->restored ? name->kind : TARE_KIND_SPAN;
-    int status = note_process(read, stream);
-    return status ? status : tare__kineto_ids_begin(read->ids, stream, kind);
+    uint32_t kind = name && how != TARE__REPLAY_RESTORED ? name->kind : TARE_KIND_SPAN;
+    tare__kineto_ids_begin(read->ids, kind, open[-1].own, open->own);
+    return note_process(read, stream->id);
 }
 
-static int end_span(void *context, uint32_t stream, tare__replay_span *span)
-{
-    reading *read = context;
-    tare__kineto_id outer;
-    (void)span;
-    tare__kineto_ids_end(read->ids, stream, &outer);
-    return 0;
-}
-
-static int take_number(void *context, uint32_t stream, tare__replay_span *innermost, uint32_t name,
-                       double value)
+static int take_number(void *context, tare__replay_stream *stream, tare__replay_span *innermost, uint32_t name,
+                       uint64_t ticks, double value)
 {
     reading *read = context;
     tare__kineto_ids *ids = read->ids;
+    (void)stream;
+    (void)ticks;
     if (!innermost || name != ids->flow_name || !(value > 0 && value < 0x1p53) ||
         tare__intern_count(ids->flows) >= FLOWS_MAX)
         return 0;
     uint64_t flow = (uint64_t)value;
-    const tare__kineto_opened *opened = opened_of(ids, stream);
     uint32_t at = tare__intern_add(ids->flows, (const char *)&flow, sizeof flow);
-    if (!opened || at == TARE__INTERN_NONE ||
+    if (at == TARE__INTERN_NONE ||
         !tare__array_fit(&ids->of_flow, &ids->flows_room, (size_t)at + 1, sizeof *ids->of_flow))
         return TARE_E_MEMORY;
-    ids->of_flow[at] = numbers_of(opened).of_operator;
+    ids->of_flow[at] = ((open_span *)innermost)->own[TARE__KINETO_OPERATOR];
     return 0;
 }
 
@@ -148,8 +111,8 @@ int tare__kineto_ids_read(tare__kineto_ids *ids, tare__trace *trace, tare__error
 {
     reading read = {ids, trace};
     const tare__replay_visitor visitor = {.context = &read,
+                                          .span_bytes = sizeof(open_span),
                                           .begin = begin_span,
-                                          .end = end_span,
                                           .number = take_number,
                                           .complete = take_complete};
     *ids = (tare__kineto_ids){.flows = tare__intern_new()};

@@ -228,6 +228,7 @@ const char *tare__lanes_how_ended(tare__replay_how how)
 {
     static const char *const words[] = {
         [TARE__REPLAY_ENDED] = NULL,
+        [TARE__REPLAY_ENDED_BY_NEXT] = NULL,
         [TARE__REPLAY_WITH_OUTER] = "left open: closed by the end of a span around it",
         [TARE__REPLAY_END_LOST] = "lost: closed where that was noticed",
         [TARE__REPLAY_STILL_OPEN] = "open at the end: closed there",
