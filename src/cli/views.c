@@ -244,9 +244,18 @@ int tare__view_write(const char *format, const char *path, tare__trace *trace, c
 {
     view one = {tare__emit_find(format), {.analysis = analysis, .trace = trace}};
     bool is_tensorboard = strcmp(format, TARE__VIEW_TENSORBOARD) == 0;
+    tare__timeline *timeline = NULL;
     *unwritten = false;
-    if (one.emitter)
-        return tare__view_one(path, options, strcmp(format, "text") == 0, write_view, &one, unwritten, error);
+    if (one.emitter) {
+        int status = one.emitter->needs & TARE__EMIT_TIMELINE
+                         ? tare__analyze_timeline(trace, TARE__EMIT_BOXES, &timeline, error)
+                         : 0;
+        one.input.timeline = timeline;
+        if (!status)
+            status = tare__view_one(path, options, strcmp(format, "text") == 0, write_view, &one, unwritten, error);
+        tare__timeline_free(timeline);
+        return status;
+    }
     return tare__view_folder(path, is_tensorboard ? write_tensorboard : write_csv, &one, unwritten, error);
 }
 

@@ -33,18 +33,21 @@ typedef struct tare__emit_options {
 typedef enum tare__emit_needs {
     TARE__EMIT_TABLES = 1, /* analysis is set */
     TARE__EMIT_CURSOR = 2, /* trace is set; it is read from its start to its end */
-    TARE__EMIT_BOTH = 3
+    TARE__EMIT_TIMELINE = 4 /* timeline is set, of at most TARE__EMIT_BOXES */
 } tare__emit_needs;
+
+#define TARE__EMIT_BOXES 100000
 
 typedef struct tare__emit_input {
     const tare__analysis *analysis;
     struct tare__trace *trace;
+    const tare__timeline *timeline;
 } tare__emit_input;
 
 typedef struct tare__emitter {
     const char *name;
     const char *description;
-    tare__emit_needs needs;
+    unsigned needs; /* of tare__emit_needs */
     /* 0; TARE_E_SYSTEM when the sink refused (the sink knows why) or reading failed, TARE_E_MEMORY; with a
      * sentence unless it was the sink. */
     int (*emit)(const tare__emit_input *input, const tare__emit_options *options, const tare__emit_sink *sink,

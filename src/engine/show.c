@@ -49,12 +49,18 @@ int tare_engine_emit(const tare_engine_report *report, const char *format, int a
     const tare__emit_options options = {.width = TARE__EMIT_WIDTH, .all = all, .trace = report->path};
     tare__error why = {""};
     tare__emit_input input = {.analysis = report->analysis};
+    tare__timeline *timeline = NULL;
     if (!emitter)
         return unknown_format(format, error);
-    int status = emitter->needs & TARE__EMIT_CURSOR ? tare__trace_open(report->path, &input.trace, &why) : 0;
+    bool reads = emitter->needs & (TARE__EMIT_CURSOR | TARE__EMIT_TIMELINE);
+    int status = reads ? tare__trace_open(report->path, &input.trace, &why) : 0;
+    if (!status && emitter->needs & TARE__EMIT_TIMELINE)
+        status = tare__analyze_timeline(input.trace, TARE__EMIT_BOXES, &timeline, &why);
+    input.timeline = timeline;
     if (!status)
         status = emitter == &tare__emit_text ? emit_text(&input, &options, &sink, &why)
                                              : emitter->emit(&input, &options, &sink, &why);
+    tare__timeline_free(timeline);
     tare__trace_close(input.trace);
     return status ? tare__engine_fail(status, why.text, error) : 0;
 }

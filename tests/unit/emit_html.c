@@ -237,7 +237,7 @@ static void small_rows_are_left_out_and_counted(void **state)
 {
     (void)state;
     crowd *crowd = make_crowd(false); /* 40 chains of 50 */
-    tare__html_limits few = {.boxes = 10, .spans = 500, .rows = 100, .points = 1000};
+    tare__html_limits few = {.spans = 500, .rows = 100, .points = 1000};
     char *data = data_of(&crowd->tables, &timeline, &few);
     const char *end_of_spans = strstr(data, "],\"left_out\":");
     assert_non_null(strstr(data, "\"spans\":{\"columns\""));
@@ -325,7 +325,7 @@ static int drop(void *context, const void *data, size_t bytes)
 static void out_of_memory_is_said(void **state)
 {
     (void)state;
-    tare__html_limits few = {.boxes = 10, .spans = 4, .rows = 100, .points = 1000};
+    tare__html_limits few = {.spans = 4, .rows = 100, .points = 1000};
     tare__emit_sink sink = {.write = drop};
     int failures = 0;
     for (;; failures++) {

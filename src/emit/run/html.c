@@ -11,7 +11,6 @@
 #include "tare.h"
 
 const tare__html_limits tare__html_limits_of_a_page = {
-    .boxes = 100000,
     .spans = 6000,
     .rows = 4000,
     .points = 100000,
@@ -215,19 +214,13 @@ int tare__html_write(const tare__analysis *analysis, const tare__timeline *timel
 static int emit_html(const tare__emit_input *input, const tare__emit_options *options,
                      const tare__emit_sink *sink, tare__error *error)
 {
-    const tare__html_limits *limits = &tare__html_limits_of_a_page;
-    tare__timeline *timeline = NULL;
     (void)options;
-    int status = tare__analyze_timeline(input->trace, limits->boxes, &timeline, error);
-    if (!status)
-        status = tare__html_write(input->analysis, timeline, limits, sink, error);
-    tare__timeline_free(timeline);
-    return status;
+    return tare__html_write(input->analysis, input->timeline, &tare__html_limits_of_a_page, sink, error);
 }
 
 const tare__emitter tare__emit_html = {
     .name = "html",
     .description = "interactive HTML report: findings, timeline, flame graph, charts, tables",
-    .needs = TARE__EMIT_BOTH,
+    .needs = TARE__EMIT_TABLES | TARE__EMIT_TIMELINE,
     .emit = emit_html,
 };

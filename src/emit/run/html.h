@@ -8,7 +8,6 @@
 
 /* How much of a long table goes into the page. What is left out is counted in it. */
 typedef struct tare__html_limits {
-    size_t boxes;  /* of the timeline */
     size_t spans;  /* rows of the span tree, the largest first */
     size_t rows;   /* of any other table */
     size_t points; /* of all charts together */
