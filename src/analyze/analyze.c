@@ -56,32 +56,18 @@ void tare__analyze_free_work(work *work)
 }
 
 /* ---- tables -------------------------------------------------------------------------------------- */
-/* In this order: spans refer to threads and take off the recorder's cost; steps refer to sorted groups. */
 static int make_tables(work *work, tare__analysis *analysis)
 {
+    /* In this order: spans refer to threads and take off the recorder's cost; steps refer to sorted groups. */
+    static int (*const tables[])(struct work *work, tare__analysis *analysis) = {
+        tare__analyze_process_tables, tare__analyze_own_table, tare__analyze_operators_table,
+        tare__analyze_spans_table, tare__analyze_tracks_table, tare__analyze_steps_table,
+        tare__analyze_values_table, tare__analyze_facts_table,
+        tare__analyze_metrics_table, tare__analyze_usage_table, tare__analyze_samples_table, tare__analyze_run_table};
+    int status = 0;
     tare__analyze_free_slots(&work->nodes);
-    int status = tare__analyze_process_tables(work, analysis);
-    tare__analyze_own_table(work, analysis);
-    if (!status)
-        status = tare__analyze_operators_table(work, analysis);
-    if (!status)
-        status = tare__analyze_spans_table(work, analysis);
-    if (!status)
-        status = tare__analyze_tracks_table(work, analysis);
-    if (!status)
-        status = tare__analyze_steps_table(work, analysis);
-    if (!status)
-        status = tare__analyze_values_table(work, analysis);
-    if (!status)
-        status = tare__analyze_facts_table(work, analysis);
-    if (!status)
-        status = tare__analyze_metrics_table(work, analysis);
-    if (!status)
-        status = tare__analyze_usage_table(work, analysis);
-    if (!status)
-        status = tare__analyze_samples_table(work, analysis);
-    if (!status)
-        status = tare__analyze_run_table(work, analysis);
+    for (size_t i = 0; i < TARE__COUNT_OF(tables) && !status; i++)
+        status = tables[i](work, analysis);
     if (!status)
         tare__analyze_roofline(analysis);
     return status;
@@ -143,13 +129,11 @@ static int analyze_ranks(struct tare__trace *trace, tare__by by, const window *p
 
 static tare__analysis *new_analysis(void)
 {
-    tare__arena *arena = tare__arena_new();
-    tare__analysis *analysis = arena ? tare__arena_alloc(arena, sizeof *analysis) : NULL;
-    if (analysis)
-        analysis->arena = arena;
-    else
-        tare__arena_free(arena);
-    return analysis;
+    tare__arena *arena;
+    tare__analysis *made = tare__arena_start(sizeof *made, &arena);
+    if (made)
+        made->arena = arena;
+    return made;
 }
 
 int tare__analyze(struct tare__trace *trace, const tare__analyze_options *options, tare__analysis **analysis,

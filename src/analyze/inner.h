@@ -4,6 +4,8 @@
 #ifndef TARE_ANALYZE_INNER_H
 #define TARE_ANALYZE_INNER_H
 
+#include <string.h>
+
 #include "analyze.h"
 #include "stat/stat.h"
 #include "trace/trace.h"
@@ -43,6 +45,11 @@ typedef struct canons {
 
 int tare__analyze_load_names(canons *names, const tare__trace *trace);
 void tare__analyze_free_names(canons *names);
+
+static inline const char *copied(tare__arena *arena, const char *text) /* NULL: no text, or no memory */
+{
+    return text ? tare__arena_copy(arena, text, strlen(text)) : NULL;
+}
 
 static inline uint32_t canon_of(const canons *names, uint32_t id)
 {
@@ -169,6 +176,11 @@ static inline node *find_child(nodes *all, const canons *names, node *parent, ui
         if (!all->slots[at].key)
             return tare__analyze_make_child(all, names, parent, name);
     }
+}
+
+static inline uint64_t calls_of(const node *node)
+{
+    return node->hist.total + node->untimed;
 }
 
 static inline void count_up(uint32_t *bucket)
@@ -630,7 +642,7 @@ int tare__analyze_steps_table(work *work, tare__analysis *analysis);
 void tare__analyze_step_bins(const steps *steps, double tick_ns, tare__step_row *row);
 int tare__analyze_step_course(const work *work, const steps *steps, tare__arena *arena, tare__step_row *row);
 int tare__analyze_values_table(work *work, tare__analysis *analysis);
-int tare__analyze_facts_table(const work *work, tare__analysis *analysis);
+int tare__analyze_facts_table(work *work, tare__analysis *analysis);
 /* Several processes have steps. */
 bool tare__analyze_has_ranks(const tare__analysis *of);
 /* Tables of each of them, from those by process, into of->ranks. They live as long as those by process. 0 or
@@ -639,7 +651,7 @@ int tare__analyze_ranks(const tare__analysis *by_process, tare__analysis *of);
 int tare__analyze_metrics_table(work *work, tare__analysis *analysis);
 int tare__analyze_usage_table(work *work, tare__analysis *analysis); /* after metrics */
 double tare__analyze_elapsed(const work *work); /* NaN: not known */
-void tare__analyze_own_table(work *work, tare__analysis *analysis);
+int tare__analyze_own_table(work *work, tare__analysis *analysis);
 int tare__analyze_run_table(work *work, tare__analysis *analysis);
 /* NULL: no memory */
 const char *tare__analyze_label(const work *work, tare__arena *arena, const tare__trace_process *process);

@@ -103,6 +103,17 @@ char *tare__arena_copy(tare__arena *arena, const char *text, size_t length)
     return copy;
 }
 
+void *tare__arena_start(size_t bytes, tare__arena **arena)
+{
+    *arena = tare__arena_new();
+    void *object = *arena ? tare__arena_alloc(*arena, bytes) : NULL;
+    if (!object) {
+        tare__arena_free(*arena);
+        *arena = NULL;
+    }
+    return object;
+}
+
 size_t tare__arena_bytes(const tare__arena *arena)
 {
     return arena->system_bytes;

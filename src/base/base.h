@@ -31,6 +31,8 @@ tare__arena *tare__arena_new(void);
 void tare__arena_free(tare__arena *arena);                        /* NULL is allowed */
 void *tare__arena_alloc(tare__arena *arena, size_t bytes);        /* zeroed, 16-byte aligned */
 char *tare__arena_copy(tare__arena *arena, const char *text, size_t length); /* NUL added */
+/* A new arena with one zeroed object in it, which starts the use of it. NULL: no memory, and *arena is NULL. */
+void *tare__arena_start(size_t bytes, tare__arena **arena);
 size_t tare__arena_bytes(const tare__arena *arena);               /* taken from the system */
 
 /* ---- arrays that grow: `array` is the address of the pointer. False: out of memory, and nothing changed. -- */
@@ -137,12 +139,10 @@ void tare__json_text(tare__json *json, const char *bytes, size_t length);
 void tare__json_unsigned(tare__json *json, uint64_t value);
 void tare__json_signed(tare__json *json, int64_t value);
 void tare__json_double(tare__json *json, double value);        /* shortest text that reads back as the same value */
-void tare__json_rounded(tare__json *json, double value); /* six digits, for estimates */
 void tare__json_bool(tare__json *json, bool value);
 void tare__json_null(tare__json *json);
 /* Members: a key and its value. */
 void tare__json_put_string(tare__json *json, const char *key, const char *value);
-void tare__json_put_double(tare__json *json, const char *key, double value);
 void tare__json_put_unsigned(tare__json *json, const char *key, uint64_t value);
 void tare__json_put_bool(tare__json *json, const char *key, bool value);
 
@@ -309,8 +309,7 @@ typedef struct tare__peaks {
 } tare__peaks;
 
 void tare__peaks_clear(tare__peaks *peaks); /* nothing is known */
-/* "f32", "f64", "f16", "bf16", "int8" for a peak; the reverse accepts "float32" and "i8" too. NULL, or -1: unknown. */
-const char *tare__peak_name(tare__peak type);
+/* "f32", "f64", "f16", "bf16", "int8", also "float32" and "i8", to a peak. -1: unknown. */
 int tare__peak_find(const char *type, size_t length);
 const char *tare__peak_level_name(size_t level); /* "L1", "L2", "L3", "memory" */
 /* As text, for a file: "f32 1.38e+11 … L1 65536 4.1e+11 … memory 1.9e+10". Unknown values are omitted. */

@@ -178,18 +178,6 @@ void tare__json_double(tare__json *json, double value)
     tare__text_string(json->out, text);
 }
 
-void tare__json_rounded(tare__json *json, double value)
-{
-    char text[48];
-    if (!isfinite(value)) {
-        tare__json_null(json);
-        return;
-    }
-    tare__text_double(text, sizeof text, 'g', 6, value);
-    begin_value(json);
-    tare__text_string(json->out, text);
-}
-
 void tare__json_bool(tare__json *json, bool value)
 {
     begin_value(json);
@@ -207,12 +195,6 @@ void tare__json_put_string(tare__json *json, const char *key, const char *value)
 {
     tare__json_key(json, key);
     tare__json_string(json, value);
-}
-
-void tare__json_put_double(tare__json *json, const char *key, double value)
-{
-    tare__json_key(json, key);
-    tare__json_double(json, value);
 }
 
 void tare__json_put_unsigned(tare__json *json, const char *key, uint64_t value)

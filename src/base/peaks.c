@@ -30,11 +30,6 @@ void tare__peaks_clear(tare__peaks *peaks)
     }
 }
 
-const char *tare__peak_name(tare__peak type)
-{
-    return (unsigned)type < TARE__PEAK_TYPES ? types[type].names[0] : NULL;
-}
-
 int tare__peak_find(const char *type, size_t length)
 {
     for (int i = 0; i < TARE__PEAK_TYPES; i++)

@@ -17,17 +17,11 @@ static const tare__emitter *const emitters[] = {
     &tare__emit_html,
 };
 
-const tare__emitter *tare__emit_at(size_t index)
-{
-    return index < TARE__COUNT_OF(emitters) ? emitters[index] : NULL;
-}
-
 const tare__emitter *tare__emit_find(const char *name)
 {
-    for (size_t i = 0; i < TARE__COUNT_OF(emitters); i++) {
+    for (size_t i = 0; i < TARE__COUNT_OF(emitters); i++)
         if (strcmp(emitters[i]->name, name) == 0)
             return emitters[i];
-    }
     return NULL;
 }
 

@@ -46,7 +46,6 @@ typedef struct tare__emit_input {
 
 typedef struct tare__emitter {
     const char *name;
-    const char *description;
     unsigned needs; /* of tare__emit_needs */
     /* 0; TARE_E_SYSTEM when the sink refused (the sink knows why) or reading failed, TARE_E_MEMORY; with a
      * sentence unless it was the sink. */
@@ -113,8 +112,6 @@ typedef struct tare__page_section {
 int tare__emit_sections(const char *title, const char *lead, const tare__page_section *sections, size_t n,
                         const tare__emit_sink *sink, tare__error *error);
 
-/* In order of the table; NULL past its end. */
-const tare__emitter *tare__emit_at(size_t index);
 const tare__emitter *tare__emit_find(const char *name); /* NULL: no such format */
 
 #include "emit/check/check.h"

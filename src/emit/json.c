@@ -183,7 +183,6 @@ static int emit_json(const tare__emit_input *input, const tare__emit_options *op
 
 const tare__emitter tare__emit_json = {
     .name = "json",
-    .description = "for machines: every table, as docs/JSON.md specifies",
     .needs = TARE__EMIT_TABLES,
     .emit = emit_json,
 };

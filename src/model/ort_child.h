@@ -29,7 +29,6 @@ typedef struct tare__board {
     char profile[4096];
     double runtime_ns, load_ns, first_ns;
     size_t warm_done;
-    size_t steady_from; /* number of warm-up runs among these */
     bool steady;
     double warm_cv;
     size_t run_done, beside_done;

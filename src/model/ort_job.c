@@ -63,7 +63,6 @@ static int warm_until_steady(tare__ort_session *session, tare__board *board)
             return status;
         tare__steady steady = tare__steady_state(board->warm_ns, done);
         board->steady = steady.reached;
-        board->steady_from = steady.warmup;
         board->warm_cv = steady.cv;
         if (steady.reached)
             break;
@@ -82,7 +81,6 @@ static int warm(const tare__job *job, tare__ort_session *session, tare__board *b
     if (!status && job->warmup_is_fixed) {
         tare__steady steady = tare__steady_state(board->warm_ns, board->warm_done);
         board->steady = steady.reached;
-        board->steady_from = board->warm_done;
         board->warm_cv = steady.cv;
     }
     board->first_ns = board->warm_done ? board->warm_ns[0] : NAN;

@@ -16,7 +16,6 @@ struct tare__model_report;
 struct tare__model_options;
 
 /* ---- what is asked for ------------------------------------------------------------------------------------------- */
-#define TARE__RUNNER_LIST_MAX 32u  /* batches, precisions, numbers of threads */
 #define TARE__RUNNER_RUNS_MAX 1000000u
 
 typedef struct tare__runner_file {

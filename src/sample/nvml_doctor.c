@@ -175,45 +175,25 @@ static int probe_users(const tare__nvml *nvml, tare__nvml_device device)
     return tare__nvml_processes(nvml, device, list, &n);
 }
 
-static int probe_power(const tare__nvml *nvml, tare__nvml_device device)
+static int read_clock(const tare__nvml *nvml, tare__nvml_device device, int64_t *value)
 {
-    int64_t value;
-    return tare__nvml_power_mw(nvml, device, &value);
-}
-
-static int probe_temperature(const tare__nvml *nvml, tare__nvml_device device)
-{
-    int64_t value;
-    return tare__nvml_celsius(nvml, device, &value);
-}
-
-static int probe_clock(const tare__nvml *nvml, tare__nvml_device device)
-{
-    int64_t value;
-    return tare__nvml_clock_hz(nvml, device, TARE__NVML_CLOCK_SM, &value);
-}
-
-static int probe_reasons(const tare__nvml *nvml, tare__nvml_device device)
-{
-    int64_t value;
-    return tare__nvml_reasons(nvml, device, &value);
-}
-
-static int probe_ecc(const tare__nvml *nvml, tare__nvml_device device)
-{
-    int64_t value;
-    return tare__nvml_ecc(nvml, device, &value);
+    return tare__nvml_clock_hz(nvml, device, TARE__NVML_CLOCK_SM, value);
 }
 
 static const struct {
     const char *name;
     probe *probe;
     bool of_instances;
+    int (*value)(const tare__nvml *nvml, tare__nvml_device device, int64_t *value); /* instead of a probe */
 } probes[] = {
-    {"utilization", probe_busy, false},       {"memory", probe_memory, true},
-    {"memory by process", probe_users, true}, {"power", probe_power, false},
-    {"temperature", probe_temperature, false}, {"clocks", probe_clock, false},
-    {"throttling", probe_reasons, false},     {"ECC errors", probe_ecc, false},
+    {"utilization", probe_busy, false, NULL},
+    {"memory", probe_memory, true, NULL},
+    {"memory by process", probe_users, true, NULL},
+    {"power", NULL, false, tare__nvml_power_mw},
+    {"temperature", NULL, false, tare__nvml_celsius},
+    {"clocks", NULL, false, read_clock},
+    {"throttling", NULL, false, tare__nvml_reasons},
+    {"ECC errors", NULL, false, tare__nvml_ecc},
 };
 
 static void append(char *out, size_t room, const char *format, const char *text)
@@ -234,7 +214,8 @@ static void probe_gpu(const tare__nvml *nvml, const tare__nvml_gpu *gpu, tare__s
         if (gpu->parent >= 0 && !probes[i].of_instances)
             continue;
         asked++;
-        int result = probes[i].probe(nvml, gpu->device);
+        int64_t value;
+        int result = probes[i].probe ? probes[i].probe(nvml, gpu->device) : probes[i].value(nvml, gpu->device, &value);
         works += result == 0;
         if (result == 0)
             continue;

@@ -351,7 +351,6 @@ static void scan(tare__sample_set *set, tare__watch *watch)
     free(watch->strangers);
     watch->strangers = now;
     watch->stranger_count = count;
-    watch->stranger_room = room;
 }
 
 static void scan_when_due(tare__sample_set *set, tare__watch *watch, uint64_t now_ns)

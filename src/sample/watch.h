@@ -124,7 +124,7 @@ typedef struct tare__watch {
     int fds_left;       /* descriptors that can still be kept open */
     uint64_t scan_due_ns; /* of all of /proc */
     pid_t *strangers;   /* pids found there that are not part of the tree, sorted */
-    size_t stranger_count, stranger_room;
+    size_t stranger_count;
 } tare__watch;
 
 /* tree.c */

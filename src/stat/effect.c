@@ -1,4 +1,4 @@
-/* effect: the size of a difference between two samples: Hedges' g, Hodges-Lehmann shift.
+/* effect: the size of a difference between two samples: the Hodges-Lehmann shift.
  * Owned by the calling thread; scratch memory is freed before it returns.
  * Must not know what the values measure. */
 #include "inner.h"
@@ -6,28 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Hedges' g ------------------------------------------------------------------------------------------- */
-static tare__moments moments_of(const double *values, size_t n)
-{
-    tare__moments moments = {0};
-    for (size_t i = 0; i < n; i++)
-        tare__moments_add(&moments, values[i]);
-    return moments;
-}
-
-double tare__hedges_g(const double *base, size_t n, const double *head, size_t m)
-{
-    tare__moments a = moments_of(base, n), b = moments_of(head, m);
-    double degrees = (double)n + (double)m - 2;
-    int sign;
-    if (n < 2 || m < 2)
-        return NAN;
-    double pooled = sqrt((a.m2 + b.m2) / degrees);
-    double small = exp(lgamma_r(degrees / 2, &sign) - lgamma_r((degrees - 1) / 2, &sign)) / sqrt(degrees / 2);
-    return pooled > 0 ? (b.mean - a.mean) / pooled * small : NAN;
-}
-
-/* ---- Hodges-Lehmann: the k-th smallest of all differences, without computing them -----------------------------
+/* ---- Hodges-Lehmann: the k-th smallest of all differences, without computing them ------------------------------
  * Doubles interpreted as integers are ordered once those of negative values are reversed: bisection over them finds
  * a value exactly, in 64 steps of n + m. */
 static int64_t key_of(double value)

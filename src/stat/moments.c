@@ -1,4 +1,4 @@
-/* moments: count, mean, variance, extremes in one pass, mergeable.
+/* moments: count, mean, variance, extremes in one pass.
  * Owned by the calling thread; all zero is empty.
  * Must not know what the values measure. */
 #include "stat.h"
@@ -14,25 +14,6 @@ void tare__moments_add(tare__moments *moments, double value)
     double delta = value - moments->mean;
     moments->mean += delta / (double)moments->n;
     moments->m2 += delta * (value - moments->mean);
-}
-
-void tare__moments_merge(tare__moments *into, const tare__moments *from)
-{
-    if (!from->n)
-        return;
-    if (!into->n) {
-        *into = *from;
-        return;
-    }
-    /* Chan, Golub, LeVeque: "Updating formulae and a pairwise algorithm for sample variances". */
-    double a = (double)into->n;
-    double b = (double)from->n;
-    double delta = from->mean - into->mean;
-    into->n += from->n;
-    into->mean += delta * (b / (a + b));
-    into->m2 += from->m2 + delta * delta * (a * (b / (a + b)));
-    into->min = from->min < into->min ? from->min : into->min;
-    into->max = from->max > into->max ? from->max : into->max;
 }
 
 double tare__moments_deviation(const tare__moments *moments)

@@ -80,13 +80,12 @@ typedef struct tare__interval {
 tare__interval tare__quantile_interval(const double *sorted, size_t n, double q, double confidence);
 size_t tare__quantile_interval_needs(double q, double confidence);
 
-/* ---- moments, one pass, mergeable (Welford / Chan) ---------------------------------------------- */
+/* ---- moments, one pass (Welford) ---------------------------------------------- */
 typedef struct tare__moments {
     uint64_t n;
     double mean, m2, min, max;
 } tare__moments;
 void tare__moments_add(tare__moments *moments, double value);
-void tare__moments_merge(tare__moments *into, const tare__moments *from);
 double tare__moments_deviation(const tare__moments *moments); /* sample standard deviation; NaN below 2 */
 
 /* ---- trend: a straight line through points --------------------------------------------------------- */
@@ -149,8 +148,6 @@ typedef struct tare__rank_test {
 /* Exact where nothing ties and there are at most TARE__EXACT_PAIRS pairs. */
 #define TARE__EXACT_PAIRS 2500u
 tare__rank_test tare__mann_whitney(const double *base, size_t n, const double *head, size_t m);
-/* Difference of the means in pooled standard deviations, corrected for small samples; NaN below 2 values. */
-double tare__hedges_g(const double *base, size_t n, const double *head, size_t m);
 /* Hodges-Lehmann: the median of all differences head - base; its interval belongs to Mann-Whitney's test. */
 tare__estimate tare__shift(const double *base, size_t n, const double *head, size_t m, double confidence);
 
@@ -167,11 +164,9 @@ tare__steady tare__steady_state(const double *values, size_t n);
 
 /* ---- outliers: labelled, never dropped --------------------------------------------------------------------- */
 typedef enum tare__outlier { TARE__OUTLIER_NONE, TARE__OUTLIER_MILD, TARE__OUTLIER_SEVERE } tare__outlier;
-/* By Tukey's fences (1.5 and 3 interquartile ranges), and by distance from the median in median absolute deviations
- * (5.19, Iglewicz and Hoaglin; 14.83, ten standard deviations). Labels of all values; *found how many are not NONE
- * (may be NULL). 0 or TARE_E_MEMORY. */
+/* By Tukey's fences (1.5 and 3 interquartile ranges). Labels of all values; *found how many are not NONE (may be NULL).
+ * 0 or TARE_E_MEMORY. */
 int tare__outliers_tukey(const double *values, size_t n, tare__outlier *labels, size_t *found);
-int tare__outliers_mad(const double *values, size_t n, tare__outlier *labels, size_t *found);
 
 /* ---- change points: located by E-divisive (Matteson and James 2014), tested against noise that may drift --------- */
 typedef struct tare__change_options {

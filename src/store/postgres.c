@@ -25,72 +25,45 @@ enum { CONNECTION_OK = 0, CONNECTION_BAD = 1 };
 enum { POLLING_FAILED = 0, POLLING_READING = 1, POLLING_WRITING = 2, POLLING_OK = 3 };
 enum { EMPTY_QUERY = 0, COMMAND_OK = 1, TUPLES_OK = 2, PIPELINE_SYNC = 10, PIPELINE_ABORTED = 11 };
 
+/* Result, name, whether it is required, parameters. */
+#define FUNCTIONS(F) \
+    F(PGconn *, connectStartParams, true, (const char *const *, const char *const *, int)) \
+    F(int, connectPoll, true, (PGconn *)) \
+    F(int, status, true, (const PGconn *)) \
+    F(int, socket, true, (const PGconn *)) \
+    F(char *, errorMessage, true, (const PGconn *)) \
+    F(void, finish, true, (PGconn *)) \
+    F(int, sendQuery, true, (PGconn *, const char *)) \
+    F(int, sendQueryParams, true,                                                                                   \
+      (PGconn *, const char *, int, const unsigned *, const char *const *, const int *, const int *, int)) \
+    F(int, setnonblocking, true, (PGconn *, int)) \
+    F(int, flush, true, (PGconn *)) \
+    F(int, consumeInput, true, (PGconn *)) \
+    F(int, isBusy, true, (PGconn *)) \
+    F(PGresult *, getResult, true, (PGconn *)) \
+    F(int, resultStatus, true, (const PGresult *)) \
+    F(char *, resultErrorMessage, true, (const PGresult *)) \
+    F(char *, resultErrorField, true, (const PGresult *, int)) \
+    F(void, clear, true, (PGresult *)) \
+    F(int, ntuples, true, (const PGresult *)) \
+    F(int, nfields, true, (const PGresult *)) \
+    F(unsigned, ftype, true, (const PGresult *, int)) \
+    F(char *, getvalue, true, (const PGresult *, int, int)) \
+    F(int, getlength, true, (const PGresult *, int, int)) \
+    F(int, getisnull, true, (const PGresult *, int, int)) \
+    F(char *, cmdTuples, true, (PGresult *)) \
+    F(int, enterPipelineMode, false, (PGconn *)) \
+    F(int, exitPipelineMode, false, (PGconn *)) \
+    F(int, pipelineSync, false, (PGconn *)) \
+    F(void *, setNoticeProcessor, true, (PGconn *, void (*)(void *, const char *), void *))
+
+#define SLOT(result, name, required, parameters) result (*name) parameters;
 static struct {
-    PGconn *(*connectStartParams)(const char *const *, const char *const *, int);
-    int (*connectPoll)(PGconn *);
-    int (*status)(const PGconn *);
-    int (*socket)(const PGconn *);
-    char *(*errorMessage)(const PGconn *);
-    void (*finish)(PGconn *);
-    int (*sendQuery)(PGconn *, const char *);
-    int (*sendQueryParams)(PGconn *, const char *, int, const unsigned *, const char *const *, const int *,
-                           const int *, int);
-    int (*setnonblocking)(PGconn *, int);
-    int (*flush)(PGconn *);
-    int (*consumeInput)(PGconn *);
-    int (*isBusy)(PGconn *);
-    PGresult *(*getResult)(PGconn *);
-    int (*resultStatus)(const PGresult *);
-    char *(*resultErrorMessage)(const PGresult *);
-    char *(*resultErrorField)(const PGresult *, int);
-    void (*clear)(PGresult *);
-    int (*ntuples)(const PGresult *);
-    int (*nfields)(const PGresult *);
-    unsigned (*ftype)(const PGresult *, int);
-    char *(*getvalue)(const PGresult *, int, int);
-    int (*getlength)(const PGresult *, int, int);
-    int (*getisnull)(const PGresult *, int, int);
-    char *(*cmdTuples)(PGresult *);
-    int (*enterPipelineMode)(PGconn *);
-    int (*exitPipelineMode)(PGconn *);
-    int (*pipelineSync)(PGconn *);
-    void *(*setNoticeProcessor)(PGconn *, void (*)(void *, const char *), void *);
+    FUNCTIONS(SLOT)
 } api;
 
-#define SYMBOL(name, required)                                \
-    {                                                         \
-        "PQ" #name, offsetof(__typeof__(api), name), required \
-    }
-static const tare__dl_symbol symbols[] = {
-    SYMBOL(connectStartParams, true),
-    SYMBOL(connectPoll, true),
-    SYMBOL(status, true),
-    SYMBOL(socket, true),
-    SYMBOL(errorMessage, true),
-    SYMBOL(finish, true),
-    SYMBOL(sendQuery, true),
-    SYMBOL(sendQueryParams, true),
-    SYMBOL(setnonblocking, true),
-    SYMBOL(flush, true),
-    SYMBOL(consumeInput, true),
-    SYMBOL(isBusy, true),
-    SYMBOL(getResult, true),
-    SYMBOL(resultStatus, true),
-    SYMBOL(resultErrorMessage, true),
-    SYMBOL(resultErrorField, true),
-    SYMBOL(clear, true),
-    SYMBOL(ntuples, true),
-    SYMBOL(nfields, true),
-    SYMBOL(ftype, true),
-    SYMBOL(getvalue, true),
-    SYMBOL(getlength, true),
-    SYMBOL(getisnull, true),
-    SYMBOL(cmdTuples, true),
-    SYMBOL(setNoticeProcessor, true),
-    SYMBOL(enterPipelineMode, false),
-    SYMBOL(exitPipelineMode, false),
-    SYMBOL(pipelineSync, false),
-};
+#define SYMBOL(result, name, required, parameters) {"PQ" #name, offsetof(__typeof__(api), name), required},
+static const tare__dl_symbol symbols[] = {FUNCTIONS(SYMBOL)};
 
 typedef struct database {
     PGconn *connection;

@@ -272,36 +272,9 @@ int tare__store_list(tare__store *store, const tare__store_filter *filter, tare_
     *list = (tare__kept_list){.arena = tare__arena_new()};
     make_clause(&where, store, filter);
     add_order(&where, filter);
-    tare__text_string(
-        &sql,
-        "SELECT r.seq, r.id, r.started, " TEXT_OF("kind") ", " TEXT_OF("command") ", " TEXT_OF(
-            "directory") ", " TEXT_OF("host") ", " TEXT_OF("machine") ", " TEXT_OF("cpu") ", " TEXT_OF("revision") ", "
-                                                                                                                   "r."
-                                                                                                                   "dir"
-                                                                                                                   "ty,"
-                                                                                                                   " "
-                                                                                                                   "r."
-                                                                                                                   "sta"
-                                                                                                                   "tus"
-                                                                                                                   ", "
-                                                                                                                   "r."
-                                                                                                                   "sig"
-                                                                                                                   "nal"
-                                                                                                                   ", "
-                                                                                                                   "r."
-                                                                                                                   "ela"
-                                                                                                                   "pse"
-                                                                                                                   "d, "
-                                                                                                                   "r."
-                                                                                                                   "tra"
-                                                                                                                   "ce "
-                                                                                                                   "FRO"
-                                                                                                                   "M "
-                                                                                                                   "tar"
-                                                                                                                   "e_"
-                                                                                                                   "run"
-                                                                                                                   " "
-                                                                                                                   "r");
+    tare__text_string(&sql, "SELECT r.seq, r.id, r.started, " TEXT_OF("kind") ", " TEXT_OF("command") ", "
+                      TEXT_OF("directory") ", " TEXT_OF("host") ", " TEXT_OF("machine") ", " TEXT_OF("cpu") ", "
+                      TEXT_OF("revision") ", r.dirty, r.status, r.signal, r.elapsed, r.trace FROM tare_run r");
     tare__text_append(&sql, where.sql.data, where.sql.length);
     int status = !list->arena || sql.failed || where.sql.failed
                      ? TARE_E_MEMORY
@@ -495,10 +468,8 @@ int tare__store_trend(tare__store *store, const tare__store_filter *filter, cons
     add_value(&where, "f.name = (SELECT id FROM tare_text WHERE text = @)", tare__sql_text(figure));
     tare__text_string(&where.sql, " AND f.value IS NOT NULL");
     add_order(&where, filter);
-    tare__text_string(&sql, "SELECT r.id, r.started, f.value, " TEXT_OF(
-                                "revision") ","
-                                            " (SELECT text FROM tare_text WHERE id = f.unit), f.better, r.dirty"
-                                            " FROM tare_run r JOIN tare_figure f ON f.run = r.seq");
+    tare__text_string(&sql, "SELECT r.id, r.started, f.value, " TEXT_OF("revision") ", (SELECT text FROM tare_text"
+                      " WHERE id = f.unit), f.better, r.dirty FROM tare_run r JOIN tare_figure f ON f.run = r.seq");
     tare__text_append(&sql, where.sql.data, where.sql.length);
     int status = !trend->arena || sql.failed || where.sql.failed
                      ? TARE_E_MEMORY

@@ -18,67 +18,42 @@
  * read in less than a millisecond when the next command opens it. */
 #define LOG_BYTES_MAX (1u << 20)
 
+/* Result, name, whether it is required, parameters. */
+#define FUNCTIONS(F) \
+    F(int, open_v2, true, (const char *, sqlite3 **, int, const char *)) \
+    F(int, close_v2, true, (sqlite3 *)) \
+    F(int, prepare_v2, true, (sqlite3 *, const char *, int, sqlite3_stmt **, const char **)) \
+    F(int, step, true, (sqlite3_stmt *)) \
+    F(int, reset, true, (sqlite3_stmt *)) \
+    F(int, finalize, true, (sqlite3_stmt *)) \
+    F(int, bind_parameter_index, true, (sqlite3_stmt *, const char *)) \
+    F(int, bind_null, true, (sqlite3_stmt *, int)) \
+    F(int, bind_int64, true, (sqlite3_stmt *, int, sqlite3_int64)) \
+    F(int, bind_double, true, (sqlite3_stmt *, int, double)) \
+    F(int, bind_text, true, (sqlite3_stmt *, int, const char *, int, void (*)(void *))) \
+    F(int, bind_blob, true, (sqlite3_stmt *, int, const void *, int, void (*)(void *))) \
+    F(int, column_count, true, (sqlite3_stmt *)) \
+    F(int, column_type, true, (sqlite3_stmt *, int)) \
+    F(sqlite3_int64, column_int64, true, (sqlite3_stmt *, int)) \
+    F(double, column_double, true, (sqlite3_stmt *, int)) \
+    F(const void *, column_blob, true, (sqlite3_stmt *, int)) \
+    F(const unsigned char *, column_text, true, (sqlite3_stmt *, int)) \
+    F(int, column_bytes, true, (sqlite3_stmt *, int)) \
+    F(int, busy_timeout, true, (sqlite3 *, int)) \
+    F(int, changes, true, (sqlite3 *)) \
+    F(const char *, errmsg, true, (sqlite3 *)) \
+    F(int, extended_errcode, true, (sqlite3 *)) \
+    F(int, db_config, true, (sqlite3 *, int, ...)) \
+    F(int, wal_checkpoint_v2, true, (sqlite3 *, const char *, int, int *, int *)) \
+    F(int, system_errno, false, (sqlite3 *))
+
+#define SLOT(result, name, required, parameters) result (*name) parameters;
 static struct {
-    int (*open_v2)(const char *, sqlite3 **, int, const char *);
-    int (*close_v2)(sqlite3 *);
-    int (*prepare_v2)(sqlite3 *, const char *, int, sqlite3_stmt **, const char **);
-    int (*step)(sqlite3_stmt *);
-    int (*reset)(sqlite3_stmt *);
-    int (*finalize)(sqlite3_stmt *);
-    int (*bind_parameter_index)(sqlite3_stmt *, const char *);
-    int (*bind_null)(sqlite3_stmt *, int);
-    int (*bind_int64)(sqlite3_stmt *, int, sqlite3_int64);
-    int (*bind_double)(sqlite3_stmt *, int, double);
-    int (*bind_text)(sqlite3_stmt *, int, const char *, int, void (*)(void *));
-    int (*bind_blob)(sqlite3_stmt *, int, const void *, int, void (*)(void *));
-    int (*column_count)(sqlite3_stmt *);
-    int (*column_type)(sqlite3_stmt *, int);
-    sqlite3_int64 (*column_int64)(sqlite3_stmt *, int);
-    double (*column_double)(sqlite3_stmt *, int);
-    const void *(*column_blob)(sqlite3_stmt *, int);
-    const unsigned char *(*column_text)(sqlite3_stmt *, int);
-    int (*column_bytes)(sqlite3_stmt *, int);
-    int (*busy_timeout)(sqlite3 *, int);
-    int (*changes)(sqlite3 *);
-    const char *(*errmsg)(sqlite3 *);
-    int (*extended_errcode)(sqlite3 *);
-    int (*db_config)(sqlite3 *, int, ...);
-    int (*wal_checkpoint_v2)(sqlite3 *, const char *, int, int *, int *);
-    int (*system_errno)(sqlite3 *);
+    FUNCTIONS(SLOT)
 } api;
 
-#define SYMBOL(name, required)                                      \
-    {                                                               \
-        "sqlite3_" #name, offsetof(__typeof__(api), name), required \
-    }
-static const tare__dl_symbol symbols[] = {
-    SYMBOL(open_v2, true),
-    SYMBOL(close_v2, true),
-    SYMBOL(prepare_v2, true),
-    SYMBOL(step, true),
-    SYMBOL(reset, true),
-    SYMBOL(finalize, true),
-    SYMBOL(bind_parameter_index, true),
-    SYMBOL(bind_null, true),
-    SYMBOL(bind_int64, true),
-    SYMBOL(bind_double, true),
-    SYMBOL(bind_text, true),
-    SYMBOL(bind_blob, true),
-    SYMBOL(column_count, true),
-    SYMBOL(column_type, true),
-    SYMBOL(column_int64, true),
-    SYMBOL(column_double, true),
-    SYMBOL(column_blob, true),
-    SYMBOL(column_text, true),
-    SYMBOL(column_bytes, true),
-    SYMBOL(busy_timeout, true),
-    SYMBOL(changes, true),
-    SYMBOL(errmsg, true),
-    SYMBOL(extended_errcode, true),
-    SYMBOL(db_config, true),
-    SYMBOL(wal_checkpoint_v2, true),
-    SYMBOL(system_errno, false),
-};
+#define SYMBOL(result, name, required, parameters) {"sqlite3_" #name, offsetof(__typeof__(api), name), required},
+static const tare__dl_symbol symbols[] = {FUNCTIONS(SYMBOL)};
 
 typedef struct database {
     sqlite3 *handle;

@@ -86,11 +86,6 @@ void tare__store_undo(tare__store *store)
 }
 
 /* ---- schema ----------------------------------------------------------------------------------------- */
-int tare__store_schema(void)
-{
-    return tare__store_sqlite.n_migrations;
-}
-
 static int check_version(const tare__store *store, int version, tare__error *error)
 {
     char shown[300];

@@ -96,7 +96,4 @@ typedef struct tare__store_prune {
 int tare__store_prune_runs(tare__store *store, const tare__store_prune *what, bool dry, uint64_t *removed,
                            tare__error *error);
 
-/* ---- for tests -------------------------------------------------------------------------------------- */
-int tare__store_schema(void); /* the newest that this code knows */
-
 #endif

@@ -67,11 +67,10 @@ static void note_damage(tare__trace_damage *damage, uint64_t offset, uint64_t by
     damage->spans += spans;
 }
 
-static void note_torn(tare__trace *trace, uint64_t spans)
+static void note_torn(tare__trace *trace)
 {
     trace->damage.torn = true;
     trace->damage.torn_offset = trace->offset;
-    trace->damage.torn_spans = spans;
     trace->offset = trace->size;
 }
 
@@ -110,7 +109,7 @@ static int skip_too_long(tare__trace *trace, const tare__block_header *header, t
     if (status)
         return status;
     if (found == NOT_FOUND) {
-        note_torn(trace, header->spans);
+        note_torn(trace);
         return 0;
     }
     note_damage(&trace->damage, trace->offset, found - trace->offset, header->spans);
@@ -157,7 +156,7 @@ static int step(tare__trace *trace, tare__trace_block *block, tare__error *error
     if (status)
         return status;
     if (got < HEADER_BYTES) {
-        note_torn(trace, 0);
+        note_torn(trace);
         return 0;
     }
     memcpy(header, data, HEADER_BYTES);

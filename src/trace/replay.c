@@ -149,9 +149,10 @@ int tare__replay_event(tare__replay *replay, const tare__event *event)
                    ? visitor->counter(visitor->context, stream, event->name, event->ticks, event->value)
                    : 0;
     case TARE__OP_NUMBER:
-        return visitor->number ? visitor->number(visitor->context, stream, known ? span_at(replay, stream->depth) : NULL,
-                                                 event->name, event->ticks, event->value)
-                               : 0;
+        return visitor->number
+                   ? visitor->number(visitor->context, stream, known ? span_at(replay, stream->depth) : NULL,
+                                     event->name, event->ticks, event->value)
+                   : 0;
     default: return lost_ends(replay, event);
     }
 }

@@ -50,8 +50,8 @@ typedef struct tare__replay_stream {
     void *own;            /* the visitor's, from `enter` on */
 } tare__replay_stream;
 
-/* Of an end that ends no span which is kept: `name` 0: the innermost, else that of the name. `unmatched`: nothing is open
- * that it can be of. */
+/* Of an end that ends no span which is kept: `name` 0: the innermost, else that of the name. `unmatched`: nothing is
+ * open that it can be of. */
 typedef struct tare__replay_unknown {
     uint32_t name;
     bool unmatched;

@@ -52,7 +52,6 @@ typedef struct tare__trace_damage {
     bool file_header;      /* the first 16 bytes are damaged (counted in neither) */
     bool torn;             /* the file ends inside a block */
     uint64_t torn_offset;  /* where that block starts */
-    uint64_t torn_spans;   /* spans its header promised; 0 when not even that is there */
     uint64_t unknown;      /* blocks of unknown kind or coding, skipped */
     uint64_t last_ticks;   /* newest event time in a good header; 0: none */
 } tare__trace_damage;

@@ -33,14 +33,12 @@ static void put_estimate(tare__estimate estimate)
 
 static void two_samples(const char *name)
 {
-    double confidence = strcmp(name, "mann_whitney") != 0 && strcmp(name, "hedges_g") != 0 ? number() : 0;
+    double confidence = strcmp(name, "mann_whitney") != 0 ? number() : 0;
     size_t n, m;
     double *base = sample(&n), *head = sample(&m);
     if (strcmp(name, "mann_whitney") == 0) {
         tare__rank_test test = tare__mann_whitney(base, n, head, m);
         printf("%.17g %.17g %.17g %d\n", test.u, test.p, test.superiority, test.exact);
-    } else if (strcmp(name, "hedges_g") == 0) {
-        printf("%.17g\n", tare__hedges_g(base, n, head, m));
     } else if (strcmp(name, "shift") == 0) {
         put_estimate(tare__shift(base, n, head, m, confidence));
     } else if (strcmp(name, "median_ratio") == 0) {
@@ -69,12 +67,12 @@ static void bootstrap(tare__statistic *of)
     free(values);
 }
 
-static void outliers(bool by_mad)
+static void outliers(void)
 {
     size_t n;
     double *values = sample(&n);
     tare__outlier *labels = calloc(n + 1, sizeof(*labels));
-    if (!labels || (by_mad ? tare__outliers_mad : tare__outliers_tukey)(values, n, labels, NULL) != 0)
+    if (!labels || tare__outliers_tukey(values, n, labels, NULL) != 0)
         exit(2);
     for (size_t i = 0; i < n; i++)
         printf("%d ", (int)labels[i]);
@@ -97,8 +95,8 @@ int main(void)
             bootstrap(tare__statistic_mean);
         } else if (strcmp(name, "bootstrap_median") == 0) {
             bootstrap(tare__statistic_median);
-        } else if (strcmp(name, "tukey") == 0 || strcmp(name, "mad") == 0) {
-            outliers(strcmp(name, "mad") == 0);
+        } else if (strcmp(name, "tukey") == 0) {
+            outliers();
         } else {
             two_samples(name);
         }

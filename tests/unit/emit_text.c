@@ -179,8 +179,7 @@ static void out_of_memory_is_said(void **state)
 static void formats_are_found_by_name(void **state)
 {
     (void)state;
-    for (size_t i = 0; tare__emit_at(i); i++)
-        assert_ptr_equal(tare__emit_find(tare__emit_at(i)->name), tare__emit_at(i));
+    assert_ptr_equal(tare__emit_find("html"), &tare__emit_html);
     assert_ptr_equal(tare__emit_find("text"), &tare__emit_text);
     assert_null(tare__emit_find("csv"));
 }

@@ -1,4 +1,4 @@
-/* Tests of stat/moments: against two passes, merged in any split, cancellation.
+/* Tests of stat/moments: against two passes, cancellation.
  * One process, one thread.
  * Must not know which recurrence is used. */
 #include <setjmp.h>
@@ -39,8 +39,7 @@ static void a_small_spread_on_a_large_mean(void **state)
     assert_true(fabs(tare__moments_deviation(&moments) - sqrt(250.0 / 999)) < 0.1);
 }
 
-/* Every split point of one stream, empty parts included. */
-static void merge_equals_adding(void **state)
+static void one_pass_equals_two(void **state)
 {
     (void)state;
     uint64_t seed = 1;
@@ -56,29 +55,6 @@ static void merge_equals_adding(void **state)
         squares += (values[i] - mean) * (values[i] - mean);
     assert_near(all.mean, (double)mean);
     assert_near(tare__moments_deviation(&all), (double)sqrtl(squares / 299));
-    for (int split = 0; split <= 300; split++) {
-        tare__moments left = {0};
-        tare__moments right = {0};
-        for (int i = 0; i < 300; i++)
-            tare__moments_add(i < split ? &left : &right, values[i]);
-        tare__moments_merge(&left, &right);
-        assert_int_equal(left.n, 300);
-        assert_true(left.min == all.min && left.max == all.max);
-        assert_near(left.mean, all.mean);
-        assert_near(tare__moments_deviation(&left), tare__moments_deviation(&all));
-    }
-}
-
-static void merging_nothing_keeps_nothing(void **state)
-{
-    (void)state;
-    tare__moments into = {0};
-    tare__moments empty = {0};
-    tare__moments_merge(&into, &empty);
-    assert_int_equal(into.n, 0);
-    tare__moments_add(&into, 3); /* the zeros of an empty one are no extremes */
-    tare__moments_merge(&into, &empty);
-    assert_true(into.n == 1 && into.min == 3 && into.max == 3 && into.mean == 3);
 }
 
 int main(void)
@@ -86,8 +62,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(few_values),
         cmocka_unit_test(a_small_spread_on_a_large_mean),
-        cmocka_unit_test(merge_equals_adding),
-        cmocka_unit_test(merging_nothing_keeps_nothing),
+        cmocka_unit_test(one_pass_equals_two),
     };
     return cmocka_run_group_tests_name("stat/moments", tests, NULL, NULL);
 }

@@ -200,13 +200,11 @@ int tare__compare(const tare__figures *base, const tare__figures *head, const ta
     tare__compare_options asked = options ? *options : (tare__compare_options){.min_change = NAN};
     if (isnan(asked.min_change))
         asked.min_change = asked.paired ? TARE__GATE_SHARE_TURN : tare__decide_share(base, head);
-    tare__arena *arena = tare__arena_new();
-    tare__comparison *made = arena ? tare__arena_alloc(arena, sizeof *made) : NULL;
+    tare__arena *arena;
+    tare__comparison *made = tare__arena_start(sizeof *made, &arena);
     *comparison = NULL;
-    if (!made) {
-        tare__arena_free(arena);
+    if (!made)
         return TARE_E_MEMORY;
-    }
     *made = (tare__comparison){
         .base = base, .head = head, .confidence = CONFIDENCE, .min_change = asked.min_change, .arena = arena};
     int status = fill(made, &asked);

@@ -15,8 +15,7 @@ typedef enum tare__section {
     TARE__SECTION_OPERATORS,
     TARE__SECTION_KERNELS,
     TARE__SECTION_COUNTERS,
-    TARE__SECTION_METRICS,
-    TARE__SECTION_COUNT
+    TARE__SECTION_METRICS
 } tare__section;
 
 typedef struct tare__compared {

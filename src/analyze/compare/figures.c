@@ -14,12 +14,10 @@
 /* ---- making ---------------------------------------------------------------------------------------- */
 tare__figures *tare__figures_new(const char *kind)
 {
-    tare__arena *arena = tare__arena_new();
-    tare__figures *made = arena ? tare__arena_alloc(arena, sizeof *made) : NULL;
-    if (!made) {
-        tare__arena_free(arena);
+    tare__arena *arena;
+    tare__figures *made = tare__arena_start(sizeof *made, &arena);
+    if (!made)
         return NULL;
-    }
     *made = (tare__figures){.kind = tare__arena_copy(arena, kind, strlen(kind)), .arena = arena, .runs = 1,
                             .index = tare__intern_new()};
     if (made->kind && made->index)

@@ -155,6 +155,18 @@ typedef struct shown {
 } shown;
 shown tare__show(double value, tare__metric_unit unit);
 shown tare__show_time(double ns);
+static inline shown percent(double share)
+{
+    return tare__show(share, TARE__SHOW_SHARE);
+}
+static inline shown count(double value)
+{
+    return tare__show(value, TARE__SHOW_COUNT);
+}
+static inline shown bytes(double value)
+{
+    return tare__show(value, TARE__SHOW_BYTES);
+}
 /* With its noun: "1 step", "12 steps"; many NULL: one with an s. */
 typedef struct shown_counted {
     char text[TARE__COUNTED_BYTES];

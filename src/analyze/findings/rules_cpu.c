@@ -5,16 +5,6 @@
 
 #include "rules.h"
 
-static shown percent(double share)
-{
-    return tare__show(share, TARE__SHOW_SHARE);
-}
-
-static shown count(double value)
-{
-    return tare__show(value, TARE__SHOW_COUNT);
-}
-
 /* "2 cores", "0.50 cores", "1 core" */
 static shown cores(double value)
 {

@@ -5,11 +5,6 @@
 
 #include "rules.h"
 
-static shown percent(double share)
-{
-    return tare__show(share, TARE__SHOW_SHARE);
-}
-
 static shown rate_of(double bytes, double elapsed_ns)
 {
     return tare__show(bytes / (elapsed_ns / 1e9), TARE__SHOW_BYTES_PER_S);

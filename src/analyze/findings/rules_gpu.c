@@ -11,11 +11,6 @@
 #define HW_THERMAL  0x40u
 #define HW_SLOWDOWN 0x08u
 
-static shown percent(double share)
-{
-    return tare__show(share, TARE__SHOW_SHARE);
-}
-
 static const tare__metric_row *next_used(const tare__analysis *of, size_t *at, tare__metric metric)
 {
     const tare__metric_row *row;

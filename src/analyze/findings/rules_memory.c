@@ -5,11 +5,6 @@
 
 #include "rules.h"
 
-static shown bytes(double value)
-{
-    return tare__show(value, TARE__SHOW_BYTES);
-}
-
 /* ---- growth ---------------------------------------------------------------------------------- */
 #define PARTS_MAX 48u /* the window is cut into so many for the trend … */
 #define RISES     8u  /* … and into so many to see whether it rises all along */

@@ -7,11 +7,6 @@
 
 #include "rules.h"
 
-static shown bytes(double value)
-{
-    return tare__show(value, TARE__SHOW_BYTES);
-}
-
 /* ---- killed for want of memory --------------------------------------------------------------- */
 /* The process that grew most, and when. */
 static const tare__metric_row *who_grew(const tare__analysis *of)

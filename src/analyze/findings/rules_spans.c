@@ -9,11 +9,6 @@
 
 #include "rules.h"
 
-static shown percent(double share)
-{
-    return tare__show(share, TARE__SHOW_SHARE);
-}
-
 /* ---- phases: what names mean (docs/FINDINGS.md has this list) -------------------------------- */
 typedef enum phase { LOADING, FORWARD, BACKWARD, PHASES } phase;
 

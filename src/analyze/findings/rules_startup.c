@@ -41,11 +41,6 @@ double tare__beside_gpu(const tare__analysis *of, double gain)
     return isnan(busy) ? gain : fmin(gain, fmax(0, 1 - busy));
 }
 
-static shown percent(double share)
-{
-    return tare__show(share, TARE__SHOW_SHARE);
-}
-
 typedef struct part {
     const char *name, *advice;
     double ns;

@@ -7,16 +7,6 @@
 
 #include "training.h"
 
-static shown percent(double share)
-{
-    return tare__show(share, TARE__SHOW_SHARE);
-}
-
-static shown count(double value)
-{
-    return tare__show(value, TARE__SHOW_COUNT);
-}
-
 /* Where a fact was told of: " at FILE:LINE" behind `before`; "" where it has no place, since no line is certain. */
 typedef struct place {
     char text[TARE__NAME_TEXT_MAX + 32];

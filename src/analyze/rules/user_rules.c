@@ -273,32 +273,30 @@ static uint32_t parse_signed(parser *parser)
     return node;
 }
 
-static uint32_t parse_product(parser *parser)
+/* Operators of one rank, from the left: operands by `inner`. */
+static uint32_t parse_chain(parser *parser, uint32_t (*inner)(struct parser *), const char *signs, node_op first)
 {
-    uint32_t left = parse_signed(parser);
+    uint32_t left = inner(parser);
     while (!parser->status) {
         token at = parser->next;
-        node_op op = is(parser, TOKEN_SIGN, "*") ? OP_MULTIPLY : OP_DIVIDE;
-        if (op == OP_DIVIDE && !is(parser, TOKEN_SIGN, "/"))
+        char sign[2][2] = {{signs[0]}, {signs[1]}};
+        node_op op = is(parser, TOKEN_SIGN, sign[0]) ? first : first + 1;
+        if (op != first && !is(parser, TOKEN_SIGN, sign[1]))
             break;
         advance(parser);
-        left = join_numbers(parser, &at, op, left, parse_signed(parser));
+        left = join_numbers(parser, &at, op, left, inner(parser));
     }
     return left;
 }
 
+static uint32_t parse_product(parser *parser)
+{
+    return parse_chain(parser, parse_signed, "*/", OP_MULTIPLY);
+}
+
 static uint32_t parse_sum(parser *parser)
 {
-    uint32_t left = parse_product(parser);
-    while (!parser->status) {
-        token at = parser->next;
-        node_op op = is(parser, TOKEN_SIGN, "+") ? OP_ADD : OP_SUBTRACT;
-        if (op == OP_SUBTRACT && !is(parser, TOKEN_SIGN, "-"))
-            break;
-        advance(parser);
-        left = join_numbers(parser, &at, op, left, parse_product(parser));
-    }
-    return left;
+    return parse_chain(parser, parse_product, "+-", OP_ADD);
 }
 
 static const struct {

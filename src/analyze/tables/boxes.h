@@ -73,7 +73,7 @@ typedef struct timeline {
     tare__index lane_of; /* of process and track */
     line **lines;
     uint32_t *line_of; /* canon: line + 1 */
-    size_t n_lines, n_canons;
+    size_t n_lines;
     uint64_t start; /* ticks */
 } timeline;
 

@@ -81,7 +81,7 @@ static bool fill(const work *work, tare__arena *arena, const tare__trace_fact *f
     return true;
 }
 
-int tare__analyze_facts_table(const work *work, tare__analysis *analysis)
+int tare__analyze_facts_table(work *work, tare__analysis *analysis)
 {
     size_t n, kept = 0;
     const tare__trace_fact *from = tare__trace_facts(work->trace, &n);

@@ -37,11 +37,6 @@ static uint32_t kind_of(const operators *all, const node *node)
     return node->parent ? all->work->names.rows[node->name].kind : 0;
 }
 
-static uint64_t calls_of(const node *node)
-{
-    return node->hist.total + node->untimed;
-}
-
 /* Whether it lies in another span of its name. */
 static bool is_inner(const operators *all, const node *node)
 {

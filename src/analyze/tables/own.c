@@ -79,7 +79,7 @@ static void add_stream(const work *work, const stream *stream, tare__own_table *
 }
 
 /* Before the spans table, which takes the average off. */
-void tare__analyze_own_table(work *work, tare__analysis *analysis)
+int tare__analyze_own_table(work *work, tare__analysis *analysis)
 {
     tare__own_table *own = &analysis->own;
     const tare__trace_end *end = tare__trace_end_of(work->trace);
@@ -103,4 +103,5 @@ void tare__analyze_own_table(work *work, tare__analysis *analysis)
     own->longest_interval_ns = stretched ? (double)end->stretched_ns : own->interval_ns;
     /* More than all of the time: what an event costs was not measured right. */
     own->share = own->recorded_ns > 0 && !(own->own_ns > own->recorded_ns) ? own->own_ns / own->recorded_ns : NAN;
+    return 0;
 }

@@ -116,7 +116,8 @@ int tare__analyze_note(work *work, const stream *stream, const frame *frame, uin
     if (!tare__array_fit(&pairs->calls, &pairs->room, pairs->n + 1, sizeof *pairs->calls))
         return TARE_E_MEMORY;
     pairs->calls[pairs->n++] = (call){
-        frame->span.begin, now - frame->span.begin, frame->node->id, stream->process, work->names.key_of[frame->node->name]};
+        frame->span.begin, now - frame->span.begin, frame->node->id, stream->process,
+        work->names.key_of[frame->node->name]};
     return 0;
 }
 

@@ -6,11 +6,6 @@
 
 #include "analyze/inner.h"
 
-static const char *copy_text(tare__arena *arena, const char *text)
-{
-    return text ? tare__arena_copy(arena, text, strlen(text)) : NULL;
-}
-
 static double instant(const work *work, uint64_t ticks)
 {
     return ticks ? tare__trace_ns(work->trace, ticks) : NAN;
@@ -117,8 +112,8 @@ static int fill_process(const work *work, tare__arena *arena, const tare__trace_
         .has_rank = tare__analyze_rank(work, from->number, &rank),
         .rank = rank,
         .joined = from->joined,
-        .not_joined = copy_text(arena, from->not_joined),
-        .unreadable = copy_text(arena, from->unreadable),
+        .not_joined = copied(arena, from->not_joined),
+        .unreadable = copied(arena, from->unreadable),
         .joined_at_ns = instant(work, from->joined_ticks),
         .left_at_ns = instant(work, from->left_ticks),
         .has_exit_status = from->has_exit_status,
@@ -160,7 +155,7 @@ static int fill_thread(const work *work, tare__arena *arena, const stream *from,
         .process = tare__analyze_process_row(work, from->process),
         .stream = from->id,
         .tid = told ? told->tid : 0,
-        .name = copy_text(arena, name),
+        .name = copied(arena, name),
         .spans = from->spans + from->complete - from->continued,
         .events = from->events,
         .busy_ns = (double)from->busy * tare__trace_tick_ns(work->trace),
@@ -245,7 +240,7 @@ static int make_counters(const work *work, tare__analysis *analysis)
         return TARE_E_MEMORY;
     for (size_t i = 0; i < n; i++) {
         rows[i] = (tare__counter_row){
-            .name = copy_text(analysis->arena, work->names.rows[from[i].name].text),
+            .name = copied(analysis->arena, work->names.rows[from[i].name].text),
             .n = from[i].moments.n,
             .first = from[i].first,
             .last = from[i].last,
@@ -281,7 +276,7 @@ static int make_marks(const work *work, tare__analysis *analysis)
         return TARE_E_MEMORY;
     for (size_t i = 0; i < n; i++) {
         rows[i] = (tare__mark_row){
-            .name = copy_text(analysis->arena, work->names.rows[from[i].name].text),
+            .name = copied(analysis->arena, work->names.rows[from[i].name].text),
             .n = from[i].n,
             .first_at_ns = tare__trace_ns(work->trace, from[i].first_at),
             .last_at_ns = tare__trace_ns(work->trace, from[i].last_at),
@@ -308,8 +303,8 @@ static int fill_aggregate(const work *work, tare__arena *arena, const cell *from
 {
     const canon *name = &work->names.rows[from->name];
     *row = (tare__aggregate_row){
-        .name = copy_text(arena, name->text),
-        .file = copy_text(arena, name->file),
+        .name = copied(arena, name->text),
+        .file = copied(arena, name->file),
         .line = name->line,
         .every = from->every ? from->every : 1,
         .calls = from->calls,

@@ -33,11 +33,6 @@ tare__durations tare__analyze_durations(const work *work, const tare__hist *hist
     };
 }
 
-static const char *copy_text(tare__arena *arena, const char *text)
-{
-    return text ? tare__arena_copy(arena, text, strlen(text)) : NULL;
-}
-
 static int by_number_name(const void *a, const void *b)
 {
     return strcmp(((const tare__number_row *)a)->name, ((const tare__number_row *)b)->name);
@@ -65,7 +60,7 @@ int tare__analyze_numbers(const work *work, tare__arena *arena, const node *of, 
     for (const number_cell *cell = of->numbers; cell; cell = cell->next) {
         if (!cell->n)
             continue;
-        const char *name = copy_text(arena, work->names.rows[cell->name].text);
+        const char *name = copied(arena, work->names.rows[cell->name].text);
         if (!name)
             return TARE_E_MEMORY;
         bool timed = cell->ticks && !(of->flags & NODE_INSPECTION);
@@ -157,11 +152,6 @@ typedef struct row_maker {
     double tick_ns, all_ns, taken_off;
 } row_maker;
 
-static uint64_t calls_of(const node *node)
-{
-    return node->hist.total + node->untimed;
-}
-
 /* Parts of calls are spans as well. */
 static uint64_t spans_of(const nodes *all, const node *node)
 {
@@ -188,7 +178,7 @@ double tare__analyze_own_cost(const nodes *all, const node *node, const cost *co
 static const char *text_of(row_maker *maker, uint32_t name)
 {
     if (!maker->texts[name])
-        maker->texts[name] = copy_text(maker->arena, maker->work->names.rows[name].text);
+        maker->texts[name] = copied(maker->arena, maker->work->names.rows[name].text);
     return maker->texts[name];
 }
 
@@ -258,7 +248,7 @@ static int own_files(row_maker *maker)
         size_t at = ((uintptr_t)file >> 3 ^ (uintptr_t)file >> 9) % CACHED;
         if (from[at] != file) {
             from[at] = file;
-            to[at] = copy_text(maker->arena, file);
+            to[at] = copied(maker->arena, file);
             if (!to[at])
                 return TARE_E_MEMORY;
         }
@@ -313,10 +303,10 @@ static const char *group_name(const work *work, const group *group, tare__arena 
     const tare__trace_process *process = tare__trace_process_at(work->trace, group->process);
     const tare__trace_stream *told = tare__trace_stream_at(work->trace, group->stream);
     if (work->by == TARE__BY_THREAD && told && told->name)
-        return copy_text(arena, told->name);
+        return copied(arena, told->name);
     if (work->by == TARE__BY_PROCESS && process && process->arguments)
         return tare__analyze_label(work, arena, process);
-    return copy_text(arena, work->by == TARE__BY_THREAD ? "(unknown thread)" : "(unknown process)");
+    return copied(arena, work->by == TARE__BY_THREAD ? "(unknown thread)" : "(unknown process)");
 }
 
 static int make_groups(row_maker *maker, tare__analysis *analysis)
@@ -395,9 +385,9 @@ static int fill_track_row(const work *work, tare__arena *arena, const node *trac
     const canon *on = &work->names.rows[track->name];
     double tick_ns = tare__trace_tick_ns(work->trace);
     *row = (tare__track_row){
-        .track = copy_text(arena, on->text),
+        .track = copied(arena, on->text),
         .track_kind = on->kind > TARE__NAME_TRACK ? on->kind - TARE__NAME_TRACK : 0,
-        .name = copy_text(arena, work->names.rows[span->name].text),
+        .name = copied(arena, work->names.rows[span->name].text),
         .calls = span->hist.total,
         .total_ns = (double)span->self * tick_ns,
         .self_ns = (double)span->self * tick_ns,

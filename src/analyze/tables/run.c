@@ -37,7 +37,7 @@ typedef struct counted {
     char text[TARE__COUNTED_BYTES];
 } counted;
 
-static counted count(uint64_t n, const char *one, const char *many)
+static counted how_many(uint64_t n, const char *one, const char *many)
 {
     counted result;
     tare__unit_counted(result.text, (double)n, one, many);
@@ -71,7 +71,7 @@ static void note_end(note_list *list, const work *work, const tare__run_table *r
     uint64_t unread = tare__trace_end_of(work->trace)->unread_rings;
     if (unread)
         note(list, "%s memory could not be read: its last events are missing",
-             count(unread, "process's", "processes'").text);
+             how_many(unread, "process's", "processes'").text);
 }
 
 static void note_damage(note_list *list, const work *work)
@@ -80,14 +80,14 @@ static void note_damage(note_list *list, const work *work)
     if (damage->file_header)
         note(list, "the file's header (byte 0 to 15) is damaged; the blocks after it were read");
     if (damage->blocks) {
-        counted blocks = count(damage->blocks, "damaged block", "damaged blocks");
-        counted spans = count(damage->spans, "span", "spans");
+        counted blocks = how_many(damage->blocks, "damaged block", "damaged blocks");
+        counted spans = how_many(damage->spans, "span", "spans");
         note(list, "%s (first at byte %llu) %s dropped: %s%s", blocks.text,
              (unsigned long long)damage->first_offset, damage->blocks == 1 ? "was" : "were",
              damage->headless ? "at least " : "", spans.text);
     }
     if (damage->unknown)
-        note(list, "%s of a newer version skipped", count(damage->unknown, "block", "blocks").text);
+        note(list, "%s of a newer version skipped", how_many(damage->unknown, "block", "blocks").text);
     if (!tare__trace_run_of(work->trace)->present)
         note(list, "command, host and start time are unavailable: their block is damaged or missing");
     if (!tare__trace_clock_known(work->trace))
@@ -112,7 +112,7 @@ static void note_refusals(note_list *list, const tare__run_table *run)
         refused += reasons[i].n;
     }
     if (refused)
-        note(list, "%s could not join and %s not recorded (%s)", count(refused, "process", "processes").text,
+        note(list, "%s could not join and %s not recorded (%s)", how_many(refused, "process", "processes").text,
              refused == 1 ? "was" : "were", parts);
 }
 
@@ -133,20 +133,20 @@ static void note_losses(note_list *list, const tare__run_table *run)
         note(list, "writing failed: %s", run->write_error);
     if (run->dropped_spans || run->dropped_others)
         note(list, "%s and %s were dropped because a buffer was full",
-             count(run->dropped_spans, "span", "spans").text,
-             count(run->dropped_others, "other event", "other events").text);
+             how_many(run->dropped_spans, "span", "spans").text,
+             how_many(run->dropped_others, "other event", "other events").text);
     if (run->rotated_spans)
         note(list,
              "%s dropped because of --max-size or --last: data before %s is incomplete",
-             count(run->rotated_spans, "span was", "spans were").text,
+             how_many(run->rotated_spans, "span was", "spans were").text,
              tare__unit_time(time, run->rotated_before_at_ns));
     note_refusals(list, run);
     if (run->left_running)
         note(list, "%s still running when the recording ended",
-             count(run->left_running, "process was", "processes were").text);
+             how_many(run->left_running, "process was", "processes were").text);
     if (run->names_refused)
         note(list, "%s exceeded a process's name table and are merged",
-             count(run->names_refused, "name", "names").text);
+             how_many(run->names_refused, "name", "names").text);
 }
 
 static void note_folding(note_list *list, const work *work)
@@ -163,7 +163,7 @@ static void note_folding(note_list *list, const work *work)
              "too many threads: the rest shares one row, and the self time of their long spans is overestimated");
     if (work->nodes.numbers_refused)
         note(list, "%s on spans were dropped: too many different names",
-             count(work->nodes.numbers_refused, "number", "numbers").text);
+             how_many(work->nodes.numbers_refused, "number", "numbers").text);
     if (work->steps_refused)
         note(list, "too many kinds of steps: the rest has no rows");
     if (work->nodes.hist_bits < 5)
@@ -187,12 +187,12 @@ static void note_samples(note_list *list, const work *work, const tare__analysis
              "sampled totals decreased %s (first %s of a %s), which they never should: only increases are counted "
              "from "
              "there on",
-             count(metrics->restarts, "time", "times").text, metrics->restarted, metrics->restarted_of);
+             how_many(metrics->restarts, "time", "times").text, metrics->restarted, metrics->restarted_of);
     if (metrics->late)
-        note(list, "%s dropped: not in order of time", count(metrics->late, "sample was", "samples were").text);
+        note(list, "%s dropped: not in order of time", how_many(metrics->late, "sample was", "samples were").text);
     if (metrics->strangers)
         note(list, "%s dropped: the block that describes them is damaged or missing",
-             count(metrics->strangers, "sample was", "samples were").text);
+             how_many(metrics->strangers, "sample was", "samples were").text);
     if (work->energy_of)
         note(list, "energy covers %s only: other sources are unavailable", work->energy_of);
     if (work->carbon_assumed)

@@ -250,12 +250,10 @@ static int make_result(const work *work, const timeline *from, tare__timeline *t
 /* ---- entrance ------------------------------------------------------------------------------------ */
 static tare__timeline *new_timeline(void)
 {
-    tare__arena *arena = tare__arena_new();
-    tare__timeline *made = arena ? tare__arena_alloc(arena, sizeof *made) : NULL;
+    tare__arena *arena;
+    tare__timeline *made = tare__arena_start(sizeof *made, &arena);
     if (made)
         made->arena = arena;
-    else
-        tare__arena_free(arena);
     return made;
 }
 

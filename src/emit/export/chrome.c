@@ -184,7 +184,6 @@ static int emit_chrome(const tare__emit_input *input, const tare__emit_options *
 
 const tare__emitter tare__emit_chrome = {
     .name = "chrome",
-    .description = "for chrome://tracing and ui.perfetto.dev: every span as trace event JSON",
     .needs = TARE__EMIT_CURSOR,
     .emit = emit_chrome,
 };

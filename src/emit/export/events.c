@@ -277,7 +277,6 @@ static int emit_events(const tare__emit_input *input, const tare__emit_options *
 
 const tare__emitter tare__emit_events = {
     .name = "events",
-    .description = "for pipes: print the raw event stream, one event per line",
     .needs = TARE__EMIT_CURSOR,
     .emit = emit_events,
 };

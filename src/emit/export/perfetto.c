@@ -167,7 +167,6 @@ static int emit_perfetto(const tare__emit_input *input, const tare__emit_options
 
 const tare__emitter tare__emit_perfetto = {
     .name = "perfetto",
-    .description = "for ui.perfetto.dev and its trace processor: every span as native protocol buffers",
     .needs = TARE__EMIT_CURSOR,
     .emit = emit_perfetto,
 };

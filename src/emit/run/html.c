@@ -220,7 +220,6 @@ static int emit_html(const tare__emit_input *input, const tare__emit_options *op
 
 const tare__emitter tare__emit_html = {
     .name = "html",
-    .description = "interactive HTML report: findings, timeline, flame graph, charts, tables",
     .needs = TARE__EMIT_TABLES | TARE__EMIT_TIMELINE,
     .emit = emit_html,
 };

@@ -21,12 +21,12 @@ static void put_environment(tare__html *page, const tare__run_table *run)
     tare__html_key_string(page, "writer", run->writer);
 }
 
-static void put_arguments(tare__html *page, const tare__run_table *run)
+static void put_list(tare__html *page, const char *key, const char *const *texts, size_t n)
 {
-    tare__json_key(&page->json, "arguments");
+    tare__json_key(&page->json, key);
     tare__json_array(&page->json);
-    for (size_t i = 0; i < run->n_arguments; i++)
-        tare__json_string(&page->json, run->arguments[i]);
+    for (size_t i = 0; i < n; i++)
+        tare__json_string(&page->json, texts[i]);
     tare__json_end_array(&page->json);
 }
 
@@ -51,29 +51,20 @@ static void put_end(tare__html *page, const tare__run_table *run)
     tare__html_key_ns(page, "rotated_before_at", run->rotated_spans ? run->rotated_before_at_ns : NAN);
 }
 
-static void put_notes(tare__html *page, const tare__run_table *run)
-{
-    tare__json_key(&page->json, "notes");
-    tare__json_array(&page->json);
-    for (size_t i = 0; i < run->n_notes; i++)
-        tare__json_string(&page->json, run->notes[i]);
-    tare__json_end_array(&page->json);
-}
-
 static void put_run(tare__html *page)
 {
     const tare__run_table *run = &page->analysis->run;
     tare__json_key(&page->json, "run");
     tare__json_object(&page->json);
     tare__html_key_string(page, "command", run->command);
-    put_arguments(page, run);
+    put_list(page, "arguments", run->arguments, run->n_arguments);
     put_environment(page, run);
     tare__json_key(&page->json, "start_ms");
     tare__html_known(page, (int64_t)(run->start_realtime_ns / 1000000));
     tare__html_key_ns(page, "elapsed", run->elapsed_ns);
     put_end(page, run);
     tare__json_end_object(&page->json);
-    put_notes(page, run);
+    put_list(page, "notes", run->notes, run->n_notes);
 }
 
 /* ---- usage -------------------------------------------------------------------------------------- */

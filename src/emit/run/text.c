@@ -416,7 +416,6 @@ static int emit_text(const tare__emit_input *input, const tare__emit_options *as
 
 const tare__emitter tare__emit_text = {
     .name = "text",
-    .description = "text summary: command, resource usage, findings, where time is spent",
     .needs = TARE__EMIT_TABLES,
     .emit = emit_text,
 };
