@@ -281,6 +281,39 @@ static void depth_is_bounded_and_all_are_told(void **state)
     builder_free(b);
 }
 
+/* Deeper than a block lists: these lie on the listed ones, below what begins later, and an end may be of one of them. */
+static void spans_not_listed_take_their_ends(void **state)
+{
+    (void)state;
+    builder *b = build_single();
+    told to = {0};
+    for (uint32_t i = 0; i < TARE__STACK_LISTED + 2; i++)
+        BEGIN(OUTER, 2000);
+    build_lose(b, build_seal(b));
+    BEGIN(INNER, 2010);
+    END(2020);
+    END(2030); /* one of the two */
+    BEGIN(INNER, 2040);
+    END_OF(OTHER, 2050); /* the other, and what is in it */
+    LOST(1);
+    build_seal(b);
+    assert_int_equal(replay(b, &to), 0);
+    const char *events = strstr(to.lines.data, "1 begin 2 at 2010\n");
+    const char *wanted = "1 begin 2 at 2010\n"
+                         "1 end 2 at 2020\n"
+                         "1 end of 0 at 2030\n"
+                         "1 begin 2 at 2040\n"
+                         "1 end 2 at 2050 with outer\n"
+                         "1 end of 3 at 2050\n"
+                         "1 end 1 at 2050 lost\n"
+                         "1 lost 1 ends at 2050\n";
+    assert_non_null(events);
+    assert_memory_equal(events, wanted, strlen(wanted));
+    assert_int_equal(to.begun, to.ended);
+    tare__text_free(&to.lines);
+    builder_free(b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -289,6 +322,7 @@ int main(void)
         cmocka_unit_test(open_spans_end_with_their_process),
         cmocka_unit_test(a_visitor_may_stop_anywhere),
         cmocka_unit_test(depth_is_bounded_and_all_are_told),
+        cmocka_unit_test(spans_not_listed_take_their_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
