@@ -131,16 +131,16 @@ static inline __attribute__((always_inline)) int tare__replay_fast(tare__replay 
     tare__event event;
     int status = 0;
     while (!status && tare__events_next(&decoder, &event)) {
-        if (__builtin_expect(event.op > TARE__OP_NEXT || (event.op == TARE__OP_END && top == outside), 0)) {
+        bool begins = event.op == TARE__OP_BEGIN;
+        if (!begins && __builtin_expect(event.op <= TARE__OP_NEXT && top > outside, 1)) {
+            status = visitor->end(context, stream, (tare__replay_span *)(void *)top, event.ticks,
+                                  event.op == TARE__OP_NEXT ? TARE__REPLAY_ENDED_BY_NEXT : TARE__REPLAY_ENDED);
+            top -= each;
+        } else if (!begins && event.op != TARE__OP_NEXT) {
             stream->depth = (uint32_t)((size_t)(top - outside) / each);
             status = tare__replay_event(replay, &event);
             top = outside + stream->depth * each;
             continue;
-        }
-        if (event.op != TARE__OP_BEGIN && __builtin_expect(top > outside, 1)) {
-            status = visitor->end(context, stream, (tare__replay_span *)(void *)top, event.ticks,
-                                  event.op == TARE__OP_NEXT ? TARE__REPLAY_ENDED_BY_NEXT : TARE__REPLAY_ENDED);
-            top -= each;
         }
         if (event.op != TARE__OP_END && __builtin_expect(!status, 1)) {
             tare__replay_span *span = (tare__replay_span *)(void *)(top += each);

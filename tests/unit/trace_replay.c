@@ -281,7 +281,7 @@ static void depth_is_bounded_and_all_are_told(void **state)
     builder_free(b);
 }
 
-/* Deeper than a block lists: these lie on the listed ones, below what begins later, and an end may be of one of them. */
+/* Deeper than a block lists: they lie on the listed ones, below what begins later, and an end may be of one of them. */
 static void spans_not_listed_take_their_ends(void **state)
 {
     (void)state;
