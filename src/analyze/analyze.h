@@ -361,6 +361,10 @@ typedef enum tare__metric_unit {
     TARE__SHOW_BYTES_PER_S, TARE__SHOW_PER_S,
     /* Of columns only. */
     TARE__SHOW_NS, TARE__SHOW_GRAMS, TARE__SHOW_GRAMS_PER_KWH, TARE__SHOW_FLOPS, TARE__SHOW_FLOPS_PER_S,
+    TARE__SHOW_CHANGE, /* a share, with its sign: +12.3 %; of a column with `unit_by`, a difference */
+    TARE__SHOW_P,      /* of a significance test */
+    TARE__SHOW_DATE,   /* nanoseconds since 1970 */
+    TARE__SHOW_HASH,   /* a text of which people read the first digits */
     TARE__SHOW_VARIES, /* the row says */
     TARE__SHOW_NOTHING /* it has no unit */
 } tare__metric_unit;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "collect/collect.h"
+#include "emit/emit.h"
 #include "model/model.h"
 #include "sample/sample.h"
 #include "tare.h"
@@ -74,11 +75,11 @@ static void doctor_check_python(doctor_checks *all)
 
 /* ---- the table -------------------------------------------------------------------------------------------- */
 static const struct {
-    const char *mark, *word, *json, *colour;
+    const char *mark, *word, *colour;
 } doctor_states[] = {
-    [TARE__SAMPLE_WORKS] = {"✓", "works ", "works", "32"},
-    [TARE__SAMPLE_PARTLY] = {"~", "partly", "partly", "33"},
-    [TARE__SAMPLE_FAILS] = {"✗", "fails ", "fails", "31"},
+    [TARE__SAMPLE_WORKS] = {"✓", "works ", "32"},
+    [TARE__SAMPLE_PARTLY] = {"~", "partly", "33"},
+    [TARE__SAMPLE_FAILS] = {"✗", "fails ", "31"},
 };
 
 #define DOCTOR_SOURCE_COLUMNS 28u
@@ -139,16 +140,9 @@ static void doctor_put_check(tare__text *out, const tare__sample_check *check, c
     tare__text_format(out, "fix: %s\n", fix); /* whole, so that it can be copied */
 }
 
-static void doctor_count(const doctor_checks *all, unsigned counts[3])
-{
-    memset(counts, 0, 3 * sizeof *counts);
-    for (size_t i = 0; i < all->count; i++)
-        counts[all->checks[i].state]++;
-}
-
 static void doctor_put_table(tare__text *out, const doctor_checks *all, const doctor_look *look)
 {
-    unsigned counts[3];
+    unsigned counts[3] = {0};
     const char *section = "";
     size_t source_columns = 0;
     tare__text_string(out, "Measurements available to tare " TARE_VERSION " on this machine\n");
@@ -159,45 +153,10 @@ static void doctor_put_table(tare__text *out, const doctor_checks *all, const do
             tare__text_format(out, "\n%s\n", section);
         }
         doctor_put_check(out, &all->checks[i], look, source_columns);
+        counts[all->checks[i].state]++;
     }
-    doctor_count(all, counts);
     tare__text_format(out, "\n%u available, %u partly, %u unavailable.\n", counts[TARE__SAMPLE_WORKS],
                       counts[TARE__SAMPLE_PARTLY], counts[TARE__SAMPLE_FAILS]);
-}
-
-/* ---- JSON --------------------------------------------------------------------------------------------------- */
-static void doctor_put_json(tare__text *out, const doctor_checks *all, bool pretty)
-{
-    tare__json json;
-    unsigned counts[3];
-    doctor_count(all, counts);
-    tare__json_begin(&json, out, pretty);
-    tare__json_object(&json);
-    tare__json_key(&json, "schema");
-    tare__json_object(&json);
-    tare__json_put_string(&json, "name", "tare-doctor");
-    tare__json_put_unsigned(&json, "version", 1);
-    tare__json_end_object(&json);
-    tare__json_put_string(&json, "writer", "tare " TARE_VERSION);
-    for (size_t i = 0; i < TARE__COUNT_OF(doctor_states); i++) {
-        tare__json_key(&json, doctor_states[i].json);
-        tare__json_unsigned(&json, counts[i]);
-    }
-    tare__json_key(&json, "checks");
-    tare__json_array(&json);
-    for (size_t i = 0; i < all->count; i++) {
-        const tare__sample_check *check = &all->checks[i];
-        tare__json_object(&json);
-        tare__json_put_string(&json, "sampler", check->sampler);
-        tare__json_put_string(&json, "source", check->source);
-        tare__json_put_string(&json, "state", doctor_states[check->state].json);
-        tare__json_put_string(&json, "detail", check->detail);
-        tare__json_put_string(&json, "fix", check->fix[0] ? check->fix : NULL);
-        tare__json_end_object(&json);
-    }
-    tare__json_end_array(&json);
-    tare__json_end_object(&json);
-    tare__text_string(out, "\n");
 }
 
 /* ---- the command -------------------------------------------------------------------------------------------- */
@@ -230,7 +189,8 @@ static int doctor_print(const doctor_checks *all, const doctor_look *look)
 {
     tare__text text = {0};
     if (look->json)
-        doctor_put_json(&text, all, isatty(STDOUT_FILENO));
+        tare__put_document(&text, &tare__document_doctor, &(tare__doctor_view){all->checks, all->count},
+                           isatty(STDOUT_FILENO));
     else
         doctor_put_table(&text, all, look);
     int exit_status = tare__cli_print(&text);

@@ -213,6 +213,7 @@ static void put_line(sheet *to)
             if (beside ? !is_beside(from, &from->columns[i]) : is_rows(&from->columns[i]))
                 continue;
             tare__value value = cell_of(to, from, &from->columns[i]);
+            to->csv.text.failed |= to->cells.failed;
             put_cell(&to->csv, from->columns[i].column, &value);
         }
     }

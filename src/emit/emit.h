@@ -68,6 +68,8 @@ int tare__emit_document(const tare__document *document, const void *of, const ta
                         const tare__emit_sink *sink, tare__error *error);
 /* The same at the end of a text, in which a failed allocation sticks. */
 void tare__put_document(tare__text *out, const tare__document *document, const void *of, bool pretty);
+/* One of its tables, as a key and its value in an object under way. */
+void tare__put_json_table(tare__json *json, tare__cells *cells, const tare__table *table);
 /* As CSV: a file for each table, and for rows inside of rows. 0; TARE_E_SYSTEM when a file refused (its owner knows
  * why), TARE_E_MEMORY. */
 int tare__emit_csv(const tare__document *document, const void *of, const tare__emit_files *files, tare__error *error);

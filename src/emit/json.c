@@ -54,6 +54,7 @@ static void put_value(writer *to, const tare__schema_column *column, const void 
     tare__value value = column->bulky && column->bulky(row) && !to->all
                             ? (tare__value){.type = TARE__TYPE_ABSENT}
                             : tare__schema_cell(&to->cells, column, row, index);
+    to->text.failed |= to->cells.failed;
     switch (value.type) {
     case TARE__TYPE_ABSENT: tare__json_null(json); break;
     case TARE__TYPE_TEXT: tare__json_string(json, value.text); break;
@@ -173,6 +174,14 @@ void tare__put_document(tare__text *out, const tare__document *document, const v
     tare__json_begin(&to.json, &to.text, pretty);
     put_document(&to, document);
     *out = to.text;
+}
+
+void tare__put_json_table(tare__json *json, tare__cells *cells, const tare__table *table)
+{
+    writer to = {.json = *json, .all = true};
+    tare__cells_begin(&to.cells, cells->of);
+    put_table(&to, table);
+    *json = to.json;
 }
 
 static int emit_json(const tare__emit_input *input, const tare__emit_options *options,

@@ -37,23 +37,28 @@ void tare__plain_begin(tare__text *out, const char *title, const char *heading, 
     tare__text_string(out, "</header>\n<main class=\"wide\">\n");
 }
 
-void tare__plain_table(tare__text *out, const char *label, const char *titles)
+void tare__plain_words(tare__text *out, const char *text)
 {
-    tare__text_format(out,
-                      "<div class=\"sheet tall\" tabindex=\"0\" role=\"region\" aria-label=\"%s\">"
-                      "<table class=\"plain\"><thead><tr>",
-                      label);
-    for (bool first = true; *titles; first = false) {
-        size_t length = strcspn(titles, "|");
-        bool figures = *titles == '#';
-        tare__text_format(out, "<th scope=\"col\"%s>%.*s</th>",
-                          first     ? " class=\"name\""
-                          : figures ? ""
-                                    : " class=\"words\"",
-                          (int)(length - figures), titles + figures);
-        titles += length + (titles[length] == '|');
+    tare__text escaped = {0};
+    bool inside = false;
+    tare__plain_text(&escaped, text);
+    const char *from = escaped.data ? escaped.data : "";
+    for (const char *tick; (tick = strchr(from, '`')) && (inside || strchr(tick + 1, '`')); from = tick + 1) {
+        tare__text_append(out, from, (size_t)(tick - from));
+        tare__text_string(out, inside ? "</code>" : "<code>");
+        inside = !inside;
     }
-    tare__text_string(out, "</tr></thead>\n<tbody>\n");
+    tare__text_string(out, from);
+    out->failed |= escaped.failed;
+    tare__text_free(&escaped);
+}
+
+void tare__plain_table(tare__text *out, const char *label, bool tall, bool folds)
+{
+    tare__text_format(out, "<div class=\"sheet%s\" tabindex=\"0\" role=\"region\" aria-label=\"",
+                      tall ? " tall" : "");
+    tare__plain_text(out, label);
+    tare__text_format(out, "\"><table class=\"plain%s\"><thead><tr>", folds ? " folds" : "");
 }
 
 void tare__plain_table_end(tare__text *out)

@@ -12,9 +12,12 @@ void tare__plain_end(tare__text *out);
 /* Text as it may stand between tags and inside of quoted attributes. */
 void tare__plain_text(tare__text *out, const char *text);
 
-/* A table that can be reached and moved by keys, up to its first row; titles with '|' between, '#' before one of
- * figures. The first column is of names. */
-void tare__plain_table(tare__text *out, const char *label, const char *titles);
+/* The same; what stands between backticks is code. */
+void tare__plain_words(tare__text *out, const char *text);
+
+/* A table that can be reached and moved by keys, up to its first title. A tall one scrolls by itself; on narrow screens
+ * a row of one that folds becomes a block. */
+void tare__plain_table(tare__text *out, const char *label, bool tall, bool folds);
 void tare__plain_table_end(tare__text *out);
 /* A bar as long as the share, from 0 to 1. */
 void tare__plain_share(tare__text *out, double share);

@@ -201,8 +201,8 @@ static void names_stay_names_on_the_page(void **state)
     assert_non_null(strstr(text.data, "prefers-color-scheme: dark"));
     assert_non_null(strstr(text.data, "<tr class=\"worse\">"));
     assert_non_null(strstr(text.data, "<svg class=\"range\""));
-    const char *verdict = strstr(text.data, "<th scope=\"col\" class=\"verdict\">"),
-               *base = strstr(text.data, ">Base</th>");
+    const char *verdict = strstr(text.data, "<th scope=\"col\" class=\"verdict\""),
+               *base = strstr(text.data, ">Baseline</th>");
     assert_true(verdict && base && verdict < base); /* what is looked for first stands beside the name */
     assert_non_null(strstr(text.data, "inconclusive<small>too few samples for a significance test</small>"));
     assert_non_null(strstr(text.data, "How to read it"));

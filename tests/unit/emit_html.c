@@ -110,10 +110,10 @@ static void what_is_absent_is_null(void **state)
     char *data = data_of(&damaged, &nothing, usual);
     assert_null(strstr(data, "nan"));
     assert_null(strstr(data, "inf"));
-    assert_non_null(strstr(data, "\"elapsed\":null"));
-    assert_non_null(strstr(data, "\"status\":null"));
+    assert_non_null(strstr(data, "\"elapsed_ns\":null"));
+    assert_non_null(strstr(data, "\"exit_status\":null"));
     assert_non_null(strstr(data, "\"command\":null"));
-    assert_non_null(strstr(data, "\"own\":null"));
+    assert_non_null(strstr(data, "\"own_ns\":null"));
     assert_non_null(
         strstr(data, "\"lanes\":{\"columns\":[\"name\",\"process\",\"pid\",\"tid\",\"track_kind\",\"depth\","
                      "\"spans\"],\"rows\":[],\"left_out\":0}"));
@@ -240,16 +240,16 @@ static void small_rows_are_left_out_and_counted(void **state)
     tare__html_limits few = {.spans = 500, .rows = 100, .points = 1000};
     char *data = data_of(&crowd->tables, &timeline, &few);
     const char *end_of_spans = strstr(data, "],\"left_out\":");
-    assert_non_null(strstr(data, "\"spans\":{\"columns\""));
+    assert_non_null(strstr(data, "\"spans\":{\"label\""));
     size_t left_out = 0;
-    assert_int_equal(sscanf(strstr(strstr(data, "\"spans\":{\"columns\""), "],\"left_out\":"),
+    assert_int_equal(sscanf(strstr(strstr(data, "\"spans\":{\"label\""), "],\"left_out\":"),
                             "],\"left_out\":%zu", &left_out),
                      1);
     assert_true(left_out >= 1500 && left_out < 1600);
     /* Whatever is kept has its parent: chains stay whole from the top. */
-    assert_non_null(strstr(data, "[\"span0\",\"span\",10,1000000000,"));
+    assert_non_null(strstr(data, "[\"span0\",10,1000000000,"));
     assert_non_null(end_of_spans);
-    const char *threads = strstr(data, "\"threads\":{\"columns\"");
+    const char *threads = strstr(data, "\"threads\":{\"label\"");
     assert_non_null(threads);
     assert_non_null(strstr(threads, "],\"left_out\":900}"));
     assert_true(count_of(threads, "\"loader\"") <= 100);
@@ -290,8 +290,8 @@ static void only_what_is_drawn_has_points(void **state)
     const char *metrics = strstr(data, "\"metrics\":{");
     assert_non_null(metrics);
     assert_non_null(strstr(metrics, "[\"cpu.user\",\"thread\","));
-    assert_non_null(strstr(metrics, "[\"cpu.user\",\"program\","));
-    assert_non_null(strstr(metrics, "[\"power\",\"other\",0,\"\",null,0,\"count\",\"count\",\"why not\",0,"));
+    assert_non_null(strstr(metrics, "[\"cpu.user\",\"tree\","));
+    assert_non_null(strstr(metrics, "[\"power\",\"other\",\"\",0,0,\"other\",\"count\",\"why not\",0,0,null,"));
     assert_int_equal(count_of(metrics, "\"packed\""), 2); /* the program's line, and the boxes */
     free(data);
 }

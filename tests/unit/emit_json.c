@@ -186,7 +186,7 @@ static void promised_keys_are_there(void **state)
         "\"notes\":[\"41 spans",
         "\"tare\":{",
         "\"groups\":[]",
-        "\"spans\":[{\"name\":\"train\",\"kind\":\"span\",\"calls\":1,\"total_ns\":2460000000,",
+        "\"spans\":[{\"name\":\"train\",\"calls\":1,\"total_ns\":2460000000,",
         "\"self_ns\":1200000,\"raw_self_ns\":1250000",
         "\"path\":[\"train\",\"epoch\",\"step\",\"forward\",\"matmul\"]",
         "\"depth\":0,\"parent\":null",
@@ -291,6 +291,7 @@ static void the_documentation_is_of_the_schema(void **state)
                      {"history show", &tare__document_history_show},
                      {"history trend", &tare__document_history_trend},
                      {"baseline", &tare__document_baseline},
+                     {"doctor", &tare__document_doctor},
                      {"model", &tare__document_model}};
     for (size_t i = 0; i < COUNT(documents); i++) {
         const tare__table *told[64];

@@ -82,34 +82,10 @@ shown_counted tare__show_counted(double value, const char *one, const char *many
     return result;
 }
 
-typedef const char *unit_writer(char out[TARE__UNIT_BYTES], double value);
-
-static const struct {
-    unit_writer *write;
-    double scale;
-    const char *behind;
-} unit_table[] = {
-    [TARE__SHOW_COUNT] = {tare__unit_count, 1, ""},
-    [TARE__SHOW_BYTES] = {tare__unit_bytes, 1, ""},
-    [TARE__SHOW_SHARE] = {tare__unit_percent, 1, ""},
-    [TARE__SHOW_CORES] = {tare__unit_count, 1, " cores"},
-    [TARE__SHOW_SECONDS] = {tare__unit_time, 1e9, ""},
-    [TARE__SHOW_CELSIUS] = {tare__unit_count, 1, " °C"},
-    [TARE__SHOW_WATTS] = {tare__unit_count, 1, " W"},
-    [TARE__SHOW_JOULES] = {tare__unit_count, 1, " J"},
-    [TARE__SHOW_HERTZ] = {tare__unit_count, 1, "Hz"},
-    [TARE__SHOW_BITS] = {tare__unit_count, 1, ""},
-    [TARE__SHOW_BYTES_PER_S] = {tare__unit_bytes, 1, "/s"},
-    [TARE__SHOW_PER_S] = {tare__unit_count, 1, "/s"},
-};
-
 shown tare__show(double value, tare__metric_unit unit)
 {
     shown result;
-    unit_table[unit].write(result.text, value * unit_table[unit].scale);
-    size_t length = strlen(result.text);
-    if (isfinite(value))
-        snprintf(result.text + length, sizeof result.text - length, "%s", unit_table[unit].behind);
+    tare__schema_show(result.text, value, unit);
     return result;
 }
 

@@ -151,7 +151,7 @@ void tare__finding_figure(findings *out, tare__finding *finding, const char *nam
 
 /* A value as people read it. */
 typedef struct shown {
-    char text[TARE__UNIT_BYTES + 16];
+    char text[TARE__VALUE_BYTES];
 } shown;
 shown tare__show(double value, tare__metric_unit unit);
 shown tare__show_time(double ns);

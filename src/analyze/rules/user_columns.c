@@ -11,7 +11,8 @@ static value_unit unit_shown(tare__metric_unit unit)
     static const value_unit units[] = {
         [TARE__SHOW_BYTES] = UNIT_BYTES, [TARE__SHOW_SHARE] = UNIT_SHARE,         [TARE__SHOW_CORES] = UNIT_CORES,
         [TARE__SHOW_SECONDS] = UNIT_TIME, [TARE__SHOW_BYTES_PER_S] = UNIT_BYTES, [TARE__SHOW_PER_S] = UNIT_RATE,
-        [TARE__SHOW_NS] = UNIT_TIME,     [TARE__SHOW_VARIES] = UNIT_ANY,         [TARE__SHOW_NOTHING] = UNIT_COUNT,
+        [TARE__SHOW_NS] = UNIT_TIME,     [TARE__SHOW_DATE] = UNIT_TIME,
+        [TARE__SHOW_VARIES] = UNIT_ANY,         [TARE__SHOW_NOTHING] = UNIT_COUNT,
     };
     value_unit shown = unit < TARE__COUNT_OF(units) ? units[unit] : UNIT_ANY;
     return shown || unit == TARE__SHOW_VARIES ? shown : UNIT_COUNT;

@@ -19,7 +19,7 @@ TARE__REPORT_TABLES(TARE__DECLARE_TABLE)
 extern const tare__schema_column tare__sentence_columns[1]; /* of a const char * */
 #define TARE__BASELINE_COLUMNS 11u
 extern const tare__schema_column tare__baseline_columns[TARE__BASELINE_COLUMNS]; /* of tare__figures */
-extern const tare__table tare__table_sentences, tare__table_peaks, tare__table_measured;
+extern const tare__table tare__table_sentences, tare__table_peaks;
 
 /* ---- values that are made -------------------------------------------------------------------------- */
 #define MADE(name, row_type, expression)                                     \
@@ -71,28 +71,33 @@ static inline const char *tare__word(const char *const *words, size_t n, size_t 
     const tare__document tare__document_##document = {named, is_version, is_minor, list, TARE__COUNT_OF(list)}
 
 /* … of the report itself. */
-#define ROWS_OF(named, columns_of, row, what) \
-    {.name = #named, .shape = TARE__SHAPE_ROWS, .meaning = what, .columns = columns_of, \
+#define ROWS_OF(named, columns_of, row, ...) \
+    {.name = #named, .shape = TARE__SHAPE_ROWS, .columns = columns_of, .meaning = __VA_ARGS__, \
      .n_columns = TARE__COUNT_OF(columns_of), .row_bytes = sizeof(row), .at = offsetof(tare__analysis, named), \
      .count_at = offsetof(tare__analysis, n_##named)}
 #define SINGLE(named, member, columns_of, what) \
     {.name = named, .shape = TARE__SHAPE_SINGLE, .meaning = what, .columns = columns_of, \
      .n_columns = TARE__COUNT_OF(columns_of), .at = offsetof(tare__analysis, member)}
 
-/* On the page of a run: in its data, not in its tables; not there at all. */
+/* On pages: with the column before it; in the data of the page of a run, not in its tables; not there at all. */
+#define UNDER       .page = TARE__PAGE_UNDER
 #define HIDDEN      .page = TARE__PAGE_HIDDEN
 #define NOT_IN_PAGE .page = TARE__PAGE_NOT
+#define IN_UNIT     .unit_by = "unit"
+#define AT_LEAST(flag) .prefix = "≥ ", .prefix_by = flag
 
 #define DURATIONS                                                  \
     N("min_ns", each.min_ns, NS, NS, "shortest call", HIDDEN),     \
-        N("mean_ns", each.mean_ns, NS, NS, "mean of a call"),      \
-        N("max_ns", each.max_ns, NS, NS, "longest call"),          \
-        N("p50_ns", each.p50_ns, NS, NS, "median call"),           \
-        N("p95_ns", each.p95_ns, NS, NS, "95th percentile"),       \
-        N("p99_ns", each.p99_ns, NS, NS, "99th percentile")
+        N("mean_ns", each.mean_ns, NS, NS, "mean of a call", NOT_TIMED),  \
+        N("p50_ns", each.p50_ns, NS, NS, "median call", NOT_TIMED),       \
+        N("p95_ns", each.p95_ns, NS, NS, "95th percentile", NOT_TIMED),   \
+        N("p99_ns", each.p99_ns, NS, NS, "99th percentile", NOT_TIMED),   \
+        N("max_ns", each.max_ns, NS, NS, "longest call", NOT_TIMED)
+#define NOT_TIMED .absent = "no call was timed"
 
 #define PLACE                                                                    \
-    C(file, TEXT, NOTHING, "source file of the call site"),                      \
-        M("line", COUNT, NOTHING, place_line, "line in `file`", HIDDEN)
+    C(file, TEXT, NOTHING, "source file of the call site", .label = "Call site", \
+      .absent = "call site not recorded"),                                       \
+        M("line", COUNT, NOTHING, place_line, "line in `file`", UNDER, .between = ":")
 
 #endif

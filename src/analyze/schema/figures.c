@@ -39,7 +39,7 @@ const tare__schema_column tare__baseline_columns[TARE__BASELINE_COLUMNS] = {
     C(cpu_model, TEXT, NOTHING, "CPU model"),
     C(revision, TEXT, NOTHING, "git revision"),
     C(machine, TEXT, NOTHING, "fingerprint of the machine: host, CPU model, CPUs, memory, kernel"),
-    C(when_ns, U64_OR_0, NS, "start, since 1970-01-01 UTC"),
+    C(when_ns, U64_OR_0, DATE, "start, since 1970-01-01 UTC"),
     C(runs, U64, COUNT, "runs behind it: above 1, samples are one a run"),
     L("notes", ROWS, notes, n_notes, tare__table_sentences, "what is missing"),
     L("figures", ROWS, rows, n, tare__table_figures, "the figures"),
@@ -73,13 +73,13 @@ static const tare__schema_column side_columns[] = {
     S(cpu_model, TEXT, NOTHING, "CPU model"),
     S(revision, TEXT, NOTHING, "git revision"),
     S(machine, TEXT, NOTHING, "fingerprint of the machine"),
-    S(when_ns, U64_OR_0, NS, "start, since 1970-01-01 UTC"),
+    S(when_ns, U64_OR_0, DATE, "start, since 1970-01-01 UTC"),
     {"notes", TARE__STORED_ROWS, TARE__SHOW_NOTHING, .through = AT(figures) + 1, .at = offsetof(tare__figures, notes),
      .count_at = offsetof(tare__figures, n_notes), .table = &tare__table_sentences, .meaning = "what is missing"},
 };
 #undef R
 #define SIDE(view, member, what) \
-    {.name = #member, .shape = TARE__SHAPE_SINGLE, .meaning = what, .columns = side_columns, \
+    {.name = #member, .shape = TARE__SHAPE_SINGLE, .page = TARE__PAGE_NOT, .meaning = what, .columns = side_columns, \
      .n_columns = TARE__COUNT_OF(side_columns), .at = offsetof(view, member), .present = side_is_there}
 #define SENTENCES(named, of, pointer, type, member, counted, what) \
     {.name = named, .shape = TARE__SHAPE_VALUES, .meaning = what, .columns = tare__sentence_columns, .n_columns = 1, \
@@ -92,24 +92,37 @@ static const tare__schema_column side_columns[] = {
     MADE(kind##_effect_size, R, tare__value_text(tare__effect_word(row->decision.effect)))
 #define DECISION(kind)                                                                                               \
     M("verdict", TEXT, NOTHING, kind##_verdict,                                                                      \
-      "`same` (no significant change), `better`, `worse`, `different` (neither way is better) or `inconclusive`"),   \
-        M("reason", TEXT, NOTHING, kind##_reason, "why, in half a sentence"),                                        \
-        N("baseline", decision.base, DOUBLE, NOTHING, "value of the baseline, in `unit`"),                           \
-        N("candidate", decision.head, DOUBLE, NOTHING, "value of the candidate"),                                    \
-        T("baseline_at_least", base, tare__figure, at_least, BOOL, NOTHING, "`baseline` is a lower bound"),          \
-        T("candidate_at_least", head, tare__figure, at_least, BOOL, NOTHING, "`candidate` is a lower bound"),        \
-        N("change", decision.change, DOUBLE, SHARE, "`candidate` / `baseline` - 1"),                                 \
-        N("low", decision.low, DOUBLE, SHARE, "lower bound of the 95 % interval of `change`; null: too few samples"), \
-        N("high", decision.high, DOUBLE, SHARE, "upper bound"),                                                      \
-        N("p", decision.p, DOUBLE, NOTHING,                                                                          \
-          "p of Mann-Whitney's test; of commands run in turn, of Wilcoxon's signed ranks; null: not tested"),        \
-        N("p_adjusted", decision.adjusted, DOUBLE, NOTHING, "`p` corrected for testing many parts at once"),         \
+      "`same` (no significant change), `better`, `worse`, `different` (neither way is better) or `inconclusive`",    \
+      .mark = true, .words = "same=no significant change"),                                                          \
+        M("reason", TEXT, NOTHING, kind##_reason, "why, in half a sentence", UNDER,                                  \
+          .words = "significant=|not significant=|equal="),                                                          \
+        N("baseline", decision.base, DOUBLE, NOTHING, "value of the baseline, in `unit`", IN_UNIT,                   \
+          AT_LEAST("baseline_at_least")),                                                                            \
+        N("candidate", decision.head, DOUBLE, NOTHING, "value of the candidate", IN_UNIT,                            \
+          AT_LEAST("candidate_at_least")),                                                                           \
+        T("baseline_at_least", base, tare__figure, at_least, BOOL, NOTHING, "`baseline` is a lower bound",           \
+          NOT_IN_PAGE),                                                                                              \
+        T("candidate_at_least", head, tare__figure, at_least, BOOL, NOTHING, "`candidate` is a lower bound",         \
+          NOT_IN_PAGE),                                                                                              \
+        N("change", decision.change, DOUBLE, CHANGE, "`candidate` / `baseline` - 1; below it its 95 % interval",     \
+          .absent = "one side has no value, or the baseline is 0"),                                                  \
+        N("low", decision.low, DOUBLE, CHANGE, "lower bound of the 95 % interval of `change`; null: too few samples", \
+          UNDER),                                                                                                    \
+        N("high", decision.high, DOUBLE, CHANGE, "upper bound", UNDER, .between = " … ")
+#define TESTED(kind)                                                                                                 \
+    N("p", decision.p, DOUBLE, P,                                                                                \
+          "p of Mann-Whitney's test; of commands run in turn, of Wilcoxon's signed ranks; null: not tested",         \
+          NOT_IN_PAGE),                                                                                              \
+        N("p_adjusted", decision.adjusted, DOUBLE, P,                                                                \
+          "p of Mann-Whitney's test; of commands run in turn, of Wilcoxon's signed ranks. Corrected for testing many " \
+          "parts at once", .label = "p"),                                                                            \
         N("effect", decision.effect, DOUBLE, NOTHING,                                                                \
           "Cliff's delta: how often a sample of the candidate is above one of the baseline, minus how often below; " \
           "of one run against several, where it lies among them"),                                                   \
-        M("effect_size", TEXT, NOTHING, kind##_effect_size, "`negligible`, `small`, `medium` or `large`"),           \
-        N("baseline_samples", decision.n_base, U64, COUNT, "samples of the baseline that were tested"),              \
-        N("candidate_samples", decision.n_head, U64, COUNT, "samples of the candidate that were tested")
+        M("effect_size", TEXT, NOTHING, kind##_effect_size, "`negligible`, `small`, `medium` or `large`", UNDER,     \
+          .words = "negligible="),                                                                                   \
+        N("baseline_samples", decision.n_base, U64, COUNT, "samples of the baseline that were tested", NOT_IN_PAGE), \
+        N("candidate_samples", decision.n_head, U64, COUNT, "samples of the candidate that were tested", NOT_IN_PAGE)
 
 /* ---- a comparison ------------------------------------------------------------------------------------------------ */
 MADE(compared_section, tare__compared, tare__value_text(tare__section_word(row->section)))
@@ -122,19 +135,20 @@ DECIDED(compared)
 #define BASE(named, member, how, in, ...) T(named, base, tare__figure, member, how, in, __VA_ARGS__)
 #define HEAD(named, member, how, in, ...) T(named, head, tare__figure, member, how, in, __VA_ARGS__)
 static const tare__schema_column compared_columns[] = {
-    BASE("name", name, TEXT, NOTHING, "name of the figure", .key = true),
+    BASE("name", name, TEXT, NOTHING, "name of the figure", .key = true, .label = "Figure"),
     M("section", TEXT, NOTHING, compared_section,
-      "`whole`, `spans`, `layers`, `operators`, `kernels`, `counters` or `metrics`"),
-    BASE("unit", unit, TEXT, NOTHING, "unit of the values; empty: none"),
-    M("better", TEXT, NOTHING, compared_better, "`lower`, `higher` or `neither`"),
+      "`whole`, `spans`, `layers`, `operators`, `kernels`, `counters` or `metrics`", NOT_IN_PAGE),
+    BASE("unit", unit, TEXT, NOTHING, "unit of the values; empty: none", NOT_IN_PAGE),
+    M("better", TEXT, NOTHING, compared_better, "`lower`, `higher` or `neither`", NOT_IN_PAGE),
     M("exact", FLAG, NOTHING, compared_exact, "the same on every run and machine"),
     DECISION(compared),
-    BASE("baseline_total", total, DOUBLE, NOTHING, "cost over the run, of the baseline"),
-    HEAD("candidate_total", total, DOUBLE, NOTHING, "cost over the run, of the candidate"),
-    C(cost, DOUBLE, NOTHING, "what the change adds to the run; below 0: it saves"),
-    BASE("per", per, TEXT, NOTHING, "what one sample is of"),
-    BASE("baseline_n", n, U64, COUNT, "calls, steps or values behind the baseline"),
-    HEAD("candidate_n", n, U64, COUNT, "… behind the candidate"),
+    C(cost, DOUBLE, CHANGE, "what the change adds to the run, in `unit`; below 0: it saves", IN_UNIT),
+    TESTED(compared),
+    BASE("baseline_total", total, DOUBLE, NOTHING, "cost over the run, of the baseline", NOT_IN_PAGE),
+    HEAD("candidate_total", total, DOUBLE, NOTHING, "cost over the run, of the candidate", NOT_IN_PAGE),
+    BASE("per", per, TEXT, NOTHING, "what one sample is of", NOT_IN_PAGE),
+    BASE("baseline_n", n, U64, COUNT, "calls, steps or values behind the baseline", NOT_IN_PAGE),
+    HEAD("candidate_n", n, U64, COUNT, "… behind the candidate", NOT_IN_PAGE),
 };
 #undef R
 
@@ -143,11 +157,11 @@ static const tare__schema_column compared_columns[] = {
     {#member, TARE__STORED_##how, TARE__SHOW_##in, .through = 1, .at = offsetof(tare__figure, member), \
      .meaning = __VA_ARGS__}
 static const tare__schema_column only_columns[] = {
-    F(name, TEXT, NOTHING, "name of the figure", .key = true),
-    F(unit, TEXT, NOTHING, "its unit; empty: none"),
-    F(value, DOUBLE, NOTHING, "the figure"),
-    F(total, DOUBLE, NOTHING, "its cost over the run"),
-    F(n, U64, COUNT, "calls, steps or values behind it"),
+    F(name, TEXT, NOTHING, "name of the figure", .key = true, .label = "Figure"),
+    F(unit, TEXT, NOTHING, "its unit; empty: none", NOT_IN_PAGE),
+    F(value, DOUBLE, NOTHING, "the figure", IN_UNIT),
+    F(total, DOUBLE, NOTHING, "its cost over the run", IN_UNIT),
+    F(n, U64, COUNT, "calls, steps or values behind it", NOT_IN_PAGE),
 };
 #undef R
 
@@ -157,11 +171,12 @@ MADE(compare_answer, tare__compare_view, tare__value_text(row->answer))
 
 #define R tare__comparison
 static const tare__schema_column verdict_columns[] = {
-    C(worse, U64, COUNT, "figures that got worse"),
-    C(better, U64, COUNT, "figures that got better"),
-    C(different, U64, COUNT, "figures that changed, where neither way is better"),
+    C(worse, U64, COUNT, "figures that got worse", .label = "Got worse"),
+    C(better, U64, COUNT, "figures that got better", .label = "Got better"),
+    C(different, U64, COUNT, "figures that changed, where neither way is better",
+      .label = "Different"),
+    M("same", COUNT, COUNT, compare_same, "figures without significant change", .label = "No significant change"),
     C(inconclusive, U64, COUNT, "figures for which the data is not enough"),
-    M("same", COUNT, COUNT, compare_same, "figures without significant change"),
 };
 #undef R
 static const tare__table counted_verdicts = {.name = "counts", .shape = TARE__SHAPE_SINGLE,
@@ -171,9 +186,10 @@ static const tare__table counted_verdicts = {.name = "counts", .shape = TARE__SH
 
 #define R tare__compare_view
 static const tare__schema_column compare_columns[] = {
-    M("answer", TEXT, NOTHING, compare_answer, "the answer, as the text report has it"),
-    T("confidence", comparison, tare__comparison, confidence, DOUBLE, SHARE, "of the intervals"),
-    T("min_change", comparison, tare__comparison, min_change, DOUBLE, SHARE, "smaller changes do not count"),
+    M("answer", TEXT, NOTHING, compare_answer, "the answer, as the text report has it", NOT_IN_PAGE),
+    T("confidence", comparison, tare__comparison, confidence, DOUBLE, SHARE, "of the intervals", NOT_IN_PAGE),
+    T("min_change", comparison, tare__comparison, min_change, DOUBLE, SHARE, "smaller changes do not count",
+      NOT_IN_PAGE),
 };
 #undef R
 static const tare__table compare_top = {.name = "comparison", .shape = TARE__SHAPE_TOP, .meaning = "the comparison",
@@ -199,30 +215,31 @@ static const tare__schema_column ab_columns[] = {
     C(answer, TEXT, NOTHING, "the answer"),
 };
 #undef R
-static const tare__table ab = {.name = "ab", .shape = TARE__SHAPE_SINGLE,
+static const tare__table ab = {.name = "ab", .shape = TARE__SHAPE_SINGLE, .page = TARE__PAGE_NOT,
                                .meaning = "two commands that were run in turn; null: recorded runs were compared",
                                .columns = ab_columns, .n_columns = TARE__COUNT_OF(ab_columns),
                                .through = offsetof(tare__compare_view, ab) + 1};
 
 static const tare__table compare_baseline = SIDE(tare__compare_view, baseline, "what is compared against");
 static const tare__table compare_candidate = SIDE(tare__compare_view, candidate, "what is compared");
-#define OF_COMPARISON(named, columns_of, row, member, counted, what)                                              \
-    {.name = named, .shape = TARE__SHAPE_ROWS, .meaning = what, .columns = columns_of,                              \
+#define OF_COMPARISON(named, columns_of, row, member, counted, ...)                                               \
+    {.name = named, .shape = TARE__SHAPE_ROWS, .columns = columns_of, .meaning = __VA_ARGS__,                       \
      .n_columns = TARE__COUNT_OF(columns_of), .row_bytes = sizeof(row),                                            \
      .through = offsetof(tare__compare_view, comparison) + 1, .at = offsetof(tare__comparison, member),            \
      .count_at = offsetof(tare__comparison, counted)}
 static const tare__table compare_warnings = SENTENCES("warnings", tare__compare_view, comparison, tare__comparison,
                                                       warnings, n_warnings, "what limits the answer");
-static const tare__table compare_figures = OF_COMPARISON("figures", compared_columns, tare__compared, rows, n,
-                                                         "a figure of both sides, by section, then by absolute cost");
-static const tare__table only_baseline = OF_COMPARISON("only_baseline", only_columns, const tare__figure *, only_base,
-                                                       n_only_base, "a figure that the candidate does not have");
-static const tare__table only_candidate = OF_COMPARISON("only_candidate", only_columns, const tare__figure *,
-                                                        only_head, n_only_head,
-                                                        "a figure that the baseline does not have");
+const tare__table tare__table_compared = OF_COMPARISON("figures", compared_columns, tare__compared, rows, n,
+                                                       "a figure of both sides, by section, then by absolute cost");
+static const tare__table only_baseline =
+    OF_COMPARISON("only_baseline", only_columns, const tare__figure *, only_base, n_only_base,
+                  "a figure that the candidate does not have", .label = "Only in the baseline");
+static const tare__table only_candidate =
+    OF_COMPARISON("only_candidate", only_columns, const tare__figure *, only_head, n_only_head,
+                  "a figure that the baseline does not have", .label = "Only in the candidate");
 
 static const tare__table *const compare_tables[] = {&compare_top, &compare_baseline, &compare_candidate,
-                                                    &counted_verdicts, &compare_warnings, &ab, &compare_figures,
+                                                    &counted_verdicts, &compare_warnings, &ab, &tare__table_compared,
                                                     &only_baseline, &only_candidate};
 DOCUMENT(compare, "tare-compare", 1, 1, compare_tables);
 
@@ -242,6 +259,7 @@ static const tare__schema_column checked_columns[] = {
       "`failed`, `inconclusive` (beyond the gate with too few samples, or a lower bound), `cleared` (not confirmed by "
       "running it again), `changed` (not gated), `improved`, `passed` or `absent` (on one side only)"),
     DECISION(checked),
+    TESTED(checked),
     C(gated, BOOL, NOTHING, "its change may fail the check"),
     M("gate", NUMBER, SHARE, checked_gate, "by more than this share; null: not gated"),
     M("floor", NUMBER, NOTHING, checked_floor, "and by more than this amount, in `unit`"),

@@ -14,7 +14,7 @@ static const tare__schema_column run_columns[] = {
     M("id", TEXT, NOTHING, kept_id, "32 hexadecimal digits", .key = true),
     C(kind, TEXT, NOTHING, "`run` or `model`"),
     M("when", TEXT, NOTHING, kept_when, "its start: `2026-11-15T12:39:50.123456789Z`"),
-    C(when_ns, U64_OR_0, NS, "its start, since 1970-01-01 UTC"),
+    C(when_ns, U64_OR_0, DATE, "its start, since 1970-01-01 UTC"),
     C(command, TEXT, NOTHING, "command line"),
     C(directory, TEXT, NOTHING, "working directory"),
     C(host, TEXT, NOTHING, "host name"),
@@ -55,6 +55,8 @@ static tare__value point_figure(tare__cells *cells, size_t index, size_t member)
     const tare__kept_change *change = change_at(cells, index);
     return tare__value_number(change ? *(const double *)(const void *)((const char *)change + member) : NAN);
 }
+/* The unit of values inside of a trend is the trend's. */
+#define OF_TREND .unit_by = "unit"
 #define NO_VALUE ((tare__value){.type = TARE__TYPE_ABSENT})
 MADE(point_id, tare__kept_point, tare__value_text(row->id))
 MADE(point_when, tare__kept_point, tare__value_text(tare__kept_iso(cells->text, row->when_ns)))
@@ -66,7 +68,7 @@ MADE(point_p, tare__kept_point, row ? point_figure(cells, index, offsetof(tare__
 static const tare__schema_column point_columns[] = {
     M("id", TEXT, NOTHING, point_id, "the run"),
     M("when", TEXT, NOTHING, point_when, "its start: `2026-11-15T12:39:50.123456789Z`"),
-    C(when_ns, U64_OR_0, NS, "its start, since 1970-01-01 UTC"),
+    C(when_ns, U64_OR_0, DATE, "its start, since 1970-01-01 UTC"),
     C(revision, TEXT, NOTHING, "its git revision"),
     C(value, DOUBLE, NOTHING, "the figure"),
     M("before", NUMBER, NOTHING, point_before,
@@ -99,43 +101,65 @@ static const tare__table revisions =
 
 MADE(change_id, tare__kept_change, tare__value_text(point_of(cells, row->at)->id))
 MADE(change_revision, tare__kept_change, tare__value_text(point_of(cells, row->at)->revision))
-static tare__value change_verdict(tare__cells *cells, const void *at, size_t index)
+MADE(change_when, tare__kept_change,
+     tare__value_count(point_of(cells, row->at)->when_ns, point_of(cells, row->at)->when_ns))
+static tare__value verdict_on(const tare__kept_trend *trend, const tare__kept_change *change)
 {
-    const tare__kept_change *row = at;
-    const char *word =
-        tare__kept_verdict(((const tare__kept_trend *)cells->parent)->better, row->before, row->after);
-    (void)index;
+    const char *word = change ? tare__kept_verdict(trend->better, change->before, change->after) : "";
     return tare__value_text(*word ? word : NULL);
 }
+static tare__value share_of(const tare__kept_change *change)
+{
+    return tare__value_number(!change                          ? NAN
+                              : change->after == change->before ? 0
+                                                                : (change->after - change->before) / fabs(change->before));
+}
+MADE(change_verdict, tare__kept_change, verdict_on(cells->parent, row))
+MADE(change_share, tare__kept_change, share_of(row))
 
 #define R tare__kept_change
 static const tare__schema_column change_columns[] = {
-    C(at, U64, COUNT, "row in `points` of the first run on the new level"),
-    M("id", TEXT, NOTHING, change_id, "that run"),
-    M("revision", TEXT, NOTHING, change_revision, "its git revision"),
-    C(before, DOUBLE, NOTHING, "median of the level before"),
-    C(after, DOUBLE, NOTHING, "median of the new level"),
-    C(p, DOUBLE, NOTHING, "p of the change"),
-    M("verdict", TEXT, NOTHING, change_verdict, "`better` or `worse`; null: neither"),
+    M("when_ns", COUNT, DATE, change_when, "start of the first run on the new level, since 1970-01-01 UTC",
+      .label = "Changed"),
+    M("change", NUMBER, CHANGE, change_share, "`after` / `before` - 1", .label = "By"),
+    M("verdict", TEXT, NOTHING, change_verdict, "`better` or `worse`; null: neither", UNDER, .between = " ",
+      .mark = true),
+    C(before, DOUBLE, NOTHING, "median of the level before", .label = "Level before", OF_TREND),
+    C(after, DOUBLE, NOTHING, "median of the new level", .label = "Level after", OF_TREND),
+    C(p, DOUBLE, P, "p of the change", NOT_IN_PAGE),
+    C(at, U64, COUNT, "row in `points` of that run", NOT_IN_PAGE),
+    M("id", TEXT, HASH, change_id, "that run", .label = "First run"),
+    M("revision", TEXT, HASH, change_revision, "its git revision", .absent = "not known"),
 };
 #undef R
-static const tare__table changes =
+const tare__table tare__table_changes =
     TABLE("changes", ROWS, change_columns, tare__kept_change, "a change of the figure's level");
 
+static const tare__kept_change *last_change(const tare__kept_trend *trend)
+{
+    return trend->n_changes ? &trend->changes[trend->n_changes - 1] : NULL;
+}
+MADE(trend_last, tare__kept_trend, tare__value_number(row->n ? row->points[row->n - 1].value : NAN))
+MADE(trend_change, tare__kept_trend, share_of(last_change(row)))
+MADE(trend_verdict, tare__kept_trend, verdict_on(row, last_change(row)))
 MADE(trend_better, tare__kept_trend, tare__value_text(tare__better_word((tare__better)row->better)))
 
 #define R tare__kept_trend
 static const tare__schema_column trend_columns[] = {
-    C(name, TEXT, NOTHING, "name of the figure", .key = true),
-    C(unit, TEXT, NOTHING, "its unit", .key = true),
-    M("better", TEXT, NOTHING, trend_better, "`lower`, `higher` or `neither`"),
-    L("points", ROWS, points, n, points, "its values, the oldest first"),
-    L("revisions", ROWS, groups, n_groups, revisions, "the same by revision"),
-    L("changes", ROWS, changes, n_changes, changes, "where its level changed"),
+    C(name, TEXT, NOTHING, "name of the figure", .key = true, .label = "Figure"),
+    C(unit, TEXT, NOTHING, "its unit", .key = true, NOT_IN_PAGE),
+    M("better", TEXT, NOTHING, trend_better, "`lower`, `higher` or `neither`", NOT_IN_PAGE),
+    L("points", ROWS, points, n, points, "its values, the oldest first", .label = "Runs"),
+    M("last", NUMBER, NOTHING, trend_last, "its value in the last run", IN_UNIT, .label = "Last run"),
+    M("last_change", NUMBER, CHANGE, trend_change, "the last change of its level; null: none", .absent = "none"),
+    M("last_verdict", TEXT, NOTHING, trend_verdict, "`better` or `worse`; null: neither", UNDER, .between = " ",
+      .mark = true),
+    L("changes", ROWS, changes, n_changes, tare__table_changes, "where its level changed"),
+    L("revisions", ROWS, groups, n_groups, revisions, "the same by revision", NOT_IN_PAGE),
 };
 #undef R
-static const tare__table trends = ROWS_IN("trends", trend_columns, tare__kept_trend, tare__kept_trends, rows, n,
-                                          "a figure in the course of many runs");
+const tare__table tare__table_trends = ROWS_IN("trends", trend_columns, tare__kept_trend, tare__kept_trends, rows, n,
+                                              "a figure in the course of many runs");
 
 #define R tare__kept_trends
 static const tare__schema_column shared_columns[] = {
@@ -150,5 +174,5 @@ static const tare__table *const list_tables[] = {&runs};
 DOCUMENT(history_list, "tare-history", 1, 1, list_tables);
 static const tare__table *const show_tables[] = {&run, &figures};
 DOCUMENT(history_show, "tare-history", 1, 1, show_tables);
-static const tare__table *const trend_tables[] = {&shared, &trends};
+static const tare__table *const trend_tables[] = {&shared, &tare__table_trends};
 DOCUMENT(history_trend, "tare-history", 1, 1, trend_tables);

@@ -27,14 +27,16 @@ MADE(tensor_symbols, tare__model_tensor,
          : NO_VALUE)
 
 #define R tare__model_tensor
-#define TENSOR                                                                                                       \
-    C(name, TEXT, NOTHING, "name", .key = true),                                                                      \
-        C(type, TEXT, NOTHING, "`float32`; `sequence`, `map` or `optional` of what is no tensor; null: not known"),   \
+#define TENSOR(shown)                                                                                                 \
+    C(name, TEXT, NOTHING, "name", .key = true, .page = shown),                                                       \
+        C(type, TEXT, NOTHING, "`float32`; `sequence`, `map` or `optional` of what is no tensor; null: not known",    \
+          .page = shown),                                                                                            \
         M("shape", NUMBERS, NOTHING, tensor_shape, "its dimensions; null: not known", .between = "x"),                \
         M("symbols", TEXTS, NOTHING, tensor_symbols, "name of each dimension in the file; null: it has a number",     \
-          .between = " "),                                                                                           \
-        C(bytes, I64_OR_LESS, BYTES, "its size; null: not known")
-static const tare__schema_column tensor_columns[] = {TENSOR};
+          .between = " ", NOT_IN_PAGE),                                                                              \
+        C(bytes, I64_OR_LESS, BYTES, "its size; null: not known", .page = shown, .label = "Size")
+static const tare__schema_column tensor_columns[] = {TENSOR(TARE__PAGE_SHOWN)};
+static const tare__schema_column made_columns[] = {TENSOR(TARE__PAGE_NOT)};
 #undef R
 
 /* What an input is filled with. */
@@ -54,6 +56,7 @@ static tare__value fill_text(tare__cells *cells, const void *at, size_t index)
     tare__text text = {0};
     (void)index;
     tare__model_put_fill(&text, at);
+    cells->failed |= text.failed;
     tare__text_fit(cells->text, sizeof cells->text, text.failed ? "" : text.data, sizeof cells->text);
     tare__text_free(&text);
     return tare__value_text(cells->text);
@@ -75,14 +78,14 @@ MADE(fill_values, tare__model_fill,
 
 #define R tare__model_fill
 static const tare__schema_column fill_columns[] = {
-    M("source", TEXT, NOTHING, fill_source, "`given` by `--input`, or `generated`"),
-    M("kind", TEXT, NOTHING, fill_kind, "`normal`, `uniform`, `integers`, `range`, `values` or `file`"),
-    M("meaning", TEXT, NOTHING, fill_meaning, "what the input is taken for: `sample rate`"),
-    M("path", TEXT, NOTHING, fill_path, "of a file"),
-    M("low", NUMBER, NOTHING, fill_low, "smallest value, of `uniform` and `integers`"),
-    M("high", NUMBER, NOTHING, fill_high, "largest value; of `integers`, above the largest"),
-    M("values", NUMBERS, NOTHING, fill_values, "repeated over the elements", .between = " "),
-    M("text", TEXT, NOTHING, fill_text, "all of it in words"),
+    M("text", TEXT, NOTHING, fill_text, "its values in words", .label = "Values"),
+    M("source", TEXT, NOTHING, fill_source, "`given` by `--input`, or `generated`", UNDER),
+    M("kind", TEXT, NOTHING, fill_kind, "`normal`, `uniform`, `integers`, `range`, `values` or `file`", NOT_IN_PAGE),
+    M("meaning", TEXT, NOTHING, fill_meaning, "what the input is taken for: `sample rate`", NOT_IN_PAGE),
+    M("path", TEXT, NOTHING, fill_path, "of a file", NOT_IN_PAGE),
+    M("low", NUMBER, NOTHING, fill_low, "smallest value, of `uniform` and `integers`", NOT_IN_PAGE),
+    M("high", NUMBER, NOTHING, fill_high, "largest value; of `integers`, above the largest", NOT_IN_PAGE),
+    M("values", NUMBERS, NOTHING, fill_values, "repeated over the elements", .between = " ", NOT_IN_PAGE),
 };
 #undef R
 static const tare__table fill = {.name = "fill", .shape = TARE__SHAPE_SINGLE, .meaning = "values of an input",
@@ -90,13 +93,13 @@ static const tare__table fill = {.name = "fill", .shape = TARE__SHAPE_SINGLE, .m
 
 #define R tare__model_tensor
 static const tare__schema_column input_columns[] = {
-    TENSOR,
-    {"fill", TARE__STORED_MADE_PART, TARE__SHOW_NOTHING, .make = input_fill, .table = &fill,
+    TENSOR(TARE__PAGE_SHOWN),
+    {"fill", TARE__STORED_MADE_PART, TARE__SHOW_NOTHING, .make = input_fill, .table = &fill, .label = "",
      .meaning = "what it is filled with when the model is run"},
 };
 #undef R
 static const tare__table output_tensor = {.name = "output", .shape = TARE__SHAPE_SINGLE, .meaning = "a tensor",
-                                          .columns = tensor_columns, .n_columns = TARE__COUNT_OF(tensor_columns)};
+                                          .columns = made_columns, .n_columns = TARE__COUNT_OF(made_columns)};
 
 /* ---- costs ------------------------------------------------------------------------------------------------------- */
 /* What was not counted is absent, not 0. */
@@ -104,59 +107,80 @@ static const tare__table output_tensor = {.name = "output", .shape = TARE__SHAPE
     MADE(kind##_macs, row_type, tare__value_count(row->cost.macs, condition))                \
     MADE(kind##_flops, row_type, tare__value_count(2 * row->cost.macs, condition))           \
     MADE(kind##_other, row_type, tare__value_count(row->cost.other, condition))
-#define COST(kind, cost)                                                                                             \
-    M("macs", COUNT, COUNT, kind##_macs, "multiply-accumulates; null: not counted"),                                 \
-        M("flops", COUNT, FLOPS, kind##_flops, "twice `macs`"),                                                      \
-        M("other_operations", COUNT, COUNT, kind##_other, "operations of everything else"),                          \
+#define NOT_COUNTED .absent = "not counted"
+#define MACS(kind, ...)                                                                                              \
+    M("macs", COUNT, COUNT, kind##_macs, "multiply-accumulates; null: not counted", .label = "MACs",                 \
+      AT_LEAST("at_least"), __VA_ARGS__)
+#define SHARE(kind)                                                                                                  \
+    M("share", NUMBER, SHARE, kind##_share, "`macs` of the total's; null: not counted", .bar = true, NOT_COUNTED)
+#define COST(kind, cost, ...)                                                                                        \
+    M("flops", COUNT, FLOPS, kind##_flops, "twice `macs`", NOT_IN_PAGE),                                             \
+        M("other_operations", COUNT, COUNT, kind##_other, "operations of everything else",                           \
+          AT_LEAST("other_at_least"), __VA_ARGS__),                                                                  \
         N("parameters", cost.parameters, U64, COUNT, "parameters of weights used here first"),                       \
-        N("weight_bytes", cost.weight_bytes, U64, BYTES, "weights, statistics and constants used here first"),       \
-        N("output_bytes", cost.output_bytes, U64, BYTES, "tensors made here whose size is known"),                   \
-        N("at_least", macs_at_least, BOOL, NOTHING, "`macs` and `flops` are lower bounds"),                          \
-        C(other_at_least, BOOL, NOTHING, "`other_operations` is a lower bound")
+        N("weight_bytes", cost.weight_bytes, U64, BYTES, "weights, statistics and constants used here first",        \
+          .label = "Weights"),                                                                                       \
+        N("output_bytes", cost.output_bytes, U64, BYTES, "tensors made here whose size is known",                    \
+          .label = "Outputs"),                                                                                       \
+        N("at_least", macs_at_least, BOOL, NOTHING, "`macs` and `flops` are lower bounds", NOT_IN_PAGE),             \
+        C(other_at_least, BOOL, NOTHING, "`other_operations` is a lower bound", NOT_IN_PAGE)
 
 COUNTED(total, tare__model_report, total, true)
 COUNTED(operator, tare__model_operator, cost, row->not_counted < row->nodes)
 COUNTED(layer, tare__model_layer, cost, row->state == TARE__MODEL_COUNTED)
+static tare__value share_of_total(const tare__cells *cells, uint64_t macs, bool counted)
+{
+    uint64_t total = view_of(cells)->report->total.macs;
+    return tare__value_number(counted && total ? (double)macs / (double)total : NAN);
+}
+MADE(operator_share, tare__model_operator, share_of_total(cells, row->cost.macs, row->not_counted < row->nodes))
+MADE(layer_share, tare__model_layer, share_of_total(cells, row->cost.macs, row->state == TARE__MODEL_COUNTED))
 static const char *const states[] = {
     [TARE__MODEL_COUNTED] = "counted", [TARE__MODEL_NO_RULE] = "no rule", [TARE__MODEL_NO_SHAPE] = "no shape"};
 MADE(layer_state, tare__model_layer, tare__value_text(WORD(states, row->state)))
 
 #define R tare__model_report
 static const tare__schema_column total_columns[] = {
-    COST(total, total),
+    MACS(total, .absent = NULL),
+    COST(total, total, .absent = NULL),
+    C(activation_peak_bytes, U64, BYTES, "activations that are live at once, maximum",
+      AT_LEAST("!activations_known")),
+    C(activation_peak_at, TEXT, NOTHING, "layer with the peak", UNDER),
+    C(activation_sum_bytes, U64, BYTES, "all activations and inputs together", NOT_IN_PAGE),
+    C(activations_known, BOOL, NOTHING, "false: `activation_peak_bytes` is a lower bound", NOT_IN_PAGE),
     N("nodes", n_layers, U64, COUNT, "nodes of the graph"),
     N("nodes_not_counted", not_counted, U64, COUNT, "of these: not counted"),
-    C(activation_peak_bytes, U64, BYTES, "activations that are live at once, maximum"),
-    C(activation_sum_bytes, U64, BYTES, "all activations and inputs together"),
-    C(activation_peak_at, TEXT, NOTHING, "layer with the peak"),
-    C(activations_known, BOOL, NOTHING, "false: `activation_peak_bytes` is a lower bound"),
 };
 #undef R
 
 #define R tare__model_operator
 static const tare__schema_column operator_columns[] = {
-    C(op, TEXT, NOTHING, "operator", .key = true),
+    C(op, TEXT, NOTHING, "operator", .key = true, .label = "Operator"),
     C(domain, TEXT, NOTHING, "its domain; empty: ONNX's own", .key = true),
     C(nodes, U64, COUNT, "nodes"),
-    C(not_counted, U64, COUNT, "of these: not counted"),
-    C(reason, TEXT, NOTHING, "why"),
-    COST(operator, cost),
+    MACS(operator, NOT_COUNTED),
+    SHARE(operator),
+    COST(operator, cost, NOT_COUNTED),
+    C(not_counted, U64, COUNT, "of `nodes`: not counted", NOT_IN_PAGE),
+    C(reason, TEXT, NOTHING, "why nodes are not counted, or not whole", .label = "Not counted"),
 };
 #undef R
 
 #define R tare__model_layer
 static const tare__schema_column layer_columns[] = {
-    C(name, TEXT, NOTHING, "name, with the nodes it is inside of before it", .key = true),
-    C(node, TEXT, NOTHING, "name in the file"),
-    C(op, TEXT, NOTHING, "operator"),
+    C(name, TEXT, NOTHING, "name, with the nodes it is inside of before it", .key = true, .label = "Layer"),
+    C(node, TEXT, NOTHING, "name in the file", NOT_IN_PAGE),
+    C(op, TEXT, NOTHING, "operator", .label = "Operator"),
     C(domain, TEXT, NOTHING, "its domain; empty: ONNX's own"),
-    C(module, TEXT, NOTHING, "part of the model it came from, where the exporter says so"),
-    M("state", TEXT, NOTHING, layer_state, "`counted`, `no rule` or `no shape`"),
-    C(reason, TEXT, NOTHING, "why its cost is not counted, or not whole"),
-    C(times, U64, COUNT, "how often it runs in one run of the model"),
-    COST(layer, cost),
+    MACS(layer, NOT_COUNTED),
+    SHARE(layer),
+    COST(layer, cost, NOT_COUNTED),
     {"output", TARE__STORED_PART, TARE__SHOW_NOTHING, .through = AT(output) + 1, .table = &output_tensor,
      .meaning = "the first tensor it makes; null: none"},
+    C(times, U64, COUNT, "how often it runs in one run of the model", NOT_IN_PAGE),
+    C(module, TEXT, NOTHING, "part of the model it came from, where the exporter says so"),
+    M("state", TEXT, NOTHING, layer_state, "`counted`, `no rule` or `no shape`", NOT_IN_PAGE),
+    C(reason, TEXT, NOTHING, "why its cost is not counted, or not whole", .label = "Not counted"),
 };
 #undef R
 
@@ -183,16 +207,16 @@ static const tare__table opsets = TABLE("opsets", ROWS, opset_columns, tare__mod
 
 #define R tare__model_report
 static const tare__schema_column file_columns[] = {
-    C(path, TEXT, NOTHING, "path of the file"),
-    C(format, TEXT, NOTHING, "`onnx`"),
-    C(graph, TEXT, NOTHING, "name of the graph"),
-    C(producer, TEXT, NOTHING, "what wrote the file"),
-    C(producer_version, TEXT, NOTHING, "its version"),
-    C(ir_version, I64_OR_LESS, NOTHING, "version of ONNX's format"),
-    C(file_bytes, U64, BYTES, "size of the file"),
-    C(external_bytes, U64, BYTES, "size of the files with weights beside it"),
-    C(external_files, U64, COUNT, "how many those are"),
-    L("opsets", ROWS, opsets, n_opsets, opsets, "operator sets that it uses"),
+    C(path, TEXT, NOTHING, "path of the file", NOT_IN_PAGE),
+    C(format, TEXT, NOTHING, "`onnx`", NOT_IN_PAGE),
+    C(graph, TEXT, NOTHING, "name of the graph", NOT_IN_PAGE),
+    C(producer, TEXT, NOTHING, "what wrote the file", NOT_IN_PAGE),
+    C(producer_version, TEXT, NOTHING, "its version", NOT_IN_PAGE),
+    C(ir_version, I64_OR_LESS, NOTHING, "version of ONNX's format", NOT_IN_PAGE),
+    C(file_bytes, U64, BYTES, "size of the file", .label = "File"),
+    C(external_bytes, U64, BYTES, "size of the files with weights beside it", .label = "External data"),
+    C(external_files, U64, COUNT, "how many those are", NOT_IN_PAGE),
+    L("opsets", ROWS, opsets, n_opsets, opsets, "operator sets that it uses", NOT_IN_PAGE),
 };
 #undef R
 
@@ -208,7 +232,7 @@ static const tare__schema_column dimension_columns[] = {
 #define WEIGHTS(named, what_is)                                                   \
     N(named, what, TEXT, NOTHING, what_is, .key = true),                          \
         C(tensors, U64, COUNT, "tensors"), C(elements, U64, COUNT, "elements"),   \
-        C(bytes, U64, BYTES, "their size")
+        C(bytes, U64, BYTES, "their size", .label = "Size")
 static const tare__schema_column type_columns[] = {WEIGHTS("type", "type: `float32`")};
 static const tare__schema_column use_columns[] = {
     WEIGHTS("use", "`parameters`, `statistics`, `quantization`, `constants` or `unused`")};
@@ -236,7 +260,8 @@ static const tare__table uses = OF_REPORT("weights_by_use", ROWS, use_columns, t
 static const tare__table operators = OF_REPORT("operators", ROWS, operator_columns, tare__model_operator,
                                                "an operator, the most MACs first", IN(operators, n_operators));
 static const tare__table layers = OF_REPORT("layers", ROWS, layer_columns, tare__model_layer,
-                                            "a node of the graph, in the order of execution", IN(layers, n_layers));
+                                            "a node of the graph, in the order of execution", IN(layers, n_layers),
+                                            .label = "Layers, the heaviest first", .by = "macs");
 static const tare__table notes = OF_REPORT("notes", VALUES, tare__sentence_columns, const char *,
                                            "what was assumed or left out", IN(notes, n_notes));
 static const tare__table not_counted = {.name = "not_counted",
@@ -246,8 +271,10 @@ static const tare__table not_counted = {.name = "not_counted",
                                         .row_bytes = sizeof(const tare__model_layer *),
                                         .at = offsetof(tare__model_view, not_counted),
                                         .count_at = offsetof(tare__model_view, n_not_counted),
+                                        .page = TARE__PAGE_NOT,
                                         .meaning = "a node that the totals lack, or have in part"};
 static const tare__table figures = {.name = "figures",
+                                    .page = TARE__PAGE_NOT,
                                     .shape = TARE__SHAPE_SINGLE,
                                     .columns = tare__baseline_columns,
                                     .n_columns = TARE__BASELINE_COLUMNS,
@@ -255,6 +282,6 @@ static const tare__table figures = {.name = "figures",
                                     .meaning = "its figures, as `tare compare`, `tare check` and `tare history` read "
                                                "them: `model.macs`, `model.latency[batch=4]`, `layer:NAME`, …"};
 
-static const tare__table *const tables[] = {&file, &dimensions, &inputs, &outputs, &total, &not_counted, &types, &uses,
-                                            &operators, &layers, &notes, &tare__table_measured, &figures};
+static const tare__table *const tables[] = {&file, &total, &notes, &tare__table_measured, &operators, &layers, &inputs,
+                                            &outputs, &dimensions, &types, &uses, &not_counted, &figures};
 DOCUMENT(model, "tare-model", 1, 1, tables);

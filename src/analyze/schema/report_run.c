@@ -98,7 +98,7 @@ static const tare__schema_column run_columns[] = {
     C(system, TEXT, NOTHING, "operating system", .absent = UNKNOWN),
     C(revision, TEXT, NOTHING, "git revision of `directory`", .absent = "none is known"),
     C(writer, TEXT, NOTHING, "version that wrote the trace: `tare 0.1.0`", .absent = UNKNOWN),
-    C(start_realtime_ns, U64_OR_0, NS, "start of the run, since 1970-01-01 UTC", .absent = UNKNOWN),
+    C(start_realtime_ns, U64_OR_0, DATE, "start of the run, since 1970-01-01 UTC", .absent = UNKNOWN),
     C(elapsed_ns, NS, NS, "duration of the run; up to the last event when `finished` is false", .absent = UNKNOWN),
     C(finished, BOOL, NOTHING, "the trace is complete; false: it is still being written, or was truncated"),
     C(salvaged, BOOL, NOTHING, "completed by a later command, after the collector was killed"),
@@ -315,4 +315,4 @@ static const tare__schema_column finding_columns[] = {
 };
 #undef R
 const tare__table tare__table_findings = ROWS_OF(findings, finding_columns, tare__finding,
-    "a finding, the most severe first ([FINDINGS.md](FINDINGS.md); your own rules: [RULES.md](RULES.md))");
+    "a finding, the most severe first ([FINDINGS.md](FINDINGS.md); your own rules: [RULES.md](RULES.md))", HIDDEN);

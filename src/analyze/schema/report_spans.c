@@ -32,7 +32,8 @@ static const tare__schema_column group_columns[] = {
 };
 #undef R
 const tare__table tare__table_groups = ROWS_OF(groups, group_columns, tare__group_row,
-    "a process (`--by process`) or thread (`--by thread`), largest total first; empty without these options");
+    "a process (`--by process`) or thread (`--by thread`), largest total first; empty without these options",
+    NOT_IN_PAGE);
 
 static tare__value span_path(tare__cells *cells, const void *at, size_t index)
 {
@@ -65,15 +66,15 @@ MADE(span_run_share, tare__span_row,
 MADE(span_line, R, tare__value_count(row->line, row->file && row->line))
 #define place_line span_line
 static const tare__schema_column span_columns[] = {
-    C(name, TEXT, NOTHING, "name of the span", .key = true),
-    M("kind", TEXT, NOTHING, span_kind,
-      "`span`, `step`, `epoch`, `operator`, `module`, `phase`, or `others`: spans merged into one row"),
+    C(name, TEXT, NOTHING, "name of the span", .key = true, .label = "Span"),
     C(calls, U64, COUNT, "calls"),
     C(total_ns, NS, NS, "time between begin and end"),
     C(self_ns, NS, NS, "total minus the spans directly inside, minus the recording overhead; never below 0"),
     C(raw_self_ns, NS, NS, "total minus the spans directly inside", NOT_IN_PAGE),
+    C(share, DOUBLE, SHARE, "`total_ns` of the total of all top-level rows", .bar = true),
     DURATIONS,
-    C(share, DOUBLE, SHARE, "`total_ns` of the total of all top-level rows"),
+    M("kind", TEXT, NOTHING, span_kind,
+      "`span`, `step`, `epoch`, `operator`, `module`, `phase`, or `others`: spans merged into one row"),
     M("self_share", NUMBER, SHARE, span_self_share, "`self_ns` of the self time of all rows", NOT_IN_PAGE),
     M("run_share", NUMBER, SHARE, span_run_share, "`total_ns` of the duration of the run", NOT_IN_PAGE),
     C(depth, U32, COUNT, "0 for a top-level row", HIDDEN),
@@ -132,7 +133,7 @@ static const tare__table slowest = TABLE("slowest", ROWS, slow_columns, tare__sl
 static const tare__schema_column step_columns[] = {
     C(name, TEXT, NOTHING, "name", .key = true),
     C(group, ROW, NOTHING, "its group (`--by`)", .table = &tare__table_groups, NOT_IN_PAGE),
-    C(count, U64, COUNT, "finished ones: the figures are of these"),
+    C(count, U64, COUNT, "finished ones: the figures are of these", .label = "Finished"),
     C(job_count, U64, COUNT,
       "as `count`, but a step that all ranks of a distributed job run together counts once", NOT_IN_PAGE),
     C(ranks, U64, COUNT, "ranks that ran them; 0: none is known", NOT_IN_PAGE),
@@ -151,9 +152,10 @@ static const tare__schema_column step_columns[] = {
       "their time "
       "once; threads and processes that are not ranks of one job add up. Time between steps (evaluation, checkpoints) "
       "is not in the "
-      "rate, nor are steps that `--shapes` inspected or whose begin was not recorded; null: no other step is left"),
+      "rate, nor are steps that `--shapes` inspected or whose begin was not recorded; null: no other step is left",
+      .absent = "too few"),
     C(first_ns, NS, NS, "duration of the first one"),
-    C(rest_p50_ns, NS, NS, "median of all others"),
+    C(rest_p50_ns, NS, NS, "median of all others", .label = "p50 of the others", .absent = "there is only one"),
     L("slowest", HERE, slowest, n_slowest, slowest, "the slowest ones, up to five"),
     L("numbers", ROWS, numbers, n_numbers, numbers,
       "numbers attached to them and to spans inside. With `--shapes`, `flops` and `bytes` are estimated: `sum` is that "
@@ -169,12 +171,12 @@ const tare__table tare__table_epochs = ROWS_OF(epochs, step_columns, tare__step_
 MADE(aggregate_line, R, tare__value_count(row->line, row->file && row->line))
 #define place_line aggregate_line
 static const tare__schema_column aggregate_columns[] = {
-    C(name, TEXT, NOTHING, "name", .key = true),
+    C(name, TEXT, NOTHING, "name", .key = true, .label = "Span"),
     C(calls, U64, COUNT, "calls"),
     C(timed, U64, COUNT, "of these: timed"),
     C(every, U32, COUNT, "one call in this many is timed", HIDDEN),
     C(estimated, BOOL, NOTHING, "`total_ns` is the mean of the timed calls times `calls`", HIDDEN),
-    C(total_ns, NS, NS, "time in it; null: no call was timed"),
+    C(total_ns, NS, NS, "time in it; null: no call was timed", NOT_TIMED, .prefix = "≈ ", .prefix_by = "estimated"),
     DURATIONS,
     PLACE,
 };
@@ -185,8 +187,8 @@ const tare__table tare__table_aggregates = ROWS_OF(aggregates, aggregate_columns
 
 #define R tare__counter_row
 static const tare__schema_column counter_columns[] = {
-    C(name, TEXT, NOTHING, "name", .key = true),
-    N("count", n, U64, COUNT, "values"),
+    C(name, TEXT, NOTHING, "name", .key = true, .label = "Counter"),
+    N("count", n, U64, COUNT, "values", .label = "Values"),
     C(first, DOUBLE, COUNT, "first value"),
     C(last, DOUBLE, COUNT, "last value"),
     C(min, DOUBLE, COUNT, "smallest value"),
@@ -201,8 +203,8 @@ const tare__table tare__table_counters =
 
 #define R tare__mark_row
 static const tare__schema_column mark_columns[] = {
-    C(name, TEXT, NOTHING, "name", .key = true),
-    N("count", n, U64, COUNT, "how often"),
+    C(name, TEXT, NOTHING, "name", .key = true, .label = "Mark"),
+    N("count", n, U64, COUNT, "how often", .label = "Times"),
     C(first_at_ns, NS, NS, "time of the first"),
     C(last_at_ns, NS, NS, "time of the last"),
 };
@@ -223,7 +225,8 @@ static const tare__schema_column fact_columns[] = {
 };
 #undef R
 const tare__table tare__table_facts = ROWS_OF(facts, fact_columns, tare__fact_row,
-    "what hooks into libraries know of the program (settings, source lines), which findings rest on, by first time");
+    "what hooks into libraries know of the program (settings, source lines), which findings rest on, by first time",
+    NOT_IN_PAGE);
 
 static const char *const track_kinds[] = {[0] = "thread",
                                           [TARE_TRACK_TASK] = "task",
@@ -235,9 +238,10 @@ MADE(track_kind, tare__track_row, tare__value_text(WORD(track_kinds, row->track_
 
 #define R tare__track_row
 static const tare__schema_column track_columns[] = {
-    M("track", TEXT, NOTHING, track_name, "name of the track; null: the recording thread", .key = true),
-    M("track_kind", TEXT, NOTHING, track_kind, "`thread`, `task`, `gpu`, `request` or `other`"),
-    C(name, TEXT, NOTHING, "name of the span", .key = true),
+    C(name, TEXT, NOTHING, "name of the span", .key = true, .label = "Span"),
+    M("track", TEXT, NOTHING, track_name, "name of the track; null: the recording thread", .key = true,
+      .absent = "the recording thread"),
+    M("track_kind", TEXT, NOTHING, track_kind, "`thread`, `task`, `gpu`, `request` or `other`", .label = "Kind"),
     C(calls, U64, COUNT, "calls"),
     C(total_ns, NS, NS, "time in it"),
     C(self_ns, NS, NS, "the same: complete spans do not nest", HIDDEN),

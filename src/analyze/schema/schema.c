@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #define ABSENT ((tare__value){.type = TARE__TYPE_ABSENT})
 
@@ -133,6 +134,7 @@ void tare__cells_begin(tare__cells *cells, const void *of)
     cells->of = of;
     cells->parent = NULL;
     cells->self_ns = NAN;
+    cells->failed = false;
 }
 
 size_t tare__table_rows(const void *of, const tare__table *table)
@@ -196,7 +198,7 @@ const char *tare__unit_word(tare__metric_unit unit)
         [TARE__SHOW_BYTES_PER_S] = "bytes_per_s", [TARE__SHOW_PER_S] = "per_s",
         [TARE__SHOW_NS] = "ns",               [TARE__SHOW_GRAMS] = "grams_co2",
         [TARE__SHOW_GRAMS_PER_KWH] = "grams_co2_per_kwh", [TARE__SHOW_FLOPS] = "flops",
-        [TARE__SHOW_FLOPS_PER_S] = "flops_per_s"};
+        [TARE__SHOW_FLOPS_PER_S] = "flops_per_s", [TARE__SHOW_CHANGE] = "share", [TARE__SHOW_DATE] = "ns"};
     return (size_t)unit < TARE__COUNT_OF(words) ? words[unit] : NULL;
 }
 
@@ -232,4 +234,107 @@ const void *tare__flat_row(tare__cells *cells, const tare__flat *flat, const voi
         row = part.type == TARE__TYPE_PART ? part.rows : NULL;
     }
     return row;
+}
+
+/* ---- for people -------------------------------------------------------------------------------- */
+/* A name without its unit, in words; "p50" and what has capitals stay as they are. */
+static void put_label(char out[TARE__LABEL_BYTES], const char *label, const char *name)
+{
+    static const char *const units[] = {"_ns", "_bytes", "_seconds"};
+    size_t from = strlen(out), length = strlen(name);
+    if (!label) {
+        for (size_t i = 0; i < TARE__COUNT_OF(units); i++) {
+            size_t unit = strlen(units[i]);
+            length -= length > unit && memcmp(name + length - unit, units[i], unit) == 0 ? unit : 0;
+        }
+    }
+    snprintf(out + from, TARE__LABEL_BYTES - from, "%s%.*s", from && (!label || *label) ? " " : "",
+             label ? (int)strlen(label) : (int)length, label ? label : name);
+    for (char *c = out + from; !label && *c; c++)
+        *c = *c == '_' ? ' ' : *c;
+}
+
+static const char *capitalize(char out[TARE__LABEL_BYTES])
+{
+    if (out[0] >= 'a' && out[0] <= 'z' && !(out[1] >= '0' && out[1] <= '9') && out[1])
+        out[0] = (char)(out[0] - 'a' + 'A');
+    return out;
+}
+
+const char *tare__table_title(char out[TARE__LABEL_BYTES], const tare__table *table)
+{
+    out[0] = '\0';
+    put_label(out, table->label, table->name);
+    return capitalize(out);
+}
+
+const char *tare__flat_label(char out[TARE__LABEL_BYTES], const tare__flat *flat)
+{
+    out[0] = '\0';
+    for (size_t i = 0; i < TARE__FLAT_DEPTH && flat->parts[i]; i++)
+        put_label(out, flat->parts[i]->label, flat->parts[i]->name);
+    put_label(out, flat->column->label, flat->column->name);
+    return capitalize(out);
+}
+
+bool tare__flat_is_shown(const tare__flat *flat)
+{
+    for (size_t i = 0; i < TARE__FLAT_DEPTH && flat->parts[i]; i++)
+        if (flat->parts[i]->page >= TARE__PAGE_HIDDEN)
+            return false;
+    return flat->column->page < TARE__PAGE_HIDDEN;
+}
+
+static const char *show_p(char out[TARE__UNIT_BYTES], double p)
+{
+    if (p < 0.001)
+        return strcpy(out, "<0.001");
+    tare__text_double(out, TARE__UNIT_BYTES, 'f', 3, p);
+    return out;
+}
+
+static const char *show_date(char out[TARE__UNIT_BYTES], double ns)
+{
+    time_t at = (time_t)(ns / 1e9);
+    struct tm parts;
+    if (!localtime_r(&at, &parts) || !strftime(out, TARE__UNIT_BYTES, "%Y-%m-%d %H:%M", &parts))
+        strcpy(out, "n/a");
+    return out;
+}
+
+const char *tare__schema_show(char out[TARE__VALUE_BYTES], double value, tare__metric_unit unit)
+{
+    static const struct {
+        const char *(*write)(char out[TARE__UNIT_BYTES], double value);
+        double scale;
+        const char *behind;
+    } units[] = {
+        [TARE__SHOW_COUNT] = {tare__unit_count, 1, ""},
+        [TARE__SHOW_BYTES] = {tare__unit_bytes, 1, ""},
+        [TARE__SHOW_SHARE] = {tare__unit_percent, 1, ""},
+        [TARE__SHOW_CORES] = {tare__unit_count, 1, " cores"},
+        [TARE__SHOW_SECONDS] = {tare__unit_time, 1e9, ""},
+        [TARE__SHOW_CELSIUS] = {tare__unit_count, 1, " °C"},
+        [TARE__SHOW_WATTS] = {tare__unit_count, 1, " W"},
+        [TARE__SHOW_JOULES] = {tare__unit_count, 1, " J"},
+        [TARE__SHOW_HERTZ] = {tare__unit_count, 1, "Hz"},
+        [TARE__SHOW_BITS] = {tare__unit_count, 1, ""},
+        [TARE__SHOW_BYTES_PER_S] = {tare__unit_bytes, 1, "/s"},
+        [TARE__SHOW_PER_S] = {tare__unit_count, 1, "/s"},
+        [TARE__SHOW_NS] = {tare__unit_time, 1, ""},
+        [TARE__SHOW_GRAMS] = {tare__unit_count, 1, " g"},
+        [TARE__SHOW_GRAMS_PER_KWH] = {tare__unit_count, 1, " g/kWh"},
+        [TARE__SHOW_FLOPS] = {tare__unit_count, 1, ""},
+        [TARE__SHOW_FLOPS_PER_S] = {tare__unit_count, 1, "FLOP/s"},
+        [TARE__SHOW_CHANGE] = {tare__unit_change, 1, ""},
+        [TARE__SHOW_P] = {show_p, 1, ""},
+        [TARE__SHOW_DATE] = {show_date, 1, ""},
+    };
+    bool known = (size_t)unit < TARE__COUNT_OF(units) && units[unit].write;
+    if (!known || !isfinite(value))
+        return tare__unit_count(out, value);
+    units[unit].write(out, value * units[unit].scale);
+    size_t length = strlen(out);
+    snprintf(out + length, TARE__VALUE_BYTES - length, "%s", units[unit].behind);
+    return out;
 }

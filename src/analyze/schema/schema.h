@@ -103,10 +103,16 @@ typedef struct tare__cells {
     double numbers[TARE__NUMBERS_MAX];
     char text[1024];
     tare__peak_level levels[TARE__PEAK_LEVELS];
+    bool failed; /* a value could not be made: no memory */
 } tare__cells;
 
-/* Of a column, on the page of a run. */
-typedef enum tare__on_page { TARE__PAGE_SHOWN, TARE__PAGE_HIDDEN, TARE__PAGE_NOT } tare__on_page;
+/* Of a column or a table, on pages. */
+typedef enum tare__on_page {
+    TARE__PAGE_SHOWN,
+    TARE__PAGE_UNDER,  /* in the cell of the column before it: after `between`, or small below it */
+    TARE__PAGE_HIDDEN, /* in the data of the page of a run only */
+    TARE__PAGE_NOT
+} tare__on_page;
 
 struct tare__table;
 typedef struct tare__schema_column {
@@ -124,7 +130,15 @@ typedef struct tare__schema_column {
     bool key;                        /* tells which row it is: shown beside the rows inside it in flat formats */
     const char *between;             /* several texts in one cell of a flat format */
     bool (*bulky)(const void *row);  /* rows that are left out of JSON unless everything was asked for */
+    /* For people: */
     tare__on_page page;
+    const char *label;     /* NULL: made of the name; of a part, stands before those of its columns */
+    const char *unit_by;   /* the column of the row whose text is the unit */
+    const char *prefix;    /* before the value, where the column `prefix_by` is true ("!": false): "≥ " */
+    const char *prefix_by;
+    const char *words;     /* instead of texts: "same=no significant change|significant=" */
+    bool bar;              /* a share that is also drawn */
+    bool mark;             /* its text is the class of the row: `worse` */
 } tare__schema_column;
 
 typedef enum tare__shape {
@@ -145,6 +159,9 @@ typedef struct tare__table {
     size_t through;      /* of a pointer in what the document is about to the struct that `at` is in, plus 1; 0: none */
     size_t at, count_at; /* of a table inside of rows, the column says */
     bool (*present)(const void *row); /* of a single row: there is one */
+    tare__on_page page;
+    const char *label; /* for people; NULL: made of the name */
+    const char *by;    /* on pages without a script, the column that rows are sorted by, the largest first */
 } tare__table;
 
 /* What a command writes: its tables, in their order. */
@@ -159,11 +176,21 @@ extern const tare__document tare__document_report; /* of a tare__analysis */
 extern const tare__document tare__document_baseline; /* of tare__figures */
 extern const tare__table tare__table_figures;        /* a figure of these */
 extern const tare__document tare__document_model;    /* of a tare__model_view */
+extern const tare__table tare__table_measured;       /* the part of it that charts are drawn for */
 extern const tare__document tare__document_compare; /* of a tare__compare_view */
+extern const tare__table tare__table_compared;      /* its figures, which the page has sections of */
 extern const tare__document tare__document_check; /* of a tare__check_view */
 extern const tare__document tare__document_history_list; /* of a tare__kept_list */
 extern const tare__document tare__document_history_show; /* of a tare__kept_run */
 extern const tare__document tare__document_history_trend; /* of tare__kept_trends */
+extern const tare__table tare__table_trends, tare__table_changes; /* all of them, and the changes of one */
+
+/* What `tare doctor` found. */
+typedef struct tare__doctor_view {
+    const struct tare__sample_check *checks;
+    size_t n;
+} tare__doctor_view;
+extern const tare__document tare__document_doctor; /* of these */
 
 /* Tables of a report that the page has its own way with. */
 extern const tare__table tare__table_spans, tare__table_steps, tare__table_epochs, tare__table_metrics,
@@ -202,6 +229,16 @@ typedef struct tare__flat {
 size_t tare__flat_columns(const tare__table *table, tare__flat columns[TARE__FLAT_MAX]);
 /* The row that the column is read from, inside of the table's row; NULL: a part is absent. */
 const void *tare__flat_row(tare__cells *cells, const tare__flat *flat, const void *row, size_t index);
+
+/* ---- for people ------------------------------------------------------------------------------------------------- */
+#define TARE__LABEL_BYTES 96
+/* "Peak memory" */
+const char *tare__table_title(char out[TARE__LABEL_BYTES], const tare__table *table);
+const char *tare__flat_label(char out[TARE__LABEL_BYTES], const tare__flat *flat);
+/* As tables show it: a column that is not hidden, in parts that are not. */
+bool tare__flat_is_shown(const tare__flat *flat);
+/* "12.3 ms", "4.1 GiB", "+3.2 %". */
+const char *tare__schema_show(char out[TARE__VALUE_BYTES], double value, tare__metric_unit unit);
 
 /* For machines: "bytes", "seconds", "per_s"; NULL: no unit. */
 const char *tare__unit_word(tare__metric_unit unit);

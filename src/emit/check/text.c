@@ -38,7 +38,7 @@ static void put_p(const tare__check_row *row, tare__text *cell)
     char text[TARE__COMPARED_BYTES];
     double p = row->decision.adjusted; /* the one that decides */
     bool exact = row->decision.why == TARE__WHY_EXACT || (row->head && row->head->exact);
-    tare__text_string(cell, exact ? "exact" : isnan(p) ? "n/a" : tare__compared_p(text, p));
+    tare__text_string(cell, exact ? "exact" : isnan(p) ? "n/a" : tare__schema_show(text, p, TARE__SHOW_P));
 }
 
 /* What the line cannot say: the interval, and why. */

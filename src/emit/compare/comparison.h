@@ -20,12 +20,13 @@ int tare__emit_comparison_html(const tare__emit_comparison *input, const tare__e
 /* ---- words that all of them use --------------------------------------------------------------- */
 #define TARE__COMPARED_BYTES 64
 const char *tare__compared_interval(char out[TARE__COMPARED_BYTES], double low, double high); /* "+10.1 … +14.2" */
-const char *tare__compared_p(char out[TARE__COMPARED_BYTES], double p);             /* "<0.001", "0.012" */
 /* Time, bytes and shares say their unit with the value; others with the name, where it does not have it already. */
 bool tare__compared_says_unit(const char *name, const char *unit);
 /* The answer in a sentence or two: what got worse, what better, or that nothing did. */
 void tare__compared_answer(tare__text *out, const tare__emit_comparison *input);
 /* "3 runs of `python train.py` on host, revision abc, 2026-11-15 12:00" */
 void tare__compared_side(tare__text *out, const tare__figures *figures, const char *name);
+/* As the schema takes it. */
+tare__compare_view tare__compared_view(const tare__emit_comparison *input, const char *answer);
 
 #endif

@@ -2,11 +2,11 @@
  * Owned by the calling thread.
  * Must not know how it was made. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "emit/flush.h"
 #include "emit/plain.h"
+#include "emit/sheet.h"
 
 #define ROWS_MAX       500u /* of a section; the largest costs come first */
 #define RANGE_WIDTH    150.0
@@ -15,113 +15,52 @@
 #define WARNINGS_SHOWN 6u   /* more wait behind a word */
 #define RANGE_LEAST    0.05 /* a drawing's end is at this change at least */
 
-typedef struct page {
-    tare__text text;
-    const tare__emit_comparison *input;
-    const tare__emit_sink *sink;
-    tare__error *error;
-    int status;
-} page;
-
-static void put(page *to, const char *markup)
+static void put(tare__text *out, const char *markup)
 {
-    tare__text_string(&to->text, markup);
-}
-
-/* `of` is the column's word, for screens so narrow that a row is a block. */
-static void put_cell(page *to, const char *of, const char *text)
-{
-    tare__text_format(&to->text, *text ? "<td data-of=\"%s\">" : "<td>", of);
-    tare__plain_text(&to->text, text);
-    put(to, "</td>");
-}
-
-/* Text in which what stands between backticks is a command; takes the text. */
-static void put_words(page *to, tare__text *words)
-{
-    bool inside = false;
-    char *from = words->failed || !words->data ? NULL : words->data;
-    for (char *tick; from && (tick = strchr(from, '`')) && (inside || strchr(tick + 1, '`'));
-         from = tick + 1) {
-        *tick = '\0';
-        tare__plain_text(&to->text, from);
-        put(to, inside ? "</code>" : "<code>");
-        inside = !inside;
-    }
-    if (from)
-        tare__plain_text(&to->text, from);
-    to->text.failed |= words->failed;
-    tare__text_free(words);
+    tare__text_string(out, markup);
 }
 
 /* ---- the head --------------------------------------------------------------------------------- */
-static void put_side(page *to, const char *title, const tare__figures *figures, const char *name)
+static void put_side(tare__text *out, const char *title, const tare__side *side)
 {
     tare__text words = {0};
-    tare__compared_side(&words, figures, name);
-    put(to, "<div><h3>");
-    put(to, title);
-    put(to, "</h3><p>");
-    put_words(to, &words);
-    put(to, "</p></div>\n");
+    tare__compared_side(&words, side->figures, side->name);
+    tare__text_format(out, "<div><h3>%s</h3><p>", title);
+    tare__plain_words(out, words.data ? words.data : "");
+    put(out, "</p></div>\n");
+    out->failed |= words.failed;
+    tare__text_free(&words);
 }
 
-static void put_tile(page *to, const char *kind, size_t n, const char *what)
+static void put_warnings(tare__text *out, const tare__comparison *from)
 {
-    char count[TARE__UNIT_BYTES];
-    tare__text_format(&to->text, "<div><dt>%s</dt><dd class=\"big%s%s\">%s</dd></div>", what, n ? " " : "",
-                      n ? kind : "", tare__unit_count(count, (double)n));
-}
-
-static void put_answers(page *to)
-{
-    const tare__comparison *from = to->input->comparison;
-    size_t changed = from->better + from->worse + from->different;
-    put(to, "<dl class=\"tiles apart answers\">");
-    put_tile(to, "worse", from->worse, "got worse");
-    put_tile(to, "better", from->better, "got better");
-    if (from->different)
-        put_tile(to, "different", from->different, "changed, neither better nor worse");
-    put_tile(to, "", from->n - from->inconclusive - changed, "no significant change");
-    put_tile(to, "", from->inconclusive, "inconclusive");
-    put(to, "</dl>\n");
-}
-
-static void put_warnings(page *to)
-{
-    const tare__comparison *from = to->input->comparison;
     bool folded = from->n_warnings > WARNINGS_SHOWN + 1;
-    put(to, from->n_warnings ? "<ul class=\"care\">\n" : "");
+    put(out, from->n_warnings ? "<ul class=\"care\">\n" : "");
     for (size_t i = 0; i < from->n_warnings; i++) {
         if (folded && i == WARNINGS_SHOWN)
-            tare__text_format(&to->text,
-                              "</ul><details><summary>%zu more remarks</summary><ul class=\"care\">\n",
+            tare__text_format(out, "</ul><details><summary>%zu more remarks</summary><ul class=\"care\">\n",
                               from->n_warnings - i);
-        tare__text words = {0};
-        tare__text_string(&words, from->warnings[i]);
-        put(to, "<li>");
-        put_words(to, &words);
-        put(to, "</li>\n");
+        put(out, "<li>");
+        tare__plain_words(out, from->warnings[i]);
+        put(out, "</li>\n");
     }
-    put(to, from->n_warnings ? "</ul>\n" : "");
-    put(to, folded ? "</details>\n" : "");
+    put(out, from->n_warnings ? "</ul>\n" : "");
+    put(out, folded ? "</details>\n" : "");
 }
 
-static void put_head(page *to)
+static void put_head(tare__text *out, const tare__compare_view *view)
 {
-    const tare__comparison *from = to->input->comparison;
-    tare__text answer = {0};
-    tare__compared_answer(&answer, to->input);
-    to->text.failed |= answer.failed;
-    tare__plain_begin(&to->text, "Tare: a comparison", "Comparison", answer.failed ? NULL : answer.data);
-    tare__text_free(&answer);
-    put(to, "<div class=\"sides\">\n");
-    put_side(to, "Base", from->base, to->input->base_name);
-    put_side(to, "Head", from->head, to->input->head_name);
-    put(to, "</div>\n");
-    if (from->n)
-        put_answers(to);
-    put_warnings(to);
+    const tare__document *document = &tare__document_compare;
+    tare__plain_begin(out, "Tare: a comparison", "Comparison", view->answer);
+    put(out, "<div class=\"sides\">\n");
+    put_side(out, "Baseline", &view->baseline);
+    put_side(out, "Candidate", &view->candidate);
+    put(out, "</div>\n<dl class=\"tiles apart answers\">");
+    for (size_t i = 0; i < document->n_tables && view->comparison->n; i++)
+        if (tare__table_is_single(document->tables[i]))
+            tare__sheet_tiles(out, view, document->tables[i]);
+    put(out, "</dl>\n");
+    put_warnings(out, view->comparison);
 }
 
 /* ---- intervals -------------------------------------------------------------------------------- */
@@ -134,11 +73,11 @@ static double place_of(double change, double end)
 }
 
 /* SVG takes no comma for a point, whatever the locale. */
-static void put_number(page *to, const char *name, double value)
+static void put_number(tare__text *out, const char *name, double value)
 {
     char digits[32];
     tare__text_double(digits, sizeof digits, 'f', 1, value);
-    tare__text_format(&to->text, " %s=\"%s\"", name, digits);
+    tare__text_format(out, " %s=\"%s\"", name, digits);
 }
 
 static bool beyond(double change, double end)
@@ -147,38 +86,49 @@ static bool beyond(double change, double end)
 }
 
 /* A dot, or at the scale's end a tip that points to where it would be. */
-static void put_dot(page *to, double change, double end)
+static void put_dot(tare__text *out, double change, double end)
 {
     if (beyond(change, end)) {
-        put(to, change > 0 ? "<path class=\"dot\" d=\"M141 4L150 9L141 14z\"/>"
+        put(out, change > 0 ? "<path class=\"dot\" d=\"M141 4L150 9L141 14z\"/>"
                            : "<path class=\"dot\" d=\"M9 4L0 9L9 14z\"/>");
         return;
     }
-    put(to, "<circle class=\"dot\" cy=\"9\" r=\"4\"");
-    put_number(to, "cx", place_of(change, end));
-    put(to, "/>");
+    put(out, "<circle class=\"dot\" cy=\"9\" r=\"4\"");
+    put_number(out, "cx", place_of(change, end));
+    put(out, "/>");
 }
 
-static void put_range(page *to, const tare__compared *row, double end)
+static void put_range(tare__text *out, const void *context, const void *compared)
 {
-    char change[TARE__COMPARED_BYTES], interval[TARE__COMPARED_BYTES];
-    if (isnan(row->decision.change)) {
-        put(to, "<td></td>");
+    const tare__decision *told = &((const tare__compared *)compared)->decision;
+    double end = *(const double *)context;
+    char text[TARE__COMPARED_BYTES];
+    if (isnan(told->change)) {
+        put(out, "<td></td>");
         return;
     }
-    put(to, "<td class=\"drawing\"><svg class=\"range\" viewBox=\"0 0 150 18\" role=\"img\" aria-label=\"");
-    tare__plain_text(&to->text, tare__unit_change(change, row->decision.change));
-    tare__plain_text(&to->text, " ");
-    tare__plain_text(&to->text, tare__compared_interval(interval, row->decision.low, row->decision.high));
-    put(to, "\"><line class=\"zero\" x1=\"75\" x2=\"75\" y1=\"0\" y2=\"18\"/>");
-    if (!isnan(row->decision.low) && !isnan(row->decision.high)) {
-        put(to, "<line class=\"whisker\" y1=\"9\" y2=\"9\"");
-        put_number(to, "x1", place_of(row->decision.low, end));
-        put_number(to, "x2", place_of(row->decision.high, end));
-        put(to, "/>");
+    put(out, "<td class=\"drawing\"><svg class=\"range\" viewBox=\"0 0 150 18\" role=\"img\" aria-label=\"");
+    put(out, tare__unit_change(text, told->change));
+    put(out, " ");
+    put(out, tare__compared_interval(text, told->low, told->high));
+    put(out, "\"><line class=\"zero\" x1=\"75\" x2=\"75\" y1=\"0\" y2=\"18\"/>");
+    if (!isnan(told->low) && !isnan(told->high)) {
+        put(out, "<line class=\"whisker\" y1=\"9\" y2=\"9\"");
+        put_number(out, "x1", place_of(told->low, end));
+        put_number(out, "x2", place_of(told->high, end));
+        put(out, "/>");
     }
-    put_dot(to, row->decision.change, end);
-    put(to, "</svg></td>");
+    put_dot(out, told->change, end);
+    put(out, "</svg></td>");
+}
+
+static void put_scale(tare__text *out, const void *context)
+{
+    double end = *(const double *)context;
+    char text[TARE__UNIT_BYTES];
+    tare__text_format(out, "<th scope=\"col\" class=\"drawn\"><span><i>%s</i><i>0</i>",
+                      tare__unit_change(text, 1 / (1 + end) - 1));
+    tare__text_format(out, "<i>%s</i></span></th>", tare__unit_change(text, end));
 }
 
 static bool differs(const tare__compared *row)
@@ -214,236 +164,107 @@ static double scale_of(const tare__compared *rows, size_t n)
 static const char *const titles[] = {"The whole", "Spans",    "Layers", "Operators",
                                      "Kernels",   "Counters", "Sampled"};
 
-static void put_name(page *to, const char *name, const char *unit)
-{
-    put(to, "<td class=\"name\">");
-    tare__plain_text(&to->text, name);
-    if (!tare__compared_says_unit(name, unit)) {
-        put(to, " <span class=\"muted\">");
-        tare__plain_text(&to->text, unit);
-        put(to, "</span>");
-    }
-    put(to, "</td>");
-}
-
-static void put_verdict(page *to, const tare__compared *row)
-{
-    put(to, "<td class=\"verdict\">");
-    put(to, row->decision.verdict == TARE__VERDICT_SAME ? "no significant change"
-                                                        : tare__verdict_word(row->decision.verdict));
-    if (row->decision.verdict == TARE__VERDICT_INCONCLUSIVE) {
-        put(to, "<small>");
-        tare__plain_text(&to->text, tare__why_text(row->decision.why));
-        put(to, "</small>");
-    }
-    put(to, "</td>");
-}
-
-static void put_effect(page *to, const tare__compared *row)
-{
-    char digits[32];
-    if (row->base->exact && row->head->exact) {
-        put_cell(to, "effect", "exact");
-    } else if (isnan(row->decision.effect)) {
-        put_cell(to, "effect", "");
-    } else {
-        tare__text_double(digits, sizeof digits, 'f', 2, row->decision.effect);
-        bool told = row->decision.verdict != TARE__VERDICT_SAME && row->decision.verdict != TARE__VERDICT_INCONCLUSIVE;
-        tare__text_format(&to->text, "<td data-of=\"effect\">%s%s%s</td>", digits, told ? " " : "",
-                          told ? tare__effect_word(row->decision.effect) : "");
-    }
-}
-
-static void put_cost(page *to, const tare__compared *row)
-{
-    char value[TARE__COMPARED_BYTES], cost[TARE__COMPARED_BYTES + 1];
-    snprintf(cost, sizeof cost, "%s%s", row->cost > 0 ? "+" : "",
-             tare__unit_number(value, row->base->unit, row->cost));
-    put_cell(to, "cost", cost);
-}
-
-static void put_row(page *to, const tare__compared *row, double end, bool costs)
-{
-    char text[TARE__COMPARED_BYTES];
-    const char *unit = row->base->unit;
-    tare__text_format(&to->text, "<tr class=\"%s\">", tare__verdict_word(row->decision.verdict));
-    put_name(to, row->name, unit);
-    put_verdict(to, row);
-    put_cell(to, "base", tare__unit_number(text, unit, row->decision.base));
-    put_cell(to, "head", tare__unit_number(text, unit, row->decision.head));
-    put_cell(to, "change", tare__unit_change(text, row->decision.change));
-    put_range(to, row, end);
-    put_cell(to, "95 %", tare__compared_interval(text, row->decision.low, row->decision.high));
-    if (costs)
-        put_cost(to, row);
-    put_cell(to, "p", tare__compared_p(text, row->decision.adjusted));
-    put_effect(to, row);
-    put(to, "</tr>\n");
-    if (!to->status)
-        to->status = tare__emit_flush_piece(&to->text, to->sink, to->error);
-}
-
-/* Counters and samples cost nothing by themselves: a column of n/a would say less than none. */
-static bool has_costs(const tare__compared *rows, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (!isnan(rows[i].cost))
-            return true;
-    return false;
-}
-
-static void put_titles(page *to, double end, bool costs)
-{
-    char text[TARE__COMPARED_BYTES];
-    put(to, "<thead><tr><th scope=\"col\" class=\"name\">Figure</th><th scope=\"col\" "
-            "class=\"verdict\">Verdict</th>"
-            "<th scope=\"col\">Base</th><th scope=\"col\">Head</th><th scope=\"col\">Change</th>"
-            "<th scope=\"col\" class=\"drawn\"><span><i>");
-    tare__plain_text(&to->text, tare__unit_change(text, 1 / (1 + end) - 1));
-    put(to, "</i><i>0</i><i>");
-    tare__plain_text(&to->text, tare__unit_change(text, end));
-    put(to, "</i></span></th><th scope=\"col\">95 % interval</th>");
-    put(to, costs ? "<th scope=\"col\">Cost</th>" : "");
-    put(to, "<th scope=\"col\">p</th><th scope=\"col\">Effect</th></tr></thead>\n");
-}
-
-/* A table that may have to scroll can be reached, and moved, by keys. */
-static void open_sheet(page *to, const char *title, const char *kind)
-{
-    tare__text_format(&to->text,
-                      "<div class=\"sheet\" tabindex=\"0\" role=\"region\" aria-label=\"%s\">"
-                      "<table class=\"plain folds%s\">",
-                      title, kind);
-}
-
-static void close_sheet(page *to, size_t left_out)
-{
-    put(to, "</tbody></table></div>\n");
-    if (left_out)
-        tare__text_format(&to->text,
-                          "<p class=\"note\">%zu more, with smaller costs, are not on this page.</p>\n",
-                          left_out);
-}
-
 typedef enum which { ALL, DIFFERING, OTHERS } which;
 
-static size_t put_rows(page *to, const tare__compared *rows, size_t n, which those, double end, size_t room)
+static size_t put_rows(tare__sheet *sheet, const tare__compared *rows, size_t n, which those, size_t room)
 {
-    bool costs = has_costs(rows, n);
     size_t shown = 0;
-    for (size_t i = 0; i < n && shown < room && !to->status; i++) {
+    for (size_t i = 0; i < n && shown < room; i++) {
         if (those != ALL && differs(&rows[i]) != (those == DIFFERING))
             continue;
-        put_row(to, &rows[i], end, costs);
+        tare__sheet_row(sheet, &rows[i], i);
         shown++;
     }
     return shown;
 }
 
-/* Many rows that did not change would hide the few that did: they are folded away behind their number. */
-static void put_others(page *to, const tare__compared *rows, size_t n, double end, bool differing)
+static void close_sheet(tare__sheet *sheet, size_t left_out)
 {
-    size_t others = n - count_differing(rows, n);
-    tare__text_format(&to->text,
-                      "%s<details><summary>%zu %swithout significant change, or inconclusive</summary>\n",
-                      differing ? "" : "<p class=\"note\">No significant change.</p>\n",
-                      others, differing ? "others " : "");
-    open_sheet(to, titles[rows[0].section], "");
-    put_titles(to, end, has_costs(rows, n));
-    put(to, "<tbody>\n");
-    close_sheet(to, others - put_rows(to, rows, n, OTHERS, end, ROWS_MAX));
-    put(to, "</details>\n");
+    tare__sheet_close(sheet);
+    if (left_out)
+        tare__text_format(sheet->out, "<p class=\"note\">%zu more, with smaller costs, are not on this page.</p>\n",
+                          left_out);
+}
+
+/* Many rows that did not change would hide the few that did: they are folded away behind their number. */
+static void put_others(tare__sheet *sheet, const tare__compared *rows, size_t n, size_t differing)
+{
+    size_t others = n - differing;
+    tare__text_format(sheet->out, "%s<details><summary>%zu %swithout significant change, or inconclusive</summary>\n",
+                      differing ? "" : "<p class=\"note\">No significant change.</p>\n", others,
+                      differing ? "others " : "");
+    tare__sheet_open(sheet, titles[rows[0].section], rows, n);
+    close_sheet(sheet, others - put_rows(sheet, rows, n, OTHERS, ROWS_MAX));
+    put(sheet->out, "</details>\n");
 }
 
 /* The whole is in an order of its own; of its parts those that differ come first. */
-static void put_section(page *to, const tare__compared *rows, size_t n)
+static void put_section(tare__text *out, const tare__compare_view *view, const tare__compared *rows, size_t n)
 {
     double end = scale_of(rows, n);
+    tare__sheet_drawing drawing = {"change", put_scale, put_range, &end};
+    tare__sheet sheet = {.out = out, .of = view, .table = &tare__table_compared, .drawing = &drawing};
     size_t differing = count_differing(rows, n), left = n;
     bool whole = rows[0].section == TARE__SECTION_WHOLE, folded = !whole && n - differing > FOLD_FROM;
-    tare__text_format(&to->text, "<section><h2>%s</h2>\n", titles[rows[0].section]);
+    tare__text_format(out, "<section><h2>%s</h2>\n", titles[rows[0].section]);
     if (differing || !folded) {
-        open_sheet(to, titles[rows[0].section], "");
-        put_titles(to, end, has_costs(rows, n));
-        put(to, "<tbody>\n");
-        left -= put_rows(to, rows, n, whole ? ALL : DIFFERING, end, ROWS_MAX);
+        tare__sheet_open(&sheet, titles[rows[0].section], rows, n);
+        left -= put_rows(&sheet, rows, n, whole ? ALL : DIFFERING, ROWS_MAX);
         if (!whole && !folded)
-            left -= put_rows(to, rows, n, OTHERS, end, FOLD_FROM);
-        close_sheet(to, folded ? left - (n - differing) : left);
+            left -= put_rows(&sheet, rows, n, OTHERS, FOLD_FROM);
+        close_sheet(&sheet, folded ? left - (n - differing) : left);
     }
     if (folded)
-        put_others(to, rows, n, end, differing > 0);
-    put(to, "</section>\n");
-}
-
-static void put_only(page *to, const char *title, const tare__figure *const *rows, size_t n)
-{
-    char text[TARE__COMPARED_BYTES];
-    size_t shown = n < ROWS_MAX ? n : ROWS_MAX;
-    if (!n)
-        return;
-    tare__text_format(&to->text, "<section><h2>%s</h2>\n", title);
-    open_sheet(to, title, " few");
-    put(to, "<thead><tr><th scope=\"col\" class=\"name\">Figure</th><th scope=\"col\">Value</th>"
-            "<th scope=\"col\">Total</th></tr></thead>\n<tbody>\n");
-    for (size_t i = 0; i < shown; i++) {
-        put(to, "<tr>");
-        put_name(to, rows[i]->name, rows[i]->unit);
-        put_cell(to, "value", tare__unit_number(text, rows[i]->unit, rows[i]->value));
-        put_cell(to, "total", tare__unit_number(text, rows[i]->unit, rows[i]->total));
-        put(to, "</tr>\n");
-    }
-    put(to, "</tbody></table></div>\n");
-    if (shown < n)
-        tare__text_format(&to->text, "<p class=\"note\">%zu more are not on this page.</p>\n", n - shown);
-    put(to, "</section>\n");
+        put_others(&sheet, rows, n, differing);
+    put(out, "</section>\n");
 }
 
 /* What the columns mean: a page travels without its manual. */
-static void put_key(page *to)
+static void put_key(tare__text *out, const tare__comparison *from)
 {
     char least[TARE__UNIT_BYTES];
-    put(to, "<section class=\"read\"><h2>How to read it</h2><dl>"
-            "<dt>Verdict</dt><dd>worse, better or different where p is at most 0.02, the interval excludes "
-            "0, and the change is larger than ");
-    put(to, tare__unit_percent(least, to->input->comparison->min_change));
-    put(to, " and than 1 µs or 1 MiB; “no significant change” is not proof that there is none</dd>"
-            "<dt>Base, head</dt><dd>the median</dd>"
-            "<dt>Change</dt><dd>head over base, less 1, with the interval that has it 95 % of the time; "
-            "drawn on one scale "
-            "a table, twice as long as far from the middle as half as long; a tip stands for what lies "
-            "beyond</dd>"
-            "<dt>Cost</dt><dd>what the change adds to the run; the largest stand first</dd>"
-            "<dt>p</dt><dd>Mann-Whitney, corrected for testing many parts at once</dd>"
-            "<dt>Effect</dt><dd>Cliff’s delta: how often head is above base, less how often below; 1 is "
-            "always</dd>"
-            "</dl></section>\n");
+    tare__text_format(out,
+                      "<section class=\"read\"><h2>How to read it</h2>\n<p class=\"lead\">A verdict of better, worse or "
+                      "different requires p of at most 0.02, an interval that excludes 0, and a change larger than %s "
+                      "and than 1 µs or 1 MiB. “No significant change” is not proof that there is none. Intervals are "
+                      "drawn on one scale in each table, on which a doubling is as far from the middle as a halving; a "
+                      "tip stands for what lies beyond.</p>\n",
+                      tare__unit_percent(least, from->min_change));
+    tare__sheet_key(out, &tare__table_compared);
+    put(out, "</section>\n");
 }
 
-static void put_all(page *to)
+static int put_all(tare__text *out, const tare__compare_view *view, const tare__emit_sink *sink, tare__error *error)
 {
-    const tare__comparison *from = to->input->comparison;
-    put_head(to);
-    for (size_t i = 0, n; i < from->n && !to->status; i += n) {
+    const tare__document *document = &tare__document_compare;
+    const tare__comparison *from = view->comparison;
+    int status = 0;
+    put_head(out, view);
+    for (size_t i = 0, n; i < from->n && !status; i += n) {
         for (n = 1; i + n < from->n && from->rows[i + n].section == from->rows[i].section;)
             n++;
-        put_section(to, &from->rows[i], n);
+        put_section(out, view, &from->rows[i], n);
+        status = tare__emit_flush_piece(out, sink, error);
     }
-    put_only(to, "Only in base", (const tare__figure *const *)from->only_base, from->n_only_base);
-    put_only(to, "Only in head", (const tare__figure *const *)from->only_head, from->n_only_head);
+    for (size_t i = 0; i < document->n_tables; i++)
+        if (document->tables[i]->shape == TARE__SHAPE_ROWS && document->tables[i] != &tare__table_compared)
+            tare__sheet_table(out, view, document->tables[i]);
     if (from->n)
-        put_key(to);
-    tare__plain_end(&to->text);
+        put_key(out, from);
+    tare__plain_end(out);
+    return status ? status : tare__emit_flush(out, sink, error);
 }
 
 int tare__emit_comparison_html(const tare__emit_comparison *input, const tare__emit_options *options,
                                const tare__emit_sink *sink, tare__error *error)
 {
-    page to = {.input = input, .sink = sink, .error = error};
+    tare__text out = {0}, answer = {0};
     (void)options;
-    put_all(&to);
-    if (!to.status)
-        to.status = tare__emit_flush(&to.text, sink, error);
-    tare__text_free(&to.text);
-    return to.status;
+    tare__compared_answer(&answer, input);
+    tare__compare_view view = tare__compared_view(input, answer.data);
+    out.failed = answer.failed;
+    int status = put_all(&out, &view, sink, error);
+    tare__text_free(&answer);
+    tare__text_free(&out);
+    return status;
 }

@@ -9,11 +9,7 @@ int tare__emit_comparison_json(const tare__emit_comparison *input, const tare__e
 {
     tare__text answer = {0};
     tare__compared_answer(&answer, input);
-    const tare__compare_view view = {.comparison = input->comparison,
-                                     .baseline = {input->base_name, input->comparison->base},
-                                     .candidate = {input->head_name, input->comparison->head},
-                                     .ab = input->ab,
-                                     .answer = answer.data};
+    tare__compare_view view = tare__compared_view(input, answer.data);
     int status = answer.failed ? tare__fail(error, TARE_E_MEMORY, "out of memory")
                                : tare__emit_document(&tare__document_compare, &view, options, sink, error);
     tare__text_free(&answer);

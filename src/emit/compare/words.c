@@ -24,14 +24,13 @@ const char *tare__compared_interval(char out[TARE__COMPARED_BYTES], double low, 
     return out;
 }
 
-const char *tare__compared_p(char out[TARE__COMPARED_BYTES], double p)
+tare__compare_view tare__compared_view(const tare__emit_comparison *input, const char *answer)
 {
-    if (isnan(p))
-        return strcpy(out, "");
-    if (p < 0.001)
-        return strcpy(out, "<0.001");
-    tare__text_double(out, TARE__COMPARED_BYTES, 'f', 3, p);
-    return out;
+    return (tare__compare_view){.comparison = input->comparison,
+                                .baseline = {input->base_name, input->comparison->base},
+                                .candidate = {input->head_name, input->comparison->head},
+                                .ab = input->ab,
+                                .answer = answer};
 }
 
 void tare__compared_side(tare__text *out, const tare__figures *figures, const char *name)

@@ -10,6 +10,7 @@
 #include "words.h"
 #include "emit/plain.h"
 #include "emit/plain_chart.h"
+#include "emit/sheet.h"
 #include "tare.h"
 
 #define HEIGHT     250.0
@@ -245,50 +246,19 @@ static void put_key(tare__text *out, const tare__chart *chart, const course *of)
     tare__text_string(out, "</ul>");
 }
 
-static void put_cell(tare__text *out, const char *of, const char *text)
+static void put_table(tare__text *out, const tare__kept_trends *trends, const tare__kept_trend *trend)
 {
-    tare__text_format(out, "<td data-of=\"%s\">", of);
-    tare__plain_text(out, text);
-    tare__text_string(out, "</td>");
-}
-
-static void put_change(tare__text *out, const tare__kept_trend *trend, const tare__kept_change *change)
-{
-    const tare__kept_point *point = &trend->points[change->at];
-    const char *verdict = tare__kept_verdict(trend->better, change->before, change->after);
-    char word[TARE__HISTORY_WORD];
-    snprintf(word, sizeof word, "%.*s", (int)trend->id_digits, point->id);
-    tare__text_format(out, "<tr><td class=\"name\">%s</td><td class=\"%s\" data-of=\"change\">",
-                      tare__history_when((char[TARE__HISTORY_WORD]){0}, point->when_ns, false), verdict);
-    tare__text_format(out, "%s%s%s</td>",
-                      tare__history_change((char[TARE__HISTORY_WORD]){0}, change->before, change->after),
-                      *verdict ? " " : "", verdict);
-    put_cell(out, "before", tare__unit_value((char[TARE__HISTORY_WORD]){0}, trend->unit, change->before));
-    put_cell(out, "after", tare__unit_value((char[TARE__HISTORY_WORD]){0}, trend->unit, change->after));
-    put_cell(out, "run", word);
-    put_cell(out, "revision", point->revision ? tare__history_revision(word, point->revision, 0) : "n/a");
-    tare__text_string(out, "</tr>\n");
-}
-
-static void put_table(tare__text *out, const tare__kept_trend *trend)
-{
-    if (trend->n_changes == 0) {
+    tare__sheet sheet = {
+        .out = out, .of = trends, .parent = trend, .table = &tare__table_changes, .unit = trend->unit};
+    if (trend->n_changes)
+        tare__sheet_rows(&sheet, "Changes of the level", trend->changes, trend->n_changes);
+    else
         tare__text_string(out, "<p class=\"note\">No significant change.</p>");
-        return;
-    }
-    tare__text_string(out, "<div class=\"sheet\" tabindex=\"0\" role=\"region\" aria-label=\"Changes of ");
-    tare__plain_text(out, trend->name);
-    tare__text_string(
-        out, "\"><table class=\"plain folds\"><thead><tr><th scope=\"col\" class=\"name\">Changed</th><th "
-             "scope=\"col\">By</th><th scope=\"col\">Level before</th><th scope=\"col\">Level after</th><th "
-             "scope=\"col\">First run</th><th scope=\"col\">Revision</th></tr></thead>\n<tbody>\n");
-    for (size_t i = 0; i < trend->n_changes; i++)
-        put_change(out, trend, &trend->changes[i]);
-    tare__text_string(out, "</tbody></table></div>\n");
 }
 
-static void put_trend(tare__text *out, const tare__kept_trend *trend, size_t number)
+static void put_trend(tare__text *out, const tare__kept_trends *trends, size_t number)
 {
+    const tare__kept_trend *trend = &trends->rows[number];
     static const char *const better[] = {"", ", lower is better", ", higher is better"};
     char last[TARE__HISTORY_WORD], label[256], count[TARE__UNIT_BYTES];
     course of;
@@ -316,7 +286,7 @@ static void put_trend(tare__text *out, const tare__kept_trend *trend, size_t num
     tare__chart_close(&chart);
     put_key(out, &chart, &of);
     tare__text_string(out, "</figure>");
-    put_table(out, trend);
+    put_table(out, trends, trend);
     tare__text_string(out, "</section>\n");
     free(of.sorted);
 }
@@ -346,29 +316,12 @@ static void put_head(tare__text *out, const tare__kept_trends *trends)
 /* All figures at a glance, each with the way to its chart. */
 static void put_overview(tare__text *out, const tare__kept_trends *trends)
 {
-    char word[TARE__HISTORY_WORD], count[TARE__UNIT_BYTES];
+    tare__sheet sheet = {.out = out, .of = trends, .table = &tare__table_trends, .link = "figure-"};
     if (trends->n < 2)
         return;
-    tare__text_string(
-        out,
-        "<section><h2>Figures</h2><div class=\"sheet\" tabindex=\"0\" role=\"region\" aria-label=\"Figures\">"
-        "<table class=\"plain folds\"><thead><tr><th scope=\"col\" class=\"name\">Figure</th><th "
-        "scope=\"col\">Runs</th><th scope=\"col\">Last run</th><th scope=\"col\">Last change</th><th "
-        "scope=\"col\">Changes</th></tr></thead>\n<tbody>\n");
-    for (size_t i = 0; i < trends->n; i++) {
-        const tare__kept_trend *trend = &trends->rows[i];
-        const tare__kept_change *change = trend->n_changes ? &trend->changes[trend->n_changes - 1] : NULL;
-        tare__text_format(out, "<tr><td class=\"name\"><a href=\"#figure-%zu\">", i);
-        tare__plain_text(out, trend->name);
-        tare__text_format(out, "</a></td><td data-of=\"runs\">%s</td>",
-                          tare__unit_count(count, (double)trend->n));
-        put_cell(out, "last run", tare__unit_value(word, trend->unit, trend->points[trend->n - 1].value));
-        tare__text_format(
-            out, "<td class=\"%s\" data-of=\"last change\">%s</td><td data-of=\"changes\">%zu</td></tr>\n",
-            change ? tare__kept_verdict(trend->better, change->before, change->after) : "muted",
-            change ? tare__history_change(word, change->before, change->after) : "none", trend->n_changes);
-    }
-    tare__text_string(out, "</tbody></table></div></section>\n");
+    tare__text_string(out, "<section><h2>Figures</h2>");
+    tare__sheet_rows(&sheet, "Figures", trends->rows, trends->n);
+    tare__text_string(out, "</section>\n");
 }
 
 static int trend(const tare__kept_trends *trends, const tare__emit_options *options,
@@ -380,7 +333,7 @@ static int trend(const tare__kept_trends *trends, const tare__emit_options *opti
     put_head(&out, trends);
     put_overview(&out, trends);
     for (size_t i = 0; i < trends->n && !status; i++) {
-        put_trend(&out, &trends->rows[i], i);
+        put_trend(&out, trends, i);
         status = tare__emit_flush_piece(&out, sink, error);
     }
     tare__plain_end(&out);

@@ -3,7 +3,8 @@
  * Must not know how the model was weighed. */
 #include <stdlib.h>
 
-#include "model.h"
+#include "emit/emit.h"
+#include "model/model.h"
 #include "tare.h"
 
 /* Whether there is memory for the list of nodes that the totals lack, which the caller frees. */

@@ -11,7 +11,7 @@
 /* Tables of text, after the static ones. */
 void tare__measured_text(tare__page *page, const tare__model_measured *measured);
 /* Sections of a page; every name is escaped. */
-void tare__measured_html(tare__text *out, const tare__model_measured *measured);
+void tare__measured_html(tare__text *out, const tare__model_view *view);
 
 /* The sentence on profiling that made layers longer than they are, so that they have no rates. False: it did not. */
 bool tare__measured_slowdown(const tare__model_measured *measured, char *out, size_t room);

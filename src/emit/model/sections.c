@@ -71,14 +71,19 @@ static void put_table(tare__text *out, const tare__page_section *section)
 {
     char kinds[COLUMNS_MAX];
     size_t n = kinds_of(section->columns, kinds);
-    tare__text label = {0}, titles = {0};
-    tare__plain_text(&label, section->title);
+    tare__text titles = {0};
     tare__plain_text(&titles, section->columns);
-    for (char *c = titles.data; c && *c; c++)
-        *c = *c == '%' ? '#' : *c;
-    tare__plain_table(out, label.data ? label.data : "", titles.data ? titles.data : "");
-    out->failed = out->failed || label.failed || titles.failed;
-    tare__text_free(&label);
+    tare__plain_table(out, section->title, true, false);
+    for (const char *at = titles.data; at && *at; at += *at == '|') {
+        bool figures = *at == '#' || *at == '%';
+        size_t length = strcspn(at, "|");
+        tare__text_format(out, "<th scope=\"col\"%s>%.*s</th>",
+                          at == titles.data ? " class=\"name\"" : figures ? "" : " class=\"words\"",
+                          (int)(length - figures), at + figures);
+        at += length;
+    }
+    tare__text_string(out, "</tr></thead>\n<tbody>\n");
+    out->failed = out->failed || titles.failed;
     tare__text_free(&titles);
     for (size_t i = 0; n && i + n <= section->n_cells; i += n) {
         put_element(out, "<tr><th scope=\"row\" class=\"name\">", section->cells[i], "</th>");

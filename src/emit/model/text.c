@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "emit/flush.h"
-#include "model.h"
-#include "measured.h"
 #include "emit/layout.h"
+#include "measured.h"
+#include "model/model.h"
 #include "tare.h"
 
 #define FEW_OPERATORS 15
@@ -19,7 +19,7 @@
 #define FEW_NAMES     3
 
 /* ---- words --------------------------------------------------------------------------------------------------- */
-void tare__model_put_shape(tare__text *out, const tare__model_tensor *tensor)
+static void put_shape(tare__text *out, const tare__model_tensor *tensor)
 {
     if (tensor->rank < 0) {
         tare__text_string(out, "[?]");
@@ -39,17 +39,17 @@ void tare__model_put_shape(tare__text *out, const tare__model_tensor *tensor)
     tare__text_string(out, "]");
 }
 
-double tare__model_share(uint64_t part, uint64_t whole)
+static double share_of(uint64_t part, uint64_t whole)
 {
     return whole ? (double)part / (double)whole : NAN;
 }
 
-const char *tare__model_at_least(bool at_least)
+static const char *at_least(bool at_least)
 {
     return at_least ? "at least " : "";
 }
 
-const char *tare__model_operator_name(char out[128], const char *op, const char *domain)
+static const char *operator_name(char out[128], const char *op, const char *domain)
 {
     if (*domain)
         snprintf(out, 128, "%.50s.%.70s", domain, op);
@@ -70,7 +70,7 @@ static int by_weight(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-const tare__model_layer **tare__model_heaviest(const tare__model_report *report)
+static const tare__model_layer **heaviest(const tare__model_report *report)
 {
     const tare__model_layer **order = malloc((report->n_layers + 1) * sizeof *order);
     for (size_t i = 0; order && i < report->n_layers; i++)
@@ -114,10 +114,10 @@ static void put_compute(tare__page *page, const tare__model_report *report)
     tare__text text = {0};
     char macs[TARE__UNIT_BYTES], flops[TARE__UNIT_BYTES], other[TARE__UNIT_BYTES];
     tare__text_format(&text, "%s%s MACs, %s FLOPs (2 a MAC); and %s%s other operations",
-                      tare__model_at_least(report->macs_at_least),
+                      at_least(report->macs_at_least),
                       tare__unit_count(macs, (double)report->total.macs),
                       tare__unit_count(flops, 2 * (double)report->total.macs),
-                      tare__model_at_least(report->other_at_least),
+                      at_least(report->other_at_least),
                       tare__unit_count(other, (double)report->total.other));
     if (report->not_counted)
         tare__text_format(&text, "; %" PRIu64 " of %s not counted", report->not_counted,
@@ -177,7 +177,7 @@ static void put_tensors(tare__page *page, const char *label, const tare__model_t
     for (size_t i = 0; i < most; i++) {
         tare__text text = {0};
         tare__text_format(&text, "%s %s ", tensors[i].name, tensors[i].type ? tensors[i].type : "?");
-        tare__model_put_shape(&text, &tensors[i]);
+        put_shape(&text, &tensors[i]);
         if (fills) {
             tare__text_string(&text, fills[i].given ? ": " : ": generated, ");
             tare__model_put_fill(&text, &fills[i]);
@@ -209,7 +209,7 @@ static void put_count(tare__page *page, uint64_t value)
 static void put_share(tare__page *page, uint64_t part, uint64_t whole)
 {
     char cell[TARE__UNIT_BYTES];
-    tare__page_cell(page, TARE__PAGE_CELL, whole ? tare__unit_percent(cell, tare__model_share(part, whole)) : "n/a");
+    tare__page_cell(page, TARE__PAGE_CELL, whole ? tare__unit_percent(cell, share_of(part, whole)) : "n/a");
 }
 
 
@@ -224,7 +224,7 @@ static void put_operators(tare__page *page, const tare__model_report *report)
         const tare__model_operator *row = &report->operators[i];
         char name[128], made[TARE__UNIT_BYTES];
         bool none = row->not_counted == row->nodes;
-        tare__page_name(page, 0, tare__model_operator_name(name, row->op, row->domain), 0);
+        tare__page_name(page, 0, operator_name(name, row->op, row->domain), 0);
         tare__page_pad(page);
         tare__page_calls(page, row->nodes);
         if (none) {
@@ -272,7 +272,7 @@ static void put_uncounted(tare__page *page, const tare__model_report *report)
             tare__text_format(&text, "not counted: %" PRIu64 " of %" PRIu64 " ", row->not_counted, row->nodes);
         else
             tare__text_string(&text, "not counted in full: ");
-        tare__text_format(&text, "%s: %s", tare__model_operator_name(name, row->op, row->domain), row->reason);
+        tare__text_format(&text, "%s: %s", operator_name(name, row->op, row->domain), row->reason);
         put_names(&text, report, row);
         tare__page_style_on(page, TARE__PAGE_WARNING);
         page->out->failed = page->out->failed || text.failed;
@@ -286,7 +286,7 @@ static void put_uncounted(tare__page *page, const tare__model_report *report)
 
 static void put_layers(tare__page *page, const tare__model_report *report)
 {
-    const tare__model_layer **order = tare__model_heaviest(report);
+    const tare__model_layer **order = heaviest(report);
     size_t most = tare__page_rows(page, report->n_layers, FEW_LAYERS);
     if (!order) {
         page->out->failed = true;

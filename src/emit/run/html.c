@@ -123,11 +123,6 @@ void tare__html_key_unsigned(tare__html *page, const char *key, uint64_t value)
     tare__json_put_unsigned(&page->json, key, value);
 }
 
-void tare__html_key_bool(tare__html *page, const char *key, bool value)
-{
-    tare__json_put_bool(&page->json, key, value);
-}
-
 /* ---- tables ------------------------------------------------------------------------------------- */
 void tare__html_open_table(tare__html *page, const char *key, const char *columns)
 {
@@ -187,10 +182,7 @@ static void put_data(tare__html *page)
 {
     tare__json_begin(&page->json, &page->text, false);
     tare__json_object(&page->json);
-    tare__html_run(page);
-    tare__html_spans(page);
     tare__html_tables(page);
-    tare__html_metrics(page);
     tare__html_heat(page);
     tare__html_timeline(page);
     tare__json_end_object(&page->json);

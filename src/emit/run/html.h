@@ -22,6 +22,7 @@ typedef struct tare__html {
     tare__cells cells;
     const tare__timeline *timeline;
     const tare__html_limits *limits;
+    const uint32_t *room; /* points that each metric may have */
     const tare__emit_sink *sink;
     tare__error *error;
     int status; /* the first failure; what comes after it is not written */
@@ -31,15 +32,22 @@ typedef struct tare__html {
 int tare__html_write(const tare__analysis *analysis, const tare__timeline *timeline,
                      const tare__html_limits *limits, const tare__emit_sink *sink, tare__error *error);
 
-/* ---- parts of the data: each writes a key and its value into the object under way --------------- */
-void tare__html_run(tare__html *page);
-void tare__html_tables(tare__html *page);
+/* ---- parts of the data: each writes keys and values into the object under way ------------------- */
+void tare__html_tables(tare__html *page); /* all of the report's schema, with the following */
 void tare__html_spans(tare__html *page);
-/* Keys and values of one row. */
-void tare__html_columns(tare__html *page, const tare__table *table, const void *row);
 void tare__html_metrics(tare__html *page);
 void tare__html_heat(tare__html *page);
 void tare__html_timeline(tare__html *page);
+
+/* Tables of the schema: as below, with what people see of each column in "about"; `drawn` are more columns, of what the
+ * page draws and no other output has. */
+typedef struct tare__html_drawn {
+    const char *names[3];
+    void (*put)(tare__html *page, const void *row, size_t index);
+} tare__html_drawn;
+void tare__html_open_schema(tare__html *page, const tare__table *table, const tare__html_drawn *drawn);
+void tare__html_schema_row(tare__html *page, const tare__table *table, const tare__html_drawn *drawn, const void *row,
+                           size_t index);
 
 /* ---- values ------------------------------------------------------------------------------------- */
 void tare__html_ns(tare__html *page, double ns);        /* whole nanoseconds, null when not known */
@@ -50,8 +58,6 @@ void tare__html_key_ns(tare__html *page, const char *key, double ns);
 void tare__html_key_figure(tare__html *page, const char *key, double value);
 void tare__html_key_string(tare__html *page, const char *key, const char *value);
 void tare__html_key_unsigned(tare__html *page, const char *key, uint64_t value);
-void tare__html_key_bool(tare__html *page, const char *key, bool value);
-const char *tare__html_unit(tare__metric_unit unit); /* "bytes/s" */
 
 /* A table: {"columns":["name",…],"rows":[[…],…],"left_out":n}. `columns` is separated by blanks; `put` writes
  * the values of a row in that order. */

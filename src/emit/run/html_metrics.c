@@ -16,38 +16,6 @@ static const tare__subject_kind drawn[] = {
     TARE__SUBJECT_PROCESS, TARE__SUBJECT_NETWORK,   TARE__SUBJECT_DISK, TARE__SUBJECT_SENSOR,
 };
 
-static const char *const subjects[] = {
-    [TARE__SUBJECT_SYSTEM] = "machine",
-    [TARE__SUBJECT_CPU] = "cpu",
-    [TARE__SUBJECT_DISK] = "disk",
-    [TARE__SUBJECT_NETWORK] = "network",
-    [TARE__SUBJECT_CONTAINER] = "container",
-    [TARE__SUBJECT_TREE] = "program",
-    [TARE__SUBJECT_PROCESS] = "process",
-    [TARE__SUBJECT_THREAD] = "thread",
-    [TARE__SUBJECT_SENSOR] = "sensor",
-    [TARE__SUBJECT_GPU] = "gpu",
-    [TARE__SUBJECT_GPU_PROCESS] = "gpu process",
-    [TARE__SUBJECT_TARE] = "tare",
-};
-
-static const char *const units[] = {
-    [TARE__SHOW_COUNT] = "count", [TARE__SHOW_BYTES] = "bytes",         [TARE__SHOW_SHARE] = "share",
-    [TARE__SHOW_CORES] = "cores", [TARE__SHOW_SECONDS] = "seconds",     [TARE__SHOW_CELSIUS] = "celsius",
-    [TARE__SHOW_WATTS] = "watts", [TARE__SHOW_JOULES] = "joules",       [TARE__SHOW_HERTZ] = "hertz",
-    [TARE__SHOW_BITS] = "bits",   [TARE__SHOW_BYTES_PER_S] = "bytes/s", [TARE__SHOW_PER_S] = "1/s",
-};
-
-const char *tare__html_unit(tare__metric_unit unit)
-{
-    return (size_t)unit < TARE__COUNT_OF(units) && units[unit] ? units[unit] : "count";
-}
-
-static const char *subject_of(uint32_t subject)
-{
-    return subject < TARE__COUNT_OF(subjects) && subjects[subject] ? subjects[subject] : "other";
-}
-
 /* ---- room for points ---------------------------------------------------------------------------- */
 static size_t rank_of(uint32_t subject)
 {
@@ -88,50 +56,33 @@ static uint32_t *share_out(tare__html *page)
 }
 
 /* ---- rows --------------------------------------------------------------------------------------- */
-static void put_metric(tare__html *page, const tare__metric_row *row, size_t points)
+/* What it is, the span that was open at its maximum, and its points, where there is room for them. */
+static void put_drawn(tare__html *page, const void *at, size_t index)
 {
+    const tare__metric_row *row = at;
     const tare__metric_about *about = row->known < TARE__METRIC_COUNT ? tare__metric_of(row->known) : NULL;
-    tare__html_open_row(page);
-    tare__json_string(&page->json, row->metric);
-    tare__json_string(&page->json, subject_of(row->subject));
-    tare__json_unsigned(&page->json, row->key);
-    tare__json_string(&page->json, row->label);
     tare__json_string(&page->json, about ? about->what : NULL);
-    tare__json_unsigned(&page->json, row->kind);
-    tare__json_string(&page->json, tare__html_unit(row->unit));
-    tare__json_string(&page->json, tare__html_unit(row->total_unit));
-    tare__json_string(&page->json, row->absent);
-    tare__json_unsigned(&page->json, row->n);
-    tare__html_figure(page, row->min);
-    tare__html_figure(page, row->mean);
-    tare__html_figure(page, row->max);
-    tare__html_ns(page, row->max_at_ns);
-    tare__html_figure(page, row->first);
-    tare__html_figure(page, row->last);
-    tare__html_figure(page, row->total);
-    if (points > 0) {
+    if (page->room[index]) {
         tare__json_string(&page->json, tare__timeline_open_at(page->timeline, row->max_at_ns).span);
-        tare__html_points(page, row->points, row->n_points, points);
+        tare__html_points(page, row->points, row->n_points, page->room[index]);
     }
-    tare__html_close_row(page);
 }
 
 /* Series with points come first into the room there is for rows; the rest as it fits. */
 void tare__html_metrics(tare__html *page)
 {
+    static const tare__html_drawn drawn = {{"what", "open", "points"}, put_drawn};
     const tare__analysis *analysis = page->analysis;
     uint32_t *room = share_out(page);
     size_t put = 0, bare = 0;
+    page->room = room;
     if (!room)
         page->text.failed = true;
-    tare__html_open_table(
-        page, "metrics",
-        "metric subject key label what kind unit total_unit absent n min mean max max_at first "
-        "last total open points");
+    tare__html_open_schema(page, &tare__table_metrics, &drawn);
     for (size_t i = 0; room && i < analysis->n_metrics && !page->status; i++) {
         if (room[i] == 0 && ++bare > page->limits->rows)
             continue;
-        put_metric(page, &analysis->metrics[i], room[i]);
+        tare__html_schema_row(page, &tare__table_metrics, &drawn, &analysis->metrics[i], i);
         put++;
     }
     tare__html_close_table(page, analysis->n_metrics - put);

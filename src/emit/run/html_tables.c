@@ -63,13 +63,14 @@ static void put_course(tare__html *page, const tare__step_row *row)
     tare__json_end_array(&page->json);
 }
 
-static const char *const step_drawn[2] = {"bins", "course"};
-static void put_step_drawn(tare__html *page, const void *row)
+static void put_step_drawn(tare__html *page, const void *row, size_t index)
 {
     const tare__step_row *step = row;
+    (void)index;
     put_bins(page, &step->bins);
     put_course(page, step);
 }
+static const tare__html_drawn step_drawn = {{"bins", "course"}, put_step_drawn};
 
 /* ---- any table ---------------------------------------------------------------------------------- */
 static bool is_rows(const tare__schema_column *column)
@@ -103,85 +104,113 @@ static void put_value(tare__html *page, const tare__schema_column *column, const
     }
 }
 
-void tare__html_columns(tare__html *page, const tare__table *table, const void *row)
+static void put_key(tare__html *page, const char *key, const char *text)
 {
-    for (size_t i = 0; i < table->n_columns; i++) {
-        tare__json_key(&page->json, table->columns[i].name);
-        put_value(page, &table->columns[i], row, 0);
-    }
+    if (text)
+        tare__json_put_string(&page->json, key, text);
 }
 
-/* Unit and meaning of each column that the page's table shows. */
-static void put_about(tare__html *page, const tare__table *table)
+static void put_flag(tare__html *page, const char *key, bool flag)
 {
-    tare__json_key(&page->json, "about");
+    if (flag)
+        tare__json_put_bool(&page->json, key, true);
+}
+
+/* The column of the row that says why this one has no value; NULL: none does. */
+static const char *absent_by(const tare__table *table, const tare__schema_column *column)
+{
+    for (size_t i = 0; i < table->n_columns && column->absent_at; i++)
+        if (table->columns[i].stored == TARE__STORED_TEXT && table->columns[i].at == column->absent_at)
+            return table->columns[i].name;
+    return NULL;
+}
+
+static void put_column(tare__html *page, const tare__table *table, const tare__schema_column *column)
+{
+    char label[TARE__LABEL_BYTES];
+    tare__type type = tare__schema_type(column);
+    tare__json_key(&page->json, column->name);
     tare__json_object(&page->json);
-    for (size_t i = 0; i < table->n_columns; i++) {
-        const tare__schema_column *column = &table->columns[i];
-        if (column->page != TARE__PAGE_SHOWN || is_rows(column))
-            continue;
-        tare__json_key(&page->json, column->name);
-        tare__json_array(&page->json);
-        tare__json_string(&page->json, tare__unit_word(column->unit));
-        tare__json_string(&page->json, column->meaning);
-        tare__json_end_array(&page->json);
-    }
+    put_key(page, "label", tare__flat_label(label, &(tare__flat){.column = column}));
+    put_key(page, "meaning", column->meaning);
+    put_key(page, "unit", tare__unit_word(column->unit));
+    put_key(page, "unit_by", column->unit_by);
+    put_flag(page, "number", type == TARE__TYPE_NUMBER || type == TARE__TYPE_SIGNED || type == TARE__TYPE_COUNT);
+    put_flag(page, "under", column->page == TARE__PAGE_UNDER);
+    put_flag(page, "bar", column->bar);
+    put_key(page, "between", column->between);
+    put_key(page, "prefix", column->prefix);
+    put_key(page, "prefix_by", column->prefix_by);
+    put_key(page, "absent", column->absent);
+    put_key(page, "absent_by", absent_by(table, column));
+    put_key(page, "of", type == TARE__TYPE_ROW ? column->table->name : NULL);
     tare__json_end_object(&page->json);
 }
 
-static void open_table(tare__html *page, const tare__table *table, const char *const drawn[2])
+void tare__html_open_schema(tare__html *page, const tare__table *table, const tare__html_drawn *drawn)
 {
+    char title[TARE__LABEL_BYTES];
     tare__json_key(&page->json, table->name);
     tare__json_object(&page->json);
+    tare__json_put_string(&page->json, "label", tare__table_title(title, table));
     tare__json_key(&page->json, "columns");
     tare__json_array(&page->json);
     for (size_t i = 0; i < table->n_columns; i++)
         if (table->columns[i].page != TARE__PAGE_NOT)
             tare__json_string(&page->json, table->columns[i].name);
-    for (size_t i = 0; drawn && i < 2; i++)
-        tare__json_string(&page->json, drawn[i]);
+    for (size_t i = 0; drawn && i < TARE__COUNT_OF(drawn->names) && drawn->names[i]; i++)
+        tare__json_string(&page->json, drawn->names[i]);
     tare__json_end_array(&page->json);
-    put_about(page, table);
+    if (table->page == TARE__PAGE_SHOWN) {
+        tare__json_key(&page->json, "about");
+        tare__json_object(&page->json);
+        for (size_t i = 0; i < table->n_columns; i++)
+            if (table->columns[i].page < TARE__PAGE_HIDDEN && !is_rows(&table->columns[i]))
+                put_column(page, table, &table->columns[i]);
+        tare__json_end_object(&page->json);
+    }
     tare__json_key(&page->json, "rows");
     tare__json_array(&page->json);
 }
 
-static void put_row(tare__html *page, const tare__table *table, const void *row, size_t index,
-                    void (*put_drawn)(tare__html *, const void *))
+void tare__html_schema_row(tare__html *page, const tare__table *table, const tare__html_drawn *drawn, const void *row,
+                           size_t index)
 {
     tare__html_open_row(page);
     for (size_t i = 0; i < table->n_columns; i++)
         if (table->columns[i].page != TARE__PAGE_NOT)
             put_value(page, &table->columns[i], row, index);
-    if (put_drawn)
-        put_drawn(page, row);
+    if (drawn)
+        drawn->put(page, row, index);
     tare__html_close_row(page);
 }
 
-/* Whether other files write it, or nobody does. */
-static bool is_elsewhere(const tare__table *table)
+static void put_rows(tare__html *page, const tare__table *table)
 {
-    static const tare__table *const elsewhere[] = {&tare__table_spans, &tare__table_metrics, &tare__table_findings,
-                                                   &tare__table_groups, &tare__table_facts};
-    for (size_t i = 0; i < TARE__COUNT_OF(elsewhere); i++)
-        if (elsewhere[i] == table)
-            return true;
-    return table->shape != TARE__SHAPE_ROWS;
+    bool steps = table == &tare__table_steps || table == &tare__table_epochs;
+    const tare__html_drawn *drawn = steps ? &step_drawn : NULL;
+    size_t all = tare__table_rows(page->analysis, table);
+    size_t n = all < page->limits->rows ? all : page->limits->rows;
+    tare__html_open_schema(page, table, drawn);
+    for (size_t i = 0; i < n && !page->status; i++)
+        tare__html_schema_row(page, table, drawn, tare__table_row(page->analysis, table, i), i);
+    tare__html_close_table(page, all - n);
 }
 
 void tare__html_tables(tare__html *page)
 {
     const tare__table *table;
     for (size_t i = 0; (table = tare__schema_table(i)); i++) {
-        bool steps = table == &tare__table_steps || table == &tare__table_epochs;
-        size_t all = tare__table_rows(page->analysis, table);
-        size_t n = all < page->limits->rows ? all : page->limits->rows;
-        if (is_elsewhere(table))
+        if (table->page == TARE__PAGE_NOT)
             continue;
-        open_table(page, table, steps ? step_drawn : NULL);
-        for (size_t k = 0; k < n && !page->status; k++)
-            put_row(page, table, tare__table_row(page->analysis, table, k), k, steps ? put_step_drawn : NULL);
-        tare__html_close_table(page, all - n);
+        if (table == &tare__table_spans)
+            tare__html_spans(page);
+        else if (table == &tare__table_metrics)
+            tare__html_metrics(page);
+        else if (table->shape == TARE__SHAPE_ROWS)
+            put_rows(page, table);
+        else
+            tare__put_json_table(&page->json, &page->cells, table);
     }
 }
 
@@ -222,7 +251,7 @@ void tare__html_spans(tare__html *page)
     uint32_t *place = calloc(analysis->n_spans + 1, sizeof *place), kept = 0;
     if (!place)
         page->text.failed = true;
-    open_table(page, table, NULL);
+    tare__html_open_schema(page, table, NULL);
     for (size_t i = 0; place && i < analysis->n_spans && !page->status; i++) {
         tare__span_row row = analysis->spans[i];
         uint32_t parent = row.parent == TARE__NO_ROW ? TARE__NO_ROW : place[row.parent];
@@ -230,7 +259,7 @@ void tare__html_spans(tare__html *page)
         if (!(row.total_ns > least) || (row.parent != TARE__NO_ROW && parent == TARE__NO_ROW))
             continue;
         row.parent = parent;
-        put_row(page, table, &row, i, NULL);
+        tare__html_schema_row(page, table, NULL, &row, i);
         place[i] = kept++;
     }
     tare__html_close_table(page, analysis->n_spans - kept);

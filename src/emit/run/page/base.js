@@ -14,6 +14,11 @@ function rowsOf(table) {
     return made;
   });
 }
+// The same of a table of one row, with its parts.
+function oneOf(row) {
+  if (row === null || typeof row !== "object" || Array.isArray(row)) return row;
+  return Object.fromEntries(Object.entries(row).map(([name, value]) => [nameOf(name), oneOf(value)]));
+}
 
 // The span tree.
 const SPANS = rowsOf(DATA.spans);
@@ -112,12 +117,10 @@ const UNITS = {
   "joules": (v) => scaled(v, [[1, "J"], [1e3, "kJ"], [1e6, "MJ"]]),
   "hertz": (v) => scaled(v, [[1, "Hz"], [1e3, "kHz"], [1e6, "MHz"], [1e9, "GHz"]]),
   "bits": (v) => "0x" + Math.round(v).toString(16),
-  "bytes/s": (v) => bytes(v) + "/s",
-  "1/s": (v) => count(v) + "/s",
   "bytes_per_s": (v) => bytes(v) + "/s",
   "per_s": (v) => count(v) + "/s",
+  "flops_per_s": (v) => count(v) + "FLOP/s",
   "ns": time,
-  "time": time,
 };
 const show = (value, unit) => (UNITS[unit] || count)(value);
 const plural = (n, one, many) => exactly(n) + " " + (n === 1 ? one : many || one + "s");

@@ -13,15 +13,15 @@ const CHARTS = [
   {
     title: "CPU in use by the program",
     unit: "cores",
-    of: [["cpu.usage", "program", "all"], ["cpu.user", "program", "user"], ["cpu.system", "program", "system"]],
+    of: [["cpu.usage", "tree", "all"], ["cpu.user", "tree", "user"], ["cpu.system", "tree", "system"]],
     limit: "cores_allowed"
   },
   {
     title: "CPU of the machine",
     unit: "cores",
     of: [
-      ["cpu.user", "machine", "user"], ["cpu.system", "machine", "system"],
-      ["cpu.iowait", "machine", "waiting for disks"], ["cpu.steal", "machine", "stolen by the hypervisor"]
+      ["cpu.user", "system", "user"], ["cpu.system", "system", "system"],
+      ["cpu.iowait", "system", "waiting for disks"], ["cpu.steal", "system", "stolen by the hypervisor"]
     ]
   },
   {title: "CPU by process", unit: "cores", of: [["cpu", "process"]], least: 2},
@@ -35,16 +35,16 @@ const CHARTS = [
     title: "Threads",
     unit: "count",
     of: [
-      ["threads", "program", "all"], ["threads.running", "program", "running"],
-      ["threads.disk_wait", "program", "waiting for disks"]
+      ["threads", "tree", "all"], ["threads.running", "tree", "running"],
+      ["threads.disk_wait", "tree", "waiting for disks"]
     ]
   },
   {
     title: "Resident memory of the program",
     unit: "bytes",
     of: [
-      ["memory.rss", "program", "resident"], ["memory.pss", "program", "proportional (PSS)"],
-      ["memory.swapped", "program", "swapped out"]
+      ["memory.rss", "tree", "resident"], ["memory.pss", "tree", "proportional (PSS)"],
+      ["memory.swapped", "tree", "swapped out"]
     ],
     limit: "memory_allowed_bytes"
   },
@@ -53,27 +53,27 @@ const CHARTS = [
     title: "Memory of the machine",
     unit: "bytes",
     of: [
-      ["memory.used", "machine", "in use"], ["memory.cached", "machine", "file cache"],
-      ["swap.used", "machine", "swap"]
+      ["memory.used", "system", "in use"], ["memory.cached", "system", "file cache"],
+      ["swap.used", "system", "swap"]
     ]
   },
   {title: "Memory of the container", unit: "bytes", of: [["memory.used", "container", "in use"]], silent: true},
   {
     title: "Disk, by the program",
-    unit: "bytes/s",
-    of: [["disk.read", "program", "read"], ["disk.write", "program", "written"]],
+    unit: "bytes_per_s",
+    of: [["disk.read", "tree", "read"], ["disk.write", "tree", "written"]],
     silent: true
   },
   {
     title: "Disks of the machine",
-    unit: "bytes/s",
+    unit: "bytes_per_s",
     of: [["disk.read", "disk", "read"], ["disk.write", "disk", "written"]],
     silent: true
   },
   {title: "Disks busy", unit: "share", of: [["disk.busy", "disk"]], silent: true},
   {
     title: "Network of the machine",
-    unit: "bytes/s",
+    unit: "bytes_per_s",
     of: [["net.received", "network", "in"], ["net.sent", "network", "out"]],
     silent: true
   },
@@ -88,8 +88,8 @@ const CHARTS = [
     title: "Pressure: share of time some task waited",
     unit: "share",
     of: [
-      ["pressure.cpu", "machine", "for a CPU"], ["pressure.memory", "machine", "for memory"],
-      ["pressure.io", "machine", "for a disk"]
+      ["pressure.cpu", "system", "for a CPU"], ["pressure.memory", "system", "for memory"],
+      ["pressure.io", "system", "for a disk"]
     ],
     silent: true
   },
@@ -287,9 +287,9 @@ function goToPeak(peak) {
 // What could not be measured, and why: reasons that many share are said once.
 function putAbsent() {
   const reasons = new Map();
-  METRICS.filter((row) => row.absent && row.n === 0).forEach((row) => {
+  METRICS.filter((row) => row.absent && row.samples === 0).forEach((row) => {
     const what =
-      row.metric + (row.subject === "machine" || row.subject === "program" ? "" : " of " + subjectName(row));
+      row.metric + (row.subject === "system" || row.subject === "tree" ? "" : " of " + subjectName(row));
     reasons.set(row.absent, (reasons.get(row.absent) || []).concat(what));
   });
   if (reasons.size === 0) return;

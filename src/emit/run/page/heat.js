@@ -36,14 +36,14 @@ function hoverHeat(canvas, strips, name) {
       tip.hide();
       return;
     }
-    const share = heatShare(strip.cells[at]), when = (at + 0.5) / canvas.width * DATA.run.elapsed;
+    const share = heatShare(strip.cells[at]), when = (at + 0.5) / canvas.width * RUN.elapsed;
     tip.show(event.clientX, event.clientY, name(strip),
       ["at " + time(when), share === null ? "n/a: no sample then" : percent(share) + " of a core"]);
   });
   canvas.addEventListener("pointerleave", () => tip.hide());
 }
 function putHeatAxis() {
-  const elapsed = DATA.run.elapsed, ticks = ticksOf(0, elapsed, 8), axis = el("div", {class: "heat-axis"});
+  const elapsed = RUN.elapsed, ticks = ticksOf(0, elapsed, 8), axis = el("div", {class: "heat-axis"});
   const step = ticks.length > 1 ? ticks[1] - ticks[0] : elapsed;
   ticks.forEach((at) => {
     const label = el("span", {class: at === 0 ? "first" : null}, tickLabel(at, step));

@@ -1,20 +1,16 @@
 // report: what ran, the findings, what it used, the environment, the tare line, the theme.
-const RUN = DATA.run, USED = DATA.usage, OWN = DATA.own;
-const SEVERITIES = {
-  3: ["critical", "Critical", "!"],
-  2: ["warning", "Warning", "▲"],
-  1: ["info", "Info", "i"]
-};
+const RUN = oneOf(DATA.run), USED = oneOf(DATA.usage), OWN = oneOf(DATA.tare), PHASES = oneOf(DATA.phases);
+const SEVERITIES = {critical: ["Critical", "!"], warning: ["Warning", "▲"], info: ["Info", "i"]};
 
 function endOfRun() {
   if (RUN.oom_killed) return el("span", {class: "badge bad"}, "killed: out of memory");
   if (RUN.signal) return el("span", {class: "badge bad"}, "killed by signal " + RUN.signal);
-  if (RUN.status === null)
+  if (RUN.exit_status === null)
     return RUN.attached ?
       el("span", {class: "badge"}, "attached to process " + RUN.attached) :
       el("span", {class: "badge", title: RUN.finished ? "not recorded in the file" : "unfinished trace"},
         "exit status n/a");
-  return el("span", {class: "badge " + (RUN.status === 0 ? "good" : "bad")}, "exit status " + RUN.status);
+  return el("span", {class: "badge " + (RUN.exit_status === 0 ? "good" : "bad")}, "exit status " + RUN.exit_status);
 }
 
 function dateOf(when) {
@@ -31,7 +27,7 @@ function putHeader() {
   document.title = command + " · Tare";
   byId("command").textContent = command;
   byId("command").title = RUN.command || "";
-  const when = RUN.start_ms ? new Date(RUN.start_ms) : null;
+  const when = RUN.start_realtime ? new Date(RUN.start_realtime / 1e6) : null;
   const fact = (...parts) => el("span", null, ...parts);
   fill(byId("facts"), null, [
     fact(endOfRun()),
@@ -49,10 +45,10 @@ function putHeader() {
 
 // ---- findings -----------------------------------------------------------------------------------
 function putFinding(row) {
-  const [kind, word, mark] = SEVERITIES[row.severity] || SEVERITIES[1];
+  const [word, mark] = SEVERITIES[row.severity];
   const figures = (row.figures || []).filter(([, value]) => known(value));
   const somewhere = known(row.from) && known(row.to);
-  return el("article", {class: "finding " + kind, "data-id": row.id},
+  return el("article", {class: "finding " + row.severity, "data-id": row.id},
     el("div", {class: "severity", "data-mark": mark}, word),
     el("div", {class: "words"}, el("h3", null, row.title), row.evidence && el("p", {class: "evidence"}, row.evidence),
       row.advice && el("p", {class: "advice"}, row.advice),
@@ -94,12 +90,11 @@ function tile(name, value, reason, subs, share) {
   return el("div", null, el("dt", null, name), el("dd", {class: "big"}, value === null ? na(reason) : value),
     (value === null ? [reason] : subs).filter(Boolean).map((text) => el("dd", {class: "sub"}, text)), meter);
 }
-const absent = "not sampled in this run";
 
 function memoryTile() {
   const peak = USED.rss_peak_bytes, allowed = USED.memory_allowed_bytes;
   return tile("Peak memory, largest process", known(peak) ? (USED.rss_peak_at_least ? "≥ " : "") + bytes(peak) : null,
-    USED.absent_memory || absent,
+    USED.reasons.rss_peak_bytes,
     [
       USED.rss_peak_process,
       known(USED.tree_rss_max_bytes) && bytes(USED.tree_rss_max_bytes) + " of all processes together",
@@ -108,19 +103,19 @@ function memoryTile() {
     known(allowed) && known(peak) ? peak / allowed : null);
 }
 
-// Startup, steady state, shutdown: how long each took, and what startup was spent on.
+// Startup, steady state, shutdown: how long each took, and what startup was spent on: its parts in the schema.
 function phasesTile() {
-  const phases = DATA.phases, parts = ["interpreter", "imports", "preparation", "warm_up"];
-  if (!phases || !known(phases.steady)) return null;
-  const startup = known(phases.startup) ?
-    "startup " + time(phases.startup) + ": " +
-      parts.filter((part) => known(phases[part]) && phases[part] > 0)
-        .map((part) => part.replace("_", "-") + " " + time(phases[part])).join(", ") :
-    "startup: " + phases.startup_how;
-  return tile("Steady state", time(phases.steady), "", [
-    startup,
-    known(phases.shutdown) ? "shutdown " + time(phases.shutdown) : "shutdown: " + phases.shutdown_how
-  ], known(RUN.elapsed) && RUN.elapsed > 0 ? phases.steady / RUN.elapsed : null);
+  if (!PHASES || !known(PHASES.steady_state.from)) return null;
+  const lasts = ({from, to}) => known(from) && known(to) ? to - from : null;
+  const parts = Object.entries(PHASES).filter(([, value]) => typeof value === "number" && value > 0)
+    .filter(([name]) => DATA.phases[name + "_ns"] && name !== "compile")
+    .map(([name, value]) => name.replace("_", "-") + " " + time(value)).join(", ");
+  const line = (name) => known(lasts(PHASES[name])) ?
+    name + " " + time(lasts(PHASES[name])) + (name === "startup" && parts ? ": " + parts : "") :
+    name + ": " + PHASES[name].how;
+  const steady = lasts(PHASES.steady_state);
+  return tile("Steady state", time(steady), "", [line("startup"), line("shutdown")],
+    known(RUN.elapsed) && RUN.elapsed > 0 ? steady / RUN.elapsed : null);
 }
 
 function putTiles() {
@@ -130,7 +125,7 @@ function putTiles() {
   byId("tiles").append(
     tile("Elapsed", known(RUN.elapsed) ? time(RUN.elapsed) : null, "duration not recorded", []),
     ...[phasesTile()].filter(Boolean),
-    tile("CPU time", known(USED.cpu_seconds) ? time(USED.cpu_seconds * 1e9) : null, USED.absent_cpu || absent,
+    tile("CPU time", known(USED.cpu_seconds) ? time(USED.cpu_seconds * 1e9) : null, USED.reasons.cpu_seconds,
       [
         known(USED.user_seconds) && known(USED.system_seconds) &&
           time(USED.user_seconds * 1e9) + " user, " + time(USED.system_seconds * 1e9) + " system",
@@ -140,16 +135,16 @@ function putTiles() {
       known(mean) && known(allowed) && allowed > 0 ? mean / allowed : null),
     memoryTile(),
     tile("Disk, read / written", either(USED.disk_read_bytes, USED.disk_write_bytes, "bytes"),
-      USED.absent_disk || absent, [known(USED.io_read_bytes) && known(USED.io_write_bytes) &&
+      USED.reasons.disk_read_bytes, [known(USED.io_read_bytes) && known(USED.io_write_bytes) &&
         bytes(USED.io_read_bytes) + " / " + bytes(USED.io_write_bytes) + " requested"]),
-    tile("Network, in / out", either(USED.net_received_bytes, USED.net_sent_bytes, "bytes"), absent,
+    tile("Network, in / out", either(USED.net_received_bytes, USED.net_sent_bytes, "bytes"), USED.reasons.net_received_bytes,
       ["whole machine"]),
-    tile("Threads / processes", either(USED.threads_max, USED.processes_max, "count"), absent, ["maximum at the same time"]),
-    tile("GPU busy", known(USED.gpu_busy_mean) ? percent(USED.gpu_busy_mean) : null, USED.absent_gpu || absent,
+    tile("Threads / processes", either(USED.threads_max, USED.processes_max, "count"), USED.reasons.threads_max, ["maximum at the same time"]),
+    tile("GPU busy", known(USED.gpu_busy_mean) ? percent(USED.gpu_busy_mean) : null, USED.reasons.gpu_busy_mean,
       [known(USED.gpu_memory_max_bytes) && bytes(USED.gpu_memory_max_bytes) + " of its memory (peak)"],
       USED.gpu_busy_mean),
     tile("Energy", known(USED.energy_joules) ? show(USED.energy_joules, "joules") : null,
-      USED.absent_energy || absent, [known(USED.carbon_grams) && known(USED.carbon_intensity) &&
+      USED.reasons.energy_joules, [known(USED.carbon_grams) && known(USED.carbon_intensity) &&
         digits(USED.carbon_grams) + " g CO₂ at an assumed " + count(USED.carbon_intensity) + " g/kWh"]));
 }
 
@@ -175,7 +170,7 @@ function putEnvironment() {
     untold);
   put("Memory", known(RUN.memory_bytes) ? bytes(RUN.memory_bytes) : null, untold);
   put("Limits", limits || null, "limits not sampled");
-  put("GPU", RUN.gpus || null, USED.absent_gpu || "none found");
+  put("GPU", RUN.gpus || null, USED.reasons.gpu_busy_mean || "none found");
   put("Recorded by", RUN.writer, untold);
   if (DATA.notes.length > 0) {
     byId("notes").append(el("h3", null, "Missing or truncated data"),
@@ -186,16 +181,16 @@ function putEnvironment() {
 function putOwn() {
   const line = byId("own-line"), parts = [];
   const said = (value, reason) => known(value) ? el("b", null, time(value)) : na(reason);
-  if (OWN.spans === 0 && !known(OWN.own))
+  if (OWN.spans + OWN.chained_spans + OWN.complete_spans === 0 && !known(OWN.own))
     parts.push("Tare overhead: none in the program, nothing was recorded");
   else
     parts.push(
-      "Tare overhead: ", said(OWN.own, "not calibrated in this run"), " in the program");
+      "Tare overhead: ", said(OWN.own, OWN.reasons.own), " in the program");
   if (known(OWN.share))
     parts.push(" (" + percent(OWN.share) + " of the recorded time" +
       (known(OWN.pair) ? ", " + digits(OWN.pair) + " ns per span" : "") + ")");
   if (known(OWN.taken_off)) parts.push(", of which ", said(OWN.taken_off), " is subtracted from the times shown");
-  parts.push(". Collector: ", said(OWN.collector_cpu, "unfinished trace"), " of CPU");
+  parts.push(". Collector: ", said(OWN.collector_cpu, OWN.reasons.collector_cpu), " of CPU");
   if (known(OWN.sampler_cpu) && OWN.interval > 0)
     parts.push(", ", said(OWN.sampler_cpu), " of that for sampling every " + time(OWN.interval));
   if (known(OWN.longest_interval) && known(OWN.interval) && OWN.longest_interval > OWN.interval * 1.5)

@@ -1,164 +1,81 @@
-// tables: every table of the run, sortable and filterable. What is absent says why.
+// tables: every table of the report's schema, sortable and filterable: a walk over what the data says about its columns.
 const ROWS_FIRST = 200;
-const TIME = time, NUMBER = (value) => typeof value === "number" ? exactly(value) : value;
-const col = (key, label, format, more) => ({key, label, format, number: true, ...more});
-const text = (key, label, more) => ({key, label, format: (value) => String(value), number: false, ...more});
-const EACH = [col("p50", "p50", TIME), col("p95", "p95", TIME), col("p99", "p99", TIME), col("max", "max", TIME)];
-const place = (row) => row.file ? row.file + (row.line ? ":" + row.line : "") : null;
-const noPlace = "call site not recorded";
-const metricUnit = (value, row) => show(value, row.unit);
-
-const TABLES = [
-  {
-    id: "spans",
-    label: "Spans",
-    rows: () => SPANS,
-    tree: true,
-    columns: [
-      text("name", "Span"), col("calls", "calls", NUMBER), col("total", "total", TIME),
-      col("self", "self", TIME, {title: "total without callees and recording overhead"}),
-      col("share", "share", percent, {bar: true}), col("mean", "mean", TIME), ...EACH, text("kind", "kind"),
-      text("file", "where", {value: place, reason: noPlace})
-    ]
-  },
-  {
-    id: "steps",
-    label: "Steps",
-    rows: () => rowsOf(DATA.steps),
-    columns: [
-      text("name", "Step"), col("count", "finished", NUMBER), col("unfinished", "unfinished", NUMBER),
-      col("total", "total", TIME), col("mean", "mean", TIME), ...EACH,
-      col("per_second", "per second", count, {reason: "too few"}), col("first", "first", TIME),
-      col("rest_p50", "p50 of the others", TIME, {reason: "there is only one"})
-    ]
-  },
-  {
-    id: "epochs",
-    label: "Epochs",
-    rows: () => rowsOf(DATA.epochs),
-    columns: [
-      text("name", "Epoch"), col("count", "finished", NUMBER), col("unfinished", "unfinished", NUMBER),
-      col("total", "total", TIME), col("mean", "mean", TIME), ...EACH, col("first", "first", TIME)
-    ]
-  },
-  {
-    id: "aggregates",
-    label: "Aggregates",
-    rows: () => rowsOf(DATA.aggregates),
-    columns: [
-      text("name", "Span"), col("calls", "calls", NUMBER), col("timed", "timed", NUMBER),
-      col("total", "total", (value, row) => (row.estimated ? "≈ " : "") + time(value), {reason: "no call was timed"}),
-      col("mean", "mean", TIME, {reason: "no call was timed"}),
-      ...EACH.map((one) => ({...one, reason: "no call was timed"})),
-      text("file", "where", {value: place, reason: noPlace})
-    ]
-  },
-  {
-    id: "tracks",
-    label: "Tracks",
-    rows: () => rowsOf(DATA.tracks),
-    columns: [
-      text("name", "Span"), text("track", "track", {reason: "the recording thread"}), text("track_kind", "kind"),
-      col("calls", "calls", NUMBER),
-      col("total", "total", TIME), col("mean", "mean", TIME), ...EACH
-    ]
-  },
-  {
-    id: "counters",
-    label: "Counters",
-    rows: () => rowsOf(DATA.counters),
-    columns: [
-      text("name", "Counter"), col("count", "values", NUMBER),
-      ...["first", "last", "min", "mean", "max"].map((key) => col(key, key, count)), col("first_at", "from", TIME),
-      col("last_at", "to", TIME)
-    ]
-  },
-  {
-    id: "marks",
-    label: "Marks",
-    rows: () => rowsOf(DATA.marks),
-    columns: [
-      text("name", "Mark"), col("count", "times", NUMBER), col("first_at", "first at", TIME),
-      col("last_at", "last at", TIME)
-    ]
-  },
-  {
-    id: "threads",
-    label: "Threads",
-    rows: () => rowsOf(DATA.threads),
-    columns: [
-      text("name", "Thread", {reason: "the thread had no name"}), col("tid", "id", String),
-      text("process", "process", {value: processOf}), col("spans", "spans", NUMBER), col("busy", "in spans", TIME),
-      col("first_at", "from", TIME, {reason: "no events were read"}),
-      col("last_at", "to", TIME, {reason: "no events were read"}), col("dropped_spans", "dropped", NUMBER)
-    ]
-  },
-  {
-    id: "processes",
-    label: "Processes",
-    rows: () => PROCESSES,
-    columns: [
-      text("label", "Process"), col("pid", "pid", String), col("parent_pid", "parent", String),
-      col("cpu", "CPU", TIME, {reason: unsampled}), col("memory", "peak memory", bytes, {reason: unsampled}),
-      col("read", "disk read", bytes, {reason: unsampled}), col("written", "written", bytes, {reason: unsampled}),
-      col("threads", "threads", NUMBER, {reason: seen}), col("spans", "spans", NUMBER, {reason: seen}),
-      col("busy", "in spans", TIME, {reason: seen}), col("joined_at", "from", TIME), col("left_at", "to", TIME),
-      col("wait_status", "ended", waited, {reason: "exit status not observed"}),
-      text("why", "note", {reason: "no note", blank: true})
-    ]
-  },
-  {
-    id: "metrics",
-    label: "Metrics",
-    rows: () => METRICS.filter((row) => !row.derived),
-    columns: [
-      text("metric", "Metric", {title: "what was sampled"}), text("subject", "of", {value: whose}),
-      ...["min", "mean", "max"].map((key) => col(key, key, metricUnit, {reason: whyAbsent})),
-      col("max_at", "max at", TIME, {reason: whyAbsent}),
-      col("total", "total", (value, row) => show(value, row.total_unit), {reason: "only for totals"}),
-      col("n", "samples", NUMBER)
-    ]
-  },
-];
 const PROCESSES = rowsOf(DATA.processes);
+// What a process used is in its metrics.
 PROCESSES.forEach((row) => {
   const used = processes.get(row.pid) || {}, total = (metric) => used[metric] && used[metric].total,
         most = used["memory.rss_peak"] || used["memory.rss"];
-  row.why = row.joined ? row.unreadable : row.not_joined;
   if (!row.joined) row.threads = row.spans = row.busy = null;
-  row.cpu =
-    known(total("cpu.user")) && known(total("cpu.system")) ? (total("cpu.user") + total("cpu.system")) * 1e9 : null;
+  row.cpu = known(total("cpu.user")) && known(total("cpu.system")) ? total("cpu.user") + total("cpu.system") : null;
   row.memory = most ? most.max : null;
   row.read = total("disk.read");
   row.written = total("disk.write");
 });
-function unsampled(row) { return "sampled at most once" + (row.pid ? "" : ", its id is unknown"); }
-function processOf(row) {
-  const one = row.process === null ? null : PROCESSES[row.process];
-  return one ? (one.label || "process") + " (" + (one.pid || "?") + ")" : null;
+const unsampled = (key, label, unit) =>
+  [key, {label, unit, number: true, absent: "sampled at most once", meaning: "from its sampled metrics"}];
+const MORE = {
+  processes: [
+    unsampled("cpu", "CPU", "seconds"), unsampled("memory", "Peak memory", "bytes"),
+    unsampled("read", "Disk read", "bytes"), unsampled("written", "Disk written", "bytes")
+  ]
+};
+const ROWS = {spans: SPANS, processes: PROCESSES, metrics: METRICS.filter((row) => !row.derived)};
+const rowsIn = (id) => ROWS[id] || (ROWS[id] = rowsOf(DATA[id]));
+
+// ---- columns ------------------------------------------------------------------------------------
+const waited = (status) => (status & 127) === 0 ? "status " + (status >> 8) : "signal " + (status & 127);
+const isMissing = (value) => value === null || value === undefined || value === "";
+function textOf(column, row) {
+  const value = row[column.key];
+  if (column.key === "wait_status") return waited(value);
+  if (column.of) return textOf(TABLES.find((table) => table.id === column.of).columns[0], rowsIn(column.of)[value]);
+  if (value === true || value === false) return value ? "yes" : "no";
+  if (!column.number) return String(value);
+  const unit = column.unit_by ? row[column.unit_by] : column.unit;
+  if (!unit) return String(value);
+  return (column.prefix && row[column.prefix_by] ? column.prefix : "") +
+    (unit === "count" && Number.isInteger(value) ? exactly(value) : show(value, unit));
 }
-function whose(row) {
-  const label = row.label && row.label !== row.subject ? " " + row.label : "";
-  if (row.subject === "process" || row.subject === "thread") return row.subject + label + " (" + row.key + ")";
-  return row.subject + (row.subject === "gpu" || row.subject === "cpu" ? " " + row.key : "") + label;
+// Columns that belong under another are in its list. One that no row has a value of, and that does not say why, is not
+// there.
+function columnsOf(id) {
+  const made = [];
+  Object.entries(DATA[id].about).concat(MORE[id] || []).forEach(([name, about]) => {
+    const column = {...about, key: nameOf(name), under: [], absent_by: about.absent_by && nameOf(about.absent_by)};
+    if (about.under)
+      made[made.length - 1].under.push(column);
+    else
+      made.push(column);
+  });
+  return made.filter((column, at) => at === 0 || column.absent || column.absent_by ||
+    rowsIn(id).some((row) => !isMissing(row[column.key])));
 }
-function seen(row) { return row.why || "seen, not recorded"; }
-function whyAbsent(row) { return row.absent || "no sample"; }
-function waited(status) { return (status & 127) === 0 ? "status " + (status >> 8) : "signal " + (status & 127); }
+const TABLES = Object.keys(DATA).filter((id) => DATA[id] && DATA[id].about).map((id) => ({
+  id,
+  label: DATA[id].label,
+  tree: DATA[id].columns.includes("depth")
+}));
 
 // ---- cells --------------------------------------------------------------------------------------
-function valueIn(column, row) { return column.value ? column.value(row) : row[column.key]; }
+const valueIn = (column, row) =>
+  column.of && !isMissing(row[column.key]) ? textOf(column, row) : row[column.key];
+function saidIn(column, row) {
+  if (isMissing(row[column.key])) {
+    const reason = (column.absent_by && row[column.absent_by]) || column.absent;
+    return reason ? na(reason) : "";
+  }
+  const under = column.under.filter((one) => !isMissing(row[one.key]));
+  return textOf(column, row) + under.map((one) => (one.between || " ") + textOf(one, row)).join("");
+}
 function cell(column, row, first, table) {
-  const value = valueIn(column, row), missing = value === null || value === undefined || value === "";
-  const reason = typeof column.reason === "function" ? column.reason(row) : column.reason;
-  const said = missing ? (column.blank ? "" : na(reason)) : column.format(value, row);
+  const value = row[column.key], said = saidIn(column, row);
   if (first) {
     const made = el("th", {scope: "row", title: row.what || null}, said, flawOf(row));
     if (table.tree && !table.sorted && row.depth > 0)
       made.style.paddingLeft = 12 + Math.min(row.depth, 24) * 14 + "px";
     return made;
   }
-  if (column.bar && !missing) {
+  if (column.bar && !isMissing(value)) {
     const bar = el("i", {"aria-hidden": "true"});
     bar.style.width = "calc((100% - 12px) * " + Math.min(1, value) + ")";
     return el("td", {class: "number share"}, bar, el("span", null, said));
@@ -230,7 +147,7 @@ function buildTable(table) {
   table.more = el("div", {class: "more"});
   table.heads = table.columns.map(
     (column) => el("th", {scope: "col", class: column.number ? "number" : null, "aria-sort": "none"},
-      el("button", {type: "button", title: column.title || null, on: {click: () => sortBy(table, column)}},
+      el("button", {type: "button", title: column.meaning.replaceAll("`", ""), on: {click: () => sortBy(table, column)}},
         column.label)));
   const input = el("input", {type: "search", placeholder: "Filter", autocomplete: "off", spellcheck: "false"});
   input.addEventListener("input", () => {
@@ -256,27 +173,10 @@ function choose(table, focus) {
   buildTable(table);
   if (focus) table.tab.focus();
 }
-// Columns that the table does not name come after those that it does, as the schema describes them.
-function addColumns(table) {
-  const named = new Set(table.columns.map((column) => column.key));
-  Object.entries(DATA[table.id].about || {}).forEach(([column, [unit, meaning]]) => {
-    const key = nameOf(column), label = key.replaceAll("_", " "), title = meaning.replaceAll("`", "");
-    if (named.has(key)) return;
-    table.columns.push(
-      unit === null ? text(key, label, {title}) : col(key, label, (value) => show(value, unit), {title}));
-  });
-}
-// Tables that no list above names.
-function addTables() {
-  const named = new Set(TABLES.map((table) => table.id));
-  Object.keys(DATA).filter((id) => DATA[id] && DATA[id].about && !named.has(id)).forEach((id) => TABLES.push(
-    {id, label: id[0].toUpperCase() + id.slice(1).replaceAll("_", " "), rows: () => rowsOf(DATA[id]), columns: []}));
-}
 function putTables() {
-  addTables();
   TABLES.forEach((table) => {
-    table.all = table.rows();
-    addColumns(table);
+    table.all = rowsIn(table.id);
+    table.columns = columnsOf(table.id);
   });
   const some = TABLES.filter((table) => table.all.length > 0);
   byId("tables").hidden = some.length === 0;

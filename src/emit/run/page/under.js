@@ -49,7 +49,7 @@ const under = {
     const add = (name, rows, unit, on) => {
       if (rows.length > 0) this.tracks.push({name, unit, line: sumOf(rows.map((row) => row.line)), on});
     };
-    const program = (metric) => metricsOf(metric, "program").slice(0, 1), one = (rows) => rows.slice(0, 1);
+    const program = (metric) => metricsOf(metric, "tree").slice(0, 1), one = (rows) => rows.slice(0, 1);
     const cpu =
       program("cpu.usage").length ? program("cpu.usage") : program("cpu.user").concat(program("cpu.system"));
     add("CPU in use", cpu, "cores", true);
@@ -58,13 +58,13 @@ const under = {
     COUNTERS.forEach(
       (row, at) => this.tracks.push({name: row.name, unit: "count", line: row.line, on: at < 4, counter: true}));
     metricsOf("memory.used", "gpu").forEach((row) => add("GPU " + row.key + " memory", [row], "bytes", false));
-    add("Disk read", program("disk.read"), "bytes/s", false);
-    add("Disk written", program("disk.write"), "bytes/s", false);
-    metricsOf("net.received", "network").forEach((row) => add("Received " + row.label, [row], "bytes/s", false));
-    metricsOf("net.sent", "network").forEach((row) => add("Sent " + row.label, [row], "bytes/s", false));
+    add("Disk read", program("disk.read"), "bytes_per_s", false);
+    add("Disk written", program("disk.write"), "bytes_per_s", false);
+    metricsOf("net.received", "network").forEach((row) => add("Received " + row.label, [row], "bytes_per_s", false));
+    metricsOf("net.sent", "network").forEach((row) => add("Sent " + row.label, [row], "bytes_per_s", false));
     add("Threads running", program("threads.running"), "count", false);
-    add("Machine memory in use", one(metricsOf("memory.used", "machine")), "bytes", false);
-    add("Machine waiting for disks", one(metricsOf("cpu.iowait", "machine")), "cores", false);
+    add("Machine memory in use", one(metricsOf("memory.used", "system")), "bytes", false);
+    add("Machine waiting for disks", one(metricsOf("cpu.iowait", "system")), "cores", false);
     let shown = 0;
     this.tracks.forEach((track) => {
       track.on = track.on && shown++ < UNDER_MOST;
